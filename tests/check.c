@@ -10,7 +10,7 @@
 
 #include "kernels/serve.h"
 
-enum { PASSED, FAILED, SKIPPED }; /* how a test ends */
+enum { PASSED, FAILED, SKIPPED }; /* the result of a test */
 
 static struct check_test *first, **last = &first;
 static jmp_buf out;
@@ -72,7 +72,8 @@ static int run(const struct check_test *test)
 
 int main(int argc, char **argv)
 {
-    if (esp_is_rank && esp_is_rank(argc, argv)) /* a test opened an engine with ranks */
+    /* this process is a rank of a test that opened an engine with ranks */
+    if (esp_is_rank && esp_is_rank(argc, argv))
         return esp_serve_rank(argc, argv);
     int count[SKIPPED + 1] = {0};
     const char *name = strrchr(argv[0], '/');

@@ -1,4 +1,4 @@
-/* check.h - the smallest test harness that does the job.
+/* check.h - a small test harness.
  *
  *     TEST(tree_keeps_parents_first) { ... CHECK(a == b, "a is %d, want %d", a, b); }
  *
@@ -25,8 +25,8 @@ struct check_test {
 void check_register(struct check_test *test);
 void check_fail(const char *file, int line, const char *format, ...)
     __attribute__((noreturn, format(printf, 3, 4)));
-/* Ends a test that needs something that was left out on purpose; it counts neither as passed
- * nor as failed. */
+/* Ends a test whose requirements were left out on purpose. The test counts as neither passed
+ * nor failed. */
 void check_skip(void) __attribute__((noreturn));
 
 #define TEST(test_name)                                                                        \
@@ -47,12 +47,13 @@ void check_skip(void) __attribute__((noreturn));
 /* A deterministic random number for test data: splitmix64 of a counter. */
 double check_uniform(unsigned long long *state); /* in [0, 1) */
 
-/* Is this the short form (ESPALIER_QUICK), as under sanitizers and without CI=true? Tests that
- * repeat the same thing may do less of it. */
+/* Returns whether this is the short form (ESPALIER_QUICK), which is used under sanitizers
+ * and without CI=true. Tests may then do fewer repetitions. */
 bool check_quick(void);
 
-/* Path of a file below the source tree's tests/ folder, from the environment variable
- * ESPALIER_TESTS or found beside the build; static storage, valid until the next call. */
+/* Returns the path of a file below the source tree's tests/ folder, which is named by an
+ * environment variable or found beside the build. The result is static storage, valid until
+ * the next call. */
 const char *check_path(const char *relative);
 
 #ifdef __cplusplus

@@ -1,19 +1,18 @@
-/* drafting.h - one session on the toy models, for tests of drafters: step it, look at the
- * tree. */
+/* drafting.h - runs one session on the toy models, for tests of drafters. */
 #ifndef ESP_DRAFTING_H
 #define ESP_DRAFTING_H
 
 #include "tests/toy.h"
 
-/* What is 0 gets: 12 tokens, a context of 256, 64 nodes, sharpness 2, toy seed 1, and the
- * draft's temperature is that of the text. */
+/* Members that are 0 get defaults: 12 tokens, a context of 256, 64 nodes, sharpness 2, toy
+ * seed 1, and the temperature of the text for the draft. */
 struct drafting_setup {
     const char *drafter, *draft_temp;
     int vocabulary, context, max_nodes, top_k;
     unsigned long long toy_seed, seed; /* of the distributions; of the session */
     double sharpness, temperature;
     esp_observer *observer;
-    bool waits; /* on toy_backend_that_waits() */
+    bool waits; /* use toy_backend_that_waits() */
 };
 
 struct drafting {
@@ -26,26 +25,28 @@ struct drafting {
 
 enum { DRAFTING_PROMPT = 3, DRAFTING_ALLOWED = 200 }; /* the prompt is 1, 0, 1 */
 
-/* The observer gets the drafting as `user`. The session is prompted and allowed 200 tokens. */
+/* Opens a session with the prompt, which may write 200 tokens. The observer gets the
+ * drafting as `user`. */
 void drafting_open(struct drafting *d, const struct drafting_setup *setup);
 void drafting_close(struct drafting *d);
 
-/* Runs an iteration; false if the generation has ended. */
+/* Runs an iteration. Returns false if the generation has ended. */
 bool drafting_step(struct drafting *d);
-/* Starts again from the prompt with another seed of the session. */
+/* Starts again from the prompt with another seed. */
 void drafting_restart(struct drafting *d, unsigned long long seed);
 void drafting_set(struct drafting *d, const char *key, const char *value);
 double drafting_gauge(const struct drafting *d, const char *name, bool before);
 
-/* The draft's own distribution after a node of the last tree (vocabulary), recomputed from the
- * text. */
+/* Returns the draft's distribution after a node of the last tree (vocabulary), computed from
+ * the text. */
 void drafting_q(const struct drafting *d, int node, double *q);
-/* The draft's own distribution behind the text before the last iteration and `count` more
+/* Returns the draft's distribution after the text before the last iteration and `count` more
  * tokens. */
 void drafting_q_after(const struct drafting *d, const int32_t *more, int count, double *q);
 
-/* sum over cells of (seen - expected)^2 / expected, and whether that is no more than 5 standard
- * deviations above its mean. Cells are expected to be seen `runs` * p[i] times. */
+/* Computes the sum over cells of (seen - expected)^2 / expected, and returns whether it is
+ * at most 5 standard deviations above its mean. The expected count of a cell is `runs` *
+ * p[i]. */
 bool drafting_chi_square(const int *seen, const double *p, int cells, int runs);
 
 #endif

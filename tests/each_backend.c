@@ -17,7 +17,7 @@ bool has_cuda(void)
     return !named || strcmp(named, "none") != 0;
 }
 
-/* From BUILD/tests/unit/x to BUILD/emu. */
+/* Finds BUILD/emu from the path of the test, BUILD/tests/unit/x. */
 bool cuda_is_real(void)
 {
     char program[PATH_MAX], path[PATH_MAX + 40];
@@ -49,7 +49,7 @@ struct esp_backend *open_cuda(void)
     return open_one(&esp_backend_cuda);
 }
 
-/* What ESPALIER_ISA was when the program began: a test that fails leaves it set. */
+/* The value of ESPALIER_ISA when the program began. A test that fails leaves it changed. */
 static const char *isa_from_outside(void)
 {
     static char *isa;

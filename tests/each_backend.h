@@ -1,4 +1,4 @@
-/* each_backend.h - tests that run on every backend there is.
+/* each_backend.h - tests that run on every available backend.
  *
  *     EACH_BACKEND(sums_are_right) { ... CHECK(backend->ops->...); }
  *

@@ -1,4 +1,4 @@
-/* enumerate.c - all outcomes of a rule, one after the other; see enumerate.h. */
+/* enumerate.c - runs all outcomes of a verifier; see enumerate.h. */
 #include "tests/enumerate.h"
 
 #include <math.h>
@@ -24,7 +24,7 @@ double enumerate_number(void *user, const struct esp_odds *odds)
         while (all->decision[i].next < count && !(weight[all->decision[i].next] > 0))
             all->decision[i].next++;
         if (all->decision[i].next == count)
-            return 0; /* nothing to decide between */
+            return 0; /* there is only one outcome */
         all->decision[i].taken = all->decision[i].next;
         all->decision[i].next = -1;
     }

@@ -2,16 +2,17 @@
  *
  *     enumerate_start(&all);
  *     do {
- *         ... run the rule with a chance of {.number = enumerate_number, .user = &all} ...
+ *         ... run the verifier with a chance of {.number = enumerate_number, .user = &all} ...
  *         sum += all.probability;
  *     } while (enumerate_next(&all));
  *
- * The rule is the real one: only its numbers come from here. Each decision tells what its
- * number decides between (struct esp_odds), so every outcome is taken once, with its exact
+ * The verifier is the real one; only its random numbers come from here. Each decision says
+ * between which outcomes its number decides (struct esp_odds), so every outcome is taken once,
+ * with its exact probability.
  * probability.
  *
  * A rig is a small draft tree with target and draft distributions, all chosen by the test, on
- * which a rule can be run again and again.
+ * which a verifier can run repeatedly.
  */
 #ifndef ESP_ENUMERATE_H
 #define ESP_ENUMERATE_H
@@ -40,26 +41,30 @@ struct rig {
     struct esp_rows *p, *q;
     struct esp_verify verify;
     struct enumerate all;
-    /* Where the distributions after a node come from: (vocabulary) doubles. */
+    /* Returns the distribution after a node: (vocabulary) doubles. */
     void (*distribution)(void *user, bool draft, const int32_t *tokens, int count,
                          double *values);
     void *user;
-    int drawn; /* q is known of nodes above this depth: their children were drawn (all: as opened) */
+    /* Draft distributions are known for nodes above this depth, because their children were
+     * drawn; after opening, all are. */
+    int drawn;
 };
 
 void rig_open(struct rig *rig, int vocabulary, int nodes, unsigned draws);
 void rig_close(struct rig *rig);
 
-/* Empties the tree. Then grow it with esp_tree_draw() or esp_tree_add(). */
+/* Empties the tree. Afterwards grow it with esp_tree_draw() or esp_tree_add(). */
 void rig_reset(struct rig *rig);
 
-/* Fills the rows of the tree as it is, and runs the rule with the decisions of rig->all. */
+/* Fills the rows of the current tree, and runs the verifier with the decisions of rig->all. */
 void rig_run(struct rig *rig, const struct esp_verifier_ops *rule);
 
-/* Tokens on the way from below the root to `node`; returns how many. */
+/* Writes the tokens on the path from the root (not included) to `node`; returns their
+ * number. */
 int rig_path(const struct rig *rig, int node, int32_t *tokens);
 
-/* The tokens that the rule gave: accepted path and bonus. Returns how many. */
+/* Writes the tokens that the verifier committed: accepted path and bonus token. Returns
+ * their number. */
 int rig_output(const struct rig *rig, int32_t *tokens);
 
 #endif

@@ -92,7 +92,7 @@ void folder_copy(const char *name)
     closedir(dir);
 }
 
-/* Sets root[key][inner] (inner may be NULL) to a JSON text; NULL removes it. */
+/* Sets root[key][inner] (inner may be NULL) to a JSON value; NULL removes it. */
 static void set_json(cJSON *root, const char *key, const char *inner, const char *value)
 {
     cJSON *object = inner ? cJSON_GetObjectItemCaseSensitive(root, key) : root;

@@ -1,5 +1,6 @@
-/* network_reference.h - the network that training trains, in double and one row after the
- * other, straight from the formulas; it shares no code with engine/train. And a small batch for
+/* network_reference.h - a simple implementation of the network that is trained, in double, one
+ * row after the other, directly from the formulas. It shares no code with engine/train. Also a
+ * small batch for it.
  * it. */
 #ifndef ESP_NETWORK_REFERENCE_H
 #define ESP_NETWORK_REFERENCE_H
@@ -17,19 +18,21 @@ struct reference_batch {
     int32_t first[REFERENCE_ROWS], seen[REFERENCE_ROWS], extra[REFERENCE_ROWS * 2];
     int32_t depth[REFERENCE_ROWS];
     float weight[REFERENCE_ROWS];
-    float feature[REFERENCE_ROWS * REFERENCE_HIDDEN];        /* what pass 0 reads */
-    float target_feature[REFERENCE_ROWS * REFERENCE_HIDDEN]; /* what all rows should give */
+    float feature[REFERENCE_ROWS * REFERENCE_HIDDEN];        /* the input of pass 0 */
+    /* the desired output of all rows */
+    float target_feature[REFERENCE_ROWS * REFERENCE_HIDDEN];
 };
 
-/* With features: in passes. Without: the rows of a text and its trees one after the other. */
+/* With features, rows are in passes. Without, the rows of a text and its trees follow one
+ * another. */
 void reference_batch_make(struct reference_batch *batch, bool features);
 
 void reference_shape(struct esp_network_shape *shape, bool features, bool bias, bool tied);
 
-/* Random values for all parameters. */
+/* Sets all parameters to random values. */
 void reference_randomise(struct esp_parameters *parameters, unsigned long long seed);
 
-/* The weighted loss of the batch where the parameters have the values `value` (total). */
+/* Returns the weighted loss of the batch for the parameter values `value` (total). */
 double reference_loss(const struct esp_network *network, const double *value,
                       const struct reference_batch *batch, const struct esp_loss_input *input,
                       const struct esp_loss_weights *weights);

@@ -22,9 +22,9 @@ double pty_now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static pid_t owner; /* of the folder: its children leave it alone */
+static pid_t owner; /* of the folder; child processes do not remove it */
 
-/* A folder of this process, removed when it ends. */
+/* Returns a folder of this process, which is removed when it ends. */
 static const char *home(void)
 {
     static char folder[64];

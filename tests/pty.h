@@ -1,8 +1,8 @@
-/* pty.h - the program in a terminal of its own, for tests: bytes in, bytes out.
+/* pty.h - runs the program in a pseudo-terminal, for tests.
  *
- * There is no terminal behind it, only what the program writes; tests that need a screen use
- * tests/terminal.sh. Each program gets empty folders for its configuration and its state. What
- * goes wrong here fails the running test.
+ * It gives only the bytes that the program writes, without a screen; tests that need a screen
+ * use tests/terminal.sh. Each program gets empty folders for its configuration and state. An
+ * error in these functions fails the running test.
  */
 #ifndef ESP_PTY_H
 #define ESP_PTY_H
@@ -14,36 +14,36 @@
 
 struct pty {
     pid_t pid;
-    int fd, other;         /* this end; that of the program, kept open */
+    int fd, other;         /* this end; the program's end, kept open */
     struct termios before; /* modes of the terminal before the program ran */
-    char *output;          /* (count), and a NUL; what it wrote since the last pty_forget() */
+    char *output;          /* (count) and a NUL: the output since the last pty_forget() */
     size_t count, capacity;
     double started; /* pty_now() */
 };
 
 double pty_now(void); /* seconds, monotonic */
 
-/* Runs the program ($ESPALIER) with these arguments; `environment` ("NAME=value", NULL: none)
- * comes on top of TERM=xterm-256color and LC_ALL=C.UTF-8. Both lists end with NULL. */
+/* Runs the program ($ESPALIER) with these arguments. environment ("NAME=value"; NULL: none)
+ * is added to TERM=xterm-256color and LC_ALL=C.UTF-8. Both lists end with NULL. */
 void pty_open(struct pty *pty, int width, int height, const char *const *environment,
               const char *const *arguments);
 /* Kills the program if it still runs. */
 void pty_close(struct pty *pty);
 
-/* Reads what comes within `seconds`, at least once; false if nothing did. */
+/* Reads output for at most `seconds`, at least once. Returns false if there was none. */
 bool pty_read(struct pty *pty, double seconds);
-/* Reads until the output holds `text`; false if it does not within `seconds`. */
+/* Reads until the output contains `text`. Returns false if it does not within `seconds`. */
 bool pty_wait(struct pty *pty, const char *text, double seconds);
 void pty_forget(struct pty *pty);
-/* Writes; output that comes meanwhile is read. */
+/* Writes bytes; reads output that arrives meanwhile. */
 void pty_send(struct pty *pty, const char *bytes, size_t count);
 void pty_type(struct pty *pty, const char *text);
 void pty_resize(struct pty *pty, int width, int height);
 
-/* Reads until the program has ended, and returns what waitpid() says; -1 if it does not end
- * within `seconds`. */
+/* Reads until the program has ended. Returns the status of waitpid(), or -1 if it does not
+ * end within `seconds`. */
 int pty_end(struct pty *pty, double seconds);
-/* Are the modes those of before? */
+/* Returns whether the terminal's modes are the same as before the program ran. */
 bool pty_restored(const struct pty *pty);
 
 #endif

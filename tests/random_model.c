@@ -30,7 +30,7 @@ static void store(unsigned char *at, enum esp_dtype dtype, double value)
     memcpy(at, &half, sizeof half);
 }
 
-/* Numbers of a row, from `column` on. */
+/* Reads numbers of a row, beginning at `column`. */
 static void read_values(const struct esp_tensor *t, int row, int column, int count, double *to)
 {
     const size_t size = t->dtype == ESP_F32 ? 4 : 2;
@@ -67,7 +67,8 @@ static double value_of(const struct esp_tensor *t, int row, int column)
     return value;
 }
 
-/* `rows` x `columns` numbers around `middle`, kept by the model, at an odd address for good
+/* Makes `rows` x `columns` random numbers around `middle`, owned by the model, at an odd
+ * address to test unaligned reads.
  * measure. */
 static struct esp_tensor tensor(struct random_model *m, int rows, int columns, double middle,
                                 double spread)
@@ -86,8 +87,8 @@ static struct esp_tensor tensor(struct random_model *m, int rows, int columns, d
                                .stride = rows};
 }
 
-/* The quantised type of tensor number `i`: every one in turn, as far as its blocks divide the
- * columns. */
+/* Returns the quantised type of tensor number `i`: each type in turn, if its blocks divide
+ * the columns. */
 static enum esp_dtype type_of(int i, int columns)
 {
     for (;; i++) {
@@ -125,7 +126,8 @@ static struct esp_tensor matrix(struct random_model *m, int rows, int columns)
     return tensor(m, rows, columns, 0, 2 / sqrt(columns));
 }
 
-/* Matrix number `part` of an expert: as in files, of one type for all experts. */
+/* Makes matrix number `part` of an expert. As in files, it has the same type for all
+ * experts. */
 static struct esp_tensor expert_matrix(struct random_model *m, int part, int rows, int columns)
 {
     if (esp_dtype_quantised(m->shape.dtype))
@@ -139,7 +141,7 @@ static struct esp_tensor bias(struct random_model *m, int rows)
     return m->shape.bias ? tensor(m, rows, 1, 0, 0.5) : none;
 }
 
-/* Part `part` of a tensor that holds q, k and v of head after head. */
+/* Returns part `part` of a tensor with q, k and v of one head after the other. */
 static struct esp_tensor third(struct esp_tensor fused, int part, int head_dim)
 {
     if (!fused.data)
@@ -368,7 +370,7 @@ static void rotate(const struct random_model *m, double *heads, int count, int p
         }
 }
 
-/* One query head over itself and its ancestors. */
+/* Computes one query head over its own row and its ancestors. */
 static void attend(const struct random_model *m, const double *q, const double *keys,
                    const double *values, size_t stride, const int32_t *parents, int node,
                    int window, double *out)
@@ -405,7 +407,7 @@ static void mlp(const struct random_model *m, const struct esp_layer *layer, con
     free(gate);
 }
 
-/* What layer 0 reads: (hidden). */
+/* Computes the input of layer 0: (hidden). */
 static void begin(const struct random_model *m, int32_t token, const double *input, double *x)
 {
     const struct esp_model_desc *d = &m->desc;

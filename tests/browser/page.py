@@ -3,10 +3,10 @@
 
     tests/browser/page.py BROWSER PAGE.html HOSTILE.html [PICTURES]
 
-BROWSER is a Chromium or Chrome; it is asked over its pipe (--remote-debugging-pipe), so that nothing but
-Python's own library is needed. Facts are read from the document: what is shown follows the recording, keys and
-buttons move it, text stays text, nothing is loaded, every text has a contrast of 4.5:1, and a phone needs no
-sideways scrolling. With PICTURES, a folder, screens are stored there, to be looked at.
+BROWSER is Chromium or Chrome, controlled over a pipe (--remote-debugging-pipe), so only Python's own library is
+needed. The script reads facts from the document: the display follows the recording, keys and buttons move it,
+hostile text stays text, nothing else is loaded, every text has a contrast of at least 4.5:1, and a phone needs no
+sideways scrolling. PICTURES is a folder for screenshots.
 """
 import base64
 import json
@@ -81,7 +81,7 @@ class Browser:
         return answer["result"].get("value")
 
     def comes_true(self, condition):
-        """Whether a condition holds within half a minute."""
+        """Waits until a condition is true, at most half a minute; returns whether it is."""
         return self.run("new Promise((done) => { const start = Date.now(), look = () => "
                         f"{condition} ? done(true) : Date.now() - start > 30000 ? done(false) : "
                         "setTimeout(look, 20); look(); })")
@@ -123,7 +123,7 @@ const at = () => Number($("place").value);
 const stage = () => (document.querySelector('#stages [aria-current]') || {textContent: "whole"}).textContent;
 """
 
-# The least contrast of a text with what is behind it, and which text that is.
+# The lowest contrast between a text and its background, and that text.
 CONTRAST = """(() => {
 const light = (c) => { const f = c.map((v) => (v /= 255) <= .03928 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4);
                        return .2126 * f[0] + .7152 * f[1] + .0722 * f[2]; };
@@ -147,11 +147,11 @@ def look_at_page(browser, path):
     run(HELPERS.replace("const ", "var "))
     count = run("data.iterations.length")
     errors = [event for event in browser.events if event["method"] in ("Runtime.exceptionThrown", "Log.entryAdded")]
-    check("nothing is reported as wrong", not errors, str(errors)[:300])
+    check("the page reports no errors", not errors, str(errors)[:300])
     asked = [event["params"]["request"]["url"] for event in browser.events
              if event["method"] == "Network.requestWillBeSent"]
     check("nothing but the page is loaded", len(asked) == 1 and asked[0].startswith("file:"), asked)
-    check("it opens at the first iteration", run("at()") == 0 and run("stage()") == "whole")
+    check("the page opens at the first iteration", run("at()") == 0 and run("stage()") == "whole")
     check("the scrubber goes to the last one", run("Number($('place').max)") == count - 1)
     check("the tree has the recorded nodes",
           run("document.querySelectorAll('.item').length") ==
@@ -162,35 +162,35 @@ def look_at_page(browser, path):
     text = run("$('text').textContent")
     browser.key("ArrowRight")
     check("Right goes to the next iteration", run("at()") == 1)
-    check("and the text grows", len(run("$('text').textContent")) > len(text))
-    check("by what it committed",
+    check("and the text becomes longer", len(run("$('text').textContent")) > len(text))
+    check("by the committed tokens",
           run("[...document.querySelectorAll('#text .new')].map((e) => e.textContent).join('')") ==
           run("data.iterations[1].text.filter((v, i) => i % 2 === 0).map((s) => data.strings[s]).join('')"))
     browser.key(",", ",")
-    check("a comma goes a stage back", run("stage()") == "commit" and run("at()") == 1)
+    check("a comma goes back one stage", run("stage()") == "commit" and run("at()") == 1)
     for _ in range(3):
         browser.key(",", ",")
-    check("to the drafted tree, without verdicts", run("stage()") == "draft" and
+    check("the stage draft shows no verdicts", run("stage()") == "draft" and
           run("document.querySelectorAll('.item.accepted, .item.target').length") == 0)
-    check("and nothing tells what will be accepted",
+    check("and no accepted path",
           run("document.querySelector('.item[aria-selected=true]').dataset.index") == "0")
-    check("whose text is that of before", run("$('text').textContent") == text)
+    check("and the text of the previous iteration", run("$('text').textContent") == text)
     browser.key(".", ".")
     check("a dot goes on", run("stage()") == "verify")
     browser.key("End")
     check("End goes to the end", run("at()") == count - 1)
     browser.key("Home")
-    check("Home to the start", run("at()") == 0 and run("$('text').textContent") == text)
+    check("Home goes to the start", run("at()") == 0 and run("$('text').textContent") == text)
     run("$('forward').click()")
-    check("so does the button", run("at()") == 1)
+    check("the button goes to the next iteration", run("at()") == 1)
     run("$('place').value = 3; $('place').dispatchEvent(new Event('input'))")
     check("and the scrubber", run("at()") == 3 and "(4 of" in run("$('number').textContent"))
     run("document.querySelector('.item[data-index=\"1\"]').click()")
-    check("a node that is chosen says its sentence", run("$('node-said').textContent") ==
+    check("a selected node shows its sentence", run("$('node-said').textContent") ==
           run("(() => { const n = data.iterations[3].nodes[1]; "
               "return data.strings[n[0]] + ': ' + data.strings[n[10]] + '.'; })()"))
     browser.key("ArrowLeft")
-    check("arrows walk the tree from there", run("document.activeElement.dataset.index") == "0" and run("at()") == 3)
+    check("the arrow keys move in the tree", run("document.activeElement.dataset.index") == "0" and run("at()") == 3)
     run("document.activeElement.blur(); $('speed').value = '12'")
     browser.key(" ", " ")
     check("Space plays", run("$('play').getAttribute('aria-label')") == "pause")
@@ -199,7 +199,7 @@ def look_at_page(browser, path):
     check("and again pauses", run("$('play').getAttribute('aria-label')") == "play")
     check("thresholds have charts", run("document.querySelectorAll('#charts .course').length") > 0)
     check("stages have times", run("document.querySelectorAll('#time dd').length") == 6)
-    check("every picture has words",
+    check("every picture has a description",
           run("[...document.querySelectorAll('svg')].every((s) => s.getAttribute('aria-label') || "
               "s.getAttribute('aria-hidden'))"))
     check("every button has a name", run("[...document.querySelectorAll('button')].every((b) => "
@@ -230,7 +230,7 @@ def look_at_phone(browser, path):
               browser.run("document.documentElement.scrollWidth <= 390 && $('tree-box').scrollWidth <= "
                           "$('tree-box').clientWidth"))
         browser.key("ArrowRight")
-    check("its buttons are as large as a finger",
+    check("its buttons are at least 44 pixels large",
           browser.run("[...document.querySelectorAll('#buttons button')].every((b) => "
                       "b.getBoundingClientRect().width >= 44 && b.getBoundingClientRect().height >= 44)"))
     place = browser.run("(() => { const r = $('forward').getBoundingClientRect(); return [r.x + 9, r.y + 9]; })()")
@@ -250,9 +250,9 @@ def look_at_hostile(browser, path):
     for at in range(run("data.iterations.length")):
         run(f"$('place').value = {at}; $('place').dispatchEvent(new Event('input'))")
         found = run("[...new Set([...document.querySelectorAll('*')].map((e) => e.localName))]")
-        check("only the page's own elements are there", set(found) <= set(names), set(found) - set(names))
-        check("nothing ran", run("window.evil === undefined && document.scripts.length === 2"))
-        check("nothing reorders or controls",
+        check("text creates no elements", set(found) <= set(names), set(found) - set(names))
+        check("no script in a text ran", run("window.evil === undefined && document.scripts.length === 2"))
+        check("no text has direction overrides or control characters",
               not run(r"/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]/"
                       ".test(document.body.innerText + document.title)"))
     try:

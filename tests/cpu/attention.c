@@ -1,12 +1,12 @@
-/* attention.c - time of a tree's attention on the CPU, by the order of its rows and the length
- * of the text before it (dyspec, app. C, table 5 and fig. 9).
+/* attention.c - measures the time of a tree's attention on the CPU, depending on the order of
+ * its rows and the length of the text before it (dyspec, app. C, table 5 and fig. 9).
  *
  *     make bench-attention [BENCH='256 512']
  *
- * The arguments are sizes of trees (none: 64, 256, 512, 1024, 2048). A tree is random: each
- * node's parent is any node before it, as likely as the others. Prints CSV: nodes, prefix,
- * order, non-empty 32x32 blocks of the mask (of the tree alone, and with the prefix), and
- * microseconds of one head of 128 dimensions on one thread.
+ * The arguments are sizes of trees (default: 64, 256, 512, 1024, 2048). A tree is random: the
+ * parent of a node is any earlier node, with equal probability. The output is CSV: nodes,
+ * prefix, order, non-empty 32x32 blocks of the mask (of the tree alone, and with the prefix),
+ * and microseconds of one head of 128 dimensions on one thread.
  */
 #include <stdio.h>
 #include <stdlib.h>

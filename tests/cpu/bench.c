@@ -1,14 +1,13 @@
-/* bench.c - how fast the CPU backend multiplies by matrices that fit in no cache, for every
- * dtype and number of rows, beside the rate at which the same threads read memory.
+/* bench.c - measures how fast the CPU backend multiplies by matrices too large for the caches,
+ * for every dtype and number of rows, and how fast the same threads read memory.
  *
  *     make bench-cpu [BENCH='best 2 256 Q8_0 Q4_K']
  *
  * The arguments are an instruction set or `best`, the number of threads, megabytes of weights,
- * and types (none: all). Quantised types are measured with activations of 16 and of 8 bits,
- * and where there is a tile unit, without it and with it.
- * Columns: the rate with one row, in GB/s and in percent of the read rate; the time of 2, 4, ..
- * rows over the time of one; the rate of multiplications with 256 rows. The best of ROUNDS
- * rounds counts.
+ * and types (default: all). Quantised types are measured with activations of 16 and of 8 bits,
+ * and on a processor with a tile unit also without it. Columns: the rate with one row, in GB/s
+ * and in percent of the read rate; the time with 2, 4, .. rows divided by the time with one;
+ * the rate of multiplications with 256 rows. The best of ROUNDS rounds is printed.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -72,7 +71,7 @@ static double best(struct esp_pool *pool, struct bench *b, void (*run)(void *, i
     return least;
 }
 
-/* Panels of the same random blocks again and again; only their place matters. */
+/* Fills panels with copies of the same random blocks; only their addresses matter. */
 static void fill(struct bench *b, enum esp_dtype dtype, size_t bytes)
 {
     static float row[COLUMNS];

@@ -1,14 +1,14 @@
-/* counted.c - what drafters are worth if passes cost what is said here: no clock is read, so
- * the figures are the same on every machine, busy or not.
+/* counted.c - compares drafters with given costs of passes. No clock is read, so the results
+ * are the same on every machine, idle or busy.
  *
  *     make bench-counted [BENCH='TEMPERATURE ROW LAYER [CHOICE ...]']
  *
- * A pass of the target over one row costs 1, each further row ROW; a draft pass costs LAYER,
- * and as many times more with each further row. ROW may be A:N:B: each further row costs A up to
- * N rows, and B beyond. Without CHOICEs there is a grid of forty. The
- * first choice (`goodput`) is held against the others, prompt by prompt:
- * tests/prompts-unseen.txt, 24 prompts that nothing was tuned on, 192 tokens each, with the
- * built-in pair. Every choice keeps what it learns from one prompt to the next.
+ * A target pass costs 1 for one row, and ROW for each further row. A draft pass costs LAYER for
+ * one row, and LAYER * ROW for each further row. ROW may be A:N:B: each further row costs A up
+ * to N rows, and B beyond. Without CHOICEs, a grid of forty is run. The first choice
+ * (`goodput`) is compared with the others, prompt by prompt, on tests/prompts-unseen.txt: 24
+ * prompts that no parameter was tuned on, with 192 tokens each and the built-in pair. A choice
+ * keeps what it has learned from prompt to prompt.
  */
 #include <math.h>
 #include <stdio.h>
@@ -20,7 +20,7 @@
 enum { TOKENS = 192, MOST_PROMPTS = 64, MOST_CHOICES = 64, LINE = 1024, SHOWN = 6 };
 
 static double row, layer, beyond;
-static int step = 1 << 30; /* after so many rows, a row costs `beyond` */
+static int step = 1 << 30; /* from this many rows on, a row costs `beyond` */
 
 static double verify_cost(int rows)
 {
@@ -36,7 +36,8 @@ static double draft_cost(int rows)
 static char prompts[MOST_PROMPTS][LINE];
 static int prompt_count;
 
-/* Speed over plain decoding, by choice and prompt, and over all prompts. */
+/* Speed relative to plain decoding, for each choice and prompt, and for all prompts
+ * together. */
 static double speed[MOST_CHOICES][MOST_PROMPTS], total[MOST_CHOICES];
 
 static const char *const grid[] = {
@@ -102,7 +103,7 @@ static void read_prompts(const char *path)
     fclose(file);
 }
 
-/* The cost of continuing a prompt. */
+/* Returns the cost of continuing a prompt. */
 static double run(struct esp_session *s, const char *prompt, char *err, size_t errlen)
 {
     double cost = 0;
@@ -147,8 +148,8 @@ static void measure(struct esp_engine *engine, const char *choice, double temper
     fprintf(stderr, "%s: %.3f\n", choice, total[which]);
 }
 
-/* How the first choice compares with choice `which`; -1: with the best one of each prompt,
- * which nobody can know beforehand. */
+/* Compares the first choice with choice `which`, or, with -1, with the best choice of each
+ * prompt, which cannot be known in advance. */
 static void compare(const char *name, int which, int count)
 {
     double sum = 0, least = INFINITY;

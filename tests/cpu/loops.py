@@ -3,8 +3,8 @@
 
     tests/cpu/loops.py build/obj/kernels/cpu/isa/blocks.amx.o '_by_16$'
 
-For each function whose name matches the pattern, each loop that has no other loop inside.
-Prints a table in Markdown. No processor is asked: it serves for one that is not at hand.
+For each function with a matching name, the script looks at each loop that contains no other loop, and prints a
+table in Markdown. It runs no code, so the processor need not be available.
 """
 import re
 import subprocess

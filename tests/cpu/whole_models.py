@@ -6,9 +6,9 @@
     whole_models.py espalier PROGRAM FILE [DRAFT]   one run of this program
     whole_models.py llama FILE                      one run of llama.cpp
 
-A run prints tokens per second of a prompt of 645 bytes and of plain decoding behind it, with two
-threads; and for passes of 8 and 16 rows their time over that of one row. This program's such passes
-verify what DRAFT proposes. Needs numpy and gguf, and llama-cpp-python for `llama`.
+A run prints tokens per second for a prompt of 645 bytes and for plain decoding after it, with two threads,
+and the times of passes of 8 and 16 rows divided by the time of one row. In this program, such passes verify
+the tokens of DRAFT. Needs numpy and gguf, and llama-cpp-python for `llama`.
 """
 import ctypes
 import json
@@ -63,7 +63,7 @@ def make(path, kind):
     writer.add_rope_freq_base(500000.0)
     writer.add_layer_norm_rms_eps(1e-5)
     writer.add_vocab_size(vocabulary)
-    # Bytes as the tokenizers of GPT-2 write them, then tokens that no text has.
+    # Bytes in the spelling of GPT-2's tokenizers, then tokens that occur in no text.
     plain = [*range(33, 127), *range(161, 173), *range(174, 256)]
     letters = [chr(b) for b in plain] + [chr(256 + i) for i in range(256 - len(plain))]
     writer.add_tokenizer_model("gpt2")

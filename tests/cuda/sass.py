@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints what the kernels that read weights do for them, as the second table of kernels/cuda/RESOURCES.md.
+"""Counts instructions of the kernels that read weights; prints the second table of kernels/cuda/RESOURCES.md.
 
     tests/cuda/sass.py [ARCH...]        (80 90 100 unless given)
 

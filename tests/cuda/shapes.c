@@ -755,7 +755,7 @@ static void run_part(const struct part *p, bool small, bool predicted)
     backend->ops->close(backend);
 }
 
-/* As a process of its own. */
+/* Runs a part in a separate process. Returns whether it succeeded. */
 static bool part_succeeds(const struct part *p, bool small, bool predicted)
 {
     int status = 1;

@@ -1,5 +1,5 @@
-/* darwin.h - hides what macOS lacks, and declares what it has and the C library here hides
- * without _GNU_SOURCE. Included before every file. */
+/* darwin.h - imitates macOS: hides functions that macOS lacks, and declares those that it
+ * has but the C library here hides without _GNU_SOURCE. Included before every file. */
 #ifndef TEST_DARWIN_H
 #define TEST_DARWIN_H
 
@@ -25,7 +25,7 @@
 
 #define st_mtimespec st_mtim
 
-/* ------------------------------------------------------------------ also there */
+/* ------------------------------------------------------------------ on both systems */
 
 int asprintf(char **text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 int vasprintf(char **text, const char *format, va_list args)
@@ -34,7 +34,7 @@ char *strcasestr(const char *in, const char *what);
 void *memmem(const void *in, size_t size, const void *what, size_t length);
 #define RTLD_NEXT ((void *)-1L)
 
-/* ------------------------------------------------------------------ only there */
+/* ------------------------------------------------------------------ only on macOS */
 
 #define F_NOCACHE 48
 #define POSIX_SPAWN_SETSID 0x400
@@ -43,7 +43,7 @@ int renamex_np(const char *from, const char *to, unsigned flags);
 int pthread_cond_timedwait_relative_np(pthread_cond_t *condition, pthread_mutex_t *lock,
                                        const struct timespec *left);
 
-/* ------------------------------------------------------------------ not there */
+/* ------------------------------------------------------------------ not on macOS */
 
 #pragma GCC poison sigtimedwait sigwaitinfo sigqueue SIGPWR SIGSTKFLT SIGRTMIN SIGRTMAX
 #pragma GCC poison pthread_condattr_setclock pthread_mutex_timedlock pthread_timedjoin_np

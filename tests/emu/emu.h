@@ -1,7 +1,7 @@
-/* emu.h - a GPU for those who have none: CUDA C++ as plain C++17 on one host thread.
+/* emu.h - emulates a GPU: compiles CUDA C++ as C++17 and runs it on one host thread.
  *
  * kernels/cuda/device.h includes this instead of the CUDA headers if ESP_EMULATE is defined.
- * README.md says what it proves and what it cannot.
+ * README.md says what tests on it can prove and what they cannot.
  */
 #ifndef EMU_H
 #define EMU_H

@@ -3,8 +3,8 @@
  * A fibre takes the next thread of the block that has not begun and runs it. If the thread
  * returns, the fibre takes another, so a kernel that never waits never switches. If the thread
  * must wait, the fibre switches to a thread that may go on, or else to a fibre that begins the
- * next one. When nothing can run and not all threads have returned, they wait for each other in
- * vain: what each of them waits for is reported and the program ends.
+ * next one. If no thread can run and some have not returned, this is a deadlock: the emulator
+ * reports what each of them waits for, and the program ends.
  *
  * Order is part of the test: blocks, warps and lanes run in an order drawn from the seed, and a
  * warp runs as far as it can before the next one, so that a missing barrier shows. Shared
@@ -32,7 +32,7 @@ enum thread_state : unsigned char {
     thread_done
 };
 
-/* 16 bytes on their way to shared memory; from = NULL: zeros. */
+/* A copy of 16 bytes to shared memory that has begun; from = NULL: zeros. */
 struct background_copy {
     void *to;
     const void *from;
@@ -45,7 +45,7 @@ struct thread {
     unsigned char lane, warp;
     emu_fibre *fibre;
     thread *next; /* in the queue of threads that may go on */
-    /* What it waits for. */
+    /* The function for which the thread waits. */
     emu_finish *finish;
     const char *what, *file;
     int line;
@@ -64,7 +64,7 @@ static struct {
     int lanes[warp_lanes];           /* the order, from last to first, in which lanes go on */
     uint64_t blocks, block, first, stride; /* block i is number (first + stride i) % blocks */
     unsigned char *shared;                 /* between its guards */
-    const char *function;                  /* the kernel, once it has asked for shared memory */
+    const char *function; /* the kernel, after it has requested shared memory */
 
     thread thread_of[max_threads];
     unsigned meeting[max_warps]; /* lanes that wait for others of their warp */
@@ -123,7 +123,7 @@ static void say_state(const thread *t, char *text, size_t bytes)
                  t->file, t->line, t->mask);
 }
 
-/* Nothing can run, but not every thread has returned. */
+/* Reports that no thread can run although some have not returned. */
 [[noreturn]] static void report_deadlock()
 {
     for (int i = 0; i < run.threads; i++) {
@@ -140,7 +140,7 @@ static void say_state(const thread *t, char *text, size_t bytes)
             char state[256];
             say_state(other, state, sizeof state);
             now = t;
-            emu_fail("waits for ever in %s at %s:%d with mask %08x: %s", t->what, t->file,
+            emu_fail("waits forever in %s at %s:%d with mask %08x: %s", t->what, t->file,
                      t->line, t->mask, state);
         }
     }
@@ -150,7 +150,7 @@ static void say_state(const thread *t, char *text, size_t bytes)
             emu_fail("has returned while other threads wait in %s at %s:%d",
                      run.barrier_first->what, run.barrier_first->file, run.barrier_first->line);
         }
-    emu_fail("threads wait for each other in vain");
+    emu_fail("threads wait for each other");
 }
 
 /* ------------------------------------------------------------------ order */
@@ -173,7 +173,7 @@ static uint64_t common_divisor(uint64_t a, uint64_t b)
     return a;
 }
 
-/* i -> (first + stride i) % count visits each of count things once. */
+/* The map i -> (first + stride i) % count visits each of `count` indices once. */
 static void draw_order(uint64_t *seed, uint64_t count, uint64_t *first, uint64_t *stride)
 {
     *first = 0;
@@ -244,7 +244,7 @@ static void set_running(thread *t)
     emu_thread = t ? &t->index : nullptr;
 }
 
-/* Goes on with a thread that waits no longer. */
+/* Continues with a thread that no longer waits. */
 static void resume_next(emu_fibre *from)
 {
     thread *t = run.head;
@@ -257,7 +257,7 @@ static void resume_next(emu_fibre *from)
     emu_fibre_switch(from, t->fibre);
 }
 
-/* What every fibre does: threads, blocks, until the launch is over. */
+/* Runs threads and blocks until the launch is over. Every fibre runs this function. */
 static void run_threads()
 {
     for (;;) {
@@ -301,7 +301,7 @@ static void begin_fibre()
     }
 }
 
-/* The running thread must wait: its fibre gives way until the thread is resumed. */
+/* The running thread must wait: switches to another fibre until the thread is resumed. */
 static void give_way()
 {
     emu_fibre *self = now->fibre;
@@ -353,7 +353,7 @@ void emu_run_kernel(const emu_launch_shape &launch, const emu_body &body, uint64
 void *emu_shared(const char *function)
 {
     if (!now)
-        emu_fail("shared memory was asked for outside a kernel");
+        emu_fail("shared memory was requested outside a kernel");
     run.function = function;
     return run.shared;
 }
@@ -444,7 +444,7 @@ void emu_meet(emu_finish *finish, const char *what, unsigned mask, void *data, c
         const int i = __builtin_ctz(left);
         const thread *other = &warp[i];
         if (other->finish != finish || other->mask != mask || other->line != line) {
-            give_way(); /* not all of them wait for the same thing */
+            give_way(); /* the lanes do not all wait for the same function */
             return;
         }
         brought[i] = other->data;
@@ -452,7 +452,7 @@ void emu_meet(emu_finish *finish, const char *what, unsigned mask, void *data, c
     finish(brought, mask);
     *meeting &= ~mask;
     self->state = thread_runs;
-    for (int i = 0; i < warp_lanes; i++) { /* they go on before other warps do */
+    for (int i = 0; i < warp_lanes; i++) { /* they continue before other warps */
         int other_lane = run.lanes[i];
         thread *other = &warp[other_lane];
         if (!(mask >> other_lane & 1) || other == self)

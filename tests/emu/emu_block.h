@@ -1,4 +1,4 @@
-/* emu_block.h - running one launch; what emu_block.cpp offers to the rest of the emulator. */
+/* emu_block.h - runs the blocks and threads of one launch. */
 #ifndef EMU_BLOCK_H
 #define EMU_BLOCK_H
 

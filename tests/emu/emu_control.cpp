@@ -1,4 +1,4 @@
-/* emu_control.cpp - errors, planted failures, live handles, and what a test may set. */
+/* emu_control.cpp - errors, planted failures, live handles, and the settings of a test. */
 #include "tests/emu/emu_control.h"
 
 #include <csignal>
@@ -32,7 +32,8 @@ struct control_state {
 
 static control_state &control()
 {
-    static control_state *all = new control_state; /* outlives whatever ends after main */
+    /* must outlive destructors that run after main */
+    static control_state *all = new control_state;
     return *all;
 }
 
@@ -52,7 +53,7 @@ static void say_leaks()
 {
     char text[512];
     if (emu_leaks(text, sizeof text) > 0)
-        fprintf(stderr, "emulator: never given back: %s\n", text);
+        fprintf(stderr, "emulator: never released: %s\n", text);
 }
 
 static void say_fault()
@@ -71,7 +72,7 @@ static void watch_faults()
     __sanitizer_set_death_callback(say_fault);
 }
 #else
-/* Says where a kernel faulted, then lets the fault happen again. */
+/* Reports where a kernel faulted, then lets the fault happen again. */
 static void on_fault(int number, siginfo_t *info, void *)
 {
     say_fault();

@@ -1,4 +1,4 @@
-/* emu_control.h - how a test steers the emulator. Plain C, found in the emulated plugin.
+/* emu_control.h - lets a test control the emulator. Plain C functions of the emulated plugin.
  *
  * If a program loads the plugin, environment variables do the same: ESPALIER_EMU_DEVICES,
  * ESPALIER_EMU_DRIVER and ESPALIER_EMU_LT (versions), ESPALIER_EMU_MEMORY (bytes),

@@ -1,7 +1,7 @@
 /* emu_copy.cpp - copies and fills.
  *
- * Arguments are checked when the call is made, memory is read when the copy runs: the host must
- * leave both ends alone until it has waited.
+ * Arguments are checked when the call is made; memory is read when the copy runs. So the host
+ * must not touch source and destination until it has waited.
  */
 #include "tests/emu/emu_state.h"
 
@@ -50,7 +50,7 @@ static cudaError_t enqueue_copy(const rectangle &r, cudaMemcpyKind kind, cudaStr
     });
 }
 
-/* The host waits for work on the default stream. */
+/* Waits for all work on the default stream. */
 static cudaError_t wait(cudaError_t enqueued)
 {
     return enqueued ? enqueued : cudaStreamSynchronize(nullptr);

@@ -1,4 +1,4 @@
-/* emu_device.h - what a thread of a kernel can ask of its block and its warp.
+/* emu_device.h - functions by which a thread of a kernel uses its block and its warp.
  *
  * Threads of a block are fibres that run one after another (emu_block.cpp). A thread gives way
  * only where it must wait for others: at a barrier, and where the lanes of a warp meet
@@ -11,7 +11,7 @@
 
 #include "tests/emu/emu_types.h"
 
-/* ------------------------------------------------------------------ where a thread is */
+/* ------------------------------------------------------------------ the position of a thread */
 
 struct emu_place {
     uint3 block;
@@ -71,8 +71,8 @@ static inline int __syncthreads_and(int predicate, EMU_SITE)
 
 /* ------------------------------------------------------------------ meetings of a warp */
 
-/* The last lane of `mask` to arrive calls finish(data, mask), where data[i] is what lane i
- * brought (NULL for lanes not in the mask); then all go on. */
+/* Called by the last lane of `mask` that arrives. data[i] is the value of lane i, or NULL if
+ * the lane is not in the mask. Afterwards all lanes continue. */
 typedef void emu_finish(void **data, unsigned mask);
 void emu_meet(emu_finish *finish, const char *what, unsigned mask, void *data, const char *file,
               int line);
@@ -104,8 +104,8 @@ static inline T emu_shuffle(const char *what, unsigned mask, T value, int source
     return value;
 }
 
-/* The PTX definition of shfl: lanes of a segment of `width`; a source outside it is the lane
- * itself. */
+/* shfl as PTX defines it: lanes of a segment of `width`; if the source is outside the
+ * segment, a lane gets its own value. */
 template <typename T>
 static inline T __shfl_sync(unsigned mask, T value, int source, int width = 32, EMU_SITE)
 {

@@ -27,16 +27,17 @@
 #define EMU_UCONTEXT 1
 #endif
 
-/* Stacks of fibres lie one behind the other, with a page between two that nobody may touch. */
+/* Stacks of fibres lie one after the other, separated by inaccessible pages. */
 enum { most_fibres = 1100 };
 static const size_t stack_bytes = 256 << 10;
-/* Stacks lie at the same place of their pages. If they also began there, the few lines that
- * each thread of a block uses would share a few sets of the processor's caches and evict each
+/* Stacks are aligned to pages. If every fibre's data also began at the same offset, the few
+ * lines that each thread uses would share a few sets of the processor's caches and evict each
+ * other.
  * other.
  */
 static const size_t colours = 61, colour_bytes = 5 * 64;
 
-static char *stacks; /* of all fibres */
+static char *stacks; /* all stacks of fibres */
 
 static size_t page_bytes()
 {
@@ -44,11 +45,11 @@ static size_t page_bytes()
     return page;
 }
 
-static emu_fibre *leaving; /* who switched last */
+static emu_fibre *leaving; /* the fibre that switched last */
 
-/* The address sanitizer knows two stacks: the host's and, as one, those of all fibres. To tell
- * it of each switch between two fibres took a quarter of the time. Kernels keep no variables in
- * the sanitizer's own stacks (asan-use-after-return=0), so that fibres need none.
+/* AddressSanitizer is told about two stacks only: the host's, and the stacks of all fibres as
+ * one. Reporting each switch between two fibres would take a quarter of the time. The
+ * sanitizer's own stacks must be off (asan-use-after-return=0), so that fibres need none.
  */
 #ifdef EMU_ASAN
 static struct {
@@ -212,7 +213,7 @@ void emu_fibre_switch(emu_fibre *from, emu_fibre *to)
     leaving = from;
     beginning = to;
 #ifdef EMU_UCONTEXT
-    if (!from->stack_pointer) /* the host, for the first time */
+    if (!from->stack_pointer) /* the host switches for the first time */
         from->stack_pointer = new ucontext_t();
     swapcontext(static_cast<ucontext_t *>(from->stack_pointer),
                 static_cast<ucontext_t *>(to->stack_pointer));

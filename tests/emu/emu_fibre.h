@@ -1,9 +1,9 @@
-/* emu_fibre.h - a stack of its own for each thread of a block, and the switch between two.
+/* emu_fibre.h - gives each thread of a block its own stack, and switches between stacks.
  *
- * A switch saves what the calling convention says a function must keep and swaps the stack
- * pointer: a few nanoseconds in assembly on x86-64 and aarch64, ucontext elsewhere. The
- * address sanitizer is told of each switch from and to the host. Stacks lie between guard pages
- * and are reused.
+ * A switch saves the registers that the calling convention preserves, and changes the stack
+ * pointer. It takes a few nanoseconds in assembly on x86-64 and aarch64; other processors use
+ * ucontext. AddressSanitizer is told about each switch from and to the host. Stacks lie between
+ * guard pages and are reused.
  */
 #ifndef EMU_FIBRE_H
 #define EMU_FIBRE_H
@@ -20,12 +20,12 @@ struct emu_fibre {
  */
 emu_fibre *emu_fibre_new(void (*entry)());
 
-/* The fibre of the caller's own stack: where a launch begins and ends. */
+/* Returns the fibre of the caller's own stack, where a launch begins and ends. */
 emu_fibre *emu_fibre_host();
 
 void emu_fibre_switch(emu_fibre *from, emu_fibre *to);
 
-/* Has the processor fetch what the switch to a fibre will read. */
+/* Prefetches the memory that a switch to this fibre will read. */
 static inline void emu_fibre_prefetch(const emu_fibre *fibre)
 {
     __builtin_prefetch(fibre->stack_pointer);

@@ -37,13 +37,13 @@ template <typename F> struct emu_body_of : emu_body {
     }
 };
 
-/* Takes the body over. What is wrong becomes the last error, see cudaGetLastError. */
+/* Takes over the body. An error becomes the last error, see cudaGetLastError. */
 void emu_enqueue_kernel(const emu_launch_shape &launch, cudaStream_t stream,
                         const emu_body *body);
 void emu_check_parameter(const char *kernel, int index, const void *value, size_t bytes);
 
-/* Padding may hold anything, old addresses too: where it cannot be cleared, only parameters
- * that are pointers are looked at. */
+/* Padding may contain anything, even old addresses. If the compiler cannot clear it, only
+ * parameters that are pointers are checked. */
 #if defined(__has_builtin)
 #if __has_builtin(__builtin_clear_padding)
 #define EMU_CLEARS_PADDING 1

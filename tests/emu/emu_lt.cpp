@@ -1,8 +1,8 @@
-/* emu_lt.cpp - the reference product that stands in for cuBLASLt; see emu_lt.h.
+/* emu_lt.cpp - the reference product that replaces cuBLASLt; see emu_lt.h.
  *
- * Algorithm 1 needs no workspace, algorithm 2 does and soils all that it asked for. Both cut a
- * sum into pieces; how many depends on the algorithm and on the shape. The product is queued
- * like a kernel, with descriptions and scalars copied at the call.
+ * Algorithm 1 needs no workspace. Algorithm 2 needs one, and overwrites all of it. Both divide
+ * a sum into pieces, whose number depends on the algorithm and the shape. The product is queued
+ * like a kernel; descriptions and scalars are copied at the call.
  */
 #include "tests/emu/emu_lt.h"
 
@@ -279,7 +279,8 @@ static cublasStatus_t check_shapes(const cublasLtMatmulDescOpaque_t &desc, const
                                                     : CUBLAS_STATUS_NOT_SUPPORTED;
 }
 
-/* On the device, whole, and aligned as the fast algorithms need it. */
+/* Returns whether a matrix is on the device, completely, and aligned as fast algorithms need
+ * it. */
 static bool reachable(const void *data, const layout *l)
 {
     uint64_t lines = l->order == CUBLASLT_ORDER_COL ? l->columns : l->rows;
@@ -358,7 +359,7 @@ struct product {
     uint64_t algorithm;
 };
 
-/* Rows of op(A), or columns of op(B), each (inner) floats in one piece. */
+/* Collects rows of op(A), or columns of op(B), as (inner) consecutive floats each. */
 static std::vector<float> gather(const void *data, const layout &l, int batch, bool by_column,
                                  uint64_t count, uint64_t inner)
 {
@@ -370,7 +371,7 @@ static std::vector<float> gather(const void *data, const layout &l, int batch, b
     return lines;
 }
 
-/* Both lines are copies of the emulator's own: a sanitizer has looked at what was read. */
+/* Both arrays are the emulator's own copies, so the sanitizer has already checked the reads. */
 __attribute__((no_sanitize("address", "undefined"))) static float
 dot(const float *a, const float *b, uint64_t count, uint64_t pieces)
 {

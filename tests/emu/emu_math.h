@@ -1,9 +1,9 @@
-/* emu_math.h - CUDA's device functions that concern one thread alone: maths, bits, memory.
+/* emu_math.h - CUDA's device functions for a single thread: maths, bits, memory.
  *
- * Functions with a rounding in their name are exact; rsqrtf and the __fast ones are the plain
- * function (a GPU may differ in the last bits, so no test may rely on theirs). Nothing is
- * contracted: the emulator is compiled with -ffp-contract=off, and fmaf() is a true fused
- * multiply-add. Atomics are plain updates, for one thread runs at a time.
+ * Functions with a rounding mode in their name are exact. rsqrtf and the __fast functions are
+ * the plain functions (a GPU may differ in the last bits, so no test may depend on them).
+ * Nothing is contracted: the emulator is compiled with -ffp-contract=off, and fmaf() is a true
+ * fused multiply-add. Atomics are plain updates, because only one thread runs at a time.
  */
 #ifndef EMU_MATH_H
 #define EMU_MATH_H
@@ -60,7 +60,7 @@ static inline double max(double a, double b)
 #define __cosf(x) cosf(x)
 #define __powf(x, y) powf(x, y)
 
-/* One line each: result, name, parameters, value. */
+/* Each line has result, name, parameters, value. */
 #define EMU_FUNCTION(type, name, parameters, value)                                            \
     static inline type name parameters                                                         \
     {                                                                                          \

@@ -1,10 +1,10 @@
 /* emu_memory.cpp - device memory and pinned memory.
  *
- * Device memory is a range of addresses of its own that the host cannot touch: it is opened
- * while kernels and copies run and closed when the host goes on, so that a host that follows a
- * device pointer faults as it would on a GPU. An allocation is 256-byte aligned, exactly as
- * large as asked for, and filled with 0xff: not a number in every format of float (of more than
- * 8 MB the first and the last four). Addresses are reused as late as possible.
+ * Device memory is a separate range of addresses that the host cannot access: it is opened
+ * while kernels and copies run, and closed when the host continues. So a host that follows a
+ * device pointer faults, as it would with a GPU. An allocation is 256-byte aligned, has exactly
+ * the requested size, and is filled with 0xff, which is NaN in every float format (allocations
+ * of more than 8 MB only in the first and last four). Addresses are reused as late as possible.
  */
 #include <cstdlib>
 #include <iterator>
@@ -25,7 +25,7 @@ struct arena_state {
     size_t high = 0, cursor = 0, used = 0, peak = 0;
     int open = 0;
     std::map<size_t, size_t> live;   /* offset -> bytes */
-    std::map<size_t, size_t> fences; /* likewise, inside allocations */
+    std::map<size_t, size_t> fences; /* also offset -> bytes, inside allocations */
 
     arena_state()
     {
@@ -35,7 +35,7 @@ struct arena_state {
             emu_fail("no address space for device memory");
         uintptr_t at = reinterpret_cast<uintptr_t>(mapped), past = at % huge_page;
         base = static_cast<unsigned char *>(mapped) + (past ? huge_page - past : 0);
-        madvise(base, arena_bytes, MADV_HUGEPAGE); /* protecting them costs less */
+        madvise(base, arena_bytes, MADV_HUGEPAGE); /* makes changes of protection cheaper */
     }
 };
 
@@ -75,7 +75,7 @@ bool emu_in_arena(const void *address)
     return at >= base && at < base + arena_bytes;
 }
 
-/* The allocation that holds `offset`, its end included; live.end() if there is none. */
+/* Returns the allocation that contains `offset` or ends there; live.end() if there is none. */
 static std::map<size_t, size_t>::iterator holder(size_t offset)
 {
     std::map<size_t, size_t> &live = arena().live;
@@ -97,8 +97,9 @@ emu_where_is emu_find(const void *address, size_t bytes)
     return emu_on_device;
 }
 
-/* A free place at or behind the cursor, or else the first; arena_bytes if there is none. Not
- * all of the arena is walked through: what was touched once stays in memory. */
+/* Returns a free place at or after the cursor, otherwise the first one; arena_bytes if there
+ * is none. It avoids walking through the whole arena, because pages that were touched once
+ * stay in memory. */
 static size_t find_room(size_t room)
 {
     if (arena().cursor + room > 2 * arena().peak + 8 * huge_page)
@@ -163,7 +164,8 @@ void emu_restore_fences(const void *address, size_t bytes)
 
 /* ------------------------------------------------------------------ allocations */
 
-/* Of what is larger than any array of a test, the workspace of cuBLASLt, both ends. */
+/* Fills an allocation. One that is larger than any array of a test (the workspace of
+ * cuBLASLt) is filled at both ends only. */
 static void fill(unsigned char *block, size_t bytes)
 {
     const size_t end = (size_t)4 << 20;
@@ -333,7 +335,8 @@ static bool is_pinned(uintptr_t at)
     return at <= after->first + after->second;
 }
 
-/* Is a page mapped there? Addresses below hold the sanitizer's shadow, and small integers. */
+/* Returns whether a page is mapped at this address. Low addresses are the sanitizer's shadow
+ * memory, or small integers. */
 static bool is_mapped(uintptr_t at)
 {
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);

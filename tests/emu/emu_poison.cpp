@@ -11,7 +11,7 @@
 #endif
 #endif
 
-static const unsigned char pattern = 0xff; /* not a number, if it is read */
+static const unsigned char pattern = 0xff; /* NaN, if it is read as a float */
 
 #ifdef EMU_ASAN
 #include <sanitizer/asan_interface.h>

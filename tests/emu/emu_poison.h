@@ -1,7 +1,7 @@
-/* emu_poison.h - memory that is exactly as large as asked for.
+/* emu_poison.h - memory of exactly the requested size.
  *
- * A block lies between two guards. Where the address sanitizer is compiled in, touching a guard
- * is reported at once; elsewhere guards hold a pattern that is looked at later.
+ * A block lies between two guards. With AddressSanitizer, an access to a guard is reported at
+ * once; without it, guards have a pattern that is checked later.
  */
 #ifndef EMU_POISON_H
 #define EMU_POISON_H
@@ -11,7 +11,7 @@
 void emu_poison(void *address, size_t bytes);
 void emu_unpoison(void *address, size_t bytes);
 
-/* Makes what lies from `block - before` and to `block + bytes + after` a guard. */
+/* Makes guards of the `before` bytes before a block and the `after` bytes after it. */
 void emu_guard(unsigned char *block, size_t bytes, size_t before, size_t after);
 bool emu_guards_hold(const unsigned char *block, size_t bytes, size_t before, size_t after);
 

@@ -1,4 +1,4 @@
-/* emu_properties.cpp - the device that is emulated, and what it refuses to launch.
+/* emu_properties.cpp - properties of the emulated device, and checks of launches.
  *
  * Limits are those of a GPU of compute capability 9.0, except the number of multiprocessors:
  * few, so that the tests' small shapes also take more blocks than run at a time. That number
@@ -57,7 +57,8 @@ cudaError_t cudaGetDeviceCount(int *count)
 {
     EMU_CALL();
     *count = 0;
-    if (emu_driver_version() / 1000 < CUDART_VERSION / 1000) /* as if there were none */
+    /* a driver that is too old looks like no driver */
+    if (emu_driver_version() / 1000 < CUDART_VERSION / 1000)
         return emu_result(cudaErrorInsufficientDriver);
     *count = emu_device_count();
     return emu_result(*count > 0 ? cudaSuccess : cudaErrorNoDevice);
@@ -177,7 +178,7 @@ static size_t shared_limit(const void *kernel)
 {
     auto found = shared_allowed().find(kernel);
     int allowed = found == shared_allowed().end() ? 0 : found->second;
-    if (allowed > shared_most()) /* the limit was higher when it was allowed */
+    if (allowed > shared_most()) /* the limit was higher when this was allowed */
         allowed = shared_most();
     return (size_t)(allowed > shared_default ? allowed : shared_default);
 }

@@ -1,7 +1,7 @@
 /* emu_runtime.h - the part of the CUDA runtime that the emulator knows.
  *
- * Names and values are CUDA's. Streams are lazy: what is put on one runs when the host waits
- * for it, so that a result read too early is an old result. See README.md.
+ * Names and values are CUDA's. Streams are lazy: their work runs when the host waits for it, so
+ * that a result that is read too early is an old result. See README.md.
  */
 #ifndef EMU_RUNTIME_H
 #define EMU_RUNTIME_H
@@ -151,8 +151,8 @@ static inline cudaError_t cudaHostAlloc(T **address, size_t bytes, unsigned flag
     return cudaHostAlloc(reinterpret_cast<void **>(address), bytes, flags);
 }
 
-/* Makes part of an allocation a place that no kernel may touch. Copies and fills that go over
- * it leave it as it is. */
+/* Makes part of an allocation inaccessible to kernels. Copies and fills that cover it leave
+ * it unchanged. */
 enum { ESP_FENCE = 256 };
 void emu_put_fence(void *address, size_t bytes);
 #define ESP_PUT_FENCE(address, bytes) emu_put_fence((address), (bytes))

@@ -1,5 +1,5 @@
-/* emu_state.h - what the files of the emulator share: one lock, planted failures, live handles,
- * device memory, and the queue behind a stream.
+/* emu_state.h - shared by the files of the emulator: a lock, planted failures, live handles,
+ * device memory, and the queues of streams.
  */
 #ifndef EMU_STATE_H
 #define EMU_STATE_H
@@ -15,13 +15,14 @@
 
 std::recursive_mutex &emu_mutex();
 
-/* Counts a call of the runtime; cudaSuccess, or the failure that was planted here. */
+/* Counts a call of the runtime. Returns cudaSuccess, or the failure that was planted for
+ * this call. */
 cudaError_t emu_count_call(const char *name);
 
 /* Remembers the last error of this thread. */
 cudaError_t emu_result(cudaError_t error);
 
-/* At the top of every call of the runtime. */
+/* Every function of the runtime begins with this. */
 #define EMU_CALL()                                                                             \
     std::lock_guard<std::recursive_mutex> emu_locked(emu_mutex());                             \
     if (cudaError_t emu_planted = emu_count_call(__func__))                                    \
@@ -29,30 +30,30 @@ cudaError_t emu_result(cudaError_t error);
 
 uint64_t emu_next_seed(); /* 0 if the order is the natural one */
 int emu_device_count();
-int emu_current_device(); /* of this thread */
+int emu_current_device(); /* device of this thread */
 int emu_driver_version();
 int emu_lt_version();
 enum emu_heuristic emu_heuristic_answer();
 size_t emu_memory_size();
 int emu_multiprocessors();
-int emu_shared_kilobytes(); /* the most that a block may ask for */
+int emu_shared_kilobytes(); /* maximum for a block */
 
 /* ------------------------------------------------------------------ handles (emu_control.cpp)
  */
 
-/* Everything that must be given back: kind is "stream", "event", ... */
+/* Records an object that must be released. kind: "stream", "event", ... */
 void emu_live_add(const void *handle, const char *kind, size_t bytes);
 bool emu_live(const void *handle, const char *kind);
-bool emu_live_remove(const void *handle, const char *kind); /* false: it was not live */
+bool emu_live_remove(const void *handle, const char *kind); /* false: it was not recorded */
 
 /* ------------------------------------------------------------------ memory (emu_memory.cpp) */
 
-/* The host cannot touch device memory; what runs on the device opens it. */
+/* Opens device memory for code that runs on the device; the host cannot access it otherwise. */
 void emu_memory_open();
 void emu_memory_close();
 
-/* These take and give back memory that the driver uses for graphs. emu_memory_take() returns
- * false if there is not enough. */
+/* Take and release memory that the driver uses for graphs. emu_memory_take() returns false
+ * if there is not enough. */
 bool emu_memory_take(size_t bytes);
 void emu_memory_give_back(size_t bytes);
 
@@ -62,7 +63,7 @@ enum emu_where_is {
     emu_nowhere
 }; /* nowhere: beyond an allocation */
 emu_where_is emu_find(const void *address, size_t bytes);
-/* Around a copy or a fill, which may go over fences: lifted, then put up again. */
+/* Removes the fences within a range for a copy or a fill, and restores them afterwards. */
 void emu_lift_fences(const void *address, size_t bytes);
 void emu_restore_fences(const void *address, size_t bytes);
 bool emu_in_arena(const void *address); /* to describe a fault */
@@ -70,10 +71,10 @@ bool emu_in_arena(const void *address); /* to describe a fault */
 /* ------------------------------------------------------------------ streams (emu_stream.cpp)
  */
 
-/* Puts work on a stream, or into the graph that it captures. */
+/* Adds work to a stream, or to the graph that the stream captures. */
 cudaError_t emu_enqueue(cudaStream_t stream, std::function<void()> work);
 cudaError_t emu_run_all(); /* everything on every stream */
-/* cudaErrorStreamCaptureUnsupported, and the capture is spoiled, if one is under way. */
+/* During a capture, returns cudaErrorStreamCaptureUnsupported and invalidates the capture. */
 cudaError_t emu_refuse_in_capture();
 
 /* Returns whether a GPU could start this kernel. Outside of a capture, this loads the kernel's

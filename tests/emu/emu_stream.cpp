@@ -1,9 +1,9 @@
-/* emu_stream.cpp - lazy streams, events, graphs, and what travels on them.
+/* emu_stream.cpp - lazy streams, events and graphs.
  *
- * Work waits on its stream until the host waits for it. Running a stream runs, first, what it
- * depends on: events of other streams, and the rules of the default stream (it waits for all
- * earlier work of blocking streams, and they for it). Where the seed says so, other streams
- * run ahead as far as they like, so that a missing dependence shows either way.
+ * Work waits in its stream until the host waits for the stream. Before a stream runs,
+ * everything runs on which it depends: events of other streams, and the default stream, which
+ * waits for all earlier work of blocking streams, as these wait for it. Depending on the seed,
+ * other streams also run ahead, so that a missing dependency has a visible effect either way.
  */
 #include <chrono>
 #include <deque>
@@ -17,7 +17,7 @@
 typedef std::chrono::steady_clock::time_point time_point;
 
 struct work {
-    uint64_t number; /* counts all work, in the order it was asked for */
+    uint64_t number; /* position in the order in which all work was submitted */
     std::function<void()> run;
 };
 
@@ -157,7 +157,7 @@ void emu_enqueue_kernel(const emu_launch_shape &launch, cudaStream_t stream,
     if (!result && stream && streams().all.count(stream) &&
         stream->device != emu_current_device())
         result =
-            cudaErrorInvalidResourceHandle; /* as a GPU refuses the stream of another one */
+            cudaErrorInvalidResourceHandle; /* as a GPU refuses the stream of another device */
     if (!result)
         result = emu_enqueue(stream, [launch, owned] {
             emu_kernels++;
@@ -295,7 +295,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
     return emu_result(result);
 }
 
-/* Runs the event's stream up to it. */
+/* Runs the event's stream up to the event. */
 static void await(record &r)
 {
     while (!r.done)
@@ -311,7 +311,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
     std::shared_ptr<record> last = event->last;
     if (!last)
         return cudaSuccess;
-    if (last->captured) /* within one stream it is always in order */
+    if (last->captured) /* within one stream, work is always in order */
         return emu_result(last->stream == s ? cudaSuccess : cudaErrorStreamCaptureUnsupported);
     return emu_result(emu_enqueue(stream, [last] { await(*last); }));
 }

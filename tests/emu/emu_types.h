@@ -1,10 +1,10 @@
-/* emu_types.h - the words that CUDA adds to C++, for a plain compiler: qualifiers, vector
- * types, and the 16-bit floats.
+/* emu_types.h - types and keywords of CUDA C++ for a plain compiler: qualifiers, vector types,
+ * and the 16-bit floats.
  *
- * Vector types have CUDA's alignment, so that the sanitizer reports an access a GPU would
- * refuse. The 16-bit floats convert only by name (__float2bfloat16, ...): what CUDA would do
- * silently in 16 bits must not be done silently in 32 here. Rounding is to nearest, ties to
- * even, with subnormals, and a value that is not a number becomes 0x7fff, as on a GPU.
+ * Vector types have CUDA's alignment, so that the sanitizer reports an access that a GPU would
+ * refuse. The 16-bit floats convert only by named functions (__float2bfloat16, ...), because
+ * implicit conversions would compute here in 32 bits what CUDA computes in 16. Rounding is to
+ * nearest, ties to even, with subnormals, and NaN becomes 0x7fff, as on a GPU.
  */
 #ifndef EMU_TYPES_H
 #define EMU_TYPES_H
@@ -17,7 +17,7 @@
 #define __device__
 #define __host__
 #define __forceinline__ inline
-#define __noinline__ /* nothing: system headers have it inside an attribute */
+#define __noinline__ /* empty, because system headers use this word inside an attribute */
 #define __launch_bounds__(...)
 #define __grid_constant__
 #define __align__(bytes) __attribute__((aligned(bytes)))

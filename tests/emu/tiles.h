@@ -1,8 +1,8 @@
-/* tiles.h - the instructions of Intel's tile unit (AMX) that the CPU backend uses, in C. What
- * the processor answers with an exception ends the program here.
+/* tiles.h - the instructions of Intel's tile unit (AMX) that the CPU backend uses, in C.
+ * Whatever raises an exception on the processor ends the program here.
  *
- * As the "Intel Architecture Instruction Set Extensions" reference has them: a load fills rows
- * and columns that are not configured with zeros; a store writes the configured ones; of a
+ * From the "Intel Architecture Instruction Set Extensions" reference: a load fills rows and
+ * columns that are not configured with zeros; a store writes only the configured ones; in a
  * product C += A B, C and A have the same rows, C and B the same columns, and B has a row for
  * every four bytes of a row of A.
  */
@@ -90,9 +90,9 @@ static inline void emulated_shapes(int c, int a, int b)
     emulated_use(a);
     emulated_use(b);
     emulated_use(c);
-    emulated_demand(a != b && b != c && a != c, "a tile is there twice");
+    emulated_demand(a != b && b != c && a != c, "a tile is used twice");
     emulated_demand(t->row_bytes[a] % 4 == 0 && t->row_bytes[b] % 4 == 0,
-                    "a row is no multiple of four bytes");
+                    "the length of a row is not a multiple of four bytes");
     emulated_demand(t->rows[a] == t->rows[c], "A and C differ in their rows");
     emulated_demand(t->row_bytes[b] == t->row_bytes[c], "B and C differ in their columns");
     emulated_demand(t->rows[b] == t->row_bytes[a] / 4, "B's rows are not A's columns");

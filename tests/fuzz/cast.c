@@ -1,5 +1,5 @@
-/* A recording as an asciicast: every line of it is JSON, and no text of the recording
- * becomes an escape sequence. The input is the recording. */
+/* Fuzzes the export of a recording as an asciicast: every line must be JSON, and no text of
+ * the recording may become an escape sequence. The input is the recording. */
 #include "tui/view/cast.h"
 
 #include <stdlib.h>
@@ -9,7 +9,8 @@
 
 #include "tests/fuzz/support/fuzz.h"
 
-/* Sequences that the program writes itself: colours, the cursor, erasing. */
+/* Checks that only escape sequences of the program itself occur: colours, cursor movements,
+ * erasing. */
 static void require_own_sequences(const char *text)
 {
     for (const char *escape = text; (escape = strchr(escape, '\033')); escape++) {

@@ -1,6 +1,6 @@
-/* A model's chat template and what people say: the template is recognised or not, every format
- * writes the conversation, and what was said stands in it as it was, in the parts that are
- * marked. The input holds the parts chat_template.jinja, tokenizer_config.json and text. */
+/* Fuzzes a chat template and a conversation: the template is recognised or not, every format
+ * writes the conversation, and each message must be unchanged in the part that is marked as
+ * the user's. The input has the parts chat_template.jinja, tokenizer_config.json and text. */
 #include "engine/chat/chat.h"
 
 #include <stdlib.h>
@@ -25,7 +25,7 @@ static void write_conversation(const struct esp_chat *chat, const char *text, si
         const struct esp_span span = out.said.items[i];
         FUZZ_REQUIRE(span.start >= before && span.end > span.start &&
                          (size_t)span.end <= out.length,
-                     "part %d lies in the text", (int)i);
+                     "part %d is inside the text", (int)i);
         before = span.end;
     }
     esp_chat_text_free(&out);

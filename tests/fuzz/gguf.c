@@ -1,6 +1,6 @@
-/* A GGUF file: its values and tensors, the model and the tokenizer that are made of it. The
- * input is the header; zeros stand for the data behind it. What is opened can be read to the
- * last byte, and a text that is encoded has tokens that there are. */
+/* Fuzzes a GGUF file: its values and tensors, and the model and tokenizer made from it. The
+ * input is the header; the data after it are zeros. Everything that is opened must be
+ * readable to its last byte, and an encoded text must have only existing tokens. */
 #include "engine/model/gguf.h"
 
 #include <limits.h>
@@ -24,15 +24,15 @@ static void read_value(const struct esp_gguf_value *value)
     volatile char last;
     for (uint64_t i = 0; i < value->count && i < MOST_READ; i++)
         esp_gguf_number(value, i);
-    FUZZ_REQUIRE(isnan(esp_gguf_number(value, value->count)), "there is no element more");
+    FUZZ_REQUIRE(isnan(esp_gguf_number(value, value->count)), "no element after the last one");
     for (; esp_gguf_next_text(value, &at, &text); texts++)
         if (text.length > 0)
-            last = text.bytes[text.length - 1]; /* can be read */
+            last = text.bytes[text.length - 1]; /* reading it must not fault */
     (void)last;
     FUZZ_REQUIRE(value->kind != ESP_GGUF_TEXT || texts == value->count, "%llu texts of %llu",
                  (unsigned long long)texts, (unsigned long long)value->count);
     char *copy = esp_gguf_copy_text(value);
-    FUZZ_REQUIRE(!copy || !value->array, "a copy is of one text");
+    FUZZ_REQUIRE(!copy || !value->array, "only a single text is copied");
     free(copy);
 }
 
@@ -50,13 +50,13 @@ static void read_container(const char *path)
             FUZZ_REQUIRE(tensor->offset + tensor->bytes <= gguf.shard->size,
                          "tensor %zu ends in the file", i);
         }
-        FUZZ_REQUIRE(!gguf.shard->source.failed, "everything could be read");
+        FUZZ_REQUIRE(!gguf.shard->source.failed, "all data could be read");
     }
     esp_gguf_close(&gguf);
     esp_stored_close(set);
 }
 
-/* Reads a tensor, if it is there, from its first number to its last. */
+/* Reads a tensor, if it exists, from its first number to its last. */
 static void touch(const struct esp_tensor *tensor)
 {
     float *row = tensor->data ? malloc((size_t)tensor->columns * sizeof *row) : NULL;

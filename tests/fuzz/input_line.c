@@ -1,6 +1,7 @@
-/* The input line under any keys and pastes, as a terminal sends them: readline must survive
- * them, the cursor stays in the line, and what is drawn is safe. Words are completed, and
- * lines that are submitted are kept in the history. The input is what the terminal sends. */
+/* Fuzzes the input line with any keys and pastes that a terminal may send: readline must
+ * survive them, the cursor must stay in the line, and the drawn text must be safe. Words are
+ * completed, and submitted lines are added to the history. The input is the bytes from the
+ * terminal. */
 #include "tui/app/input.h"
 
 #include <locale.h>
@@ -18,7 +19,7 @@
 enum { KILLS = 10 /* that readline keeps */ };
 
 struct line {
-    struct esp_control control; /* zeroed: what completion looks at */
+    struct esp_control control; /* zeroed; completion reads it */
     struct esp_input *input;
     struct esp_canvas canvas;
 };
@@ -61,8 +62,8 @@ static void take_paste(void *user, const char *bytes, size_t count)
     esp_input_paste(line->input, bytes, count);
 }
 
-/* Readline has but one state, which takes long to set up; what an input left in it is gone
- * before the next one. */
+/* Readline has only one state, which takes long to set up. Its contents are reset before the
+ * next input. */
 static void forget(struct esp_input *input)
 {
     esp_input_key(input, 7);

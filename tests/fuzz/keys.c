@@ -1,6 +1,6 @@
-/* What a terminal sends, as keys, pastes and clicks: every key has a name that leads back to
- * it, and no byte behind the end is read. The first byte says in how large pieces the others
- * come; 0: all at once. */
+/* Fuzzes the bytes from a terminal, as keys, pastes and clicks: every key must have a name
+ * that leads back to it, and no byte after the end may be read. The first byte gives the
+ * size of the pieces in which the others arrive; 0: all at once. */
 #include "tui/view/decode.h"
 
 #include <string.h>
@@ -44,8 +44,8 @@ static void take_click(void *user, int button, int x, int y)
     esp_ui_mouse(&seen->ui, &seen->state, (struct esp_mouse){button, x, y}, 80, 24);
 }
 
-/* A copy of the bytes in front of a page that cannot be read: also the C library sees their
- * end. */
+/* Copies the bytes in front of an inaccessible page, so that a read beyond the end faults,
+ * even in the C library. */
 static const char *copy(const uint8_t *bytes, size_t count)
 {
     static char *end;
@@ -64,7 +64,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 {
     if (length == 0 || length > MOST)
         return 0;
-    static struct seen seen; /* its state is empty and stays so */
+    static struct seen seen; /* its decoder state must be empty at the end */
     struct esp_decoder decoder = {
         .user = &seen, .key = take_key, .pasted = take_paste, .mouse = take_click};
     size_t piece = bytes[0] ? bytes[0] : length;

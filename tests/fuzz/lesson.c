@@ -1,7 +1,7 @@
-/* A lesson, and the recordings that it names: whoever opens it gets a sentence or a lecture,
- * and every page of a lecture that needs no model can be drawn, asked and answered, on a wide
- * screen and on a small one, with nothing on it that is unsafe for a terminal. The input holds
- * the part x.lesson and recordings. */
+/* Fuzzes a lesson and the recordings that it names: opening gives an error message or a
+ * lecture. Every page of a lecture that needs no model is drawn, asked and answered, on a
+ * wide and a small screen, and must contain nothing unsafe for a terminal. The input has the
+ * part x.lesson and recordings. */
 #include "tui/lessons/lecture.h"
 
 #include <stdio.h>
@@ -56,7 +56,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
         FUZZ_REQUIRE(*err && !lecture, "a refusal is a sentence");
         return 0;
     }
-    if (esp_lecture_phase(lecture, NULL, 0) > 0) { /* nothing has to decode */
+    if (esp_lecture_phase(lecture, NULL, 0) > 0) { /* no model has to decode */
         walk(lecture, 80, 24, 0);
         walk(lecture, 130, 12, 1);
     }

@@ -1,7 +1,8 @@
-/* A model folder, of a whole model, perhaps with an MTP layer, or a draft head: config.json,
- * generation_config.json, espalier.json, and tensors that fit them or do not. The input holds the
- * files as parts (fuzz.h). The number behind the name of a .safetensors file is how many bytes of
- * data, all 0, follow the header that stands there; what is opened can be read to the last byte.
+/* Fuzzes a model folder: of a whole model, perhaps with an MTP layer, or of a draft head. It
+ * has config.json, generation_config.json, espalier.json, and tensors that may or may not fit
+ * them. The input has the files as parts (fuzz.h). The number after the name of a .safetensors
+ * file is the number of data bytes, all 0, after the header. Everything that is opened must be
+ * readable to the last byte.
  */
 #include "engine/model/model.h"
 
@@ -27,7 +28,7 @@ static void write_part(const struct fuzz_part *part)
     free(file);
 }
 
-/* Reads a tensor, if it is there, from its first number to its last. */
+/* Reads a tensor, if it exists, from its first number to its last. */
 static void touch(const struct esp_tensor *tensor)
 {
     float *row = tensor->data ? malloc((size_t)tensor->columns * sizeof *row) : NULL;

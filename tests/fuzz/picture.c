@@ -1,7 +1,7 @@
-/* A picture of a tree, as espalier-dot draws it: DOT and SVG are text without control
- * characters, whatever stands in the tokens and names. The first line holds "dot" or "svg",
- * a theme, how many nodes are shown at most, a caption and an aspect; the line of an iteration
- * follows. */
+/* Fuzzes the picture of a tree, as espalier-dot draws it: DOT and SVG must be text without
+ * control characters, whatever tokens and names contain. The first line has "dot" or "svg",
+ * a theme, the maximum number of nodes, a caption and an aspect ratio; the line of an
+ * iteration follows. */
 #include "viz/dot/picture.h"
 
 #include <stdio.h>
@@ -42,7 +42,7 @@ static void write_dot(Agraph_t *graph)
 
 static void write_svg(Agraph_t *graph, double aspect)
 {
-    static GVC_t *context; /* takes long to make */
+    static GVC_t *context; /* making it takes long */
     char *text = NULL;
     unsigned size = 0;
     if (!context)

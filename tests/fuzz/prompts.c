@@ -1,6 +1,6 @@
-/* A file of prompts, as lines or as JSON Lines: every prompt that is taken has a text and a
- * category, no more bytes are taken than there are, and a refusal is a sentence. The input is
- * the file. */
+/* Fuzzes a file of prompts, as lines or as JSON Lines: every accepted prompt must have a
+ * text and a category, no more bytes are used than the file has, and a refusal must be a
+ * sentence. The input is the file. */
 #include "tui/cli/bench/prompt_list.h"
 
 #include <stdlib.h>
@@ -12,7 +12,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 {
     struct cli_prompts prompts;
     char err[512] = "";
-    /* A copy without a NUL behind it, so that a byte too much is seen. */
+    /* Without a NUL at the end, reading a byte too many is detected. */
     char *text = malloc(length ? length : 1);
     FUZZ_REQUIRE(text, "there is memory");
     if (length > 0)
@@ -20,7 +20,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
     int status = cli_prompts_take(&prompts, text, length, "prompts", err, sizeof err);
     free(text);
     FUZZ_REQUIRE(status == 0 ? prompts.count > 0 : *err && prompts.count == 0,
-                 "there are prompts, or a sentence says why not");
+                 "there are prompts or an error message");
     size_t all = 0;
     for (int i = 0; i < prompts.count; i++) {
         const struct cli_prompt *p = &prompts.prompt[i];

@@ -1,7 +1,7 @@
-/* A recording: every event of a file that is accepted can be read, with its text, its sums
- * and its steps; an iteration can be exported, and nothing unsafe for a terminal comes out;
- * the line that would be written for it can be read again. All of it becomes a page and charts.
- * The input is the file. */
+/* Fuzzes a recording: every event of an accepted file must be readable, with its text, sums
+ * and steps. An iteration can be exported without anything unsafe for a terminal, and the
+ * line written for it can be read again. The recording also becomes a page and charts. The
+ * input is the file. */
 #include "sessions/recording.h"
 
 #include <stdlib.h>
@@ -68,7 +68,8 @@ static void look(struct esp_recording *recording, int number)
     export(&options, "an exported line");
 }
 
-/* A figure may be refused, as a timeline without times. TikZ is ASCII, and so safe. */
+/* Draws figures. A figure may be refused, for example a timeline without times. TikZ must be
+ * ASCII. */
 static void draw_figures(struct esp_recording *recording, int iteration)
 {
     const int number = esp_recording_iteration_event(recording, iteration);
@@ -96,7 +97,7 @@ static void draw_figures(struct esp_recording *recording, int iteration)
     cli_figure_facts_free(&facts);
 }
 
-/* A chart may be refused: there may be nothing to draw. */
+/* Draws charts. A chart may be refused if there is nothing to draw. */
 static void draw_all(struct esp_recording *recording)
 {
     const int last = esp_recording_iterations(recording) - 1;

@@ -1,11 +1,10 @@
-/* A replay, with what a user does in it: keys and clicks move the player and change what is
- * drawn. The first line holds the size of the screen, an optional text to look for and the
- * keys:
+/* Fuzzes a replay: keys and clicks move the player and change the drawing. The first line has
+ * the size of the screen, an optional text to search for, and the keys:
  *
  *     80x24 king Gt,,.<3g
  *
- * A TAB there is the next pane; '@' clicks, at the cell that the two characters behind it
- * name. The recording follows. */
+ * A TAB focuses the next pane; '@' clicks at the cell given by the two characters after it.
+ * The recording follows. */
 #include "tui/model/player.h"
 
 #include <stdio.h>
@@ -42,7 +41,8 @@ static void draw(struct screen *s)
     free(text);
 }
 
-/* As a replay does it (tui/replay.c); false: the key is none of its own. */
+/* Does what a replay does with a key (tui/replay.c). Returns false if the key is not for a
+ * replay. */
 static bool move(struct screen *s, int action, char key)
 {
     struct esp_player *player = &s->player;

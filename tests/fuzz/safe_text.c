@@ -1,6 +1,7 @@
-/* Any bytes shown on a terminal: what stands in for them is safe, as wide as it says, and no
- * byte is passed over. Also lines broken at words, and a search. The first byte says how: 1 in
- * quotes, 2 ASCII only; the rest of it is the width. */
+/* Fuzzes text that is made safe for a terminal: the result must be safe and have the
+ * reported width, and no byte may be skipped. It also fuzzes line breaking and search. The
+ * first byte chooses flags (1: in quotes, 2: ASCII only); the rest of that byte is the
+ * width. */
 #include "viz/safe.h"
 
 #include <stdlib.h>
@@ -19,7 +20,7 @@ static int width_of(const char *text)
     while (*text) {
         utf8proc_int32_t c;
         utf8proc_ssize_t n = utf8proc_iterate((const utf8proc_uint8_t *)text, -1, &c);
-        FUZZ_REQUIRE(n > 0, "what is shown is UTF-8");
+        FUZZ_REQUIRE(n > 0, "the shown text is UTF-8");
         width += utf8proc_charwidth(c);
         text += n;
     }

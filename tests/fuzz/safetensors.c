@@ -1,5 +1,5 @@
-/* The header and the tensors of model.safetensors: whatever is opened can be read to its last
- * byte. The input is the file. */
+/* Fuzzes model.safetensors: every tensor that is opened must be readable to its last byte.
+ * The input is the file. */
 #include "engine/model/safetensors.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
-/* A theme and a configuration file, as the interface takes them when it opens a recording.
- * What ":config save" would write then is a configuration that is taken, too, and that says
- * the same. The input holds the parts theme and config. */
+/* Fuzzes a theme and a configuration file, as the interface reads them for a recording. The
+ * file that ":config save" would write must be readable and have the same settings. The
+ * input has the parts theme and config. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,7 +31,7 @@ static void read_theme(const char *path)
         }
 }
 
-/* The value of every setting, one below the other. */
+/* Writes the value of every setting, one per line. */
 static void read_values(const struct esp_control *control, char *values, size_t size)
 {
     char value[1200];
@@ -43,7 +43,7 @@ static void read_values(const struct esp_control *control, char *values, size_t 
     }
 }
 
-/* As esp_app_open() does it for a replay, but for what draws and the input line. */
+/* Does what esp_app_open() does for a replay, without drawing and the input line. */
 static bool open_control(struct esp_control *control, const char *played, const char *config)
 {
     char err[512] = "";
@@ -75,12 +75,13 @@ static void close_control(struct esp_control *control)
     esp_state_free(&control->state);
 }
 
-/* What was saved must be taken and say the same; `values` are those that it was saved from. */
+/* Reads a saved configuration and compares its settings with `values`, from which it was
+ * saved. */
 static void read_saved(const char *played, const char *saved, const char *values)
 {
     static struct esp_control control;
     static char again[VALUES];
-    FUZZ_REQUIRE(open_control(&control, played, saved), "what was saved can be read");
+    FUZZ_REQUIRE(open_control(&control, played, saved), "the saved configuration can be read");
     read_values(&control, again, sizeof again);
     FUZZ_REQUIRE(strcmp(values, again) == 0, "saved settings are the same:\n%s\n%s", values,
                  again);

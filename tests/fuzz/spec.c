@@ -1,6 +1,7 @@
-/* Settings of a session: a drafter and a verifier with parameters, and whatever else can be set
- * while it runs. Each line of the input is "KEY VALUE" or "step", which runs one iteration on
- * two small models. What a setting is said to be afterwards can be set again and stays so. */
+/* Fuzzes the settings of a session: a drafter and a verifier with parameters, and all other
+ * settings that can change while it runs. Each line of the input is "KEY VALUE" or "step",
+ * which runs one iteration on two small models. The value that a setting then reports can be
+ * set again and stays the same. */
 #include "engine/espalier.h"
 
 #include <stdio.h>
@@ -49,7 +50,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
     struct toy toy;
     struct esp_session *session;
     char err[512];
-    fuzz_folder(); /* what drafters learn has no place */
+    fuzz_folder(); /* a folder where drafters may store what they learn */
     char *lines = fuzz_text(bytes, length);
     toy_open(&toy, VOCABULARY, CONTEXT, NODES, 1);
     FUZZ_REQUIRE(esp_session_open(&session, &toy.engine, NULL, err, sizeof err) == 0, "%s",

@@ -1,6 +1,6 @@
-/* A suite, as a bench takes it, and figures of its runs, as a journal may hold them: it is laid
- * out, every run gets the figures, and its tables and plots are written and safe to be shown.
- * The input holds the parts x.suite, prompts and figures. */
+/* Fuzzes a suite and the results of its runs, as a journal may have them: the suite is
+ * planned, every run gets the results, and the tables and plots written must be safe to
+ * show. The input has the parts x.suite, prompts and figures. */
 #include "tui/cli/bench/suite.h"
 
 #include <stdio.h>
@@ -16,11 +16,11 @@ static void give_figures(struct cli_suite_plan *plan, const cJSON *figures)
 {
     for (int i = 0; i < plan->count && i < MOST_CASES; i++)
         for (int j = 0; j < plan->prompts->count; j++)
-            if ((i + j) % 5 != 4) /* some are missing */
+            if ((i + j) % 5 != 4) /* some results are missing */
                 plan->cases[i].run[j] = cJSON_Duplicate(figures, true);
 }
 
-/* Files may hold any bytes; what is shown of them has gone through esp_safe_write(). */
+/* Files may contain any bytes. Text that is shown must have passed through esp_safe_write(). */
 static void require_shown(const char *text, size_t length, const char *what)
 {
     char *shown;

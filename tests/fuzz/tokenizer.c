@@ -1,6 +1,6 @@
-/* tokenizer.json, and a text that is encoded by it: every token that comes out is one that the
- * tokenizer has, and how many there are does not depend on the room for them. The input holds
- * the parts tokenizer.json and text. */
+/* Fuzzes tokenizer.json and a text encoded by it: every resulting token must exist, and the
+ * number of tokens must not depend on the capacity. The input has the parts tokenizer.json
+ * and text. */
 #include "engine/model/tokenizer.h"
 
 #include <stdlib.h>
@@ -18,7 +18,7 @@ static void encode(const struct esp_tokenizer *tokenizer, const char *text, size
     int32_t *tokens = malloc((size_t)(count ? count : 1) * sizeof *tokens);
     FUZZ_REQUIRE(tokens, "there is memory");
     int again = esp_tokenizer_encode(tokenizer, text, length, tokens, count);
-    FUZZ_REQUIRE(again == count, "%d tokens are %d with room for all", count, again);
+    FUZZ_REQUIRE(again == count, "%d tokens, but %d with enough capacity", count, again);
     for (int i = 0; i < count; i++) {
         size_t bytes;
         FUZZ_REQUIRE(tokens[i] >= 0 && tokens[i] < esp_tokenizer_size(tokenizer),

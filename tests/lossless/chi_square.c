@@ -1,7 +1,8 @@
-/* Chi-square on the built-in pair: every allowed pair of drafter and verifier writes
- * continuations whose tokens follow the target's exact distributions (engine/lossless.h). The
- * seeds are fixed, so the outcome is too; where something changes the random numbers, a correct
- * program fails with a chance of one in a thousand. Rules with a planted bias must be found.
+/* Chi-square tests on the built-in pair: for every allowed pair of drafter and verifier, the
+ * tokens of continuations must follow the target's exact distributions (engine/lossless.h). The
+ * seeds are fixed, so the result is fixed, too. After a change of the random numbers, a correct
+ * program fails with a probability of one in a thousand. Verifiers with a planted bias must be
+ * detected.
  */
 #include <math.h>
 #include <stdio.h>
@@ -16,17 +17,17 @@
 
 enum { TRIALS = 24, QUICK_TRIALS = 6 };
 enum { TOKENS = 12, MOST_RULES = 32 };
-static const double FALSE_ALARMS = 1e-3; /* of the whole test */
+static const double FALSE_ALARMS = 1e-3; /* probability for the whole test */
 
 static struct esp_engine *engine;
 static char err[512];
 
-/* What the drafters' names alone do not cover: single paths, more branches, nothing written to
- * disk. */
+/* Variants that the names of drafters alone do not cover: single paths, more branches,
+ * nothing stored on disk. */
 static const char *const spellings[] = {"iid:K=1", "delayed:K=1", "specinfer:expansion=3.2.1",
                                         "sequoia:learn=off,draws=topk", NULL};
 
-/* NULL where the pair is refused. */
+/* Returns NULL if the pair is refused. */
 static struct esp_session *open_session(const char *drafter, const char *verifier,
                                         uint64_t seed, double temperature, double top_p)
 {
@@ -64,15 +65,15 @@ static double smallest_p(const struct esp_lossless *result)
     return p;
 }
 
-/* Of all pairs measured so far. */
+/* Results of all pairs measured so far. */
 struct tally {
     int pairs;
     double worst_p; /* smallest p of any test */
     char worst[128];
-    double ratio[MOST_RULES][ESP_LOSSLESS_BINS]; /* added up by rule */
+    double ratio[MOST_RULES][ESP_LOSSLESS_BINS]; /* summed per verifier */
 };
 
-/* `rule`: index in esp_verifiers, or -1 for the default. */
+/* rule: index in esp_verifiers, or -1 for the default. */
 static void add_pair(struct tally *tally, const char *drafter, int rule, double temperature,
                      double top_p)
 {
@@ -141,14 +142,14 @@ static void check_drafters(const struct esp_engine_options *options,
 static const char *const some_drafters[] = {"linear",  "iid",    "dyspec",
                                             "goodput", "hybrid", NULL};
 
-/* The same test with the target's own copy, which drafts in the target's KV cache; q is that
- * of the copy. */
+/* Does the same test with the target's own copy, which drafts in the target's KV cache; q is
+ * the copy's distribution. */
 TEST(own_copies_follow_the_target)
 {
     check_drafters(&(struct esp_engine_options){.draft = "self"}, some_drafters, 15);
 }
 
-/* q is 0 for a fifth of the tokens, and the text has other rows in the draft's cache. */
+/* q is 0 for a fifth of the tokens, and the text takes more rows in the draft's cache. */
 TEST(drafts_of_another_vocabulary_do_not_change_the_distribution)
 {
     static const enum foreign_kind kinds[] = {FOREIGN_EACH_FIFTH_REPLACED,
@@ -166,7 +167,7 @@ TEST(drafts_of_another_vocabulary_do_not_change_the_distribution)
 
 /* ------------------------------------------------------------------ planted biases */
 
-/* After a refusal the token comes from p, not from what is left of it. */
+/* A biased verifier: after a rejection the token is drawn from p, not from the residual. */
 static int from_p(struct esp_verify *v, const struct esp_site *site, struct esp_residual *left)
 {
     int first = site->draws[0];
@@ -174,7 +175,7 @@ static int from_p(struct esp_verify *v, const struct esp_site *site, struct esp_
     return esp_verify_accept(v, first, esp_keep(v->p_of[first], v->q_of[first])) ? first : 0;
 }
 
-/* Drafts are accepted a little too easily. */
+/* A biased verifier: drafts are accepted slightly too often. */
 static int too_easily(struct esp_verify *v, const struct esp_site *site,
                       struct esp_residual *left)
 {
@@ -188,7 +189,7 @@ TEST(planted_biases_are_found)
 {
     const struct esp_verifier_ops wrong[] = {{.name = "from_p", .solve = from_p},
                                              {.name = "too_easily", .solve = too_easily}};
-    /* As many as it takes to be sure with any draft temperature that was learned before. */
+    /* enough to detect the bias with any learned draft temperature */
     const int trials[] = {240, 800};
     CHECK(esp_engine_open(&engine, NULL, err, sizeof err) == ESP_OK, "%s", err);
     for (int i = 0; i < 2; i++) {

@@ -1,7 +1,8 @@
-/* Exact, node by node: on small vocabularies every draw of the children (times q) and every
- * outcome of the rule is enumerated, by running the rule itself. The token's law must be the
- * target's to 1e-12, the published acceptance rates and branching probabilities must be those
- * of the rule, and no rule may accept more often than the ceiling allows. */
+/* Enumerates single nodes: on small vocabularies, every draw of the children (weighted by q)
+ * and every outcome of the verifier, by running the verifier itself. The distribution of the
+ * token must equal the target's to 1e-12, the published acceptance rates and branching
+ * probabilities must equal the verifier's, and no verifier may accept more often than the
+ * ceiling. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -22,8 +23,8 @@ static struct rig rig;
 static struct node node;
 static unsigned long long seed;
 
-/* After the node itself its p and q; after a child a certain token, so that only the node
- * decides. */
+/* After the node itself, returns its p and q. After a child, returns a distribution with one
+ * certain token, so that only the node matters. */
 static void distribution(void *user, bool draft, const int32_t *tokens, int count,
                          double *values)
 {
@@ -40,7 +41,7 @@ static void open_rig(unsigned draws)
     rig.user = &node;
 }
 
-/* ------------------------------------------------------------------ distributions to try */
+/* ------------------------------------------------------------------ distributions */
 
 enum shape { MILD, PEAKED, EQUAL, DISJOINT, CERTAIN_P, CERTAIN_Q, HOLES, SHAPES };
 
@@ -81,11 +82,11 @@ static void make_node(enum shape shape, int n, int k)
 /* ------------------------------------------------------------------ enumeration */
 
 struct law {
-    double token[MOST_TOKENS]; /* of the first token */
-    double accepted;           /* of its being a child */
+    double token[MOST_TOKENS]; /* probability of each first token */
+    double accepted;           /* probability that the first token is a child */
 };
 
-/* Adds all outcomes of the rule on the children as they are, `weight` times. */
+/* Adds all outcomes of the verifier for the present children, with weight `weight`. */
 static void add_outcomes(const struct esp_verifier_ops *rule, double weight, struct law *law)
 {
     enumerate_start(&rig.all);
@@ -100,7 +101,7 @@ static void add_outcomes(const struct esp_verifier_ops *rule, double weight, str
     } while (enumerate_next(&rig.all));
 }
 
-/* Given the children: probability that the rule goes on to each. */
+/* For given children, checks the probability that the verifier continues to each. */
 static void check_branching(const struct esp_verifier_ops *rule, const int32_t *children)
 {
     struct law law = {{0}, 0};
@@ -120,8 +121,8 @@ static void check_branching(const struct esp_verifier_ops *rule, const int32_t *
     CHECK(fabs(sum - law.accepted) < EXACT);
 }
 
-/* The first k children, `weight` = their probability; `rest`: what is left of q without
- * replacement. */
+/* Draws the children from number k on. weight: the probability of the first k children.
+ * rest: q without these, for draws without replacement. */
 static void add_draws(const struct esp_verifier_ops *rule, bool replace, int drawn,
                       int32_t *children, const double *rest, double weight, struct law *law)
 {
@@ -145,7 +146,7 @@ static void add_draws(const struct esp_verifier_ops *rule, bool replace, int dra
         children[drawn] = x;
         if (sum > 0)
             add_draws(rule, replace, drawn + 1, children, left, weight * rest[x], law);
-        else { /* nothing more to draw: the tree has fewer children */
+        else { /* no token is left to draw, so the tree has fewer children */
             int k = node.k;
             node.k = drawn + 1;
             add_draws(rule, replace, node.k, children, left, weight * rest[x], law);
@@ -228,7 +229,7 @@ TEST(every_rule_keeps_the_target_in_degenerate_cases)
 
 /* ------------------------------------------------------------------ the tests can fail */
 
-/* A rule with the commonest mistake: after a refusal it samples from p, not from the
+/* A verifier with the most common mistake: after a rejection it samples from p, not from the
  * residual. */
 static int wrong_solve(struct esp_verify *v, const struct esp_site *site,
                        struct esp_residual *left)
@@ -238,7 +239,7 @@ static int wrong_solve(struct esp_verify *v, const struct esp_site *site,
     return esp_verify_accept(v, first, esp_keep(v->p_of[first], v->q_of[first])) ? first : 0;
 }
 
-/* A subtler one: recursive rejection that forgets to take q off a second time. */
+/* A subtler mistake: recursive rejection that subtracts q only once. */
 static int forgetful_solve(struct esp_verify *v, const struct esp_site *site,
                            struct esp_residual *p)
 {

@@ -1,8 +1,9 @@
-/* Exact, whole trees: with a vocabulary of three, every draft tree that a way of drawing can
- * produce and every outcome of the rule on it are enumerated. The law of the first three tokens
- * of output, completed by the target where the output is shorter, must be the target's to 1e-9.
- * The same enumeration shows which rules are the same on one path, and which accept more tokens
- * on average, and that a tree gives the tokens that its branching probabilities promise. */
+/* Enumerates whole trees: with a vocabulary of three, every draft tree that a kind of draws
+ * can produce, and every outcome of the verifier on it. The distribution of the first three
+ * output tokens must equal the target's to 1e-9 (shorter outputs are completed by the
+ * target). The enumeration also shows which verifiers are equal on a single path, which
+ * accept more tokens on average, and that a tree gives as many tokens as its branching
+ * probabilities predict. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,7 +14,7 @@
 
 enum { V = 3, DEPTH = 3, CONTEXTS = 1 + V + V * V + V * V * V, SEQUENCES = V * V * V };
 static const double EXACT = 1e-9;
-static const double SINGLE = 1e-5; /* what a record holds in single precision */
+static const double SINGLE = 1e-5; /* records have single precision */
 
 /* One random distribution per context of at most DEPTH tokens, for target and draft. */
 struct model {
@@ -54,15 +55,15 @@ static void make_model(unsigned long long seed)
     }
 }
 
-/* ------------------------------------------------------------------ laws of the output */
+/* ------------------------------------------------------------------ distributions of the output */
 
 struct law {
-    double sequence[SEQUENCES]; /* of the first three tokens */
+    double sequence[SEQUENCES]; /* probability of each sequence of three tokens */
     double length;              /* mean length of the accepted path */
-    double outcome[256];        /* of the output as it is, by context() of it */
+    double outcome[256];        /* probability of each output, by context() */
 };
 
-/* Completes an output with the target. */
+/* Completes an output with tokens of the target. */
 static void complete(int32_t *tokens, int count, double weight, double *sequence)
 {
     if (count >= DEPTH) {
@@ -76,8 +77,8 @@ static void complete(int32_t *tokens, int count, double weight, double *sequence
     }
 }
 
-/* All outcomes on the tree as it is. The tokens that it gives on average are those that its
- * branching probabilities say (delayed-tree-expansion, eq. 3). */
+/* Adds all outcomes for the present tree. The mean number of tokens must equal the number
+ * predicted by its branching probabilities (delayed-tree-expansion, eq. 3). */
 static void add_outcomes(const struct esp_verifier_ops *rule, double weight, struct law *law)
 {
     const struct esp_iteration it = {.tree = rig.tree.tree};
@@ -92,14 +93,14 @@ static void add_outcomes(const struct esp_verifier_ops *rule, double weight, str
         CHECK(index < (int)(sizeof law->outcome / sizeof *law->outcome));
         if (rig.verify.explain)
             formula = esp_formula_tokens(&it);
-        rig.verify.explain = false; /* once for the tree */
+        rig.verify.explain = false; /* once per tree is enough */
         tokens += rig.all.probability * count;
         law->outcome[index] += part;
         law->length += part * rig.verify.path_length;
         complete(output, count, part, law->sequence);
     } while (enumerate_next(&rig.all));
     CHECK(!rule->branching || fabs(formula - tokens) < SINGLE,
-          "%s: %.9f tokens are expected of a tree that gives %.9f", rule->name, formula,
+          "%s: %.9f tokens are predicted for a tree that gives %.9f", rule->name, formula,
           tokens);
 }
 
@@ -118,7 +119,7 @@ static void check_law(const struct esp_verifier_ops *rule, const struct law *law
               law->sequence[i], target(i));
 }
 
-/* ------------------------------------------------------------------ draws, taken back */
+/* ------------------------------------------------------------------ undoing draws */
 
 struct mark {
     int node, count, draws, room, last_draw, last_child;
@@ -131,7 +132,7 @@ static struct mark mark(int node)
                          b->room, b->last_draw[node], b->last_child[node]};
 }
 
-/* Takes the one draw since the mark back. */
+/* Undoes the one draw since the mark. */
 static void take_back(const struct mark *m, int child)
 {
     struct esp_tree_builder *b = &rig.tree;
@@ -148,7 +149,7 @@ static void take_back(const struct mark *m, int child)
     b->room = m->room;
 }
 
-/* The draft's distribution after a node. */
+/* Returns the draft's distribution after a node. */
 static const double *draft_after(int node)
 {
     int32_t tokens[DEPTH];
@@ -167,7 +168,7 @@ static void draw_paths(const struct esp_verifier_ops *rule, const struct shape *
                        int depth, int branch, int node, double weight, struct law *law)
 {
     bool in_trunk = depth < shape->trunk;
-    if (depth == shape->trunk) /* here every path starts */
+    if (depth == shape->trunk) /* every path starts at this node */
         branch = node;
     if (depth == shape->trunk + shape->length) {
         if (path + 1 < shape->paths)
@@ -234,8 +235,8 @@ TEST(independent_paths_keep_the_target)
 
 /* ------------------------------------------------------------------ without replacement */
 
-/* How many children a node gets: it may depend on its rank and on what it is, never on the
- * children. */
+/* Returns the number of children of a node. It may depend on the node and its rank, never on
+ * the children. */
 static int breadth(int depth, int rank, int32_t token, int variant)
 {
     static const int by_rank[3][3] = {{3, 2, 1}, {2, 1, 0}, {1, 2, 0}};
@@ -244,7 +245,7 @@ static int breadth(int depth, int rank, int32_t token, int variant)
     return depth == 0 ? 1 + variant % 3 : (by_rank[rank][variant / 3] + (token == 1)) % 4;
 }
 
-/* Gives node `node` and those after it, in order of creation, their children. */
+/* Gives children to node `node` and the nodes after it, in order of creation. */
 static void draw_swor(const struct esp_verifier_ops *rule, int variant, int node, int drawn,
                       double taken, double weight, struct law *law)
 {
@@ -307,14 +308,14 @@ static void take_fixed_back(void)
         take_back(&fixed[fixed_count - 1].before, fixed[fixed_count - 1].child);
 }
 
-/* Below `node`: two children, of which the second has one, and that has one of two. */
+/* Adds two children below `node`. The second has one child, which has one of two tokens. */
 static void add_fixed_tree(int node)
 {
     add_fixed(node, 1);
     add_fixed(add_fixed(node, 2), 0);
 }
 
-/* Draws `left` children of the root, each with what was not drawn below it. */
+/* Draws `left` children of the root, each with a fixed tree below it. */
 static void draw_children(const struct esp_verifier_ops *rule, unsigned draws, int left,
                           double taken, double weight, struct law *law)
 {
@@ -339,7 +340,7 @@ static void draw_children(const struct esp_verifier_ops *rule, unsigned draws, i
     }
 }
 
-/* A retrieved tree, and one below each child that was drawn. */
+/* A retrieved tree at the root, and one below each drawn child. */
 TEST(what_was_not_drawn_keeps_the_target)
 {
     static const unsigned draws[] = {ESP_DRAW_IID, ESP_DRAW_SWOR};

@@ -142,7 +142,8 @@ static bool goes_with_any(int i)
     return !esp_drafters[i]->without_model && !esp_drafters[i]->chooser;
 }
 
-/* Returns whether this is only the name of a drafter, with which it has run already. */
+/* Returns whether this is only the name of a drafter, which has already run with default
+ * parameters. */
 static bool is_drafter(const char *spec)
 {
     int i = 0;
@@ -255,8 +256,8 @@ TEST(every_drafter_equals_plain_decoding_on_cuda)
         prompts = 1;
         new_tokens = check_quick() ? EMULATED_TOKENS / 2 : EMULATED_TOKENS;
     }
-    /* The emulator is slow: the short pass takes a fifth of them, the long one half; cuda_variants
-     * compares every kernel there with plain decoding. */
+    /* The emulator is slow: the short form runs a fifth of the drafters, the long form half
+     * of them. cuda_variants compares every kernel on the emulator with plain decoding. */
     check_drafters(real ? 1 : check_quick() ? 5 : 2);
     close_engines();
 }

@@ -1,5 +1,5 @@
-/* emu_product.cpp - the product that stands in for cuBLASLt, against sums in double: types,
- * transposition, order, strides, batches, bias, and what it refuses.
+/* emu_product.cpp - compares the product that replaces cuBLASLt with sums in double: types,
+ * transposition, order, strides, batches, bias, and refused arguments.
  */
 #include "tests/emu/unit/emu_test.h"
 
@@ -15,7 +15,7 @@ struct shape {
     bool bias;
 };
 
-/* Where element (i, j) of the stored matrix lies. */
+/* Returns the index of element (i, j) in the stored matrix. */
 struct stored {
     int rows, columns, leading;
     bool row_major;
@@ -74,7 +74,7 @@ template <> cudaDataType type_of<float>()
     return CUDA_R_32F;
 }
 
-/* What a product needs besides matrices. */
+/* The parts of a product besides the matrices. */
 struct parts {
     cublasLtHandle_t handle = nullptr;
     cublasLtMatmulDesc_t desc = nullptr;
@@ -103,7 +103,7 @@ struct parts {
     }
 };
 
-/* The product by the given algorithm of those that the heuristic names. */
+/* Computes the product by the given algorithm among those that the heuristic returns. */
 template <typename In, typename Out>
 static std::vector<Out> multiply(const shape &s, const std::vector<In> &a,
                                  const std::vector<In> &b, const std::vector<Out> &c,
@@ -188,7 +188,8 @@ TEST(products_agree_with_double)
     }
 }
 
-/* Who needs the same bits for every number of columns must notice that these are not. */
+/* Code that needs bit-identical results for every number of columns must not get them by
+ * chance. */
 TEST(the_order_of_sums_depends_on_the_shape)
 {
     unsigned long long state = 7;
@@ -230,7 +231,7 @@ TEST(products_are_lazy_and_checked)
     cublasStatus_t askew = call((char *)a.data + 2, nullptr, p.room);
     cublasStatus_t cramped = call(a.data, &second, 16);
     cublasStatus_t right = call(a.data, &second, p.room);
-    alpha = 100.0f; /* was read at the call */
+    alpha = 100.0f; /* it was read at the call */
     OK(cudaMemcpyAsync(late, d.data, 256, cudaMemcpyDeviceToHost, stream));
     float before = late[0];
     OK(cudaStreamSynchronize(stream));

@@ -1,5 +1,5 @@
-/* emu_streams.cpp - the emulator's runtime: memory, lazy streams, events, graphs, launches that
- * a GPU refuses, planted failures.
+/* emu_streams.cpp - tests the emulator's runtime: memory, lazy streams, events, graphs,
+ * launches that a GPU refuses, planted failures.
  */
 #include "tests/emu/unit/emu_test.h"
 
@@ -38,7 +38,7 @@ static __global__ void take_struct(struct with_address a, float *out)
     *out = a.data ? a.data[a.n] : 0.0f;
 }
 
-/* Two streams, pinned memory and a device array of 64 floats, all given back at the end. */
+/* Two streams, pinned memory and a device array of 64 floats, all released at the end. */
 struct scene {
     cudaStream_t a = nullptr, b = nullptr;
     float *host = nullptr, *device = nullptr;
@@ -111,7 +111,7 @@ TEST(fences_stand_inside_allocations)
             float *x;
             cudaMalloc(&x, 256);
             emu_put_fence(x + 10, 8);
-            cudaMemset(x, 0, 256); /* leaves the fence standing */
+            cudaMemset(x, 0, 256); /* does not remove the fence */
             cudaMemcpy(x, host.data(), 256, cudaMemcpyHostToDevice);
             ESP_LAUNCH(touch, 1, 1, 0, nullptr, x, at);
             cudaMemcpy(host.data(), x, 256, cudaMemcpyDeviceToHost);
@@ -198,7 +198,7 @@ TEST(streams_are_lazy_and_read_memory_late)
 {
     scene s;
     OK(s.send(s.a));
-    s.host[5] = 500.0f; /* too early: the copy has not read it yet */
+    s.host[5] = 500.0f; /* too early: the copy has not read the value yet */
     ESP_LAUNCH(add_to, 2, 32, 0, s.a, s.device, 64, 1.0f);
     OK(s.fetch(s.a));
     CHECK(s.host[6] == 6.0f, "read too early, %g is new", s.host[6]);
@@ -232,7 +232,8 @@ TEST(arguments_are_copied_at_the_launch)
     CHECK(s.host[1] == 2.0f && what == 1000.0f, "%g", s.host[1]);
 }
 
-/* Does stream b see what stream a did, with or without an event between them? */
+/* Counts how often stream b sees the result of stream a, with or without an event between
+ * them. */
 static int times_seen(bool wait)
 {
     int seen = 0;
@@ -302,7 +303,7 @@ TEST(events)
         polls++;
     CHECK(polls > 0 && polls < 100, "%d polls", polls);
     OK(cudaEventSynchronize(second));
-    CHECK(s.host[3] == 3.0f, "what follows an event has not run: %g", s.host[3]);
+    CHECK(s.host[3] == 3.0f, "work after an event has run: %g", s.host[3]);
     OK(cudaEventElapsedTime(&ms, first, second));
     CHECK(ms >= 0.0f && ms < 60000.0f, "%g ms", (double)ms);
     CHECK(cudaEventElapsedTime(&ms, first, untimed) == cudaErrorInvalidResourceHandle,
@@ -405,13 +406,13 @@ TEST(launches_that_a_GPU_refuses)
     CHECK(launch(0, 32, 0) == cudaErrorInvalidConfiguration, "no blocks");
     CHECK(launch(1, 0, 0) == cudaErrorInvalidConfiguration, "no threads");
     CHECK(launch(dim3(1, 65536), 32, 0) == cudaErrorInvalidConfiguration, "too high");
-    CHECK(launch(1, 32, 49153) == cudaErrorInvalidValue, "shared memory not asked for");
+    CHECK(launch(1, 32, 49153) == cudaErrorInvalidValue, "more shared memory than allowed by default");
     OK(cudaFuncSetAttribute(touch, cudaFuncAttributeMaxDynamicSharedMemorySize, 100000));
-    CHECK(launch(1, 32, 100000) == cudaSuccess, "shared memory asked for");
-    CHECK(launch(1, 32, 100001) == cudaErrorInvalidValue, "more than asked for");
+    CHECK(launch(1, 32, 100000) == cudaSuccess, "shared memory that was requested");
+    CHECK(launch(1, 32, 100001) == cudaErrorInvalidValue, "more than requested");
     CHECK(cudaFuncSetAttribute(touch, cudaFuncAttributeMaxDynamicSharedMemorySize, 300000) ==
               cudaErrorInvalidValue,
-          "more than there is");
+          "more than the device has");
     cudaGetLastError();
 }
 
@@ -436,7 +437,7 @@ TEST(devices)
 
 /* ------------------------------------------------------------------ failures and leaks */
 
-/* Adds 1 to an array and gives all back; the first error, if any. */
+/* Adds 1 to an array and releases everything. Returns the first error, if any. */
 static cudaError_t small_job(float *result)
 {
     cudaStream_t stream = nullptr;

@@ -1,7 +1,7 @@
-/* emu_test.h - what the tests of the emulator share.
+/* emu_test.h - shared by the tests of the emulator.
  *
- * A wrong kernel must end the program: it is run in a child, whose end and last words are
- * looked at.
+ * A wrong kernel must end the program, so it is run in a child process. The test checks how the
+ * child ends and what it prints last.
  */
 #ifndef EMU_TEST_H
 #define EMU_TEST_H
@@ -19,14 +19,15 @@
 #include "kernels/cuda/device.h"
 #include "tests/emu/emu_control.h"
 
-/* Under the address sanitizer, where also a wrong read is caught. */
+/* AddressSanitizer also catches wrong reads. */
 #ifdef __SANITIZE_ADDRESS__
 __attribute__((unused)) static const bool emu_sanitized = true;
 #else
 __attribute__((unused)) static const bool emu_sanitized = false;
 #endif
 
-/* What a child that runs f() wrote to stderr before it died; "lived" if it did not die. */
+/* Returns what a child that runs f() wrote to stderr before it died; "lived" if it did not
+ * die. */
 template <typename F> static std::string last_words(F f)
 {
     int ends[2];

@@ -1,5 +1,5 @@
-/* emu_threads.cpp - the emulator runs threads as a GPU does: what is right gives the right
- * result in any order of threads, what is wrong is caught.
+/* emu_threads.cpp - tests that the emulator runs threads as a GPU does: correct kernels give
+ * the correct result in any order of threads, and wrong ones are caught.
  */
 #include "tests/emu/unit/emu_test.h"
 
@@ -30,7 +30,7 @@ TEST(every_thread_of_every_block_runs_once)
     }
 }
 
-/* Each thread hands its value on to the next one, `rounds` times. */
+/* Each thread passes its value to the next one, `rounds` times. */
 static __global__ void pass_around(int *out, int rounds, bool barrier)
 {
     ESP_SHARED(int, room);
@@ -63,7 +63,7 @@ TEST(a_barrier_orders_shared_memory_and_its_lack_shows)
         emu_set_seed(seed);
         int with = wrong_after_passing(true), without = wrong_after_passing(false);
         CHECK(with == 0, "seed %d: %d wrong with barriers", (int)seed, with);
-        CHECK(without > 0, "seed %d: a missing barrier goes unseen", (int)seed);
+        CHECK(without > 0, "seed %d: a missing barrier is not detected", (int)seed);
     }
 }
 
@@ -164,7 +164,7 @@ static __global__ void votes(unsigned *out)
     unsigned odd = __ballot_sync(~0u, i & 1), same = __match_any_sync(~0u, i / 8);
     int any = __any_sync(~0u, i == 3), all = __all_sync(~0u, i < 31);
     unsigned half = 0;
-    if (i < 16) /* only some of the warp meet */
+    if (i < 16) /* only part of the warp takes part */
         half = __ballot_sync(0xffffu, i < 4) + __reduce_add_sync(0xffffu, (unsigned)i);
     __syncwarp();
     int most = __reduce_max_sync(~0u, i - 40), least = __reduce_min_sync(~0u, i - 40);
@@ -266,9 +266,9 @@ TEST(warps_whose_lanes_do_not_meet_are_caught)
     device_array<float> out(32);
     DIES("lane 5 has returned", ESP_LAUNCH(lane_away, 1, 32, 0, nullptr);
          cudaDeviceSynchronize());
-    DIES("waits for ever in __shfl_sync", ESP_LAUNCH(lanes_apart, 1, 32, 0, nullptr);
+    DIES("waits forever in __shfl_sync", ESP_LAUNCH(lanes_apart, 1, 32, 0, nullptr);
          cudaDeviceSynchronize());
-    DIES("waits for ever in __ballot_sync", ESP_LAUNCH(masks_apart, 1, 32, 0, nullptr);
+    DIES("waits forever in __ballot_sync", ESP_LAUNCH(masks_apart, 1, 32, 0, nullptr);
          cudaDeviceSynchronize());
     DIES("which leaves out its own lane", ESP_LAUNCH(mask_without_self, 1, 32, 0, nullptr);
          cudaDeviceSynchronize());
@@ -279,7 +279,8 @@ TEST(warps_whose_lanes_do_not_meet_are_caught)
          cudaDeviceSynchronize());
 }
 
-/* Lane 0 writes, the others read: right only with a meeting between. */
+/* Lane 0 writes and the others read. The result is correct only with a synchronisation
+ * between. */
 static __global__ void through_memory(int *out, bool meet)
 {
     ESP_SHARED(int, room);
@@ -303,7 +304,7 @@ TEST(a_missing_syncwarp_shows)
         for (int got : out.read())
             seen |= got != 77;
     }
-    CHECK(seen, "lanes always ran in the order that hides it");
+    CHECK(seen, "lanes always ran in the order that hides the error");
 }
 
 /* ------------------------------------------------------------------ shared memory */
@@ -312,7 +313,7 @@ static __global__ void read_unwritten(float *out)
 {
     ESP_SHARED(float, room);
     out[blockIdx.x] = room[0];
-    room[0] = 1.0f; /* for the next block, if shared memory were kept */
+    room[0] = 1.0f; /* visible to the next block, if shared memory were kept */
 }
 
 static __global__ void beyond_shared(int at, int write)
@@ -368,10 +369,10 @@ TEST(blocks_that_count_on_their_order_show)
 
 /* ------------------------------------------------------------------ copies in the background */
 
-enum { NOT_READ = -1 }; /* what the emulator puts where a copy goes, as an int */
+enum { NOT_READ = -1 }; /* the emulator's fill value of a copy's destination, as an int */
 
-/* Each thread copies 16 bytes twice and looks at them: before it waits, with one group left, and
- * with none. */
+/* Each thread copies 16 bytes twice and reads the destinations: before it waits, with one
+ * group pending, and with none. */
 static __global__ void copy_and_look(const int *from, int *out)
 {
     ESP_SHARED(int, room);
@@ -427,7 +428,8 @@ TEST(a_copy_outside_shared_memory_is_caught)
 
 /* ------------------------------------------------------------------ matrices */
 
-/* Number 64 m + 8 i + j stands in row i, column j of matrix m. */
+/* Writes which number of which matrix a lane has: 64 m + 8 i + j is row i, column j of
+ * matrix m. */
 static __global__ void load_numbers(int *out, bool turned)
 {
     ESP_SHARED(uint16_t, room);
@@ -461,7 +463,7 @@ TEST(matrices_are_spread_over_the_lanes)
 
 /* ------------------------------------------------------------------ bank conflicts */
 
-/* Each lane reads a V, which is `stride` floats after that of the previous lane. */
+/* Each lane reads a V that is `stride` floats after that of the previous lane. */
 template <typename V> static __global__ void read_apart(int stride, float *out)
 {
     ESP_SHARED(float, room);
@@ -485,7 +487,7 @@ template <typename V> static long cycles_of(int stride)
         CHECK(strncmp(banks.place, "read_apart", 10) == 0 && banks.blocks == 1 &&
                   banks.accesses == 2,
               "%s: %ld accesses", banks.place, banks.accesses);
-        cycles = banks.cycles - 1; /* the write takes one */
+        cycles = banks.cycles - 1; /* the write takes one cycle */
     }
     emu_count_banks(false);
     return cycles;
@@ -497,7 +499,7 @@ TEST(bank_conflicts_are_counted)
     CHECK(cycles_of<float>(0) == 1, "one word for all");
     CHECK(cycles_of<float>(2) == 2 && cycles_of<float>(4) == 4 && cycles_of<float>(32) == 32 &&
               cycles_of<float>(33) == 1,
-          "as many as the busiest bank has");
+          "as many as words in the busiest bank");
     CHECK(cycles_of<float2>(2) == 2 && cycles_of<float2>(4) == 4, "half a warp at a time");
     CHECK(cycles_of<float4>(4) == 4 && cycles_of<float4>(8) == 8, "a quarter at a time");
 }

@@ -6,7 +6,7 @@
 
 /* ------------------------------------------------------------------ 16-bit floats */
 
-/* What the bits mean, by the book. */
+/* Returns the value of the bits by the definition of the format. */
 static double meaning(unsigned bits, int exponent_bits, int mantissa_bits)
 {
     int exponent = (int)(bits >> mantissa_bits & ((1u << exponent_bits) - 1));
@@ -32,7 +32,7 @@ TEST(every_16_bit_float_widens_exactly)
     }
 }
 
-/* The nearest of all, the even one of two that are as near. */
+/* Returns whether this is the nearest value, and the even one of two equally near values. */
 static bool is_nearest(double x, unsigned bits, int exponent_bits, int mantissa_bits)
 {
     double infinite =
@@ -64,7 +64,7 @@ TEST(floats_round_to_the_nearest_even)
     const int count = check_quick() ? 20000 : 400000;
     for (int i = 0; i < count; i++) {
         uint32_t bits = (uint32_t)(check_uniform(&state) * 4294967296.0);
-        if (i % 2) /* near what fits in 16 bits, ties included */
+        if (i % 2) /* near values that fit in 16 bits, ties included */
             bits =
                 (0x33000000u + bits % 0x15000000u) & (i % 4 == 1 ? 0xfffff000u : 0xffff8000u);
         float x = emu_bits_as<float>(bits);
@@ -184,8 +184,8 @@ TEST(tensor_core_products_agree_with_double)
     check_product<esp_f16>();
 }
 
-/* D (16, 8) = D + A (16, 32) B (32, 8) of signed bytes, in memory row-major but for B, whose
- * columns lie one after the other. */
+/* Computes D (16, 8) = D + A (16, 32) B (32, 8) of signed bytes. A is row-major in memory, B
+ * column-major. */
 static __global__ void byte_product(const int8_t *a, const int8_t *b, int *d)
 {
     int group = (int)threadIdx.x / 4, t = (int)threadIdx.x % 4;
@@ -230,7 +230,7 @@ TEST(tensor_core_products_of_bytes_are_exact)
         }
 }
 
-/* Changing one column of B leaves the others as they were, to the last bit. */
+/* A change of one column of B must not change a bit of the others. */
 TEST(columns_of_a_product_do_not_depend_on_each_other)
 {
     unsigned long long state = 9;

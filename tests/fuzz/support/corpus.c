@@ -1,8 +1,8 @@
-/* corpus.c - main() of a harness where there is no libFuzzer: runs every input of its corpus.
+/* corpus.c - main() of a harness without libFuzzer: runs every input of its corpus.
  *
- * Each input runs in a process of its own, so that a crash, a leak or an endless loop is told
- * with the name of its file, and the others run all the same. With paths as arguments, runs
- * those instead.
+ * Each input runs in a separate process, so that a crash, a leak or an endless loop is reported
+ * with the name of its file and the other inputs still run. If paths are given as arguments,
+ * those are run instead.
  */
 #include "tests/fuzz/support/fuzz.h"
 
@@ -63,7 +63,8 @@ int main(int argc, char **argv)
     const char *tests = getenv("ESPALIER_TESTS");
     struct dirent **inputs = NULL;
     int passed = 0, failed = 0;
-    fuzz_folder(); /* of all inputs, so that it goes even if one of them crashes */
+    /* made here for all inputs, so that it is removed even if one of them crashes */
+    fuzz_folder();
     for (int i = 1; i < argc; i++)
         passes(argv[i]) ? passed++ : failed++;
     snprintf(folder, sizeof folder, "%s/fuzz/corpus/%s", tests ? tests : "tests", name);

@@ -12,8 +12,8 @@
 
 #include <utf8proc.h>
 
-/* Read by AddressSanitizer before main(). A text without a NUL handed to the C library is an
- * error even where it happens to end well. */
+/* AddressSanitizer reads this before main(). Passing a text without a NUL to the C library
+ * is an error even if it happens to work. */
 const char *__asan_default_options(void);
 
 const char *__asan_default_options(void)
@@ -22,8 +22,8 @@ const char *__asan_default_options(void)
            "print_suppressions=0";
 }
 
-/* Read by LeakSanitizer: what readline keeps of a search, and Graphviz and the libraries
- * below it for the next picture. */
+/* LeakSanitizer reads this: memory that readline keeps for searches, and Graphviz and its
+ * libraries for the next picture. */
 const char *__lsan_default_suppressions(void);
 
 const char *__lsan_default_suppressions(void)
@@ -68,7 +68,7 @@ void fuzz_file_close(struct fuzz_file *file)
     close(file->fd);
 }
 
-static char folder[PATH_MAX]; /* "" until it is made */
+static char folder[PATH_MAX]; /* "" until it exists */
 static pid_t maker;           /* the process that made it */
 
 static const char *path_of(const char *name)
@@ -124,7 +124,7 @@ void fuzz_folder_write(const char *name, const void *bytes, size_t length, size_
 
 /* ------------------------------------------------------------------ parts */
 
-/* The start of the line "--- ..." at or after `at`, or `length`. */
+/* Returns the start of the line "--- ..." at or after `at`, or `length`. */
 static size_t find_mark(const char *bytes, size_t length, size_t at)
 {
     while (at < length) {
@@ -183,7 +183,7 @@ char *fuzz_part_text(const uint8_t *bytes, size_t length, const char *name, size
     return fuzz_text(part.bytes, *size);
 }
 
-/* ------------------------------------------------------------------ what must hold */
+/* ------------------------------------------------------------------ checks */
 
 void fuzz_require_safe(const char *text, size_t length, const char *what)
 {
