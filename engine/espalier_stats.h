@@ -24,8 +24,7 @@ struct esp_stats {
     int64_t draft_rows; /* rows computed by the draft passes */
     /* For passes that verify trees, the states of the target's recurrent layers; 0 if it has
      * none. steps: updates of a layer's state by a row. read, written: bytes of states. copies:
-     * bytes that would be written if every row stored a copy of the states.
-     * states after it. */
+     * bytes that would be written if every row stored a copy of the states. */
     int64_t state_steps, state_read, state_written, state_copies;
     double mean_path_length;
     double tokens_per_iteration;

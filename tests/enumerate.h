@@ -9,7 +9,6 @@
  * The verifier is the real one; only its random numbers come from here. Each decision says
  * between which outcomes its number decides (struct esp_odds), so every outcome is taken once,
  * with its exact probability.
- * probability.
  *
  * A rig is a small draft tree with target and draft distributions, all chosen by the test, on
  * which a verifier can run repeatedly.

@@ -1,7 +1,6 @@
 /* network_reference.h - a simple implementation of the network that is trained, in double, one
  * row after the other, directly from the formulas. It shares no code with engine/train. Also a
- * small batch for it.
- * it. */
+ * small batch for it. */
 #ifndef ESP_NETWORK_REFERENCE_H
 #define ESP_NETWORK_REFERENCE_H
 

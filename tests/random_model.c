@@ -68,8 +68,7 @@ static double value_of(const struct esp_tensor *t, int row, int column)
 }
 
 /* Makes `rows` x `columns` random numbers around `middle`, owned by the model, at an odd
- * address to test unaligned reads.
- * measure. */
+ * address to test unaligned reads. */
 static struct esp_tensor tensor(struct random_model *m, int rows, int columns, double middle,
                                 double spread)
 {

@@ -1,7 +1,8 @@
-/* random_model.h - small models with random weights, and a transformer written to be read.
+/* random_model.h - small models with random weights, and a simple reference transformer.
  *
- * The reference computes in double, one token after the other, straight from the formulas; it
- * shares no code with any backend, not even the reading of weights. It knows no quantised ones.
+ * The reference computes in double, one token after the other, directly from the formulas. It
+ * shares no code with any backend, not even for reading weights, and does not support quantised
+ * weights.
  */
 #ifndef ESP_RANDOM_MODEL_H
 #define ESP_RANDOM_MODEL_H
@@ -13,11 +14,11 @@ enum { RANDOM_LAYERS = 4, RANDOM_TENSORS = 200, RANDOM_EXPERTS = 8 };
 struct random_shape {
     const char *name;
     int layers, hidden, heads, kv_heads, head_dim, ffn, vocabulary, rotary;
-    enum esp_dtype dtype; /* a quantised one: matrices of every quantised type, mixed */
-    bool neox;            /* LayerNorm, GELU, fused q/k/v; else RMSNorm, SwiGLU */
+    enum esp_dtype dtype; /* a quantised type: matrices use all quantised types in turn */
+    bool neox;            /* LayerNorm, GELU, fused q/k/v; otherwise RMSNorm, SwiGLU */
     bool parallel;        /* residual */
     bool bias, tied;
-    bool head_norm; /* of queries and keys */
+    bool head_norm; /* queries and keys of each head are normalised */
 };
 
 struct random_model {
@@ -33,28 +34,28 @@ struct random_model {
 
 void random_model_make(struct random_model *model, const struct random_shape *shape,
                        unsigned long long seed);
-/* A draft head in the form of EAGLE-1, whose hidden states have the width of its own. */
+/* Makes a draft head in the form of EAGLE-1, whose hidden states have its own width. */
 void random_head_make(struct random_model *model, const struct random_shape *shape,
                       unsigned long long seed);
 /* Makes layer `layer` a mixture of RANDOM_EXPERTS experts, of which a token uses `used`. The
  * reference does not compute it. */
 void random_model_mix(struct random_model *model, int layer, int used, int expert_ffn);
-/* Gives all layers logits of sinks, SwiGLU limits, and routers biases, as gpt-oss has them. The
- * reference does not compute that. */
+/* Gives all layers sink logits and SwiGLU limits, and routers biases, as in gpt-oss. The
+ * reference does not compute these. */
 void random_model_add_sinks(struct random_model *model);
 /* Makes layer `layer` a recurrent layer of this kind, with 4 state heads for 2 key heads. The
  * reference transformer does not compute it. */
 void random_model_recur(struct random_model *model, int layer, enum esp_mixer mixer);
 void random_model_free(struct random_model *model);
 
-/* Logits of n nodes of a forest: node i sees itself and its ancestors (parents[i] < i, -1:
- * none) and stands at its depth. logits: (n, vocabulary). */
+/* Computes the logits of n nodes of a forest: node i sees itself and its ancestors
+ * (parents[i] < i, -1: none), and its position is its depth. logits: (n, vocabulary). */
 void random_model_reference(const struct random_model *model, const int32_t *tokens,
                             const int32_t *parents, int n, double *logits);
 
-/* The same, and more: `input` (n, desc.input) is what a draft head reads, else NULL. If
- * `states` is not NULL, it becomes the hidden states: (layers + 2, n, hidden), the last ones
- * behind the final norm. */
+/* Does the same with inputs and states. input: (n, desc.input), read by a draft head;
+ * otherwise NULL. states, if not NULL: receives the hidden states (layers + 2, n, hidden),
+ * the last ones after the final norm. */
 void random_model_states(const struct random_model *model, const int32_t *tokens,
                          const int32_t *parents, int n, const double *input, double *states,
                          double *logits);

@@ -1,5 +1,5 @@
-/* recorded.h - what tests of recordings share: a file, sessions that are recorded while every
- * event is kept, and what is equal.
+/* recorded.h - shared by tests of recordings: a file, recorded sessions with all their events,
+ * and a comparison of iterations.
  */
 #ifndef ESP_RECORDED_H
 #define ESP_RECORDED_H
@@ -7,10 +7,11 @@
 #include "sessions/iteration_copy.h"
 #include "sessions/recorder.h"
 
-/* A file that is not there at first and is removed at the end; there is one. */
+/* Returns the path of a file that does not exist at first and is removed at the end. There
+ * is only one. */
 const char *recorded_path(void);
 void recorded_write(const char *bytes, size_t length);
-/* The whole file with a NUL behind it; the caller frees it. */
+/* Returns the whole file with a NUL at the end; the caller frees it. */
 char *recorded_read(size_t *length);
 
 /* An event as the observer saw it. */
@@ -30,24 +31,23 @@ struct recorded_events {
 void recorded_keep(struct recorded_events *events, const struct esp_event *event);
 void recorded_forget(struct recorded_events *events);
 
-/* Texts of tokens: plain ones, controls, quotes, wide characters, invalid UTF-8, a NUL, none
- * at all. */
+/* Returns the text of a token: plain text, control characters, quotes, wide characters,
+ * invalid UTF-8, a NUL, or nothing. */
 const char *recorded_token(void *user, int32_t token, size_t *length);
 
-/* Records a marker with a text. */
+/* Records a marker with this text. */
 void recorded_mark(struct esp_recorder *recorder, const char *text);
 
-/* Records `iterations` of a session on the toy models, settings and a second prompt among
- * them, and keeps its events unless `events` is NULL. */
+/* Records `iterations` iterations of a session on the toy models, with settings and a second
+ * prompt among them. Keeps the events unless `events` is NULL. */
 void recorded_session(struct recorded_events *events, const char *drafter, double temperature,
                       int iterations);
 
-/* Every field is equal, bit for bit (a value that is not a number is like any other); fails the
- * test if not. */
+/* Fails the test unless all fields are bit-identical; NaN equals NaN. */
 void recorded_same(const struct esp_iteration *got, const struct esp_iteration *want,
                    const char *what);
 
-/* Opens the file, which must be a good recording. */
+/* Opens the file, which must be a valid recording. */
 struct esp_recording *recorded_open(void);
 
 #endif

@@ -1,5 +1,5 @@
-/* rounding.c - see rounding.h. Noise is an instruction set whose products change a copy of the
- * activations first. */
+/* rounding.c - see rounding.h. Noise is added by an instruction set whose products first
+ * change a copy of the activations. */
 #include "tests/rounding.h"
 
 #include <math.h>
@@ -12,7 +12,7 @@
 
 enum { DRAWS = 4 };
 
-/* The instruction set that is changed, and what is imitated. */
+/* The instruction set to which noise is added. */
 static const struct esp_cpu_isa *plain;
 static bool tiles;
 static uint32_t seed;

@@ -1,4 +1,4 @@
-/* scene.c - events made by hand; see scene.h. */
+/* scene.c - events for tests; see scene.h. */
 #include "tests/scene.h"
 
 #include <math.h>

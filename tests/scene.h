@@ -1,10 +1,8 @@
-/* scene.h - a small story for tests of what is drawn: tokens, iterations and events made by
- * hand.
+/* scene.h - a small story for tests of drawing: fixed tokens, iterations and events.
  *
- * Scene 1 is the one of the design: a king, a tree with an accepted path of three, a rejected
- * node and two that were cut. Texts of tokens are in scene.c. A golden screen is a file in
- * tests/tui/golden/; ESPALIER_GOLDEN=write makes the files anew, to be looked at before they
- * are committed.
+ * Scene 1 has a king, a tree with an accepted path of three nodes, a rejected node and two cut
+ * ones. The texts of tokens are in scene.c. A golden screen is a file in tests/tui/golden/;
+ * ESPALIER_GOLDEN=write writes the files again. Check the differences before a commit.
  */
 #ifndef ESP_SCENE_H
 #define ESP_SCENE_H
@@ -41,31 +39,31 @@ struct scene {
 
 void scene_open(struct scene *scene, int width, int height);
 void scene_close(struct scene *scene);
-/* Models are loaded and nothing was typed yet. */
+/* The models are loaded, and nothing has been typed. */
 void scene_ready(struct scene *scene);
 void scene_prompt(struct scene *scene);
-/* An iteration with the tree of the design; its numbers depend a little on `index`. */
+/* Makes an iteration with the scene's tree. Its numbers depend slightly on `index`. */
 void scene_iteration(struct scene *scene, int index);
-/* The prompt and seven iterations: some way into a text. Opens the scene. */
+/* Opens the scene and adds the prompt and seven iterations. */
 void scene_telling(struct scene *scene, int width, int height);
-/* Any event, as the engine's thread would hand it over. */
+/* Passes an event to the interface, as the engine's thread would. */
 void scene_event(struct scene *scene, const struct esp_event *event);
 void scene_phase(struct scene *scene, int phase, const char *text, double fraction);
-/* Another session runs over the text: what it is, and iterations of it. */
+/* Starts a comparison: announces another session over the text, and adds iterations of it. */
 void scene_compare(struct scene *scene, const char *drafter);
 void scene_second(struct scene *scene, const struct esp_iteration *it);
-/* The keys go to a pane; and what a key does. */
+/* Moves the focus to a pane; presses a key. */
 void scene_focus(struct scene *scene, int pane, bool zoomed);
 void scene_act(struct scene *scene, int action);
-/* The iteration itself; valid until the next call. */
+/* Returns the iteration; valid until the next call. */
 const struct esp_iteration *scene_king(int index);
 
-/* Draws, and returns the dump of the canvas; the caller frees it. */
+/* Draws the screen and returns the dump of the canvas; the caller frees it. */
 char *scene_dump(struct scene *scene, bool styles);
-/* Draws and compares with the golden screen; fails the test if they differ. */
+/* Draws the screen and fails the test if it differs from the golden screen. */
 void scene_golden(struct scene *scene, const char *name);
 
-/* A random tree of `count` nodes with every kind of verdict and a path that fits it. */
+/* Makes a random tree of `count` nodes, with every kind of verdict and a consistent path. */
 void scene_random(struct esp_iteration *it, struct esp_node *nodes, int32_t *path, int count,
                   unsigned long long *random);
 

@@ -1,4 +1,4 @@
-/* toy.c - the test backend of toy.h: plain loops over doubles, nothing clever. */
+/* toy.c - the test backend of toy.h, in simple loops over doubles. */
 #include "tests/toy.h"
 
 #include <math.h>
@@ -64,7 +64,8 @@ static void distribution(const struct toy *toy, int vocabulary, bool draft,
             p[x] /= toy->dulled;
     } else if (toy->chancy) {
         random_logs(toy, vocabulary, toy->seed + 555, tokens, count, other);
-        for (int x = 0; x < vocabulary; x++) /* the numbers again that these are made of */
+        /* the same random numbers, from the other model's values */
+        for (int x = 0; x < vocabulary; x++)
             p[x] -= log(-log(fmax(exp(other[x] / toy->sharpness) - 1e-3, 1e-12)));
     }
     for (int x = 0; x < vocabulary; x++)
@@ -83,13 +84,14 @@ void toy_distribution(const struct toy *toy, bool draft, const int32_t *tokens, 
 
 enum { LEAST = -1000000 /* the logit of a token that has probability 0 */ };
 
-/* The logits of a draft of another vocabulary, which read these tokens of its own. */
+/* Computes the logits of a draft with another vocabulary, which has read these tokens of its
+ * own. */
 static void translated_logits(const struct toy *toy, const int32_t *tokens, int count,
                               double *logits)
 {
     const struct esp_translation *t = &toy->engine.translation;
     double own[MOST];
-    int rows = 0; /* that are needed */
+    int rows = 0; /* number of rows needed */
     for (int i = 0; i < t->shared; i++)
         rows = t->output_row[i] >= rows ? t->output_row[i] + 1 : rows;
     distribution(toy, rows, true, tokens, count, own);
@@ -129,7 +131,7 @@ static int forward(struct esp_cache *base, const struct esp_batch *b)
             return ESP_E_ARGUMENT;
         const int sinks = b->window ? b->window->sinks : 0;
         const int first = b->window ? b->positions[i] - b->window->recent + 1 : 0;
-        int next = 0; /* the position that must come next */
+        int next = 0; /* the position that must follow */
         cache->tokens[own] = b->tokens[i];
         cache->positions[own] = b->positions[i];
         cache->scratch[own] = cache->joined;
@@ -210,7 +212,8 @@ static int top_k(struct esp_rows *rows, const int32_t *which, int count, int k, 
     return ESP_OK;
 }
 
-/* Rank of token x: how many come before it when sorted by falling value, then by index. */
+/* Returns the rank of token x: how many tokens precede it, sorted by falling value, then by
+ * index. */
 static int rank_of(const double *v, int n, int x)
 {
     int rank = 0;
@@ -223,7 +226,8 @@ static int softmax(struct esp_rows *rows, const int32_t *which, int count,
                    const struct esp_sampling *sampling)
 {
     int n = rows->vocabulary;
-    const bool cut = sampling->top_k > 0 || sampling->top_p < 1; /* else any order will do */
+    /* otherwise any order is sufficient */
+    const bool cut = sampling->top_k > 0 || sampling->top_p < 1;
     for (int i = 0; i < count; i++) {
         double *v = row_of(rows, which[i]), out[MOST], most = -INFINITY, sum = 0, ahead = 0;
         int order[MOST];
@@ -470,7 +474,7 @@ const struct esp_backend_ops toy_backend = {
 struct esp_backend_ops toy_backend_that_waits(void)
 {
     struct esp_backend_ops ops = toy_backend;
-    ops.asynchronous = true; /* values may come at once */
+    ops.asynchronous = true; /* it may still return values at once */
     return ops;
 }
 

@@ -14,14 +14,15 @@
 #include "engine/session.h"
 
 struct toy {
-    struct esp_engine engine; /* give &toy.engine to esp_session_open() */
+    struct esp_engine engine; /* pass &toy.engine to esp_session_open() */
     struct esp_model target, draft;
     unsigned long long seed;
     double closeness;
     double sharpness; /* 1: mild distributions; larger: one token dominates */
     double dulled;    /* 0, or beta: the draft's own log probabilities are divided by it */
-    bool chancy; /* the target's likeliest token is one drawn from its distribution (by Gumbel
-                    noise on its logits), always the same after the same tokens */
+    /* the target's likeliest token is drawn from its distribution (by Gumbel noise on the
+     * logits), always the same one after the same tokens */
+    bool chancy;
     int vocabulary;
 };
 
@@ -31,22 +32,22 @@ void toy_open(struct toy *toy, int vocabulary, int context, int max_nodes,
 /* Makes the draft the target's own copy from now on: it drafts in the target's cache, and a
  * pass of the target fails if it sees one of the copy's rows. */
 void toy_join(struct toy *toy);
-/* From now on the draft has `vocabulary` tokens of its own; the translation stays the caller's. Call
- * it before a session is opened. */
+/* From now on the draft has its own vocabulary of `vocabulary` tokens. The caller owns the
+ * translation. Call this before a session is opened. */
 void toy_translate(struct toy *toy, const struct esp_translation *translation, int vocabulary);
 void toy_close(struct toy *toy);
 
-/* The distribution (vocabulary) after `count` tokens. */
+/* Writes the distribution (vocabulary) after `count` tokens. */
 void toy_distribution(const struct toy *toy, bool draft, const int32_t *tokens, int count,
                       double *p);
 
-/* Row `which` of a matrix of this backend, as doubles (vocabulary). */
+/* Returns row `which` of a matrix of this backend, as doubles (vocabulary). */
 double *toy_row(struct esp_rows *rows, int which);
 
 extern const struct esp_backend_ops toy_backend;
 
-/* The same, but said to be one where a call that returns values is a wait: drafting then draws
- * children ahead of need. */
+/* Returns the same backend, which then claims that calls returning values wait for a device.
+ * Drafting then draws children ahead of need. */
 struct esp_backend_ops toy_backend_that_waits(void);
 
 #endif

@@ -33,7 +33,6 @@ static const size_t stack_bytes = 256 << 10;
 /* Stacks are aligned to pages. If every fibre's data also began at the same offset, the few
  * lines that each thread uses would share a few sets of the processor's caches and evict each
  * other.
- * other.
  */
 static const size_t colours = 61, colour_bytes = 5 * 64;
 

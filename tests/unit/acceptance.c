@@ -1,5 +1,6 @@
-/* Which drafts are accepted: a tree counted by hand, sums that must agree over whole sessions,
- * acceptance by depth against the formula of the rule, and the expected tokens of a tree. */
+/* Tests acceptance statistics: a tree counted by hand, sums that must agree over whole
+ * sessions, acceptance by depth compared with the verifier's formula, and the expected
+ * tokens of a tree. */
 #include "viz/acceptance.h"
 
 #include <math.h>
@@ -9,8 +10,8 @@
 #include "tests/drafting.h"
 #include "viz/formula.h"
 
-/* The root has two children and one that was cut; the second is accepted and has two, neither
- * of which is. */
+/* The root has two children and a cut one. The second child is accepted and has two
+ * children, both rejected. */
 static struct esp_iteration small_tree(void)
 {
     static struct esp_node nodes[6];
@@ -101,7 +102,8 @@ TEST(a_long_path_and_an_empty_tree_have_their_places)
     it = (struct esp_iteration){.tree = {.nodes = nodes, .count = 1, .verified = 1}};
     esp_acceptance_add(&a, &it);
     CHECK(a.length[0] == 1 && a.depth[0].tried == 1 && a.drafted == LONG);
-    CHECK(near(esp_formula_tokens(&it), 1) && a.known == 1); /* branching is 0 above */
+    /* the branching probability above is 0 */
+    CHECK(near(esp_formula_tokens(&it), 1) && a.known == 1);
     it.tree.verified = 0; /* a recording whose order is missing */
     esp_acceptance_add(&a, &it);
     CHECK(a.drafted == LONG && a.iterations == 3);
@@ -138,7 +140,8 @@ static void check_sums(const char *what)
     for (int i = 0; i < ESP_ACCEPT_RANKS; i++)
         by_rank += a->rank[i].accepted;
     CHECK(a->accepted > 10 && iterations == a->iterations, "%s", what);
-    const bool copies = strcmp(what, "ngram") == 0; /* there are no draft probabilities then */
+    /* copied tokens have no draft probabilities */
+    const bool copies = strcmp(what, "ngram") == 0;
     CHECK(by_share == (copies ? 0 : a->accepted), "%s", what);
     CHECK(by_length == a->accepted && by_depth == a->accepted && by_rank == a->accepted &&
               nodes == a->drafted,
@@ -163,7 +166,8 @@ TEST(sums_agree_over_whole_sessions)
     }
 }
 
-/* At each depth that naive came to: what it accepts there, sum of min(p, q). */
+/* Adds, for each depth that verifier naive reaches, its acceptance probability there, the
+ * sum of min(p, q). */
 static void add_formula(void *user, const struct esp_event *event)
 {
     const struct drafting *d = user;
@@ -221,8 +225,8 @@ static void add_expected(void *user, const struct esp_event *event)
     variance += off * off;
 }
 
-/* Each tree's own path is as long on average as its branching probabilities say. Exactly so, by
- * enumeration: lossless/exact_tree.c. */
+/* On average, a tree's path is as long as its branching probabilities predict.
+ * lossless/exact_tree.c proves this by enumeration. */
 TEST(trees_give_the_tokens_that_are_expected_of_them)
 {
     static const char *const pairs[][2] = {{"iid:K=3,L=3", "specinfer"},

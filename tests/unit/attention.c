@@ -1,6 +1,6 @@
-/* attention.c - the CPU's attention computes no scores of key blocks that no query sees: in a
- * tree those are most blocks behind the prefix. That its results do not depend on it is tested
- * by batch_invariant.c.
+/* attention.c - tests that the CPU's attention computes no scores of key blocks that no query
+ * sees; in a tree, these are most blocks after the prefix. batch_invariant.c tests that results
+ * do not depend on it.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -29,7 +29,7 @@ static void fill(float *x, int n, unsigned long long *state)
         x[i] = (float)check_uniform(state) - 0.5f;
 }
 
-/* Every query sees the prefix and two rows more, all of them in blocks 4 and 9. */
+/* Every query sees the prefix and two more rows, all in blocks 4 and 9. */
 static void make(struct problem *p, unsigned long long seed)
 {
     static const int32_t extra[QUERIES][2] = {{64, 147}, {65, 148}, {70, 150}, {79, 159}};
@@ -75,7 +75,7 @@ static int seen_row(const struct esp_attention *a, int query, int index)
     return index < a->contiguous[query] ? index : a->extra[query][index - a->contiguous[query]];
 }
 
-/* Attention as it is defined, in double precision. */
+/* Computes attention by its definition, in double precision. */
 static double expected(const struct esp_attention *a, int query, int column)
 {
     const int seen = a->contiguous[query] + a->extras[query];
@@ -122,7 +122,7 @@ TEST(blocks_that_no_query_sees_are_skipped)
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         struct esp_backend *backend;
         if (esp_cpu_open(&backend, names[i], 1, err, sizeof err) < 0)
-            continue; /* not on this computer */
+            continue; /* this computer lacks it */
         check_isa(((struct esp_cpu_backend *)backend)->isa);
         backend->ops->close(backend);
     }

@@ -1,5 +1,5 @@
-/* bad_head.c - damaged draft heads, and heads that are not their target's, are refused with one
- * sentence; a good one is opened beside the built-in target as a user names it. */
+/* bad_head.c - tests that damaged draft heads, and heads of other targets, are refused with
+ * one sentence, and that a good one can be opened with the built-in target. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +27,7 @@ static void copy_head(const char *head)
     folder_copy(name);
 }
 
-/* The folder as it is now must be refused. */
+/* Checks that the folder in its present state is refused. */
 static void check_refused(int line, int want, const char *first, const char *second)
 {
     struct esp_model *model;
@@ -71,7 +71,7 @@ TEST(a_config_that_does_not_fit_the_head_is_named)
     check_refused(__LINE__, ESP_E_UNSUPPORTED, "config.json", "layers of Llama");
 }
 
-/* The first occurrence of `from` in a file becomes `to`, which is as long. */
+/* Replaces the first occurrence of `from` in a file by `to`, which has the same length. */
 static void replace(const char *file, const char *from, const char *to)
 {
     struct folder_bytes bytes = folder_read(folder_file(file));
@@ -92,7 +92,7 @@ static void check_renamed(int line, const char *head, const char *from, const ch
 
 /* ------------------------------------------------------------------ MTP layers */
 
-/* The MTP layer of the folder as it is now must be refused. */
+/* Checks that the MTP layer of the folder in its present state is refused. */
 static void check_mtp_refused(int line, int want, const char *first, const char *second)
 {
     struct esp_model *head;
@@ -102,7 +102,8 @@ static void check_mtp_refused(int line, int want, const char *first, const char 
     check_sentence(line, status, want, first, second);
 }
 
-/* A tensor of an MTP layer that gets another name of the same length is missing. */
+/* Renames a tensor of an MTP layer, keeping the length of the name; the tensor must be
+ * reported as missing. */
 static void check_mtp_renamed(int line, const char *from, const char *to, const char *shape)
 {
     copy_head("mtp-qwen3-5");
@@ -126,7 +127,7 @@ TEST(a_tensor_that_an_mtp_layer_lacks_is_named)
     check_mtp_refused(__LINE__, ESP_E_FILE, folder_path(), "no MTP layer");
 }
 
-/* The shape of fc.weight is written with other numbers, of which there are as many. */
+/* Replaces the numbers in the shape of fc.weight. */
 TEST(an_mtp_layer_of_another_shape_is_refused)
 {
     copy_head("mtp-qwen3-5");
@@ -156,7 +157,7 @@ TEST(an_mtp_layer_of_another_shape_is_refused)
     }
 }
 
-/* The target's own tensors do not count for the layer, nor the layer's for the target. */
+/* The target must not use tensors of the layer, and the layer none of the target. */
 TEST(a_target_and_its_mtp_layer_use_all_tensors_together)
 {
     struct esp_model *parts[2];
@@ -205,8 +206,8 @@ TEST(a_file_of_pytorch_that_is_cut_or_is_none_is_refused)
     free(good.data);
 }
 
-/* Every byte of the pickle and of the archive's directory, changed in a few ways: the folder
- * may open or be refused. Reads beyond the file would show in the sanitizer pass. */
+/* Changes every byte of the pickle and of the archive's directory in several ways. The
+ * folder may open or be refused. Sanitizers detect reads beyond the file. */
 TEST(a_damaged_file_of_pytorch_never_crashes)
 {
     static const unsigned char flips[] = {0x01, 0x80, 0xff};
@@ -229,7 +230,7 @@ TEST(a_damaged_file_of_pytorch_never_crashes)
     free(good.data);
 }
 
-/* One part of the pickle is replaced by another of the same length. */
+/* Replaces a part of the pickle by another one of the same length. */
 static void check_pickle(int line, const char *from, const char *to, size_t length,
                          const char *text)
 {
@@ -251,7 +252,7 @@ TEST(what_a_pickle_must_not_do_is_refused)
     check_pickle(__LINE__, "X\7\0\0\0storage", "X\7\0\0\7storage", 12, "is truncated");
 }
 
-/* ------------------------------------------------------------------ made by hand */
+/* ------------------------------------------------------------------ archives made by the test */
 
 static void put(FILE *file, unsigned long number, int bytes)
 {
@@ -356,7 +357,7 @@ TEST(a_tensor_that_is_missing_is_named)
                   "layers.1.input_layernorm.weight", "missing");
 }
 
-/* Number `row` of d2t becomes `value`; the file must be refused, but for d2t alone. */
+/* Sets number `row` of d2t to `value`. The file must be refused because of d2t. */
 static void check_map(int line, int row, int64_t value)
 {
     struct esp_model *good;
@@ -445,12 +446,12 @@ TEST(a_user_is_told_which_pair_does_not_fit)
                    "draft head (eagle)", "name the target model first");
 }
 
-/* ------------------------------------------------------------------ a good one */
+/* ------------------------------------------------------------------ a good head */
 
 enum { HIDDEN = 256, NUMBERS = HIDDEN * 2 * HIDDEN + 3 * 2 * HIDDEN + 2 * HIDDEN + 4 * HIDDEN };
 
-/* A head for the built-in target, as small as one can be. Its fc takes the hidden state as it
- * is, and everything else is 0, so that it drafts what the target expected one token earlier.
+/* Makes the smallest head for the built-in target. Its fc passes on the hidden state, and
+ * everything else is 0, so it drafts what the target expected one token earlier.
  */
 static void write_head(void)
 {

@@ -1,4 +1,4 @@
-/* bad_model.c - bad model folders are refused with a sentence, and never crash.
+/* bad_model.c - tests that bad model folders are refused with a sentence and never crash the program.
  *
  * Each is a copy of a good folder of tests/vectors/logits, damaged in one place. A refusal must
  * have the right status and be one line that names the file and the value at fault.
@@ -18,7 +18,7 @@
 
 static char err[512];
 
-/* A folder must be refused with this status and a sentence that holds both texts. */
+/* Checks that a folder is refused with this status and a sentence that contains both texts. */
 static void check_refused(int line, const char *path, int want, const char *first,
                           const char *second)
 {
@@ -34,7 +34,7 @@ static void check_refused(int line, const char *path, int want, const char *firs
 #define REFUSED(status, first, second)                                                         \
     check_refused(__LINE__, folder_path(), status, first, second)
 
-/* config.json with one key changed must be refused, in a sentence that names it and `text`. */
+/* Changes one key of config.json. The refusal must name the key and contain `text`. */
 static void check_config(int line, const char *vector, const char *key, const char *inner,
                          const char *value, int want, const char *text)
 {
@@ -46,7 +46,7 @@ static void check_config(int line, const char *vector, const char *key, const ch
 #define BAD_CONFIG(vector, key, inner, value, status, text)                                    \
     check_config(__LINE__, vector, key, inner, value, status, text)
 
-/* A header entry changed must be refused; the sentence names the file and `text`. */
+/* Changes an entry of the header. The refusal must name the file and contain `text`. */
 static void check_header(int line, const char *key, const char *inner, const char *value,
                          int want, const char *text)
 {
@@ -72,7 +72,7 @@ TEST(missing_files_are_named)
     REFUSED(ESP_E_FILE, "config.json", "not a regular file");
 }
 
-/* The shapes that follow from changed numbers differ from those of the file. */
+/* Changes numbers in config.json, so that the required shapes differ from those in the file. */
 TEST(tensors_of_recurrent_layers_are_checked)
 {
     static const struct {
@@ -129,7 +129,7 @@ TEST(patterns_of_layers_are_checked)
     }
 }
 
-/* These states have sizes that no backend computes. */
+/* No backend supports states of these sizes. */
 TEST(states_of_odd_sizes_are_refused)
 {
     struct esp_model *model;
@@ -153,7 +153,7 @@ TEST(states_of_odd_sizes_are_refused)
     esp_model_close(model);
 }
 
-/* Only models with recurrent layers have layers of one part. */
+/* Only models with recurrent layers may have layers without a mixer or without an MLP. */
 TEST(layers_without_a_part_are_refused_elsewhere)
 {
     struct esp_model *model;
@@ -355,7 +355,7 @@ TEST(bad_text_parts_are_refused)
     BAD_CONFIG("gemma3-pictures", "text_config", "model_type", "\"mamba\"", ESP_E_UNSUPPORTED,
                "mamba");
     BAD_CONFIG("gemma3-pictures", "text_config", "hidden_size", "64", ESP_E_FORMAT, "(97, 64)");
-    /* LLaVA leaves out what a 7B model has. */
+    /* A 7B model of LLaVA's format omits keys. */
     BAD_CONFIG("llava-pictures", "text_config", "hidden_size", NULL, ESP_E_FORMAT,
                "(97, 4096)");
     BAD_CONFIG("gemma3-pictures", "model_type", NULL, "\"paligemma\"", ESP_E_UNSUPPORTED,
@@ -526,7 +526,7 @@ TEST(cut_files_are_refused)
     free(bytes.data);
 }
 
-/* A prefix may be missing from all names, but not from some only. */
+/* A prefix may be missing from all names, but not from some of them. */
 TEST(half_a_prefix_is_refused)
 {
     folder_copy("llama-mha");
@@ -594,7 +594,7 @@ static unsigned touch(const struct esp_tensor *tensor)
     return sum;
 }
 
-/* Random damage to the header or to config.json: refused with a sentence, or every tensor is
+/* Random damage to the header or to config.json: the folder must be refused with a sentence, or every tensor is
  * readable. */
 TEST(random_damage_never_crashes)
 {

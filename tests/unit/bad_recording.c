@@ -1,6 +1,6 @@
-/* Recordings that are not what they should be: each kind of mistake is refused with a sentence
- * that names the line, unknown things are ignored, and whatever a few thousand mutations of
- * real recordings make, reading and drawing it is safe (this runs under sanitizers, too). */
+/* Tests recordings with errors: each kind of error is refused with a sentence that names the
+ * line, and unknown fields are ignored. Thousands of mutations of real recordings must be
+ * safe to read and to draw (this also runs under sanitizers). */
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -227,7 +227,7 @@ static void show(struct scene *scene, const struct esp_event *event)
     esp_snapshot_free(&snapshot);
 }
 
-/* Whatever the bytes are: opens, reads and draws them. Returns how many events were shown. */
+/* Opens, reads and draws any bytes. Returns the number of events that were shown. */
 static int fuzz(const uint8_t *bytes, size_t length)
 {
     char path[64];
@@ -257,8 +257,8 @@ static int fuzz(const uint8_t *bytes, size_t length)
     return shown;
 }
 
-/* Found by fuzzing: iterations that lack arrays, before there was memory for any. No pointer
- * may be computed from a null pointer, and what is empty still has an address. */
+/* Fuzzing found this: iterations without arrays, before any memory was allocated. No pointer
+ * may be computed from a null pointer, and an empty array still needs an address. */
 TEST(iterations_without_arrays_are_read)
 {
     static const char empty[] = HEADER ITERATION(BONUS ",\"nodes\":[{\"id\":2}]");
@@ -289,7 +289,7 @@ static size_t below(unsigned long long *random, size_t limit)
     return (size_t)(check_uniform(random) * (double)limit);
 }
 
-/* Replaces the number that stands at or after a random place. */
+/* Replaces the number at or after a random place. */
 static size_t replace_number(char *bytes, size_t length, unsigned long long *random)
 {
     static const char *const numbers[] = {"-1", "0",    "4095",       "2147483648", "1e999",
@@ -306,7 +306,7 @@ static size_t replace_number(char *bytes, size_t length, unsigned long long *ran
     return length + new - old;
 }
 
-/* One change; `bytes` has room for twice `length`, and a NUL behind it. */
+/* Makes one change. `bytes` has room for twice `length`, and a NUL at the end. */
 static size_t mutate(char *bytes, size_t length, unsigned long long *random)
 {
     size_t from = below(random, length), count = below(random, 40), to = below(random, length);
@@ -314,7 +314,7 @@ static size_t mutate(char *bytes, size_t length, unsigned long long *random)
     case 0:
         bytes[from] = (char)(1 + below(random, 255));
         return length;
-    case 1: /* take out */
+    case 1: /* remove a part */
         count = from + count > length ? length - from : count;
         memmove(bytes + from, bytes + from + count, length - from - count + 1);
         return length - count;
@@ -332,7 +332,7 @@ TEST(no_mutation_of_a_recording_does_harm)
 {
     static const char *const drafters[] = {"dynatree", "dyspec:N=12", "iid", "salf:N=12"};
     unsigned long long random = 17;
-    const char *wanted = getenv("ESPALIER_FUZZ"); /* how many, for a night */
+    const char *wanted = getenv("ESPALIER_FUZZ"); /* number of trials, for a long run */
     int shown = 0, trials = wanted ? atoi(wanted) : check_quick() ? 2000 : 6000;
     for (int d = 0; d < 4; d++) {
         size_t length;

@@ -1,5 +1,5 @@
-/* bad_tokenizer.c - bad tokenizer.json files are refused with a sentence, and nothing in one
- * can crash or hang the program.
+/* bad_tokenizer.c - tests that bad tokenizer.json files are refused with a sentence, and that
+ * none can crash or hang the program.
  *
  * Each is a copy of a good file of tests/vectors/tokenizers, damaged in one place.
  */
@@ -16,7 +16,7 @@
 #include "tests/check.h"
 #include "tests/folder.h"
 
-/* Makes the temporary folder a copy of that configuration's; returns the text of the file. */
+/* Copies this configuration's folder to the temporary folder; returns the text of the file. */
 static struct folder_bytes copy_folder(const char *name)
 {
     char beside_logits[64];
@@ -25,7 +25,7 @@ static struct folder_bytes copy_folder(const char *name)
     return folder_read(folder_file("tokenizer.json"));
 }
 
-/* Opening must fail with a sentence that has `word` in it. */
+/* Checks that opening fails with a sentence that contains `word`. */
 static void check_refused(const char *what, const char *word)
 {
     struct esp_tokenizer *tokenizer;
@@ -205,7 +205,7 @@ TEST(bad_values_with_byte_fallback_are_refused_with_a_sentence)
     free(good.data);
 }
 
-/* What would quietly split differently in PCRE2, or is broken. */
+/* These patterns would split differently in PCRE2, or are invalid. */
 TEST(patterns_that_cannot_be_the_same_are_refused)
 {
     static const char *const patterns[] = {
@@ -415,7 +415,7 @@ static void damage(const char *name)
     free(good.data);
 }
 
-/* Two steps that make a million bytes of one, and many tokens that are to be normalized. */
+/* Two steps that expand one byte to a million, and many tokens that must be normalised. */
 TEST(a_normalizer_that_makes_texts_longer_does_not_take_all_day)
 {
     enum { TIMES = 1000, TOKENS = 2000 };
@@ -451,7 +451,8 @@ TEST(a_normalizer_that_makes_texts_longer_does_not_take_all_day)
     free(good.data);
 }
 
-/* Any change of a file gives a tokenizer or a sentence, and what opens can encode. */
+/* After any change, a file must give a tokenizer or a sentence, and an opened tokenizer must
+ * be able to encode. */
 TEST(damaged_files_never_crash)
 {
     damage("llama3");

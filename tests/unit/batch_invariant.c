@@ -239,7 +239,7 @@ TEST(chains_of_1_to_64_rows_equal_plain_decoding)
         int32_t tokens[TOKENS];
         unsigned long long state = 11;
         static float want[TOKENS * VOCABULARY];
-        const char *decoded = ""; /* by which instruction set `want` is */
+        const char *decoded = ""; /* the instruction set that computed `want` */
         make_model(&model, shape, 100 + (unsigned)shape);
         random_tokens(tokens, TOKENS, &state);
         for (int i = 0; isa_name(i); i++)
@@ -374,7 +374,7 @@ TEST(a_node_of_a_tree_equals_its_path_alone)
         struct random_model model;
         make_model(&model, shape, 200 + (unsigned)shape);
         for (int threads = 1; threads <= 3; threads++) {
-            const char *decoded = ""; /* by which instruction set the paths are */
+            const char *decoded = ""; /* the instruction set that computed the paths */
             for (int i = 0; isa_name(i); i++) {
                 const char *isa = isa_name(i);
                 struct runner r, plain;
@@ -428,7 +428,7 @@ TEST(decoding_after_compaction_equals_plain_decoding)
     for (int shape = 0; shape < shape_count(); shape++) {
         struct random_model model;
         static float want[TOKENS * VOCABULARY];
-        const char *decoded = ""; /* by which instruction set `want` is */
+        const char *decoded = ""; /* the instruction set that computed `want` */
         make_model(&model, shape, 300);
         for (int i = 0; isa_name(i); i++) {
             const char *isa = isa_name(i);

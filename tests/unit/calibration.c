@@ -1,5 +1,5 @@
-/* calibration: the draft temperature that a target was made with is found, predictions become
- * as right as they say, what was learned is kept, and no file can do harm. */
+/* Tests calibration: it finds a planted draft temperature, makes predictions accurate, keeps
+ * what it has learned, and is safe with any file. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include "tests/each_backend.h"
 #include "engine/support/paths.h"
 
-/* ------------------------------------------------------------------ what a row tells */
+/* ------------------------------------------------------------------ sums over a row */
 
 EACH_BACKEND(rows_tell_their_mean_log_and_the_sum_of_their_powers)
 {
@@ -26,7 +26,8 @@ EACH_BACKEND(rows_tell_their_mean_log_and_the_sum_of_their_powers)
         for (int j = 0; j < n; j++)
             sum += x[j] = (float)exp(-30 * check_uniform(&state));
         for (int j = 0; j < n; j++)
-            x[j] = n > 20 && j % 7 == 0 ? 0 : (float)(x[j] / sum); /* some have none */
+            /* some probabilities are 0 */
+            x[j] = n > 20 && j % 7 == 0 ? 0 : (float)(x[j] / sum);
         CHECK(backend->ops->write_row(rows, 2, x) == 0);
         CHECK(backend->ops->write_row(rows, 0, x) == 0);
         for (double a = 0.125; a <= 4; a *= 2) {
@@ -53,9 +54,9 @@ EACH_BACKEND(rows_tell_their_mean_log_and_the_sum_of_their_powers)
 
 /* ------------------------------------------------------------------ planted temperatures */
 
-/* The draft is the target, but for its logits, which are divided by `beta`. At temperature 0
- * the target's choice is drawn once for every text. What the session has learned after some
- * texts. */
+/* The draft equals the target, except that its logits are divided by `beta`. At temperature
+ * 0 the target's choice is drawn once for every text. Returns what the session has learned
+ * after some texts. */
 static double learned_beta(const char *drafter, double beta, double temperature, int texts,
                            struct esp_stats *stats)
 {
@@ -69,7 +70,8 @@ static double learned_beta(const char *drafter, double beta, double temperature,
     d.toy.dulled = beta;
     d.toy.chancy = temperature == 0;
     for (int text = 0; text < texts; text++) {
-        d.toy.seed = 9 + 1000 * (unsigned long long)text; /* or it is the same text again */
+        /* otherwise the text would be repeated */
+        d.toy.seed = 9 + 1000 * (unsigned long long)text;
         drafting_restart(&d, (unsigned long long)text);
         while (drafting_step(&d))
             continue;
@@ -111,7 +113,7 @@ TEST(tempered_predictions_are_right_as_often_as_they_say)
     }
 }
 
-/* The number of a draft temperature that is given stays, and the error is still told. */
+/* A temperature set by the user does not change, and the error is still reported. */
 TEST(a_draft_temperature_that_is_given_stays)
 {
     struct drafting d;
@@ -182,7 +184,7 @@ TEST(what_was_learned_is_kept_and_no_file_does_harm)
     one.likely.predicted[3] = 2;
     one.likely.found[3] = 4;
     one.learned = true;
-    esp_calibration_turn(&one, "b", true); /* stores what was learned for a */
+    esp_calibration_turn(&one, "b", true); /* saves the values of key a */
     CHECK(one.log_beta == 0 && one.likely.tried[3] == 0);
     memset(&other, 0, sizeof other);
     esp_calibration_turn(&other, "a", true);
@@ -197,7 +199,7 @@ TEST(what_was_learned_is_kept_and_no_file_does_harm)
     one.learned = true;
     esp_calibration_save(&one);
     memset(&other, 0, sizeof other);
-    esp_calibration_turn(&other, "a", false); /* a session that is to be repeatable */
+    esp_calibration_turn(&other, "a", false); /* for a repeatable session */
     CHECK(other.log_beta == 0 && !*other.file);
     leave_home(home);
 }

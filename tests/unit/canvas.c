@@ -1,5 +1,5 @@
-/* Drawing is clipped, joins lines, keeps wide characters whole; numbers and bars look as
- * promised. */
+/* Tests drawing: it is clipped, joins lines and keeps wide characters whole; numbers and
+ * bars are formatted correctly. */
 #include "viz/canvas.h"
 
 #include <math.h>

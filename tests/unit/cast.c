@@ -1,5 +1,5 @@
-/* Asciicasts: a small terminal that reads what is written ends with the same screens as the
- * canvas, whether it got changes or everything at once; the file is what its format asks for.
+/* Tests asciicasts: a small terminal that plays one must show the same screens as the canvas,
+ * whether it gets changes or whole screens, and the file must conform to its format.
  */
 #include "tui/view/cast.h"
 
@@ -42,7 +42,7 @@ static void reset(struct terminal *t, int width, int height)
     clear(t);
 }
 
-/* ESC [ parameters final; returns what is behind it. */
+/* Executes ESC [ parameters final; returns the rest of the text. */
 static const char *obey(struct terminal *t, const char *bytes)
 {
     size_t length = strspn(bytes + 2, "0123456789;?");
@@ -91,7 +91,7 @@ static void feed(struct terminal *t, const char *bytes)
     }
 }
 
-/* Does the terminal show the first rows of the canvas? */
+/* Checks that the terminal shows the first rows of the canvas. */
 static void same_text(const struct terminal *t, const struct esp_canvas *canvas, int rows)
 {
     for (int y = 0; y < rows; y++)
@@ -133,7 +133,7 @@ TEST(changes_give_the_same_screen_as_everything)
     reset(&changed, WIDTH, HEIGHT);
     for (int i = 0; i < 60; i++) {
         struct esp_iteration it = *scene_king(i);
-        it.bonus = i % TOKENS; /* wide, combining and hostile ones among them */
+        it.bonus = i % TOKENS; /* includes wide, combining and hostile tokens */
         scene_event(&scene, &(struct esp_event){.type = ESP_EVENT_ITERATION, .iteration = &it});
         scene.ui.help = i % 7 == 3;
         free(scene_dump(&scene, false));
@@ -216,7 +216,7 @@ static struct played play(struct terminal *t, char *text)
     return played;
 }
 
-/* The recording of the tests with a marker behind its first iteration. */
+/* Writes the recording of the tests, with a marker after its first iteration. */
 static void with_marker(char path[64])
 {
     char line[1 << 16];

@@ -1,6 +1,6 @@
-/* Conversations are written byte for byte as apply_chat_template() of the Hugging Face library
- * writes them, and a model's template says in which format. The references are those of
- * tests/vectors/make_chat_vectors.py. */
+/* Tests that conversations are written byte for byte as by apply_chat_template() of the
+ * Hugging Face library, and that the format is recognised from a model's template. The
+ * references come from tests/vectors/make_chat_vectors.py. */
 #include <cJSON.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -65,7 +65,7 @@ static int read_messages(struct esp_chat_message *messages, int most, const cJSO
     return count;
 }
 
-/* Puts the day in the place of its marks. */
+/* Inserts the date at the placeholders. */
 static char *dated(const char *text)
 {
     static const char *const marks[] = {"<DATE>", "<DATE IN WORDS>"};
@@ -123,8 +123,8 @@ TEST(conversations_are_written_as_their_templates_write_them)
     CHECK(compared > 200, "%d", compared);
 }
 
-/* Returns whether the chat template keeps the system prompt in its place, and an answer as the
- * cue and the model's text. */
+/* Returns whether the chat template keeps the system prompt at the beginning, and writes an
+ * answer as the cue followed by the model's text. */
 static bool keeps_turns(const struct esp_chat *chat)
 {
     const unsigned variant = chat->variant, both = ESP_AT_CUE | ESP_AT_ANSWER;
@@ -139,7 +139,7 @@ static bool keeps_turns(const struct esp_chat *chat)
     return true;
 }
 
-/* Turn after turn, with the answers in between, is what the whole conversation is. */
+/* Turns written one by one, with their answers, must equal the whole conversation. */
 TEST(turns_one_by_one_make_the_same_text)
 {
     cJSON *json = vectors();
@@ -267,7 +267,7 @@ TEST(a_folder_says_its_format)
     CHECK(chat.format && strcmp(chat.format->name, "chatml") == 0);
     CHECK(open_folder(&chat, "{\"chat_template\": \"[INST]\"}", "<|start_header_id|>", err) ==
           ESP_OK);
-    CHECK(chat.format && strcmp(chat.format->name, "llama3") == 0, "the file goes first");
+    CHECK(chat.format && strcmp(chat.format->name, "llama3") == 0, "the separate file takes precedence");
     CHECK(open_folder(&chat, "{\"chat_template\": ", NULL, err) < 0 &&
           strstr(err, "tokenizer_config.json"));
     CHECK(open_folder(&chat, NULL, NULL, err) == ESP_OK);

@@ -1,5 +1,5 @@
-/* Two choices in lock step on one text: the text is the first's, contexts are the same, and the
- * totals are those of runs by themselves. */
+/* Tests two configurations in lock step on one text: the text is the first's, both see the
+ * same contexts, and their totals equal those of separate runs. */
 #include "engine/compare.h"
 
 #include <string.h>
@@ -12,7 +12,7 @@ enum { VOCABULARY = 20, CONTEXT = 240, TOKENS = 150, MOST = 4 * CONTEXT };
 static struct toy toy;
 static char err[512];
 
-/* What one of the two did, in the order in which both did it. */
+/* A step of one side; steps are stored in the order in which both sides ran. */
 struct step {
     bool second;
     int position, committed;
@@ -23,7 +23,7 @@ struct race {
     struct esp_compare compare;
     struct step steps[MOST];
     int count;
-    int32_t seen[CONTEXT]; /* the context that the second's iteration started from */
+    int32_t seen[CONTEXT]; /* the text from which the second's iteration started */
 };
 
 static void note(struct race *race, bool second, const struct esp_iteration *it)
@@ -38,8 +38,7 @@ static void on_first(void *user, const struct esp_event *event)
         note(user, false, event->iteration);
 }
 
-/* The context is the same at every step: what stands before the second's iteration is what the
- * first has written there. */
+/* Checks that the text before the second's iteration is the one that the first has written. */
 static void on_second(void *user, const struct esp_event *event)
 {
     struct race *race = user;
@@ -82,7 +81,7 @@ static void prompt(struct esp_session *session, int32_t first)
     CHECK(esp_session_prompt(session, tokens, 4, err, sizeof err) == 0, "%s", err);
 }
 
-/* Both write on until neither has anything to do; with `stop`, only so many steps. */
+/* Runs both sides until neither has anything to do, or for `stop` steps. */
 static void run(struct race *race, int tokens, int stop)
 {
     int status = 1;
@@ -96,7 +95,7 @@ static void run(struct race *race, int tokens, int stop)
     CHECK(status >= 0, "%s", err);
 }
 
-/* Writes alone, and gives the totals. */
+/* Writes the text with one side alone; returns its totals. */
 static struct esp_stats alone(const char *drafter, double temp, int32_t *text)
 {
     struct esp_session *session;
@@ -131,7 +130,7 @@ static void same_totals(const char *who, const struct esp_session *session,
           "%s", who);
 }
 
-/* Each iteration starts inside the other's last one, or where that one ended. */
+/* Checks that each iteration starts inside the other side's last one, or at its end. */
 static void lies_side_by_side(const struct race *race)
 {
     struct step last[2] = {{.position = 4}, {.position = 4}};
@@ -200,8 +199,8 @@ TEST(a_sampled_text_is_that_of_the_first)
     CHECK(different >= 15, "only %d of 25 had to be brought back to the text", different);
 }
 
-/* Turns, a stop in the middle, a text taken back, settings of the first changed: every
- * generation starts from one context. */
+/* Every generation must start from one common text: after a prompt, a stop in the middle, a
+ * text taken back, or changed settings. */
 TEST(it_can_begin_anywhere)
 {
     struct race race;
@@ -246,7 +245,7 @@ TEST(both_fill_the_context)
         esp_session_tokens(race.first, &length);
         esp_session_tokens(race.compare.second, &own);
         CHECK(length == 60 && own == 60, "%d and %d tokens", length, own);
-        run(&race, 10, -1); /* there is nothing more to write */
+        run(&race, 10, -1); /* nothing is left to write */
         close_race(&race);
     }
     toy_close(&toy);
@@ -272,7 +271,7 @@ TEST(a_choice_that_is_not_allowed_is_refused)
     toy_close(&toy);
 }
 
-/* The parts of the two add up to no more than the time that passed. */
+/* The stage times of both sides together must not exceed the elapsed time. */
 TEST(no_time_is_counted_twice)
 {
     struct race race;

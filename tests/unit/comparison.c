@@ -1,5 +1,5 @@
-/* Two sessions on one text: which iterations belong beside each other, what the pane shows of
- * them, and what the keys do. */
+/* Tests the comparison pane: which iterations are shown beside each other, what the pane
+ * shows of them, and what the keys do. */
 #include "tui/model/comparison.h"
 
 #include <stdlib.h>
@@ -8,10 +8,11 @@
 #include "tests/check.h"
 #include "tests/scene.h"
 
-/* What the first and the second commit, in turn, from token 2 on: they meet at 2, 10 and 18. */
+/* The numbers of tokens that both sides commit from token 2 on. Both reach tokens 2, 10 and
+ * 18. */
 static const int firsts[] = {4, 4, 4, 4, 2}, seconds[] = {2, 3, 3, 4, 4, 4};
 
-/* The next tokens of the same text: " the old king fell", over and over. */
+/* The next tokens of the text: " the old king fell", repeated. */
 static void fill(struct esp_iteration *it, int32_t *committed, int index, int position,
                  int count)
 {
@@ -26,7 +27,7 @@ static void fill(struct esp_iteration *it, int32_t *committed, int index, int po
     it->bonus = committed[count - 1];
 }
 
-/* A chain of `count` - 1 accepted guesses and one that is refused. */
+/* Makes a chain of `count` - 1 accepted guesses and a rejected one. */
 static void chain(struct esp_iteration *it, struct esp_node *nodes, int32_t *path)
 {
     int n = it->path_length;
@@ -73,7 +74,7 @@ static void compared(struct scene *scene, int width, int height, int turns)
     scene_open(scene, width, height);
     scene_ready(scene);
     scene_compare(scene, "linear:K=3");
-    scene->ui.message = "(keys)"; /* which are other tests' business */
+    scene->ui.message = "(keys)"; /* other tests check the keys */
     scene_prompt(scene);
     both_write(scene, turns);
 }
@@ -113,7 +114,7 @@ TEST(what_was_written_over_is_not_shown)
     scene_event(&scene, &(struct esp_event){.type = ESP_EVENT_ITERATION, .iteration = &it});
     CHECK(esp_iteration_covering(&scene.state, 5)->index == 9 &&
           esp_iteration_covering(&scene.state, 8)->index == 9);
-    CHECK(!esp_iteration_covering(&scene.state, 9), "an iteration of before is shown");
+    CHECK(!esp_iteration_covering(&scene.state, 9), "an iteration before the text is shown");
     CHECK(esp_iteration_covering(&scene.state, 4)->index == 0);
     scene_close(&scene);
 }
@@ -133,7 +134,7 @@ TEST(sums_begin_with_the_comparison_and_with_every_setting)
     CHECK(scene.state.trace.since.iterations == 4 && scene.state.trace.since.committed == 16);
     CHECK(scene.state.compared->trace.since.iterations == 5);
     CHECK(scene.state.compared->trace.since.committed == 16);
-    CHECK(scene.state.trace.course.count == 9, "the text's own figures go on");
+    CHECK(scene.state.trace.course.count == 9, "the statistics of the text continue");
     scene_phase(&scene, ESP_PHASE_WAITING, "", 0);
     both_write(&scene, 2);
     CHECK(scene.state.trace.since.iterations == 5 && scene.state.trace.timed.iterations == 4);
@@ -198,7 +199,7 @@ TEST(step_mode_shows_whose_turn_it_is)
     scene_close(&scene);
 }
 
-/* From place to place and back; other panes look at the same iteration. */
+/* Keys move between places and back; other panes show the same iteration. */
 TEST(keys_go_from_place_to_place)
 {
     struct scene scene;
@@ -206,7 +207,7 @@ TEST(keys_go_from_place_to_place)
     compared(&scene, 80, 24, 9);
     esp_ui_act(ui, &scene.state, ESP_ACTION_NEXT_PANE, 80, 24);
     CHECK(ui->layout.focused && ui->layout.current == ESP_PANE_compare,
-          "it has the first focus");
+          "the comparison pane has the focus first");
     esp_ui_act(ui, &scene.state, ESP_ACTION_LEFT, 80, 24);
     CHECK(ui->look.iteration == 2 && ui->view[ESP_PANE_compare].anchor == 10);
     esp_ui_act(ui, &scene.state, ESP_ACTION_LEFT, 80, 24);
@@ -215,7 +216,7 @@ TEST(keys_go_from_place_to_place)
     esp_ui_act(ui, &scene.state, ESP_ACTION_PAGE_UP, 80, 24);
     CHECK(ui->look.iteration == 0 && ui->view[ESP_PANE_compare].anchor == 2);
     esp_ui_act(ui, &scene.state, ESP_ACTION_LEFT, 80, 24);
-    CHECK(ui->look.iteration == 0, "there is nothing before");
+    CHECK(ui->look.iteration == 0, "there is no earlier place");
     both_write(&scene, 0);
     esp_ui_act(ui, &scene.state, ESP_ACTION_PAGE_DOWN, 80, 24);
     CHECK(ui->look.iteration == 2);
@@ -228,8 +229,8 @@ TEST(keys_go_from_place_to_place)
     CHECK(!ui->layout.focused);
     esp_ui_act(ui, &scene.state, ESP_ACTION_NEXT_PANE, 80, 24);
     esp_ui_act(ui, &scene.state, ESP_ACTION_HIDE, 80, 24);
-    CHECK(esp_ui_layout(ui, 80, 24).pane[ESP_PANE_compare].width == 0, "it is still shown");
-    CHECK(ui->layout.focused && ui->layout.current == ESP_PANE_text, "the next has the focus");
+    CHECK(esp_ui_layout(ui, 80, 24).pane[ESP_PANE_compare].width == 0, "the pane is still shown");
+    CHECK(ui->layout.focused && ui->layout.current == ESP_PANE_text, "the next pane has the focus");
     esp_ui_act(ui, &scene.state, ESP_ACTION_LEAVE_PANE, 80, 24);
     CHECK(esp_ui_layout(ui, 80, 24).pane[ESP_PANE_tree].width > 0);
     scene_compare(&scene, "");
@@ -259,7 +260,7 @@ TEST(every_size_can_be_drawn)
     scene_close(&scene);
 }
 
-/* Where the text ends nothing is drafted; the trees before it are more worth a look. */
+/* At the end of the text nothing is drafted, so the trees before it are shown. */
 TEST(the_newest_place_has_a_tree_if_one_is_near)
 {
     struct scene scene;

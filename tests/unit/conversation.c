@@ -1,6 +1,6 @@
-/* Conversations of a session, on the toy backend with a tokenizer that has ChatML's tokens: a
- * turn computes only what is new, what people say is never a mark, and a context that fills
- * drops the oldest turns. */
+/* Tests conversations of a session, on the toy backend with a tokenizer that has ChatML's
+ * tokens: a turn computes only new rows, user messages never contain control tokens, and a
+ * full context drops the oldest turns. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -75,7 +75,7 @@ static int answer(struct esp_session *session, int tokens)
     return written;
 }
 
-/* The bytes of tokens [start, end) of the text; static storage. */
+/* Returns the bytes of tokens [start, end) of the text; static storage. */
 static const char *text_of(const struct esp_session *session, int start, int end)
 {
     static char text[1 << 16];
@@ -134,13 +134,13 @@ TEST(a_taken_back_turn_computes_only_its_own_rows)
     esp_session_stats(session, &before);
     say(session, "three");
     esp_session_stats(session, &after);
-    /* the last token that stayed, and the new ones but the last */
+    /* the last remaining token, and the new ones except the last */
     CHECK(after.prefill_rows - before.prefill_rows == length_of(session) - kept, "%lld, %d",
           (long long)(after.prefill_rows - before.prefill_rows), length_of(session) - kept);
     close_chat(session);
 }
 
-/* The text of a conversation is what a template would write of the same turns. */
+/* The text of a conversation must equal the text that a template writes for these turns. */
 TEST(the_text_is_that_of_the_format)
 {
     struct esp_session *session = open_chat(4000, ESP_CHAT_CHOICE_chatml, "Sys");
@@ -178,7 +178,7 @@ TEST(an_answer_that_ended_is_not_ended_again)
     CHECK(strcmp(text_of(session, before - 1, length_of(session)),
                  "<|im_end|>\n<|im_start|>user\ntwo<|im_end|>\n<|im_start|>assistant\n") == 0,
           "%s", text_of(session, before - 1, length_of(session)));
-    /* Another end makes way for the format's. */
+    /* Another end token must be replaced by the format's. */
     CHECK(esp_session_append(session, &endoftext, 1, false, 0, 1, err, sizeof err) == ESP_OK);
     before = length_of(session) - 1;
     say(session, "three");
@@ -194,7 +194,7 @@ TEST(an_end_token_stops_an_answer)
     say(session, "one");
     answer(session, 40);
     const int written = length_of(session);
-    int at = written - 1; /* make a token that the model writes the one that ends */
+    int at = written - 1; /* turn a token of the model into an end token */
     const int32_t *tokens = esp_session_tokens(session, &at);
     const int32_t token = tokens[at - 1];
     int first = 0;
@@ -234,7 +234,7 @@ TEST(a_full_context_drops_the_oldest_turns)
         CHECK(strstr(text_of(session, 0, length_of(session)), text), "turn %d", turn);
         CHECK(answer(session, 25) == 25 || strcmp(esp_session_end(session), "end of turn") == 0,
               "turn %d: %s", turn, esp_session_end(session));
-        /* Caches and turns are those of this text. */
+        /* Caches and turns belong to this text. */
         const struct esp_conversation *c = &session->conversation;
         CHECK(session->target.length == length_of(session) - 1);
         for (int i = 0; i < c->count; i++) {
@@ -248,7 +248,7 @@ TEST(a_full_context_drops_the_oldest_turns)
     close_chat(session);
 }
 
-/* The answer after a drop is the one to the text that is left. */
+/* After a drop, the answer must be the one to the remaining text. */
 TEST(what_is_left_is_computed_for_its_new_place)
 {
     struct esp_session *session = open_chat(300, ESP_CHAT_CHOICE_chatml, NULL);

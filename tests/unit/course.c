@@ -54,7 +54,7 @@ static char *draw(void)
 static const float *values_of(const char *owner, const char *symbol)
 {
     const int gauge = esp_course_find(&course, owner, symbol);
-    CHECK(gauge >= 0, "%s of %s is not there", symbol, owner);
+    CHECK(gauge >= 0, "%s of %s is missing", symbol, owner);
     return course.gauges[gauge].values;
 }
 
@@ -71,7 +71,7 @@ TEST(one_name_of_two_drafters_is_two_values)
         CHECK(i / EACH == 1 ? price[i] != 0.4f : isnan(price[i]), "%d: %g", i,
               (double)price[i]);
         CHECK(isfinite(hope[i]) == (i / EACH == 1) && isfinite(hoped[i]) == (i / EACH == 2));
-        CHECK(isfinite(temperature[i]), "that of the session goes on");
+        CHECK(isfinite(temperature[i]), "the session's own values continue");
     }
     CHECK(strcmp(course.drafters, "dynatree, goodput, sequoia") == 0, "%s", course.drafters);
     esp_course_free(&course);
@@ -94,7 +94,7 @@ static void check_panel(const char *svg, int gauge, const char *title)
     CHECK(at && sscanf(at, "<path d=\"M%lf %lfL%*f %lf", &x0, &y0, &y1) == 3);
     at = strstr(at + 1, "<path d=\"M");
     CHECK(at && sscanf(at, "<path d=\"M%*f %*fL%lf", &x1) == 1);
-    do /* a dashed one is the goal */
+    do /* a dashed curve is the goal */
         at = strstr(at + 1, "<path d=\"M");
     while (at && strstr(at, "/>") > strstr(at, "dasharray") && strstr(at, "dasharray"));
     CHECK(at, "%s has no curve", title);

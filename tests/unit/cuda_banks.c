@@ -141,7 +141,7 @@ static void check_end(const struct counted *c, const char *name, const char *arg
     CHECK(any, "%s with %s was not run", name, arguments);
 }
 
-/* Conflicts may nowhere take more than half as many cycles as the accesses themselves. */
+/* Conflicts must never add more than half of the cycles that the accesses themselves take. */
 static void check_everywhere(const struct counted *c)
 {
     for (int i = 0; i < c->entries; i++)

@@ -1,9 +1,9 @@
-/* cuda_blocks.c - quantised weights on the GPU: every type, against the CPU's exact integers.
+/* cuda_blocks.c - compares products with quantised weights on the GPU, for every type, with the
+ * CPU's exact integers.
  *
- * In a model whose matrices are of all types, mixed, the logits are those of the CPU as far as
- * attention's 16-bit keys, values and results allow; that the bits do not depend on the batch
- * is checked in batch_invariant.c. Quantised matrices take the bytes that they have in the
- * file.
+ * In a model whose matrices use all types in turn, the logits must equal the CPU's as far as
+ * attention's 16-bit keys, values and results allow. (batch_invariant.c checks that bits do not
+ * depend on the batch.) Quantised matrices must take as many bytes as in the file.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -58,7 +58,7 @@ static void pass(struct runner *r, struct esp_backend *backend, float *values)
         CHECK(backend->ops->read_row(r->logits, i, values + i * VOCABULARY) == 0);
 }
 
-/* The root of the mean square of the difference, relative to that of a. */
+/* Returns the root mean square of the difference, relative to that of a. */
 static double difference(const float *a, const float *b)
 {
     double squares = 0, all = 0;
@@ -79,7 +79,7 @@ struct model {
     int count;
 };
 
-/* The numbers of `t` in another type. */
+/* Converts the numbers of `t` to another type. */
 static void change(struct model *m, struct esp_tensor *t, enum esp_dtype dtype, float factor)
 {
     const size_t from = esp_dtype_row_bytes(t->dtype, t->columns);
@@ -98,7 +98,7 @@ static void change(struct model *m, struct esp_tensor *t, enum esp_dtype dtype, 
     m->own[m->count++] = data;
 }
 
-/* All matrices of one type. attended = 0: the values that attention adds up are zero. */
+/* Gives all matrices one type. attended = 0: the values that attention adds up are zero. */
 static void make_model(struct model *m, enum esp_dtype dtype, float attended)
 {
     struct esp_layer *l = &m->random.layers[0];
@@ -141,9 +141,9 @@ static double difference_from_cpu(struct model *m)
 
 /* ------------------------------------------------------------------ tests */
 
-/* Where attention adds nothing, the two differ in the order of float32 sums, and in activations
- * that are rounded to the next integer therefore. Activations of 16-bit floats would be off by
- * 1e-3. */
+/* If attention adds nothing, the results differ only because float32 sums have another
+ * order, and because of activations that are therefore rounded to the other integer. With
+ * activations as 16-bit floats, the error would be 1e-3. */
 TEST(every_type_gives_what_the_processor_gives)
 {
     for (int dtype = ESP_Q8_0; dtype < ESP_DTYPE_COUNT; dtype += check_quick() ? 3 : 1) {
@@ -172,8 +172,8 @@ TEST(a_model_of_all_types_gives_what_the_processor_gives)
     free_model(&m);
 }
 
-/* gpt-oss: experts in MXFP4 with biases, limits, logits of sinks, all else in 16 bits; and a
- * mixture of all types. */
+/* As in gpt-oss: experts in MXFP4 with biases, limits and sink logits, and 16 bits
+ * elsewhere; also a mixture of all types. */
 TEST(experts_give_what_the_processor_gives)
 {
     for (int types = 0; types < 2; types++) {

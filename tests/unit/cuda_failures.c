@@ -1,10 +1,10 @@
-/* cuda_failures.c - what the CUDA backend makes of a runtime that fails.
+/* cuda_failures.c - tests the CUDA backend with a runtime that fails.
  *
- * A short life of the backend (a model, a cache, rows; passes by graph and by cuBLASLt; draws
- * and compaction) is lived again and again on the emulator: each time another call fails, or
- * memory ends sooner. Every failure must come out as a status with a sentence, nothing may stay
- * allocated, and the next life must be as good as new. A real GPU cannot be told to fail:
- * there, the backend only lives once.
+ * A short use of the backend (a model, a cache, rows; passes by graph and by cuBLASLt; draws
+ * and compaction) is repeated on the emulator. Each time another call fails, or memory runs out
+ * earlier. Every failure must give a status and a sentence, no memory may stay allocated, and
+ * the next use must succeed. A real GPU cannot be made to fail; there, the backend is used only
+ * once.
  */
 #include <dlfcn.h>
 #include <math.h>
@@ -44,7 +44,7 @@ struct controls {
     size_t (*memory_peak)(void);
 };
 
-/* False on a real GPU. */
+/* Returns false on a real GPU. */
 static bool find_controls(struct controls *c)
 {
     if (cuda_is_real())
@@ -77,10 +77,10 @@ struct life {
     struct esp_cache *cache;
     struct esp_rows *rows;
     char err[400];
-    long calls; /* before anything was given back */
+    long calls; /* before anything was released */
 };
 
-/* What a backend that is open holds. */
+/* Opens everything that an open backend has. */
 static int open_parts(struct life *l)
 {
     const struct esp_backend_ops *ops = l->backend->ops;
@@ -153,7 +153,7 @@ static int use_all(struct life *l)
     return status;
 }
 
-/* The status of the first call that failed; `err` then holds its sentence. */
+/* Returns the status of the first call that failed; `err` then has its sentence. */
 static int live(struct life *l, struct random_model *model, const struct controls *c)
 {
     memset(l, 0, sizeof *l);
@@ -178,7 +178,7 @@ static int live(struct life *l, struct random_model *model, const struct control
     return status;
 }
 
-/* Fails every step-th call in turn; `ever_after` as emu_fail_at has it. */
+/* Makes every step-th call fail in turn; `ever_after`: see emu_fail_at. */
 static void fail_each(const struct controls *c, struct random_model *model, int error,
                       bool ever_after, int step)
 {
@@ -196,12 +196,12 @@ static void fail_each(const struct controls *c, struct random_model *model, int 
         int leaks = c->leaks(left, sizeof left);
         CHECK(leaks == 0, "%s (call %ld) failed: %s stay", name, call, left);
         bool gives_back = strstr(name, "Destroy") || strstr(name, "Free");
-        /* Our own product, or single launches, are used instead. */
+        /* Our own product, or single launches, replace these. */
         bool replaced = strstr(name, "GetHeuristic") ||
                         (error == OUT_OF_MEMORY &&
                          (strstr(name, "GraphInstantiate") || strstr(name, "GraphUpload")));
         CHECK(gives_back || replaced || call > last || status < 0,
-              "nobody saw that %s (call %ld) failed", name, call);
+              "the failure of %s (call %ld) was not reported", name, call);
         CHECK(status == 0 || l.err[0], "%s (call %ld) failed without a sentence", name, call);
         CHECK(error != OUT_OF_MEMORY || status == 0 || status == ESP_E_MEMORY ||
                   status == ESP_E_DEVICE || status == ESP_E_UNSUPPORTED,
@@ -217,7 +217,7 @@ TEST(every_failure_of_a_call_becomes_a_status_and_leaves_nothing)
     struct life l;
     struct random_shape small = shape;
     struct random_model *model = calloc(1, sizeof *model);
-    small.layers = check_quick() ? 1 : shape.layers; /* a second one makes the same calls */
+    small.layers = check_quick() ? 1 : shape.layers; /* a second layer makes the same calls */
     random_model_make(model, &small, 3);
     if (find_controls(&c)) {
         fail_each(&c, model, DEVICE_FAULT, false, 1);
@@ -257,12 +257,11 @@ TEST(too_little_memory_is_said_and_leaves_nothing)
     free(model);
 }
 
-/* ------------------------------------------------------------------ what a failure leaves
- * behind */
+/* ------------------------------------------------------------------ after a failure */
 
 enum { ASKED = 2, BEST = 4 };
 
-/* Where the calls below put their answers. */
+/* Memory for the results of the calls below. */
 struct answers {
     int32_t ids[ASKED * BEST];
     float values[VOCABULARY];
@@ -328,7 +327,7 @@ static int ask_row(struct life *l, struct answers *to)
     return l->backend->ops->read_row(l->rows, 0, to->values);
 }
 
-/* Values that are put off, then a call that fails without having asked the device. */
+/* Requests values for later, then makes a call that is refused without reaching the device. */
 static int ask_and_be_refused(struct life *l, struct answers *to)
 {
     int status = ask_gather_later(l, to);
@@ -341,7 +340,7 @@ static int ask_twice(struct life *l, struct answers *to)
     return status < 0 ? status : ask_argmax(l, to);
 }
 
-/* Rows that hold probabilities and a cache that holds a prompt. */
+/* Prepares rows with probabilities and a cache with a prompt. */
 static int make_ready(struct life *l)
 {
     const struct esp_sampling sampling = {0.8, 1, 0};
@@ -401,8 +400,8 @@ TEST(what_a_call_promised_is_forgotten_when_it_fails)
             calls = c.calls();
             snprintf(name, sizeof name, "%s", c.failed_call());
             c.fail_at(0, 0, false);
-            CHECK(status < 0 || calls < call, "call %zu: nobody saw that %s failed", i, name);
-            here = untouched; /* as if this memory belonged to somebody else by now */
+            CHECK(status < 0 || calls < call, "call %zu: the failure of %s was not reported", i, name);
+            here = untouched; /* from now on no result may be written here */
             status = make_ready(&l);
             CHECK(status == 0, "after call %zu without %s: %d, %s", i, name, status,
                   l.backend->ops->failure(l.backend));
@@ -413,8 +412,7 @@ TEST(what_a_call_promised_is_forgotten_when_it_fails)
     close_life(&l);
 }
 
-/* ------------------------------------------------------------------ failures that nobody is
- * told */
+/* ------------------------------------------------------------------ unreported failures */
 
 static void mark_time(struct life *l)
 {
@@ -502,7 +500,7 @@ TEST(a_driver_that_is_too_old_is_told)
     CHECK(status == 0 && backend->ops == &esp_backend_cpu && strstr(err, "driver"), "%d, %s",
           status, err);
     backend->ops->close(backend);
-    c.set_driver(0); /* none at all is no news */
+    c.set_driver(0); /* a missing driver is not reported */
     status = esp_backend_open(&backend, "auto", 0, 0, err, sizeof err);
     CHECK(status == 0 && backend->ops == &esp_backend_cpu && !*err, "%d, %s", status, err);
     backend->ops->close(backend);
@@ -529,7 +527,7 @@ static void read_logits(struct life *l, bool exact, float *logits)
         CHECK(ops->read_row(l->rows, i, logits + i * VOCABULARY) == 0);
 }
 
-/* Then all products are our own. */
+/* Without cuBLASLt, all products are computed by our own kernels. */
 TEST(without_cublaslt_products_are_our_own)
 {
     static float with[BATCH * VOCABULARY], exact[BATCH * VOCABULARY],
@@ -559,7 +557,7 @@ TEST(without_cublaslt_products_are_our_own)
         read_logits(&l, false, with);
         CHECK(!strstr(l.backend->ops->device(l.backend), "cuBLASLt"),
               "version %d was not found", versions[i]);
-        CHECK(memcmp(with, without, sizeof with) != 0, "BATCH = %d rows are not cuBLASLt's",
+        CHECK(memcmp(with, without, sizeof with) != 0, "products of BATCH = %d rows do not use cuBLASLt",
               (int)BATCH);
         close_parts(&l);
     }
@@ -590,7 +588,7 @@ TEST(where_cublaslt_has_no_algorithm_products_are_our_own)
             norm += with[k] * with[k];
         }
         CHECK(error < 1e-4 * norm, "off by %g", sqrt(error / norm));
-        CHECK(memcmp(own, with, sizeof own) != 0, "they are still cuBLASLt's");
+        CHECK(memcmp(own, with, sizeof own) != 0, "products still use cuBLASLt");
         CHECK(i == 0 || memcmp(own, first, sizeof own) == 0);
         memcpy(first, own, sizeof own);
     }
@@ -619,7 +617,7 @@ static size_t take_graphs(const struct controls *c, struct random_model *model, 
     close_parts(&l);
     c->set_node_bytes(0);
     c->set_memory((size_t)4 << 30);
-    CHECK(c->memory_used() == before, "graphs were not given back");
+    CHECK(c->memory_used() == before, "the memory of graphs was not released");
     return open;
 }
 
@@ -658,7 +656,7 @@ static void *use_elsewhere(void *life)
     return use_all(l) == 0 ? life : NULL;
 }
 
-/* CUDA keeps a current device per thread; callers know nothing of that. */
+/* CUDA has a current device per thread; callers must not have to know that. */
 TEST(a_device_serves_every_thread)
 {
     struct controls c;

@@ -1,9 +1,8 @@
-/* cuda_streamed.c - layers that do not fit on the GPU give the same bits as layers that do.
+/* cuda_streamed.c - tests that results are bit-identical whether layers fit on the GPU or not.
  *
- * In exact mode, a model of several layers runs with all layers on the device, with none of
- * them there, and with some: prompts, single tokens and trees of hundreds of nodes, pass after
- * pass, so that the buffers change places. A pass that fails in the middle does not harm the
- * next one, and nothing that was taken stays.
+ * In exact mode, a model runs with all, none or some of its layers on the device: prompts,
+ * single tokens and trees of hundreds of nodes, pass after pass, so that the buffers take
+ * turns. A pass that fails must not affect the next one, and all memory must be released.
  */
 #include <dlfcn.h>
 #include <stdio.h>
@@ -22,8 +21,8 @@ static const struct random_shape shapes[] = {
     {"neox", 2, 20, 2, 2, 10, 24, VOCABULARY, 6, ESP_F16, true, true, true, false, false},
 };
 
-/* The layers of a small model, again and again. Those of Llama have all vectors that a layer
- * may have: norms of heads, logits of sinks; and experts. */
+/* The layers of a small model, repeated. Llama's have all vectors that a layer may have
+ * (norms of heads, sink logits), and experts. */
 struct many {
     struct random_model model;
     struct esp_layer layer[LAYERS];
@@ -82,7 +81,7 @@ static void close_runner(struct runner *r)
         ops->weights_close(r->weights);
 }
 
-/* A chain behind `first` rows, or a tree in which the parent of row i is row i / 2. */
+/* Runs a chain after `first` rows, or a tree in which the parent of row i is row i / 2. */
 static int pass(struct runner *r, int rows, int first, bool tree)
 {
     enum { WORDS = BATCH / 64 };
@@ -146,7 +145,7 @@ TEST(layers_that_do_not_fit_give_the_same_bits)
         backend->ops->set_exact(backend, true);
         make_many(m, &shapes[i]);
         const size_t all = need(m, backend, 0), least = need(m, backend, 1);
-        const size_t layer = (all - least) / (LAYERS - 2) + 512; /* and its fences */
+        const size_t layer = (all - least) / (LAYERS - 2) + 512; /* including its fences */
         CHECK(layer > 1000 && least > 2 * layer, "%zu, %zu", all, least);
         CHECK(open_runner(&resident, backend, m, 0) == 0, "%s", resident.err);
         CHECK(!backend->ops->weights_streamed(resident.weights, &s));
@@ -218,9 +217,9 @@ TEST(a_pass_that_fails_halfway_does_not_harm_the_next)
     for (long call = 1; call <= calls; call += check_quick() ? 11 : 2) {
         c.fail_at(call, OUT_OF_MEMORY, false);
         int status = pass(&streamed, 4, 0, false);
-        if (status == 0) /* a launch: told by the call that gives values */
+        if (status == 0) /* a failed launch is reported by the call that returns values */
             status = backend->ops->read_row(streamed.logits, 0, values);
-        CHECK(status < 0, "nobody saw that call %ld of %ld, %s, failed", call, calls,
+        CHECK(status < 0, "the failure of call %ld of %ld, %s, was not reported", call, calls,
               c.failed_call());
         c.fail_at(0, 0, false);
         check_pass(&resident, &streamed, 2, 0, false);

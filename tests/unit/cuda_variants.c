@@ -268,8 +268,8 @@ TEST(products_of_quantised_weights_are_the_same_on_every_gpu)
               "64 rows: %zu bytes of %d KB", peak[i][ROW_COUNTS - 1], kilobytes[i]);
 }
 
-/* With a long text, the memory of both modes besides keys and values is in proportion to what
- * they use. */
+/* With a long text, each mode must use only the memory that it needs, besides keys and
+ * values. */
 TEST(a_cache_has_no_more_memory_for_parts_of_attention_than_its_mode_needs)
 {
     enum { LONG = 131072, MEGABYTE = 1 << 20 };

@@ -1,8 +1,10 @@
-/* The cursor stands where the next character will: editing of text with wide and combining
- * characters, and reverse search, in a real terminal (tmux), against widths from utf8proc.
+/* Tests that the cursor stands where the next character will appear: editing text with wide and
+ * combining characters, and reverse search, in a real terminal (tmux), compared with widths
+ * from utf8proc.
  *
- * A line is a list of units, a character with its marks; each case types some and edits. The
- * expected line and column come from the list, the real ones from the terminal.
+ * A line is a list of units, each a character with its combining marks. A test case types some
+ * and edits. The expected line and column follow from the list; the actual ones are read from
+ * the terminal.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,7 +28,7 @@ enum { UNITS = sizeof units / sizeof *units };
 
 static char socket_name[64], folder[] = P_tmpdir "/espalier-cursor-XXXXXX";
 
-/* Runs a tmux command; its first line of output, without the newline. */
+/* Runs a tmux command; returns its first line of output, without the newline. */
 static const char *tmux(const char *arguments)
 {
     static char line[1024];
@@ -44,7 +46,7 @@ static const char *tmux(const char *arguments)
     return line;
 }
 
-/* Bytes as the terminal would send them, quoted for the shell. */
+/* Sends bytes as the terminal would, quoted for the shell. */
 static void send(const char *bytes)
 {
     char arguments[3000] = "send-keys -t main -l -- '";
@@ -56,7 +58,7 @@ static void send(const char *bytes)
     tmux(arguments);
 }
 
-/* The line that is edited, and where the cursor is in it. */
+/* Reads the edited line; returns the column of the cursor. */
 static int look(char *line, size_t size)
 {
     snprintf(line, size, "%s", tmux("capture-pane -p -t main -S 22 -E 22"));
@@ -90,7 +92,7 @@ static void open_terminal(void)
     const char *program = getenv("ESPALIER");
     snprintf(folder, sizeof folder, P_tmpdir "/espalier-cursor-XXXXXX");
     CHECK(mkdtemp(folder));
-    /* A server of its own: that of the test before may still be closing. */
+    /* Every test has its own server, because the previous one may still be closing. */
     static int servers;
     snprintf(socket_name, sizeof socket_name, "espalier-cursor-%d-%d", (int)getpid(),
              ++servers);
@@ -106,7 +108,7 @@ static void open_terminal(void)
     }
 }
 
-/* ------------------------------------------------------------------ a line by itself */
+/* ------------------------------------------------------------------ editing a line */
 
 struct line {
     int unit[MOST_UNITS];
@@ -140,7 +142,8 @@ static void cut(struct line *line, int from, int to)
     line->point = from;
 }
 
-/* One editing key; what it does to a line is known. Returns the byte, 0: not now. */
+/* Applies an editing key to the line. Returns the byte to send, or 0 if the key is not
+ * possible now. */
 static char edit(struct line *line, int what)
 {
     switch (what) {
@@ -161,7 +164,7 @@ static char edit(struct line *line, int what)
         if (line->point > 0)
             cut(line, line->point - 1, line->point);
         return 8;
-    case 6: /* C-d; where nothing is left it would leave */
+    case 6: /* C-d in an empty line would end the program */
         if (line->point == line->count || line->count < 2)
             return 0;
         cut(line, line->point, line->point + 1);
@@ -184,7 +187,7 @@ static void add_unit(char *keys, int unit)
     strcat(keys, units[unit]);
 }
 
-/* Types and edits at random; `keys` becomes what is sent. */
+/* Types and edits at random; `keys` receives the bytes to send. */
 static void make_case(struct line *line, char *keys, unsigned long long *random)
 {
     const int typed = 3 + (int)(check_uniform(random) * 12);
@@ -217,7 +220,7 @@ static int expect(const struct line *line, char *text)
         column += i < line->point ? width_of(units[line->unit[i]]) : 0;
     }
     for (size_t end = strlen(text); end > 0 && text[end - 1] == ' ';)
-        text[--end] = '\0'; /* the terminal tells no blanks at the end */
+        text[--end] = '\0'; /* tmux reports no blanks at the end */
     return column;
 }
 
@@ -239,8 +242,8 @@ TEST(the_column_is_right_while_editing)
     CHECK(wrong == 0, "%d cases are wrong", wrong);
 }
 
-/* Lines in the history (they are commands that there are not), the newest last; what is looked
- * for; the line that is found, by index; and the text in front of what was found. */
+/* Lines in the history (unknown commands), the newest last; the search text; the index of
+ * the line that is found; and the text before the match. */
 TEST(the_column_is_right_in_reverse_search)
 {
     static const char *const lines[] = {

@@ -1,7 +1,7 @@
-/* Tests that the sentences about a node say what happened to it, for every verifier in the
- * list with every drafter that runs on the toy models, at several temperatures. The numbers in
- * the sentences are compared with the events, and with the models' distributions, computed
- * again from the text. */
+/* Tests that the sentences about a node describe what happened to it, for every verifier
+ * with every drafter that runs on the toy models, at several temperatures. Numbers in the
+ * sentences are compared with the events, and with the models' distributions, which are
+ * computed again from the text. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,7 +51,7 @@ static struct {
     int nodes, seen[SENTENCES]; /* nodes: number of nodes with this verifier */
 } now;
 
-/* ------------------------------------------------------------------ what happened */
+/* ------------------------------------------------------------------ the events */
 
 /* Computes the distribution after a node, as the verifier sees it. */
 static void distribution_after(bool draft, int node, double *values)
@@ -87,7 +87,7 @@ static bool was_tested(int node)
     return !s->set.verifier->without_q && s->verify.q_row[node] >= 0;
 }
 
-/* ------------------------------------------------------------------ what is said */
+/* ------------------------------------------------------------------ the sentences */
 
 static void fail(int node, const char *text, const char *why)
 {
@@ -147,7 +147,7 @@ static void check_drawn(const char *text, int node, bool whole)
     if (n->verdict != ESP_ACCEPTED || token_after(n->parent) != n->token)
         fail(node, text, "it is not in the text");
     if (whole == was_tested(n->parent))
-        fail(node, text, "what was drawn from is not told right");
+        fail(node, text, "the distribution of the draw is wrong");
     distribution_after(false, n->parent, p);
     distribution_after(true, n->parent, q);
     for (int x = 0; x < VOCABULARY; x++)
@@ -169,7 +169,7 @@ static void check_missed(const char *text, int node)
         token != token_after(n->parent))
         fail(node, text, "another token came");
     if (!chance == !was_tested(n->parent))
-        fail(node, text, "what was drawn from is not told right");
+        fail(node, text, "the distribution of the draw is wrong");
     distribution_after(false, n->parent, p);
     if (chance && !rounds_to(number_at(chance + 27), p[n->token]))
         fail(node, text, "not the target's probability");
@@ -319,7 +319,7 @@ static void check_nodes(void *user, const struct esp_event *event)
     }
 }
 
-/* ------------------------------------------------------------------ all of them */
+/* ------------------------------------------------------------------ all verifiers */
 
 static void run_pair(const char *drafter, const char *verifier, double temperature)
 {
@@ -367,7 +367,7 @@ TEST(every_sentence_about_a_node_is_true)
     toy_close(&toy);
 }
 
-/* Two numbers that are compared are shown with enough digits to tell them apart. */
+/* Compared numbers must be shown with enough digits to differ. */
 TEST(numbers_that_are_compared_look_different)
 {
     char a[16], b[16];

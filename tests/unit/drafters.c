@@ -1,6 +1,6 @@
-/* What every drafter must keep: the text of plain decoding under any settings, few passes,
- * reasons, settings that take effect at once, and drafters that are special cases of each
- * other. */
+/* Tests requirements of every drafter: the text of plain decoding under any settings, few
+ * passes, reasons for all cut nodes, settings that take effect at once, and drafters that
+ * equal each other in special cases. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "tests/check.h"
 #include "tests/drafting.h"
 
-/* Settings far from the defaults, beside the defaults of every drafter. */
+/* Settings far from the defaults, in addition to the defaults of every drafter. */
 static const char *const specs[] = {
     "linear:K=64",
     "linear:draws=iid",
@@ -78,7 +78,8 @@ static void plain(const struct toy *toy, int length, int32_t *text)
     }
 }
 
-/* Every cut node and every verified leaf says why, and the tree keeps its limits. */
+/* Checks that every cut node and every verified leaf has a reason, and that the tree
+ * observes its limits. */
 static void check_record(const struct drafting *d, const char *what)
 {
     const struct esp_iteration *it = &d->session->iteration;
@@ -99,7 +100,7 @@ static void check_record(const struct drafting *d, const char *what)
     }
 }
 
-/* To the last token of the context, so that there are also trees of depth 1 and 2. */
+/* Runs to the last token of the context, so that there are also trees of depth 1 and 2. */
 static void survive(const struct drafting_setup *setup)
 {
     struct drafting d;
@@ -126,7 +127,8 @@ TEST(drafters_survive_small_trees_small_vocabularies_and_certain_drafts)
         {.vocabulary = 3, .max_nodes = 200, .context = 60},
         {.vocabulary = 2, .max_nodes = 64, .context = 60},
         {.vocabulary = 12, .max_nodes = 64, .context = 60, .sharpness = 10}, /* nearly sure */
-        {.vocabulary = 12, .max_nodes = 64, .context = 60, .top_k = 1}, /* certain, above 0 */
+        /* certain, above temperature 0 */
+        {.vocabulary = 12, .max_nodes = 64, .context = 60, .top_k = 1},
         {.vocabulary = 12, .max_nodes = 64, .context = 60, .sharpness = 1e-9}, /* flat */
     };
     for (int i = 0; spec_of(i); i++)
@@ -139,8 +141,8 @@ TEST(drafters_survive_small_trees_small_vocabularies_and_certain_drafts)
         }
 }
 
-/* A drafter finds the draft cache as the one before left it, or as far behind as plain decoding
- * or lookup let it fall. */
+/* A drafter must work with the draft cache that another drafter has left, even if plain
+ * decoding or lookup have left it far behind. */
 TEST(drafters_can_take_turns)
 {
     struct drafting d;
@@ -153,7 +155,7 @@ TEST(drafters_can_take_turns)
     for (; drafting_step(&d); turns++) {
         check_record(&d, d.session->iteration.drafter);
         drafting_set(&d, "drafter",
-                     spec_of(turns * 17 % drafters)); /* each once, in some order */
+                     spec_of(turns * 17 % drafters)); /* each drafter once, in a mixed order */
     }
     CHECK(turns > drafters, "only %d of %d had a turn", turns, drafters);
     CHECK(d.session->length == DRAFTING_PROMPT + DRAFTING_ALLOWED);
@@ -252,7 +254,7 @@ TEST(settings_take_effect_at_the_next_iteration)
 {
     static const struct {
         const char *drafter, *key, *value;
-        int nodes, depth; /* at most, after the change; more before it */
+        int nodes, depth; /* maximum after the change; before it, trees are larger */
     } cases[] = {
         {"linear", "K", "2", 2, 2},
         {"assisted:confidence=0", "K", "2", 2, 2},
@@ -339,7 +341,7 @@ TEST(parameters_are_checked_against_each_other)
 
 /* ------------------------------------------------------------------ assisted and ngram */
 
-/* The depth that the tokens still allowed leave to a tree. */
+/* Returns the depth that the remaining tokens allow. */
 static int left_of(const struct esp_iteration *it)
 {
     return DRAFTING_PROMPT + DRAFTING_ALLOWED - it->position - 1;
@@ -358,7 +360,7 @@ TEST(assisted_follows_success)
         double k = drafting_gauge(&d, "K", true), now = drafting_gauge(&d, "K", false);
         bool all = it->path_length == it->deepest;
         if (left_of(it) <= k)
-            break; /* the end limits the depth */
+            break; /* the end of the text limits the depth */
         CHECK(now == (all ? fmin(k + 2, 64) : fmax(k - 1, 1)), "%g after %g", now, k);
         grown += all;
         shrunk += !all;
@@ -374,8 +376,8 @@ TEST(assisted_follows_success)
     drafting_close(&d);
 }
 
-/* All guesses by a plain search: the token that a match gives at a depth, reading on in the
- * guess. */
+/* Finds all guesses by a simple search: the token after a match at each depth, continuing in
+ * the guess. */
 static int guesses(const int32_t *text, int length, int longest, int depth, int32_t guess[][16])
 {
     for (int n = longest; n > 0; n--) {
@@ -398,7 +400,7 @@ static int guesses(const int32_t *text, int length, int longest, int depth, int3
     return 0;
 }
 
-/* How many guesses begin with the path of a node, or with that of its parent. */
+/* Returns how many guesses begin with the path of a node, or with that of its parent. */
 static int agreeing(const struct esp_tree *tree, int node, int32_t guess[][16], int count)
 {
     int agree = 0;

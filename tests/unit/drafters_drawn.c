@@ -1,9 +1,9 @@
-/* The drafters that sample: what they draw has the stated joint distribution, dyspec always
- * draws where v is largest and could not do better, and what a verifier gets is what
- * was sampled from.
+/* Tests drafters that sample: their draws have the stated joint distribution, dyspec always
+ * draws at the largest v and finds the best tree, and the distribution given to a verifier is
+ * the one that was sampled from.
  *
- * "Draw before you look" is what the joint distributions prove: if whether a child is drawn
- * depended on the token that comes out, some trees would come out too often.
+ * The joint distributions prove that a decision to draw is made before the token is known: if
+ * it depended on the token, some trees would occur too often.
  */
 #include <math.h>
 #include <stdio.h>
@@ -23,7 +23,7 @@ static double power(double q, double temperature)
     return pow(q, 1 / temperature);
 }
 
-/* The draft's distribution after a node at a temperature. */
+/* Computes the draft's distribution after a node at a temperature. */
 static void q_at(const struct drafting *d, int node, double temperature, double *q)
 {
     double sum = 0;
@@ -34,7 +34,7 @@ static void q_at(const struct drafting *d, int node, double temperature, double 
         q[x] /= sum;
 }
 
-/* The tokens drawn below a node, in order; -1 behind the last. */
+/* Lists the tokens drawn below a node, in order; -1 after the last. */
 static void drawn(const struct drafting *d, int node, int32_t *tokens, int most)
 {
     int32_t nodes[64];
@@ -45,8 +45,8 @@ static void drawn(const struct drafting *d, int node, int32_t *tokens, int most)
 
 /* ------------------------------------------------------------------ independent paths */
 
-/* K=2 paths of length 2 over three tokens: all 81 outcomes, from the recorded sequence of
- * draws. */
+/* K=2 paths of length 2 over three tokens have 81 outcomes, identified by the recorded
+ * sequence of draws. */
 static void check_two_paths(const char *drafter, double temperature)
 {
     struct drafting d;
@@ -116,8 +116,7 @@ TEST(a_stem_splits_into_paths)
     drafting_close(&d);
 }
 
-/* Where the paths do not fit, how many draws are made below a node must not depend on the
- * tokens. */
+/* If the paths do not fit, the number of draws below a node must not depend on the tokens. */
 TEST(a_tree_that_is_too_small_leaves_out_draws_by_number)
 {
     struct drafting d;
@@ -141,7 +140,7 @@ TEST(a_tree_that_is_too_small_leaves_out_draws_by_number)
 
 /* ------------------------------------------------------------------ without replacement */
 
-/* Three children of the root over four tokens: all 24 ordered outcomes. */
+/* Three children of the root over four tokens have 24 ordered outcomes. */
 static void check_three_children(const char *drafter, double sampling, const char *draft_temp,
                                  double temperature, bool waits)
 {
@@ -181,7 +180,7 @@ TEST(children_are_drawn_without_replacement)
     }
 }
 
-/* More children than are drawn at a time. */
+/* Tests more children than are drawn at a time. */
 TEST(no_child_is_drawn_twice)
 {
     static const char *const specs[] = {"dyspec:N=40", "dyspec-layer:N=40,threshold=0.001"};
@@ -208,8 +207,8 @@ TEST(no_child_is_drawn_twice)
     }
 }
 
-/* Every tree that three draws of dyspec can give, with its probability: a transcription of
- * algorithm 1 that follows all outcomes. A tree is coded as the sequence of (parent draw,
+/* Enumerates every tree that three draws of dyspec can give, with its probability, by a
+ * direct implementation of algorithm 1. A tree is coded as the sequence of (parent draw,
  * token). */
 struct draw {
     int parent, token; /* parent: number of the draw, 0 for the root */
@@ -242,7 +241,7 @@ static long code_of(const struct draw *draws, int count)
     return code;
 }
 
-/* The next draw below draw u, given what was drawn: its v. */
+/* Returns v of the next draw below draw u, given the earlier draws. */
 static double next_v(const struct draw *draws, int count, int u)
 {
     double v = u == 0 ? 1 : draws[u].v * draws[u].r;
@@ -316,7 +315,7 @@ TEST(dyspec_trees_come_out_as_often_as_algorithm_1_says)
             int cell = 0;
             while (cell < c.count && c.code[cell] != code_of(got, 3))
                 cell++;
-            CHECK(cell < c.count, "a tree that cannot come out");
+            CHECK(cell < c.count, "an impossible tree");
             seen[cell]++;
         }
         CHECK(drafting_chi_square(seen, c.p, c.count, RUNS), "trial %d, %d trees", trial,
@@ -327,7 +326,7 @@ TEST(dyspec_trees_come_out_as_often_as_algorithm_1_says)
 
 /* ------------------------------------------------------------------ what dyspec draws */
 
-/* R of a node: its q over what its earlier siblings left. */
+/* Returns R of a node: its q divided by the mass that its earlier siblings left. */
 static double share(const struct esp_tree *t, int node)
 {
     double left = 1;
@@ -337,7 +336,7 @@ static double share(const struct esp_tree *t, int node)
     return t->nodes[node].q / left;
 }
 
-/* v of the next draw below node u after the first `count` nodes. */
+/* Returns v of the next draw below node u after the first `count` nodes. */
 static double pending(const struct esp_tree *t, int count, int u)
 {
     double v = u == 0 ? 1 : t->nodes[u].value * share(t, u);
@@ -372,12 +371,13 @@ TEST(dyspec_draws_in_falling_v)
     }
 }
 
-/* All that could be drawn, to a depth: each place has the token that came out in the tree, or,
- * if it was not drawn there, a made-up R. Finds the largest sum of v of any `left` places of
- * which every one has its parent's and its earlier sibling's: the expected number of accepted
- * tokens, as all draws have the same acceptance rate (dyspec, app. D, eq. 7 and 11). */
+/* Lists all possible draws to a depth. A place has the token drawn there in the tree or, if
+ * none was drawn, an invented R. Finds the largest sum of v over `left` places such that
+ * each has its parent's and its earlier sibling's place. This is the expected number of
+ * accepted tokens, because all draws have the same acceptance rate (dyspec, app. D, eq. 7
+ * and 11). */
 struct place {
-    int node; /* in the tree, or -1 where it was not drawn */
+    int node; /* node of the tree; -1: not drawn */
     double v;
 };
 
@@ -387,7 +387,7 @@ static double best_sum(const struct esp_tree *t, struct place *open, int count, 
     double best = 0;
     if (left == 0)
         return 0;
-    /* Take open place i next; places before it are left out for good. */
+    /* Takes open place i next; places before it are excluded from now on. */
     for (int i = from; i < count; i++) {
         struct place place = open[i];
         unsigned long long own = *state + (unsigned long long)(long long)(place.v * 1e9);
@@ -458,8 +458,8 @@ TEST(dyspec_layer_draws_all_above_the_threshold)
     CHECK(small > 20 && limited > 0, "%d trees below N, %d at N", small, limited);
 }
 
-/* The sum of v is what draws are worth: with the predicted threshold about what the best draws
- * of as many are, and trees have N nodes on average. */
+/* The sum of v is the value of draws. With the predicted threshold it must be close to that
+ * of the best draws of the same number, and trees must have N nodes on average. */
 TEST(dyspec_layer_finds_the_threshold_of_n_nodes)
 {
     static const char *const specs[] = {"dyspec:N=30", "dyspec-layer:N=30"};
@@ -501,9 +501,9 @@ TEST(dyspec_layer_takes_one_pass_per_depth)
     drafting_close(&d);
 }
 
-/* ------------------------------------------------------------------ what the rule is handed */
+/* ------------------------------------------------------------------ the input of verifiers */
 
-/* Seen when drafting ends: a rule may use up the rows. */
+/* Counted when drafting ends, because a verifier may change the rows. */
 static int rows_compared;
 static double drafted_at;
 
@@ -538,7 +538,7 @@ TEST(acceptance_rules_get_the_distribution_that_was_sampled_from)
 {
     static const struct {
         const char *drafter, *draft_temp;
-        double sampling, temperature; /* 0: what the session has learned */
+        double sampling, temperature; /* 0: the learned temperature */
     } cases[] = {
         {"dyspec", "0.6", 1, 0.6},
         {"dyspec", "1.3", 0.5, 1.3},

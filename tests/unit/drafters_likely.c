@@ -1,8 +1,8 @@
-/* The drafters that look for the likeliest nodes: optimal, salf, eagle2 against plain
- * transcriptions.
+/* Compares the drafters that search for the likeliest nodes (optimal, salf, eagle2) with direct
+ * implementations.
  *
- * The transcriptions work on whole distributions of the toy model and know nothing of the
- * project's tree, queue or pruning. A small vocabulary and depth make brute force possible.
+ * These work on whole distributions of the toy model and share no code with the project's tree,
+ * queue or pruning. A small vocabulary and depth make brute force possible.
  */
 #include <math.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 
 enum { DEPTH = 5, MOST = 20000, VOCABULARY = 5 };
 
-/* A node as its path from the root. */
+/* A node, identified by its path from the root. */
 struct path {
     int32_t token[DEPTH];
     int depth;
@@ -29,7 +29,7 @@ static int by_falling_p(const void *a, const void *b)
     return (x->p < y->p) - (x->p > y->p);
 }
 
-/* Appends the children of a path; returns how many there are then. */
+/* Appends the children of a path; returns the new count. */
 static int add_children(const struct drafting *d, struct path path, struct path *to, int count)
 {
     double q[VOCABULARY];
@@ -53,7 +53,7 @@ static bool same_path(const struct esp_tree *tree, int node, const struct path *
     return true;
 }
 
-/* The nodes to be verified are exactly these. */
+/* Checks that the verified nodes are exactly these. */
 static void check_tree(const struct drafting *d, const struct path *want, int count,
                        const char *what)
 {
@@ -124,8 +124,8 @@ TEST(salf_without_threshold_is_optimal)
 
 /* ------------------------------------------------------------------ SALF */
 
-/* Line by line, except that N does not count the root and that an empty D ends it at th=0
- * too. */
+/* Follows the algorithm line by line, except that N does not count the root, and an empty D
+ * also ends it with th=0. */
 static void check_salf(const struct drafting *d, const char *what)
 {
     static struct path q[MOST], g[MOST], batch[MOST];

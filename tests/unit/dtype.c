@@ -1,4 +1,4 @@
-/* Stored numbers of every dtype, against blocks that the gguf package of Python wrote
+/* Compares stored numbers of every dtype with blocks that Python's gguf package wrote
  * (tests/vectors/make_quantised_vectors.py).
  */
 #include "kernels/dtype.h"
@@ -79,7 +79,8 @@ TEST(a_search_for_the_scale_loses_less_than_the_gguf_package)
     }
 }
 
-/* Of the standard deviation of normal numbers; the bounds lie a tenth above what is measured.
+/* Bounds relative to the standard deviation of normal numbers, a tenth above the measured
+ * errors.
  */
 TEST(more_bits_lose_less)
 {
@@ -177,7 +178,7 @@ TEST(zeros_and_what_is_no_number_are_harmless)
         for (int i = 0; i < N; i++)
             x[i] = i % 3 == 0 ? NAN : i % 3 == 1 ? INFINITY : -INFINITY;
         esp_quantise(dtype, x, N,
-                     stored); /* the sanitizer pass looks for undefined behaviour */
+                     stored); /* the sanitizers check for undefined behaviour */
     }
 }
 
@@ -188,7 +189,7 @@ TEST(rows_of_a_tensor_are_read_from_blocks)
     for (int t = ESP_Q8_0; t < ESP_DTYPE_COUNT; t++) {
         const enum esp_dtype dtype = (enum esp_dtype)t;
         read_example(&e, dtype);
-        /* Two rows of 512 numbers, of which a fused matrix has one between. */
+        /* Two rows of 512 numbers; in the fused matrix, another row lies between them. */
         struct esp_tensor tensor = {.data = e.stored,
                                     .dtype = dtype,
                                     .rows = 2,

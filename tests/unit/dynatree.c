@@ -1,8 +1,8 @@
-/* dynatree and fixed against a straight transcription of the papers' rules, on random
+/* Compares dynatree and fixed with a direct implementation of the papers' rules, on random
  * distributions.
  *
- * The transcription below works on whole distributions of the toy model, node by node in
- * breadth-first order, with none of the project's tree or draft code.
+ * The implementation below works on whole distributions of the toy model, node by node in
+ * breadth-first order, without the project's tree or draft code.
  */
 #include <math.h>
 #include <stdio.h>
@@ -70,7 +70,7 @@ static int by_log_p(const void *a, const void *b)
     return (x->log_p < y->log_p) - (x->log_p > y->log_p);
 }
 
-/* One layer after the other, as the paper's breadth-first order does. */
+/* Builds the tree layer by layer, in the paper's breadth-first order. */
 static void transcribe(const struct toy *toy, const struct plain_rule *r, const int32_t *text,
                        int length, struct plain_tree *t)
 {
@@ -122,7 +122,7 @@ static void transcribe(const struct toy *toy, const struct plain_rule *r, const 
     }
 }
 
-/* The same set of kept nodes, each with its parent's path, and the same set of cut ones. */
+/* Checks that the kept nodes and the cut nodes are the same, each with its parent's path. */
 static void compare(const struct plain_tree *want, const struct esp_tree *got, const char *what)
 {
     CHECK(want->count == got->count, "%s: %d nodes, want %d", what, got->count, want->count);
@@ -161,7 +161,7 @@ static double clip(double x, double low, double high)
     return fmin(fmax(x, low), high);
 }
 
-/* The controller's updates, transcribed (dynatree, sec. 3.3). */
+/* Implements the controller's updates (dynatree, sec. 3.3). */
 static void check_history(struct watch *w, const struct esp_iteration *it)
 {
     double mean = 0;
@@ -182,8 +182,8 @@ static void check_history(struct watch *w, const struct esp_iteration *it)
                clip(gauge(it, "rhodeep", true) - 0.05 * off, w->rule.rhostop, 1)) < 1e-12);
 }
 
-/* The rule `price`, with the settings of its test below: whether the path reached the deepest
- * layer, and whether a threshold or D0 ended that. */
+/* Implements the rule `price` with the settings of its test below: whether the path reached
+ * the deepest layer, and whether a threshold or D0 ended the tree there. */
 static void check_price(struct watch *w, const struct esp_iteration *it)
 {
     const double price = 0.4, step = 0.5;
@@ -230,7 +230,7 @@ static void on_event(void *user, const struct esp_event *event)
         w->rule.rhostop = gauge(it, "rhostop", true);
         w->rule.tau = gauge(it, "tau", true);
     }
-    if (it->position + 40 < 256) /* away from the end, where the depth is limited */
+    if (it->position + 40 < 256) /* not near the end, where the depth is limited */
         transcribe(w->toy, &w->rule, text, text_length, &want);
     if (it->position + 40 < 256) {
         compare(&want, &it->tree, it->drafter);
@@ -287,7 +287,7 @@ TEST(fixed_is_the_papers_tree)
     }
 }
 
-/* The released programs verify what they do not expand. */
+/* The released programs also verify nodes that they do not expand. */
 TEST(fixed_only_stops_at_the_threshold)
 {
     struct plain_rule rule = {
@@ -367,7 +367,7 @@ TEST(dynatree_steers_for_the_price_of_a_layer)
 
 /* ------------------------------------------------------------------ the released history */
 
-/* The attributes of TreeSpeculativeGeneratorV2AdaptiveV3 and its two functions, transcribed. */
+/* The attributes and both functions of TreeSpeculativeGeneratorV2AdaptiveV3. */
 struct released {
     double history[10];
     int length;
@@ -418,7 +418,7 @@ static void count_rate(void *user, const struct esp_event *event)
     rate_rounds++;
 }
 
-/* Generations on a close draft, then on a poor one. */
+/* Runs generations with a close draft, then with a poor one. */
 static void check_released(const char *drafter, bool draft_root, int *up, int *down, int *stay)
 {
     struct toy toy;
@@ -444,7 +444,7 @@ static void check_released(const char *drafter, bool draft_root, int *up, int *d
                   "%s, generation %d: D0 %g, tauh %g, rhodeep %g, want %g, %g, %g", drafter,
                   generation, gauge(last, "D0", true), gauge(last, "tauh", true),
                   gauge(last, "rhodeep", true), r.base_depth, r.high_conf, r.deep_expand);
-            CHECK(gauge(last, "D0", false) == gauge(last, "D0", true), "it moves in between");
+            CHECK(gauge(last, "D0", false) == gauge(last, "D0", true), "D0 moves within a generation");
         }
         CHECK(!*err, "%s", err);
         update_history(&r, rate_tokens / (rate_rounds * (4 + 1 + draft_root)));

@@ -1,9 +1,9 @@
-/* dynatree above temperature 0: its trees have the joint distribution that its rules give when
- * children are drawn without replacement.
+/* Tests dynatree above temperature 0: its trees must have the joint distribution that its rules
+ * give when children are drawn without replacement.
  *
- * The transcription follows every outcome of every draw, with whole distributions of the toy
- * model and none of the project's tree or draft code. If whether a draw is made depended on the
- * token that comes out, or a node were cut for what it is, some trees would come out too often.
+ * The reference follows every outcome of every draw, with whole distributions of the toy model
+ * and without the project's tree or draft code. If a decision to draw depended on the token, or
+ * if a drawn node could be cut, some trees would occur too often.
  */
 #include <math.h>
 #include <string.h>
@@ -21,15 +21,15 @@ struct plan {
 
 struct draw {
     int parent, token, depth; /* parent: number of the draw; 0: the root */
-    double p;                 /* of the path */
+    double p;                 /* probability of the path */
 };
 
-/* A tree that is being grown: draws 1..count, the layer that gets children, and the round. */
+/* A growing tree: draws 1..count, the layer that gets children, and the round. */
 struct growing {
     struct draw draw[DRAWS + 1];
     int count;
     int layer[DRAWS + 1], layer_count;
-    int parent[DRAWS + 1], parent_count, at; /* of the round; `at` is the next */
+    int parent[DRAWS + 1], parent_count, at; /* parents of this round; `at`: the next one */
     int next[DRAWS + 1], next_count;         /* layer */
     int round, room;
 };
@@ -74,7 +74,7 @@ static bool expandable(const struct growing *g, int u)
            (v->depth < (int)r->d0 || v->p >= r->rhodeep);
 }
 
-/* The next round's nodes; false if the tree is finished. */
+/* Lists the nodes of the next round. Returns false if the tree is finished. */
 static bool next_round(struct growing *g)
 {
     for (;;) {
@@ -95,7 +95,8 @@ static bool next_round(struct growing *g)
         if (g->layer_count == 0)
             return false;
     }
-    while (g->parent_count > g->room) { /* the least likely goes, of equal ones the last */
+    /* the least likely is removed, of equal ones the last */
+    while (g->parent_count > g->room) {
         int least = 0;
         for (int i = 1; i < g->parent_count; i++)
             if (g->draw[g->parent[i]].p <= g->draw[g->parent[least]].p)
@@ -162,13 +163,13 @@ static void check_plan(const struct plan *plan, unsigned seed, bool waits)
         }
         unsigned long long code = 1;
         for (int u = 1; u < d.tree->count; u++) {
-            CHECK(d.tree->nodes[u].verdict != ESP_CUT, "a node was looked at and cut");
+            CHECK(d.tree->nodes[u].verdict != ESP_CUT, "a drawn node was cut");
             code = code_with(code, d.tree->nodes[u].parent, d.tree->nodes[u].token);
         }
         int cell = 0;
         while (cell < cells.count && cells.code[cell] != code)
             cell++;
-        CHECK(cell < cells.count, "%s, seed %u: a tree that cannot come out", plan->spec, seed);
+        CHECK(cell < cells.count, "%s, seed %u: an impossible tree", plan->spec, seed);
         seen[cell]++;
     }
     CHECK(cells.count > 6, "only %d trees", cells.count);

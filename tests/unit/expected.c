@@ -108,7 +108,7 @@ TEST(another_answer_starts_anew)
     CHECK(esp_follow_place(&follow, &expected) == 0);
 }
 
-/* ------------------------------------------------------------------ the automaton's seed */
+/* ------------------------------------------------------------------ the seed of the automaton */
 
 TEST(the_seed_is_a_text_before_the_text)
 {
@@ -210,8 +210,8 @@ TEST(whatever_is_expected_the_text_is_that_of_plain_decoding)
     }
 }
 
-/* Trees are 24 nodes deep, so a text of 200 tokens takes 9 iterations if all guesses are
- * right. */
+/* A tree may have 24 nodes, so if all guesses are right, a text of 200 tokens takes 9
+ * iterations. */
 TEST(what_is_right_takes_few_iterations)
 {
     static int32_t want[TEXT], changed[TEXT];

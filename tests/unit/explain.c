@@ -1,6 +1,6 @@
-/* What the formulas say about nodes (esp_session_explain): the record holds what the formula
- * functions give for the distributions at each node, recomputed here from the text; asking for
- * it changes no token; nothing is there where it was not asked for. */
+/* Tests the probabilities by formulas (esp_session_explain): recorded values must equal
+ * those of the formula functions for the distributions at each node, recomputed from the
+ * text. Requesting them must not change a token, and without a request there are none. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -158,7 +158,7 @@ TEST(asking_changes_no_token_and_nothing_is_there_unasked)
     toy_close(&toy);
 }
 
-/* ------------------------------------------------------------------ what is drawn */
+/* ------------------------------------------------------------------ drawn tokens */
 
 static void check_drawn(void *user, const struct esp_event *event)
 {
@@ -188,18 +188,18 @@ TEST(what_a_draw_landed_on_is_told_from_what_passed_a_test)
     toy_close(&toy);
 }
 
-/* ------------------------------------------------------------------ numbers of the rule */
+/* ------------------------------------------------------------------ numbers of the verifier */
 
 static int weights, remainders;
 
-/* Shown with two digits. */
+/* Returns whether a number shown with two digits fits. */
 static bool close_to(double shown, double value)
 {
     return fabs(shown - value) <= 0.006 * fmax(1, 10 * value);
 }
 
-/* What a formula says of numbers that no record has is what the rule computed: the weight at
- * the end of a path (bv), and what a refused sibling left of p and q (swor). */
+/* Numbers in a formula that no record has must be those of the verifier: the weight at the
+ * end of a path (bv), and the remainder of p and q after a rejected sibling (swor). */
 static void check_shown(void *user, const struct esp_event *event)
 {
     const struct esp_session *s = *(struct esp_session **)user;
@@ -214,7 +214,7 @@ static void check_shown(void *user, const struct esp_event *event)
         if (isnan(n->acceptance) || n->drawn)
             continue;
         esp_formula_text(text, sizeof text, event->iteration, u);
-        if (bv && deepest) { /* nothing hangs below it, so h is w itself */
+        if (bv && deepest) { /* without nodes below, h is w itself */
             const char *weight = strstr(text, ", w' of");
             while (weight && weight > text && *--weight != '=')
                 continue;

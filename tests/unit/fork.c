@@ -1,6 +1,6 @@
-/* Tests sessions that turn to other texts: a branch continues as a new session with the same
- * text does, and no row of the common prefix is computed again. Scores must be those of the
- * distributions. */
+/* Tests sessions that change to another text: a branch must continue like a new session with
+ * the same text, and no row of the common prefix may be computed again. Scores must equal
+ * those of the distributions. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,7 +84,7 @@ static void check_branch(const char *drafter, double temperature, int keep)
           keep);
     esp_session_close(other);
 
-    /* When it turns back to the first text, only the differing tokens are computed. */
+    /* On return to the first text, only the differing tokens are computed. */
     esp_session_stats(session, &before);
     CHECK(fork_to(session, first, 4 + START) == keep);
     esp_session_stats(session, &after);
@@ -119,7 +119,7 @@ TEST(a_fork_that_only_shortens_or_changes_nothing_computes_nothing)
     CHECK(fork_to(session, text, 0) == 0);
     esp_session_stats(session, &after);
     CHECK(after.prefill_rows == before.prefill_rows);
-    CHECK(fork_to(session, text, length) == 0, "and everything comes back");
+    CHECK(fork_to(session, text, length) == 0, "the longer text can be restored");
     CHECK(esp_session_fork(session, &(struct esp_text_token){VOCABULARY, 0}, 1, err,
                            sizeof err) == ESP_E_ARGUMENT);
     esp_session_close(session);
@@ -155,7 +155,8 @@ static void check_score(const struct esp_token_score *score, const int32_t *text
     }
     CHECK(score->count == ESP_LIKELY, "%s: %d likely tokens at %d", what, score->count,
           position);
-    CHECK((score->rank == 0 && isnan(score->p)) || /* rows that a verifier has changed */
+    /* unknown for rows that a verifier has changed */
+    CHECK((score->rank == 0 && isnan(score->p)) ||
               fabs(score->p - p[text[position]]) < 1e-4,
           "%s: p of token %d is %g, not %g", what, position, (double)score->p,
           p[text[position]]);
@@ -212,7 +213,7 @@ TEST(scores_are_those_of_the_target)
             for (int j = 1; j < length; j++)
                 check_score(&again[j - 1], text, j, "again");
             CHECK(esp_session_score_text(session, length, 1, again, err, sizeof err) == ESP_OK);
-            CHECK(again[0].rank == 0 && again[0].count == ESP_LIKELY, "the token to come");
+            CHECK(again[0].rank == 0 && again[0].count == ESP_LIKELY, "the score of the next token");
             esp_session_close(session);
             toy_close(&toy);
         }

@@ -99,7 +99,7 @@ static void check_variant(struct esp_engine *engine, const struct variant *v)
               "%s, temperature %g, window %d: a branch from token %d differs", v->drafter,
               v->temperature, v->window, count);
         esp_session_close(other);
-        /* Back to the first text. */
+        /* The session goes back to the first text. */
         struct esp_text_token whole[LONGEST];
         for (int i = 0; i < length; i++)
             whole[i] = (struct esp_text_token){first[i], ESP_TEXT_BONUS};

@@ -1,5 +1,5 @@
-/* The formulas of rules with the numbers of a node in the right places, and those numbers in a
- * recording. */
+/* Tests that formulas of verifiers show a node's numbers in the right places, and that
+ * recordings have these numbers. */
 #include "viz/formula.h"
 
 #include <math.h>
@@ -11,7 +11,7 @@
 
 static struct esp_node nodes[4];
 
-/* A path of two below the root, and a sibling of its first node. */
+/* A path of two nodes below the root, and a sibling of the first. */
 static struct esp_iteration make_iteration(const char *verifier)
 {
     const struct esp_node plain = {.copies = 1,
@@ -86,7 +86,7 @@ TEST(formulas_are_filled_in)
     check_text(&it, 3, "rejected unless p is the largest");
 }
 
-/* Every rule says how it tests, and its '$' stand for numbers that exist. */
+/* Every verifier has a formula, and its '$' names stand for existing numbers. */
 TEST(every_rule_has_a_formula)
 {
     struct esp_item item;

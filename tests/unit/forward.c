@@ -26,7 +26,7 @@ static const struct random_shape shapes[] = {
     {"neox sequential bf16", 2, 48, 3, 3, 16, 100, 130, 16, ESP_BF16, true, false, true, false,
      false},
     {"neox f16 odd sizes", 2, 39, 3, 3, 13, 71, 47, 6, ESP_F16, true, true, true, true, false},
-    /* The widths of heads that models have: Llama 3.2 1B, Pythia 2.8B, Llama 3.1 8B, Pythia 1B.
+    /* Widths of heads in real models: Llama 3.2 1B, Pythia 2.8B, Llama 3.1 8B, Pythia 1B.
      */
     {"llama bf16 heads of 64", 1, 32, 4, 1, 64, 40, 40, 64, ESP_BF16, false, false, false,
      false, false},

@@ -11,7 +11,7 @@
 #include "tests/check.h"
 #include "tests/drafting.h"
 
-/* The values that rise if drafts do well (1) or badly (-1), and what that changes. */
+/* The values that rise if drafts do well (1) or badly (-1), and their effect. */
 static const struct {
     const char *symbol;
     int success;
@@ -27,7 +27,7 @@ static const struct {
 enum { MOVING = sizeof moving / sizeof *moving };
 
 static int moves,
-    causes[2][2]; /* moves in iterations; by cause (share, levels) and direction */
+    causes[2][2]; /* moves in iterations, by cause (share, levels) and direction */
 static int jumps; /* moves between iterations */
 static double before[MOVING];
 
@@ -166,7 +166,8 @@ TEST(a_chain_grows_when_all_of_it_was_accepted)
     CHECK(causes[1][0] > 50 && causes[1][1] > 20, "%d down, %d up", causes[1][0], causes[1][1]);
 }
 
-/* A recording may have any numbers: no cause is named that they contradict. */
+/* A recording may contain any numbers. The sentence must not name a cause that contradicts
+ * them. */
 TEST(a_contradiction_is_not_told)
 {
     struct esp_iteration it = {.gauges = {{"D0", 4, 4.5, 1, 7},

@@ -189,7 +189,7 @@ EACH_ISA(every_quantised_type_gives_the_logits_of_its_numbers)
     esp_model_close((struct esp_model *)text.model);
 }
 
-/* ------------------------------------------------------------------ a file made by hand */
+/* ------------------------------------------------------------------ a file made by the test */
 
 struct made {
     unsigned char bytes[ROOM];

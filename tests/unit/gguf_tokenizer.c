@@ -1,5 +1,5 @@
-/* gguf_tokenizer.c - a tokenizer that went through a GGUF file gives the tokens that it gave in
- * its folder, and bad tokenizers in GGUF files are refused with a sentence. */
+/* gguf_tokenizer.c - tests that a tokenizer written to a GGUF file gives the same tokens as
+ * in its folder, and that bad tokenizers in GGUF files are refused with a sentence. */
 #include <cJSON.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,7 +30,7 @@ static void copy_tokenizer(const char *name)
     free(bytes.data);
 }
 
-/* Writes the file that the folder's tokenizer becomes; its model has one row for each token. */
+/* Writes the folder's tokenizer to a GGUF file; its model has one row for each token. */
 static void write_gguf(const struct esp_tokenizer *tokenizer)
 {
     char err[512] = "";
@@ -51,7 +51,7 @@ static void write_gguf(const struct esp_tokenizer *tokenizer)
     esp_model_close(model);
 }
 
-/* How many of the texts get other tokens from `b` than from `a`. */
+/* Returns how many of the texts get other tokens from `b` than from `a`. */
 static int count_differences(const struct esp_tokenizer *a, const struct esp_tokenizer *b)
 {
     enum { ROOM = 1 << 16 };

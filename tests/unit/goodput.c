@@ -381,7 +381,7 @@ TEST(a_draft_that_paid_is_found_again_where_reading_is_dear)
     verify_class = 1;
     plant(&d);
     esp_session_allow(d.session, 2000);
-    while (d.session->length < 1900) { /* good, then noise, and then good again */
+    while (d.session->length < 1900) { /* the draft is good, then noise, then good again */
         d.toy.closeness = d.session->length < 400 || d.session->length > 700;
         CHECK(drafting_step(&d));
         cost += d.session->length > 1100 ? cost_of(&d) : 0;

@@ -1,8 +1,8 @@
-/* gradients.c - backward passes against finite differences, products against plain loops, and
- * the same bits on every instruction set and for any number of threads.
+/* gradients.c - compares backward passes with finite differences and products with plain loops.
+ * Results must be bit-identical for every instruction set and any number of threads.
  *
- * The differences are taken of a reference in double (tests/network_reference.h), so that their
- * own error stays below 1e-8 and a tolerance of 1e-4 means something.
+ * The differences are those of a reference in double (tests/network_reference.h), so their own
+ * error is below 1e-8, and a tolerance of 1e-4 is strict.
  */
 #include <math.h>
 #include <stdio.h>
@@ -79,7 +79,7 @@ static void run(struct network *n, const struct esp_loss_weights *weights)
     esp_network_backward(&n->network, rows);
 }
 
-/* The slope of the reference along `direction` (total). */
+/* Returns the slope of the reference along `direction` (total). */
 static double slope(const struct network *n, const double *direction,
                     const struct esp_loss_weights *weights)
 {
@@ -95,7 +95,7 @@ static double slope(const struct network *n, const double *direction,
     return (loss[1] - loss[0]) / (2 * h);
 }
 
-/* For every parameter: along its gradient with a random direction added. */
+/* For every parameter, compares the slope along its gradient plus a random direction. */
 static void check_slopes(struct network *n, const struct esp_loss_weights *weights)
 {
     const struct esp_parameters *p = &n->network.parameters;
@@ -192,7 +192,7 @@ TEST(any_number_of_threads_gives_the_same_bits)
 
 static const char *const names[] = {"generic", "avx2", "avx512", "neon"};
 
-/* The tables of the instruction sets that this processor has; the first is the portable one. */
+/* Lists the tables of this processor's instruction sets; the first is the portable one. */
 static int tables(const struct esp_cpu_gradients *found[4])
 {
     int count = 0;

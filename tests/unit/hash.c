@@ -1,4 +1,4 @@
-/* Tables whose keys a file chooses: no choice of keys makes them slow. */
+/* Tests hash tables whose keys come from a file: no choice of keys may make them slow. */
 #include "engine/support/hash.h"
 
 #include <stdio.h>
@@ -8,8 +8,8 @@
 #include "engine/support/int_map.h"
 #include "tests/recorded.h"
 
-/* Of the bytes 0, 1, 2, ... with the key 00 01 .. 0f, as the reference implementation is
- * tested.
+/* Hashes of the bytes 0, 1, 2, ... with the key 00 01 .. 0f, as in the test of the reference
+ * implementation.
  */
 TEST(the_hash_is_siphash_1_3)
 {
@@ -50,8 +50,8 @@ TEST(a_map_grows_and_replaces)
 
 enum { KEYS = 30000, TRIES = 3 };
 
-/* Processor time of the fastest of some tries: a machine that does something else at the time
- * makes both sides of a ratio slower, not one. */
+/* Returns the processor time of the fastest of several tries. A busy machine then slows both
+ * sides of a ratio, not only one. */
 static double fastest(double (*once)(bool attack), bool attack)
 {
     double best = 1e9;
@@ -62,8 +62,8 @@ static double fastest(double (*once)(bool attack), bool attack)
     return best;
 }
 
-/* Keys that attack must cost what others do. With a hash that is known they cost thirty to a
- * thousand times as much: each is compared with all before it. */
+/* Checks that keys of an attack cost as much as others. With a known hash they would cost
+ * thirty to a thousand times as much, because each is compared with all earlier ones. */
 static void cost_the_same(double (*once)(bool attack), const char *what)
 {
     double ordinary = fastest(once, false), attack = fastest(once, true);
@@ -71,7 +71,8 @@ static void cost_the_same(double (*once)(bool attack), const char *what)
     CHECK(attack < 5 * ordinary + 1e-3, "%s: %.1f times as slow", what, attack / ordinary);
 }
 
-/* The key that the finalizer of splitmix64, which these tables once used, takes to `hash`. */
+/* Returns the key whose hash by the finalizer of splitmix64, which these tables once used,
+ * is `hash`. */
 static uint64_t unmixed(uint64_t hash)
 {
     hash ^= hash >> 31 ^ hash >> 62;
@@ -98,15 +99,15 @@ TEST(keys_that_collide_make_no_map_slow)
     cost_the_same(fill_map, "a map");
 }
 
-/* Does the hash that texts of tokens once had, a product with the golden ratio, take this one
- * to the first of 65536 slots? */
+/* Returns whether the former hash of tokens, a product with the golden ratio, puts this
+ * token in the first of 65536 slots. */
 static bool collides(uint32_t token)
 {
     return ((token * 0x9e3779b97f4a7c15u) >> 20 & 0xffff) == 0;
 }
 
-/* The tokens that do lie at three distances from each other (Steinhaus's three-gap theorem):
- * the first few are looked for, the others found by these distances. */
+/* Tokens that collide lie at three distances from each other (Steinhaus's three-gap
+ * theorem). The first few are searched, the others follow from these distances. */
 static void find_colliding(uint32_t tokens[KEYS])
 {
     uint32_t gaps[3] = {0}, token = 0;
@@ -148,7 +149,7 @@ static uint32_t colliding[KEYS];
 static double open_recording(bool attack)
 {
     uint32_t ordinary[KEYS];
-    for (uint32_t i = 0; i < KEYS; i++) /* with as many digits */
+    for (uint32_t i = 0; i < KEYS; i++) /* all with the same number of digits */
         ordinary[i] = 1000000000 + i;
     write_recording(attack ? colliding : ordinary);
     clock_t start = clock();

@@ -1,8 +1,9 @@
-/* hidden_states.c - hidden states that a pass hands out, and draft heads that read them.
+/* hidden_states.c - tests the hidden states that a pass returns, and draft heads that read them.
  *
  * They are compared with the reference transformer, and bit by bit between instruction sets,
  * numbers of threads and sizes of batches: the promise of kernels.h holds for them as for
- * logits. AMX and CUDA (in exact mode) sum in orders of their own and are their own yardsticks.
+ * logits. AMX and CUDA (in exact mode) sum in other orders, so they are compared only with
+ * themselves.
  */
 #include <math.h>
 #include <string.h>
@@ -34,7 +35,7 @@ struct runner {
     struct esp_rows *logits, *states, *input;
 };
 
-/* A model, tokens of a tree, and what a draft head reads. */
+/* A model, tokens of a tree, and the input of a draft head. */
 struct scene {
     struct random_model model;
     int32_t tokens[NODES], parents[NODES], positions[NODES];
@@ -82,7 +83,8 @@ static bool open_runner(struct runner *r, const struct scene *s, const char *isa
         float row[HIDDEN];
         for (int j = 0; j < HIDDEN; j++)
             row[j] = (float)s->input[i * HIDDEN + j];
-        CHECK(ops->write_row(r->input, NODES - 1 - i, row) == 0); /* through input_row */
+        /* the order goes through input_row */
+        CHECK(ops->write_row(r->input, NODES - 1 - i, row) == 0);
     }
     return true;
 }
@@ -98,8 +100,8 @@ static void close_runner(struct runner *r)
     ops->close(r->backend);
 }
 
-/* Runs the nodes in batches of `chunk`. Every node's states are handed out; logits only those
- * of every `step`th node (0: of none). */
+/* Runs the nodes in batches of `chunk`. All states are returned, and the logits of every
+ * `step`-th node (0: none). */
 static void run(struct runner *r, const struct scene *s, int chunk, int step)
 {
     for (int first = 0, rows; first < NODES; first += rows) {
@@ -207,7 +209,7 @@ TEST(a_draft_head_computes_from_hidden_states)
     random_model_free(&s.model);
 }
 
-/* Rows leave the last layer early if nothing is asked of them; that must not mix them up. */
+/* Rows without wanted outputs leave the last layer early; this must not mix up the others. */
 static void check_wanted(const char *isa)
 {
     static struct scene s;
@@ -260,9 +262,9 @@ static void check_refusals(const char *isa)
     const struct esp_backend_ops *ops = r.backend->ops;
     CHECK(ops->forward(r.cache, &good) == 0);
     struct esp_batch bad = good;
-    bad.input = NULL; /* a head needs input */
+    bad.input = NULL; /* a head needs an input */
     CHECK(ops->forward(r.cache, &bad) == ESP_E_ARGUMENT);
-    bad.input = r.states; /* of another width */
+    bad.input = r.states; /* with another width */
     CHECK(ops->forward(r.cache, &bad) == ESP_E_ARGUMENT);
     bad = good;
     bad.input_row = &beyond;

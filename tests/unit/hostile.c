@@ -1,4 +1,4 @@
-/* No text, wherever it comes from, sends the terminal anything but characters to show. */
+/* Tests that text from any source sends the terminal only printable characters. */
 #include "tui/view/ui.h"
 
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #include "tests/check.h"
 #include "tests/scene.h"
 
-/* No control, format, bidirectional or zero-width character, and valid UTF-8. */
+/* Checks for valid UTF-8 without control, format, bidirectional or zero-width characters. */
 static void is_safe(const char *text, const char *where)
 {
     while (*text) {
@@ -25,7 +25,7 @@ static void is_safe(const char *text, const char *where)
     }
 }
 
-/* Tokens that attack the terminal, in the text, the tree, the title and the message. */
+/* Hostile tokens are shown in the text, the tree, the title and the message. */
 TEST(hostile_text_is_shown_not_obeyed)
 {
     struct scene scene;
@@ -57,7 +57,7 @@ static void dump_safe(struct scene *scene, const char *where)
     free(text);
 }
 
-/* Names, paths, settings, messages, choices, what is typed and what is looked for attack, too.
+/* Names, paths, settings, messages, choices, what is typed and what is looked for are hostile, too.
  */
 TEST(no_pane_obeys_hostile_text)
 {

@@ -1,6 +1,6 @@
-/* inflate.c - a model made larger says the same: its logits are those of the model it was made
- * from, for every small model of tests/vectors/logits, and the built-in target continues a text
- * with the same tokens. What cannot be done leaves nothing behind.
+/* inflate.c - tests that an enlarged model computes the same: its logits equal those of the
+ * original, for every small model of tests/vectors/logits, and the built-in target continues a
+ * text with the same tokens. A refused enlargement leaves no file.
  */
 #include <dirent.h>
 #include <limits.h>
@@ -43,7 +43,7 @@ static void begin(void)
     snprintf(made, sizeof made, "%s/large", parent);
 }
 
-/* width > 0: of the model made larger in memory. */
+/* width > 0: the model is enlarged in memory. */
 static void read_logits_of(const char *folder, int width, int layers,
                            float logits[TOKENS][MAX_VOCABULARY], struct esp_model_desc *desc)
 {
@@ -87,7 +87,7 @@ static void read_logits(const char *folder, float logits[TOKENS][MAX_VOCABULARY]
     read_logits_of(folder, 0, 0, logits, desc);
 }
 
-/* Made in memory it is the same model, to the last bit. */
+/* Enlarging in memory and in a folder must be bit-identical. */
 TEST(a_larger_model_has_the_same_logits)
 {
     static const char *const folders[] = {
@@ -128,7 +128,7 @@ TEST(a_larger_model_has_the_same_logits)
     }
 }
 
-/* A file that holds the bare model, whose names lack "model.", becomes a whole one. */
+/* A file with the bare model, whose names lack "model.", becomes a whole model. */
 TEST(a_bare_model_is_made_larger_too)
 {
     static float before[TOKENS][MAX_VOCABULARY], after[TOKENS][MAX_VOCABULARY];

@@ -1,4 +1,4 @@
-/* The input line: no keys end the program, whatever readline makes of them together. */
+/* Tests that no keys in the input line end the program, in any combination. */
 #include "tui/app/input.h"
 
 #include <locale.h>
@@ -14,17 +14,17 @@
 #include "tests/check.h"
 #include "tui/view/keys.h"
 
-/* Readline forgets some of what it allocates. Asked by the leak sanitizer, where there is one.
- */
+/* Readline does not free all of its memory. The leak sanitizer calls this
+ * function. */
 const char *__lsan_default_suppressions(void);
 const char *__lsan_default_suppressions(void)
 {
     return "leak:libreadline";
 }
 
-/* Readline leaves what keys have begun by longjmp(), and the address sanitizer then looks for
- * frames that are gone in all of its own stack: in the smallest that it can have, that takes a
- * sixteenth of the time. Asked by it, where there is one.
+/* Readline leaves unfinished keys by longjmp(). AddressSanitizer then searches its own stack
+ * for dead frames. With the smallest possible stack that takes a sixteenth of the time. The
+ * sanitizer calls this function.
  */
 const char *__asan_default_options(void);
 const char *__asan_default_options(void)
@@ -52,7 +52,7 @@ static void complete(void *user, const char *before, const char *word,
     esp_choices_add(choices, "beta", NULL);
 }
 
-/* Without the files of whoever runs the tests. */
+/* Opens the input without the user's files. */
 static void open_input(void)
 {
     const struct esp_input_hooks hooks = {.submit = submit, .complete = complete};
@@ -70,7 +70,7 @@ static void close_input(void)
     input = NULL;
 }
 
-/* Ends whatever keys have begun and empties the line. */
+/* Ends unfinished keys and empties the line. */
 static void begin_anew(void)
 {
     for (int i = 0; i < 3; i++)
@@ -78,11 +78,12 @@ static void begin_anew(void)
     esp_input_replace(input, "some words, \u00e9 \u6f22");
 }
 
-/* ------------------------------------------------------------------ which keys */
+/* ------------------------------------------------------------------ the keys */
 
 enum { MOST_KEYS = 512 };
 
-/* Controls, Meta with every ASCII character and special key, special keys, some characters. */
+/* Lists controls, Meta with every ASCII character and special key, special keys, and some
+ * characters. */
 static int list_keys(int keys[MOST_KEYS])
 {
     const int characters[] = {'a', ' ', '0', ':', '/', 0x7f, 0xe9, 0x6f22, 0xfffd};
@@ -101,7 +102,7 @@ static int list_keys(int keys[MOST_KEYS])
     return count;
 }
 
-/* ------------------------------------------------------------------ what broke it */
+/* ------------------------------------------------------------------ keys that once broke it */
 
 static int trial[3], trial_length;
 
@@ -134,7 +135,7 @@ static void name_the_keys(void)
         signal(ends[i], say_trial);
 }
 
-/* What is drawn hangs together. */
+/* Checks that the drawn line is consistent. */
 static void check_line(void)
 {
     struct esp_ui ui = {.stepping = false};
@@ -167,7 +168,7 @@ static void press_pairs(void)
     alarm(0);
 }
 
-/* Every key of `first` (count), then every two keys. */
+/* Presses every key of `first` (count), then every two keys. */
 static void press_threes(const int *first, int count)
 {
     int keys[MOST_KEYS];
@@ -186,7 +187,7 @@ TEST(every_pair_of_keys)
     name_the_keys();
     open_input();
     press_pairs();
-    CHECK(submitted > 0, "no line was handed over");
+    CHECK(submitted > 0, "no line was submitted");
     close_input();
 }
 
@@ -212,8 +213,8 @@ TEST(every_pair_of_vis_keys)
     close_input();
 }
 
-/* Keys one after the other, with pastes, lines from elsewhere and lists of completions between
- * them, and nothing that begins anew. */
+/* Presses keys one after the other, with pastes, lines from elsewhere and lists of
+ * completions between them, without starting again. */
 TEST(many_keys_and_pastes)
 {
     int keys[MOST_KEYS];

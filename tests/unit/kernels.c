@@ -1,5 +1,5 @@
-/* kernels.c - the arithmetic of the CPU backend, function by function: against double
- * precision, and every instruction set bit for bit against portable C.
+/* kernels.c - tests the arithmetic of the CPU backend function by function: compared with
+ * double precision, and bit for bit between every instruction set and portable C.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 
 enum { ISAS = 4, MAX_ROWS = 20, MAX_COLUMNS = 100, MAX_OUTPUTS = 160, LONG = 5000 };
 
-/* The instruction sets of this computer, portable C first. */
+/* Lists the instruction sets of this computer, portable C first. */
 static int find_isas(const struct esp_cpu_isa *found[ISAS])
 {
     static const char *const names[ISAS] = {"generic", "avx2", "avx512", "neon"};
@@ -40,7 +40,8 @@ struct example {
     float bias[MAX_OUTPUTS], x[MAX_ROWS * MAX_COLUMNS];
 };
 
-/* Packs as struct esp_packed describes it. The weights are eighths, which every dtype holds. */
+/* Packs as struct esp_packed describes. The weights are multiples of 1/8, which every dtype
+ * represents exactly. */
 static void make_example(struct example *e, enum esp_dtype dtype, int rows, int columns,
                          unsigned long long seed)
 {
@@ -144,7 +145,7 @@ TEST(products_of_every_dtype_and_size)
             }
 }
 
-/* Every number a half can be, through the product with a single input of 1. */
+/* Tests every number of F16, through a product with a single input of 1. */
 TEST(all_halves_expand_exactly)
 {
     const struct esp_cpu_isa *isas[ISAS];
@@ -213,7 +214,7 @@ TEST(norms_agree_with_double_precision)
         }
 }
 
-/* silu with up = 1 shows e^x at work over its whole range, gelu the error function. */
+/* silu with up = 1 tests e^x over its whole range, gelu the error function. */
 TEST(activations_agree_with_double_precision)
 {
     const struct esp_cpu_isa *isas[ISAS];
@@ -432,7 +433,7 @@ TEST(a_step_of_a_state_agrees_with_double_precision)
             memcpy(i == 0 ? first_out : out, out, sizeof out);
             CHECK(memcmp(to, first, sizeof to) == 0 && memcmp(out, first_out, sizeof out) == 0,
                   "%s", isas[i]->name);
-            /* The step is also done in place, as when the last child of a node overwrites its
+            /* The step also works in place, as when the last child of a node overwrites its
              * block. */
             memcpy(to, from, sizeof to);
             step.from = to;

@@ -1,4 +1,4 @@
-/* Keys: names, the table of bindings, and the bytes that terminals send for them. */
+/* Tests keys: their names, the table of bindings, and the bytes that terminals send for them. */
 #include "tui/view/keys.h"
 
 #include <stdio.h>
@@ -85,8 +85,8 @@ static void hear_background(void *user, int rgb)
     snprintf(heard->text + used, sizeof heard->text - used, "background(%06x) ", (unsigned)rgb);
 }
 
-/* The same must come out however the bytes are cut into reads. `asked`: the terminal was asked
- * for its background. */
+/* The result must not depend on how the bytes are divided into reads. asked: the terminal
+ * was asked for its background colour. */
 static void check_cuts(const char *bytes, const char *want, bool asked)
 {
     size_t length = strlen(bytes);
@@ -131,8 +131,8 @@ static void answers(const char *bytes, const char *want)
     check_cuts(bytes, want, true);
 }
 
-/* The answer is told from keys, and no key is lost, whatever comes in front of it, behind it or
- * instead of it. */
+/* The terminal's answer is distinguished from keys, and no key is lost before it, after it
+ * or instead of it. */
 TEST(the_background_is_asked_for)
 {
     answers("\033]11;rgb:ffff/8080/0000\a", "background(ff8000) ");
@@ -157,7 +157,7 @@ TEST(the_mouse_is_known)
     sends("\033[M !!x", "x ");
 }
 
-/* Bytes that end where their memory ends: what reads on is seen by a sanitizer. */
+/* Bytes at the end of their memory: a sanitizer detects reads beyond it. */
 static void sends_exactly(const char *bytes, size_t length, const char *want)
 {
     struct heard heard = {.text = ""};

@@ -1,5 +1,5 @@
-/* Panes for every size: inside the screen, overlapping only in shared frames, none lost in big
- * ones. */
+/* Tests the layout of panes for every size: they are inside the screen, overlap only in
+ * shared frames, and all of them appear on large screens. */
 #include "tui/view/layout.h"
 
 #include "tests/check.h"
@@ -17,7 +17,8 @@ static int overlap(int a, int a_length, int b, int b_length)
     return high > low ? high - low : 0;
 }
 
-/* May two rectangles share this much? Frames share one column or one row. */
+/* Returns whether two rectangles share at most this much. Frames share one column or one
+ * row. */
 static bool apart(struct esp_rect a, struct esp_rect b, int shared)
 {
     if (a.width == 0 || b.width == 0)

@@ -1,4 +1,4 @@
-/* lesson.c - lessons from files that anything may be in, and the expressions in them. */
+/* lesson.c - tests lessons from files with any content, and the expressions in them. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -167,7 +167,8 @@ TEST(no_page_shows_the_answer_of_a_later_one)
     esp_canvas_close(&canvas);
 }
 
-/* Changed at random, a lesson opens and can be walked, or is refused in a sentence. */
+/* A lesson changed at random can be opened and walked through, or is refused with a
+ * sentence. */
 TEST(no_file_does_harm)
 {
     static char text[16384];
@@ -176,7 +177,7 @@ TEST(no_file_does_harm)
     char name[256], title[200], found[PATH_MAX], err[600];
     int opened = 0, refused = 0;
     CHECK(esp_canvas_open(&canvas, 80, 24) == 0);
-    for (int i = 1; i < 7; i++) { /* those from recordings */
+    for (int i = 1; i < 7; i++) { /* lessons that use recordings */
         CHECK(esp_lesson_list(i, name, sizeof name, title, sizeof title));
         CHECK(esp_lesson_find(found, name, err, sizeof err) == 0);
         FILE *file = fopen(found, "r");

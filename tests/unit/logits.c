@@ -217,13 +217,13 @@ static bool is_emulated(const struct esp_backend *backend)
     return backend->ops != &esp_backend_cpu && !cuda_is_real();
 }
 
-/* The emulator is slow: there, many small passes are made with every third model. */
+/* The emulator is slow: with many small passes, only every third model is tested. */
 static int step_of(const struct esp_backend *backend, int chunk)
 {
     return chunk < 16 && is_emulated(backend) ? 3 : 1;
 }
 
-/* Under sanitizers it is slower: there, trees are computed with every third model. */
+/* Under sanitizers it is even slower: trees are computed with every third model. */
 static int step_of_trees(const struct esp_backend *backend)
 {
 #ifdef __SANITIZE_ADDRESS__
@@ -413,7 +413,7 @@ EACH_BACKEND(a_tree_equals_its_paths)
     }
 }
 
-/* The accepted path of a tree is moved next to the text; this must not affect later results. */
+/* The accepted path of a tree is moved next to the text. This must not affect later results. */
 EACH_BACKEND(compaction_keeps_a_path)
 {
     static struct setup setup;

@@ -1,4 +1,4 @@
-/* The mailbox between two threads: commands keep their order, and whoever waits is woken. */
+/* Tests the mailbox between two threads: commands keep their order, and a waiting thread is woken. */
 #include "tui/worker/mailbox.h"
 
 #include <math.h>
@@ -83,7 +83,7 @@ TEST(commands_keep_their_order)
         if (i % 100 == 0)
             esp_mailbox_pace(&served.mailbox, i % 200 ? 0 : 1e6);
         if (i % 100 == 50) {
-            free(esp_mailbox_stop(&served.mailbox)); /* withdraws only prompts */
+            free(esp_mailbox_stop(&served.mailbox)); /* this withdraws only prompts */
             esp_mailbox_break(&served.mailbox, (struct esp_breakpoints){.path = i});
         }
     }
@@ -93,7 +93,7 @@ TEST(commands_keep_their_order)
           served.taken, served.disordered);
 }
 
-/* Posts a command with strings that are gone afterwards, and takes it. */
+/* Posts a command whose strings are freed afterwards, and takes it. */
 static struct esp_message *through(struct esp_mailbox *mailbox, struct esp_message command)
 {
     bool stop, quit;
@@ -126,7 +126,7 @@ TEST(stop_withdraws_prompts)
     esp_mailbox_close(&mailbox);
 }
 
-/* Every kind of command comes out as it went in, with strings of its own. */
+/* Every kind of command arrives unchanged, with its own copies of strings. */
 TEST(commands_are_copied_whole)
 {
     struct esp_mailbox mailbox;
@@ -169,13 +169,13 @@ TEST(a_step_wakes_who_waits_for_it)
     }
     for (int i = 0; i < 50; i++)
         esp_mailbox_step(&served.mailbox);
-    esp_mailbox_step_mode(&served.mailbox, false); /* whatever steps came too early */
+    esp_mailbox_step_mode(&served.mailbox, false); /* discards steps that came too early */
     wait_settled(&served);
     close_served(&served, thread);
     CHECK(served.taken == 50 && served.disordered == 0, "%d taken", served.taken);
 }
 
-/* The end is heard in the middle of a pause and of a step. */
+/* The end is noticed during a pause and during a step. */
 TEST(the_end_is_heard_at_once)
 {
     for (int round = 0; round < 2; round++) {
@@ -195,7 +195,7 @@ TEST(the_end_is_heard_at_once)
     }
 }
 
-/* Seconds of two waits: the second is as long as its share of the pace. */
+/* Returns the seconds of two waits. The second is as long as its share of the pace. */
 static double wait_twice(struct esp_mailbox *mailbox, double share)
 {
     esp_mailbox_wait_pace(mailbox, 1e-9);
@@ -204,7 +204,7 @@ static double wait_twice(struct esp_mailbox *mailbox, double share)
     return esp_clock() - start;
 }
 
-/* What compared choices need: the pace's time is shared by the iterations of both. */
+/* In a comparison, both sides share the pace of an iteration. */
 TEST(a_wait_is_a_share_of_the_pace)
 {
     struct esp_mailbox mailbox;

@@ -1,4 +1,4 @@
-/* model.c - what is read from good model folders; bad ones: bad_model.c.
+/* model.c - tests reading good model folders; bad_model.c tests bad ones.
  *
  * The folders are those of tests/vectors/logits, written by the Hugging Face library.
  */
@@ -103,7 +103,7 @@ TEST(layers_have_their_windows)
     }
 }
 
-/* Two sets of frequencies: the text's length decides. */
+/* There are two sets of frequencies; the length of the text decides. */
 TEST(the_context_chooses_frequencies)
 {
     struct esp_model *model = open_vector("phi3-short");
@@ -115,7 +115,7 @@ TEST(the_context_chooses_frequencies)
     esp_model_close(model);
 }
 
-/* Windowed layers rotate by frequencies of their own; every fourth layer does not rotate. */
+/* Layers with windows have their own frequencies; every fourth layer does not rotate. */
 TEST(layers_have_their_rotations)
 {
     struct esp_model *gemma = open_vector("gemma3"), *smol = open_vector("smollm3");
@@ -212,7 +212,7 @@ TEST(text_parts_of_models_of_pictures_open)
     }
 }
 
-/* Where a row begins in the file. */
+/* Returns the offset of a row in the file. */
 static size_t row_of(const struct esp_tensor *tensor, int row)
 {
     size_t width = tensor->dtype == ESP_F32 ? 4 : 2;
@@ -261,8 +261,8 @@ TEST(plain_tensors_are_contiguous)
     esp_model_close(model);
 }
 
-/* Against what the Hugging Face library computed, every rope type, both spellings; powf may
- * differ in the last bit. */
+/* Compares with the Hugging Face library's results, for every rope type and both spellings;
+ * powf may differ in the last bit. */
 TEST(rotary_frequencies_match)
 {
     static const char *const names[] = {
@@ -304,7 +304,7 @@ TEST(names_without_prefix_are_accepted)
     }
 }
 
-/* Layers beyond those that config.json counts are told of; the model is the smaller one. */
+/* Layers beyond the number in config.json are reported; the model has the smaller number. */
 TEST(tensors_that_are_not_used_are_counted)
 {
     const char *name = NULL;

@@ -1,4 +1,4 @@
-/* Seconds per token: hiccups do not count on either side, a step that does more work does. */
+/* Tests seconds per token: interruptions do not count on either side, but steps with more work do. */
 #include <math.h>
 
 #include "tests/check.h"
@@ -6,7 +6,7 @@
 
 static unsigned long long state = 9;
 
-/* Every other step takes up to 40 times as long. */
+/* Every second step takes up to 40 times as long. */
 static double disturbed(double seconds)
 {
     bool hit = check_uniform(&state) < 0.5;
@@ -33,11 +33,13 @@ TEST(plain_decoding_is_as_fast_as_itself)
         }
         double ratio = esp_pace_per_token(&plain) / esp_pace_per_token(&ar);
         CHECK(fabs(ratio - 1) < 1e-9, "%g", ratio);
-        CHECK(esp_pace_per_token(&plain) * 500 / total < 0.2); /* what a total would say */
+        /* the ratio by totals would be wrong */
+        CHECK(esp_pace_per_token(&plain) * 500 / total < 0.2);
     }
 }
 
-/* Small trees and large ones, three to one: without hiccups the total, and with them too. */
+/* Three small trees to each large one: with and without interruptions, the result is the
+ * total time without them. */
 TEST(what_a_large_tree_costs_is_no_hiccup)
 {
     for (int hiccups = 0; hiccups < 2; hiccups++) {
@@ -61,7 +63,7 @@ TEST(only_the_latest_steps_count)
     add(&pace, 0, 5, 0, 1);
     CHECK(esp_pace_per_token(&pace) == 0);
     add(&pace, 0, 7, 1, 1);
-    CHECK(esp_pace_per_token(&pace) == 10); /* 5, twice, for one token */
+    CHECK(esp_pace_per_token(&pace) == 10); /* two steps of 5 seconds for one token */
     for (int i = 1; i <= 6; i++)
         add(&pace, 1, i, 1, 1);
     CHECK(pace.count == 5 && esp_pace_per_token(&pace) == 1 + 3); /* of 2, 3, 4, 5, 6 */

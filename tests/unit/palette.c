@@ -1,4 +1,4 @@
-/* The palette: what matches, in which order, and what keys do in it. */
+/* Tests the palette: which items match, their order, and its keys. */
 #include "tui/view/palette.h"
 
 #include <string.h>
@@ -36,7 +36,7 @@ TEST(better_matches_score_higher)
     is_better("light", ":theme light", ":theme light and more of it");
 }
 
-/* The dynamic programme finds what trying all ways finds. */
+/* The dynamic program must find the same result as trying all ways. */
 static int tried(const char *query, const char *text, int at, int last)
 {
     int best = -1;
@@ -94,7 +94,7 @@ TEST(typing_filters)
     CHECK(esp_palette_key(&palette, 't') == ESP_PALETTE_STAYS);
     CHECK(palette.shown_count == 2);
     CHECK(strcmp(esp_palette_selected(&palette)->text, ":step") == 0);
-    CHECK(palette.shown[1] == 3, "what is said of an item counts, too");
+    CHECK(palette.shown[1] == 3, "descriptions of items are searched, too");
     CHECK(esp_palette_key(&palette, ESP_KEY_DOWN) == ESP_PALETTE_STAYS);
     CHECK(esp_palette_key(&palette, ESP_KEY_ENTER) == ESP_PALETTE_CHOSE);
     CHECK(esp_palette_selected(&palette)->binding == &esp_bindings[0]);

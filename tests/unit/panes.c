@@ -1,4 +1,4 @@
-/* Timeline, mask and inspector: what they draw is what the iterations say. */
+/* Tests that the timeline, the mask and the inspector show the data of the iterations. */
 #include "tui/view/ui.h"
 
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include "viz/mask_view.h"
 #include "tests/scene.h"
 
-/* Iterations whose numbers differ, so that a chart has something to show. */
+/* The iterations have different numbers, so that the chart varies. */
 TEST(the_timeline_and_the_mask)
 {
     struct scene scene;
@@ -44,7 +44,7 @@ TEST(the_timeline_and_the_mask)
     scene_close(&scene);
 }
 
-/* A mask that has no room in its pane says so, in ASCII and in braille. */
+/* A mask that does not fit in its pane says so, in ASCII and in braille. */
 TEST(a_mask_that_does_not_fit_says_so)
 {
     static struct esp_node nodes[150];
@@ -73,7 +73,7 @@ TEST(a_mask_that_does_not_fit_says_so)
     CHECK(said);
 }
 
-/* Is row j an ancestor of row i, or i itself? */
+/* Returns whether row j is row i or an ancestor of it. */
 static bool sees(const struct esp_tree *tree, int i, int j)
 {
     int target = tree->order[j];
@@ -83,7 +83,7 @@ static bool sees(const struct esp_tree *tree, int i, int j)
     return false;
 }
 
-/* The picture of the mask is the ancestor relation, in every form it is drawn in. */
+/* Every drawing of the mask must show the ancestor relation. */
 TEST(the_mask_is_the_ancestor_relation)
 {
     static struct esp_node nodes[90];
@@ -119,7 +119,7 @@ TEST(the_mask_is_the_ancestor_relation)
     }
 }
 
-/* Sentences of sampling rules, with their numbers. */
+/* Sentences about verifiers that sample, with their numbers. */
 TEST(sampled_decisions_are_explained)
 {
     char text[160];
@@ -152,7 +152,7 @@ TEST(sampled_decisions_are_explained)
           "%s", text);
 }
 
-/* The controller alone: charts with the line that a share is steered to, and why values moved.
+/* The controller alone: charts with the goal of a share, and the reasons why values moved.
  */
 TEST(the_controller_has_charts)
 {
@@ -177,7 +177,7 @@ TEST(the_controller_has_charts)
     scene_close(&scene);
 }
 
-/* Where no pane explains the node at the cursor, a sentence under the tree does. */
+/* If no pane explains the node at the cursor, a sentence under the tree does. */
 TEST(the_tree_explains_its_node)
 {
     struct scene scene;
@@ -191,10 +191,10 @@ TEST(the_tree_explains_its_node)
     const bool once = first && !strstr(first + 1, "first choice is");
     free(text);
     scene_close(&scene);
-    CHECK(once, "the node pane says it there");
+    CHECK(once, "the node pane has the sentence");
 }
 
-/* Above temperature 0 it is said that a token was drawn at random, and never at 0. */
+/* Above temperature 0, sentences say that a token was drawn at random; at 0, never. */
 TEST(chance_is_named)
 {
     char text[768] = "";
@@ -214,10 +214,10 @@ TEST(chance_is_named)
     CHECK(!strstr(text, "random"), "%s", text);
     it.seconds[ESP_STAGE_VERIFY] = 0;
     esp_explain_stop(text, sizeof text, &it, ESP_EVENT_STAGE, ESP_STAGE_VERIFY + 1, &tokens);
-    CHECK(!strstr(text, "ms"), "a time that is not known is not said: %s", text);
+    CHECK(!strstr(text, "ms"), "an unknown time is left out: %s", text);
 }
 
-/* Small probabilities are not nothing. */
+/* Small probabilities must not be shown as 0. */
 TEST(small_probabilities)
 {
     char text[8];
@@ -227,7 +227,7 @@ TEST(small_probabilities)
     CHECK(strcmp(esp_probability(text, 0), ".00") == 0, "%s", text);
 }
 
-/* The inspector with a rule that draws: formulas beside the numbers, in all its sizes. */
+/* A verifier that samples: formulas beside the numbers, in panes of all sizes. */
 TEST(the_inspector_shows_the_formulas)
 {
     struct scene scene;

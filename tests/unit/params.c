@@ -1,4 +1,4 @@
-/* Parameters: parsing, range errors, and text that reads back. */
+/* Tests parameters: parsing, range errors, and text that can be read back. */
 #include <stdio.h>
 #include <string.h>
 
@@ -77,7 +77,7 @@ TEST(wrong_values_are_named)
     }
 }
 
-/* Every drafter and verifier: names are unique, defaults lie in their ranges, specs read back.
+/* Every drafter and verifier: names are unique, defaults are within range, specs can be read back.
  */
 static void check_table(const char *owner, const struct esp_param *rows)
 {

@@ -1,9 +1,9 @@
-/* paths.c - the data that comes with the program is found in a source tree, in an installation
- * and where ESPALIER_DATA says.
+/* paths.c - tests that the program finds its data in a source tree, in an installation, and
+ * where ESPALIER_DATA points.
  *
- * What is found depends on where the running program lies, so this program copies itself into
- * made-up trees and runs there; with PATHS_PROBE=kind/name in the environment it only prints
- * what it finds.
+ * The result depends on the place of the running program, so this program copies itself into
+ * test trees and runs there. With PATHS_PROBE=kind/name in the environment, it only prints what
+ * it finds.
  */
 #include "engine/support/paths.h"
 
@@ -50,8 +50,8 @@ static void remove_root(void)
     CHECK(system("rm -r \"$root\"") == 0);
 }
 
-/* `program`, below the root, must find `what` at `want` below the root, or nothing if that is
- * NULL. */
+/* Checks that `program`, below the root, finds `what` at `want` below the root, or nothing
+ * if `want` is NULL. */
 static void check_finds(int line, const char *environment, const char *program,
                         const char *what, const char *want)
 {

@@ -1,7 +1,7 @@
-/* Pictures of trees: hostile token text stays text in DOT and SVG, the same tree gives the same
- * bytes, a tree of any size ends within the limits, and a helper that is missing, fails, hangs
- * or takes what it should not is told in one sentence. Needs espalier-dot in $BUILD; DOT is
- * read back with gvpr and SVG with xmllint. */
+/* Tests pictures of trees: hostile token text stays text in DOT and SVG, the same tree gives
+ * the same bytes, a tree of any size ends within the limits, and a helper that is missing,
+ * fails, hangs or takes too much is reported in one sentence. Needs espalier-dot in $BUILD;
+ * gvpr reads DOT back, and xmllint SVG. */
 #include "viz/dot_helper.h"
 
 #include <math.h>
@@ -21,7 +21,7 @@ enum { MOST_NODES = ESP_RECORDING_NODES };
 
 static char err[512];
 
-/* ------------------------------------------------------------------ tokens made to hurt */
+/* ------------------------------------------------------------------ hostile tokens */
 
 struct hostile {
     const char *text;
@@ -69,7 +69,7 @@ static const char *hostile_text(void *user, int32_t token, size_t *length)
     return hostile[token].text;
 }
 
-/* A fan below the root: node i has token i - 1. */
+/* Makes a tree in which all nodes are children of the root; node i has token i - 1. */
 static const struct esp_iteration *hostile_tree(void)
 {
     static struct esp_node nodes[HOSTILE + 2];
@@ -110,7 +110,7 @@ static const struct esp_iteration *hostile_tree(void)
 
 /* ------------------------------------------------------------------ the helper */
 
-/* Points at the helper of this build; false (and a word) where there is no Graphviz. */
+/* Uses the helper of this build. Returns false, and prints a line, if there is no Graphviz. */
 static bool has_helper(void)
 {
     char path[512];
@@ -133,7 +133,7 @@ static char *line_of(const struct esp_iteration *it, esp_token_text *text, size_
     return line.text;
 }
 
-/* Draws, and returns the picture as text; NULL with a sentence in err. */
+/* Draws; returns the picture as text, or NULL with a sentence in err. */
 static char *draw(const struct esp_iteration *it, esp_token_text *text,
                   const struct esp_dot_options *options, size_t *size)
 {
@@ -204,8 +204,8 @@ TEST(hostile_text_comes_back_from_dot)
     free(dot);
 }
 
-/* Every angle bracket that is not Graphviz's own is a reference, so none of these can be there
- * unless a token got out of its label. */
+/* Every angle bracket except Graphviz's own is written as a reference, so none of these can
+ * occur unless a token left its label. */
 TEST(hostile_text_opens_nothing_in_svg)
 {
     static const char *const forbidden[] = {"<script", "<a ",    "<a>",      "href=\"",
@@ -227,9 +227,9 @@ TEST(hostile_text_opens_nothing_in_svg)
         for (size_t i = 0; i < size; i++)
             CHECK((unsigned char)svg[i] >= 0x20 || svg[i] == '\n', "byte %d", svg[i]);
         CHECK(strstr(svg, "&lt;script&gt;alert("), "the token is not shown");
-        CHECK(strstr(svg, "&lt;script&gt;\\G&lt;/script&gt;"), "an escape was obeyed");
-        CHECK(strstr(svg, "&quot;\\\\N\\\\G"), "an escape was obeyed");
-        CHECK(strstr(svg, "nul^@inside"), "the stand-in is not shown");
+        CHECK(strstr(svg, "&lt;script&gt;\\G&lt;/script&gt;"), "an escape took effect");
+        CHECK(strstr(svg, "&quot;\\\\N\\\\G"), "an escape took effect");
+        CHECK(strstr(svg, "nul^@inside"), "the replacement of NUL is not shown");
         free(through("xmllint --noout", svg, size));
         free(svg);
     }
@@ -266,7 +266,7 @@ static double height_of(const char *plain, const char *name)
     return y;
 }
 
-/* Also where a DOT file is laid out by somebody else; heights grow upwards. */
+/* Also if another program lays out the DOT file. Heights grow upwards. */
 TEST(siblings_stand_in_order_of_rank)
 {
     size_t size;
@@ -285,7 +285,7 @@ TEST(siblings_stand_in_order_of_rank)
     free(dot);
 }
 
-/* What the picture says, of the tree of the design. */
+/* The texts in the picture of the scene's tree. */
 TEST(the_picture_says_what_happened)
 {
     static const char *const words[] = {
@@ -355,8 +355,8 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* The largest tree that a recording may hold: what fits a slide is drawn at once, all of it
- * within the limits or not at all. */
+/* The largest tree in a recording: a part that fits a slide is drawn quickly; the whole is
+ * drawn within the limits or refused. */
 TEST(a_huge_tree_ends)
 {
     static struct esp_node nodes[MOST_NODES];
@@ -392,7 +392,7 @@ TEST(a_huge_tree_ends)
     }
 }
 
-/* A root and `count` - 1 nodes below it. */
+/* Makes a root with `count` - 1 children. */
 static void make_fan(struct esp_iteration *it, struct esp_node *nodes, int count)
 {
     for (int i = 0; i < count; i++)
@@ -452,7 +452,7 @@ TEST(a_large_png_can_be_read)
     CHECK(!png && strstr(err, "too large for a PNG"), "%s", err);
 }
 
-/* A helper that is a shell script. */
+/* Makes a helper that is a shell script. */
 static void pretend(const char *script)
 {
     static char path[] = "/tmp/espalier-helper-XXXXXX";
@@ -465,7 +465,7 @@ static void pretend(const char *script)
     setenv("ESPALIER_DOT", path, 1);
 }
 
-/* Runs the pretended helper; the text it gave, or NULL. */
+/* Runs the script as the helper; returns its text, or NULL. */
 static char *run_pretended(void)
 {
     size_t size;
@@ -510,6 +510,6 @@ TEST(the_helper_is_limited)
     CHECK(limits && strcmp(limits, "524288\n1\n131072\n0\n") == 0, "%s", limits ? limits : err);
     free(limits);
     pretend("head -c 100000000 /dev/zero");
-    CHECK(!run_pretended(), "more than 64 MB were taken");
+    CHECK(!run_pretended(), "more than 64 MB were accepted");
     unlink(getenv("ESPALIER_DOT"));
 }

@@ -1,5 +1,5 @@
-/* A recording that is played shows what was shown live: at every iteration, at every draft pass
- * and stage, and wherever one jumps to. Frames are whole screens, compared byte for byte. */
+/* Tests that a replay shows the same screens as the live session: at every iteration, draft
+ * pass and stage, and after any jump. Frames are whole screens, compared byte for byte. */
 #include "tui/model/player.h"
 
 #include <stdio.h>
@@ -16,14 +16,14 @@ enum { WIDTH = 120, HEIGHT = 50, MOST_FRAMES = 6000 };
 
 static char err[512];
 
-/* A session that is shown, and recorded, as it runs. */
+/* A session that is shown and recorded while it runs. */
 struct live {
     struct scene scene;
     struct esp_session *session;
     struct esp_recorder *recorder;
-    bool stepping;             /* frames of draft passes and stages too */
+    bool stepping;             /* also keep frames of draft passes and stages */
     char *frames[MOST_FRAMES]; /* (count) in order */
-    int steps[MOST_FRAMES];    /* of the next iteration that the frame shows */
+    int steps[MOST_FRAMES];    /* number of steps of the next iteration that the frame shows */
     int count, step;
 };
 
@@ -266,9 +266,9 @@ TEST(the_state_depends_on_the_position_alone)
     toy_close(&toy);
 }
 
-/* ------------------------------------------------------------------ jumps, time, looks */
+/* ------------------------------------------------------------------ jumps, time, search */
 
-/* Gives the events of the file times of their own: `gap` seconds apart. */
+/* Replaces the times of events in the file: `gap` seconds apart. */
 static void set_times(double gap)
 {
     size_t length, written;
@@ -292,7 +292,7 @@ static void set_times(double gap)
     free(text);
 }
 
-/* Iterations of the scene, and two markers among them. */
+/* Writes iterations of the scene, and two markers. */
 static void write_scene(int iterations)
 {
     struct esp_recorder *recorder;
@@ -371,7 +371,7 @@ TEST(markers_are_jumped_between_and_the_text_is_searched)
     replay_close(&replay);
 }
 
-/* Events are a second apart; `now` is a clock of our own. */
+/* Events are a second apart; `now` is the test's clock. */
 TEST(a_recording_plays_at_the_speed_that_is_asked_for)
 {
     struct replay replay;
@@ -401,11 +401,11 @@ TEST(a_recording_plays_at_the_speed_that_is_asked_for)
     CHECK(esp_player_is_at_end(player) && !player->playing);
     CHECK(replay.scene.state.phase == ESP_PHASE_IDLE);
     CHECK(esp_player_play(player, true, 900, err, sizeof err) == 0 && player->playing);
-    CHECK(esp_player_iteration(player) == 0, "playing at the end starts anew");
+    CHECK(esp_player_iteration(player) == 0, "playing at the end starts again");
     replay_close(&replay);
 }
 
-/* What came fast is shown so that an eye can follow, unless it is to play as it was. */
+/* Fast iterations are shown slowly enough to follow, unless the original speed is chosen. */
 TEST(iterations_that_came_fast_are_slowed_down)
 {
     struct replay replay;
@@ -491,9 +491,9 @@ TEST(the_screen_of_a_replay)
     replay_close(&replay);
 }
 
-/* ------------------------------------------------------------------ files that lie */
+/* ------------------------------------------------------------------ damaged files */
 
-/* Changes some bytes: digits to other digits, so that most lines still are JSON, or anything.
+/* Changes some bytes: digits to other digits, so that most lines are still JSON, or arbitrary bytes.
  */
 static void damage(char *bytes, size_t length, unsigned long long *random)
 {

@@ -1,5 +1,5 @@
-/* Tests plots of experiments: any two of many series look different, and so does the reference
- * with which they are compared. */
+/* Tests plots of experiments: any two of many series must look different, and so must the
+ * reference. */
 #include "viz/plot.h"
 
 #include <math.h>
@@ -91,8 +91,8 @@ static int points_of(const char *line, double points[64])
     return count;
 }
 
-/* Appends the shape of a line of the SVG to the sample: its look, and its points relative to a
- * place. */
+/* Appends the shape of a line of the SVG to the sample: its style, and its points relative
+ * to a place. */
 static void add_shape(const char *line, double left, double top, char sample[SAMPLE])
 {
     const char *looks = strstr(line, " fill=");
@@ -179,7 +179,7 @@ static const char *next_of(const char *svg, const char *kind, double points[64])
     return at ? at + 1 : NULL;
 }
 
-/* A value for all x is drawn as a level line from one end to the other. */
+/* A value for all x is drawn as a horizontal line across the plot. */
 TEST(a_value_for_all_x_is_a_level_line)
 {
     for (int bars = 0; bars < 2; bars++) {
@@ -204,12 +204,12 @@ TEST(deviations_are_error_bars)
                                       3,       &series, 1,   "deviation"};
         struct picture p = picture_of(&plot);
         double first[64], second[64];
-        CHECK(count_kind(&p, "error") == 3, "two bars and their sample");
+        CHECK(count_kind(&p, "error") == 3, "two bars and the sample in the legend");
         CHECK(find_text(&p, "deviation") != NULL);
         next_of(next_of(p.svg, "error", first), "error", second);
         CHECK(first[7] - first[1] > 119 && first[7] - first[1] < 121,
               "2 of 5 units in 300 points");
-        CHECK(second[7] > 339 && second[7] < 341, "%g: the foot of the picture", second[7]);
+        CHECK(second[7] > 339 && second[7] < 341, "%g: the bottom of the picture", second[7]);
         free(p.svg);
     }
 }
@@ -232,7 +232,7 @@ TEST(long_names_do_not_run_into_each_other)
                  end = number(name, "y") + esp_drawing_width(names[1], (int)size, 0);
     CHECK(strncmp(strstr(name, "transform="), "transform=\"rotate(-90 ", 22) == 0);
     CHECK(end < p.height);
-    CHECK(number(axis, "y") > end, "the axis is named below");
+    CHECK(number(axis, "y") > end, "the axis label is below");
     CHECK(number(entry, "x") + esp_drawing_width(label, (int)number(entry, "font-size"), 0) <
           p.width);
     free(p.svg);

@@ -1,5 +1,5 @@
-/* The thread pool: every part once, whatever the helpers do, and fewer helpers where the system
- * gives no more. */
+/* Tests the thread pool: every part runs once, however slow the helpers are, and there are
+ * fewer helpers if the system refuses threads. */
 #include "kernels/cpu/pool.h"
 
 #include <dlfcn.h>
@@ -12,14 +12,14 @@
 
 enum { MOST = 200 };
 
-/* ------------------------------------------------------------------ threads that are refused
+/* ------------------------------------------------------------------ refused threads
  */
 
 static atomic_int allowed = 1 << 20;
 
 typedef int creator(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
 
-/* Stands before the system's. */
+/* Replaces the system's function. */
 int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *),
                    void *arg)
 {
@@ -44,9 +44,9 @@ static void wait_for(double seconds)
 
 struct step {
     atomic_int ran[MOST];
-    atomic_int on[8]; /* parts that run at once as this thread */
+    atomic_int on[8]; /* parts that run at the same time with this thread number */
     atomic_int threads, faults, helped;
-    double helper_sleeps; /* in its first part */
+    double helper_sleeps; /* during its first part */
 };
 
 static void part(void *arg, int at, int thread)
@@ -109,7 +109,7 @@ TEST(two_callers_do_not_disturb_each_other)
     esp_pool_close(pool);
 }
 
-/* Helpers sleep in their first parts: the caller does all others meanwhile. */
+/* Helpers sleep in their first parts; the caller runs all other parts meanwhile. */
 TEST(a_helper_that_is_held_up_holds_up_one_part)
 {
     struct esp_pool *pool = esp_pool_open(2, false);
@@ -125,7 +125,7 @@ TEST(a_helper_that_is_held_up_holds_up_one_part)
             wait_for(1e-3);
     }
     CHECK(helped);
-    struct step step = {0}; /* after such a wait the helper is left alone */
+    struct step step = {0}; /* after such a wait the helper is not used for a while */
     run_step(pool, &step, MOST);
     CHECK(step.helped == 0);
     helped = false;
@@ -134,7 +134,7 @@ TEST(a_helper_that_is_held_up_holds_up_one_part)
         run_step(pool, &again, MOST);
         helped = again.helped > 0;
     }
-    CHECK(helped, "the helper was never asked again");
+    CHECK(helped, "the helper was never used again");
     esp_pool_close(pool);
 }
 
@@ -143,7 +143,7 @@ struct order {
     atomic_int faults, helped;
 };
 
-/* In this step, the caller is slow. */
+/* The caller is slow in this step. */
 static void part_in_order(void *arg, int at, int thread)
 {
     struct order *order = arg;
@@ -155,8 +155,7 @@ static void part_in_order(void *arg, int at, int thread)
         wait_for(1e-3);
 }
 
-/* In a pool with equal cores, a fast thread would return to the rest of the slow thread's
- * share. */
+/* In a pool with equal cores, a fast thread would wait for the slow thread's share. */
 TEST(where_cores_differ_each_thread_takes_the_next_part)
 {
     struct esp_pool *pool = esp_pool_open(2, true);

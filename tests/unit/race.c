@@ -1,5 +1,5 @@
-/* race.c - two runs in memory: their clocks, what of them is seen when, and the verdict, which
- * is checked and not claimed.
+/* race.c - tests races of two runs in memory: their clocks, which tokens are shown when, and
+ * the verdict, which is computed from the texts.
  */
 #include <string.h>
 
@@ -28,7 +28,7 @@ static void prompt(struct esp_run *run, int32_t first)
               &tokens) == 0);
 }
 
-/* An iteration that commits `count` tokens, all but the last of which were drafted. */
+/* Adds an iteration that commits `count` tokens, all but the last of which were drafted. */
 static void step(struct esp_run *run, const int32_t *committed, int count, double seconds)
 {
     struct esp_node root = {.token = 1, .parent = -1};
@@ -49,7 +49,8 @@ static void step(struct esp_run *run, const int32_t *committed, int count, doubl
                        &tokens) == 0);
 }
 
-/* Left: a token every second. Right: the same four tokens in two iterations of `seconds`. */
+/* Makes a race. Left: a token every second. Right: the same four tokens in two iterations of
+ * `seconds`. */
 static struct esp_race *race_of(const int32_t right[4], double seconds)
 {
     static const int32_t left[] = {2, 3, 4, 5};
@@ -78,7 +79,7 @@ TEST(a_run_has_its_own_clock)
     esp_race_release(race);
 }
 
-/* Because a run ends, it keeps everything that an endless session would drop. */
+/* A run ends, so it can keep everything that an endless session would drop. */
 TEST(a_run_keeps_all_iterations)
 {
     enum { STEPS = 2 * ESP_POINTS };
@@ -118,7 +119,7 @@ TEST(the_verdict_is_checked)
     CHECK(!esp_race_verdict(race, text, sizeof text), "a difference is a fault");
     CHECK(strstr(text, "NOT identical: token 3 differs"), "%s", text);
     race->side[0].temperature = 0.6;
-    CHECK(esp_race_verdict(race, text, sizeof text), "but not of drawn texts");
+    CHECK(esp_race_verdict(race, text, sizeof text), "but not for sampled texts");
     CHECK(!strstr(text, "identical") && strstr(text, "the texts differ"), "%s", text);
     esp_race_release(race);
 }
@@ -147,15 +148,15 @@ TEST(the_clock_ends_when_both_have)
     CHECK(esp_race_now(race) == ESP_RACE_RUNS && esp_race_clock(race) >= 2.5);
     race->begun -= 2;
     race->side[0].complete = false;
-    CHECK(esp_race_now(race) == ESP_RACE_RUNS, "the left side still decodes");
+    CHECK(esp_race_now(race) == ESP_RACE_RUNS, "the left side is still decoding");
     race->side[0].complete = true;
     CHECK(esp_race_now(race) == ESP_RACE_OVER && esp_race_clock(race) == 4);
     esp_race_begin(race);
-    CHECK(esp_race_now(race) == ESP_RACE_RUNS, "it can be seen again");
+    CHECK(esp_race_now(race) == ESP_RACE_RUNS, "the race can be repeated");
     esp_race_release(race);
 }
 
-/* Every size draws, at every moment. */
+/* Drawing works at every size, at every moment. */
 TEST(a_race_is_drawn_at_any_size)
 {
     struct esp_race *race = race_of((const int32_t[]){2, 3, 4, 5}, 1);

@@ -1,12 +1,12 @@
-/* Ratio classes: their order, the sums of backends over them against plain loops, and the
- * ceiling that `khisti` reaches with them. */
+/* Tests ratio classes: their order, the backends' sums over them compared with plain loops,
+ * and the ceiling that `khisti` reaches with them. */
 #include <math.h>
 #include <stdlib.h>
 
 #include "tests/each_backend.h"
 #include "engine/verifiers/verifier.h"
 
-enum { N = 5003 }; /* no multiple of a vector's width */
+enum { N = 5003 }; /* not a multiple of a vector's width */
 
 static unsigned long long seed;
 static float p_row[N], q_row[N], left_row[N];
@@ -84,7 +84,7 @@ EACH_BACKEND(sums_over_classes_equal_those_of_plain_loops)
     ops->rows_close(rows);
 }
 
-/* Every set of tokens gives a bound; the ceiling is the least of them. */
+/* Every set of tokens gives a bound; the ceiling is the smallest. */
 TEST(ceiling_is_the_least_bound_of_all_sets)
 {
     enum { SMALL = 10 };

@@ -1,6 +1,6 @@
-/* Recording whatever happens: a program that is killed loses at most its last event; a full
- * disk, a closed pipe, an I/O error or a reader that does not read suspend the recording and
- * nothing else; files are never overwritten by accident. */
+/* Tests recording under failures: a killed program loses at most its last event; a full
+ * disk, a closed pipe, an I/O error or a stalled reader suspend the recording and nothing
+ * else; files are never overwritten by accident. */
 #include "sessions/recorder.h"
 
 #include <errno.h>
@@ -41,7 +41,7 @@ static void record_prompt(struct esp_recorder *recorder)
 
 /* ------------------------------------------------------------------ killed */
 
-/* Was a text being written after the lines that end at `cut` or before? */
+/* Returns whether a text was being written after the lines that end at `cut` or before. */
 static bool was_writing(const char *bytes, size_t cut)
 {
     static const char mark[] = "\"type\":\"";
@@ -58,7 +58,7 @@ static bool was_writing(const char *bytes, size_t cut)
     return writing;
 }
 
-/* Opens what was cut at byte `cut`; all events whose lines are whole must be there. */
+/* Opens the first `cut` bytes of the file; all events with complete lines must be there. */
 static void open_cut(const char *bytes, size_t cut, size_t header_length)
 {
     struct esp_recording *recording;
@@ -98,7 +98,7 @@ TEST(a_cut_anywhere_loses_at_most_the_last_event)
     free(bytes);
 }
 
-/* Marks the recording without end, and says so after each. */
+/* Records markers forever, and reports each. */
 static _Noreturn void mark_until_killed(int told)
 {
     struct esp_recorder *recorder = open_recorder(recorded_path(), true, NULL);
@@ -140,7 +140,7 @@ TEST(a_killed_program_leaves_all_that_it_had_recorded)
 static int good_writes, failure;
 static size_t part;
 
-/* So many writes go well, then there is only room for `part` bytes. */
+/* Lets so many writes succeed; then there is only room for `part` bytes. */
 static ssize_t failing(int fd, const void *bytes, size_t length)
 {
     if (good_writes-- > 0)
@@ -181,7 +181,7 @@ TEST(a_failing_write_suspends_the_recording_and_keeps_what_is_whole)
 
 static bool interrupt_next;
 
-/* Every second write is interrupted, the others take a few bytes. */
+/* Interrupts every second write; the others write a few bytes. */
 static ssize_t in_pieces(int fd, const void *bytes, size_t length)
 {
     interrupt_next = !interrupt_next;
@@ -207,7 +207,7 @@ TEST(a_full_disk_is_told_before_anything_begins)
     CHECK(strstr(err, "/dev/full") && strstr(err, strerror(ENOSPC)), "%s", err);
 }
 
-/* A pipe below the folder of the file. */
+/* Makes a pipe in the folder of the file. */
 static const char *make_pipe(void)
 {
     static char path[128];
@@ -291,11 +291,11 @@ TEST(a_file_is_overwritten_only_by_force)
     esp_recording_close(recorded_open());
 }
 
-/* Not even by force: two recorders would write lines into each other. */
+/* Two recorders would mix their lines, so even --force does not allow it. */
 TEST(a_file_has_one_recorder_at_a_time)
 {
     unlink(recorded_path());
-    for (int made = 0; made < 2; made++) { /* a new file, then one that is there */
+    for (int made = 0; made < 2; made++) { /* a new file, then an existing one */
         struct esp_recorder *first = open_recorder(recorded_path(), made, NULL);
         CHECK(first, "%s", err);
         record_prompt(first);
@@ -309,7 +309,7 @@ TEST(a_file_has_one_recorder_at_a_time)
         esp_recording_close(recording);
     }
     struct esp_recorder *next = open_recorder(recorded_path(), true, NULL);
-    CHECK(next, "the lock outlives its recorder: %s", err);
+    CHECK(next, "the lock is still held: %s", err);
     CHECK(esp_recorder_close(next, err, sizeof err) == 0);
 }
 
@@ -320,7 +320,7 @@ static int mode_of_file(void)
     return (int)(info.st_mode & 0777);
 }
 
-/* It holds prompts; the umask may take from its mode and not add. */
+/* Recordings contain prompts. The umask may remove permissions, but not add any. */
 TEST(a_recording_is_its_owners_alone)
 {
     static const struct {
@@ -354,7 +354,7 @@ TEST(a_file_that_cannot_be_made_is_named)
     part = 20;
     failure = ENOSPC;
     CHECK(!open_recorder(recorded_path(), false, failing));
-    CHECK(access(recorded_path(), F_OK) < 0, "a file without a header is left");
+    CHECK(access(recorded_path(), F_OK) < 0, "a file without a header remains");
 }
 
 TEST(a_generation_can_be_ended_from_outside)

@@ -1,5 +1,5 @@
-/* Recordings: what is read is what was seen, bit for bit, every step of every drafter; random
- * events make the round trip; the index knows the text and the sums; seeking is quick. */
+/* Tests recordings: every event and every step of every drafter is read back bit for bit,
+ * also random events; the index has the text and the sums; seeking is fast. */
 #include "sessions/recording.h"
 
 #include <math.h>
@@ -25,7 +25,7 @@ static const struct esp_event *read_event(struct esp_recording *recording, int e
 
 /* ------------------------------------------------------------------ live and read */
 
-/* Compares an event that is no iteration. */
+/* Compares an event other than an iteration. */
 static void same_event(const struct esp_event *got, const struct recorded_event *want,
                        const char *what)
 {
@@ -41,7 +41,7 @@ static void same_event(const struct esp_event *got, const struct recorded_event 
           "%s: %s %s", what, want->key, want->text);
 }
 
-/* Each event of the file is that of the session; before an iteration come its steps. */
+/* Compares each event of the file with that of the session; an iteration's steps precede it. */
 static void compare(struct esp_recording *recording, const struct recorded_events *events,
                     const char *drafter)
 {
@@ -111,7 +111,7 @@ TEST(events_can_be_read_in_any_order)
     recorded_forget(&events);
 }
 
-/* A page is made by a reader of its own, while the screen goes on with the first one. */
+/* An exported page uses a second reader, while the screen continues with the first one. */
 TEST(a_second_reader_sees_the_same_and_disturbs_nothing)
 {
     struct recorded_events events = {.count = 0};
@@ -123,7 +123,7 @@ TEST(a_second_reader_sees_the_same_and_disturbs_nothing)
     CHECK(unlink(recorded_path()) == 0);
     recorded_write("another file\n", 13);
     CHECK(esp_recording_open_again(&again, recording, err, sizeof err) == 0, "%s", err);
-    CHECK(first->iteration->index == 19, "what was read of the first one is still there");
+    CHECK(first->iteration->index == 19, "the first reader's event is still valid");
     compare(again, &events, "the second reader");
     esp_recording_close(again);
     compare(recording, &events, "the first reader");
@@ -446,7 +446,7 @@ TEST(every_double_is_read_as_it_was)
             double value;
         } any = {.bits = high << 32 | (uint64_t)(check_uniform(&random) * 0x100000000)};
         const double place[] = {1, 1e3, 1e6, 1e9};
-        if (i % 2) /* a decimal of up to nine places, or one between such decimals */
+        if (i % 2) /* a decimal number of up to nine places, or a value between two of them */
             any.value = floor(2e7 * check_uniform(&random) - 1e7) / place[i / 2 % 4];
         if (i % 8 == 1)
             any.value = nextafter(any.value, 1);
@@ -465,7 +465,7 @@ TEST(every_double_is_read_as_it_was)
     esp_line_free(&line);
 }
 
-/* ------------------------------------------------------------------ large ones */
+/* ------------------------------------------------------------------ large recordings */
 
 static const char *long_text(void *user, int32_t token, size_t *length)
 {
@@ -589,7 +589,7 @@ TEST(seeking_in_ten_thousand_iterations_is_quick)
 
 /* ------------------------------------------------------------------ the manual */
 
-/* The literal block of a manual page, with lines that go on joined. */
+/* Reads the literal block of a man page, and joins continued lines. */
 static size_t read_example(const char *path, char *text, size_t size)
 {
     char line[512];

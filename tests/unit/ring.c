@@ -1,4 +1,4 @@
-/* The ring between two threads: order is kept, a slow reader loses no token and no total. */
+/* Tests the ring between two threads: it keeps the order, and a slow reader loses no token and no total. */
 #include "tui/model/ring.h"
 
 #include <pthread.h>
@@ -15,7 +15,7 @@ static void write_iteration(struct esp_ring *ring, int index)
     CHECK(esp_ring_write_event(ring, &event, false) == 0);
 }
 
-/* Applies everything in the ring; returns how many snapshots that were. */
+/* Applies everything in the ring; returns the number of snapshots. */
 static int drain(struct esp_ring *ring, struct esp_state *state)
 {
     int count = 0;
@@ -61,7 +61,7 @@ TEST(a_reader_that_does_not_read_loses_no_token)
     esp_ring_close(ring);
 }
 
-/* Iterations of two sessions take turns; each is merged only with its own. */
+/* Iterations of two sessions take turns; only iterations of the same session are merged. */
 TEST(two_sessions_are_not_mixed_up)
 {
     struct esp_ring *ring;
@@ -122,7 +122,7 @@ static bool lies_in(const void *pointer, const struct esp_snapshot *snapshot)
     return at >= start && at < start + sizeof *snapshot;
 }
 
-/* Each snapshot names the drafter that ran, in memory of its own, also one that went out later.
+/* Each snapshot names the drafter that ran, in its own memory, even if the drafter was replaced later.
  */
 TEST(every_snapshot_points_into_itself)
 {

@@ -1,4 +1,4 @@
-/* The random numbers: the generator's published test values, and what the session needs of it.
+/* Tests random numbers: the generator's published test values, and the session's requirements.
  */
 #include <math.h>
 #include <string.h>
@@ -42,7 +42,7 @@ TEST(streams_repeat_and_differ)
           square / 1e5 < 0.339);
 }
 
-/* Parts and the stream that they are split off have no number in common. */
+/* A stream and the parts split off from it must have no number in common. */
 TEST(a_stream_splits_into_streams_of_their_own)
 {
     enum { PARTS = 200, EACH = 50 };

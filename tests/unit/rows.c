@@ -1,6 +1,6 @@
-/* rows.c - what backends answer about rows over the vocabulary: largest entries, probabilities
- * and the arithmetic of distributions, against plain references that sort; ties, NaN,
- * infinities and arguments out of range.
+/* rows.c - tests the backends' operations on rows over the vocabulary (largest entries,
+ * probabilities, arithmetic of distributions) against simple references that sort; with ties,
+ * NaN, infinities, and arguments out of range.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -28,7 +28,7 @@ static void close_setup(struct setup *s)
     s->ops->rows_close(s->rows);
 }
 
-/* A device that works behind the host says only later what softmax met. */
+/* Computes softmax. An asynchronous device reports bad values only with a later call. */
 static int softmax(struct setup *s, int32_t row, const struct esp_sampling *sampling)
 {
     double value;
@@ -37,7 +37,7 @@ static int softmax(struct setup *s, int32_t row, const struct esp_sampling *samp
                       : s->ops->gather(s->rows, &row, &(int32_t){0}, 1, &value, ESP_NOW);
 }
 
-/* A row of one of several kinds: smooth, full of ties, peaked, all equal, ascending. */
+/* Makes a row of one of several kinds: smooth, with many ties, peaked, all equal, ascending. */
 static void make_row(float *x, int n, int kind, unsigned long long *state)
 {
     for (int i = 0; i < n; i++) {
@@ -109,7 +109,7 @@ EACH_BACKEND(largest_entries_equal_those_of_a_sort)
     }
 }
 
-/* As the comment in kernels.h says it, with a sort. */
+/* Follows the comment in row_ops.def, with a sort. */
 static void reference_softmax(const float *x, int n, const struct esp_sampling *s, double *p)
 {
     static struct ranked order[WIDE];
@@ -153,7 +153,8 @@ EACH_BACKEND(probabilities_equal_those_of_a_sort)
                 reference_softmax(x, n, &settings[setting], want);
                 for (int i = 0; i < n; i++) {
                     sum += got[i];
-                    double places = want[i] > 0 ? 1 - log(want[i]) : 1; /* of the exponent */
+                    /* magnitude of the exponent */
+                    double places = want[i] > 0 ? 1 - log(want[i]) : 1;
                     CHECK(fabs(got[i] - want[i]) <= 5e-7 * places * want[i] + 1e-37,
                           "%d values, kind %d, setting %zu: %d has %g, not %g", n, kind,
                           setting, i, got[i], want[i]);
@@ -261,7 +262,7 @@ static void make_distribution(float *p, int n, unsigned long long *state)
         p[i] = (float)(p[i] / sum);
 }
 
-/* Checks a draw from p (n), and takes the token out. */
+/* Checks a draw from p (n), and removes the token. */
 static void check_draw(float *p, int n, double u, int32_t token, double value)
 {
     double total = 0, sum = 0;

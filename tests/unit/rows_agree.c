@@ -1,8 +1,8 @@
-/* rows_agree.c - CUDA's answers about rows against the CPU backend's, on the same values.
+/* rows_agree.c - compares CUDA's operations on rows with the CPU backend's, on the same values.
  *
- * What is kept, found, drawn and normalised must be the same to the last bit, for the kernels
- * do the CPU's operations in the CPU's order. Only sums that the CPU adds in another order
- * (combine, ratio_masses, ratio_residual) may differ in the last bits of a double.
+ * The results of softmax, top-k, draws and normalisation must be bit-identical, because the
+ * kernels do the CPU's operations in the CPU's order. Only sums that the CPU adds in another
+ * order (combine, ratio_masses, ratio_residual) may differ in the last bits of a double.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -55,7 +55,7 @@ static void close_rows(struct pair *p)
         p->backend[b]->ops->rows_close(p->rows[b]);
 }
 
-/* Does the operation on both; both must succeed. */
+/* Runs the operation on both; both must succeed. */
 #define BOTH(p, operation, ...)                                                                \
     for (int b = 0; b < 2; b++) {                                                              \
         int status = (p)->backend[b]->ops->operation((p)->rows[b], __VA_ARGS__);               \
@@ -92,7 +92,7 @@ static void compare_row(struct pair *p, int at, const char *what, int detail)
               row[CPU][i]);
 }
 
-/* The same but for rounding. */
+/* Does the same, except for rounding. */
 static void compare_row_nearly(struct pair *p, int at, const char *what)
 {
     for (int b = 0; b < 2; b++)
@@ -140,7 +140,7 @@ static void compare_logits(struct pair *p, int trials)
         const int kind = below(LOGIT_KINDS), count = 1 + below(ROWS), ks[] = {1, 3, 8, 9, 64};
         int32_t which[ROWS];
         for (int i = 0; i < ROWS; i++)
-            which[i] = (i * 5 + trial) % ROWS; /* 5 and ROWS share no factor */
+            which[i] = (i * 5 + trial) % ROWS; /* 5 and ROWS have no common factor */
         for (int i = 0; i < count; i++)
             write_logits(p, which[i], (kind + i / 2) % LOGIT_KINDS);
         if (kind != HOLES && kind + (count - 1) / 2 < HOLES) {
@@ -168,7 +168,7 @@ static void write_distribution(struct pair *p, int at)
     BOTH(p, write_row, at, row[0]);
 }
 
-/* `each` draws, one after the other, from each of 40 / each rows. */
+/* Makes `each` draws, one after the other, from each of 40 / each rows. */
 static void compare_draws(struct pair *p, int per, int each)
 {
     enum { DRAWS = 40, PER = 40 };
@@ -277,7 +277,7 @@ TEST(answers_agree_on_vocabularies_of_all_sizes)
     close_backends(&p);
 }
 
-/* Rows in parts, and rows of more than fits in the shared memory of softmax. */
+/* Rows that are divided into parts, and rows larger than the shared memory of softmax. */
 TEST(answers_agree_on_large_vocabularies)
 {
     const int sizes[] = {12289, 20001, check_quick() ? 60000 : MOST};
@@ -326,7 +326,7 @@ TEST(a_row_does_not_depend_on_the_others)
     close_backends(&p);
 }
 
-/* Calls that do not wait must not overwrite each other's arguments. */
+/* Asynchronous calls must not overwrite each other's arguments. */
 TEST(softmax_of_softmax_in_any_order)
 {
     const int calls = check_quick() ? 1500 : 6000;
@@ -347,7 +347,7 @@ TEST(softmax_of_softmax_in_any_order)
     close_backends(&p);
 }
 
-/* More entries in one call than rows: memory for arguments and results grows. */
+/* One call with more entries than rows, so that memory for arguments and results grows. */
 TEST(calls_may_be_larger_than_the_rows)
 {
     enum { N = 50, MANY = 30000 };

@@ -1,4 +1,4 @@
-/* What a terminal could act on never reaches it; everything is visible. */
+/* Tests that nothing that a terminal could act on reaches it, and that everything is visible. */
 #include "viz/safe.h"
 
 #include <stdio.h>
@@ -74,7 +74,7 @@ TEST(marks_need_a_character)
 {
     same("\u0301a", 0, "\u25cc\u0301a", 2);
     same("\u2764\ufe0f", 0, "\u2764", 1);
-    /* More marks than a cell can hold do not vanish. */
+    /* Combining marks beyond the capacity of a cell must not vanish. */
     CHECK(esp_safe_width("a\u0301\u0301\u0301\u0301\u0301\u0301", 13, 0) == 3);
 }
 
@@ -84,7 +84,8 @@ TEST(ascii_terminals_get_ascii)
     same("e\u0301", ESP_SAFE_ASCII, "e<U+0301>", 9);
 }
 
-/* Any bytes: the result is progress, short, of the width it claims, and free of controls. */
+/* For any bytes, the result must make progress, be short, have the reported width, and
+ * contain no control characters. */
 TEST(random_bytes_are_safe)
 {
     unsigned long long random = 1;

@@ -1,9 +1,9 @@
-/* One seed gives one text on every backend: where calls wait for a device, children are drawn
- * ahead of need, and that must show nowhere but in the number of waits.
+/* Tests that a seed gives the same text on every backend. If calls wait for a device, children
+ * are drawn ahead; this must change only the number of waits.
  *
- * Every drafter and setting that draws is run under every rule that takes what it draws, on toy
- * models and on small transformers, on the CPU and on CUDA, whose probabilities are the same to
- * the last bit.
+ * Every drafter and setting that samples runs with every verifier that accepts its draws, on
+ * toy models and on small transformers, on the CPU and on CUDA, whose probabilities are
+ * bit-identical here.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -26,15 +26,16 @@ static const char *const drawing[] = {
 };
 enum { DRAWING = sizeof drawing / sizeof *drawing, MOST = 64 };
 
-/* What a session wrote, and how far its random numbers went. */
+/* The text of a session, and how many random numbers it used. */
 struct outcome {
     int32_t text[MOST];
     int length;
-    uint64_t expanded, decided; /* parts of the draft's stream, numbers of the rule's */
+    /* streams split off for the draft, numbers used by the verifier */
+    uint64_t expanded, decided;
     int nodes;                  /* drafted */
 };
 
-/* False if the rule does not take what the drafter draws. */
+/* Returns false if the verifier does not accept the drafter's draws. */
 static bool generate(struct esp_engine *engine, const char *drafter, const char *verifier,
                      uint64_t seed, int tokens, struct outcome *o)
 {
@@ -130,10 +131,10 @@ static float sixteenths(double u)
     return (float)((int)(33 * u) - 16) / 16;
 }
 
-/* A model whose logits no rounding touches, whatever the precision and the order of sums:
- * layers that add nothing, an embedding of 1 and -1, which the norm leaves alone, and a head of
- * sixteenths. What follows depends on the last token. The two models' heads share a part of
- * their rows. */
+/* Makes a model whose logits do not depend on precision or the order of sums: layers that
+ * add nothing, an embedding of 1 and -1, which the norm does not change, and a head with
+ * multiples of 1/16. The output depends on the last token. The heads of both models share
+ * some of their rows. */
 static void make_model(struct random_model *m, bool draft)
 {
     static const struct random_shape shape = {"exact", 1,     HIDDEN,     2,     1,

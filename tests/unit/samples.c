@@ -1,5 +1,5 @@
-/* The recordings that ship: they open without any model, every event and every step can be
- * read, and what sessions/samples/README.md says to look for is there. */
+/* Tests the sample recordings: they open without any model, every event and step can be
+ * read, and they contain what sessions/samples/README.md describes. */
 #include <dirent.h>
 #include <math.h>
 #include <stdio.h>
@@ -42,7 +42,7 @@ static double gauge(const struct esp_iteration *it, const char *name)
     check_fail(__FILE__, __LINE__, " there is no gauge %s", name);
 }
 
-/* Reads everything; returns how many tokens the text has. */
+/* Reads everything; returns the number of tokens of the text. */
 static int read_all(struct esp_recording *recording, const char *name)
 {
     const struct esp_text_token *text;
@@ -115,7 +115,7 @@ TEST(traversal_accepts_an_unlikely_path_at_once)
     esp_recording_close(recording);
 }
 
-/* Compares the texts that were generated; returns how many iterations the second took. */
+/* Compares the generated texts; returns the number of iterations of the second. */
 static int same_text(const char *name, const char *other)
 {
     struct esp_recording *a = open_sample(name), *b = open_sample(other);

@@ -1,5 +1,5 @@
-/* Whole screens, drawn from events made by hand: golden screens for the sizes of the design,
- * and no crash, no control character and no foreign byte at any size. */
+/* Tests whole screens, drawn from fixed events: golden screens for several sizes, and no
+ * crash, control character or foreign byte at any size. */
 #include "tui/view/ui.h"
 
 #include <stdio.h>
@@ -77,7 +77,7 @@ TEST(loading_and_failing)
     scene_close(&scene);
 }
 
-/* Other models are loaded while the text of before is shown. */
+/* While other models are loaded, the former text is shown. */
 TEST(loading_others)
 {
     struct scene scene;
@@ -95,7 +95,7 @@ static bool says_lossy(struct scene *scene)
     return says;
 }
 
-/* It is the engine that says so: a rule may be allowed to be lossy and be exact all the same.
+/* It is the engine that says so: lossy=allow does not make an exact verifier lossy.
  */
 TEST(a_lossy_rule_is_called_so)
 {
@@ -129,7 +129,7 @@ static bool header_says(struct scene *scene, const char *what)
     return says;
 }
 
-/* A pace that is kept, one that the machine does not keep, and none. */
+/* A pace that is kept, one that is too fast for the machine, and none. */
 TEST(the_pace_is_said)
 {
     struct scene scene;
@@ -162,7 +162,8 @@ TEST(the_menu_stays_in_the_footer)
     scene_close(&scene);
 }
 
-/* At every width the header says how speculation does, in words where it loses. */
+/* At every width the header compares the speed with plain decoding, in words if it is
+ * slower. */
 TEST(a_loss_stands_in_the_header)
 {
     struct scene scene;
@@ -222,7 +223,7 @@ TEST(which_drafts_were_accepted)
     const bool empty = strstr(text, "is counted here") != NULL;
     free(text);
     scene_close(&scene);
-    CHECK(empty, "what a setting changed is counted anew");
+    CHECK(empty, "counts start again after a change of a setting");
 }
 
 TEST(help_and_choices)
@@ -327,7 +328,7 @@ TEST(every_size_can_be_drawn)
     scene_close(&scene);
 }
 
-/* Scrolling through the text and back never shows anything else than the text. */
+/* Scrolling through the text must never show anything else. */
 TEST(the_text_can_be_scrolled)
 {
     struct scene scene;
@@ -342,7 +343,7 @@ TEST(the_text_can_be_scrolled)
     CHECK(strstr(start, "Once upon a time") && !strstr(end, "Once upon a time"));
     scene_iteration(&scene, 60);
     char *later = scene_dump(&scene, false);
-    CHECK(strstr(later, "Once upon a time"), "a scrolled view moves when text comes");
+    CHECK(strstr(later, "Once upon a time"), "a scrolled view moved when text was added");
     for (int i = 0; i < 20; i++)
         esp_ui_act(&scene.ui, &scene.state, ESP_ACTION_PAGE_DOWN, 80, 24);
     CHECK(scene.ui.view[ESP_PANE_text].anchor == -1);
@@ -379,7 +380,7 @@ TEST(the_focus_goes_round)
         esp_ui_act(&scene.ui, &scene.state, ESP_ACTION_NEXT_PANE, 120, 36);
         seen += scene.ui.layout.focused;
     }
-    /* neither help nor, while nothing is compared, the pane for that */
+    /* except help and, without a comparison, the comparison pane */
     CHECK(seen == ESP_PANES - 2 && !scene.ui.layout.focused, "%d panes had the focus", seen);
     esp_ui_act(&scene.ui, &scene.state, ESP_ACTION_PREVIOUS_PANE, 120, 36);
     CHECK(scene.ui.layout.focused && scene.ui.layout.current != ESP_PANE_help);

@@ -1,4 +1,4 @@
-/* A text that is looked for is found, seen and marked, in the text and in the tree. */
+/* Tests the search in the text and in the tree: matches are found, visible and marked. */
 #include "tui/view/ui.h"
 
 #include <stdio.h>
@@ -43,7 +43,8 @@ TEST(a_text_is_found_in_the_text)
     scene_close(&scene);
 }
 
-/* Are these many cells in a row drawn in a style, below the header and the first title? */
+/* Returns whether so many cells in a row have this style, below the header and the first
+ * title. */
 static bool has_style(struct scene *scene, int style, int cells)
 {
     char wanted[16] = "", *styles = scene_dump(scene, true);
@@ -54,8 +55,8 @@ static bool has_style(struct scene *scene, int style, int cells)
     return has;
 }
 
-/* Every place is in sight when it is found, and drawn in a style of its own; so are the other
- * places, in another. */
+/* Every match must be visible when it is found, and marked; other matches have a different
+ * mark. */
 TEST(what_is_found_is_seen)
 {
     struct scene scene;
@@ -83,12 +84,12 @@ TEST(a_text_is_found_in_the_tree)
     scene_focus(&scene, ESP_PANE_tree, false);
     struct esp_search_result found = look_for(&scene, "king", 1);
     CHECK(found.index == 1 && found.count == 2 && scene.ui.look.node == 6);
-    CHECK(scene.ui.look.iteration == 6, "the tree is held");
+    CHECK(scene.ui.look.iteration == 6, "the tree pane is held");
     scene_act(&scene, ESP_ACTION_LEFT); /* to " old", and fold it */
     scene_act(&scene, ESP_ACTION_TOGGLE);
     found = look_for(&scene, NULL, 1);
     CHECK(found.index == 1 && scene.ui.look.node == 6 && !scene.ui.look.collapsed[4],
-          "what is folded is found and unfolded");
+          "a match in a folded subtree is unfolded");
     scene_golden(&scene, "found_tree_120x36");
     found = look_for(&scene, NULL, 1);
     CHECK(found.index == 2 && scene.ui.look.node == 3 && !found.round);

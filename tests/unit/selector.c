@@ -1,5 +1,5 @@
-/* selector: a selector says what the network said that was trained, also after its file was
- * written and read; damaged files give one sentence; features are what their names say. */
+/* Tests selectors: one gives the output of the trained network, also after its file was
+ * written and read; damaged files give one sentence; features have the stated meaning. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -68,7 +68,7 @@ static void make(struct esp_selector *s, struct esp_selector_net *net)
     CHECK(esp_selector_prepare(s) == 0);
 }
 
-/* What it says of random inputs. */
+/* Computes its output for random inputs. */
 static void run(const struct esp_selector *s, struct esp_selector_net *net,
                 struct esp_selector_score *score)
 {
@@ -98,7 +98,7 @@ TEST(a_selector_says_what_its_network_says)
     double most = 0;
     for (int a = 0; a < ESP_ACTIONS; a++)
         most = fmax(most, fabs(net.logits[a]));
-    for (int a = 0; a < ESP_ACTIONS; a++) /* but for the rounding to 8 bits */
+    for (int a = 0; a < ESP_ACTIONS; a++) /* except for rounding to 8 bits */
         CHECK(fabs(net.logits[a] - score.logits[a]) < 0.03 * most, "logit %d: %g, not %g", a,
               (double)score.logits[a], net.logits[a]);
     esp_selector_close(&s);
@@ -168,7 +168,7 @@ TEST(damaged_files_and_other_pairs_are_refused)
     const size_t length = file ? fread(bytes, 1, sizeof bytes, file) : 0;
     CHECK(file && length > 1000 && length < sizeof bytes);
     fclose(file);
-    for (size_t cut = 0; cut < length; cut += length / 23) { /* cut anywhere */
+    for (size_t cut = 0; cut < length; cut += length / 23) { /* truncated at several places */
         CHECK(truncate(path, 0) == 0 && (file = fopen(path, "wb")));
         fwrite(bytes, 1, cut, file);
         fclose(file);
@@ -221,7 +221,7 @@ struct chosen {
     int count, rows_before; /* first passes that also covered the token before the root */
 };
 
-/* Writes tokens with the built-in pair. `forget`: what the draft said before is lost each time.
+/* Writes tokens with the built-in pair. `forget`: the draft's earlier distributions are dropped each time.
  */
 static int write_text(struct esp_engine *engine, const char *drafter, bool forget,
                       struct chosen *chosen, int32_t *text, int most)
@@ -270,7 +270,8 @@ TEST(nde_uses_what_the_draft_said_before_and_chooses_alike_without_it)
     esp_engine_close(engine);
 }
 
-/* Twice as wide, the target's states are twice the same numbers, added up in another order. */
+/* With twice the width, the target's states are the same numbers twice, summed in another
+ * order. */
 TEST(nde_chooses_alike_with_a_wider_target)
 {
     static struct chosen chosen[2];

@@ -1,5 +1,5 @@
-/* selector_net: gradients of the selector's network and of its loss against finite differences;
- * AdamW against its formulas; the shapes of its trees. */
+/* Compares gradients of the selector's network and its loss with finite differences, and
+ * AdamW with its formulas; checks the shapes of its trees. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,7 +33,7 @@ static void fill(struct esp_selector_net *net)
         }
         goals[i] = (struct esp_selector_goal){expected[i], seconds[i], 1500 + 200 * i};
     }
-    for (size_t i = 0; i < net->count; i++) /* no tensor stays as it begins */
+    for (size_t i = 0; i < net->count; i++) /* no tensor keeps its initial values */
         net->weights[i] += 0.1 * (2 * check_uniform(&state) - 1);
 }
 
@@ -87,7 +87,7 @@ TEST(gradients_are_those_of_finite_differences_with_dropout)
     check_gradients(true);
 }
 
-/* The loss as the paper writes it, from the probabilities. */
+/* Computes the loss by the paper's formula, from the probabilities. */
 TEST(the_loss_is_equation_12)
 {
     static double logits[ROWS * ESP_ACTIONS];

@@ -1,5 +1,5 @@
-/* sequoia: the shape equals an exhaustive search, rates are counted as defined, and the state
- * folder keeps them, whatever its files hold. */
+/* Tests sequoia: the shape equals an exhaustive search, rates are counted as defined, and
+ * they are stored in the state folder, whatever its files contain. */
 #include <dirent.h>
 #include <math.h>
 #include <stdio.h>
@@ -16,8 +16,8 @@
 
 /* ------------------------------------------------------------------ the shape */
 
-/* The best of all ordered trees of at most n nodes below the root: each is a sequence of
- * depths, node after node in depth-first order. */
+/* Returns the best of all ordered trees of at most n nodes below the root. A tree is a
+ * sequence of depths, node after node in depth-first order. */
 static double search(const double *rate, int ranks, int n, int depth, double *product,
                      int *children, int at, double sum)
 {
@@ -61,7 +61,7 @@ TEST(shapes_equal_an_exhaustive_search)
         int ranks = 1 + (int)(check_uniform(&state) * 5);
         int nodes = 1 + (int)(check_uniform(&state) * 9);
         int depth = 1 + (int)(check_uniform(&state) * 6);
-        for (int k = 0; k < ranks; k++) { /* not even falling */
+        for (int k = 0; k < ranks; k++) { /* rates need not fall */
             rate[k] = left * check_uniform(&state);
             left -= rate[k] * (trial % 2);
         }
@@ -102,7 +102,7 @@ TEST(large_shapes_are_no_worse_than_plain_ones)
     }
 }
 
-/* The expected tokens of a drafted tree with the prior's rates. */
+/* Returns the expected tokens of a drafted tree with the prior's rates. */
 static double expected_tokens(const struct esp_tree *t)
 {
     static double product[4096];
@@ -176,7 +176,7 @@ TEST(the_shape_follows_what_is_learned)
     while (drafting_step(&d) && d.session->iteration.index < 15)
         deepest = d.session->iteration.deepest;
     CHECK(deepest == 12, "depth %d", deepest);
-    d.toy.closeness = 0; /* it knows nothing: better try many first tokens */
+    d.toy.closeness = 0; /* the draft knows nothing: many first tokens are better */
     drafting_restart(&d, 1);
     while (drafting_step(&d))
         if (d.session->iteration.position < 180)
@@ -210,8 +210,8 @@ static void leave_home(void)
     unsetenv("XDG_STATE_HOME");
 }
 
-/* The files there but those of the session itself, which every drafter writes; the name of the
- * last one in `name`. */
+/* Counts the files, except those of the session itself; `name` becomes the name of the last
+ * one. */
 static int list_files(char *name, size_t size)
 {
     int count = 0;
@@ -231,7 +231,7 @@ static void open_pair(struct drafting *d, const char *drafter, double temperatur
 {
     static char target[] = "large", draft[] = "small";
     drafting_open(d, &(struct drafting_setup){.drafter = drafter, .temperature = temperature});
-    esp_session_close(d->session); /* again, now that the models have names */
+    esp_session_close(d->session); /* opened again with names for the models */
     d->toy.target.name = target;
     d->toy.draft.name = draft;
     struct esp_session_options options = {.drafter = drafter,
@@ -247,7 +247,7 @@ TEST(rates_are_kept_per_pair_temperature_and_draw)
     struct drafting d;
     in_fresh_home();
     open_pair(&d, "sequoia:N=12", 0);
-    CHECK(drafting_step(&d) && list_files(name, sizeof name) == 0, "written before the end");
+    CHECK(drafting_step(&d) && list_files(name, sizeof name) == 0, "rates were written too early");
     while (drafting_step(&d))
         continue;
     double rate = drafting_gauge(&d, "r1", false);
@@ -263,7 +263,7 @@ TEST(rates_are_kept_per_pair_temperature_and_draw)
     CHECK(drafting_step(&d));
     CHECK(list_files(name, sizeof name) == 1, "the old counts go back to the same file");
     drafting_set(&d, "drafter", "linear");
-    CHECK(list_files(name, sizeof name) == 2, "leaving the drafter stores its counts");
+    CHECK(list_files(name, sizeof name) == 2, "a change of the drafter stores its counts");
     drafting_close(&d);
     leave_home();
 }
@@ -310,14 +310,14 @@ TEST(a_state_file_may_hold_anything)
         CHECK(esp_state_write(file, contents[i]) == 0);
         esp_rank_rates_turn(&rates, "");
         esp_rank_rates_turn(&rates, "K");
-        CHECK(fabs(esp_rank_rate(&rates, 0) - 0.6) < 1e-12, "content %zu was believed", i);
+        CHECK(fabs(esp_rank_rate(&rates, 0) - 0.6) < 1e-12, "the damaged file %zu was used", i);
     }
     CHECK(esp_state_write(file,
                           "{\"key\":\"K\",\"tried\":[4,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16],"
                           "\"accepted\":[4,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0]}") == 0);
     esp_rank_rates_turn(&rates, "");
     esp_rank_rates_turn(&rates, "K");
-    CHECK(fabs(esp_rank_rate(&rates, 0) - (4 + 9.6) / 20) < 1e-12, "a sound file was not");
+    CHECK(fabs(esp_rank_rate(&rates, 0) - (4 + 9.6) / 20) < 1e-12, "a valid file was not used");
     leave_home();
 }
 
@@ -341,7 +341,7 @@ TEST(state_files_are_replaced_whole_and_stay_in_their_folder)
     CHECK(mkdir(path, 0700) == 0);
     CHECK(esp_state_read("b", text, sizeof text) == ESP_E_FILE, "a folder is not a file");
     CHECK(esp_state_write("b", "x") == ESP_E_FILE && list_files(name, sizeof name) == 2,
-          "a failed write leaves something behind");
+          "a failed write left a file");
     CHECK(rmdir(path) == 0 && mkfifo(path, 0600) == 0);
     CHECK(esp_state_read("b", text, sizeof text) == ESP_E_FILE, "a pipe is not a file");
     setenv("XDG_STATE_HOME", "relative", 1);

@@ -1,5 +1,5 @@
-/* Sessions on the toy backend: what comes out never depends on the drafter, settings are
- * checked as a whole, and text, limits and events are what the header promises. */
+/* Tests sessions on the toy backend: the output does not depend on the drafter, settings are
+ * checked together, and text, limits and events are as the header promises. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -39,7 +39,7 @@ static int generate(struct esp_session *session, int count, int32_t *text)
     return length;
 }
 
-/* Plain decoding without any of the project's code: the argmax of the toy's own distribution.
+/* Plain decoding without the project's code: the argmax of the toy's own distribution.
  */
 static void plain(int32_t first, int count, int32_t *text)
 {
@@ -96,7 +96,7 @@ TEST(every_drafter_writes_what_plain_decoding_writes)
     }
 }
 
-/* Where the target's logits are padded further than the draft's. */
+/* The target's logits have more padding than the draft's. */
 TEST(a_draft_that_does_not_know_all_tokens_changes_nothing)
 {
     int32_t want[CONTEXT];
@@ -169,7 +169,7 @@ TEST(a_text_that_was_taken_back_goes_on_as_if_the_rest_had_never_been)
             CHECK(esp_session_rewind(session, 61) == ESP_E_ARGUMENT);
             CHECK(esp_session_rewind(session, -1) == ESP_E_ARGUMENT);
             CHECK(esp_session_rewind(session, kept) == ESP_OK);
-            CHECK(esp_session_step(session, err, sizeof err) == 0, "the generation goes on");
+            CHECK(esp_session_step(session, err, sizeof err) == 0, "the generation continues");
             CHECK(generate(session, 60 - kept, text) == 60);
             CHECK(kept < 4 || memcmp(text, start, 60 * sizeof *text) == 0);
             CHECK(esp_session_rewind(session, kept) == ESP_OK);
@@ -368,11 +368,11 @@ TEST(a_drafter_that_nobody_chose_follows_the_temperature)
     drafter_is(session, "dyspec:N=6");
     set(session, "temp", "0.7");
     drafter_is(session, "iid:K=2,L=3");
-    set(session, "verifier", "swor"); /* a rule that the preset's draws do not suit */
+    set(session, "verifier", "swor"); /* a verifier that does not fit the preset's draws */
     drafter_is(session, "dyspec:N=6");
     set(session, "verifier", "auto");
     drafter_is(session, "iid:K=2,L=3");
-    set(session, "K", "4"); /* now it is the user's */
+    set(session, "K", "4"); /* now the user has chosen it */
     set(session, "temp", "0");
     drafter_is(session, "iid:L=3");
     set(session, "drafter", "auto");
@@ -408,7 +408,7 @@ TEST(presets_of_one_drafter_differ_in_their_parameters)
     toy_close(&toy);
 }
 
-/* What dynatree has learned stays when the temperature changes and its parameters do not. */
+/* What dynatree has learned stays when the temperature changes but its parameters do not. */
 TEST(a_preset_that_stays_keeps_what_was_learned)
 {
     char preset[] = "dynatree:history=proportional";
@@ -513,7 +513,7 @@ TEST(a_target_alone_decodes_plainly)
     toy_close(&toy);
 }
 
-/* Trees that follow the clock are never twice the same; these costs are. */
+/* Measured costs vary from run to run; these do not. */
 static double pass_cost(int rows)
 {
     return 0.1 + 0.01 * rows;
@@ -561,7 +561,8 @@ TEST(baseline_is_measured_without_touching_the_text)
     for (int sampled = 0; sampled < 2; sampled++) {
         struct esp_session *session = open_session("dynatree", NULL, NULL);
         set(session, "temp", sampled ? "0.8" : "0");
-        set(session, "draft_temp", "off"); /* what is learned would change the second text */
+        /* a learned temperature would change the second text */
+        set(session, "draft_temp", "off");
         prompt(session, 1);
         CHECK(generate(session, 150, want) == 154);
         esp_session_clear(session);
@@ -580,7 +581,7 @@ TEST(baseline_is_measured_without_touching_the_text)
 
 /* ------------------------------------------------------------------ times */
 
-/* The toy backend, for other operations in some places. */
+/* The toy backend with some operations replaced. */
 static struct esp_backend_ops changed;
 
 static void open_changed(void)
@@ -590,8 +591,8 @@ static void open_changed(void)
     toy.engine.backend->ops = &changed;
 }
 
-/* The device's three stages take a millisecond each; in every other iteration a hundred times
- * as long. */
+/* The device's three stages take a millisecond each, and a hundred times as long in every
+ * second iteration. */
 static double stage_with_hiccups(struct esp_backend *backend, int from, int to)
 {
     static int iteration;
@@ -650,7 +651,7 @@ static int failing_keep(struct esp_cache *cache, int first, const int32_t *which
     return ESP_E_DEVICE;
 }
 
-/* An iteration that fails leaves the text as it was, and the next one goes on from there. */
+/* After a failed iteration the text is unchanged, and the next one continues. */
 TEST(what_fails_to_be_committed_is_not_in_the_text)
 {
     int32_t want[CONTEXT], text[CONTEXT];

@@ -200,7 +200,7 @@ TEST(options_of_an_engine_are_read_and_written)
           !esp_engine_option(ESP_OPTIONS));
 }
 
-/* ------------------------------------------------------------------ who walks it */
+/* ------------------------------------------------------------------ users of the table */
 
 static struct esp_session *open_session(const struct esp_session_options *options)
 {
@@ -293,7 +293,7 @@ TEST(a_recording_holds_all_of_them)
     struct esp_recording_header header = {.values = others()};
     struct esp_recorder_options options = {.path = recorded_path(), .force = true};
     struct esp_recorder *recorder;
-    esp_values_forget_texts(&header.values); /* the prompts have them */
+    esp_values_forget_texts(&header.values); /* the prompts contain them */
     CHECK(esp_recorder_open(&recorder, &options, &header, err, sizeof err) == 0, "%s", err);
     CHECK(esp_recorder_close(recorder, err, sizeof err) == 0, "%s", err);
     struct esp_recording *recording = recorded_open();

@@ -99,7 +99,7 @@ static void ended_well(struct pty *pty, int status, int number)
     CHECK(status != -1, "%s does not end it within %.0f s", strsignal(number), SECONDS);
     CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 128 + number, "it ends with %x",
           (unsigned)status);
-    CHECK(pty_restored(pty), "the terminal's modes are others");
+    CHECK(pty_restored(pty), "the terminal's modes are not restored");
     pty_close(pty);
 }
 
@@ -139,7 +139,7 @@ TEST(a_helper_that_hangs)
     char path[128];
     pid_t helper = open_drawing(&pty, path);
     ends(&pty, SIGTERM);
-    CHECK(has_gone(helper), "the helper is left behind");
+    CHECK(has_gone(helper), "the helper still runs");
 }
 
 TEST(a_second_sigterm_ends_it_at_once)
@@ -171,8 +171,8 @@ static void ends_with_editor(const char *first, int number)
     pty_type(&pty, "\030\005");
     pid_t editor = sleeper(&pty, path);
     ends(&pty, number);
-    CHECK(has_gone(editor), "the editor is left behind");
-    CHECK(rmdir(lines) == 0, "the line is left behind");
+    CHECK(has_gone(editor), "the editor still runs");
+    CHECK(rmdir(lines) == 0, "the folder of the edited line remains");
 }
 
 TEST(an_editor_that_has_the_terminal)
@@ -293,7 +293,7 @@ TEST(any_keys_while_it_ends)
         CHECK(status != -1, "session %d does not end", i);
         CHECK(WIFEXITED(status) || WTERMSIG(status) == SIGINT || WTERMSIG(status) == SIGQUIT,
               "session %d ends with %x", i, (unsigned)status);
-        CHECK(pty_restored(&pty), "session %d leaves other modes", i);
+        CHECK(pty_restored(&pty), "session %d does not restore the modes", i);
         pty_close(&pty);
     }
 }

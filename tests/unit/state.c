@@ -1,4 +1,4 @@
-/* The state that is drawn follows the events: text, figures, past iterations, phases. */
+/* Tests that the interface state follows the events: text, statistics, past iterations, phases. */
 #include "tui/model/state.h"
 
 #include <math.h>
@@ -181,7 +181,7 @@ TEST(behind_the_end_of_a_text_the_last_tree_is_looked_at)
     struct esp_iteration last = *scene_king(1);
     last.tree.count = last.tree.verified = 1; /* its root: nothing was drafted */
     last.path_length = last.deepest = 0;
-    for (int i = 0; i < 2; i++) { /* the same if nothing had been drafted before it either */
+    for (int i = 0; i < 2; i++) { /* the same without any earlier draft */
         scene_event(&scene,
                     &(struct esp_event){.type = ESP_EVENT_ITERATION, .iteration = &last});
         scene.state.phase = ESP_PHASE_GENERATING;
@@ -236,5 +236,5 @@ TEST(a_loss_is_said_in_words)
     CHECK(strcmp(texts[0], "1.50 times as fast as plain decoding (1000 tok/s)") == 0);
     figures.speedup = 0.997;
     esp_state_worth(&figures, 0.001, texts);
-    CHECK(strcmp(texts[2], "1.00x plain") == 0, "nobody is slower by 0 %%: %s", texts[2]);
+    CHECK(strcmp(texts[2], "1.00x plain") == 0, "a slowdown of 0 %% is not reported: %s", texts[2]);
 }

@@ -1,4 +1,4 @@
-/* Chi-square tests: the tail against closed forms, counts against what they should say. */
+/* Tests chi-square statistics: the tail against closed forms, and results for given counts. */
 #include <math.h>
 
 #include "tests/check.h"
@@ -53,7 +53,7 @@ TEST(two_samples_are_compared)
     CHECK(esp_chi_square_two(one, one, 3).freedom == 2);
 }
 
-/* The p of a true hypothesis is uniform. */
+/* If the hypothesis is true, p is uniform. */
 TEST(p_values_of_chance_are_uniform)
 {
     unsigned long long seed = 11;

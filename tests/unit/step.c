@@ -183,7 +183,7 @@ EACH_BACKEND(steps_that_make_no_sense_are_refused)
     close_setup(&s);
 }
 
-/* A value that is not a number is reported by the next call that waits. */
+/* NaN is reported by the next call that waits. */
 EACH_BACKEND(a_deferred_answer_does_not_hide_a_bad_number)
 {
     static float bad[150];
@@ -201,7 +201,7 @@ EACH_BACKEND(a_deferred_answer_does_not_hide_a_bad_number)
     close_setup(&s);
 }
 
-/* ------------------------------------------------------------------ what is saved */
+/* ------------------------------------------------------------------ savings */
 
 /* A small model, for passes of one row. */
 struct small {
@@ -354,7 +354,7 @@ TEST(the_kernels_of_a_pass_are_timed_and_make_the_same_logits)
               "%s: %d times, %g s, %g bytes", kernel[i].name, kernel[i].count,
               kernel[i].seconds, kernel[i].bytes);
     CHECK(ops->time_kernels(small.cache, &batch, kernel, 1) == 1,
-          "no more than there is room for");
+          "at most as many as there is room for");
     check_prediction(backend, &small.model.desc, kernel, count);
     const struct esp_step step = {.k = 1};
     batch.step = &step;

@@ -1,9 +1,9 @@
-/* streamed.c - layers that are read for every pass give the same bits as those in memory.
+/* streamed.c - tests that layers read for every pass give the same bits as layers in memory.
  *
- * A limit of the memory is made as small as the backend takes, so that all layers are streamed,
- * and then larger, so that some stay. Batches, single tokens and trees, with hidden states,
- * must give the logits of a model that is wholly in memory, pass after pass. A file that
- * changes meanwhile ends a pass with a sentence.
+ * The memory limit is first the smallest that the backend accepts, so that all layers are
+ * streamed, and then larger, so that some stay. Batches, single tokens and trees, with hidden
+ * states, must give the logits of a model that is completely in memory, in every pass. If a
+ * file changes meanwhile, the pass ends with a sentence.
  */
 #include <limits.h>
 #include <stdio.h>
@@ -17,8 +17,8 @@
 
 enum { CACHE = 64, BATCH = 24, ROUNDS = 2, MANY = 24 };
 
-/* Plain, fused, transposed, paired, interleaved and quantised matrices; experts, and scales
- * that lie apart; two files; recurrent layers, rows of another order, layers of one part. */
+/* Models with plain, fused, transposed, paired, interleaved and quantised matrices; experts,
+ * with separate scales; two files; recurrent layers, reordered rows, layers with one part. */
 static const char *const models[] = {"logits/llama-bf16",
                                      "logits/neox-parallel",
                                      "logits/gpt2",
@@ -44,11 +44,11 @@ struct runner {
     struct esp_weights *weights;
     struct esp_cache *cache;
     struct esp_rows *logits, *states;
-    struct esp_layer *own; /* the model's layers, instead of which it has many */
+    struct esp_layer *own; /* the model's own layers, which are repeated */
     int own_layers;
 };
 
-/* The layers of the small models, again and again, so that two of them are less than all. */
+/* Repeats the small model's layers, so that two of them are fewer than all. */
 static void repeat_layers(struct runner *r)
 {
     struct esp_model_desc *d = &r->model->desc;
@@ -75,7 +75,7 @@ static int open_weights(struct runner *r, size_t limit, char *err, size_t errlen
                                          err, errlen);
 }
 
-/* The smallest limit that the backend takes, within some percent. */
+/* Opens the weights with the smallest limit that the backend accepts, within a few percent. */
 static size_t open_smallest(struct runner *r)
 {
     char err[500] = "";
@@ -118,8 +118,8 @@ static void close_runner(struct runner *r)
     ops->close(r->backend);
 }
 
-/* A batch of `rows` behind `first` cache rows: a chain, or a tree in which the parent of row i
- * is row i / 2. */
+/* Runs a batch of `rows` rows after `first` cache rows: a chain, or a tree in which the
+ * parent of row i is row i / 2. */
 static int pass(struct runner *r, int rows, int first, bool tree)
 {
     int32_t tokens[BATCH], positions[BATCH];
@@ -180,7 +180,7 @@ static void compare(struct runner *a, struct runner *b)
     }
 }
 
-/* `more`: percent above the smallest limit. */
+/* more: percent above the smallest limit. */
 static void check_model(const char *name, const char *isa, int threads, int more)
 {
     char path[PATH_MAX], err[300] = "";
@@ -221,7 +221,7 @@ TEST(streamed_layers_give_the_same_bits)
             check_model(models[i], test_isa(isa), 1 + (int)i % 2, 0);
 }
 
-/* ------------------------------------------------------------------ made layers */
+/* ------------------------------------------------------------------ models made by the test */
 
 enum { LAYERS = 7, HIDDEN = 64 };
 
@@ -334,7 +334,7 @@ TEST(as_many_layers_stay_as_fit)
         compare(&resident.runner, &streamed.runner);
         close_made(&streamed);
     }
-    CHECK(before > 0, "no layer ever stayed");
+    CHECK(before > 0, "no layer ever stayed in memory");
     make(&streamed);
     open_made(&streamed, all);
     CHECK(!esp_cpu_weights_streamed(streamed.runner.weights, &s), "all fits");

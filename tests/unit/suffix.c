@@ -90,9 +90,9 @@ TEST(the_automaton_knows_every_sequence)
             CHECK(esp_suffix_read(&s, text, n) == ESP_OK);
             check_automaton(&s, n);
         }
-        CHECK(esp_suffix_read(&s, text, 50) == ESP_OK); /* taken back */
+        CHECK(esp_suffix_read(&s, text, 50) == ESP_OK); /* the text is shortened */
         check_automaton(&s, 50);
-        text[20]++; /* another text */
+        text[20]++; /* the text changes */
         CHECK(esp_suffix_read(&s, text, 90) == ESP_OK);
         check_automaton(&s, 90);
     }

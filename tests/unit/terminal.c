@@ -1,5 +1,5 @@
-/* The program in a terminal: how fast it shows, what it costs, what it survives, and that the
- * terminal is as it was whatever ends it. */
+/* Tests the program in a terminal: how fast it draws, how much processor time it takes, how
+ * it handles difficult input, and that the terminal is restored however it ends. */
 #include <dirent.h>
 #include <math.h>
 #include <signal.h>
@@ -14,15 +14,15 @@
 #include "tests/check.h"
 #include "tests/pty.h"
 
-/* Begins a text anew: the built-in pair fills its context within a second. */
+/* Starts a new text, because the built-in pair fills its context within a second. */
 static void write_text(struct pty *pty)
 {
     pty_forget(pty);
     pty_type(pty, "\025:clear!\rOnce upon a time there was a king\r");
 }
 
-/* Has the whole screen painted until it shows the text: otherwise only cells that change are
- * written, and a text may come in pieces. */
+/* Redraws the whole screen until it shows the text. Otherwise only changed cells are
+ * written, and a text may arrive in pieces. */
 static bool see(struct pty *pty, const char *text)
 {
     bool seen = false;
@@ -33,7 +33,7 @@ static bool see(struct pty *pty, const char *text)
     return seen;
 }
 
-/* The same, and waits until it is written. */
+/* Does the same, and waits until the text is written. */
 static void write_text_and_wait(struct pty *pty)
 {
     pty_forget(pty);
@@ -66,9 +66,9 @@ static void quit(struct pty *pty)
     pty_read(pty, 0.05);
     pty_type(pty, "\025:quit\r");
     int status = pty_end(pty, 20);
-    CHECK(status != -1, "it does not leave");
+    CHECK(status != -1, "the program does not end");
     CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0, "it ends with %x", (unsigned)status);
-    CHECK(pty_restored(pty), "the terminal's modes are others");
+    CHECK(pty_restored(pty), "the terminal's modes are not restored");
     pty_close(pty);
 }
 
@@ -91,7 +91,7 @@ TEST(the_first_frame_comes_before_the_models)
     }
     printf("    first frame after %.1f ms\n", 1e3 * best);
     CHECK(best <= 0.1, "the first frame took %.0f ms", 1e3 * best);
-    CHECK(loading, "no frame was drawn before the models were there");
+    CHECK(loading, "no frame was drawn before the models were loaded");
 }
 
 static int by_value(const void *a, const void *b)
@@ -100,8 +100,8 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Seconds from a key to its sign on the terminal. The sign stands nowhere else; keys follow
- * each other on the line, so that each changes it. */
+/* Returns the seconds from a key to its character on the terminal. The character occurs
+ * nowhere else; keys follow each other in the line, so each one changes it. */
 static double paint(struct pty *pty)
 {
     pty_forget(pty);
@@ -111,8 +111,8 @@ static double paint(struct pty *pty)
     return pty_now() - start;
 }
 
-/* How long that takes while text is written at full speed: the 99th percentile of many keys.
- * Other programs of this machine may be what is slow, so the best of three rounds counts. */
+/* Measures that time while text is generated at full speed: the 99th percentile of many
+ * keys. Other programs may slow the machine down, so the best of three rounds counts. */
 TEST(a_key_is_painted_at_once)
 {
     enum { MOST = 300 };
@@ -122,7 +122,7 @@ TEST(a_key_is_painted_at_once)
     open_writing(&pty, 120, 36);
     for (int round = 0; round < 3 && best > 0.033; round++) {
         for (int i = 0; i < keys; i++) {
-            pty_read(&pty, 0.001 * (i % 20)); /* anywhere between two frames */
+            pty_read(&pty, 0.001 * (i % 20)); /* at any time between two frames */
             if (i % 50 == 0 || has_ended(&pty)) {
                 write_text_and_wait(&pty);
                 pty_read(&pty, 0.05);
@@ -142,7 +142,7 @@ TEST(a_key_is_painted_at_once)
     CHECK(best <= 0.033, "key to paint: p99 is %.1f ms", 1e3 * best);
 }
 
-/* Nanoseconds that the first thread of a process, the interface's, has run. */
+/* Returns the nanoseconds that the first thread of a process, the interface's, has run. */
 static double thread_seconds(pid_t pid)
 {
     char path[64];
@@ -177,7 +177,7 @@ static double processor_seconds(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Processor seconds that work like a frame's takes here and now: as many cells as a screen of
+/* Returns the processor seconds of work like that of a frame: as many cells as a screen of
  * 120 x 36 has are formatted, compared with those of the frame before, and copied. */
 static double yardstick(void)
 {
@@ -194,9 +194,9 @@ static double yardstick(void)
     return (processor_seconds() - start) / FRAMES;
 }
 
-/* The goal was set where the yardstick takes 0.18 ms. It is measured beside each share, as a
- * second of a processor is not worth the same everywhere, nor at all times where others share
- * it. A thread that is often put aside finds its caches cold, so the best round counts. */
+/* The limit was set on a machine where the yardstick takes 0.18 ms. It is measured beside
+ * each share, because processors differ, and vary if others use them. A thread that is often
+ * interrupted finds its caches cold, so the best round counts. */
 TEST(the_interface_takes_little_of_a_processor)
 {
     static const double GOAL = 0.05, YARDSTICK = 0.18e-3;
@@ -206,7 +206,7 @@ TEST(the_interface_takes_little_of_a_processor)
     struct pty pty;
     open_writing(&pty, 120, 36);
     if (thread_seconds(pty.pid) < 0) {
-        quit(&pty); /* this kernel does not count */
+        quit(&pty); /* this kernel does not count a thread's time */
         return;
     }
     for (int round = 0; round < 5 && (least[0] > GOAL || least[1] > GOAL); round++)
@@ -218,13 +218,13 @@ TEST(the_interface_takes_little_of_a_processor)
         }
     quit(&pty);
     printf("    interface thread: %.2f %% of a processor at full speed, %.2f %% at 12/s; where "
-           "the goal was set %.2f %% and %.2f %%\n",
+           "the limit was set %.2f %% and %.2f %%\n",
            100 * measured[0], 100 * measured[1], 100 * least[0], 100 * least[1]);
     CHECK(least[0] <= GOAL && least[1] <= GOAL, "%.1f %% and %.1f %%, want %.0f %%",
           100 * least[0], 100 * least[1], 100 * GOAL);
 }
 
-/* ------------------------------------------------------------------ rough handling */
+/* ------------------------------------------------------------------ difficult input */
 
 TEST(a_thousand_sizes_while_it_writes)
 {
@@ -235,7 +235,7 @@ TEST(a_thousand_sizes_while_it_writes)
     for (int i = 0; i < sizes; i++) {
         int width = 1 + (int)(check_uniform(&random) * 400);
         int height = 1 + (int)(check_uniform(&random) * 120);
-        if (i % 4 == 0) { /* the small ones are the hard ones */
+        if (i % 4 == 0) { /* small sizes are the difficult ones */
             width = 1 + width % 24;
             height = 1 + height % 8;
         }
@@ -251,7 +251,7 @@ TEST(a_thousand_sizes_while_it_writes)
     pty_read(&pty, 0.1);
     pty_forget(&pty);
     pty_type(&pty, "\014");
-    CHECK(pty_wait(&pty, "controller", 20), "it does not draw any more");
+    CHECK(pty_wait(&pty, "controller", 20), "the program no longer draws");
     quit(&pty);
 }
 
@@ -262,8 +262,8 @@ static void rest(struct pty *pty, double seconds)
         pty_read(pty, end - pty_now());
 }
 
-/* Behind a slow line a key may come in pieces. While text is written a frame is due sooner than
- * the time after which an Escape is taken for itself, but it is that time which counts. */
+/* On a slow line, a key may arrive in pieces. While text is generated, a frame is due before
+ * the time after which an Escape counts as a key by itself; that time must decide. */
 TEST(a_key_in_pieces_is_one_key)
 {
     struct pty pty;
@@ -272,7 +272,7 @@ TEST(a_key_in_pieces_is_one_key)
     for (int i = 0; i < 40; i++) {
         if (has_ended(&pty))
             write_text(&pty);
-        rest(&pty, 0.001 * (i % 34)); /* anywhere between two frames */
+        rest(&pty, 0.001 * (i % 34)); /* at any time between two frames */
         pty_type(&pty, "\033");
         double start = pty_now();
         rest(&pty, 0.012);
@@ -280,17 +280,17 @@ TEST(a_key_in_pieces_is_one_key)
         bool in_time = pty_now() - start < 0.02;
         rest(&pty, 0.04);
         CHECK(!in_time || !memmem(pty.output, pty.count, "2~", 2),
-              "pieces of a key were typed");
+              "pieces of a key were taken as text");
         tries += in_time;
         pty_type(&pty, "\025");
         pty_forget(&pty);
     }
     quit(&pty);
-    CHECK(tries > 0, "this machine is too slow to tell");
+    CHECK(tries > 0, "this machine is too slow for the test");
 }
 
-/* A paste of megabytes, with newlines, is one edit: one undo takes it back, and nothing of it
- * was submitted. */
+/* A paste of megabytes, with newlines, is one edit: one undo removes it, and none of its
+ * lines is submitted. */
 TEST(ten_megabytes_are_pasted)
 {
     enum { SIZE = 10 << 20, SHOWN = 20 };
@@ -315,7 +315,7 @@ TEST(ten_megabytes_are_pasted)
     CHECK(!memmem(pty.output, pty.count, "iter", 4), "it was submitted");
     pty_type(&pty, "\037:quit\r");
     int status = pty_end(&pty, 30);
-    CHECK(status != -1, "one undo does not take it back");
+    CHECK(status != -1, "one undo does not remove the paste");
     CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
     pty_close(&pty);
     printf("    10 MB were pasted in %.2f s\n", took);
@@ -329,7 +329,7 @@ static bool has(const struct pty *pty, const char *text)
     return memmem(pty->output, pty->count, text, strlen(text));
 }
 
-/* Is the cursor shown at the end? */
+/* Returns whether the cursor is shown at the end. */
 static bool shows_cursor(const struct pty *pty)
 {
     const char *hidden = NULL;
@@ -338,18 +338,18 @@ static bool shows_cursor(const struct pty *pty)
     return !hidden || strstr(hidden, "\033[?25h");
 }
 
-/* Modes, cursor, screen, pastes and mouse are given back. */
+/* Checks that modes, cursor, screen, pastes and mouse are restored. */
 static void was_restored(const struct pty *pty, const char *how)
 {
     CHECK(pty_restored(pty), "%s leaves other modes", how);
-    CHECK(has(pty, "\033[?1049l"), "%s leaves the other screen", how);
+    CHECK(has(pty, "\033[?1049l"), "%s does not restore the first screen", how);
     CHECK(has(pty, "\033[?2004l"), "%s leaves bracketed paste", how);
     CHECK(has(pty, "\033[?1000l"), "%s leaves the mouse", how);
     CHECK(shows_cursor(pty), "%s leaves no cursor", how);
 }
 
-/* A signal to the engine's thread, or any that it started: to each thread but the first, in
- * turn. Returns whether there was such a thread. */
+/* Sends a signal to a thread of the engine: `which` counts all threads but the first.
+ * Returns whether there is such a thread. */
 static bool signal_thread(pid_t pid, int number, int which)
 {
     char path[64];
@@ -369,7 +369,7 @@ static bool signal_thread(pid_t pid, int number, int which)
     return false;
 }
 
-/* Faults of a thread come to that thread, and it must not block them. */
+/* A fault is delivered to the thread that caused it, which must not block the signal. */
 static bool thread_dies_by(int number, int which)
 {
     struct pty pty;
@@ -405,7 +405,7 @@ static void dies_by(int number, bool at_once)
     pty_forget(&pty);
     kill(pty.pid, number);
     int status = pty_end(&pty, 20);
-    CHECK(status != -1, "%s does not end it", strsignal(number));
+    CHECK(status != -1, "%s does not end the program", strsignal(number));
     if (at_once)
         CHECK(WIFSIGNALED(status) && WTERMSIG(status) == number, "%s ends it with %x",
               strsignal(number), (unsigned)status);
@@ -439,7 +439,7 @@ TEST(keys_leave)
                 pty_read(&pty, 0.02);
         }
         int status = pty_end(&pty, 20);
-        CHECK(status != -1, "way %zu does not leave", i);
+        CHECK(status != -1, "way %zu does not end the program", i);
         CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0, "way %zu: %x", i,
               (unsigned)status);
         CHECK(pty_restored(&pty) && has(&pty, "\033[?1049l"));
@@ -447,7 +447,7 @@ TEST(keys_leave)
     }
 }
 
-/* ------------------------------------------------------------------ what it prints */
+/* ------------------------------------------------------------------ output */
 
 static void write_some(struct pty *pty, const char *const *environment,
                        const char *const *arguments)
@@ -478,7 +478,7 @@ TEST(ascii_is_ascii)
     quit(&pty);
 }
 
-/* SGR sequences that choose a colour. */
+/* Returns whether the output has SGR sequences that choose a colour. */
 static bool has_colour(const struct pty *pty)
 {
     for (const char *at = pty->output; (at = strstr(at, "\033[")); at += 2) {
@@ -499,7 +499,7 @@ static bool has_colour(const struct pty *pty)
     return false;
 }
 
-/* OSC 52 with the text in base64. The mouse is asked for until the user has no use for it. */
+/* OSC 52 with the text in base64. The mouse is on unless the user switches it off. */
 TEST(the_text_is_copied)
 {
     static const char *const arguments[] = {"-p", "Once upon a time", "-n", "30", NULL};
@@ -507,7 +507,7 @@ TEST(the_text_is_copied)
     struct pty pty;
     write_some(&pty, NULL, arguments);
     CHECK(has(&pty, "\033[?1000h\033[?1006h"), "the mouse is on by default");
-    CHECK(has(&pty, "\033[?1007l"), "the wheel sends no keys");
+    CHECK(has(&pty, "\033[?1007l"), "the wheel does not send keys");
     pty_forget(&pty);
     pty_type(&pty, ":copy\r");
     CHECK(pty_wait(&pty, "\033]52;c;T25jZSB1cG9uIGEgdGltZ", 5) && pty_wait(&pty, "\a", 5));
@@ -531,12 +531,12 @@ TEST(no_color_is_obeyed)
     CHECK(!has_colour(&pty));
     quit(&pty);
     write_some(&pty, empty, arguments);
-    CHECK(has_colour(&pty), "an empty NO_COLOR means nothing");
+    CHECK(has_colour(&pty), "an empty NO_COLOR has no effect");
     quit(&pty);
 }
 
-/* Of a theme's own colours, where the terminal says that it shows them; what it shows is the
- * same. */
+/* A theme's exact colours are used if the terminal says that it supports them; the screen is
+ * otherwise the same. */
 TEST(colours_of_24_bits)
 {
     static const char *const arguments[] = {
@@ -556,7 +556,7 @@ TEST(colours_of_24_bits)
     pty_resize(&pty, 70, 20);
     CHECK(pty_wait(&pty, "Once upon a time", 5), "a resize draws everything");
     quit(&pty);
-    CHECK(has(&pty, "\033[?25h"), "the cursor is seen again");
+    CHECK(has(&pty, "\033[?25h"), "the cursor is shown again");
     write_some(&pty, bits, arguments);
     CHECK(has(&pty, text));
     quit(&pty);
@@ -564,11 +564,11 @@ TEST(colours_of_24_bits)
     CHECK(!has_colour(&pty));
     quit(&pty);
     write_some(&pty, NULL, arguments);
-    CHECK(!has(&pty, ";38;2;"), "nobody said that the terminal shows them");
+    CHECK(!has(&pty, ";38;2;"), "the terminal has not said that it supports them");
     quit(&pty);
 }
 
-/* Of the terminal: a light background gets the light theme, unless the user chose one. */
+/* A terminal with a light background gets the light theme, unless the user chose one. */
 TEST(the_background_chooses_the_theme)
 {
     static const char *const chosen[] = {"--theme", "dark", NULL};
@@ -580,7 +580,7 @@ TEST(the_background_chooses_the_theme)
     quit(&pty);
     pty_open(&pty, 80, 24, NULL, chosen);
     CHECK(pty_wait(&pty, "ready", 20));
-    CHECK(!has(&pty, "\033]11"), "the user chose one");
+    CHECK(!has(&pty, "\033]11"), "the user has chosen a theme");
     quit(&pty);
 }
 
@@ -594,7 +594,8 @@ TEST(other_terminals)
         struct pty pty;
         pty_open(&pty, 80, 24, environment, NULL);
         bool ready = pty_wait(&pty, "ready", 5);
-        if (!ready && strstr(pty.output, "is not known")) { /* to this machine */
+        /* the terminal type is unknown to this machine */
+        if (!ready && strstr(pty.output, "is not known")) {
             pty_close(&pty);
             continue;
         }
@@ -615,7 +616,7 @@ TEST(a_dumb_terminal_is_refused_in_words)
               (unsigned)status);
         CHECK(strstr(pty.output, "use espalier generate"), "%s", pty.output);
         CHECK(!memchr(pty.output, '\033', pty.count),
-              "escape codes for a terminal that has none");
+              "a terminal without escape codes gets none");
         CHECK(pty_restored(&pty));
         pty_close(&pty);
     }

@@ -1,4 +1,4 @@
-/* Themes: what may stand in one, errors that name the line, colours for lesser terminals. */
+/* Tests themes: their syntax, errors that name the line, and colours for simple terminals. */
 #include "tui/view/theme.h"
 
 #include <math.h>
@@ -47,7 +47,7 @@ TEST(a_theme_names_colours_and_attributes)
     CHECK(theme.style[ESP_STYLE_DRAFTED].foreground == ESP_COLOUR_NAMED + 14);
     CHECK(theme.style[ESP_STYLE_DRAFTED].attributes == 0);
     CHECK(theme.style[ESP_STYLE_CUT].background == ESP_COLOUR_NAMED);
-    CHECK(theme.style[ESP_STYLE_CUT].attributes == ESP_DIM, "attributes of its own are lost");
+    CHECK(theme.style[ESP_STYLE_CUT].attributes == ESP_DIM, "the style's own attributes are lost");
     CHECK(theme.style[ESP_STYLE_ERROR].foreground == 0x102030);
 }
 
@@ -93,7 +93,7 @@ TEST(what_is_no_text_is_told)
     CHECK(mkfifo(pipe, 0600) == 0);
     CHECK(esp_theme_load(&theme, folder, err, sizeof err) == ESP_E_FILE);
     CHECK(strstr(err, "it is not a regular file"), "%s", err);
-    CHECK(esp_theme_load(&theme, pipe, err, sizeof err) == ESP_E_FILE, "a pipe is waited for");
+    CHECK(esp_theme_load(&theme, pipe, err, sizeof err) == ESP_E_FILE, "the load waits for the pipe");
     unlink(pipe);
     rmdir(folder);
 }
@@ -109,9 +109,9 @@ TEST(themes_that_ship_are_sound)
         CHECK(esp_theme_load(&theme, path, err, sizeof err) == 0, "%s", err);
         const struct esp_appearance *style = theme.style;
         CHECK(memcmp(&style[ESP_STYLE_DRAFTED], &style[ESP_STYLE_BONUS], sizeof *style) != 0);
-        CHECK(style[ESP_STYLE_DRAFTED].attributes & ESP_UNDERLINE, "%s: not by colour alone",
+        CHECK(style[ESP_STYLE_DRAFTED].attributes & ESP_UNDERLINE, "%s: drafted tokens are marked by colour alone",
               path);
-        CHECK(style[ESP_STYLE_ACCEPTED].attributes & ESP_BOLD, "%s: not by colour alone", path);
+        CHECK(style[ESP_STYLE_ACCEPTED].attributes & ESP_BOLD, "%s: accepted tokens are marked by colour alone", path);
     }
 }
 
@@ -162,8 +162,8 @@ static bool looks_alike(const struct esp_theme *theme, int one, int other, int c
     return memcmp(&a, &b, sizeof a) == 0;
 }
 
-/* With few colours or none, no theme writes in what may be the background's own colour, and
- * what must be told from each other still can be. */
+/* With few colours or none, no theme writes in a colour that may be the background's, and
+ * styles that must differ still differ. */
 TEST(themes_can_be_read_with_few_colours)
 {
     static const int counts[] = {0, 8, 16, 256};
@@ -197,7 +197,7 @@ static double linear(int part)
     return value <= 0.03928 ? value / 12.92 : pow((value + 0.055) / 1.055, 2.4);
 }
 
-/* Of WCAG 2.1. */
+/* Computes the luminance as WCAG 2.1 defines it. */
 static double luminance(int32_t rgb)
 {
     return 0.2126 * linear(rgb >> 16 & 255) + 0.7152 * linear(rgb >> 8 & 255) +
@@ -210,7 +210,7 @@ static double contrast(int32_t one, int32_t other)
     return a > b ? a / b : b / a;
 }
 
-/* The colour that a terminal of 256 colours shows for its number from 16 on. */
+/* Returns the colour of a 256-colour terminal for a number from 16 on. */
 static int32_t of_256(int number)
 {
     static const int32_t level[6] = {0, 95, 135, 175, 215, 255};
@@ -220,8 +220,8 @@ static int32_t of_256(int number)
     return level[at / 36] << 16 | level[at / 6 % 6] << 8 | level[at % 6];
 }
 
-/* Every theme with colours paints its own background, and what it writes and draws on it can be
- * seen: text at 4.5 to 1, lines and bars at 3 to 1, with all colours and with 256. */
+/* Every theme with colours sets its own background. Text has a contrast of at least 4.5 to 1
+ * on it, lines and bars 3 to 1, with all colours and with 256. */
 TEST(themes_have_contrast)
 {
     static const int drawn[] = {ESP_STYLE_EDGE,      ESP_STYLE_FRAME,      ESP_STYLE_SPARK,
@@ -272,7 +272,7 @@ TEST(hues_are_kept)
     esp_theme_plain(&theme);
     theme.style[ESP_STYLE_TEXT].foreground = ESP_COLOUR_NAMED + 7;
     CHECK(esp_appearance_near(&theme, ESP_STYLE_TEXT, 8).foreground == 7,
-          "what is asked for by its name is given");
+          "a theme chosen by name is used");
 }
 
 /* Reads the page of themes from its section of styles on. */
@@ -324,7 +324,7 @@ TEST(the_page_documents_every_style)
     for (const char *at = styles; (at = strstr(at, "\n.It Cm ")); at++) {
         char line[200], *rest = NULL;
         snprintf(line, sizeof line, "%.*s", (int)strcspn(at + 8, "\n"), at + 8);
-        line[strcspn(line, "P")] = '\0'; /* the attributes */
+        line[strcspn(line, "P")] = '\0'; /* keeps the attributes */
         for (char *word = strtok_r(line, " ,", &rest); word; word = strtok_r(NULL, " ,", &rest))
             CHECK(esp_style_find(word) >= 0, "'%s' is no style", word);
     }

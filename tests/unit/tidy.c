@@ -1,5 +1,5 @@
-/* The tidy layout on trees of every shape: what viz/tidy.h promises, checked on the cells that
- * boxes and edges cover. */
+/* Tests the tidy layout on trees of every shape: the promises of viz/tidy.h, checked on the
+ * cells that boxes and edges cover. */
 #include "viz/tidy.h"
 
 #include <stdlib.h>
@@ -43,8 +43,7 @@ static int last_child(int at)
     return child;
 }
 
-/* A random tree; `spread` 0: a chain, 1: as bushy as chance has it, 2: everything below the
- * root. */
+/* Makes a random tree. spread 0: a chain, 1: random, 2: all nodes are children of the root. */
 static void make_tree(int nodes, int spread, unsigned long long *random)
 {
     count = nodes;
@@ -57,8 +56,9 @@ static void make_tree(int nodes, int spread, unsigned long long *random)
     CHECK(esp_tidy_place(boxes, count, GAP, &width, &height) == 0);
 }
 
-/* Cells of a box, of the blank behind a leaf and of the edge that leads to it. `owner` of the
- * edges between siblings is their parent's. Returns false if one of them is taken by another.
+/* Marks the cells of a box, of the blank after a leaf, and of the edge that leads to it.
+ * `owner` of the edges between siblings is their parent's. Returns false if a cell is already
+ * taken by another owner.
  */
 static bool cover(short *cells, int at, int owner)
 {
@@ -79,11 +79,11 @@ static void check_no_overlap(void)
     CHECK(cells && width < COLUMNS && height <= ROWS);
     for (int i = 0; i < count; i++)
         CHECK(cover(cells, i, i + 1), "box %d of %d meets another", i, count);
-    for (int i = 0; i < count; i++) /* only the box itself and its children's edges lie there */
+    for (int i = 0; i < count; i++) /* only the box itself and its children's edges are there */
         for (int first = first_child(i), y = first < 0 ? ROWS : boxes[first].y;
              first >= 0 && y <= boxes[last_child(i)].y; y++) {
             short owner = cells[y * COLUMNS + boxes[i].x + boxes[i].width + 1];
-            CHECK(owner == 0 || boxes[owner - 1].parent == i, "box %d stands in an edge of %d",
+            CHECK(owner == 0 || boxes[owner - 1].parent == i, "box %d overlaps an edge of %d",
                   owner - 1, i);
         }
     free(cells);
@@ -106,8 +106,8 @@ static void check_order_and_centre(void)
     CHECK(top == 0 && bottom == height - 1);
 }
 
-/* Would the subtree of `at`, one row higher, meet the subtrees of the siblings before it (or
- * leave no row between the two)? */
+/* Returns whether the subtree of `at`, moved up one row, would touch the subtrees of earlier
+ * siblings (or leave no row between). */
 static bool is_tight(int at)
 {
     short *cells = calloc(COLUMNS * (ROWS + 1), sizeof *cells), *lower = cells + COLUMNS;
@@ -137,7 +137,7 @@ static void check_tight(void)
     for (int i = 0; i < count; i++) {
         leaves += is_leaf(i);
         if (i > 0 && first_child(boxes[i].parent) != i)
-            CHECK(is_tight(i), "box %d of %d could stand higher", i, count);
+            CHECK(is_tight(i), "box %d of %d could be higher", i, count);
     }
     CHECK(height <= leaves, "%d rows for %d leaves", height, leaves);
 }
@@ -157,16 +157,16 @@ TEST(trees_of_every_shape_are_tidy)
 
 TEST(narrow_subtrees_use_the_room_beside_wide_ones)
 {
-    /* A root with two children: one has three of its own, the other is a leaf and shorter. */
+    /* A root with two children: one has three children, the other is a shorter leaf. */
     const struct esp_tidy_box shape[] = {{-1, 4, 0, 0}, {0, 10, 0, 0}, {0, 9, 0, 0},
                                          {1, 6, 0, 0},  {1, 6, 0, 0},  {1, 6, 0, 0}};
     memcpy(boxes, shape, sizeof shape);
     CHECK(esp_tidy_place(boxes, 6, GAP, &width, &height) == 0);
     CHECK(boxes[1].y == 1 && boxes[3].y == 0 && boxes[4].y == 1 && boxes[5].y == 2);
-    CHECK(boxes[2].y == 2, "the leaf stands in row %d, not right below its sibling",
+    CHECK(boxes[2].y == 2, "the leaf is in row %d, not directly below its sibling",
           boxes[2].y);
     CHECK(height == 3 && width == 28);
-    boxes[2].width = 10; /* one column more, and the blank behind it meets an edge */
+    boxes[2].width = 10; /* with one more column, the blank after it touches an edge */
     CHECK(esp_tidy_place(boxes, 6, GAP, &width, &height) == 0);
     CHECK(boxes[2].y == 3 && height == 4);
 }
@@ -180,7 +180,7 @@ TEST(equal_subtrees_are_drawn_alike)
         struct esp_tidy_box alone[30];
         int nodes = count, columns, rows;
         memcpy(alone, boxes, sizeof alone);
-        for (int i = 0; i < nodes; i++) { /* the tree again, twice below a new root */
+        for (int i = 0; i < nodes; i++) { /* the same tree, twice below a new root */
             boxes[2 * i + 1] = boxes[2 * i + 2] = alone[i];
             boxes[2 * i + 1].parent = i == 0 ? 0 : 2 * alone[i].parent + 1;
             boxes[2 * i + 2].parent = i == 0 ? 0 : 2 * alone[i].parent + 2;

@@ -62,10 +62,10 @@ TEST(other_panes_follow_the_cursor)
     CHECK(look->token == count - 6 && look->iteration == 3, "token %d, iteration %d",
           look->token, look->iteration);
     CHECK(look->node == 6, "the node of the token: %d", look->node);
-    CHECK(look->likely == 2, "the written one of the likeliest");
+    CHECK(look->likely == 2, "the list shows the token that was written");
     scene_golden(&scene, "token_120x36");
     scene_act(&scene, ESP_ACTION_LEAVE_PANE);
-    CHECK(look->token < 0 && look->iteration < 0, "Esc follows the newest again");
+    CHECK(look->token < 0 && look->iteration < 0, "Esc returns to the newest iteration");
     scene_close(&scene);
 }
 
@@ -90,7 +90,7 @@ TEST(the_cursor_moves_by_words_lines_and_to_the_ends)
     scene_act(&scene, ESP_ACTION_NEXT_WORD);
     CHECK(look->token == last);
     scene_act(&scene, ESP_ACTION_RIGHT);
-    CHECK(look->token == last, "it stops at the end");
+    CHECK(look->token == last, "the cursor stops at the end");
     scene_close(&scene);
 }
 
@@ -100,7 +100,7 @@ TEST(a_click_puts_the_cursor_and_the_wheel_only_scrolls)
     open_scene(&scene, 80, 24);
     struct esp_look *look = &scene.ui.look;
     esp_ui_mouse(&scene.ui, &scene.state, (struct esp_mouse){64, 5, 3}, 80, 24);
-    CHECK(look->token < 0, "the wheel does not move it");
+    CHECK(look->token < 0, "the wheel does not move the cursor");
     esp_ui_mouse(&scene.ui, &scene.state, (struct esp_mouse){0, 2, 2}, 80, 24);
     CHECK(look->token == 0);
     esp_ui_mouse(&scene.ui, &scene.state, (struct esp_mouse){0, 20, 4}, 80, 24);
@@ -154,7 +154,7 @@ TEST(a_point_in_the_tree_the_text_and_the_alternatives)
     scene_close(&scene);
 }
 
-/* The text is shortened and continued in another way; then all texts are listed. */
+/* The text is shortened and continued differently; then all texts are listed. */
 TEST(the_pane_of_branches)
 {
     struct scene scene;
@@ -198,7 +198,7 @@ TEST(tokens_are_coloured_by_what_the_target_thought)
         }
     CHECK(esp_heat_step(ESP_HEAT_RANK, ESP_TEXT_PROMPT, &(struct esp_token_score){.p = 1}) ==
               -1,
-          "nothing is known of it");
+          "the token has no data");
     struct scene scene;
     open_scene(&scene, 80, 24);
     scene_act(&scene, ESP_ACTION_HEAT);

@@ -1,4 +1,4 @@
-/* tokenizer.c - the tokenizer against the Hugging Face library, on any bytes, and its timing.
+/* tokenizer.c - compares the tokenizer with the Hugging Face library, on any bytes, and tests its speed.
  *
  * The expected ids were made by tests/vectors/make_tokenizer_vectors.py.
  */
@@ -45,7 +45,7 @@ static struct esp_tokenizer *open_named(const char *name)
     return open_folder(folder_of(name));
 }
 
-/* Makes the temporary folder a copy of that configuration's. */
+/* Copies this configuration's folder to the temporary folder. */
 static void copy_folder(const char *name)
 {
     char beside_logits[64];
@@ -53,7 +53,7 @@ static void copy_folder(const char *name)
     folder_copy(beside_logits);
 }
 
-/* The next line of a JSON lines text, or NULL. */
+/* Returns the next line of a JSON Lines text, or NULL. */
 static cJSON *next_line(char **text)
 {
     char *line = *text, *end = strchr(line, '\n');
@@ -167,7 +167,7 @@ TEST(ids_and_round_trip_match_the_library)
     free(file);
 }
 
-/* Pre-tokenizers, behaviours, patterns, normalizers and kinds of added tokens. */
+/* Tests pre-tokenizers, behaviours, patterns, normalizers and kinds of added tokens. */
 TEST(variants_match_the_library)
 {
     char *file = folder_read(check_path("vectors/tokenizers/variants.jsonl")).data,
@@ -251,13 +251,13 @@ TEST(random_bytes_come_back)
     }
 }
 
-/* Of the processor, whatever else the machine does. */
+/* Returns the processor time used, which does not depend on other programs. */
 static double seconds_used(void)
 {
     return (double)clock() / CLOCKS_PER_SEC;
 }
 
-/* A quadratic step anywhere would take hours for one of these. */
+/* Any quadratic step would take hours for one of these. */
 TEST(long_words_take_no_quadratic_time)
 {
     static const char *const units[] = {"a", " ", "=", "ab", "\n", "9", "\xC3\xA9", "\x80"};
@@ -330,7 +330,7 @@ TEST(threads_may_share_a_tokenizer)
     esp_tokenizer_close(tokenizer);
 }
 
-/* Matching goes on in steps of some start positions; no step may lose or move a match. */
+/* A match is searched in steps of some start positions; no step may lose or move a match. */
 TEST(matches_are_found_however_far_they_are)
 {
     static const char *const units[] = {"a", "\xC3\xA9", "\xE6\xBC\xA2", "\xF0\x9F\x98\x80"};
@@ -466,7 +466,7 @@ TEST(stream_of_tokens_gives_the_text)
     esp_tokenizer_close(tokenizer);
 }
 
-/* ------------------------------------------------------------------ what people wrote */
+/* ------------------------------------------------------------------ text written by users */
 
 static int count_token(const int32_t *tokens, int count, int32_t token)
 {
@@ -512,7 +512,7 @@ TEST(literal_text_never_becomes_special_tokens)
         }
         back[used] = '\0';
         CHECK(strstr(back, special) && used >= strlen(text), "%s: %s", cases[i].name, back);
-        /* Without literal parts all of them are special. */
+        /* Without literal parts, all of these are special tokens. */
         count = esp_tokenizer_encode(tokenizer, text, strlen(text), tokens, 256);
         CHECK(count_token(tokens, count, id) == 5);
         esp_tokenizer_close(tokenizer);

@@ -1,6 +1,5 @@
-/* train.c - training as a whole: the target's trees are what it says of their paths, a training
- * that was interrupted ends with the same files, a loss falls, and what cannot be trained is
- * said.
+/* train.c - tests whole trainings: the target's trees have its distributions along their paths,
+ * an interrupted training ends with the same files, a loss falls, and errors are reported.
  */
 #include <limits.h>
 #include <stdio.h>
@@ -15,7 +14,7 @@
 #include "tests/check.h"
 #include "tests/folder.h"
 
-/* Of a piece; the sanitizers' pass is a hundred times as slow. */
+/* Length of a piece; sanitizers are a hundred times slower. */
 enum { LENGTH = 24, SHORT = 8 };
 
 static int length(void)
@@ -57,7 +56,7 @@ static void remove_all(void)
     rmdir(parent);
 }
 
-/* A text of a few hundred tokens, and the built-in pair. */
+/* Makes a text of a few hundred tokens, and opens the built-in pair. */
 static void begin(void)
 {
     static bool begun;
@@ -175,7 +174,7 @@ TEST(halves_are_rounded_to_even)
 
 struct stop {
     int64_t at;     /* step; 0: never */
-    bool measuring; /* or as soon as the pieces kept apart are run over */
+    bool measuring; /* or when the held-out pieces have been evaluated */
     int reports;
     float first, last;
     struct esp_train_check check;

@@ -1,4 +1,4 @@
-/* training_step.c - one whole step of training a draft head is that of PyTorch: forward over
+/* training_step.c - compares one whole training step of a draft head with PyTorch: forward over
  * texts and trees, HASS's loss, backward, clipping, AdamW
  * (tests/vectors/make_training_vectors.py).
  */
@@ -18,7 +18,7 @@ enum { H = REFERENCE_HIDDEN, V = REFERENCE_VOCABULARY, PASSES = 3 };
 
 static struct esp_stored_set *set;
 
-/* The numbers of a tensor of the file; `count` must be how many it has. */
+/* Reads the numbers of a tensor in the file, which must have `count` of them. */
 static void read_tensor(const char *prefix, const char *name, float *to, size_t count)
 {
     char whole[128];
@@ -43,7 +43,7 @@ static void read_batch(struct reference_batch *b)
         CHECK(b->position[i] == (int)rows[i][1] && b->parent[i] == (int)rows[i][2] &&
                   b->first[i] == (int)rows[i][3] && b->seen[i] == (int)rows[i][4] &&
                   b->depth[i] == (int)rows[i][5],
-              "row %d has another place", i);
+              "row %d has another position", i);
     }
     read_tensor("", "feature", b->feature, (size_t)b->rows.pass_end[0] * H);
     read_tensor("", "target_feature", b->target_feature, (size_t)n * H);

@@ -1,4 +1,4 @@
-/* Growing, cutting and flattening: 10,000 random trees keep every promise of tree.h. */
+/* Tests growing, cutting and flattening: 10,000 random trees must keep every promise of tree.h. */
 #include <math.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@ static int below(int n)
     return (int)(check_uniform(&state) * n);
 }
 
-/* Is a node i, or above it? */
+/* Returns whether a is i or an ancestor of i. */
 static bool is_ancestor(const struct esp_tree *tree, int a, int i)
 {
     while (i >= 0 && i != a)
@@ -132,7 +132,7 @@ TEST(draws_are_remembered_in_order)
     for (int i = 0; i <= CAPACITY; i++)
         CHECK(esp_tree_draw(&b, 0, 3, 0.5) == 1, "repetition %d", i);
     CHECK(esp_tree_draw(&b, 0, 3, 0.5) == -1,
-          "there is no room for more repetitions than nodes");
+          "repetitions are limited to the number of nodes");
     CHECK(esp_tree_draws(&b, 0, NULL, 0) == CAPACITY + 1);
     esp_tree_close(&b);
 }
@@ -158,7 +158,7 @@ TEST(orders_are_what_they_say)
     esp_tree_close(&b);
 }
 
-/* Random trees: a node's parent is any earlier one, as likely as another. */
+/* Grows a random tree: a node's parent is any earlier node, with equal probability. */
 static void grow_uniform(struct esp_tree_builder *b, int nodes)
 {
     esp_tree_reset(b, 0);
@@ -166,7 +166,7 @@ static void grow_uniform(struct esp_tree_builder *b, int nodes)
         esp_tree_add(b, below(b->tree.count), 1, 0.5);
 }
 
-/* Mask blocks if the nodes stood in the order in which they were made. */
+/* Counts the mask blocks if the nodes stay in the order of creation. */
 static int blocks_as_made(const struct esp_tree *tree)
 {
     static bool seen[64][64];
@@ -182,7 +182,7 @@ static int blocks_as_made(const struct esp_tree *tree)
 }
 
 /* dyspec, app. C, table 5: blocks of 32 x 32 in the masks of random trees, before and after
- * ordering depth first; and the trend for the other orders. */
+ * depth-first ordering; and the trend for the other orders. */
 TEST(depth_first_orders_leave_fewer_blocks)
 {
     static const double before[] = {36, 135.5, 490.2, 1654.5},
@@ -202,10 +202,10 @@ TEST(depth_first_orders_leave_fewer_blocks)
         }
         double bfs = mean[ESP_ORDER_bfs], dfs = mean[ESP_ORDER_dfs], hpd = mean[ESP_ORDER_hpd];
         CHECK(hpd <= dfs && dfs <= bfs && bfs <= made,
-              "%d nodes: hpd %g, dfs %g, bfs %g, as made %g", 256 << size, hpd, dfs, bfs, made);
-        CHECK(fabs(made / before[size] - 1) < 0.1, "%g blocks, the paper has %g", made,
+              "%d nodes: hpd %g, dfs %g, bfs %g, in creation order %g", 256 << size, hpd, dfs, bfs, made);
+        CHECK(fabs(made / before[size] - 1) < 0.1, "%g blocks; the paper has %g", made,
               before[size]);
-        CHECK(fabs(dfs / after[size] - 1) < 0.1, "%g blocks, the paper has %g", dfs,
+        CHECK(fabs(dfs / after[size] - 1) < 0.1, "%g blocks; the paper has %g", dfs,
               after[size]);
     }
     esp_tree_close(&b);
@@ -220,12 +220,12 @@ TEST(capacity_is_kept)
     CHECK(esp_tree_open(&b, 3, err, sizeof err) == ESP_OK);
     for (int i = 0; i < 3; i++)
         CHECK(esp_tree_add(&b, i, i, 0.5) == i + 1);
-    CHECK(esp_tree_add(&b, 0, 9, 0.5) == -1, "a fourth node fits a tree of three");
+    CHECK(esp_tree_add(&b, 0, 9, 0.5) == -1, "a tree of three nodes has no room for a fourth");
     int cut = 0;
     while (esp_tree_add_cut(&b, 0, 5, 0.5, ESP_REASON_BUDGET) >= 0)
         cut++;
     CHECK(cut > 100 && b.tree.count == b.record, "%d cut nodes are recorded", cut);
     esp_tree_cut(&b, 2, ESP_REASON_DEPTH);
-    CHECK(b.room == 2, "cutting a node with its child gives two back, not %d", b.room);
+    CHECK(b.room == 2, "cutting a node with its child frees two places, not %d", b.room);
     esp_tree_close(&b);
 }

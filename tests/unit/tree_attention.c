@@ -1,9 +1,9 @@
-/* tree_attention.c - attention of the CUDA backend, in exact mode and on tensor cores in
- * default mode, against the CPU: heads of every width, groups of 1 to 8, texts that end inside
- * a tile of keys, trees of 1 to 512 nodes in one pass or two, windows of the layer.
+/* tree_attention.c - compares attention of the CUDA backend, in exact mode and on tensor cores
+ * in default mode, with the CPU: heads of every width, groups of 1 to 8, texts that end inside
+ * a tile of keys, trees of 1 to 512 nodes in one or two passes, windows of the layer.
  *
- * Scores are larger than those of a model: attention sees few keys, so that one key too many or
- * too few shows.
+ * Scores are larger than those of a real model, so that attention concentrates on few keys, and
+ * one key too many or too few is detected.
  */
 #include <math.h>
 #include <stdio.h>
@@ -61,7 +61,7 @@ static void plant(struct tree *t, const struct scene *s, unsigned long long seed
         t->position[i] = i;
     }
     for (int i = 0; i < s->nodes; i++) {
-        /* Among the nodes just before it, so that some paths are long. */
+        /* among the nodes just before it, so that some paths are long */
         const int far = i < 12 ? i + 1 : 12;
         const int parent = i - 1 - (int)(check_uniform(&seed) * far);
         if (parent >= 0)
@@ -79,7 +79,7 @@ static void forward(struct runner *r, const struct esp_batch *batch)
     CHECK(status == 0, "%d, %s", status, ops->failure ? ops->failure(r->backend) : "");
 }
 
-/* The logits of the last pass. */
+/* Computes the logits of the last pass. */
 static int run(struct runner *r, const struct scene *s, const struct tree *t)
 {
     const int half = s->nodes / s->passes;

@@ -1,5 +1,5 @@
-/* The tree as it is drawn in its pane: the cursor in it, step mode, and the layout that grows
- * to the right. */
+/* Tests the drawing of the tree in its pane: the cursor, step mode, and the layout that
+ * grows to the right. */
 #include "tui/view/ui.h"
 
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "tests/check.h"
 #include "tests/scene.h"
 
-/* The cursor holds the tree while others come; the inspector follows it; Esc lets go. */
+/* The cursor holds the tree while others arrive; the inspector follows it; Esc releases it. */
 TEST(the_cursor_explains_nodes)
 {
     struct scene scene;
@@ -47,7 +47,7 @@ static void stop(struct scene *scene, int type, int stage, int nodes)
     struct esp_node early[11];
     memcpy(early, it.tree.nodes, sizeof early);
     if (type == ESP_EVENT_LAYER || stage < ESP_STAGE_SELECT) {
-        for (int i = 0; i < 11; i++) /* nothing is decided yet */
+        for (int i = 0; i < 11; i++) /* no verdict is known yet */
             if (early[i].verdict != ESP_CUT || type == ESP_EVENT_LAYER)
                 early[i].verdict = ESP_UNVISITED;
         it.tree.nodes = early;
@@ -61,7 +61,7 @@ static void stop(struct scene *scene, int type, int stage, int nodes)
     scene_event(scene, &(struct esp_event){.type = type, .stage = stage, .iteration = &it});
 }
 
-/* What step mode says after a draft pass and after each of the six stages. */
+/* Checks the sentences of step mode after a draft pass and after each of the six stages. */
 TEST(step_mode_teaches)
 {
     struct scene scene;
@@ -124,7 +124,7 @@ TEST(a_tree_that_grows_to_the_right_in_plain_glyphs)
     scene_close(&scene);
 }
 
-/* Layer by layer, as step mode lets it grow. */
+/* In step mode it grows layer by layer. */
 TEST(a_tree_grows_to_the_right_while_it_is_drafted)
 {
     struct scene scene;
@@ -159,7 +159,7 @@ TEST(long_and_wide_tokens_are_shortened)
     scene_close(&scene);
 }
 
-/* From any node, the arrows lead to any other, in both layouts. */
+/* The arrow keys lead from any node to any other, in both layouts. */
 TEST(the_cursor_reaches_every_node)
 {
     static struct esp_node nodes[60];

@@ -16,7 +16,7 @@ static int repeat(int times)
     return check_quick() ? times / QUICK : times;
 }
 
-/* All distributions of the rollouts after the prompt, and the tokens drawn from the draft. */
+/* All distributions of the paths after the prompt, and the tokens drawn from the draft. */
 struct roots {
     struct esp_rollouts rollouts;
     double p[ESP_ROLLOUT_ROWS][TOKENS], q[ESP_ROLLOUT_ROWS][TOKENS];
@@ -109,7 +109,7 @@ static void check_rule(const char *rule)
             square[a] += value * value / times;
         }
     }
-    CHECK(expected[0] == 1, "no draft brings %g tokens", (double)expected[0]);
+    CHECK(expected[0] == 1, "without a draft there are %g tokens", (double)expected[0]);
     for (int a = 0; a < 4; a++) {
         double error, mean = simulate(&d, rule, actions[a], &error);
         error = sqrt(error * error + (square[a] - sum[a] * sum[a]) / times);
@@ -145,7 +145,7 @@ TEST(traversal_brings_what_its_order_says)
     check_rule("traversal");
 }
 
-/* ------------------------------------------------------------------ every tree there is */
+/* ------------------------------------------------------------------ all possible trees */
 
 enum { FEW = 3, TREES = FEW * FEW * FEW * FEW * FEW };
 

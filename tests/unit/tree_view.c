@@ -1,5 +1,5 @@
-/* Which rows of a tree are shown: parents before children, the accepted path always, nothing
- * lost. */
+/* Tests which rows of a tree are shown: parents before children, the accepted path always,
+ * and no row missing from the counts. */
 #include "viz/tree_view.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
-/* Nothing unsafe reaches a terminal: every command and every format, on a model folder, a
- * recording, a theme and arguments that attack it, in a terminal of their own. Of what a
- * command writes there, only the program's own colours and cursor movements may be anything but
- * text, and the attack shows as text. */
+/* Tests that nothing unsafe reaches a terminal: every command and every format runs in a
+ * terminal, on a model folder, a recording, a theme and arguments that contain attacks. In
+ * the output, only the program's own colours and cursor movements may be anything but text,
+ * and the attack must be visible as text. */
 #include <cJSON.h>
 #include <limits.h>
 #include <stdio.h>
@@ -16,9 +16,10 @@
 #include "tests/folder.h"
 #include "tests/pty.h"
 
-/* A title, a report, a colour, a reset, a device control string, C1 as UTF-8 and as a byte,
- * DEL, a step back, bidirectional and invisible characters, a byte that is no UTF-8, a return:
- * what EVIL says after each is text. Colours of the program have no such numbers. */
+/* The attack has a title, a report, a colour, a reset, a device control string, C1 as UTF-8
+ * and as a byte, DEL, backspace, bidirectional and invisible characters, a byte that is not
+ * UTF-8, and a carriage return; the text EVIL follows each. Colours of the program have
+ * other numbers. */
 #define EVIL                                                                                   \
     "\033]0;evil\aevil\033[6n\033[31337m\033c\033P1$r\033\\\xc2\x9b"                           \
     "31337m\x9b"                                                                               \
@@ -26,10 +27,11 @@
 
 enum { SECONDS = 60 };
 
-/* ------------------------------------------------------------------ what is allowed */
+/* ------------------------------------------------------------------ allowed output */
 
-/* Is the escape sequence at `bytes` one that the program writes by itself? Commands colour and
- * clear their progress, the interface moves about. Returns its length; 0: it is not. */
+/* Returns the length of the escape sequence at `bytes` if the program writes it by itself
+ * (commands use colours and clear their progress, the interface moves the cursor), otherwise
+ * 0. */
 static size_t own_sequence(const char *bytes, size_t length, bool interface)
 {
     static const char *const whole[] = {"\033(B",       "\033)0",     "\0337", "\0338",
@@ -59,7 +61,7 @@ static bool is_text(utf8proc_int32_t c)
            category != UTF8PROC_CATEGORY_CS;
 }
 
-/* Takes one unit of output; 0 if a terminal must not get it. */
+/* Takes one unit of output. Returns 0 if a terminal must not get it. */
 static size_t take(const char *bytes, size_t length, bool interface)
 {
     utf8proc_int32_t c;
@@ -67,7 +69,7 @@ static size_t take(const char *bytes, size_t length, bool interface)
         return own_sequence(bytes, length, interface);
     if (*bytes == '\n' || *bytes == '\t' || (interface && (*bytes == '\b' || *bytes == '\r')))
         return 1;
-    if (*bytes == '\r') /* of a line's end, and before a bar */
+    if (*bytes == '\r') /* at the end of a line, and before a progress bar */
         return length == 1 || strchr("\r\n[\033", bytes[1]) != NULL;
     utf8proc_ssize_t n =
         utf8proc_iterate((const utf8proc_uint8_t *)bytes, (utf8proc_ssize_t)length, &c);
@@ -103,8 +105,8 @@ TEST(the_check_sees_what_it_looks_for)
 
 static char last_output[1000];
 
-/* Runs the program with these arguments (NULL ends them) and checks what it wrote. Returns
- * whether the attack showed. */
+/* Runs the program with these arguments (NULL ends them) and checks its output. Returns
+ * whether the attack is visible in it. */
 static bool run_with(const char *const *environment, const char *const *arguments)
 {
     struct pty pty;
@@ -127,9 +129,9 @@ static bool run_with(const char *const *environment, const char *const *argument
 #define RUN(...) run_with(NULL, (const char *const[]){__VA_ARGS__, NULL})
 #define SHOWS(...) CHECK(RUN(__VA_ARGS__), "the attack was not in the output: %s", last_output)
 
-/* ------------------------------------------------------------------ the attackers */
+/* ------------------------------------------------------------------ hostile files */
 
-/* A string of JSON with its quotes; raw bytes stay raw. */
+/* Writes the attack as a JSON string with its quotes; raw bytes stay raw. */
 static const char *json_evil(void)
 {
     static char *text;
@@ -141,7 +143,8 @@ static const char *json_evil(void)
     return text;
 }
 
-/* As a byte-level vocabulary spells these bytes, and a number to make it a token of its own. */
+/* Spells the attack's bytes as a byte-level vocabulary does, with a number to make it a
+ * different token. */
 static void spell_evil(char *to, int number)
 {
     char bytes[200];
@@ -153,7 +156,7 @@ static void spell_evil(char *to, int number)
     *to = '\0';
 }
 
-/* The tokens that are no single byte become attacks; there are no merges. */
+/* Replaces all tokens of more than one byte by attacks; there are no merges. */
 static void poison_tokenizer(void)
 {
     struct folder_bytes bytes = folder_read(folder_file("tokenizer.json"));
@@ -180,7 +183,7 @@ static void poison_tokenizer(void)
 
 static const char *model_path, *recording_path;
 
-/* Adds a tensor that no model asks for, under a name that attacks. */
+/* Adds a tensor that no model uses, with an attack as its name. */
 static void add_tensor(void)
 {
     char value[400];
@@ -188,8 +191,8 @@ static void add_tensor(void)
     folder_edit_header("model.safetensors", EVIL, NULL, value);
 }
 
-/* The built-in draft with attacks in it, reached under a name that attacks, and a recording
- * beside it under such a name. */
+/* Makes the built-in draft with attacks in it, at a path that is an attack, and a recording
+ * at such a path. */
 static void make_attackers(void)
 {
     static char model[PATH_MAX], recording[PATH_MAX];
@@ -240,7 +243,7 @@ TEST(a_hostile_recording_reaches_no_terminal)
     free(cast.data);
 }
 
-/* A line that ends in the middle is told with the name of the file, a bad one too. */
+/* A truncated line, and an invalid one, are reported with the name of the file. */
 TEST(a_hostile_name_is_quoted_as_text)
 {
     make_attackers();
@@ -251,7 +254,7 @@ TEST(a_hostile_name_is_quoted_as_text)
     SHOWS("stats", recording_path);
 }
 
-/* The program that draws pictures says why it cannot. */
+/* The program that draws pictures reports why it cannot. */
 TEST(a_hostile_helper_is_quoted_as_text)
 {
     char variable[PATH_MAX + 20];
@@ -274,7 +277,7 @@ TEST(a_hostile_model_reaches_no_terminal)
     SHOWS("inspect", m);
     SHOWS("inspect", m, m);
     SHOWS("inspect", m, m, "--json");
-    SHOWS("generate", "--target", m, "--draft", m, "-p", "Once"); /* its preset is none */
+    SHOWS("generate", "--target", m, "--draft", m, "-p", "Once"); /* its preset is invalid */
     SHOWS("generate", "--target", m, "--draft", m, "--drafter", loud, "-p", EVIL, "-n", "30",
           "--temp", "2", "--stats");
     SHOWS("generate", "--target", m, "--draft", m, "--drafter", loud, "-p", EVIL, "-n", "30",
@@ -285,7 +288,7 @@ TEST(a_hostile_model_reaches_no_terminal)
         "x", "-n", "20", "--temp", "2");
     RUN("bench", "--target", m, "--draft", m, "-p", EVIL, "-n", "8", "linear", "ar");
     RUN("bench", "--target", m, "--draft", m, "-p", EVIL, "-n", "8", "linear", "ar", "--json");
-    /* Its preset is a candidate, and is told to be none. */
+    /* Its preset is a candidate, and is reported as invalid. */
     SHOWS("tune", "--target", m, "--draft", m, "-p", EVIL, "-n", "4", "--seconds", "1");
     RUN("tune", "--target", m, "--draft", m, "-p", EVIL, "-n", "4", "--seconds", "1", "--json");
     RUN("check", "--target", m, "--draft", m, "--drafter", "linear", "-p", EVIL, "--trials",
@@ -304,7 +307,7 @@ TEST(a_hostile_model_reaches_no_terminal)
     SHOWS("inflate", m, EVIL "/x");
 }
 
-/* Each value of a model's files in turn. Some are never looked at; those that are get quoted.
+/* Replaces each value of a model's files in turn. Some are never read; those that are read are quoted.
  */
 TEST(hostile_values_are_quoted_as_text)
 {
@@ -346,7 +349,7 @@ TEST(hostile_values_are_quoted_as_text)
 
 /* ------------------------------------------------------------------ arguments */
 
-/* The flags that a command takes with a value, as its help lists them. */
+/* Lists the flags with a value that a command's help shows. */
 static int flags_of(const char *command, char flags[64][32])
 {
     struct pty pty;
@@ -367,7 +370,7 @@ static int flags_of(const char *command, char flags[64][32])
     return count;
 }
 
-/* Each command gets the attack as its argument and as the value of each of its flags. */
+/* Each command gets the attack as its argument, and as the value of each of its flags. */
 TEST(hostile_arguments_are_quoted_as_text)
 {
     static const char *const commands[] = {"generate", "list",  "inspect", "check",
@@ -431,8 +434,8 @@ TEST(hostile_names_in_lists_are_text)
 
 /* ------------------------------------------------------------------ the interface */
 
-/* Goes through everything that shows text: each pane alone, the panes' other drawings, help,
- * the palette, commands that fail, a message. */
+/* Goes through everything that shows text: each pane alone, the other drawings of the panes,
+ * help, the palette, commands that fail, a message. */
 static void look_around(struct pty *pty)
 {
     static const char *const typed[] = {"\t",

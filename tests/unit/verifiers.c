@@ -1,7 +1,7 @@
-/* Verifiers in sessions on the toy backend: which pairs are taken, what is said about
- * those that are refused, what the record shows of a rule's way, and what happens at the edges:
- * one token left by top-p, logits that are not numbers. Whether rules are exact is
- * tests/lossless's business. */
+/* Tests verifiers in sessions on the toy backend: which pairs are accepted, the messages
+ * about refused pairs, what is recorded of a verifier's decisions, and edge cases: a single
+ * token left by top-p, logits that are NaN. tests/lossless tests whether verifiers are
+ * exact. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -45,9 +45,9 @@ static const char *get(const struct esp_session *session, const char *key)
     return value;
 }
 
-/* ------------------------------------------------------------------ which pairs */
+/* ------------------------------------------------------------------ pairs */
 
-/* Names of the rules that a drafter may have, in order, with spaces between. */
+/* Lists the verifiers that a drafter may have, in order, separated by spaces. */
 static const char *allowed(const char *drafter, double temperature)
 {
     static char names[256];
@@ -177,7 +177,7 @@ TEST(what_is_allowed_in_spite_of_that_is_called_lossy)
 
 /* ------------------------------------------------------------------ the record */
 
-/* The target's probability of `token` after the text and the path to `node`. */
+/* Returns the target's probability of `token` after the text and the path to `node`. */
 static double target_of(const struct esp_session *s, int node, int32_t token)
 {
     const struct esp_node *nodes = s->tree.tree.nodes;
@@ -206,7 +206,8 @@ static void check_node(const struct esp_session *s, int u)
     CHECK(node->verdict == ESP_ACCEPTED || node->verdict == ESP_REJECTED);
 }
 
-/* A test is decided by its number; a child that a draw lands on is accepted by that draw. */
+/* A test is decided by its random number; a child whose token is drawn is accepted by that
+ * draw. */
 static void check_record(void *user, const struct esp_event *event)
 {
     const struct esp_session *s = *(struct esp_session **)user;
@@ -359,7 +360,7 @@ TEST(logits_that_are_not_numbers_give_an_error_and_no_token)
                       esp_verifiers[v]->name, status);
                 CHECK(strstr(err, "not a number"), "%s", err);
                 CHECK(session->length == 2 && session->verify.path_length == 0);
-                ops.forward = toy_backend.forward; /* and it goes on where it was */
+                ops.forward = toy_backend.forward; /* and the session continues */
                 CHECK(esp_session_step(session, err, sizeof err) > 0, "%s", err);
                 esp_session_close(session);
             }

@@ -1,4 +1,4 @@
-/* Who is ahead, in words. */
+/* Tests the sentence that says which side of a comparison is ahead. */
 #include "viz/versus.h"
 
 #include <string.h>

@@ -120,7 +120,7 @@ TEST(the_quicker_way_is_taken)
     CHECK(esp_cpu_takes_tiles(&times, ESP_Q6_K, false, 1) &&
               !esp_cpu_takes_tiles(&times, ESP_Q6_K, false, 2) &&
               !esp_cpu_takes_tiles(&times, ESP_Q6_K, true, 1),
-          "times are those of a type, of bits and of rows");
+          "times depend on the type, the bits and the rows");
 }
 
 /* Measures the times of one type, with pretend() as the product. */
@@ -143,7 +143,7 @@ TEST(measured_times_tell_the_slow_way)
     for (int rows = 7; rows <= 64; rows++)
         CHECK(esp_cpu_takes_tiles(&times, ESP_Q4_K, true, rows), "%d rows", rows);
     CHECK(times.ns[ESP_Q5_K][1][0][0] == 0 && times.ns[ESP_Q4_K][0][0][0] == 0,
-          "times of what was not measured");
+          "other types have no times");
 }
 
 /* Computes the logits of a batch of `rows` rows. */
@@ -246,11 +246,11 @@ TEST(times_are_measured_once_and_kept)
     snprintf(cpu->way_key, sizeof cpu->way_key, "another processor");
     CHECK(use() > 0, "times of another processor are taken");
     snprintf(cpu->way_key, sizeof cpu->way_key, "put together");
-    CHECK(use() == 0, "the other processor's times replaced this one's");
+    CHECK(use() == 0, "the times of the other processor replaced those of this one");
     esp_state_name(file, sizeof file, "products", "put together");
     CHECK(*file);
     *cpu->way_key = '\0';
-    CHECK(use() == 0, "one way, and it was timed");
+    CHECK(use() == 0, "a processor with one way is not measured");
     leave_home(home);
     close_processor();
 }

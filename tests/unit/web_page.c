@@ -1,6 +1,6 @@
-/* The page of a recording: its data are the recording's, its text can only be shown, a large
- * tree is cut down, and its colours can be read. tests/cli/web_page.sh looks at the file as
- * HTML, and at the page in a browser where there is one. */
+/* Tests the page of a recording: its data are the recording's, its text cannot act, a large
+ * tree is reduced, and its colours have enough contrast. tests/cli/web_page.sh checks the
+ * file as HTML, and the page in a browser if there is one. */
 #include "tui/model/export_all.h"
 
 #include <cjson/cJSON.h>
@@ -24,7 +24,7 @@ static struct esp_recording *open_sample(const char *path)
     return recording;
 }
 
-/* The page of some iterations, as a text; `data` gets what it holds. */
+/* Returns the page of some iterations as text; `data` receives its data. */
 static char *page_of(struct esp_recording *recording, int first, int last, cJSON **data)
 {
     char *page, *ended;
@@ -62,7 +62,7 @@ static const char *string_at(const cJSON *data, int index)
     return found->valuestring;
 }
 
-/* ------------------------------------------------------------------ what it holds */
+/* ------------------------------------------------------------------ the data */
 
 enum { MOST_TEXT = 1 << 16 };
 
@@ -85,7 +85,7 @@ static void show_tokens(struct shown_text *shown, const cJSON *data, const cJSON
     }
 }
 
-/* The text after the iteration, as the page's script makes it. */
+/* Computes the text after the iteration as the page's script does. */
 static void show(struct shown_text *shown, const cJSON *data, const cJSON *iteration)
 {
     const cJSON *change, *before = cJSON_GetObjectItemCaseSensitive(iteration, "before");
@@ -103,7 +103,7 @@ static void show(struct shown_text *shown, const cJSON *data, const cJSON *itera
     show_tokens(shown, data, member(iteration, "text"));
 }
 
-/* The same text, from the recording. */
+/* Checks the same text against the recording. */
 static void check_text(struct esp_recording *recording, int event,
                        const struct shown_text *shown)
 {
@@ -238,7 +238,8 @@ static int count_of(const char *page, const char *what)
     return count;
 }
 
-/* Control characters, C1 controls, and what reorders or hides text. */
+/* Returns whether the page has no control characters, C1 controls, or characters that
+ * reorder or hide text. */
 static bool is_harmless(const char *page)
 {
     static const char *const marks[] = {"\u200b", "\u200e", "\u200f", "\u202a", "\u202e",
@@ -262,7 +263,7 @@ TEST(hostile_text_stays_text)
     CHECK(count > 0 && cJSON_GetArraySize(member(data, "iterations")) == count);
     CHECK(count_of(page, "<script") == 2 && count_of(page, "</script") == 2);
     CHECK(is_harmless(page));
-    CHECK(strstr(page, "U+202E>"), "a bidirectional override is shown as what it is");
+    CHECK(strstr(page, "U+202E>"), "a bidirectional override is made visible");
     cJSON_Delete(data);
     free(page);
     esp_recording_close(recording);
@@ -278,8 +279,8 @@ static const char *letter(void *user, int32_t token, size_t *length)
     return "a";
 }
 
-/* A state that has an iteration whose tree has `nodes` nodes, all children of the root; the
- * last one was accepted. */
+/* Makes a state with an iteration whose tree has `nodes` nodes, all children of the root;
+ * the last one is accepted. */
 static struct esp_state *state_with(int nodes)
 {
     struct esp_state *state = calloc(1, sizeof *state);
@@ -340,7 +341,7 @@ static void check_state(int nodes, int shown)
     hidden = cJSON_GetObjectItemCaseSensitive(it, "hidden");
     CHECK((hidden ? hidden->valueint : 0) == nodes - shown);
     const cJSON *last = cJSON_GetArrayItem(member(it, "nodes"), shown - 1);
-    CHECK(cJSON_GetArrayItem(last, 2)->valueint == ESP_ACCEPTED, "the path is there");
+    CHECK(cJSON_GetArrayItem(last, 2)->valueint == ESP_ACCEPTED, "the accepted path is kept");
     CHECK(cJSON_GetArraySize(member(it, "text")) == 4);
     CHECK(cJSON_GetArraySize(member(member(it, "before")->child, "text")) == 6, "the prompt");
     cJSON_Delete(data);

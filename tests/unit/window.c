@@ -1,8 +1,8 @@
-/* window.c - a window of the text: what the tokens see is what StreamingLLM shows them,
- * whatever was dropped from the cache, drafted or taken back; and a text has no end.
+/* window.c - tests a window of the text: tokens see the same as in StreamingLLM, whatever was
+ * dropped from the cache, drafted or taken back; and a text has no end.
  *
- * tests/vectors/window.json holds logits and greedy texts of the built-in target by an
- * implementation that shares no idea with this one.
+ * tests/vectors/window.json has logits and greedy texts of the built-in target, computed by an
+ * independent implementation in another way.
  */
 #include <cJSON.h>
 #include <math.h>
@@ -137,7 +137,7 @@ TEST(tokens_see_what_streamingllm_shows_them)
     cJSON_Delete(json);
 }
 
-/* ------------------------------------------------------------------ what was dropped */
+/* ------------------------------------------------------------------ dropped rows */
 
 static void make_text(int32_t *text, int count)
 {
@@ -146,7 +146,7 @@ static void make_text(int32_t *text, int count)
         text[i] = (int32_t)(3 + check_uniform(&random) * 4000);
 }
 
-/* Gives the last `count` rows the very bits that a cache with all rows gives them. */
+/* Checks that the last `count` rows are bit-identical to those of a cache with all rows. */
 static void check_same(struct caches *dropping, struct caches *whole, int count)
 {
     for (int i = 0; i < count; i++) {
@@ -156,7 +156,7 @@ static void check_same(struct caches *dropping, struct caches *whole, int count)
     }
 }
 
-/* Chunks of many sizes, now and then an end that is taken back, and once nearly all of it. */
+/* Chunks of many sizes; sometimes an end is taken back, and once nearly all of the text. */
 TEST(what_was_dropped_from_the_cache_changes_no_bit)
 {
     static const struct esp_window windows[] = {{19, 40, 0}, {0, 16, 0}};
@@ -181,7 +181,7 @@ TEST(what_was_dropped_from_the_cache_changes_no_bit)
             if (!again && length > 3 * end / 4)
                 back = length - 10;
             esp_kv_cache_cut(&dropping.cache, length + n - back);
-            /* What is computed again is the same, but begins at the beginning. */
+            /* The result is the same, but the text starts from its beginning. */
             if (back > n) {
                 CHECK(dropping.cache.length == 0);
                 again = true;
@@ -251,7 +251,8 @@ static void check_text(const struct esp_session *session, const int32_t *want, i
           who, length);
 }
 
-/* The fourth with every drafter; the first two windows are smaller than trees are deep. */
+/* The fourth window runs with every drafter; the first two are smaller than the depth of
+ * trees. */
 TEST(the_greedy_text_is_that_of_the_reference)
 {
     int32_t prompt[256], text[256];
@@ -326,7 +327,7 @@ TEST(a_window_may_come_and_go_while_text_is_written)
     CHECK(esp_session_rewind(session, START + 30) == 0); /* within what is kept */
     generate(session, 30);
     check_text(session, plain, 0, START + 60, "rewound");
-    CHECK(esp_session_rewind(session, 100) == 0); /* far beyond */
+    CHECK(esp_session_rewind(session, 100) == 0); /* far beyond what is kept */
     CHECK(esp_session_prompt(session, prompt + 100, START - 100, err, sizeof err) == 0, "%s",
           err);
     generate(session, 60);
@@ -385,7 +386,7 @@ TEST(what_does_not_go_is_refused)
 
 /* ------------------------------------------------------------------ sampling */
 
-/* Against plain passes with the same window over a cache that drops nothing. */
+/* Compares with plain passes with the same window, over a cache that drops nothing. */
 TEST(sampling_follows_the_target_with_the_same_window)
 {
     const struct esp_lossless_plan plan = {.trials = check_quick() ? 20 : 100, .tokens = 6};
@@ -429,7 +430,7 @@ static int length_of(const struct esp_session *session)
     return length;
 }
 
-/* The text as one prompt, with the same window, continues as the conversation did. */
+/* The text as one prompt, with the same window, must continue as the conversation did. */
 static void check_answer(const struct esp_session *session, int start)
 {
     const int length = length_of(session);
@@ -441,7 +442,7 @@ static void check_answer(const struct esp_session *session, int start)
     esp_session_close(fresh);
 }
 
-/* No turn is dropped, and none is computed twice. */
+/* No turn is dropped, and no row is computed twice. */
 TEST(a_conversation_goes_on_behind_the_context)
 {
     static const char *const drafters[] = {"ar", "dynatree", "suffix"};
@@ -480,7 +481,8 @@ TEST(a_conversation_goes_on_behind_the_context)
 
 enum { BACK = 9 };
 
-/* An answer that is taken back and written again, near and far behind what the caches hold. */
+/* An answer is taken back and written again, near the rows that the caches still have and
+ * far before them. */
 TEST(turns_are_taken_back_behind_a_window)
 {
     static int32_t want[BACK * (SAID + ANSWER) + 1000];
@@ -498,7 +500,7 @@ TEST(turns_are_taken_back_behind_a_window)
     generate(session, ANSWER);
     check_text(session, want, 0, length, "the last answer again");
     CHECK(esp_session_rewind(session, starts[1]) == 0);
-    CHECK(session->target.length == 0); /* its window is not in the cache any more */
+    CHECK(session->target.length == 0); /* its window is no longer in the cache */
     generate(session, ANSWER);
     for (int turn = 2; turn < BACK; turn++) {
         say(session, turn);

@@ -130,8 +130,8 @@ static mode_t mode_of(const char *name)
     return about.st_mode & 0777;
 }
 
-/* Replaces the function of the C library, which cannot read the umask without changing it for
- * all threads. */
+/* Replaces the C library's function, because it cannot read the umask without changing it
+ * for all threads. */
 static int changes;
 
 mode_t umask(mode_t mask)
@@ -147,7 +147,7 @@ TEST(the_umask_says_who_may_read_it_and_is_left_alone)
     mode_t before = umask(027);
     changes = 0;
     int status = write_text("x", true);
-    CHECK(changes == 0, "other threads' files would be open to all for a moment");
+    CHECK(changes == 0, "umask() would let others read the files of other threads for a moment");
     umask(before);
     CHECK(status == 0 && mode_of(path) == 0640, "%o", (unsigned)mode_of(path));
 }
