@@ -524,7 +524,7 @@ int esp_model_path(char *path, size_t size, const char *name, char *err, size_t 
     if (stat(name, &about) == 0 || *name == '/' || *name == '.') {
         if (snprintf(path, size, "%s", name) >= (int)size)
             return esp_fail(err, errlen, ESP_E_FILE, "the path of the model is too long");
-        return ESP_OK; /* opening it reports what is wrong with it */
+        return ESP_OK; /* the call that opens the model reports the error */
     }
     if (esp_find_models(&found) < 0)
         status = esp_fail(err, errlen, ESP_E_MEMORY, "no memory to search for models");

@@ -96,7 +96,8 @@ void esp_memory_fit_context(struct esp_engine *e, size_t limit)
     e->context = least * STEP;
 }
 
-/* Lets captured passes use what the plan leaves of `room`, half of it for each model. */
+/* Lets captured passes use the rest of `room` that the plan leaves, half of it for each
+ * model. */
 static void allow_graphs(struct esp_engine *e, size_t room, size_t planned)
 {
     const size_t each = GRAPHS + (room - planned) / 2;

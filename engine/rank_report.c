@@ -5,8 +5,8 @@
 #include "engine/espalier_ranks.h"
 #include "kernels/ranks/rank_plan.h"
 
-_Static_assert((int)ESP_RANK_KIND_COUNT <= (int)ESP_RANK_KINDS_MOST, "every kind has room");
-_Static_assert((int)ESP_MAX_RANKS == (int)ESP_RANKS_MOST, "every rank has room");
+_Static_assert((int)ESP_RANK_KIND_COUNT <= (int)ESP_RANK_KINDS_MOST, "ESP_RANK_KINDS_MOST is large enough");
+_Static_assert((int)ESP_MAX_RANKS == (int)ESP_RANKS_MOST, "ESP_RANKS_MOST is large enough");
 
 static bool find_plan(const struct esp_engine *e, struct esp_rank_plan *plan,
                       struct esp_rank_costs *costs)

@@ -192,7 +192,7 @@ static const char *usual_drafter(const struct esp_session *s, const struct esp_s
 
 /* Applies the pair's preset for this temperature; if the user chose a verifier that does not
  * fit it, the preset for greedy decoding. *changed becomes -1 if the drafter stays and gets
- * other parameters. If nothing changes, the drafter keeps what it has learned. */
+ * other parameters. If nothing changes, the drafter keeps its learned state. */
 static int choose_default(const struct esp_session *s, struct esp_settings *set, int *changed,
                           char *err, size_t errlen)
 {

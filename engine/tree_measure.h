@@ -30,7 +30,7 @@ struct esp_depth_measure {
     double rate[ESP_MEASURE_RULES];
 };
 
-/* What the draft says about the target's likeliest token after a guess. */
+/* The draft's opinion of the target's likeliest token after a guess. */
 struct esp_next_guess {
     float confidence; /* q of that token */
     bool right;       /* it is also the draft's likeliest token */

@@ -18,7 +18,7 @@
 extern "C" {
 #endif
 
-/* What a field of a block contains. */
+/* The contents of a field of a block. */
 enum esp_field_kind {
     ESP_SCALES,  /* scales, minima, or one bit of each number */
     ESP_JOINED,  /* the same, but a GPU joins this field with the previous one */

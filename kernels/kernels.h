@@ -156,7 +156,7 @@ struct esp_layer {
     /* A recurrent layer has the following instead of query, ..., output; it ignores `rotation`
      * and `window`. C is esp_conv_width(), and V is esp_mixed_width(). */
     enum esp_mixer mixer;
-    struct esp_tensor conv_in, conv_in_bias;   /* (C, hidden) computes what is convolved */
+    struct esp_tensor conv_in, conv_in_bias;   /* the input of the convolution */
     struct esp_tensor in_gate, in_gate_bias;   /* (C, hidden) CONV only */
     struct esp_tensor out_gate, out_gate_bias; /* (V, hidden) */
     struct esp_tensor write;                   /* (state_heads, hidden) DELTA only */
@@ -222,7 +222,7 @@ struct esp_clamp {
     float limit, slope;
 };
 
-/* What the first layer reads. All values but the first are for draft heads, which read hidden
+/* The input of the first layer. All values but the first are for draft heads, which read hidden
  * states of another model, or their own.
  *   ESP_READS_TOKENS: the embedding of the batch's tokens.
  *   ESP_READS_EAGLE: fc [embedding, input] (Li et al., "EAGLE", 2024, section 4.1). Layer 0 may

@@ -23,8 +23,8 @@
 #include "kernels/system.h"
 #include "sessions/library_parts.h"
 
-/* In version 1, lines of iterations had texts and scores, and the place on the screen was always
- * a number of tokens. */
+/* In version 1, lines of iterations also had texts and scores, and the place on the screen
+ * was always a number of tokens. */
 enum { OLDEST = 1, VERSION = 2, PATIENCE_MS = 5000 };
 
 /* A lock belongs to the open file description where the system supports that, so that two
@@ -235,7 +235,8 @@ static void make_folders(const char *path)
     }
 }
 
-/* Disables triggers, views and functions in the file, and has deleted data overwritten. */
+/* Disables triggers, views and functions of the file, and makes SQLite overwrite deleted
+ * data. */
 static void configure(sqlite3 *db, enum esp_library_mode mode)
 {
     sqlite3_busy_timeout(db, PATIENCE_MS);

@@ -10,7 +10,7 @@
 #include <stddef.h>
 
 struct folder_bytes {
-    char *data; /* malloc'd, with a NUL behind it */
+    char *data; /* allocated, with a NUL at the end */
     size_t size;
 };
 

@@ -110,7 +110,7 @@ static double say(const struct panel *p, double y, const char *text)
     return y + SMALL + 5;
 }
 
-/* Draws what the bars and the dashed line mean, and where the numbers come from; returns the y
+/* Draws the meaning of the bars and the dashed line, and the source of the numbers; returns the y
  * of the next line. */
 static double draw_legend(const struct panel *here, double y)
 {

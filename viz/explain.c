@@ -35,7 +35,7 @@ const char *esp_quote_token(char text[48], const struct esp_tokens *tokens, int3
     return text;
 }
 
-/* A text to which sentences are added, and what they are about. */
+/* A text to which sentences are added, and their subject. */
 struct talk {
     char *text;
     size_t size;

@@ -116,7 +116,7 @@ static void draw_prefix(const struct picture *p)
                      before > 0 ? before : 0);
 }
 
-/* Draws a sample cell and what it means. */
+/* Draws a sample cell and its meaning. */
 static void draw_sample(const struct picture *p, const struct esp_pen *pen, double x, double y,
                         const char *text)
 {

@@ -1,4 +1,4 @@
-/* versus.c - who is ahead; see versus.h.
+/* versus.c - says which side of a comparison is ahead; see versus.h.
  *
  * Compares the numbers of iterations, which determine the cost for a large target, and the
  * times on this machine. If they disagree, the sentence names both. A difference in time of

@@ -31,7 +31,7 @@ static char *plain(const char *text, size_t length)
     return out;
 }
 
-/* Returns the variants whose signs are in the chat template. */
+/* Returns the variants that the chat template shows signs of. */
 static unsigned variant_of(const struct esp_chat_format *format, const char *text)
 {
     unsigned variant = 0;

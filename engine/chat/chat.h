@@ -58,9 +58,9 @@ int esp_chat_read(struct esp_chat *chat, const char *text, size_t length, const 
 int esp_chat_open(struct esp_chat *chat, const char *folder, char *err, size_t errlen);
 void esp_chat_free(struct esp_chat *chat);
 
-/* Sets *chosen to what `choice` (enum esp_chat_choice) means for a model whose own way to
- * write conversations is `own`. The strings still belong to `own`; do not free `chosen`. Its
- * format is NULL if conversations are raw text. */
+/* Sets *chosen to the chat format that `choice` (enum esp_chat_choice) selects for a model with
+ * the chat template `own`. The strings still belong to `own`; do not free `chosen`. Its format
+ * is NULL if conversations are raw text. */
 void esp_chat_choose(struct esp_chat *chosen, const struct esp_chat *own, int choice);
 
 /* Writes a whole conversation as apply_chat_template() of the Hugging Face library does with

@@ -18,12 +18,12 @@
 enum {
     ESP_AT_BEGIN = 1,  /* before the first turn */
     ESP_AT_USER = 2,   /* the user's part of a turn */
-    ESP_AT_CUE = 4,    /* what the model continues: the beginning of its answer */
+    ESP_AT_CUE = 4,    /* the text that the model continues: the beginning of its answer */
     ESP_AT_ANSWER = 8, /* an earlier answer, after the user's part, up to the end token */
     ESP_AT_CLOSE = 16, /* after an answer */
 };
 
-/* What a piece contains. A piece with the system prompt is left out if there is none. Pieces
+/* The contents of a piece. A piece with the system prompt is left out if there is none. Pieces
  * at the beginning get it, and those of the user's part in the one turn that carries it.
  * "Stripped" means: without white space at both ends. */
 enum esp_chat_content {

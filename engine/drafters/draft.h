@@ -21,7 +21,7 @@ struct esp_node_draws {
     int next, count;
 };
 
-/* What draft passes need, and their times. In shapes, `rows` is the tree's capacity + 1. */
+/* The data of draft passes, and their times. In shapes, `rows` is the tree's capacity + 1. */
 struct esp_draft_work {
     struct esp_kv_cache *cache; /* NULL: there is no draft model */
     bool scratch; /* the cache is a view of the target's, so its rows are not kept */

@@ -36,9 +36,9 @@ struct esp_draft_work;  /* the session's side of draft passes: see draft.h */
 struct esp_engine;
 struct esp_expected;   /* a text that the answer is expected to resemble: see follow.h */
 struct esp_respelling; /* two vocabularies: see respell.h */
-struct esp_recycled;   /* what the target found likely after each token: see recycled.h */
+struct esp_recycled; /* tokens that the target found likely after each token: see recycled.h */
 
-/* What both models computed in the last iteration for the token before the root. The draft's
+/* Results of both models in the last iteration for the token before the root. The draft's
  * rows are in the order of expansion; if a pass computed that token itself, it is in row
  * `capacity`. */
 struct esp_look_back {
@@ -53,7 +53,7 @@ struct esp_look_back {
     int draft_row;
 };
 
-/* What a drafter gets only if its table asks for it. */
+/* Data that a drafter gets only if its table asks for them. */
 enum esp_asks {
     ESP_ASK_COSTS = 1,     /* calibration and costs */
     ESP_ASK_PAIR = 2,      /* a name for what it learns */
@@ -73,7 +73,7 @@ struct esp_draft_context {
     const struct esp_respelling *respelling; /* NULL: the draft drafts the target's tokens */
 };
 
-/* What a drafter sees of its session. */
+/* The part of a session that a drafter uses. */
 struct esp_draft {
     /* Set when the settings change. */
     struct esp_tree_builder *tree;

@@ -301,7 +301,7 @@ static int draft(struct esp_draft *d)
     return status == ESP_OK ? esp_draft_paths(d, &rule) : status;
 }
 
-/* ------------------------------------------------------------------ what is shown */
+/* ------------------------------------------------------------------ display */
 
 static int list_choices(const void *memory, struct esp_shape_choice choices[ESP_MAX_CHOICES])
 {

@@ -2,7 +2,7 @@
  *
  * All three sum -sum_v p(v) log q(v) over rows, where p is the target's distribution after the
  * tokens of a row and q is the draft's ("SALF & TALF", section 2.2 and algorithm 1). EAGLE and
- * HASS add the distance of the features; HASS adds the ten likeliest tokens once more (Zhang
+ * HASS add the distance of the features; HASS counts the ten likeliest tokens twice (Zhang
  * et al., "Learning Harmonized Representations for Speculative Sampling", 2025). Their rows
  * differ: EAGLE's are those of the text; HASS adds the text again with the draft's own
  * features, TALF trees grown by the target.

@@ -174,8 +174,8 @@ static void pack_matrix(struct packer *p, struct esp_packed *w, const struct esp
         p->status = esp_fail(p->err, p->errlen, ESP_E_CANCELLED, "loading was cancelled");
 }
 
-/* Returns whether this rank computes a kind of matrices of the current layer, or -1 for the
- * head: whole layers may belong to another rank, and an undivided head to rank 0. */
+/* Returns whether this rank computes the matrices of a kind in the current layer (layer -1: the
+ * head). Whole layers may belong to another rank, and an undivided head belongs to rank 0. */
 static bool is_computed_here(const struct packer *p, enum esp_rank_kind kind)
 {
     if (!p->plan || esp_rank_plan_divides(p->plan, kind))

@@ -1,4 +1,4 @@
-/* add.cu - adds to the residual stream what a product cannot add itself: outputs of attention
+/* add.cu - adds outputs to the residual stream that a product cannot add itself: those of attention
  * and MLP that are first changed by an RMSNorm (Gemma 2 and 3, OLMo 2), by a factor (Granite)
  * or by both, and the outputs of a row's experts. The same block then computes the row's next
  * norm.
@@ -21,8 +21,8 @@ struct add_args {
     struct esp_cuda_norm_args next; /* the next norm; stride = 0: there is none */
 };
 
-/* Returns column i of what is added to a row. Outputs of experts are added in the order of
- * their numbers. */
+/* Returns column i of the sum that is added to a row. Outputs of experts are added in the
+ * order of their numbers. */
 static __device__ __forceinline__ float branch_of(const struct add_args &a, int row, int i)
 {
     if (a.used == 0)

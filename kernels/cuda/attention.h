@@ -1,4 +1,4 @@
-/* attention.h - what both kinds of attention share: which keys a query sees, the keys of the
+/* attention.h - shared by both kinds of attention: which keys a query sees, the keys of the
  * pass itself, and how the results for parts of the keys are joined.
  *
  * The keys of a query are divided among blocks ("split-KV"), each of which computes a part of

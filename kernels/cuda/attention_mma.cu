@@ -2,7 +2,7 @@
  *
  * A block processes one key/value head, 16 or 64 of its queries (rows of the batch times the
  * heads of a group) and a share of the keys ("split-KV"). Keys are in tiles of neighbouring
- * rows of the cache: first those of the prefix, then those after it, of which each query sees
+ * rows of the cache: first those of the prefix, then those after it. A query sees
  * those in its mask; a word of the mask belongs to a tile. While a tile is computed, the next
  * one is copied to shared memory. Scores and sums are float32; queries and weights are rounded
  * to the type of the cache, as tensor cores need them ("FlashAttention-2", Dao 2023; the tree
@@ -524,7 +524,7 @@ template <typename T> static const struct variant<T> *variants() {
     return all;
 }
 
-/* Returns what a launch over `chunks` chunks costs. */
+/* Returns the cost of a launch over `chunks` chunks. */
 template <typename T>
 static struct esp_cuda_cost cost_of(const struct esp_cuda_attend<T> &a,
                                     const struct variant<T> *v, int chunks, int tiles_high)

@@ -81,7 +81,7 @@ static __global__ void narrow_kernel(struct esp_cuda_arrays at, const float *x, 
 
 /* ------------------------------------------------------------------ the product */
 
-/* What a lane needs to multiply 32 columns of a tile. */
+/* The data with which a lane multiplies 32 columns of a tile. */
 struct unpacked {
     struct esp_block_words words;
     struct esp_block_scales of[2]; /* of its outputs `group` and `group + 8` */
@@ -212,7 +212,7 @@ static __global__ void __launch_bounds__(THREADS, tiling<D, HIGH, GROUPS>::BLOCK
     int stage = 0, next = Z::STAGES - 1;
     for (int unit = warp; unit < a.units; unit += F::UNITS * WARPS) {
         const int ahead = unit + (Z::STAGES - 1) * F::UNITS * WARPS;
-        __syncwarp(); /* all lanes have read what is overwritten next */
+        __syncwarp(); /* all lanes have read the data that are overwritten next */
         if (ahead < a.units)
             esp_block_begin_step<D, HIGH>(mine + next * Z::PIECE, w, left, a.units, ahead,
                                           WARPS);

@@ -79,7 +79,7 @@ static inline struct esp_cuda_cuts esp_cuda_cuts_of(const struct esp_cuda_cache 
     return {(uint4 *)c->cut_words, c->cuts, (int)(stride / ESP_BLOCK_COLUMNS)};
 }
 
-/* Quantises block `block` of a row; called by a warp, of which each lane has one number. */
+/* Quantises block `block` of a row. A warp calls this, and each lane passes one number. */
 static __device__ __forceinline__ void esp_cuda_cut_block(const struct esp_cuda_cuts &cuts,
                                                           int row, int block, float value)
 {

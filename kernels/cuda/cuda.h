@@ -1,9 +1,9 @@
-/* cuda.h - what the files of the CUDA backend share.
+/* cuda.h - shared by the files of the CUDA backend.
  *
- * plugin.cu opens a device and has the table of operations, weights.cu copies a model to the
- * device, cache.cu has keys and values and plans memory, forward.cu runs a batch through the
- * model with the launchers below, rows.h has what operations on logits and probabilities
- * share. Each of the other .cu files has one operation: its kernel and the function that
+ * plugin.cu opens a device and defines the table of operations. weights.cu copies a model to
+ * the device. cache.cu stores keys and values, and plans memory. forward.cu runs a batch through
+ * the model, with the launchers below. rows.h is shared by the operations on logits and
+ * probabilities. Each of the other .cu files has one operation: its kernel and the function that
  * launches it. The structs begin with the public ones of kernels.h, so a pointer to one can be
  * converted to a pointer to the other.
  *
@@ -295,7 +295,7 @@ struct esp_cuda_pass {
     int32_t states, state[ESP_MAX_STATES];
     float *states_to;
     size_t states_stride;
-    const float *input; /* what a draft head reads: rows of `input_stride` numbers */
+    const float *input; /* input of a draft head: rows of `input_stride` numbers */
     size_t input_stride;
     struct esp_cuda_step step;
 };
@@ -508,7 +508,7 @@ void esp_cuda_logits(struct esp_cuda_cache *c, int rows);
 void esp_cuda_step_softmax(struct esp_cuda_cache *c, int rows);
 void esp_cuda_step_top_k(struct esp_cuda_cache *c, int rows);
 
-/* What is done with a product y = W x + bias. */
+/* The use of the result of a product y = W x + bias. */
 enum esp_cuda_epilogue {
     ESP_CUDA_STORE,     /* y */
     ESP_CUDA_ADD,       /* to += y */

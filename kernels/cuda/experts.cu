@@ -86,7 +86,7 @@ static __device__ __forceinline__ bool before(float v, int i, float w, int j)
     return v > w || (v == w && i < j);
 }
 
-/* Chooses the experts of a row; called by a warp, whose lane i then has the i-th best. */
+/* Chooses the experts of a row. A warp calls this; lane i then has the i-th best expert. */
 static __device__ void choose(const struct sort_args &a, int row)
 {
     const int lane = threadIdx.x % ESP_WARP;
@@ -120,7 +120,7 @@ static __device__ void choose(const struct sort_args &a, int row)
     for (int e = lane; !a.normed && e < a.experts; e += ESP_WARP)
         sum += expf(logit[e] - logit[top]);
     sum = esp_warp_sum(a.normed ? weight : sum);
-    int rank = 0; /* the place of the lane's expert in the order of numbers */
+    int rank = 0; /* how many of the row's experts have a lower number than the lane's */
     for (int k = 0; k < a.used; k++)
         rank += __shfl_sync(ESP_ALL_LANES, mine, k) < mine;
     if (lane < a.used) {

@@ -43,7 +43,7 @@ struct shape {
     int vocabulary; /* logits in a row */
 };
 
-/* ------------------------------------------------------------------ what a pass sends */
+/* ------------------------------------------------------------------ the input of a pass */
 
 int esp_cuda_take_slot(struct esp_cuda_cache *c, char **slot)
 {

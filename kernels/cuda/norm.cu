@@ -63,7 +63,7 @@ static __global__ void norm_final_kernel(struct esp_cuda_arrays at, struct esp_c
     hand_out(at, ESP_STATE_NORMED, row, esp_cuda_normalise(of_row, a, room), a.n);
 }
 
-/* Computes what the attention of EAGLE-3 reads (Li et al. 2025, section 3.1). */
+/* Computes the input of EAGLE-3's attention (Li et al. 2025, section 3.1). */
 template <typename T>
 static __global__ void join_kernel(struct esp_cuda_arrays at,
                                    struct esp_cuda_norm_args of_embedding,

@@ -121,7 +121,7 @@ static __global__ void __launch_bounds__(THREADS, tiling<D>::BLOCKS)
     int stage = 0, next = Z::STAGES - 1;
     for (int unit = warp; unit < a.units; unit += F::UNITS * WARPS) {
         const int ahead = unit + (Z::STAGES - 1) * F::UNITS * WARPS;
-        __syncwarp(); /* all lanes have read what is overwritten next */
+        __syncwarp(); /* all lanes have read the data that are overwritten next */
         if (ahead < a.units)
             esp_block_begin_step<D, 1>(mine + next * Z::PIECE, w, 1, a.units, ahead, WARPS);
         esp_copy_group();

@@ -1,5 +1,4 @@
-/* plugin.cu - opens a device, and has the table of operations that the program uses from this
- * library.
+/* plugin.cu - opens a device, and defines the table of operations that the program uses.
  *
  * The program is not linked with CUDA: kernels/cuda_plugin.c loads this library when the
  * backend is needed, and looks for one symbol, esp_cuda_plugin. The backend keeps a message

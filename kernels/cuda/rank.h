@@ -101,7 +101,7 @@ struct esp_select_room {
     int whole;
 };
 
-/* What to select: the `want` best values (weigh = 0); or, of the values above `least`, the
+/* The values to select: the `want` best values (weigh = 0); or, of the values above `least`, the
  * best whose weights, value * weigh, add up to `want`; in this case all values must be between
  * 0 and 1. */
 struct esp_selection {

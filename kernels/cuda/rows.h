@@ -62,7 +62,7 @@ size_t esp_cuda_top_k_work(int n);
 /* Returns the factor of softmax.h for a temperature. */
 float esp_cuda_softmax_factor(double temperature);
 
-/* What a call of softmax or top_k has to do. */
+/* The work of a call of softmax or top_k. */
 struct esp_cuda_job {
     float *data; /* rows of `stride` numbers */
     size_t stride;

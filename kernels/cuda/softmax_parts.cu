@@ -16,7 +16,7 @@ enum {
 namespace
 {
 
-/* What the steps have found about a row. */
+/* Results of the steps for one row. */
 struct row_state {
     double total;
     uint64_t cut;

@@ -1,4 +1,4 @@
-/* tiled_product.h - what the products of matmul.cu and blocks.cu share: the choice of a
+/* tiled_product.h - shared by the products of matmul.cu and blocks.cu: the choice of a
  * kernel, and how the sums of a block's warps become the result.
  *
  * A block computes `high` tiles of 16 outputs for `groups` times 8 rows. The columns of the

@@ -1,4 +1,4 @@
-/* transfer.cu - how arguments and results of calls on rows get to the device and back.
+/* transfer.cu - copies arguments of calls on rows to the device, and their results back.
  *
  * Arguments are written to pinned memory. Kernels read small arguments there, over the bus;
  * larger ones are first copied to the device. Kernels write results to pinned memory. So a call
@@ -34,7 +34,7 @@ int esp_cuda_transfer_open(struct esp_cuda_backend *b, struct esp_cuda_transfer 
     return ESP_OK;
 }
 
-/* ------------------------------------------------------------------ what is asked for */
+/* ------------------------------------------------------------------ requests */
 
 int esp_cuda_refuse(struct esp_rows *rows)
 {

@@ -588,7 +588,7 @@ static void put_streamed(struct loader *l, int count, char *first, char *second)
     }
 }
 
-/* Walks over the model, of which `count` layers are streamed. If l->w->layer is NULL, it only
+/* Walks over the model, with `count` streamed layers. If l->w->layer is NULL, it only
  * measures. */
 static void walk(struct loader *l, int count)
 {

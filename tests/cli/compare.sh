@@ -23,7 +23,7 @@ for temp in 0 0.8; do
     check "the text at temperature $temp is that of the first side alone" test \
         "$(sed -n '/"text"/p;/"tokens"/p' "$work/both")" = "$(sed -n '/"text"/p;/"tokens"/p' "$work/one")"
     for key in iterations drafted_nodes accepted_nodes draft_passes target_passes; do
-        check "$key of the first side are those of a separate run" test \
+        check "the first side has the $key of a separate run" test \
             "$(value $key "$work/both" | head -n 1)" = "$(value $key "$work/one")"
     done
 done
@@ -31,7 +31,7 @@ check "sampled texts are not called identical" grep -q '"identical":	null' "$wor
 $cmp "$prompt" --drafter linear:K=4 --with assisted --seed 0 --json >"$work/both"
 $ESPALIER generate -n 40 -p "$prompt" --drafter assisted --seed 0 --json >"$work/two"
 for key in iterations drafted_nodes accepted_nodes draft_passes target_passes; do
-    check "$key of the second side are those of a separate run" test \
+    check "the second side has the $key of a separate run" test \
         "$(value $key "$work/both" | tail -n 1)" = "$(value $key "$work/two")"
 done
 check "greedy texts are" grep -q '"identical":	true' "$work/both"

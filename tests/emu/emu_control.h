@@ -4,7 +4,7 @@
  * ESPALIER_EMU_DRIVER and ESPALIER_EMU_LT (versions), ESPALIER_EMU_MEMORY (bytes),
  * ESPALIER_EMU_NODE (bytes of a node of a graph), ESPALIER_EMU_SMS (multiprocessors),
  * ESPALIER_EMU_SHARED (kilobytes), ESPALIER_EMU_SEED, ESPALIER_EMU_FAIL (number of the call),
- * ESPALIER_EMU_LEAKS=1 (print at exit what was never given back).
+ * ESPALIER_EMU_LEAKS=1 (print at exit which objects were never released).
  */
 #ifndef EMU_CONTROL_H
 #define EMU_CONTROL_H
@@ -23,7 +23,7 @@ void emu_set_lt(int version);     /* version of cuBLASLt, 13 at first; 0: there 
 /* What the heuristic of cuBLASLt returns: algorithms (at first), none, or a failure. */
 enum emu_heuristic { EMU_FINDS, EMU_FINDS_NONE, EMU_REFUSES };
 void emu_set_heuristic(enum emu_heuristic answer);
-void emu_set_memory(size_t bytes); /* memory of the device; what is in use stays in use */
+void emu_set_memory(size_t bytes); /* memory of the device; allocated memory stays allocated */
 /* These set the number of multiprocessors (4 at first), and the kilobytes of shared memory
  * that a block may ask for (227 at first, as on compute capability 9.0; 163 on 8.0; 99 on 8.6,
  * 8.9 and 12.0), for backends that are opened later. */
@@ -42,7 +42,7 @@ void emu_set_seed(uint64_t seed);
 /* Makes the `call`-th call of the runtime or of cuBLASLt from now on fail (1: the next; 0:
  * none). If `ever_after` is set, all later calls fail, too, as after a fault on a GPU. A call
  * that releases something fails, but releases it. `error` is a cudaError_t; cuBLASLt returns
- * an error of its own. */
+ * an error with another type. */
 void emu_fail_at(long call, int error, bool ever_after);
 long emu_calls(void); /* calls since emu_fail_at, or the beginning */
 

@@ -197,9 +197,9 @@ EMU_REDUCE(__reduce_xor_sync, emu_finish_xor, unsigned)
 
 /* ------------------------------------------------------------------ tensor cores */
 
-/* D += A B, see esp_mma and esp_mma_s8 in kernels/cuda/device.h. Products are exact; an element
- * is summed in float in ascending order of k, beginning with what it was, so a column depends
- * on no other.
+/* Computes D += A B, see esp_mma and esp_mma_s8 in kernels/cuda/device.h. Products are exact.
+ * An element of D is summed in float in ascending order of k, starting from its old value, so
+ * columns do not depend on each other.
  */
 struct emu_mma_operands {
     uint32_t a[4], b[2];

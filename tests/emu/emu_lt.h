@@ -2,7 +2,7 @@
  * an optional bias, for 16- and 32-bit floats and 32-bit sums.
  *
  * As in cuBLASLt, the order of sums depends on the algorithm and on the shape, so that a caller
- * who needs the same bits for every number of rows cannot get them here by accident.
+ * that needs bit-identical results for every number of rows cannot get them by accident.
  */
 #ifndef EMU_LT_H
 #define EMU_LT_H

@@ -110,7 +110,7 @@ key Enter
 wait
 key M-e' -n 8
 
-# q and Esc leave what is in front, never the program or the text.
+# # q and Esc leave the front view (help, zoom, pane), never the program or the text.
 stays() { # KEYS: after them the program is still there, and the text is written on
     play_and_see "${2:-iter}" "key F5
 type Once upon a time

@@ -265,7 +265,7 @@ key Enter
 dump $work/again" replay "$recording"
 check "seeking back and forth gives the same screen" cmp -s "$work/there" "$work/again"
 
-# ---- what is not a recording
+# # ---- files that are not recordings
 refused() { # PATTERN FILE
     fails 1 "$1" $ESPALIER replay "$2" --plain &&
         ESPALIER_SCRIPT=$work/script fails 1 "$1" $ESPALIER replay "$2"

@@ -239,7 +239,7 @@ key Enter
 $dump"
 check "Enter on a key presses it" sh -c "! grep -q 'controller' $work/screen"
 
-# The mouse: a click focuses and selects, the wheel scrolls what is under it.
+# The mouse: a click focuses and selects, the wheel scrolls the view under it.
 play "size 120x50
 wait
 type Once upon a time

@@ -61,7 +61,7 @@ static void check_all(const struct esp_branches *b, const struct model *m)
         for (int j = 0; j < end.length; j++)
             texts[i][j] = (char)tokens[j].token;
         texts[i][end.length] = '\0';
-        CHECK(b->branch[i].count > 0, "a branch has a token of its own");
+        CHECK(b->branch[i].count > 0, "a branch has at least one token");
         for (int j = 0; j < i; j++)
             CHECK(strcmp(texts[i], texts[j]) != 0, "'%s' is there twice", texts[i]);
     }

@@ -123,7 +123,7 @@ static void search_layer(struct search *s, const struct candidate *c, int count,
     }
 }
 
-/* Returns the largest value of any tree here: tokens minus price times cost. `behind`: number
+/* Returns the largest value of any tree here: tokens minus price times cost. behind: number
  * of tokens of the text that the draft model has not computed yet. */
 static double best_tree(const struct drafting *d, const int32_t *text, int length, int behind,
                         double price)

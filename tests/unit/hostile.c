@@ -57,7 +57,7 @@ static void dump_safe(struct scene *scene, const char *where)
     free(text);
 }
 
-/* Names, paths, settings, messages, choices, what is typed and what is looked for are hostile, too.
+/* Names, paths, settings, messages, choices, typed text and searched text are hostile, too.
  */
 TEST(no_pane_obeys_hostile_text)
 {

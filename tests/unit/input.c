@@ -22,10 +22,9 @@ const char *__lsan_default_suppressions(void)
     return "leak:libreadline";
 }
 
-/* Readline leaves unfinished keys by longjmp(). AddressSanitizer then searches its own stack
- * for dead frames. With the smallest possible stack that takes a sixteenth of the time. The
- * sanitizer calls this function.
- */
+/* Readline aborts a sequence of keys with longjmp(). AddressSanitizer then searches its own
+ * stack for dead frames; with the smallest possible stack, this takes a sixteenth of the time.
+ * The sanitizer calls this function. */
 const char *__asan_default_options(void);
 const char *__asan_default_options(void)
 {

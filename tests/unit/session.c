@@ -408,7 +408,7 @@ TEST(presets_of_one_drafter_differ_in_their_parameters)
     toy_close(&toy);
 }
 
-/* What dynatree has learned stays when the temperature changes but its parameters do not. */
+/* dynatree's learned state stays when the temperature changes but its parameters do not. */
 TEST(a_preset_that_stays_keeps_what_was_learned)
 {
     char preset[] = "dynatree:history=proportional";

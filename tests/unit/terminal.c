@@ -177,8 +177,8 @@ static double processor_seconds(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Returns the processor seconds of work like that of a frame: as many cells as a screen of
- * 120 x 36 has are formatted, compared with those of the frame before, and copied. */
+/* Returns the processor seconds of work like that for a frame: it formats the cells of a
+ * screen of 120 x 36, compares them with those of the frame before, and copies them. */
 static double yardstick(void)
 {
     enum { CELLS = 120 * 36, FRAMES = 40 };

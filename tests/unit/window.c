@@ -294,7 +294,7 @@ static void check_drafter(const char *name, const int32_t *prompt, const int32_t
     esp_session_close(session);
 }
 
-/* The caches drop rows while these are written, behind a prompt that is longer than the cache.
+/* The caches drop rows while these are written, after a prompt that is longer than the cache.
  */
 TEST(every_drafter_writes_what_plain_decoding_writes)
 {

@@ -57,8 +57,8 @@ static int open_parts(struct esp_app *app, bool live, char *err, size_t errlen)
     return 0;
 }
 
-/* Tells the engine thread where to keep the session, and which kept session to continue. Tells
- * the user when the first session is kept. */
+/* Tells the engine thread where to keep the session and which kept session to continue. When
+ * the user's first session is kept, a message says so. */
 static int keep(struct esp_app *app)
 {
     const struct esp_interface_options *options = &app->control.settings.options;

@@ -21,7 +21,7 @@
 
 struct esp_screen {
     SCREEN *curses;
-    struct esp_canvas shown; /* what the terminal shows */
+    struct esp_canvas shown; /* the content of the terminal */
     bool everything;         /* `shown` may be wrong: send every cell */
     attr_t attributes[ESP_STYLE_COUNT];
     int pair[ESP_STYLE_COUNT]; /* colour pairs; 0: the terminal's default, which shows every

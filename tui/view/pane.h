@@ -56,7 +56,7 @@ struct esp_search_result {
     bool round;       /* the search wrapped around */
 };
 
-/* What a pane gets to draw itself and to handle actions. */
+/* The data with which a pane draws itself and handles actions. */
 struct esp_shown {
     const struct esp_state *state;
     struct esp_look *look;

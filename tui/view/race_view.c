@@ -27,7 +27,7 @@ enum {
     LEAST_FRAME = 5
 };
 
-/* What is visible of a side at this time. */
+/* The part of a side that is visible at this time. */
 struct view {
     int steps, tokens, written, all;
     double seconds; /* on the side's own clock: at its end, else now */

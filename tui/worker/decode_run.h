@@ -14,8 +14,9 @@ struct esp_decode_options {
     int text_count;
     bool scores;  /* iterations have scores (esp_session_score) */
     int tokens;   /* maximum number of new tokens */
-    int practice; /* warm-up: tokens decoded from another prompt and dropped. A drafter that
-                     measures costs then knows them, and the processors run at full speed. */
+    /* warm-up: number of tokens that are decoded from another prompt and dropped. Then a
+     * drafter that measures costs knows them, and the processors run at full speed. */
+    int practice;
     /* Called between iterations with the fraction that is done. Returns false to stop. May be
      * NULL. */
     bool (*goes_on)(void *user, bool practice, double share);

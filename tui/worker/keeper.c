@@ -36,12 +36,12 @@ struct item {
     struct esp_generator generator;
     int number; /* of the generation or branch */
     int limit;  /* maximum number of new tokens of a generation */
-    bool on;    /* PRIVATE: on; MODELS: anew; BRANCH: marked */
+    bool on;    /* PRIVATE: on; MODELS: new vocabulary; BRANCH: marked */
     bool deleted;
     char text[256];
 };
 
-/* What the library has of a branch. */
+/* The state of a branch in the library. */
 struct kept {
     int tokens;   /* the number of its own tokens there */
     int from, to; /* its own tokens [from, to) must be written */
@@ -95,7 +95,7 @@ static void free_item(struct item *item)
     free(item);
 }
 
-/* Returns an empty item, one that was used before if possible. NULL: no memory. */
+/* Returns an empty item, reused if possible. Returns NULL if there is no memory. */
 static struct item *new_item(struct esp_keeper *k, int type)
 {
     pthread_mutex_lock(&k->lock);
@@ -215,7 +215,7 @@ void esp_keeper_generation(struct esp_keeper *k, int number,
     push(k, item);
 }
 
-/* Returns the item that collects the current iteration. NULL: no memory. */
+/* Returns the item that collects the current iteration, or NULL if there is no memory. */
 static struct item *running(struct esp_keeper *k)
 {
     if (!k->running)
@@ -400,7 +400,7 @@ static void complain(struct esp_keeper *k, const char *err)
     k->tell(k->user, sentence);
 }
 
-/* Forgets what the library has, so that everything is written again, as a new session. */
+/* Marks everything as not written, so that it is written again, as a new session. */
 static int forget_kept(struct esp_keeper *k)
 {
     int status = ESP_OK;

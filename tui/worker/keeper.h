@@ -25,7 +25,7 @@ typedef void esp_keeper_tell(void *user, const char *sentence);
  * esp_keeper_private(keeper, false). Returns 0 or ESP_E_MEMORY. */
 int esp_keeper_open(struct esp_keeper **keeper, const char *path, int64_t resume,
                     esp_keeper_tell *tell, void *user);
-/* Writes what is left, ends the thread and frees the keeper. */
+/* Writes the remaining events, ends the thread and frees the keeper. */
 void esp_keeper_close(struct esp_keeper *keeper);
 /* Waits until everything handed over is written. */
 void esp_keeper_settle(struct esp_keeper *keeper);
@@ -58,7 +58,7 @@ void esp_keeper_fork(struct esp_keeper *keeper, int kept, const struct esp_text_
 /* Hands over the scores of tokens [first, first + count) of the text. */
 void esp_keeper_scores(struct esp_keeper *keeper, int first,
                        const struct esp_token_score *scores, int count);
-/* Hands over what the user did to a branch. */
+/* Reports what the user did to a branch. */
 void esp_keeper_branch(struct esp_keeper *keeper, int branch, const char *name, bool marked,
                        bool deleted);
 

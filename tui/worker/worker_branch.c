@@ -155,7 +155,8 @@ void esp_worker_continue_end(struct esp_worker *worker)
     *c = (struct esp_continuations){.count = 0};
 }
 
-/* Switches the session to the continuation whose turn it is. Returns whether that worked. */
+/* Switches the session to the continuation that is written next. Returns whether that
+ * worked. */
 static bool begin_turn(struct esp_worker *worker)
 {
     struct esp_continuations *c = &worker->continuations;

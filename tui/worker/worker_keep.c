@@ -1,4 +1,4 @@
-/* worker_keep.c - tells the keeper what happens in the session of the engine thread; see
+/* worker_keep.c - passes events of the engine thread's session to the keeper; see
  * worker_parts.h. */
 #include "tui/worker/worker_parts.h"
 

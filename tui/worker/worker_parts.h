@@ -41,9 +41,9 @@ struct esp_session_recording {
 /* Keeps the session in the library. */
 struct esp_keeping {
     struct esp_keeper *keeper;             /* NULL before the first ESP_COMMAND_KEEP */
-    _Atomic(struct esp_keeper *) settling; /* the same, for the UI thread */
+    _Atomic(struct esp_keeper *) settling; /* the same keeper, for the UI thread */
     struct esp_recording_header header;
-    int generation, generations; /* number of the present one, and of the next one */
+    int generation, generations; /* numbers of the present one and of the next one */
     bool begun;                  /* the keeper was told of the present generation */
 };
 
@@ -63,7 +63,7 @@ struct esp_continuation {
 struct esp_continuations {
     struct esp_continuation each[ESP_MOST_CONTINUATIONS]; /* (count) */
     int count;                                            /* 0: none are written */
-    int now;                                              /* whose turn it is */
+    int now; /* index of the continuation that is being written */
     int turn;                                             /* its length when the turn began */
 };
 
@@ -113,7 +113,7 @@ void esp_worker_note(struct esp_worker *worker, const struct esp_event *event);
 
 /* ---- worker_keep.c */
 
-/* Obeys ESP_COMMAND_KEEP: begins to store the session in the library, or pauses or resumes that.
+/* Executes ESP_COMMAND_KEEP: starts, pauses or resumes keeping the session in the library.
  * Returns whether a kept session is continued with these models. */
 bool esp_worker_keep(struct esp_worker *worker, const struct esp_message *command);
 /* Call after models were loaded. `anew`: their vocabulary is another one. */

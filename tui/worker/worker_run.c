@@ -193,7 +193,7 @@ static void retire(struct esp_worker *worker, struct esp_models *pair)
     esp_session_close(pair->session);
     pair->session = NULL;
     if (!retired)
-        return; /* a leak is better than freeing what the UI thread uses */
+        return; /* a leak is better than freeing memory that the UI thread uses */
     *retired = (struct retired){worker->retired, *pair, worker->serial - 1};
     worker->retired = retired;
 }
@@ -201,7 +201,8 @@ static void retire(struct esp_worker *worker, struct esp_models *pair)
 void esp_worker_close_retired(struct esp_worker *worker, int serial)
 {
     if (worker->retired && worker->keeping.keeper)
-        esp_keeper_settle(worker->keeping.keeper); /* it may still use their token texts */
+        /* the keeper may still use their token texts */
+        esp_keeper_settle(worker->keeping.keeper);
     for (struct retired **at = &worker->retired; *at;) {
         struct retired *retired = *at;
         if (retired->serial >= serial) {

@@ -203,7 +203,7 @@ static void put_widths(FILE *file, const struct esp_colours *colours)
             gap);
 }
 
-/* What a picture shows in addition to its tokens. */
+/* Elements of a picture in addition to its tokens. */
 struct shown {
     bool verdict[4];
     bool confidence, draft, target; /* probabilities */

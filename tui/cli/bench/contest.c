@@ -135,7 +135,7 @@ static int run_rounds(struct cli_contest *c, double end, char *err, size_t errle
     return status;
 }
 
-/* ------------------------------------------------------------------ who leaves */
+/* ------------------------------------------------------------------ eliminations */
 
 static int rivals(const struct cli_contest *c)
 {

@@ -12,7 +12,7 @@
 enum { TABLE_COLUMNS = 48 };
 
 struct cli_cell {
-    char *text;    /* what is shown; NULL: the number */
+    char *text;    /* the displayed text; NULL: the number */
     double number; /* NaN: there is none */
     double spread; /* standard deviation of the values behind a mean; 0: unknown */
 };

@@ -94,7 +94,7 @@ struct cli_case {
     cJSON **run; /* (prompts) the figures of each run; NULL: not run yet */
 };
 
-/* A row of the table: one case, or the candidates of which the best is shown. */
+/* A row of the table: one case, or the best of several candidates. */
 struct cli_suite_row {
     int choice;              /* index in the suite's choices */
     int value[SUITE_VARIES]; /* index for each varied line; -1: the row does not depend on it */
@@ -169,7 +169,7 @@ struct cli_suite_run {
 
 struct cli_suite_measure {
     const char *name;
-    bool alone;    /* every run is a process of its own, which opens its own engine */
+    bool alone;    /* every run is a separate process, with its own engine */
     bool baseline; /* also measures plain decoding and chains */
     /* Runs the case and sets `figures`. Returns 0 or a negative status with a message. */
     int (*run)(struct cli_suite_run *run);

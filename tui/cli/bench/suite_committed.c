@@ -103,8 +103,7 @@ static void add_model(cJSON *to, const char *kind, const char *path, const char 
     cli_add(o, CLI_TEXT("name", name && name[1] ? name + 1 : path), CLI_TEXT("hash", hash));
 }
 
-/* ------------------------------------------------------------------ what a table is made
- * of */
+/* ------------------------------------------------------------------ the contents of a table */
 
 /* Adds the settings that all runs share; those that vary are in the rows. */
 static void add_settings(cJSON *to, const struct cli_suite_plan *plan)

@@ -1,4 +1,4 @@
-/* suite_measures.c - what a suite can measure. The list is at the end. */
+/* suite_measures.c - the measures of suites. The list is at the end. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -411,7 +411,7 @@ static void run_child(struct cli_suite_run run, int to)
     _exit(file && fclose(file) == 0 && text ? 0 : 1);
 }
 
-/* Memory is measured for a whole process, so every run is a process of its own. */
+/* Memory is measured for a whole process, so every run is a separate process. */
 static int measure_memory(struct cli_suite_run *run)
 {
     int ends[2], state = 0;

@@ -1,4 +1,4 @@
-/* inspect.c - `espalier inspect MODEL [DRAFT]`: what a model folder or GGUF file contains,
+/* inspect.c - `espalier inspect MODEL [DRAFT]`: prints the contents of a model folder or GGUF file,
  * whether a pair fits, and how well the target predicts a text. */
 #include <cJSON.h>
 #include <stdio.h>
@@ -117,7 +117,8 @@ static void print_kind(const struct esp_rank_kind_report *k, int ranks)
            1e-3 * k->gathered, k->exchanges, k->exchanges == 1 ? "" : "s");
 }
 
-/* Prints who computes what, what an exchange costs here, and what a pass would then take. */
+/* Prints the division among ranks, the measured costs of an exchange, and the predicted time
+ * of a pass. */
 static void print_ranks(const struct esp_engine *engine)
 {
     struct esp_rank_report r;

@@ -1,4 +1,4 @@
-/* figure_facts.h - what the figures of an iteration need from the recording in addition to the
+/* figure_facts.h - data of a recording that figures of an iteration need in addition to the
  * iteration's event. */
 #ifndef ESP_CLI_FIGURE_FACTS_H
 #define ESP_CLI_FIGURE_FACTS_H

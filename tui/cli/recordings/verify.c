@@ -33,7 +33,7 @@ struct verify {
     size_t errlen;
 };
 
-/* ------------------------------------------------------------------ what was written */
+/* ------------------------------------------------------------------ the kept text */
 
 static int find_texts(struct verify *v)
 {

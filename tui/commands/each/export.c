@@ -1,4 +1,4 @@
-/* export.c - exports what is shown:
+/* export.c - exports the displayed data:
  *
  *     :export tree.svg                  the tree, as a picture or text
  *     :export! tree.svg                 the same, overwriting a file

@@ -159,8 +159,7 @@ static int draw_bytes_of(struct esp_canvas *canvas, const struct esp_shown *s, i
     return y + 1;
 }
 
-/* Says what the verifier's formulas give for the children of the node; "" if there are
- * none. */
+/* Writes the values of the verifier's formulas for the children of the node; "" if there are */
 static void say_below(char *text, size_t size, const struct esp_iteration *it, int node)
 {
     const struct esp_node *n = &it->tree.nodes[node];
@@ -322,7 +321,7 @@ static void draw_families(struct esp_canvas *canvas, const struct esp_shown *s, 
 }
 
 /* In a low pane, draws the sentence about the verdict, the siblings and, if a row is left,
- * what the formulas say about the children. */
+ * the formulas' values for the children. */
 static void draw_low(struct esp_canvas *canvas, const struct esp_shown *s, int node,
                      const char *sentence, int y)
 {
@@ -420,7 +419,7 @@ static bool point(const struct esp_shown *s, struct esp_branch_point *point)
 const struct esp_pane_ops esp_pane_node = {
     .name = "node",
     .summary = "one node: its probabilities, its siblings, its outcome and the reason; or a "
-               "token of the text: who wrote it, and the target's alternatives",
+               "token of the text: its origin, and the target's alternatives",
     .title = title,
     .draw = draw,
     .request = request,

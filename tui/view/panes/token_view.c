@@ -58,7 +58,7 @@ static int draw_numbers(struct esp_canvas *canvas, const struct esp_token_score 
     return y + 1;
 }
 
-/* Says who wrote the token. */
+/* Writes the origin of the token. */
 static void say_writer(char *text, size_t size, const struct esp_text_span *span)
 {
     static const char *const who[] = {
@@ -128,7 +128,7 @@ static void draw_row(struct esp_canvas *canvas, const struct esp_shown *s, const
         esp_draw(canvas, x, y, ESP_STYLE_ACCEPTED, "written");
 }
 
-/* Draws what is above the alternatives. Returns their first row. */
+/* Draws the rows above the alternatives. Returns the first row after them. */
 static int list_row(struct esp_canvas *canvas, const struct esp_shown *s)
 {
     char text[160];

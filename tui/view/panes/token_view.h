@@ -1,4 +1,4 @@
-/* token_view.h - the node pane while a token of the text is selected: who wrote the token, how
+/* token_view.h - the node pane while a token of the text is selected: its origin, how
  * probable it was, and the alternatives.
  *
  *     target (p) .31  rank 2  surprisal 1.7 bits  entropy 2.4 bits
