@@ -262,8 +262,8 @@ static int open_backend(struct esp_engine *e, const struct esp_engine_options *o
     status = ops->start_ranks
                  ? ops->start_ranks(e->backend, &ranks, err, errlen)
                  : esp_fail(err, errlen, ESP_E_ARGUMENT,
-                            "--ranks divides a model among processes on the CPU, but --backend %s "
-                            "has no ranks",
+                            "--ranks divides a model among processes on the CPU, but "
+                            "--backend %s has no ranks",
                             ops->name);
     if (status < 0) {
         ops->close(e->backend);

@@ -169,7 +169,7 @@ struct esp_iteration {
         /* part of these seconds in which ranks waited for one another and copied; 0: no
          * ranks */
         exchange_seconds;
-    double baseline;      /* measured seconds of one plain decoding step; 0 if not measured */
+    double baseline; /* measured seconds of one plain decoding step; 0 if not measured */
     const char *drafter, *verifier;
     bool lossy; /* drafter and verifier may change the output distribution, as the user
                    allowed */

@@ -54,7 +54,7 @@ extern "C" {
  * output stays the same. */
 #define ESP_ENGINE_VALUES(X)                                                                   \
     X(MODELS, choice, draft_match, "draft-match", 0, 2, 0, "auto|tokens|text",                 \
-      "how a draft of another vocabulary drafts: tokens that both have, or text that is"      \
+      "how a draft of another vocabulary drafts: tokens that both have, or text that is "      \
       "encoded again; auto: text if few tokens are shared")                                    \
     X(DEVICE, whole, threads, "threads", 1, 1024, 0, "auto|NUMBER",                            \
       "processor threads; auto: one per performance core; at most one per core")               \
@@ -66,9 +66,10 @@ extern "C" {
     X(DEVICE, text, launcher, "launcher", 0, 0, 0, "PROGRAM",                                  \
       "the mpirun that starts them; empty: the first that is found")                           \
     X(DEVICE, text, ranks_split, "ranks-split", 0, 0, 0, "rows|layers",                        \
-      "a rank's part of the target: rows of every matrix, or whole layers (for slow networks)")             \
+      "a rank's part of the target: rows of every matrix, or whole layers (for slow "          \
+      "networks)")                                                                             \
     X(DEVICE, text, ranks_parts, "ranks-parts", 0, 0, 0, "A:B:..",                             \
-      "ratio of the ranks' parts (3:1); empty: equal parts")               \
+      "ratio of the ranks' parts (3:1); empty: equal parts")                                   \
     X(DEVICE, text, ranks_whole, "ranks-whole", 0, 0, 0, "KIND,..|none",                       \
       "matrices that every rank computes whole: attention, output, mlp, experts, down, head, " \
       "states, gates; empty: those whose exchange would take longer")                          \

@@ -5,7 +5,8 @@
 #include "engine/espalier_ranks.h"
 #include "kernels/ranks/rank_plan.h"
 
-_Static_assert((int)ESP_RANK_KIND_COUNT <= (int)ESP_RANK_KINDS_MOST, "ESP_RANK_KINDS_MOST is large enough");
+_Static_assert((int)ESP_RANK_KIND_COUNT <= (int)ESP_RANK_KINDS_MOST,
+               "ESP_RANK_KINDS_MOST is large enough");
 _Static_assert((int)ESP_MAX_RANKS == (int)ESP_RANKS_MOST, "ESP_RANKS_MOST is large enough");
 
 static bool find_plan(const struct esp_engine *e, struct esp_rank_plan *plan,
@@ -83,7 +84,7 @@ int esp_engine_set_delay(struct esp_engine *e, const char *delay, char *err, siz
     return ops->set_rank_delay(e->backend, delay) == ESP_OK
                ? (int)ESP_OK
                : esp_fail(err, errlen, ESP_E_ARGUMENT,
-                          "'%.40s' is not a delay between ranks: give a time, such as 500us, or a"
-                          " time and a rate, as in 10ms,1Gb/s",
+                          "'%.40s' is not a delay between ranks: give a time, such as 500us, "
+                          "or a time and a rate, as in 10ms,1Gb/s",
                           delay);
 }

@@ -84,13 +84,13 @@ int esp_rank_settings_read(struct esp_rank_options *ranks, const struct esp_engi
     int status = ESP_OK;
     if (hosts > 0 && ranks->ranks < 2)
         return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                        "--hosts %.60s: give more than one machine, this one (localhost)"
+                        "--hosts %.60s: give more than one machine, this one (localhost) "
                         "first, or more --ranks",
                         o->hosts);
     if (hosts == 0 && !given && o->launcher && *o->launcher)
         return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                        "--launcher %.200s starts ranks on several machines; give their names with "
-                        "--hosts, or leave out --launcher",
+                        "--launcher %.200s starts ranks on several machines; give their names "
+                        "with --hosts, or leave out --launcher",
                         o->launcher);
     if (ranks->ranks > ESP_MAX_RANKS)
         return esp_fail(err, errlen, ESP_E_ARGUMENT, "%d ranks: %d at most", ranks->ranks,

@@ -15,14 +15,14 @@
 struct esp_scores {
     const struct esp_backend_ops *ops;
     struct esp_rows *end; /* (1) the distribution at the end of an accepted path */
-    int record, k;    /* nodes of a tree, cut ones and root included; tokens kept for each */
-    bool *known;      /* (record) whether the three arrays below are filled for a node */
-    bool *changed;    /* (record) a verifier has changed the row after the node */
+    int record, k;  /* nodes of a tree, cut ones and root included; tokens kept for each */
+    bool *known;    /* (record) whether the three arrays below are filled for a node */
+    bool *changed;  /* (record) a verifier has changed the row after the node */
     bool end_exact; /* the row at the end of the path was read before the verifier changed it */
-    int32_t *ids;     /* (record, k) the likeliest tokens after the node */
-    float *values;    /* (record, k) */
-    double *mean_log; /* (record) sum of p log p */
-    double *power;    /* (record) scratch */
+    int32_t *ids;   /* (record, k) the likeliest tokens after the node */
+    float *values;  /* (record, k) */
+    double *mean_log;           /* (record) sum of p log p */
+    double *power;              /* (record) scratch */
     struct esp_token_score *of; /* (record) scores of the committed tokens */
     double seconds;             /* time of the last iteration */
     struct esp_arrays arrays;

@@ -511,8 +511,7 @@ static void check(struct checker *c, const struct esp_tensor *t, const char *nam
         esp_fail(c->err, c->errlen, ESP_E_FORMAT, "the model has no %s%s", name, where);
     else if (!known)
         c->status = esp_fail(c->err, c->errlen, ESP_E_UNSUPPORTED,
-                             "%s%s has the unknown type number %d", name, where,
-                             (int)t->dtype);
+                             "%s%s has the unknown type number %d", name, where, (int)t->dtype);
     else if (fits)
         esp_fail(c->err, c->errlen, ESP_E_FORMAT,
                  "%s%s has %d columns, which blocks of %d (%s) do not divide", name, where,
@@ -606,8 +605,8 @@ static void check_recurrence(struct checker *c, const struct esp_model_desc *d,
     check_matrix(c, &l->mixed, &l->mixed_bias, "the output matrix of the mixer", d->hidden,
                  out);
     if (l->mixer == ESP_MIXER_CONV) {
-        check_matrix(c, &l->in_gate, &l->in_gate_bias, "the gate before the convolution",
-                     width, d->hidden);
+        check_matrix(c, &l->in_gate, &l->in_gate_bias, "the gate before the convolution", width,
+                     d->hidden);
         return;
     }
     check_matrix(c, &l->decay, &l->decay_bias, "the decay matrix", d->state_heads, d->hidden);

@@ -17,7 +17,7 @@ struct reference_batch {
     int32_t first[REFERENCE_ROWS], seen[REFERENCE_ROWS], extra[REFERENCE_ROWS * 2];
     int32_t depth[REFERENCE_ROWS];
     float weight[REFERENCE_ROWS];
-    float feature[REFERENCE_ROWS * REFERENCE_HIDDEN];        /* the input of pass 0 */
+    float feature[REFERENCE_ROWS * REFERENCE_HIDDEN]; /* the input of pass 0 */
     /* the desired output of all rows */
     float target_feature[REFERENCE_ROWS * REFERENCE_HIDDEN];
 };

@@ -168,7 +168,7 @@ int esp_cpu_choose(const struct esp_cpu_isa **isa, const char *name, char *err, 
         snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", i ? ", " : "",
                  esp_cpu_isa_name(i));
     return esp_fail(err, errlen, ESP_E_DEVICE,
-                    "this processor or this build lacks the instruction set '%s'; set"
+                    "this processor or this build lacks the instruction set '%s'; set "
                     "ESPALIER_ISA to one of %s, or leave it unset",
                     name, names);
 }

@@ -80,10 +80,10 @@ struct esp_cpu_cache {
     const struct esp_cpu_cache *joined_to; /* the cache that owns k and v; NULL: this one */
     int rows, max_batch, id;               /* id: see struct esp_cpu_weights */
     int kv_begin, kv_heads; /* this rank's key/value heads: `kv_heads`, from kv_begin on */
-    int blocks;                   /* number of blocks of 16 rows */
-    size_t v_stride;              /* head_dim, padded to 16 */
-    float *k;                     /* (attention layer, own kv_head, block, head_dim, 16) */
-    float *v;                     /* (attention layer, own kv_head, block * 16, v_stride) */
+    int blocks;             /* number of blocks of 16 rows */
+    size_t v_stride;        /* head_dim, padded to 16 */
+    float *k;               /* (attention layer, own kv_head, block, head_dim, 16) */
+    float *v;               /* (attention layer, own kv_head, block * 16, v_stride) */
     struct esp_cpu_states states; /* states of recurrent layers */
 
     /* Buffers of a forward pass; every width is padded to ESP_PANEL. */

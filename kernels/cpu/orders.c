@@ -79,7 +79,8 @@ static int check_options(const struct esp_rank_options *o, char *err, size_t err
     }
     for (int i = 0; i < o->ranks && sum > 0; i++)
         if (o->share[i] == 0)
-            return esp_fail(err, errlen, ESP_E_ARGUMENT, "rank %d would get no part of the model", i);
+            return esp_fail(err, errlen, ESP_E_ARGUMENT,
+                            "rank %d would get no part of the model", i);
     return ESP_OK;
 }
 
@@ -151,7 +152,8 @@ int esp_cpu_plan_ranks(struct esp_backend *backend, const struct esp_model_desc 
     struct esp_rank_options options = cpu->rank_options;
     if (options.by_layers && desc->layers <= options.ranks)
         return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                        "%d layers are too few for %d ranks: rank 0 needs the first and the last",
+                        "%d layers are too few for %d ranks: rank 0 needs the first and the "
+                        "last",
                         desc->layers, options.ranks);
     if (options.hosts && options.share[0] == 0) /* machines may differ in speed */
         memcpy(options.share, cpu->read_rates, sizeof options.share);

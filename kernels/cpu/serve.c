@@ -223,9 +223,8 @@ static int change_states(struct server *s, const struct esp_order *order)
         : order->kind == ESP_ORDER_FOLD ? esp_cpu_states_fold(cache, order->first, order->rows)
         : order->kind == ESP_ORDER_STATE_SAVE ? esp_cpu_states_save(cache, order->first)
                                               : esp_cpu_states_load(cache, order->first);
-    return status < 0
-               ? esp_ranks_fail(s->cpu->ranks, "an order to change states is damaged")
-               : status;
+    return status < 0 ? esp_ranks_fail(s->cpu->ranks, "an order to change states is damaged")
+                      : status;
 }
 
 static int do_order(struct server *s, const struct esp_order *order, const char *payload)

@@ -313,14 +313,14 @@ static int open_file(struct reading *r, struct esp_tensor_file *file)
                         strerror(errno));
     if ((uint64_t)about.st_size != size)
         return esp_fail(r->err, r->errlen, ESP_E_MISMATCH,
-                        "%s has %llu bytes, but %llu bytes on the machine of rank 0; every rank"
-                        "needs the same file",
+                        "%s has %llu bytes, but %llu bytes on the machine of rank 0; every "
+                        "rank needs the same file",
                         path, (unsigned long long)about.st_size, (unsigned long long)size);
     return hash_file(file->fd, size) == hash
                ? (int)ESP_OK
                : esp_fail(r->err, r->errlen, ESP_E_MISMATCH,
-                          "%s differs from the file on the machine of rank 0; every rank needs"
-                          "the same file",
+                          "%s differs from the file on the machine of rank 0; every rank "
+                          "needs the same file",
                           path);
 }
 

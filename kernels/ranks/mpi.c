@@ -107,8 +107,8 @@ static const struct library *find_launcher(const char **launcher, char *program,
     }
     if (found)
         esp_fail(err, errlen, 0,
-                 "%s was not found beside this program; make builds it if the library's mpicc is"
-                 "installed (libopenmpi-dev or libmpich-dev)",
+                 "%s was not found beside this program; make builds it if the library's mpicc "
+                 "is installed (libopenmpi-dev or libmpich-dev)",
                  found->program);
     else if (names[0])
         esp_fail(err, errlen, 0, "--launcher %.200s is neither Open MPI's mpirun nor MPICH's",

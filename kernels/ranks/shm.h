@@ -13,9 +13,9 @@
 
 struct esp_shm_slot {
     _Alignas(64) _Atomic uint32_t written; /* rounds */
-    _Atomic uint32_t sleepers; /* how many wait for `written` in the system (futex) */
-    _Atomic uint32_t beats;                /* signs of life while it works */
-    char sentence[ESP_RANK_SENTENCE];      /* why it ended, or "" */
+    _Atomic uint32_t sleepers;        /* how many wait for `written` in the system (futex) */
+    _Atomic uint32_t beats;           /* signs of life while it works */
+    char sentence[ESP_RANK_SENTENCE]; /* why it ended, or "" */
 };
 
 /* The beginning of the shared memory. The areas follow: (2, ranks, ESP_RANK_AREA). */

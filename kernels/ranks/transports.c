@@ -36,8 +36,8 @@ int esp_ranks_open(struct esp_ranks **ranks, const struct esp_rank_options *opti
     esp_ranks_close(*ranks);
     *ranks = NULL;
     return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                    "ESPALIER_RANKS_DELAY=%.40s: give a time, such as 500us, or a time and a"
-                    "rate, as in 10ms,1Gb/s",
+                    "ESPALIER_RANKS_DELAY=%.40s: give a time, such as 500us, or a time and "
+                    "a rate, as in 10ms,1Gb/s",
                     getenv("ESPALIER_RANKS_DELAY"));
 }
 

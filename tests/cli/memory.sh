@@ -12,7 +12,7 @@ number() { sed -n "s/.*\"$1\":[^0-9]*\([0-9]*\).*/\1/p" "$2" | head -n 1; }
 
 text --memory 1M >"$work/out" 2>"$work/err"
 check "too small a limit ends with exit code 1" test $? = 1
-check "and the message says how much is enough" grep -q '^espalier: 1M of memory are too few: [0-9]*M are needed' "$work/err"
+check "and the message says how much is enough" grep -q '^espalier: 1M of memory are not enough: [0-9]*M are needed' "$work/err"
 limit=$(($(sed -n 's/.* \([0-9]*\)M are needed.*/\1/p' "$work/err") + 2))
 
 text --drafter ar --json >"$work/whole"

@@ -190,7 +190,8 @@ static void look_at_texts(const struct esp_kept_text *text)
 static int visit_generation(void *user, const struct esp_kept_generation *generation)
 {
     (void)user;
-    FUZZ_REQUIRE(strlen(generation->header) <= generation->header_length, "the header ends with a NUL");
+    FUZZ_REQUIRE(strlen(generation->header) <= generation->header_length,
+                 "the header ends with a NUL");
     return 0;
 }
 

@@ -206,7 +206,8 @@ TEST(a_deleted_branch_leaves_the_others_and_comes_back)
     esp_branches_cut(&b, 4); /* "abcx" */
     write_text(&b, "z");
     CHECK(esp_branches_list(&b, order, depth) == 3);
-    CHECK(depth[0] == 0 && depth[1] == 1 && depth[2] == 2, "abcde, below it abcxy, below that abcxz");
+    CHECK(depth[0] == 0 && depth[1] == 1 && depth[2] == 2,
+          "abcde, below it abcxy, below that abcxz");
     CHECK(esp_branches_delete(&b, 1) == 0);
     CHECK(esp_branches_list(&b, order, depth) == 2 && order[1] == 2 && depth[1] == 1);
     check_text(&b, esp_branches_end(&b, 2), "abcxz", "a child of the deleted branch");

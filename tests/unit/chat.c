@@ -267,7 +267,8 @@ TEST(a_folder_says_its_format)
     CHECK(chat.format && strcmp(chat.format->name, "chatml") == 0);
     CHECK(open_folder(&chat, "{\"chat_template\": \"[INST]\"}", "<|start_header_id|>", err) ==
           ESP_OK);
-    CHECK(chat.format && strcmp(chat.format->name, "llama3") == 0, "the separate file takes precedence");
+    CHECK(chat.format && strcmp(chat.format->name, "llama3") == 0,
+          "the separate file takes precedence");
     CHECK(open_folder(&chat, "{\"chat_template\": ", NULL, err) < 0 &&
           strstr(err, "tokenizer_config.json"));
     CHECK(open_folder(&chat, NULL, NULL, err) == ESP_OK);

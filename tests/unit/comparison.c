@@ -229,8 +229,10 @@ TEST(keys_go_from_place_to_place)
     CHECK(!ui->layout.focused);
     esp_ui_act(ui, &scene.state, ESP_ACTION_NEXT_PANE, 80, 24);
     esp_ui_act(ui, &scene.state, ESP_ACTION_HIDE, 80, 24);
-    CHECK(esp_ui_layout(ui, 80, 24).pane[ESP_PANE_compare].width == 0, "the pane is still shown");
-    CHECK(ui->layout.focused && ui->layout.current == ESP_PANE_text, "the next pane has the focus");
+    CHECK(esp_ui_layout(ui, 80, 24).pane[ESP_PANE_compare].width == 0,
+          "the pane is still shown");
+    CHECK(ui->layout.focused && ui->layout.current == ESP_PANE_text,
+          "the next pane has the focus");
     esp_ui_act(ui, &scene.state, ESP_ACTION_LEAVE_PANE, 80, 24);
     CHECK(esp_ui_layout(ui, 80, 24).pane[ESP_PANE_tree].width > 0);
     scene_compare(&scene, "");

@@ -72,8 +72,10 @@ TEST(of_a_hybrid_processor_of_intel_each_performance_core_counts_once)
     CHECK(best(0, 19) == 6, "%d", best(0, 19));
     CHECK(best(1, 12) == 6, "the second thread of a core counts as the core: %d", best(1, 12));
     CHECK(best(9, 14) == 2, "%d", best(9, 14));
-    CHECK(best(12, 19) == 8, "if only slower cores may be used, all of them count: %d", best(12, 19));
-    CHECK(best(0, 11) == 12, "if all cores are of one kind, all of them count: %d", best(0, 11));
+    CHECK(best(12, 19) == 8, "if only slower cores may be used, all of them count: %d",
+          best(12, 19));
+    CHECK(best(0, 11) == 12, "if all cores are of one kind, all of them count: %d",
+          best(0, 11));
     end();
 }
 

@@ -400,7 +400,8 @@ TEST(what_a_call_promised_is_forgotten_when_it_fails)
             calls = c.calls();
             snprintf(name, sizeof name, "%s", c.failed_call());
             c.fail_at(0, 0, false);
-            CHECK(status < 0 || calls < call, "call %zu: the failure of %s was not reported", i, name);
+            CHECK(status < 0 || calls < call, "call %zu: the failure of %s was not reported", i,
+                  name);
             here = untouched; /* from now on no result may be written here */
             status = make_ready(&l);
             CHECK(status == 0, "after call %zu without %s: %d, %s", i, name, status,
@@ -557,8 +558,8 @@ TEST(without_cublaslt_products_are_our_own)
         read_logits(&l, false, with);
         CHECK(!strstr(l.backend->ops->device(l.backend), "cuBLASLt"),
               "version %d was not found", versions[i]);
-        CHECK(memcmp(with, without, sizeof with) != 0, "products of BATCH = %d rows do not use cuBLASLt",
-              (int)BATCH);
+        CHECK(memcmp(with, without, sizeof with) != 0,
+              "products of BATCH = %d rows do not use cuBLASLt", (int)BATCH);
         close_parts(&l);
     }
     c.set_lt(13);

@@ -177,8 +177,7 @@ TEST(zeros_and_what_is_no_number_are_harmless)
             CHECK(out[i] == 0.0f, "%s: %g", esp_dtype_name(dtype), out[i]);
         for (int i = 0; i < N; i++)
             x[i] = i % 3 == 0 ? NAN : i % 3 == 1 ? INFINITY : -INFINITY;
-        esp_quantise(dtype, x, N,
-                     stored); /* the sanitizers check for undefined behaviour */
+        esp_quantise(dtype, x, N, stored); /* the sanitizers check for undefined behaviour */
     }
 }
 

@@ -444,7 +444,8 @@ static void check_released(const char *drafter, bool draft_root, int *up, int *d
                   "%s, generation %d: D0 %g, tauh %g, rhodeep %g, want %g, %g, %g", drafter,
                   generation, gauge(last, "D0", true), gauge(last, "tauh", true),
                   gauge(last, "rhodeep", true), r.base_depth, r.high_conf, r.deep_expand);
-            CHECK(gauge(last, "D0", false) == gauge(last, "D0", true), "D0 moves within a generation");
+            CHECK(gauge(last, "D0", false) == gauge(last, "D0", true),
+                  "D0 moves within a generation");
         }
         CHECK(!*err, "%s", err);
         update_history(&r, rate_tokens / (rate_rounds * (4 + 1 + draft_root)));

@@ -156,8 +156,7 @@ static void check_score(const struct esp_token_score *score, const int32_t *text
     CHECK(score->count == ESP_LIKELY, "%s: %d likely tokens at %d", what, score->count,
           position);
     /* unknown for rows that a verifier has changed */
-    CHECK((score->rank == 0 && isnan(score->p)) ||
-              fabs(score->p - p[text[position]]) < 1e-4,
+    CHECK((score->rank == 0 && isnan(score->p)) || fabs(score->p - p[text[position]]) < 1e-4,
           "%s: p of token %d is %g, not %g", what, position, (double)score->p,
           p[text[position]]);
     CHECK(fabs(score->entropy - entropy) < 1e-3, "%s: entropy %g, not %g", what,
@@ -213,7 +212,8 @@ TEST(scores_are_those_of_the_target)
             for (int j = 1; j < length; j++)
                 check_score(&again[j - 1], text, j, "again");
             CHECK(esp_session_score_text(session, length, 1, again, err, sizeof err) == ESP_OK);
-            CHECK(again[0].rank == 0 && again[0].count == ESP_LIKELY, "the score of the next token");
+            CHECK(again[0].rank == 0 && again[0].count == ESP_LIKELY,
+                  "the score of the next token");
             esp_session_close(session);
             toy_close(&toy);
         }

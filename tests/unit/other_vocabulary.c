@@ -114,7 +114,8 @@ static void check_shared(const struct two *two)
         CHECK(row < 4096 && !used[row], "token %d of the draft has two places", row);
         used[row] = true;
         CHECK(n == m && (n == 0 || memcmp(a, b, n) == 0), "%d and %d differ", token, row);
-        CHECK((token == two->end[0]) == (row == two->end[1]), "an end token is shared only with an end token");
+        CHECK((token == two->end[0]) == (row == two->end[1]),
+              "an end token is shared only with an end token");
         CHECK(token != esp_tokenizer_prefix(two->tokenizer[0]), "BOS is never drafted");
     }
 }

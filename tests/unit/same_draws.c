@@ -32,7 +32,7 @@ struct outcome {
     int length;
     /* streams split off for the draft, numbers used by the verifier */
     uint64_t expanded, decided;
-    int nodes;                  /* drafted */
+    int nodes; /* drafted */
 };
 
 /* Returns false if the verifier does not accept the drafter's draws. */

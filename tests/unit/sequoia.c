@@ -247,7 +247,8 @@ TEST(rates_are_kept_per_pair_temperature_and_draw)
     struct drafting d;
     in_fresh_home();
     open_pair(&d, "sequoia:N=12", 0);
-    CHECK(drafting_step(&d) && list_files(name, sizeof name) == 0, "rates were written too early");
+    CHECK(drafting_step(&d) && list_files(name, sizeof name) == 0,
+          "rates were written too early");
     while (drafting_step(&d))
         continue;
     double rate = drafting_gauge(&d, "r1", false);

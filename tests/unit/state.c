@@ -236,5 +236,6 @@ TEST(a_loss_is_said_in_words)
     CHECK(strcmp(texts[0], "1.50 times as fast as plain decoding (1000 tok/s)") == 0);
     figures.speedup = 0.997;
     esp_state_worth(&figures, 0.001, texts);
-    CHECK(strcmp(texts[2], "1.00x plain") == 0, "a slowdown of 0 %% is not reported: %s", texts[2]);
+    CHECK(strcmp(texts[2], "1.00x plain") == 0, "a slowdown of 0 %% is not reported: %s",
+          texts[2]);
 }

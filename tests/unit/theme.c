@@ -47,7 +47,8 @@ TEST(a_theme_names_colours_and_attributes)
     CHECK(theme.style[ESP_STYLE_DRAFTED].foreground == ESP_COLOUR_NAMED + 14);
     CHECK(theme.style[ESP_STYLE_DRAFTED].attributes == 0);
     CHECK(theme.style[ESP_STYLE_CUT].background == ESP_COLOUR_NAMED);
-    CHECK(theme.style[ESP_STYLE_CUT].attributes == ESP_DIM, "the style's own attributes are lost");
+    CHECK(theme.style[ESP_STYLE_CUT].attributes == ESP_DIM,
+          "the style's own attributes are lost");
     CHECK(theme.style[ESP_STYLE_ERROR].foreground == 0x102030);
 }
 
@@ -93,7 +94,8 @@ TEST(what_is_no_text_is_told)
     CHECK(mkfifo(pipe, 0600) == 0);
     CHECK(esp_theme_load(&theme, folder, err, sizeof err) == ESP_E_FILE);
     CHECK(strstr(err, "it is not a regular file"), "%s", err);
-    CHECK(esp_theme_load(&theme, pipe, err, sizeof err) == ESP_E_FILE, "the load waits for the pipe");
+    CHECK(esp_theme_load(&theme, pipe, err, sizeof err) == ESP_E_FILE,
+          "the load waits for the pipe");
     unlink(pipe);
     rmdir(folder);
 }
@@ -109,9 +111,10 @@ TEST(themes_that_ship_are_sound)
         CHECK(esp_theme_load(&theme, path, err, sizeof err) == 0, "%s", err);
         const struct esp_appearance *style = theme.style;
         CHECK(memcmp(&style[ESP_STYLE_DRAFTED], &style[ESP_STYLE_BONUS], sizeof *style) != 0);
-        CHECK(style[ESP_STYLE_DRAFTED].attributes & ESP_UNDERLINE, "%s: drafted tokens are marked by colour alone",
-              path);
-        CHECK(style[ESP_STYLE_ACCEPTED].attributes & ESP_BOLD, "%s: accepted tokens are marked by colour alone", path);
+        CHECK(style[ESP_STYLE_DRAFTED].attributes & ESP_UNDERLINE,
+              "%s: drafted tokens are marked by colour alone", path);
+        CHECK(style[ESP_STYLE_ACCEPTED].attributes & ESP_BOLD,
+              "%s: accepted tokens are marked by colour alone", path);
     }
 }
 

@@ -163,8 +163,7 @@ TEST(narrow_subtrees_use_the_room_beside_wide_ones)
     memcpy(boxes, shape, sizeof shape);
     CHECK(esp_tidy_place(boxes, 6, GAP, &width, &height) == 0);
     CHECK(boxes[1].y == 1 && boxes[3].y == 0 && boxes[4].y == 1 && boxes[5].y == 2);
-    CHECK(boxes[2].y == 2, "the leaf is in row %d, not directly below its sibling",
-          boxes[2].y);
+    CHECK(boxes[2].y == 2, "the leaf is in row %d, not directly below its sibling", boxes[2].y);
     CHECK(height == 3 && width == 28);
     boxes[2].width = 10; /* with one more column, the blank after it touches an edge */
     CHECK(esp_tidy_place(boxes, 6, GAP, &width, &height) == 0);

@@ -131,8 +131,7 @@ TEST(draws_are_remembered_in_order)
     esp_tree_reset(&b, 0);
     for (int i = 0; i <= CAPACITY; i++)
         CHECK(esp_tree_draw(&b, 0, 3, 0.5) == 1, "repetition %d", i);
-    CHECK(esp_tree_draw(&b, 0, 3, 0.5) == -1,
-          "repetitions are limited to the number of nodes");
+    CHECK(esp_tree_draw(&b, 0, 3, 0.5) == -1, "repetitions are limited to the number of nodes");
     CHECK(esp_tree_draws(&b, 0, NULL, 0) == CAPACITY + 1);
     esp_tree_close(&b);
 }
@@ -202,7 +201,8 @@ TEST(depth_first_orders_leave_fewer_blocks)
         }
         double bfs = mean[ESP_ORDER_bfs], dfs = mean[ESP_ORDER_dfs], hpd = mean[ESP_ORDER_hpd];
         CHECK(hpd <= dfs && dfs <= bfs && bfs <= made,
-              "%d nodes: hpd %g, dfs %g, bfs %g, in creation order %g", 256 << size, hpd, dfs, bfs, made);
+              "%d nodes: hpd %g, dfs %g, bfs %g, in creation order %g", 256 << size, hpd, dfs,
+              bfs, made);
         CHECK(fabs(made / before[size] - 1) < 0.1, "%g blocks; the paper has %g", made,
               before[size]);
         CHECK(fabs(dfs / after[size] - 1) < 0.1, "%g blocks; the paper has %g", dfs,

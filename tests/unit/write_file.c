@@ -147,7 +147,8 @@ TEST(the_umask_says_who_may_read_it_and_is_left_alone)
     mode_t before = umask(027);
     changes = 0;
     int status = write_text("x", true);
-    CHECK(changes == 0, "umask() would let others read the files of other threads for a moment");
+    CHECK(changes == 0,
+          "umask() would let others read the files of other threads for a moment");
     umask(before);
     CHECK(status == 0 && mode_of(path) == 0640, "%o", (unsigned)mode_of(path));
 }

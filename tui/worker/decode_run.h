@@ -12,8 +12,8 @@ struct esp_decode_options {
     const char *prompt;
     const struct esp_text_token *text; /* (text_count) begins the text; NULL: the prompt does */
     int text_count;
-    bool scores;  /* iterations have scores (esp_session_score) */
-    int tokens;   /* maximum number of new tokens */
+    bool scores; /* iterations have scores (esp_session_score) */
+    int tokens;  /* maximum number of new tokens */
     /* warm-up: number of tokens that are decoded from another prompt and dropped. Then a
      * drafter that measures costs knows them, and the processors run at full speed. */
     int practice;

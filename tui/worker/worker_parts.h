@@ -63,8 +63,8 @@ struct esp_continuation {
 struct esp_continuations {
     struct esp_continuation each[ESP_MOST_CONTINUATIONS]; /* (count) */
     int count;                                            /* 0: none are written */
-    int now; /* index of the continuation that is being written */
-    int turn;                                             /* its length when the turn began */
+    int now;  /* index of the continuation that is being written */
+    int turn; /* its length when the turn began */
 };
 
 struct esp_worker {

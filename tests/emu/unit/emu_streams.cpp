@@ -406,7 +406,8 @@ TEST(launches_that_a_GPU_refuses)
     CHECK(launch(0, 32, 0) == cudaErrorInvalidConfiguration, "no blocks");
     CHECK(launch(1, 0, 0) == cudaErrorInvalidConfiguration, "no threads");
     CHECK(launch(dim3(1, 65536), 32, 0) == cudaErrorInvalidConfiguration, "too high");
-    CHECK(launch(1, 32, 49153) == cudaErrorInvalidValue, "more shared memory than allowed by default");
+    CHECK(launch(1, 32, 49153) == cudaErrorInvalidValue,
+          "more shared memory than allowed by default");
     OK(cudaFuncSetAttribute(touch, cudaFuncAttributeMaxDynamicSharedMemorySize, 100000));
     CHECK(launch(1, 32, 100000) == cudaSuccess, "shared memory that was requested");
     CHECK(launch(1, 32, 100001) == cudaErrorInvalidValue, "more than requested");
