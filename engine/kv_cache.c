@@ -230,8 +230,8 @@ int esp_kv_cache_translate(struct esp_kv_cache *c, const struct esp_translation 
                : esp_fail(err, errlen, ESP_E_MEMORY, "no memory for a text of the draft");
 }
 
-/* Writes the spelling of `token`, the text's token at index `at`, in the model's own tokens, one
- * per row; returns the number of rows. Two of the longest spellings fit in a pass. */
+/* Writes the spelling of `token`, the text's token at index `at`, in the model's own tokens,
+ * one per row; returns the number of rows. Two of the longest spellings fit in a pass. */
 static int spell(const struct esp_kv_cache *c, int at, int32_t token,
                  int32_t out[ESP_SPELLED_MOST + 1])
 {
@@ -392,8 +392,8 @@ static int32_t row_of(const int32_t *rows, int i)
     return rows ? rows[i] : i;
 }
 
-/* Writes the rows of `count` tokens, the first of which is number `done` of the batch. Outputs go
- * to the last row of each token. Returns whether any has logits. */
+/* Writes the rows of `count` tokens, the first of which is number `done` of the batch. Outputs
+ * go to the last row of each token. Returns whether any has logits. */
 static bool write_rows(struct esp_kv_cache *c, const int32_t *tokens, int count,
                        const struct esp_batch *batch, int done)
 {

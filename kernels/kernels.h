@@ -6,8 +6,8 @@
  * nothing about trees or sessions.
  *
  * Promise (tested bitwise; see set_exact): the result for one row depends only on the tokens
- * and positions that the row sees, never on the other rows of the batch, on which cache rows its
- * ancestors are in, or on the number of threads. That is why greedy tree decoding gives
+ * and positions that the row sees, never on the other rows of the batch, on which cache rows
+ * its ancestors are in, or on the number of threads. That is why greedy tree decoding gives
  * exactly the result of plain decoding.
  *
  * Functions return 0 or a negative enum esp_status; those with `err` also write one sentence
@@ -265,8 +265,8 @@ struct esp_model_desc {
     int state_slots;                       /* copies of its states that a cache has room for */
     int experts, experts_used, expert_ffn; /* for layers with a router */
     bool experts_normed; /* the weights of the used experts are divided by their sum */
-    /* Each expert's logit becomes a weight by its own sigmoid, not by a softmax; expert_epsilon is
-     * added to the sum of the chosen weights by which they are divided. */
+    /* Each expert's logit becomes a weight by its own sigmoid, not by a softmax; expert_epsilon
+     * is added to the sum of the chosen weights by which they are divided. */
     bool sigmoid_router;
     float expert_epsilon, expert_scale; /* all weights are multiplied by the scale; 0 means 1 */
     int rotary; /* leading dimensions of a head that RoPE rotates, in pairs (i, i + rotary/2) */
@@ -287,8 +287,9 @@ struct esp_model_desc {
      * token of each row of `head`. NULL: outputs = vocabulary, and row i is token i. */
     int outputs;
     const int32_t *output_token;
-    /* All tokens in `output_token` are below this number; 0: below `vocabulary`. It differs from
-     * `vocabulary` if the model reads tokens of one vocabulary and gives logits for another. */
+    /* All tokens in `output_token` are below this number; 0: below `vocabulary`. It differs
+     * from `vocabulary` if the model reads tokens of one vocabulary and gives logits for
+     * another. */
     int output_tokens;
     /* NULL, or the weights of another model on the same backend. If its embedding or head is
      * the same tensor as this model's, it is shared, not copied. The lender must outlive the
@@ -452,10 +453,10 @@ struct esp_state_traffic {
 /* For recurrent layers, a cache contains the state of each layer after the first `folded`
  * tokens of the text and, for each later row, the inputs from which its change of the states is
  * computed. All rows of a pass follow rows folded..prefix-1 (rows that a window dropped count,
- * too), so a pass applies these to the states first, and then its own `text` rows. `prefix` must
- * not be less than `folded`, unless it is 0: then a new text begins. To go back
- * in a text, load a copy of the states. Inputs are kept for up to twice as many rows as a
- * batch may have; a batch that needs more is refused (ESP_E_ARGUMENT). */
+ * too), so a pass applies these to the states first, and then its own `text` rows. `prefix`
+ * must not be less than `folded`, unless it is 0: then a new text begins. To go back in a text,
+ * load a copy of the states. Inputs are kept for up to twice as many rows as a batch may have;
+ * a batch that needs more is refused (ESP_E_ARGUMENT). */
 struct esp_cache {
     struct esp_weights *weights;
     size_t bytes;

@@ -108,8 +108,8 @@ int esp_library_load(struct esp_library *library, int64_t id, struct esp_kept_te
                      char *err, size_t errlen);
 void esp_kept_text_free(struct esp_kept_text *text);
 /* Sets *line to the line of a kept iteration, allocated and without a newline. It may lack the
- * texts of tokens (esp_library_piece) and the scores, which are those of the tokens. Returns 0, or
- * ESP_E_FILE if there is none with this number. */
+ * texts of tokens (esp_library_piece) and the scores, which are those of the tokens. Returns 0,
+ * or ESP_E_FILE if there is none with this number. */
 int esp_library_iteration(struct esp_library *library, int64_t id, int number, char **line);
 /* Returns the text of a token of a vocabulary, valid until the next call, or NULL if it is
  * unknown. */

@@ -110,8 +110,8 @@ static double say(const struct panel *p, double y, const char *text)
     return y + SMALL + 5;
 }
 
-/* Draws the meaning of the bars and the dashed line, and the source of the numbers; returns the y
- * of the next line. */
+/* Draws the meaning of the bars and the dashed line, and the source of the numbers; returns the
+ * y of the next line. */
 static double draw_legend(const struct panel *here, double y)
 {
     const struct esp_beside *b = here->b;

@@ -4,7 +4,8 @@
  * Key names and fallbacks are those of NemotronHConfig in the transformers library. That
  * library also limits the states' steps to at least time_step_min; the authors' kernels,
  * llama.cpp and this program do not.
- * NVIDIA, "Nemotron-H: A Family of Accurate and Efficient Hybrid Mamba-Transformer Models", 2025.
+ * NVIDIA, "Nemotron-H: A Family of Accurate and Efficient Hybrid Mamba-Transformer Models",
+ * 2025.
  */
 #include "engine/model/architecture.h"
 

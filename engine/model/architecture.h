@@ -209,8 +209,8 @@ struct esp_family {
      * struct esp_model_desc. reads_unnormed: the target's states are from before its final
      * norm. */
     bool input_first, reads_unnormed;
-    /* NULL, or names of tensors in GGUF files that differ from the usual ones. Ends with a NULL name.
-     */
+    /* NULL, or names of tensors in GGUF files that differ from the usual ones. Ends with a NULL
+     * name. */
     const struct esp_gguf_slot {
         size_t slot;
         const char *name; /* name of a layer's tensor after "blk.N." */
@@ -317,8 +317,8 @@ extern const struct esp_gguf_slot esp_delta_gguf[];
         ESP_LAYER(up, "mlp.shared_expert.up_proj.weight", FFN, HIDDEN, ALWAYS),                \
         ESP_LAYER(down, "mlp.shared_expert.down_proj.weight", HIDDEN, FFN, ALWAYS)
 
-/* State spaces, see family_ssm.c: the rows of a layer's table with names that begin with `name`, and
- * the names in GGUF files. */
+/* State spaces, see family_ssm.c: the rows of a layer's table with names that begin with
+ * `name`, and the names in GGUF files. */
 #define ESP_SSM_LAYER(name)                                                                    \
     ESP_LAYER(out_gate, name "in_proj.weight", MIXED, HIDDEN, IF_RECURRENT, .stacked = true),  \
         ESP_LAYER(conv_in, name "in_proj.weight", CONV, HIDDEN, IF_RECURRENT,                  \
@@ -412,7 +412,8 @@ int esp_config_mixed(bool *mixed, int layer, const struct esp_config *config,
                      const struct esp_json *json);
 
 /* Adds layer_types to a file that has hybrid_override_pattern (a character for each layer) or
- * layers_block_type instead. The number of entries stands in for a missing num_hidden_layers. */
+ * layers_block_type instead. The number of entries stands in for a missing
+ * num_hidden_layers. */
 int esp_config_pattern(struct esp_json *json);
 
 /* Sets *mixer to the mixer of the layer. The first of these that the file has decides:

@@ -31,7 +31,8 @@
 
 enum { MOST_PARTS = 3 /* maximum number of slots in one tensor */ };
 
-/* One tensor of the new file: one slot of the enlarged model, or the parts of a fused matrix. */
+/* One tensor of the new file: one slot of the enlarged model, or the parts of a fused
+ * matrix. */
 struct made {
     char name[ESP_TENSOR_NAME];
     const struct esp_tensor *part[MOST_PARTS];

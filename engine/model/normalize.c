@@ -110,8 +110,8 @@ static char *reserve(struct esp_normalize_scratch *scratch, int to, size_t size)
     return scratch->buffer[to];
 }
 
-/* Each step reads *text (*length) and, if it changes anything, writes its result to buffer `to` and
- * sets both. */
+/* Each step reads *text (*length) and, if it changes anything, writes its result to buffer `to`
+ * and sets both. */
 static int compose(struct esp_normalize_scratch *scratch, int to, const char **text,
                    size_t *length)
 {

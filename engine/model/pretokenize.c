@@ -1,7 +1,7 @@
 /* pretokenize.c - see pretokenize.h.
  *
- * Every step is a split: a pattern that is searched for in each word of the previous step, and a
- * behaviour that decides what happens to matches and to the text between them (Hugging Face
+ * Every step is a split: a pattern that is searched for in each word of the previous step, and
+ * a behaviour that decides what happens to matches and to the text between them (Hugging Face
  * `SplitDelimiterBehavior`). Digits and GPT-2's pattern are splits as well. Text is split into
  * words before bytes are mapped to the byte alphabet, so ByteLevel, which maps them, must be
  * the last step. So must Metaspace, which writes spaces like SentencePiece (U+2581).

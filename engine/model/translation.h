@@ -1,14 +1,15 @@
 /* translation.h - lets a draft model of another vocabulary draft for a target.
  *
  * Token-level intersection (Timor et al., "Accelerating LLM Inference with Lossless Speculative
- * Decoding Algorithms for Heterogeneous Vocabularies", arXiv 2502.05202, 2025, algorithm 4): two
- * tokens with the same bytes are one *shared* token. The draft's distribution is restricted to
- * shared tokens and renormalised (its softmax runs over them alone), and is then a distribution
- * over the target's tokens, and 0 for those that are not shared. So every drafter and verifier
- * works as if both models had one vocabulary, and the output distribution stays the target's.
+ * Decoding Algorithms for Heterogeneous Vocabularies", arXiv 2502.05202, 2025, algorithm 4):
+ * two tokens with the same bytes are one *shared* token. The draft's distribution is restricted
+ * to shared tokens and renormalised (its softmax runs over them alone), and is then a
+ * distribution over the target's tokens, and 0 for those that are not shared. So every drafter
+ * and verifier works as if both models had one vocabulary, and the output distribution stays
+ * the target's.
  *
- * The text goes the other way: the draft reads each token of the target as its own token with the
- * same bytes or, where there is none, as the tokens that its BPE makes of these bytes.
+ * The text goes the other way: the draft reads each token of the target as its own token with
+ * the same bytes or, where there is none, as the tokens that its BPE makes of these bytes.
  *
  *  - Bytes are compared, not the spelling in the file. So U+0120 of a byte-level vocabulary and
  *    U+2581 of SentencePiece are both a space, and a token that is only a part of a character

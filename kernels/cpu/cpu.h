@@ -1,9 +1,9 @@
 /* cpu.h - shared by the files of the CPU backend.
  *
- * backend.c opens the backend, cpu.c chooses an instruction set, weights.c loads a model, pack.c packs
- * its matrices, cache.c stores keys and values, forward.c runs a batch through the model on
- * the threads of pool.c, and rows.c computes on rows of logits. The arithmetic is in the
- * functions of struct esp_cpu_isa. The structs begin with the public ones of kernels.h, so
+ * backend.c opens the backend, cpu.c chooses an instruction set, weights.c loads a model,
+ * pack.c packs its matrices, cache.c stores keys and values, forward.c runs a batch through the
+ * model on the threads of pool.c, and rows.c computes on rows of logits. The arithmetic is in
+ * the functions of struct esp_cpu_isa. The structs begin with the public ones of kernels.h, so
  * that a pointer to one is a pointer to the other.
  */
 #ifndef ESP_CPU_H

@@ -8,14 +8,14 @@
  * The steps of a layer, numbered below: 1 norm, 2 queries, keys and values, 3 rotation and
  * cache, 4 attention, 5 output added to the residual stream, 6 norm, 7 gate and up, 8 down
  * added (to what 5 and 8 add, a norm or a factor may be applied first). In a recurrent layer,
- * the steps are instead 2 inputs and gates, 3 convolution, 4 states. A layer may lack 2 to 5, or
- * 6 to 8. In a mixture of experts, 7 and 8 are a router and, for each expert that rows chose, gate, up and down for these rows.
- * In the last layer, from step 4 on, only rows with wanted logits, or with wanted hidden
- * states after that layer, are computed.
+ * the steps are instead 2 inputs and gates, 3 convolution, 4 states. A layer may lack 2 to 5,
+ * or 6 to 8. In a mixture of experts, 7 and 8 are a router and, for each expert that rows
+ * chose, gate, up and down for these rows. In the last layer, from step 4 on, only rows with
+ * wanted logits, or with wanted hidden states after that layer, are computed.
  *
- * If the weights are divided among ranks (divided.h), every rank runs through the same steps and
- * computes its own outputs of each; after steps 4, 5, 7 and 8 the ranks gather the outputs of
- * all. Rank 0 reads the embedding and gets the logits.
+ * If the weights are divided among ranks (divided.h), every rank runs through the same steps
+ * and computes its own outputs of each; after steps 4, 5, 7 and 8 the ranks gather the outputs
+ * of all. Rank 0 reads the embedding and gets the logits.
  *
  * Invariant: how rows and parts are divided decides which thread computes a number, never its
  * value.
@@ -464,8 +464,8 @@ static void mlp(struct esp_cpu_pass *p, const struct esp_packed *gate,
 
 /* ------------------------------------------------------------------ experts */
 
-/* Lists the experts with the highest values, best first; of equal ones, the lower number. `bias`:
- * (experts) added to the values, or NULL. */
+/* Lists the experts with the highest values, best first; of equal ones, the lower number.
+ * `bias`: (experts) added to the values, or NULL. */
 static void list_best(const struct esp_model_desc *d, const float *value, const float *bias,
                       int32_t *chosen)
 {
@@ -505,8 +505,8 @@ static void weigh_sigmoids(const struct esp_model_desc *d, const int32_t *chosen
         value[chosen[i]] = (float)((double)value[chosen[i]] / sum);
 }
 
-/* Chooses the experts of a row, and turns their logits into weights. Clears the row's branch, to
- * which the experts' outputs will be added. */
+/* Chooses the experts of a row, and turns their logits into weights. Clears the row's branch,
+ * to which the experts' outputs will be added. */
 static void choose(void *step, int row)
 {
     const struct esp_cpu_pass *p = step;

@@ -1,4 +1,5 @@
-/* serve.c - a rank other than 0, which carries out the orders of rank 0; see serve.h and orders.h.
+/* serve.c - a rank other than 0, which carries out the orders of rank 0; see serve.h and
+ * orders.h.
  *
  * It prints nothing to a terminal. If it fails within a pass, it ends, and the transport takes
  * its error message to rank 0.

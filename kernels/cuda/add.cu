@@ -1,7 +1,7 @@
-/* add.cu - adds outputs to the residual stream that a product cannot add itself: those of attention
- * and MLP that are first changed by an RMSNorm (Gemma 2 and 3, OLMo 2), by a factor (Granite)
- * or by both, and the outputs of a row's experts. The same block then computes the row's next
- * norm.
+/* add.cu - adds outputs to the residual stream that a product cannot add itself: those of
+ * attention and MLP that are first changed by an RMSNorm (Gemma 2 and 3, OLMo 2), by a factor
+ * (Granite) or by both, and the outputs of a row's experts. The same block then computes the
+ * row's next norm.
  *
  * One block computes a row. Blocks always have the same size, so the order of a row's sums
  * does not depend on the batch.

@@ -178,8 +178,8 @@ static __device__ __forceinline__ void score(float s[][4], const T *q, const T *
     }
 }
 
-/* Turns scores into weights. If there is a new maximum, the sums so far are scaled down. CAPPED:
- * there is a cap; the code for it is long, and most models have none. */
+/* Turns scores into weights. If there is a new maximum, the sums so far are scaled down.
+ * CAPPED: there is a cap; the code for it is long, and most models have none. */
 template <typename T, int DIM, int WARPS_HIGH, bool CAPPED>
 static __device__ __forceinline__ void weigh(float s[][4], struct sums<DIM> &sums,
                                              const uint64_t seen[2], int first, float cap)

@@ -1,11 +1,11 @@
 /* cuda.h - shared by the files of the CUDA backend.
  *
  * plugin.cu opens a device and defines the table of operations. weights.cu copies a model to
- * the device. cache.cu stores keys and values, and plans memory. forward.cu runs a batch through
- * the model, with the launchers below. rows.h is shared by the operations on logits and
- * probabilities. Each of the other .cu files has one operation: its kernel and the function that
- * launches it. The structs begin with the public ones of kernels.h, so a pointer to one can be
- * converted to a pointer to the other.
+ * the device. cache.cu stores keys and values, and plans memory. forward.cu runs a batch
+ * through the model, with the launchers below. rows.h is shared by the operations on logits and
+ * probabilities. Each of the other .cu files has one operation: its kernel and the function
+ * that launches it. The structs begin with the public ones of kernels.h, so a pointer to one
+ * can be converted to a pointer to the other.
  *
  * A backend does everything on one stream, in order. Calls that return values with ESP_NOW
  * wait for the stream once, at their end; forward(), keep() and softmax() do not wait. So a

@@ -78,8 +78,9 @@ enum { ESP_FENCE = 0 };
  */
 inline thread_local bool esp_loading_kernels;
 
-/* One kernel launch. While esp_launches and esp_loading_kernels are set, ESP_LAUNCH reports each
- * launch to `seen` and does not make it. This tells predict.cu which kernels a pass launches. */
+/* One kernel launch. While esp_launches and esp_loading_kernels are set, ESP_LAUNCH reports
+ * each launch to `seen` and does not make it. This tells predict.cu which kernels a pass
+ * launches. */
 struct esp_launch {
     const void *kernel;
     dim3 grid, block;

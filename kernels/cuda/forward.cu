@@ -27,8 +27,8 @@ enum { OWN_ROWS = 64, LT_STEP = 16 };
 /* Sizes of a tile of pairs; a size is used if each expert has about this many rows or more. */
 enum { FEW_PAIRS = 8, MANY_PAIRS = 32 };
 static const int bucket_rows[ESP_CUDA_BUCKETS] = {1, 4, 16, 64};
-/* If a model has more weights than this, a pass of 64 rows keeps the device busy for longer than
- * the host needs to launch it. */
+/* If a model has more weights than this, a pass of 64 rows keeps the device busy for longer
+ * than the host needs to launch it. */
 static const size_t LAUNCH_BOUND_BYTES = (size_t)1 << 30;
 
 struct shape {
@@ -95,8 +95,8 @@ static void send_states(struct esp_cuda_cache *c, const struct esp_batch *b, cha
     }
 }
 
-/* Sends the numbers of a pass to the device. `step`: arguments for a graph that ends with a draft
- * step, see struct esp_cuda_step. */
+/* Sends the numbers of a pass to the device. `step`: arguments for a graph that ends with a
+ * draft step, see struct esp_cuda_step. */
 static int send_pass(struct esp_cuda_cache *c, const struct esp_batch *b,
                      const struct esp_cuda_step *step)
 {
@@ -633,8 +633,8 @@ static bool launch_bound(const struct esp_cuda_cache *c, int rows, bool step)
 }
 
 /* Captures the graph for passes of bucket `i` and texts of length `j`. *room becomes false if
- * there is not enough memory for it, or if less than `least` bytes of the device's memory are left
- * afterwards. */
+ * there is not enough memory for it, or if less than `least` bytes of the device's memory are
+ * left afterwards. */
 static int capture_one(struct esp_cuda_cache *c, bool step, int i, int j, size_t least,
                        bool *room)
 {

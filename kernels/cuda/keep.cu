@@ -1,8 +1,10 @@
-/* keep.cu - compaction: moves the accepted rows of a tree together, so that they follow the text.
+/* keep.cu - compaction: moves the accepted rows of a tree together, so that they follow the
+ * text.
  *
  * Row which[i] becomes row first + i, where `which` is ascending and which[i] >= first + i. So
- * row first + i is not needed for a later i. A thread handles all i in order for its own 16 bytes
- * of a head, so there are no races, and one launch handles all layers, heads, keys and values.
+ * row first + i is not needed for a later i. A thread handles all i in order for its own 16
+ * bytes of a head, so there are no races, and one launch handles all layers, heads, keys and
+ * values.
  */
 #include "kernels/cuda/cuda.h"
 

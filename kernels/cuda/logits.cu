@@ -1,5 +1,5 @@
-/* logits.cu - scales (Granite) and caps (Gemma 2) logits, and moves the logits of draft heads that
- * have a smaller vocabulary to the columns of their tokens. */
+/* logits.cu - scales (Granite) and caps (Gemma 2) logits, and moves the logits of draft heads
+ * that have a smaller vocabulary to the columns of their tokens. */
 #include "kernels/cuda/cuda.h"
 
 enum { THREADS = 256, COLUMNS = 4 * THREADS };
@@ -12,8 +12,8 @@ struct logits_args {
     float scale, cap;
 };
 
-/* Grid: (rows, pieces of the columns). If logits are changed in place, columns beyond the model's
- * vocabulary are not written; otherwise the last blocks write them, too. */
+/* Grid: (rows, pieces of the columns). If logits are changed in place, columns beyond the
+ * model's vocabulary are not written; otherwise the last blocks write them, too. */
 static __global__ void logits_kernel(struct esp_cuda_arrays at, struct logits_args a)
 {
     if ((int)blockIdx.x >= at.pass->wanted)

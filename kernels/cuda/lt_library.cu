@@ -1,5 +1,5 @@
-/* lt_library.cu - finds cuBLASLt: in the plugin's folder, where the system looks for libraries, or
- * where the toolkit installs it (the plugin's run path, see the Makefile). */
+/* lt_library.cu - finds cuBLASLt: in the plugin's folder, where the system looks for libraries,
+ * or where the toolkit installs it (the plugin's run path, see the Makefile). */
 #include "kernels/cuda/lt_library.h"
 
 #include <cstdio>

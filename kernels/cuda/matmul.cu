@@ -1,15 +1,15 @@
-/* matmul.cu - our own product y = W x + bias for up to 64 rows of x at a time, which takes as long
- * as reading W.
+/* matmul.cu - our own product y = W x + bias for up to 64 rows of x at a time, which takes as
+ * long as reading W.
  *
- * A tensor core instruction multiplies a tile of 16 outputs and 16 columns of W with these columns
- * of 8 rows of x. Any columns can be combined, as long as the same ones are taken from W and
- * x. So lane (group, t) reads 8 consecutive ones, columns 8t..8t+7 of a step of 32, in one
- * 16-byte load from row-major memory, and uses them for two instructions. Nothing is repacked,
- * and cuBLASLt can use the same weights.
+ * A tensor core instruction multiplies a tile of 16 outputs and 16 columns of W with these
+ * columns of 8 rows of x. Any columns can be combined, as long as the same ones are taken from
+ * W and x. So lane (group, t) reads 8 consecutive ones, columns 8t..8t+7 of a step of 32, in
+ * one 16-byte load from row-major memory, and uses them for two instructions. Nothing is
+ * repacked, and cuBLASLt can use the same weights.
  *
  * A block computes 1, 2 or 4 tiles of outputs. Each of its 8 warps processes every eighth step,
- * and their sums are added in the order of the warps. This order depends only on the width of W,
- * so a row of the result is bit-identical in a batch of one row or of a thousand.
+ * and their sums are added in the order of the warps. This order depends only on the width of
+ * W, so a row of the result is bit-identical in a batch of one row or of a thousand.
  *
  * The next steps are copied to shared memory while one step is multiplied. A thread copies
  * just what it multiplies itself, 16 bytes at a time, so the copies need no barrier: shared
@@ -52,8 +52,8 @@ template <typename T> struct matmul_args {
     struct esp_cuda_norm_args next;
 };
 
-/* Writes an output of a row of the result, without the norm that may follow. Returns the output,
- * which for ADD is the sum. `up`: for GATED, the product with the other matrix. */
+/* Writes an output of a row of the result, without the norm that may follow. Returns the
+ * output, which for ADD is the sum. `up`: for GATED, the product with the other matrix. */
 template <typename T>
 static __device__ __forceinline__ float put(const struct esp_cuda_arrays &at,
                                             const struct matmul_args<T> &a, size_t row,
@@ -215,8 +215,8 @@ static __global__ void __launch_bounds__(THREADS, tiling<HIGH, GROUPS, DEEP>::BL
     matmul_kernel(struct esp_cuda_arrays at, struct matmul_args<T> a)
 {
     typedef struct tiling<HIGH, GROUPS, DEEP> Z;
-    /* Operands (STAGES, PIECES, THREADS), later sums (WARPS, HEIGHT, WIDTH); then the factors of
-     * the rows (WIDTH). */
+    /* Operands (STAGES, PIECES, THREADS), later sums (WARPS, HEIGHT, WIDTH); then the factors
+     * of the rows (WIDTH). */
     ESP_SHARED(uint4, ring);
     float *factor = reinterpret_cast<float *>(ring + Z::MOST / sizeof *ring);
     const bool logits = a.epilogue == ESP_CUDA_LOGITS;

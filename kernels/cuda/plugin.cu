@@ -81,9 +81,9 @@ static int oldest_driver(int cuda)
     return cuda / 1000 >= 13 ? 580 : cuda / 1000 == 12 ? 525 : 450;
 }
 
-/* Says why there is no device. Returns ESP_E_UNSUPPORTED on a machine without a driver or without
- * a GPU, which backend "auto" does not mention, and ESP_E_DEVICE if the driver does not work,
- * which "auto" mentions. */
+/* Says why there is no device. Returns ESP_E_UNSUPPORTED on a machine without a driver or
+ * without a GPU, which backend "auto" does not mention, and ESP_E_DEVICE if the driver does not
+ * work, which "auto" mentions. */
 static int tell_none(cudaError_t result, char *err, size_t errlen)
 {
     int driver = 0, needed = 0;

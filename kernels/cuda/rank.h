@@ -101,9 +101,9 @@ struct esp_select_room {
     int whole;
 };
 
-/* The values to select: the `want` best values (weigh = 0); or, of the values above `least`, the
- * best whose weights, value * weigh, add up to `want`; in this case all values must be between
- * 0 and 1. */
+/* The values to select: the `want` best values (weigh = 0); or, of the values above `least`,
+ * the best whose weights, value * weigh, add up to `want`; in this case all values must be
+ * between 0 and 1. */
 struct esp_selection {
     uint64_t want;
     double weigh;

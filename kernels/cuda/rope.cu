@@ -1,7 +1,6 @@
-/* rope.cu - computes values that the blocks of attention do not compute themselves (rope.h): the keys
- * and values of a large pass, which many blocks read, and the factors of an RMSNorm over all
- * heads of a row (OLMo 2).
- */
+/* rope.cu - computes values that the blocks of attention do not compute themselves (rope.h):
+ * the keys and values of a large pass, which many blocks read, and the factors of an RMSNorm
+ * over all heads of a row (OLMo 2). */
 #include "kernels/cuda/rope.h"
 
 enum { WARPS = 4, THREADS = WARPS * ESP_WARP };

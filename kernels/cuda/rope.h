@@ -46,7 +46,8 @@ struct esp_cuda_head {
     }
 };
 
-/* Heads number[i] of the queries or keys of row[i], for i < N. All lanes of a warp call this. */
+/* Heads number[i] of the queries or keys of row[i], for i < N. All lanes of a warp call
+ * this. */
 template <int N>
 static __device__ __forceinline__ void
 esp_cuda_find_heads(const struct esp_cuda_heads &a, const int row[N], const int number[N],

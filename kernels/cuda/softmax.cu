@@ -1,5 +1,5 @@
-/* softmax.cu - turns logits into probabilities in place, with temperature, top-k and top-p. There
- * is one block per row.
+/* softmax.cu - turns logits into probabilities in place, with temperature, top-k and top-p.
+ * There is one block per row.
  *
  * The row is read once. As much of it as fits stays in shared memory (48,000 values in 227
  * KiB); the rest is read again from the cache of the device. With few long rows, most of the

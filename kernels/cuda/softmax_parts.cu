@@ -102,8 +102,8 @@ static __global__ void __launch_bounds__(ROW_THREADS) search(From from, bool mas
     }
 }
 
-/* Turns logits into exponentials or, with `lower`, sets exponentials with ranks above the cut to
- * 0; then adds up the total. */
+/* Turns logits into exponentials or, with `lower`, sets exponentials with ranks above the cut
+ * to 0; then adds up the total. */
 template <class From>
 static __global__ void __launch_bounds__(PART_THREADS) add_up(From from, bool lower)
 {

@@ -1,5 +1,5 @@
-/* temper.cu - computes, for rows of probabilities, the mean log probability and the sum of powers.
- * These sums show the effect of another temperature.
+/* temper.cu - computes, for rows of probabilities, the mean log probability and the sum of
+ * powers. These sums show the effect of another temperature.
  *
  * There is one block per row. The sums are used to learn a draft temperature, once per
  * iteration and for a few rows. No draw depends on their last bits, so the order of summation

@@ -47,8 +47,8 @@ static __device__ int place_of(uint64_t rank, const uint64_t *ranks, int count)
 }
 
 /* Writes the k best of the block's ranks to room->best, followed by ESP_NO_RANK if there are
- * fewer. It compares the best ranks of groups of 1, 2 or 4 threads. There are at least 8 times as
- * many groups as k, so few other values are better than the k-th of these. */
+ * fewer. It compares the best ranks of groups of 1, 2 or 4 threads. There are at least 8 times
+ * as many groups as k, so few other values are better than the k-th of these. */
 static __device__ void find_best(const uint64_t *rank, int k, struct few_room *room)
 {
     const int thread = threadIdx.x, together = k <= 8 ? 4 : k <= 16 ? 2 : 1;
@@ -181,8 +181,8 @@ struct many_room {
 
 } // namespace
 
-/* One block per row. `lists`: (rows, size) memory for the k ranks if they do not fit into shared
- * memory. */
+/* One block per row. `lists`: (rows, size) memory for the k ranks if they do not fit into
+ * shared memory. */
 static __global__ void __launch_bounds__(SORTERS)
     top_many(struct esp_cuda_job job, uint64_t *lists, int size)
 {

@@ -568,7 +568,8 @@ static size_t buffer_bytes(const struct loader *l, int count)
     return most;
 }
 
-/* Handles the streamed layers; on the device, each begins at the start of `first` or `second`. */
+/* Handles the streamed layers; on the device, each begins at the start of `first` or
+ * `second`. */
 static void put_streamed(struct loader *l, int count, char *first, char *second)
 {
     struct esp_cuda_weights *w = l->w;

@@ -77,7 +77,7 @@ const char *esp_shm_of(struct esp_ranks *ranks, int rank)
     return esp_shm_area(s, s->round - 1, rank);
 }
 
-/* ------------------------------------------------------------------ which processes are alive */
+/* --------------------------------------------------------------- which processes are alive */
 
 /* Describes how a process ended, for example "signal 9". */
 static void describe(int status, char *text, size_t size)

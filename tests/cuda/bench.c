@@ -52,7 +52,7 @@ static double median(double *values, int count)
     return values[count / 2];
 }
 
-/* ------------------------------------------------------------------ time in which the device is busy */
+/* -------------------------------------------------------- time in which the device is busy */
 
 /* The engine's calls record a mark before and after the work that they submit to the device.
  * If a call waits, the second mark must come before the wait; otherwise the device would seem

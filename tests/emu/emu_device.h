@@ -11,7 +11,7 @@
 
 #include "tests/emu/emu_types.h"
 
-/* ------------------------------------------------------------------ the position of a thread */
+/* ---------------------------------------------------------------- the position of a thread */
 
 struct emu_place {
     uint3 block;

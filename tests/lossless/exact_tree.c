@@ -55,7 +55,7 @@ static void make_model(unsigned long long seed)
     }
 }
 
-/* ------------------------------------------------------------------ distributions of the output */
+/* ------------------------------------------------------------- distributions of the output */
 
 struct law {
     double sequence[SEQUENCES]; /* probability of each sequence of three tokens */

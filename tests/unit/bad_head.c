@@ -252,7 +252,7 @@ TEST(what_a_pickle_must_not_do_is_refused)
     check_pickle(__LINE__, "X\7\0\0\0storage", "X\7\0\0\7storage", 12, "is truncated");
 }
 
-/* ------------------------------------------------------------------ archives made by the test */
+/* --------------------------------------------------------------- archives made by the test */
 
 static void put(FILE *file, unsigned long number, int bytes)
 {

@@ -1,4 +1,5 @@
-/* bad_model.c - tests that bad model folders are refused with a sentence and never crash the program.
+/* bad_model.c - tests that bad model folders are refused with a sentence and never crash the
+ * program.
  *
  * Each is a copy of a good folder of tests/vectors/logits, damaged in one place. A refusal must
  * have the right status and be one line that names the file and the value at fault.
@@ -594,8 +595,8 @@ static unsigned touch(const struct esp_tensor *tensor)
     return sum;
 }
 
-/* Random damage to the header or to config.json: the folder must be refused with a sentence, or every tensor is
- * readable. */
+/* Random damage to the header or to config.json: the folder must be refused with a sentence, or
+ * every tensor is readable. */
 TEST(random_damage_never_crashes)
 {
     unsigned long long state = 1;

@@ -108,7 +108,7 @@ TEST(another_answer_starts_anew)
     CHECK(esp_follow_place(&follow, &expected) == 0);
 }
 
-/* ------------------------------------------------------------------ the seed of the automaton */
+/* --------------------------------------------------------------- the seed of the automaton */
 
 TEST(the_seed_is_a_text_before_the_text)
 {

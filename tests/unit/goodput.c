@@ -615,8 +615,8 @@ TEST(costs_are_kept_and_no_file_does_harm)
         esp_costs_turn(&costs, "a");
         CHECK(esp_costs_verify(&costs, 1) == 0, "%s", files[i]);
     }
-    /* The costs in the file were measured on a busy machine, and two rows took several times as long
-     * as one. Now the machine is idle. */
+    /* The costs in the file were measured on a busy machine, and two rows took several times as
+     * long as one. Now the machine is idle. */
     CHECK(esp_state_write(again.file,
                           "{\"key\":\"a\",\"verify\":[[[0,3e-3,8],[1,20e-3,8],[2,25e-3,8],"
                           "[3,27e-3,8],[4,30e-3,8]]]}") == ESP_OK);

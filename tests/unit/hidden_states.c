@@ -1,4 +1,5 @@
-/* hidden_states.c - tests the hidden states that a pass returns, and draft heads that read them.
+/* hidden_states.c - tests the hidden states that a pass returns, and draft heads that read
+ * them.
  *
  * They are compared with the reference transformer, and bit by bit between instruction sets,
  * numbers of threads and sizes of batches: the promise of kernels.h holds for them as for

@@ -1,4 +1,5 @@
-/* Tests keys: their names, the table of bindings, and the bytes that terminals send for them. */
+/* Tests keys: their names, the table of bindings, and the bytes that terminals send for
+ * them. */
 #include "tui/view/keys.h"
 
 #include <stdio.h>

@@ -271,7 +271,7 @@ static void step(struct model *m)
     note(m);
 }
 
-/* ------------------------------------------------------------------ the content of the library */
+/* -------------------------------------------------------------- the content of the library */
 
 static bool same_score(const struct esp_token_score *a, const struct esp_token_score *b)
 {

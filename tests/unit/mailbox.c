@@ -1,4 +1,5 @@
-/* Tests the mailbox between two threads: commands keep their order, and a waiting thread is woken. */
+/* Tests the mailbox between two threads: commands keep their order, and a waiting thread is
+ * woken. */
 #include "tui/worker/mailbox.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
-/* Tests seconds per token: interruptions do not count on either side, but steps with more work do. */
+/* Tests seconds per token: interruptions do not count on either side, but steps with more work
+ * do. */
 #include <math.h>
 
 #include "tests/check.h"

@@ -77,8 +77,8 @@ TEST(wrong_values_are_named)
     }
 }
 
-/* Every drafter and verifier: names are unique, defaults are within range, specs can be read back.
- */
+/* Every drafter and verifier: names are unique, defaults are within range, specs can be read
+ * back. */
 static void check_table(const char *owner, const struct esp_param *rows)
 {
     struct esp_params p, again;

@@ -493,8 +493,8 @@ TEST(the_screen_of_a_replay)
 
 /* ------------------------------------------------------------------ damaged files */
 
-/* Changes some bytes: digits to other digits, so that most lines are still JSON, or arbitrary bytes.
- */
+/* Changes some bytes: digits to other digits, so that most lines are still JSON, or arbitrary
+ * bytes. */
 static void damage(char *bytes, size_t length, unsigned long long *random)
 {
     int changes = 1 + (int)(check_uniform(random) * 6);

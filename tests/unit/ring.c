@@ -1,4 +1,5 @@
-/* Tests the ring between two threads: it keeps the order, and a slow reader loses no token and no total. */
+/* Tests the ring between two threads: it keeps the order, and a slow reader loses no token and
+ * no total. */
 #include "tui/model/ring.h"
 
 #include <pthread.h>
@@ -122,8 +123,8 @@ static bool lies_in(const void *pointer, const struct esp_snapshot *snapshot)
     return at >= start && at < start + sizeof *snapshot;
 }
 
-/* Each snapshot names the drafter that ran, in its own memory, even if the drafter was replaced later.
- */
+/* Each snapshot names the drafter that ran, in its own memory, even if the drafter was replaced
+ * later. */
 TEST(every_snapshot_points_into_itself)
 {
     struct esp_ring *ring;

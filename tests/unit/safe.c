@@ -1,4 +1,5 @@
-/* Tests that nothing that a terminal could act on reaches it, and that everything is visible. */
+/* Tests that nothing that a terminal could act on reaches it, and that everything is
+ * visible. */
 #include "viz/safe.h"
 
 #include <stdio.h>

@@ -221,8 +221,8 @@ struct chosen {
     int count, rows_before; /* first passes that also covered the token before the root */
 };
 
-/* Writes tokens with the built-in pair. `forget`: the draft's earlier distributions are dropped each time.
- */
+/* Writes tokens with the built-in pair. `forget`: the draft's earlier distributions are dropped
+ * each time. */
 static int write_text(struct esp_engine *engine, const char *drafter, bool forget,
                       struct chosen *chosen, int32_t *text, int most)
 {

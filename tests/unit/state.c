@@ -1,4 +1,5 @@
-/* Tests that the interface state follows the events: text, statistics, past iterations, phases. */
+/* Tests that the interface state follows the events: text, statistics, past iterations,
+ * phases. */
 #include "tui/model/state.h"
 
 #include <math.h>

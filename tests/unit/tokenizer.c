@@ -1,4 +1,5 @@
-/* tokenizer.c - compares the tokenizer with the Hugging Face library, on any bytes, and tests its speed.
+/* tokenizer.c - compares the tokenizer with the Hugging Face library, on any bytes, and tests
+ * its speed.
  *
  * The expected ids were made by tests/vectors/make_tokenizer_vectors.py.
  */

@@ -1,4 +1,5 @@
-/* Tests growing, cutting and flattening: 10,000 random trees must keep every promise of tree.h. */
+/* Tests growing, cutting and flattening: 10,000 random trees must keep every promise of
+ * tree.h. */
 #include <math.h>
 #include <string.h>
 

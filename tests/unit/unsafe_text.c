@@ -307,8 +307,8 @@ TEST(a_hostile_model_reaches_no_terminal)
     SHOWS("inflate", m, EVIL "/x");
 }
 
-/* Replaces each value of a model's files in turn. Some are never read; those that are read are quoted.
- */
+/* Replaces each value of a model's files in turn. Some are never read; those that are read are
+ * quoted. */
 TEST(hostile_values_are_quoted_as_text)
 {
     static const char *const files[] = {"config.json", "tokenizer.json", "espalier.json",

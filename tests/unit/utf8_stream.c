@@ -1,5 +1,5 @@
-/* utf8_stream.c - tests that the bytes of tokens become whole characters, none lost, none added.
- */
+/* utf8_stream.c - tests that the bytes of tokens become whole characters, none lost, none
+ * added. */
 #include "engine/support/utf8_stream.h"
 
 #include <stdlib.h>

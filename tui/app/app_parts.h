@@ -1,5 +1,5 @@
-/* app_parts.h - shared by app.c, which runs the interface, and opening.c, which opens and closes
- * it. */
+/* app_parts.h - shared by app.c, which runs the interface, and opening.c, which opens and
+ * closes it. */
 #ifndef ESP_APP_PARTS_H
 #define ESP_APP_PARTS_H
 

@@ -159,8 +159,8 @@ void cli_tell_cut(const struct esp_recording *recording, const char *path);
 int cli_open_engine(struct esp_engine **engine, const struct cli_options *options, char *err,
                     size_t errlen);
 /* If a target is named but no draft, lets the engine choose the draft: the target's MTP layer,
- * a smaller copy of the target, or none. Does nothing if the drafter needs no draft model, or with --seed: a seed must give
- * the same text on every computer. */
+ * a smaller copy of the target, or none. Does nothing if the drafter needs no draft model, or
+ * with --seed: a seed must give the same text on every computer. */
 void cli_choose_draft(struct cli_options *options);
 /* Draws a bar, filled to `share` (0 to 1), at the start of the terminal's line. Text may
  * follow it. */

@@ -269,7 +269,8 @@ static cJSON *themes_json(void)
 
 /* ------------------------------------------------------------------ models */
 
-/* Whether a model, which may be the target's own copy or MTP layer, fits as the target's draft. */
+/* Whether a model, which may be the target's own copy or MTP layer, fits as the target's
+ * draft. */
 static bool fits(struct esp_found_model *model, struct esp_found_model *target, char *why,
                  size_t size)
 {

@@ -152,8 +152,8 @@ static void write_road(const struct esp_iteration *it, const struct esp_tokens *
         esp_say(out, size, "nothing");
 }
 
-/* Writes the value of "path RUN[N]", "road RUN[N]", "bonus RUN[N]", "root RUN[N]", "explain RUN[N]
- * STAGE" or an expression. */
+/* Writes the value of "path RUN[N]", "road RUN[N]", "bonus RUN[N]", "root RUN[N]", "explain
+ * RUN[N] STAGE" or an expression. */
 static int write_value(const struct esp_lecture *lecture, const char *what, char *out,
                        size_t size, char *err, size_t errlen)
 {

@@ -367,7 +367,7 @@ TEST(blocks_that_count_on_their_order_show)
     CHECK(right <= 2, "%d of 19 orders are the natural one", right);
 }
 
-/* ------------------------------------------------------------------ copies in the background */
+/* ---------------------------------------------------------------- copies in the background */
 
 enum { NOT_READ = -1 }; /* the emulator's fill value of a copy's destination, as an int */
 
@@ -504,7 +504,7 @@ TEST(bank_conflicts_are_counted)
     CHECK(cycles_of<float4>(4) == 4 && cycles_of<float4>(8) == 8, "a quarter at a time");
 }
 
-/* ------------------------------------------------------------------ kernels that begin early */
+/* ---------------------------------------------------------------- kernels that begin early */
 
 static __global__ void wait_or_not(int waiting)
 {

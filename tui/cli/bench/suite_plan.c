@@ -60,8 +60,8 @@ static int too_long(const struct planning *p)
 
 /* ------------------------------------------------------------------ flags */
 
-/* Whether a key was given as a flag. --draft names the folder of the varied drafts, and there is
- * none for a delay. */
+/* Whether a key was given as a flag. --draft names the folder of the varied drafts, and there
+ * is none for a delay. */
 static bool was_given(const struct cli_options *o, const char *key)
 {
     return strcmp(key, "draft") != 0 && strcmp(key, "delay") != 0 && is_setting(key) &&

@@ -1,5 +1,5 @@
-/* inspect.c - `espalier inspect MODEL [DRAFT]`: prints the contents of a model folder or GGUF file,
- * whether a pair fits, and how well the target predicts a text. */
+/* inspect.c - `espalier inspect MODEL [DRAFT]`: prints the contents of a model folder or GGUF
+ * file, whether a pair fits, and how well the target predicts a text. */
 #include <cJSON.h>
 #include <stdio.h>
 #include <stdlib.h>
