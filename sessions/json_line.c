@@ -152,8 +152,8 @@ void esp_line_float(struct esp_line *line, const char *name, float value)
 }
 
 /* Writes a double that is a decimal of at most nine places: m / 10^9 with m below 2^53, so that
- * one division rounds exactly as reading does. Times in nanoseconds and values chosen by people
- * are such. Returns false if it is not. */
+ * one division rounds exactly as reading does. Times in nanoseconds and most values
+ * chosen by people are such decimals. Returns false for other values. */
 static bool put_decimal(struct esp_line *line, const char *name, double value)
 {
     const double size = fabs(value);

@@ -1,5 +1,5 @@
 /* heat.h - colours tokens in five steps, by the probabilities that the target gave them or by
- * who wrote them. */
+ * their origin. */
 #ifndef ESP_HEAT_H
 #define ESP_HEAT_H
 

@@ -1,4 +1,4 @@
-/* complete.c - `espalier complete`: the words that a shell may put at the cursor.
+/* complete.c - `espalier complete`: completions for a shell.
  *
  * The completion scripts for bash, zsh and fish (tui/package/) call it and show what it prints:
  * on each line a word, a tab and what the word means. Where a file name is expected, it prints
@@ -235,7 +235,7 @@ static int run(struct cli_options *o)
 const struct cli_command cli_complete = {
     .name = "complete",
     .arguments = "-- WORD...",
-    .summary = "the words to which a shell may complete the last WORD",
+    .summary = "print completions of the last WORD, for a shell",
     .details = "The scripts of bash, zsh and fish call it. It prints one word a line, then a "
                "tab and what\nthe word means. Where a file name is expected it prints nothing.",
     .most = INT_MAX,

@@ -425,7 +425,7 @@ static int run(struct cli_options *o)
 const struct cli_command cli_list = {
     .name = "list",
     .arguments = "drafters|verifiers|backends|losses|themes|models [TARGET]|settings",
-    .summary = "what there is to choose from",
+    .summary = "list drafters, verifiers, backends, models and more",
     .flags = CLI(JSON) | CLI(LIST),
     .least = 1,
     .most = 2,

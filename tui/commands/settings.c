@@ -389,7 +389,7 @@ static const struct esp_setting settings[] = {
     {"tree", "indented|right", "how trees are drawn: as indented rows, or growing to the right",
      ESP_SETTING_INTERFACE, FIELD(either, ui.look.grows_right, 0, 1)},
     {"heat", "off|surprisal|entropy|rank|origin",
-     "colours of the text's tokens: by the target's probabilities, or by who wrote them",
+     "colours of the text's tokens: by the target's probabilities, or by their origin",
      ESP_SETTING_INTERFACE, FIELD(choice, ui.look.heat, 0, ESP_HEATS - 1)},
     {"hidden", "PANE,...|none", "panes to hide", ESP_SETTING_INTERFACE, .set = set_hidden,
      .get = get_hidden, .complete = complete_hidden},

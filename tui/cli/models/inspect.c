@@ -268,7 +268,7 @@ static int run(struct cli_options *o)
 const struct cli_command cli_inspect = {
     .name = "inspect",
     .arguments = "[TARGET [DRAFT]]",
-    .summary = "what a model consists of and whether a pair fits",
+    .summary = "describe a model, and say whether a pair fits",
     .flags = CLI_ENGINE | CLI(NODES) | CLI(CONTEXT) | CLI(JSON) | CLI(PERPLEXITY),
     .most = 2,
     .names_models = true,
