@@ -20,7 +20,7 @@ static int names_mtp(const struct dirent *entry)
            strcmp(entry->d_name + n - strlen(end), end) == 0;
 }
 
-/* Opens a file as an MTP layer of the target. Returns false if it is none. */
+/* Opens a file as an MTP layer of the target. Returns false if it is not one. */
 static bool open_file(struct esp_model **head, const char *path, const struct esp_model *target)
 {
     char why[512];

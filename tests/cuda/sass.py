@@ -3,21 +3,22 @@
 
     tests/cuda/sass.py [ARCH...]        (80 90 100 unless given)
 
-Needs nvcc and cuobjdump (in the PATH, or named by NVCC and CUOBJDUMP), no GPU. Of each variant of a kernel it
-looks at the loop that has both asynchronous copies (cp.async, by which weights, keys and values come) and tensor
-instructions or dot products of four bytes (one_row.cu):
+Needs nvcc and cuobjdump (in the PATH, or named by NVCC and CUOBJDUMP), no GPU. In each variant of a
+kernel, it examines the loop that has asynchronous copies (cp.async, for weights, keys and values) as well as tensor
+instructions or dot products of four bytes (one_row.cu). The columns of the table:
 
-    per KB       instructions of a warp for each KB of weights that it multiplies: those of the loop, with a loop inside
-                 it (blocks of 32 columns) as often as it is run
+    per KB       instructions of a warp for each KB of weights that it multiplies: those of the loop; instructions
+                 of an inner loop (blocks of 32 columns) count once for each round of it
     copied       bytes that a warp copies in one round of the loop
     waits        points at which it waits for copies (DEPBAR), for each 4 KB of them
-    in flight    bytes that are under way while it waits: the groups of copies that DEPBAR leaves open, and its own
-    loaded       bytes that it loads beside that, mostly from the first-level cache: activations, scales, masks; in
-                 full, though lanes may share what they read
+    in flight    bytes of unfinished copies while it waits: the groups that DEPBAR does not wait for, and the one that it
+                 waits for
+    loaded       bytes of other loads, mostly from the first-level cache: activations, scales, masks; bytes that
+                 several lanes read count for each of them
     stalls       points in a round at which it waits for such a load
 
-The control word of an instruction of compute capability 7.0 and above is the upper end of its 128 bits: from bit
-110 on the barrier that it sets (3 bits, 7: none), from bit 116 on the barriers that it waits for (6 bits).
+The control word of an instruction of compute capability 7.0 and above is in the highest of its 128 bits: from bit
+110 on, the barrier that it sets (3 bits; 7: none); from bit 116 on, the barriers that it waits for (6 bits).
 """
 import os
 import re
@@ -82,7 +83,7 @@ def multiplies(instruction):
 
 
 def inner_loop(instructions, copies=True):
-    """The shortest loop with products, and with copies unless they are not asked for; or None."""
+    """Returns the shortest loop that has products and, with `copies`, also copies; or None."""
     found = None
     for end in instructions:
         back = re.match(r"BRA\b.*?(0x[0-9a-f]+)$", end.text)
@@ -96,7 +97,7 @@ def inner_loop(instructions, copies=True):
 
 
 def stalls(loop):
-    """Instructions that wait for a barrier which a load of the round, or of the one before, has set."""
+    """Returns the instructions that wait for a barrier set by a load of this round or the previous one."""
     count, pending = 0, set()
     for number, i in enumerate(loop + loop):
         hit = {b for b in pending if i.waits_for() >> b & 1}
@@ -108,7 +109,7 @@ def stalls(loop):
 
 
 def work_of(name):
-    """Bytes of weights, and products, of a round of the loop of a kernel with this name."""
+    """Returns the bytes of weights and the products of one round of a kernel's loop."""
     arguments = re.search(r"<(.*)>", name)[1].split(", ")
     kind = arguments[0].replace("ESP_", "")
     if name.startswith("matmul"):

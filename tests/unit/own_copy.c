@@ -177,7 +177,7 @@ static void open_toy(unsigned long long seed)
     toy.closeness = 0.8;
 }
 
-/* The toy's target fails if a pass sees a row of the copy. */
+/* A pass of the toy's target fails if it sees a cache row that the copy has written. */
 TEST(every_drafter_writes_what_plain_decoding_writes)
 {
     for (unsigned long long seed = 1; seed <= 3; seed++) {

@@ -92,7 +92,7 @@ static void compare_row(struct pair *p, int at, const char *what, int detail)
               row[CPU][i]);
 }
 
-/* Does the same, except for rounding. */
+/* Compares a row of both backends, allowing for rounding. */
 static void compare_row_nearly(struct pair *p, int at, const char *what)
 {
     for (int b = 0; b < 2; b++)

@@ -4,8 +4,8 @@
     check_with_llama_cpp.py ESPALIER FILE.gguf TEXT_FILE
 
 Prints one line for each comparison. llama.cpp rounds activations to 8 bits where weights are
-quantised, so its tokens may leave ours where two are nearly tied. It is therefore run on the same
-numbers as floats, too (`espalier quantize FILE ... --type f32`), where they must not. Needs llama-cpp-python; not part of `make check`.
+quantised, so its tokens may differ from ours where two are nearly tied. So it is also run on the same
+numbers as floats (`espalier quantize FILE ... --type f32`); there, the tokens must be equal. Needs llama-cpp-python; not part of `make check`.
 """
 import ctypes
 import json

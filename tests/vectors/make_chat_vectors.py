@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
 """Makes tests/vectors/chat.json: conversations as apply_chat_template of transformers writes them.
 
-The templates below are written for this file so that they give what those of the public models
-named beside them give for conversations without tools and pictures. A line of the result is one
-template with its tokens; for every conversation of the corpus it holds the text that was
-written, with add_generation_prompt, or null where the template refuses the conversation. The
-day is replaced by <DATE> or <DATE IN WORDS>. Needs transformers; the results are committed.
+The templates below were written for this file. For conversations without tools and pictures
+they give the same text as the templates of the public models named beside them. Each line of the
+result has one template with its tokens and, for every conversation of the corpus, the text with
+add_generation_prompt, or null if the template refuses the conversation. The day is replaced by <DATE> or <DATE IN WORDS>. Needs transformers; the results are committed.
 """
 import datetime
 import json
@@ -123,7 +122,7 @@ DEEPSEEK2 = ("{{ bos_token }}" + TURNS + "{% if m['role'] == 'user' %}{{ 'User: 
              "{% else %}{{ m['content'] + '\\n\\n' }}{% endif %}{% endfor %}" + ADD +
              "{{ 'Assistant:' }}{% endif %}")
 
-# name, the format that is to be recognised, begin-of-text, end-of-text, template
+# name, the format to recognise, begin-of-text, end-of-text, template
 TEMPLATES = [
     ("plain ChatML", "chatml", None, "<|im_end|>", chatml()),
     ("Qwen 2", "chatml", None, "<|im_end|>", chatml("You are a helpful assistant.")),

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Makes the files of tests/vectors/gguf whose names are those of newer families: folders of
-tests/vectors/logits as llama.cpp's own converter writes them, without a vocabulary. llama.cpp is
-run on them, and how far its logits are from those of the Hugging Face library is printed.
+"""Makes the files of tests/vectors/gguf for newer families: llama.cpp's own converter writes them,
+from folders of tests/vectors/logits, without a vocabulary. Runs llama.cpp on them and prints the
+distance between its logits and those of the Hugging Face library.
 
     make_converted_vectors.py LLAMA_CPP [NAME...]
 
@@ -24,7 +24,7 @@ FOLDERS = ["gemma2", "gemma3", "phi3-short", "phi3-long", "phi3-partial", "olmo2
            "lfm2-moe"]
 # Folders of tests/vectors/heads, which are converted together with their MTP layer.
 MTP = ["mtp-qwen3-5", "mtp-qwen3-5-moe"]
-# The one whose MTP layer is converted once more, to a file of its own.
+# The folder whose MTP layer is also converted to a separate file.
 ALONE = "mtp-qwen3-5"
 
 
@@ -41,8 +41,8 @@ def no_vocabulary(model):
 
 
 def prepare(source, folder):
-    """What the converter looks for besides: as many tokens as there are, GPT-2's old key, and the
-    older names of Granite's layers."""
+    """Copies a folder, with the changes that the converter needs: a tokenizer with vocab_size
+    tokens, GPT-2's old key n_ctx, and the older names of Granite's layers."""
     config = json.loads((source / "config.json").read_text())
     if config["model_type"] == "granitemoehybrid":
         config["layer_types"] = ["mamba" if kind in ("mamba", "linear_attention") else "attention"

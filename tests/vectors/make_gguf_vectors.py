@@ -3,13 +3,13 @@
 
 Most are folders of tests/vectors/logits, rewritten as llama.cpp's converter would write them (rows
 of query and key in pairs, GPT-NeoX's parts one after another, Llama 3's rope_freqs; one is in two
-parts), with the logits of the folder. llama.cpp is run on them, and how far its logits are from
-those of the Hugging Face library is printed. `mixed` has random weights of every quantised type:
+parts), with the logits of the folder. Runs llama.cpp on them and prints the distance between its
+logits and those of the Hugging Face library. `mixed` has random weights of every quantised type:
 
     mixed.json       tokens: the sequence
     mixed.f32        (tokens, vocabulary) little-endian float32: llama.cpp's logits for the same
-                     file with every tensor turned to F32 by the gguf package, so that neither the
-                     rounding of stored numbers nor that of quantised activations is part of the
+                     file with every tensor converted to F32 by the gguf package, so that neither
+                     the rounding of stored numbers nor that of quantised activations affects the
                      comparison
 
 Files are written by the gguf package. Needs gguf, numpy and llama-cpp-python; the results are

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
 """Makes tests/vectors/heads: a tiny random target, draft heads for it in the forms that the authors
-of EAGLE publish, and what the heads draft according to this transcription.
+of EAGLE publish, and the drafts of the heads according to this transcription.
 
 `target` is a Llama model. Each other folder is a head with config.json, model.safetensors and
 
-    reference.json   tokens: a text; tree: [parent, token] of nodes behind it, parent -1 for the
-                     text's last token; input: the states of the target that the head reads
+    reference.json   tokens: a text; tree: [parent, token] of nodes after it, parent -1: the last
+                     token of the text; input: the states of the target that the head reads
     drafts.f32       little-endian float32, one row for each token of the text but the first, then
                      one for each node: the drafted hidden state, then the logits
 
-Weights are widened from the files before computing, so rounding of the storage is not part of the
-comparison. The computation is written from the description in engine/model/README.md, one token at
+Weights are widened from the files before computing, so the rounding of stored numbers does not affect
+the comparison. The computation is written from the description in engine/model/README.md, one token at
 a time, in float64. Needs torch and safetensors; the results are committed.
 """
 import json
@@ -91,7 +91,7 @@ def rotate(x, position):
 
 
 def attention(w, prefix, x, position, seen, own):
-    """x attends to the (key, value) pairs in `seen` and to its own, which is put into `own`."""
+    """x attends to the (key, value) pairs in `seen` and to its own pair, which is added to `own`."""
     def heads(name, count):
         y = w[prefix + name + ".weight"] @ x
         return (y + w.get(prefix + name + ".bias", 0)).view(count, HEAD_DIM)
@@ -117,7 +117,7 @@ def decoder_layer(w, prefix, x, attended, position, seen, own):
 
 
 def run_target(w, tokens):
-    """states[i][s]: what layer i reads at position s; states[LAYERS][s]: behind the final norm."""
+    """states[i][s]: what layer i reads at position s; states[LAYERS][s]: after the final norm."""
     caches, states = [[] for _ in range(LAYERS)], [[] for _ in range(LAYERS + 1)]
     for position, token in enumerate(tokens):
         x = w["model.embed_tokens.weight"][token]
@@ -154,7 +154,7 @@ def run_eagle3(w, target, token, state, position, seen, own, _):
 
 
 def draft(run, w, target, tokens, features, layers):
-    """The rows of drafts.f32. features[s]: what the head reads in front of token s + 1."""
+    """The rows of drafts.f32. features[s]: the input of the head before token s + 1."""
     text, nodes, rows = [], [], []
     for s in range(1, len(tokens)):
         own = []
@@ -196,7 +196,7 @@ def make_eagle(folder):
 
 
 def make_eagle_own(folder):
-    """Two layers, biases as in Qwen2, an embedding of its own, no bias of fc."""
+    """Two layers, biases as in Qwen2, a separate embedding, no bias of fc."""
     m = Maker(3, torch.float16)
     m.random("embed_tokens.weight", VOCABULARY, HIDDEN, spread=1.0)
     m.random("fc.weight", HIDDEN, 2 * HIDDEN)

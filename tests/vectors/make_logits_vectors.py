@@ -4,14 +4,14 @@
 Each folder holds what save_pretrained writes (config.json and weights, in one file or in
 shards), the configuration partly rewritten in the spelling of older releases, and
 
-    reference.json   tokens: the sequence; greedy: the likeliest tokens behind it, one after the
+    reference.json   tokens: the sequence; greedy: the likeliest tokens after it, one after the
                      other; inverse_frequency: of the rotary embedding
     logits.f32       (tokens, vocabulary) little-endian float32
 
-The reference is computed in float32 from the folder as it lies on disk, so BF16 and F16 weights
-are widened first and rounding of the storage is not part of the comparison. Names of folders as
-arguments make only these. Weights, norms and
-biases are drawn wide enough that a wrong head, bias, rotation or residual moves the logits by
+The reference is computed in float32 from the files, so BF16 and F16 weights are widened first, and
+the rounding of stored numbers does not affect the comparison. If folders are named as arguments,
+only these are made. Weights, norms and
+biases are drawn wide enough that a wrong head, bias, rotation or residual changes the logits by
 far more than the tolerance of the test. Needs torch and transformers 5; the results are
 committed.
 """
@@ -121,8 +121,8 @@ MXFP4 = torch.tensor([0, 0.5, 1, 1.5, 2, 3, 4, 6, 0, -0.5, -1, -1.5, -2, -3, -4,
 
 
 def to_mxfp4(weight):
-    """The blocks and scales that are published for a matrix (..., columns, rows), and the matrix
-    that they stand for."""
+    """Returns the blocks and scales of a matrix (..., columns, rows), as published, and the matrix
+    of their values."""
     rows = weight.transpose(-1, -2).float()
     parts = rows.reshape(*rows.shape[:-1], -1, 32)
     exponent = parts.abs().amax(-1, keepdim=True).log2().floor() - 2
@@ -134,7 +134,7 @@ def to_mxfp4(weight):
 
 def store_mxfp4(folder):
     """Rounds the experts of a folder to MXFP4, in which gpt-oss is published; the reference is
-    computed from the floats they stand for."""
+    computed from the rounded values."""
     path = folder / "model.safetensors"
     tensors = safetensors.torch.load_file(path)
     published = {}

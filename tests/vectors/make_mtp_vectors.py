@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Makes the folders tests/vectors/heads/mtp-*: tiny random models with an MTP layer in the same
-file, and what the layer drafts.
+file, and the drafts of the layer.
 
 The transformers library leaves out these tensors when it loads a model. So their computation is
 written here from its description ("DeepSeek-V3", arXiv 2412.19437, section 2.2; equations 21 to

@@ -3,7 +3,7 @@
     python tests/vectors/make_tokenizer_vectors.py TEXT_FILE
 
 trains four small tokenizers on the beginning of TEXT_FILE (any English text) and the snippets
-below, configured like public ones, and writes what the library makes of many texts:
+below, configured like public ones, and writes the ids that the library gives for many texts:
 
   neox/, llama3/, qwen2/, llama2/
                           tokenizer.json in the style of GPT-NeoX (Pythia), Llama 3, Qwen 2 and,
@@ -12,10 +12,10 @@ below, configured like public ones, and writes what the library makes of many te
   variants.jsonl          changes to one of them (normalizers, pre-tokenizers, added tokens) and
                           the ids of the texts of the first line
 
-A text with a NUL is given as "hex", and so is one that is not UTF-8; the library cannot take
-the latter, so the rule of tokenizer.c is applied here: valid stretches are encoded by the
-library, other bytes become their own tokens. Ids are those without post-processing. Where the tokens do
-not spell the text itself (NFC, bytes that have no token), "out" has what they spell.
+A text that has a NUL or is not UTF-8 is given as "hex". The library cannot encode a text that is
+not UTF-8, so the rule of tokenizer.c is applied here: the library encodes valid parts, and other
+bytes become tokens of single bytes. Ids are those without post-processing. If the tokens decode to
+another text (NFC, bytes that have no token), "out" has that text.
 """
 
 import json
@@ -169,7 +169,7 @@ def encode(tokenizer, text):
 
 
 def encode_bytes(tokenizer, data):
-    """The rule for input that is not UTF-8."""
+    """Encodes input that is not UTF-8."""
     ids = []
     while data:
         try:
@@ -349,7 +349,7 @@ def cut(*steps):
 
 
 def added_list(vocab, *tokens):
-    """With the ids that the library gives: those of the vocabulary, then the next free ones."""
+    """Adds ids as the library does: those of the vocabulary, then the next free ones."""
     ids = dict(vocab)
     for content, _ in tokens:
         ids.setdefault(content, len(ids))

@@ -2,7 +2,7 @@
 """One optimisation step of a tiny draft head in PyTorch, for tests/unit/training_step.c.
 
 Writes training/model.safetensors: a batch (two texts, trees on some of their tokens), the weights
-before the step, AdamW's moments, and by how much the step changes each weight. Everything is
+before the step, AdamW's moments, and the change of each weight. Everything is
 computed in double. Needs torch, numpy and safetensors: make_training_vectors.py [FOLDER]
 """
 import math
@@ -51,7 +51,7 @@ class Head(torch.nn.Module):
         return torch.cat([a * angle.cos() - b * angle.sin(), b * angle.cos() + a * angle.sin()], -1)
 
     def rows(self, embedded, feature, position, cache, mask):
-        """Rows of one depth behind the rows in `cache`; mask (rows, rows so far)."""
+        """Rows of one depth after the rows in `cache`; mask (rows, rows so far)."""
         w, layer = self.w, "layers.0."
         x = F.linear(torch.cat([embedded, feature], -1), w["fc.weight"], w["fc.bias"])
         q = F.linear(x, w[layer + "self_attn.q_proj.weight"]).view(-1, HEADS, DIM)

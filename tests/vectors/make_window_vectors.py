@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Makes tests/vectors/window.json: what the built-in target says of one text with a window.
+"""Makes tests/vectors/window.json: logits of the built-in target for one text, with a window.
 
 A transcription of StreamingLLM (Xiao et al., "Efficient Streaming Language Models with Attention
-Sinks", 2024, section 3.2) that shares no idea with espalier's: keys are cached before rotation;
+Sinks", 2024, section 3.2) that works differently from espalier: keys are cached before rotation;
 before each token, all tokens between the sinks and the most recent ones are thrown away; then
 every key is rotated at its place in the cache, and the query at the last place. The window counts
 the new token, so a full cache has sinks + recent places. Double precision; one token at a time.
@@ -66,7 +66,7 @@ class Streaming:
         return self.weights[name + "o_proj.weight"] @ torch.cat(out)
 
     def step(self, token):
-        """Logits behind the next token of the text."""
+        """Logits after the next token of the text."""
         x = self.weights["model.embed_tokens.weight"][token]
         for layer in range(self.config["num_hidden_layers"]):
             name = f"model.layers.{layer}."

@@ -28,8 +28,8 @@
 #include "tui/app/script.h"
 
 enum { FRAME_MS = 33, ESCAPE_MS = 25 };
-/* The longest time between pieces of a terminal's answer, and the time after the question for
- * which an answer counts. */
+/* The longest pause within a terminal's answer, and the time after the question in which an
+ * answer is accepted. */
 enum { PIECES_MS = 300, ANSWER_MS = 1000 };
 
 struct session {

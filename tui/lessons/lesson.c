@@ -16,8 +16,8 @@
 static const char ENDING[] = ".lesson";
 enum { TOKENS = 48, MOST_TOKENS = 512, MOST_PASS_MS = 1000 };
 
-/* The lesson is the first member, because the functions for the head of a file use a pointer
- * to this struct as one to the lesson. */
+/* The lesson is the first member: the offsets in the table `head` are those of the lesson, but
+ * count from a pointer to this struct. */
 struct reading {
     struct esp_lesson lesson;
     bool answering; /* text belongs to the answer */

@@ -75,7 +75,7 @@ struct esp_comparison esp_comparison_newest(const struct esp_state *state)
     return found;
 }
 
-/* Whether `a` is nearer than `b` in this direction, and on the right side of `place`. */
+/* Whether `a` is in this direction from `place`, and nearer to it than `b`. */
 static bool nearer(int a, int b, int place, int step)
 {
     if (step < 0)
