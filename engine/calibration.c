@@ -1,5 +1,5 @@
-/* calibration.c - learning, correcting and storing; see calibration.h. What a stored file says
- * is checked before use.
+/* calibration.c - learning, correcting and storing; see calibration.h. A stored file is
+ * checked before it is used.
  */
 #include "engine/calibration.h"
 

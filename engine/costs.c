@@ -1,5 +1,5 @@
-/* costs.c - samples, curves and their file; see costs.h. What a stored file says is checked
- * before use. */
+/* costs.c - samples, curves and their file; see costs.h. A stored file is checked before it
+ * is used. */
 #include "engine/costs.h"
 
 #include <cJSON.h>

@@ -20,7 +20,7 @@
  * Passes of the first ESP_COST_WARM_UP seconds are not counted.
  *
  * A pass over a long text takes longer, so each octave of text length has its own pair of
- * curves. Drafters read these curves and never a clock, so a test can set curves of its own
+ * curves. Drafters read these curves and never a clock, so a test can set the curves
  * (`planted`) and run the same code.
  */
 #ifndef ESP_COSTS_H

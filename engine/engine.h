@@ -23,7 +23,7 @@ struct esp_engine {
     int max_nodes, context; /* maximum nodes of a tree, maximum tokens of a text */
     double load_seconds;
     size_t device_free;   /* bytes free on the device before anything was loaded; 0: the backend
-                             has no memory of its own */
+                             shares the host's memory */
     size_t process_bytes; /* memory of the process before anything was loaded */
     uint64_t pair;        /* hash of both models, marks files made for the pair; 0: no draft */
     uint64_t sources;     /* hash that is the same for all number formats and target widths */
@@ -33,7 +33,7 @@ struct esp_engine {
 };
 
 /* Returns the tokens of the target or, if `draft` is set, those of the draft model, which must
- * have a tokenizer of its own. */
+ * have a separate tokenizer. */
 struct esp_language esp_engine_language(const struct esp_engine *engine, bool draft);
 
 #endif

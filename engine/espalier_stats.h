@@ -47,7 +47,7 @@ struct esp_stats {
     double calibration_error_raw, calibration_error;
     size_t peak_bytes;   /* peak memory of the whole process on the host */
     size_t device_bytes; /* memory taken on the device since the engine was opened; 0: the
-                            device has no memory of its own */
+                            device shares the host's memory */
 };
 
 #ifdef __cplusplus

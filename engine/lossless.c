@@ -301,7 +301,7 @@ static struct esp_chi_square test_first(struct scorer *s, int trials)
     if (bins == 0 || rest_p * trials >= SMALLEST_BIN) {
         s->first[bins] = rest;
         s->first_p[bins++] = rest_p;
-    } else { /* too few for a bin of their own: added to the last one */
+    } else { /* too few for a separate bin: added to the last one */
         s->first[bins - 1] += rest;
         s->first_p[bins - 1] += rest_p;
     }

@@ -239,7 +239,7 @@ static int retell(struct esp_session *to, const struct esp_session *from, int in
         status = count < 0
                      ? count
                      : esp_session_append(to, tokens, count, false, 0, count, err, errlen);
-        if (status == ESP_OK) /* an answer is not a turn of its own */
+        if (status == ESP_OK) /* an answer is not a separate turn */
             to->conversation.turns[--to->conversation.count - 1] = kept;
     }
     free(tokens);

@@ -299,7 +299,7 @@ struct esp_model_desc {
      * (kernels/ranks). Not for models that read hidden states. */
     bool divided;
     /* Layers that do not fit into the limit are loaded in every pass: from host memory if the
-     * backend has memory of its own, otherwise from their files, which must not change. */
+     * backend has separate memory, otherwise from their files, which must not change. */
     struct esp_memory_limit limit;
     /* Device memory for the captured passes of a cache, in addition to cache_need; 0: all that
      * is left. A backend captures as many passes as fit. */
@@ -502,7 +502,7 @@ struct esp_backend_ops {
      * precise: without exact mode, the CPU rounds activations to 8 bits instead of 16 if
      * weights have fewer than 8 bits. NULL: there is only one mode. */
     void (*set_exact)(struct esp_backend *backend, bool exact);
-    /* For a backend with memory of its own: the number of free bytes, and the number of bytes
+    /* For a backend with separate memory: the number of free bytes, and the number of bytes
      * that weights will take (with a limit: as many as fit into it, but at least the minimum
      * that the weights need). */
     size_t (*memory_free)(const struct esp_backend *backend);

@@ -24,7 +24,7 @@ enum esp_member_kind {
     ESP_FIELD_REASON,   /* uint8_t, enum esp_reason */
     ESP_FIELD_SOURCE,   /* uint8_t, enum esp_source */
     ESP_FIELD_SETTING,  /* setting number `low` of struct esp_session_values */
-    ESP_FIELD_SETTINGS, /* an object with all settings that have no place of their own */
+    ESP_FIELD_SETTINGS, /* an object with all settings that have no separate member */
     ESP_FIELD_OPEN,     /* begins an object; its members are the rows up to ESP_FIELD_CLOSE */
     ESP_FIELD_CLOSE,
     ESP_FIELD_MODEL, /* a struct with members `of`; left out if its first member is "" */
@@ -81,7 +81,7 @@ extern const char *const esp_reason_names[];  /* enum esp_reason; "" for none */
 extern const char *const esp_source_names[];  /* enum esp_source */
 
 /* Whether this setting (of espalier_settings.h) is not a member of the header's object
- * `settings`: the oldest settings have members of their own, and texts are in the prompts. */
+ * `settings`: the oldest settings have separate members, and texts are in the prompts. */
 bool esp_has_own_place(int setting);
 
 #endif

@@ -49,7 +49,7 @@ static void put_setting(struct esp_line *line, const char *name,
     put_text(line, name, text);
 }
 
-/* The settings that have no members of their own in the header, each written as for `:set`. */
+/* The settings that have no separate members in the header, each written as for `:set`. */
 static void put_settings(struct esp_line *line, const char *name,
                          const struct esp_session_values *values)
 {

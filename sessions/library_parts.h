@@ -1,5 +1,5 @@
-/* library_parts.h - shared by library.c, library_read.c and library_write.c. SQLite appears only
- * in these files. */
+/* library_parts.h - shared by library.c, library_read.c and library_write.c. SQLite appears
+ * only in these files. */
 #ifndef ESP_LIBRARY_PARTS_H
 #define ESP_LIBRARY_PARTS_H
 

@@ -1,4 +1,4 @@
-/* written.h - a token of the text, and what is known about it. */
+/* written.h - a token of the text, with its origin and score. */
 #ifndef ESP_WRITTEN_H
 #define ESP_WRITTEN_H
 

@@ -4,9 +4,9 @@
  * the SVG to PNG and PDF.) Coordinates are in points, from the top left corner. Colours are
  * "#rrggbb".
  *
- * Texts may contain any bytes; what the kind of file cannot contain gets a visible stand-in
- * (safe.h). Monospace text is set in cells of equal width, so its width is known, both in SVG
- * and in LaTeX, with any font.
+ * Texts may contain any bytes; those that the kind of file cannot contain get a visible
+ * stand-in (safe.h). Monospace text is set in cells of equal width, so its width is known, both
+ * in SVG and in LaTeX, with any font.
  */
 #ifndef ESP_DRAWING_H
 #define ESP_DRAWING_H
@@ -72,8 +72,8 @@ void esp_drawing_text(struct esp_drawing *drawing, double x, double y, int size,
 /* The width of a text: exact for monospace text, otherwise a generous estimate. */
 double esp_drawing_width(const char *text, int size, int flags);
 /* Writes to `text` as many of the bytes as fit into `columns` monospace cells, followed by an
- * ellipsis if some are left out. Blanks are made visible, and what the kind of file cannot
- * show gets a stand-in. Returns the number of cells that the text takes. */
+ * ellipsis if some are left out. Blanks are made visible, and characters that the kind of
+ * file cannot show get a stand-in. Returns the number of cells that the text takes. */
 int esp_drawing_cells(const struct esp_drawing *drawing, char *text, size_t size,
                       const char *bytes, size_t length, int columns);
 

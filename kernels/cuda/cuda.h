@@ -112,7 +112,7 @@ double esp_cuda_read_rate(struct esp_backend *backend, size_t bytes);
 int esp_cuda_time_kernels(struct esp_cache *cache, const struct esp_batch *batch,
                           struct esp_kernel_time *kernel, int most);
 /* The cost of a launch, for predict.cu. A launcher passes it to esp_cuda_costs() before the
- * launch, which has no effect if nothing is predicted. A launch whose cost was not passed is
+ * launch; the call has no effect if nothing is predicted. A launch whose cost was not passed is
  * assumed to wait for memory ESP_CUDA_WAITS times and to read nothing. */
 enum { ESP_CUDA_WAITS = 3, ESP_CUDA_PREDICTED = 64 };
 struct esp_cuda_cost {

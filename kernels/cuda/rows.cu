@@ -1,5 +1,5 @@
 /* rows.cu - matrices of rows over the vocabulary on the device: their memory, draft steps, and
- * whole rows. Each operation on rows has a file of its own, see rows.h.
+ * whole rows. Each operation on rows has a separate file, see rows.h.
  */
 #include "kernels/cuda/rows.h"
 

@@ -1,5 +1,5 @@
-/* rows.h - rows over the vocabulary on the device: what the operations of kernels/row_ops.def
- * share.
+/* rows.h - rows over the vocabulary on the device: shared by the operations of
+ * kernels/row_ops.def.
  *
  * The file of an operation has its kernel and its function esp_cuda_NAME(), which checks the
  * arguments as cpu/rows.c does, puts them where kernels can read them (on the device or in

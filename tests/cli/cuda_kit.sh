@@ -81,7 +81,7 @@ plan NVCC12="$work/nvcc-13.0" cuda >"$work/plan"
 check "a second compiler of the same version is refused" grep -q "no nvcc of CUDA 12" "$work/plan"
 plan CI=true check | grep -e "-Xptxas -O0.* -MF " >"$work/plan"
 check "CI compiles without optimisation" test "$(wc -l <"$work/plan")" -gt 20
-check "into a folder of its own" test "$(grep -vc -- "-MF $work/build/checked/" "$work/plan")" -eq 0
+check "into a separate folder" test "$(grep -vc -- "-MF $work/build/checked/" "$work/plan")" -eq 0
 
 # NVIDIA's compute-sanitizer cannot check scripts, so it is removed from the path.
 PATH=$(printf '%s' "$PATH" | tr ':' '\n' | grep -v cuda | paste -s -d : -)

@@ -21,7 +21,7 @@ for family in lfm2 qwen3-5 granite-hybrid; do
     sed -i "s/\"eos_token_id\": 2/\"eos_token_id\": 96/" "$model/config.json"
     check "$family: 4 bits are written" $ESPALIER quantize "$model" "$work/$family.gguf" --type q4_0 >/dev/null 2>&1
     draft=$work/$family.gguf
-    check "$family: what a checkpoint takes is said" sh -c \
+    check "$family: the size of a checkpoint is printed" sh -c \
         "$ESPALIER inspect '$model' --backend cpu | grep -q '[23] of [345] layers; 8 checkpoints of their states, 0.0 MB each'"
     plain=$(generate "$model" --drafter ar)
     check "$family: there is text" test ${#plain} -ge 40

@@ -20,7 +20,7 @@ check "sampled texts are not called identical" sh -c \
 $ESPALIER race --pass 12 --with linear:K=2 -n 4 >"$work/out"
 check "the built-in target is enlarged" grep -q '^fairytale-target x.*, .* ms per pass <- fairytale-draft;' "$work/out"
 
-# Without a prompt, the race chooses one of its own, whose continuation ends with a sentence and does not repeat itself.
+# Without a prompt, the race chooses one; its continuation ends with a sentence and does not repeat itself.
 for seed in 0 1 2; do
     $ESPALIER race --pass 0 --seed $seed --with linear:K=4 --json >"$work/json"
     prompt=$(sed -n '/"left"/,$s/^		"prompt":	"\(.*\)",$/\1/p' "$work/json" | head -n 1)

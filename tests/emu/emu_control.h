@@ -20,7 +20,7 @@ extern "C" {
 void emu_set_devices(int count);
 void emu_set_driver(int version); /* newest CUDA of the driver: 12040 is 12.4; 0: no driver */
 void emu_set_lt(int version);     /* version of cuBLASLt, 13 at first; 0: there is none */
-/* What the heuristic of cuBLASLt returns: algorithms (at first), none, or a failure. */
+/* The result of cuBLASLt's heuristic: algorithms (at first), none, or a failure. */
 enum emu_heuristic { EMU_FINDS, EMU_FINDS_NONE, EMU_REFUSES };
 void emu_set_heuristic(enum emu_heuristic answer);
 void emu_set_memory(size_t bytes); /* memory of the device; allocated memory stays allocated */

@@ -256,7 +256,7 @@ void emu_wait_previous();
 /* ------------------------------------------------------------------ copies in the background
  */
 
-/* See esp_copy_begin in kernels/cuda/device.h. What is copied to holds 0xff from the beginning
+/* See esp_copy_begin in kernels/cuda/device.h. The destination holds 0xff from the beginning
  * of a copy until its thread waits; only then is the source read. */
 void emu_copy_begin(void *to, const void *from, bool there);
 void emu_copy_group();

@@ -11,7 +11,7 @@ prompt='Once upon a time'
 words() { # the words of the text pane, zoomed: frames taken off
     sed -e '1,2d' -e '/^└/,$d' -e 's/^│ //' -e 's/ *│$//' "$work/screen" | tr -s ' \n' '\n' | tr -d '\n'
 }
-generated() { # TEXT N: what `generate` makes of it, prompt included
+generated() { # TEXT N: prints TEXT as continued by `generate`
     { printf '%s' "$1"; $ESPALIER generate -p "$1" -n "$2"; } | tr -s ' \n' '\n' | tr -d '\n'
 }
 same_text() { # PROMPT N

@@ -25,7 +25,7 @@ escapes() { # PATTERN: Esc, and it is gone
 gone() { # PATTERN: not on the screen any more
     wait_until sh -c "! $terminal capture-pane -p -t main | grep -q -e '$1'"
 }
-answer() { # runs a line, and sees what it answers
+answer() { # runs a line, and checks the answer
     keys "$1" Enter
     see "$2"
 }

@@ -156,7 +156,7 @@ static void check_drawn(const char *text, int node, bool whole)
         fail(node, text, "not the target's probability");
     if (!whole && strncmp(now.it->verifier, "naivetree", 9) == 0 &&
         !rounds_to(chance, fmax(p[n->token] - q[n->token], 0) / left))
-        fail(node, text, "not its share of what was left");
+        fail(node, text, "not its share of the residual");
 }
 
 static void check_missed(const char *text, int node)

@@ -458,8 +458,9 @@ TEST(dyspec_layer_draws_all_above_the_threshold)
     CHECK(small > 20 && limited > 0, "%d trees below N, %d at N", small, limited);
 }
 
-/* The sum of v is the value of draws. With the predicted threshold it must be close to that
- * of the best draws of the same number, and trees must have N nodes on average. */
+/* The value of a tree is the sum of v over its draws. With the predicted threshold, it must be
+ * close to the value of the best tree with as many draws, and trees must have N nodes on
+ * average. */
 TEST(dyspec_layer_finds_the_threshold_of_n_nodes)
 {
     static const char *const specs[] = {"dyspec:N=30", "dyspec-layer:N=30"};

@@ -45,7 +45,7 @@ static void keep_frame(struct live *live, int step)
     live->frames[live->count++] = scene_dump(&live->scene, false);
 }
 
-/* Does what the worker does around events. */
+/* Applies an event to the live state, with the phases that the worker adds. */
 static void show(struct live *live, const struct esp_event *event)
 {
     bool partial = event->type == ESP_EVENT_LAYER || event->type == ESP_EVENT_STAGE;

@@ -194,7 +194,7 @@
     });
 
     /* Returns the rows of a frame's tree from top to bottom: {index, depth, y, parent}. The token
-     * that the target adds is a row of its own. */
+     * that the target adds is a separate row. */
     function layOut(frame, rows) {
         const nodes = frame.nodes.map(node), children = nodes.map(() => []), places = [];
         let last = 0, next = 0;

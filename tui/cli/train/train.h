@@ -1,4 +1,4 @@
-/* train.h - what `espalier train` can train. */
+/* train.h - the kinds of `espalier train`. */
 #ifndef ESP_CLI_TRAIN_H
 #define ESP_CLI_TRAIN_H
 
