@@ -143,7 +143,7 @@ void esp_end_with_parent(void)
 {
 }
 
-/* The system's own way is not public before macOS 14.4: the word is read twenty times in a
+/* Before 14.4, macOS has no public function for this. So this one reads the word twenty times per
  * millisecond. */
 void esp_wait_for_change(_Atomic uint32_t *word, uint32_t seen, double seconds)
 {

@@ -267,9 +267,9 @@ extern const struct esp_gguf_slot esp_delta_gguf[];
     .prefix = "model.", .layer_name = "model.layers.", .hidden_act = "silu",                   \
     .activation = ESP_SWIGLU, .norm = ESP_NORM_RMS, .config = esp_delta_config,                \
     .tensors = esp_delta_tensors, .mixer = ESP_MIXER_DELTA
-/* Rows of the tables of this family: names in GGUF files, except two; attention with the first
- * norm, the mixer's input matrices in Qwen3.5, the mixer's other tensors, and the MLP or the
- * experts with the second norm. */
+/* Rows that the tables of this family share. GGUF: names in GGUF files. ATTENTION: with the first
+ * norm. INPUTS: the mixer's input matrices in Qwen3.5. STATES: the mixer's other tensors. MLP,
+ * MIXTURE: with the second norm. */
 #define ESP_DELTA_GGUF                                                                         \
     {offsetof(struct esp_layer, attention_gate), "attn_q.weight"},                             \
         {offsetof(struct esp_layer, conv_in), "attn_qkv.weight"},                              \

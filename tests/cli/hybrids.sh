@@ -84,7 +84,7 @@ sed -i "s/\"eos_token_id\": 2/\"eos_token_id\": 96/" "$own/config.json"
 drafts() { generate "$own" "$@" --json | sed -n 's/.*"draft":[^a-z"]*"\{0,1\}\([a-z]*\).*/\1/p' | head -n 1; }
 plain=$(generate "$own" --draft none)
 check "an MTP layer drafts if no draft is named" test "$(drafts)" = mtp
-check "not if none is said" test "$(drafts --draft none)" = null
+check "not with --draft none" test "$(drafts --draft none)" = null
 check "not with a limit of memory" test "$(drafts --memory 2G)" = null
 for drafter in auto linear dynatree:cache=rebuild eagle2; do
     check "MTP: $drafter gives the text of plain decoding" \
