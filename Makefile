@@ -70,7 +70,7 @@ AMX  := $(if $(DARWIN),,amx)
 EMULATED := dpbusd
 else ifneq ($(filter aarch64-% arm64-%,$(MACHINE)),)
 ISAS := generic neon
-# They extend NEON as VNNI extends AVX-512.
+# Extensions of NEON, as VNNI is one of AVX-512.
 VNNI := dotprod i8mm
 AMX  :=
 else

@@ -15,7 +15,8 @@ missing=$(cut -d' ' -f2 "$work/includes" | sort -u | while read -r file; do [ -e
     grep -v '^tests/emu/')
 check "every include names its folder" test -z "$missing"; [ -z "$missing" ] || printf "    %s\n" $missing
 
-# Prints the room of a file: its first folder, or, in tui/, its first two folders.
+# For each line "FILE USED", prints the rooms of both before them. The room of a file is its first folder or, in tui/, its
+# first two folders.
 rooms() {
     awk '{ split($1, a, "/"); split($2, b, "/")
            print (a[1] == "tui" ? a[1] "/" a[2] : a[1]), (b[1] == "tui" ? b[1] "/" b[2] : b[1]), $1, $2 }' "$1"
@@ -33,8 +34,8 @@ tui/commands 7
 tui/app 8
 tui/cli 9
 FLOORS
-# A dependency must lead to a room on a lower floor. Drawing needs no recordings, except in espalier-dot, which is a
-# separate program.
+# Prints the wrong dependencies. A room may use only rooms with a lower number in the list above. viz/ may not use
+# sessions/, except in espalier-dot, which is a separate program.
 back() {
     rooms "$1" | awk -v floors="$work/floors" 'BEGIN { while ((getline line < floors) > 0) { split(line, f, " "); floor[f[1]] = f[2] } }
         $1 == $2 || $2 == "tests" { next }

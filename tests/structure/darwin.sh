@@ -12,7 +12,7 @@ libraries=$(pkg-config --cflags libcjson libpcre2-8 libutf8proc ncursesw readlin
 sources=$(find kernels engine sessions viz tui -name '*.c' ! -path 'viz/dot/*' ! -path 'kernels/ranks/mpi/*' ! -name system_linux.c ! -name amx.c ! -name example.c)
 check "there are sources to look at" test "$(echo "$sources" | wc -l)" -gt 200
 echo "$sources" | xargs -P "$(nproc)" -n 16 $cc $flags $libraries >"$work/said" 2>&1
-check "macOS has what they use" test ! -s "$work/said"; head -20 "$work/said"
+check "macOS has all functions that they use" test ! -s "$work/said"; head -20 "$work/said"
 
 # The headers must hide what macOS does not have.
 printf '%s\n' '#include <sys/eventfd.h>' >"$work/a.c"
@@ -21,7 +21,7 @@ printf '%s\n' '#include <fcntl.h>' 'int f(void) { return open("/", O_DIRECT); }'
 printf '%s\n' '#include <sys/mman.h>' 'int f(void) { return MADV_HUGEPAGE; }' >"$work/d.c"
 for file in a b c d; do
     $cc $flags "$work/$file.c" 2>/dev/null
-    check "what only Linux has is found ($file)" test $? != 0
+    check "a function that only Linux has is refused ($file)" test $? != 0
 done
 
 # The commands that make would run on macOS.
