@@ -340,7 +340,8 @@ static int follow(struct esp_verify *v)
     return status;
 }
 
-/* A verifier that decides on whole paths may change any row. */
+/* Keeps the scores of all nodes, because a verifier that decides on whole paths may change any
+ * row. */
 static int keep_all_scores(struct esp_verify *v)
 {
     const struct esp_tree *tree = &v->tree->tree;

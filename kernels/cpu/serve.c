@@ -14,13 +14,13 @@
 #include "kernels/cpu/pass_order.h"
 #include "kernels/model_desc.h"
 
-/* An object that this rank has opened, with its number. */
+/* An object that this rank has opened: weights or a cache; the other pointer is NULL. */
 struct object {
-    int id;
-    struct esp_weights *weights; /* or */
+    int id; /* its number */
+    struct esp_weights *weights;
     struct esp_cache *cache;
-    struct esp_desc_copy *model; /* for weights */
-    struct esp_rank_plan *plan;  /* for weights */
+    struct esp_desc_copy *model; /* of the weights */
+    struct esp_rank_plan *plan;  /* of the weights */
 };
 
 struct server {

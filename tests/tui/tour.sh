@@ -31,7 +31,7 @@ answer() { # runs a line, and checks the answer
 }
 sed -n '/^## A tour/,/^Without a terminal/p' README.md | tr '\n' ' ' | grep -o '`[^`]*`' | tr -d '`' | sort -u >"$work/spans"
 while IFS= read -r span; do
-    check "this file walks '$span' of the tour" grep -qF -e "$span" tests/tui/tour.sh
+    check "this file tests '$span' of the tour" grep -qF -e "$span" tests/tui/tour.sh
 done <"$work/spans"
 check "the tour has keys and commands" test "$(wc -l <"$work/spans")" -gt 40
 start="cd $work; export EDITOR=$work/editor"
