@@ -16,8 +16,8 @@
 /* ------------------------------------------------------------------ given costs */
 
 static double draft_first, draft_row, verify_row;
-static int verify_class; /* this many rows are paid for together; 1: each row costs */
-static int nearly_free;  /* this many rows cost a tenth; 0: none */
+static int verify_class; /* cost of verifying rises in steps of this many rows */
+static int nearly_free;  /* this many first rows cost a tenth; 0: none do */
 
 static double draft_cost(int rows)
 {

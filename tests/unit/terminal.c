@@ -217,8 +217,8 @@ TEST(the_interface_takes_little_of_a_processor)
             measured[i] = fmin(measured[i], taken);
         }
     quit(&pty);
-    printf("    interface thread: %.2f %% of a processor at full speed, %.2f %% at 12/s; where "
-           "the limit was set %.2f %% and %.2f %%\n",
+    printf("    interface thread: %.2f %% of a processor at full speed, %.2f %% at 12/s; "
+           "scaled to the machine of the limit, %.2f %% and %.2f %%\n",
            100 * measured[0], 100 * measured[1], 100 * least[0], 100 * least[1]);
     CHECK(least[0] <= GOAL && least[1] <= GOAL, "%.1f %% and %.1f %%, want %.0f %%",
           100 * least[0], 100 * least[1], 100 * GOAL);
