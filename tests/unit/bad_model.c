@@ -220,7 +220,8 @@ TEST(what_cannot_be_computed_is_refused_by_name)
 {
     BAD_CONFIG("qwen3-window", "layer_types", NULL, "[\"sliding_attention\"]", ESP_E_FORMAT,
                "layer_types must be a list of 2 entries");
-    BAD_CONFIG("qwen3-window", "layer_types", NULL, "[1, 2]", ESP_E_UNSUPPORTED, "not text");
+    BAD_CONFIG("qwen3-window", "layer_types", NULL, "[1, 2]", ESP_E_UNSUPPORTED,
+               "not a string");
     BAD_CONFIG("qwen3-window", "layer_types", NULL, "[\"chunked_attention\", \"x\"]",
                ESP_E_UNSUPPORTED, "chunked_attention");
     BAD_CONFIG("mistral-window", "sliding_window", NULL, "0", ESP_E_FORMAT, "sliding_window");
@@ -267,7 +268,7 @@ TEST(what_cannot_be_computed_is_refused_by_name)
     BAD_CONFIG("nemotron-h-ends", "mlp_hidden_act", NULL, "\"silu\"", ESP_E_UNSUPPORTED,
                "mlp_hidden_act is silu");
     BAD_CONFIG("nemotron-h-ends", "layers_block_type", NULL, "[\"mlp\", 3, \"mlp\"]",
-               ESP_E_UNSUPPORTED, "not text");
+               ESP_E_UNSUPPORTED, "not a string");
     BAD_CONFIG("lfm2-moe", "num_dense_layers", NULL, "-1", ESP_E_FORMAT, "num_dense_layers");
     BAD_CONFIG("lfm2-moe", "routed_scaling_factor", NULL, "0", ESP_E_FORMAT,
                "routed_scaling_factor");

@@ -107,7 +107,7 @@ TEST(what_gguf_has_no_name_for_is_refused)
     model->desc.vocabulary = 5000;
     CHECK(esp_gguf_describe(&header, &factors, model, &esp_architecture_llama, err,
                             sizeof err) < 0 &&
-              strstr(err, "GGUF has no name for"),
+              strstr(err, "for which GGUF has no name"),
           "%s", err);
     esp_gguf_header_free(&header);
     free(factors);
