@@ -9,6 +9,7 @@
  */
 #include "sessions/library.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -21,22 +22,22 @@
 #include "engine/support/paths.h"
 #include "kernels/status.h"
 #include "kernels/system.h"
+#include "sessions/journal.h"
 #include "sessions/library_parts.h"
 
-/* In version 1, lines of iterations had texts and scores, and the place on the screen was always
- * a number of tokens. */
-enum { OLDEST = 1, VERSION = 2, PATIENCE_MS = 5000 };
+/* Versions 1 and 2 had a row for each token, branch and iteration; see library_old.c. */
+enum { VERSION = 3, PATIENCE_MS = 5000 };
 
 /* A lock belongs to the open file description where the system supports that, so that two
  * libraries in one process exclude each other. Elsewhere it belongs to the process. */
 #ifdef F_OFD_SETLK
-enum { SET_LOCK = F_OFD_SETLK, WAIT_LOCK = F_OFD_SETLKW };
+enum { SET_LOCK = F_OFD_SETLK, WAIT_LOCK = F_OFD_SETLKW, GET_LOCK = F_OFD_GETLK };
 #else
-enum { SET_LOCK = F_SETLK, WAIT_LOCK = F_SETLKW };
+enum { SET_LOCK = F_SETLK, WAIT_LOCK = F_SETLKW, GET_LOCK = F_GETLK };
 #endif
 
 /* The name of each table, and the statement that creates it. */
-static const char *const schema[][2] = {
+static esp_library_table schema[] = {
     {"vocabulary", "CREATE TABLE vocabulary(id INTEGER PRIMARY KEY, hash TEXT NOT NULL UNIQUE, "
                    "tokens INTEGER NOT NULL) STRICT"},
     {"piece",
@@ -46,27 +47,13 @@ static const char *const schema[][2] = {
      "CREATE TABLE session(id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL "
      "DEFAULT '', created INTEGER NOT NULL, changed INTEGER NOT NULL, vocabulary INTEGER "
      "REFERENCES vocabulary, header TEXT NOT NULL DEFAULT '', target_path TEXT NOT NULL "
-     "DEFAULT '', draft_path TEXT NOT NULL DEFAULT '', at_branch INTEGER NOT NULL DEFAULT "
-     "-1, at_length INTEGER NOT NULL DEFAULT 0) STRICT"},
-    {"branch",
-     "CREATE TABLE branch(session INTEGER NOT NULL REFERENCES session, number INTEGER NOT "
-     "NULL, parent INTEGER NOT NULL, fork INTEGER NOT NULL, name TEXT NOT NULL, marked "
-     "INTEGER NOT NULL, deleted INTEGER NOT NULL, created INTEGER NOT NULL, drafter TEXT "
-     "NOT NULL, indexed INTEGER NOT NULL, PRIMARY KEY(session, number)) STRICT, WITHOUT "
-     "ROWID"},
-    {"token",
-     "CREATE TABLE token(session INTEGER NOT NULL REFERENCES session, branch INTEGER NOT "
-     "NULL, place INTEGER NOT NULL, token INTEGER NOT NULL, kind INTEGER NOT NULL, "
-     "iteration INTEGER, p REAL, entropy REAL, rank INTEGER, likely BLOB, PRIMARY "
-     "KEY(session, branch, place)) STRICT, WITHOUT ROWID"},
-    {"iteration", "CREATE TABLE iteration(session INTEGER NOT NULL REFERENCES session, number "
-                  "INTEGER NOT NULL, generation INTEGER NOT NULL, line TEXT NOT NULL, PRIMARY "
-                  "KEY(session, number)) STRICT"},
-    {"generation",
-     "CREATE TABLE generation(session INTEGER NOT NULL REFERENCES session, number "
-     "INTEGER NOT NULL, place INTEGER NOT NULL, draft INTEGER NOT NULL, verify INTEGER "
-     "NOT NULL, tokens INTEGER NOT NULL, header TEXT NOT NULL, PRIMARY KEY(session, "
-     "number)) STRICT, WITHOUT ROWID"},
+     "DEFAULT '', draft_path TEXT NOT NULL DEFAULT '', iterations INTEGER NOT NULL DEFAULT 0, "
+     "generations INTEGER NOT NULL DEFAULT 0, seen INTEGER NOT NULL DEFAULT 0, branches INTEGER "
+     "NOT NULL DEFAULT 0, tokens INTEGER NOT NULL DEFAULT 0, words TEXT NOT NULL DEFAULT '', "
+     "indexed BLOB NOT NULL DEFAULT x'') STRICT"},
+    {"chunk", "CREATE TABLE chunk(session INTEGER NOT NULL, number INTEGER NOT NULL, iteration "
+              "INTEGER NOT NULL, texts BLOB NOT NULL, trees BLOB NOT NULL, PRIMARY KEY(session, "
+              "number)) STRICT"},
     {"words", "CREATE VIRTUAL TABLE words USING fts5(own)"},
 };
 
@@ -106,6 +93,33 @@ int esp_library_fail(struct esp_library *l, char *err, size_t errlen)
     return esp_fail(err, errlen, ESP_E_FILE, "%s: %s", l->path, sqlite3_errmsg(l->db));
 }
 
+/* ------------------------------------------------------------------ locks */
+
+/* Locks or releases byte `at` of the lock file. Returns whether that succeeded. */
+static bool lock(const struct esp_library *l, int how, short type, int64_t at)
+{
+    struct flock range = {
+        .l_type = type, .l_whence = SEEK_SET, .l_start = (off_t)at, .l_len = 1};
+    return l->locks >= 0 && fcntl(l->locks, how, &range) == 0;
+}
+
+bool esp_library_claim(struct esp_library *l, int64_t id)
+{
+    return lock(l, SET_LOCK, F_WRLCK, id) || l->locks < 0;
+}
+
+void esp_library_release(struct esp_library *l, int64_t id)
+{
+    lock(l, SET_LOCK, F_UNLCK, id);
+}
+
+/* Returns whether any session is claimed by another program. */
+static bool is_open_anywhere(const struct esp_library *l)
+{
+    struct flock range = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 1};
+    return l->locks >= 0 && fcntl(l->locks, GET_LOCK, &range) == 0 && range.l_type != F_UNLCK;
+}
+
 /* ------------------------------------------------------------------ the schema */
 
 /* Returns the number that a query yields, or -1 if it yields none. */
@@ -120,52 +134,55 @@ static int64_t number(sqlite3 *db, const char *query)
     return value;
 }
 
-static bool is_ours(const char *name, const char *text)
+static bool is_of(esp_library_table *tables, int count, const char *name, const char *text)
 {
-    for (int i = 0; i < TABLES; i++)
-        if (strcmp(name, schema[i][0]) == 0)
-            return strcmp(text, schema[i][1]) == 0;
+    for (int i = 0; i < count; i++)
+        if (strcmp(name, tables[i][0]) == 0)
+            return strcmp(text, tables[i][1]) == 0;
     return strncmp(name, "words_", strlen("words_")) == 0 ||
            strncmp(name, "sqlite_", strlen("sqlite_")) == 0;
 }
 
-/* Returns whether the file has exactly the tables of a library. */
-static bool has_schema(sqlite3 *db)
+bool esp_library_has_tables(struct esp_library *l, esp_library_table *tables, int count)
 {
     sqlite3_stmt *statement = NULL;
-    int tables = 0, step = SQLITE_ERROR;
+    int found = 0, step = SQLITE_ERROR;
     bool ours = true;
-    if (sqlite3_prepare_v2(db, "SELECT name, type, sql FROM sqlite_schema", -1, &statement,
+    if (sqlite3_prepare_v2(l->db, "SELECT name, type, sql FROM sqlite_schema", -1, &statement,
                            NULL) == SQLITE_OK)
         while ((step = sqlite3_step(statement)) == SQLITE_ROW && ours) {
             const char *name = (const char *)sqlite3_column_text(statement, 0);
             const char *type = (const char *)sqlite3_column_text(statement, 1);
             const char *text = (const char *)sqlite3_column_text(statement, 2);
             ours = name && type && (strcmp(type, "table") == 0 || strcmp(type, "index") == 0) &&
-                   is_ours(name, text ? text : "");
-            for (int i = 0; ours && i < TABLES; i++)
-                tables += strcmp(name, schema[i][0]) == 0;
+                   is_of(tables, count, name, text ? text : "");
+            for (int i = 0; ours && i < count; i++)
+                found += strcmp(name, tables[i][0]) == 0;
         }
     sqlite3_finalize(statement);
-    return ours && step == SQLITE_DONE && tables == TABLES;
+    return ours && step == SQLITE_DONE && found == count;
 }
 
-static int set_version(struct esp_library *l, char *err, size_t errlen)
+int esp_library_make_tables(struct esp_library *l)
 {
     char set[64];
+    int status = SQLITE_OK;
+    for (int i = 0; i < TABLES && status == SQLITE_OK; i++) {
+        char query[96];
+        snprintf(query, sizeof query, "SELECT 1 FROM sqlite_schema WHERE name = '%s'",
+                 schema[i][0]);
+        if (number(l->db, query) < 0)
+            status = sqlite3_exec(l->db, schema[i][1], NULL, NULL, NULL);
+    }
     snprintf(set, sizeof set, "PRAGMA user_version = %d", VERSION);
-    return sqlite3_exec(l->db, set, NULL, NULL, NULL) == SQLITE_OK
-               ? (int)ESP_OK
-               : esp_library_fail(l, err, errlen);
+    return status == SQLITE_OK ? sqlite3_exec(l->db, set, NULL, NULL, NULL) : status;
 }
 
 static int make_tables(struct esp_library *l, char *err, size_t errlen)
 {
     int status = sqlite3_exec(l->db, "BEGIN", NULL, NULL, NULL);
-    for (int i = 0; i < TABLES && status == SQLITE_OK; i++)
-        status = sqlite3_exec(l->db, schema[i][1], NULL, NULL, NULL);
-    if (status == SQLITE_OK && set_version(l, err, errlen) < 0)
-        return ESP_E_FILE;
+    if (status == SQLITE_OK)
+        status = esp_library_make_tables(l);
     if (status == SQLITE_OK)
         status = sqlite3_exec(l->db, "COMMIT", NULL, NULL, NULL);
     return status == SQLITE_OK ? (int)ESP_OK : esp_library_fail(l, err, errlen);
@@ -188,31 +205,19 @@ static int check_file(struct esp_library *l, enum esp_library_mode mode, char *e
             return make_tables(l, err, errlen);
         return esp_fail(err, errlen, ESP_E_FILE, "%s has no sessions", l->path);
     }
-    if (version >= OLDEST && has_schema(l->db))
-        return version == VERSION || mode != ESP_LIBRARY_KEEP ? (int)ESP_OK
-                                                              : set_version(l, err, errlen);
+    if (version > 0 && version < VERSION && esp_library_is_old(l))
+        return is_open_anywhere(l)
+                   ? esp_fail(err, errlen, ESP_E_UNSUPPORTED,
+                              "%s is of an earlier version, and a session is open in an earlier "
+                              "espalier; close that first",
+                              l->path)
+                   : esp_library_migrate(l, err, errlen);
+    if (version == VERSION && esp_library_has_tables(l, schema, TABLES)) {
+        esp_library_repair_words(l, false);
+        return ESP_OK;
+    }
     return esp_fail(err, errlen, ESP_E_FORMAT, "%s is not a library of espalier, or is damaged",
                     l->path);
-}
-
-/* ------------------------------------------------------------------ locks */
-
-/* Locks or releases byte `at` of the lock file. Returns whether that succeeded. */
-static bool lock(const struct esp_library *l, int how, short type, int64_t at)
-{
-    struct flock range = {
-        .l_type = type, .l_whence = SEEK_SET, .l_start = (off_t)at, .l_len = 1};
-    return l->locks >= 0 && fcntl(l->locks, how, &range) == 0;
-}
-
-bool esp_library_claim(struct esp_library *l, int64_t id)
-{
-    return lock(l, SET_LOCK, F_WRLCK, id) || l->locks < 0;
-}
-
-void esp_library_release(struct esp_library *l, int64_t id)
-{
-    lock(l, SET_LOCK, F_UNLCK, id);
 }
 
 /* ------------------------------------------------------------------ opening and closing */
@@ -311,6 +316,73 @@ static int set_aside(struct esp_library *l, char *err, size_t errlen)
     return ESP_OK;
 }
 
+/* Renames a journal that is damaged, and says so. */
+static void set_journal_aside(struct esp_library *l, int64_t id)
+{
+    char from[PATH_MAX], to[PATH_MAX + 32];
+    struct stat there;
+    int free_number = 0;
+    esp_journal_path(from, sizeof from, l->path, id);
+    do
+        snprintf(to, sizeof to, "%s.unreadable-%d", from, ++free_number);
+    while (lstat(to, &there) == 0 && free_number < 1000);
+    if (rename(from, to) == 0)
+        esp_fail(l->note, sizeof l->note, 0,
+                 "%s, the last part of session %lld, is damaged; what could be read of it is kept, "
+                 "and it was renamed to %s",
+                 from, (long long)id, strrchr(to, '/') ? strrchr(to, '/') + 1 : to);
+}
+
+/* Stores what a killed program has left of a session. A journal that cannot be stored now stays
+ * for the next time. */
+static void recover(struct esp_library *l, enum esp_library_mode mode, int64_t id)
+{
+    struct esp_left left;
+    char path[PATH_MAX], err[256];
+    const bool shared = (int)SET_LOCK == (int)F_SETLK; /* a claim does not exclude ourselves */
+    if ((shared && esp_journal_is_ours(l->path, id)) || !esp_library_claim(l, id))
+        return;
+    int status = esp_journal_read(&left, l->path, id);
+    bool damaged = status == ESP_E_FORMAT;
+    if (status == ESP_OK) {
+        damaged = left.damaged;
+        for (int i = 0; i < 2 && status == ESP_OK; i++)
+            if (left.area[i].length > 0)
+                status = esp_library_store(l, id, left.chunk[i], &left.area[i], 1, err,
+                                           sizeof err);
+        damaged |= status == ESP_E_MISMATCH; /* of a library that was here before this one */
+        esp_left_free(&left);
+    }
+    if (damaged && mode == ESP_LIBRARY_KEEP && status != ESP_E_FILE) {
+        set_journal_aside(l, id);
+    } else if (!damaged && status == ESP_OK) {
+        esp_journal_path(path, sizeof path, l->path, id);
+        esp_journal_remove(path);
+    }
+    esp_library_release(l, id);
+}
+
+/* Looks for journals beside the library. */
+static void recover_all(struct esp_library *l, enum esp_library_mode mode)
+{
+    char folder[PATH_MAX];
+    int64_t found[64], id;
+    int count = 0;
+    struct dirent *entry;
+    snprintf(folder, sizeof folder, "%s", l->path);
+    char *slash = strrchr(folder, '/');
+    if (slash)
+        slash[slash == folder] = '\0';
+    DIR *entries = opendir(slash ? folder : ".");
+    while (entries && count < 64 && (entry = readdir(entries)))
+        if ((id = esp_journal_session(l->path, entry->d_name)) > 0)
+            found[count++] = id;
+    if (entries)
+        closedir(entries);
+    for (int i = 0; i < count; i++)
+        recover(l, mode, found[i]);
+}
+
 static int open_library(struct esp_library *l, enum esp_library_mode mode, char *err,
                         size_t errlen)
 {
@@ -328,6 +400,8 @@ static int open_library(struct esp_library *l, enum esp_library_mode mode, char 
         if (status == ESP_OK)
             status = open_file(l, mode, err, errlen);
     }
+    if (status == ESP_OK && locked)
+        recover_all(l, mode);
     lock(l, SET_LOCK, F_UNLCK, 0);
     return status;
 }
@@ -357,6 +431,7 @@ void esp_library_close(struct esp_library *l)
     close_file(l);
     if (l->locks >= 0)
         close(l->locks);
+    esp_bytes_free(&l->trees);
     free(l->path);
     free(l);
 }
