@@ -176,7 +176,8 @@ int esp_library_search(struct esp_library *l, const char *words,
     char *query = query_of(words);
     esp_library_refresh(l, 0, err, errlen); /* after a failure, the old index is searched */
     int step = query ? search(l, query, visit, user) : SQLITE_NOMEM;
-    if ((step & 255) == SQLITE_CORRUPT && esp_library_repair_words(l, true)) {
+    if (((step & 255) == SQLITE_CORRUPT || step == SQLITE_ERROR) &&
+        esp_library_repair_words(l, true)) {
         esp_library_refresh(l, 0, err, errlen);
         step = search(l, query, visit, user);
     }

@@ -217,18 +217,24 @@ static bool make_again(struct esp_library *l)
     return made;
 }
 
-bool esp_library_repair_words(struct esp_library *l, bool damaged)
+/* Returns whether a query about the index fails because the index is damaged. */
+static bool fails(struct esp_library *l, const char *query)
 {
     sqlite3_stmt *s = NULL;
-    if (!damaged) {
-        int code = sqlite3_prepare_v2(l->db, "SELECT rowid FROM words('a') LIMIT 1", -1, &s, NULL);
-        code = code == SQLITE_OK ? sqlite3_step(s) : code;
-        sqlite3_finalize(s);
-        damaged = (code & 255) == SQLITE_CORRUPT || code == SQLITE_ERROR;
-    }
-    for (int i = 0; damaged && i < ESP_SQL_STATEMENTS; i++) {
+    int code = sqlite3_prepare_v2(l->db, query, -1, &s, NULL);
+    code = code == SQLITE_OK ? sqlite3_step(s) : code;
+    sqlite3_finalize(s);
+    return (code & 255) == SQLITE_CORRUPT || code == SQLITE_ERROR;
+}
+
+bool esp_library_repair_words(struct esp_library *l, bool damaged)
+{
+    if (!damaged && !fails(l, "SELECT own FROM words LIMIT 1") &&
+        !fails(l, "SELECT rowid FROM words('a') LIMIT 1"))
+        return true;
+    for (int i = 0; i < ESP_SQL_STATEMENTS; i++) {
         sqlite3_finalize(l->statement[i]);
         l->statement[i] = NULL;
     }
-    return !damaged || make_again(l);
+    return make_again(l);
 }

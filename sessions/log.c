@@ -49,13 +49,16 @@ static size_t begin(struct esp_bytes *to, enum esp_log_kind kind)
     return start;
 }
 
+void esp_log_seal(unsigned char *record, size_t length)
+{
+    put_fixed(record, (uint32_t)length);
+    put_fixed(record + 4, check_of(record + ESP_LOG_FRAME, length));
+}
+
 static void end(struct esp_bytes *to, size_t start)
 {
-    if (to->failed)
-        return;
-    const size_t length = to->length - start - ESP_LOG_FRAME;
-    put_fixed(to->at + start, (uint32_t)length);
-    put_fixed(to->at + start + 4, check_of(to->at + start + ESP_LOG_FRAME, length));
+    if (!to->failed)
+        esp_log_seal(to->at + start, to->length - start - ESP_LOG_FRAME);
 }
 
 int esp_log_next(const unsigned char **at, const unsigned char *limit, struct esp_from *from)

@@ -65,6 +65,9 @@ void esp_log_tree(struct esp_bytes *to, int number, int generation,
 void esp_log_branch(struct esp_bytes *to, const struct esp_branch *branch);
 void esp_log_place(struct esp_bytes *to, struct esp_text_place place);
 
+/* Sets length and check of a record, which has `length` bytes after its frame. */
+void esp_log_seal(unsigned char *record, size_t length);
+
 /* ------------------------------------------------------------------ reading */
 
 /* Finds the next record in [*at, end): sets `from` to what follows its kind, and *at to the
