@@ -26,101 +26,96 @@ static void put_double(struct esp_bytes *to, double value)
 }
 
 /* Whether a row of a table has a value of its own in a record. */
-static bool has_row(const struct esp_field *f)
+static inline bool has_row(const struct esp_field *f)
 {
     return f->kind != ESP_FIELD_OPEN && f->kind != ESP_FIELD_CLOSE &&
            f->kind != ESP_FIELD_SCORES && f->kind != ESP_FIELD_NODES &&
            f->kind != ESP_FIELD_LAYERS;
 }
 
-static bool is_present(const struct esp_field *f, const char *at, const char *base)
+static void put_fields(struct esp_bytes *to, const struct esp_field *fields, const void *base);
+
+static void put_ids(struct esp_bytes *to, const int32_t *ids, int count)
 {
+    esp_bytes_number(to, (uint64_t)count);
+    for (int i = 0; i < count; i++)
+        esp_bytes_number(to, (uint32_t)ids[i]);
+}
+
+static void put_array(struct esp_bytes *to, const struct esp_field *f, const char *entry,
+                      int count)
+{
+    esp_bytes_number(to, (uint64_t)count);
+    for (int i = 0; i < count; i++, entry += f->size)
+        put_fields(to, f->of, entry);
+}
+
+/* Writes the value of a row, unless it is what a missing value means. Returns whether it did. */
+static bool put_field(struct esp_bytes *to, const struct esp_field *f, const char *base)
+{
+    const char *at = base + f->offset;
+    int count;
     switch (f->kind) {
     case ESP_FIELD_FLOAT:
-        return isfinite(*(const float *)at) && *(const float *)at != (float)f->missing;
+        if (!isfinite(*(const float *)at) || *(const float *)at == (float)f->missing)
+            return false;
+        esp_bytes_float(to, *(const float *)at);
+        return true;
     case ESP_FIELD_DOUBLE:
-        return isfinite(*(const double *)at) && *(const double *)at != f->missing;
+        if (!isfinite(*(const double *)at) || *(const double *)at == f->missing)
+            return false;
+        put_double(to, *(const double *)at);
+        return true;
     case ESP_FIELD_INTEGER:
-        return *(const int *)at != (int)f->missing;
+        if (*(const int *)at == (int)f->missing)
+            return false;
+        esp_bytes_number(to, *(const uint32_t *)at);
+        return true;
+    case ESP_FIELD_TOKEN:
+        esp_bytes_number(to, *(const uint32_t *)at);
+        return true;
+    case ESP_FIELD_PARENT:
+        esp_bytes_number(to, (uint64_t)(((const struct esp_node *)base)->parent + 1));
+        return true;
     case ESP_FIELD_FLAG:
         return *(const bool *)at;
     case ESP_FIELD_VERDICT:
     case ESP_FIELD_REASON:
     case ESP_FIELD_SOURCE:
-        return *(const uint8_t *)at != 0;
-    case ESP_FIELD_TOKENS:
-    case ESP_FIELD_PLACES:
-    case ESP_FIELD_ARRAY:
-        return *(const int *)(base + f->count) > 0;
-    default: /* a token, a parent, a name */
-        return true;
-    }
-}
-
-static void put_fields(struct esp_bytes *to, const struct esp_field *fields, const void *base);
-
-static void put_field(struct esp_bytes *to, const struct esp_field *f, const char *at,
-                      const char *base)
-{
-    const int32_t *ids;
-    int count;
-    switch (f->kind) {
-    case ESP_FIELD_FLOAT:
-        esp_bytes_float(to, *(const float *)at);
-        return;
-    case ESP_FIELD_DOUBLE:
-        put_double(to, *(const double *)at);
-        return;
-    case ESP_FIELD_INTEGER:
-    case ESP_FIELD_TOKEN:
-        esp_bytes_number(to, *(const uint32_t *)at);
-        return;
-    case ESP_FIELD_PARENT:
-        esp_bytes_number(to, (uint64_t)(((const struct esp_node *)base)->parent + 1));
-        return;
-    case ESP_FIELD_VERDICT:
-    case ESP_FIELD_REASON:
-    case ESP_FIELD_SOURCE:
-        esp_bytes_number(to, *(const uint8_t *)at);
-        return;
+        if (*(const uint8_t *)at)
+            esp_bytes_number(to, *(const uint8_t *)at);
+        return *(const uint8_t *)at;
     case ESP_FIELD_KEPT:
     case ESP_FIELD_GAUGE:
         esp_bytes_text(to, *(const char *const *)at, strlen(*(const char *const *)at));
-        return;
+        return true;
     case ESP_FIELD_TOKENS:
     case ESP_FIELD_PLACES:
-        ids = *(const int32_t *const *)at;
         count = *(const int *)(base + f->count);
-        esp_bytes_number(to, (uint64_t)count);
-        for (int i = 0; i < count; i++)
-            esp_bytes_number(to, (uint32_t)ids[i]);
-        return;
-    case ESP_FIELD_ARRAY:
+        if (count > 0)
+            put_ids(to, *(const int32_t *const *)at, count);
+        return count > 0;
+    default: /* ESP_FIELD_ARRAY */
         count = *(const int *)(base + f->count);
-        esp_bytes_number(to, (uint64_t)count);
-        for (int i = 0; i < count; i++)
-            put_fields(to, f->of, at + (size_t)i * f->size);
-        return;
-    default: /* a flag that is set */
-        return;
+        if (count > 0)
+            put_array(to, f, at, count);
+        return count > 0;
     }
 }
 
 static void put_fields(struct esp_bytes *to, const struct esp_field *fields, const void *base)
 {
-    uint64_t present = 0;
-    int row = 0;
-    for (const struct esp_field *f = fields; f->kind != ESP_FIELD_END; f++)
-        if (has_row(f))
-            present |= (uint64_t)is_present(f, (const char *)base + f->offset, base) << row++;
-    esp_bytes_number(to, present);
-    for (const struct esp_field *f = fields; f->kind != ESP_FIELD_END && present; f++) {
+    const size_t start = to->length;
+    uint32_t present = 0, bit = 1;
+    esp_bytes_fixed(to, 0, 4);
+    for (const struct esp_field *f = fields; f->kind != ESP_FIELD_END; f++) {
         if (!has_row(f))
             continue;
-        if (present & 1)
-            put_field(to, f, (const char *)base + f->offset, base);
-        present >>= 1;
+        present |= put_field(to, f, base) ? bit : 0;
+        bit <<= 1;
     }
+    for (int i = 0; i < 4 && !to->failed; i++)
+        to->at[start + (size_t)i] = (unsigned char)(present >> 8 * i);
 }
 
 static void put_layers(struct esp_bytes *to, const struct esp_layers *layers)
@@ -241,7 +236,7 @@ static uint8_t get_byte(struct reader *r, int most)
 
 static void get_field(struct reader *r, const struct esp_field *f, char *at, char *base)
 {
-    int *count = (int *)(base + f->count);
+    int *count = (int *)(void *)(base + f->count);
     switch (f->kind) {
     case ESP_FIELD_FLOAT:
         *(float *)at = esp_from_float(r->from, f->low, f->high);
@@ -307,7 +302,7 @@ static void set_missing(const struct esp_field *f, char *at, char *base)
 
 static void get_fields(struct reader *r, const struct esp_field *fields, void *base)
 {
-    uint64_t present = esp_from_number(r->from, UINT64_MAX);
+    uint32_t present = (uint32_t)esp_from_fixed(r->from, 4);
     for (const struct esp_field *f = fields; f->kind != ESP_FIELD_END && !r->from->bad; f++) {
         char *at = (char *)base + f->offset;
         if (!has_row(f))

@@ -141,9 +141,14 @@ int esp_library_commit(struct esp_library *library, char *err, size_t errlen);
 
 /* Adds a session and claims it. Returns its number, or 0 after a failure. */
 int64_t esp_library_add(struct esp_library *library, time_t created);
-/* Sets the numbers of the session's next chunk, iteration and generation. */
-int esp_library_next_numbers(struct esp_library *library, int64_t id, int *chunk,
-                             int *iterations, int *generations, char *err, size_t errlen);
+/* The numbers of a session's next chunk, iteration and generation. */
+struct esp_kept_next {
+    int chunk, iterations, generations;
+    time_t created; /* the session */
+};
+
+int esp_library_next_numbers(struct esp_library *library, int64_t id, struct esp_kept_next *next,
+                             char *err, size_t errlen);
 /* Sets a bit of `known` (vocabulary / 8 + 1 bytes) for each token that has a piece. */
 void esp_library_pieces(struct esp_library *library, const char *vocabulary_hash,
                         int vocabulary, unsigned char *known);

@@ -25,7 +25,7 @@
     X(PUT_PIECE, "INSERT OR IGNORE INTO piece SELECT vocabulary, ?2, ?3 FROM session WHERE "   \
                  "id = ?1 AND vocabulary IS NOT NULL")                                         \
     X(NEXT, "SELECT iterations, generations, (SELECT coalesce(max(number) + 1, 0) FROM chunk " \
-            "WHERE session = s.id) FROM session s WHERE id = ?1")                              \
+            "WHERE session = s.id), created FROM session s WHERE id = ?1")                     \
     X(TEXTS, "SELECT texts FROM chunk WHERE session = ?1 ORDER BY number")                     \
     X(ALL_TREES, "SELECT trees FROM chunk WHERE session = ?1 ORDER BY number")                 \
     X(TREES, "SELECT trees FROM chunk WHERE session = ?1 AND iteration <= ?2 AND "             \

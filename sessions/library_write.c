@@ -61,8 +61,8 @@ int64_t esp_library_add(struct esp_library *l, time_t created)
     return id;
 }
 
-int esp_library_next_numbers(struct esp_library *l, int64_t id, int *chunk, int *iterations,
-                             int *generations, char *err, size_t errlen)
+int esp_library_next_numbers(struct esp_library *l, int64_t id, struct esp_kept_next *next,
+                             char *err, size_t errlen)
 {
     sqlite3_stmt *s = esp_library_sql(l, ESP_SQL_NEXT);
     if (s)
@@ -70,9 +70,10 @@ int esp_library_next_numbers(struct esp_library *l, int64_t id, int *chunk, int 
     const int step = s ? sqlite3_step(s) : SQLITE_ERROR;
     int status = ESP_OK;
     if (step == SQLITE_ROW) {
-        *iterations = sqlite3_column_int(s, 0);
-        *generations = sqlite3_column_int(s, 1);
-        *chunk = sqlite3_column_int(s, 2);
+        *next = (struct esp_kept_next){.iterations = sqlite3_column_int(s, 0),
+                                       .generations = sqlite3_column_int(s, 1),
+                                       .chunk = sqlite3_column_int(s, 2),
+                                       .created = (time_t)sqlite3_column_int64(s, 3)};
     } else if (step == SQLITE_DONE) {
         status = esp_fail(err, errlen, ESP_E_MISMATCH, "no session %lld is kept", (long long)id);
     } else {
@@ -207,13 +208,12 @@ void esp_library_put_records(struct esp_library *l, int64_t id, int chunk,
 int esp_library_store(struct esp_library *l, int64_t id, int chunk, const struct esp_span *spans,
                       int count, char *err, size_t errlen)
 {
-    int next, iterations, generations;
+    struct esp_kept_next next;
     esp_library_begin(l);
     int status = l->status != SQLITE_OK
                      ? (int)ESP_OK /* the commit says why */
-                     : esp_library_next_numbers(l, id, &next, &iterations, &generations, err,
-                                                errlen);
-    if (status == ESP_OK && l->status == SQLITE_OK && chunk >= next)
+                     : esp_library_next_numbers(l, id, &next, err, errlen);
+    if (status == ESP_OK && l->status == SQLITE_OK && chunk >= next.chunk)
         esp_library_put_records(l, id, chunk, spans, count);
     const int committed = esp_library_commit(l, err, errlen);
     return status < 0 ? status : committed;

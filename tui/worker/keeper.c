@@ -18,7 +18,7 @@
 #include "tui/model/quiet_thread.h"
 
 enum {
-    MANY = 256 << 10, /* bytes in the journal after which they are moved at once */
+    MANY = 128 << 10, /* bytes in the journal after which they are moved at once */
     PAUSE = 2,        /* seconds after which they are moved otherwise */
 };
 
@@ -45,7 +45,8 @@ struct esp_keeper {
     bool resumed;
     bool judged; /* a branch may have been deleted */
     int64_t id;  /* 0: the library does not have the session */
-    time_t created, now;
+    time_t created;
+    struct timespec now; /* the time of the last records */
     int iterations, generations; /* numbers of the next ones */
     int generation;              /* that of the next iterations */
     int first_generation;        /* added to a number of the caller: that of the library */
@@ -256,7 +257,7 @@ static void put_likely(struct esp_keeper *k, const struct esp_token_score *score
 static bool begin_records(struct esp_keeper *k)
 {
     struct esp_line line = {.text = NULL};
-    struct timespec now;
+    const time_t before = k->now.tv_sec;
     if (atomic_load(&k->failed) || !k->pieces)
         return false;
     if (!k->private && !k->journal)
@@ -264,9 +265,9 @@ static bool begin_records(struct esp_keeper *k)
     if (atomic_load(&k->failed))
         return false;
     k->records.length = 0;
-    clock_gettime(CLOCK_REALTIME, &now);
-    if (k->now != now.tv_sec)
-        esp_log_time(&k->records, k->now = now.tv_sec);
+    clock_gettime(CLOCK_REALTIME, &k->now);
+    if (k->now.tv_sec != before)
+        esp_log_time(&k->records, k->now.tv_sec);
     if (k->header_changed) {
         k->records.failed |= esp_header_to_json(&line, &k->header) < 0;
         esp_log_header(&k->records, &k->header, line.text ? line.text : "", line.length,
@@ -300,14 +301,6 @@ static void put_prompt(struct esp_keeper *k, const struct esp_event *event)
     esp_log_prompt(&k->records, event);
 }
 
-static double seconds_since(time_t start)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    const double seconds = (double)(now.tv_sec - start) + 1e-9 * (double)now.tv_nsec;
-    return seconds > 0 ? seconds : 0;
-}
-
 /* While the session is private, the trees are not needed: only its texts may be kept later. */
 static void put_iteration(struct esp_keeper *k, const struct esp_event *event)
 {
@@ -324,7 +317,8 @@ static void put_iteration(struct esp_keeper *k, const struct esp_event *event)
         for (int i = 0; i < it->tree.count; i++)
             put_piece(k, it->tree.nodes[i].token);
         put_piece(k, it->bonus);
-        timed.time = seconds_since(k->created);
+        timed.time = (double)(k->now.tv_sec - k->created) + 1e-9 * (double)k->now.tv_nsec;
+        timed.time = timed.time > 0 ? timed.time : 0;
         esp_log_tree(&k->records, k->iterations, k->generation, &timed, &k->layers);
     }
     k->iterations++;
@@ -470,7 +464,7 @@ void esp_keeper_models(struct esp_keeper *k, const struct esp_recording_header *
         k->iterations = k->generations = 0;
         k->first_generation = -k->numbered;
         k->created = time(NULL);
-        k->now = 0;
+        k->now.tv_sec = 0;
     }
     k->header = *header;
     k->tokens = *tokens;
@@ -485,26 +479,23 @@ void esp_keeper_models(struct esp_keeper *k, const struct esp_recording_header *
 static void resume(struct esp_keeper *k, int64_t id)
 {
     char err[700];
-    struct esp_kept_session session;
+    struct esp_kept_next next;
     int status = open_library(k, err, sizeof err);
     if (status == ESP_OK && !esp_library_claim(k->library, id))
         status = esp_fail(err, sizeof err, ESP_E_FILE,
                           "session %lld is open in another program", (long long)id);
     if (status == ESP_OK)
-        status = esp_library_next_numbers(k->library, id, &k->chunk, &k->iterations,
-                                          &k->generations, err, sizeof err);
-    char number[32];
-    snprintf(number, sizeof number, "%lld", (long long)id);
-    if (status == ESP_OK)
-        status = esp_library_find(k->library, number, &session, err, sizeof err);
+        status = esp_library_next_numbers(k->library, id, &next, err, sizeof err);
     if (status < 0) {
         complain(k, err);
         return;
     }
     k->id = id;
     k->judged = true; /* an earlier program may have ended before it dropped a branch */
-    k->created = session.created;
-    k->first_generation = k->generations;
+    k->chunk = next.chunk;
+    k->iterations = next.iterations;
+    k->first_generation = k->generations = next.generations;
+    k->created = next.created;
 }
 
 int esp_keeper_open(struct esp_keeper **keeper, const char *path, int64_t resumed,
