@@ -431,13 +431,22 @@ static void generation(struct esp_log_texts *t, struct esp_from *from)
     g.tokens = get_int(from, 1, INT32_MAX);
     g.generator.draft = esp_from_fixed(from, 8);
     g.generator.verify = esp_from_fixed(from, 8);
-    g.header = esp_from_text(from, &g.header_length);
+    const char *header = esp_from_text(from, &g.header_length);
     g.place = g.place < 0 ? t->branches->at.length : g.place;
     if (from->bad)
         return;
     t->generations = g.number >= t->generations ? g.number + 1 : t->generations;
-    if (t->begin)
-        t->begin(t->user, &g);
+    if (!t->begin)
+        return;
+    char *copy = strndup(header, g.header_length);
+    if (!copy) {
+        t->no_memory = from->bad = true;
+        return;
+    }
+    g.header = copy;
+    g.header_length = strlen(copy);
+    t->begin(t->user, &g);
+    free(copy);
 }
 
 bool esp_log_apply(struct esp_log_texts *t, int kind, struct esp_from *from)
