@@ -184,8 +184,8 @@ static int get_integer(struct esp_from *from, double least, double most)
 
 static int32_t get_token(struct reader *r)
 {
-    return (int32_t)esp_from_number(
-        r->from, r->vocabulary > 0 ? (uint64_t)r->vocabulary - 1 : INT32_MAX - 1);
+    return (int32_t)esp_from_number(r->from, r->vocabulary > 0 ? (uint64_t)r->vocabulary - 1
+                                                               : INT32_MAX - 1);
 }
 
 /* A name that is valid as long as the event or, for a gauge, as the texts. */
@@ -333,8 +333,8 @@ static void get_layers(struct reader *r)
         for (int j = 0; j < layer.changes && !r->from->bad; j++) {
             struct esp_change change = {.node = 0};
             get_fields(r, esp_fields_change, &change);
-            r->from->bad |= change.node >= layer.nodes ||
-                            esp_layers_change(&r->to->layers, change) < 0;
+            r->from->bad |=
+                change.node >= layer.nodes || esp_layers_change(&r->to->layers, change) < 0;
         }
         r->from->bad |= esp_layers_add(&r->to->layers, layer) < 0;
     }

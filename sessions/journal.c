@@ -62,8 +62,8 @@ static unsigned char *map_file(const char *path)
     if (file < 0)
         return MAP_FAILED;
     const int full = posix_fallocate(file, 0, SIZE);
-    unsigned char *map = full ? MAP_FAILED
-                              : mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    unsigned char *map =
+        full ? MAP_FAILED : mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     const int reason = full ? full : errno;
     close(file);
     if (map == MAP_FAILED)
@@ -150,8 +150,8 @@ int64_t esp_journal_session(const char *library, const char *name)
     long long session = 0;
     int end = 0;
     if (strncmp(name, own, length) != 0 ||
-        sscanf(name + length, "-%18lld.journal%n", &session, &end) != 1 ||
-        end == 0 || name[length + (size_t)end])
+        sscanf(name + length, "-%18lld.journal%n", &session, &end) != 1 || end == 0 ||
+        name[length + (size_t)end])
         return 0;
     return session > 0 ? session : 0;
 }

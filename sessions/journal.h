@@ -46,10 +46,10 @@ void esp_journal_taken(struct esp_journal *journal);
 
 /* The records of a journal that was left. */
 struct esp_left {
-    unsigned char *file;        /* (allocated) */
-    struct esp_span area[2];    /* whole records, the earlier area first */
-    int chunk[2];               /* which chunk of the log each area becomes */
-    bool damaged;               /* something else was in an area, too */
+    unsigned char *file;     /* (allocated) */
+    struct esp_span area[2]; /* whole records, the earlier area first */
+    int chunk[2];            /* which chunk of the log each area becomes */
+    bool damaged;            /* something else was in an area, too */
 };
 
 /* If `name` is that of a journal of the library, returns the session's number, otherwise 0. */

@@ -48,12 +48,14 @@ static esp_library_table schema[] = {
      "DEFAULT '', created INTEGER NOT NULL, changed INTEGER NOT NULL, vocabulary INTEGER "
      "REFERENCES vocabulary, header TEXT NOT NULL DEFAULT '', target_path TEXT NOT NULL "
      "DEFAULT '', draft_path TEXT NOT NULL DEFAULT '', iterations INTEGER NOT NULL DEFAULT 0, "
-     "generations INTEGER NOT NULL DEFAULT 0, seen INTEGER NOT NULL DEFAULT 0, branches INTEGER "
+     "generations INTEGER NOT NULL DEFAULT 0, seen INTEGER NOT NULL DEFAULT 0, branches "
+     "INTEGER "
      "NOT NULL DEFAULT 0, tokens INTEGER NOT NULL DEFAULT 0, words TEXT NOT NULL DEFAULT '', "
      "indexed BLOB NOT NULL DEFAULT x'') STRICT"},
-    {"chunk", "CREATE TABLE chunk(session INTEGER NOT NULL, number INTEGER NOT NULL, iteration "
-              "INTEGER NOT NULL, texts BLOB NOT NULL, trees BLOB NOT NULL, PRIMARY KEY(session, "
-              "number)) STRICT"},
+    {"chunk",
+     "CREATE TABLE chunk(session INTEGER NOT NULL, number INTEGER NOT NULL, iteration "
+     "INTEGER NOT NULL, texts BLOB NOT NULL, trees BLOB NOT NULL, PRIMARY KEY(session, "
+     "number)) STRICT"},
     {"words", "CREATE VIRTUAL TABLE words USING fts5(own)"},
 };
 
@@ -207,10 +209,11 @@ static int check_file(struct esp_library *l, enum esp_library_mode mode, char *e
     }
     if (version > 0 && version < VERSION && esp_library_is_old(l))
         return is_open_anywhere(l)
-                   ? esp_fail(err, errlen, ESP_E_UNSUPPORTED,
-                              "%s is of an earlier version, and a session is open in an earlier "
-                              "espalier; close that first",
-                              l->path)
+                   ? esp_fail(
+                         err, errlen, ESP_E_UNSUPPORTED,
+                         "%s is of an earlier version, and a session is open in an earlier "
+                         "espalier; close that first",
+                         l->path)
                    : esp_library_migrate(l, err, errlen);
     if (version == VERSION && esp_library_has_tables(l, schema, TABLES)) {
         esp_library_repair_words(l, false);
@@ -327,10 +330,11 @@ static void set_journal_aside(struct esp_library *l, int64_t id)
         snprintf(to, sizeof to, "%s.unreadable-%d", from, ++free_number);
     while (lstat(to, &there) == 0 && free_number < 1000);
     if (rename(from, to) == 0)
-        esp_fail(l->note, sizeof l->note, 0,
-                 "%s, the last part of session %lld, is damaged; what could be read of it is kept, "
-                 "and it was renamed to %s",
-                 from, (long long)id, strrchr(to, '/') ? strrchr(to, '/') + 1 : to);
+        esp_fail(
+            l->note, sizeof l->note, 0,
+            "%s, the last part of session %lld, is damaged; what could be read of it is kept, "
+            "and it was renamed to %s",
+            from, (long long)id, strrchr(to, '/') ? strrchr(to, '/') + 1 : to);
 }
 
 /* Stores what a killed program has left of a session. A journal that cannot be stored now stays
@@ -348,8 +352,8 @@ static void recover(struct esp_library *l, enum esp_library_mode mode, int64_t i
         damaged = left.damaged;
         for (int i = 0; i < 2 && status == ESP_OK; i++)
             if (left.area[i].length > 0)
-                status = esp_library_store(l, id, left.chunk[i], &left.area[i], 1, err,
-                                           sizeof err);
+                status =
+                    esp_library_store(l, id, left.chunk[i], &left.area[i], 1, err, sizeof err);
         damaged |= status == ESP_E_MISMATCH; /* of a library that was here before this one */
         esp_left_free(&left);
     }

@@ -147,8 +147,8 @@ struct esp_kept_next {
     time_t created; /* the session */
 };
 
-int esp_library_next_numbers(struct esp_library *library, int64_t id, struct esp_kept_next *next,
-                             char *err, size_t errlen);
+int esp_library_next_numbers(struct esp_library *library, int64_t id,
+                             struct esp_kept_next *next, char *err, size_t errlen);
 /* Sets a bit of `known` (vocabulary / 8 + 1 bytes) for each token that has a piece. */
 void esp_library_pieces(struct esp_library *library, const char *vocabulary_hash,
                         int vocabulary, unsigned char *known);

@@ -168,10 +168,11 @@ static bool fits(const struct esp_branches *b, const struct esp_branch *branch)
 
 static bool load_branches(struct esp_library *l, int64_t id, struct esp_branches *b)
 {
-    sqlite3_stmt *s = query(l,
-                            "SELECT number, parent, fork, name, marked, deleted, created, drafter "
-                            "FROM branch WHERE session = ?1 ORDER BY number",
-                            id);
+    sqlite3_stmt *s =
+        query(l,
+              "SELECT number, parent, fork, name, marked, deleted, created, drafter "
+              "FROM branch WHERE session = ?1 ORDER BY number",
+              id);
     bool bad = !s;
     while (!bad && sqlite3_step(s) == SQLITE_ROW) {
         if (esp_grow(&b->branch, b->count, &b->capacity, sizeof *b->branch) < 0)
@@ -238,10 +239,11 @@ static void put_header(struct esp_bytes *to, const struct esp_kept_text *text,
 
 static void put_generations(struct esp_library *l, int64_t id, struct esp_bytes *to)
 {
-    sqlite3_stmt *s = query(l,
-                            "SELECT number, place, draft, verify, tokens, header FROM generation "
-                            "WHERE session = ?1 ORDER BY number",
-                            id);
+    sqlite3_stmt *s =
+        query(l,
+              "SELECT number, place, draft, verify, tokens, header FROM generation "
+              "WHERE session = ?1 ORDER BY number",
+              id);
     while (s && sqlite3_step(s) == SQLITE_ROW) {
         bool bad = false;
         const char *header = (const char *)sqlite3_column_text(s, 5);
@@ -275,7 +277,8 @@ static void put_trees(struct esp_library *l, int64_t id, int vocabulary, struct 
         const char *line = (const char *)sqlite3_column_text(s, 2);
         const size_t length = line ? strcspn(line, "\n") : 0;
         if (!bad && line &&
-            esp_event_from_json(&event, &names, line, length, vocabulary, err, sizeof err) == 1 &&
+            esp_event_from_json(&event, &names, line, length, vocabulary, err, sizeof err) ==
+                1 &&
             event.event.type == ESP_EVENT_ITERATION)
             esp_log_tree(to, number, generation, &event.event, &event.layers);
     }
@@ -330,7 +333,8 @@ static bool convert(struct esp_library *l, sqlite3_stmt *row)
 static const char begin[] =
     "BEGIN IMMEDIATE; "
     "CREATE TEMP TABLE was AS SELECT s.id, header, at_branch, at_length, v.hash, v.tokens, "
-    "target_path, draft_path, changed, (SELECT coalesce(max(number) + 1, 0) FROM main.iteration "
+    "target_path, draft_path, changed, (SELECT coalesce(max(number) + 1, 0) FROM "
+    "main.iteration "
     "WHERE session = s.id), name, created FROM main.session s LEFT JOIN main.vocabulary v ON "
     "v.id = s.vocabulary; "
     "DROP TABLE words; DROP TABLE session";
@@ -364,7 +368,9 @@ static int convert_all(struct esp_library *l, bool all, int *damaged)
         *damaged += !convert(l, s);
     sqlite3_finalize(s);
     if (status == SQLITE_OK)
-        status = l->status != SQLITE_OK ? l->status : all && *damaged ? SQLITE_CORRUPT : SQLITE_OK;
+        status = l->status != SQLITE_OK ? l->status
+                 : all && *damaged      ? SQLITE_CORRUPT
+                                        : SQLITE_OK;
     if (status == SQLITE_OK)
         status = execute(l, end);
     return status == SQLITE_OK ? execute(l, "COMMIT") : status;
@@ -401,8 +407,8 @@ int esp_library_migrate(struct esp_library *l, char *err, size_t errlen)
         if (keep_copy(l))
             status = convert_all(l, false, &damaged);
         esp_fail(l->note, sizeof l->note, 0,
-                 "%d of the sessions in %s %s damaged; the file as it was is %s.damaged", damaged,
-                 l->path, damaged == 1 ? "is" : "are", l->path);
+                 "%d of the sessions in %s %s damaged; the file as it was is %s.damaged",
+                 damaged, l->path, damaged == 1 ? "is" : "are", l->path);
     }
     if (status == SQLITE_OK)
         return ESP_OK;

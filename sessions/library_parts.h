@@ -18,8 +18,9 @@
     X(ADD_VOCABULARY, "INSERT OR IGNORE INTO vocabulary(hash, tokens) VALUES(?1, ?2)")         \
     X(PUT_HEADER, "UPDATE session SET header = ?2, target_path = ?3, draft_path = ?4, "        \
                   "vocabulary = (SELECT id FROM vocabulary WHERE hash = ?5) WHERE id = ?1")    \
-    X(PUT_CHANGED, "UPDATE session SET changed = coalesce(?2, changed), iterations = max(iterations, ?3), "       \
-                   "generations = max(generations, ?4) WHERE id = ?1")                         \
+    X(PUT_CHANGED,                                                                             \
+      "UPDATE session SET changed = coalesce(?2, changed), iterations = max(iterations, ?3), " \
+      "generations = max(generations, ?4) WHERE id = ?1")                                      \
     X(PUT_NAME, "UPDATE session SET name = ?2 WHERE id = ?1")                                  \
     X(PUT_CHUNK, "INSERT INTO chunk VALUES(?1, ?2, ?3, ?4, ?5)")                               \
     X(PUT_PIECE, "INSERT OR IGNORE INTO piece SELECT vocabulary, ?2, ?3 FROM session WHERE "   \
@@ -76,8 +77,8 @@ struct esp_library {
     int locks; /* descriptor of the lock file, or -1 */
     char note[512];
     sqlite3_stmt *statement[ESP_SQL_STATEMENTS]; /* NULL: not prepared yet */
-    int status;     /* SQLITE_OK, or the first failure of the transaction */
-    char what[256]; /* SQLite's message about this failure */
+    int status;             /* SQLITE_OK, or the first failure of the transaction */
+    char what[256];         /* SQLite's message about this failure */
     struct esp_bytes trees; /* of a chunk of session `trees_of`, from which trees were read */
     int64_t trees_of;
     size_t tree_at;  /* where the record after the last one begins */

@@ -396,7 +396,7 @@ int esp_library_writers(struct esp_library *l, int64_t id, int iterations, int *
                 (*writers)[number] = generation;
         }
     }
-    const int status = kind != 0           ? damaged(l, id, "an iteration", err, errlen)
+    const int status = kind != 0             ? damaged(l, id, "an iteration", err, errlen)
                        : step != SQLITE_DONE ? esp_library_fail(l, err, errlen)
                                              : (int)ESP_OK;
     sqlite3_reset(s);

@@ -25,7 +25,8 @@ static void read_pieces(struct esp_library *l, const char *hash, struct esp_text
         const int64_t token = sqlite3_column_int64(s, 0);
         const int length = sqlite3_column_bytes(s, 1);
         if (token >= 0 && token < INT32_MAX &&
-            esp_texts_add(pieces, (int32_t)token, sqlite3_column_blob(s, 1), (size_t)length) < 0)
+            esp_texts_add(pieces, (int32_t)token, sqlite3_column_blob(s, 1), (size_t)length) <
+                0)
             break;
     }
     sqlite3_reset(s);
@@ -93,8 +94,7 @@ static void index_branches(struct esp_library *l, int64_t id, const struct esp_b
     struct esp_bytes words = {.length = 0};
     for (int i = 0; i < b->count; i++) {
         const uint32_t old = get_end(before, i);
-        const uint32_t end =
-            b->branch[i].deleted ? 0 : (uint32_t)esp_branches_end(b, i).length;
+        const uint32_t end = b->branch[i].deleted ? 0 : (uint32_t)esp_branches_end(b, i).length;
         esp_bytes_fixed(after, end, 4);
         if (old == end)
             continue;
@@ -106,8 +106,9 @@ static void index_branches(struct esp_library *l, int64_t id, const struct esp_b
     esp_bytes_free(&words);
 }
 
-static void set_seen(struct esp_library *l, int64_t id, int chunks, const struct esp_branches *b,
-                     const char *words, const struct esp_bytes *indexed)
+static void set_seen(struct esp_library *l, int64_t id, int chunks,
+                     const struct esp_branches *b, const char *words,
+                     const struct esp_bytes *indexed)
 {
     int branches = 0;
     int64_t tokens = 0;

@@ -75,7 +75,8 @@ int esp_library_next_numbers(struct esp_library *l, int64_t id, struct esp_kept_
                                        .chunk = sqlite3_column_int(s, 2),
                                        .created = (time_t)sqlite3_column_int64(s, 3)};
     } else if (step == SQLITE_DONE) {
-        status = esp_fail(err, errlen, ESP_E_MISMATCH, "no session %lld is kept", (long long)id);
+        status =
+            esp_fail(err, errlen, ESP_E_MISMATCH, "no session %lld is kept", (long long)id);
     } else {
         status = esp_library_fail(l, err, errlen);
     }
@@ -195,8 +196,8 @@ void esp_library_put_records(struct esp_library *l, int64_t id, int chunk,
     }
     esp_library_do(l, s);
     if ((s = esp_library_next(l, ESP_SQL_PUT_CHANGED))) {
-        bind_integers(s, 4, (const int64_t[]){id, sorted.time, sorted.iterations,
-                                              sorted.generations});
+        bind_integers(
+            s, 4, (const int64_t[]){id, sorted.time, sorted.iterations, sorted.generations});
         if (sorted.time == 0)
             sqlite3_bind_null(s, 2);
     }
@@ -205,14 +206,13 @@ void esp_library_put_records(struct esp_library *l, int64_t id, int chunk,
     esp_bytes_free(&sorted.trees);
 }
 
-int esp_library_store(struct esp_library *l, int64_t id, int chunk, const struct esp_span *spans,
-                      int count, char *err, size_t errlen)
+int esp_library_store(struct esp_library *l, int64_t id, int chunk,
+                      const struct esp_span *spans, int count, char *err, size_t errlen)
 {
     struct esp_kept_next next;
     esp_library_begin(l);
-    int status = l->status != SQLITE_OK
-                     ? (int)ESP_OK /* the commit says why */
-                     : esp_library_next_numbers(l, id, &next, err, errlen);
+    int status = l->status != SQLITE_OK ? (int)ESP_OK /* the commit says why */
+                                        : esp_library_next_numbers(l, id, &next, err, errlen);
     if (status == ESP_OK && l->status == SQLITE_OK && chunk >= next.chunk)
         esp_library_put_records(l, id, chunk, spans, count);
     const int committed = esp_library_commit(l, err, errlen);
@@ -231,8 +231,8 @@ static void flush(struct esp_library *l, int64_t id, int *chunk, struct esp_byte
     }
     if (records->length == 0 || (!all && records->length < CHUNK))
         return;
-    esp_library_put_records(l, id, (*chunk)++,
-                            &(struct esp_span){records->at, records->length}, 1);
+    esp_library_put_records(l, id, (*chunk)++, &(struct esp_span){records->at, records->length},
+                            1);
     records->length = 0;
 }
 
@@ -379,7 +379,8 @@ int esp_library_delete(struct esp_library *l, int64_t id, char *err, size_t errl
     esp_library_do_of(l, ESP_SQL_DROP_SESSION, id);
     const bool there = sqlite3_changes(l->db) > 0;
     esp_library_do(l, esp_library_next(l, ESP_SQL_DROP_PIECES));
-    esp_library_do(l, esp_library_next(l, ESP_SQL_OPTIMIZE)); /* else deleted words stay a while */
+    esp_library_do(l,
+                   esp_library_next(l, ESP_SQL_OPTIMIZE)); /* else deleted words stay a while */
     int status = esp_library_commit(l, err, errlen);
     esp_library_release(l, id);
     if (status < 0)

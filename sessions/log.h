@@ -16,15 +16,15 @@
 #include "sessions/library.h"
 
 enum esp_log_kind {
-    ESP_LOG_TIME = 1,   /* seconds since 1970, from here on */
-    ESP_LOG_PIECE,      /* the bytes of a token */
-    ESP_LOG_HEADER,     /* models and settings */
-    ESP_LOG_PROMPT,     /* tokens are appended */
-    ESP_LOG_FORK,       /* the text is cut, and tokens follow that may have been written before */
-    ESP_LOG_CUT,        /* the text is cut */
-    ESP_LOG_DROP,       /* tokens in the middle are removed */
-    ESP_LOG_SCORES,     /* scores of tokens of the text */
-    ESP_LOG_JUDGE,      /* what the user did to a branch */
+    ESP_LOG_TIME = 1, /* seconds since 1970, from here on */
+    ESP_LOG_PIECE,    /* the bytes of a token */
+    ESP_LOG_HEADER,   /* models and settings */
+    ESP_LOG_PROMPT,   /* tokens are appended */
+    ESP_LOG_FORK,     /* the text is cut, and tokens follow that may have been written before */
+    ESP_LOG_CUT,      /* the text is cut */
+    ESP_LOG_DROP,     /* tokens in the middle are removed */
+    ESP_LOG_SCORES,   /* scores of tokens of the text */
+    ESP_LOG_JUDGE,    /* what the user did to a branch */
     ESP_LOG_GENERATION, /* a generation begins */
     ESP_LOG_ITERATION,  /* an iteration appends tokens */
     ESP_LOG_TREE,       /* the iteration itself */
@@ -34,7 +34,7 @@ enum esp_log_kind {
 };
 
 enum {
-    ESP_LOG_FRAME = 8, /* bytes before the kind of a record */
+    ESP_LOG_FRAME = 8,           /* bytes before the kind of a record */
     ESP_LOG_ITERATIONS = 1 << 24 /* numbers of iterations and generations are below */
 };
 
@@ -78,7 +78,7 @@ int esp_log_next(const unsigned char **at, const unsigned char *end, struct esp_
 /* A reader of the texts of a log. Zero-initialise it, and set the first two members. */
 struct esp_log_texts {
     struct esp_branches *branches;
-    int vocabulary; /* number of tokens */
+    int vocabulary;              /* number of tokens */
     int iterations, generations; /* numbers of the next ones */
     time_t now;
     char drafter[32];

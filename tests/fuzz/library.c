@@ -92,8 +92,8 @@ static void put_header(struct esp_bytes *log)
     strcpy(header.vocabulary_hash, HASH);
     esp_header_to_json(&line, &header);
     esp_log_header(log, &header, line.text, line.length, "/t", "/d");
-    esp_log_generation(
-        log, &(struct esp_kept_generation){0, 4, {0, 0}, 8, line.text, line.length});
+    esp_log_generation(log,
+                       &(struct esp_kept_generation){0, 4, {0, 0}, 8, line.text, line.length});
     esp_line_free(&line);
 }
 
@@ -104,8 +104,8 @@ static void put_records(struct esp_bytes *log, int iteration)
     const struct esp_token_score score = {.p = 0.5f, .count = 1, .likely_p = {0.5f}};
     const int32_t prompt[] = {3, 4};
     esp_log_time(log, 3000);
-    esp_log_prompt(log, &(struct esp_event){
-                            .type = ESP_EVENT_PROMPT, .tokens = prompt, .token_count = 2});
+    esp_log_prompt(
+        log, &(struct esp_event){.type = ESP_EVENT_PROMPT, .tokens = prompt, .token_count = 2});
     put_iteration(log, iteration);
     esp_log_fork(log, 2, text, 3);
     esp_log_scores(log, 1, &score, 1);
@@ -250,10 +250,9 @@ static void write_changed(const char *input)
     fuzz_folder_empty();
     fuzz_folder_write("sessions.db", bytes, size, 0);
     if (left) {
-        fuzz_folder_write("sessions.db-1.journal", journal, journal_size,
-                          journal_size == journal_whole
-                              ? PAGE + 2 * ESP_JOURNAL_AREA - journal_whole
-                              : 0);
+        fuzz_folder_write(
+            "sessions.db-1.journal", journal, journal_size,
+            journal_size == journal_whole ? PAGE + 2 * ESP_JOURNAL_AREA - journal_whole : 0);
         fuzz_folder_write("sessions.db.lock", "", 0, 0);
     }
     free(bytes);

@@ -704,7 +704,8 @@ TEST(a_library_of_version_2_goes_on)
     make_old("PRAGMA user_version = 1");
     CHECK(esp_library_open(&library, path, ESP_LIBRARY_READ, err, sizeof err) == ESP_OK, "%s",
           err);
-    CHECK(esp_library_find(library, "the tale", &session, err, sizeof err) == ESP_OK, "%s", err);
+    CHECK(esp_library_find(library, "the tale", &session, err, sizeof err) == ESP_OK, "%s",
+          err);
     CHECK(session.id == 3 && session.created == 1000 && session.changed == 2000 &&
           session.branches == 2 && session.tokens == 9 && !strcmp(session.words, "dog bca") &&
           !strcmp(session.target_path, "/target") && !strcmp(session.target, "target"));
@@ -725,7 +726,8 @@ TEST(a_library_of_version_2_goes_on)
     esp_library_close(library);
     char *recording = exported(3);
     CHECK(count_of(recording, "\"type\":\"iteration\"") == 1 &&
-              strstr(recording, "\"index\":2,\"position\":5") && strstr(recording, "\"t\":0.75"),
+              strstr(recording, "\"index\":2,\"position\":5") &&
+              strstr(recording, "\"t\":0.75"),
           "%s", recording);
     free(recording);
     keep_one();
@@ -1032,9 +1034,13 @@ TEST(words_are_found)
 TEST(a_damaged_index_of_words_is_made_again)
 {
     static const char *const changes[] = {
-        "DROP TABLE words_config", "DROP TABLE words_data", "DROP TABLE words_idx",
-        "DELETE FROM words_config", "UPDATE words_config SET v = 99",
-        "UPDATE words_data SET block = x'0102030405060708090a'", "DELETE FROM words_data",
+        "DROP TABLE words_config",
+        "DROP TABLE words_data",
+        "DROP TABLE words_idx",
+        "DELETE FROM words_config",
+        "UPDATE words_config SET v = 99",
+        "UPDATE words_data SET block = x'0102030405060708090a'",
+        "DELETE FROM words_data",
         "DROP TABLE words_content"};
     for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
         struct esp_library *library;
@@ -1043,13 +1049,13 @@ TEST(a_damaged_index_of_words_is_made_again)
         const int32_t tokens[] = {3, 14, 6}; /* d o g */
         begin();
         struct esp_keeper *keeper = open_keeper(0);
-        esp_keeper_event(keeper, &(struct esp_event){.type = ESP_EVENT_PROMPT,
-                                                     .tokens = tokens,
-                                                     .token_count = 3});
+        esp_keeper_event(
+            keeper,
+            &(struct esp_event){.type = ESP_EVENT_PROMPT, .tokens = tokens, .token_count = 3});
         esp_keeper_close(keeper);
         execute(changes[i]);
-        CHECK(esp_library_open(&library, path, ESP_LIBRARY_READ, err, sizeof err) == ESP_OK, "%s",
-              err);
+        CHECK(esp_library_open(&library, path, ESP_LIBRARY_READ, err, sizeof err) == ESP_OK,
+              "%s", err);
         CHECK(esp_library_search(library, "dog", ignore, &found, err, sizeof err) == ESP_OK &&
                   found == 1,
               "%s: %d, %s", changes[i], found, err);

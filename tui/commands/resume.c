@@ -25,8 +25,8 @@ static int read_iterations(struct esp_resumed *r, struct esp_library *library)
             continue;
         before = number;
         struct esp_resumed_iteration *it = &first[ESP_KEPT - 1 - used];
-        if (esp_library_iteration(library, r->session.id, number, r->text.vocabulary, &it->event,
-                                  &r->names) < 0) {
+        if (esp_library_iteration(library, r->session.id, number, r->text.vocabulary,
+                                  &it->event, &r->names) < 0) {
             esp_recorded_event_free(&it->event);
             break;
         }

@@ -35,7 +35,7 @@ struct esp_keeper {
     pthread_cond_t changed;
     struct esp_journal *journal; /* NULL: records wait in memory */
     struct esp_bytes waiting;
-    bool asleep; /* the thread waits for records, not for time to pass */
+    bool asleep;  /* the thread waits for records, not for time to pass */
     bool private; /* records wait in memory */
     bool quit;
 
@@ -46,7 +46,7 @@ struct esp_keeper {
     bool judged; /* a branch may have been deleted */
     int64_t id;  /* 0: the library does not have the session */
     time_t created;
-    struct timespec now; /* the time of the last records */
+    struct timespec now;         /* the time of the last records */
     int iterations, generations; /* numbers of the next ones */
     int generation;              /* that of the next iterations */
     int first_generation;        /* added to a number of the caller: that of the library */
