@@ -11,18 +11,18 @@ enum { MOST = 1 << 30 };
 
 /* A time or gauge that is neither tiny nor huge has nine decimals (nanoseconds), and takes few
  * bytes. Bit 0 of the number says whether all eight bytes of the double follow instead. */
-static void put_double(struct esp_bytes *to, double value)
+static void put_double(struct esp_pack *to, double value)
 {
     const double size = fabs(value);
     uint64_t bits;
     if ((size > 1e-3 && size < 1e6) || value == 0) {
         const int64_t decimals = (int64_t)floor(value * 1e9 + 0.5);
-        esp_bytes_number(to, ((uint64_t)decimals << 1 ^ (uint64_t)(decimals >> 63)) << 1);
+        esp_pack_number(to, ((uint64_t)decimals << 1 ^ (uint64_t)(decimals >> 63)) << 1);
         return;
     }
     memcpy(&bits, &value, sizeof bits);
-    esp_bytes_number(to, 1);
-    esp_bytes_fixed(to, bits, 8);
+    esp_pack_number(to, 1);
+    esp_pack_fixed(to, bits, 8);
 }
 
 /* Whether a row of a table has a value of its own in a record. */
@@ -33,25 +33,25 @@ static inline bool has_row(const struct esp_field *f)
            f->kind != ESP_FIELD_LAYERS;
 }
 
-static void put_fields(struct esp_bytes *to, const struct esp_field *fields, const void *base);
+static void put_fields(struct esp_pack *to, const struct esp_field *fields, const void *base);
 
-static void put_ids(struct esp_bytes *to, const int32_t *ids, int count)
+static void put_ids(struct esp_pack *to, const int32_t *ids, int count)
 {
-    esp_bytes_number(to, (uint64_t)count);
+    esp_pack_number(to, (uint64_t)count);
     for (int i = 0; i < count; i++)
-        esp_bytes_number(to, (uint32_t)ids[i]);
+        esp_pack_number(to, (uint32_t)ids[i]);
 }
 
-static void put_array(struct esp_bytes *to, const struct esp_field *f, const char *entry,
+static void put_array(struct esp_pack *to, const struct esp_field *f, const char *entry,
                       int count)
 {
-    esp_bytes_number(to, (uint64_t)count);
+    esp_pack_number(to, (uint64_t)count);
     for (int i = 0; i < count; i++, entry += f->size)
         put_fields(to, f->of, entry);
 }
 
 /* Writes the value of a row, unless it is what a missing value means. Returns whether it did. */
-static bool put_field(struct esp_bytes *to, const struct esp_field *f, const char *base)
+static bool put_field(struct esp_pack *to, const struct esp_field *f, const char *base)
 {
     const char *at = base + f->offset;
     int count;
@@ -59,7 +59,7 @@ static bool put_field(struct esp_bytes *to, const struct esp_field *f, const cha
     case ESP_FIELD_FLOAT:
         if (!isfinite(*(const float *)at) || *(const float *)at == (float)f->missing)
             return false;
-        esp_bytes_float(to, *(const float *)at);
+        esp_pack_float(to, *(const float *)at);
         return true;
     case ESP_FIELD_DOUBLE:
         if (!isfinite(*(const double *)at) || *(const double *)at == f->missing)
@@ -69,13 +69,13 @@ static bool put_field(struct esp_bytes *to, const struct esp_field *f, const cha
     case ESP_FIELD_INTEGER:
         if (*(const int *)at == (int)f->missing)
             return false;
-        esp_bytes_number(to, *(const uint32_t *)at);
+        esp_pack_number(to, *(const uint32_t *)at);
         return true;
     case ESP_FIELD_TOKEN:
-        esp_bytes_number(to, *(const uint32_t *)at);
+        esp_pack_number(to, *(const uint32_t *)at);
         return true;
     case ESP_FIELD_PARENT:
-        esp_bytes_number(to, (uint64_t)(((const struct esp_node *)base)->parent + 1));
+        esp_pack_number(to, (uint64_t)(((const struct esp_node *)base)->parent + 1));
         return true;
     case ESP_FIELD_FLAG:
         return *(const bool *)at;
@@ -83,11 +83,11 @@ static bool put_field(struct esp_bytes *to, const struct esp_field *f, const cha
     case ESP_FIELD_REASON:
     case ESP_FIELD_SOURCE:
         if (*(const uint8_t *)at)
-            esp_bytes_number(to, *(const uint8_t *)at);
+            esp_pack_number(to, *(const uint8_t *)at);
         return *(const uint8_t *)at;
     case ESP_FIELD_KEPT:
     case ESP_FIELD_GAUGE:
-        esp_bytes_text(to, *(const char *const *)at, strlen(*(const char *const *)at));
+        esp_pack_text(to, *(const char *const *)at, strlen(*(const char *const *)at));
         return true;
     case ESP_FIELD_TOKENS:
     case ESP_FIELD_PLACES:
@@ -103,11 +103,11 @@ static bool put_field(struct esp_bytes *to, const struct esp_field *f, const cha
     }
 }
 
-static void put_fields(struct esp_bytes *to, const struct esp_field *fields, const void *base)
+static void put_fields(struct esp_pack *to, const struct esp_field *fields, const void *base)
 {
     const size_t start = to->length;
     uint32_t present = 0, bit = 1;
-    esp_bytes_fixed(to, 0, 4);
+    esp_pack_fixed(to, 0, 4);
     for (const struct esp_field *f = fields; f->kind != ESP_FIELD_END; f++) {
         if (!has_row(f))
             continue;
@@ -118,25 +118,25 @@ static void put_fields(struct esp_bytes *to, const struct esp_field *fields, con
         to->at[start + (size_t)i] = (unsigned char)(present >> 8 * i);
 }
 
-static void put_layers(struct esp_bytes *to, const struct esp_layers *layers)
+static void put_layers(struct esp_pack *to, const struct esp_layers *layers)
 {
     const struct esp_change *change = layers ? layers->changes : NULL;
     const int count = layers ? layers->count : 0;
-    esp_bytes_number(to, (uint64_t)count);
+    esp_pack_number(to, (uint64_t)count);
     for (int i = 0; i < count; i++) {
         put_fields(to, esp_fields_layer, &layers->layers[i]);
-        esp_bytes_number(to, (uint64_t)layers->layers[i].changes);
+        esp_pack_number(to, (uint64_t)layers->layers[i].changes);
         for (int j = 0; j < layers->layers[i].changes; j++)
             put_fields(to, esp_fields_change, change++);
     }
 }
 
-void esp_event_to_bytes(struct esp_bytes *to, const struct esp_event *event,
+void esp_event_to_bytes(struct esp_pack *to, const struct esp_event *event,
                         const struct esp_layers *layers)
 {
     const struct esp_iteration *it = event->iteration;
     put_double(to, event->time);
-    esp_bytes_number(to, (uint64_t)it->tree.count);
+    esp_pack_number(to, (uint64_t)it->tree.count);
     for (int i = 0; i < it->tree.count; i++)
         put_fields(to, esp_fields_node, &it->tree.nodes[i]);
     put_fields(to, esp_fields_iteration, it);

@@ -8,12 +8,12 @@
 #ifndef ESP_EVENT_BYTES_H
 #define ESP_EVENT_BYTES_H
 
-#include "sessions/bytes.h"
+#include "sessions/pack.h"
 #include "sessions/event_json.h"
 
 /* Writes an iteration event without scores and without texts of tokens. `layers` as in
  * esp_event_to_json(). */
-void esp_event_to_bytes(struct esp_bytes *to, const struct esp_event *event,
+void esp_event_to_bytes(struct esp_pack *to, const struct esp_event *event,
                         const struct esp_layers *layers);
 /* Reads an iteration, and checks it. The names of gauges are added to `texts`. Returns whether
  * it is valid; an error of memory counts as invalid. */

@@ -55,13 +55,37 @@ void esp_journal_path(char *path, size_t size, const char *library, int64_t sess
     snprintf(path, size, "%s-%lld.journal", library, (long long)session);
 }
 
-/* Reserves the file's space: a full disk must not be found when the map is written. */
+/* Overwrites the whole file. Returns false if that fails. */
+static bool write_zeros(int file)
+{
+    static const char zeros[1 << 16];
+    for (size_t at = 0; at < SIZE;) {
+        const size_t more = SIZE - at < sizeof zeros ? SIZE - at : sizeof zeros;
+        const ssize_t written = write(file, zeros, more);
+        if (written <= 0)
+            return false;
+        at += (size_t)written;
+    }
+    return true;
+}
+
+/* Reserves the file's space: a full disk must not be found when the map is written. Returns 0 or
+ * an error number. */
+static int reserve(int file)
+{
+#ifdef __linux__
+    return posix_fallocate(file, 0, SIZE);
+#else
+    return write_zeros(file) ? 0 : errno;
+#endif
+}
+
 static unsigned char *map_file(const char *path)
 {
     const int file = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (file < 0)
         return MAP_FAILED;
-    const int full = posix_fallocate(file, 0, SIZE);
+    const int full = reserve(file);
     unsigned char *map =
         full ? MAP_FAILED : mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     const int reason = full ? full : errno;
@@ -127,9 +151,9 @@ bool esp_journal_add(struct esp_journal *j, const void *records, size_t length)
     return true;
 }
 
-struct esp_span esp_journal_take(struct esp_journal *j)
+struct esp_records esp_journal_take(struct esp_journal *j)
 {
-    const struct esp_span taken = {area_of(j, j->now), esp_journal_used(j)};
+    const struct esp_records taken = {area_of(j, j->now), esp_journal_used(j)};
     struct head *head = head_of(j);
     head->area[!j->now].chunk = head->area[j->now].chunk + 1;
     j->now = !j->now;
@@ -157,7 +181,7 @@ int64_t esp_journal_session(const char *library, const char *name)
 }
 
 /* Returns the beginning of an area that consists of whole records. */
-static struct esp_span whole(const unsigned char *at, size_t length, bool *damaged)
+static struct esp_records whole(const unsigned char *at, size_t length, bool *damaged)
 {
     const unsigned char *from = at, *end = at + length;
     struct esp_from any;
@@ -165,7 +189,7 @@ static struct esp_span whole(const unsigned char *at, size_t length, bool *damag
     while ((kind = esp_log_next(&from, end, &any)) > 0)
         continue;
     *damaged |= kind < 0;
-    return (struct esp_span){at, (size_t)(from - at)};
+    return (struct esp_records){at, (size_t)(from - at)};
 }
 
 /* Returns the file's bytes, with zeros after its end; NULL if it cannot be read. */
@@ -237,12 +261,10 @@ bool esp_journal_is_ours(const char *library, int64_t session)
 
 void esp_journal_remove(const char *path)
 {
-    static const char zeros[1 << 16];
     const int file = open(path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    for (int i = 0; file >= 0 && i < SIZE; i += (int)sizeof zeros)
-        if (write(file, zeros, sizeof zeros) <= 0)
-            break;
-    if (file >= 0)
+    if (file >= 0) {
+        write_zeros(file); /* if that fails, it is removed as it is */
         close(file);
+    }
     unlink(path);
 }

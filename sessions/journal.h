@@ -21,7 +21,7 @@ struct esp_journal;
 enum { ESP_JOURNAL_AREA = 2 << 20 /* bytes of an area */ };
 
 /* Bytes that lie one after the other. */
-struct esp_span {
+struct esp_records {
     const unsigned char *at;
     size_t length;
 };
@@ -39,17 +39,17 @@ bool esp_journal_add(struct esp_journal *journal, const void *records, size_t le
 size_t esp_journal_used(const struct esp_journal *journal);
 /* Ends an area, and returns its records; the other area is filled from now on. The records are
  * valid, and no other area may be taken, until esp_journal_taken() says that they are stored. */
-struct esp_span esp_journal_take(struct esp_journal *journal);
+struct esp_records esp_journal_take(struct esp_journal *journal);
 void esp_journal_taken(struct esp_journal *journal);
 
 /* ------------------------------------------------------------------ after a crash */
 
 /* The records of a journal that was left. */
 struct esp_left {
-    unsigned char *file;     /* (allocated) */
-    struct esp_span area[2]; /* whole records, the earlier area first */
-    int chunk[2];            /* which chunk of the log each area becomes */
-    bool damaged;            /* something else was in an area, too */
+    unsigned char *file;        /* (allocated) */
+    struct esp_records area[2]; /* whole records, the earlier area first */
+    int chunk[2];               /* which chunk of the log each area becomes */
+    bool damaged;               /* something else was in an area, too */
 };
 
 /* If `name` is that of a journal of the library, returns the session's number, otherwise 0. */

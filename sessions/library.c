@@ -1,11 +1,7 @@
 /* library.c - opens the file of kept sessions; see library.h.
  *
- * Only a file with exactly the tables below is accepted as a library. So no view, trigger or
- * function that a file defines ever runs.
- *
- * A session is claimed by a lock on one byte of a second file, PATH.lock: the byte at the
- * offset that is the session's number. The system releases the lock when the program ends,
- * even by a crash.
+ * An empty file becomes a library, one of an earlier version is rewritten, and one that is not a
+ * library is renamed. Then what killed programs have left in journals is stored.
  */
 #include "sessions/library.h"
 
@@ -19,166 +15,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "engine/support/paths.h"
 #include "kernels/status.h"
 #include "kernels/system.h"
 #include "sessions/journal.h"
 #include "sessions/library_parts.h"
 
-/* Versions 1 and 2 had a row for each token, branch and iteration; see library_old.c. */
-enum { VERSION = 3, PATIENCE_MS = 5000 };
-
-/* A lock belongs to the open file description where the system supports that, so that two
- * libraries in one process exclude each other. Elsewhere it belongs to the process. */
-#ifdef F_OFD_SETLK
-enum { SET_LOCK = F_OFD_SETLK, WAIT_LOCK = F_OFD_SETLKW, GET_LOCK = F_OFD_GETLK };
-#else
-enum { SET_LOCK = F_SETLK, WAIT_LOCK = F_SETLKW, GET_LOCK = F_GETLK };
-#endif
-
-/* The name of each table, and the statement that creates it. */
-static esp_library_table schema[] = {
-    {"vocabulary", "CREATE TABLE vocabulary(id INTEGER PRIMARY KEY, hash TEXT NOT NULL UNIQUE, "
-                   "tokens INTEGER NOT NULL) STRICT"},
-    {"piece",
-     "CREATE TABLE piece(vocabulary INTEGER NOT NULL REFERENCES vocabulary, token INTEGER "
-     "NOT NULL, bytes BLOB NOT NULL, PRIMARY KEY(vocabulary, token)) STRICT, WITHOUT ROWID"},
-    {"session",
-     "CREATE TABLE session(id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL "
-     "DEFAULT '', created INTEGER NOT NULL, changed INTEGER NOT NULL, vocabulary INTEGER "
-     "REFERENCES vocabulary, header TEXT NOT NULL DEFAULT '', target_path TEXT NOT NULL "
-     "DEFAULT '', draft_path TEXT NOT NULL DEFAULT '', iterations INTEGER NOT NULL DEFAULT 0, "
-     "generations INTEGER NOT NULL DEFAULT 0, seen INTEGER NOT NULL DEFAULT 0, branches "
-     "INTEGER "
-     "NOT NULL DEFAULT 0, tokens INTEGER NOT NULL DEFAULT 0, words TEXT NOT NULL DEFAULT '', "
-     "indexed BLOB NOT NULL DEFAULT x'') STRICT"},
-    {"chunk",
-     "CREATE TABLE chunk(session INTEGER NOT NULL, number INTEGER NOT NULL, iteration "
-     "INTEGER NOT NULL, texts BLOB NOT NULL, trees BLOB NOT NULL, PRIMARY KEY(session, "
-     "number)) STRICT"},
-    {"words", "CREATE VIRTUAL TABLE words USING fts5(own)"},
-};
-
-enum { TABLES = sizeof schema / sizeof *schema };
-
-static const char *const sql[] = {
-#define X(name, text) text,
-    ESP_LIBRARY_STATEMENTS(X)
-#undef X
-};
-
-/* ------------------------------------------------------------------ statements */
-
-sqlite3_stmt *esp_library_sql(struct esp_library *l, enum esp_library_statement index)
-{
-    sqlite3_stmt **statement = &l->statement[index];
-    if (*statement) {
-        sqlite3_reset(*statement);
-        sqlite3_clear_bindings(*statement);
-    } else {
-        sqlite3_prepare_v3(l->db, sql[index], -1, SQLITE_PREPARE_PERSISTENT, statement, NULL);
-    }
-    return *statement;
-}
-
-int esp_library_run(sqlite3_stmt *statement)
-{
-    if (!statement)
-        return SQLITE_ERROR;
-    const int step = sqlite3_step(statement);
-    const int reset = sqlite3_reset(statement);
-    return step == SQLITE_DONE || step == SQLITE_ROW ? SQLITE_OK : reset;
-}
-
-int esp_library_fail(struct esp_library *l, char *err, size_t errlen)
-{
-    return esp_fail(err, errlen, ESP_E_FILE, "%s: %s", l->path, sqlite3_errmsg(l->db));
-}
-
-/* ------------------------------------------------------------------ locks */
-
-/* Locks or releases byte `at` of the lock file. Returns whether that succeeded. */
-static bool lock(const struct esp_library *l, int how, short type, int64_t at)
-{
-    struct flock range = {
-        .l_type = type, .l_whence = SEEK_SET, .l_start = (off_t)at, .l_len = 1};
-    return l->locks >= 0 && fcntl(l->locks, how, &range) == 0;
-}
-
-bool esp_library_claim(struct esp_library *l, int64_t id)
-{
-    return lock(l, SET_LOCK, F_WRLCK, id) || l->locks < 0;
-}
-
-void esp_library_release(struct esp_library *l, int64_t id)
-{
-    lock(l, SET_LOCK, F_UNLCK, id);
-}
-
-/* Returns whether any session is claimed by another program. */
-static bool is_open_anywhere(const struct esp_library *l)
-{
-    struct flock range = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 1};
-    return l->locks >= 0 && fcntl(l->locks, GET_LOCK, &range) == 0 && range.l_type != F_UNLCK;
-}
-
-/* ------------------------------------------------------------------ the schema */
-
-/* Returns the number that a query yields, or -1 if it yields none. */
-static int64_t number(sqlite3 *db, const char *query)
-{
-    sqlite3_stmt *statement = NULL;
-    int64_t value = -1;
-    if (sqlite3_prepare_v2(db, query, -1, &statement, NULL) == SQLITE_OK &&
-        sqlite3_step(statement) == SQLITE_ROW)
-        value = sqlite3_column_int64(statement, 0);
-    sqlite3_finalize(statement);
-    return value;
-}
-
-static bool is_of(esp_library_table *tables, int count, const char *name, const char *text)
-{
-    for (int i = 0; i < count; i++)
-        if (strcmp(name, tables[i][0]) == 0)
-            return strcmp(text, tables[i][1]) == 0;
-    return strncmp(name, "words_", strlen("words_")) == 0 ||
-           strncmp(name, "sqlite_", strlen("sqlite_")) == 0;
-}
-
-bool esp_library_has_tables(struct esp_library *l, esp_library_table *tables, int count)
-{
-    sqlite3_stmt *statement = NULL;
-    int found = 0, step = SQLITE_ERROR;
-    bool ours = true;
-    if (sqlite3_prepare_v2(l->db, "SELECT name, type, sql FROM sqlite_schema", -1, &statement,
-                           NULL) == SQLITE_OK)
-        while ((step = sqlite3_step(statement)) == SQLITE_ROW && ours) {
-            const char *name = (const char *)sqlite3_column_text(statement, 0);
-            const char *type = (const char *)sqlite3_column_text(statement, 1);
-            const char *text = (const char *)sqlite3_column_text(statement, 2);
-            ours = name && type && (strcmp(type, "table") == 0 || strcmp(type, "index") == 0) &&
-                   is_of(tables, count, name, text ? text : "");
-            for (int i = 0; ours && i < count; i++)
-                found += strcmp(name, tables[i][0]) == 0;
-        }
-    sqlite3_finalize(statement);
-    return ours && step == SQLITE_DONE && found == count;
-}
-
-int esp_library_make_tables(struct esp_library *l)
-{
-    char set[64];
-    int status = SQLITE_OK;
-    for (int i = 0; i < TABLES && status == SQLITE_OK; i++) {
-        char query[96];
-        snprintf(query, sizeof query, "SELECT 1 FROM sqlite_schema WHERE name = '%s'",
-                 schema[i][0]);
-        if (number(l->db, query) < 0)
-            status = sqlite3_exec(l->db, schema[i][1], NULL, NULL, NULL);
-    }
-    snprintf(set, sizeof set, "PRAGMA user_version = %d", VERSION);
-    return status == SQLITE_OK ? sqlite3_exec(l->db, set, NULL, NULL, NULL) : status;
-}
+enum { PATIENCE_MS = 5000 };
 
 static int make_tables(struct esp_library *l, char *err, size_t errlen)
 {
@@ -195,27 +37,27 @@ static int make_tables(struct esp_library *l, char *err, size_t errlen)
 static int check_file(struct esp_library *l, enum esp_library_mode mode, char *err,
                       size_t errlen)
 {
-    const int64_t version = number(l->db, "PRAGMA user_version");
+    const int64_t version = esp_library_number(l, "PRAGMA user_version");
     const int code = sqlite3_errcode(l->db);
-    if (version > VERSION)
+    if (version > ESP_LIBRARY_VERSION)
         return esp_fail(err, errlen, ESP_E_UNSUPPORTED, "%s was written by a newer espalier",
                         l->path);
     if (version < 0 && code != SQLITE_NOTADB && code != SQLITE_CORRUPT)
         return esp_library_fail(l, err, errlen);
-    if (version == 0 && number(l->db, "SELECT count(*) FROM sqlite_schema") == 0) {
+    if (version == 0 && esp_library_number(l, "SELECT count(*) FROM sqlite_schema") == 0) {
         if (mode == ESP_LIBRARY_KEEP)
             return make_tables(l, err, errlen);
         return esp_fail(err, errlen, ESP_E_FILE, "%s has no sessions", l->path);
     }
-    if (version > 0 && version < VERSION && esp_library_is_old(l))
-        return is_open_anywhere(l)
+    if (version > 0 && version < ESP_LIBRARY_VERSION && esp_library_is_old(l))
+        return esp_library_is_open_anywhere(l)
                    ? esp_fail(
                          err, errlen, ESP_E_UNSUPPORTED,
                          "%s is of an earlier version, and a session is open in an earlier "
                          "espalier; close that first",
                          l->path)
                    : esp_library_migrate(l, err, errlen);
-    if (version == VERSION && esp_library_has_tables(l, schema, TABLES)) {
+    if (version == ESP_LIBRARY_VERSION && esp_library_has_present_tables(l)) {
         esp_library_repair_words(l, false);
         return ESP_OK;
     }
@@ -224,11 +66,6 @@ static int check_file(struct esp_library *l, enum esp_library_mode mode, char *e
 }
 
 /* ------------------------------------------------------------------ opening and closing */
-
-int esp_library_path(char *path, size_t size)
-{
-    return esp_user_path(path, size, ESP_USER_STATE, "sessions.db");
-}
 
 /* Makes the folders above a path, accessible only to the user. Failures are ignored: opening
  * the file then fails, too. */
@@ -343,8 +180,8 @@ static void recover(struct esp_library *l, enum esp_library_mode mode, int64_t i
 {
     struct esp_left left;
     char path[PATH_MAX], err[256];
-    const bool shared = (int)SET_LOCK == (int)F_SETLK; /* a claim does not exclude ourselves */
-    if ((shared && esp_journal_is_ours(l->path, id)) || !esp_library_claim(l, id))
+    if ((!esp_library_claims_exclude() && esp_journal_is_ours(l->path, id)) ||
+        !esp_library_claim(l, id))
         return;
     int status = esp_journal_read(&left, l->path, id);
     bool damaged = status == ESP_E_FORMAT;
@@ -396,7 +233,7 @@ static int open_library(struct esp_library *l, enum esp_library_mode mode, char 
     snprintf(locks, sizeof locks, "%s.lock", l->path);
     l->locks = open(locks, O_RDWR | O_CLOEXEC | (mode == ESP_LIBRARY_KEEP ? O_CREAT : 0), 0600);
     /* Byte 0 is locked while a program may make or rename the file. */
-    const bool locked = lock(l, WAIT_LOCK, F_WRLCK, 0);
+    const bool locked = esp_library_claim_file(l);
     int status = open_file(l, mode, err, errlen);
     if (status == ESP_E_FORMAT && mode == ESP_LIBRARY_KEEP && locked) {
         close_file(l);
@@ -406,7 +243,7 @@ static int open_library(struct esp_library *l, enum esp_library_mode mode, char 
     }
     if (status == ESP_OK && locked)
         recover_all(l, mode);
-    lock(l, SET_LOCK, F_UNLCK, 0);
+    esp_library_release_file(l);
     return status;
 }
 
@@ -435,7 +272,7 @@ void esp_library_close(struct esp_library *l)
     close_file(l);
     if (l->locks >= 0)
         close(l->locks);
-    esp_bytes_free(&l->trees);
+    esp_pack_free(&l->trees);
     free(l->path);
     free(l);
 }
@@ -443,27 +280,4 @@ void esp_library_close(struct esp_library *l)
 const char *esp_library_note(const struct esp_library *l)
 {
     return l->note;
-}
-
-/* ------------------------------------------------------------------ transactions */
-
-void esp_library_begin(struct esp_library *l)
-{
-    l->what[0] = '\0';
-    l->status = esp_library_run(esp_library_sql(l, ESP_SQL_BEGIN));
-    if (l->status != SQLITE_OK)
-        snprintf(l->what, sizeof l->what, "%s", sqlite3_errmsg(l->db));
-}
-
-int esp_library_commit(struct esp_library *l, char *err, size_t errlen)
-{
-    if (l->status == SQLITE_OK)
-        l->status = esp_library_run(esp_library_sql(l, ESP_SQL_COMMIT));
-    if (l->status == SQLITE_OK)
-        return ESP_OK;
-    if (!*l->what)
-        snprintf(l->what, sizeof l->what, "%s", sqlite3_errmsg(l->db));
-    if (!sqlite3_get_autocommit(l->db))
-        esp_library_run(esp_library_sql(l, ESP_SQL_ROLLBACK));
-    return esp_fail(err, errlen, ESP_E_FILE, "%s: %s", l->path, l->what);
 }

@@ -18,8 +18,8 @@
 #include "sessions/branches.h"
 
 struct esp_library;
-struct esp_bytes;          /* bytes.h */
-struct esp_span;           /* journal.h */
+struct esp_pack;           /* pack.h */
+struct esp_records;        /* journal.h */
 struct esp_recorded_event; /* event_json.h */
 struct esp_texts;          /* texts.h */
 
@@ -156,9 +156,9 @@ void esp_library_pieces(struct esp_library *library, const char *vocabulary_hash
  * the session has this chunk. Pieces need a header, in these records or before. Returns 0, or a
  * negative status with a sentence in err. */
 int esp_library_store(struct esp_library *library, int64_t id, int chunk,
-                      const struct esp_span *spans, int count, char *err, size_t errlen);
+                      const struct esp_records *spans, int count, char *err, size_t errlen);
 /* Appends all records of the session's texts to `to`. */
-int esp_library_texts(struct esp_library *library, int64_t id, struct esp_bytes *to, char *err,
+int esp_library_texts(struct esp_library *library, int64_t id, struct esp_pack *to, char *err,
                       size_t errlen);
 /* Stores `text`, which was loaded, as the session's texts, and forgets iterations that wrote
  * none of its tokens. */

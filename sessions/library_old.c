@@ -223,7 +223,7 @@ static bool check_place(struct esp_branches *b)
 
 /* ------------------------------------------------------------------ the rest of a log */
 
-static void put_header(struct esp_bytes *to, const struct esp_kept_text *text,
+static void put_header(struct esp_pack *to, const struct esp_kept_text *text,
                        const char *target_path, const char *draft_path, int64_t changed)
 {
     struct esp_recording_header header = {.vocabulary = 0};
@@ -237,7 +237,7 @@ static void put_header(struct esp_bytes *to, const struct esp_kept_text *text,
     esp_log_header(to, &header, text->header, length, target_path, draft_path);
 }
 
-static void put_generations(struct esp_library *l, int64_t id, struct esp_bytes *to)
+static void put_generations(struct esp_library *l, int64_t id, struct esp_pack *to)
 {
     sqlite3_stmt *s =
         query(l,
@@ -261,7 +261,7 @@ static void put_generations(struct esp_library *l, int64_t id, struct esp_bytes 
     sqlite3_finalize(s);
 }
 
-static void put_trees(struct esp_library *l, int64_t id, int vocabulary, struct esp_bytes *to)
+static void put_trees(struct esp_library *l, int64_t id, int vocabulary, struct esp_pack *to)
 {
     struct esp_recorded_event event = {.event = {.type = 0}};
     struct esp_texts names = {.count = 0};
@@ -309,7 +309,7 @@ static bool convert(struct esp_library *l, sqlite3_stmt *row)
     const int64_t id = sqlite3_column_int64(row, 0);
     char target_path[1024], draft_path[1024];
     struct esp_kept_text text = {.vocabulary = 0};
-    struct esp_bytes before = {.length = 0}, trees = {.length = 0};
+    struct esp_pack before = {.length = 0}, trees = {.length = 0};
     esp_branches_open(&text.branches);
     const bool good = load_row(row, &text) && load_branches(l, id, &text.branches) &&
                       load_tokens(l, id, &text) && check_place(&text.branches);
@@ -321,8 +321,8 @@ static bool convert(struct esp_library *l, sqlite3_stmt *row)
         put_trees(l, id, text.vocabulary, &trees);
         esp_library_put_texts(l, id, &text, &before, &trees);
     }
-    esp_bytes_free(&before);
-    esp_bytes_free(&trees);
+    esp_pack_free(&before);
+    esp_pack_free(&trees);
     esp_kept_text_free(&text);
     return good;
 }

@@ -77,13 +77,18 @@ struct esp_library {
     int locks; /* descriptor of the lock file, or -1 */
     char note[512];
     sqlite3_stmt *statement[ESP_SQL_STATEMENTS]; /* NULL: not prepared yet */
-    int status;             /* SQLITE_OK, or the first failure of the transaction */
-    char what[256];         /* SQLite's message about this failure */
-    struct esp_bytes trees; /* of a chunk of session `trees_of`, from which trees were read */
+    int status;            /* SQLITE_OK, or the first failure of the transaction */
+    char what[256];        /* SQLite's message about this failure */
+    struct esp_pack trees; /* of a chunk of session `trees_of`, from which trees were read */
     int64_t trees_of;
     size_t tree_at;  /* where the record after the last one begins */
     int tree_number; /* the number of the last one */
 };
+
+/* ---- library_base.c */
+
+/* Versions 1 and 2 had a row for each token, branch and iteration; see library_old.c. */
+enum { ESP_LIBRARY_VERSION = 3 };
 
 /* Returns a statement, reset and without bound values, or NULL if it cannot be prepared;
  * esp_library_fail() then says why. */
@@ -93,27 +98,39 @@ sqlite3_stmt *esp_library_sql(struct esp_library *library, enum esp_library_stat
 int esp_library_run(sqlite3_stmt *statement);
 /* Writes the last failure of SQLite to err, with the file's name. Returns ESP_E_FILE. */
 int esp_library_fail(struct esp_library *library, char *err, size_t errlen);
+/* Returns the number that a query yields, or -1 if it yields none. */
+int64_t esp_library_number(struct esp_library *library, const char *query);
 /* Makes the tables that the file lacks, and sets the version. Returns an SQLite code. */
 int esp_library_make_tables(struct esp_library *library);
-/* Returns whether the file has exactly these tables (count). */
+/* Returns whether the file has exactly these tables (count), or those of the present version. */
 bool esp_library_has_tables(struct esp_library *library, esp_library_table *tables, int count);
+bool esp_library_has_present_tables(struct esp_library *library);
+/* Waits until no other program makes, renames or rewrites the file. Returns whether there is a
+ * file of locks. */
+bool esp_library_claim_file(struct esp_library *library);
+void esp_library_release_file(struct esp_library *library);
+/* Returns whether another program has claimed any session. */
+bool esp_library_is_open_anywhere(const struct esp_library *library);
+/* Returns whether a claim also excludes other libraries of this process. */
+bool esp_library_claims_exclude(void);
 
-/* ---- library_write.c: parts of a transaction; after a failure they do nothing */
-
-/* Returns a statement of the transaction, or NULL. */
+/* Parts of a transaction; after a failure they do nothing. The first one returns a statement,
+ * or NULL. The last one runs a statement whose only value is a session's number. */
 sqlite3_stmt *esp_library_next(struct esp_library *library, enum esp_library_statement index);
 void esp_library_do(struct esp_library *library, sqlite3_stmt *statement);
-/* Runs a statement whose only value is a session's number. */
 void esp_library_do_of(struct esp_library *library, enum esp_library_statement index,
                        int64_t id);
+
+/* ---- library_write.c: parts of a transaction */
+
 /* Stores records as chunk `chunk` of a session. */
 void esp_library_put_records(struct esp_library *library, int64_t id, int chunk,
-                             const struct esp_span *spans, int count);
+                             const struct esp_records *spans, int count);
 /* Removes all chunks of a session, stores the texts instead, and those trees of `trees` whose
  * iterations are those of tokens. */
 void esp_library_put_texts(struct esp_library *library, int64_t id,
-                           const struct esp_kept_text *text, const struct esp_bytes *before,
-                           const struct esp_bytes *trees);
+                           const struct esp_kept_text *text, const struct esp_pack *before,
+                           const struct esp_pack *trees);
 
 /* ---- library_words.c */
 

@@ -25,169 +25,6 @@ static int64_t integer(sqlite3_stmt *s, int column, int64_t least, int64_t most,
     return least;
 }
 
-/* ------------------------------------------------------------------ the list */
-
-static void name_models(struct esp_kept_session *session, const char *header, int length)
-{
-    struct esp_recording_header models = {.major = 0};
-    char err[256];
-    if (header && length > 0 && header[length - 1] == '\n')
-        length--;
-    if (!header || esp_header_from_json(&models, header, (size_t)length, err, sizeof err) < 0)
-        return;
-    snprintf(session->target, sizeof session->target, "%s", models.target.name);
-    snprintf(session->draft, sizeof session->draft, "%s", models.draft.name);
-}
-
-static void read_session(struct esp_library *l, sqlite3_stmt *s, struct esp_kept_session *to)
-{
-    *to = (struct esp_kept_session){.id = sqlite3_column_int64(s, 0),
-                                    .created = (time_t)sqlite3_column_int64(s, 2),
-                                    .changed = (time_t)sqlite3_column_int64(s, 3),
-                                    .branches = sqlite3_column_int(s, 7),
-                                    .tokens = sqlite3_column_int(s, 8)};
-    copy_text(to->name, sizeof to->name, s, 1);
-    copy_text(to->target_path, sizeof to->target_path, s, 5);
-    copy_text(to->draft_path, sizeof to->draft_path, s, 6);
-    const char *header = (const char *)sqlite3_column_text(s, 4);
-    name_models(to, header, sqlite3_column_bytes(s, 4));
-    copy_text(to->words, sizeof to->words, s, 9);
-    to->open = !esp_library_claim(l, to->id);
-    if (!to->open)
-        esp_library_release(l, to->id);
-}
-
-/* Lists the sessions with the number `id` (0: any) and the name `name` ("": any). */
-static int list(struct esp_library *l, int64_t id, const char *name, esp_kept_visit *visit,
-                void *user, char *err, size_t errlen)
-{
-    struct esp_kept_session session;
-    int step = SQLITE_ERROR, status = ESP_OK;
-    esp_library_refresh(l, id, err, errlen); /* after a failure, the old numbers are listed */
-    sqlite3_stmt *s = esp_library_sql(l, ESP_SQL_LIST);
-    if (!s)
-        return esp_library_fail(l, err, errlen);
-    sqlite3_bind_int64(s, 1, id);
-    sqlite3_bind_text(s, 2, name, -1, SQLITE_STATIC);
-    while (status == ESP_OK && (step = sqlite3_step(s)) == SQLITE_ROW) {
-        read_session(l, s, &session);
-        if (visit(user, &session) != 0)
-            break;
-    }
-    if (step != SQLITE_DONE && step != SQLITE_ROW)
-        status = esp_library_fail(l, err, errlen);
-    sqlite3_reset(s);
-    return status;
-}
-
-int esp_library_list(struct esp_library *l, esp_kept_visit *visit, void *user, char *err,
-                     size_t errlen)
-{
-    return list(l, 0, "", visit, user, err, errlen);
-}
-
-static int take(void *user, const struct esp_kept_session *session)
-{
-    *(struct esp_kept_session *)user = *session;
-    return 1;
-}
-
-static int64_t latest(struct esp_library *l)
-{
-    sqlite3_stmt *s = esp_library_sql(l, ESP_SQL_LATEST);
-    const int64_t id = s && sqlite3_step(s) == SQLITE_ROW ? sqlite3_column_int64(s, 0) : 0;
-    sqlite3_reset(s);
-    return id;
-}
-
-int esp_library_find(struct esp_library *l, const char *which, struct esp_kept_session *session,
-                     char *err, size_t errlen)
-{
-    char *end;
-    session->id = 0;
-    const bool any = !which || !*which;
-    const int64_t id = any ? latest(l) : strtoll(which, &end, 10);
-    int status = ESP_OK;
-    if (id > 0 && (any || !*end))
-        status = list(l, id, "", take, session, err, errlen);
-    if (status == ESP_OK && session->id == 0 && !any)
-        status = list(l, 0, which, take, session, err, errlen);
-    if (status < 0 || session->id > 0)
-        return status;
-    return any ? esp_fail(err, errlen, ESP_E_ARGUMENT, "no sessions are kept in %s", l->path)
-               : esp_fail(err, errlen, ESP_E_ARGUMENT,
-                          "no session '%.60s' is kept; espalier sessions lists them", which);
-}
-
-/* ------------------------------------------------------------------ searching */
-
-/* Returns an allocated FTS5 query for texts that have all words; the last one may be the
- * beginning of a word. */
-static char *query_of(const char *words)
-{
-    char *query = malloc(4 * strlen(words) + 8), *to = query;
-    for (const char *at = words; query && *at;) {
-        at += strspn(at, " \t\n");
-        const size_t length = strcspn(at, " \t\n");
-        if (length == 0)
-            break;
-        *to++ = '"';
-        for (size_t i = 0; i < length; i++) {
-            if (at[i] == '"')
-                *to++ = '"';
-            *to++ = at[i];
-        }
-        *to++ = '"';
-        at += length;
-        if (!at[strspn(at, " \t\n")])
-            *to++ = '*';
-        *to++ = ' ';
-    }
-    if (query)
-        *to = '\0';
-    return query;
-}
-
-/* Runs a query. Returns SQLite's code of the last step. */
-static int search(struct esp_library *l, const char *query,
-                  int (*visit)(void *user, const struct esp_kept_match *match), void *user)
-{
-    struct esp_kept_match match;
-    int step = SQLITE_ERROR;
-    sqlite3_stmt *s = esp_library_sql(l, ESP_SQL_SEARCH);
-    if (!s)
-        return sqlite3_errcode(l->db);
-    sqlite3_bind_text(s, 1, query, -1, SQLITE_STATIC);
-    while ((step = sqlite3_step(s)) == SQLITE_ROW) {
-        const int64_t row = sqlite3_column_int64(s, 0);
-        match = (struct esp_kept_match){.session = row >> 32, .branch = (int)(row & INT32_MAX)};
-        copy_text(match.words, sizeof match.words, s, 1);
-        if (visit(user, &match) != 0)
-            break;
-    }
-    return step;
-}
-
-int esp_library_search(struct esp_library *l, const char *words,
-                       int (*visit)(void *user, const struct esp_kept_match *match), void *user,
-                       char *err, size_t errlen)
-{
-    int status = ESP_OK;
-    char *query = query_of(words);
-    esp_library_refresh(l, 0, err, errlen); /* after a failure, the old index is searched */
-    int step = query ? search(l, query, visit, user) : SQLITE_NOMEM;
-    if (((step & 255) == SQLITE_CORRUPT || step == SQLITE_ERROR) &&
-        esp_library_repair_words(l, true)) {
-        esp_library_refresh(l, 0, err, errlen);
-        step = search(l, query, visit, user);
-    }
-    if (step != SQLITE_DONE && step != SQLITE_ROW)
-        status = esp_library_fail(l, err, errlen);
-    sqlite3_reset(l->statement[ESP_SQL_SEARCH]);
-    free(query);
-    return status;
-}
-
 /* ------------------------------------------------------------------ loading a session */
 
 static int damaged(struct esp_library *l, int64_t id, const char *what, char *err,
@@ -220,7 +57,7 @@ static int load_session(struct esp_library *l, int64_t id, struct esp_kept_text 
     return bad ? damaged(l, id, "its own row", err, errlen) : (int)ESP_OK;
 }
 
-int esp_library_texts(struct esp_library *l, int64_t id, struct esp_bytes *to, char *err,
+int esp_library_texts(struct esp_library *l, int64_t id, struct esp_pack *to, char *err,
                       size_t errlen)
 {
     sqlite3_stmt *s = esp_library_sql(l, ESP_SQL_TEXTS);
@@ -228,7 +65,7 @@ int esp_library_texts(struct esp_library *l, int64_t id, struct esp_bytes *to, c
     if (s)
         sqlite3_bind_int64(s, 1, id);
     while (s && (step = sqlite3_step(s)) == SQLITE_ROW)
-        esp_bytes_put(to, sqlite3_column_blob(s, 0), (size_t)sqlite3_column_bytes(s, 0));
+        esp_pack_put(to, sqlite3_column_blob(s, 0), (size_t)sqlite3_column_bytes(s, 0));
     const int status = step == SQLITE_DONE ? (int)ESP_OK : esp_library_fail(l, err, errlen);
     sqlite3_reset(s);
     return status == ESP_OK && to->failed
@@ -240,14 +77,14 @@ int esp_library_texts(struct esp_library *l, int64_t id, struct esp_bytes *to, c
 static int load_log(struct esp_library *l, int64_t id, struct esp_log_texts *to, char *err,
                     size_t errlen)
 {
-    struct esp_bytes log = {.length = 0};
+    struct esp_pack log = {.length = 0};
     struct esp_from from;
     int status = esp_library_texts(l, id, &log, err, errlen), kind = 0;
     const unsigned char *at = log.at, *end = at ? at + log.length : at;
     if (status == ESP_OK && at)
         while ((kind = esp_log_next(&at, end, &from)) > 0 && esp_log_apply(to, kind, &from))
             continue;
-    esp_bytes_free(&log);
+    esp_pack_free(&log);
     if (status == ESP_OK && to->no_memory)
         return esp_fail(err, errlen, ESP_E_MEMORY, "no memory for the session's texts");
     return status == ESP_OK && kind != 0 ? damaged(l, id, "its texts", err, errlen) : status;
@@ -308,7 +145,7 @@ static void read_trees(struct esp_library *l, int64_t id, int number)
     sqlite3_bind_int64(s, 1, id);
     sqlite3_bind_int(s, 2, number);
     if (sqlite3_step(s) == SQLITE_ROW)
-        esp_bytes_put(&l->trees, sqlite3_column_blob(s, 0), (size_t)sqlite3_column_bytes(s, 0));
+        esp_pack_put(&l->trees, sqlite3_column_blob(s, 0), (size_t)sqlite3_column_bytes(s, 0));
     sqlite3_reset(s);
 }
 

@@ -1,5 +1,5 @@
-/* library_words.c - what is known about logs without reading them: the numbers and words of the
- * list, and the index of words; see library.h.
+/* library_words.c - the list of sessions, and the search for words. Neither reads the logs again
+ * each time; see library.h.
  *
  * Column `seen` of a session is the number of chunks that this was made from, and `indexed` has
  * for each branch the length of the text that is in the index, in 4 bytes, little-endian. All
@@ -34,7 +34,7 @@ static void read_pieces(struct esp_library *l, const char *hash, struct esp_text
 
 /* Appends the text of a branch's first `count` own tokens, without control tokens. */
 static void own_words(const struct esp_branch *branch, int count, struct esp_texts *pieces,
-                      struct esp_bytes *to)
+                      struct esp_pack *to)
 {
     size_t length;
     to->length = 0;
@@ -43,12 +43,12 @@ static void own_words(const struct esp_branch *branch, int count, struct esp_tex
                                 ? NULL
                                 : esp_texts_find(pieces, branch->tokens[i].token, &length);
         if (bytes)
-            esp_bytes_put(to, bytes, length);
+            esp_pack_put(to, bytes, length);
     }
 }
 
 /* Writes the beginning of a text to `to`, on one line. */
-static void first_words(const struct esp_bytes *words, char *to, size_t size)
+static void first_words(const struct esp_pack *words, char *to, size_t size)
 {
     size_t used = 0;
     for (size_t i = 0; i < words->length && used + 1 < size; i++) {
@@ -65,7 +65,7 @@ static void first_words(const struct esp_bytes *words, char *to, size_t size)
 /* ------------------------------------------------------------------ one session */
 
 /* Replaces the words of a branch in the index; no words: removes them. */
-static void put_words(struct esp_library *l, int64_t row, const struct esp_bytes *words,
+static void put_words(struct esp_library *l, int64_t row, const struct esp_pack *words,
                       bool was_there)
 {
     sqlite3_stmt *s = was_there ? esp_library_next(l, ESP_SQL_REMOVE_WORDS) : NULL;
@@ -80,7 +80,7 @@ static void put_words(struct esp_library *l, int64_t row, const struct esp_bytes
     esp_library_do(l, s);
 }
 
-static uint32_t get_end(const struct esp_bytes *ends, int branch)
+static uint32_t get_end(const struct esp_pack *ends, int branch)
 {
     struct esp_from from = {ends->at + 4 * (size_t)branch, ends->at + ends->length, false};
     return 4 * (size_t)branch + 4 <= ends->length ? (uint32_t)esp_from_fixed(&from, 4) : 0;
@@ -88,14 +88,14 @@ static uint32_t get_end(const struct esp_bytes *ends, int branch)
 
 /* Updates the index for the branches that have changed. `before`, `after`: their lengths in it. */
 static void index_branches(struct esp_library *l, int64_t id, const struct esp_branches *b,
-                           struct esp_texts *pieces, const struct esp_bytes *before,
-                           struct esp_bytes *after)
+                           struct esp_texts *pieces, const struct esp_pack *before,
+                           struct esp_pack *after)
 {
-    struct esp_bytes words = {.length = 0};
+    struct esp_pack words = {.length = 0};
     for (int i = 0; i < b->count; i++) {
         const uint32_t old = get_end(before, i);
         const uint32_t end = b->branch[i].deleted ? 0 : (uint32_t)esp_branches_end(b, i).length;
-        esp_bytes_fixed(after, end, 4);
+        esp_pack_fixed(after, end, 4);
         if (old == end)
             continue;
         own_words(&b->branch[i], b->branch[i].count, pieces, &words);
@@ -103,12 +103,12 @@ static void index_branches(struct esp_library *l, int64_t id, const struct esp_b
     }
     for (int i = b->count; get_end(before, i) > 0; i++)
         put_words(l, id << 32 | i, NULL, true);
-    esp_bytes_free(&words);
+    esp_pack_free(&words);
 }
 
 static void set_seen(struct esp_library *l, int64_t id, int chunks,
                      const struct esp_branches *b, const char *words,
-                     const struct esp_bytes *indexed)
+                     const struct esp_pack *indexed)
 {
     int branches = 0;
     int64_t tokens = 0;
@@ -129,11 +129,11 @@ static void set_seen(struct esp_library *l, int64_t id, int chunks,
     esp_library_do(l, s);
 }
 
-static void read_session(struct esp_library *l, int64_t id, int chunks)
+static void read_log(struct esp_library *l, int64_t id, int chunks)
 {
     struct esp_kept_text text;
     struct esp_texts pieces = {.count = 0};
-    struct esp_bytes before = {.length = 0}, after = {.length = 0}, words = {.length = 0};
+    struct esp_pack before = {.length = 0}, after = {.length = 0}, words = {.length = 0};
     char first[128] = "", err[256];
     const int status = esp_library_load(l, id, &text, err, sizeof err);
     const struct esp_branches *b = &text.branches;
@@ -141,8 +141,8 @@ static void read_session(struct esp_library *l, int64_t id, int chunks)
     if (s) {
         sqlite3_bind_int64(s, 1, id);
         if (sqlite3_step(s) == SQLITE_ROW)
-            esp_bytes_put(&before, sqlite3_column_blob(s, 0),
-                          (size_t)sqlite3_column_bytes(s, 0));
+            esp_pack_put(&before, sqlite3_column_blob(s, 0),
+                         (size_t)sqlite3_column_bytes(s, 0));
         sqlite3_reset(s);
         read_pieces(l, text.vocabulary_hash, &pieces);
         index_branches(l, id, b, &pieces, &before, &after);
@@ -154,9 +154,9 @@ static void read_session(struct esp_library *l, int64_t id, int chunks)
         set_seen(l, id, chunks, b, first, &after);
     }
     esp_texts_free(&pieces);
-    esp_bytes_free(&before);
-    esp_bytes_free(&after);
-    esp_bytes_free(&words);
+    esp_pack_free(&before);
+    esp_pack_free(&after);
+    esp_pack_free(&words);
     esp_kept_text_free(&text);
 }
 
@@ -189,7 +189,7 @@ int esp_library_refresh(struct esp_library *l, int64_t id, char *err, size_t err
     int count = find_stale(l, id, &stale), status = ESP_OK;
     for (int i = 0; i < count && status == ESP_OK; i++) {
         esp_library_begin(l);
-        read_session(l, stale[i].id, stale[i].chunks);
+        read_log(l, stale[i].id, stale[i].chunks);
         status = esp_library_commit(l, err, errlen);
     }
     free(stale);
@@ -238,4 +238,173 @@ bool esp_library_repair_words(struct esp_library *l, bool damaged)
         l->statement[i] = NULL;
     }
     return make_again(l);
+}
+
+static void copy_text(char *to, size_t size, sqlite3_stmt *s, int column)
+{
+    const char *text = (const char *)sqlite3_column_text(s, column);
+    snprintf(to, size, "%s", text ? text : "");
+}
+
+/* ------------------------------------------------------------------ the list */
+
+static void name_models(struct esp_kept_session *session, const char *header, int length)
+{
+    struct esp_recording_header models = {.major = 0};
+    char err[256];
+    if (header && length > 0 && header[length - 1] == '\n')
+        length--;
+    if (!header || esp_header_from_json(&models, header, (size_t)length, err, sizeof err) < 0)
+        return;
+    snprintf(session->target, sizeof session->target, "%s", models.target.name);
+    snprintf(session->draft, sizeof session->draft, "%s", models.draft.name);
+}
+
+static void read_session(struct esp_library *l, sqlite3_stmt *s, struct esp_kept_session *to)
+{
+    *to = (struct esp_kept_session){.id = sqlite3_column_int64(s, 0),
+                                    .created = (time_t)sqlite3_column_int64(s, 2),
+                                    .changed = (time_t)sqlite3_column_int64(s, 3),
+                                    .branches = sqlite3_column_int(s, 7),
+                                    .tokens = sqlite3_column_int(s, 8)};
+    copy_text(to->name, sizeof to->name, s, 1);
+    copy_text(to->target_path, sizeof to->target_path, s, 5);
+    copy_text(to->draft_path, sizeof to->draft_path, s, 6);
+    const char *header = (const char *)sqlite3_column_text(s, 4);
+    name_models(to, header, sqlite3_column_bytes(s, 4));
+    copy_text(to->words, sizeof to->words, s, 9);
+    to->open = !esp_library_claim(l, to->id);
+    if (!to->open)
+        esp_library_release(l, to->id);
+}
+
+/* Lists the sessions with the number `id` (0: any) and the name `name` ("": any). */
+static int list(struct esp_library *l, int64_t id, const char *name, esp_kept_visit *visit,
+                void *user, char *err, size_t errlen)
+{
+    struct esp_kept_session session;
+    int step = SQLITE_ERROR, status = ESP_OK;
+    esp_library_refresh(l, id, err, errlen); /* after a failure, the old numbers are listed */
+    sqlite3_stmt *s = esp_library_sql(l, ESP_SQL_LIST);
+    if (!s)
+        return esp_library_fail(l, err, errlen);
+    sqlite3_bind_int64(s, 1, id);
+    sqlite3_bind_text(s, 2, name, -1, SQLITE_STATIC);
+    while (status == ESP_OK && (step = sqlite3_step(s)) == SQLITE_ROW) {
+        read_session(l, s, &session);
+        if (visit(user, &session) != 0)
+            break;
+    }
+    if (step != SQLITE_DONE && step != SQLITE_ROW)
+        status = esp_library_fail(l, err, errlen);
+    sqlite3_reset(s);
+    return status;
+}
+
+int esp_library_list(struct esp_library *l, esp_kept_visit *visit, void *user, char *err,
+                     size_t errlen)
+{
+    return list(l, 0, "", visit, user, err, errlen);
+}
+
+static int take(void *user, const struct esp_kept_session *session)
+{
+    *(struct esp_kept_session *)user = *session;
+    return 1;
+}
+
+static int64_t latest(struct esp_library *l)
+{
+    sqlite3_stmt *s = esp_library_sql(l, ESP_SQL_LATEST);
+    const int64_t id = s && sqlite3_step(s) == SQLITE_ROW ? sqlite3_column_int64(s, 0) : 0;
+    sqlite3_reset(s);
+    return id;
+}
+
+int esp_library_find(struct esp_library *l, const char *which, struct esp_kept_session *session,
+                     char *err, size_t errlen)
+{
+    char *end;
+    session->id = 0;
+    const bool any = !which || !*which;
+    const int64_t id = any ? latest(l) : strtoll(which, &end, 10);
+    int status = ESP_OK;
+    if (id > 0 && (any || !*end))
+        status = list(l, id, "", take, session, err, errlen);
+    if (status == ESP_OK && session->id == 0 && !any)
+        status = list(l, 0, which, take, session, err, errlen);
+    if (status < 0 || session->id > 0)
+        return status;
+    return any ? esp_fail(err, errlen, ESP_E_ARGUMENT, "no sessions are kept in %s", l->path)
+               : esp_fail(err, errlen, ESP_E_ARGUMENT,
+                          "no session '%.60s' is kept; espalier sessions lists them", which);
+}
+
+/* ------------------------------------------------------------------ searching */
+
+/* Returns an allocated FTS5 query for texts that have all words; the last one may be the
+ * beginning of a word. */
+static char *query_of(const char *words)
+{
+    char *query = malloc(4 * strlen(words) + 8), *to = query;
+    for (const char *at = words; query && *at;) {
+        at += strspn(at, " \t\n");
+        const size_t length = strcspn(at, " \t\n");
+        if (length == 0)
+            break;
+        *to++ = '"';
+        for (size_t i = 0; i < length; i++) {
+            if (at[i] == '"')
+                *to++ = '"';
+            *to++ = at[i];
+        }
+        *to++ = '"';
+        at += length;
+        if (!at[strspn(at, " \t\n")])
+            *to++ = '*';
+        *to++ = ' ';
+    }
+    if (query)
+        *to = '\0';
+    return query;
+}
+
+/* Runs a query. Returns SQLite's code of the last step. */
+static int search(struct esp_library *l, const char *query,
+                  int (*visit)(void *user, const struct esp_kept_match *match), void *user)
+{
+    struct esp_kept_match match;
+    int step = SQLITE_ERROR;
+    sqlite3_stmt *s = esp_library_sql(l, ESP_SQL_SEARCH);
+    if (!s)
+        return sqlite3_errcode(l->db);
+    sqlite3_bind_text(s, 1, query, -1, SQLITE_STATIC);
+    while ((step = sqlite3_step(s)) == SQLITE_ROW) {
+        const int64_t row = sqlite3_column_int64(s, 0);
+        match = (struct esp_kept_match){.session = row >> 32, .branch = (int)(row & INT32_MAX)};
+        copy_text(match.words, sizeof match.words, s, 1);
+        if (visit(user, &match) != 0)
+            break;
+    }
+    return step;
+}
+
+int esp_library_search(struct esp_library *l, const char *words,
+                       int (*visit)(void *user, const struct esp_kept_match *match), void *user,
+                       char *err, size_t errlen)
+{
+    int status = ESP_OK;
+    char *query = query_of(words);
+    esp_library_refresh(l, 0, err, errlen); /* after a failure, the old index is searched */
+    int step = query ? search(l, query, visit, user) : SQLITE_NOMEM;
+    if (((step & 255) == SQLITE_CORRUPT || step == SQLITE_ERROR) &&
+        esp_library_repair_words(l, true)) {
+        esp_library_refresh(l, 0, err, errlen);
+        step = search(l, query, visit, user);
+    }
+    if (step != SQLITE_DONE && step != SQLITE_ROW)
+        status = esp_library_fail(l, err, errlen);
+    sqlite3_reset(l->statement[ESP_SQL_SEARCH]);
+    free(query);
+    return status;
 }

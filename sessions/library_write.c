@@ -9,35 +9,6 @@
 
 enum { CHUNK = 1 << 20 /* bytes of a chunk of a log that is rewritten */ };
 
-/* ------------------------------------------------------------------ statements */
-
-sqlite3_stmt *esp_library_next(struct esp_library *l, enum esp_library_statement index)
-{
-    sqlite3_stmt *statement = l->status == SQLITE_OK ? esp_library_sql(l, index) : NULL;
-    if (!statement && l->status == SQLITE_OK) {
-        l->status = SQLITE_ERROR;
-        snprintf(l->what, sizeof l->what, "%s", sqlite3_errmsg(l->db));
-    }
-    return statement;
-}
-
-void esp_library_do(struct esp_library *l, sqlite3_stmt *statement)
-{
-    if (!statement)
-        return;
-    l->status = esp_library_run(statement);
-    if (l->status != SQLITE_OK)
-        snprintf(l->what, sizeof l->what, "%s", sqlite3_errmsg(l->db));
-}
-
-void esp_library_do_of(struct esp_library *l, enum esp_library_statement index, int64_t id)
-{
-    sqlite3_stmt *s = esp_library_next(l, index);
-    if (s)
-        sqlite3_bind_int64(s, 1, id);
-    esp_library_do(l, s);
-}
-
 /* Binds numbers to the values from 1 on. */
 static void bind_integers(sqlite3_stmt *s, int count, const int64_t *values)
 {
@@ -103,7 +74,7 @@ void esp_library_pieces(struct esp_library *l, const char *hash, int vocabulary,
 
 /* What becomes of records. */
 struct sorted {
-    struct esp_bytes texts, trees;
+    struct esp_pack texts, trees;
     int iteration; /* the first one of `trees`, or 0 */
     int iterations, generations;
     int64_t time; /* the last one, or 0 */
@@ -168,11 +139,11 @@ static void sort(struct esp_library *l, int64_t id, struct sorted *to, int kind,
         if (tree && to->trees.length == 0)
             to->iteration = number;
     }
-    esp_bytes_put(tree ? &to->trees : &to->texts, at, (size_t)(end - at));
+    esp_pack_put(tree ? &to->trees : &to->texts, at, (size_t)(end - at));
 }
 
 void esp_library_put_records(struct esp_library *l, int64_t id, int chunk,
-                             const struct esp_span *spans, int count)
+                             const struct esp_records *spans, int count)
 {
     struct sorted sorted = {.iteration = 0};
     struct esp_from from;
@@ -202,12 +173,12 @@ void esp_library_put_records(struct esp_library *l, int64_t id, int chunk,
             sqlite3_bind_null(s, 2);
     }
     esp_library_do(l, s);
-    esp_bytes_free(&sorted.texts);
-    esp_bytes_free(&sorted.trees);
+    esp_pack_free(&sorted.texts);
+    esp_pack_free(&sorted.trees);
 }
 
 int esp_library_store(struct esp_library *l, int64_t id, int chunk,
-                      const struct esp_span *spans, int count, char *err, size_t errlen)
+                      const struct esp_records *spans, int count, char *err, size_t errlen)
 {
     struct esp_kept_next next;
     esp_library_begin(l);
@@ -222,7 +193,7 @@ int esp_library_store(struct esp_library *l, int64_t id, int chunk,
 /* ------------------------------------------------------------------ rewriting */
 
 /* Stores the records as chunks if there are enough of them (or `all`), and forgets them. */
-static void flush(struct esp_library *l, int64_t id, int *chunk, struct esp_bytes *records,
+static void flush(struct esp_library *l, int64_t id, int *chunk, struct esp_pack *records,
                   bool all)
 {
     if (records->failed && l->status == SQLITE_OK) {
@@ -231,8 +202,8 @@ static void flush(struct esp_library *l, int64_t id, int *chunk, struct esp_byte
     }
     if (records->length == 0 || (!all && records->length < CHUNK))
         return;
-    esp_library_put_records(l, id, (*chunk)++, &(struct esp_span){records->at, records->length},
-                            1);
+    esp_library_put_records(l, id, (*chunk)++,
+                            &(struct esp_records){records->at, records->length}, 1);
     records->length = 0;
 }
 
@@ -248,32 +219,32 @@ static void note_used(const struct esp_branches *b, unsigned char *used)
 }
 
 static void put_trees(struct esp_library *l, int64_t id, int *chunk,
-                      const struct esp_bytes *trees, const unsigned char *used, int iterations)
+                      const struct esp_pack *trees, const unsigned char *used, int iterations)
 {
     const unsigned char *at = trees->at, *end = at ? at + trees->length : at, *start = at;
-    struct esp_bytes some = {.length = 0};
+    struct esp_pack some = {.length = 0};
     struct esp_from from;
     int number, generation;
     for (; at && esp_log_next(&at, end, &from) == ESP_LOG_TREE; start = at) {
         esp_log_tree_begin(&from, &number, &generation);
         if (number < iterations && used[number / 8] >> number % 8 & 1)
-            esp_bytes_put(&some, start, (size_t)(at - start));
+            esp_pack_put(&some, start, (size_t)(at - start));
         flush(l, id, chunk, &some, false);
     }
     flush(l, id, chunk, &some, true);
-    esp_bytes_free(&some);
+    esp_pack_free(&some);
 }
 
 void esp_library_put_texts(struct esp_library *l, int64_t id, const struct esp_kept_text *text,
-                           const struct esp_bytes *before, const struct esp_bytes *trees)
+                           const struct esp_pack *before, const struct esp_pack *trees)
 {
     unsigned char *used = calloc((size_t)text->iterations / 8 + 1, 1);
-    struct esp_bytes records = {.failed = !used};
+    struct esp_pack records = {.failed = !used};
     int chunk = 0;
     esp_library_do_of(l, ESP_SQL_DROP_WORDS, id);
     esp_library_do_of(l, ESP_SQL_FORGET_SEEN, id);
     esp_library_do_of(l, ESP_SQL_DROP_CHUNKS, id);
-    esp_bytes_put(&records, before->at, before->length);
+    esp_pack_put(&records, before->at, before->length);
     for (int i = 0; i < text->branches.count; i++) {
         esp_log_branch(&records, &text->branches.branch[i]);
         flush(l, id, &chunk, &records, false);
@@ -284,7 +255,7 @@ void esp_library_put_texts(struct esp_library *l, int64_t id, const struct esp_k
         note_used(&text->branches, used);
         put_trees(l, id, &chunk, trees, used, text->iterations);
     }
-    esp_bytes_free(&records);
+    esp_pack_free(&records);
     free(used);
 }
 
@@ -294,7 +265,7 @@ static void put_generation(void *user, const struct esp_kept_generation *generat
 }
 
 /* Copies the headers, the last time and the generations of a log. */
-static void copy_rest(const struct esp_bytes *log, int vocabulary, struct esp_bytes *to)
+static void copy_rest(const struct esp_pack *log, int vocabulary, struct esp_pack *to)
 {
     struct esp_branches branches;
     struct esp_log_texts texts = {
@@ -305,7 +276,7 @@ static void copy_rest(const struct esp_bytes *log, int vocabulary, struct esp_by
     esp_branches_open(&branches);
     for (; at && (kind = esp_log_next(&at, end, &from)) > 0; start = at) {
         if (kind == ESP_LOG_HEADER)
-            esp_bytes_put(to, start, (size_t)(at - start));
+            esp_pack_put(to, start, (size_t)(at - start));
         if (!esp_log_apply(&texts, kind, &from))
             break;
     }
@@ -317,13 +288,13 @@ static void copy_rest(const struct esp_bytes *log, int vocabulary, struct esp_by
 int esp_library_rewrite(struct esp_library *l, int64_t id, const struct esp_kept_text *text,
                         char *err, size_t errlen)
 {
-    struct esp_bytes log = {.length = 0}, trees = {.length = 0}, rest = {.length = 0};
+    struct esp_pack log = {.length = 0}, trees = {.length = 0}, rest = {.length = 0};
     int status = esp_library_texts(l, id, &log, err, errlen);
     sqlite3_stmt *s = status == ESP_OK ? esp_library_sql(l, ESP_SQL_ALL_TREES) : NULL;
     if (s)
         sqlite3_bind_int64(s, 1, id);
     while (s && sqlite3_step(s) == SQLITE_ROW)
-        esp_bytes_put(&trees, sqlite3_column_blob(s, 0), (size_t)sqlite3_column_bytes(s, 0));
+        esp_pack_put(&trees, sqlite3_column_blob(s, 0), (size_t)sqlite3_column_bytes(s, 0));
     sqlite3_reset(s);
     if (status == ESP_OK) {
         copy_rest(&log, text->vocabulary, &rest);
@@ -337,9 +308,9 @@ int esp_library_rewrite(struct esp_library *l, int64_t id, const struct esp_kept
         esp_library_do(l, esp_library_next(l, ESP_SQL_OPTIMIZE));
         status = esp_library_commit(l, err, errlen);
     }
-    esp_bytes_free(&log);
-    esp_bytes_free(&trees);
-    esp_bytes_free(&rest);
+    esp_pack_free(&log);
+    esp_pack_free(&trees);
+    esp_pack_free(&rest);
     return status;
 }
 

@@ -38,10 +38,10 @@ static uint32_t get_fixed(const unsigned char *from)
            (uint32_t)from[3] << 24;
 }
 
-static size_t begin(struct esp_bytes *to, enum esp_log_kind kind)
+static size_t begin(struct esp_pack *to, enum esp_log_kind kind)
 {
     const size_t start = to->length;
-    unsigned char *room = esp_bytes_room(to, ESP_LOG_FRAME + 1);
+    unsigned char *room = esp_pack_room(to, ESP_LOG_FRAME + 1);
     if (room) {
         room[ESP_LOG_FRAME] = (unsigned char)kind;
         to->length += ESP_LOG_FRAME + 1;
@@ -55,7 +55,7 @@ void esp_log_seal(unsigned char *record, size_t length)
     put_fixed(record + 4, check_of(record + ESP_LOG_FRAME, length));
 }
 
-static void end(struct esp_bytes *to, size_t start)
+static void end(struct esp_pack *to, size_t start)
 {
     if (!to->failed)
         esp_log_seal(to->at + start, to->length - start - ESP_LOG_FRAME);
@@ -79,173 +79,172 @@ int esp_log_next(const unsigned char **at, const unsigned char *limit, struct es
 
 /* ------------------------------------------------------------------ writing */
 
-static void put_score(struct esp_bytes *to, const struct esp_token_score *score)
+static void put_score(struct esp_pack *to, const struct esp_token_score *score)
 {
-    esp_bytes_float(to, score->p);
-    esp_bytes_float(to, score->entropy);
-    esp_bytes_number(to, (uint64_t)score->rank);
-    esp_bytes_number(to, (uint64_t)score->count);
+    esp_pack_float(to, score->p);
+    esp_pack_float(to, score->entropy);
+    esp_pack_number(to, (uint64_t)score->rank);
+    esp_pack_number(to, (uint64_t)score->count);
     for (int i = 0; i < score->count; i++) {
-        esp_bytes_number(to, (uint32_t)score->likely[i]);
-        esp_bytes_float(to, score->likely_p[i]);
+        esp_pack_number(to, (uint32_t)score->likely[i]);
+        esp_pack_float(to, score->likely_p[i]);
     }
 }
 
-static void put_token(struct esp_bytes *to, int32_t token, int kind, int iteration,
+static void put_token(struct esp_pack *to, int32_t token, int kind, int iteration,
                       const struct esp_token_score *score)
 {
     const bool scored = score && score->count > 0;
-    esp_bytes_number(to, (uint32_t)token);
-    esp_bytes_number(to, (uint64_t)kind | (scored ? HAS_SCORE : 0) |
-                             (iteration >= 0 ? HAS_ITERATION : 0));
+    esp_pack_number(to, (uint32_t)token);
+    esp_pack_number(to, (uint64_t)kind | (scored ? HAS_SCORE : 0) |
+                            (iteration >= 0 ? HAS_ITERATION : 0));
     if (iteration >= 0)
-        esp_bytes_number(to, (uint64_t)iteration);
+        esp_pack_number(to, (uint64_t)iteration);
     if (scored)
         put_score(to, score);
 }
 
 /* A record of numbers. */
-static void put_numbers(struct esp_bytes *to, enum esp_log_kind kind, int count,
+static void put_numbers(struct esp_pack *to, enum esp_log_kind kind, int count,
                         const uint64_t *numbers)
 {
     const size_t start = begin(to, kind);
     for (int i = 0; i < count; i++)
-        esp_bytes_number(to, numbers[i]);
+        esp_pack_number(to, numbers[i]);
     end(to, start);
 }
 
-void esp_log_time(struct esp_bytes *to, time_t now)
+void esp_log_time(struct esp_pack *to, time_t now)
 {
     put_numbers(to, ESP_LOG_TIME, 1, (uint64_t[]){now > 0 ? (uint64_t)now : 0});
 }
 
-void esp_log_piece(struct esp_bytes *to, int32_t token, const char *bytes, size_t length)
+void esp_log_piece(struct esp_pack *to, int32_t token, const char *bytes, size_t length)
 {
     const size_t start = begin(to, ESP_LOG_PIECE);
-    esp_bytes_number(to, (uint32_t)token);
-    esp_bytes_text(to, bytes ? bytes : "", bytes ? length : 0);
+    esp_pack_number(to, (uint32_t)token);
+    esp_pack_text(to, bytes ? bytes : "", bytes ? length : 0);
     end(to, start);
 }
 
-void esp_log_header(struct esp_bytes *to, const struct esp_recording_header *header,
+void esp_log_header(struct esp_pack *to, const struct esp_recording_header *header,
                     const char *line, size_t length, const char *target_path,
                     const char *draft_path)
 {
     const size_t start = begin(to, ESP_LOG_HEADER);
-    esp_bytes_text(to, header->drafter, strcspn(header->drafter, ":"));
-    esp_bytes_number(to, (uint64_t)header->vocabulary);
-    esp_bytes_text(to, header->vocabulary_hash, strlen(header->vocabulary_hash));
-    esp_bytes_text(to, target_path, strlen(target_path));
-    esp_bytes_text(to, draft_path, strlen(draft_path));
-    esp_bytes_text(to, line, length);
+    esp_pack_text(to, header->drafter, strcspn(header->drafter, ":"));
+    esp_pack_number(to, (uint64_t)header->vocabulary);
+    esp_pack_text(to, header->vocabulary_hash, strlen(header->vocabulary_hash));
+    esp_pack_text(to, target_path, strlen(target_path));
+    esp_pack_text(to, draft_path, strlen(draft_path));
+    esp_pack_text(to, line, length);
     end(to, start);
 }
 
-void esp_log_prompt(struct esp_bytes *to, const struct esp_event *event)
+void esp_log_prompt(struct esp_pack *to, const struct esp_event *event)
 {
     const size_t start = begin(to, ESP_LOG_PROMPT);
-    esp_bytes_number(to, (uint64_t)event->token_count);
+    esp_pack_number(to, (uint64_t)event->token_count);
     for (int i = 0; i < event->token_count; i++)
         put_token(to, event->tokens[i], esp_text_kind_of(event, i), -1, NULL);
     end(to, start);
 }
 
-void esp_log_fork(struct esp_bytes *to, int kept, const struct esp_text_token *text, int count)
+void esp_log_fork(struct esp_pack *to, int kept, const struct esp_text_token *text, int count)
 {
     const size_t start = begin(to, ESP_LOG_FORK);
-    esp_bytes_number(to, (uint64_t)kept);
-    esp_bytes_number(to, (uint64_t)(count - kept));
+    esp_pack_number(to, (uint64_t)kept);
+    esp_pack_number(to, (uint64_t)(count - kept));
     for (int i = kept; i < count; i++)
         put_token(to, text[i].token, text[i].kind, -1, NULL);
     end(to, start);
 }
 
-void esp_log_cut(struct esp_bytes *to, int length)
+void esp_log_cut(struct esp_pack *to, int length)
 {
     put_numbers(to, ESP_LOG_CUT, 1, (uint64_t[]){(uint64_t)length});
 }
 
-void esp_log_drop(struct esp_bytes *to, int start, int count)
+void esp_log_drop(struct esp_pack *to, int start, int count)
 {
     put_numbers(to, ESP_LOG_DROP, 2, (uint64_t[]){(uint64_t)start, (uint64_t)count});
 }
 
-void esp_log_scores(struct esp_bytes *to, int first, const struct esp_token_score *scores,
+void esp_log_scores(struct esp_pack *to, int first, const struct esp_token_score *scores,
                     int count)
 {
     const size_t start = begin(to, ESP_LOG_SCORES);
-    esp_bytes_number(to, (uint64_t)first);
-    esp_bytes_number(to, (uint64_t)count);
+    esp_pack_number(to, (uint64_t)first);
+    esp_pack_number(to, (uint64_t)count);
     for (int i = 0; i < count; i++)
         put_score(to, &scores[i]);
     end(to, start);
 }
 
-static void put_name(struct esp_bytes *to, const char *name, bool marked, bool deleted)
+static void put_name(struct esp_pack *to, const char *name, bool marked, bool deleted)
 {
-    esp_bytes_number(to, (uint64_t)marked | (uint64_t)deleted << 1);
-    esp_bytes_text(to, name, strlen(name));
+    esp_pack_number(to, (uint64_t)marked | (uint64_t)deleted << 1);
+    esp_pack_text(to, name, strlen(name));
 }
 
-void esp_log_judge(struct esp_bytes *to, int branch, const char *name, bool marked,
-                   bool deleted)
+void esp_log_judge(struct esp_pack *to, int branch, const char *name, bool marked, bool deleted)
 {
     const size_t start = begin(to, ESP_LOG_JUDGE);
-    esp_bytes_number(to, (uint64_t)branch);
+    esp_pack_number(to, (uint64_t)branch);
     put_name(to, name, marked, deleted);
     end(to, start);
 }
 
-void esp_log_generation(struct esp_bytes *to, const struct esp_kept_generation *g)
+void esp_log_generation(struct esp_pack *to, const struct esp_kept_generation *g)
 {
     const size_t start = begin(to, ESP_LOG_GENERATION);
-    esp_bytes_number(to, (uint64_t)g->number);
-    esp_bytes_number(to, (uint64_t)(g->place + 1));
-    esp_bytes_number(to, (uint64_t)g->tokens);
-    esp_bytes_fixed(to, g->generator.draft, 8);
-    esp_bytes_fixed(to, g->generator.verify, 8);
-    esp_bytes_text(to, g->header, g->header_length);
+    esp_pack_number(to, (uint64_t)g->number);
+    esp_pack_number(to, (uint64_t)(g->place + 1));
+    esp_pack_number(to, (uint64_t)g->tokens);
+    esp_pack_fixed(to, g->generator.draft, 8);
+    esp_pack_fixed(to, g->generator.verify, 8);
+    esp_pack_text(to, g->header, g->header_length);
     end(to, start);
 }
 
-void esp_log_iteration(struct esp_bytes *to, int number, const struct esp_event *event)
+void esp_log_iteration(struct esp_pack *to, int number, const struct esp_event *event)
 {
     const struct esp_iteration *it = event->iteration;
     const size_t start = begin(to, ESP_LOG_ITERATION);
-    esp_bytes_number(to, (uint64_t)number);
-    esp_bytes_number(to, (uint64_t)it->committed_count);
+    esp_pack_number(to, (uint64_t)number);
+    esp_pack_number(to, (uint64_t)it->committed_count);
     for (int i = 0; i < it->committed_count; i++)
         put_token(to, it->committed[i], esp_text_kind_of(event, i), -1,
                   it->scores ? &it->scores[i] : NULL);
     end(to, start);
 }
 
-void esp_log_tree(struct esp_bytes *to, int number, int generation,
+void esp_log_tree(struct esp_pack *to, int number, int generation,
                   const struct esp_event *event, const struct esp_layers *layers)
 {
     const size_t start = begin(to, ESP_LOG_TREE);
-    esp_bytes_number(to, (uint64_t)number);
-    esp_bytes_number(to, (uint64_t)generation);
+    esp_pack_number(to, (uint64_t)number);
+    esp_pack_number(to, (uint64_t)generation);
     esp_event_to_bytes(to, event, layers);
     end(to, start);
 }
 
-void esp_log_branch(struct esp_bytes *to, const struct esp_branch *b)
+void esp_log_branch(struct esp_pack *to, const struct esp_branch *b)
 {
     const size_t start = begin(to, ESP_LOG_BRANCH);
-    esp_bytes_number(to, (uint64_t)(b->parent + 1));
-    esp_bytes_number(to, (uint64_t)b->fork);
+    esp_pack_number(to, (uint64_t)(b->parent + 1));
+    esp_pack_number(to, (uint64_t)b->fork);
     put_name(to, b->name, b->marked, b->deleted);
-    esp_bytes_number(to, b->created > 0 ? (uint64_t)b->created : 0);
-    esp_bytes_text(to, b->drafter, strlen(b->drafter));
-    esp_bytes_number(to, (uint64_t)b->count);
+    esp_pack_number(to, b->created > 0 ? (uint64_t)b->created : 0);
+    esp_pack_text(to, b->drafter, strlen(b->drafter));
+    esp_pack_number(to, (uint64_t)b->count);
     for (int i = 0; i < b->count; i++)
         put_token(to, b->tokens[i].token, b->tokens[i].kind, b->tokens[i].iteration,
                   &b->tokens[i].score);
     end(to, start);
 }
 
-void esp_log_place(struct esp_bytes *to, struct esp_text_place place)
+void esp_log_place(struct esp_pack *to, struct esp_text_place place)
 {
     put_numbers(to, ESP_LOG_PLACE, 2,
                 (uint64_t[]){(uint64_t)(place.branch + 1), (uint64_t)place.length});
@@ -452,32 +451,49 @@ static void generation(struct esp_log_texts *t, struct esp_from *from)
 bool esp_log_apply(struct esp_log_texts *t, int kind, struct esp_from *from)
 {
     struct esp_branches *b = t->branches;
-    int number;
-    if (kind == ESP_LOG_TIME)
+    int number = ESP_BY_NO_ITERATION;
+    switch (kind) {
+    case ESP_LOG_TIME:
         t->now = (time_t)esp_from_number(from, INT64_MAX);
-    else if (kind == ESP_LOG_HEADER)
+        break;
+    case ESP_LOG_HEADER:
         esp_from_copy(from, t->drafter, sizeof t->drafter);
-    else if (kind == ESP_LOG_PROMPT)
-        append(t, from, ESP_BY_NO_ITERATION, true);
-    else if (kind == ESP_LOG_ITERATION)
-        number = get_iteration(t, from), append(t, from, number, true);
-    else if (kind == ESP_LOG_FORK)
-        esp_branches_cut(b, get_int(from, 0, MOST)),
-            append(t, from, ESP_BY_NO_ITERATION, false);
-    else if (kind == ESP_LOG_CUT)
+        break;
+    case ESP_LOG_ITERATION:
+        number = get_iteration(t, from);
+        append(t, from, number, true);
+        break;
+    case ESP_LOG_PROMPT:
+        append(t, from, number, true);
+        break;
+    case ESP_LOG_FORK:
         esp_branches_cut(b, get_int(from, 0, MOST));
-    else if (kind == ESP_LOG_DROP)
+        append(t, from, number, false);
+        break;
+    case ESP_LOG_CUT:
+        esp_branches_cut(b, get_int(from, 0, MOST));
+        break;
+    case ESP_LOG_DROP:
         drop(t, from);
-    else if (kind == ESP_LOG_SCORES)
+        break;
+    case ESP_LOG_SCORES:
         set_scores(t, from);
-    else if (kind == ESP_LOG_JUDGE)
+        break;
+    case ESP_LOG_JUDGE:
         judge(t, from);
-    else if (kind == ESP_LOG_BRANCH)
+        break;
+    case ESP_LOG_BRANCH:
         whole_branch(t, from);
-    else if (kind == ESP_LOG_PLACE)
+        break;
+    case ESP_LOG_PLACE:
         set_place(t, from);
-    else if (kind == ESP_LOG_GENERATION)
+        break;
+    case ESP_LOG_GENERATION:
         generation(t, from);
+        break;
+    default: /* pieces and trees are not texts */
+        break;
+    }
     return !from->bad;
 }
 

@@ -41,29 +41,29 @@ enum {
 /* ------------------------------------------------------------------ writing */
 
 /* Each appends a record to `to`; an error is to->failed. */
-void esp_log_time(struct esp_bytes *to, time_t now);
-void esp_log_piece(struct esp_bytes *to, int32_t token, const char *bytes, size_t length);
+void esp_log_time(struct esp_pack *to, time_t now);
+void esp_log_piece(struct esp_pack *to, int32_t token, const char *bytes, size_t length);
 /* `line`: a header line of a recording. The paths are as in struct esp_kept_session. */
-void esp_log_header(struct esp_bytes *to, const struct esp_recording_header *header,
+void esp_log_header(struct esp_pack *to, const struct esp_recording_header *header,
                     const char *line, size_t length, const char *target_path,
                     const char *draft_path);
-void esp_log_prompt(struct esp_bytes *to, const struct esp_event *event);
-void esp_log_fork(struct esp_bytes *to, int kept, const struct esp_text_token *text, int count);
-void esp_log_cut(struct esp_bytes *to, int length);
-void esp_log_drop(struct esp_bytes *to, int start, int count);
-void esp_log_scores(struct esp_bytes *to, int first, const struct esp_token_score *scores,
+void esp_log_prompt(struct esp_pack *to, const struct esp_event *event);
+void esp_log_fork(struct esp_pack *to, int kept, const struct esp_text_token *text, int count);
+void esp_log_cut(struct esp_pack *to, int length);
+void esp_log_drop(struct esp_pack *to, int start, int count);
+void esp_log_scores(struct esp_pack *to, int first, const struct esp_token_score *scores,
                     int count);
-void esp_log_judge(struct esp_bytes *to, int branch, const char *name, bool marked,
+void esp_log_judge(struct esp_pack *to, int branch, const char *name, bool marked,
                    bool deleted);
 /* place = -1: the end of the present text. */
-void esp_log_generation(struct esp_bytes *to, const struct esp_kept_generation *generation);
+void esp_log_generation(struct esp_pack *to, const struct esp_kept_generation *generation);
 /* The tokens of iteration `number` of the session. */
-void esp_log_iteration(struct esp_bytes *to, int number, const struct esp_event *event);
+void esp_log_iteration(struct esp_pack *to, int number, const struct esp_event *event);
 /* The iteration itself; `generation` wrote it. */
-void esp_log_tree(struct esp_bytes *to, int number, int generation,
+void esp_log_tree(struct esp_pack *to, int number, int generation,
                   const struct esp_event *event, const struct esp_layers *layers);
-void esp_log_branch(struct esp_bytes *to, const struct esp_branch *branch);
-void esp_log_place(struct esp_bytes *to, struct esp_text_place place);
+void esp_log_branch(struct esp_pack *to, const struct esp_branch *branch);
+void esp_log_place(struct esp_pack *to, struct esp_text_place place);
 
 /* Sets length and check of a record, which has `length` bytes after its frame. */
 void esp_log_seal(unsigned char *record, size_t length);

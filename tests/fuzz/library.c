@@ -34,7 +34,7 @@ static bool holds(int status, const char *err)
     return status >= 0;
 }
 
-static void put_iteration(struct esp_bytes *log, int number)
+static void put_iteration(struct esp_pack *log, int number)
 {
     struct esp_node nodes[] = {{.parent = -1, .q = 1, .copies = 1},
                                {.parent = 0, .depth = 1, .copies = 1, .token = 1, .q = 0.5f}};
@@ -63,7 +63,7 @@ static void put_iteration(struct esp_bytes *log, int number)
 }
 
 /* A text, and a branch of it. */
-static void put_branches(struct esp_bytes *log)
+static void put_branches(struct esp_pack *log)
 {
     struct esp_written tokens[TOKENS];
     for (int i = 0; i < TOKENS; i++)
@@ -82,7 +82,7 @@ static void put_branches(struct esp_bytes *log)
     esp_log_place(log, (struct esp_text_place){1, 6 + TOKENS - 4});
 }
 
-static void put_header(struct esp_bytes *log)
+static void put_header(struct esp_pack *log)
 {
     struct esp_recording_header header = {.major = ESP_RECORDING_MAJOR,
                                           .vocabulary = VOCABULARY,
@@ -98,7 +98,7 @@ static void put_header(struct esp_bytes *log)
 }
 
 /* What a program does to a text, as the records of a log. */
-static void put_records(struct esp_bytes *log, int iteration)
+static void put_records(struct esp_pack *log, int iteration)
 {
     const struct esp_text_token text[] = {{0, 0}, {1, 0}, {5, ESP_TEXT_CHOSEN}};
     const struct esp_token_score score = {.p = 0.5f, .count = 1, .likely_p = {0.5f}};
@@ -117,7 +117,7 @@ static void put_records(struct esp_bytes *log, int iteration)
 
 static void put_session(struct esp_library *library)
 {
-    struct esp_bytes log = {.length = 0};
+    struct esp_pack log = {.length = 0};
     char err[ERR] = "";
     esp_library_begin(library);
     const int64_t id = esp_library_add(library, 1000);
@@ -129,10 +129,10 @@ static void put_session(struct esp_library *library)
     put_branches(&log);
     for (int i = 0; i < 4; i++)
         put_iteration(&log, i);
-    const struct esp_span span = {log.at, log.length};
+    const struct esp_records span = {log.at, log.length};
     holds(esp_library_store(library, id, 0, &span, 1, err, sizeof err), err);
     esp_library_release(library, id);
-    esp_bytes_free(&log);
+    esp_pack_free(&log);
 }
 
 /* Makes the library that inputs change, once; returns its bytes. */
@@ -169,7 +169,7 @@ static const unsigned char *base(size_t *size)
 static const unsigned char *base_journal(size_t *size)
 {
     static unsigned char bytes[3 * PAGE];
-    struct esp_bytes log = {.length = 0};
+    struct esp_pack log = {.length = 0};
     struct esp_journal *journal;
     char name[ERR], err[ERR];
     *size = sizeof bytes;
@@ -178,7 +178,7 @@ static const unsigned char *base_journal(size_t *size)
     FUZZ_REQUIRE(esp_journal_open(&journal, path, 1, 1, err, sizeof err) == 0, "%s", err);
     put_records(&log, 4);
     FUZZ_REQUIRE(esp_journal_add(journal, log.at, log.length), "there is room");
-    esp_bytes_free(&log);
+    esp_pack_free(&log);
     esp_journal_close(journal, false);
     esp_journal_path(name, sizeof name, path, 1);
     FILE *file = fopen(name, "rbe");

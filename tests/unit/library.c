@@ -805,7 +805,7 @@ TEST(values_are_checked)
 TEST(records_are_checked)
 {
     struct esp_library *library;
-    struct esp_bytes log = {.length = 0};
+    struct esp_pack log = {.length = 0};
     char err[512];
     int refused = 0;
     begin();
@@ -839,7 +839,7 @@ TEST(records_are_checked)
         }
     }
     CHECK(refused > 0);
-    esp_bytes_free(&log);
+    esp_pack_free(&log);
     end();
 }
 
@@ -1073,7 +1073,7 @@ static void add_large(struct esp_library *library, int branches, int each)
 {
     struct esp_written *tokens = calloc((size_t)each, sizeof *tokens);
     struct esp_line line = {.text = NULL};
-    struct esp_bytes log = {.length = 0};
+    struct esp_pack log = {.length = 0};
     const struct esp_recording_header header = header_of("target");
     char err[512];
     for (int i = 0; i < each; i++)
@@ -1101,12 +1101,12 @@ static void add_large(struct esp_library *library, int branches, int each)
         esp_log_branch(&log, &branch);
     }
     esp_log_place(&log, (struct esp_text_place){0, each});
-    CHECK(esp_library_store(library, id, 0, &(struct esp_span){log.at, log.length}, 1, err,
+    CHECK(esp_library_store(library, id, 0, &(struct esp_records){log.at, log.length}, 1, err,
                             sizeof err) == ESP_OK,
           "%s", err);
     CHECK(esp_library_refresh(library, id, err, sizeof err) == ESP_OK, "%s", err);
     esp_library_release(library, id);
-    esp_bytes_free(&log);
+    esp_pack_free(&log);
     esp_line_free(&line);
     free(tokens);
 }

@@ -34,7 +34,7 @@ struct esp_keeper {
     pthread_mutex_t lock; /* for the next six members; the engine thread reads without it */
     pthread_cond_t changed;
     struct esp_journal *journal; /* NULL: records wait in memory */
-    struct esp_bytes waiting;
+    struct esp_pack waiting;
     bool asleep;  /* the thread waits for records, not for time to pass */
     bool private; /* records wait in memory */
     bool quit;
@@ -57,7 +57,7 @@ struct esp_keeper {
     bool header_changed;
     unsigned char *pieces; /* a bit for each token whose text is in the library or log */
     struct esp_layers layers;
-    struct esp_bytes records; /* those of the present call */
+    struct esp_pack records; /* those of the present call */
 };
 
 static void complain(struct esp_keeper *k, const char *err)
@@ -83,16 +83,16 @@ static size_t amount(const struct esp_keeper *k)
 static void move(struct esp_keeper *k)
 {
     char err[700];
-    struct esp_span spans[2] = {{NULL, 0}, {NULL, 0}};
+    struct esp_records spans[2] = {{NULL, 0}, {NULL, 0}};
     pthread_mutex_lock(&k->lock);
     struct esp_journal *journal = k->journal;
-    struct esp_bytes waiting = {.length = 0};
+    struct esp_pack waiting = {.length = 0};
     const bool any = amount(k) > 0;
     if (any) {
         spans[0] = esp_journal_take(journal);
         waiting = k->waiting;
-        k->waiting = (struct esp_bytes){.length = 0};
-        spans[1] = (struct esp_span){waiting.at, waiting.length};
+        k->waiting = (struct esp_pack){.length = 0};
+        spans[1] = (struct esp_records){waiting.at, waiting.length};
     }
     pthread_mutex_unlock(&k->lock);
     if (any && esp_library_store(k->library, k->id, k->chunk, spans, 2, err, sizeof err) < 0) {
@@ -101,7 +101,7 @@ static void move(struct esp_keeper *k)
         k->chunk++;
         esp_journal_taken(journal);
     }
-    esp_bytes_free(&waiting);
+    esp_pack_free(&waiting);
 }
 
 static void *run(void *user)
@@ -285,7 +285,7 @@ static void end_records(struct esp_keeper *k)
     const size_t before = amount(k);
     if (k->private || k->waiting.length > 0 || !k->journal ||
         !esp_journal_add(k->journal, k->records.at, k->records.length))
-        esp_bytes_put(&k->waiting, k->records.at, k->records.length);
+        esp_pack_put(&k->waiting, k->records.at, k->records.length);
     const bool failed = k->records.failed || k->waiting.failed;
     if (k->asleep || (before < MANY && amount(k) >= MANY))
         pthread_cond_signal(&k->changed);
@@ -410,7 +410,7 @@ static void wait_pieces(struct esp_keeper *k)
                 put_piece(k, text.branches.branch[i].tokens[j].token);
                 put_likely(k, &text.branches.branch[i].tokens[j].score);
             }
-    esp_bytes_put(&k->waiting, k->records.at, k->records.length);
+    esp_pack_put(&k->waiting, k->records.at, k->records.length);
     esp_kept_text_free(&text);
 }
 
@@ -539,8 +539,8 @@ void esp_keeper_close(struct esp_keeper *k)
     finish(k);
     esp_library_close(k->library);
     esp_layers_free(&k->layers);
-    esp_bytes_free(&k->waiting);
-    esp_bytes_free(&k->records);
+    esp_pack_free(&k->waiting);
+    esp_pack_free(&k->records);
     free(k->pieces);
     free(k->path);
     pthread_mutex_destroy(&k->moving);

@@ -1,11 +1,11 @@
-/* bytes.h - writes and reads the binary records of kept sessions.
+/* pack.h - writes and reads the binary records of kept sessions.
  *
  * A number is a varint: seven bits in each byte, the lowest first; the highest bit says that
  * another byte follows. Reading checks every length; after the first error it only returns
  * zeros, so a caller need not check each value.
  */
-#ifndef ESP_BYTES_H
-#define ESP_BYTES_H
+#ifndef ESP_PACK_H
+#define ESP_PACK_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -13,7 +13,7 @@
 #include <string.h>
 
 /* A zero-initialised struct is empty. */
-struct esp_bytes {
+struct esp_pack {
     unsigned char *at; /* (length) */
     size_t length, capacity;
     bool failed; /* memory ran out; nothing more is written */
@@ -21,7 +21,7 @@ struct esp_bytes {
 
 /* Makes room for `more` bytes and returns where they go, or NULL if there is no memory. The
  * caller adds to `length` what it has written. */
-static inline unsigned char *esp_bytes_room(struct esp_bytes *b, size_t more)
+static inline unsigned char *esp_pack_room(struct esp_pack *b, size_t more)
 {
     if (b->length + more > b->capacity && !b->failed) {
         const size_t capacity = 2 * (b->length + more) + 256;
@@ -35,9 +35,9 @@ static inline unsigned char *esp_bytes_room(struct esp_bytes *b, size_t more)
     return b->failed ? NULL : b->at + b->length;
 }
 
-static inline void esp_bytes_number(struct esp_bytes *b, uint64_t value)
+static inline void esp_pack_number(struct esp_pack *b, uint64_t value)
 {
-    unsigned char *to = esp_bytes_room(b, 10);
+    unsigned char *to = esp_pack_room(b, 10);
     if (!to)
         return;
     while (value >= 128) {
@@ -48,41 +48,41 @@ static inline void esp_bytes_number(struct esp_bytes *b, uint64_t value)
     b->length = (size_t)(to - b->at);
 }
 
-static inline void esp_bytes_put(struct esp_bytes *b, const void *bytes, size_t length)
+static inline void esp_pack_put(struct esp_pack *b, const void *bytes, size_t length)
 {
-    unsigned char *to = esp_bytes_room(b, length);
+    unsigned char *to = esp_pack_room(b, length);
     if (to && length > 0)
         memcpy(to, bytes, length);
     b->length += to ? length : 0;
 }
 
 /* A length, and the bytes. */
-static inline void esp_bytes_text(struct esp_bytes *b, const char *text, size_t length)
+static inline void esp_pack_text(struct esp_pack *b, const char *text, size_t length)
 {
-    esp_bytes_number(b, length);
-    esp_bytes_put(b, text, length);
+    esp_pack_number(b, length);
+    esp_pack_put(b, text, length);
 }
 
 /* A little-endian number of `size` bytes. */
-static inline void esp_bytes_fixed(struct esp_bytes *b, uint64_t value, int size)
+static inline void esp_pack_fixed(struct esp_pack *b, uint64_t value, int size)
 {
-    unsigned char *to = esp_bytes_room(b, (size_t)size);
+    unsigned char *to = esp_pack_room(b, (size_t)size);
     for (int i = 0; to && i < size; i++)
         to[i] = (unsigned char)(value >> 8 * i);
     b->length += to ? (size_t)size : 0;
 }
 
-static inline void esp_bytes_float(struct esp_bytes *b, float value)
+static inline void esp_pack_float(struct esp_pack *b, float value)
 {
     uint32_t bits;
     memcpy(&bits, &value, sizeof bits);
-    esp_bytes_fixed(b, bits, 4);
+    esp_pack_fixed(b, bits, 4);
 }
 
-static inline void esp_bytes_free(struct esp_bytes *b)
+static inline void esp_pack_free(struct esp_pack *b)
 {
     free(b->at);
-    *b = (struct esp_bytes){.length = 0};
+    *b = (struct esp_pack){.length = 0};
 }
 
 /* ------------------------------------------------------------------ reading */
