@@ -272,6 +272,8 @@ void esp_library_close(struct esp_library *l)
     close_file(l);
     if (l->locks >= 0)
         close(l->locks);
+    for (int i = 0; i < 2; i++)
+        esp_pack_free(&l->sorted[i]);
     esp_pack_free(&l->trees);
     free(l->path);
     free(l);

@@ -77,8 +77,9 @@ struct esp_library {
     int locks; /* descriptor of the lock file, or -1 */
     char note[512];
     sqlite3_stmt *statement[ESP_SQL_STATEMENTS]; /* NULL: not prepared yet */
-    int status;            /* SQLITE_OK, or the first failure of the transaction */
-    char what[256];        /* SQLite's message about this failure */
+    int status;                /* SQLITE_OK, or the first failure of the transaction */
+    char what[256];            /* SQLite's message about this failure */
+    struct esp_pack sorted[2]; /* for esp_library_put_records(), which uses it again */
     struct esp_pack trees; /* of a chunk of session `trees_of`, from which trees were read */
     int64_t trees_of;
     size_t tree_at;  /* where the record after the last one begins */

@@ -74,7 +74,7 @@ void esp_library_pieces(struct esp_library *l, const char *hash, int vocabulary,
 
 /* What becomes of records. */
 struct sorted {
-    struct esp_pack texts, trees;
+    struct esp_pack *texts, *trees;
     int iteration; /* the first one of `trees`, or 0 */
     int iterations, generations;
     int64_t time; /* the last one, or 0 */
@@ -136,34 +136,37 @@ static void sort(struct esp_library *l, int64_t id, struct sorted *to, int kind,
         int *next = kind == ESP_LOG_GENERATION ? &to->generations : &to->iterations;
         const int number = (int)esp_from_number(&from, ESP_LOG_ITERATIONS - 1);
         *next = number >= *next ? number + 1 : *next;
-        if (tree && to->trees.length == 0)
+        if (tree && to->trees->length == 0)
             to->iteration = number;
     }
-    esp_pack_put(tree ? &to->trees : &to->texts, at, (size_t)(end - at));
+    esp_pack_put(tree ? to->trees : to->texts, at, (size_t)(end - at));
 }
 
 void esp_library_put_records(struct esp_library *l, int64_t id, int chunk,
                              const struct esp_records *spans, int count)
 {
-    struct sorted sorted = {.iteration = 0};
+    struct esp_pack *texts = &l->sorted[0], *trees = &l->sorted[1];
+    struct sorted sorted = {.texts = texts, .trees = trees};
     struct esp_from from;
     int kind;
+    texts->length = trees->length = 0;
+    texts->failed = trees->failed = false;
     for (int i = 0; i < count; i++) {
         const unsigned char *at = spans[i].at, *end = at + spans[i].length, *start = at;
         for (; (kind = esp_log_next(&at, end, &from)) > 0; start = at)
             sort(l, id, &sorted, kind, start, at, from);
     }
-    if ((sorted.texts.failed || sorted.trees.failed) && l->status == SQLITE_OK) {
+    if ((texts->failed || trees->failed) && l->status == SQLITE_OK) {
         l->status = SQLITE_NOMEM;
         snprintf(l->what, sizeof l->what, "there is no memory");
     }
     sqlite3_stmt *s = esp_library_next(l, ESP_SQL_PUT_CHUNK);
     if (s) {
         bind_integers(s, 3, (const int64_t[]){id, chunk, sorted.iteration});
-        sqlite3_bind_blob(s, 4, sorted.texts.at ? (const void *)sorted.texts.at : "",
-                          (int)sorted.texts.length, SQLITE_STATIC);
-        sqlite3_bind_blob(s, 5, sorted.trees.at ? (const void *)sorted.trees.at : "",
-                          (int)sorted.trees.length, SQLITE_STATIC);
+        sqlite3_bind_blob(s, 4, texts->at ? (const void *)texts->at : "", (int)texts->length,
+                          SQLITE_STATIC);
+        sqlite3_bind_blob(s, 5, trees->at ? (const void *)trees->at : "", (int)trees->length,
+                          SQLITE_STATIC);
     }
     esp_library_do(l, s);
     if ((s = esp_library_next(l, ESP_SQL_PUT_CHANGED))) {
@@ -173,8 +176,6 @@ void esp_library_put_records(struct esp_library *l, int64_t id, int chunk,
             sqlite3_bind_null(s, 2);
     }
     esp_library_do(l, s);
-    esp_pack_free(&sorted.texts);
-    esp_pack_free(&sorted.trees);
 }
 
 int esp_library_store(struct esp_library *l, int64_t id, int chunk,
