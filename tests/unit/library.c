@@ -423,6 +423,8 @@ static void write_until_killed(int to, bool settle)
             _exit(1);
         if (settle)
             esp_keeper_settle(m.keeper);
+        else
+            usleep(10); /* much faster than any model, but no faster than any disk */
     }
 }
 
@@ -1116,6 +1118,30 @@ static int count_any(void *user, const struct esp_kept_match *match)
     (void)match;
     (*(int *)user)++;
     return 0;
+}
+
+/* Keeping must not slow a session down. The limit is far above the time that it takes, for a busy
+ * machine and for sanitizers. */
+TEST(keeping_an_iteration_takes_microseconds)
+{
+    enum { TIMES = 20000 };
+    struct model m = {.random = 9, .seen = calloc(MOST_TEXTS, sizeof *m.seen)};
+    begin();
+    esp_branches_open(&m.tree);
+    m.keeper = open_keeper(0);
+    say(&m);
+    m.length = 0;
+    const clock_t before = clock();
+    for (int i = 0; i < TIMES; i++, m.length = 0)
+        iterate(&m);
+    esp_keeper_settle(m.keeper);
+    const double spent = (double)(clock() - before) / CLOCKS_PER_SEC / TIMES;
+    printf("  keeping an iteration: %.1f us of a processor\n", 1e6 * spent);
+    CHECK(spent < 1e-3);
+    esp_keeper_close(m.keeper);
+    esp_branches_free(&m.tree);
+    free(m.seen);
+    end();
 }
 
 /* The limits are the times that were planned, increased for a busy machine. */
