@@ -1,8 +1,9 @@
 /* keeper.c - see keeper.h.
  *
- * Records go to the journal. Where there is none (the session is private) or no room in it (the
- * disk is much too slow), they wait in memory, after those of the journal. Two locks: `library`
- * is held while records are moved, `lock` only for a copy in memory.
+ * Records go to the journal. If the session is private, or if the journal is full because the disk
+ * is much too slow, they wait in memory; what waits comes after what is in the journal. There are
+ * two locks: `moving` is held while records are moved to the library, `lock` only while bytes are
+ * copied in memory.
  */
 #include "tui/worker/keeper.h"
 
