@@ -3,7 +3,7 @@
  * A kept session has its iterations in this form, which is written much faster than a line of
  * JSON. The members are those of the tables of event_fields.h, in their order: 32 bits say which
  * rows follow, then these follow. So a new row goes to the end of its table, and the version of
- * the library grows (library.c). man/espalier-session.5 describes the form.
+ * the library grows (library_parts.h). man/espalier-session.5 describes the form.
  */
 #ifndef ESP_EVENT_BYTES_H
 #define ESP_EVENT_BYTES_H
