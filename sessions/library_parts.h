@@ -1,4 +1,4 @@
-/* library_parts.h - what the files library*.c share. SQLite appears only in these files. */
+/* library_parts.h - shared by the files library*.c. SQLite appears only in these files. */
 #ifndef ESP_LIBRARY_PARTS_H
 #define ESP_LIBRARY_PARTS_H
 
