@@ -160,6 +160,9 @@ struct esp_iteration {
     int deepest;    /* depth of the deepest verified node */
     int draft_passes, target_passes;
     int mask_blocks; /* non-empty 32x32 blocks of the tree attention mask */
+    /* The states of the target's recurrent layers: their size; bytes of them that the target's
+     * pass read from memory and wrote to it. All are 0 if the target has none. */
+    int64_t state_bytes, state_read, state_written;
     struct esp_gauge gauges[ESP_MAX_GAUGES];
     int gauge_count;
     struct esp_shape_choice choices[ESP_MAX_CHOICES]; /* the shape used, then the next best */

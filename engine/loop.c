@@ -204,10 +204,14 @@ static void count_states(struct esp_session *s, const struct esp_state_traffic *
 {
     const struct esp_state_traffic *now = &s->target.cache->traffic;
     const size_t each = s->ops->state_bytes ? s->ops->state_bytes(s->target.weights->desc) : 0;
+    struct esp_iteration *it = &s->iteration;
+    it->state_bytes = (int64_t)each;
+    it->state_read = now->read - before->read;
+    it->state_written = now->written - before->written;
     s->stats.state_steps += now->steps - before->steps;
-    s->stats.state_read += now->read - before->read;
-    s->stats.state_written += now->written - before->written;
-    s->stats.state_copies += (int64_t)each * s->tree.tree.verified;
+    s->stats.state_read += it->state_read;
+    s->stats.state_written += it->state_written;
+    s->stats.state_copies += it->state_bytes * s->tree.tree.verified;
 }
 
 static int target_pass(struct esp_session *s)

@@ -8,6 +8,7 @@
 #include "sessions/recording.h"
 
 #define LARGEST 1e9 /* the largest time, threshold, ... */
+#define BYTES 1e18  /* the largest size */
 #define ONE 1.01    /* the largest probability, with some room for rounding */
 #define MOST (1 << 30)
 
@@ -126,6 +127,9 @@ const struct esp_field esp_fields_iteration[] = {
     {NUMBER(INTEGER, ALWAYS, "draft_passes", ITERATION(draft_passes), 0, MOST, 0)},
     {NUMBER(INTEGER, ALWAYS, "target_passes", ITERATION(target_passes), 0, MOST, 0)},
     {NUMBER(INTEGER, ALWAYS, "mask_blocks", ITERATION(mask_blocks), 0, MOST, 0)},
+    {NUMBER(LARGE, 0, "state_bytes", ITERATION(state_bytes), 0, BYTES, 0)},
+    {NUMBER(LARGE, 0, "state_read", ITERATION(state_read), 0, BYTES, 0)},
+    {NUMBER(LARGE, 0, "state_written", ITERATION(state_written), 0, BYTES, 0)},
     {OPEN("seconds")},
     {STAGE("draft", ESP_STAGE_DRAFT)},
     {STAGE("flatten", ESP_STAGE_FLATTEN)},

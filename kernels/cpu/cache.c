@@ -18,7 +18,7 @@ struct buffer {
     size_t count, each, size;
 };
 
-enum { BUFFERS = 62, SHARED = 2 /* joined caches share the first ones, keys and values */ };
+enum { BUFFERS = 63, SHARED = 2 /* joined caches share the first ones, keys and values */ };
 
 static bool has_attention_gate(const struct esp_model_desc *d)
 {
@@ -101,16 +101,17 @@ static void list_buffers(struct esp_cpu_cache *c, struct buffer list[BUFFERS])
         {&s->o, mixed_rows, s->out, f},
         {&s->moved, recurrent ? threads : 0, 1, sizeof *s->moved},
         {&s->entry, walk, 1, sizeof *s->entry},
-        {&s->step, walk, 1, sizeof *s->step},
+        {&s->walk.step, walk, 1, sizeof *s->walk.step},
+        {&s->walk.parent, walk, 1, i32},
         {&s->batch_slot, mixed_rows, 1, i32},
         {&s->before, walk, 1, i32},
         {&s->known, walk, 1, i32},
-        {&s->size, walk + 1, 1, i32},
-        {&s->heavy, walk + 1, 1, i32},
-        {&s->first, walk + 1, 1, i32},
-        {&s->next, walk + 1, 1, i32},
-        {&s->pending, walk + 1, 1, i32},
-        {&s->level, walk + 1, 1, i32},
+        {&s->walk.size, walk + 1, 1, i32},
+        {&s->walk.heavy, walk + 1, 1, i32},
+        {&s->walk.first, walk + 1, 1, i32},
+        {&s->walk.next, walk + 1, 1, i32},
+        {&s->walk.pending, walk + 1, 1, i32},
+        {&s->walk.level, walk + 1, 1, i32},
     };
     memcpy(list, all, sizeof all);
 }
