@@ -250,7 +250,8 @@ struct esp_model_desc {
     /* RMSNorms of the two parts of what fc reads: (hidden, 1) each, or none. EAGLE-3 has
      * only norm_input. */
     struct esp_tensor norm_embedding, norm_input;
-    bool input_first; /* fc reads [input, embedding] */
+    bool input_first;     /* fc reads [input, embedding] */
+    bool residual_normed; /* EAGLE-3: norm_input x is the residual stream, instead of x */
     enum esp_norm norm;
     enum esp_activation activation;
     struct esp_clamp clamp;

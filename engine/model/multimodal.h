@@ -15,6 +15,10 @@
  * vision-language model. */
 int esp_multimodal_config(struct esp_json *json);
 
+/* Adds to the configuration of a language model inside another one what the library that wrote it
+ * left out, because it is the fallback of this model_type. */
+void esp_multimodal_fill_in(cJSON *inner);
+
 /* Renames the tensors of the language model to what they are called in the folder of a
  * language model, and removes the others; *ignored becomes their number. Leaves a set without
  * a language model as it is. */
