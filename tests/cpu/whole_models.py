@@ -14,6 +14,7 @@ verify what DRAFT proposes. Needs numpy and gguf, and llama-cpp-python for `llam
 """
 import ctypes
 import json
+import resource
 import subprocess
 import sys
 import time
@@ -167,18 +168,26 @@ def espalier(program, path, draft=""):
 
 
 def states(program, hybrid, full, draft, rounds="3"):
-    """What trees cost. Every configuration of the two models runs once in each round. Printed are the
-    time per pass of the target, as the median over the rounds, and per pass the bytes of states that
-    were counted: read, written, and what a copy for each row would write."""
-    drafters = {"ar": "plain", "linear:K=15": "chain of 15", "fixed:D=3,B=2": "tree of 14",
-                "linear:K=3": "chain of 3"}
+    """What trees cost. Every configuration of the two models runs in each round, with few and with more
+    tokens. Printed are the processor time per pass of the target, as the median over the rounds, and
+    per pass the bytes of states that were counted: read, written, and what a copy for each row would
+    write. Processor time hardly depends on what else the machine does."""
+    drafters = {"ar": "plain", "linear:K=14": "chain of 14", "fixed:D=3,B=2": "tree of 14"}
     cost, counted = {}, {}
     for _ in range(int(rounds)):
         for drafter in drafters:
             for path in (hybrid, full):
-                run = generate(program, path, draft if drafter != "ar" else "", drafter, NEW)
+                own, runs, times = draft if drafter != "ar" else "", [], []
+                for tokens in (4, 4 + NEW // 2):
+                    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+                    runs.append(generate(program, path, own, drafter, tokens))
+                    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+                    times.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+                run, stages = runs[1], runs[1]["seconds"]
                 passes = run["iterations"]
-                cost.setdefault((drafter, path), []).append(run["seconds"]["verify"] / passes)
+                part = stages["verify"] / (stages["verify"] + stages["draft"])
+                cost.setdefault((drafter, path), []).append(
+                    part * (times[1] - times[0]) / (passes - runs[0]["iterations"]))
                 moved = [run.get("state_bytes_" + what, 0) / passes / 2 ** 20
                          for what in ("read", "written", "copies")]
                 counted[drafter, path] = run["drafted_nodes"] / passes + 1, moved
