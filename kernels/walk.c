@@ -5,7 +5,7 @@
 
 /* Counts descendants, and links the children of each entry; entry `count` stands for the end
  * of the text. */
-static void link_children(struct esp_walk *w)
+static void link_children(struct esp_state_walk *w)
 {
     for (int i = w->texts; i <= w->count; i++) {
         w->size[i] = 1;
@@ -23,7 +23,7 @@ static void link_children(struct esp_walk *w)
 
 /* Puts the children of an entry on the stack. The one with most descendants is at the bottom,
  * so it is taken last. Returns the new height. */
-static int push_children(struct esp_walk *w, int entry, int height)
+static int push_children(struct esp_state_walk *w, int entry, int height)
 {
     if (w->heavy[entry] >= 0)
         w->pending[height++] = w->heavy[entry];
@@ -33,7 +33,7 @@ static int push_children(struct esp_walk *w, int entry, int height)
     return height;
 }
 
-void esp_walk_order(struct esp_walk *w)
+void esp_walk_order(struct esp_state_walk *w)
 {
     int steps = 0;
     for (; steps < w->texts; steps++)

@@ -19,7 +19,7 @@ struct esp_walk_step {
 
 /* Entries are rows. The first `texts` of them are consecutive tokens of the text; the others
  * follow their parents. */
-struct esp_walk {
+struct esp_state_walk {
     int count, texts;
     int32_t *parent;            /* (count) the entry before it; -1: the state itself */
     struct esp_walk_step *step; /* (count) the walk */
@@ -27,6 +27,6 @@ struct esp_walk {
 };
 
 /* Fills `step` from `count`, `texts` and `parent`. */
-void esp_walk_order(struct esp_walk *walk);
+void esp_walk_order(struct esp_state_walk *walk);
 
 #endif

@@ -9,7 +9,7 @@ enum { LABEL = 14, LEVEL = 3, KEY = 26 };
 
 /* Orders the rows of a tree as the backend does. The root is the text's last token. Returns
  * false if there is no memory, or if the tree has no rows; else the caller frees walk->step. */
-static bool open_walk(struct esp_walk *walk, const struct esp_tree *tree)
+static bool open_walk(struct esp_state_walk *walk, const struct esp_tree *tree)
 {
     const int rows = tree->verified;
     if (rows < 1 || !tree->order)
@@ -20,16 +20,16 @@ static bool open_walk(struct esp_walk *walk, const struct esp_tree *tree)
     if (!step)
         return false;
     int32_t *parts = (int32_t *)(step + each), *row = parts + 7 * each;
-    *walk = (struct esp_walk){.count = rows,
-                              .texts = 1,
-                              .step = step,
-                              .parent = parts,
-                              .size = parts + each,
-                              .heavy = parts + 2 * each,
-                              .first = parts + 3 * each,
-                              .next = parts + 4 * each,
-                              .pending = parts + 5 * each,
-                              .level = parts + 6 * each};
+    *walk = (struct esp_state_walk){.count = rows,
+                                    .texts = 1,
+                                    .step = step,
+                                    .parent = parts,
+                                    .size = parts + each,
+                                    .heavy = parts + 2 * each,
+                                    .first = parts + 3 * each,
+                                    .next = parts + 4 * each,
+                                    .pending = parts + 5 * each,
+                                    .level = parts + 6 * each};
     for (int i = 0; i < rows; i++) {
         const int parent = tree->nodes[tree->order[i]].parent;
         row[tree->order[i]] = i;
@@ -39,7 +39,7 @@ static bool open_walk(struct esp_walk *walk, const struct esp_tree *tree)
     return true;
 }
 
-static int levels_of(const struct esp_walk *walk)
+static int levels_of(const struct esp_state_walk *walk)
 {
     int levels = 0;
     for (int i = 0; i < walk->count; i++)
@@ -49,7 +49,7 @@ static int levels_of(const struct esp_walk *walk)
 
 int esp_walk_levels(const struct esp_tree *tree)
 {
-    struct esp_walk walk;
+    struct esp_state_walk walk;
     if (!open_walk(&walk, tree))
         return 0;
     const int levels = levels_of(&walk);
@@ -64,7 +64,7 @@ int esp_walk_width(const struct esp_tree *tree)
 }
 
 /* Whether a step after step i reads what is in a level after step i. */
-static bool is_kept(const struct esp_walk *walk, int i, int level)
+static bool is_kept(const struct esp_state_walk *walk, int i, int level)
 {
     for (int next = i + 1; next < walk->count; next++) {
         if (walk->step[next].from == level)
@@ -75,8 +75,8 @@ static bool is_kept(const struct esp_walk *walk, int i, int level)
     return level == 0;
 }
 
-static void draw_step(struct esp_canvas *canvas, const struct esp_walk *walk, int i, int y,
-                      int levels)
+static void draw_step(struct esp_canvas *canvas, const struct esp_state_walk *walk, int i,
+                      int y, int levels)
 {
     const struct esp_walk_step *step = &walk->step[i];
     for (int level = 0; level <= levels; level++) {
@@ -116,7 +116,7 @@ static void draw_key(struct esp_canvas *canvas, int y)
 void esp_walk_draw(struct esp_canvas *canvas, const struct esp_iteration *it,
                    const struct esp_tokens *tokens, int node)
 {
-    struct esp_walk walk;
+    struct esp_state_walk walk;
     const int height = canvas->view.rect.height;
     if (!open_walk(&walk, &it->tree))
         return;

@@ -55,7 +55,7 @@ struct esp_cpu_states {
 
     /* The walk of the current pass. */
     int folded;                  /* the cache's `folded` afterwards */
-    struct esp_walk walk;        /* a walk has at most `ring` entries */
+    struct esp_state_walk walk;  /* a walk has at most `ring` entries */
     struct esp_cpu_entry *entry; /* (ring) */
     int32_t *batch_slot;         /* (max_batch) slot of each row of the batch */
     /* (ring) by row, counted from the prefix: the row that it follows, and its entry. */

@@ -148,10 +148,10 @@ def report(engine, path, prefill, plain, ratios):
           + (f", times of one row: {passes}" if passes else ""), flush=True)
 
 
-def generate(program, path, draft, drafter, tokens):
+def generate(program, path, draft, drafter, tokens, threads=THREADS):
     run = subprocess.run([program, "generate", "--target", path, "--draft", draft, "--drafter", drafter,
                           "-p", (TEXT * 8)[:PROMPT], "-n", str(tokens), "--temp", "0", "--backend", "cpu",
-                          "--threads", str(THREADS), "--chat", "none", "--json"],
+                          "--threads", str(threads), "--chat", "none", "--json"],
                          capture_output=True, text=True, check=True)
     return json.loads(run.stdout)
 
@@ -171,8 +171,8 @@ def states(program, hybrid, full, draft, rounds="3"):
     """What trees cost. Every configuration of the two models runs in each round, with few and with more
     tokens. Printed are the processor time per pass of the target, as the median over the rounds, and
     per pass the bytes of states that were counted: read, written, and what a copy for each row would
-    write. Processor time hardly depends on what else the machine does."""
-    drafters = {"ar": "plain", "linear:K=14": "chain of 14", "fixed:D=3,B=2": "tree of 14"}
+    write. One thread; its processor time hardly depends on what else the machine does."""
+    drafters = {"ar": "plain", "linear:K=14": "chain of 14", "fixed:D=3,B=2,tau=0": "tree of 14"}
     cost, counted = {}, {}
     for _ in range(int(rounds)):
         for drafter in drafters:
@@ -180,7 +180,7 @@ def states(program, hybrid, full, draft, rounds="3"):
                 own, runs, times = draft if drafter != "ar" else "", [], []
                 for tokens in (4, 4 + NEW // 2):
                     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-                    runs.append(generate(program, path, own, drafter, tokens))
+                    runs.append(generate(program, path, own, drafter, tokens, 1))
                     after = resource.getrusage(resource.RUSAGE_CHILDREN)
                     times.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
                 run, stages = runs[1], runs[1]["seconds"]

@@ -272,8 +272,8 @@ TEST(a_walk_reads_the_state_after_the_parent)
     static int32_t parent[MOST], scratch[6][SCRATCH];
     static struct esp_walk_step step[MOST];
     unsigned long long random = 3;
-    struct esp_walk walk = {0,          0,          parent,     step,       scratch[0],
-                            scratch[1], scratch[2], scratch[3], scratch[4], scratch[5]};
+    struct esp_state_walk walk = {0,          0,          parent,     step,       scratch[0],
+                                  scratch[1], scratch[2], scratch[3], scratch[4], scratch[5]};
     for (int trial = 0; trial < 200; trial++) {
         int holds[ESP_WALK_LEVELS] = {-1}, levels = 0;
         bool seen[MOST] = {false};
