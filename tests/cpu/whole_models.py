@@ -5,8 +5,9 @@
                                                     Q4_K_M); SHAPE: one of SHAPES below
     whole_models.py espalier PROGRAM FILE [DRAFT]   one run of this program
     whole_models.py llama FILE                      one run of llama.cpp
-    whole_models.py states PROGRAM HYBRID FULL DRAFT [ROUNDS]    a model with recurrent layers and
-                                                    one without take turns (see states())
+    whole_models.py states PROGRAM HYBRID FULL DRAFT [BYTES [ROUNDS]]    a model with recurrent
+                                                    layers and one without take turns, after a
+                                                    prompt of so many bytes (see states())
 
 A run prints tokens per second of a prompt of 645 bytes and of plain decoding behind it, with two
 threads; and for passes of 8 and 16 rows their time over that of one row. This program's such passes
@@ -148,9 +149,9 @@ def report(engine, path, prefill, plain, ratios):
           + (f", times of one row: {passes}" if passes else ""), flush=True)
 
 
-def generate(program, path, draft, drafter, tokens, threads=THREADS):
+def generate(program, path, draft, drafter, tokens, threads=THREADS, prompt=PROMPT):
     run = subprocess.run([program, "generate", "--target", path, "--draft", draft, "--drafter", drafter,
-                          "-p", (TEXT * 8)[:PROMPT], "-n", str(tokens), "--temp", "0", "--backend", "cpu",
+                          "-p", (TEXT * 8)[:prompt], "-n", str(tokens), "--temp", "0", "--backend", "cpu",
                           "--threads", str(threads), "--chat", "none", "--json"],
                          capture_output=True, text=True, check=True)
     return json.loads(run.stdout)
@@ -167,7 +168,7 @@ def espalier(program, path, draft=""):
            plain["tokens_per_second"], ratios)
 
 
-def states(program, hybrid, full, draft, rounds="3"):
+def states(program, hybrid, full, draft, prompt=str(PROMPT), rounds="3"):
     """What trees cost. Every configuration of the two models runs in each round, with few and with more
     tokens. Printed are the processor time per pass of the target, as the median over the rounds, and
     per pass the bytes of states that were counted: read, written, and what a copy for each row would
@@ -177,10 +178,11 @@ def states(program, hybrid, full, draft, rounds="3"):
     for _ in range(int(rounds)):
         for drafter in drafters:
             for path in (hybrid, full):
-                own, runs, times = draft if drafter != "ar" else "", [], []
-                for tokens in (4, 4 + NEW // 2):
+                alone = drafter == "ar"
+                own, runs, times = "" if alone else draft, [], []
+                for tokens in (4, 4 + NEW * (4 if alone else 1)):
                     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-                    runs.append(generate(program, path, own, drafter, tokens, 1))
+                    runs.append(generate(program, path, own, drafter, tokens, 1, int(prompt)))
                     after = resource.getrusage(resource.RUSAGE_CHILDREN)
                     times.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
                 run, stages = runs[1], runs[1]["seconds"]
