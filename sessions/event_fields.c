@@ -127,9 +127,6 @@ const struct esp_field esp_fields_iteration[] = {
     {NUMBER(INTEGER, ALWAYS, "draft_passes", ITERATION(draft_passes), 0, MOST, 0)},
     {NUMBER(INTEGER, ALWAYS, "target_passes", ITERATION(target_passes), 0, MOST, 0)},
     {NUMBER(INTEGER, ALWAYS, "mask_blocks", ITERATION(mask_blocks), 0, MOST, 0)},
-    {NUMBER(LARGE, 0, "state_bytes", ITERATION(state_bytes), 0, BYTES, 0)},
-    {NUMBER(LARGE, 0, "state_read", ITERATION(state_read), 0, BYTES, 0)},
-    {NUMBER(LARGE, 0, "state_written", ITERATION(state_written), 0, BYTES, 0)},
     {OPEN("seconds")},
     {STAGE("draft", ESP_STAGE_DRAFT)},
     {STAGE("flatten", ESP_STAGE_FLATTEN)},
@@ -149,6 +146,9 @@ const struct esp_field esp_fields_iteration[] = {
            esp_node, esp_fields_node)},
     {LIST(PLACES, "order", ITERATION(tree.order), ITERATION(tree.verified))},
     {MEMBER(LAYERS, 0, "layers", 0)},
+    {NUMBER(LARGE, 0, "state_bytes", ITERATION(state_bytes), 0, BYTES, 0)},
+    {NUMBER(LARGE, 0, "state_read", ITERATION(state_read), 0, BYTES, 0)},
+    {NUMBER(LARGE, 0, "state_written", ITERATION(state_written), 0, BYTES, 0)},
     {END},
 };
 
