@@ -52,6 +52,7 @@ struct esp_session {
     const char *end; /* why the generation ended, or "" */
     struct esp_conversation conversation;
 
+    int rank_starts; /* esp_rank_times.starts when the caches were opened */
     struct esp_kv_cache target;
     struct esp_kv_cache draft_cache; /* for the target's own copy, a view of `target` */
     struct esp_features features;    /* all zero unless the draft is a draft head */
@@ -104,6 +105,10 @@ int esp_session_choose_window(const struct esp_session *session,
  * have the same window. On failure the old caches stay. */
 int esp_session_open_caches(struct esp_session *session, const struct esp_window *window,
                             char *err, size_t errlen);
+/* Call this with the status of a pass that failed. If ranks have ended or hang, and the text can
+ * be computed again within half a minute, starts them anew and computes the text again. Returns
+ * 0 if it did: the failed work can be repeated. Otherwise, returns the status. */
+int esp_session_recover(struct esp_session *session, int status);
 /* Returns the number of tokens that the last token of a text of `length` tokens sees. */
 int esp_session_seen(const struct esp_session *session, int length);
 /* Allocates room for a text of this many tokens. Returns 0 or ESP_E_MEMORY. */

@@ -121,8 +121,8 @@ static bool has_ended(struct esp_shm *s, int rank)
     else if (s->log >= 0)
         esp_ranks_fail(&s->base, "the ranks ended (%s)%s%s", how, *line ? ": " : "", line);
     else
-        esp_ranks_fail(&s->base, "rank %d of %d ended (%s); load the models again", rank,
-                       s->base.count, how);
+        esp_ranks_fail(&s->base, "rank %d of %d ended (%s)", rank, s->base.count, how);
+    s->base.lost = !*slot->sentence;
     return true;
 }
 
@@ -186,11 +186,11 @@ static int sleep_for(struct esp_shm *s, int rank)
             beats = atomic_load(&slot->beats);
             start = esp_clock();
         }
-        if (s->base.patience > 0 && esp_clock() - start > s->base.patience)
-            return esp_ranks_fail(&s->base,
-                                  "rank %d of %d has not answered for %.3g s; load the models "
-                                  "again",
-                                  rank, s->base.count, s->base.patience);
+        if (s->base.patience > 0 && esp_clock() - start > s->base.patience) {
+            s->base.lost = true;
+            return esp_ranks_fail(&s->base, "rank %d of %d has not answered for %.3g s", rank,
+                                  s->base.count, s->base.patience);
+        }
     }
     return ESP_OK;
 }

@@ -606,7 +606,7 @@ static int mirror_meet(struct esp_ranks *ranks, const size_t *bytes, bool to_fir
     struct esp_greeting greeting;
     (void)to_first;
     memcpy(m->area[1], m->area[0], bytes[0]);
-    if (bytes[0] != sizeof greeting)
+    if (bytes[0] != sizeof greeting + sizeof(struct esp_rank_said))
         return ESP_OK;
     memcpy(&greeting, m->area[1], sizeof greeting);
     if (m->differ)
@@ -628,17 +628,32 @@ static const struct esp_transport mirror = {.name = "mirror",
 
 static void other_version(struct esp_greeting *g)
 {
-    snprintf(g->version, sizeof g->version, "99.1");
+    memcpy(g->version, "99.1", sizeof "99.1");
+}
+
+static void other_protocol(struct esp_greeting *g)
+{
+    memcpy(g->protocol, "77", sizeof "77");
 }
 
 static void other_build(struct esp_greeting *g)
 {
-    g->desc += 8;
+    g->build[0] = g->build[0] == '1' ? '2' : '1';
+}
+
+static void other_layout(struct esp_greeting *g)
+{
+    memcpy(g->layout, "1+2", sizeof "1+2");
 }
 
 static void other_sums(struct esp_greeting *g)
 {
-    g->bf16 = !g->bf16;
+    memcpy(g->sums, "another", sizeof "another");
+}
+
+static void without_end(struct esp_greeting *g)
+{
+    memset(g->version, 'v', sizeof g->version);
 }
 
 static void slower(struct esp_greeting *g)
@@ -651,9 +666,12 @@ TEST(ranks_that_cannot_compute_the_same_bits_are_refused_at_once)
     static const struct {
         void (*differ)(struct esp_greeting *greeting);
         const char *says;
-    } cases[] = {{other_version, "rank 1 is espalier 99.1, but this is"},
-                 {other_build, "rank 1 is another build of espalier"},
-                 {other_sums, "sum in different orders"},
+    } cases[] = {{other_version, "rank 1 has version 99.1 and this program "},
+                 {other_protocol, "rank 1 has protocol 77 and this program 1;"},
+                 {other_build, "build all ranks from the same source"},
+                 {other_layout, "rank 1 has layout of structs 1+2 and this program "},
+                 {other_sums, "rank 1 has order of sums another and this program "},
+                 {without_end, "rank 1 has version vvvv"},
                  {slower, NULL},
                  {NULL, NULL}};
     const struct division alone = {.ranks = 1, .threads = 1};

@@ -103,7 +103,9 @@ void esp_worker_observe(void *user, const struct esp_event *event)
     if (worker->quiet)
         return;
     esp_worker_note(worker, event);
-    if (worker->hidden)
+    if (event->type == ESP_EVENT_NOTE)
+        ESP_TELL(worker, MESSAGE, "%s", event->text);
+    if (worker->hidden || event->type == ESP_EVENT_NOTE)
         return;
     note_continuation(worker, event);
     esp_worker_keep_event(worker, event);
