@@ -90,6 +90,7 @@ const struct esp_backend_ops esp_backend_cpu = {
     .way_key = esp_cpu_way_key,
     .measure_ways = esp_cpu_measure_ways,
     .start_ranks = esp_cpu_start_ranks,
+    .ask_about_ranks = esp_cpu_ask_about_ranks,
     .restart_ranks = esp_cpu_restart_ranks,
     .rank_times = esp_cpu_rank_times,
     .set_rank_delay = esp_cpu_set_rank_delay,

@@ -125,6 +125,16 @@ void esp_cpu_end_ranks(struct esp_cpu_backend *cpu)
     cpu->ranks = NULL;
 }
 
+void esp_cpu_ask_about_ranks(struct esp_backend *backend, esp_rank_patience *patient,
+                             void *user)
+{
+    struct esp_ranks *ranks = ((struct esp_cpu_backend *)backend)->ranks;
+    if (ranks) {
+        ranks->patient = patient;
+        ranks->patient_user = user;
+    }
+}
+
 bool esp_cpu_rank_times(const struct esp_backend *backend, struct esp_rank_times *times)
 {
     const struct esp_ranks *ranks = ((const struct esp_cpu_backend *)backend)->ranks;
@@ -323,6 +333,8 @@ int esp_cpu_restart_ranks(struct esp_backend *backend, double most, char *why, s
     cpu->ranks->times.seconds += old->times.seconds;
     cpu->ranks->times.bytes += old->times.bytes;
     cpu->ranks->times.exchanges += old->times.exchanges;
+    cpu->ranks->patient = old->patient;
+    cpu->ranks->patient_user = old->patient_user;
     cpu->ranks->delay = old->delay;
     cpu->ranks->delay_rate = old->delay_rate;
     snprintf(why, size, "%s", old->failure);

@@ -78,6 +78,8 @@ int esp_ranks_serve(struct esp_ranks *ranks);
 /* Orders of rank 0; see esp_backend_ops. */
 int esp_cpu_start_ranks(struct esp_backend *backend, const struct esp_rank_options *options,
                         char *err, size_t errlen);
+void esp_cpu_ask_about_ranks(struct esp_backend *backend, esp_rank_patience *patient,
+                             void *user);
 int esp_cpu_restart_ranks(struct esp_backend *backend, double most, char *why, size_t size);
 bool esp_cpu_rank_times(const struct esp_backend *backend, struct esp_rank_times *times);
 int esp_cpu_set_rank_delay(struct esp_backend *backend, const char *delay);

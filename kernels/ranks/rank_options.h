@@ -32,6 +32,10 @@ struct esp_rank_options {
     bool planned;   /* `whole` is given; else the cost model chooses */
 };
 
+/* Called again and again while a rank does not answer, in the thread that waits for it. seconds:
+ * for how long. Returns whether to wait on. */
+typedef bool esp_rank_patience(void *user, int rank, int ranks, double seconds);
+
 /* What the exchanges between ranks cost, seen from rank 0. */
 struct esp_rank_times {
     double seconds; /* in exchanges, waiting for other ranks included */

@@ -67,6 +67,8 @@ struct esp_ranks {
     bool lost; /* a process has ended or hangs; others in its place could go on */
     char failure[ESP_RANK_SENTENCE];
     double patience; /* seconds after which a rank that does not answer counts as hung */
+    esp_rank_patience *patient; /* who is asked then; NULL: it is ended */
+    void *patient_user;
     double delay, delay_rate; /* of a network that is played: seconds, bytes per second or 0 */
     struct esp_rank_times times;
     double came, left, met; /* the last exchange: its begin, its end, the seconds it took */

@@ -215,8 +215,34 @@ check "the text so far is there" test -s "$work/out"
 check "and no rank" gone
 twice STOP ESPALIER_RANKS_PATIENCE=0.5
 check "so does one that hangs" test $? = 1
-check "with another sentence" grep -q "rank [12] of 3 has not answered for 0.5 s; load the models again" "$work/err"
+check "with another sentence" grep -q "rank [12] of 3 has not answered for 0.[5-9] s; load the models again" "$work/err"
 check "and no rank is left" gone
+
+# The interface asks about a rank that hangs.
+mkfifo "$work/fifo"
+ESPALIER_RANKS_PATIENCE=0.4 ESPALIER_SCRIPT="$work/fifo" timeout 60 $ESPALIER --no-config --drafter ar --seed 1 --temp 0 -n 100000 --window 50 \
+    --ignore-eos --ranks 2 >"$work/out" 2>"$work/err" &
+program=$!
+exec 9>"$work/fifo"
+seen() { # PATTERN: is it on the screen within ten seconds?
+    for i in $(seq 100); do
+        echo "dump $work/screen" >&9
+        sleep 0.1
+        grep -q "$1" "$work/screen" && return 0
+    done
+    cat "$work/screen"
+    return 1
+}
+printf 'size 100x30\ntype Once upon a time\nkey Enter\n' >&9
+seen "iter [0-9]"
+strike STOP
+check "the interface tells that a rank does not answer" seen "rank 1 of 2 has not answered for [0-9]* s; Esc ends it, or wait"
+printf 'key Esc\nwait\n' >&9
+check "and ends it when asked to" seen "the ranks were started again"
+exec 9>&-
+wait $program
+check "and no rank is left" gone
+
 rm -f "$work/out"
 $ESPALIER generate -p "Once upon a time" -n 100000 --window 50 --ignore-eos --ranks 3 --drafter ar >"$work/out" 2>"$work/err" &
 program=$!

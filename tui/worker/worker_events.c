@@ -153,6 +153,19 @@ void esp_worker_observe_second(void *user, const struct esp_event *event)
         keep_pace(worker, true);
 }
 
+bool esp_worker_is_patient(void *user, int rank, int ranks, double seconds)
+{
+    struct esp_worker *worker = user;
+    const struct esp_mailbox_now now = esp_mailbox_now(&worker->mailbox);
+    if (esp_clock() - worker->asked >= 1) {
+        worker->asked = esp_clock();
+        ESP_TELL(worker, MESSAGE,
+                 "rank %d of %d has not answered for %.0f s; Esc ends it, or wait", rank, ranks,
+                 seconds);
+    }
+    return !now.quit && !now.stop;
+}
+
 bool esp_worker_progress(void *user, const char *what, size_t done, size_t total)
 {
     struct esp_worker *worker = user;
