@@ -154,7 +154,8 @@ void esp_ranks_pass_begins(struct esp_ranks *r)
  * wrote was for rank 0, so they did not wait. */
 void esp_ranks_pass_ends(struct esp_ranks *r)
 {
-    const double tail = esp_clock() - r->left, hop = fmin(r->met, r->times.latency);
+    const double tail = esp_clock() - r->left;
+    const double hop = fmin(r->met, r->times.latency + r->delay);
     r->passing = false;
     if (r->failed)
         return;
