@@ -13,6 +13,7 @@
 #include "kernels/cpu/pool.h"
 #include "kernels/cpu/states.h"
 #include "kernels/cpu/stream.h"
+#include "kernels/ranks/desc_wire.h"
 #include "kernels/ranks/rank_plan.h"
 #include "kernels/ranks/ranks.h"
 
@@ -75,7 +76,10 @@ struct esp_cpu_weights {
      * which number the ranks know them. */
     const struct esp_rank_plan *plan;
     int rank, id;
-    struct esp_cpu_weights *next_divided; /* divided before these; rank 0 only */
+    /* Of rank 0: the weights that were divided before these, and what the others were told about
+     * these, because the model's files have been closed since. */
+    struct esp_cpu_weights *next_divided;
+    struct esp_wire told;
 };
 
 struct esp_cpu_cache {

@@ -207,23 +207,28 @@ static int make_plan(struct esp_rank_plan *plan, struct esp_backend *backend,
 
 /* ------------------------------------------------------------------ weights */
 
-static int send_model(struct esp_cpu_backend *cpu, const struct esp_model_desc *desc,
-                      const struct esp_rank_plan *plan, int id, char *err, size_t errlen)
+/* Plan and description of a model for the other ranks. */
+static int tell_model(struct esp_wire *wire, const struct esp_model_desc *desc,
+                      const struct esp_rank_plan *plan, char *err, size_t errlen)
 {
-    struct esp_wire wire = {.bytes = NULL};
+    *wire = (struct esp_wire){.bytes = NULL};
+    esp_wire_write(wire, plan, sizeof *plan);
+    esp_desc_write(wire, desc);
+    return !wire->failed && wire->size <= ESP_ORDER_MOST
+               ? (int)ESP_OK
+               : esp_fail(err, errlen, ESP_E_MEMORY,
+                          "not enough memory to describe the model to the ranks");
+}
+
+static int send_model(struct esp_cpu_backend *cpu, const struct esp_model_desc *desc,
+                      const struct esp_wire *wire, int id, char *err, size_t errlen)
+{
     struct esp_order order = {.kind = ESP_ORDER_WEIGHTS_OPEN,
                               .id = id,
                               .other = id_of(desc->lender),
                               .exact = cpu->exact};
-    esp_wire_write(&wire, plan, sizeof *plan);
-    esp_desc_write(&wire, desc);
-    int status = ESP_E_MEMORY;
-    if (wire.failed || wire.size > ESP_ORDER_MOST)
-        esp_fail(err, errlen, status, "not enough memory to describe the model to the ranks");
-    else if ((status = send(cpu, &order, wire.bytes, wire.size)) < 0)
-        esp_fail(err, errlen, status, "%s", cpu->failure);
-    free(wire.bytes);
-    return status;
+    const int status = send(cpu, &order, wire->bytes, wire->size);
+    return status < 0 ? esp_fail(err, errlen, status, "%s", cpu->failure) : status;
 }
 
 static int open_divided(struct esp_weights **weights, struct esp_backend *backend,
@@ -233,14 +238,18 @@ static int open_divided(struct esp_weights **weights, struct esp_backend *backen
     struct esp_cpu_backend *cpu = (struct esp_cpu_backend *)backend;
     struct esp_rank_plan *plan = malloc(sizeof *plan);
     const double start = esp_clock();
+    struct esp_wire wire = {.bytes = NULL};
     size_t others = 0;
     const int id = ++cpu->last_id;
     *weights = NULL;
     int status = plan ? make_plan(plan, backend, desc, err, errlen)
                       : esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for a plan");
     if (status == ESP_OK)
-        status = send_model(cpu, desc, plan, id, err, errlen);
+        status = tell_model(&wire, desc, plan, err, errlen);
+    if (status == ESP_OK)
+        status = send_model(cpu, desc, &wire, id, err, errlen);
     if (status < 0) {
+        free(wire.bytes);
         free(plan);
         return status;
     }
@@ -257,10 +266,12 @@ static int open_divided(struct esp_weights **weights, struct esp_backend *backen
         struct esp_order order = {.kind = ESP_ORDER_WEIGHTS_CLOSE, .id = id};
         send(cpu, &order, NULL, 0);
         esp_cpu_weights_drop(*weights);
+        free(wire.bytes);
         free(plan);
         *weights = NULL;
         return status;
     }
+    ((struct esp_cpu_weights *)*weights)->told = wire;
     ((struct esp_cpu_weights *)*weights)->next_divided = cpu->divided;
     cpu->divided = (struct esp_cpu_weights *)*weights;
     cpu->start_seconds += esp_clock() - start;
@@ -293,6 +304,7 @@ void esp_cpu_weights_close(struct esp_weights *weights)
         *at = (*at)->next_divided;
     if (plan)
         send(cpu_of(weights), &order, NULL, 0);
+    free(((struct esp_cpu_weights *)weights)->told.bytes);
     esp_cpu_weights_drop(weights);
     free(plan);
 }
@@ -306,7 +318,7 @@ static int load_again(struct esp_cpu_backend *cpu, const struct esp_cpu_weights 
         return ESP_OK;
     int status = load_again(cpu, w->next_divided, err, errlen);
     if (status == ESP_OK)
-        status = send_model(cpu, w->base.desc, w->plan, w->id, err, errlen);
+        status = send_model(cpu, w->base.desc, &w->told, w->id, err, errlen);
     return status == ESP_OK ? collect(cpu, &others, err, errlen) : status;
 }
 

@@ -27,6 +27,8 @@ int esp_ranks_fail(struct esp_ranks *r, const char *format, ...)
 
 /* ------------------------------------------------------------------ a network that is played */
 
+static const double MOST_DELAY = 60;
+
 /* Number and unit of a text such as "500us" or "1Gb/s"; the rest of the text. */
 static const char *read_unit(const char *text, const char *const *units, const double *factors,
                              double *value)
@@ -52,7 +54,7 @@ int esp_ranks_set_delay(struct esp_ranks *r, const char *text)
     const char *end = text && *text ? read_unit(text, times, seconds, &delay) : "";
     if (end && *end == ',')
         end = read_unit(end + 1, rates, bytes, &rate);
-    if (!end || *end || delay > 60)
+    if (!end || *end || delay > MOST_DELAY)
         return ESP_E_ARGUMENT;
     r->delay = delay;
     r->delay_rate = rate;
@@ -74,6 +76,15 @@ static void play_network(const struct esp_ranks *r, double received)
     }
     while (esp_clock() < end)
         continue;
+}
+
+/* Rank 0 decides what network all play. */
+static void hear_of_network(struct esp_ranks *r, size_t place)
+{
+    struct esp_rank_said said;
+    memcpy(&said, r->transport->of(r, 0) + place, sizeof said);
+    r->delay = said.delay >= 0 && said.delay <= MOST_DELAY ? said.delay : 0;
+    r->delay_rate = said.delay_rate > 0 ? said.delay_rate : 0;
 }
 
 /* ------------------------------------------------------------------ laps */
@@ -171,7 +182,7 @@ void esp_ranks_pass_ends(struct esp_ranks *r)
 
 static int meet(struct esp_ranks *r, const size_t *bytes, bool to_first)
 {
-    const struct esp_rank_said said = {r->came - r->left, r->met};
+    const struct esp_rank_said said = {r->came - r->left, r->met, r->delay, r->delay_rate};
     size_t all[ESP_MAX_RANKS];
     double received = 0;
     for (int i = 0; i < r->count; i++) {
@@ -183,7 +194,9 @@ static int meet(struct esp_ranks *r, const size_t *bytes, bool to_first)
     memcpy(r->transport->own(r) + bytes[r->rank], &said, sizeof said);
     if (!r->failed && r->transport->meet(r, all, to_first) < 0)
         r->failed = true;
-    if (r->delay > 0 || r->delay_rate > 0)
+    if (!r->failed && r->rank > 0 && !to_first)
+        hear_of_network(r, bytes[0]);
+    if ((r->delay > 0 || r->delay_rate > 0) && (r->rank == 0 || !to_first))
         play_network(r, received);
     if (r->passing && !r->failed)
         note_laps(r, bytes, &said);

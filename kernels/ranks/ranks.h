@@ -21,9 +21,9 @@
 #define ESP_RANK_PROGRAM (char *)"espalier-rank" /* argv[0] of a process that serves */
 
 /* With everything that a rank writes it says how long it has computed since the last exchange,
- * and how long that one took. */
+ * and how long that one took; rank 0 also says which network is played. */
 struct esp_rank_said {
-    double computed, met;
+    double computed, met, delay, delay_rate;
 };
 
 enum {
@@ -82,8 +82,8 @@ struct esp_ranks {
 /* Opens a group as rank 0. ESP_E_ARGUMENT for a transport that does not exist. */
 int esp_ranks_open(struct esp_ranks **ranks, const struct esp_rank_options *options, char *err,
                    size_t errlen);
-/* Rank 0 plays a slow network, for which the others wait: every exchange takes so much longer.
- * text: "500us", "10ms,1Gb/s"; NULL or "": none. ESP_E_ARGUMENT: neither. */
+/* Rank 0 lets all play a slow network: every exchange takes so much longer. text: "500us",
+ * "10ms,1Gb/s"; NULL or "": none. ESP_E_ARGUMENT: neither. */
 int esp_ranks_set_delay(struct esp_ranks *ranks, const char *text);
 /* NULL is allowed. */
 void esp_ranks_close(struct esp_ranks *ranks);

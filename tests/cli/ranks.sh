@@ -172,7 +172,7 @@ for mpi in openmpi mpich; do
     mpirun.$mpi -n 2 "$BUILD/espalier-rank.$mpi" "$ESPALIER" generate -p x --target nowhere >"$work/text" 2>"$work/err"
     check "whose failure is mpirun's" test $? != 0
     check "and has its sentence" grep -q "^espalier: .*nowhere" "$work/err"
-    long 200 --hosts localhost --launcher mpirun.$mpi
+    long 200 --ranks 2 --hosts localhost --launcher mpirun.$mpi
     until_text
     kill -KILL $(ps -eo pid=,args= | awk '/--serve \/proc/ && $2 ~ /espalier-rank/ { print $1 }' | tail -n 1)
     wait $program
