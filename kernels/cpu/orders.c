@@ -340,6 +340,9 @@ int esp_cpu_restart_ranks(struct esp_backend *backend, double most, char *why, s
     if (status < 0) {
         esp_cpu_end_ranks(cpu);
         cpu->ranks = old;
+        old->lost = false; /* once */
+        snprintf(cpu->failure, sizeof cpu->failure,
+                 "%.180s; they could not be started again: %.180s", old->failure, err);
         return status;
     }
     cpu->ranks->times.seconds += old->times.seconds;
