@@ -266,8 +266,8 @@ int esp_session_recover(struct esp_session *s, int status)
         !s->ops->rank_times(s->engine->backend, &times))
         return status;
     const bool first = times.starts == s->rank_starts; /* or another session was quicker */
-    if (first && s->ops->restart_ranks(s->engine->backend, MOST - text_seconds(s), why,
-                                       sizeof why) < 0)
+    if (first &&
+        s->ops->restart_ranks(s->engine->backend, MOST - text_seconds(s), why, sizeof why) < 0)
         return status;
     status = open_caches(s, &window, err, sizeof err);
     if (status < 0 || !first)

@@ -65,8 +65,7 @@ static void draw_rank(const struct line *l, int rank, double from, double whole)
 {
     struct esp_lap_piece pieces[ESP_LAP_PIECES];
     const struct esp_colours *colours = l->f->colours;
-    const char *const colour[ESP_LAP_PARTS] = {colours->stage[ESP_STAGE_VERIFY],
-                                               colours->frame,
+    const char *const colour[ESP_LAP_PARTS] = {colours->stage[ESP_STAGE_VERIFY], colours->frame,
                                                colours->stage[ESP_STAGE_DRAFT]};
     double all, sums[ESP_LAP_PARTS];
     char text[48], number[16];

@@ -149,8 +149,8 @@ static void set_sizes(struct esp_cpu_cache *c, struct esp_weights *weights, int 
 static void bring_home(const struct esp_cpu_cache *c)
 {
     const struct esp_pool *pool = ((struct esp_cpu_backend *)c->base.weights->backend)->pool;
-    const size_t rows = (size_t)c->blocks * 16, width[2] = {
-        (size_t)c->base.weights->desc->head_dim, c->v_stride};
+    const size_t rows = (size_t)c->blocks * 16,
+                 width[2] = {(size_t)c->base.weights->desc->head_dim, c->v_stride};
     float *const memory[2] = {c->k, c->v};
     const int layers = esp_model_desc_attentions(c->base.weights->desc);
     if (esp_pool_nodes(pool) == 1)

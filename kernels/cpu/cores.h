@@ -21,7 +21,7 @@ int esp_cores_best_of(const char *sys, const bool *allowed);
 
 /* A node is memory with the CPUs that are near it, as a socket of a server has them. */
 struct esp_nodes {
-    int count; /* nodes with allowed CPUs; at least 1 */
+    int count;                                         /* nodes with allowed CPUs; at least 1 */
     int number[ESP_MOST_NODES], cores[ESP_MOST_NODES]; /* the system's number; allowed CPUs */
     signed char of[ESP_MOST_CORES]; /* for each CPU its node, 0..count-1; -1: not allowed */
 };

@@ -115,10 +115,12 @@ static double read_rate(const struct esp_cpu_backend *cpu)
 
 static struct esp_greeting greet_as(const struct esp_cpu_backend *cpu)
 {
-    struct esp_greeting g = {.version = ESP_VERSION, .build = ESP_BUILD, .read = read_rate(cpu)};
+    struct esp_greeting g = {
+        .version = ESP_VERSION, .build = ESP_BUILD, .read = read_rate(cpu)};
     snprintf(g.protocol, sizeof g.protocol, "%d", PROTOCOL);
     snprintf(g.layout, sizeof g.layout, "%zu+%zu+%zu+%zu", sizeof(struct esp_order),
-             sizeof(struct esp_model_desc), sizeof(struct esp_tensor), sizeof(struct esp_answer));
+             sizeof(struct esp_model_desc), sizeof(struct esp_tensor),
+             sizeof(struct esp_answer));
     snprintf(g.sums, sizeof g.sums, "%s", cpu->isa->pairs ? "that of AMX tiles" : "the usual");
     return g;
 }

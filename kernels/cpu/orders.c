@@ -425,9 +425,8 @@ static int send_states(struct esp_cache *cache, enum esp_order_kind kind, int fi
 {
     struct esp_order order = {
         .kind = (int32_t)kind, .id = id_of_cache(cache), .first = first, .rows = rows};
-    return status == ESP_OK && plan_of(cache->weights)
-               ? send_about(cache, &order, NULL, 0)
-               : status;
+    return status == ESP_OK && plan_of(cache->weights) ? send_about(cache, &order, NULL, 0)
+                                                       : status;
 }
 
 int esp_cpu_fold(struct esp_cache *cache, int prefix, int dropped)

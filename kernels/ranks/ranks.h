@@ -27,9 +27,9 @@ struct esp_rank_said {
 };
 
 enum {
-    ESP_RANK_AREA = 2 << 20, /* bytes of an area */
+    ESP_RANK_AREA = 2 << 20,                                           /* bytes of an area */
     ESP_RANK_ROOM = ESP_RANK_AREA - (int)sizeof(struct esp_rank_said), /* for numbers in it */
-    ESP_RANK_SENTENCE = 400 /* bytes of a failure */
+    ESP_RANK_SENTENCE = 400                                            /* bytes of a failure */
 };
 
 struct esp_ranks;
