@@ -148,7 +148,7 @@ static void note_laps(struct esp_ranks *r, const size_t *bytes, const struct esp
     }
     struct esp_rank_lap *lap = lap_of(r, r->exchanged++);
     for (int i = 0; i < r->count; i++)
-        lap[i].compute += (float)said[i].computed;
+        lap[i].compute += (float)(r->computed[i] = said[i].computed);
 }
 
 void esp_ranks_pass_begins(struct esp_ranks *r)
@@ -161,20 +161,23 @@ void esp_ranks_pass_begins(struct esp_ranks *r)
     r->left = esp_clock();
 }
 
-/* The other ranks say how long the last exchange took them when the next one comes; what they
- * wrote was for rank 0, so they did not wait. */
+/* The other ranks say how long the last exchange took them when the next one comes. Until then it
+ * follows from what they have computed before it. */
 void esp_ranks_pass_ends(struct esp_ranks *r)
 {
     const double tail = esp_clock() - r->left;
-    const double hop = fmin(r->met, r->times.latency + r->delay);
+    double slowest = 0;
     r->passing = false;
     if (r->failed)
         return;
+    for (int i = 0; i < r->count && r->exchanged > 0; i++)
+        slowest = fmax(slowest, r->computed[i]);
+    const double hop = fmax(r->met - (slowest - r->computed[0]), 0);
     struct esp_rank_lap *last = r->exchanged > 0 ? lap_of(r, r->exchanged - 1) : NULL;
-    for (int i = 0; last && i < r->count; i++)
+    for (int i = 0; last && i < r->count; i++) {
         last[i].hop += (float)hop;
-    if (last)
-        last[0].wait += (float)(r->met - hop);
+        last[i].wait += (float)(slowest - r->computed[i]);
+    }
     lap_of(r, r->exchanged)->compute += (float)tail;
 }
 

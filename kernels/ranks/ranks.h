@@ -74,8 +74,9 @@ struct esp_ranks {
     double came, left, met; /* the last exchange: its begin, its end, the seconds it took */
     /* Rank 0, in a pass: */
     bool passing;
-    int exchanged; /* how often */
-    int together;  /* exchanges that are one lap */
+    int exchanged;                  /* how often */
+    int together;                   /* exchanges that are one lap */
+    double computed[ESP_MAX_RANKS]; /* before the last exchange */
     struct esp_rank_lap laps[ESP_RANK_LAPS];
 };
 

@@ -69,7 +69,8 @@ static void draw_stages(struct esp_canvas *canvas, int y, const struct esp_figur
              seconds[ESP_STAGE_ADAPT]},
     };
     double whole = parts[0].seconds + parts[1].seconds + parts[2].seconds;
-    int room = canvas->view.rect.width - 70, scale = room > 16 ? room / 2 : 0;
+    const int others = figures->exchange > 0 ? 70 + 14 : 70; /* columns of words and numbers */
+    int room = canvas->view.rect.width - others, scale = room > 16 ? room / 2 : 0;
     int x = esp_draw(canvas, 0, y, ESP_STYLE_LABEL, "time per iteration") + 1;
     x = esp_drawf(canvas, x, y, ESP_STYLE_VALUE, "%.2f ms", whole * 1e3) + 3;
     for (int i = 0; i < 3; i++) {
