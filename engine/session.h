@@ -6,6 +6,7 @@
 #include "engine/calibration.h"
 #include "engine/conversation.h"
 #include "engine/target_features.h"
+#include "kernels/clock.h"
 #include "engine/kv_cache.h"
 #include "engine/costs.h"
 #include "engine/drafters/draft.h"
@@ -90,7 +91,13 @@ static inline bool esp_session_keeps_past(const struct esp_session *session)
     return session->set.drafter->asks & ESP_ASK_PAST;
 }
 
-void esp_session_emit(struct esp_session *session, struct esp_event event);
+/* Tells the observer, if there is one. */
+static inline void esp_session_emit(struct esp_session *s, struct esp_event event)
+{
+    event.time = esp_clock() - s->opened;
+    if (s->observer)
+        s->observer(s->user, &event);
+}
 
 /* Appends tokens to the text and runs the target over them. The user's message is tokens
  * [said, said_end). `begin`: a new text gets the begin-of-text token first. */
