@@ -140,7 +140,7 @@ DRAW_OBJ += $(PAGE_OBJ)
 VIEW_OBJ := $(DRAW_OBJ) $(call obj,$(call sources,tui/model tui/view tui/worker tui/lessons tui/commands))
 APP_OBJ  := $(call obj,$(call sources,tui/app))
 CLI_OBJ  := $(call obj,$(filter-out %/no_interface.c,$(call sources,tui/cli)))
-DOT_OBJ  := $(call obj,$(call sources,viz/dot)) $(filter-out %/sessions/library.o %/sessions/library_export.o %/sessions/library_read.o %/sessions/library_write.o,$(DRAW_OBJ))
+DOT_OBJ  := $(call obj,$(call sources,viz/dot)) $(filter-out $(call obj,$(wildcard sessions/library*.c)),$(DRAW_OBJ))
 
 TEST_OBJ := $(call obj,$(wildcard tests/*.c))
 TEST_BIN := $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/lossless/*.c tests/unit/*.c)) \
