@@ -145,8 +145,6 @@ const struct esp_field esp_fields_iteration[] = {
     {CLOSE},
     {MEMBER(FLAG, 0, "ends_turn", ITERATION(ends_turn))},
     {NUMBER(DOUBLE, 0, "exchange", ITERATION(exchange_seconds), 0, LARGEST, 0)},
-    {ARRAY(ARRAY, "laps", ITERATION(laps), ITERATION(lap_count), ESP_RANK_LAPS, esp_rank_lap,
-           lap)},
     {NUMBER(DOUBLE, 0, "baseline", ITERATION(baseline), 0, LARGEST, 0)},
     {ARRAY(ARRAY, "gauges", ITERATION(gauges), ITERATION(gauge_count), ESP_MAX_GAUGES,
            esp_gauge, gauge)},
@@ -156,6 +154,8 @@ const struct esp_field esp_fields_iteration[] = {
            esp_node, esp_fields_node)},
     {LIST(PLACES, "order", ITERATION(tree.order), ITERATION(tree.verified))},
     {MEMBER(LAYERS, 0, "layers", 0)},
+    {ARRAY(ARRAY, "laps", ITERATION(laps), ITERATION(lap_count), ESP_RANK_LAPS, esp_rank_lap,
+           lap)},
     {END},
 };
 
