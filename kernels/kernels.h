@@ -537,6 +537,14 @@ struct esp_backend_ops {
      * this one. To be called before weights are opened. NULL: the backend has no ranks. */
     int (*start_ranks)(struct esp_backend *backend, const struct esp_rank_options *options,
                        char *err, size_t errlen);
+    /* Starts ranks anew whose processes have ended or hang, once, if starting and loading them
+     * took no more than `most` seconds. Their caches are gone: calls with those that were opened
+     * before fail with ESP_E_DEVICE. why: what had happened. On failure all is as before. */
+    int (*restart_ranks)(struct esp_backend *backend, double most, char *why, size_t size);
+    /* Whom to ask what to do with a rank that does not answer; see esp_rank_patience. NULL: it is
+     * ended. */
+    void (*ask_about_ranks)(struct esp_backend *backend, esp_rank_patience *patient,
+                            void *user);
     /* What the exchanges of the ranks have cost so far. False: there are no ranks. */
     bool (*rank_times)(const struct esp_backend *backend, struct esp_rank_times *times);
     /* Plays a slow network between ranks that were started; see esp_ranks_set_delay(). */

@@ -146,6 +146,23 @@ static void set_sizes(struct esp_cpu_cache *c, struct esp_weights *weights, int 
     c->joined.stride = esp_cpu_pad(esp_model_desc_joined(d), ESP_PANEL);
 }
 
+/* Keys and values of a head come from the memory near the threads that compute its attention. */
+static void bring_home(const struct esp_cpu_cache *c)
+{
+    const struct esp_pool *pool = ((struct esp_cpu_backend *)c->base.weights->backend)->pool;
+    const size_t rows = (size_t)c->blocks * 16,
+                 width[2] = {(size_t)c->base.weights->desc->head_dim, c->v_stride};
+    float *const memory[2] = {c->k, c->v};
+    const int layers = esp_model_desc_attentions(c->base.weights->desc);
+    if (esp_pool_nodes(pool) == 1)
+        return;
+    for (int i = 0; i < layers * c->kv_heads; i++)
+        for (int j = 0; j < 2; j++)
+            esp_prefer_node(memory[j] + (size_t)i * rows * width[j],
+                            rows * width[j] * sizeof(float),
+                            esp_pool_node_of(pool, i % c->kv_heads, c->kv_heads));
+}
+
 /* Opens a cache. If `owner` is not NULL, the cache uses the owner's keys and values. */
 static int open_cache(struct esp_cache **cache, struct esp_weights *weights,
                       const struct esp_cpu_cache *owner, int rows, int max_batch, char *err,
@@ -176,6 +193,8 @@ static int open_cache(struct esp_cache **cache, struct esp_weights *weights,
         memcpy(list[i].where, &memory, sizeof memory);
         c->base.bytes += count * list[i].size;
     }
+    if (!owner)
+        bring_home(c);
     *cache = &c->base;
     return 0;
 }
