@@ -111,12 +111,12 @@ PUBLIC_HEADERS := $(addprefix engine/,espalier.h espalier_event.h espalier_lists
                       lossless.h pace.h perplexity.h text_token.h tree_measure.h) \
                   $(addprefix engine/model/,inflate.h preset.h quantize.h) \
                   $(addprefix engine/train/,train_draft.h train_selector.h) \
-                  engine/support/statistics.h $(addprefix kernels/,clock.h serve.h status.h streamed.h version.h)
+                  engine/support/statistics.h $(addprefix kernels/,clock.h rank_lap.h serve.h status.h streamed.h version.h)
 # Further headers that tui/, viz/ and sessions/ may include. They include no other header of engine/ and kernels/; the
 # shared library exports what these and the installed headers declare.
 SHARED_HEADERS := $(addprefix engine/support/,suggestion.h hash.h int_map.h open_file.h part_file.h paths.h \
                       utf8_stream.h write_file.h) \
-                  engine/text_token.h kernels/system.h
+                  engine/text_token.h kernels/system.h kernels/walk.h
 
 # All .c files in a folder and its subfolders.
 sources = $(shell find $(1) -name '*.c' | LC_ALL=C sort)
@@ -125,6 +125,7 @@ obj = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 # The build folder from which objects of instruction sets are taken; it may be that of another build.
 ISA_BUILD := $(BUILD)
 ISA_SRC  := $(call sources,kernels/cpu/isa)
+KERNEL_SRC := $(shell find kernels -path kernels/cuda -prune -o -name '*.[ch]' -print -o -name '*.def' -print | LC_ALL=C sort)
 NO_LIB   := engine/example.c kernels/no_plugin.c $(wildcard kernels/ranks/mpi/*.c) $(if $(AMX),,kernels/cpu/amx.c) $(ISA_SRC) \
             kernels/system_$(if $(DARWIN),linux,darwin).c
 LIB_OBJ  := $(call obj,$(filter-out $(NO_LIB),$(call sources,kernels engine))) \
@@ -252,6 +253,10 @@ always:
 .PHONY: always
 $(BUILD)/obj/tui/cli/bench/suite_committed.o: $(BUILD)/commit
 $(BUILD)/obj/tui/cli/bench/suite_committed.o: DEFS += -DESP_COMMIT='"$(shell cat $(BUILD)/commit)"'
+
+# What ranks compare before they compute together: a hash of the source of what they run.
+$(BUILD)/obj/kernels/cpu/order_wire.o: $(KERNEL_SRC)
+$(BUILD)/obj/kernels/cpu/order_wire.o: DEFS += -DESP_BUILD='"$(shell cat $(KERNEL_SRC) | cksum | tr ' ' -)"'
 
 # Where the built-in pair and the themes are installed; a program in a build tree looks there first.
 $(BUILD)/obj/engine/support/paths.o: DEFS += -DESP_DATA_DIR='"$(PREFIX)/share/espalier"'

@@ -265,6 +265,8 @@ static int open_backend(struct esp_engine *e, const struct esp_engine_options *o
                             "--ranks divides a model among processes on the CPU, but "
                             "--backend %s has no ranks",
                             ops->name);
+    if (status == ESP_OK)
+        ops->ask_about_ranks(e->backend, o->patient, o->user);
     if (status < 0) {
         ops->close(e->backend);
         e->backend = NULL;

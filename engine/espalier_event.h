@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "kernels/rank_lap.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -160,15 +162,19 @@ struct esp_iteration {
     int deepest;    /* depth of the deepest verified node */
     int draft_passes, target_passes;
     int mask_blocks; /* non-empty 32x32 blocks of the tree attention mask */
+    /* The states of the target's recurrent layers: their size; bytes of them that the target's
+     * pass read from memory and wrote to it. All are 0 if the target has none. */
+    int64_t state_bytes, state_read, state_written;
     struct esp_gauge gauges[ESP_MAX_GAUGES];
     int gauge_count;
     struct esp_shape_choice choices[ESP_MAX_CHOICES]; /* the shape used, then the next best */
     int choice_count; /* 0: the drafter does not choose among shapes */
     double seconds[ESP_STAGES];
-    double
-        /* part of these seconds in which ranks waited for one another and copied; 0: no
-         * ranks */
-        exchange_seconds;
+    /* Of these: ranks waited for one another and copied; 0: no ranks. The laps of the last
+     * target pass, one entry for each rank in each lap. */
+    double exchange_seconds;
+    struct esp_rank_lap laps[ESP_RANK_LAPS];
+    int lap_count;
     double baseline; /* measured seconds of one plain decoding step; 0 if not measured */
     const char *drafter, *verifier;
     bool lossy; /* drafter and verifier may change the output distribution, as the user
@@ -184,6 +190,7 @@ enum esp_event_type {
     ESP_EVENT_END,       /* the generation ended; `text` says why */
     ESP_EVENT_REWIND,    /* the text was shortened to its first `token_count` tokens */
     ESP_EVENT_DROP,      /* `token_count` tokens from `token_start` on were removed */
+    ESP_EVENT_NOTE,      /* something happened that a user should know: `text` */
 };
 
 /* All pointers belong to the session and are valid only during the callback. */

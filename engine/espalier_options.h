@@ -103,7 +103,10 @@ struct esp_engine_options {
     ESP_ENGINE_OPTIONS(X)
 #undef X
     esp_progress *progress;
-    void *user;
+    /* Called again and again while a rank does not answer, in the thread that waits for it;
+     * seconds: for how long. Returns whether to wait on. NULL: the rank is ended. */
+    bool (*patient)(void *user, int rank, int ranks, double seconds);
+    void *user; /* of both */
 };
 
 /* Indices of the table's lines. */

@@ -204,10 +204,14 @@ static void count_states(struct esp_session *s, const struct esp_state_traffic *
 {
     const struct esp_state_traffic *now = &s->target.cache->traffic;
     const size_t each = s->ops->state_bytes ? s->ops->state_bytes(s->target.weights->desc) : 0;
+    struct esp_iteration *it = &s->iteration;
+    it->state_bytes = (int64_t)each;
+    it->state_read = now->read - before->read;
+    it->state_written = now->written - before->written;
     s->stats.state_steps += now->steps - before->steps;
-    s->stats.state_read += now->read - before->read;
-    s->stats.state_written += now->written - before->written;
-    s->stats.state_copies += (int64_t)each * s->tree.tree.verified;
+    s->stats.state_read += it->state_read;
+    s->stats.state_written += it->state_written;
+    s->stats.state_copies += it->state_bytes * s->tree.tree.verified;
 }
 
 static int target_pass(struct esp_session *s)
@@ -460,21 +464,25 @@ static int run(struct esp_session *s, int remaining)
     return count;
 }
 
-/* Returns the seconds of all exchanges between ranks so far. */
-static double exchanged(const struct esp_session *s)
+/* What exchanges between ranks have cost so far. */
+static struct esp_rank_times exchanged(const struct esp_session *s)
 {
     struct esp_rank_times times = {.seconds = 0};
     if (s->ops->rank_times)
         s->ops->rank_times(s->engine->backend, &times);
-    return times.seconds;
+    return times;
 }
 
 /* Does what run() does, and records the part of its time in which ranks exchanged rows. */
 static int run_timed(struct esp_session *s, int remaining)
 {
-    const double before = exchanged(s);
+    const double before = exchanged(s).seconds;
     const int status = run(s, remaining);
-    s->iteration.exchange_seconds = exchanged(s) - before;
+    const struct esp_rank_times times = exchanged(s);
+    s->iteration.exchange_seconds = times.seconds - before;
+    s->iteration.lap_count = times.lap_count;
+    if (times.lap_count > 0)
+        memcpy(s->iteration.laps, times.laps, (size_t)times.lap_count * sizeof *times.laps);
     return status;
 }
 
@@ -503,21 +511,9 @@ static int compute_again(struct esp_session *s)
     return status;
 }
 
-int esp_session_step(struct esp_session *s, char *err, size_t errlen)
+/* Runs an iteration for at most `remaining` tokens. */
+static int iterate(struct esp_session *s, int index, int remaining)
 {
-    if (s->length == 0)
-        return esp_fail(err, errlen, ESP_E_ARGUMENT, "there is no prompt to continue");
-    if (*s->end)
-        return 0;
-    int remaining = s->context - s->length;
-    if (remaining <= 0)
-        return finish(s, "context full");
-    if (s->allowed <= 0)
-        return finish(s, "length");
-    if (remaining > s->allowed)
-        remaining = s->allowed;
-
-    int index = s->first_index + s->stats.iterations;
     s->iteration = (struct esp_iteration){
         .index = index,
         .position = s->length,
@@ -532,8 +528,31 @@ int esp_session_step(struct esp_session *s, char *err, size_t errlen)
         status = compute_again(s);
     if (status == ESP_OK && s->set.values.baseline)
         status = measure_baseline(s);
-    if (status == ESP_OK)
-        status = run_timed(s, remaining);
+    return status == ESP_OK ? run_timed(s, remaining) : status;
+}
+
+int esp_session_step(struct esp_session *s, char *err, size_t errlen)
+{
+    if (s->length == 0)
+        return esp_fail(err, errlen, ESP_E_ARGUMENT, "there is no prompt to continue");
+    if (*s->end)
+        return 0;
+    int remaining = s->context - s->length;
+    if (remaining <= 0)
+        return finish(s, "context full");
+    if (s->allowed <= 0)
+        return finish(s, "length");
+    if (remaining > s->allowed)
+        remaining = s->allowed;
+
+    const int index = s->first_index + s->stats.iterations;
+    const struct esp_rng drafted = s->draft_rng, verified = s->verify_rng;
+    int status = iterate(s, index, remaining);
+    if (status < 0 && (status = esp_session_recover(s, status)) == ESP_OK) {
+        s->draft_rng = drafted;
+        s->verify_rng = verified;
+        status = iterate(s, index, remaining);
+    }
     if (status < 0) {
         s->end = "";
         return esp_fail(err, errlen, status, "iteration %d failed: %s", index,

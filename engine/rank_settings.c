@@ -79,6 +79,7 @@ int esp_rank_settings_read(struct esp_rank_options *ranks, const struct esp_engi
     if (given && ranks->ranks == 0) { /* mpirun has started them */
         ranks->ranks = atoi(given);
         ranks->hosts = given;
+        ranks->given = true;
     }
     const int each = (ranks->ranks + machines - 1) / machines, cores = esp_cores_best();
     int status = ESP_OK;

@@ -21,14 +21,6 @@ enum { FAR_TOO_LONG = 4 /* times the context */ };
 _Static_assert(ESP_ORDER_bfs == 0 && ESP_ORDER_dfs == 1 && ESP_ORDER_hpd == 2,
                "espalier_settings.h lists the orders as tree.h does");
 
-void esp_session_emit(struct esp_session *s, struct esp_event event)
-{
-    if (!s->observer)
-        return;
-    event.time = esp_clock() - s->opened;
-    s->observer(s->user, &event);
-}
-
 /* Called when the tree has grown by a layer. The observer's time is charged to no stage. */
 static void layer_done(void *user)
 {

@@ -6,6 +6,7 @@
 #include "engine/calibration.h"
 #include "engine/conversation.h"
 #include "engine/target_features.h"
+#include "kernels/clock.h"
 #include "engine/kv_cache.h"
 #include "engine/costs.h"
 #include "engine/drafters/draft.h"
@@ -52,6 +53,7 @@ struct esp_session {
     const char *end; /* why the generation ended, or "" */
     struct esp_conversation conversation;
 
+    int rank_starts; /* esp_rank_times.starts when the caches were opened */
     struct esp_kv_cache target;
     struct esp_kv_cache draft_cache; /* for the target's own copy, a view of `target` */
     struct esp_features features;    /* all zero unless the draft is a draft head */
@@ -89,7 +91,13 @@ static inline bool esp_session_keeps_past(const struct esp_session *session)
     return session->set.drafter->asks & ESP_ASK_PAST;
 }
 
-void esp_session_emit(struct esp_session *session, struct esp_event event);
+/* Tells the observer, if there is one. */
+static inline void esp_session_emit(struct esp_session *s, struct esp_event event)
+{
+    event.time = esp_clock() - s->opened;
+    if (s->observer)
+        s->observer(s->user, &event);
+}
 
 /* Appends tokens to the text and runs the target over them. The user's message is tokens
  * [said, said_end). `begin`: a new text gets the begin-of-text token first. */
@@ -104,6 +112,10 @@ int esp_session_choose_window(const struct esp_session *session,
  * have the same window. On failure the old caches stay. */
 int esp_session_open_caches(struct esp_session *session, const struct esp_window *window,
                             char *err, size_t errlen);
+/* Call this with the status of a pass that failed. If ranks have ended or hang, and the text can
+ * be computed again within half a minute, starts them anew and computes the text again. Returns
+ * 0 if it did: the failed work can be repeated. Otherwise, returns the status. */
+int esp_session_recover(struct esp_session *session, int status);
 /* Returns the number of tokens that the last token of a text of `length` tokens sees. */
 int esp_session_seen(const struct esp_session *session, int length);
 /* Allocates room for a text of this many tokens. Returns 0 or ESP_E_MEMORY. */

@@ -12,10 +12,12 @@
  * positions are all that a model must have learned; tokens of a prompt have windows, too; keys
  * are not rotated again with every token, see kv_cache.h.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "engine/session.h"
+#include "kernels/clock.h"
 #include "kernels/status.h"
 
 enum { SINKS = 4, RECENT = 1020 /* as in the released StreamingLLM: a cache of 1024 */ };
@@ -66,7 +68,7 @@ static int prefill(struct esp_session *s)
 }
 
 /* Saves states at the two places to which users go back: before the prompt, and at its end. */
-int esp_session_prefill(struct esp_session *s)
+static int fill(struct esp_session *s)
 {
     int status = esp_kv_cache_checkpoint(&s->target);
     if (status == ESP_OK)
@@ -76,6 +78,12 @@ int esp_session_prefill(struct esp_session *s)
     if (status == ESP_OK && s->draft_cache.cache && !esp_session_has_copy(s))
         status = esp_kv_cache_checkpoint(&s->draft_cache);
     return status;
+}
+
+int esp_session_prefill(struct esp_session *s)
+{
+    const int status = fill(s);
+    return status < 0 ? esp_session_recover(s, status) : status;
 }
 
 /* The row of the last remaining token is removed, too, because that token is the next root. A
@@ -199,14 +207,15 @@ static void exchange(struct esp_session *s, struct esp_kv_cache caches[2])
         esp_features_cut(&s->features, 0);
 }
 
-int esp_session_open_caches(struct esp_session *s, const struct esp_window *window, char *err,
-                            size_t errlen)
+/* Replaces the caches, or opens the first ones. */
+static int open_caches(struct esp_session *s, const struct esp_window *window, char *err,
+                       size_t errlen)
 {
     const struct esp_engine *e = s->engine;
     struct esp_kv_cache caches[2] = {{.ops = NULL}};
-    if (s->target.cache && window->recent == s->target.window.recent &&
-        window->sinks == s->target.window.sinks)
-        return ESP_OK;
+    struct esp_rank_times times = {.starts = 0};
+    if (s->ops->rank_times)
+        s->ops->rank_times(e->backend, &times);
     int status = open_cache(s, &caches[0], e->target, e->target_weights, window, err, errlen);
     if (status == ESP_OK && esp_session_has_copy(s))
         status = esp_kv_cache_join(&caches[1], &caches[0], e->draft_weights,
@@ -215,16 +224,59 @@ int esp_session_open_caches(struct esp_session *s, const struct esp_window *wind
         status = open_cache(s, &caches[1], e->draft, e->draft_weights, window, err, errlen);
     if (status == ESP_OK) {
         exchange(s, caches);
-        status = s->length > 1 ? esp_session_prefill(s) : (int)ESP_OK;
+        status = s->length > 1 ? fill(s) : (int)ESP_OK;
         if (status < 0) {
             esp_fail(err, errlen, status, "prefill of the text failed: %s",
                      esp_session_failure(s, status));
             exchange(s, caches);
         }
     }
+    if (status == ESP_OK)
+        s->rank_starts = times.starts;
     esp_kv_cache_close(&caches[1]);
     esp_kv_cache_close(&caches[0]);
     return status;
+}
+
+int esp_session_open_caches(struct esp_session *s, const struct esp_window *window, char *err,
+                            size_t errlen)
+{
+    return s->target.cache && window->recent == s->target.window.recent &&
+                   window->sinks == s->target.window.sinks
+               ? (int)ESP_OK
+               : open_caches(s, window, err, errlen);
+}
+
+/* Seconds that the text would take, computed as fast as so far. */
+static double text_seconds(const struct esp_session *s)
+{
+    const struct esp_stats *t = &s->stats;
+    const double rows = t->prefill_rows > 0 ? (double)t->prefill_rows : 1;
+    return t->prefill_seconds / rows * s->length;
+}
+
+int esp_session_recover(struct esp_session *s, int status)
+{
+    static const double MOST = 30;
+    const double start = esp_clock();
+    const struct esp_window window = s->target.window;
+    struct esp_rank_times times;
+    char why[512] = "", err[512], text[640];
+    if (status != ESP_E_DEVICE || !s->ops->rank_times ||
+        !s->ops->rank_times(s->engine->backend, &times))
+        return status;
+    const bool first = times.starts == s->rank_starts; /* or another session was quicker */
+    if (first &&
+        s->ops->restart_ranks(s->engine->backend, MOST - text_seconds(s), why, sizeof why) < 0)
+        return status;
+    status = open_caches(s, &window, err, sizeof err);
+    if (status < 0 || !first)
+        return status;
+    snprintf(text, sizeof text,
+             "%s; the ranks were started again, and the text was computed once more, in %.1f s",
+             why, esp_clock() - start);
+    esp_session_emit(s, (struct esp_event){.type = ESP_EVENT_NOTE, .text = text});
+    return ESP_OK;
 }
 
 int esp_session_seen(const struct esp_session *s, int length)

@@ -250,7 +250,8 @@ struct esp_model_desc {
     /* RMSNorms of the two parts of what fc reads: (hidden, 1) each, or none. EAGLE-3 has
      * only norm_input. */
     struct esp_tensor norm_embedding, norm_input;
-    bool input_first; /* fc reads [input, embedding] */
+    bool input_first;     /* fc reads [input, embedding] */
+    bool residual_normed; /* EAGLE-3: norm_input x is the residual stream, instead of x */
     enum esp_norm norm;
     enum esp_activation activation;
     struct esp_clamp clamp;
@@ -538,8 +539,15 @@ struct esp_backend_ops {
      * has no ranks. */
     int (*start_ranks)(struct esp_backend *backend, const struct esp_rank_options *options,
                        char *err, size_t errlen);
-    /* Sets *times to the measured cost of the exchanges between ranks. Returns false if
-     * there are no ranks. */
+    /* Starts ranks anew whose processes have ended or hang, once, if starting and loading them
+     * took no more than `most` seconds. Their caches are gone: calls with those that were opened
+     * before fail with ESP_E_DEVICE. why: what had happened. On failure all is as before. */
+    int (*restart_ranks)(struct esp_backend *backend, double most, char *why, size_t size);
+    /* Whom to ask what to do with a rank that does not answer; see esp_rank_patience. NULL: it is
+     * ended. */
+    void (*ask_about_ranks)(struct esp_backend *backend, esp_rank_patience *patient,
+                            void *user);
+    /* What the exchanges of the ranks have cost so far. False: there are no ranks. */
     bool (*rank_times)(const struct esp_backend *backend, struct esp_rank_times *times);
     /* Simulates a slow network between the ranks; see esp_ranks_set_delay(). */
     int (*set_rank_delay)(struct esp_backend *backend, const char *delay);

@@ -416,8 +416,8 @@ int esp_model_desc_mixed_width(const struct esp_model_desc *d)
 const struct esp_tensor *esp_layer_matrix(const struct esp_layer *layer)
 {
     return layer->mixer == ESP_MIXER_ATTENTION ? &layer->query
-           : layer->mixer == ESP_MIXER_NONE    ? &layer->up
-                                               : &layer->conv_in;
+           : layer->mixer == ESP_MIXER_NONE ? layer->up.data ? &layer->up : &layer->expert->up
+                                            : &layer->conv_in;
 }
 
 bool esp_model_desc_has_branch(const struct esp_model_desc *d)
@@ -559,8 +559,7 @@ static void check_experts(struct checker *c, const struct esp_model_desc *d,
                           const struct esp_layer *l)
 {
     if (d->experts < 1 || d->experts_used < 1 || d->experts_used > d->experts ||
-        d->expert_ffn < 1 || d->expert_ffn > INT32_MAX / 2 || !l->expert ||
-        !esp_gated(d->activation)) {
+        d->expert_ffn < 1 || d->expert_ffn > INT32_MAX / 2 || !l->expert) {
         if (c->status == 0)
             c->status = esp_fail(c->err, c->errlen, ESP_E_FORMAT,
                                  "%d of %d experts of width %d in layer %d do not fit together",
@@ -571,7 +570,8 @@ static void check_experts(struct checker *c, const struct esp_model_desc *d,
     check_if_there(c, &l->choice_bias, "the bias that chooses experts", d->experts);
     for (int i = 0; i < d->experts; i++) {
         const struct esp_expert *e = &l->expert[i];
-        check_matrix(c, &e->gate, &e->gate_bias, "an expert", d->expert_ffn, d->hidden);
+        if (esp_gated(d->activation))
+            check_matrix(c, &e->gate, &e->gate_bias, "an expert", d->expert_ffn, d->hidden);
         check_matrix(c, &e->up, &e->up_bias, "an expert", d->expert_ffn, d->hidden);
         check_matrix(c, &e->down, &e->down_bias, "an expert", d->hidden, d->expert_ffn);
     }

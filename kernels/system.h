@@ -28,6 +28,13 @@ int esp_cores_all(void);
 /* Returns how many of these CPUs are performance cores (kernels/cpu/cores.h). If they do not
  * differ, that is all of them. */
 int esp_cores_best(void);
+/* Finds the nodes of memory on which this process may run (kernels/cpu/cores.h). */
+struct esp_nodes;
+void esp_nodes_find(struct esp_nodes *nodes);
+/* From now on this thread runs only on the CPUs of a node, 0..count-1. */
+void esp_stay_on_node(const struct esp_nodes *nodes, int node);
+/* Asks that pages not yet used come from the memory of the node with this number. */
+void esp_prefer_node(void *begin, size_t bytes, int number);
 /* Returns whether this 64-bit ARM processor has a feature: the instructions sdot and udot, or
  * smmla. */
 enum esp_arm_feature { ESP_ARM_DOTPROD, ESP_ARM_I8MM };

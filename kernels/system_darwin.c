@@ -15,6 +15,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "kernels/cpu/cores.h"
+
 /* ------------------------------------------------------------------ processors and memory */
 
 static int number_of(const char *name, int otherwise)
@@ -36,6 +38,22 @@ int esp_cores_best(void)
     const int all = esp_cores_all();
     const bool differ = number_of("hw.nperflevels", 1) > 1;
     return differ ? number_of("hw.perflevel0.physicalcpu", all) : all;
+}
+
+void esp_nodes_find(struct esp_nodes *nodes)
+{
+    const bool allowed[ESP_MOST_CORES] = {true};
+    esp_nodes_of(nodes, "/nowhere", allowed);
+}
+
+void esp_stay_on_node(const struct esp_nodes *nodes, int node)
+{
+    (void)nodes, (void)node;
+}
+
+void esp_prefer_node(void *begin, size_t bytes, int number)
+{
+    (void)begin, (void)bytes, (void)number;
 }
 
 bool esp_arm_has(enum esp_arm_feature feature)

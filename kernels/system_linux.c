@@ -4,8 +4,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
+#include <linux/mempolicy.h>
 #include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -25,15 +27,51 @@ int esp_cores_all(void)
     return cores > 1 ? (int)cores : 1;
 }
 
-int esp_cores_best(void)
+/* The CPUs that this thread may run on, allowed (ESP_MOST_CORES). */
+static bool find_allowed(bool *allowed)
 {
-    bool allowed[ESP_MOST_CORES] = {false};
     cpu_set_t set;
     if (sched_getaffinity(0, sizeof set, &set) != 0)
-        return esp_cores_all();
+        return false;
+    for (int i = 0; i < ESP_MOST_CORES; i++)
+        allowed[i] = i < CPU_SETSIZE && CPU_ISSET(i, &set);
+    return true;
+}
+
+int esp_cores_best(void)
+{
+    bool allowed[ESP_MOST_CORES];
+    return find_allowed(allowed) ? esp_cores_best_of("/sys", allowed) : esp_cores_all();
+}
+
+/* ESPALIER_SYS: a folder in place of /sys, for tests. */
+void esp_nodes_find(struct esp_nodes *nodes)
+{
+    bool allowed[ESP_MOST_CORES] = {true};
+    const char *sys = getenv("ESPALIER_SYS");
+    if (!find_allowed(allowed))
+        sys = "/nowhere";
+    esp_nodes_of(nodes, sys ? sys : "/sys", allowed);
+}
+
+void esp_stay_on_node(const struct esp_nodes *nodes, int node)
+{
+    cpu_set_t set;
+    CPU_ZERO(&set);
     for (int i = 0; i < ESP_MOST_CORES && i < CPU_SETSIZE; i++)
-        allowed[i] = CPU_ISSET(i, &set);
-    return esp_cores_best_of("/sys", allowed);
+        if (nodes->of[i] == node)
+            CPU_SET(i, &set);
+    sched_setaffinity(0, sizeof set, &set);
+}
+
+void esp_prefer_node(void *begin, size_t bytes, int number)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE), at = (size_t)begin % page;
+    const size_t skipped = at > 0 ? page - at : 0;
+    const unsigned long mask = 1ul << number;
+    if (bytes >= skipped + page)
+        syscall(SYS_mbind, (char *)begin + skipped, (bytes - skipped) / page * page,
+                MPOL_PREFERRED, &mask, sizeof mask * 8, 0);
 }
 
 bool esp_arm_has(enum esp_arm_feature feature)

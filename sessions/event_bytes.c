@@ -71,6 +71,11 @@ static bool put_field(struct esp_pack *to, const struct esp_field *f, const char
             return false;
         esp_pack_number(to, *(const uint32_t *)at);
         return true;
+    case ESP_FIELD_LARGE:
+        if (*(const int64_t *)at == (int64_t)f->missing)
+            return false;
+        esp_pack_number(to, *(const uint64_t *)at);
+        return true;
     case ESP_FIELD_TOKEN:
         esp_pack_number(to, *(const uint32_t *)at);
         return true;
@@ -247,6 +252,9 @@ static void get_field(struct reader *r, const struct esp_field *f, char *at, cha
     case ESP_FIELD_INTEGER:
         *(int *)at = get_integer(r->from, f->low, f->high);
         return;
+    case ESP_FIELD_LARGE:
+        *(int64_t *)at = (int64_t)esp_from_number(r->from, (uint64_t)f->high);
+        return;
     case ESP_FIELD_TOKEN:
         *(int32_t *)at = get_token(r);
         return;
@@ -290,6 +298,8 @@ static void set_missing(const struct esp_field *f, char *at, char *base)
         *(double *)at = f->missing;
     else if (f->kind == ESP_FIELD_INTEGER)
         *(int *)at = (int)f->missing;
+    else if (f->kind == ESP_FIELD_LARGE)
+        *(int64_t *)at = (int64_t)f->missing;
     else if (f->kind == ESP_FIELD_FLAG)
         *(bool *)at = false;
     else if (f->kind == ESP_FIELD_VERDICT || f->kind == ESP_FIELD_REASON ||

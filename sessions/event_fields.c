@@ -8,6 +8,7 @@
 #include "sessions/recording.h"
 
 #define LARGEST 1e9 /* the largest time, threshold, ... */
+#define BYTES 1e18  /* the largest size */
 #define ONE 1.01    /* the largest probability, with some room for rounding */
 #define MOST (1 << 30)
 
@@ -18,6 +19,7 @@
 #define LAYER(field) offsetof(struct esp_tree_layer, field)
 #define GAUGE(field) offsetof(struct esp_gauge, field)
 #define SHAPE(field) offsetof(struct esp_shape_choice, field)
+#define LAP(field) offsetof(struct esp_rank_lap, field)
 #define ITERATION(field) offsetof(struct esp_iteration, field)
 #define EVENT(field) offsetof(struct esp_event, field)
 #define HEADER(field) offsetof(struct esp_recording_header, field)
@@ -107,6 +109,14 @@ static const struct esp_field choice[] = {
     {END},
 };
 
+static const struct esp_field lap[] = {
+    {NUMBER(INTEGER, ALWAYS, "rank", LAP(rank), 0, 63, 0)},
+    {NUMBER(FLOAT, 0, "compute", LAP(compute), 0, LARGEST, 0)},
+    {NUMBER(FLOAT, 0, "wait", LAP(wait), 0, LARGEST, 0)},
+    {NUMBER(FLOAT, 0, "hop", LAP(hop), 0, LARGEST, 0)},
+    {END},
+};
+
 #define STAGE(name, stage)                                                                     \
     NUMBER(DOUBLE, ALWAYS, name, ITERATION(seconds[stage]), 0, LARGEST, 0)
 const struct esp_field esp_fields_iteration[] = {
@@ -145,6 +155,11 @@ const struct esp_field esp_fields_iteration[] = {
            esp_node, esp_fields_node)},
     {LIST(PLACES, "order", ITERATION(tree.order), ITERATION(tree.verified))},
     {MEMBER(LAYERS, 0, "layers", 0)},
+    {NUMBER(LARGE, 0, "state_bytes", ITERATION(state_bytes), 0, BYTES, 0)},
+    {NUMBER(LARGE, 0, "state_read", ITERATION(state_read), 0, BYTES, 0)},
+    {NUMBER(LARGE, 0, "state_written", ITERATION(state_written), 0, BYTES, 0)},
+    {ARRAY(ARRAY, "laps", ITERATION(laps), ITERATION(lap_count), ESP_RANK_LAPS, esp_rank_lap,
+           lap)},
     {END},
 };
 
@@ -186,6 +201,7 @@ const struct esp_recorded_type *esp_recorded_type(const char *name, int type)
         {ESP_EVENT_CLEAR, "clear", nothing},
         {ESP_EVENT_MARKER, "marker", reason},
         {ESP_EVENT_DROP, "drop", dropped},
+        {ESP_EVENT_NOTE, "note", reason},
     };
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
         if (name ? strcmp(types[i].name, name) == 0 : types[i].type == type)

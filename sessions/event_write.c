@@ -187,7 +187,7 @@ static void put_field(const struct writer *w, const struct esp_field *f, const v
         esp_line_integer(line, f->name, *(const int *)at);
     else if (kind == ESP_FIELD_DOUBLE && (always || *(const double *)at != f->missing))
         esp_line_double(line, f->name, *(const double *)at);
-    else if (kind == ESP_FIELD_LARGE)
+    else if (kind == ESP_FIELD_LARGE && (always || *(const int64_t *)at != (int64_t)f->missing))
         esp_line_integer(line, f->name, *(const int64_t *)at);
     else if (kind == ESP_FIELD_FLAG && (always || *(const bool *)at))
         esp_line_flag(line, f->name, *(const bool *)at);

@@ -118,6 +118,8 @@ void esp_iteration_at_stage(struct esp_iteration *it, enum esp_stage stage)
         it->path_length = it->bonus = 0;
         it->bonus_u = 0;
     }
+    if (stage < ESP_STAGE_VERIFY)
+        it->state_read = it->state_written = 0;
     if (stage < ESP_STAGE_FLATTEN)
         it->tree.verified = it->mask_blocks = 0;
 }

@@ -136,7 +136,8 @@ static int add_event(struct esp_recording *r, struct index_entry entry)
             return status;
         before = event->token_start;
     }
-    if (event->type != ESP_EVENT_SETTING && event->type != ESP_EVENT_MARKER)
+    if (event->type != ESP_EVENT_SETTING && event->type != ESP_EVENT_MARKER &&
+        event->type != ESP_EVENT_NOTE)
         r->writing = event->type == ESP_EVENT_ITERATION;
     status = add_text(r, event);
     entry.tokens_end = r->token_count;

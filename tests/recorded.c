@@ -231,7 +231,9 @@ void recorded_same(const struct esp_iteration *a, const struct esp_iteration *b,
                    const char *what)
 {
     CHECK(a->index == b->index && a->position == b->position && a->deepest == b->deepest &&
-              a->mask_blocks == b->mask_blocks && a->lossy == b->lossy,
+              a->mask_blocks == b->mask_blocks && a->state_bytes == b->state_bytes &&
+              a->state_read == b->state_read && a->state_written == b->state_written &&
+              a->lossy == b->lossy,
           "%s: index %d position %d deepest %d blocks %d, not %d %d %d %d", what, a->index,
           a->position, a->deepest, a->mask_blocks, b->index, b->position, b->deepest,
           b->mask_blocks);

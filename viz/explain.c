@@ -532,6 +532,28 @@ static void explain_commit(struct talk *t)
     say(t, ".");
 }
 
+static void say_times(struct talk *t, int64_t bytes)
+{
+    const double times = (double)bytes / (double)t->it->state_bytes;
+    if (bytes == 0 || bytes == t->it->state_bytes)
+        say(t, bytes ? " once" : " never");
+    else
+        say(t, " %.3g times", times);
+}
+
+static void explain_states(struct talk *t)
+{
+    const struct esp_iteration *it = t->it;
+    if (it->state_bytes <= 0)
+        return;
+    say(t, " For all %d rows, the states of its recurrent layers (%.3g MB) were read",
+        it->tree.verified, 1e-6 * (double)it->state_bytes);
+    say_times(t, it->state_read);
+    say(t, " and written");
+    say_times(t, it->state_written);
+    say(t, ".");
+}
+
 static void explain_verify(struct talk *t)
 {
     const double pass = 1e3 * t->it->seconds[ESP_STAGE_VERIFY];
@@ -544,6 +566,7 @@ static void explain_verify(struct talk *t)
     if (t->it->baseline > 0 && pass > 0)
         say(t, " Plain decoding takes a pass of %.2g ms for every token.",
             1e3 * t->it->baseline);
+    explain_states(t);
 }
 
 static void explain_flatten(struct talk *t)

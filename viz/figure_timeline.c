@@ -5,9 +5,10 @@
 
 #include "kernels/status.h"
 #include "viz/chart.h"
+#include "viz/laps.h"
 #include "viz/say.h"
 
-enum { LANE = 20, BAR = 12, NAMES = 86, TIME = 330, NUMBERS = 96 };
+enum { LANE = 20, BAR = 12, NAMES = 86, TIME = 330, NUMBERS = 96, MOST_RANKS = 16 };
 
 struct line {
     const struct esp_figure *f;
@@ -58,6 +59,56 @@ static void draw_stages(struct line *l)
     }
 }
 
+/* Draws what a rank did in the target's pass, which begins at `from` and took `whole` seconds.
+ */
+static void draw_rank(const struct line *l, int rank, double from, double whole)
+{
+    struct esp_lap_piece pieces[ESP_LAP_PIECES];
+    const struct esp_colours *colours = l->f->colours;
+    const char *const colour[ESP_LAP_PARTS] = {colours->stage[ESP_STAGE_VERIFY], colours->frame,
+                                               colours->stage[ESP_STAGE_DRAFT]};
+    double all, sums[ESP_LAP_PARTS];
+    char text[48], number[16];
+    const int count = esp_laps_of(l->f->iteration, rank, pieces, &all);
+    const double scale = l->scale * (all > whole ? whole / all : 1);
+    esp_laps_sums(l->f->iteration, rank, sums);
+    snprintf(text, sizeof text, "rank %d", rank);
+    esp_drawing_text(l->d, l->x - 8, l->y + BAR - 3, FIGURE_LINE, ESP_ANCHOR_END, 0,
+                     colours->text, text);
+    for (int i = 0; i < count; i++)
+        esp_drawing_rect(l->d, &(struct esp_pen){.fill = colour[pieces[i].part]},
+                         l->x + from * l->scale + pieces[i].begin * scale, l->y,
+                         pieces[i].seconds * scale, BAR, 0);
+    snprintf(text, sizeof text, "computes %s ms",
+             esp_number(number, 1e3 * sums[ESP_LAP_COMPUTE], 3));
+    esp_drawing_text(l->d, l->x + TIME + 8, l->y + BAR - 3, FIGURE_LINE, ESP_ANCHOR_START, 0,
+                     colours->text, text);
+}
+
+/* Draws a lane for every rank and what the colours mean. */
+static void draw_ranks(struct line *l)
+{
+    const struct esp_iteration *it = l->f->iteration;
+    const struct esp_colours *colours = l->f->colours;
+    const int ranks = esp_laps_ranks(it);
+    const double from = esp_measured(it->seconds[ESP_STAGE_DRAFT]) +
+                        esp_measured(it->seconds[ESP_STAGE_FLATTEN]);
+    double x = l->x;
+    for (int i = 0; i < ranks && i < MOST_RANKS; i++) {
+        draw_rank(l, i, from, esp_measured(it->seconds[ESP_STAGE_VERIFY]));
+        l->y += LANE;
+    }
+    for (int i = 0; ranks > 0 && i < ESP_LAP_PARTS; i++) {
+        const char *const colour[] = {colours->stage[ESP_STAGE_VERIFY], colours->frame,
+                                      colours->stage[ESP_STAGE_DRAFT]};
+        esp_drawing_rect(l->d, &(struct esp_pen){.fill = colour[i]}, x, l->y, BAR, BAR, 0);
+        esp_drawing_text(l->d, x + BAR + 4, l->y + BAR - 3, FIGURE_LINE, ESP_ANCHOR_START, 0,
+                         colours->text, esp_lap_words[i]);
+        x += 80;
+    }
+    l->y += ranks > 0 ? LANE : 0;
+}
+
 static void draw_axis(const struct line *l, double top, double all)
 {
     const struct esp_colours *colours = l->f->colours;
@@ -103,6 +154,7 @@ int esp_figure_timeline(const struct esp_figure *f, struct esp_drawing *d, char 
         draw_bar(&l, "of it, exchange", 0, exchange, f->colours->edge);
         l.y += LANE;
     }
+    draw_ranks(&l);
     if (plain > 0) {
         draw_bar(&l, "plain decoding", 0, plain, f->colours->frame);
         for (int i = 1; i < it->committed_count; i++)

@@ -1,5 +1,6 @@
 /* arch_nemotron_h.c - the Nemotron-H architecture: each layer is a state space (Mamba-2), or
- * attention without rotation, or an MLP whose activation is the square of ReLU.
+ * attention without rotation, or an MLP whose activation is the square of ReLU. In Nemotron 3, the
+ * MLP is a mixture: a few of many experts, and one that all tokens use.
  *
  * Key names and fallbacks are those of NemotronHConfig in the transformers library. That
  * library also limits the states' steps to at least time_step_min; the authors' kernels,
@@ -23,8 +24,18 @@ static const struct esp_tensor_rule layer_tensors[] = {
     ESP_LAYER(value, "mixer.v_proj.weight", KEYS, HIDDEN, IF_ATTENTION),
     ESP_LAYER(output, "mixer.o_proj.weight", HIDDEN, QUERIES, IF_ATTENTION),
     ESP_SSM_LAYER("mixer."),
-    ESP_LAYER(up, "mixer.up_proj.weight", FFN, HIDDEN, IF_MLP),
-    ESP_LAYER(down, "mixer.down_proj.weight", HIDDEN, FFN, IF_MLP),
+    ESP_LAYER(up, "mixer.up_proj.weight", FFN, HIDDEN, IF_ONLY_MLP),
+    ESP_LAYER(down, "mixer.down_proj.weight", HIDDEN, FFN, IF_ONLY_MLP),
+    ESP_LAYER(router, "mixer.gate.weight", EXPERTS, HIDDEN, IF_MIXED),
+    ESP_LAYER(choice_bias, "mixer.gate.e_score_correction_bias", EXPERTS, ONE, IF_CHOICE_BIAS),
+    ESP_LAYER(up, "mixer.shared_experts.up_proj.weight", FFN, HIDDEN, IF_MIXED),
+    ESP_LAYER(down, "mixer.shared_experts.down_proj.weight", HIDDEN, FFN, IF_MIXED),
+    {0},
+};
+
+static const struct esp_tensor_rule experts[] = {
+    ESP_EXPERT(up, "up_proj.weight", EXPERT_FFN, HIDDEN, ALWAYS),
+    ESP_EXPERT(down, "down_proj.weight", HIDDEN, EXPERT_FFN, ALWAYS),
     {0},
 };
 
@@ -40,6 +51,9 @@ static const struct esp_family family = {
     .layer_tensors = layer_tensors,
     .mixer = ESP_MIXER_SSM,
     .one_part = true,
+    .expert_tensors = experts,
+    .expert_name = "mixer.experts.",
+    .experts_optional = true,
     .gguf_layer = esp_ssm_gguf,
 };
 
@@ -53,6 +67,15 @@ const struct esp_architecture esp_architecture_nemotron_h = {
               {"mamba_hidden_act", .text = "silu"}},
     .config = {[ESP_CONFIG_kv_heads] = {"num_key_value_heads", 8},
                [ESP_CONFIG_head_dim] = {"head_dim|attention_head_dim", 128},
+               [ESP_CONFIG_ffn] = {"shared_expert_intermediate_size|intermediate_size", 21504},
+               [ESP_CONFIG_experts] = {"n_routed_experts|num_experts", 0},
+               [ESP_CONFIG_experts_used] = {"num_experts_per_tok", 2},
+               [ESP_CONFIG_expert_ffn] = {"moe_intermediate_size", 7688},
+               [ESP_CONFIG_experts_normed] = {"norm_topk_prob", true},
+               [ESP_CONFIG_sigmoid_router] = {"", true},
+               [ESP_CONFIG_choice_bias] = {"use_expert_bias", true},
+               [ESP_CONFIG_expert_scale] = {"routed_scaling_factor", 1},
+               [ESP_CONFIG_expert_epsilon] = {"", 1e-20},
                [ESP_CONFIG_context] = {"max_position_embeddings", 4096},
                [ESP_CONFIG_norm_epsilon] = {"layer_norm_epsilon|rms_norm_eps", 1e-5},
                [ESP_CONFIG_conv_kernel] = {"conv_kernel|mamba_d_conv|ssm_conv_kernel", 4},

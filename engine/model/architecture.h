@@ -81,6 +81,7 @@ struct esp_config {
     int input, fc;               /* width of the hidden states read; columns of fc */
     int attended;                /* width of attention's input */
     int outputs;                 /* rows of the LM head */
+    bool residual_normed;        /* see struct esp_model_desc */
     int conv_width, mixed_width; /* widths of recurrent layers, see struct esp_layer */
 };
 
@@ -133,7 +134,7 @@ enum esp_presence {
     ESP_IF_STORED,
     ESP_IF_ATTENTION,
     ESP_IF_RECURRENT,
-    ESP_IF_MLP,       /* the layer has an MLP */
+    ESP_IF_ONLY_MLP,  /* the layer is an MLP without a mixer and without experts */
     ESP_IF_CONV_BIAS, /* the layer is recurrent, and has biases */
     ESP_IF_MIXED,     /* the layer is a mixture of experts */
     ESP_UNLESS_MIXED,

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/model/multimodal.h"
 #include "kernels/model_desc.h"
 #include "kernels/status.h"
 
@@ -46,16 +47,76 @@ static const struct esp_family eagle3_family = {
     .tensors = eagle3_tensors,
 };
 
+/* As the library speculators names the same tensors. */
+static const char speculators_norm[] = "layers.0.hidden_norm.weight";
+
+static const struct esp_tensor_rule speculators_tensors[] = {
+    EAGLE_TENSORS,
+    ESP_MODEL(norm_input, "layers.0.hidden_norm.weight", HIDDEN, ONE, ALWAYS),
+    ESP_MODEL(norm_final, "norm.weight", HIDDEN, ONE, ALWAYS),
+    ESP_MODEL(head, "lm_head.weight", OUTPUTS, HIDDEN, ALWAYS),
+    {0},
+};
+
+static const struct esp_family speculators_family = {
+    EAGLE_FAMILY,
+    .layer_name = "layers.",
+    .tensors = speculators_tensors,
+};
+
+const struct esp_family *esp_draft_head_family(const struct esp_stored_set *files)
+{
+    return esp_stored_has_prefix(files, "midlayer.")  ? &eagle3_family
+           : esp_stored_find(files, speculators_norm) ? &speculators_family
+                                                      : &eagle_family;
+}
+
 enum esp_reads esp_draft_head_kind(const struct esp_stored_set *files)
 {
     if (!esp_stored_find(files, "fc.weight"))
         return ESP_READS_TOKENS;
-    return esp_stored_has_prefix(files, "midlayer.") ? ESP_READS_EAGLE3 : ESP_READS_EAGLE;
+    return esp_draft_head_family(files) == &eagle_family ? ESP_READS_EAGLE : ESP_READS_EAGLE3;
 }
 
-const struct esp_family *esp_draft_head_family(enum esp_reads reads)
+int esp_draft_head_unwrap(struct esp_json *json)
 {
-    return reads == ESP_READS_EAGLE3 ? &eagle3_family : &eagle_family;
+    static const char *const own[] = {"draft_vocab_size", "target_hidden_size",
+                                      "eagle_aux_hidden_state_layer_ids",
+                                      "norm_before_residual", "norm_output"};
+    static const char *const other[] = {"norm_before_fc", "fc_norm"};
+    const char *kind = esp_json_text(json->root, "speculators_model_type");
+    if (!kind)
+        return ESP_OK;
+    if (strcmp(kind, "eagle3") != 0)
+        return esp_json_fail(json, ESP_E_UNSUPPORTED,
+                             "speculators_model_type is %s, but only eagle3 is supported",
+                             kind);
+    for (size_t i = 0; i < sizeof other / sizeof *other; i++)
+        if (esp_json_true(json->root, other[i]))
+            return esp_json_fail(json, ESP_E_UNSUPPORTED,
+                                 "%s is true; draft heads are supported only if it is false",
+                                 other[i]);
+    cJSON *inner =
+        cJSON_DetachItemFromObjectCaseSensitive(json->root, "transformer_layer_config");
+    if (!cJSON_IsObject(inner)) {
+        cJSON_Delete(inner);
+        return esp_json_fail(json, ESP_E_FORMAT,
+                             "transformer_layer_config must describe the decoder layer");
+    }
+    if (!esp_json_item(inner, "model_type"))
+        cJSON_AddStringToObject(inner, "model_type", "qwen3");
+    esp_multimodal_fill_in(inner);
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
+        cJSON *item = cJSON_DetachItemFromObjectCaseSensitive(json->root, own[i]);
+        cJSON_DeleteItemFromObjectCaseSensitive(inner, own[i]);
+        if (item && !cJSON_IsNull(item))
+            cJSON_AddItemToObject(inner, own[i], item);
+        else
+            cJSON_Delete(item);
+    }
+    cJSON_Delete(json->root);
+    json->root = inner;
+    return ESP_OK;
 }
 
 /* Reads a whole number from `least` to `most`; *value stays as it is if the key is missing. */
@@ -73,10 +134,31 @@ static int read_size(int *value, const char *key, int least, int most,
     return ESP_OK;
 }
 
-int esp_draft_head_config(struct esp_config *c, enum esp_reads reads,
-                          const struct esp_architecture *architecture,
-                          const struct esp_json *json, const struct esp_stored_set *files)
+/* Reads which states of the target a head of speculators reads. The number of a state is that of
+ * the layer before which it is. */
+static int read_states(struct esp_model *head, const struct esp_json *json)
 {
+    const cJSON *list = esp_json_item(json->root, "eagle_aux_hidden_state_layer_ids");
+    if (!list)
+        return ESP_OK;
+    for (int i = 0; i < TARGET_STATES; i++) {
+        const cJSON *item = cJSON_GetArrayItem(list, i);
+        const double number = cJSON_IsNumber(item) ? item->valuedouble : -1;
+        head->reads_state[i] = number >= 0 && number <= 1000 ? (int)number : -1;
+        if (head->reads_state[i] != number || cJSON_GetArraySize(list) != TARGET_STATES)
+            return esp_json_fail(json, ESP_E_UNSUPPORTED,
+                                 "eagle_aux_hidden_state_layer_ids must list %d layers",
+                                 TARGET_STATES);
+    }
+    return ESP_OK;
+}
+
+int esp_draft_head_config(struct esp_model *head, struct esp_config *c, enum esp_reads reads,
+                          const struct esp_architecture *architecture,
+                          const struct esp_json *json)
+{
+    const struct esp_stored_set *files = head->files;
+    const struct esp_family *family = esp_draft_head_family(files);
     const bool eagle3 = reads == ESP_READS_EAGLE3;
     int target = c->hidden, status = ESP_OK;
     if (architecture->family != &esp_family_llama)
@@ -86,19 +168,27 @@ int esp_draft_head_config(struct esp_config *c, enum esp_reads reads,
                              architecture->name);
     c->reads = reads;
     c->attended = eagle3 ? 2 * c->hidden : c->hidden;
+    if (family == &speculators_family && c->layers != 1)
+        return esp_json_fail(json, ESP_E_UNSUPPORTED,
+                             "the draft head has %d layers, but only a single one is supported",
+                             c->layers);
     if (eagle3) {
         c->layers = 1;
+        c->residual_normed = esp_json_true(json->root, "norm_before_residual");
+        head->feeds_normed = esp_json_true(json->root, "norm_output");
         status = read_size(&target, "target_hidden_size", 1, 65536, json);
         if (status == ESP_OK)
             status = read_size(&c->outputs, "draft_vocab_size", 1, c->vocabulary, json);
     }
+    if (status == ESP_OK && eagle3)
+        status = read_states(head, json);
     c->input = eagle3 ? TARGET_STATES * target : c->hidden;
     c->fc = eagle3 ? c->input : c->hidden + c->input;
     if (status == ESP_OK && eagle3 && c->input == c->hidden)
         status = esp_json_fail(json, ESP_E_UNSUPPORTED,
                                "hidden_size is three times target_hidden_size, so hidden "
                                "states of head and target cannot be told apart");
-    const char *layer = eagle3 ? "midlayer." : "layers.0.";
+    const char *layer = family->single_layer ? "midlayer." : "layers.0.";
     char name[64];
     const struct {
         bool *flag;
@@ -217,6 +307,12 @@ int esp_draft_head_join(struct esp_model *head, const struct esp_model *target, 
             "the draft head %s reads hidden states of three layers, but %s has only "
             "%d",
             head->path, target->path, t->layers);
+    for (int i = 0; i < TARGET_STATES; i++)
+        if (head->reads_state[i] > t->layers)
+            return esp_fail(err, errlen, ESP_E_MISMATCH,
+                            "the draft head %s reads the hidden state before layer %d, but %s "
+                            "has %d layers; name the target that it was trained for",
+                            head->path, head->reads_state[i], target->path, t->layers);
     if (!d->embedding.data && d->hidden != t->hidden)
         return esp_fail(err, errlen, ESP_E_MISMATCH,
                         "the draft head %s has no embed_tokens.weight, and that of %s is %d "
@@ -232,7 +328,8 @@ int esp_draft_head_join(struct esp_model *head, const struct esp_model *target, 
 
 int esp_draft_head_fed_back(const struct esp_model *head)
 {
-    return head->desc.norm_embedding.data ? ESP_STATE_NORMED : head->desc.layers;
+    return head->desc.norm_embedding.data || head->feeds_normed ? ESP_STATE_NORMED
+                                                                : head->desc.layers;
 }
 
 struct esp_states esp_draft_head_states(const struct esp_model *head,
@@ -242,6 +339,9 @@ struct esp_states esp_draft_head_states(const struct esp_model *head,
     if (head->desc.reads == ESP_READS_EAGLE)
         return (struct esp_states){.count = 1,
                                    .state = {head->reads_unnormed ? layers : ESP_STATE_NORMED}};
+    const int *own = head->reads_state;
+    if (own[1] > 0 || own[2] > 0)
+        return (struct esp_states){.count = TARGET_STATES, .state = {own[0], own[1], own[2]}};
     return (struct esp_states){.count = TARGET_STATES,
                                .state = {layers > 2 ? 2 : 0, layers / 2, layers - 3}};
 }

@@ -1,5 +1,6 @@
 /* draft_head.h - draft heads in the formats that the authors of EAGLE publish
- * (github.com/SafeAILab/EAGLE); README.md describes the folders.
+ * (github.com/SafeAILab/EAGLE), and EAGLE-3 heads as the library speculators writes them
+ * (github.com/vllm-project/speculators); README.md describes the folders.
  *
  * The MTP layer of a model ("multi-token prediction": DeepSeek-AI, "DeepSeek-V3", 2024, section
  * 2.2) is a head in the files of its target. It was trained together with the target to predict
@@ -18,14 +19,19 @@
  * model. */
 enum esp_reads esp_draft_head_kind(const struct esp_stored_set *files);
 
-/* Returns the family with the tensor names of a kind of head. */
-const struct esp_family *esp_draft_head_family(enum esp_reads reads);
+/* Returns the family with the tensor names of a head. */
+const struct esp_family *esp_draft_head_family(const struct esp_stored_set *files);
+
+/* In a folder of speculators, config.json has a configuration of the decoder layer inside. Makes
+ * this the configuration, together with the members that describe the head. ESP_E_UNSUPPORTED:
+ * the head is of a kind that cannot be computed. */
+int esp_draft_head_unwrap(struct esp_json *json);
 
 /* Completes the configuration of a head with what only its tensors tell: its widths, and which
- * biases it has. */
-int esp_draft_head_config(struct esp_config *config, enum esp_reads reads,
-                          const struct esp_architecture *architecture,
-                          const struct esp_json *json, const struct esp_stored_set *files);
+ * biases it has. Sets the members of `head` that say which states it reads. */
+int esp_draft_head_config(struct esp_model *head, struct esp_config *config,
+                          enum esp_reads reads, const struct esp_architecture *architecture,
+                          const struct esp_json *json);
 
 /* The family of the MTP layer, if these files have one; else NULL. */
 const struct esp_family *esp_mtp_family(const struct esp_stored_set *files,

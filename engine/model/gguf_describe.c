@@ -30,6 +30,7 @@ struct describing {
     const struct esp_architecture *architecture;
     const struct esp_gguf_architecture *own;
     const cJSON *json; /* config.json */
+    int mtp;           /* MTP layers that follow the model's layers */
     struct esp_config config;
     char *err;
     size_t errlen;
@@ -59,8 +60,11 @@ static const cJSON *find(const struct describing *d, const char *keys)
 
 static bool has_shared_expert(const struct describing *d)
 {
-    const struct esp_layer *first = &d->model->desc.layer[0];
-    return first->router.data && first->up.data;
+    const struct esp_model_desc *m = &d->model->desc;
+    for (int i = 0; i < m->layers; i++)
+        if (m->layer[i].router.data && m->layer[i].up.data)
+            return true;
+    return false;
 }
 
 /* Returns the value of a key. If a model has both an MLP and experts, feed_forward_length is
@@ -71,7 +75,8 @@ static double value_of(const struct describing *d, const struct esp_gguf_key *ke
     if (strcmp(key->gguf, ESP_GGUF_FFN) == 0 && has_shared_expert(d))
         return m->expert_ffn;
     enum { SIGMOID = 2 }; /* for llama.cpp */
-    return key->field == ESP_CONFIG_rotary_fraction   ? m->rotary
+    return key->field == ESP_CONFIG_layers            ? m->layers + d->mtp
+           : key->field == ESP_CONFIG_rotary_fraction ? m->rotary
            : key->field == ESP_CONFIG_sigmoid_router  ? m->sigmoid_router * SIGMOID
            : key->field == ESP_CONFIG_attention_scale ? (double)m->attention_scale
            : key->field == ESP_CONFIG_value_dim       ? (double)m->state_heads * m->value_dim
@@ -125,8 +130,8 @@ static void put_delta(const struct describing *d)
     const cJSON *own = find(d, "rope_parameters.mrope_section|rope_scaling.mrope_section");
     static const int32_t usual[4] = {11, 11, 10, 0};
     char name[KEY];
-    for (int i = 0; i < m->layers; i++) {
-        const bool recurrent = m->layer[i].mixer == ESP_MIXER_DELTA;
+    for (int i = 0; i < m->layers + d->mtp; i++) {
+        const bool recurrent = i < m->layers && m->layer[i].mixer == ESP_MIXER_DELTA;
         esp_bytes_add(&layers, &recurrent, 1);
     }
     for (int i = 0; i < 4; i++) {
@@ -135,7 +140,7 @@ static void put_delta(const struct describing *d)
         esp_bytes_add(&sections, &pairs, sizeof pairs);
     }
     snprintf(name, sizeof name, "%s.%s", d->own->name, ESP_GGUF_RECURRENT);
-    esp_gguf_put_array(d->header, name, ESP_GGUF_BOOL, (uint64_t)m->layers, &layers);
+    esp_gguf_put_array(d->header, name, ESP_GGUF_BOOL, (uint64_t)(m->layers + d->mtp), &layers);
     snprintf(name, sizeof name, "%s.rope.dimension_sections", d->own->name);
     esp_gguf_put_array(d->header, name, ESP_GGUF_I32, 4, &sections);
     free(layers.data);
@@ -158,6 +163,8 @@ static void put_keys(const struct describing *d)
         else if (is_written(d, key, value))
             put(d, key->gguf, key->kind, value);
     }
+    if (d->mtp > 0)
+        put(d, "nextn_predict_layers", ESP_GGUF_U32, d->mtp);
     if (mixer == ESP_MIXER_DELTA)
         put_delta(d);
     for (int i = 0; mixer == ESP_MIXER_SSM && i < d->model->desc.layers; i++)
@@ -202,8 +209,8 @@ static int check_layers(const struct describing *d)
 }
 
 /* Checks that the mixture of experts is one that llama.cpp computes: every layer except the
- * first ones is a mixture, and the router's probabilities of the chosen experts are divided by
- * their sum. */
+ * first ones is a mixture (of models with layers of one part: every layer without a mixer), and the
+ * router's probabilities of the chosen experts are divided by their sum. */
 static int check_experts(const struct describing *d)
 {
     const struct esp_model_desc *m = &d->model->desc;
@@ -211,7 +218,9 @@ static int check_experts(const struct describing *d)
     if (m->experts == 0)
         return ESP_OK;
     for (int i = 0; i < m->layers; i++)
-        same &= (m->layer[i].expert != NULL) == (i >= d->config.mixed_from);
+        same &= (m->layer[i].expert != NULL) == (d->architecture->family->one_part
+                                                     ? m->layer[i].mixer == ESP_MIXER_NONE
+                                                     : i >= d->config.mixed_from);
     if (!same)
         return esp_fail(d->err, d->errlen, ESP_E_UNSUPPORTED,
                         "%s: in a GGUF file of a %s model, all layers must have experts, and "
@@ -603,7 +612,7 @@ static int describe_folder(struct describing *d, float **factors)
 {
     struct esp_json json;
     const struct esp_model *m = d->model;
-    d->own = esp_gguf_architecture_of(d->architecture->name);
+    d->own = esp_gguf_architecture_for(m);
     if (!d->own)
         return esp_fail(d->err, d->errlen, ESP_E_UNSUPPORTED,
                         "%s: models of architecture %s cannot be written as GGUF", m->path,
@@ -664,12 +673,14 @@ static int describe_file(const struct describing *d)
 
 int esp_gguf_describe(struct esp_gguf_header *header, float **factors,
                       const struct esp_model *model,
-                      const struct esp_architecture *architecture, char *err, size_t errlen)
+                      const struct esp_architecture *architecture, bool mtp, char *err,
+                      size_t errlen)
 {
     struct stat about;
     struct describing d = {.header = header,
                            .model = model,
                            .architecture = architecture,
+                           .mtp = mtp,
                            .err = err,
                            .errlen = errlen};
     *factors = NULL;

@@ -42,6 +42,7 @@ static const struct esp_gguf_architecture architectures[] = {
     {"qwen35moe", "qwen3_5_moe_text", false, true},
     {"granitehybrid", "granitemoehybrid", true, false},
     {"nemotron_h", "nemotron_h", true, false},
+    {"nemotron_h_moe", "nemotron_h", true, false},
 };
 
 enum { ARCHITECTURES = sizeof architectures / sizeof *architectures };
@@ -63,6 +64,15 @@ const struct esp_gguf_architecture *esp_gguf_architecture_of(const char *model_t
         if (strcmp(architectures[i].model_type, model_type) == 0)
             return &architectures[i];
     return NULL;
+}
+
+const struct esp_gguf_architecture *esp_gguf_architecture_for(const struct esp_model *model)
+{
+    const struct esp_gguf_architecture *own = esp_gguf_architecture_of(model->architecture);
+    for (int i = 0; own && model->desc.experts > 0 && i < ARCHITECTURES; i++)
+        if (strcmp(architectures[i].model_type, own->model_type) == 0)
+            own = &architectures[i]; /* the last one is for mixtures */
+    return own;
 }
 
 struct slot_name {
@@ -198,6 +208,7 @@ const struct esp_gguf_key esp_gguf_keys[] = {
     {"leading_dense_block_count", "num_dense_layers", false, U32(mixed_from), ESP_GGUF_IF_KNOWN},
     {"expert_gating_func", NULL, false, U32(sigmoid_router), 0},
     {"expert_weights_scale", "routed_scaling_factor", false, F32(expert_scale), 1},
+    {"expert_weights_norm", NULL, false, ESP_GGUF_BOOL, ESP_CONFIG_experts_normed, 0},
     {"expert_feed_forward_length", "moe_intermediate_size", false, U32(expert_ffn), 0},
     {"rope.freq_base", "rope_theta", false, F32(FIELD_COUNT), 0},
     {"rope.freq_base_swa", "rope_local_base_freq", false, F32(FIELD_COUNT), 0},
@@ -254,9 +265,9 @@ static double number_of(const struct esp_gguf *g, const char *architecture, cons
     return value ? esp_gguf_number(value, 0) : otherwise;
 }
 
-/* Adds the kind of each layer. Recurrent layers are listed by a key, or are those without
- * key/value heads; if the file gives an MLP width for each layer, a layer with an MLP has no
- * mixer. The last layers are left out if they belong to a draft head. */
+/* Adds the kind of each layer. Recurrent are those of a list, or those without key/value heads;
+ * if the file has an MLP width for each layer, one with an MLP is only an MLP instead, or only
+ * experts. Leaves out the last layers if they belong to a draft head. */
 static void add_layer_types(cJSON *config, const struct esp_gguf *g, const char *architecture)
 {
     const struct esp_gguf_value *listed = find(g, architecture, ESP_GGUF_RECURRENT);
@@ -264,6 +275,8 @@ static void add_layer_types(cJSON *config, const struct esp_gguf *g, const char 
         listed ? listed : find(g, architecture, ESP_GGUF_KV_HEADS);
     const struct esp_gguf_value *ffn = find(g, architecture, ESP_GGUF_FFN);
     const double draft = number_of(g, architecture, "nextn_predict_layers", 0);
+    const char *without_mixer =
+        number_of(g, architecture, "expert_count", 0) > 0 ? "moe" : "mlp";
     cJSON *layers = cJSON_GetObjectItemCaseSensitive(config, "num_hidden_layers");
     if (draft > 0 && layers) {
         cJSON_SetNumberHelper(layers, layers->valuedouble - draft);
@@ -276,7 +289,7 @@ static void add_layer_types(cJSON *config, const struct esp_gguf *g, const char 
         const bool zero = esp_gguf_number(values, i) == 0;
         const bool mlp = ffn && ffn->array && i < ffn->count && esp_gguf_number(ffn, i) != 0;
         cJSON_AddItemToArray(types, cJSON_CreateString(zero != !listed ? "full_attention"
-                                                       : mlp           ? "mlp"
+                                                       : mlp           ? without_mixer
                                                                        : "linear_attention"));
     }
 }
@@ -536,20 +549,23 @@ static int layer_of(const char *stored)
 }
 
 /* Returns the rule of the tensor with this name, or NULL. `experts`: search the table of
- * experts. */
+ * experts. If a table has two rules for a slot, one of them is for layers with experts; `shared`:
+ * the tensor belongs to such a layer. */
 static const struct esp_tensor_rule *find_rule(const struct esp_family *family,
-                                               const char *stored, int layer, bool experts)
+                                               const char *stored, int layer, bool experts,
+                                               bool shared)
 {
+    const struct esp_tensor_rule *found = NULL;
     const struct esp_tensor_rule *rule = experts     ? family->expert_tensors
                                          : layer < 0 ? family->tensors
                                                      : family->layer_tensors;
     for (; rule && rule->name; rule++) {
         char own[ESP_TENSOR_NAME] = "";
         esp_gguf_tensor_name(own, sizeof own, family, rule, layer, experts);
-        if (strcmp(own, stored) == 0)
-            return rule;
+        if (strcmp(own, stored) == 0 && (!found || shared == (rule->when == ESP_IF_MIXED)))
+            found = rule;
     }
-    return NULL;
+    return found;
 }
 
 bool esp_gguf_is_paired(const struct esp_gguf_architecture *architecture,
@@ -562,14 +578,16 @@ bool esp_gguf_is_paired(const struct esp_gguf_architecture *architecture,
             rule->slot == offsetof(struct esp_layer, key_bias));
 }
 
-/* Renames tensors of the shared expert to the names of an MLP's tensors, because they have
- * the same slots. */
-static void name_shared(char *stored)
+/* Gives tensors of the expert that all tokens use the names of an MLP's tensors, because they
+ * have the same slots. Returns whether it was such a tensor. */
+static bool name_shared(char *stored)
 {
     static const char shared[] = "_shexp", gate[] = "ffn_gate_inp_shexp";
     char *at = strstr(stored, shared);
-    if (at && !strstr(stored, gate))
-        memmove(at, at + strlen(shared), strlen(at + strlen(shared)) + 1);
+    if (!at || strstr(stored, gate))
+        return false;
+    memmove(at, at + strlen(shared), strlen(at + strlen(shared)) + 1);
+    return true;
 }
 
 /* Returns the number of the first MTP layer, which follows the other layers. Without one,
@@ -597,6 +615,19 @@ static void name_mtp(char stored[ESP_TENSOR_NAME], int layer)
         snprintf(stored, ESP_TENSOR_NAME, "blk.%d.%.*s", layer, ESP_TENSOR_NAME - 20, part);
 }
 
+/* Older files of Qwen3-Next have the mixer's matrices in one tensor, as folders do. Returns the
+ * rule of this tensor, or NULL. */
+static const struct esp_tensor_rule *find_joined(const struct esp_family *family,
+                                                 const char *stored, int layer)
+{
+    char name[ESP_TENSOR_NAME];
+    snprintf(name, sizeof name, "blk.%d.ssm_in.weight", layer);
+    for (const struct esp_tensor_rule *rule = family->layer_tensors; rule->name; rule++)
+        if (rule->apart && rule->grouped && strcmp(stored, name) == 0)
+            return rule;
+    return NULL;
+}
+
 /* `mtp`: first_mtp() of the whole model. */
 static int add_tensor(struct esp_stored_set *set, const struct esp_gguf *g,
                       const struct esp_gguf_tensor *tensor,
@@ -613,10 +644,14 @@ static int add_tensor(struct esp_stored_set *set, const struct esp_gguf *g,
         family = architecture->mtp;
     }
     const int layer = layer_of(stored);
-    name_shared(stored);
-    const struct esp_tensor_rule *rule = find_rule(family, stored, layer, false);
+    const bool shared = name_shared(stored);
+    const struct esp_tensor_rule *rule = find_rule(family, stored, layer, false, shared);
+    const struct esp_tensor_rule *joined =
+        rule || layer < 0 ? NULL : find_joined(family, stored, layer);
     const struct esp_tensor_rule *experts =
-        rule || layer < 0 ? NULL : find_rule(family, stored, layer, true);
+        rule || layer < 0 ? NULL : find_rule(family, stored, layer, true, false);
+    if (joined)
+        esp_rule_name(name, family, joined, layer, ESP_NO_EXPERT);
     if (rule)
         esp_rule_name(name, family, rule, layer, ESP_NO_EXPERT);
     if (rule && rule->apart)

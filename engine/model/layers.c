@@ -59,6 +59,18 @@ int esp_config_mixed(bool *mixed, int layer, const struct esp_config *config,
                      const struct esp_json *json)
 {
     const cJSON *list = esp_json_find(json->root, "mlp_only_layers", NULL, NULL), *item;
+    if (config->mixed_every == 0) { /* layer_types says which layers are */
+        const cJSON *types = esp_json_item(json->root, "layer_types");
+        const char *type = cJSON_GetStringValue(cJSON_GetArrayItem(types, layer));
+        *mixed = type && strcmp(type, "moe") == 0;
+        if (*mixed && config->experts == 0)
+            return esp_json_fail(
+                json, ESP_E_FORMAT,
+                "layer %d is a mixture of experts, but n_routed_experts is not "
+                "given",
+                layer);
+        return 0;
+    }
     *mixed = config->experts > 0 && layer >= config->mixed_from &&
              (layer + 1) % config->mixed_every == 0;
     if (!list)
@@ -111,6 +123,56 @@ int esp_config_steps(struct esp_model_desc *desc, const struct esp_json *json)
                       : step_limit(&desc->most_step, cJSON_GetArrayItem(limits, 1), json);
 }
 
+/* Returns how many layers are of a kind. */
+static int count_kind(const cJSON *types, const char *kind)
+{
+    const cJSON *item;
+    int count = 0;
+    cJSON_ArrayForEach(item, types)
+    {
+        const char *own = cJSON_GetStringValue(item);
+        count += own && strcmp(own, kind) == 0;
+    }
+    return count;
+}
+
+/* config.json may describe experts that no layer has. Otherwise the width of the expert that
+ * all tokens use becomes intermediate_size, so no other layer may be an MLP of another width. */
+static int use_experts(const cJSON *types, const struct esp_json *json)
+{
+    static const char own_key[] = "intermediate_size",
+                      key[] = "moe_shared_expert_intermediate_size";
+    const cJSON *own = esp_json_item(json->root, own_key),
+                *shared = esp_json_item(json->root, key);
+    if (count_kind(types, "moe") == 0) {
+        cJSON_DeleteItemFromObjectCaseSensitive(json->root, "n_routed_experts");
+        return ESP_OK;
+    }
+    static const char *const ones[] = {"n_group", "topk_group", "n_shared_experts"};
+    for (size_t i = 0; i < sizeof ones / sizeof *ones; i++) {
+        double one = 1;
+        const int status = esp_config_number(&one, 1, 1, ones[i], json);
+        if (status < 0)
+            return status;
+    }
+    if (cJSON_IsNumber(esp_json_item(json->root, "moe_latent_size")))
+        return esp_json_fail(json, ESP_E_UNSUPPORTED,
+                             "moe_latent_size is given, but experts that read a projection of "
+                             "the hidden state are not supported");
+    if (!shared)
+        return ESP_OK;
+    if (count_kind(types, "mlp") > 0 && own && !cJSON_Compare(own, shared, true))
+        return esp_json_fail(json, ESP_E_UNSUPPORTED,
+                             "%s and %s differ, which is supported only if no layer is an MLP "
+                             "without experts",
+                             own_key, key);
+    cJSON *copy = cJSON_Duplicate(shared, true);
+    cJSON_DeleteItemFromObjectCaseSensitive(json->root, own_key);
+    return cJSON_AddItemToObject(json->root, own_key, copy)
+               ? ESP_OK
+               : esp_no_memory(json->path, json->err, json->errlen);
+}
+
 int esp_config_pattern(struct esp_json *json)
 {
     static const char *const kinds[UCHAR_MAX + 1] = {
@@ -129,9 +191,9 @@ int esp_config_pattern(struct esp_json *json)
     if (!esp_json_item(json->root, "num_hidden_layers"))
         cJSON_AddNumberToObject(json->root, "num_hidden_layers", cJSON_GetArraySize(types));
     cJSON_DeleteItemFromObjectCaseSensitive(json->root, "layer_types");
-    return cJSON_AddItemToObject(json->root, "layer_types", types)
-               ? ESP_OK
-               : esp_no_memory(json->path, json->err, json->errlen);
+    if (!cJSON_AddItemToObject(json->root, "layer_types", types))
+        return esp_no_memory(json->path, json->err, json->errlen);
+    return use_experts(types, json);
 }
 
 static bool is_one_of(const char *text, const char *const *list)
@@ -148,12 +210,13 @@ static int mixer_type(enum esp_mixer *mixer, const cJSON *item, const struct esp
 {
     static const char *const recurrent[] = {"conv", "linear_attention", "mamba", NULL};
     static const char *const attention[] = {"full_attention", "attention", NULL};
+    static const char *const only_mlp[] = {"mlp", "moe", NULL};
     const char *type = cJSON_GetStringValue(item);
     if (type && is_one_of(type, recurrent))
         *mixer = family->mixer;
     else if (type && is_one_of(type, attention))
         *mixer = ESP_MIXER_ATTENTION;
-    else if (type && family->one_part && strcmp(type, "mlp") == 0)
+    else if (type && family->one_part && is_one_of(type, only_mlp))
         *mixer = ESP_MIXER_NONE;
     else
         return esp_json_fail(json, ESP_E_UNSUPPORTED,
@@ -161,7 +224,7 @@ static int mixer_type(enum esp_mixer *mixer, const cJSON *item, const struct esp
                              "linear_attention%s mamba%s are supported",
                              type ? type : "an entry that is not a string",
                              family->one_part ? "," : " and",
-                             family->one_part ? " and mlp" : "");
+                             family->one_part ? ", mlp and moe" : "");
     return ESP_OK;
 }
 

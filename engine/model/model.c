@@ -38,7 +38,6 @@ struct binding {
                       0 */
     bool mixed;    /* the layer is a mixture of experts */
     enum esp_mixer mixer;
-    bool mlp; /* the layer has an MLP or a mixture */
     char *err;
     size_t errlen;
 };
@@ -79,8 +78,8 @@ static bool expected(enum esp_presence when, const struct binding *binding, int 
         return binding->mixer == ESP_MIXER_ATTENTION;
     if (when == ESP_IF_RECURRENT || when == ESP_IF_CONV_BIAS)
         return esp_recurs(binding->mixer) && (when == ESP_IF_RECURRENT || config->conv_bias);
-    if (when == ESP_IF_MLP)
-        return binding->mlp;
+    if (when == ESP_IF_ONLY_MLP)
+        return binding->mixer == ESP_MIXER_NONE && !binding->mixed;
     if (when == ESP_IF_CHOICE_BIAS)
         return binding->mixed && config->choice_bias;
     if (when == ESP_IF_INPUT_NORM)
@@ -216,13 +215,14 @@ static int bind_tensor(const struct binding *binding, const struct esp_tensor_ru
     const bool interleaved = rule->parts > 0 && (!converted || rule->kept);
     const bool transposed =
         rule->transposed && rank == 2 && !converted && !scaled && (stored || experts == 0);
-    const int groups = rule->grouped && !(rule->apart && converted) ? config->key_heads : 1;
+    const bool apart = rule->apart && converted && strcmp(stored->name, name) != 0;
+    const int groups = rule->grouped && !apart ? config->key_heads : 1;
     const int block = (!interleaved ? rows : experts > 0 ? 1 : config->head_dim) / groups;
     const bool listed = groups > 1 && rule->rows == ESP_CONV;
     int64_t before, all = stored_rows(table, rule, config, &before);
     enum esp_dtype dtype;
     const bool alone = experts > 0 && !interleaved && (converted || !rule->stacked);
-    if (alone || (rule->apart && converted)) { /* a GGUF file has a tensor for each part */
+    if (alone || apart) { /* a GGUF file has a tensor for each part */
         all = rows;
         before = 0;
     } else if (rule->parts > 0) {
@@ -274,7 +274,7 @@ static int bind_tensor(const struct binding *binding, const struct esp_tensor_ru
 static bool is_of_kind(enum esp_presence when)
 {
     return when == ESP_IF_ATTENTION || when == ESP_IF_RECURRENT || when == ESP_IF_CONV_BIAS ||
-           when == ESP_IF_MLP;
+           when == ESP_IF_ONLY_MLP;
 }
 
 /* Fills the slots of one table in the struct `base`. */
@@ -394,7 +394,6 @@ static int bind_all(struct esp_model *model, const struct esp_family *family,
         status = family->expert_tensors ? esp_config_mixed(&binding.mixed, i, config, json) : 0;
         if (status == 0)
             status = esp_config_mixer(&binding.mixer, i, family, config, json);
-        binding.mlp = !family->one_part || binding.mixer == ESP_MIXER_NONE;
         model->desc.layer[i].mixer = binding.mixer;
         if (status == 0)
             status = bind_table(&binding, family->layer_tensors, &model->desc.layer[i], i);
@@ -486,6 +485,7 @@ static void describe(struct esp_model_desc *desc, const struct esp_family *famil
     desc->reads = config->reads;
     desc->input = config->input;
     desc->input_first = family->input_first;
+    desc->residual_normed = config->residual_normed;
     desc->layers = config->layers;
     desc->hidden = config->hidden;
     desc->heads = config->heads;
@@ -610,8 +610,8 @@ static int recognize(struct esp_model *model, const struct esp_family **family,
         return ESP_OK;
     model->head = true;
     model->architecture = reads == ESP_READS_EAGLE3 ? "eagle3" : "eagle";
-    *family = esp_draft_head_family(reads);
-    return esp_draft_head_config(config, reads, architecture, json, model->files);
+    *family = esp_draft_head_family(model->files);
+    return esp_draft_head_config(model, config, reads, architecture, json);
 }
 
 /* Lists the tensors of a folder or, if `gguf` is not NULL, of a GGUF file. */
@@ -668,6 +668,8 @@ static int open_folder(struct esp_model *model, char *err, size_t errlen)
         status = esp_multimodal_config(&json);
     if (status == 0)
         status = esp_config_pattern(&json);
+    if (status == 0)
+        status = esp_draft_head_unwrap(&json);
     if (status == 0)
         status = open_configured(model, &json, NULL, err, errlen);
     if (status == 0)

@@ -29,7 +29,10 @@ struct esp_model {
     const char *architecture; /* "eagle", "eagle3" or "mtp" for a draft head */
     bool head;                /* a draft head (draft_head.h), not a whole model */
     bool reads_unnormed;      /* an MTP layer that reads states before the final norm */
-    bool mtp;          /* the files also have an MTP layer, which can draft for the model */
+    bool feeds_normed;        /* a draft head that reads its own states after its final norm */
+    int reads_state
+        [3];  /* the target's states that an EAGLE-3 head reads; zeros: the usual ones */
+    bool mtp; /* its files also have an MTP layer, which can draft for it */
     const char *dtype; /* type of the first layer's query matrix: "F32", "BF16", "Q4_K", ... */
     const char *expert_dtype; /* type of the first expert's matrices, or NULL */
     struct esp_model_desc desc;

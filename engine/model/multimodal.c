@@ -15,8 +15,8 @@ static const struct {
     {"llava_next", "llama"},   {"qwen3_5", "qwen3_5_text"}, {"qwen3_5_moe", "qwen3_5_moe_text"},
 };
 
-/* Values that LLaVA's configurations leave out for their language model: the fallbacks of the
- * transformers library, which are those of a 7B model. */
+/* Values that configurations of LLaVA, and of speculators' draft heads, leave out for their
+ * language model: the fallbacks of the transformers library. */
 static const struct {
     const char *text, *key;
     int value;
@@ -26,10 +26,13 @@ static const struct {
     {"llama", "vocab_size", 32000},        {"mistral", "num_hidden_layers", 32},
     {"mistral", "hidden_size", 4096},      {"mistral", "num_attention_heads", 32},
     {"mistral", "num_key_value_heads", 8}, {"mistral", "intermediate_size", 14336},
-    {"mistral", "vocab_size", 32000},
+    {"mistral", "vocab_size", 32000},      {"qwen3", "hidden_size", 4096},
+    {"qwen3", "num_attention_heads", 32},  {"qwen3", "num_key_value_heads", 32},
+    {"qwen3", "intermediate_size", 22016}, {"qwen3", "vocab_size", 151936},
+    {"qwen3", "num_hidden_layers", 32},
 };
 
-static void fill_in(cJSON *inner)
+void esp_multimodal_fill_in(cJSON *inner)
 {
     const char *text = esp_json_text(inner, "model_type");
     for (size_t i = 0; text && i < sizeof left_out / sizeof *left_out; i++)
@@ -59,7 +62,7 @@ int esp_multimodal_config(struct esp_json *json)
     if (!esp_json_item(inner, "model_type"))
         cJSON_AddStringToObject(inner, "model_type", text);
     if (strncmp(type, "llava", strlen("llava")) == 0)
-        fill_in(inner);
+        esp_multimodal_fill_in(inner);
     for (size_t i = 0; i < sizeof shared / sizeof *shared; i++)
         if (!esp_json_item(inner, shared[i])) {
             cJSON *item = cJSON_DetachItemFromObjectCaseSensitive(json->root, shared[i]);

@@ -15,7 +15,11 @@
  * vision-language model. */
 int esp_multimodal_config(struct esp_json *json);
 
-/* Renames the tensors of the language model to their names in the folder of a
+/* Adds to the configuration of a language model inside another one what the library that wrote it
+ * left out, because it is the fallback of this model_type. */
+void esp_multimodal_fill_in(cJSON *inner);
+
+/* Renames the tensors of the language model to what they are called in the folder of a
  * language model, and removes the others; *ignored becomes their number. Leaves a set without
  * a language model as it is. */
 int esp_multimodal_tensors(struct esp_stored_set *set, int *ignored, char *err, size_t errlen);

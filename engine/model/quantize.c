@@ -75,8 +75,13 @@ struct planned {
 };
 
 struct quantizing {
-    struct esp_model *model;
+    struct esp_model *model, *mtp; /* mtp: the model's MTP layer, or NULL */
     const struct esp_architecture *architecture;
+    /* What is being planned: the model or its MTP layer, its family, the number of its first
+     * layer in the file. */
+    const struct esp_model *part;
+    const struct esp_family *family;
+    int first;
     const struct mix *mix;
     struct planned *planned; /* (count) */
     int count;
@@ -203,6 +208,22 @@ static void plan_heads(const struct quantizing *q, struct planned *p, size_t slo
         p->tiled_columns = d->value_dim;
 }
 
+/* Writes the name of a rule's tensor in the file. What an MTP layer has besides a layer's tensors
+ * belongs to its layer. Returns false if GGUF has no name for it. */
+static bool name_tensor(const struct quantizing *q, struct planned *p,
+                        const struct esp_tensor_rule *rule, int layer, bool experts)
+{
+    char own[sizeof p->name - 16];
+    if (!esp_gguf_tensor_name(own, sizeof own, q->family, rule,
+                              layer < 0 ? layer : q->first + layer, experts))
+        return false;
+    if (layer < 0 && q->part == q->mtp)
+        snprintf(p->name, sizeof p->name, "blk.%d.%s", q->first, own);
+    else
+        snprintf(p->name, sizeof p->name, "%s", own);
+    return true;
+}
+
 /* Plans the tensors of one table; `base` is the struct with the slots. */
 static int plan_table(struct quantizing *q, const struct esp_tensor_rule *rules,
                       const void *base, int layer)
@@ -211,17 +232,18 @@ static int plan_table(struct quantizing *q, const struct esp_tensor_rule *rules,
     for (const struct esp_tensor_rule *rule = rules; rule->name; rule++) {
         const struct esp_tensor *slot = esp_rule_slot(base, rule);
         bool tied = layer < 0 && rule->slot == offsetof(struct esp_model_desc, head) &&
-                    slot->data == q->model->desc.embedding.data;
-        if (!slot->data || tied || esp_rule_first(rules, rule) != rule)
+                    slot->data == q->part->desc.embedding.data;
+        const bool experts = layer >= 0 && q->part->desc.layer[layer].expert;
+        if (!slot->data || tied || esp_rule_first(rules, rule) != rule ||
+            rule->when == (experts ? ESP_IF_ONLY_MLP : ESP_IF_MIXED))
             continue;
         struct planned *p = &q->planned[q->count];
         *p = (struct planned){.vector = rule->columns == ESP_ONE};
-        if (!esp_gguf_tensor_name(p->name, sizeof p->name, q->architecture->family, rule, layer,
-                                  false))
+        if (!name_tensor(q, p, rule, layer, false))
             return esp_fail(q->err, q->errlen, ESP_E_UNSUPPORTED,
                             "%s: GGUF has no name for the tensor %s", q->model->path,
                             rule->name);
-        if (layer >= 0 && q->model->desc.layer[layer].expert)
+        if (experts)
             name_shared(p->name, sizeof p->name, rule->slot);
         for (const struct esp_tensor_rule *part = rules; part->name; part++)
             if (esp_rule_first(rules, part) == rule)
@@ -229,10 +251,10 @@ static int plan_table(struct quantizing *q, const struct esp_tensor_rule *rules,
         enum esp_dtype wanted =
             is_important(q, rule->slot, layer) ? q->mix->important : q->mix->most;
         p->dtype = is_kept(rule, layer) ? ESP_F32 : fitting(wanted, slot->columns);
-        p->paired = esp_gguf_is_paired(own, rule, layer) ? q->model->desc.head_dim : 0;
+        p->paired = esp_gguf_is_paired(own, rule, layer) ? q->part->desc.head_dim : 0;
         p->interleaved = rule->kept ? slot->block : 0;
         if (layer >= 0) {
-            p->groups = groups_of(&q->model->desc, rule->slot, layer);
+            p->groups = groups_of(&q->part->desc, rule->slot, layer);
             plan_heads(q, p, rule->slot);
         }
         q->count++;
@@ -243,32 +265,28 @@ static int plan_table(struct quantizing *q, const struct esp_tensor_rule *rules,
 /* Plans the tensors with the experts of a layer. */
 static void plan_experts(struct quantizing *q, int layer)
 {
-    const struct esp_expert *expert = q->model->desc.layer[layer].expert;
-    for (const struct esp_tensor_rule *rule = q->architecture->family->expert_tensors;
-         expert && rule->name; rule++) {
+    const struct esp_expert *expert = q->part->desc.layer[layer].expert;
+    for (const struct esp_tensor_rule *rule = q->family->expert_tensors; expert && rule->name;
+         rule++) {
         struct planned *p = &q->planned[q->count++];
         const bool down = rule->slot == offsetof(struct esp_expert, down);
         const enum esp_dtype wanted =
             down && is_important_layer(q, layer) ? q->mix->important_experts : q->mix->experts;
         *p = (struct planned){.vector = rule->columns == ESP_ONE};
-        esp_gguf_tensor_name(p->name, sizeof p->name, q->architecture->family, rule, layer,
-                             true);
+        name_tensor(q, p, rule, layer, true);
         p->first_expert = esp_rule_slot(expert, rule);
-        p->part_count = q->model->desc.experts;
+        p->part_count = q->part->desc.experts;
         p->dtype = p->vector ? ESP_F32 : fitting(wanted, columns_of(p));
     }
 }
 
-static int plan(struct quantizing *q)
+static int plan_part(struct quantizing *q, const struct esp_model *part,
+                     const struct esp_family *family, int first)
 {
-    const struct esp_family *family = q->architecture->family;
-    const struct esp_model_desc *d = &q->model->desc;
-    /* There are no more tensors than slots. */
-    const size_t slots = sizeof(struct esp_layer) + sizeof(struct esp_expert);
-    const size_t most = (sizeof *d + (size_t)d->layers * slots) / sizeof(struct esp_tensor);
-    q->planned = calloc(most, sizeof *q->planned);
-    if (!q->planned)
-        return esp_no_memory(q->model->path, q->err, q->errlen);
+    const struct esp_model_desc *d = &part->desc;
+    q->part = part;
+    q->family = family;
+    q->first = first;
     int status = plan_table(q, family->tensors, d, -1);
     for (int i = 0; i < d->layers && status == ESP_OK; i++) {
         status = plan_table(q, family->layer_tensors, &d->layer[i], i);
@@ -276,6 +294,21 @@ static int plan(struct quantizing *q)
             plan_experts(q, i);
     }
     return status;
+}
+
+static int plan(struct quantizing *q)
+{
+    const struct esp_model_desc *d = &q->model->desc;
+    const int layers = d->layers + (q->mtp ? q->mtp->desc.layers : 0);
+    /* There are no more tensors than slots. */
+    const size_t slots = sizeof(struct esp_layer) + sizeof(struct esp_expert);
+    const size_t most = (2 * sizeof *d + (size_t)layers * slots) / sizeof(struct esp_tensor);
+    q->planned = calloc(most, sizeof *q->planned);
+    if (!q->planned)
+        return esp_no_memory(q->model->path, q->err, q->errlen);
+    const int status = plan_part(q, q->model, q->architecture->family, 0);
+    return status == ESP_OK && q->mtp ? plan_part(q, q->mtp, q->architecture->mtp, d->layers)
+                                      : status;
 }
 
 /* ------------------------------------------------------------------ the header */
@@ -297,8 +330,8 @@ static int find_factors(struct quantizing *q)
 static int make_header(struct quantizing *q, struct esp_bytes *bytes)
 {
     struct esp_gguf_header header = {.value_count = 0};
-    int status =
-        esp_gguf_describe(&header, &q->factors, q->model, q->architecture, q->err, q->errlen);
+    int status = esp_gguf_describe(&header, &q->factors, q->model, q->architecture,
+                                   q->mtp != NULL, q->err, q->errlen);
     if (status == ESP_OK)
         status = find_factors(q);
     if (status == ESP_OK) {
@@ -500,10 +533,12 @@ static int write_tensors(struct quantizing *q, const struct esp_writing *w)
         if (status == ESP_OK && q->progress && !q->progress(q->user, "writing", done, total))
             status = esp_fail(q->err, q->errlen, ESP_E_CANCELLED, "writing was cancelled");
     }
-    q->report->bytes_before = (double)q->model->bytes;
+    q->report->bytes_before = (double)q->model->bytes + (q->mtp ? (double)q->mtp->bytes : 0);
     q->report->bytes_after = (double)total;
     q->report->loss = q->all > 0 ? sqrt(q->lost / q->all) : 0;
     q->report->bits = q->numbers > 0 ? 8 * q->stored / q->numbers : 0;
+    if (status == ESP_OK && q->mtp)
+        status = esp_stored_release(q->mtp->files, q->err, q->errlen);
     return status < 0 ? status : esp_stored_release(q->model->files, q->err, q->errlen);
 }
 
@@ -625,12 +660,22 @@ int esp_model_quantize(const char *from, const char *to, const char *type, bool 
         return status;
     q.architecture = esp_architecture_named(q.model->architecture);
     report->ignored_window = ignored_window(&q);
+    if (q.model->mtp)
+        status = esp_model_open_mtp(&q.mtp, from, err, errlen);
+    if (status == ESP_E_UNSUPPORTED) { /* several layers */
+        snprintf(report->mtp_left_out, sizeof report->mtp_left_out, "%s", err);
+        status = ESP_OK;
+    }
+    report->mtp = q.mtp != NULL;
     q.pool = esp_pool_open(esp_cores_all(), esp_cores_best() < esp_cores_all());
-    status = q.pool ? write_file(&q, to, over)
-                    : esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for threads");
+    if (!q.pool)
+        status = esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for threads");
+    if (status == ESP_OK)
+        status = write_file(&q, to, over);
     esp_pool_close(q.pool);
     free(q.planned);
     free(q.factors);
+    esp_model_close(q.mtp);
     esp_model_close(q.model);
     return status;
 }

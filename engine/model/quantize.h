@@ -22,6 +22,8 @@ struct esp_quantize_report {
      * this architecture, its size, else 0. In texts longer than this, programs such as
      * llama.cpp compute something else. */
     int ignored_window;
+    bool mtp;               /* the file has the model's MTP layer, too */
+    char mtp_left_out[256]; /* why it does not have the model's MTP layers, or "" */
 };
 
 /* Returns a list of all types: "q8_0, q6_k, ...". */

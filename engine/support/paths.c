@@ -94,10 +94,17 @@ static int is_name(const struct dirent *entry)
     return entry->d_name[0] != '.' && (!end || !end[strlen(".theme")]);
 }
 
+/* Orders names by the number that they begin with, then by their bytes. */
+static int by_number(const struct dirent **a, const struct dirent **b)
+{
+    const long first = strtol((*a)->d_name, NULL, 10), second = strtol((*b)->d_name, NULL, 10);
+    return first != second ? (first < second ? -1 : 1) : strcmp((*a)->d_name, (*b)->d_name);
+}
+
 int esp_list_folder(const char *folder, const char *ending, int index, char *name, size_t size)
 {
     struct dirent **entries;
-    int status = ESP_E_FILE, count = scandir(folder, &entries, is_name, alphasort);
+    int status = ESP_E_FILE, count = scandir(folder, &entries, is_name, by_number);
     if (count < 0)
         return ESP_E_FILE;
     for (int i = 0; i < count; i++) {

@@ -34,8 +34,11 @@ int esp_cpu_open(struct esp_backend **backend, const char *isa, int threads, cha
     cpu->isa = chosen;
     cpu->worth_a_thread = 3e5;
     cpu->threads = esp_pool_threads(cpu->pool);
-    snprintf(cpu->device, sizeof cpu->device, "%s, %d thread%s", chosen->name, cpu->threads,
-             cpu->threads == 1 ? "" : "s");
+    int used = snprintf(cpu->device, sizeof cpu->device, "%s, %d thread%s", chosen->name,
+                        cpu->threads, cpu->threads == 1 ? "" : "s");
+    if (esp_pool_nodes(cpu->pool) > 1)
+        snprintf(cpu->device + used, sizeof cpu->device - (size_t)used, " on %d memory nodes",
+                 esp_pool_nodes(cpu->pool));
     esp_cpu_name_ways(cpu);
     *backend = &cpu->base;
     return 0;
@@ -87,6 +90,8 @@ const struct esp_backend_ops esp_backend_cpu = {
     .way_key = esp_cpu_way_key,
     .measure_ways = esp_cpu_measure_ways,
     .start_ranks = esp_cpu_start_ranks,
+    .ask_about_ranks = esp_cpu_ask_about_ranks,
+    .restart_ranks = esp_cpu_restart_ranks,
     .rank_times = esp_cpu_rank_times,
     .set_rank_delay = esp_cpu_set_rank_delay,
     .plan_ranks = esp_cpu_plan_ranks,

@@ -18,7 +18,7 @@ struct buffer {
     size_t count, each, size;
 };
 
-enum { BUFFERS = 62, SHARED = 2 /* joined caches share the first ones, keys and values */ };
+enum { BUFFERS = 63, SHARED = 2 /* joined caches share the first ones, keys and values */ };
 
 static bool has_attention_gate(const struct esp_model_desc *d)
 {
@@ -101,16 +101,17 @@ static void list_buffers(struct esp_cpu_cache *c, struct buffer list[BUFFERS])
         {&s->o, mixed_rows, s->out, f},
         {&s->moved, recurrent ? threads : 0, 1, sizeof *s->moved},
         {&s->entry, walk, 1, sizeof *s->entry},
-        {&s->step, walk, 1, sizeof *s->step},
+        {&s->walk.step, walk, 1, sizeof *s->walk.step},
+        {&s->walk.parent, walk, 1, i32},
         {&s->batch_slot, mixed_rows, 1, i32},
         {&s->before, walk, 1, i32},
         {&s->known, walk, 1, i32},
-        {&s->size, walk + 1, 1, i32},
-        {&s->heavy, walk + 1, 1, i32},
-        {&s->first, walk + 1, 1, i32},
-        {&s->next, walk + 1, 1, i32},
-        {&s->pending, walk + 1, 1, i32},
-        {&s->level, walk + 1, 1, i32},
+        {&s->walk.size, walk + 1, 1, i32},
+        {&s->walk.heavy, walk + 1, 1, i32},
+        {&s->walk.first, walk + 1, 1, i32},
+        {&s->walk.next, walk + 1, 1, i32},
+        {&s->walk.pending, walk + 1, 1, i32},
+        {&s->walk.level, walk + 1, 1, i32},
     };
     memcpy(list, all, sizeof all);
 }
@@ -145,6 +146,23 @@ static void set_sizes(struct esp_cpu_cache *c, struct esp_weights *weights, int 
     c->joined.stride = esp_cpu_pad(esp_model_desc_joined(d), ESP_PANEL);
 }
 
+/* Keys and values of a head come from the memory near the threads that compute its attention. */
+static void bring_home(const struct esp_cpu_cache *c)
+{
+    const struct esp_pool *pool = ((struct esp_cpu_backend *)c->base.weights->backend)->pool;
+    const size_t rows = (size_t)c->blocks * 16,
+                 width[2] = {(size_t)c->base.weights->desc->head_dim, c->v_stride};
+    float *const memory[2] = {c->k, c->v};
+    const int layers = esp_model_desc_attentions(c->base.weights->desc);
+    if (esp_pool_nodes(pool) == 1)
+        return;
+    for (int i = 0; i < layers * c->kv_heads; i++)
+        for (int j = 0; j < 2; j++)
+            esp_prefer_node(memory[j] + (size_t)i * rows * width[j],
+                            rows * width[j] * sizeof(float),
+                            esp_pool_node_of(pool, i % c->kv_heads, c->kv_heads));
+}
+
 /* Opens a cache. If `owner` is not NULL, the cache uses the owner's keys and values. */
 static int open_cache(struct esp_cache **cache, struct esp_weights *weights,
                       const struct esp_cpu_cache *owner, int rows, int max_batch, char *err,
@@ -175,6 +193,8 @@ static int open_cache(struct esp_cache **cache, struct esp_weights *weights,
         memcpy(list[i].where, &memory, sizeof memory);
         c->base.bytes += count * list[i].size;
     }
+    if (!owner)
+        bring_home(c);
     *cache = &c->base;
     return 0;
 }

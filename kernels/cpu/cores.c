@@ -83,3 +83,38 @@ int esp_cores_best_of(const char *sys, const bool *allowed)
         cores += allowed[i] && fast[i] && first_of_core(sys, allowed, i);
     return cores > 0 ? cores : all;
 }
+
+void esp_nodes_of(struct esp_nodes *nodes, const char *sys, const bool *allowed)
+{
+    char name[64], text[TEXT];
+    int left = 0, count = 0;
+    for (int i = 0; i < ESP_MOST_CORES; i++) {
+        nodes->of[i] = allowed[i] ? 0 : -1;
+        left += allowed[i];
+    }
+    *nodes->cores = left;
+    *nodes->number = 0;
+    nodes->count = 1;
+    struct esp_nodes found = *nodes;
+    for (int number = 0; number < ESP_MOST_NODES; number++) {
+        bool here[ESP_MOST_CORES] = {false};
+        int cores = 0;
+        snprintf(name, sizeof name, "devices/system/node/node%d/cpulist", number);
+        if (!read_text(text, sys, -1, name))
+            continue;
+        add_list(here, text);
+        for (int i = 0; i < ESP_MOST_CORES; i++)
+            if (here[i] && allowed[i]) {
+                found.of[i] = (signed char)count;
+                cores++;
+            }
+        if (cores == 0) /* memory without CPUs, or not ours */
+            continue;
+        found.number[count] = number;
+        found.cores[count++] = cores;
+        left -= cores;
+    }
+    found.count = count;
+    if (left == 0 && count > 1)
+        *nodes = found;
+}

@@ -1,4 +1,5 @@
-/* cores.h - which processors of a machine are its performance cores.
+/* cores.h - which processors of a machine are its performance cores, and which are near which
+ * memory.
  *
  * Hybrid processors have cores of two or three kinds. A step of a pass ends when its last part
  * does, so threads on slow cores help little and may even hold up the others; two threads on
@@ -9,7 +10,7 @@
 
 #include <stdbool.h>
 
-enum { ESP_MOST_CORES = 1024 };
+enum { ESP_MOST_CORES = 1024, ESP_MOST_NODES = 16 };
 
 /* Returns how many of the CPUs with allowed[i] (ESP_MOST_CORES) are performance cores. Reads
  * Linux's files below `sys` ("/sys"): devices/cpu_core/cpus of Intel's hybrid processors, or
@@ -17,5 +18,16 @@ enum { ESP_MOST_CORES = 1024 };
  * core. CPUs that share a core count once. If CPUs do not differ, or the files do not say so,
  * returns the number of allowed CPUs. */
 int esp_cores_best_of(const char *sys, const bool *allowed);
+
+/* A node is memory with the CPUs that are near it, as a socket of a server has them. */
+struct esp_nodes {
+    int count;                                         /* nodes with allowed CPUs; at least 1 */
+    int number[ESP_MOST_NODES], cores[ESP_MOST_NODES]; /* the system's number; allowed CPUs */
+    signed char of[ESP_MOST_CORES]; /* for each CPU its node, 0..count-1; -1: not allowed */
+};
+
+/* Reads devices/system/node/node0..15/cpulist below `sys`. If they do not say where all allowed
+ * CPUs are, there is one node. */
+void esp_nodes_of(struct esp_nodes *nodes, const char *sys, const bool *allowed);
 
 #endif

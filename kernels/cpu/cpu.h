@@ -13,6 +13,7 @@
 #include "kernels/cpu/pool.h"
 #include "kernels/cpu/states.h"
 #include "kernels/cpu/stream.h"
+#include "kernels/ranks/desc_wire.h"
 #include "kernels/ranks/rank_plan.h"
 #include "kernels/ranks/ranks.h"
 
@@ -32,7 +33,9 @@ struct esp_cpu_backend {
     struct esp_ranks *ranks; /* the group that this process belongs to, or NULL */
     struct esp_rank_options rank_options;
     double read_rates[ESP_MAX_RANKS]; /* measured; bytes per second of each rank */
-    int last_id; /* the last number given to weights or a cache in the ranks */
+    int last_id;                      /* of what the ranks opened */
+    double start_seconds;            /* that starting the ranks and loading their models took */
+    struct esp_cpu_weights *divided; /* the last weights that were divided; see next_divided */
 };
 
 struct esp_cpu_expert {
@@ -73,17 +76,22 @@ struct esp_cpu_weights {
      * of this rank, and the number by which orders name these weights. */
     const struct esp_rank_plan *plan;
     int rank, id;
+    /* Of rank 0: the weights that were divided before these, and what the others were told about
+     * these, because the model's files have been closed since. */
+    struct esp_cpu_weights *next_divided;
+    struct esp_wire told;
 };
 
 struct esp_cpu_cache {
     struct esp_cache base;
     const struct esp_cpu_cache *joined_to; /* the cache that owns k and v; NULL: this one */
     int rows, max_batch, id;               /* id: see struct esp_cpu_weights */
-    int kv_begin, kv_heads; /* this rank's key/value heads: `kv_heads`, from kv_begin on */
-    int blocks;             /* number of blocks of 16 rows */
-    size_t v_stride;        /* head_dim, padded to 16 */
-    float *k;               /* (attention layer, own kv_head, block, head_dim, 16) */
-    float *v;               /* (attention layer, own kv_head, block * 16, v_stride) */
+    int start;                    /* of the ranks that know it: esp_rank_times.starts */
+    int kv_begin, kv_heads;       /* this rank's key/value heads: kv_heads from kv_begin on */
+    int blocks;                   /* number of blocks of 16 rows */
+    size_t v_stride;              /* head_dim, padded to 16 */
+    float *k;                     /* (attention layer, own kv_head, block, head_dim, 16) */
+    float *v;                     /* (attention layer, own kv_head, block * 16, v_stride) */
     struct esp_cpu_states states; /* states of recurrent layers */
 
     /* Buffers of a forward pass; every width is padded to ESP_PANEL. */

@@ -182,6 +182,8 @@ static void join_row(void *step, int row)
     join(p, row, 0, hidden, normed);
     p->isa->norm(normed, p->c->x + (size_t)row * p->c->hidden, hidden, p->w->norm_input, NULL,
                  d->norm, d->norm_epsilon);
+    if (d->residual_normed)
+        memcpy(p->c->x + (size_t)row * p->c->hidden, normed, (size_t)hidden * sizeof *normed);
     join(p, row, hidden, 2 * hidden, normed);
     join_end(p, row, 2 * hidden);
 }

@@ -7,6 +7,9 @@
 #include "kernels/cpu/orders.h"
 #include "kernels/version.h"
 
+/* The meaning of orders and of what follows them; to be raised when it changes. */
+enum { PROTOCOL = 1 };
+
 _Static_assert(sizeof(struct esp_order) == ESP_ORDER_BYTES, "the fixed part has no gaps");
 
 int esp_order_send(struct esp_ranks *ranks, struct esp_order *order, const void *payload,
@@ -112,34 +115,26 @@ static double read_rate(const struct esp_cpu_backend *cpu)
 
 static struct esp_greeting greet_as(const struct esp_cpu_backend *cpu)
 {
-    struct esp_greeting g = {.order = sizeof(struct esp_order),
-                             .desc = sizeof(struct esp_model_desc),
-                             .tensor = sizeof(struct esp_tensor),
-                             .bf16 = cpu->isa->pairs,
-                             .read = read_rate(cpu)};
-    snprintf(g.version, sizeof g.version, "%s", ESP_VERSION);
-    snprintf(g.isa, sizeof g.isa, "%.15s", cpu->isa->name);
+    struct esp_greeting g = {
+        .version = ESP_VERSION, .build = ESP_BUILD, .read = read_rate(cpu)};
+    snprintf(g.protocol, sizeof g.protocol, "%d", PROTOCOL);
+    snprintf(g.layout, sizeof g.layout, "%zu+%zu+%zu+%zu", sizeof(struct esp_order),
+             sizeof(struct esp_model_desc), sizeof(struct esp_tensor),
+             sizeof(struct esp_answer));
+    snprintf(g.sums, sizeof g.sums, "%s", cpu->isa->pairs ? "that of AMX tiles" : "the usual");
     return g;
 }
 
 static int compare(const struct esp_greeting *a, const struct esp_greeting *b, int rank,
                    char *err, size_t errlen)
 {
-    if (memcmp(a->version, b->version, sizeof a->version) != 0)
-        return esp_fail(err, errlen, ESP_E_MISMATCH,
-                        "rank %d is espalier %.31s, but this is %.31s; install one version "
-                        "everywhere",
-                        rank, b->version, a->version);
-    if (a->order != b->order || a->desc != b->desc || a->tensor != b->tensor)
-        return esp_fail(err, errlen, ESP_E_MISMATCH,
-                        "rank %d is another build of espalier %.31s; install one build "
-                        "everywhere",
-                        rank, a->version);
-    if (a->bf16 != b->bf16)
-        return esp_fail(err, errlen, ESP_E_MISMATCH,
-                        "rank %d computes with %.15s and this process with %.15s, which sum "
-                        "in different orders; set ESPALIER_ISA=avx512 everywhere",
-                        rank, b->isa, a->isa);
+#define X(member, what, advice)                                                                \
+    if (memcmp(a->member, b->member, sizeof a->member) != 0)                                   \
+        return esp_fail(err, errlen, ESP_E_MISMATCH,                                           \
+                        "rank %d has " what " %.39s and this program %.39s; " advice, rank,    \
+                        b->member, a->member);
+    ESP_GREETING(X)
+#undef X
     return ESP_OK;
 }
 

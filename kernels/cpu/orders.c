@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "kernels/batch.h"
+#include "kernels/clock.h"
 #include "kernels/cpu/pass_order.h"
 #include "kernels/model_desc.h"
 
@@ -36,7 +37,8 @@ static int id_of_cache(const struct esp_cache *cache)
 static int note_failure(struct esp_cpu_backend *cpu, int status)
 {
     if (cpu->ranks && cpu->ranks->failed) {
-        snprintf(cpu->failure, sizeof cpu->failure, "%s", cpu->ranks->failure);
+        snprintf(cpu->failure, sizeof cpu->failure, "%.*s%s", (int)sizeof cpu->failure - 40,
+                 cpu->ranks->failure, cpu->ranks->lost ? "; load the models again" : "");
         return ESP_E_DEVICE;
     }
     return status;
@@ -48,8 +50,19 @@ static int send(struct esp_cpu_backend *cpu, struct esp_order *order, const void
     return note_failure(cpu, esp_order_send(cpu->ranks, order, payload, bytes));
 }
 
-/* Waits for the answers to an order. *bytes: the sum of the bytes that the other ranks
- * report. */
+/* Sends an order about a cache, unless the ranks that knew it are gone. */
+static int send_about(struct esp_cache *cache, struct esp_order *order, const void *payload,
+                      size_t bytes)
+{
+    struct esp_cpu_backend *cpu = cpu_of(cache->weights);
+    if (((const struct esp_cpu_cache *)cache)->start == cpu->ranks->times.starts)
+        return send(cpu, order, payload, bytes);
+    snprintf(cpu->failure, sizeof cpu->failure,
+             "the ranks were started again, and do not know this text");
+    return ESP_E_DEVICE;
+}
+
+/* Waits for the answers to an order. *bytes: the sum of theirs. */
 static int collect(struct esp_cpu_backend *cpu, size_t *bytes, char *err, size_t errlen)
 {
     struct esp_answer answer[ESP_MAX_RANKS];
@@ -88,6 +101,7 @@ int esp_cpu_start_ranks(struct esp_backend *backend, const struct esp_rank_optio
                         char *err, size_t errlen)
 {
     struct esp_cpu_backend *cpu = (struct esp_cpu_backend *)backend;
+    const double start = esp_clock();
     int status = check_options(options, err, errlen);
     if (status == ESP_OK)
         status = esp_ranks_open(&cpu->ranks, options, err, errlen);
@@ -95,6 +109,7 @@ int esp_cpu_start_ranks(struct esp_backend *backend, const struct esp_rank_optio
         return status;
     cpu->rank_options = *options;
     status = esp_cpu_greet(cpu, err, errlen);
+    cpu->start_seconds = esp_clock() - start;
     if (status < 0)
         esp_cpu_end_ranks(cpu);
     else
@@ -110,6 +125,16 @@ void esp_cpu_end_ranks(struct esp_cpu_backend *cpu)
         esp_order_send(cpu->ranks, &order, NULL, 0);
     esp_ranks_close(cpu->ranks);
     cpu->ranks = NULL;
+}
+
+void esp_cpu_ask_about_ranks(struct esp_backend *backend, esp_rank_patience *patient,
+                             void *user)
+{
+    struct esp_ranks *ranks = ((struct esp_cpu_backend *)backend)->ranks;
+    if (ranks) {
+        ranks->patient = patient;
+        ranks->patient_user = user;
+    }
 }
 
 bool esp_cpu_rank_times(const struct esp_backend *backend, struct esp_rank_times *times)
@@ -145,10 +170,10 @@ int esp_cpu_plan_ranks(struct esp_backend *backend, const struct esp_model_desc 
     *costs = (struct esp_rank_costs){
         .latency = cpu->ranks->times.latency, .rate = cpu->ranks->times.rate, .read = least};
     for (size_t i = 0; i < sizeof widths / sizeof *widths; i++)
-        if (esp_cpu_pad(widths[i], ESP_PANEL) * sizeof(float) > ESP_RANK_AREA)
+        if (esp_cpu_pad(widths[i], ESP_PANEL) * sizeof(float) > ESP_RANK_ROOM)
             return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
                             "a matrix with %d outputs is too wide for ranks: %d at most",
-                            widths[i], (int)(ESP_RANK_AREA / sizeof(float)));
+                            widths[i], (int)(ESP_RANK_ROOM / sizeof(float)));
     struct esp_rank_options options = cpu->rank_options;
     if (options.by_layers && desc->layers <= options.ranks)
         return esp_fail(err, errlen, ESP_E_ARGUMENT,
@@ -186,23 +211,28 @@ static int make_plan(struct esp_rank_plan *plan, struct esp_backend *backend,
 
 /* ------------------------------------------------------------------ weights */
 
-static int send_model(struct esp_cpu_backend *cpu, const struct esp_model_desc *desc,
-                      const struct esp_rank_plan *plan, int id, char *err, size_t errlen)
+/* Plan and description of a model for the other ranks. */
+static int tell_model(struct esp_wire *wire, const struct esp_model_desc *desc,
+                      const struct esp_rank_plan *plan, char *err, size_t errlen)
 {
-    struct esp_wire wire = {.bytes = NULL};
+    *wire = (struct esp_wire){.bytes = NULL};
+    esp_wire_write(wire, plan, sizeof *plan);
+    esp_desc_write(wire, desc);
+    return !wire->failed && wire->size <= ESP_ORDER_MOST
+               ? (int)ESP_OK
+               : esp_fail(err, errlen, ESP_E_MEMORY,
+                          "not enough memory to describe the model to the ranks");
+}
+
+static int send_model(struct esp_cpu_backend *cpu, const struct esp_model_desc *desc,
+                      const struct esp_wire *wire, int id, char *err, size_t errlen)
+{
     struct esp_order order = {.kind = ESP_ORDER_WEIGHTS_OPEN,
                               .id = id,
                               .other = id_of(desc->lender),
                               .exact = cpu->exact};
-    esp_wire_write(&wire, plan, sizeof *plan);
-    esp_desc_write(&wire, desc);
-    int status = ESP_E_MEMORY;
-    if (wire.failed || wire.size > ESP_ORDER_MOST)
-        esp_fail(err, errlen, status, "not enough memory to describe the model to the ranks");
-    else if ((status = send(cpu, &order, wire.bytes, wire.size)) < 0)
-        esp_fail(err, errlen, status, "%s", cpu->failure);
-    free(wire.bytes);
-    return status;
+    const int status = send(cpu, &order, wire->bytes, wire->size);
+    return status < 0 ? esp_fail(err, errlen, status, "%s", cpu->failure) : status;
 }
 
 static int open_divided(struct esp_weights **weights, struct esp_backend *backend,
@@ -211,14 +241,19 @@ static int open_divided(struct esp_weights **weights, struct esp_backend *backen
 {
     struct esp_cpu_backend *cpu = (struct esp_cpu_backend *)backend;
     struct esp_rank_plan *plan = malloc(sizeof *plan);
+    const double start = esp_clock();
+    struct esp_wire wire = {.bytes = NULL};
     size_t others = 0;
     const int id = ++cpu->last_id;
     *weights = NULL;
     int status = plan ? make_plan(plan, backend, desc, err, errlen)
                       : esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for a plan");
     if (status == ESP_OK)
-        status = send_model(cpu, desc, plan, id, err, errlen);
+        status = tell_model(&wire, desc, plan, err, errlen);
+    if (status == ESP_OK)
+        status = send_model(cpu, desc, &wire, id, err, errlen);
     if (status < 0) {
+        free(wire.bytes);
         free(plan);
         return status;
     }
@@ -235,10 +270,16 @@ static int open_divided(struct esp_weights **weights, struct esp_backend *backen
         struct esp_order order = {.kind = ESP_ORDER_WEIGHTS_CLOSE, .id = id};
         send(cpu, &order, NULL, 0);
         esp_cpu_weights_drop(*weights);
+        free(wire.bytes);
         free(plan);
         *weights = NULL;
+        return status;
     }
-    return status;
+    ((struct esp_cpu_weights *)*weights)->told = wire;
+    ((struct esp_cpu_weights *)*weights)->next_divided = cpu->divided;
+    cpu->divided = (struct esp_cpu_weights *)*weights;
+    cpu->start_seconds += esp_clock() - start;
+    return ESP_OK;
 }
 
 int esp_cpu_weights_open(struct esp_weights **weights, struct esp_backend *backend,
@@ -260,10 +301,64 @@ void esp_cpu_weights_close(struct esp_weights *weights)
         return;
     struct esp_rank_plan *plan = (struct esp_rank_plan *)plan_of(weights);
     struct esp_order order = {.kind = ESP_ORDER_WEIGHTS_CLOSE, .id = id_of(weights)};
+    struct esp_cpu_weights **at = &cpu_of(weights)->divided;
+    while (*at && *at != (struct esp_cpu_weights *)weights)
+        at = &(*at)->next_divided;
+    if (*at)
+        *at = (*at)->next_divided;
     if (plan)
         send(cpu_of(weights), &order, NULL, 0);
+    free(((struct esp_cpu_weights *)weights)->told.bytes);
     esp_cpu_weights_drop(weights);
     free(plan);
+}
+
+/* Lets new ranks load their parts of what the old ones had, the oldest weights first. */
+static int load_again(struct esp_cpu_backend *cpu, const struct esp_cpu_weights *w, char *err,
+                      size_t errlen)
+{
+    size_t others = 0;
+    if (!w)
+        return ESP_OK;
+    int status = load_again(cpu, w->next_divided, err, errlen);
+    if (status == ESP_OK)
+        status = send_model(cpu, w->base.desc, &w->told, w->id, err, errlen);
+    return status == ESP_OK ? collect(cpu, &others, err, errlen) : status;
+}
+
+int esp_cpu_restart_ranks(struct esp_backend *backend, double most, char *why, size_t size)
+{
+    struct esp_cpu_backend *cpu = (struct esp_cpu_backend *)backend;
+    struct esp_ranks *old = cpu->ranks;
+    char err[ESP_RANK_SENTENCE];
+    if (!old || !old->lost || cpu->rank_options.given || old->times.starts > 1 ||
+        cpu->start_seconds > most)
+        return ESP_E_DEVICE;
+    int status = esp_ranks_open(&cpu->ranks, &cpu->rank_options, err, sizeof err);
+    if (status == ESP_OK) {
+        cpu->ranks->times.starts = old->times.starts + 1;
+        status = esp_cpu_greet(cpu, err, sizeof err);
+    }
+    if (status == ESP_OK)
+        status = load_again(cpu, cpu->divided, err, sizeof err);
+    if (status < 0) {
+        esp_cpu_end_ranks(cpu);
+        cpu->ranks = old;
+        old->lost = false; /* once */
+        snprintf(cpu->failure, sizeof cpu->failure,
+                 "%.180s; they could not be started again: %.180s", old->failure, err);
+        return status;
+    }
+    cpu->ranks->times.seconds += old->times.seconds;
+    cpu->ranks->times.bytes += old->times.bytes;
+    cpu->ranks->times.exchanges += old->times.exchanges;
+    cpu->ranks->patient = old->patient;
+    cpu->ranks->patient_user = old->patient_user;
+    cpu->ranks->delay = old->delay;
+    cpu->ranks->delay_rate = old->delay_rate;
+    snprintf(why, size, "%s", old->failure);
+    esp_ranks_close(old);
+    return ESP_OK;
 }
 
 /* ------------------------------------------------------------------ caches and passes */
@@ -283,6 +378,7 @@ static int open_cache(struct esp_cache **cache, struct esp_weights *weights,
                               .rows = rows,
                               .max_batch = max_batch};
     size_t others = 0;
+    ((struct esp_cpu_cache *)*cache)->start = cpu->ranks->times.starts;
     status = send(cpu, &order, NULL, 0);
     if (status < 0)
         esp_fail(err, errlen, status, "%s", cpu->failure);
@@ -314,7 +410,7 @@ void esp_cpu_cache_close(struct esp_cache *cache)
         return;
     struct esp_order order = {.kind = ESP_ORDER_CACHE_CLOSE, .id = id_of_cache(cache)};
     if (plan_of(cache->weights))
-        send(cpu_of(cache->weights), &order, NULL, 0);
+        send_about(cache, &order, NULL, 0);
     esp_cpu_cache_drop(cache);
 }
 
@@ -323,7 +419,7 @@ int esp_cpu_keep(struct esp_cache *cache, int first, const int32_t *which, int c
     struct esp_order order = {.kind = ESP_ORDER_KEEP, .id = id_of_cache(cache), .first = first};
     int status = esp_cpu_cache_keep(cache, first, which, count);
     if (status == ESP_OK && count > 0 && plan_of(cache->weights))
-        status = send(cpu_of(cache->weights), &order, which, (size_t)count * sizeof *which);
+        status = send_about(cache, &order, which, (size_t)count * sizeof *which);
     return status;
 }
 
@@ -333,9 +429,8 @@ static int send_states(struct esp_cache *cache, enum esp_order_kind kind, int fi
 {
     struct esp_order order = {
         .kind = (int32_t)kind, .id = id_of_cache(cache), .first = first, .rows = rows};
-    return status == ESP_OK && plan_of(cache->weights)
-               ? send(cpu_of(cache->weights), &order, NULL, 0)
-               : status;
+    return status == ESP_OK && plan_of(cache->weights) ? send_about(cache, &order, NULL, 0)
+                                                       : status;
 }
 
 int esp_cpu_fold(struct esp_cache *cache, int prefix, int dropped)
@@ -364,11 +459,13 @@ int esp_cpu_forward(struct esp_cache *cache, const struct esp_batch *batch)
     if (!esp_batch_fits(batch, cache, c->rows, c->max_batch) ||
         !esp_states_fit(&c->states, cache, batch))
         return ESP_E_ARGUMENT;
-    int status = send(cpu, &order, c->order, esp_pass_order_write(c, batch));
+    int status = send_about(cache, &order, c->order, esp_pass_order_write(c, batch));
     if (status < 0)
         return status;
+    esp_ranks_pass_begins(cpu->ranks);
     status = esp_cpu_pass(cache, batch);
-    if (status == ESP_E_FILE) /* the other ranks are still in the middle of the pass */
+    esp_ranks_pass_ends(cpu->ranks);
+    if (status == ESP_E_FILE) /* the others are in the middle of the pass */
         esp_ranks_fail(cpu->ranks, "%s", cpu->failure);
     return note_failure(cpu, status);
 }

@@ -49,14 +49,24 @@ struct esp_answer {
 };
 int esp_answer_gather(struct esp_ranks *ranks, struct esp_answer *answers);
 
-/* The first message of a rank, about itself. All members up to `bf16` must be equal in all
- * ranks. */
+/* What a rank says about itself first. The texts must be equal in all ranks. The size of this
+ * struct must stay: ranks of other versions must understand one another here. X(member, what,
+ * advice): a sentence about a difference. */
+#define ESP_GREETING(X)                                                                        \
+    X(version, "version", "install one version everywhere")                                    \
+    X(protocol, "protocol", "install one version everywhere")                                  \
+    X(build, "build", "build all ranks from the same source")                                  \
+    X(layout, "layout of structs", "build all ranks for processors of the same kind")          \
+    X(sums, "order of sums", "set ESPALIER_ISA=avx512 everywhere")
+
 struct esp_greeting {
-    char version[32], isa[16];
-    uint32_t order, desc, tensor; /* sizes of the structs that are sent */
-    uint32_t bf16;                /* 1 if it sums BF16 products in the order of AMX tiles */
-    double read;                  /* bytes per second that it reads from memory */
+#define X(member, what, advice) char member[40];
+    ESP_GREETING(X)
+#undef X
+    double read; /* bytes per second that it reads from memory */
+    char later[304];
 };
+_Static_assert(sizeof(struct esp_greeting) == 512, "all versions greet with 512 bytes");
 
 /* Exchanges the greetings of all ranks and measures the cost of exchanges. Fails in rank 0,
  * with a message, if the ranks cannot compute the same bits. */
@@ -68,6 +78,9 @@ int esp_ranks_serve(struct esp_ranks *ranks);
 /* These functions order the ranks and do the same in rank 0; see esp_backend_ops. */
 int esp_cpu_start_ranks(struct esp_backend *backend, const struct esp_rank_options *options,
                         char *err, size_t errlen);
+void esp_cpu_ask_about_ranks(struct esp_backend *backend, esp_rank_patience *patient,
+                             void *user);
+int esp_cpu_restart_ranks(struct esp_backend *backend, double most, char *why, size_t size);
 bool esp_cpu_rank_times(const struct esp_backend *backend, struct esp_rank_times *times);
 int esp_cpu_set_rank_delay(struct esp_backend *backend, const char *delay);
 int esp_cpu_plan_ranks(struct esp_backend *backend, const struct esp_model_desc *desc,

@@ -118,8 +118,8 @@ static void walk(const struct esp_cpu_pass *p, int thread, int head, int column)
                    ((size_t)head * blocks + (size_t)column) * s->block;
     float *stack = s->stack + (size_t)thread * ESP_WALK_LEVELS * s->block;
     bool reads = false, writes = false;
-    for (int i = 0; i < s->count; i++) {
-        const struct esp_cpu_step *step = &s->step[i];
+    for (int i = 0; i < s->walk.count; i++) {
+        const struct esp_walk_step *step = &s->walk.step[i];
         const struct esp_cpu_entry *entry = &s->entry[step->entry];
         const float *values = s->convolved + (size_t)step->entry * s->width;
         const float *factors = s->factors + (size_t)step->entry * 2 * s->rates;
@@ -170,7 +170,7 @@ static void put_out(void *step, int i)
     float *out = p->c->mixed.x + (size_t)i * p->c->mixed.stride, *o = s->o + offset;
     const float *gate = s->out_gate + offset;
     if (mixer == ESP_MIXER_CONV) {
-        const int entry = s->count - p->batch->rows + row;
+        const int entry = s->walk.count - p->batch->rows + row;
         for (int k = 0; k < width; k++)
             out[k] = gate[k] * s->convolved[(size_t)entry * s->width + (size_t)k];
     }
@@ -195,12 +195,12 @@ void esp_cpu_mix(struct esp_cpu_pass *p)
     const enum esp_mixer mixer = mixer_of(p);
     if (mixer == ESP_MIXER_CONV)
         esp_cpu_run_rows(p, p->batch->rows, s->width, gate_input, p);
-    esp_cpu_run_rows(p, s->count, s->width, prepare_entry, p);
+    esp_cpu_run_rows(p, s->walk.count, s->width, prepare_entry, p);
     if (mixer != ESP_MIXER_CONV)
         esp_cpu_run_step(p, d->state_heads * (d->value_dim / ESP_LANES), walk_part, p);
     esp_cpu_run_rows(p, p->rows, s->out, put_out, p);
     esp_states_move_tail(s, place_of(p), d->conv_kernel, p->folded);
-    s->moved[0].steps += s->count;
+    s->moved[0].steps += s->walk.count;
     s->moved[0].read += (int64_t)(s->tail * sizeof(float));
     s->moved[0].written += s->folded > p->folded ? (int64_t)(s->tail * sizeof(float)) : 0;
 }
@@ -256,7 +256,7 @@ int esp_cpu_states_fold(struct esp_cache *cache, int prefix, int dropped)
     if (prefix < 0 || prefix > c->rows || dropped < 0 || !esp_cpu_begin_states(&p))
         return ESP_E_ARGUMENT;
     p.threads = cpu->threads;
-    for (; c->states.count > 0 && p.layer < p.d->layers; p.layer++)
+    for (; c->states.walk.count > 0 && p.layer < p.d->layers; p.layer++)
         if (esp_recurs(mixer_of(&p)) && esp_cpu_has_layer(&p))
             esp_cpu_mix(&p);
     esp_cpu_end_states(&p);

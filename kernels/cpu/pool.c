@@ -11,6 +11,11 @@
  * If cores differ in speed, there is one share for all threads: each takes the next part.
  * Parts are small, so that a step does not wait long for the last part of a slow core.
  *
+ * If the memory of a machine is divided into nodes, as with several sockets, a helper stays on
+ * one: threads with neighbouring numbers are on the same node, so the memory that a thread is
+ * the first to write is near it ever after. It takes parts of its neighbours' shares first. The
+ * caller is not bound; it has the number 0, and the cores of its node that are left.
+ *
  * A working helper yields its core now and then, always between two parts. Otherwise the
  * system would preempt it within one.
  *
@@ -21,6 +26,9 @@
  * has taken a part may read the step.
  */
 #include "kernels/cpu/pool.h"
+
+#include "kernels/cpu/cores.h"
+#include "kernels/system.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -42,6 +50,7 @@ static const double LONGEST_REST = 0.5;
  */
 struct share {
     _Alignas(LINE) atomic_uint_least32_t ticket;
+    int node; /* of its thread */
 };
 
 struct helper {
@@ -55,6 +64,7 @@ struct esp_pool {
     void *arg;
     struct share *share; /* (threads), or only one if `uneven` */
     bool uneven;         /* the cores differ in speed: one share for all threads */
+    struct esp_nodes nodes;
 
     _Alignas(LINE) atomic_int done; /* parts of this step that helpers have finished */
 
@@ -121,13 +131,23 @@ static int shares(const struct esp_pool *pool)
     return pool->uneven ? 1 : pool->threads;
 }
 
+/* The share that a thread turns to after `turn` others: its own, those of its node, then the
+ * rest. In the first half of the turns others are passed over, in the second half its node's. */
+static struct share *share_of(struct esp_pool *pool, int thread, int turn)
+{
+    const int count = shares(pool), own = thread % count;
+    struct share *share = &pool->share[(own + turn) % count];
+    return (share->node == pool->share[own].node) == (turn < count) ? share : NULL;
+}
+
 /* Runs parts until all are taken, starting with its own share. */
 static void run_parts(const struct helper *helper)
 {
     struct esp_pool *pool = helper->pool;
-    for (int i = 0; i < shares(pool); i++) {
-        struct share *share = &pool->share[(helper->index + i) % shares(pool)];
-        int count = run_share(pool, share, helper->index);
+    const int turns = pool->nodes.count > 1 ? 2 * shares(pool) : shares(pool);
+    for (int i = 0; i < turns; i++) {
+        struct share *share = share_of(pool, helper->index, i);
+        int count = share ? run_share(pool, share, helper->index) : 0;
         if (count > 0)
             atomic_fetch_add_explicit(&pool->done, count, memory_order_release);
     }
@@ -171,6 +191,8 @@ static void *help(void *arg)
     const struct helper *helper = arg;
     struct esp_pool *pool = helper->pool;
     double yielded = now();
+    if (pool->nodes.count > 1)
+        esp_stay_on_node(&pool->nodes, pool->share[helper->index].node);
     while (!atomic_load(&pool->quit)) {
         wait_for_work(helper);
         run_parts(helper);
@@ -195,6 +217,18 @@ static void block_signals(sigset_t *before)
     pthread_sigmask(SIG_SETMASK, &blocked, before);
 }
 
+/* The node of a thread: nodes have threads in the ratio of their cores. */
+static int node_of(const struct esp_nodes *nodes, int thread, int threads)
+{
+    int all = 0, node = 0;
+    for (int i = 0; i < nodes->count; i++)
+        all += nodes->cores[i];
+    const double place = (thread + 0.5) * all / threads;
+    for (int cores = nodes->cores[0]; node + 1 < nodes->count && place > cores;)
+        cores += nodes->cores[++node];
+    return node;
+}
+
 static struct esp_pool *reserve(int threads, bool uneven)
 {
     struct esp_pool *pool = aligned_alloc(LINE, sizeof *pool);
@@ -209,8 +243,12 @@ static struct esp_pool *reserve(int threads, bool uneven)
         free(pool);
         return NULL;
     }
-    for (int i = 0; i < threads; i++)
+    esp_nodes_find(&pool->nodes);
+    pool->uneven &= pool->nodes.count == 1;
+    for (int i = 0; i < threads; i++) {
         atomic_init(&pool->share[i].ticket, 0);
+        pool->share[i].node = node_of(&pool->nodes, i, threads);
+    }
     pthread_mutex_init(&pool->lock, NULL);
     pthread_cond_init(&pool->wake, NULL);
     return pool;
@@ -259,6 +297,17 @@ void esp_pool_close(struct esp_pool *pool)
 int esp_pool_threads(const struct esp_pool *pool)
 {
     return pool->threads;
+}
+
+int esp_pool_nodes(const struct esp_pool *pool)
+{
+    return pool->nodes.count;
+}
+
+int esp_pool_node_of(const struct esp_pool *pool, int unit, int units)
+{
+    const int thread = (int)((int64_t)unit * pool->threads / units);
+    return pool->nodes.number[pool->share[thread].node];
 }
 
 int esp_pool_parts(const struct esp_pool *pool, int units, int threads)
@@ -327,8 +376,10 @@ static void run_together(struct esp_pool *pool, int parts, esp_pool_part *run, v
     const double began = now();
     publish(pool, parts, run, arg);
     int count = run_share(pool, &pool->share[0], 0);
-    for (int i = 1; i < shares(pool) && !done(pool, parts - count); i++)
-        count += run_share(pool, &pool->share[i], 0);
+    for (int i = 1; i < 2 * shares(pool) && !done(pool, parts - count); i++) {
+        struct share *share = share_of(pool, 0, i);
+        count += share ? run_share(pool, share, 0) : 0;
+    }
     wait_for_helpers(pool, parts - count, count, began);
 }
 

@@ -93,7 +93,7 @@ void esp_states_taps(const struct esp_cpu_states *s, int place, int kernel, int 
             continue;
         }
         taps[i] = esp_states_input(s, place, s->entry[entry].slot);
-        entry = s->entry[entry].parent;
+        entry = s->walk.parent[entry];
     }
 }
 
@@ -114,9 +114,10 @@ void esp_states_move_tail(struct esp_cpu_states *s, int place, int kernel, int f
 
 static int add_entry(struct esp_cpu_states *s, int64_t token, int row, int parent)
 {
-    s->entry[s->count] = (struct esp_cpu_entry){
-        .slot = (int32_t)(token % s->ring), .row = row, .parent = parent};
-    return s->count++;
+    const int entry = s->walk.count++;
+    s->entry[entry] = (struct esp_cpu_entry){.slot = (int32_t)(token % s->ring), .row = row};
+    s->walk.parent[entry] = parent;
+    return entry;
 }
 
 /* Sets `before` to the row that each row follows, both counted from the prefix; -1: it follows
@@ -140,55 +141,7 @@ static void find_parents(struct esp_cpu_states *s, const struct esp_batch *b)
     }
 }
 
-/* Counts descendants, and links the children of each entry; entry `count` stands for the end
- * of the text. */
-static void link_children(struct esp_cpu_states *s)
-{
-    for (int i = s->texts; i <= s->count; i++) {
-        s->size[i] = 1;
-        s->heavy[i] = s->first[i] = -1;
-    }
-    for (int i = s->count - 1; i >= s->texts; i--) {
-        const int parent = s->entry[i].parent, at = parent < s->texts ? s->count : parent;
-        s->size[at] += s->size[i];
-        s->next[i] = s->first[at];
-        s->first[at] = i;
-        if (s->heavy[at] < 0 || s->size[i] >= s->size[s->heavy[at]])
-            s->heavy[at] = i;
-    }
-}
-
-/* Puts the children of an entry on the stack. The one with most descendants is at the bottom,
- * so it is taken last. Returns the new height. */
-static int push_children(struct esp_cpu_states *s, int entry, int height)
-{
-    if (s->heavy[entry] >= 0)
-        s->pending[height++] = s->heavy[entry];
-    for (int child = s->first[entry]; child >= 0; child = s->next[child])
-        if (child != s->heavy[entry])
-            s->pending[height++] = child;
-    return height;
-}
-
-static void order_steps(struct esp_cpu_states *s)
-{
-    int steps = 0;
-    for (; steps < s->texts; steps++)
-        s->step[steps] = (struct esp_cpu_step){.entry = steps, .from = 0, .to = 0};
-    link_children(s);
-    s->level[s->count] = 0;
-    for (int height = push_children(s, s->count, 0); height > 0;) {
-        const int entry = s->pending[--height], parent = s->entry[entry].parent;
-        const int above = parent < s->texts ? s->count : parent, from = s->level[above];
-        const bool takes_over = above != s->count && s->heavy[above] == entry;
-        s->level[entry] = takes_over ? from : from + 1;
-        s->step[steps++] = (struct esp_cpu_step){
-            .entry = entry, .from = (int16_t)from, .to = (int16_t)s->level[entry]};
-        height = push_children(s, entry, height);
-    }
-}
-
-/* Returns the number of tokens of the text before a batch. */
+/* The number of tokens of the text before a batch. */
 static int64_t tokens_before(const struct esp_batch *b)
 {
     return (int64_t)b->prefix + (b->window ? b->window->dropped : 0);
@@ -215,11 +168,11 @@ bool esp_states_plan(struct esp_cpu_states *s, const struct esp_cache *cache,
     if (begins)
         memset(s->memory, 0, all_states(s) * sizeof *s->memory);
     s->dropped = b->window ? b->window->dropped : 0;
-    s->count = 0;
+    s->walk.count = 0;
     for (int64_t token = folded; token < prefix; token++)
-        add_entry(s, token, -1, s->count - 1);
-    const int last = s->count - 1;
-    s->texts = s->count + b->text;
+        add_entry(s, token, -1, s->walk.count - 1);
+    const int last = s->walk.count - 1;
+    s->walk.texts = s->walk.count + b->text;
     find_parents(s, b);
     for (int i = 0; i < ahead + b->rows; i++) {
         const int row = i - ahead, before = s->before[i];
@@ -230,6 +183,6 @@ bool esp_states_plan(struct esp_cpu_states *s, const struct esp_cache *cache,
             s->batch_slot[row] = s->entry[s->known[i]].slot;
     }
     s->folded = (int)prefix + b->text;
-    order_steps(s);
+    esp_walk_order(&s->walk);
     return true;
 }

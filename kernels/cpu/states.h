@@ -2,12 +2,10 @@
  *
  * A node of a tree needs the state after its parent. The value columns of a state never mix,
  * so the work is divided into blocks of 16 columns of a head. For each block, a thread walks
- * the whole tree, depth first: it reads the block as it was after the parent, applies one
- * token and writes it to a small stack. So a row of a tree takes the time of a token of a
- * chain, and its numbers come from the same operations in the same order as in a chain of its
- * ancestors: results are bit-identical for trees, chains, and any order of rows. The last
- * child of a node is the one with most descendants, and overwrites the node's block. So n rows
- * need only about log2(n) levels of the stack, whatever the depth is.
+ * the whole tree, depth first (kernels/walk.h): it reads the block as it was after the parent,
+ * applies one token and writes it to a small stack. So a row of a tree takes the time of a token
+ * of a chain, and its numbers come from the same operations in the same order as in a chain of
+ * its ancestors: results are bit-identical for trees, chains, and any order of rows.
  *
  * A pass walks over the rows of the text that the states do not include yet, then over its own
  * text rows; both change the states in place. The other rows follow, and only their inputs are
@@ -21,21 +19,14 @@
 #include <stdint.h>
 
 #include "kernels/kernels.h"
+#include "kernels/walk.h"
 
 enum { ESP_WALK_LEVELS = 32, ESP_MOST_TAPS = 16 };
 
-/* One row of a walk. The first `texts` entries of a walk are consecutive tokens of the text. */
+/* One row of a walk. */
 struct esp_cpu_entry {
-    int32_t slot;   /* slot of the row's input */
-    int32_t row;    /* row of the batch; -1: an earlier row */
-    int32_t parent; /* the entry before it; -1: the state itself */
-};
-
-/* Entry `entry` reads the block at level `from` of the stack and writes the one at level `to`.
- * Level 0 is the state. */
-struct esp_cpu_step {
-    int32_t entry;
-    int16_t from, to;
+    int32_t slot; /* slot of the row's input */
+    int32_t row;  /* row of the batch; -1: an earlier row */
 };
 
 struct esp_cpu_states {
@@ -63,14 +54,13 @@ struct esp_cpu_states {
     struct esp_state_traffic *moved; /* (threads): counts of the current pass */
 
     /* The walk of the current pass. */
-    int count, texts, folded; /* entries, those of the text; the cache's `folded` afterwards */
+    int folded;                  /* the cache's `folded` afterwards */
+    struct esp_state_walk walk;  /* a walk has at most `ring` entries */
     struct esp_cpu_entry *entry; /* (ring) */
-    struct esp_cpu_step *step;   /* (ring) */
     int32_t *batch_slot;         /* (max_batch) slot of each row of the batch */
     /* (ring) for each row, counted from the prefix: the row before it in its path, and its
      * entry. */
     int32_t *before, *known;
-    int32_t *size, *heavy, *first, *next, *pending, *level; /* (ring + 1) by entry */
 };
 
 static inline size_t esp_states_stride(const struct esp_cpu_states *s)

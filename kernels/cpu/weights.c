@@ -209,7 +209,8 @@ static void pack_experts(struct packer *p, struct esp_cpu_expert *to,
                          const struct esp_expert *from, int count)
 {
     for (int i = 0; i < count; i++, to++, from++) {
-        PACK(gate, EXPERTS, 1);
+        if (esp_gated(p->desc->activation))
+            PACK(gate, EXPERTS, 1);
         PACK(up, EXPERTS, 1);
         PACK(down, DOWN, 1);
     }
@@ -429,8 +430,8 @@ static void count_work(struct esp_cpu_weights *w)
 {
     const struct esp_model_desc *d = w->base.desc;
     double q = (double)d->heads * d->head_dim, kv = (double)d->kv_heads * d->head_dim;
-    double mlp = (esp_gated(d->activation) ? 3.0 : 2.0) * d->ffn;
-    double mixture = d->experts + 3.0 * d->experts_used * d->expert_ffn;
+    const double matrices = esp_gated(d->activation) ? 3 : 2, mlp = matrices * d->ffn;
+    const double mixture = d->experts + matrices * d->experts_used * d->expert_ffn;
     for (int i = 0; i < d->layers; i++)
         w->work_layers +=
             (mixer_work(d, d->layer[i].mixer, 2.0 * q + 2.0 * kv) +

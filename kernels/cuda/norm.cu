@@ -68,18 +68,21 @@ template <typename T>
 static __global__ void join_kernel(struct esp_cuda_arrays at,
                                    struct esp_cuda_norm_args of_embedding,
                                    const float *embedded, struct esp_cuda_norm_args of_input,
-                                   const float *input, T *joined, size_t width)
+                                   float *input, bool replaced, T *joined, size_t width)
 {
     ESP_SHARED(float, room);
     const int row = blockIdx.x, n = of_input.n;
     if (row >= at.pass->rows)
         return;
-    const float *x = input + row * of_input.stride;
+    float *x = input + row * of_input.stride;
     T *out = joined + row * width;
     write(esp_cuda_normalise(embedded + row * of_embedding.stride, of_embedding, room), n, n,
           out);
-    write(esp_cuda_normalise(x, of_input, room), n, (int)width - n, out + n);
+    const auto normed = esp_cuda_normalise(x, of_input, room);
+    write(normed, n, (int)width - n, out + n);
     hand_out(at, of_input.state, row, x, n);
+    for (int i = threadIdx.x; replaced && i < n; i += blockDim.x)
+        x[i] = normed[i];
 }
 
 struct esp_cuda_norm_args esp_cuda_norm_args_of(const struct esp_cuda_cache *c,
@@ -136,7 +139,8 @@ template <typename T> void esp_cuda_join(struct esp_cuda_cache *c, int rows)
     const struct esp_cuda_norm of_input = {w->norm_input, NULL, 0, false};
     ESP_LAUNCH((join_kernel<T>), dim3(rows), dim3(THREADS), ROOM,
                esp_cuda_backend_of(c)->stream, c->at, esp_cuda_norm_args_of(c, &of_embedding),
-               c->embedded, esp_cuda_norm_args_of(c, &of_input), c->x, (T *)c->joined,
+               c->embedded, esp_cuda_norm_args_of(c, &of_input), c->x,
+               esp_cuda_desc_of(c)->residual_normed, (T *)c->joined,
                c->joined_width);
 }
 

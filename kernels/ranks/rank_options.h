@@ -5,6 +5,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "kernels/rank_lap.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -23,20 +25,30 @@ struct esp_rank_options {
      * by commas, this machine first. launcher starts processes on them; NULL: the first
      * mpirun that is found. */
     const char *hosts, *launcher;
-    /* Relative amount of the model that each rank computes; all 0: equal parts. */
+    bool given; /* mpirun has started the program together with its ranks */
+    /* How much of the model each rank computes, in relation to the others; all 0: the same. */
     double share[ESP_MAX_RANKS];
     unsigned whole; /* bit k: the matrices of kind k (rank_plan.h) are whole in every rank */
     bool by_layers; /* ranks have whole layers, not some rows of every layer */
     bool planned;   /* `whole` is given; otherwise the cost model chooses it */
 };
 
-/* Times of the exchanges between ranks, as rank 0 sees them. */
+/* Called again and again while a rank does not answer, in the thread that waits for it. seconds:
+ * for how long. Returns whether to wait on. */
+typedef bool esp_rank_patience(void *user, int rank, int ranks, double seconds);
+
+/* What the exchanges between ranks cost, seen from rank 0. */
 struct esp_rank_times {
     double seconds; /* spent in exchanges, including waiting for other ranks */
     double bytes;   /* received */
     long exchanges;
-    double latency; /* measured: seconds of a small exchange */
-    double rate;    /* measured: bytes per second of a large one */
+    double latency; /* measured: seconds of a small exchange, */
+    double rate;    /* and bytes per second of a large one */
+    int starts;     /* how often the ranks were started */
+    /* (lap_count) the laps of the last pass in order, in each one entry for every rank. Valid
+     * until the next pass. */
+    const struct esp_rank_lap *laps;
+    int lap_count;
 };
 
 #ifdef __cplusplus

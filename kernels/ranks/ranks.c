@@ -25,7 +25,9 @@ int esp_ranks_fail(struct esp_ranks *r, const char *format, ...)
     return ESP_E_DEVICE;
 }
 
-/* ------------------------------------------------------------------ exchanges */
+/* ------------------------------------------------------------------ a network that is played */
+
+static const double MOST_DELAY = 60;
 
 /* Reads a number with its unit, such as "500us" or "1Gb/s". Returns the rest of the text. */
 static const char *read_unit(const char *text, const char *const *units, const double *factors,
@@ -52,7 +54,7 @@ int esp_ranks_set_delay(struct esp_ranks *r, const char *text)
     const char *end = text && *text ? read_unit(text, times, seconds, &delay) : "";
     if (end && *end == ',')
         end = read_unit(end + 1, rates, bytes, &rate);
-    if (!end || *end || delay > 60)
+    if (!end || *end || delay > MOST_DELAY)
         return ESP_E_ARGUMENT;
     r->delay = delay;
     r->delay_rate = rate;
@@ -76,18 +78,145 @@ static void play_network(const struct esp_ranks *r, double received)
         continue;
 }
 
+/* Rank 0 decides what network all play. */
+static void hear_of_network(struct esp_ranks *r, size_t place)
+{
+    struct esp_rank_said said;
+    memcpy(&said, r->transport->of(r, 0) + place, sizeof said);
+    r->delay = said.delay >= 0 && said.delay <= MOST_DELAY ? said.delay : 0;
+    r->delay_rate = said.delay_rate > 0 ? said.delay_rate : 0;
+}
+
+/* ------------------------------------------------------------------ laps */
+
+/* How many laps are kept; an even number. */
+static int most_laps(const struct esp_ranks *r)
+{
+    const int fit = ESP_RANK_LAPS / 2 / r->count & ~1;
+    return fit < 2 ? 2 : fit < 12 ? fit : 12;
+}
+
+static void add_lap(struct esp_rank_lap *to, const struct esp_rank_lap *from)
+{
+    to->compute += from->compute;
+    to->wait += from->wait;
+    to->hop += from->hop;
+}
+
+/* Where rank 0 notes exchange number `which` of a pass, one entry for every rank. If there are
+ * too many exchanges, twice as many become one lap. */
+static struct esp_rank_lap *lap_of(struct esp_ranks *r, int which)
+{
+    const int most = most_laps(r), n = r->count;
+    if (which / r->together == most) {
+        for (int i = 0; i < most * n; i++) {
+            const struct esp_rank_lap lap = r->laps[i];
+            struct esp_rank_lap *to = &r->laps[i / n / 2 * n + i % n];
+            if (i / n % 2 == 0)
+                *to = lap;
+            else
+                add_lap(to, &lap);
+        }
+        r->together *= 2;
+        r->times.lap_count = most / 2 * n;
+    }
+    struct esp_rank_lap *lap = &r->laps[which / r->together * n];
+    if (lap == r->laps + r->times.lap_count) {
+        for (int i = 0; i < n; i++)
+            lap[i] = (struct esp_rank_lap){.rank = i};
+        r->times.lap_count += n;
+    }
+    return lap;
+}
+
+/* Whoever comes last to an exchange does not wait, so the shortest time that a rank spent in it
+ * is how long the numbers were on their way, whatever clocks the ranks have. */
+static void note_laps(struct esp_ranks *r, const size_t *bytes, const struct esp_rank_said *own)
+{
+    struct esp_rank_said said[ESP_MAX_RANKS];
+    double hop = INFINITY;
+    for (int i = 0; i < r->count; i++) {
+        said[i] = *own;
+        if (i != r->rank)
+            memcpy(&said[i], r->transport->of(r, i) + bytes[i], sizeof *said);
+        hop = fmin(hop, said[i].met);
+    }
+    struct esp_rank_lap *before = r->exchanged > 0 ? lap_of(r, r->exchanged - 1) : NULL;
+    for (int i = 0; before && i < r->count; i++) {
+        before[i].hop += (float)hop;
+        before[i].wait += (float)(said[i].met - hop);
+    }
+    struct esp_rank_lap *lap = lap_of(r, r->exchanged++);
+    for (int i = 0; i < r->count; i++)
+        lap[i].compute += (float)(r->computed[i] = said[i].computed);
+}
+
+void esp_ranks_pass_begins(struct esp_ranks *r)
+{
+    r->passing = true;
+    r->exchanged = 0;
+    r->together = 1;
+    r->times.laps = r->laps;
+    r->times.lap_count = 0;
+    r->left = esp_clock();
+}
+
+/* The other ranks say how long the last exchange took them when the next one comes. Until then it
+ * follows from what they have computed before it. */
+void esp_ranks_pass_ends(struct esp_ranks *r)
+{
+    const double tail = esp_clock() - r->left;
+    double slowest = 0;
+    r->passing = false;
+    if (r->failed)
+        return;
+    for (int i = 0; i < r->count && r->exchanged > 0; i++)
+        slowest = fmax(slowest, r->computed[i]);
+    const double hop = fmax(r->met - (slowest - r->computed[0]), 0);
+    struct esp_rank_lap *last = r->exchanged > 0 ? lap_of(r, r->exchanged - 1) : NULL;
+    for (int i = 0; last && i < r->count; i++) {
+        last[i].hop += (float)hop;
+        last[i].wait += (float)(slowest - r->computed[i]);
+    }
+    lap_of(r, r->exchanged)->compute += (float)tail;
+}
+
+/* ------------------------------------------------------------------ exchanges */
+
 static int meet(struct esp_ranks *r, const size_t *bytes, bool to_first)
 {
+    const struct esp_rank_said said = {r->came - r->left, r->met, r->delay, r->delay_rate};
+    size_t all[ESP_MAX_RANKS];
     double received = 0;
-    for (int i = 0; i < r->count; i++)
+    for (int i = 0; i < r->count; i++) {
+        all[i] = bytes[i] + sizeof said;
         received += i == r->rank ? 0 : (double)bytes[i];
+    }
     r->times.exchanges++;
     r->times.bytes += received;
-    if (!r->failed && r->transport->meet(r, bytes, to_first) < 0)
+    memcpy(r->transport->own(r) + bytes[r->rank], &said, sizeof said);
+    if (!r->failed && r->transport->meet(r, all, to_first) < 0)
         r->failed = true;
-    if (r->delay > 0 || r->delay_rate > 0)
+    if (!r->failed && r->rank > 0 && !to_first)
+        hear_of_network(r, bytes[0]);
+    if ((r->delay > 0 || r->delay_rate > 0) && (r->rank == 0 || !to_first))
         play_network(r, received);
+    if (r->passing && !r->failed)
+        note_laps(r, bytes, &said);
     return r->failed ? ESP_E_DEVICE : ESP_OK;
+}
+
+/* An exchange takes from the copy to the own area to the copies from those of others. */
+static void come(struct esp_ranks *r)
+{
+    r->came = esp_clock();
+}
+
+static void leave(struct esp_ranks *r)
+{
+    r->left = esp_clock();
+    r->met = r->left - r->came;
+    r->times.seconds += r->met;
 }
 
 static size_t part_bytes(const struct esp_rank_gather *g, int rank)
@@ -128,16 +257,16 @@ static size_t widest_part(const struct esp_rank_gather *g, int ranks)
 
 bool esp_rank_gather_fits(const struct esp_rank_gather *g, int ranks)
 {
-    return widest_part(g, ranks) <= ESP_RANK_AREA;
+    return widest_part(g, ranks) <= ESP_RANK_ROOM;
 }
 
 int esp_ranks_gather(struct esp_ranks *r, const struct esp_rank_gather *g)
 {
-    const double start = esp_clock();
-    const int most = (int)(ESP_RANK_AREA / widest_part(g, r->count));
+    const int most = (int)(ESP_RANK_ROOM / widest_part(g, r->count));
     int status = ESP_OK;
     for (int first = 0, rows; first < g->count && status == ESP_OK; first += rows) {
         size_t bytes[ESP_MAX_RANKS];
+        come(r);
         rows = g->count - first < most ? g->count - first : most;
         for (int i = 0; i < r->count; i++)
             bytes[i] = (size_t)rows * part_bytes(g, i);
@@ -146,8 +275,8 @@ int esp_ranks_gather(struct esp_ranks *r, const struct esp_rank_gather *g)
         for (int i = 0; i < r->count && status == ESP_OK; i++)
             if (i != r->rank && !(g->to_first && r->rank > 0))
                 copy_part(r, g, i, first, rows);
+        leave(r);
     }
-    r->times.seconds += esp_clock() - start;
     return status;
 }
 
@@ -156,19 +285,19 @@ enum { ALL = -1 };
 
 static int copy(struct esp_ranks *r, int from, int to, void *data, size_t bytes)
 {
-    const double start = esp_clock();
     const bool wants = r->rank != from && (to == ALL || to == r->rank);
     int status = ESP_OK;
     for (size_t at = 0, n; at < bytes && status == ESP_OK; at += n) {
         size_t sent[ESP_MAX_RANKS] = {0};
-        sent[from] = n = bytes - at < ESP_RANK_AREA ? bytes - at : ESP_RANK_AREA;
+        come(r);
+        sent[from] = n = bytes - at < ESP_RANK_ROOM ? bytes - at : ESP_RANK_ROOM;
         if (r->rank == from)
             memcpy(r->transport->own(r), (char *)data + at, n);
         status = meet(r, sent, to == 0);
         if (wants && status == ESP_OK)
             memcpy((char *)data + at, r->transport->of(r, from), n);
+        leave(r);
     }
-    r->times.seconds += esp_clock() - start;
     return status;
 }
 
@@ -213,8 +342,8 @@ int esp_ranks_measure(struct esp_ranks *r)
     if (status == ESP_OK)
         status = time_exchange(r, LARGE, room, &large);
     free(room);
-    r->times = (struct esp_rank_times){.latency = small};
-    /* On a busy machine the small exchange may take longer than the large one. */
+    r->times = (struct esp_rank_times){.latency = small, .starts = r->times.starts};
+    /* On a busy machine the small one may take longer. */
     r->times.rate = (double)(r->count - 1) * LARGE / fmax(large - small, large / 4);
     return status;
 }

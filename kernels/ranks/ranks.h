@@ -21,9 +21,16 @@
 /* argv[0] of a process that serves as a rank */
 #define ESP_RANK_PROGRAM (char *)"espalier-rank"
 
+/* With everything that a rank writes it says how long it has computed since the last exchange,
+ * and how long that one took; rank 0 also says which network is played. */
+struct esp_rank_said {
+    double computed, met, delay, delay_rate;
+};
+
 enum {
-    ESP_RANK_AREA = 2 << 20, /* bytes of an area */
-    ESP_RANK_SENTENCE = 400  /* bytes of an error message */
+    ESP_RANK_AREA = 2 << 20,                                           /* bytes of an area */
+    ESP_RANK_ROOM = ESP_RANK_AREA - (int)sizeof(struct esp_rank_said), /* for numbers in it */
+    ESP_RANK_SENTENCE = 400                                            /* bytes of a failure */
 };
 
 struct esp_ranks;
@@ -59,19 +66,27 @@ struct esp_ranks {
     const struct esp_transport *transport;
     int rank, count, threads;
     bool failed;
+    bool lost; /* a process has ended or hangs; others in its place could go on */
     char failure[ESP_RANK_SENTENCE];
-    double patience; /* a rank that does not answer for so many seconds counts as hung */
-    /* of the simulated network: seconds; bytes per second, 0: unlimited */
-    double delay, delay_rate;
+    double patience; /* seconds after which a rank that does not answer counts as hung */
+    esp_rank_patience *patient; /* who is asked then; NULL: it is ended */
+    void *patient_user;
+    double delay, delay_rate; /* of a network that is played: seconds, bytes per second or 0 */
     struct esp_rank_times times;
+    double came, left, met; /* the last exchange: its begin, its end, the seconds it took */
+    /* Rank 0, in a pass: */
+    bool passing;
+    int exchanged;                  /* how often */
+    int together;                   /* exchanges that are one lap */
+    double computed[ESP_MAX_RANKS]; /* before the last exchange */
+    struct esp_rank_lap laps[ESP_RANK_LAPS];
 };
 
 /* Opens a group as rank 0. Returns ESP_E_ARGUMENT if the transport does not exist. */
 int esp_ranks_open(struct esp_ranks **ranks, const struct esp_rank_options *options, char *err,
                    size_t errlen);
-/* Simulates a slow network: rank 0 delays every exchange, and the other ranks wait for it.
- * text: "500us" or "10ms,1Gb/s"; NULL or "": no delay. Returns ESP_E_ARGUMENT for any other
- * text. */
+/* Rank 0 lets all play a slow network: every exchange takes so much longer. text: "500us",
+ * "10ms,1Gb/s"; NULL or "": none. ESP_E_ARGUMENT: neither. */
 int esp_ranks_set_delay(struct esp_ranks *ranks, const char *text);
 /* NULL is allowed. */
 void esp_ranks_close(struct esp_ranks *ranks);
@@ -101,8 +116,12 @@ int esp_ranks_broadcast(struct esp_ranks *ranks, void *data, size_t bytes);
 /* Copies bytes from one rank to another. All ranks must call it; only these two use `data`. */
 int esp_ranks_pass_on(struct esp_ranks *ranks, int from, int to, void *data, size_t bytes);
 
-/* Measures the time of a small exchange and the rate of a large one, and stores both in
- * ranks->times. All ranks must call it. */
+/* Rank 0: between these calls, times of all ranks are noted in ranks->times.laps. */
+void esp_ranks_pass_begins(struct esp_ranks *ranks);
+void esp_ranks_pass_ends(struct esp_ranks *ranks);
+
+/* Measures how long a small exchange takes and how fast a large one is, and notes it in
+ * ranks->times. All ranks call it. */
 int esp_ranks_measure(struct esp_ranks *ranks);
 
 #endif

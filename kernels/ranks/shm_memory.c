@@ -7,6 +7,7 @@
 #include "kernels/ranks/shm.h"
 
 #include <errno.h>
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -88,9 +89,9 @@ static void describe(int status, char *text, size_t size)
         snprintf(text, size, "exit code %d", WEXITSTATUS(status));
 }
 
-/* Finds the last informative line that a launcher and its processes have printed, or else
- * the first line. */
-static void read_log(const struct esp_shm *s, char *line, size_t size)
+/* What a launcher and its processes have said last that tells something, or the first line.
+ * Returns whether a rank has said it. */
+static bool read_log(const struct esp_shm *s, char *line, size_t size)
 {
     static const char *const telling[] = {"espalier: ", "noticed that ", "BAD TERMINATION"};
     char text[8192];
@@ -104,6 +105,7 @@ static void read_log(const struct esp_shm *s, char *line, size_t size)
     snprintf(line, size, "%.*s", (int)strcspn(said, "\r\n"), said);
     for (size_t n = strlen(line); n > 0 && strchr(". ", line[n - 1]); n--)
         line[n - 1] = '\0';
+    return strstr(text, telling[0]) != NULL;
 }
 
 /* Returns whether a child has ended. Reaps it and reports the failure. */
@@ -116,14 +118,13 @@ static bool has_ended(struct esp_shm *s, int rank)
         return false;
     s->child[rank] = 0;
     describe(status, how, sizeof how);
-    read_log(s, line, sizeof line);
+    s->base.lost = !read_log(s, line, sizeof line) && !*slot->sentence;
     if (*slot->sentence)
         esp_ranks_fail(&s->base, "rank %d of %d: %.300s", rank, s->base.count, slot->sentence);
     else if (s->log >= 0)
         esp_ranks_fail(&s->base, "the ranks ended (%s)%s%s", how, *line ? ": " : "", line);
     else
-        esp_ranks_fail(&s->base, "rank %d of %d ended (%s); load the models again", rank,
-                       s->base.count, how);
+        esp_ranks_fail(&s->base, "rank %d of %d ended (%s)", rank, s->base.count, how);
     return true;
 }
 
@@ -167,8 +168,16 @@ static bool spin(struct esp_shm *s, const struct esp_shm_slot *slot)
     return false;
 }
 
-/* Sleeps until the rank has written. Rank 0 gives up on a rank that has shown no sign of
- * life for `patience` seconds. */
+static bool is_patient(const struct esp_shm *s, int rank, double waited)
+{
+    const struct esp_ranks *r = &s->base;
+    if (r->patience == 0 || waited <= r->patience)
+        return true;
+    return r->patient && r->patient(r->patient_user, rank, r->count, waited);
+}
+
+/* Sleeps until the rank has written. Rank 0 loses its patience with one that shows no sign of
+ * life. */
 static int sleep_for(struct esp_shm *s, int rank)
 {
     struct esp_shm_slot *slot = &s->memory->slot[rank];
@@ -187,11 +196,11 @@ static int sleep_for(struct esp_shm *s, int rank)
             beats = atomic_load(&slot->beats);
             start = esp_clock();
         }
-        if (s->base.patience > 0 && esp_clock() - start > s->base.patience)
-            return esp_ranks_fail(&s->base,
-                                  "rank %d of %d has not answered for %.3g s; load the models "
-                                  "again",
-                                  rank, s->base.count, s->base.patience);
+        if (!is_patient(s, rank, esp_clock() - start)) {
+            s->base.lost = true;
+            return esp_ranks_fail(&s->base, "rank %d of %d has not answered for %.3g s", rank,
+                                  s->base.count, round(10 * (esp_clock() - start)) / 10);
+        }
     }
     return ESP_OK;
 }

@@ -30,6 +30,7 @@ int esp_ranks_open(struct esp_ranks **ranks, const struct esp_rank_options *opti
     if (status < 0)
         return status;
     (*ranks)->patience = patience();
+    (*ranks)->times.starts = 1;
     if (esp_ranks_set_delay(*ranks, getenv("ESPALIER_RANKS_DELAY")) == ESP_OK)
         return ESP_OK;
     esp_ranks_fail(*ranks, "ESPALIER_RANKS_DELAY is not a delay");

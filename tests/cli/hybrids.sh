@@ -61,7 +61,7 @@ for family in lfm2 qwen3-5 granite-hybrid; do
 done
 
 # Relatives of these: some drafters are enough (cli/families.sh has chains and files).
-for family in qwen3-next nemotron-h lfm2-moe; do
+for family in qwen3-next nemotron-h nemotron-h-moe lfm2-moe; do
     model=$work/$family
     mkdir "$model" && cp tests/vectors/logits/$family/* "$model" && tokenizer >"$model/tokenizer.json"
     rm -f "$model/generation_config.json"
@@ -103,8 +103,17 @@ check "inspect says so" sh -c "$ESPALIER inspect '$own' --backend cpu | grep -q 
 check "and describes the pair" sh -c \
     "$ESPALIER inspect '$own' mtp --backend cpu | grep -q 'pair fits  *yes: vocabulary and hidden states'"
 check "a model without one is named" fails 1 "qwen3-5 has no MTP layer" generate "$work/qwen3-5" --draft mtp
-check "quantising leaves it out" $ESPALIER quantize "$own" "$work/mtp.gguf" --type q8_0 >/dev/null 2>&1
-check "and it is not missed" test "$(own=$work/mtp.gguf && drafts)" = null
+check "quantising keeps it" sh -c "$ESPALIER quantize '$own' '$work/whole.gguf' --type q8_0 | grep -q '^MTP layer '"
+check "and inspect says so" sh -c "$ESPALIER inspect '$work/whole.gguf' --backend cpu | grep -q 'MTP layer .*--draft mtp'"
+check "it drafts" test "$(own=$work/whole.gguf && drafts)" = mtp
+check "and changes nothing" test "$(generate "$work/whole.gguf" --draft mtp --drafter dynatree)" = \
+    "$(generate "$work/whole.gguf" --draft none)"
+check "from file to file, too" $ESPALIER quantize "$work/whole.gguf" "$work/again.gguf" --type q4_0 >/dev/null
+check "it drafts again" test "$(own=$work/again.gguf && drafts)" = mtp
+without=$work/without
+mkdir "$without" && cp "$own"/* "$without" && LC_ALL=C sed -i 's/"mtp\./"mtx./g' "$without/model.safetensors"
+check "a model without one" $ESPALIER quantize "$without" "$work/mtp.gguf" --type q8_0 >/dev/null 2>&1
+check "has none in its file" test "$(own=$work/mtp.gguf && drafts)" = null
 plain8=$(generate "$work/mtp.gguf" --draft none)
 cp tests/vectors/gguf/mtp-qwen3-5-alone.gguf "$work/mtp-other.gguf"
 printf GGUF >"$work/mtp-a.gguf"

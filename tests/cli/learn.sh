@@ -4,7 +4,7 @@
 . tests/script.sh
 
 $ESPALIER learn >"$work/list"
-check "there are nine lessons" test "$(wc -l <"$work/list")" -eq 9
+check "there are ten lessons" test "$(wc -l <"$work/list")" -eq 10
 for lesson in $(awk '{ print $1 }' "$work/list"); do
     # Count the pages and the questions in the lesson's file.
     file=sessions/lessons/$lesson.lesson

@@ -5,9 +5,12 @@
 . tests/script.sh
 
 say() { $ESPALIER generate -p "Once upon a time" -n 40 "$@"; }
-children() { ps -eo pid=,args= | awk '$2 == "espalier-rank" { print $1 }'; }
-before=$(children)
-left() { children | grep -vxF -e "${before:-none}"; }
+# Ranks of this program; another test may run another one.
+left() {
+    for rank in $(ps -eo pid=,args= | awk '$2 == "espalier-rank" { print $1 }'); do
+        [ "$(readlink "/proc/$rank/exe")" = "$(realpath "$ESPALIER")" ] && echo "$rank"
+    done
+}
 gone() {
     for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30; do
         [ -z "$(left)" ] && return 0
@@ -84,7 +87,10 @@ check "statistics have the time of exchanges" grep -q "^exchange  *[0-9.]* % of 
 check "a recording names the ranks" sh -c "head -n 1 '$work/r.esp.jsonl' | grep -q '2 ranks of [0-9]* thread'"
 check "and has the time of exchanges" grep -q '"exchange":0\.' "$work/r.esp.jsonl"
 $ESPALIER export "$work/r.esp.jsonl" --iteration 1 --figure timeline -o "$work/timeline.svg" >"$work/log"
-check "the figure of an iteration's time shows the exchange" grep -q "of it, exchange" "$work/timeline.svg"
+check "so does the figure of an iteration's time" grep -q "of it, exchange" "$work/timeline.svg"
+check "and what each rank does in a pass" sh -c "grep -q '>rank 0<' '$work/timeline.svg' && grep -q '>rank 1<' '$work/timeline.svg'"
+$ESPALIER export "$work/r.esp.jsonl" --iteration 1 -o "$work/one.json" >"$work/log"
+check "laps are recorded" sh -c "sed -n 2,9p '$work/r.esp.jsonl' | grep -q '\"laps\":\[{\"rank\":0,\"compute\":[0-9.e-]*'"
 $ESPALIER inspect --ranks 3 --ranks-whole down >"$work/inspect"
 check "inspect prints the division" grep -q "gate, up .* outputs; a row gathers" "$work/inspect"
 check "and the kinds that are whole" grep -q "down .*whole in every rank" "$work/inspect"
@@ -94,13 +100,24 @@ $ESPALIER inspect --ranks 3 --ranks-split layers >"$work/inspect"
 check "and the layers of each rank" grep -q "layers  *1 + 2 + 2 + 1; the first and the last are rank 0's" "$work/inspect"
 check "also as JSON" grep -q '"exchanges":' "$work/json"
 
-# Errors.
-check "invalid parts" fails 1 "give 2 numbers above 0" $ESPALIER generate -p x --ranks 2 --ranks-parts 1:x
-check "parts for another number of ranks" fails 1 "give 3 numbers above 0" $ESPALIER generate -p x --ranks 3 --ranks-parts 1:2
-check "invalid kinds" fails 1 "give none, or some of attention, output" $ESPALIER generate -p x --ranks 2 --ranks-whole up
-check "too few layers" fails 1 "6 layers are too few for 7 ranks" $ESPALIER generate -p x --ranks 7 --ranks-split layers
-check "an invalid split" fails 1 "give rows or layers" $ESPALIER generate -p x --ranks 2 --ranks-split columns
-check "too many ranks" fails 1 "from 1 to 64" $ESPALIER generate -p x --ranks 65
+# A machine whose memory is divided into nodes: here its first CPU and the others.
+allowed() { sed -n 's/^Cpus_allowed_list:[^0-9]*//p' /proc/self/status | tr , '\n' | while IFS=- read -r a b; do seq "$a" "${b:-$a}"; done; }
+mkdir -p "$work/sys/devices/system/node/node0" "$work/sys/devices/system/node/node1"
+allowed | head -n 1 >"$work/sys/devices/system/node/node0/cpulist"
+allowed | tail -n +2 | tr '\n' , >"$work/sys/devices/system/node/node1/cpulist"
+if [ "$(allowed | wc -l)" -gt 1 ]; then
+    ESPALIER_SYS="$work/sys" $ESPALIER generate -p "Once upon a time" -n 40 --drafter dynatree --record "$work/nodes.esp.jsonl" >"$work/text"
+    check "two nodes of memory write the same text" cmp "$work/plain" "$work/text"
+    check "and are named" sh -c "head -n 1 '$work/nodes.esp.jsonl' | grep -q 'threads on 2 memory nodes'"
+fi
+
+# What is refused.
+check "parts that are none" fails 1 "give 2 numbers above 0" $ESPALIER generate -p x --ranks 2 --ranks-parts 1:x
+check "parts for other ranks" fails 1 "give 3 numbers above 0" $ESPALIER generate -p x --ranks 3 --ranks-parts 1:2
+check "kinds that are none" fails 1 "give none, or some of attention, output" $ESPALIER generate -p x --ranks 2 --ranks-whole up
+check "layers that are too few" fails 1 "6 layers are too few for 7 ranks" $ESPALIER generate -p x --ranks 7 --ranks-split layers
+check "a split that is none" fails 1 "give rows or layers" $ESPALIER generate -p x --ranks 2 --ranks-split columns
+check "ranks that are too many" fails 1 "from 1 to 64" $ESPALIER generate -p x --ranks 65
 ln -s "$(realpath "$ESPALIER")" "$work/espalier-rank"
 check "espalier-rank without arguments" fails 1 "not by hand" env PATH="$work" espalier-rank
 
@@ -124,9 +141,28 @@ check "a delay makes exchanges slower: $(exchange "$work/near") s, $(exchange "$
 $ESPALIER bench --suite network -n 4 --prompts 1 >"$work/suite"
 check "the table of suite network has a column for each delay" grep -q "10ms" "$work/suite"
 
+# A long text, in the background.
+variable=A=1
+long() { # TOKENS [FLAGS]
+    rm -f "$work/out" "$work/err"
+    tokens=$1
+    shift
+    env "$variable" timeout 60 $ESPALIER generate -p "Once upon a time" -n "$tokens" --window 50 --ignore-eos --temp 0.8 --seed 5 \
+        --drafter dynatree "$@" >"$work/out" 2>"$work/err" &
+    program=$!
+}
+until_text() {
+    while kill -0 $program 2>/dev/null && [ ! -s "$work/out" ]; do sleep 0.02; done
+}
+long 200
+wait $program
+cp "$work/out" "$work/long"
+
 # Over MPI, where it is installed.
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-mpi_left() { ps -eo stat=,args= | grep -v '^Z' | grep -F -- "--serve /proc" | grep -v grep; }
+mpi_left() { # their processes, the oldest first
+    ps -eo pid=,stat=,args= --sort start_time | grep -v grep | awk -v of="$(realpath "$BUILD")/espalier-rank" '$2 !~ /Z/ && index($0, of) && / --serve \/proc/'
+}
 for mpi in openmpi mpich; do
     if [ ! -x "$BUILD/espalier-rank.$mpi" ] || ! command -v mpirun.$mpi >/dev/null; then
         echo "  not checked, because it is not installed: ranks over $mpi"
@@ -139,42 +175,79 @@ for mpi in openmpi mpich; do
     awk '{ sub(/\r$/, "") } 1' "$work/text" >"$work/hand"
     check "and so is the text under the user's own mpirun: $mpi" cmp "$work/lines" "$work/hand"
     mpirun.$mpi -n 2 "$BUILD/espalier-rank.$mpi" "$ESPALIER" generate -p x --target nowhere >"$work/text" 2>"$work/err"
-    check "a failing program makes mpirun fail" test $? != 0
-    check "and its message is printed" grep -q "^espalier: .*nowhere" "$work/err"
-    rm -f "$work/out"
-    timeout 60 $ESPALIER generate -p "Once upon a time" -n 100000 --window 50 --ignore-eos --ranks 2 --hosts localhost \
-        --launcher mpirun.$mpi --drafter ar >"$work/out" 2>"$work/err" &
-    program=$!
-    while kill -0 $program 2>/dev/null && [ ! -s "$work/out" ]; do sleep 0.02; done
-    kill -KILL $(ps -eo pid=,args= | awk '/--serve \/proc/ && $2 ~ /espalier-rank/ { print $1 }' | tail -n 1)
+    check "whose failure is mpirun's" test $? != 0
+    check "and has its sentence" grep -q "^espalier: .*nowhere" "$work/err"
+    long 200 --ranks 2 --hosts localhost --launcher mpirun.$mpi
+    until_text
+    kill -KILL $(mpi_left | awk '$3 ~ /espalier-rank/ { print $1 }' | tail -n 1)
     wait $program
-    check "a rank that is killed ends the program: $mpi" test $? = 1
-    check "with a message" grep -q "the ranks ended" "$work/err"
+    check "ranks of $mpi are started again when one is killed" test $? = 0
+    check "with a sentence" grep -q "the ranks ended .*; the ranks were started again" "$work/err"
+    check "and write the same text" cmp "$work/long" "$work/out"
     sleep 1
     check "and no rank is left" test -z "$(mpi_left)"
 done
 
 # Ends.
 check "no rank is left behind" gone
-end_one() { # SIGNAL [VARIABLE=VALUE]: sends the signal to a rank during a long generation
+strike() { # SIGNAL
+    kill -s "$1" $(left | head -n 1)
+}
+long 200 --ranks 3 --record "$work/again.esp.jsonl"
+until_text
+strike KILL
+wait $program
+check "ranks are started again when one is killed" test $? = 0
+check "with a sentence" grep -q "rank [12] of 3 ended (signal 9); the ranks were started again, and the text was computed once more" "$work/err"
+check "and write the same text" cmp "$work/long" "$work/out"
+check "the sentence is recorded" grep -q '"type":"note","text":"rank [12] of 3 ended' "$work/again.esp.jsonl"
+check "the recording can be read" $ESPALIER stats "$work/again.esp.jsonl" --json >"$work/json"
+twice() { # SIGNAL [VARIABLE=VALUE]: sends it to a rank, and to another one when they have been started again
     signal=$1
-    shift
-    rm -f "$work/out"
-    env "$@" timeout 60 $ESPALIER generate -p "Once upon a time" -n 100000 --window 50 --ignore-eos --ranks 3 --drafter ar >"$work/out" 2>"$work/err" &
-    program=$!
-    while kill -0 $program 2>/dev/null && [ ! -s "$work/out" ]; do sleep 0.02; done
-    kill -s "$signal" $(left | head -n 1)
+    variable=${2:-A=1}
+    long 100000 --ranks 3
+    until_text
+    strike "$signal"
+    while kill -0 $program 2>/dev/null && ! grep -q "started again" "$work/err"; do sleep 0.02; done
+    strike "$signal"
     wait $program
 }
-end_one KILL A=1
-check "a rank that is killed ends the program with exit code 1" test $? = 1
-check "and a message" grep -q "rank [12] of 3 ended (signal 9); load the models again" "$work/err"
-check "the text so far is printed" test -s "$work/out"
+variable=A=1
+twice KILL
+check "a second one that is killed ends the program with exit code 1" test $? = 1
+check "and a sentence" grep -q "iteration .*rank [12] of 3 ended (signal 9); load the models again" "$work/err"
+check "the text so far is there" test -s "$work/out"
+check "and no rank" gone
+twice STOP ESPALIER_RANKS_PATIENCE=0.5
+check "so does one that hangs" test $? = 1
+check "with another sentence" grep -q "rank [12] of 3 has not answered for 0.[5-9] s; load the models again" "$work/err"
 check "and no rank is left" gone
-end_one STOP ESPALIER_RANKS_PATIENCE=0.5
-check "a hanging rank ends the program with exit code 1" test $? = 1
-check "and a message" grep -q "rank [12] of 3 has not answered for" "$work/err"
+
+# The interface asks about a rank that hangs.
+mkfifo "$work/fifo"
+ESPALIER_RANKS_PATIENCE=0.4 ESPALIER_SCRIPT="$work/fifo" timeout 60 $ESPALIER --no-config --drafter ar --seed 1 --temp 0 -n 100000 --window 50 \
+    --ignore-eos --ranks 2 >"$work/out" 2>"$work/err" &
+program=$!
+exec 9>"$work/fifo"
+seen() { # PATTERN: is it on the screen within ten seconds?
+    for i in $(seq 100); do
+        echo "dump $work/screen" >&9
+        sleep 0.1
+        grep -q "$1" "$work/screen" && return 0
+    done
+    cat "$work/screen"
+    return 1
+}
+printf 'size 100x30\ntype Once upon a time\nkey Enter\n' >&9
+seen "iter [0-9]"
+strike STOP
+check "the interface tells that a rank does not answer" seen "rank 1 of 2 has not answered for [0-9]* s; Esc ends it, or wait"
+printf 'key Esc\nwait\n' >&9
+check "and ends it when asked to" seen "the ranks were started again"
+exec 9>&-
+wait $program
 check "and no rank is left" gone
+
 rm -f "$work/out"
 $ESPALIER generate -p "Once upon a time" -n 100000 --window 50 --ignore-eos --ranks 3 --drafter ar >"$work/out" 2>"$work/err" &
 program=$!

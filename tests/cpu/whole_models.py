@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
 """Speeds of whole models beside llama.cpp, for kernels/cpu/MEASURED.md.
 
-    whole_models.py make FILE TYPE                  random weights in the shape of Llama 3.2 1B;
-                                                    TYPE: q8_0 or q4_k (as the mix Q4_K_M)
+    whole_models.py make FILE TYPE [SHAPE]          random weights; TYPE: q8_0 or q4_k (as the mix
+                                                    Q4_K_M); SHAPE: one of SHAPES below
     whole_models.py espalier PROGRAM FILE [DRAFT]   one run of this program
     whole_models.py llama FILE                      one run of llama.cpp
+    whole_models.py states PROGRAM HYBRID FULL DRAFT [BYTES [ROUNDS]]    a model with recurrent
+                                                    layers and one without take turns, after a
+                                                    prompt of so many bytes (see states())
 
 A run prints tokens per second for a prompt of 645 bytes and for plain decoding after it, with two threads,
 and the times of passes of 8 and 16 rows divided by the time of one row. In this program, such passes verify
@@ -12,6 +15,7 @@ the tokens of DRAFT. Needs numpy and gguf, and llama-cpp-python for `llama`.
 """
 import ctypes
 import json
+import resource
 import subprocess
 import sys
 import time
@@ -46,20 +50,57 @@ def blocks(kind, rows, columns, rng):
     return kind, made.reshape(rows, -1)
 
 
-def make(path, kind):
+# layers, hidden, ffn, heads, key/value heads, head dimension
+SHAPES = {"1b": (16, 2048, 8192, 32, 8, 64),     # Llama 3.2 1B
+          "0.8b": (24, 1024, 3584, 8, 2, 256),   # Qwen3.5 0.8B: 18 of 24 layers are recurrent
+          "full": (24, 1024, 4608, 16, 8, 128),  # as many bytes as that, all layers have attention
+          "tiny": (1, 256, 512, 4, 4, 64)}       # a draft
+HYBRID = "0.8b"
+STATE_HEADS, STATE_DIM, KERNEL, EVERY = 16, 128, 4, 4  # of Qwen3.5 0.8B
+
+
+def add_hybrid_keys(writer):
+    writer.add_ssm_conv_kernel(KERNEL)
+    writer.add_ssm_state_size(STATE_DIM)
+    writer.add_ssm_group_count(STATE_HEADS)
+    writer.add_ssm_time_step_rank(STATE_HEADS)
+    writer.add_ssm_inner_size(STATE_HEADS * STATE_DIM)
+    writer.add_full_attention_interval(EVERY)
+
+
+def add_recurrent_layer(writer, add, i, most, important, hidden):
+    values = STATE_HEADS * STATE_DIM
+    floats = {"ssm_conv1d.weight": (np.eye(KERNEL)[-1:].repeat(3 * values, 0)),
+              "ssm_a": np.full(STATE_HEADS, -0.05), "ssm_dt.bias": np.zeros(STATE_HEADS),
+              "ssm_norm.weight": np.ones(STATE_DIM)}
+    for name, data in floats.items():
+        writer.add_tensor(f"blk.{i}.{name}", data.astype(np.float32))
+    for name, kind, rows, columns in (
+            ("attn_qkv", most, 3 * values, hidden), ("attn_gate", most, values, hidden),
+            ("ssm_beta", most, STATE_HEADS, hidden), ("ssm_alpha", most, STATE_HEADS, hidden),
+            ("ssm_out", important, hidden, values)):
+        add(f"blk.{i}.{name}.weight", kind, rows, columns)
+
+
+def make(path, kind, shape="1b"):
     import gguf
     types = gguf.GGMLQuantizationType
     most, important = {"q8_0": (types.Q8_0, types.Q8_0), "q4_k": (types.Q4_K, types.Q6_K)}[kind]
-    layers, hidden, ffn, heads, kv, head, vocabulary = 16, 2048, 8192, 32, 8, 64, 128256
+    layers, hidden, ffn, heads, kv, head = SHAPES[shape]
+    vocabulary, hybrid = 128256, shape == HYBRID
     rng = np.random.default_rng(1)
-    writer = gguf.GGUFWriter(path, "llama")
+    writer = gguf.GGUFWriter(path, "qwen35" if hybrid else "llama")
+    if hybrid:
+        add_hybrid_keys(writer)
+    writer.add_key_length(head)
+    writer.add_value_length(head)
     writer.add_block_count(layers)
     writer.add_context_length(8192)
     writer.add_embedding_length(hidden)
     writer.add_feed_forward_length(ffn)
     writer.add_head_count(heads)
     writer.add_head_count_kv(kv)
-    writer.add_rope_dimension_count(head)
+    writer.add_rope_dimension_count(head // 4 if hybrid else head)
     writer.add_rope_freq_base(500000.0)
     writer.add_layer_norm_rms_eps(1e-5)
     writer.add_vocab_size(vocabulary)
@@ -80,14 +121,20 @@ def make(path, kind):
     add("token_embd.weight", important, vocabulary, hidden)
     for i in range(layers):
         more = important if i < layers // 8 or i >= 7 * layers // 8 or (i - layers // 8) % 3 == 2 else most
+        attention = (("attn_q", most, (1 + hybrid) * heads * head, hidden),
+                     ("attn_k", most, kv * head, hidden), ("attn_v", more, kv * head, hidden),
+                     ("attn_output", most, hidden, heads * head))
+        recurs = hybrid and (i + 1) % EVERY != 0
+        if recurs:
+            add_recurrent_layer(writer, add, i, most, important, hidden)
         for name, kind, rows, columns in (
-                ("attn_q", most, heads * head, hidden), ("attn_k", most, kv * head, hidden),
-                ("attn_v", more, kv * head, hidden), ("attn_output", most, hidden, heads * head),
-                ("ffn_gate", most, ffn, hidden), ("ffn_up", most, ffn, hidden),
-                ("ffn_down", more, hidden, ffn)):
+                *(() if recurs else attention), ("ffn_gate", most, ffn, hidden),
+                ("ffn_up", most, ffn, hidden), ("ffn_down", more, hidden, ffn)):
             add(f"blk.{i}.{name}.weight", kind, rows, columns)
-        for name in ("attn_norm", "ffn_norm"):
+        for name in ("attn_norm", "post_attention_norm" if hybrid else "ffn_norm"):
             writer.add_tensor(f"blk.{i}.{name}.weight", np.ones(hidden, np.float32))
+        for name in ("attn_q_norm", "attn_k_norm") if hybrid and not recurs else ():
+            writer.add_tensor(f"blk.{i}.{name}.weight", np.ones(head, np.float32))
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
@@ -102,10 +149,10 @@ def report(engine, path, prefill, plain, ratios):
           + (f", times of one row: {passes}" if passes else ""), flush=True)
 
 
-def generate(program, path, draft, drafter, tokens):
+def generate(program, path, draft, drafter, tokens, threads=THREADS, prompt=PROMPT):
     run = subprocess.run([program, "generate", "--target", path, "--draft", draft, "--drafter", drafter,
-                          "-p", (TEXT * 8)[:PROMPT], "-n", str(tokens), "--temp", "0", "--backend", "cpu",
-                          "--threads", str(THREADS), "--chat", "none", "--json"],
+                          "-p", (TEXT * 8)[:prompt], "-n", str(tokens), "--temp", "0", "--backend", "cpu",
+                          "--threads", str(threads), "--chat", "none", "--json"],
                          capture_output=True, text=True, check=True)
     return json.loads(run.stdout)
 
@@ -119,6 +166,39 @@ def espalier(program, path, draft=""):
         ratios[rows] = run["seconds"]["verify"] / run["iterations"] / one
     report("espalier", path, plain["prompt_tokens"] / plain["seconds"]["prefill"],
            plain["tokens_per_second"], ratios)
+
+
+def states(program, hybrid, full, draft, prompt=str(PROMPT), rounds="3"):
+    """What trees cost. Every configuration of the two models runs in each round, with few and with more
+    tokens. Printed are the processor time per pass of the target, as the median over the rounds, and
+    per pass the bytes of states that were counted: read, written, and what a copy for each row would
+    write. One thread; its processor time hardly depends on what else the machine does."""
+    drafters = {"ar": "plain", "linear:K=14": "chain of 14", "fixed:D=3,B=2,tau=0": "tree of 14"}
+    cost, counted = {}, {}
+    for _ in range(int(rounds)):
+        for drafter in drafters:
+            for path in (hybrid, full):
+                alone = drafter == "ar"
+                own, runs, times = "" if alone else draft, [], []
+                for tokens in (4, 4 + NEW * (4 if alone else 1)):
+                    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+                    runs.append(generate(program, path, own, drafter, tokens, 1, int(prompt)))
+                    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+                    times.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+                run, stages = runs[1], runs[1]["seconds"]
+                passes = run["iterations"]
+                part = stages["verify"] / (stages["verify"] + stages["draft"])
+                cost.setdefault((drafter, path), []).append(
+                    part * (times[1] - times[0]) / (passes - runs[0]["iterations"]))
+                moved = [run.get("state_bytes_" + what, 0) / passes / 2 ** 20
+                         for what in ("read", "written", "copies")]
+                counted[drafter, path] = run["drafted_nodes"] / passes + 1, moved
+    for drafter, name in drafters.items():
+        for path in (hybrid, full):
+            own, plain = np.median(cost[drafter, path]), np.median(cost["ar", path])
+            rows, moved = counted[drafter, path]
+            print(f"{name} {path}: {rows:.1f} rows, {1e3 * own:.1f} ms a pass, {own / plain:.2f} of one "
+                  f"row; MiB of states: " + ", ".join(f"{size:.1f}" for size in moved), flush=True)
 
 
 def llama(path):
@@ -166,4 +246,4 @@ def llama(path):
 
 
 if __name__ == "__main__":
-    {"make": make, "espalier": espalier, "llama": llama}[sys.argv[1]](*sys.argv[2:])
+    {"make": make, "espalier": espalier, "llama": llama, "states": states}[sys.argv[1]](*sys.argv[2:])

@@ -5,7 +5,7 @@
 
 cc=${CC:-cc}
 flags="-std=c11 -fsyntax-only -w -I. -isystem tests/darwin -include tests/darwin/darwin.h -U_GNU_SOURCE -D_DEFAULT_SOURCE
-    -D_XOPEN_SOURCE=700 -D__APPLE__ -U__linux__ -DESP_HAVE_generic -DESP_ISA=generic -DESP_DATA_DIR=\"/\" -DESP_COMMIT=\"\"
+    -D_XOPEN_SOURCE=700 -D__APPLE__ -U__linux__ -DESP_HAVE_generic -DESP_ISA=generic -DESP_DATA_DIR=\"/\" -DESP_COMMIT=\"\" -DESP_BUILD=\"\"
     -Werror=implicit-function-declaration -Werror=int-conversion -Werror=incompatible-pointer-types"
 libraries=$(pkg-config --cflags libcjson libpcre2-8 libutf8proc ncursesw readline sqlite3)
 

@@ -204,7 +204,7 @@ keys ':clear!' Enter 'There was once a queen' Enter
 check "9: a prompt is sent" see '^│ There was once a queen'
 check "9: the generation is running" see 'C-c stop'
 keys ':learn' Enter
-check "9: \`:learn\` lists nine lessons" see '^ 9  '
+check "9: \`:learn\` has ten lessons" see '^ 9  '
 keys 3
 check "9: a lesson asks for a prediction first" see 'Which branch will be accepted'
 check "9: Esc leaves the lesson" escapes 'Which branch'

@@ -65,6 +65,24 @@ TEST(a_config_that_does_not_fit_the_head_is_named)
     BAD_CONFIG("eagle3", "target_hidden_size", "31", ESP_E_FORMAT, "fc.weight", "(32, 93)");
     BAD_CONFIG("eagle3-narrow", "target_hidden_size", "8", ESP_E_UNSUPPORTED,
                "target_hidden_size", "told apart");
+    static const char own[] = "eagle3-speculators";
+    BAD_CONFIG(own, "speculators_model_type", "\"mtp\"", ESP_E_UNSUPPORTED, "is mtp",
+               "only eagle3");
+    BAD_CONFIG(own, "transformer_layer_config", "[]", ESP_E_FORMAT, "transformer_layer_config",
+               "decoder layer");
+    BAD_CONFIG(own, "norm_before_fc", "true", ESP_E_UNSUPPORTED, "norm_before_fc is true",
+               "config.json");
+    BAD_CONFIG(own, "fc_norm", "true", ESP_E_UNSUPPORTED, "fc_norm is true", "config.json");
+    BAD_CONFIG(own, "draft_vocab_size", "41", ESP_E_FORMAT, "lm_head.weight", "(41, 32)");
+    BAD_CONFIG(own, "eagle_aux_hidden_state_layer_ids", "[1, 2]", ESP_E_UNSUPPORTED,
+               "eagle_aux_hidden_state_layer_ids", "3 layers");
+    BAD_CONFIG(own, "eagle_aux_hidden_state_layer_ids", "[1, 2, -3]", ESP_E_UNSUPPORTED,
+               "eagle_aux_hidden_state_layer_ids", "3 layers");
+    BAD_CONFIG(own, "eagle_aux_hidden_state_layer_ids", "[1, 2, 1e300]", ESP_E_UNSUPPORTED,
+               "eagle_aux_hidden_state_layer_ids", "3 layers");
+    copy_head(own);
+    folder_edit("config.json", "transformer_layer_config", "num_hidden_layers", "2");
+    check_refused(__LINE__, ESP_E_UNSUPPORTED, "2 layers", "single one");
     copy_head("eagle");
     folder_edit("config.json", "hidden_act", NULL, "\"gelu\"");
     folder_edit("config.json", "model_type", NULL, "\"gpt_neox\"");

@@ -113,7 +113,7 @@ TEST(patterns_of_layers_are_checked)
         int status;
         const char *text;
     } rows[] = {{"M-*M", ESP_E_FORMAT, "5 entries"},
-                {"M-*ME", ESP_E_UNSUPPORTED, "layer_types has moe; only full_attention"},
+                {"M-*ME", ESP_E_FORMAT, "layer 4 is a mixture of experts"},
                 {"M-*M+", ESP_E_UNSUPPORTED, "layer_types has +; only full_attention"},
                 {"MM*M-", ESP_E_FORMAT, "layers.1.mixer"}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -295,6 +295,19 @@ TEST(what_cannot_be_computed_is_refused_by_name)
 
 TEST(bad_mixtures_of_experts_are_refused)
 {
+    BAD_CONFIG("nemotron-h-moe", "n_routed_experts", NULL, "4", ESP_E_FORMAT, "(4, 32)");
+    BAD_CONFIG("nemotron-h-moe", "n_group", NULL, "2", ESP_E_FORMAT, "n_group is 2");
+    BAD_CONFIG("nemotron-h-moe", "topk_group", NULL, "0", ESP_E_FORMAT, "topk_group is 0");
+    BAD_CONFIG("nemotron-h-moe", "n_shared_experts", NULL, "0", ESP_E_FORMAT,
+               "n_shared_experts is 0");
+    BAD_CONFIG("nemotron-h-moe", "moe_latent_size", NULL, "16", ESP_E_UNSUPPORTED,
+               "moe_latent_size is given");
+    BAD_CONFIG("nemotron-h-moe", "moe_shared_expert_intermediate_size", NULL, "\"28\"",
+               ESP_E_FORMAT, "intermediate_size must be a number");
+    BAD_CONFIG("nemotron-h-moe", "moe_shared_expert_intermediate_size", NULL, "29",
+               ESP_E_FORMAT, "shared_experts.up_proj.weight");
+    BAD_CONFIG("nemotron-h-moe", "hybrid_override_pattern", NULL, "\"ME*-M\"",
+               ESP_E_UNSUPPORTED, "moe_shared_expert_intermediate_size differ");
     BAD_CONFIG("qwen3-moe", "num_local_experts", NULL, "0", ESP_E_FORMAT, "experts is 0");
     BAD_CONFIG("qwen3-moe", "num_local_experts", NULL, "1e9", ESP_E_FORMAT, "1000000000");
     BAD_CONFIG("qwen3-moe", "num_local_experts", NULL, "4", ESP_E_FORMAT, "(4, 32)");

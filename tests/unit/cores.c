@@ -118,3 +118,39 @@ TEST(this_machine_has_some)
 {
     CHECK(esp_cores_best() >= 1 && esp_cores_best() <= esp_cores_all());
 }
+
+/* ------------------------------------------------------------------ nodes of memory */
+
+static void write_node(int node, const char *cpus)
+{
+    char path[200];
+    snprintf(path, sizeof path, "devices/system/node/node%d/cpulist", node);
+    write_text(path, cpus);
+}
+
+static struct esp_nodes nodes_of(int first, int last)
+{
+    struct esp_nodes nodes;
+    bool allowed[ESP_MOST_CORES] = {false};
+    for (int i = first; i <= last; i++)
+        allowed[i] = true;
+    esp_nodes_of(&nodes, sys, allowed);
+    return nodes;
+}
+
+TEST(cpus_belong_to_nodes_of_memory)
+{
+    begin();
+    CHECK(nodes_of(0, 7).count == 1 && nodes_of(0, 7).cores[0] == 8); /* no files */
+    write_node(0, "0-1,4-5\n");
+    write_node(1, "\n"); /* memory without CPUs */
+    write_node(3, "2-3,6-7\n");
+    const struct esp_nodes all = nodes_of(0, 7), some = nodes_of(1, 3), one = nodes_of(4, 5),
+                           more = nodes_of(0, 8);
+    CHECK(all.count == 2 && all.number[1] == 3 && all.cores[0] == 4 && all.cores[1] == 4);
+    CHECK(all.of[1] == 0 && all.of[2] == 1 && all.of[4] == 0 && all.of[7] == 1);
+    CHECK(some.count == 2 && some.cores[0] == 1 && some.cores[1] == 2 && some.of[4] == -1);
+    CHECK(one.count == 1 && one.cores[0] == 2);
+    CHECK(more.count == 1 && more.cores[0] == 9); /* CPU 8 is in no node */
+    end();
+}

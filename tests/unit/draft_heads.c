@@ -32,12 +32,19 @@ enum {
     WIDEST = 32 + VOCABULARY
 };
 
-static const char *const heads[] = {"eagle",           "eagle-own",   "eagle3",
-                                    "eagle3-narrow",   "mtp-qwen3-5", "eagle3-torch",
-                                    "mtp-qwen3-5-moe", "mtp-mimo"};
+static const char *const heads[] = {"eagle",
+                                    "eagle-own",
+                                    "eagle3",
+                                    "eagle3-narrow",
+                                    "mtp-qwen3-5",
+                                    "eagle3-torch",
+                                    "mtp-qwen3-5-moe",
+                                    "mtp-mimo",
+                                    "eagle3-speculators",
+                                    "eagle3-speculators-llama"};
 
-/* The first heads run in all tests. The others run only in tests of formulas and texts. */
-enum { HEADS = sizeof heads / sizeof *heads, FIRST_HEADS = HEADS - 2 };
+/* The first ones run in all tests, the others only where formulas and texts are compared. */
+enum { HEADS = sizeof heads / sizeof *heads, FIRST_HEADS = HEADS - 4 };
 
 static char err[512];
 

@@ -124,6 +124,8 @@ EACH_ISA(a_file_gives_the_logits_of_its_folder)
         {"granite-hybrid-moe.gguf", "granite-hybrid-moe", true},
         {"qwen3-next.gguf", "qwen3-next", true},
         {"nemotron-h.gguf", "nemotron-h", true},
+        {"nemotron-h-moe.gguf", "nemotron-h-moe", true},
+        {"qwen3-next-old.gguf", "qwen3-next", true}, /* the mixer's matrices are one tensor */
         {"lfm2-moe.gguf", "lfm2-moe", true},
         {"gpt-oss.gguf", "gpt-oss", true}, /* llama.cpp keeps the factor of yarn only */
     };

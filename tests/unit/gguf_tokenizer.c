@@ -40,7 +40,7 @@ static void write_gguf(const struct esp_tokenizer *tokenizer)
     float *factors;
     CHECK(esp_model_open(&model, folder_path(), err, sizeof err) == 0, "%s", err);
     model->desc.vocabulary = esp_tokenizer_size(tokenizer) + 3;
-    CHECK(esp_gguf_describe(&header, &factors, model, &esp_architecture_llama, err,
+    CHECK(esp_gguf_describe(&header, &factors, model, &esp_architecture_llama, false, err,
                             sizeof err) == 0,
           "%s", err);
     CHECK(esp_gguf_header_bytes(&header, &bytes));
@@ -105,7 +105,7 @@ TEST(what_gguf_has_no_name_for_is_refused)
                 "{\"type\": \"ByteLevel\", \"add_prefix_space\": true, \"use_regex\": true}");
     CHECK(esp_model_open(&model, folder_path(), err, sizeof err) == 0, "%s", err);
     model->desc.vocabulary = 5000;
-    CHECK(esp_gguf_describe(&header, &factors, model, &esp_architecture_llama, err,
+    CHECK(esp_gguf_describe(&header, &factors, model, &esp_architecture_llama, false, err,
                             sizeof err) < 0 &&
               strstr(err, "for which GGUF has no name"),
           "%s", err);

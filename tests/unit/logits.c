@@ -73,7 +73,8 @@ static const char *const folders[] = {"llama-mha",
                                       "qwen3-next",
                                       "nemotron-h",
                                       "lfm2-moe",
-                                      "nemotron-h-ends"};
+                                      "nemotron-h-ends",
+                                      "nemotron-h-moe"};
 
 enum { FOLDERS = sizeof folders / sizeof *folders, RECURRENT = 40 /* the first of these */ };
 

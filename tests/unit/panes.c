@@ -9,6 +9,7 @@
 #include "viz/explain.h"
 #include "viz/formula.h"
 #include "viz/mask_view.h"
+#include "viz/walk_view.h"
 #include "tests/scene.h"
 
 /* The iterations have different numbers, so that the chart varies. */
@@ -44,7 +45,24 @@ TEST(the_timeline_and_the_mask)
     scene_close(&scene);
 }
 
-/* A mask that does not fit in its pane says so, in ASCII and in braille. */
+/* A target with recurrent layers: the walk is beside the mask, if both have room. */
+TEST(the_walk_is_beside_the_mask)
+{
+    struct scene scene;
+    struct esp_iteration it = *scene_king(0);
+    it.state_bytes = it.state_read = it.state_written = 49152;
+    scene_telling(&scene, 80, 24);
+    scene_event(&scene, &(struct esp_event){.type = ESP_EVENT_ITERATION, .iteration = &it});
+    scene.ui.layout.focused = true;
+    scene.ui.layout.current = ESP_PANE_mask;
+    scene_golden(&scene, "walk_80x24");
+    CHECK(esp_canvas_resize(&scene.canvas, 40, 12) == 0);
+    scene_golden(&scene, "walk_40x12");
+    CHECK(esp_walk_levels(&it.tree) == 2 && esp_walk_width(&it.tree) == 26);
+    scene_close(&scene);
+}
+
+/* A mask that has no room in its pane says so, in ASCII and in braille. */
 TEST(a_mask_that_does_not_fit_says_so)
 {
     static struct esp_node nodes[150];

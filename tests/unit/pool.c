@@ -5,7 +5,11 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "tests/check.h"
@@ -193,4 +197,73 @@ TEST(with_threads_refused_there_are_fewer)
         run_step(pool, &step, 50);
         esp_pool_close(pool);
     }
+}
+
+/* ------------------------------------------------------------------ nodes of memory */
+
+struct places {
+    int cpu[MOST], thread[MOST];
+};
+
+static void note_place(void *arg, int part, int thread)
+{
+    struct places *places = arg;
+    places->cpu[part] = sched_getcpu();
+    places->thread[part] = thread;
+    wait_for(1e-4);
+}
+
+static void write_list(const char *sys, int node, int cpu)
+{
+    char command[300];
+    snprintf(command, sizeof command,
+             "mkdir -p '%s/devices/system/node/node%d' && echo %d >'%s/devices/system/node/"
+             "node%d/cpulist'",
+             sys, node, cpu, sys, node);
+    CHECK(system(command) == 0);
+}
+
+/* Two CPUs of this process, each as a node of its own. Helpers of the second node run on its CPU
+ * only, every part runs once, and parts are numbered from node to node. */
+TEST(helpers_stay_on_their_node)
+{
+    cpu_set_t set;
+    char sys[] = "/tmp/espalier-nodes-XXXXXX", command[64];
+    int cpu[2], found = 0;
+    CHECK(sched_getaffinity(0, sizeof set, &set) == 0);
+    if (CPU_COUNT(&set) != 2) /* there are other CPUs, which belong to no node */
+        for (int i = 0, seen = 0; i < CPU_SETSIZE; i++)
+            if (CPU_ISSET(i, &set) && ++seen > 2)
+                CPU_CLR(i, &set);
+    for (int i = 0; i < CPU_SETSIZE && found < 2; i++)
+        if (CPU_ISSET(i, &set))
+            cpu[found++] = i;
+    if (found < 2 || sched_setaffinity(0, sizeof set, &set) != 0) {
+        printf("  not checked, because there is one CPU: nodes of memory\n");
+        return;
+    }
+    CHECK(mkdtemp(sys));
+    write_list(sys, 0, cpu[0]);
+    write_list(sys, 5, cpu[1]);
+    setenv("ESPALIER_SYS", sys, 1);
+    struct esp_pool *pool = esp_pool_open(4, true);
+    unsetenv("ESPALIER_SYS");
+    CHECK(esp_pool_nodes(pool) == 2);
+    CHECK(esp_pool_node_of(pool, 0, 8) == 0 && esp_pool_node_of(pool, 3, 8) == 0);
+    CHECK(esp_pool_node_of(pool, 4, 8) == 5 && esp_pool_node_of(pool, 7, 8) == 5);
+    for (int round = 0; round < 20; round++) {
+        struct places places;
+        struct step step = {0};
+        memset(&places, -1, sizeof places);
+        esp_pool_run(pool, MOST, note_place, &places);
+        for (int i = 0; i < MOST; i++) {
+            CHECK(places.thread[i] >= 0);
+            CHECK(places.thread[i] == 0 || places.cpu[i] == cpu[places.thread[i] / 2],
+                  "thread %d on CPU %d", places.thread[i], places.cpu[i]);
+        }
+        run_step(pool, &step, MOST);
+    }
+    esp_pool_close(pool);
+    snprintf(command, sizeof command, "rm -r '%s'", sys);
+    CHECK(system(command) == 0);
 }

@@ -479,6 +479,132 @@ TEST(a_rank_that_hangs_is_ended)
     esp_model_close(model);
 }
 
+static int asked;
+
+/* Waits for a while, then wakes the rank that was stopped. */
+static bool wakes(void *user, int rank, int ranks, double seconds)
+{
+    asked += rank == 1 && ranks == 2;
+    if (seconds > 0.4)
+        kill(*(const pid_t *)user, SIGCONT);
+    return true;
+}
+
+TEST(a_rank_that_hangs_may_be_waited_for)
+{
+    const struct division two = {.ranks = 2, .threads = 1};
+    struct esp_model *model = open_model("logits/llama-gqa");
+    struct open_model m;
+    setenv("ESPALIER_RANKS_PATIENCE", "0.2", 1);
+    struct esp_backend *backend = open_backend(&two);
+    unsetenv("ESPALIER_RANKS_PATIENCE");
+    pid_t rank = child(0);
+    backend->ops->ask_about_ranks(backend, wakes, &rank);
+    open_on(&m, backend, &model->desc);
+    CHECK(kill(rank, SIGSTOP) == 0);
+    CHECK(run_chain(&m, 0, PREFIX, true) == 0, "%s", backend->ops->failure(backend));
+    CHECK(asked > 0);
+    close_on(&m);
+    backend->ops->close(backend);
+    esp_model_close(model);
+}
+
+/* The weights stay, the caches have to be opened anew, and the bits are the same. */
+TEST(ranks_that_were_killed_are_started_again_once)
+{
+    const struct division three = {.ranks = 3, .threads = 1};
+    struct esp_model *model = open_model("logits/llama-gqa");
+    struct esp_backend *backend = open_backend(&three);
+    const struct esp_backend_ops *ops = backend->ops;
+    struct open_model m;
+    struct esp_rank_times times;
+    struct esp_cache *old;
+    static float a[4096], b[4096];
+    char why[512] = "", err[512] = "";
+    open_on(&m, backend, &model->desc);
+    CHECK(m.vocabulary <= 4096 && run_chain(&m, 0, PREFIX, false) == 0);
+    CHECK(run_chain(&m, PREFIX, 1, true) == 0 && ops->read_row(m.logits, 0, a) == 0);
+    CHECK(ops->restart_ranks(backend, 30, why, sizeof why) < 0); /* they live */
+    CHECK(kill(child(0), SIGKILL) == 0);
+    CHECK(run_chain(&m, 0, PREFIX, true) == ESP_E_DEVICE);
+    CHECK(ops->restart_ranks(backend, 0, why, sizeof why) < 0); /* would take too long */
+    CHECK(ops->restart_ranks(backend, 30, why, sizeof why) == 0);
+    CHECK(strstr(why, "ended (signal 9)"), "%s", why);
+    CHECK(ops->rank_times(backend, &times) && times.starts == 2);
+    CHECK(run_chain(&m, 0, PREFIX, true) == ESP_E_DEVICE); /* a cache of the old ranks */
+    CHECK(strstr(ops->failure(backend), "do not know this text"), "%s", ops->failure(backend));
+    old = m.cache;
+    CHECK(ops->cache_open(&m.cache, m.weights, CACHE, CACHE, err, sizeof err) == 0, "%s", err);
+    ops->cache_close(old);
+    CHECK(run_chain(&m, 0, PREFIX, false) == 0);
+    CHECK(run_chain(&m, PREFIX, 1, true) == 0 && ops->read_row(m.logits, 0, b) == 0);
+    CHECK(memcmp(a, b, (size_t)m.vocabulary * sizeof *a) == 0);
+    CHECK(kill(child(0), SIGKILL) == 0);
+    CHECK(run_chain(&m, 0, PREFIX, true) == ESP_E_DEVICE);
+    CHECK(ops->restart_ranks(backend, 30, why, sizeof why) < 0);
+    close_on(&m);
+    ops->close(backend);
+    CHECK(no_child_is_left());
+    esp_model_close(model);
+}
+
+/* ------------------------------------------------------------------ what a pass does */
+
+/* Two ranks with whole layers: rank 0 computes, then rank 1, then rank 0, and after the first two
+ * laps the rows are on their way for as long as the network takes. */
+TEST(laps_of_a_pass_say_who_computes)
+{
+    static const double DELAY = 0.02;
+    const struct division two = {.ranks = 2, .threads = 1, .by_layers = true};
+    struct esp_model *model = open_model("logits/qwen3-5");
+    struct esp_backend *backend = open_backend(&two);
+    struct open_model m;
+    struct esp_rank_times times;
+    open_on(&m, backend, &model->desc);
+    CHECK(backend->ops->set_rank_delay(backend, "20ms") == 0);
+    CHECK(run_chain(&m, 0, PREFIX, true) == 0);
+    CHECK(backend->ops->rank_times(backend, &times) && times.lap_count == 6);
+    for (int i = 0; i < 6; i++) {
+        const struct esp_rank_lap *lap = &times.laps[i];
+        CHECK(lap->rank == i % 2 && lap->wait >= 0);
+        CHECK(i > 3 || (lap->hop >= DELAY && lap->hop < 10 * DELAY), "%d: hop %g", i, lap->hop);
+        CHECK(i <= 3 || (lap->hop == 0 && lap->wait == 0));
+        CHECK(i / 2 % 2 != i % 2 || lap->compute > 0);
+        CHECK(i != 5 || lap->compute == 0); /* rank 0 has the last layers and the head */
+    }
+    close_on(&m);
+    backend->ops->close(backend);
+    esp_model_close(model);
+}
+
+/* Rows of matrices: many exchanges, so that several are one lap. */
+TEST(laps_of_many_exchanges_are_joined)
+{
+    const struct division three = {.ranks = 3, .threads = 1};
+    struct esp_model *model = open_model("logits/qwen3-5");
+    struct esp_backend *backend = open_backend(&three);
+    struct open_model m;
+    struct esp_rank_times times;
+    double sums[3] = {0};
+    open_on(&m, backend, &model->desc);
+    backend->ops->rank_times(backend, &times);
+    const long before = times.exchanges;
+    const double start = esp_clock();
+    CHECK(run_chain(&m, 0, PREFIX, true) == 0);
+    const double took = esp_clock() - start;
+    CHECK(backend->ops->rank_times(backend, &times) && times.exchanges - before > 12);
+    CHECK(times.lap_count % 3 == 0 && times.lap_count > 3 * 6 && times.lap_count <= 3 * 12);
+    for (int i = 0; i < times.lap_count; i++) {
+        CHECK(times.laps[i].rank == i % 3);
+        sums[i % 3] += times.laps[i].compute + times.laps[i].wait + times.laps[i].hop;
+    }
+    CHECK(sums[0] > 0 && sums[0] <= took, "%g of %g s", sums[0], took);
+    CHECK(sums[1] > 0 && sums[2] > 0);
+    close_on(&m);
+    backend->ops->close(backend);
+    esp_model_close(model);
+}
+
 TEST(a_rank_that_is_killed_before_a_model_is_loaded_fails_it)
 {
     const struct division two = {.ranks = 2, .threads = 1};
@@ -608,7 +734,7 @@ static int mirror_meet(struct esp_ranks *ranks, const size_t *bytes, bool to_fir
     struct esp_greeting greeting;
     (void)to_first;
     memcpy(m->area[1], m->area[0], bytes[0]);
-    if (bytes[0] != sizeof greeting)
+    if (bytes[0] != sizeof greeting + sizeof(struct esp_rank_said))
         return ESP_OK;
     memcpy(&greeting, m->area[1], sizeof greeting);
     if (m->differ)
@@ -630,17 +756,32 @@ static const struct esp_transport mirror = {.name = "mirror",
 
 static void other_version(struct esp_greeting *g)
 {
-    snprintf(g->version, sizeof g->version, "99.1");
+    memcpy(g->version, "99.1", sizeof "99.1");
+}
+
+static void other_protocol(struct esp_greeting *g)
+{
+    memcpy(g->protocol, "77", sizeof "77");
 }
 
 static void other_build(struct esp_greeting *g)
 {
-    g->desc += 8;
+    g->build[0] = g->build[0] == '1' ? '2' : '1';
+}
+
+static void other_layout(struct esp_greeting *g)
+{
+    memcpy(g->layout, "1+2", sizeof "1+2");
 }
 
 static void other_sums(struct esp_greeting *g)
 {
-    g->bf16 = !g->bf16;
+    memcpy(g->sums, "another", sizeof "another");
+}
+
+static void without_end(struct esp_greeting *g)
+{
+    memset(g->version, 'v', sizeof g->version);
 }
 
 static void slower(struct esp_greeting *g)
@@ -653,9 +794,12 @@ TEST(ranks_that_cannot_compute_the_same_bits_are_refused_at_once)
     static const struct {
         void (*differ)(struct esp_greeting *greeting);
         const char *says;
-    } cases[] = {{other_version, "rank 1 is espalier 99.1, but this is"},
-                 {other_build, "rank 1 is another build of espalier"},
-                 {other_sums, "sum in different orders"},
+    } cases[] = {{other_version, "rank 1 has version 99.1 and this program "},
+                 {other_protocol, "rank 1 has protocol 77 and this program 1;"},
+                 {other_build, "build all ranks from the same source"},
+                 {other_layout, "rank 1 has layout of structs 1+2 and this program "},
+                 {other_sums, "rank 1 has order of sums another and this program "},
+                 {without_end, "rank 1 has version vvvv"},
                  {slower, NULL},
                  {NULL, NULL}};
     const struct division alone = {.ranks = 1, .threads = 1};

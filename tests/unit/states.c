@@ -268,6 +268,42 @@ TEST(a_tree_costs_the_steps_of_a_chain)
             }
 }
 
+/* Random trees after some tokens of a text. Level 0 belongs to the text. */
+TEST(a_walk_reads_the_state_after_the_parent)
+{
+    enum { MOST = 300, SCRATCH = MOST + 1 };
+    static int32_t parent[MOST], scratch[6][SCRATCH];
+    static struct esp_walk_step step[MOST];
+    unsigned long long random = 3;
+    struct esp_state_walk walk = {0,          0,          parent,     step,       scratch[0],
+                                  scratch[1], scratch[2], scratch[3], scratch[4], scratch[5]};
+    for (int trial = 0; trial < 200; trial++) {
+        int holds[ESP_WALK_LEVELS] = {-1}, levels = 0;
+        bool seen[MOST] = {false};
+        walk.texts = trial % 4;
+        walk.count = walk.texts + (int)(check_uniform(&random) * (MOST - 4));
+        for (int i = 0; i < walk.count; i++)
+            parent[i] = i <= walk.texts ? i - 1
+                        : trial % 3     ? walk.texts - 1 +
+                                          (int)(check_uniform(&random) * (i - walk.texts + 1))
+                                    : i - 1 - (int)(check_uniform(&random) * 2);
+        esp_walk_order(&walk);
+        for (int i = 0; i < walk.count; i++) {
+            const struct esp_walk_step *s = &step[i];
+            CHECK(s->entry >= 0 && s->entry < walk.count && !seen[s->entry]);
+            CHECK(holds[s->from] == parent[s->entry],
+                  "step %d reads the state after %d, not %d", i, holds[s->from],
+                  parent[s->entry]);
+            CHECK((s->to == 0) == (s->entry < walk.texts));
+            holds[s->to] = s->entry;
+            seen[s->entry] = true;
+            levels = s->to > levels ? s->to : levels;
+        }
+        CHECK(levels < 2 || 1 << (levels - 1) <= walk.count, "%d levels for %d rows", levels,
+              walk.count);
+    }
+}
+
 TEST(a_past_that_is_gone_is_refused)
 {
     static struct runner r;

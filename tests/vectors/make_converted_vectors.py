@@ -20,8 +20,11 @@ import numpy as np
 HERE = pathlib.Path(__file__).parent
 FOLDERS = ["gemma2", "gemma3", "phi3-short", "phi3-long", "phi3-partial", "olmo2", "smollm3", "gpt2",
            "granite", "qwen3-moe", "gpt-oss", "lfm2", "qwen3-5", "qwen3-5-tied", "qwen3-5-moe",
-           "granite-hybrid", "granite-hybrid-moe", "qwen3-next", "nemotron-h",
+           "granite-hybrid", "granite-hybrid-moe", "qwen3-next", "nemotron-h", "nemotron-h-moe",
            "lfm2-moe"]
+# The one that is also written as llama.cpp's first converter for it did: the mixer's matrices in one
+# tensor, as in the folder.
+OLD = "qwen3-next"
 # Folders of tests/vectors/heads, which are converted together with their MTP layer.
 MTP = ["mtp-qwen3-5", "mtp-qwen3-5-moe"]
 # The folder whose MTP layer is also converted to a separate file.
@@ -57,13 +60,27 @@ def prepare(source, folder):
         json.dumps({"model": {"vocab": tokens}, "added_tokens": []}))
 
 
-def convert(converter, folder, path, no_mtp=True, mtp_only=False):
+def keep_joined(base):
+    """Leaves the mixer's matrices of Qwen3-Next in one tensor."""
+    gguf = importlib.import_module("gguf")
+
+    def modify(self, tensor, name, bid):
+        if "in_proj_qkvz.weight" not in name:
+            yield from base.modify_tensors(self, tensor, name, bid)
+        else:
+            yield self.format_tensor_name(gguf.MODEL_TENSOR.SSM_IN, bid, ".weight"), tensor
+
+    return {"modify_tensors": modify}
+
+
+def convert(converter, folder, path, no_mtp=True, mtp_only=False, old=False):
     hparams = converter.ModelBase.load_hparams(folder, False)
     kind = converter.get_model_architecture(hparams, converter.ModelType.TEXT)
     base = converter.get_model_class(kind)
     own = type(base.__name__, (base,), {"set_vocab": no_vocabulary, "model_arch": base.model_arch,
                                         "no_mtp": no_mtp, "mtp_only": mtp_only,
-                                        "get_vocab_base_pre": lambda self, tokenizer: "default"})
+                                        "get_vocab_base_pre": lambda self, tokenizer: "default",
+                                        **(keep_joined(base) if old else {})})
     files = importlib.import_module("gguf").LlamaFileType
     types = {"bfloat16": files.MOSTLY_BF16,
             "float16": files.MOSTLY_F16}
@@ -87,6 +104,8 @@ def main():
         with tempfile.TemporaryDirectory() as scratch:
             prepare(folder, pathlib.Path(scratch))
             convert(converter, pathlib.Path(scratch), path, name not in MTP)
+            if name == OLD:
+                convert(converter, pathlib.Path(scratch), path.with_stem(name + "-old"), old=True)
             if name == ALONE:
                 convert(converter, pathlib.Path(scratch), path.with_stem(name + "-alone"), False,
                         True)

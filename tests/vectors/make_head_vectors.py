@@ -261,4 +261,5 @@ def main():
     make_eagle3_torch(base / "eagle3-torch", base / "eagle3")
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -224,6 +224,9 @@ def older_nemotron_h(config):
     config["hybrid_override_pattern"] = "".join(letters[kind] for kind in kinds)
     config["num_hidden_layers"] = len(kinds)
     config["time_step_limit"] = [0.0, float("inf")]
+    if "E" in config["hybrid_override_pattern"]:
+        del config["time_step_limit"]
+        return
     for key in [key for key in config if "expert" in key or key.startswith("moe_")]:
         del config[key]
 
@@ -453,6 +456,10 @@ FOLDERS = {
                       layer_types=["conv", "full_attention", "conv"]),
                  torch.bfloat16, None, None),
     "nemotron-h-ends": (nemotron_h("-M*", use_conv_bias=False, n_groups=1), torch.bfloat16, None, None),
+    "nemotron-h-moe": (nemotron_h("ME*EM", n_routed_experts=5, num_experts_per_tok=2,
+                                  moe_intermediate_size=20, moe_shared_expert_intermediate_size=28,
+                                  routed_scaling_factor=2.5),
+                       torch.bfloat16, None, older_nemotron_h),
 }
 
 

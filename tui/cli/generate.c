@@ -65,6 +65,8 @@ static void on_event(void *user, const struct esp_event *event)
     record(out, event);
     if (event->type == ESP_EVENT_ITERATION)
         esp_acceptance_add(&out->acceptance, event->iteration);
+    if (event->type == ESP_EVENT_NOTE)
+        esp_complain("%s", event->text);
     if (!out->print || event->type != ESP_EVENT_ITERATION)
         return;
     for (int i = 0; i < event->iteration->committed_count; i++) {

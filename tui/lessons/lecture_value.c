@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "viz/walk_view.h"
+
 enum { MOST_DEPTH = 16 };
 
 struct parse {
@@ -107,6 +109,10 @@ static bool of_iteration(const struct esp_iteration *it, const char *name, doubl
         {"ms", milliseconds(it)},
         {"token_ms", milliseconds(it) / fmax(it->committed_count, 1)},
         {"plain_ms", 1e3 * it->baseline},
+        {"state_bytes", (double)it->state_bytes},
+        {"state_read", (double)it->state_read},
+        {"state_written", (double)it->state_written},
+        {"levels", esp_walk_levels(&it->tree)},
         {"road_p", road_p(it)},
         {"bonus_p", it->scores ? (double)it->scores[it->committed_count - 1].p : 0}};
     for (int i = 0; i < it->gauge_count; i++) {

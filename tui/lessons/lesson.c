@@ -165,21 +165,21 @@ int esp_lesson_stages(const char *name)
     return strcmp(name, "all") == 0 ? (int)ESP_STAGES : -1;
 }
 
-/* Takes "tree RUN[N] [STAGE]", "mask RUN[N]", "text RUN" or "gauge RUN NAME". */
+/* Takes "tree RUN[N] [STAGE]", "mask RUN[N]", "walk RUN[N]", "text RUN" or "gauge RUN NAME". */
 static int take_show(void *user, struct esp_file_line *line)
 {
-    static const char *const kinds[] = {"", "tree", "mask", "text", "gauge"};
+    static const char *const kinds[] = {"", "tree", "mask", "walk", "text", "gauge"};
     struct reading *r = user;
     struct esp_lesson_page *page = page_of(r);
     char kind[16], what[64] = "", third[32] = "";
     if (sscanf(line->text, "%15s %63s %31s", kind, what, third) < 2)
-        return esp_wrong_line(line, "write .show tree|mask|text|gauge RUN");
+        return esp_wrong_line(line, "write .show tree|mask|walk|text|gauge RUN");
     for (int i = ESP_PICTURE_TREE; i <= ESP_PICTURE_GAUGE; i++)
         if (strcmp(kind, kinds[i]) == 0)
             page->picture = i;
     if (page->picture == ESP_PICTURE_NONE)
         return esp_wrong_line(
-            line, "there is no picture '%s'; choose tree, mask, text or gauge", kind);
+            line, "there is no picture '%s'; choose tree, mask, walk, text or gauge", kind);
     const size_t length = strcspn(what, "[");
     if (length >= sizeof page->run || esp_lesson_run_find(&r->lesson, what, length) < 0)
         return esp_wrong_line(line, "there is no run '%s'", what);

@@ -32,6 +32,7 @@ enum esp_lesson_picture {
     ESP_PICTURE_NONE,
     ESP_PICTURE_TREE,
     ESP_PICTURE_MASK,
+    ESP_PICTURE_WALK,
     ESP_PICTURE_TEXT,
     ESP_PICTURE_GAUGE,
 };

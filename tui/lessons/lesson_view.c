@@ -14,6 +14,7 @@
 #include "viz/mask_view.h"
 #include "viz/scrolled.h"
 #include "viz/tree_view.h"
+#include "viz/walk_view.h"
 #include "viz/wrap.h"
 
 enum { WIDE = 116, LEAST_PICTURE = 3 };
@@ -93,6 +94,9 @@ static void draw_picture(struct esp_canvas *canvas, struct esp_lecture *lecture,
         break;
     case ESP_PICTURE_MASK:
         esp_mask_draw(canvas, esp_lecture_iteration(lecture), &tokens, -1);
+        break;
+    case ESP_PICTURE_WALK:
+        esp_walk_draw(canvas, esp_lecture_iteration(lecture), &tokens, -1);
         break;
     case ESP_PICTURE_TEXT:
         esp_run_text_draw(canvas, 0, rect.height, run, run->token_count);

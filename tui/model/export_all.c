@@ -101,6 +101,9 @@ static void add_event_note(struct esp_page_writer *page, const struct esp_event 
     case ESP_EVENT_DROP:
         esp_page_add_note(page, "the oldest turns were dropped");
         break;
+    case ESP_EVENT_NOTE:
+        esp_page_add_note(page, "%s", text);
+        break;
     default:
         break;
     }

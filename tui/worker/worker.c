@@ -57,6 +57,7 @@ static void load(struct esp_worker *worker)
 {
     char err[512] = "";
     worker->engine_options.progress = esp_worker_progress;
+    worker->engine_options.patient = esp_worker_is_patient;
     worker->engine_options.user = worker;
     worker->session_options.observer = esp_worker_observe;
     worker->session_options.user = worker;

@@ -103,7 +103,9 @@ void esp_worker_observe(void *user, const struct esp_event *event)
     if (worker->quiet)
         return;
     esp_worker_note(worker, event);
-    if (worker->hidden)
+    if (event->type == ESP_EVENT_NOTE)
+        ESP_TELL(worker, MESSAGE, "%s", event->text);
+    if (worker->hidden || event->type == ESP_EVENT_NOTE)
         return;
     note_continuation(worker, event);
     esp_worker_keep_event(worker, event);
@@ -149,6 +151,19 @@ void esp_worker_observe_second(void *user, const struct esp_event *event)
     esp_reporter_wake_for_iteration(&worker->report);
     if (!esp_mailbox_steps(&worker->mailbox))
         keep_pace(worker, true);
+}
+
+bool esp_worker_is_patient(void *user, int rank, int ranks, double seconds)
+{
+    struct esp_worker *worker = user;
+    const struct esp_mailbox_now now = esp_mailbox_now(&worker->mailbox);
+    if (esp_clock() - worker->asked >= 1) {
+        worker->asked = esp_clock();
+        ESP_TELL(worker, MESSAGE,
+                 "rank %d of %d has not answered for %.0f s; Esc ends it, or wait", rank, ranks,
+                 seconds);
+    }
+    return !now.quit && !now.stop;
 }
 
 bool esp_worker_progress(void *user, const char *what, size_t done, size_t total)

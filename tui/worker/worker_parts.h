@@ -86,6 +86,7 @@ struct esp_worker {
     bool quiet;  /* events of the session are neither recorded nor shown */
     bool hidden; /* events of the session are recorded but not shown */
     double progress;
+    double asked; /* when the user was told last that a rank does not answer */
 };
 
 /* Answers a command: ESP_TELL(worker, ERROR, "%s", err). */
@@ -98,6 +99,9 @@ struct esp_worker {
 void esp_worker_observe(void *user, const struct esp_event *event);
 /* An esp_observer of the compared session; `user` is the worker. */
 void esp_worker_observe_second(void *user, const struct esp_event *event);
+/* See struct esp_engine_options; the user is asked, and the key that stops a generation ends the
+ * rank. */
+bool esp_worker_is_patient(void *user, int rank, int ranks, double seconds);
 /* An esp_progress; `user` is the worker. */
 bool esp_worker_progress(void *user, const char *what, size_t done, size_t total);
 

@@ -1,8 +1,10 @@
 /* mask.c - the mask pane: which rows of the target's one pass see which others
- * (viz/mask_view.h). */
+ * (viz/mask_view.h) and, if the target has recurrent layers, in which order they are visited
+ * for the states (viz/walk_view.h). */
 #include "tui/view/pane.h"
 
 #include "viz/mask_view.h"
+#include "viz/walk_view.h"
 #include "viz/wrap.h"
 
 static void title(const struct esp_shown *s, char *text, size_t size)
@@ -14,19 +16,37 @@ static void title(const struct esp_shown *s, char *text, size_t size)
         snprintf(text, size, "mask");
 }
 
+/* Draws the walk at the right, and leaves the rest of the pane for the mask. */
+static void draw_both(struct esp_canvas *canvas, const struct esp_shown *s, int node)
+{
+    enum { GAP = 3 };
+    const struct esp_rect *all = &canvas->view.rect;
+    const int width = all->width, height = all->height;
+    const int walk = s->it->state_bytes > 0 ? esp_walk_width(&s->it->tree) : 0;
+    const int left = walk > 0 && width >= 2 * walk ? width - walk - GAP : width;
+    struct esp_view whole = esp_canvas_enter(canvas, (struct esp_rect){0, 0, left, height});
+    esp_mask_draw(canvas, s->it, &s->state->tokens, node);
+    esp_canvas_leave(canvas, whole);
+    if (left == width)
+        return;
+    whole = esp_canvas_enter(canvas, (struct esp_rect){left + GAP, 0, walk, height});
+    esp_walk_draw(canvas, s->it, &s->state->tokens, node);
+    esp_canvas_leave(canvas, whole);
+}
+
 static void draw(struct esp_canvas *canvas, const struct esp_shown *s)
 {
     static const char caption[] = "Each row is a token in the target's one pass. It sees the "
                                   "whole text, and of the tree only "
                                   "itself and the tokens above it on its own path.";
     int lines = esp_paragraph_height(caption, canvas->view.rect.width);
-    if (s->it && canvas->view.rect.height - lines > s->it->tree.verified)
+    const int key = s->it && s->it->state_bytes > 0 ? ESP_WALK_ROWS : 0;
+    if (s->it && canvas->view.rect.height - lines > s->it->tree.verified + key)
         esp_draw_paragraph(canvas, canvas->view.rect.height - lines, ESP_STYLE_LABEL, caption);
     if (!s->it || s->stages <= ESP_STAGE_FLATTEN)
         esp_draw(canvas, 0, 0, ESP_STYLE_LABEL, "The tree attention mask is drawn here.");
     else
-        esp_mask_draw(canvas, s->it, &s->state->tokens,
-                      s->look->iteration >= 0 ? s->look->node : -1);
+        draw_both(canvas, s, s->look->iteration >= 0 ? s->look->node : -1);
 }
 
 static bool request(const struct esp_shown *s, int action)

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "viz/chart.h"
+#include "viz/laps.h"
 #include "viz/wrap.h"
 
 enum { NARROW = 60, LEAST_COLUMN = 5 };
@@ -68,7 +69,8 @@ static void draw_stages(struct esp_canvas *canvas, int y, const struct esp_figur
              seconds[ESP_STAGE_ADAPT]},
     };
     double whole = parts[0].seconds + parts[1].seconds + parts[2].seconds;
-    int room = canvas->view.rect.width - 70, scale = room > 16 ? room / 2 : 0;
+    const int others = figures->exchange > 0 ? 70 + 14 : 70; /* columns of words and numbers */
+    int room = canvas->view.rect.width - others, scale = room > 16 ? room / 2 : 0;
     int x = esp_draw(canvas, 0, y, ESP_STYLE_LABEL, "time per iteration") + 1;
     x = esp_drawf(canvas, x, y, ESP_STYLE_VALUE, "%.2f ms", whole * 1e3) + 3;
     for (int i = 0; i < 3; i++) {
@@ -84,6 +86,38 @@ static void draw_stages(struct esp_canvas *canvas, int y, const struct esp_figur
     if (figures->exchange > 0 && whole > 0) {
         x = esp_draw(canvas, x, y, ESP_STYLE_LABEL, "exchange") + 1;
         esp_drawf(canvas, x, y, ESP_STYLE_VALUE, "%.0f %%", 100 * figures->exchange / whole);
+    }
+}
+
+/* Draws the last pass of the target on a time axis, a row for every rank. */
+static void draw_ranks(struct esp_canvas *canvas, int y, const struct esp_shown *s)
+{
+    enum { NAME = 9, SUMS = 44 };
+    struct esp_lap_piece pieces[ESP_LAP_PIECES];
+    static const int styles[ESP_LAP_PARTS] = {ESP_STYLE_BAR_VERIFY, ESP_STYLE_BAR_REST,
+                                              ESP_STYLE_BAR_DRAFT};
+    static const int shades[ESP_LAP_PARTS] = {0, 2, 1};
+    const struct esp_iteration *it = s->it;
+    const int ranks = it && s->stages == ESP_STAGES ? esp_laps_ranks(it) : 0;
+    const int width = canvas->view.rect.width - NAME - SUMS;
+    for (int rank = 0; rank < ranks && y < canvas->view.rect.height && width > 0; rank++, y++) {
+        double all, sums[ESP_LAP_PARTS];
+        const int count = esp_laps_of(it, rank, pieces, &all);
+        esp_drawf(canvas, 0, y, ESP_STYLE_LABEL, "rank %d", rank);
+        for (int x = 0, i = 0; x < width && i < count; x++) {
+            const double at = (x + 0.5) / width * all;
+            while (i < count && pieces[i].begin + pieces[i].seconds < at)
+                i++;
+            if (i < count && pieces[i].begin <= at)
+                esp_draw(canvas, NAME + x, y, styles[pieces[i].part],
+                         canvas->glyphs->shades[shades[pieces[i].part]]);
+        }
+        esp_laps_sums(it, rank, sums);
+        int x = NAME + width + 1;
+        for (int i = 0; i < ESP_LAP_PARTS; i++) {
+            x = esp_draw(canvas, x, y, styles[i], esp_lap_words[i]) + 1;
+            x = esp_drawf(canvas, x, y, ESP_STYLE_VALUE, "%.1f", 1e3 * sums[i]) + 1;
+        }
     }
 }
 
@@ -141,6 +175,7 @@ static void draw(struct esp_canvas *canvas, const struct esp_shown *s)
     else if (canvas->view.rect.height > 1)
         esp_draw(canvas, 0, 1, ESP_STYLE_LABEL,
                  "Times in step mode are not typical, and not shown.");
+    draw_ranks(canvas, 2, s);
 }
 
 const struct esp_pane_ops esp_pane_stats = {

@@ -1,0 +1,29 @@
+/* laps.h - a pass of several ranks on a time axis: who computes, waits or exchanges, and when. */
+#ifndef ESP_LAPS_H
+#define ESP_LAPS_H
+
+#include "engine/espalier_event.h"
+
+enum esp_lap_part { ESP_LAP_COMPUTE, ESP_LAP_WAIT, ESP_LAP_HOP, ESP_LAP_PARTS };
+
+/* "computes", "waits", "exchanges" */
+extern const char *const esp_lap_words[ESP_LAP_PARTS];
+
+/* Part of a rank's pass. */
+struct esp_lap_piece {
+    double begin, seconds; /* from the beginning of the pass */
+    int part;
+};
+
+enum { ESP_LAP_PIECES = ESP_LAP_PARTS * ESP_RANK_LAPS };
+
+/* The number of ranks; 0: the iteration had none. */
+int esp_laps_ranks(const struct esp_iteration *it);
+/* Writes the pieces of a rank in order; returns how many. Laps begin in all ranks at the same
+ * time. *all: the seconds of the whole pass. */
+int esp_laps_of(const struct esp_iteration *it, int rank,
+                struct esp_lap_piece pieces[ESP_LAP_PIECES], double *all);
+/* The seconds of each part of a rank. */
+void esp_laps_sums(const struct esp_iteration *it, int rank, double sums[ESP_LAP_PARTS]);
+
+#endif
