@@ -81,42 +81,44 @@ static __global__ void narrow_kernel(struct esp_cuda_arrays at, const float *x, 
 
 /* ------------------------------------------------------------------ the product */
 
-/* What a lane needs to multiply 32 columns of a tile. */
-struct unpacked {
-    struct esp_block_words words;
-    struct esp_block_scales of[2]; /* of its outputs `group` and `group + 8` */
-};
+/* The integers of tensor cores begin at the bits of the float 1.5 * 2^23: below 2^22, an
+ * integer then has the bits of this float plus the integer. This saves its conversion. */
+enum { FLOAT_BITS = 0x4b400000 };
 
-template <enum esp_dtype D>
-static __device__ __forceinline__ void unpack(struct unpacked *u, const char *unit, int sub)
+/* Returns 256 high + low, of weights that are 2^SHIFT times too large, rounded to a float. */
+template <int SHIFT> static __device__ __forceinline__ float join(int high, int low)
 {
-    const int lane = threadIdx.x % ESP_WARP;
-    esp_block_format<D>::words(&u->words, unit, lane, sub);
-#pragma unroll
-    for (int i = 0; i < 2; i++)
-        u->of[i] = esp_block_format<D>::scales(unit, lane / 4 + 8 * i, sub);
+    const float base = 12582912.0f, unit = 1.0f / (1 << SHIFT);
+    /* This is exact; only the second sum may be rounded, as the whole integer would be. */
+    const float rest =
+        __fmaf_rn(__uint_as_float((uint32_t)high), 256.0f * unit, -257.0f * base * unit);
+    return __fmaf_rn(__uint_as_float((uint32_t)low), unit, rest);
 }
 
-/* Adds 32 columns of 16 outputs by 8 rows to a lane's four sums. */
+/* Adds 32 columns of 16 outputs by 8 rows to a lane's four sums. `of`: the scales of its outputs
+ * `group` and `group + 8`; cut: those of its two rows. */
 template <enum esp_dtype D>
-static __device__ __forceinline__ void add_block(const struct unpacked &u, uint4 x,
-                                                 const struct esp_cuda_cut cut[2], float sum[4])
+static __device__ __forceinline__ void
+add_block(const struct esp_block_words &words, const struct esp_block_scales of[2], uint4 x,
+          const struct esp_cuda_cut cut[2], float sum[4])
 {
-    const uint32_t *w = u.words.a;
-    int high[4] = {}, low[4] = {}, last_high[4] = {}, last_low[4] = {};
-    if (esp_block_format<D>::FORM == TWO_SCALES) {
-        esp_mma_s8(high, w[0], w[1], 0, 0, x.x, 0);
-        esp_mma_s8(low, w[0], w[1], 0, 0, x.y, 0);
-        esp_mma_s8(last_high, w[2], w[3], 0, 0, x.z, 0);
-        esp_mma_s8(last_low, w[2], w[3], 0, 0, x.w, 0);
+    typedef struct esp_block_format<D> F;
+    const uint32_t *w = words.a;
+    int high[4], low[4], last_high[4] = {}, last_low[4] = {};
+    if (F::FORM == TWO_SCALES) {
+        esp_mma_s8_half(high, w[0], w[1], x.x, FLOAT_BITS);
+        esp_mma_s8_half(low, w[0], w[1], x.z, FLOAT_BITS);
+        esp_mma_s8_half(last_high, w[2], w[3], x.y, FLOAT_BITS);
+        esp_mma_s8_half(last_low, w[2], w[3], x.w, FLOAT_BITS);
     } else {
-        esp_mma_s8(high, w[0], w[1], w[2], w[3], x.x, x.z);
-        esp_mma_s8(low, w[0], w[1], w[2], w[3], x.y, x.w);
+        esp_mma_s8(high, w[0], w[1], w[2], w[3], x.x, x.y, FLOAT_BITS);
+        esp_mma_s8(low, w[0], w[1], w[2], w[3], x.z, x.w, FLOAT_BITS);
     }
 #pragma unroll
     for (int i = 0; i < 4; i++)
-        sum[i] = esp_block_add<D>(sum[i], 256 * high[i] + low[i],
-                                  256 * last_high[i] + last_low[i], u.of[i / 2], cut[i % 2]);
+        sum[i] =
+            esp_block_add<D>(sum[i], join<F::SHIFT>(high[i], low[i]),
+                             join<F::SHIFT>(last_high[i], last_low[i]), of[i / 2], cut[i % 2]);
 }
 
 /* Sizes for a block of HIGH tiles of outputs by GROUPS of 8 rows. */
@@ -128,9 +130,43 @@ template <enum esp_dtype D, int HIGH, int GROUPS> struct tiling {
     static const int PIECE =
         F::UNITS * HIGH * F::BYTES; /* bytes that a warp copies in a step */
     static const size_t RING = (size_t)STAGES * WARPS * PIECE;
+    static const bool SCALED = F::SUBS > 1; /* a warp computes the scales once for all lanes */
+    /* Groups of 32 columns for which it does so at a time, and in one piece of code. */
+    static const int TOGETHER = SCALED ? 4 : 1;
+    static const int UNROLLED = HIGH * GROUPS > 16 ? 1 : HIGH * GROUPS > 2 ? 2 : 4;
+    /* Whether the first activations of the next 32 columns are loaded during a product. */
+    static const bool AHEAD = GROUPS <= 2;
+    static const int SCALES = SCALED ? HIGH * TOGETHER * ESP_CUDA_TILE : 0; /* of a warp */
+    static const size_t LOOP = RING + WARPS * SCALES * sizeof(struct esp_block_scales);
     static const size_t PARTS = esp_cuda_sums_bytes(HEIGHT, WIDTH);
-    static const size_t BYTES = RING > PARTS ? RING : PARTS;
+    static const size_t BYTES = LOOP > PARTS ? LOOP : PARTS;
 };
+
+/* Returns where the scales of an output are among those of a tile, for group `sub` of 32
+ * columns; permuted to avoid bank conflicts. */
+static __device__ __forceinline__ int scales_at(int output, int sub)
+{
+    return sub * ESP_CUDA_TILE + (output ^ 4 * sub);
+}
+
+/* Computes the scales of the units at `unit` for the groups of 32 columns from `sub` on. Each
+ * lane does one of these groups for two outputs of a tile. */
+template <enum esp_dtype D, int HIGH>
+static __device__ __forceinline__ void make_scales(struct esp_block_scales *to,
+                                                   const char *unit, int sub)
+{
+    enum { TOGETHER = tiling<D, HIGH, 1>::TOGETHER };
+    const int lane = threadIdx.x % ESP_WARP, mine = lane % TOGETHER;
+#pragma unroll
+    for (int h = 0; h < HIGH; h++)
+#pragma unroll
+        for (int i = 0; i < 2; i++) {
+            const int output = lane / 4 + 8 * i;
+            esp_shared_put(to + h * TOGETHER * ESP_CUDA_TILE + scales_at(output, mine),
+                           esp_block_format<D>::scales(
+                               unit + h * esp_block_format<D>::BYTES, output, sub + mine));
+        }
+}
 
 /* Adds the warps' sums and writes the block's outputs for its rows. parts: (WARPS, 16 high,
  * pairs). */
@@ -150,32 +186,76 @@ finish_tiles(const struct esp_cuda_arrays &at, const struct esp_block_args &a,
         esp_cuda_fill_logits(at, s, a.outputs);
 }
 
-/* Multiplies group `sub` of 32 columns of the units at `unit`. In the matrix, this group has
- * the number `block`. */
+/* What a lane reads of 32 columns of 8 rows: the words of row `group`, and the scales of rows
+ * 2t and 2t + 1. */
+struct activations {
+    uint4 x;
+    struct esp_cuda_cut cut[2];
+};
+
+/* Where a lane finds them in each group of rows. */
+template <int GROUPS> struct lane_rows {
+    uint32_t words[GROUPS], left[GROUPS], right[GROUPS];
+
+    __device__ __forceinline__ void find(const struct esp_block_args &a,
+                                         const struct esp_cuda_span &s)
+    {
+        const int group = threadIdx.x % ESP_WARP / 4, t = threadIdx.x % 4;
+#pragma unroll
+        for (int j = 0; j < GROUPS; j++) {
+            const int row = s.first + COLUMNS * j;
+            words[j] = (uint32_t)(esp_cuda_row_of(s, row + group) * a.blocks) * ESP_CUT_WORDS + t;
+            left[j] = (uint32_t)(esp_cuda_row_of(s, row + 2 * t) * a.blocks);
+            right[j] = (uint32_t)(esp_cuda_row_of(s, row + 2 * t + 1) * a.blocks);
+        }
+    }
+    __device__ __forceinline__ struct activations load(const struct esp_block_args &a, int j,
+                                                       size_t block) const
+    {
+        return {(a.words + words[j])[block * ESP_CUT_WORDS],
+                {(a.cuts + left[j])[block], (a.cuts + right[j])[block]}};
+    }
+};
+
+/* Multiplies group `sub` of 32 columns of the units at `unit`. ready: the activations of the
+ * first group of rows; then those of columns 32 `next`.., which are loaded meanwhile. In the
+ * matrix, the columns have the number `block`. */
 template <enum esp_dtype D, int HIGH, int GROUPS>
 static __device__ __forceinline__ void
-multiply_block(const struct esp_block_args &a, const struct esp_cuda_span &s, const char *unit,
-               int sub, size_t block, float sum[HIGH][GROUPS][4])
+multiply_block(const struct esp_block_args &a, const struct lane_rows<GROUPS> &rows, int groups,
+               const char *unit, const struct esp_block_scales *scales, int sub, size_t block,
+               size_t next, struct activations *ready, float sum[HIGH][GROUPS][4])
 {
-    const int lane = threadIdx.x % ESP_WARP, group = lane / 4, t = lane % 4;
-    struct unpacked u[HIGH];
+    typedef struct esp_block_format<D> F;
+    typedef struct tiling<D, HIGH, GROUPS> Z;
+    const int lane = threadIdx.x % ESP_WARP;
+    struct activations now = Z::AHEAD ? *ready : rows.load(a, 0, block);
+    struct esp_block_words words[HIGH];
+    struct esp_block_scales of[HIGH][2];
+    if (Z::AHEAD)
+        *ready = rows.load(a, 0, next);
 #pragma unroll
-    for (int h = 0; h < HIGH; h++)
-        unpack<D>(&u[h], unit + h * esp_block_format<D>::BYTES, sub);
+    for (int h = 0; h < HIGH; h++) {
+        F::words(&words[h], unit + h * F::BYTES, lane, sub);
+#pragma unroll
+        for (int i = 0; i < 2; i++) {
+            const int output = lane / 4 + 8 * i;
+            of[h][i] = Z::SCALED ? esp_shared_get(scales + h * Z::TOGETHER * ESP_CUDA_TILE +
+                                                  scales_at(output, sub % Z::TOGETHER))
+                                 : F::scales(unit + h * F::BYTES, output, sub);
+        }
+    }
 #pragma unroll
     for (int j = 0; j < GROUPS; j++) {
-        const int row = s.first + COLUMNS * j;
-        if (row >= s.end)
+        struct activations later = now;
+        if (j > 0 && j >= groups)
             break;
-        const int mine = esp_cuda_row_of(s, row + group);
-        const int left = esp_cuda_row_of(s, row + 2 * t);
-        const int right = esp_cuda_row_of(s, row + 2 * t + 1);
-        const uint4 x = a.words[(mine * (size_t)a.blocks + block) * ESP_CUT_WORDS + t];
-        const struct esp_cuda_cut cut[2] = {a.cuts[left * (size_t)a.blocks + block],
-                                            a.cuts[right * (size_t)a.blocks + block]};
+        if (j + 1 < GROUPS)
+            later = rows.load(a, j + 1, block);
 #pragma unroll
         for (int h = 0; h < HIGH; h++)
-            add_block<D>(u[h], x, cut, sum[h][j]);
+            add_block<D>(words[h], of[h], now.x, now.cut, sum[h][j]);
+        now = later;
     }
 }
 
@@ -185,7 +265,8 @@ static __global__ void __launch_bounds__(THREADS, tiling<D, HIGH, GROUPS>::BLOCK
 {
     typedef struct esp_block_format<D> F;
     typedef struct tiling<D, HIGH, GROUPS> Z;
-    ESP_SHARED(char, ring); /* (WARPS, STAGES, PIECE); then the warps' sums */
+    /* (WARPS, STAGES, PIECE), then the warps' scales; later the warps' sums */
+    ESP_SHARED(char, ring);
     esp_let_next_begin();
     if (a.mixture.tiles) /* the previous kernels have made them */
         esp_wait_previous();
@@ -195,11 +276,13 @@ static __global__ void __launch_bounds__(THREADS, tiling<D, HIGH, GROUPS>::BLOCK
         esp_wait_previous();
         return;
     }
-    const int warp = threadIdx.x / ESP_WARP;
+    const int warp = threadIdx.x / ESP_WARP, groups = (s.end - s.first + COLUMNS - 1) / COLUMNS;
     const size_t tiles = esp_cuda_pad(a.outputs, ESP_CUDA_TILE) / ESP_CUDA_TILE;
     const int first = blockIdx.x * HIGH, left = (int)tiles - first;
     const char *w = a.w + (s.expert * tiles + first) * a.units * F::BYTES;
     char *mine = ring + (size_t)warp * Z::STAGES * Z::PIECE;
+    struct esp_block_scales *scales =
+        reinterpret_cast<struct esp_block_scales *>(ring + Z::RING) + warp * Z::SCALES;
     float sum[HIGH][GROUPS][4] = {};
 
 #pragma unroll
@@ -208,7 +291,12 @@ static __global__ void __launch_bounds__(THREADS, tiling<D, HIGH, GROUPS>::BLOCK
                                       warp + i * F::UNITS * WARPS, WARPS);
         esp_copy_group();
     }
+    struct lane_rows<GROUPS> rows;
+    rows.find(a, s);
     esp_wait_previous(); /* only now: no kernel writes the weights that are loaded above */
+    struct activations ready;
+    if (Z::AHEAD)
+        ready = rows.load(a, 0, warp < a.units ? warp * F::SUBS : 0);
     int stage = 0, next = Z::STAGES - 1;
     for (int unit = warp; unit < a.units; unit += F::UNITS * WARPS) {
         const int ahead = unit + (Z::STAGES - 1) * F::UNITS * WARPS;
@@ -220,15 +308,26 @@ static __global__ void __launch_bounds__(THREADS, tiling<D, HIGH, GROUPS>::BLOCK
         esp_copy_wait<Z::STAGES - 1>();
         __syncwarp();
 #pragma unroll 1
-        for (int i = 0; i < F::UNITS; i++) {
-            const int at_unit = unit + i * WARPS;
+        for (int i = 0; i < F::UNITS * F::SUBS; i += Z::TOGETHER) {
+            const int at_unit = unit + i / F::SUBS * WARPS;
             if (at_unit >= a.units)
                 break;
-            const char *from = mine + stage * Z::PIECE + i * HIGH * F::BYTES;
-#pragma unroll(HIGH > 2 ? 1 : 2)
-            for (int sub = 0; sub < F::SUBS; sub++)
-                multiply_block<D, HIGH, GROUPS>(a, s, from, sub,
-                                                (size_t)at_unit * F::SUBS + sub, sum);
+            const char *from = mine + stage * Z::PIECE + i / F::SUBS * HIGH * F::BYTES;
+            if (Z::SCALED) {
+                __syncwarp(); /* all lanes have read the last scales */
+                make_scales<D, HIGH>(scales, from, i);
+                __syncwarp();
+            }
+#pragma unroll(Z::UNROLLED)
+            for (int k = 0; k < Z::TOGETHER; k++) {
+                const int sub = F::SUBS > 1 ? i + k : 0;
+                const size_t block = (size_t)at_unit * F::SUBS + sub;
+                size_t then = block + 1; /* the columns that the warp multiplies next */
+                if (k + 1 == Z::TOGETHER && sub + 1 == F::SUBS)
+                    then = at_unit + WARPS < a.units ? then + (WARPS - 1) * F::SUBS : 0;
+                multiply_block<D, HIGH, GROUPS>(a, rows, groups, from, scales, sub, block, then,
+                                                &ready, sum);
+            }
         }
         stage = stage + 1 == Z::STAGES ? 0 : stage + 1;
         next = next + 1 == Z::STAGES ? 0 : next + 1;
@@ -256,7 +355,7 @@ static constexpr int instructions_of(enum esp_dtype dtype, int high, int groups)
 
 typedef struct esp_cuda_variant<struct esp_block_args> variant;
 
-enum { VARIANTS = 4 };
+enum { VARIANTS = 6 };
 
 template <enum esp_dtype D, int HIGH, int GROUPS> static variant variant_of()
 {
@@ -275,7 +374,8 @@ template <enum esp_dtype D, int HIGH, int GROUPS> static variant variant_of()
 template <enum esp_dtype D> static const variant *variants_of()
 {
     enum { HIGHEST = esp_block_format<D>::FORM == TWO_SCALES ? 2 : 4 };
-    static const variant all[VARIANTS] = {variant_of<D, 1, 1>(), variant_of<D, 1, 4>(),
+    static const variant all[VARIANTS] = {variant_of<D, 1, 1>(), variant_of<D, 2, 1>(),
+                                          variant_of<D, 1, 2>(), variant_of<D, 2, 2>(),
                                           variant_of<D, 2, 8>(), variant_of<D, HIGHEST, 8>()};
     return all;
 }

@@ -56,17 +56,14 @@ static __host__ __device__ __forceinline__ int esp_block_at(int chunk, int bytes
 /* ------------------------------------------------------------------ activations */
 
 /* 32 quantised activations of a row: x = scale * integer. */
-struct esp_cuda_cut {
-    float scale;
-    int32_t first, second; /* the sums of the first and the last 16 integers */
-    float less;            /* -scale * (first + second), for formats with minima */
+struct alignas(8) esp_cuda_cut {
+    float scale, less; /* less: -scale * the sum of the integers, for formats with minima */
 };
 
 enum { ESP_CUT_WORDS = 4 };
 
 /* The quantised activations that a product reads. For each t < 4 there are four words: the
- * high bytes and the low bytes of columns 4t..4t + 3, then those of columns 4t + 16..4t + 19.
- */
+ * high bytes of columns 4t..4t + 3 and of columns 4t + 16..4t + 19, then their low bytes. */
 struct esp_cuda_cuts {
     uint4 *words;              /* (rows, blocks, ESP_CUT_WORDS) */
     struct esp_cuda_cut *cuts; /* (rows, blocks) */
@@ -93,21 +90,16 @@ static __device__ __forceinline__ void esp_cuda_cut_block(const struct esp_cuda_
     const int q = (int)(__float_as_uint(shifted) - 0x4b400000u), high = (q + 128) >> 8;
     const size_t index = (size_t)row * cuts.blocks + block;
     char *to = (char *)(cuts.words + index * ESP_CUT_WORDS) + lane % 16 / 4 * 16 +
-               lane / 16 * 8 + lane % 4;
+               lane / 16 * 4 + lane % 4;
     to[0] = (char)high;
-    to[4] = (char)(q - 256 * high);
-    int sum = q;
-    for (int step = 8; step > 0; step /= 2)
-        sum += __shfl_xor_sync(ESP_ALL_LANES, sum, step);
-    const int second = __shfl_sync(ESP_ALL_LANES, sum, 16);
+    to[8] = (char)(q - 256 * high);
+    const int sum = esp_warp_sum(q);
     if (lane > 0)
         return;
     struct esp_cuda_cut cut;
     cut.scale = exponent ? __uint_as_float((exponent - 14) << 23)
                          : __uint_as_float(0x7fc00000u); /* not a number */
-    cut.first = sum;
-    cut.second = second;
-    cut.less = -__fmul_rn((float)(sum + second), cut.scale);
+    cut.less = -__fmul_rn((float)sum, cut.scale);
     cuts.cuts[index] = cut;
 }
 

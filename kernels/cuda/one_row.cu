@@ -62,14 +62,15 @@ static __device__ __forceinline__ float multiply(const char *unit, int sub, cons
     int whole, last = 0;
     F::words(&w, unit, lane, sub);
     if (F::FORM == TWO_SCALES) {
-        whole = add_lanes(dot(w.a[0], x.x, x.y), dot(w.a[1], x.x, x.y));
-        last = add_lanes(dot(w.a[2], x.z, x.w), dot(w.a[3], x.z, x.w));
+        whole = add_lanes(dot(w.a[0], x.x, x.z), dot(w.a[1], x.x, x.z));
+        last = add_lanes(dot(w.a[2], x.y, x.w), dot(w.a[3], x.y, x.w));
     } else {
-        whole = add_lanes(dot(w.a[0], x.x, x.y, w.a[2], x.z, x.w),
-                          dot(w.a[1], x.x, x.y, w.a[3], x.z, x.w));
+        whole = add_lanes(dot(w.a[0], x.x, x.z, w.a[2], x.y, x.w),
+                          dot(w.a[1], x.x, x.z, w.a[3], x.y, x.w));
     }
     const int output = lane / 4 + 8 * (lane % 2);
-    return esp_block_add<D>(sum, whole, last, F::scales(unit, output, sub), *cut);
+    return esp_block_add<D>(sum, (float)(whole >> F::SHIFT), (float)(last >> F::SHIFT),
+                            F::scales(unit, output, sub), *cut);
 }
 
 /* Adds the warps' sums and writes the outputs. parts: (WARPS, 16). */

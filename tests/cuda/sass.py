@@ -46,7 +46,8 @@ def short_name(plain):
 
 class Instruction:
     def __init__(self, address, text, low):
-        self.address, self.text, self.low, self.high = address, text, low, 0
+        self.text = re.sub(r"^@!?U?P\w+ +", "", text)
+        self.address, self.predicated, self.low, self.high = address, self.text != text, low, 0
 
     def sets(self):
         return self.high >> (110 - 64) & 7
@@ -70,8 +71,7 @@ def functions(text):
             full = re.match(r"\s+/\*([0-9a-f]{4,})\*/\s+(.*?);\s*/\* (0x[0-9a-f]{16}) \*/", line)
             rest = re.match(r"\s+/\* (0x[0-9a-f]{16}) \*/", line)
             if full:
-                text = re.sub(r"^@!?U?P\w+ +", "", full[2].strip())
-                instructions.append(Instruction(int(full[1], 16), text, int(full[3], 16)))
+                instructions.append(Instruction(int(full[1], 16), full[2].strip(), int(full[3], 16)))
             elif rest and instructions:
                 instructions[-1].high = int(rest[1], 16)
         yield name, instructions
@@ -107,6 +107,31 @@ def stalls(loop):
     return count
 
 
+def copies_of(name):
+    """Copies of a thread in a round, for attention; otherwise 0."""
+    if not name.startswith("attend"):
+        return 0
+    width, high = map(int, re.search(r"<\w+, (\d+), (\d+)", name).groups())
+    keys = 64 if width <= 128 else 32
+    return 2 * keys * width * 2 // 16 // (LANES * (high if high > 1 else keys // 16))
+
+
+def usual(loop, most):
+    """The number of instructions of the shortest round that has `most` copies, or as many as there are."""
+    place = {i.address: number for number, i in enumerate(loop)}
+    best = [(0, 0)] * (len(loop) + 1)
+    for number in range(len(loop) - 1, -1, -1):
+        i = loop[number]
+        branch = re.match(r"BRA\b(?!\.DIV).*?(0x[0-9a-f]+)$", i.text)
+        to = place.get(int(branch[1], 16), -1) if branch else -1
+        ways = [best[to]] if to > number else []
+        if not branch or i.predicated or not ways:
+            ways.append(best[number + 1])
+        copies, least = max(ways)
+        best[number] = (min(most, copies + i.text.startswith("LDGSTS")), least - 1)
+    return -best[0][1]
+
+
 def work_of(name):
     """Bytes of weights, and products, of a round of the loop of a kernel with this name."""
     arguments = re.search(r"<(.*)>", name)[1].split(", ")
@@ -140,7 +165,8 @@ def row_of(name, loop):
     open_groups = [int(m[1], 16) for i in loop for m in [re.match(r"DEPBAR\.LE SB0, (0x\w+)", i.text)] if m]
     waits = max(1, len(open_groups))
     flight = copied // waits * (1 + max(open_groups, default=0))
-    return (len(loop), per_kilobyte(name, loop), sum(map(multiplies, loop)), copied, f"{4096 * waits / copied:.1f}", flight, loaded,
+    copies = copies_of(name)
+    return (usual(loop, copies) if copies else len(loop), per_kilobyte(name, loop), sum(map(multiplies, loop)), copied, f"{4096 * waits / copied:.1f}", flight, loaded,
             stalls(loop))
 
 
