@@ -18,8 +18,9 @@
 #include "kernels/cuda/attention.h"
 
 enum { FEW_QUERIES = 32, HIGH = 4, BLOCKS_EACH = 2, STAGES = 2, QUERIES_TOGETHER = 4 };
-/* Instructions of a warp for each tile of keys (RESOURCES.md, sm_90), for predictions. */
-enum { INSTRUCTIONS = 1900 };
+/* Instructions of a warp for each tile of keys (RESOURCES.md, sm_90), for predictions: with few
+ * queries, and with many. */
+enum { INSTRUCTIONS_FEW = 350, INSTRUCTIONS_MANY = 560 };
 
 /* Sizes that follow from the width of a head, padded to DIM, and from the number of warps
  * among which the queries are divided. */
@@ -560,7 +561,9 @@ static struct esp_cuda_cost cost_of(const struct esp_cuda_attend<T> &a,
     cost.memory = 2 * sizeof(T) * seen * a.width * a.heads.kv_heads;
     cost.cache = (tiles_high - 1) * cost.memory;
     cost.flight = 2 * sizeof(T) * v->keys * a.width;
-    cost.issue = seen / v->keys / a.parts * warps * INSTRUCTIONS;
+    cost.issue = seen / v->keys / a.parts * warps *
+                 (v->rows > ESP_CUDA_TILE ? INSTRUCTIONS_MANY : INSTRUCTIONS_FEW);
+    cost.products = 2 * seen / a.parts * v->rows * v->widest;
     cost.waits = 6;
     return cost;
 }

@@ -351,21 +351,49 @@ static __device__ __forceinline__ float esp_block_add(float sum, float dot, floa
     return sum;
 }
 
-/* ------------------------------------------------------------------ copies of units */
+/* ------------------------------------------------------------------ matrices */
 
-/* Arguments of a product's kernel. */
-struct esp_block_args {
+enum { ESP_BLOCK_MATRICES = 3 };
+
+/* A matrix and where its outputs go. */
+struct esp_block_matrix {
     const char *w;
     const float *bias;
-    int outputs, units;              /* units: number of units in a tile */
+    float *y;
+    size_t y_stride;
+    int outputs;
+};
+
+/* Arguments of a product's kernel: up to ESP_BLOCK_MATRICES matrices of one type that multiply
+ * the same activations, such as those of queries, keys and values. */
+struct esp_block_args {
+    struct esp_block_matrix matrix[ESP_BLOCK_MATRICES];
+    int matrices, units;             /* units: number of units in a tile */
     const uint4 *words;              /* (rows, blocks, 4) */
     const struct esp_cuda_cut *cuts; /* (rows, blocks) */
     int blocks;
     enum esp_cuda_epilogue epilogue; /* STORE, ADD, LOGITS */
-    float *y;
-    size_t y_stride;
     struct esp_cuda_mixture mixture;
 };
+
+/* What a block of threads computes: outputs of a matrix, from number `first` on. */
+struct esp_block_part {
+    struct esp_block_matrix of;
+    int first;
+};
+
+/* Returns the part of blockIdx.x: blocks with `height` outputs each, of one matrix after the
+ * other. */
+static __device__ __forceinline__ struct esp_block_part
+esp_block_part_of(const struct esp_block_args &a, int height)
+{
+    int i = 0, block = blockIdx.x;
+    for (; i + 1 < a.matrices && block * height >= a.matrix[i].outputs; i++)
+        block -= (a.matrix[i].outputs + height - 1) / height;
+    return {a.matrix[i], block * height};
+}
+
+/* ------------------------------------------------------------------ copies of units */
 
 /* Begins to copy the warp's next step to `to` (UNITS, HIGH, unit): for each tile of the block,
  * UNITS units from number `unit` on, `apart` units apart. */
@@ -394,18 +422,18 @@ static __device__ __forceinline__ void esp_block_begin_step(char *to, const char
 /* ------------------------------------------------------------------ the end of a block */
 
 /* Writes an output of a row, if the matrix has this output. `sum` is the sum over the warps. */
-static __device__ __forceinline__ void esp_block_put(const struct esp_cuda_arrays &at,
-                                                     const struct esp_block_args &a,
-                                                     const struct esp_cuda_span &s, int row,
-                                                     int output, float sum)
+static __device__ __forceinline__ void
+esp_block_put(const struct esp_cuda_arrays &at, enum esp_cuda_epilogue epilogue,
+              const struct esp_block_matrix &m, const struct esp_cuda_span &s, int row,
+              int output, float sum)
 {
-    if (row >= s.end || output >= a.outputs)
+    if (row >= s.end || output >= m.outputs)
         return;
-    if (a.bias)
-        sum += a.bias[s.expert * esp_cuda_pad(a.outputs, ESP_CUDA_TILE) + output];
+    if (m.bias)
+        sum += m.bias[s.expert * esp_cuda_pad(m.outputs, ESP_CUDA_TILE) + output];
     else
         sum += 0.0f; /* as with a bias of zero */
-    esp_cuda_put_output(at, a.epilogue, a.y, a.y_stride, row, output, sum);
+    esp_cuda_put_output(at, epilogue, m.y, m.y_stride, row, output, sum);
 }
 
 /* Returns the kernel of one_row.cu for matrices of a type. */

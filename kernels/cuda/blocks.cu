@@ -171,19 +171,20 @@ static __device__ __forceinline__ void make_scales(struct esp_block_scales *to,
 /* Adds the warps' sums and writes the block's outputs for its rows. parts: (WARPS, 16 high,
  * pairs). */
 static __device__ __forceinline__ void
-finish_tiles(const struct esp_cuda_arrays &at, const struct esp_block_args &a,
-             const float2 *parts, const struct esp_cuda_span &s, int high, int pairs)
+finish_tiles(const struct esp_cuda_arrays &at, enum esp_cuda_epilogue epilogue,
+             const struct esp_block_part &part, const float2 *parts,
+             const struct esp_cuda_span &s, int high, int pairs)
 {
     const int height = ESP_CUDA_TILE * high;
     for (int i = threadIdx.x; i < height * pairs; i += THREADS) {
-        const int pair = i / ESP_CUDA_TILE % pairs;
+        const int pair = i / ESP_CUDA_TILE % pairs, row = s.first + 2 * pair;
         const int in_block = i / ESP_CUDA_TILE / pairs * ESP_CUDA_TILE + i % ESP_CUDA_TILE;
         const float2 sum = esp_cuda_collect(parts, height, pairs, in_block, pair);
-        esp_block_put(at, a, s, s.first + 2 * pair, blockIdx.x * height + in_block, sum.x);
-        esp_block_put(at, a, s, s.first + 2 * pair + 1, blockIdx.x * height + in_block, sum.y);
+        esp_block_put(at, epilogue, part.of, s, row, part.first + in_block, sum.x);
+        esp_block_put(at, epilogue, part.of, s, row + 1, part.first + in_block, sum.y);
     }
-    if (a.epilogue == ESP_CUDA_LOGITS)
-        esp_cuda_fill_logits(at, s, a.outputs);
+    if (epilogue == ESP_CUDA_LOGITS)
+        esp_cuda_fill_logits(at, s, part.of.outputs);
 }
 
 /* What a lane reads of 32 columns of 8 rows: the words of row `group`, and the scales of rows
@@ -277,9 +278,10 @@ static __global__ void __launch_bounds__(THREADS, tiling<D, HIGH, GROUPS>::BLOCK
         return;
     }
     const int warp = threadIdx.x / ESP_WARP, groups = (s.end - s.first + COLUMNS - 1) / COLUMNS;
-    const size_t tiles = esp_cuda_pad(a.outputs, ESP_CUDA_TILE) / ESP_CUDA_TILE;
-    const int first = blockIdx.x * HIGH, left = (int)tiles - first;
-    const char *w = a.w + (s.expert * tiles + first) * a.units * F::BYTES;
+    const struct esp_block_part part = esp_block_part_of(a, Z::HEIGHT);
+    const size_t tiles = esp_cuda_pad(part.of.outputs, ESP_CUDA_TILE) / ESP_CUDA_TILE;
+    const int first = part.first / ESP_CUDA_TILE, left = (int)tiles - first;
+    const char *w = part.of.w + (s.expert * tiles + first) * a.units * F::BYTES;
     char *mine = ring + (size_t)warp * Z::STAGES * Z::PIECE;
     struct esp_block_scales *scales =
         reinterpret_cast<struct esp_block_scales *>(ring + Z::RING) + warp * Z::SCALES;
@@ -336,26 +338,29 @@ static __global__ void __launch_bounds__(THREADS, tiling<D, HIGH, GROUPS>::BLOCK
     float2 *parts = reinterpret_cast<float2 *>(ring);
     esp_cuda_leave_sums<HIGH, GROUPS>(parts, sum);
     __syncthreads();
-    finish_tiles(at, a, parts, s, HIGH, Z::WIDTH / 2);
+    finish_tiles(at, a.epilogue, part, parts, s, HIGH, Z::WIDTH / 2);
 }
+
+enum { VARIANTS = 6 };
 
 /* Returns how many instructions a warp needs for each KB of weights (RESOURCES.md, sm_90), for
  * predictions. */
 static constexpr int instructions_of(enum esp_dtype dtype, int high, int groups)
 {
-    const bool bytes = dtype == ESP_Q8_0;
-    if (groups == 1)
-        return bytes ? 220 : 480;
-    if (groups == 4)
-        return bytes ? 720 : 1300;
-    if (high == 2)
-        return bytes ? 930 : 1700;
-    return bytes ? 740 : 1300;
+    constexpr int of[][VARIANTS] = {
+        {181, 128, 258, 201, 571, 497},   /* Q8_0 */
+        {378, 313, 529, 399, 928, 763},   /* Q4_0 */
+        {393, 282, 497, 387, 820, 684},   /* Q5_0 */
+        {557, 459, 678, 544, 1074, 930},  /* IQ4_NL */
+        {609, 506, 733, 601, 1160, 1004}, /* MXFP4 */
+        {261, 206, 392, 359, 956, 877},   /* Q4_K */
+        {255, 213, 357, 330, 820, 760},   /* Q5_K */
+        {237, 194, 355, 367, 982, 982},   /* Q6_K */
+    };
+    return of[dtype - ESP_Q8_0][groups > 2 ? 3 + high / 2 : 2 * groups + high - 3];
 }
 
 typedef struct esp_cuda_variant<struct esp_block_args> variant;
-
-enum { VARIANTS = 6 };
 
 template <enum esp_dtype D, int HIGH, int GROUPS> static variant variant_of()
 {
@@ -393,27 +398,49 @@ static const variant *variants(enum esp_dtype dtype)
     }
 }
 
-static void multiply(struct esp_cuda_cache *c, const struct esp_cuda_product *p, int rows)
+/* Runs `count` products with matrices of one type, that read the same activations, in one
+ * launch. */
+static void multiply(struct esp_cuda_cache *c, const struct esp_cuda_product *p, int count,
+                     int rows)
 {
-    const struct esp_cuda_matrix *w = p->w;
-    const struct esp_block_args a = {(const char *)w->data,
-                                     w->bias,
-                                     w->rows,
-                                     (int)(w->columns / esp_dtype_block(w->dtype)),
-                                     (const uint4 *)c->cut_words,
-                                     c->cuts,
-                                     (int)(p->x_stride / ESP_BLOCK_COLUMNS),
-                                     p->epilogue,
-                                     p->y,
-                                     p->y_stride,
-                                     esp_cuda_mixture_of(c, p)};
+    const enum esp_dtype dtype = p->w->dtype;
+    struct esp_block_args a = {};
+    int outputs = 0;
+    for (int i = 0; i < count; i++) {
+        const struct esp_cuda_matrix *w = p[i].w;
+        a.matrix[i] = {(const char *)w->data, w->bias, p[i].y, p[i].y_stride, w->rows};
+        outputs += w->rows;
+    }
+    a.matrices = count;
+    a.units = (int)(p->w->columns / esp_dtype_block(dtype));
+    a.words = (const uint4 *)c->cut_words;
+    a.cuts = c->cuts;
+    a.blocks = (int)(p->x_stride / ESP_BLOCK_COLUMNS);
+    a.epilogue = p->epilogue;
+    a.mixture = esp_cuda_mixture_of(c, p);
     const int most = p->tile > 0 ? p->tile : rows;
-    esp_cuda_launch_product(c, p,
-                            most == 1 ? esp_cuda_one_row(w->dtype)
+    esp_cuda_launch_product(c, p, count,
+                            most == 1 ? esp_cuda_one_row(dtype)
                                       : esp_cuda_choose_variant(esp_cuda_backend_of(c),
-                                                                variants(w->dtype), VARIANTS,
-                                                                most, a.outputs),
+                                                                variants(dtype), VARIANTS,
+                                                                most, outputs),
                             a, rows);
+}
+
+/* Runs the products whose matrices have the type `dtype`. */
+static void multiply_type(struct esp_cuda_cache *c, const struct esp_cuda_product *p, int count,
+                          enum esp_dtype dtype, int rows)
+{
+    struct esp_cuda_product together[ESP_BLOCK_MATRICES];
+    int n = 0;
+    for (int i = 0; i < count; i++) {
+        if (p[i].w->dtype == dtype)
+            together[n++] = p[i];
+        if (n > 0 && (n == ESP_BLOCK_MATRICES || i + 1 == count)) {
+            multiply(c, together, n, rows);
+            n = 0;
+        }
+    }
 }
 
 int esp_cuda_blocks_prepare(struct esp_cuda_backend *backend)
@@ -455,13 +482,13 @@ void esp_cuda_blocks_multiply(struct esp_cuda_cache *c, const struct esp_cuda_pr
                          dim3((unsigned)((p->x_stride + THREADS - 1) / THREADS), rows * each),
                          dim3(THREADS), 0, esp_cuda_backend_of(c)->stream, c->at,
                          (const float *)p->x, p->x_stride, wanted, each, (T *)c->narrow);
+    for (int i = ESP_Q8_0; i < ESP_DTYPE_COUNT; i++)
+        multiply_type(c, p, count, (enum esp_dtype)i, rows);
     for (int i = 0; i < count; i++) {
         struct esp_cuda_product one = p[i];
         if (floats && narrow)
             one.x = c->narrow;
-        if (esp_dtype_quantised(one.w->dtype))
-            multiply(c, &one, rows);
-        else
+        if (!esp_dtype_quantised(one.w->dtype))
             esp_cuda_matmul<T>(c, &one, rows);
     }
 }

@@ -120,6 +120,7 @@ struct esp_cuda_cost {
     double cache;      /* bytes that all blocks read from the second-level cache only */
     double flight;     /* bytes of `memory` that a block has under way; 0: this is no limit */
     double issue;      /* instructions of a block's warps in its loop; 0: this is no limit */
+    double products;   /* multiply-adds of a block on tensor cores; of bytes, they count half */
     double end_cycles; /* cycles of shared memory after the loop of a block */
     int waits;         /* how often a block waits for memory outside its loop */
 };

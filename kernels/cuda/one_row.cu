@@ -75,7 +75,8 @@ static __device__ __forceinline__ float multiply(const char *unit, int sub, cons
 
 /* Adds the warps' sums and writes the outputs. parts: (WARPS, 16). */
 static __device__ __forceinline__ void finish_tile(const struct esp_cuda_arrays &at,
-                                                   const struct esp_block_args &a,
+                                                   enum esp_cuda_epilogue epilogue,
+                                                   const struct esp_block_part &part,
                                                    const struct esp_cuda_span &s,
                                                    const float *parts)
 {
@@ -85,10 +86,10 @@ static __device__ __forceinline__ void finish_tile(const struct esp_cuda_arrays 
 #pragma unroll
         for (int warp = 0; warp < WARPS; warp++)
             sum += esp_shared_get(parts + warp * ESP_CUDA_TILE + output);
-        esp_block_put(at, a, s, s.first, blockIdx.x * ESP_CUDA_TILE + output, sum);
+        esp_block_put(at, epilogue, part.of, s, s.first, part.first + output, sum);
     }
-    if (a.epilogue == ESP_CUDA_LOGITS)
-        esp_cuda_fill_logits(at, s, a.outputs);
+    if (epilogue == ESP_CUDA_LOGITS)
+        esp_cuda_fill_logits(at, s, part.of.outputs);
 }
 
 template <enum esp_dtype D>
@@ -106,7 +107,8 @@ static __global__ void __launch_bounds__(THREADS, tiling<D>::BLOCKS)
         return;
     }
     const int warp = threadIdx.x / ESP_WARP, lane = threadIdx.x % ESP_WARP;
-    const char *w = a.w + (size_t)blockIdx.x * a.units * F::BYTES;
+    const struct esp_block_part part = esp_block_part_of(a, ESP_CUDA_TILE);
+    const char *w = part.of.w + (size_t)(part.first / ESP_CUDA_TILE) * a.units * F::BYTES;
     char *mine = ring + (size_t)warp * Z::STAGES * Z::PIECE;
     const uint4 *words = a.words + (size_t)s.first * a.blocks * ESP_CUT_WORDS;
     const struct esp_cuda_cut *cuts = a.cuts + (size_t)s.first * a.blocks;
@@ -148,7 +150,7 @@ static __global__ void __launch_bounds__(THREADS, tiling<D>::BLOCKS)
     if (lane % 4 < 2)
         esp_shared_put(parts + warp * ESP_CUDA_TILE + lane / 4 + 8 * (lane % 2), sum);
     __syncthreads();
-    finish_tile(at, a, s, parts);
+    finish_tile(at, a.epilogue, part, s, parts);
 }
 
 /* Returns how many instructions a warp needs for each KB of weights (RESOURCES.md, sm_90), for

@@ -7,8 +7,9 @@ Needs nvcc and cuobjdump (in the PATH, or named by NVCC and CUOBJDUMP), no GPU. 
 looks at the loop that has both asynchronous copies (cp.async, by which weights, keys and values come) and tensor
 instructions or dot products of four bytes (one_row.cu):
 
-    per KB       instructions of a warp for each KB of weights that it multiplies: those of the loop, with a loop inside
-                 it (blocks of 32 columns) as often as it is run
+    instructions of the loop; of attention, those of a round without keys of the pass and without masks
+    per KB       instructions of a warp for each KB of weights that it multiplies: those of the loop, with loops inside
+                 it (blocks of 32 columns) as often as they are run
     copied       bytes that a warp copies in one round of the loop
     waits        points at which it waits for copies (DEPBAR), for each 4 KB of them
     in flight    bytes that are under way while it waits: the groups of copies that DEPBAR leaves open, and its own
@@ -32,6 +33,7 @@ LANES = 32
 TYPES = {"Q8_0": (34, 1, 4), "Q4_0": (18, 1, 4), "Q5_0": (22, 1, 4), "IQ4_NL": (18, 1, 4), "MXFP4": (17, 1, 4),
          "Q4_K": (144, 8, 1), "Q5_K": (176, 8, 1), "Q6_K": (210, 8, 1)}
 OUTPUTS = 16
+HALVES = 2  # rounds of a loop between the outer and the inner one: scales are computed for half of 256 columns
 # The numbers of enum esp_dtype (kernels/dtype.h), by which the compiler names variants.
 DTYPES = ["F32", "F16", "BF16", *TYPES]
 
@@ -81,18 +83,22 @@ def multiplies(instruction):
     return "MMA" in instruction.text or instruction.text.startswith("IDP")
 
 
-def inner_loop(instructions, copies=True):
-    """The shortest loop with products, and with copies unless they are not asked for; or None."""
-    found = None
+def loops(instructions):
+    """All loops with products, the shortest first."""
+    found = []
     for end in instructions:
         back = re.match(r"BRA\b.*?(0x[0-9a-f]+)$", end.text)
         if not back or int(back[1], 16) >= end.address:
             continue
         loop = [i for i in instructions if int(back[1], 16) <= i.address <= end.address]
-        copied = not copies or any(i.text.startswith("LDGSTS") for i in loop)
-        if any(map(multiplies, loop)) and copied:
-            found = loop if not found or len(loop) < len(found) else found
-    return found
+        if any(map(multiplies, loop)):
+            found.append(loop)
+    return sorted(found, key=len)
+
+
+def main_loop(instructions):
+    """The shortest loop with products and copies, or None."""
+    return next((loop for loop in loops(instructions) if any(i.text.startswith("LDGSTS") for i in loop)), None)
 
 
 def stalls(loop):
@@ -153,10 +159,12 @@ def per_kilobyte(name, loop):
     found = sum(map(multiplies, loop))
     if not weights or not found:
         return ""
-    inside = inner_loop(loop, False) or loop
+    nest = loops(loop)
+    inside, between = nest[0], nest[1] if len(nest) > 2 else nest[0]
     inner = sum(map(multiplies, inside))
-    rest, times = len(loop) - len(inside), (products - (found - inner)) / inner
-    return f"{1024 * (rest + times * len(inside)) / weights:.0f}"
+    times = (products - (found - inner)) / inner
+    total = len(loop) - len(between) + HALVES * (len(between) - len(inside)) + times * len(inside)
+    return f"{1024 * total / weights:.0f}"
 
 
 def row_of(name, loop):
@@ -187,7 +195,7 @@ def main():
                     plain = subprocess.run(["c++filt", name], capture_output=True, text=True).stdout.strip()
                     if kernel not in plain:
                         continue
-                    loop = inner_loop(instructions)
+                    loop = main_loop(instructions)
                     if loop:
                         short = short_name(plain)
                         rows[short, arch] = row_of(short, loop)
