@@ -16,8 +16,8 @@ struct esp_block_words {
     uint32_t a[4];
 };
 
-/* The scale of an output in 32 columns and, depending on the format, the minimum or the scale
- * of the last 16 columns. */
+/* The scale of an output in 32 columns, divided by 2^SHIFT of the format, and, depending on the
+ * format, the minimum or the scale of the last 16 columns. */
 struct esp_block_scales {
     float scale, more;
 };
@@ -220,7 +220,7 @@ template <enum esp_dtype D> struct esp_block_format_of_halves : esp_block_unit<D
     static __device__ __forceinline__ struct esp_block_scales scales(const char *unit,
                                                                      int output, int)
     {
-        return {scale(unit, output), 0.0f};
+        return {__fmul_rn(scale(unit, output), 1.0f / (1 << SHIFT)), 0.0f};
     }
     static __device__ float number(const char *unit, int output, int i)
     {
@@ -256,7 +256,7 @@ template <> struct esp_block_format<ESP_Q5_0> : esp_block_unit<ESP_Q5_0> {
     static __device__ __forceinline__ struct esp_block_scales scales(const char *unit,
                                                                      int output, int)
     {
-        return {half_at(unit + 320, output), 0.0f};
+        return {__fmul_rn(half_at(unit + 320, output), 1.0f / (1 << SHIFT)), 0.0f};
     }
     static __device__ float number(const char *unit, int output, int i)
     {
@@ -317,7 +317,7 @@ template <> struct esp_block_format<ESP_Q6_K> : esp_block_unit<ESP_Q6_K> {
     {
         const uint4 all = words_at(unit + 3072, output);
         const uint32_t word = sub < 2 ? all.x : sub < 4 ? all.y : sub < 6 ? all.z : all.w;
-        const float d = half_at(unit + 3328, output);
+        const float d = __fmul_rn(half_at(unit + 3328, output), 1.0f / (1 << SHIFT));
         return {__fmul_rn(d, (float)(int8_t)(word >> sub % 2 * 16 & 255)),
                 __fmul_rn(d, (float)(int8_t)(word >> (sub % 2 * 16 + 8) & 255))};
     }
@@ -336,18 +336,18 @@ template <> struct esp_block_format<ESP_Q6_K> : esp_block_unit<ESP_Q6_K> {
 /* ------------------------------------------------------------------ sums */
 
 /* Adds the product of 32 columns of an output and a row to a sum. `dot` is the dot product of
- * the integers, rounded; with TWO_SCALES, that of the first 16 columns, and `last` is that of
- * the last 16. */
+ * the integers, rounded, times the scale of the activations; with TWO_SCALES, that of the first
+ * 16 columns, and `last` is that of the last 16. */
 template <enum esp_dtype D>
 static __device__ __forceinline__ float esp_block_add(float sum, float dot, float last,
                                                       const struct esp_block_scales &s,
                                                       const struct esp_cuda_cut &c)
 {
-    sum = __fmaf_rn(dot, __fmul_rn(s.scale, c.scale), sum);
+    sum = __fmaf_rn(dot, s.scale, sum);
     if (esp_block_format<D>::FORM == MINIMUM)
         return __fmaf_rn(s.more, c.less, sum);
     if (esp_block_format<D>::FORM == TWO_SCALES)
-        return __fmaf_rn(last, __fmul_rn(s.more, c.scale), sum);
+        return __fmaf_rn(last, s.more, sum);
     return sum;
 }
 

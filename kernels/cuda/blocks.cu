@@ -85,22 +85,29 @@ static __global__ void narrow_kernel(struct esp_cuda_arrays at, const float *x, 
  * integer then has the bits of this float plus the integer. This saves its conversion. */
 enum { FLOAT_BITS = 0x4b400000 };
 
-/* Returns 256 high + low, of weights that are 2^SHIFT times too large, rounded to a float. */
-template <int SHIFT> static __device__ __forceinline__ float join(int high, int low)
-{
-    const float base = 12582912.0f, unit = 1.0f / (1 << SHIFT);
-    /* This is exact; only the second sum may be rounded, as the whole integer would be. */
-    const float rest =
-        __fmaf_rn(__uint_as_float((uint32_t)high), 256.0f * unit, -257.0f * base * unit);
-    return __fmaf_rn(__uint_as_float((uint32_t)low), unit, rest);
-}
+/* Multiplies 256 high + low by the scale of a row's activations, a power of two. */
+struct scaler {
+    float one, high, less; /* the scale, 256 times the scale, what FLOAT_BITS add */
+
+    __device__ __forceinline__ explicit scaler(float scale)
+        : one(scale), high(__fmul_rn(256.0f, scale)),
+          less(__fmul_rn(-257.0f * 12582912.0f, scale))
+    {
+    }
+    /* Only the second sum may be rounded, as the whole integer would be. */
+    __device__ __forceinline__ float operator()(int high_sum, int low_sum) const
+    {
+        const float rest = __fmaf_rn(__uint_as_float((uint32_t)high_sum), high, less);
+        return __fmaf_rn(__uint_as_float((uint32_t)low_sum), one, rest);
+    }
+};
 
 /* Adds 32 columns of 16 outputs by 8 rows to a lane's four sums. `of`: the scales of its outputs
  * `group` and `group + 8`; cut: those of its two rows. */
 template <enum esp_dtype D>
 static __device__ __forceinline__ void
 add_block(const struct esp_block_words &words, const struct esp_block_scales of[2], uint4 x,
-          const struct esp_cuda_cut cut[2], float sum[4])
+          const struct esp_cuda_cut cut[2], const struct scaler scaled[2], float sum[4])
 {
     typedef struct esp_block_format<D> F;
     const uint32_t *w = words.a;
@@ -116,9 +123,9 @@ add_block(const struct esp_block_words &words, const struct esp_block_scales of[
     }
 #pragma unroll
     for (int i = 0; i < 4; i++)
-        sum[i] =
-            esp_block_add<D>(sum[i], join<F::SHIFT>(high[i], low[i]),
-                             join<F::SHIFT>(last_high[i], last_low[i]), of[i / 2], cut[i % 2]);
+        sum[i] = esp_block_add<D>(sum[i], scaled[i % 2](high[i], low[i]),
+                                  scaled[i % 2](last_high[i], last_low[i]), of[i / 2],
+                                  cut[i % 2]);
 }
 
 /* Sizes for a block of HIGH tiles of outputs by GROUPS of 8 rows. */
@@ -131,9 +138,11 @@ template <enum esp_dtype D, int HIGH, int GROUPS> struct tiling {
         F::UNITS * HIGH * F::BYTES; /* bytes that a warp copies in a step */
     static const size_t RING = (size_t)STAGES * WARPS * PIECE;
     static const bool SCALED = F::SUBS > 1; /* a warp computes the scales once for all lanes */
-    /* Groups of 32 columns for which it does so at a time, and in one piece of code. */
-    static const int TOGETHER = SCALED ? 4 : 1;
-    static const int UNROLLED = HIGH * GROUPS > 16 ? 1 : HIGH * GROUPS > 2 ? 2 : 4;
+    /* Groups of 32 columns for which it does so at a time; how many of them are one piece of
+     * code, limited by the registers. */
+    static const int TOGETHER = SCALED ? 4 : 1, EACH = HIGH * GROUPS;
+    static const int MANY = F::FORM == TWO_SCALES && EACH == 4 ? 1 : 2;
+    static const int UNROLLED = EACH <= 2 ? 4 : EACH <= 16 ? MANY : 1;
     /* Whether the first activations of the next 32 columns are loaded during a product. */
     static const bool AHEAD = GROUPS <= 2;
     static const int SCALES = SCALED ? HIGH * TOGETHER * ESP_CUDA_TILE : 0; /* of a warp */
@@ -253,9 +262,10 @@ multiply_block(const struct esp_block_args &a, const struct lane_rows<GROUPS> &r
             break;
         if (j + 1 < GROUPS)
             later = rows.load(a, j + 1, block);
+        const struct scaler scaled[2] = {scaler(now.cut[0].scale), scaler(now.cut[1].scale)};
 #pragma unroll
         for (int h = 0; h < HIGH; h++)
-            add_block<D>(words[h], of[h], now.x, now.cut, sum[h][j]);
+            add_block<D>(words[h], of[h], now.x, now.cut, scaled, sum[h][j]);
         now = later;
     }
 }
@@ -348,14 +358,14 @@ enum { VARIANTS = 6 };
 static constexpr int instructions_of(enum esp_dtype dtype, int high, int groups)
 {
     constexpr int of[][VARIANTS] = {
-        {181, 128, 258, 201, 571, 497},   /* Q8_0 */
-        {378, 313, 529, 399, 928, 763},   /* Q4_0 */
+        {176, 120, 256, 193, 540, 457},   /* Q8_0 */
+        {378, 297, 518, 379, 866, 694},   /* Q4_0 */
         {393, 282, 497, 387, 820, 684},   /* Q5_0 */
         {557, 459, 678, 544, 1074, 930},  /* IQ4_NL */
         {609, 506, 733, 601, 1160, 1004}, /* MXFP4 */
-        {261, 206, 392, 359, 956, 877},   /* Q4_K */
-        {255, 213, 357, 330, 820, 760},   /* Q5_K */
-        {237, 194, 355, 367, 982, 982},   /* Q6_K */
+        {244, 206, 389, 344, 899, 791},   /* Q4_K */
+        {239, 213, 357, 320, 780, 690},   /* Q5_K */
+        {228, 184, 337, 373, 866, 866},   /* Q6_K */
     };
     return of[dtype - ESP_Q8_0][groups > 2 ? 3 + high / 2 : 2 * groups + high - 3];
 }

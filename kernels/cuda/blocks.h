@@ -60,7 +60,9 @@ struct alignas(8) esp_cuda_cut {
     float scale, less; /* less: -scale * the sum of the integers, for formats with minima */
 };
 
-enum { ESP_CUT_WORDS = 4 };
+/* The largest exponent of an activation. Larger numbers, from about 2^110 on, become "not a
+ * number", because blocks.cu could not compute with them. */
+enum { ESP_CUT_WORDS = 4, ESP_CUT_HIGHEST = 237 };
 
 /* The quantised activations that a product reads. For each t < 4 there are four words: the
  * high bytes of columns 4t..4t + 3 and of columns 4t + 16..4t + 19, then their low bytes. */
@@ -83,7 +85,7 @@ static __device__ __forceinline__ void esp_cuda_cut_block(const struct esp_cuda_
     const int lane = threadIdx.x % ESP_WARP;
     const uint32_t most = esp_warp_max(__float_as_uint(value) & 0x7fffffffu);
     const uint32_t rounded = (most + 0x1ffffu) >> 23;
-    const uint32_t exponent = most >= 0x7f800000u ? 0 : rounded < 15 ? 15 : rounded;
+    const uint32_t exponent = rounded > ESP_CUT_HIGHEST ? 0 : rounded < 15 ? 15 : rounded;
     const float up = exponent ? __uint_as_float((268 - exponent) << 23) : 0.0f;
     /* Adding 1.5 * 2^23 rounds to an integer, which is then in the low bits. */
     const float shifted = __fmaf_rn(exponent ? value : 0.0f, up, 12582912.0f);

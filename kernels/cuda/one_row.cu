@@ -69,8 +69,9 @@ static __device__ __forceinline__ float multiply(const char *unit, int sub, cons
                           dot(w.a[1], x.x, x.z, w.a[3], x.y, x.w));
     }
     const int output = lane / 4 + 8 * (lane % 2);
-    return esp_block_add<D>(sum, (float)(whole >> F::SHIFT), (float)(last >> F::SHIFT),
-                            F::scales(unit, output, sub), *cut);
+    return esp_block_add<D>(sum, __fmul_rn((float)whole, cut->scale),
+                            __fmul_rn((float)last, cut->scale), F::scales(unit, output, sub),
+                            *cut);
 }
 
 /* Adds the warps' sums and writes the outputs. parts: (WARPS, 16). */
