@@ -78,31 +78,92 @@ static inline struct esp_cuda_cuts esp_cuda_cuts_of(const struct esp_cuda_cache 
     return {(uint4 *)c->cut_words, c->cuts, (int)(stride / ESP_BLOCK_COLUMNS)};
 }
 
+/* Returns the exponent of a block whose largest absolute value has the bits `most`; 0: it is not
+ * a number. */
+static __device__ __forceinline__ uint32_t esp_cuda_cut_exponent(uint32_t most)
+{
+    const uint32_t rounded = (most + 0x1ffffu) >> 23;
+    return rounded > ESP_CUT_HIGHEST ? 0 : rounded < 15 ? 15 : rounded;
+}
+
+/* Returns the integer of a number. */
+static __device__ __forceinline__ int esp_cuda_cut_integer(uint32_t exponent, float value)
+{
+    const float up = exponent ? __uint_as_float((268 - exponent) << 23) : 0.0f;
+    /* Adding 1.5 * 2^23 rounds to an integer, which is then in the low bits. */
+    const float shifted = __fmaf_rn(exponent ? value : 0.0f, up, 12582912.0f);
+    return (int)(__float_as_uint(shifted) - 0x4b400000u);
+}
+
+/* Returns the scale of a block; sum: the sum of its integers. */
+static __device__ __forceinline__ struct esp_cuda_cut esp_cuda_cut_scale(uint32_t exponent,
+                                                                         int sum)
+{
+    const float scale = exponent ? __uint_as_float((exponent - 14) << 23)
+                                 : __uint_as_float(0x7fc00000u); /* not a number */
+    return {scale, -__fmul_rn((float)sum, scale)};
+}
+
 /* Quantises block `block` of a row; called by a warp, of which each lane has one number. */
 static __device__ __forceinline__ void esp_cuda_cut_block(const struct esp_cuda_cuts &cuts,
                                                           int row, int block, float value)
 {
     const int lane = threadIdx.x % ESP_WARP;
-    const uint32_t most = esp_warp_max(__float_as_uint(value) & 0x7fffffffu);
-    const uint32_t rounded = (most + 0x1ffffu) >> 23;
-    const uint32_t exponent = rounded > ESP_CUT_HIGHEST ? 0 : rounded < 15 ? 15 : rounded;
-    const float up = exponent ? __uint_as_float((268 - exponent) << 23) : 0.0f;
-    /* Adding 1.5 * 2^23 rounds to an integer, which is then in the low bits. */
-    const float shifted = __fmaf_rn(exponent ? value : 0.0f, up, 12582912.0f);
-    const int q = (int)(__float_as_uint(shifted) - 0x4b400000u), high = (q + 128) >> 8;
+    const uint32_t exponent =
+        esp_cuda_cut_exponent(esp_warp_max(__float_as_uint(value) & 0x7fffffffu));
+    const int q = esp_cuda_cut_integer(exponent, value), high = (q + 128) >> 8;
     const size_t index = (size_t)row * cuts.blocks + block;
     char *to = (char *)(cuts.words + index * ESP_CUT_WORDS) + lane % 16 / 4 * 16 +
                lane / 16 * 4 + lane % 4;
     to[0] = (char)high;
     to[8] = (char)(q - 256 * high);
     const int sum = esp_warp_sum(q);
-    if (lane > 0)
+    if (lane == 0)
+        cuts.cuts[index] = esp_cuda_cut_scale(exponent, sum);
+}
+
+/* Quantises four blocks of a row, from number `block` on; called by a warp, of which each lane
+ * has four consecutive numbers. there: the lane's block exists. */
+static __device__ __forceinline__ void esp_cuda_cut_blocks(const struct esp_cuda_cuts &cuts,
+                                                           int row, int block,
+                                                           const float value[4], bool there)
+{
+    enum { LANES = ESP_BLOCK_COLUMNS / 4 };
+    const int lane = threadIdx.x % LANES;
+    const size_t index = (size_t)row * cuts.blocks + block + threadIdx.x % ESP_WARP / LANES;
+    uint32_t most = 0, high = 0, low = 0;
+    int sum = 0;
+    for (int i = 0; i < 4; i++) {
+        const uint32_t bits = __float_as_uint(value[i]) & 0x7fffffffu;
+        most = bits > most ? bits : most;
+    }
+    for (int step = LANES / 2; step > 0; step /= 2) {
+        const uint32_t other = __shfl_xor_sync(ESP_ALL_LANES, most, step);
+        most = other > most ? other : most;
+    }
+    const uint32_t exponent = esp_cuda_cut_exponent(most);
+    for (int i = 0; i < 4; i++) {
+        const int q = esp_cuda_cut_integer(exponent, value[i]), upper = (q + 128) >> 8;
+        high |= ((uint32_t)upper & 255) << 8 * i;
+        low |= ((uint32_t)(q - 256 * upper) & 255) << 8 * i;
+        sum += q;
+    }
+    for (int step = LANES / 2; step > 0; step /= 2)
+        sum += __shfl_xor_sync(ESP_ALL_LANES, sum, step);
+    if (!there)
         return;
-    struct esp_cuda_cut cut;
-    cut.scale = exponent ? __uint_as_float((exponent - 14) << 23)
-                         : __uint_as_float(0x7fc00000u); /* not a number */
-    cut.less = -__fmul_rn((float)sum, cut.scale);
-    cuts.cuts[index] = cut;
+    uint32_t *to = (uint32_t *)(cuts.words + index * ESP_CUT_WORDS + lane % 4) + lane / 4;
+    to[0] = high;
+    to[2] = low;
+    if (lane == 0)
+        cuts.cuts[index] = esp_cuda_cut_scale(exponent, sum);
+}
+
+/* Returns whether attention quantises its output for the next product. */
+static inline bool esp_cuda_attention_cuts(const struct esp_cuda_cache *c)
+{
+    return esp_cuda_weights_of(c)->blocks &&
+           esp_cuda_desc_of(c)->head_dim % ESP_BLOCK_COLUMNS == 0;
 }
 
 /* ------------------------------------------------------------------ weights */
