@@ -564,6 +564,7 @@ static struct esp_cuda_cost cost_of(const struct esp_cuda_attend<T> &a,
     cost.issue = seen / v->keys / a.parts * warps *
                  (v->rows > ESP_CUDA_TILE ? INSTRUCTIONS_MANY : INSTRUCTIONS_FEW);
     cost.products = 2 * seen / a.parts * v->rows * v->widest;
+    cost.blocks = (double)a.heads.kv_heads * tiles_high * a.parts; /* few write new keys */
     cost.waits = 6;
     return cost;
 }

@@ -110,7 +110,8 @@ static void read_ahead(struct esp_cuda_prediction *p, const struct esp_launch *l
 static void add_launch(void *user, const struct esp_launch *launch)
 {
     struct esp_cuda_prediction *p = (struct esp_cuda_prediction *)user;
-    const double blocks = (double)launch->grid.x * launch->grid.y * launch->grid.z;
+    const double all = (double)launch->grid.x * launch->grid.y * launch->grid.z;
+    const double blocks = p->cost.blocks > 0 ? p->cost.blocks : all;
     const double here = p->backend->multiprocessors;
     const int each = blocks_each(launch);
     const double busiest = (double)(size_t)((blocks + here - 1) / here);
