@@ -590,7 +590,7 @@ void esp_cuda_attention_mma(struct esp_cuda_cache *c, const struct esp_cuda_laye
     const int tiles_high = (rows * a.group + v->rows - 1) / v->rows;
     const int shares = BLOCKS_EACH * backend->multiprocessors / (a.heads.kv_heads * tiles_high);
     a.parts = shares < 1 ? 1 : shares < chunks ? shares : chunks;
-    const int together = (int)((size_t)c->partial_rows * (c->chunks + 1) / (a.parts + 1));
+    const int together = (int)(c->parts / ((size_t)a.heads.heads * (a.parts + 1)));
     for (; a.first_row < rows; a.first_row = a.end_row) {
         a.end_row = rows - a.first_row < together ? rows : a.first_row + together;
         const int queries = (a.end_row - a.first_row) * a.group;

@@ -391,11 +391,12 @@ struct esp_cuda_cache {
     float *pair_up;    /* (pairs, 2 expert_ffn) if weights have blocks; otherwise NULL */
     void *pair_active; /* (pairs, expert_ffn) numbers as in `active` */
     float *pair_out;   /* (pairs, hidden) */
-    /* (partial_rows, heads, chunks + 1, esp_cuda_part(head_width)) partial results of
-     * attention, see attention.h; the last chunk is for the sinks. */
+    /* (rows, heads, parts + 1, esp_cuda_part(head_width)) partial results of attention, see
+     * attention.h; the last part is for the sinks. There is room for `parts` of them, which
+     * limits the rows whose attention is computed at once. */
     float *partial;
-    unsigned *done;   /* counters of tiles of queries, see attention.h */
-    int partial_rows; /* rows whose attention is computed at once */
+    size_t parts;
+    unsigned *done; /* counters of tiles of queries, see attention.h */
 
     struct esp_cuda_arrays at;
     size_t pass_bytes;
