@@ -128,9 +128,61 @@ add_block(const struct esp_block_words &words, const struct esp_block_scales of[
                                   cut[i % 2]);
 }
 
+/* What a lane reads of 32 columns of 8 rows: the words of row `group`, and the scales of rows
+ * 2t and 2t + 1. */
+struct activations {
+    uint4 x;
+    struct esp_cuda_cut cut[2];
+};
+
+/* Where the activations of a block's rows begin, as multiples of 32 columns: in registers or, if
+ * there are not enough, (8 GROUPS) in shared memory. */
+template <int GROUPS, bool SHARED> struct lane_rows {
+    static const int KEPT = SHARED ? 1 : GROUPS;
+    uint32_t row[KEPT], left[KEPT], right[KEPT]; /* of rows `group`, 2t and 2t + 1 */
+    const uint32_t *table;
+
+    __device__ __forceinline__ void find(const struct esp_block_args &a,
+                                         const struct esp_cuda_span &s, uint32_t *room)
+    {
+        const int group = threadIdx.x % ESP_WARP / 4, t = threadIdx.x % 4;
+        table = room;
+        if (SHARED) {
+            for (int i = threadIdx.x; i < COLUMNS * GROUPS; i += THREADS)
+                room[i] = (uint32_t)(esp_cuda_row_of(s, s.first + i) * a.blocks);
+            __syncthreads();
+            return;
+        }
+#pragma unroll
+        for (int j = 0; j < KEPT; j++) {
+            const int first = s.first + COLUMNS * j;
+            row[j] = (uint32_t)(esp_cuda_row_of(s, first + group) * a.blocks);
+            left[j] = (uint32_t)(esp_cuda_row_of(s, first + 2 * t) * a.blocks);
+            right[j] = (uint32_t)(esp_cuda_row_of(s, first + 2 * t + 1) * a.blocks);
+        }
+    }
+    __device__ __forceinline__ struct activations load(const struct esp_block_args &a, int j,
+                                                       size_t block) const
+    {
+        const int group = threadIdx.x % ESP_WARP / 4, t = threadIdx.x % 4;
+        uint2 pair;
+        uint32_t one;
+        if (SHARED) {
+            one = esp_shared_get(table + COLUMNS * j + group);
+            pair = esp_shared_get(reinterpret_cast<const uint2 *>(table + COLUMNS * j) + t);
+        } else {
+            one = row[j];
+            pair = make_uint2(left[j], right[j]);
+        }
+        return {(a.words + one * ESP_CUT_WORDS + t)[block * ESP_CUT_WORDS],
+                {(a.cuts + pair.x)[block], (a.cuts + pair.y)[block]}};
+    }
+};
+
 /* Sizes for a block of HIGH tiles of outputs by GROUPS of 8 rows. */
 template <enum esp_dtype D, int HIGH, int GROUPS> struct tiling {
     typedef struct esp_block_format<D> F;
+    typedef struct lane_rows<GROUPS, (HIGH * GROUPS > 16)> rows;
     static const int WIDTH = COLUMNS * GROUPS, HEIGHT = ESP_CUDA_TILE * HIGH;
     static const int STAGES = HIGH == 1 ? 3 : 2;
     static const int BLOCKS = HIGH * GROUPS > 4 ? 1 : 2; /* per multiprocessor, at least */
@@ -139,16 +191,18 @@ template <enum esp_dtype D, int HIGH, int GROUPS> struct tiling {
     static const size_t RING = (size_t)STAGES * WARPS * PIECE;
     static const bool SCALED = F::SUBS > 1; /* a warp computes the scales once for all lanes */
     /* Groups of 32 columns for which it does so at a time; how many of them are one piece of
-     * code, limited by the registers. */
+     * code, as far as the registers last. */
     static const int TOGETHER = SCALED ? 4 : 1, EACH = HIGH * GROUPS;
-    static const int MANY = F::FORM == TWO_SCALES && EACH == 4 ? 1 : 2;
-    static const int UNROLLED = EACH <= 2 ? 4 : EACH <= 16 ? MANY : 1;
+    static const int UNROLL = EACH <= 2 ? 4 : EACH <= 16 ? 2 : 1;
+    static const bool SHORT = (D == ESP_Q5_K && EACH == 2) || (D == ESP_Q6_K && EACH == 4);
+    static const int UNROLLED = SHORT ? UNROLL / 2 : UNROLL;
     /* Whether the first activations of the next 32 columns are loaded during a product. */
     static const bool AHEAD = GROUPS <= 2;
     static const int SCALES = SCALED ? HIGH * TOGETHER * ESP_CUDA_TILE : 0; /* of a warp */
     static const size_t LOOP = RING + WARPS * SCALES * sizeof(struct esp_block_scales);
     static const size_t PARTS = esp_cuda_sums_bytes(HEIGHT, WIDTH);
-    static const size_t BYTES = LOOP > PARTS ? LOOP : PARTS;
+    static const size_t MOST = LOOP > PARTS ? LOOP : PARTS;
+    static const size_t BYTES = MOST + WIDTH * sizeof(uint32_t);
 };
 
 /* Returns where the scales of an output are among those of a tile, for group `sub` of 32
@@ -196,43 +250,13 @@ finish_tiles(const struct esp_cuda_arrays &at, enum esp_cuda_epilogue epilogue,
         esp_cuda_fill_logits(at, s, part.of.outputs);
 }
 
-/* What a lane reads of 32 columns of 8 rows: the words of row `group`, and the scales of rows
- * 2t and 2t + 1. */
-struct activations {
-    uint4 x;
-    struct esp_cuda_cut cut[2];
-};
-
-/* Where a lane finds them in each group of rows. */
-template <int GROUPS> struct lane_rows {
-    uint32_t words[GROUPS], left[GROUPS], right[GROUPS];
-
-    __device__ __forceinline__ void find(const struct esp_block_args &a,
-                                         const struct esp_cuda_span &s)
-    {
-        const int group = threadIdx.x % ESP_WARP / 4, t = threadIdx.x % 4;
-#pragma unroll
-        for (int j = 0; j < GROUPS; j++) {
-            const int row = s.first + COLUMNS * j;
-            words[j] = (uint32_t)(esp_cuda_row_of(s, row + group) * a.blocks) * ESP_CUT_WORDS + t;
-            left[j] = (uint32_t)(esp_cuda_row_of(s, row + 2 * t) * a.blocks);
-            right[j] = (uint32_t)(esp_cuda_row_of(s, row + 2 * t + 1) * a.blocks);
-        }
-    }
-    __device__ __forceinline__ struct activations load(const struct esp_block_args &a, int j,
-                                                       size_t block) const
-    {
-        return {(a.words + words[j])[block * ESP_CUT_WORDS],
-                {(a.cuts + left[j])[block], (a.cuts + right[j])[block]}};
-    }
-};
-
 /* Multiplies group `sub` of 32 columns of the units at `unit`. ready: the activations of the
  * first group of rows; then those of columns 32 `next`.., which are loaded meanwhile. In the
  * matrix, the columns have the number `block`. */
 template <enum esp_dtype D, int HIGH, int GROUPS>
 static __device__ __forceinline__ void
-multiply_block(const struct esp_block_args &a, const struct lane_rows<GROUPS> &rows, int groups,
+multiply_block(const struct esp_block_args &a,
+               const typename tiling<D, HIGH, GROUPS>::rows &rows, int groups,
                const char *unit, const struct esp_block_scales *scales, int sub, size_t block,
                size_t next, struct activations *ready, float sum[HIGH][GROUPS][4])
 {
@@ -276,7 +300,8 @@ static __global__ void __launch_bounds__(THREADS, tiling<D, HIGH, GROUPS>::BLOCK
 {
     typedef struct esp_block_format<D> F;
     typedef struct tiling<D, HIGH, GROUPS> Z;
-    /* (WARPS, STAGES, PIECE), then the warps' scales; later the warps' sums */
+    /* (WARPS, STAGES, PIECE), then the warps' scales; later the warps' sums. At the end, where
+     * the block's rows are. */
     ESP_SHARED(char, ring);
     esp_let_next_begin();
     if (a.mixture.tiles) /* the previous kernels have made them */
@@ -303,8 +328,8 @@ static __global__ void __launch_bounds__(THREADS, tiling<D, HIGH, GROUPS>::BLOCK
                                       warp + i * F::UNITS * WARPS, WARPS);
         esp_copy_group();
     }
-    struct lane_rows<GROUPS> rows;
-    rows.find(a, s);
+    typename Z::rows rows;
+    rows.find(a, s, reinterpret_cast<uint32_t *>(ring + Z::MOST));
     esp_wait_previous(); /* only now: no kernel writes the weights that are loaded above */
     struct activations ready;
     if (Z::AHEAD)
