@@ -117,7 +117,7 @@ static __device__ __forceinline__ void load(T *to, const T *from, int start, int
                                             int fresh, int width)
 {
     typedef struct tiling<T, DIM, WARPS_HIGH> Z;
-    const int eights = DIM / 8, apart = Z::THREADS / eights; /* rows between a thread's copies */
+    const int eights = DIM / 8, apart = Z::THREADS / eights; /* rows from copy to copy */
     const int mine = threadIdx.x / eights, column = threadIdx.x % eights * 8;
     if (Z::THREADS % eights == 0 && width == DIM && start + Z::KEYS <= stop &&
         start + Z::KEYS <= fresh) { /* most tiles */

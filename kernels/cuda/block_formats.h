@@ -422,10 +422,11 @@ static __device__ __forceinline__ void esp_block_begin_step(char *to, const char
 /* ------------------------------------------------------------------ the end of a block */
 
 /* Writes an output of a row, if the matrix has this output. `sum` is the sum over the warps. */
-static __device__ __forceinline__ void
-esp_block_put(const struct esp_cuda_arrays &at, enum esp_cuda_epilogue epilogue,
-              const struct esp_block_matrix &m, const struct esp_cuda_span &s, int row,
-              int output, float sum)
+static __device__ __forceinline__ void esp_block_put(const struct esp_cuda_arrays &at,
+                                                     enum esp_cuda_epilogue epilogue,
+                                                     const struct esp_block_matrix &m,
+                                                     const struct esp_cuda_span &s, int row,
+                                                     int output, float sum)
 {
     if (row >= s.end || output >= m.outputs)
         return;

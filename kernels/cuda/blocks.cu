@@ -6,8 +6,11 @@
  * signed bytes, x = 256 high + low, and int8 tensor cores multiply both with the weights. So
  * the dot product of a block is an exact integer, the same as on the CPU. Then
  *
- *     sum <- fma(integer, scale of the weights * scale of the activations, sum)
+ *     sum <- fma(integer * scale of the activations, scale of the weights, sum)
  *     sum <- fma(minimum of the weights, -total of the activations, sum)    Q4_K, Q5_K
+ *
+ * The first product is exact, apart from the rounding of integers above 2^24, because the scale
+ * of the activations is a power of two.
  *
  * A block of threads computes 1, 2 or 4 tiles of 16 outputs. Each of its 8 warps processes
  * every eighth unit (blocks.h) in ascending order, and their sums are added in the order of
@@ -15,7 +18,12 @@
  * bit-identical in a batch of any size, in both modes. It is not the order of the CPU, which
  * adds all blocks one after the other. A pass of one row uses one_row.cu. A warp copies its
  * next units to shared memory in the background; weights are read once for 64 rows. As in
- * matmul.cu, a block with more tiles reads the activations less often.
+ * matmul.cu, a block with more tiles reads the activations less often. Matrices of one type
+ * that read the same activations are multiplied in one launch.
+ *
+ * These products are limited by instructions, so little is done more than once: a warp computes
+ * the scales of 256 columns for all of its lanes, weights are made signed while they are
+ * unpacked, and the sums of the tensor cores already have the bits of floats (FLOAT_BITS).
  *
  * In a model with quantised weights activations are float32, except the output of attention.
  * Products with matrices that are not quantised read the activations rounded to 16 bits.
@@ -123,9 +131,9 @@ add_block(const struct esp_block_words &words, const struct esp_block_scales of[
     }
 #pragma unroll
     for (int i = 0; i < 4; i++)
-        sum[i] = esp_block_add<D>(sum[i], scaled[i % 2](high[i], low[i]),
-                                  scaled[i % 2](last_high[i], last_low[i]), of[i / 2],
-                                  cut[i % 2]);
+        sum[i] =
+            esp_block_add<D>(sum[i], scaled[i % 2](high[i], low[i]),
+                             scaled[i % 2](last_high[i], last_low[i]), of[i / 2], cut[i % 2]);
 }
 
 /* What a lane reads of 32 columns of 8 rows: the words of row `group`, and the scales of rows
@@ -226,8 +234,8 @@ static __device__ __forceinline__ void make_scales(struct esp_block_scales *to,
         for (int i = 0; i < 2; i++) {
             const int output = lane / 4 + 8 * i;
             esp_shared_put(to + h * TOGETHER * ESP_CUDA_TILE + scales_at(output, mine),
-                           esp_block_format<D>::scales(
-                               unit + h * esp_block_format<D>::BYTES, output, sub + mine));
+                           esp_block_format<D>::scales(unit + h * esp_block_format<D>::BYTES,
+                                                       output, sub + mine));
         }
 }
 
@@ -256,9 +264,9 @@ finish_tiles(const struct esp_cuda_arrays &at, enum esp_cuda_epilogue epilogue,
 template <enum esp_dtype D, int HIGH, int GROUPS>
 static __device__ __forceinline__ void
 multiply_block(const struct esp_block_args &a,
-               const typename tiling<D, HIGH, GROUPS>::rows &rows, int groups,
-               const char *unit, const struct esp_block_scales *scales, int sub, size_t block,
-               size_t next, struct activations *ready, float sum[HIGH][GROUPS][4])
+               const typename tiling<D, HIGH, GROUPS>::rows &rows, int groups, const char *unit,
+               const struct esp_block_scales *scales, int sub, size_t block, size_t next,
+               struct activations *ready, float sum[HIGH][GROUPS][4])
 {
     typedef struct esp_block_format<D> F;
     typedef struct tiling<D, HIGH, GROUPS> Z;
@@ -457,8 +465,8 @@ static void multiply(struct esp_cuda_cache *c, const struct esp_cuda_product *p,
     esp_cuda_launch_product(c, p, count,
                             most == 1 ? esp_cuda_one_row(dtype)
                                       : esp_cuda_choose_variant(esp_cuda_backend_of(c),
-                                                                variants(dtype), VARIANTS,
-                                                                most, outputs),
+                                                                variants(dtype), VARIANTS, most,
+                                                                outputs),
                             a, rows);
 }
 

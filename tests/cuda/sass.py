@@ -3,7 +3,8 @@
 
     tests/cuda/sass.py [ARCH...]        (80 90 100 unless given)
 
-Needs nvcc and cuobjdump (in the PATH, or named by NVCC and CUOBJDUMP), no GPU. Of each variant of a kernel it
+Needs nvcc and cuobjdump (in the PATH, or named by NVCC and CUOBJDUMP), no GPU. CUBINS names a folder with machine code
+that tests/cuda/resources.sh has left, which is then not compiled again. Of each variant of a kernel it
 looks at the loop that has both asynchronous copies (cp.async, by which weights, keys and values come) and tensor
 instructions or dot products of four bytes (one_row.cu):
 
@@ -187,9 +188,10 @@ def main():
     with tempfile.TemporaryDirectory() as work:
         for arch in archs:
             for source, kernel in SOURCES.items():
-                cubin = os.path.join(work, "cubin")
-                subprocess.run([nvcc, "-std=c++17", "-O3", "-I.", "-cubin", "-arch=sm_" + arch, "-o", cubin,
-                                f"kernels/cuda/{source}.cu"], cwd=root, check=True)
+                cubin = os.path.join(os.environ.get("CUBINS", work), f"{source}.{arch}")
+                if not os.path.exists(cubin):
+                    subprocess.run([nvcc, "-std=c++17", "-O3", "-I.", "-cubin", "-arch=sm_" + arch, "-o", cubin,
+                                    f"kernels/cuda/{source}.cu"], cwd=root, check=True)
                 text = subprocess.run([dump, "-sass", cubin], check=True, capture_output=True, text=True).stdout
                 for name, instructions in functions(text):
                     plain = subprocess.run(["c++filt", name], capture_output=True, text=True).stdout.strip()

@@ -326,9 +326,9 @@ static double attention_seconds(struct esp_backend *backend, const struct esp_mo
  * there is only one, whatever the number of rows. */
 TEST(a_tree_of_16_nodes_reads_a_long_text_once)
 {
-    static const struct random_shape shape = {
-        "heads of 8B", 1, 64, 32, 8, 128, 64, VOCABULARY, 128, ESP_BF16, false, false, false,
-        true,          false};
+    static const struct random_shape shape = {"heads of 8B", 1,     64,         32,   8,
+                                              128,           64,    VOCABULARY, 128,  ESP_BF16,
+                                              false,         false, false,      true, false};
     static struct random_model model;
     if (!find_emulator())
         return;
