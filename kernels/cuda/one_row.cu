@@ -158,12 +158,12 @@ static __global__ void __launch_bounds__(THREADS, tiling<D>::BLOCKS)
  * predictions. */
 static constexpr int instructions_of(enum esp_dtype dtype)
 {
-    return dtype == ESP_Q8_0     ? 110
+    return dtype == ESP_Q8_0     ? 95
            : dtype == ESP_Q4_0   ? 250
-           : dtype == ESP_Q5_0   ? 310
+           : dtype == ESP_Q5_0   ? 260
            : dtype == ESP_IQ4_NL ? 380
-           : dtype == ESP_MXFP4  ? 410
-                                 : 175;
+           : dtype == ESP_MXFP4  ? 415
+                                 : 180;
 }
 
 template <enum esp_dtype D> static const struct esp_cuda_variant<struct esp_block_args> *of() {

@@ -169,14 +169,14 @@ def per_kilobyte(name, loop):
 
 
 def row_of(name, loop):
-    copied = sum(i.bytes() for i in loop if i.text.startswith("LDGSTS"))
+    copies = copies_of(name)
+    copied = copies * LANES * 16 or sum(i.bytes() for i in loop if i.text.startswith("LDGSTS"))
     loaded = sum(i.bytes() for i in loop if i.text.startswith("LDG."))
     open_groups = [int(m[1], 16) for i in loop for m in [re.match(r"DEPBAR\.LE SB0, (0x\w+)", i.text)] if m]
     waits = max(1, len(open_groups))
     flight = copied // waits * (1 + max(open_groups, default=0))
-    copies = copies_of(name)
-    return (usual(loop, copies) if copies else len(loop), per_kilobyte(name, loop), sum(map(multiplies, loop)), copied, f"{4096 * waits / copied:.1f}", flight, loaded,
-            stalls(loop))
+    return (usual(loop, copies) if copies else len(loop), per_kilobyte(name, loop), sum(map(multiplies, loop)), copied,
+            f"{4096 * waits / copied:.1f}", flight, loaded, stalls(loop))
 
 
 def main():
