@@ -139,7 +139,7 @@ DRAW_OBJ += $(PAGE_OBJ)
 VIEW_OBJ := $(DRAW_OBJ) $(call obj,$(call sources,tui/model tui/view tui/worker tui/lessons tui/commands))
 APP_OBJ  := $(call obj,$(call sources,tui/app))
 CLI_OBJ  := $(call obj,$(filter-out %/no_interface.c,$(call sources,tui/cli)))
-DOT_OBJ  := $(call obj,$(call sources,viz/dot)) $(filter-out %/sessions/library.o %/sessions/library_export.o %/sessions/library_read.o %/sessions/library_write.o,$(DRAW_OBJ))
+DOT_OBJ  := $(call obj,$(call sources,viz/dot)) $(filter-out $(call obj,$(wildcard sessions/library*.c)),$(DRAW_OBJ))
 
 TEST_OBJ := $(call obj,$(wildcard tests/*.c))
 TEST_BIN := $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/lossless/*.c tests/unit/*.c)) \
@@ -292,7 +292,7 @@ $(BUILD)/shared/espalier: $(PROGRAM_OBJ) $(BUILD)/$(LIB_SO)
 	    -Wl,-rpath,'$(ORIGIN)/..' $(TUI_LIBS) $(LIB_LIBS)
 
 # MPI's wrapper compiles with the compiler that it was made for.
-$(BUILD)/espalier-rank.%: kernels/ranks/mpi/mpi_rank.c $(BUILD)/libespalier.a
+$(RANKS): $(BUILD)/espalier-rank.%: kernels/ranks/mpi/mpi_rank.c $(BUILD)/libespalier.a
 	$(call say,LINK,$@)mpicc.$* $(ALL_CFLAGS) -MF $(BUILD)/espalier-rank.$*.d -o $@ $(filter %.c %.a,$^) $(LIB_LIBS)
 
 $(BUILD)/espalier-dot: $(DOT_OBJ) $(BUILD)/libespalier.a

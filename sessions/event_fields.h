@@ -1,8 +1,9 @@
 /* event_fields.h - the members of a recording's lines, as tables.
  *
  * A table lists the members of a JSON object in the order in which they are written, each with
- * its place in a struct. event_write.c and event_read.c follow the tables, so a new member is
- * one row of event_fields.c.
+ * its place in a struct. event_write.c, event_read.c and event_bytes.c follow the tables, so a
+ * new member is one row of event_fields.c. The binary form numbers the rows, so it is the last one
+ * of its table.
  */
 #ifndef ESP_EVENT_FIELDS_H
 #define ESP_EVENT_FIELDS_H

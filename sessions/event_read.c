@@ -247,6 +247,15 @@ static void check_path(struct reader *r)
             refuse(r, ESP_E_FORMAT, "committed must be the tokens of path, then bonus");
 }
 
+int esp_event_check(struct esp_recorded_event *recorded, char *err, size_t errlen)
+{
+    struct reader r = {.err = err, .errlen = errlen, .to = recorded};
+    check_order(&r);
+    if (r.status == 0)
+        check_path(&r);
+    return r.status;
+}
+
 static void read_change(struct reader *r, const cJSON *item, int nodes)
 {
     struct esp_change change = {.was = {.copies = 1, .confidence = NAN}};

@@ -1,14 +1,11 @@
 /* library.c - opens the file of kept sessions; see library.h.
  *
- * Only a file with exactly the tables below is accepted as a library. So no view, trigger or
- * function that a file defines ever runs.
- *
- * A session is claimed by a lock on one byte of a second file, PATH.lock: the byte at the
- * offset that is the session's number. The system releases the lock when the program ends,
- * even by a crash.
+ * An empty file becomes a library, one of an earlier version is rewritten, and one that is not a
+ * library is renamed. Then what killed programs have left in journals is stored.
  */
 #include "sessions/library.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -18,154 +15,18 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "engine/support/paths.h"
 #include "kernels/status.h"
 #include "kernels/system.h"
+#include "sessions/journal.h"
 #include "sessions/library_parts.h"
 
-/* In version 1, lines of iterations had texts and scores, and the place on the screen was always
- * a number of tokens. */
-enum { OLDEST = 1, VERSION = 2, PATIENCE_MS = 5000 };
-
-/* A lock belongs to the open file description where the system supports that, so that two
- * libraries in one process exclude each other. Elsewhere it belongs to the process. */
-#ifdef F_OFD_SETLK
-enum { SET_LOCK = F_OFD_SETLK, WAIT_LOCK = F_OFD_SETLKW };
-#else
-enum { SET_LOCK = F_SETLK, WAIT_LOCK = F_SETLKW };
-#endif
-
-/* The name of each table, and the statement that creates it. */
-static const char *const schema[][2] = {
-    {"vocabulary", "CREATE TABLE vocabulary(id INTEGER PRIMARY KEY, hash TEXT NOT NULL UNIQUE, "
-                   "tokens INTEGER NOT NULL) STRICT"},
-    {"piece",
-     "CREATE TABLE piece(vocabulary INTEGER NOT NULL REFERENCES vocabulary, token INTEGER "
-     "NOT NULL, bytes BLOB NOT NULL, PRIMARY KEY(vocabulary, token)) STRICT, WITHOUT ROWID"},
-    {"session",
-     "CREATE TABLE session(id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL "
-     "DEFAULT '', created INTEGER NOT NULL, changed INTEGER NOT NULL, vocabulary INTEGER "
-     "REFERENCES vocabulary, header TEXT NOT NULL DEFAULT '', target_path TEXT NOT NULL "
-     "DEFAULT '', draft_path TEXT NOT NULL DEFAULT '', at_branch INTEGER NOT NULL DEFAULT "
-     "-1, at_length INTEGER NOT NULL DEFAULT 0) STRICT"},
-    {"branch",
-     "CREATE TABLE branch(session INTEGER NOT NULL REFERENCES session, number INTEGER NOT "
-     "NULL, parent INTEGER NOT NULL, fork INTEGER NOT NULL, name TEXT NOT NULL, marked "
-     "INTEGER NOT NULL, deleted INTEGER NOT NULL, created INTEGER NOT NULL, drafter TEXT "
-     "NOT NULL, indexed INTEGER NOT NULL, PRIMARY KEY(session, number)) STRICT, WITHOUT "
-     "ROWID"},
-    {"token",
-     "CREATE TABLE token(session INTEGER NOT NULL REFERENCES session, branch INTEGER NOT "
-     "NULL, place INTEGER NOT NULL, token INTEGER NOT NULL, kind INTEGER NOT NULL, "
-     "iteration INTEGER, p REAL, entropy REAL, rank INTEGER, likely BLOB, PRIMARY "
-     "KEY(session, branch, place)) STRICT, WITHOUT ROWID"},
-    {"iteration", "CREATE TABLE iteration(session INTEGER NOT NULL REFERENCES session, number "
-                  "INTEGER NOT NULL, generation INTEGER NOT NULL, line TEXT NOT NULL, PRIMARY "
-                  "KEY(session, number)) STRICT"},
-    {"generation",
-     "CREATE TABLE generation(session INTEGER NOT NULL REFERENCES session, number "
-     "INTEGER NOT NULL, place INTEGER NOT NULL, draft INTEGER NOT NULL, verify INTEGER "
-     "NOT NULL, tokens INTEGER NOT NULL, header TEXT NOT NULL, PRIMARY KEY(session, "
-     "number)) STRICT, WITHOUT ROWID"},
-    {"words", "CREATE VIRTUAL TABLE words USING fts5(own)"},
-};
-
-enum { TABLES = sizeof schema / sizeof *schema };
-
-static const char *const sql[] = {
-#define X(name, text) text,
-    ESP_LIBRARY_STATEMENTS(X)
-#undef X
-};
-
-/* ------------------------------------------------------------------ statements */
-
-sqlite3_stmt *esp_library_sql(struct esp_library *l, enum esp_library_statement index)
-{
-    sqlite3_stmt **statement = &l->statement[index];
-    if (*statement) {
-        sqlite3_reset(*statement);
-        sqlite3_clear_bindings(*statement);
-    } else {
-        sqlite3_prepare_v3(l->db, sql[index], -1, SQLITE_PREPARE_PERSISTENT, statement, NULL);
-    }
-    return *statement;
-}
-
-int esp_library_run(sqlite3_stmt *statement)
-{
-    if (!statement)
-        return SQLITE_ERROR;
-    const int step = sqlite3_step(statement);
-    const int reset = sqlite3_reset(statement);
-    return step == SQLITE_DONE || step == SQLITE_ROW ? SQLITE_OK : reset;
-}
-
-int esp_library_fail(struct esp_library *l, char *err, size_t errlen)
-{
-    return esp_fail(err, errlen, ESP_E_FILE, "%s: %s", l->path, sqlite3_errmsg(l->db));
-}
-
-/* ------------------------------------------------------------------ the schema */
-
-/* Returns the number that a query yields, or -1 if it yields none. */
-static int64_t number(sqlite3 *db, const char *query)
-{
-    sqlite3_stmt *statement = NULL;
-    int64_t value = -1;
-    if (sqlite3_prepare_v2(db, query, -1, &statement, NULL) == SQLITE_OK &&
-        sqlite3_step(statement) == SQLITE_ROW)
-        value = sqlite3_column_int64(statement, 0);
-    sqlite3_finalize(statement);
-    return value;
-}
-
-static bool is_ours(const char *name, const char *text)
-{
-    for (int i = 0; i < TABLES; i++)
-        if (strcmp(name, schema[i][0]) == 0)
-            return strcmp(text, schema[i][1]) == 0;
-    return strncmp(name, "words_", strlen("words_")) == 0 ||
-           strncmp(name, "sqlite_", strlen("sqlite_")) == 0;
-}
-
-/* Returns whether the file has exactly the tables of a library. */
-static bool has_schema(sqlite3 *db)
-{
-    sqlite3_stmt *statement = NULL;
-    int tables = 0, step = SQLITE_ERROR;
-    bool ours = true;
-    if (sqlite3_prepare_v2(db, "SELECT name, type, sql FROM sqlite_schema", -1, &statement,
-                           NULL) == SQLITE_OK)
-        while ((step = sqlite3_step(statement)) == SQLITE_ROW && ours) {
-            const char *name = (const char *)sqlite3_column_text(statement, 0);
-            const char *type = (const char *)sqlite3_column_text(statement, 1);
-            const char *text = (const char *)sqlite3_column_text(statement, 2);
-            ours = name && type && (strcmp(type, "table") == 0 || strcmp(type, "index") == 0) &&
-                   is_ours(name, text ? text : "");
-            for (int i = 0; ours && i < TABLES; i++)
-                tables += strcmp(name, schema[i][0]) == 0;
-        }
-    sqlite3_finalize(statement);
-    return ours && step == SQLITE_DONE && tables == TABLES;
-}
-
-static int set_version(struct esp_library *l, char *err, size_t errlen)
-{
-    char set[64];
-    snprintf(set, sizeof set, "PRAGMA user_version = %d", VERSION);
-    return sqlite3_exec(l->db, set, NULL, NULL, NULL) == SQLITE_OK
-               ? (int)ESP_OK
-               : esp_library_fail(l, err, errlen);
-}
+enum { PATIENCE_MS = 5000 };
 
 static int make_tables(struct esp_library *l, char *err, size_t errlen)
 {
     int status = sqlite3_exec(l->db, "BEGIN", NULL, NULL, NULL);
-    for (int i = 0; i < TABLES && status == SQLITE_OK; i++)
-        status = sqlite3_exec(l->db, schema[i][1], NULL, NULL, NULL);
-    if (status == SQLITE_OK && set_version(l, err, errlen) < 0)
-        return ESP_E_FILE;
+    if (status == SQLITE_OK)
+        status = esp_library_make_tables(l);
     if (status == SQLITE_OK)
         status = sqlite3_exec(l->db, "COMMIT", NULL, NULL, NULL);
     return status == SQLITE_OK ? (int)ESP_OK : esp_library_fail(l, err, errlen);
@@ -176,51 +37,35 @@ static int make_tables(struct esp_library *l, char *err, size_t errlen)
 static int check_file(struct esp_library *l, enum esp_library_mode mode, char *err,
                       size_t errlen)
 {
-    const int64_t version = number(l->db, "PRAGMA user_version");
+    const int64_t version = esp_library_number(l, "PRAGMA user_version");
     const int code = sqlite3_errcode(l->db);
-    if (version > VERSION)
+    if (version > ESP_LIBRARY_VERSION)
         return esp_fail(err, errlen, ESP_E_UNSUPPORTED, "%s was written by a newer espalier",
                         l->path);
     if (version < 0 && code != SQLITE_NOTADB && code != SQLITE_CORRUPT)
         return esp_library_fail(l, err, errlen);
-    if (version == 0 && number(l->db, "SELECT count(*) FROM sqlite_schema") == 0) {
+    if (version == 0 && esp_library_number(l, "SELECT count(*) FROM sqlite_schema") == 0) {
         if (mode == ESP_LIBRARY_KEEP)
             return make_tables(l, err, errlen);
         return esp_fail(err, errlen, ESP_E_FILE, "%s has no sessions", l->path);
     }
-    if (version >= OLDEST && has_schema(l->db))
-        return version == VERSION || mode != ESP_LIBRARY_KEEP ? (int)ESP_OK
-                                                              : set_version(l, err, errlen);
+    if (version > 0 && version < ESP_LIBRARY_VERSION && esp_library_is_old(l))
+        return esp_library_is_open_anywhere(l)
+                   ? esp_fail(
+                         err, errlen, ESP_E_UNSUPPORTED,
+                         "%s is of an earlier version, and a session is open in an earlier "
+                         "espalier; close that first",
+                         l->path)
+                   : esp_library_migrate(l, err, errlen);
+    if (version == ESP_LIBRARY_VERSION && esp_library_has_present_tables(l)) {
+        esp_library_repair_words(l, false);
+        return ESP_OK;
+    }
     return esp_fail(err, errlen, ESP_E_FORMAT, "%s is not a library of espalier, or is damaged",
                     l->path);
 }
 
-/* ------------------------------------------------------------------ locks */
-
-/* Locks or releases byte `at` of the lock file. Returns whether that succeeded. */
-static bool lock(const struct esp_library *l, int how, short type, int64_t at)
-{
-    struct flock range = {
-        .l_type = type, .l_whence = SEEK_SET, .l_start = (off_t)at, .l_len = 1};
-    return l->locks >= 0 && fcntl(l->locks, how, &range) == 0;
-}
-
-bool esp_library_claim(struct esp_library *l, int64_t id)
-{
-    return lock(l, SET_LOCK, F_WRLCK, id) || l->locks < 0;
-}
-
-void esp_library_release(struct esp_library *l, int64_t id)
-{
-    lock(l, SET_LOCK, F_UNLCK, id);
-}
-
 /* ------------------------------------------------------------------ opening and closing */
-
-int esp_library_path(char *path, size_t size)
-{
-    return esp_user_path(path, size, ESP_USER_STATE, "sessions.db");
-}
 
 /* Makes the folders above a path, accessible only to the user. Failures are ignored: opening
  * the file then fails, too. */
@@ -311,6 +156,74 @@ static int set_aside(struct esp_library *l, char *err, size_t errlen)
     return ESP_OK;
 }
 
+/* Renames a journal that is damaged, and says so. */
+static void set_journal_aside(struct esp_library *l, int64_t id)
+{
+    char from[PATH_MAX], to[PATH_MAX + 32];
+    struct stat there;
+    int free_number = 0;
+    esp_journal_path(from, sizeof from, l->path, id);
+    do
+        snprintf(to, sizeof to, "%s.unreadable-%d", from, ++free_number);
+    while (lstat(to, &there) == 0 && free_number < 1000);
+    if (rename(from, to) == 0)
+        esp_fail(
+            l->note, sizeof l->note, 0,
+            "%s, the last part of session %lld, is damaged; what could be read of it is kept, "
+            "and it was renamed to %s",
+            from, (long long)id, strrchr(to, '/') ? strrchr(to, '/') + 1 : to);
+}
+
+/* Stores what a killed program has left of a session. A journal that cannot be stored now stays
+ * for the next time. */
+static void recover(struct esp_library *l, enum esp_library_mode mode, int64_t id)
+{
+    struct esp_left left;
+    char path[PATH_MAX], err[256];
+    if ((!esp_library_claims_exclude() && esp_journal_is_ours(l->path, id)) ||
+        !esp_library_claim(l, id))
+        return;
+    int status = esp_journal_read(&left, l->path, id);
+    bool damaged = status == ESP_E_FORMAT;
+    if (status == ESP_OK) {
+        damaged = left.damaged;
+        for (int i = 0; i < 2 && status == ESP_OK; i++)
+            if (left.area[i].length > 0)
+                status =
+                    esp_library_store(l, id, left.chunk[i], &left.area[i], 1, err, sizeof err);
+        damaged |= status == ESP_E_MISMATCH; /* of a library that was here before this one */
+        esp_left_free(&left);
+    }
+    if (damaged && mode == ESP_LIBRARY_KEEP && status != ESP_E_FILE) {
+        set_journal_aside(l, id);
+    } else if (!damaged && status == ESP_OK) {
+        esp_journal_path(path, sizeof path, l->path, id);
+        esp_journal_remove(path);
+    }
+    esp_library_release(l, id);
+}
+
+/* Looks for journals beside the library. */
+static void recover_all(struct esp_library *l, enum esp_library_mode mode)
+{
+    char folder[PATH_MAX];
+    int64_t found[64], id;
+    int count = 0;
+    struct dirent *entry;
+    snprintf(folder, sizeof folder, "%s", l->path);
+    char *slash = strrchr(folder, '/');
+    if (slash)
+        slash[slash == folder] = '\0';
+    DIR *entries = opendir(slash ? folder : ".");
+    while (entries && count < 64 && (entry = readdir(entries)))
+        if ((id = esp_journal_session(l->path, entry->d_name)) > 0)
+            found[count++] = id;
+    if (entries)
+        closedir(entries);
+    for (int i = 0; i < count; i++)
+        recover(l, mode, found[i]);
+}
+
 static int open_library(struct esp_library *l, enum esp_library_mode mode, char *err,
                         size_t errlen)
 {
@@ -320,7 +233,7 @@ static int open_library(struct esp_library *l, enum esp_library_mode mode, char 
     snprintf(locks, sizeof locks, "%s.lock", l->path);
     l->locks = open(locks, O_RDWR | O_CLOEXEC | (mode == ESP_LIBRARY_KEEP ? O_CREAT : 0), 0600);
     /* Byte 0 is locked while a program may make or rename the file. */
-    const bool locked = lock(l, WAIT_LOCK, F_WRLCK, 0);
+    const bool locked = esp_library_claim_file(l);
     int status = open_file(l, mode, err, errlen);
     if (status == ESP_E_FORMAT && mode == ESP_LIBRARY_KEEP && locked) {
         close_file(l);
@@ -328,7 +241,9 @@ static int open_library(struct esp_library *l, enum esp_library_mode mode, char 
         if (status == ESP_OK)
             status = open_file(l, mode, err, errlen);
     }
-    lock(l, SET_LOCK, F_UNLCK, 0);
+    if (status == ESP_OK && locked)
+        recover_all(l, mode);
+    esp_library_release_file(l);
     return status;
 }
 
@@ -357,6 +272,9 @@ void esp_library_close(struct esp_library *l)
     close_file(l);
     if (l->locks >= 0)
         close(l->locks);
+    for (int i = 0; i < 2; i++)
+        esp_pack_free(&l->sorted[i]);
+    esp_pack_free(&l->trees);
     free(l->path);
     free(l);
 }
@@ -364,27 +282,4 @@ void esp_library_close(struct esp_library *l)
 const char *esp_library_note(const struct esp_library *l)
 {
     return l->note;
-}
-
-/* ------------------------------------------------------------------ transactions */
-
-void esp_library_begin(struct esp_library *l)
-{
-    l->what[0] = '\0';
-    l->status = esp_library_run(esp_library_sql(l, ESP_SQL_BEGIN));
-    if (l->status != SQLITE_OK)
-        snprintf(l->what, sizeof l->what, "%s", sqlite3_errmsg(l->db));
-}
-
-int esp_library_commit(struct esp_library *l, char *err, size_t errlen)
-{
-    if (l->status == SQLITE_OK)
-        l->status = esp_library_run(esp_library_sql(l, ESP_SQL_COMMIT));
-    if (l->status == SQLITE_OK)
-        return ESP_OK;
-    if (!*l->what)
-        snprintf(l->what, sizeof l->what, "%s", sqlite3_errmsg(l->db));
-    if (!sqlite3_get_autocommit(l->db))
-        esp_library_run(esp_library_sql(l, ESP_SQL_ROLLBACK));
-    return esp_fail(err, errlen, ESP_E_FILE, "%s: %s", l->path, l->what);
 }

@@ -1,10 +1,11 @@
 /* library.h - stores kept sessions, each with all its texts as a tree, in one SQLite file.
  *
- * Nothing is stored twice: a branch has only its own tokens, and the text of a token of a
- * vocabulary is stored once for all sessions. man/espalier-session.5 lists the tables. Each
- * change is a transaction, so a program that is killed loses at most the change that it was
- * writing. Several programs may use the file at once, but a session can be open in only one
- * of them (esp_library_claim).
+ * A session is stored as its log (log.h), in chunks; loading it applies the log and gives the
+ * tree of texts. The text of a token of a vocabulary is stored once for all sessions.
+ * man/espalier-session.5 lists the tables. While a session is open, its last records are in a
+ * journal beside the library (journal.h); opening the library stores those that a killed
+ * program has left. Several programs may use the file at once, but a session can be open in
+ * only one of them (esp_library_claim); the others see what is stored.
  *
  * The file is untrusted: every number and link is checked when it is loaded.
  */
@@ -17,6 +18,10 @@
 #include "sessions/branches.h"
 
 struct esp_library;
+struct esp_pack;           /* pack.h */
+struct esp_records;        /* journal.h */
+struct esp_recorded_event; /* event_json.h */
+struct esp_texts;          /* texts.h */
 
 enum esp_library_mode {
     ESP_LIBRARY_READ, /* the file must exist; it is never replaced */
@@ -25,12 +30,13 @@ enum esp_library_mode {
 
 /* Writes the path of the user's library. Returns 0 or ESP_E_FILE. */
 int esp_library_path(char *path, size_t size);
-/* Opens a library. Returns 0, or a negative status with a sentence in err that names the
+/* Opens a library, stores the journals of programs that were killed, and rewrites a library of
+ * an earlier version. Returns 0, or a negative status with a sentence in err that names the
  * file. */
 int esp_library_open(struct esp_library **library, const char *path, enum esp_library_mode mode,
                      char *err, size_t errlen);
 void esp_library_close(struct esp_library *library);
-/* Returns a sentence about a file that was renamed because it is not a library, or "". */
+/* Returns a sentence about a file that was renamed because it is damaged, or "". */
 const char *esp_library_note(const struct esp_library *library);
 
 /* ------------------------------------------------------------------ the list */
@@ -49,7 +55,7 @@ struct esp_kept_session {
 
 /* Called for each session. A return value other than 0 ends the list. */
 typedef int esp_kept_visit(void *user, const struct esp_kept_session *session);
-/* Lists all sessions, the most recently changed first. This and the functions below return 0,
+/* Lists all sessions, the most recently changed first. First reads the logs that have grown. This and the functions below return 0,
  * or a negative status with a sentence in err. */
 int esp_library_list(struct esp_library *library, esp_kept_visit *visit, void *user, char *err,
                      size_t errlen);
@@ -65,7 +71,7 @@ struct esp_kept_match {
 
 /* Calls `visit` for each branch that has all of `words` (the last of them may be the beginning
  * of a word), the best match first, until it returns something other than 0. First adds texts
- * that are not in the index yet to it. */
+ * that are not in the index yet to it; if the index is damaged, makes it again. */
 int esp_library_search(struct esp_library *library, const char *words,
                        int (*visit)(void *user, const struct esp_kept_match *match), void *user,
                        char *err, size_t errlen);
@@ -107,10 +113,11 @@ struct esp_kept_text {
 int esp_library_load(struct esp_library *library, int64_t id, struct esp_kept_text *text,
                      char *err, size_t errlen);
 void esp_kept_text_free(struct esp_kept_text *text);
-/* Sets *line to the line of a kept iteration, allocated and without a newline. It may lack the
- * texts of tokens (esp_library_piece) and the scores, which are those of the tokens. Returns 0, or
- * ESP_E_FILE if there is none with this number. */
-int esp_library_iteration(struct esp_library *library, int64_t id, int number, char **line);
+/* Reads a kept iteration. Its `index` may not be `number`. It has no scores, which are those of
+ * the tokens. Names of gauges are added to `names`. Returns 0, or a negative status if there is
+ * none with this number, or it is damaged. Free `event` after both. */
+int esp_library_iteration(struct esp_library *library, int64_t id, int number, int vocabulary,
+                          struct esp_recorded_event *event, struct esp_texts *names);
 /* Returns the text of a token of a vocabulary, valid until the next call, or NULL if it is
  * unknown. */
 const char *esp_library_piece(struct esp_library *library, const char *vocabulary_hash,
@@ -134,35 +141,31 @@ int esp_library_commit(struct esp_library *library, char *err, size_t errlen);
 
 /* Adds a session and claims it. Returns its number, or 0 after a failure. */
 int64_t esp_library_add(struct esp_library *library, time_t created);
-/* Stores the current models and settings of a session. The paths are as in struct
- * esp_kept_session. */
-void esp_library_put_header(struct esp_library *library, int64_t id, const char *header,
-                            size_t length, int vocabulary, const char *vocabulary_hash,
-                            const char *target_path, const char *draft_path);
-/* Stores which text is on the screen, and when the session last changed. The length
- * ESP_LIBRARY_END is the whole text of the branch, also when it grows later. */
-enum { ESP_LIBRARY_END = INT32_MAX };
-void esp_library_put_place(struct esp_library *library, int64_t id, struct esp_text_place at,
-                           time_t now);
-void esp_library_put_branch(struct esp_library *library, int64_t id, int number,
-                            const struct esp_branch *branch);
-/* Stores the branch's tokens [from, to), counted from its fork. */
-void esp_library_put_tokens(struct esp_library *library, int64_t id, int number,
-                            const struct esp_branch *branch, int from, int to);
-void esp_library_put_piece(struct esp_library *library, const char *vocabulary_hash,
-                           int32_t token, const char *bytes, size_t length);
+/* The numbers of a session's next chunk, iteration and generation. */
+struct esp_kept_next {
+    int chunk, iterations, generations;
+    time_t created; /* the session */
+};
+
+int esp_library_next_numbers(struct esp_library *library, int64_t id,
+                             struct esp_kept_next *next, char *err, size_t errlen);
 /* Sets a bit of `known` (vocabulary / 8 + 1 bytes) for each token that has a piece. */
 void esp_library_pieces(struct esp_library *library, const char *vocabulary_hash,
                         int vocabulary, unsigned char *known);
-void esp_library_put_iteration(struct esp_library *library, int64_t id, int number,
-                               int generation, const char *line, size_t length);
-void esp_library_put_generation(struct esp_library *library, int64_t id,
-                                const struct esp_kept_generation *generation);
-/* Removes all branches of a session, with their tokens and indexed words. */
-void esp_library_drop_branches(struct esp_library *library, int64_t id);
-/* Removes the iterations that wrote none of the stored tokens. */
-void esp_library_drop_unused(struct esp_library *library, int64_t id);
-/* Updates the index of words for branches that have grown. id 0: in all sessions. */
-void esp_library_index(struct esp_library *library, int64_t id);
+/* Stores records of a session's log in one transaction, as its chunk `chunk`. Does nothing if
+ * the session has this chunk. Pieces need a header, in these records or before. Returns 0, or a
+ * negative status with a sentence in err. */
+int esp_library_store(struct esp_library *library, int64_t id, int chunk,
+                      const struct esp_records *spans, int count, char *err, size_t errlen);
+/* Appends all records of the session's texts to `to`. */
+int esp_library_texts(struct esp_library *library, int64_t id, struct esp_pack *to, char *err,
+                      size_t errlen);
+/* Stores `text`, which was loaded, as the session's texts, and forgets iterations that wrote
+ * none of its tokens. */
+int esp_library_rewrite(struct esp_library *library, int64_t id,
+                        const struct esp_kept_text *text, char *err, size_t errlen);
+/* Reads the logs that have grown (id 0: of all sessions), for the list and for the index of
+ * words. */
+int esp_library_refresh(struct esp_library *library, int64_t id, char *err, size_t errlen);
 
 #endif

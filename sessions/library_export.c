@@ -120,14 +120,9 @@ static int take_scores(const struct export *e, int from, struct esp_iteration_co
     return ESP_OK;
 }
 
-/* Writes the line of an iteration, with the texts and scores that it lacks. */
-static int write_line(struct export *e, int from, const char *line,
-                      struct esp_recorded_event *event)
+/* Writes an iteration as a line with texts and scores. */
+static int write_line(struct export *e, int from, struct esp_recorded_event *event)
 {
-    if (strstr(line, "\"text\":")) { /* written by version 1 */
-        fprintf(e->file, "%s\n", line);
-        return ESP_OK;
-    }
     int status = take_scores(e, from, &event->iteration);
     e->line.length = 0;
     if (status == ESP_OK)
@@ -142,21 +137,17 @@ static int write_line(struct export *e, int from, const char *line,
 static int write_iteration(struct export *e, int from, int *count)
 {
     struct esp_recorded_event event = {.event = {.type = 0}};
-    char *line, err[256];
     const int run = run_of(e, from);
     *count = 0;
-    if (esp_library_iteration(e->library, e->id, e->tokens[from].iteration, &line) < 0)
-        return ESP_OK;
-    int status = esp_event_from_json(&event, &e->names, line, strlen(line), e->text->vocabulary,
-                                     err, sizeof err);
+    int status = esp_library_iteration(e->library, e->id, e->tokens[from].iteration,
+                                       e->text->vocabulary, &event, &e->names);
     const struct esp_iteration *it = &event.iteration.it;
-    bool fits =
-        status == 1 && event.event.type == ESP_EVENT_ITERATION && it->committed_count >= run;
+    bool fits = status == ESP_OK && it->committed_count >= run;
     for (int i = 0; i < run && fits; i++)
         fits = it->committed[i] == e->tokens[from + i].token;
     status = ESP_OK;
     if (fits) {
-        status = write_line(e, from, line, &event);
+        status = write_line(e, from, &event);
         e->time = event.event.time > e->time ? event.event.time : e->time;
         *count = run;
         if (status == ESP_OK && it->committed_count > run)
@@ -164,7 +155,6 @@ static int write_iteration(struct export *e, int from, int *count)
                 e, (struct esp_event){.type = ESP_EVENT_REWIND, .token_count = from + run});
     }
     esp_recorded_event_free(&event);
-    free(line);
     return status;
 }
 

@@ -1,5 +1,4 @@
-/* library_parts.h - what library.c, library_read.c and library_write.c share. SQLite appears
- * only in these files. */
+/* library_parts.h - what the files library*.c share. SQLite appears only in these files. */
 #ifndef ESP_LIBRARY_PARTS_H
 #define ESP_LIBRARY_PARTS_H
 
@@ -7,6 +6,7 @@
 #include <stdbool.h>
 
 #include "sessions/library.h"
+#include "sessions/log.h"
 
 /* All SQL statements. Each is prepared when it is first used, and finalized when the library
  * is closed. */
@@ -18,74 +18,51 @@
     X(ADD_VOCABULARY, "INSERT OR IGNORE INTO vocabulary(hash, tokens) VALUES(?1, ?2)")         \
     X(PUT_HEADER, "UPDATE session SET header = ?2, target_path = ?3, draft_path = ?4, "        \
                   "vocabulary = (SELECT id FROM vocabulary WHERE hash = ?5) WHERE id = ?1")    \
-    X(PUT_PLACE,                                                                               \
-      "UPDATE session SET at_branch = ?2, at_length = ?3, changed = ?4 WHERE id = ?1")         \
+    X(PUT_CHANGED,                                                                             \
+      "UPDATE session SET changed = coalesce(?2, changed), iterations = max(iterations, ?3), " \
+      "generations = max(generations, ?4) WHERE id = ?1")                                      \
     X(PUT_NAME, "UPDATE session SET name = ?2 WHERE id = ?1")                                  \
-    X(PUT_BRANCH,                                                                              \
-      "INSERT INTO branch(session, number, parent, fork, name, marked, deleted, created, "     \
-      "drafter, indexed) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 0) ON CONFLICT DO UPDATE " \
-      "SET name = ?5, marked = ?6, deleted = ?7")                                              \
-    X(PUT_TOKEN,                                                                               \
-      "INSERT OR REPLACE INTO token VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)")          \
-    X(PUT_PIECE,                                                                               \
-      "INSERT OR IGNORE INTO piece SELECT id, ?2, ?3 FROM vocabulary WHERE hash = ?1")         \
-    X(PUT_ITERATION, "INSERT OR REPLACE INTO iteration VALUES(?1, ?2, ?3, ?4)")                \
-    X(PUT_GENERATION, "INSERT OR REPLACE INTO generation VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7)")  \
-    X(STALE, "SELECT session, number FROM branch b WHERE (session = ?1 OR ?1 = 0) AND NOT "    \
-             "deleted AND "                                                                    \
-             "indexed < (SELECT max(place) + 1 FROM token t WHERE t.session = b.session AND "  \
-             "t.branch = "                                                                     \
-             "b.number)")                                                                      \
-    X(OWN_BYTES,                                                                               \
-      "SELECT p.bytes, t.place FROM token t JOIN session s ON s.id = t.session LEFT JOIN "     \
-      "piece p ON p.vocabulary = s.vocabulary AND p.token = t.token WHERE t.session = ?1 AND " \
-      "t.branch = ?2 AND t.kind <> 3 ORDER BY t.place LIMIT ?3")                               \
+    X(PUT_CHUNK, "INSERT INTO chunk VALUES(?1, ?2, ?3, ?4, ?5)")                               \
+    X(PUT_PIECE, "INSERT OR IGNORE INTO piece SELECT vocabulary, ?2, ?3 FROM session WHERE "   \
+                 "id = ?1 AND vocabulary IS NOT NULL")                                         \
+    X(NEXT, "SELECT iterations, generations, (SELECT coalesce(max(number) + 1, 0) FROM chunk " \
+            "WHERE session = s.id), created FROM session s WHERE id = ?1")                     \
+    X(TEXTS, "SELECT texts FROM chunk WHERE session = ?1 ORDER BY number")                     \
+    X(ALL_TREES, "SELECT trees FROM chunk WHERE session = ?1 ORDER BY number")                 \
+    X(TREES, "SELECT trees FROM chunk WHERE session = ?1 AND iteration <= ?2 AND "             \
+             "length(trees) > 0 ORDER BY number DESC LIMIT 1")                                 \
+    X(STALE, "SELECT id, (SELECT max(number) + 1 FROM chunk WHERE session = s.id) AS chunks "  \
+             "FROM session s WHERE (id = ?1 OR ?1 = 0) AND seen < chunks")                     \
+    X(INDEXED, "SELECT indexed FROM session WHERE id = ?1")                                    \
+    X(SET_SEEN, "UPDATE session SET seen = ?2, branches = ?3, tokens = ?4, words = ?5, "       \
+                "indexed = ?6 WHERE id = ?1")                                                  \
     X(REMOVE_WORDS, "DELETE FROM words WHERE rowid = ?1")                                      \
     X(ADD_WORDS, "INSERT INTO words(rowid, own) VALUES(?1, ?2)")                               \
-    X(SET_INDEXED, "UPDATE branch SET indexed = ?3 WHERE session = ?1 AND number = ?2")        \
-    X(LIST,                                                                                    \
-      "SELECT id, name, created, changed, header, target_path, draft_path, (SELECT count(*) "  \
-      "FROM branch WHERE session = s.id AND NOT deleted), (SELECT count(*) FROM token WHERE "  \
-      "session = s.id), (SELECT min(number) FROM branch WHERE session = s.id AND NOT "         \
-      "deleted) FROM session s WHERE (?1 = 0 OR id = ?1) AND (?2 = '' OR name = ?2) "          \
-      "ORDER BY changed DESC, id DESC")                                                        \
-    X(LATEST, "SELECT id FROM session ORDER BY changed DESC, id DESC")                         \
-    X(SEARCH,                                                                                  \
-      "SELECT w.rowid, snippet(words, 0, '[', ']', '...', 12) FROM words w JOIN branch b ON "  \
-      "b.session = w.rowid >> 32 AND b.number = w.rowid & 4294967295 WHERE words MATCH ?1 "    \
-      "AND NOT "                                                                               \
-      "b.deleted ORDER BY w.rank LIMIT 200")                                                   \
-    X(SESSION, "SELECT header, at_branch, at_length, v.hash, v.tokens, created, (SELECT "      \
-               "coalesce(max(number) + 1, 0) FROM iteration WHERE session = s.id), (SELECT "   \
-               "coalesce(max(number) + 1, 0) FROM generation WHERE session = s.id) FROM "      \
-               "session s LEFT JOIN "                                                          \
-               "vocabulary v ON v.id = s.vocabulary WHERE s.id = ?1")                          \
-    X(BRANCHES,                                                                                \
-      "SELECT number, parent, fork, name, marked, deleted, created, drafter FROM branch "      \
-      "WHERE session = ?1 ORDER BY number")                                                    \
-    X(TOKENS,                                                                                  \
-      "SELECT branch, place, token, kind, iteration, p, entropy, rank, likely FROM token "     \
-      "WHERE session = ?1 ORDER BY branch, place")                                             \
-    X(ITERATION, "SELECT line FROM iteration WHERE session = ?1 AND number = ?2")              \
-    X(PIECES, "SELECT token FROM piece JOIN vocabulary ON id = vocabulary WHERE hash = ?1")    \
+    X(LIST, "SELECT id, name, created, changed, header, target_path, draft_path, branches, "   \
+            "tokens, words FROM session s WHERE (?1 = 0 OR id = ?1) AND (?2 = '' OR name = "   \
+            "?2) AND EXISTS(SELECT 1 FROM chunk WHERE session = s.id) ORDER BY changed DESC, " \
+            "id DESC")                                                                         \
+    X(LATEST, "SELECT id FROM session s WHERE EXISTS(SELECT 1 FROM chunk WHERE session = "     \
+              "s.id) ORDER BY changed DESC, id DESC")                                          \
+    X(SEARCH, "SELECT rowid, snippet(words, 0, '[', ']', '...', 12) FROM words WHERE words "   \
+              "MATCH ?1 ORDER BY rank LIMIT 200")                                              \
+    X(SESSION, "SELECT header, v.hash, v.tokens, created, iterations, generations FROM "       \
+               "session s LEFT JOIN vocabulary v ON v.id = s.vocabulary WHERE s.id = ?1")      \
+    X(PIECES, "SELECT token, bytes FROM piece JOIN vocabulary ON id = vocabulary WHERE "       \
+              "hash = ?1")                                                                     \
     X(PIECE, "SELECT bytes FROM piece JOIN vocabulary ON id = vocabulary WHERE hash = ?1 AND " \
              "token = ?2")                                                                     \
-    X(GENERATIONS, "SELECT number, place, draft, verify, tokens, header FROM generation "      \
-                   "WHERE session = ?1 "                                                       \
-                   "ORDER BY number")                                                          \
-    X(WRITERS, "SELECT number, generation FROM iteration WHERE session = ?1 ORDER BY number")  \
-    X(DROP_WORDS, "DELETE FROM words WHERE rowid >> 32 = ?1")                                  \
-    X(DROP_ITERATIONS, "DELETE FROM iteration WHERE session = ?1")                             \
-    X(DROP_GENERATIONS, "DELETE FROM generation WHERE session = ?1")                           \
-    X(DROP_UNUSED, "DELETE FROM iteration WHERE session = ?1 AND number NOT IN (SELECT "       \
-                   "iteration FROM token WHERE session = ?1 AND iteration IS NOT NULL)")       \
-    X(DROP_TOKENS, "DELETE FROM token WHERE session = ?1")                                     \
-    X(DROP_BRANCHES, "DELETE FROM branch WHERE session = ?1")                                  \
+    X(DROP_WORDS, "DELETE FROM words WHERE rowid >= ?1 << 32 AND rowid < (?1 + 1) << 32")      \
+    X(DROP_CHUNKS, "DELETE FROM chunk WHERE session = ?1")                                     \
     X(DROP_SESSION, "DELETE FROM session WHERE id = ?1")                                       \
     X(DROP_PIECES,                                                                             \
       "DELETE FROM piece WHERE vocabulary NOT IN (SELECT vocabulary FROM session WHERE "       \
       "vocabulary IS NOT NULL)")                                                               \
+    X(FORGET_SEEN, "UPDATE session SET seen = 0, indexed = x'' WHERE id = ?1 OR ?1 = 0")       \
     X(OPTIMIZE, "INSERT INTO words(words) VALUES('optimize')")
+
+/* The name of a table, and the statement that makes it. */
+typedef const char *const esp_library_table[2];
 
 enum esp_library_statement {
 #define X(name, sql) ESP_SQL_##name,
@@ -100,15 +77,19 @@ struct esp_library {
     int locks; /* descriptor of the lock file, or -1 */
     char note[512];
     sqlite3_stmt *statement[ESP_SQL_STATEMENTS]; /* NULL: not prepared yet */
-    int status;     /* SQLITE_OK, or the first failure of the transaction */
-    char what[256]; /* SQLite's message about this failure */
+    int status;                /* SQLITE_OK, or the first failure of the transaction */
+    char what[256];            /* SQLite's message about this failure */
+    struct esp_pack sorted[2]; /* for esp_library_put_records(), which uses it again */
+    struct esp_pack trees; /* of a chunk of session `trees_of`, from which trees were read */
+    int64_t trees_of;
+    size_t tree_at;  /* where the record after the last one begins */
+    int tree_number; /* the number of the last one */
 };
 
-/* Returns the row id of a branch in the index of words. */
-static inline int64_t esp_library_row(int64_t session, int branch)
-{
-    return session << 32 | branch;
-}
+/* ---- library_base.c */
+
+/* Versions 1 and 2 had a row for each token, branch and iteration; see library_old.c. */
+enum { ESP_LIBRARY_VERSION = 3 };
 
 /* Returns a statement, reset and without bound values, or NULL if it cannot be prepared;
  * esp_library_fail() then says why. */
@@ -118,5 +99,50 @@ sqlite3_stmt *esp_library_sql(struct esp_library *library, enum esp_library_stat
 int esp_library_run(sqlite3_stmt *statement);
 /* Writes the last failure of SQLite to err, with the file's name. Returns ESP_E_FILE. */
 int esp_library_fail(struct esp_library *library, char *err, size_t errlen);
+/* Returns the number that a query yields, or -1 if it yields none. */
+int64_t esp_library_number(struct esp_library *library, const char *query);
+/* Makes the tables that the file lacks, and sets the version. Returns an SQLite code. */
+int esp_library_make_tables(struct esp_library *library);
+/* Returns whether the file has exactly these tables (count), or those of the present version. */
+bool esp_library_has_tables(struct esp_library *library, esp_library_table *tables, int count);
+bool esp_library_has_present_tables(struct esp_library *library);
+/* Waits until no other program makes, renames or rewrites the file. Returns whether there is a
+ * file of locks. */
+bool esp_library_claim_file(struct esp_library *library);
+void esp_library_release_file(struct esp_library *library);
+/* Returns whether another program has claimed any session. */
+bool esp_library_is_open_anywhere(const struct esp_library *library);
+/* Returns whether a claim also excludes other libraries of this process. */
+bool esp_library_claims_exclude(void);
+
+/* Parts of a transaction; after a failure they do nothing. The first one returns a statement,
+ * or NULL. The last one runs a statement whose only value is a session's number. */
+sqlite3_stmt *esp_library_next(struct esp_library *library, enum esp_library_statement index);
+void esp_library_do(struct esp_library *library, sqlite3_stmt *statement);
+void esp_library_do_of(struct esp_library *library, enum esp_library_statement index,
+                       int64_t id);
+
+/* ---- library_write.c: parts of a transaction */
+
+/* Stores records as chunk `chunk` of a session. */
+void esp_library_put_records(struct esp_library *library, int64_t id, int chunk,
+                             const struct esp_records *spans, int count);
+/* Removes all chunks of a session, stores the texts instead, and those trees of `trees` whose
+ * iterations are those of tokens. */
+void esp_library_put_texts(struct esp_library *library, int64_t id,
+                           const struct esp_kept_text *text, const struct esp_pack *before,
+                           const struct esp_pack *trees);
+
+/* ---- library_words.c */
+
+/* Makes the index of words again, empty, if it is damaged. Returns whether it can be used. */
+bool esp_library_repair_words(struct esp_library *library, bool damaged);
+
+/* ---- library_old.c */
+
+/* Returns whether the file has exactly the tables of versions 1 and 2. */
+bool esp_library_is_old(struct esp_library *library);
+/* Rewrites a library of an earlier version. Returns 0, or a negative status with a sentence. */
+int esp_library_migrate(struct esp_library *library, char *err, size_t errlen);
 
 #endif

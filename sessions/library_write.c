@@ -1,169 +1,67 @@
 /* library_write.c - changes the library; see library.h. */
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "kernels/status.h"
+#include "sessions/journal.h"
 #include "sessions/library_parts.h"
 
-/* ------------------------------------------------------------------ values */
+enum { CHUNK = 1 << 20 /* bytes of a chunk of a log that is rewritten */ };
 
-/* Returns a statement, or NULL if the transaction has failed. */
-static sqlite3_stmt *next(struct esp_library *l, enum esp_library_statement index)
-{
-    sqlite3_stmt *statement = l->status == SQLITE_OK ? esp_library_sql(l, index) : NULL;
-    if (!statement && l->status == SQLITE_OK) {
-        l->status = SQLITE_ERROR;
-        snprintf(l->what, sizeof l->what, "%s", sqlite3_errmsg(l->db));
-    }
-    return statement;
-}
-
-static void run(struct esp_library *l, sqlite3_stmt *statement)
-{
-    if (!statement)
-        return;
-    l->status = esp_library_run(statement);
-    if (l->status != SQLITE_OK)
-        snprintf(l->what, sizeof l->what, "%s", sqlite3_errmsg(l->db));
-}
-
-static void bind_text(sqlite3_stmt *s, int at, const char *text)
-{
-    sqlite3_bind_text(s, at, text, -1, SQLITE_STATIC);
-}
-
-/* NaN leaves the value NULL. */
-static void bind_real(sqlite3_stmt *s, int at, float value)
-{
-    if (!isnan(value))
-        sqlite3_bind_double(s, at, (double)value);
-}
-
+/* Binds numbers to the values from 1 on. */
 static void bind_integers(sqlite3_stmt *s, int count, const int64_t *values)
 {
     for (int i = 0; i < count; i++)
         sqlite3_bind_int64(s, i + 1, values[i]);
 }
 
-#define BIND(statement, ...)                                                                   \
-    bind_integers(statement, sizeof(int64_t[]){__VA_ARGS__} / sizeof(int64_t),                 \
-                  (const int64_t[]){__VA_ARGS__})
+static void bind_text(sqlite3_stmt *s, int at, const char *text, size_t length)
+{
+    sqlite3_bind_text(s, at, text, (int)length, SQLITE_STATIC);
+}
 
 /* ------------------------------------------------------------------ a session */
 
 int64_t esp_library_add(struct esp_library *l, time_t created)
 {
-    sqlite3_stmt *s = next(l, ESP_SQL_ADD_SESSION);
-    if (s)
-        BIND(s, created);
-    run(l, s);
+    esp_library_do_of(l, ESP_SQL_ADD_SESSION, created);
     const int64_t id = l->status == SQLITE_OK ? sqlite3_last_insert_rowid(l->db) : 0;
     if (id > 0)
         esp_library_claim(l, id);
     return id;
 }
 
-void esp_library_put_header(struct esp_library *l, int64_t id, const char *header,
-                            size_t length, int vocabulary, const char *hash,
-                            const char *target_path, const char *draft_path)
+int esp_library_next_numbers(struct esp_library *l, int64_t id, struct esp_kept_next *next,
+                             char *err, size_t errlen)
 {
-    sqlite3_stmt *s = next(l, ESP_SQL_ADD_VOCABULARY);
-    if (s) {
-        bind_text(s, 1, hash);
-        sqlite3_bind_int(s, 2, vocabulary);
-    }
-    run(l, s);
-    if (!(s = next(l, ESP_SQL_PUT_HEADER)))
-        return;
-    BIND(s, id);
-    sqlite3_bind_text(s, 2, header, (int)length, SQLITE_STATIC);
-    bind_text(s, 3, target_path);
-    bind_text(s, 4, draft_path);
-    bind_text(s, 5, hash);
-    run(l, s);
-}
-
-void esp_library_put_place(struct esp_library *l, int64_t id, struct esp_text_place at,
-                           time_t now)
-{
-    sqlite3_stmt *s = next(l, ESP_SQL_PUT_PLACE);
+    sqlite3_stmt *s = esp_library_sql(l, ESP_SQL_NEXT);
     if (s)
-        BIND(s, id, at.branch, at.length, now);
-    run(l, s);
-}
-
-void esp_library_put_branch(struct esp_library *l, int64_t id, int number,
-                            const struct esp_branch *b)
-{
-    sqlite3_stmt *s = next(l, ESP_SQL_PUT_BRANCH);
-    if (!s)
-        return;
-    BIND(s, id, number, b->parent, b->fork);
-    bind_text(s, 5, b->name);
-    sqlite3_bind_int(s, 6, b->marked);
-    sqlite3_bind_int(s, 7, b->deleted);
-    sqlite3_bind_int64(s, 8, b->created);
-    bind_text(s, 9, b->drafter);
-    run(l, s);
-}
-
-/* Binds a score to the values from `at` on. The likeliest tokens and their probabilities become
- * one blob in `bytes`: pairs of little-endian 32-bit numbers. */
-static void bind_score(sqlite3_stmt *s, int at, const struct esp_token_score *score,
-                       unsigned char bytes[8 * ESP_LIKELY])
-{
-    for (int i = 0; i < score->count; i++)
-        for (int half = 0; half < 2; half++) {
-            uint32_t bits = (uint32_t)score->likely[i];
-            if (half == 1)
-                memcpy(&bits, &score->likely_p[i], sizeof bits);
-            for (int byte = 0; byte < 4; byte++)
-                bytes[8 * i + 4 * half + byte] = (unsigned char)(bits >> 8 * byte);
-        }
-    if (score->count == 0)
-        return;
-    bind_real(s, at, score->p);
-    bind_real(s, at + 1, score->entropy);
-    sqlite3_bind_int(s, at + 2, score->rank);
-    sqlite3_bind_blob(s, at + 3, bytes, 8 * score->count, SQLITE_STATIC);
-}
-
-void esp_library_put_tokens(struct esp_library *l, int64_t id, int number,
-                            const struct esp_branch *b, int from, int to)
-{
-    unsigned char bytes[8 * ESP_LIKELY];
-    sqlite3_stmt *s;
-    for (int i = from; i < to && (s = next(l, ESP_SQL_PUT_TOKEN)); i++) {
-        const struct esp_written *token = &b->tokens[i];
-        BIND(s, id, number, b->fork + i, token->token, token->kind);
-        if (token->iteration >= 0)
-            sqlite3_bind_int(s, 6, token->iteration);
-        bind_score(s, 7, &token->score, bytes);
-        run(l, s);
+        sqlite3_bind_int64(s, 1, id);
+    const int step = s ? sqlite3_step(s) : SQLITE_ERROR;
+    int status = ESP_OK;
+    if (step == SQLITE_ROW) {
+        *next = (struct esp_kept_next){.iterations = sqlite3_column_int(s, 0),
+                                       .generations = sqlite3_column_int(s, 1),
+                                       .chunk = sqlite3_column_int(s, 2),
+                                       .created = (time_t)sqlite3_column_int64(s, 3)};
+    } else if (step == SQLITE_DONE) {
+        status =
+            esp_fail(err, errlen, ESP_E_MISMATCH, "no session %lld is kept", (long long)id);
+    } else {
+        status = esp_library_fail(l, err, errlen);
     }
-}
-
-void esp_library_put_piece(struct esp_library *l, const char *hash, int32_t token,
-                           const char *bytes, size_t length)
-{
-    sqlite3_stmt *s = next(l, ESP_SQL_PUT_PIECE);
-    if (!s)
-        return;
-    bind_text(s, 1, hash);
-    sqlite3_bind_int(s, 2, token);
-    sqlite3_bind_blob(s, 3, bytes ? bytes : "", (int)length, SQLITE_STATIC);
-    run(l, s);
+    sqlite3_reset(s);
+    return status;
 }
 
 void esp_library_pieces(struct esp_library *l, const char *hash, int vocabulary,
                         unsigned char *known)
 {
-    sqlite3_stmt *s = next(l, ESP_SQL_PIECES);
+    sqlite3_stmt *s = esp_library_sql(l, ESP_SQL_PIECES);
     if (!s)
         return;
-    bind_text(s, 1, hash);
+    bind_text(s, 1, hash, strlen(hash));
     while (sqlite3_step(s) == SQLITE_ROW) {
         const int64_t token = sqlite3_column_int64(s, 0);
         if (token >= 0 && token < vocabulary)
@@ -172,126 +70,249 @@ void esp_library_pieces(struct esp_library *l, const char *hash, int vocabulary,
     sqlite3_reset(s);
 }
 
-void esp_library_put_iteration(struct esp_library *l, int64_t id, int number, int generation,
-                               const char *line, size_t length)
-{
-    sqlite3_stmt *s = next(l, ESP_SQL_PUT_ITERATION);
-    if (!s)
-        return;
-    BIND(s, id, number, generation);
-    sqlite3_bind_text(s, 4, line, (int)length, SQLITE_STATIC);
-    run(l, s);
-}
+/* ------------------------------------------------------------------ chunks */
 
-void esp_library_put_generation(struct esp_library *l, int64_t id,
-                                const struct esp_kept_generation *g)
-{
-    sqlite3_stmt *s = next(l, ESP_SQL_PUT_GENERATION);
-    if (!s)
-        return;
-    BIND(s, id, g->number, g->place, (int64_t)g->generator.draft, (int64_t)g->generator.verify,
-         g->tokens);
-    sqlite3_bind_text(s, 7, g->header, (int)g->header_length, SQLITE_STATIC);
-    run(l, s);
-}
+/* What becomes of records. */
+struct sorted {
+    struct esp_pack *texts, *trees;
+    int iteration; /* the first one of `trees`, or 0 */
+    int iterations, generations;
+    int64_t time; /* the last one, or 0 */
+};
 
-static void drop(struct esp_library *l, int64_t id, enum esp_library_statement index)
+static void put_header(struct esp_library *l, int64_t id, struct esp_from from)
 {
-    sqlite3_stmt *s = next(l, index);
-    if (s)
-        BIND(s, id);
-    run(l, s);
-}
-
-void esp_library_drop_branches(struct esp_library *l, int64_t id)
-{
-    drop(l, id, ESP_SQL_DROP_WORDS);
-    drop(l, id, ESP_SQL_DROP_TOKENS);
-    drop(l, id, ESP_SQL_DROP_BRANCHES);
-}
-
-void esp_library_drop_unused(struct esp_library *l, int64_t id)
-{
-    drop(l, id, ESP_SQL_DROP_UNUSED);
-    run(l, next(l, ESP_SQL_OPTIMIZE));
-}
-
-/* ------------------------------------------------------------------ the index of words */
-
-/* Returns the text of a branch's own tokens, allocated, and sets *end to the place after the
- * last one. Returns NULL if there is no memory or the transaction has failed. */
-static char *own_words(struct esp_library *l, int64_t id, int branch, size_t *length, int *end)
-{
-    sqlite3_stmt *s = next(l, ESP_SQL_OWN_BYTES);
-    size_t capacity = 4096;
-    char *words = s ? malloc(capacity) : NULL;
-    *length = 0;
-    if (!words)
-        return NULL;
-    BIND(s, id, branch, -1);
-    while (words && sqlite3_step(s) == SQLITE_ROW) {
-        const void *bytes = sqlite3_column_blob(s, 0);
-        const size_t count = (size_t)sqlite3_column_bytes(s, 0);
-        *end = sqlite3_column_int(s, 1) + 1;
-        if (*length + count + 1 > capacity) {
-            capacity = 2 * (*length + count + 1);
-            char *grown = realloc(words, capacity);
-            if (!grown)
-                free(words);
-            words = grown;
-        }
-        if (words && count > 0)
-            memcpy(words + *length, bytes, count);
-        *length += count;
+    char drafter[64], hash[64];
+    size_t target_length, draft_length, length;
+    esp_from_copy(&from, drafter, sizeof drafter);
+    const int64_t vocabulary = (int64_t)esp_from_number(&from, INT32_MAX);
+    esp_from_copy(&from, hash, sizeof hash);
+    const char *target = esp_from_text(&from, &target_length);
+    const char *draft = esp_from_text(&from, &draft_length);
+    const char *line = esp_from_text(&from, &length);
+    sqlite3_stmt *s = from.bad ? NULL : esp_library_next(l, ESP_SQL_ADD_VOCABULARY);
+    if (s) {
+        bind_text(s, 1, hash, strlen(hash));
+        sqlite3_bind_int64(s, 2, vocabulary);
     }
-    sqlite3_reset(s);
-    return words;
+    esp_library_do(l, s);
+    if (!s || !(s = esp_library_next(l, ESP_SQL_PUT_HEADER)))
+        return;
+    sqlite3_bind_int64(s, 1, id);
+    bind_text(s, 2, line, length);
+    bind_text(s, 3, target, target_length);
+    bind_text(s, 4, draft, draft_length);
+    bind_text(s, 5, hash, strlen(hash));
+    esp_library_do(l, s);
 }
 
-static void index_branch(struct esp_library *l, int64_t id, int branch)
+static void put_piece(struct esp_library *l, int64_t id, struct esp_from from)
 {
     size_t length;
-    int end = 0;
-    char *words = own_words(l, id, branch, &length, &end);
-    sqlite3_stmt *s = next(l, ESP_SQL_REMOVE_WORDS);
-    if (s)
-        BIND(s, esp_library_row(id, branch));
-    run(l, s);
-    if (words && (s = next(l, ESP_SQL_ADD_WORDS))) {
-        BIND(s, esp_library_row(id, branch));
-        sqlite3_bind_text(s, 2, words, (int)length, SQLITE_STATIC);
-        run(l, s);
-    }
-    if (words && (s = next(l, ESP_SQL_SET_INDEXED))) {
-        BIND(s, id, branch, end);
-        run(l, s);
-    }
-    free(words);
-}
-
-void esp_library_index(struct esp_library *l, int64_t id)
-{
-    int64_t *stale = NULL;
-    int count = 0, capacity = 0;
-    sqlite3_stmt *s = next(l, ESP_SQL_STALE);
+    const int64_t token = (int64_t)esp_from_number(&from, INT32_MAX);
+    const char *bytes = esp_from_text(&from, &length);
+    sqlite3_stmt *s = from.bad ? NULL : esp_library_next(l, ESP_SQL_PUT_PIECE);
     if (!s)
         return;
-    BIND(s, id);
-    while (sqlite3_step(s) == SQLITE_ROW) {
-        if (count == capacity) {
-            capacity = capacity ? 2 * capacity : 64;
-            int64_t *grown = realloc(stale, (size_t)capacity * 2 * sizeof *stale);
-            if (!grown)
-                break;
-            stale = grown;
-        }
-        stale[2 * count] = sqlite3_column_int64(s, 0);
-        stale[2 * count++ + 1] = sqlite3_column_int64(s, 1);
+    bind_integers(s, 2, (const int64_t[]){id, token});
+    sqlite3_bind_blob(s, 3, bytes, (int)length, SQLITE_STATIC);
+    esp_library_do(l, s);
+}
+
+/* Sorts one record, which lies in [at, end). */
+static void sort(struct esp_library *l, int64_t id, struct sorted *to, int kind,
+                 const unsigned char *at, const unsigned char *end, struct esp_from from)
+{
+    const bool tree = kind == ESP_LOG_TREE;
+    if (kind == ESP_LOG_PIECE) {
+        put_piece(l, id, from);
+        return;
     }
+    if (kind == ESP_LOG_HEADER)
+        put_header(l, id, from);
+    if (kind == ESP_LOG_TIME)
+        to->time = (int64_t)esp_from_number(&from, INT64_MAX);
+    if (kind == ESP_LOG_ITERATION || kind == ESP_LOG_GENERATION || tree) {
+        int *next = kind == ESP_LOG_GENERATION ? &to->generations : &to->iterations;
+        const int number = (int)esp_from_number(&from, ESP_LOG_ITERATIONS - 1);
+        *next = number >= *next ? number + 1 : *next;
+        if (tree && to->trees->length == 0)
+            to->iteration = number;
+    }
+    esp_pack_put(tree ? to->trees : to->texts, at, (size_t)(end - at));
+}
+
+void esp_library_put_records(struct esp_library *l, int64_t id, int chunk,
+                             const struct esp_records *spans, int count)
+{
+    struct esp_pack *texts = &l->sorted[0], *trees = &l->sorted[1];
+    struct sorted sorted = {.texts = texts, .trees = trees};
+    struct esp_from from;
+    int kind;
+    texts->length = trees->length = 0;
+    texts->failed = trees->failed = false;
+    for (int i = 0; i < count; i++) {
+        const unsigned char *at = spans[i].at, *end = at + spans[i].length, *start = at;
+        for (; (kind = esp_log_next(&at, end, &from)) > 0; start = at)
+            sort(l, id, &sorted, kind, start, at, from);
+    }
+    if ((texts->failed || trees->failed) && l->status == SQLITE_OK) {
+        l->status = SQLITE_NOMEM;
+        snprintf(l->what, sizeof l->what, "there is no memory");
+    }
+    sqlite3_stmt *s = esp_library_next(l, ESP_SQL_PUT_CHUNK);
+    if (s) {
+        bind_integers(s, 3, (const int64_t[]){id, chunk, sorted.iteration});
+        sqlite3_bind_blob(s, 4, texts->at ? (const void *)texts->at : "", (int)texts->length,
+                          SQLITE_STATIC);
+        sqlite3_bind_blob(s, 5, trees->at ? (const void *)trees->at : "", (int)trees->length,
+                          SQLITE_STATIC);
+    }
+    esp_library_do(l, s);
+    if ((s = esp_library_next(l, ESP_SQL_PUT_CHANGED))) {
+        bind_integers(
+            s, 4, (const int64_t[]){id, sorted.time, sorted.iterations, sorted.generations});
+        if (sorted.time == 0)
+            sqlite3_bind_null(s, 2);
+    }
+    esp_library_do(l, s);
+}
+
+int esp_library_store(struct esp_library *l, int64_t id, int chunk,
+                      const struct esp_records *spans, int count, char *err, size_t errlen)
+{
+    struct esp_kept_next next;
+    esp_library_begin(l);
+    int status = l->status != SQLITE_OK ? (int)ESP_OK /* the commit says why */
+                                        : esp_library_next_numbers(l, id, &next, err, errlen);
+    if (status == ESP_OK && l->status == SQLITE_OK && chunk >= next.chunk)
+        esp_library_put_records(l, id, chunk, spans, count);
+    const int committed = esp_library_commit(l, err, errlen);
+    return status < 0 ? status : committed;
+}
+
+/* ------------------------------------------------------------------ rewriting */
+
+/* Stores the records as chunks if there are enough of them (or `all`), and forgets them. */
+static void flush(struct esp_library *l, int64_t id, int *chunk, struct esp_pack *records,
+                  bool all)
+{
+    if (records->failed && l->status == SQLITE_OK) {
+        l->status = SQLITE_NOMEM;
+        snprintf(l->what, sizeof l->what, "there is no memory");
+    }
+    if (records->length == 0 || (!all && records->length < CHUNK))
+        return;
+    esp_library_put_records(l, id, (*chunk)++,
+                            &(struct esp_records){records->at, records->length}, 1);
+    records->length = 0;
+}
+
+/* Notes the iterations of all tokens in `used`, a bit each. */
+static void note_used(const struct esp_branches *b, unsigned char *used)
+{
+    for (int i = 0; i < b->count; i++)
+        for (int j = 0; j < b->branch[i].count; j++) {
+            const int number = b->branch[i].tokens[j].iteration;
+            if (number >= 0)
+                used[number / 8] |= (unsigned char)(1 << number % 8);
+        }
+}
+
+static void put_trees(struct esp_library *l, int64_t id, int *chunk,
+                      const struct esp_pack *trees, const unsigned char *used, int iterations)
+{
+    const unsigned char *at = trees->at, *end = at ? at + trees->length : at, *start = at;
+    struct esp_pack some = {.length = 0};
+    struct esp_from from;
+    int number, generation;
+    for (; at && esp_log_next(&at, end, &from) == ESP_LOG_TREE; start = at) {
+        esp_log_tree_begin(&from, &number, &generation);
+        if (number < iterations && used[number / 8] >> number % 8 & 1)
+            esp_pack_put(&some, start, (size_t)(at - start));
+        flush(l, id, chunk, &some, false);
+    }
+    flush(l, id, chunk, &some, true);
+    esp_pack_free(&some);
+}
+
+void esp_library_put_texts(struct esp_library *l, int64_t id, const struct esp_kept_text *text,
+                           const struct esp_pack *before, const struct esp_pack *trees)
+{
+    unsigned char *used = calloc((size_t)text->iterations / 8 + 1, 1);
+    struct esp_pack records = {.failed = !used};
+    int chunk = 0;
+    esp_library_do_of(l, ESP_SQL_DROP_WORDS, id);
+    esp_library_do_of(l, ESP_SQL_FORGET_SEEN, id);
+    esp_library_do_of(l, ESP_SQL_DROP_CHUNKS, id);
+    esp_pack_put(&records, before->at, before->length);
+    for (int i = 0; i < text->branches.count; i++) {
+        esp_log_branch(&records, &text->branches.branch[i]);
+        flush(l, id, &chunk, &records, false);
+    }
+    esp_log_place(&records, text->branches.at);
+    flush(l, id, &chunk, &records, true);
+    if (used) {
+        note_used(&text->branches, used);
+        put_trees(l, id, &chunk, trees, used, text->iterations);
+    }
+    esp_pack_free(&records);
+    free(used);
+}
+
+static void put_generation(void *user, const struct esp_kept_generation *generation)
+{
+    esp_log_generation(user, generation);
+}
+
+/* Copies the headers, the last time and the generations of a log. */
+static void copy_rest(const struct esp_pack *log, int vocabulary, struct esp_pack *to)
+{
+    struct esp_branches branches;
+    struct esp_log_texts texts = {
+        .branches = &branches, .vocabulary = vocabulary, .begin = put_generation, .user = to};
+    const unsigned char *at = log->at, *end = at ? at + log->length : at, *start = at;
+    struct esp_from from;
+    int kind;
+    esp_branches_open(&branches);
+    for (; at && (kind = esp_log_next(&at, end, &from)) > 0; start = at) {
+        if (kind == ESP_LOG_HEADER)
+            esp_pack_put(to, start, (size_t)(at - start));
+        if (!esp_log_apply(&texts, kind, &from))
+            break;
+    }
+    esp_log_time(to, texts.now);
+    to->failed |= texts.no_memory;
+    esp_branches_free(&branches);
+}
+
+int esp_library_rewrite(struct esp_library *l, int64_t id, const struct esp_kept_text *text,
+                        char *err, size_t errlen)
+{
+    struct esp_pack log = {.length = 0}, trees = {.length = 0}, rest = {.length = 0};
+    int status = esp_library_texts(l, id, &log, err, errlen);
+    sqlite3_stmt *s = status == ESP_OK ? esp_library_sql(l, ESP_SQL_ALL_TREES) : NULL;
+    if (s)
+        sqlite3_bind_int64(s, 1, id);
+    while (s && sqlite3_step(s) == SQLITE_ROW)
+        esp_pack_put(&trees, sqlite3_column_blob(s, 0), (size_t)sqlite3_column_bytes(s, 0));
     sqlite3_reset(s);
-    for (int i = 0; i < count; i++)
-        index_branch(l, stale[2 * i], (int)stale[2 * i + 1]);
-    free(stale);
+    if (status == ESP_OK) {
+        copy_rest(&log, text->vocabulary, &rest);
+        if (log.failed || trees.failed || rest.failed)
+            status = esp_fail(err, errlen, ESP_E_MEMORY, "no memory for session %lld",
+                              (long long)id);
+    }
+    if (status == ESP_OK) {
+        esp_library_begin(l);
+        esp_library_put_texts(l, id, text, &rest, &trees);
+        esp_library_do(l, esp_library_next(l, ESP_SQL_OPTIMIZE));
+        status = esp_library_commit(l, err, errlen);
+    }
+    esp_pack_free(&log);
+    esp_pack_free(&trees);
+    esp_pack_free(&rest);
+    return status;
 }
 
 /* ------------------------------------------------------------------ renaming, deleting */
@@ -309,12 +330,12 @@ int esp_library_rename(struct esp_library *l, int64_t id, const char *name, char
                        size_t errlen)
 {
     esp_library_begin(l);
-    sqlite3_stmt *s = next(l, ESP_SQL_PUT_NAME);
+    sqlite3_stmt *s = esp_library_next(l, ESP_SQL_PUT_NAME);
     if (s) {
-        BIND(s, id);
-        bind_text(s, 2, name);
+        sqlite3_bind_int64(s, 1, id);
+        bind_text(s, 2, name, strlen(name));
     }
-    run(l, s);
+    esp_library_do(l, s);
     return report(l, id, err, errlen);
 }
 
@@ -323,14 +344,15 @@ int esp_library_delete(struct esp_library *l, int64_t id, char *err, size_t errl
     if (!esp_library_claim(l, id))
         return esp_fail(err, errlen, ESP_E_FILE, "session %lld is open in another program",
                         (long long)id);
+    esp_library_repair_words(l, false);
     esp_library_begin(l);
-    esp_library_drop_branches(l, id);
-    drop(l, id, ESP_SQL_DROP_ITERATIONS);
-    drop(l, id, ESP_SQL_DROP_GENERATIONS);
-    drop(l, id, ESP_SQL_DROP_SESSION);
+    esp_library_do_of(l, ESP_SQL_DROP_WORDS, id);
+    esp_library_do_of(l, ESP_SQL_DROP_CHUNKS, id);
+    esp_library_do_of(l, ESP_SQL_DROP_SESSION, id);
     const bool there = sqlite3_changes(l->db) > 0;
-    run(l, next(l, ESP_SQL_DROP_PIECES));
-    run(l, next(l, ESP_SQL_OPTIMIZE)); /* otherwise deleted words stay there a while */
+    esp_library_do(l, esp_library_next(l, ESP_SQL_DROP_PIECES));
+    esp_library_do(l,
+                   esp_library_next(l, ESP_SQL_OPTIMIZE)); /* else deleted words stay a while */
     int status = esp_library_commit(l, err, errlen);
     esp_library_release(l, id);
     if (status < 0)

@@ -1,9 +1,14 @@
 /* follow.c - see follow.h. */
 #include "engine/drafters/follow.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum { FARTHEST = 64, AGREE = 3, ANCHOR = 8 };
+/* Estimates before three tokens agree. A place is likely if the tokens before it agree, and if
+ * as many expected tokens are skipped as were written. */
+static const float AGREED[AGREE] = {0.3F, 0.6F, 0.85F}; /* by how many tokens agree */
+static const float LEAST = 0.1F;                        /* less likely places are no guesses */
 
 static bool same(const int32_t *a, const int32_t *b, int count)
 {
@@ -94,4 +99,40 @@ void esp_follow_read(struct esp_follow *f, const struct esp_expected *e, const i
 int esp_follow_place(const struct esp_follow *f, const struct esp_expected *e)
 {
     return f->lost || f->at >= e->count || f->serial != e->serial ? -1 : f->at;
+}
+
+/* Returns the probability that the expected text continues at a place. */
+static float estimate(const struct esp_follow *f, const struct esp_expected *e,
+                      const int32_t *text, int place)
+{
+    const int written = f->read - f->lost_text;
+    const int aside = abs(place - f->lost_expected - written);
+    int agree = 0;
+    while (agree < AGREE - 1 && agree < written && place - agree > f->lost_expected &&
+           e->tokens[place - agree - 1] == text[f->read - agree - 1])
+        agree++;
+    return AGREED[agree] / (float)(1 + aside) / (float)(agree ? 1 : written);
+}
+
+int esp_follow_guess(const struct esp_follow *f, const struct esp_expected *e,
+                     const int32_t *text, struct esp_follow_guess guesses[ESP_FOLLOW_PLACES])
+{
+    const int written = f->read - f->lost_text;
+    int count = 0;
+    if (!f->lost || f->serial != e->serial || written > FARTHEST)
+        return 0;
+    for (int i = f->lost_expected; i <= f->lost_expected + FARTHEST && i < e->count; i++) {
+        const struct esp_follow_guess own = {i, estimate(f, e, text, i)};
+        int at = count;
+        if (own.q < LEAST || (count == ESP_FOLLOW_PLACES && own.q <= guesses[count - 1].q))
+            continue;
+        if (count == ESP_FOLLOW_PLACES)
+            at--;
+        else
+            count++;
+        for (; at > 0 && guesses[at - 1].q < own.q; at--)
+            guesses[at] = guesses[at - 1];
+        guesses[at] = own;
+    }
+    return count;
 }

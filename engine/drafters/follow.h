@@ -6,6 +6,10 @@
  * most 64, such that the next three tokens agree. If there are no such i and j, it continues
  * where the expected text contains the last eight tokens of the answer.
  *
+ * Before three tokens agree, the places where the expected text may continue are guesses: after
+ * a changed word, it continues after as many tokens as the answer has written since the
+ * difference. A place before which tokens agree already comes first.
+ *
  * Predicted outputs (OpenAI) and two designs for llama.cpp (pull requests 12127, 14739) follow
  * a text in this way.
  */
@@ -42,5 +46,19 @@ void esp_follow_read(struct esp_follow *follow, const struct esp_expected *expec
 /* Returns the index of the expected token that comes next, or -1 if the pointer has lost its
  * place or the expected text has ended. */
 int esp_follow_place(const struct esp_follow *follow, const struct esp_expected *expected);
+
+enum { ESP_FOLLOW_PLACES = 3 };
+
+/* An index in the expected text, and the estimated probability that its token comes next. */
+struct esp_follow_guess {
+    int place;
+    float q;
+};
+
+/* After a difference: writes where the expected text may continue, the likeliest place first.
+ * Returns how many places; 0 unless the pointer has lost its place. `text` is the session's
+ * text that was read. */
+int esp_follow_guess(const struct esp_follow *follow, const struct esp_expected *expected,
+                     const int32_t *text, struct esp_follow_guess guesses[ESP_FOLLOW_PLACES]);
 
 #endif

@@ -20,9 +20,9 @@ static int class_of(int match)
 
 static double prior_of(const struct esp_retrieval *r, int class)
 {
-    return class == ESP_MATCH_EXPECTED   ? PRIOR_EXPECTED
-           : class == ESP_MATCH_RECYCLED ? 1
-                                         : r->prior;
+    return class == ESP_MATCH_EXPECTED || class == ESP_MATCH_FOLLOWING ? PRIOR_EXPECTED
+           : class > ESP_MATCH_EXPECTED                                ? 1
+                                                                       : r->prior;
 }
 
 double esp_retrieval_rate(const struct esp_retrieval *r, const struct esp_guess *guess)
@@ -56,22 +56,43 @@ static int add(struct esp_retrieval *r, struct esp_guess guess)
     return r->count++;
 }
 
-/* Adds the tokens that follow in the expected text, from the pointer on. */
+/* Adds the tokens of the expected text from place `from` on. q, class: of the first one; next:
+ * the class of the others. */
+static void add_expected(struct esp_retrieval *r, const struct esp_expected *e,
+                         const struct esp_guess_plan *plan, int from, float q, int class,
+                         int next)
+{
+    struct esp_guess guess = {.parent = -1,
+                              .q = q,
+                              .state = -1,
+                              .class = (uint8_t) class,
+                              .source = ESP_SOURCE_EXPECTED};
+    for (int i = 0; i < plan->depth && r->count < plan->nodes && from + i < e->count; i++) {
+        guess.token = e->tokens[from + i];
+        const int same = find_child(r, guess.parent, guess.token);
+        guess.parent = same >= 0 ? same : add(r, guess);
+        guess.q = 1;
+        guess.class = (uint8_t)next;
+    }
+}
+
+/* Adds what follows in the expected text: from the pointer on, or after a difference from the
+ * places where it may continue. */
 static void find_expected(struct esp_retrieval *r, const struct esp_draft *d,
                           const struct esp_guess_plan *plan)
 {
     const struct esp_expected *e = d->context ? d->context->expected : NULL;
+    struct esp_follow_guess guesses[ESP_FOLLOW_PLACES];
     if (!e || e->count == 0 || plan->factor <= 0)
         return;
     esp_follow_read(&r->follow, e, d->text, d->text_length);
-    const int from = esp_follow_place(&r->follow, e);
-    for (int i = 0; from >= 0 && i < plan->depth && i < plan->nodes && from + i < e->count; i++)
-        add(r, (struct esp_guess){.parent = i - 1,
-                                  .token = e->tokens[from + i],
-                                  .q = 1,
-                                  .state = -1,
-                                  .class = ESP_MATCH_EXPECTED,
-                                  .source = ESP_SOURCE_EXPECTED});
+    const int at = esp_follow_place(&r->follow, e);
+    if (at >= 0)
+        add_expected(r, e, plan, at, 1, ESP_MATCH_EXPECTED, ESP_MATCH_EXPECTED);
+    const int count = esp_follow_guess(&r->follow, e, d->text, guesses);
+    for (int i = 0; i < count; i++)
+        add_expected(r, e, plan, guesses[i].place, guesses[i].q, ESP_MATCH_CONTINUED + i,
+                     ESP_MATCH_FOLLOWING);
 }
 
 /* Adds what followed the same tokens before. Guesses that are there already stay unchanged. */
@@ -208,8 +229,8 @@ int esp_retrieval_find(struct esp_retrieval *r, const struct esp_draft *d,
     const int copied = r->count - expected;
     if (recycle && d->context && d->context->recycled)
         find_recycled(r, d, plan);
-    /* Guesses of a single source are sorted already. */
-    if ((expected > 0) + (copied > 0) + (r->count > expected + copied) > 1)
+    /* Guesses of a single source are sorted already, except after a difference. */
+    if ((expected > 0) + (copied > 0) + (r->count > expected + copied) > 1 || r->follow.lost)
         sort(r, plan->nodes);
     r->class = r->count > 0 ? r->guesses[0].class : 0;
     return status;

@@ -12,7 +12,7 @@
  * The relative frequency of a copied token is badly calibrated: far too high after a match of
  * one token that occurred twice, far too low after a match of ten tokens. So the ratio of
  * correct guesses to the sum of their frequencies is learned for each class of guesses: one
- * for each range of match lengths, one for the expected text, one for recycled tokens. It is
+ * for each range of match lengths, five for the expected text, one for recycled tokens. It is
  * learned in every iteration, even if the guesses were not verified: the committed tokens show
  * which guesses were right.
  */
@@ -23,11 +23,17 @@
 #include "engine/drafters/follow.h"
 #include "engine/drafters/suffix_automaton.h"
 
-/* Classes of guesses: copied after a match of 1, 2, 3-4, 5-8, or more tokens; at the pointer
- * into the expected text; recycled tokens. */
+/* Classes of guesses:
+ *   - copied after a match of 1, 2, 3-4, 5-8, or more tokens;
+ *   - at the pointer into the expected text;
+ *   - after a difference, at the likeliest, second and third place where it may continue;
+ *   - the tokens that follow one of these places;
+ *   - recycled tokens. */
 enum {
     ESP_MATCH_LENGTHS = 5,
     ESP_MATCH_EXPECTED = ESP_MATCH_LENGTHS,
+    ESP_MATCH_CONTINUED,
+    ESP_MATCH_FOLLOWING = ESP_MATCH_CONTINUED + ESP_FOLLOW_PLACES,
     ESP_MATCH_RECYCLED,
     ESP_MATCH_CLASSES,
 };

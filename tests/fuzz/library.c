@@ -3,7 +3,9 @@
  * tree of texts. A program that keeps sessions opens it, or sets it aside.
  *
  * The input changes a small library. Each line is the number of a page, an offset in it, and
- * hexadecimal digits of bytes to write there; a line without digits ends the file there. */
+ * hexadecimal digits of bytes to write there; a line without digits ends the file there. Page 0
+ * stands for the journal that a killed program has left of session 1, with its offsets from the
+ * beginning of the file. After a line "seal", its records have checks that fit. */
 #include "sessions/library.h"
 
 #include <ctype.h>
@@ -12,7 +14,9 @@
 #include <string.h>
 
 #include "sessions/event_json.h"
+#include "sessions/journal.h"
 #include "sessions/library_export.h"
+#include "sessions/log.h"
 #include "tests/fuzz/support/fuzz.h"
 #include "tui/commands/resume.h"
 
@@ -23,11 +27,23 @@ static const char *path;
 
 /* ------------------------------------------------------------------ a small library */
 
-static void put_iteration(struct esp_library *library, int64_t id, int number)
+/* Returns whether a call succeeded; if not, it has said why. */
+static bool holds(int status, const char *err)
+{
+    FUZZ_REQUIRE(status >= 0 || *err, "a failure is a sentence");
+    return status >= 0;
+}
+
+static void put_iteration(struct esp_pack *log, int number)
 {
     struct esp_node nodes[] = {{.parent = -1, .q = 1, .copies = 1},
                                {.parent = 0, .depth = 1, .copies = 1, .token = 1, .q = 0.5f}};
     int32_t order[] = {0, 1}, path_of[] = {1}, committed[] = {1, 2};
+    const struct esp_token_score scores[2] = {{.p = 0.5f, .count = 1, .likely_p = {0.5f}}};
+    struct esp_tree_layer layer = {.time = 1, .nodes = 1, .passes = 1, .changes = 1};
+    struct esp_change grown = {0, {.copies = 1, .confidence = 0.5f, .reason = 1}};
+    const struct esp_layers layers = {
+        .layers = &layer, .count = 1, .changes = &grown, .change_count = 1};
     const struct esp_iteration it = {.index = number,
                                      .position = 4 + 2 * number,
                                      .drafter = "fixed",
@@ -37,16 +53,17 @@ static void put_iteration(struct esp_library *library, int64_t id, int number)
                                      .path_length = 1,
                                      .bonus = 2,
                                      .committed = committed,
-                                     .committed_count = 2};
-    struct esp_line line = {.length = 0};
-    esp_event_to_json(&line, &(struct esp_event){ESP_EVENT_ITERATION, .iteration = &it}, NULL,
-                      NULL);
-    esp_library_put_iteration(library, id, number, 0, line.text, line.length);
-    esp_line_free(&line);
+                                     .committed_count = 2,
+                                     .gauges = {{"tauh", 0.25, 0.5, 0, 1}},
+                                     .gauge_count = 1,
+                                     .scores = scores};
+    const struct esp_event event = {ESP_EVENT_ITERATION, .iteration = &it};
+    esp_log_iteration(log, number, &event);
+    esp_log_tree(log, number, 0, &event, &layers);
 }
 
 /* A text, and a branch of it. */
-static void put_branches(struct esp_library *library, int64_t id)
+static void put_branches(struct esp_pack *log)
 {
     struct esp_written tokens[TOKENS];
     for (int i = 0; i < TOKENS; i++)
@@ -55,36 +72,67 @@ static void put_branches(struct esp_library *library, int64_t id)
             .kind = i < 4 ? ESP_TEXT_PROMPT : ESP_TEXT_DRAFTED,
             .iteration = i < 4 ? ESP_BY_NO_ITERATION : (i - 4) / 2,
             .score = {.p = 0.5f, .entropy = 1, .rank = 1, .count = 1, .likely_p = {0.5f}}};
-    for (int i = 0; i < 2; i++) {
-        const struct esp_branch branch = {.parent = i - 1,
-                                          .fork = 6 * i,
-                                          .tokens = tokens + 4 * i,
-                                          .count = TOKENS - 4 * i,
-                                          .name = "a name",
-                                          .drafter = "fixed"};
-        esp_library_put_branch(library, id, i, &branch);
-        esp_library_put_tokens(library, id, i, &branch, 0, branch.count);
-    }
-    esp_library_put_place(library, id, (struct esp_text_place){1, ESP_LIBRARY_END}, 2000);
+    for (int i = 0; i < 2; i++)
+        esp_log_branch(log, &(struct esp_branch){.parent = i - 1,
+                                                 .fork = 6 * i,
+                                                 .tokens = tokens + 4 * i,
+                                                 .count = TOKENS - 4 * i,
+                                                 .name = "a name",
+                                                 .drafter = "fixed"});
+    esp_log_place(log, (struct esp_text_place){1, 6 + TOKENS - 4});
 }
 
-static void put_session(struct esp_library *library)
+static void put_header(struct esp_pack *log)
 {
     struct esp_recording_header header = {.major = ESP_RECORDING_MAJOR,
                                           .vocabulary = VOCABULARY,
                                           .drafter = "fixed",
                                           .verifier = "greedy"};
     struct esp_line line = {.length = 0};
-    const int64_t id = esp_library_add(library, 1000);
     strcpy(header.vocabulary_hash, HASH);
     esp_header_to_json(&line, &header);
-    esp_library_put_header(library, id, line.text, line.length, VOCABULARY, HASH, "/t", "/d");
-    esp_library_put_generation(
-        library, id, &(struct esp_kept_generation){0, 4, {0, 0}, 8, line.text, line.length});
-    put_branches(library, id);
-    for (int i = 0; i < 4; i++)
-        put_iteration(library, id, i);
+    esp_log_header(log, &header, line.text, line.length, "/t", "/d");
+    esp_log_generation(log,
+                       &(struct esp_kept_generation){0, 4, {0, 0}, 8, line.text, line.length});
     esp_line_free(&line);
+}
+
+/* What a program does to a text, as the records of a log. */
+static void put_records(struct esp_pack *log, int iteration)
+{
+    const struct esp_text_token text[] = {{0, 0}, {1, 0}, {5, ESP_TEXT_CHOSEN}};
+    const struct esp_token_score score = {.p = 0.5f, .count = 1, .likely_p = {0.5f}};
+    const int32_t prompt[] = {3, 4};
+    esp_log_time(log, 3000);
+    esp_log_prompt(
+        log, &(struct esp_event){.type = ESP_EVENT_PROMPT, .tokens = prompt, .token_count = 2});
+    put_iteration(log, iteration);
+    esp_log_fork(log, 2, text, 3);
+    esp_log_scores(log, 1, &score, 1);
+    esp_log_judge(log, 0, "name", true, false);
+    esp_log_drop(log, 1, 1);
+    esp_log_cut(log, 1);
+    esp_log_piece(log, 7, "h", 1);
+}
+
+static void put_session(struct esp_library *library)
+{
+    struct esp_pack log = {.length = 0};
+    char err[ERR] = "";
+    esp_library_begin(library);
+    const int64_t id = esp_library_add(library, 1000);
+    if (esp_library_commit(library, err, sizeof err) < 0)
+        return;
+    put_header(&log);
+    for (int i = 0; i < VOCABULARY; i++)
+        esp_log_piece(&log, i, i == 3 ? " " : (char[]){(char)('a' + i)}, 1);
+    put_branches(&log);
+    for (int i = 0; i < 4; i++)
+        put_iteration(&log, i);
+    const struct esp_records span = {log.at, log.length};
+    holds(esp_library_store(library, id, 0, &span, 1, err, sizeof err), err);
+    esp_library_release(library, id);
+    esp_pack_free(&log);
 }
 
 /* Makes the library that inputs change, once; returns its bytes. */
@@ -100,13 +148,9 @@ static const unsigned char *base(size_t *size)
         return bytes;
     FUZZ_REQUIRE(esp_library_open(&library, path, ESP_LIBRARY_KEEP, err, sizeof err) == 0, "%s",
                  err);
-    esp_library_begin(library);
     for (int i = 0; i < 2; i++)
         put_session(library);
-    for (int i = 0; i < VOCABULARY; i++)
-        esp_library_put_piece(library, HASH, i, i == 3 ? " " : (char[]){(char)('a' + i)}, 1);
-    esp_library_index(library, 0);
-    FUZZ_REQUIRE(esp_library_commit(library, err, sizeof err) == 0, "%s", err);
+    FUZZ_REQUIRE(esp_library_refresh(library, 0, err, sizeof err) == 0, "%s", err);
     for (int i = 1; i <= 2; i++, esp_kept_text_free(&text))
         FUZZ_REQUIRE(esp_library_load(library, i, &text, err, sizeof err) == 0, "%s", err);
     esp_library_close(library);
@@ -118,6 +162,28 @@ static const unsigned char *base(size_t *size)
     FUZZ_REQUIRE(bytes && fread(bytes, 1, length, file) == length, "the library can be read");
     fclose(file);
     *size = length;
+    return bytes;
+}
+
+/* The beginning of the journal that inputs change; the rest are zeros. */
+static const unsigned char *base_journal(size_t *size)
+{
+    static unsigned char bytes[3 * PAGE];
+    struct esp_pack log = {.length = 0};
+    struct esp_journal *journal;
+    char name[ERR], err[ERR];
+    *size = sizeof bytes;
+    if (*bytes)
+        return bytes;
+    FUZZ_REQUIRE(esp_journal_open(&journal, path, 1, 1, err, sizeof err) == 0, "%s", err);
+    put_records(&log, 4);
+    FUZZ_REQUIRE(esp_journal_add(journal, log.at, log.length), "there is room");
+    esp_pack_free(&log);
+    esp_journal_close(journal, false);
+    esp_journal_path(name, sizeof name, path, 1);
+    FILE *file = fopen(name, "rbe");
+    FUZZ_REQUIRE(file && fread(bytes, 1, sizeof bytes, file) == sizeof bytes, "it can be read");
+    fclose(file);
     return bytes;
 }
 
@@ -141,34 +207,59 @@ static size_t change(unsigned char *bytes, size_t size, size_t at, const char *d
     return any || at > size ? size : at;
 }
 
-/* Writes the library with the changes of the input. */
-static void write_changed(const char *input)
+/* Gives the records of the journal checks that fit, as far as their lengths do. */
+static void seal(unsigned char *bytes, size_t size)
 {
-    size_t size;
-    const unsigned char *from = base(&size);
+    for (size_t at = PAGE, length; at + ESP_LOG_FRAME < size; at += ESP_LOG_FRAME + length) {
+        length = bytes[at] | (size_t)bytes[at + 1] << 8;
+        if (length == 0 || bytes[at + 2] || bytes[at + 3] || at + ESP_LOG_FRAME + length > size)
+            return;
+        esp_log_seal(bytes + at, length);
+    }
+}
+
+static unsigned char *copy_of(const unsigned char *from, size_t size)
+{
     unsigned char *bytes = malloc(size);
     FUZZ_REQUIRE(bytes, "there is memory");
     memcpy(bytes, from, size);
+    return bytes;
+}
+
+/* Writes the library, and the journal if a line changes it, with the changes of the input. */
+static void write_changed(const char *input)
+{
+    size_t size, journal_size, journal_whole;
+    const unsigned char *from = base(&size), *from_journal = base_journal(&journal_size);
+    unsigned char *bytes = copy_of(from, size), *journal = copy_of(from_journal, journal_size);
+    bool left = false;
+    journal_whole = journal_size;
     for (const char *line = input; line; line = strchr(line, '\n')) {
         char *end;
         line += *line == '\n';
         const unsigned long page = strtoul(line, &end, 10), offset = strtoul(end, &end, 10);
+        const bool is_seal = strncmp(line, "seal", 4) == 0;
         if (page >= 1 && page <= 1024 && offset < PAGE)
             size = change(bytes, size, (page - 1) * PAGE + offset, end);
+        left |= is_seal || (isdigit((unsigned char)*line) && page == 0);
+        if (is_seal)
+            seal(journal, journal_whole);
+        else if (isdigit((unsigned char)*line) && page == 0 && offset < journal_whole)
+            journal_size = change(journal, journal_size, offset, end);
     }
     fuzz_folder_empty();
     fuzz_folder_write("sessions.db", bytes, size, 0);
+    if (left) {
+        fuzz_folder_write(
+            "sessions.db-1.journal", journal, journal_size,
+            journal_size == journal_whole ? PAGE + 2 * ESP_JOURNAL_AREA - journal_whole : 0);
+        fuzz_folder_write("sessions.db.lock", "", 0, 0);
+    }
     free(bytes);
+    free(journal);
 }
 
 /* ------------------------------------------------------------------ what must hold */
-
-/* Returns whether a call succeeded; if not, it has said why. */
-static bool holds(int status, const char *err)
-{
-    FUZZ_REQUIRE(status >= 0 || *err, "a failure is a sentence");
-    return status >= 0;
-}
 
 static void look_at_texts(const struct esp_kept_text *text)
 {
@@ -196,13 +287,17 @@ static int visit_generation(void *user, const struct esp_kept_generation *genera
 static void look_at_session(struct esp_library *library, int64_t id)
 {
     struct esp_kept_text text;
-    char err[ERR] = "", *line;
+    struct esp_recorded_event event = {.event = {.type = 0}};
+    struct esp_texts names = {.count = 0};
+    char err[ERR] = "";
     int *writers;
     FILE *out = fopen("/dev/null", "we");
     if (holds(esp_library_load(library, id, &text, err, sizeof err), err)) {
         look_at_texts(&text);
-        for (int i = 0; i < text.iterations && i < 8; i++, free(line))
-            esp_library_iteration(library, id, i, &line);
+        for (int i = 0; i < text.iterations && i < 8; i++)
+            esp_library_iteration(library, id, i, text.vocabulary, &event, &names);
+        esp_recorded_event_free(&event);
+        esp_texts_free(&names);
         *err = '\0';
         if (text.iterations < 1 << 16) {
             holds(esp_library_writers(library, id, text.iterations, &writers, err, sizeof err),
@@ -279,9 +374,7 @@ static void keep(void)
     char err[ERR] = "";
     if (!holds(esp_library_open(&library, path, ESP_LIBRARY_KEEP, err, sizeof err), err))
         return;
-    esp_library_begin(library);
     put_session(library);
-    holds(esp_library_commit(library, err, sizeof err), err);
     esp_library_close(library);
 }
 

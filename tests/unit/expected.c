@@ -77,6 +77,34 @@ TEST(it_goes_on_behind_an_insert_a_deletion_and_a_changed_line)
     CHECK(place_after(copy(invent(copy(2, 0, 150), 200), 20, 28)) == 28);
 }
 
+/* Reads the text token by token; returns how many places are guessed after it. */
+static int guesses_after(int length, struct esp_follow_guess *guesses)
+{
+    struct esp_follow follow = {0};
+    for (int i = expected.begin; i <= length; i++)
+        esp_follow_read(&follow, &expected, text, i);
+    return esp_follow_guess(&follow, &expected, text, guesses);
+}
+
+TEST(after_a_difference_it_guesses_where_the_file_continues)
+{
+    struct esp_follow_guess g[ESP_FOLLOW_PLACES];
+    write_file();
+    CHECK(guesses_after(copy(2, 0, 50), g) == 0, "there is no difference");
+    /* A changed token: as many are skipped as were written, or one more or less. */
+    CHECK(guesses_after(invent(copy(2, 0, 50), 1), g) == 3);
+    CHECK(g[0].place == 51 && g[1].place == 50 && g[2].place == 52);
+    CHECK(g[0].q > g[1].q && g[1].q == g[2].q && g[2].q > 0);
+    CHECK(guesses_after(invent(copy(2, 0, 50), 2), g) > 0 && g[0].place == 52);
+    /* A token that agrees is more important than the number of tokens. */
+    CHECK(guesses_after(copy(invent(copy(2, 0, 50), 1), 53, 54), g) > 0 && g[0].place == 54);
+    CHECK(guesses_after(copy(invent(copy(2, 0, 50), 4), 50, 51), g) > 0 && g[0].place == 51);
+    CHECK(guesses_after(copy(invent(copy(2, 0, 50), 1), 53, 56), g) == 0, "three agree");
+    /* The end of the file, and nothing in common. */
+    CHECK(guesses_after(invent(copy(2, 0, FILE_TOKENS - 1), 1), g) == 1);
+    CHECK(guesses_after(invent(copy(2, 0, 50), 20), g) == 0);
+}
+
 TEST(it_begins_where_the_answer_says_something_first)
 {
     write_file();
@@ -225,6 +253,13 @@ TEST(what_is_right_takes_few_iterations)
             changed[i + j] = (changed[i + j] + 5) % 12;
     const int some = write_with("suffix", changed, count, want, length);
     CHECK(some < count / 4, "%d iterations for %d tokens", some, count);
+    /* A changed token does not wait for three tokens that agree: an iteration up to it, and
+     * sometimes one after it. */
+    memcpy(changed, answer, (size_t)count * sizeof *answer);
+    for (int i = 12; i < count; i += 12)
+        changed[i] = (changed[i] + 5) % 12;
+    const int single = write_with("recycle:cost=off", changed, count, want, length);
+    CHECK(single <= 2 * (count / 12), "%d iterations for %d tokens", single, count);
 }
 
 /* ------------------------------------------------------------------ files */

@@ -8,19 +8,6 @@
 
 /* ------------------------------------------------------------------ reading */
 
-/* Reads an iteration. Returns false if it is not kept, or damaged. */
-static bool read_iteration(struct esp_resumed *r, struct esp_library *library, int number,
-                           struct esp_recorded_event *event)
-{
-    char *line, err[256];
-    if (esp_library_iteration(library, r->session.id, number, &line) < 0)
-        return false;
-    const int status = esp_event_from_json(event, &r->names, line, strlen(line),
-                                           r->text.vocabulary, err, sizeof err);
-    free(line);
-    return status == 1 && event->event.type == ESP_EVENT_ITERATION;
-}
-
 /* Reads the last iterations of the present text. */
 static int read_iterations(struct esp_resumed *r, struct esp_library *library)
 {
@@ -38,7 +25,8 @@ static int read_iterations(struct esp_resumed *r, struct esp_library *library)
             continue;
         before = number;
         struct esp_resumed_iteration *it = &first[ESP_KEPT - 1 - used];
-        if (!read_iteration(r, library, number, &it->event)) {
+        if (esp_library_iteration(library, r->session.id, number, r->text.vocabulary,
+                                  &it->event, &r->names) < 0) {
             esp_recorded_event_free(&it->event);
             break;
         }
@@ -50,8 +38,6 @@ static int read_iterations(struct esp_resumed *r, struct esp_library *library)
     }
     memmove(first, first + ESP_KEPT - used, (size_t)used * sizeof *first);
     memset(first + used, 0, (size_t)(ESP_KEPT - used) * sizeof *first);
-    for (int i = 0; i < used; i++)
-        esp_iteration_moved(&first[i].event.iteration);
     r->iterations = first;
     r->count = used;
     return ESP_OK;

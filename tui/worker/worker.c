@@ -186,7 +186,9 @@ struct esp_mailbox *esp_worker_mailbox(struct esp_worker *worker)
 bool esp_worker_settled(struct esp_worker *worker)
 {
     struct esp_keeper *keeper = atomic_load(&worker->keeping.settling);
-    return esp_mailbox_settled(&worker->mailbox) &&
-           (!keeper || esp_keeper_is_settled(keeper)) &&
-           esp_mailbox_settled(&worker->mailbox) && !esp_ring_front(worker->report.ring);
+    if (!esp_mailbox_settled(&worker->mailbox))
+        return false;
+    if (keeper)
+        esp_keeper_settle(keeper);
+    return esp_mailbox_settled(&worker->mailbox) && !esp_ring_front(worker->report.ring);
 }

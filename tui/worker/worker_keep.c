@@ -10,7 +10,7 @@ static const char *token_text(void *engine, int32_t token, size_t *length)
     return esp_token_bytes(engine, token, length);
 }
 
-/* Called in the keeper's thread. The engine thread passes the sentence on to the user. */
+/* Called in any thread. The engine thread passes the sentence on to the user. */
 static void tell(void *user, const char *sentence)
 {
     struct esp_worker *worker = user;

@@ -200,8 +200,6 @@ static void retire(struct esp_worker *worker, struct esp_models *pair)
 
 void esp_worker_close_retired(struct esp_worker *worker, int serial)
 {
-    if (worker->retired && worker->keeping.keeper)
-        esp_keeper_settle(worker->keeping.keeper); /* it may still use their token texts */
     for (struct retired **at = &worker->retired; *at;) {
         struct retired *retired = *at;
         if (retired->serial >= serial) {
