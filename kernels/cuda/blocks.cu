@@ -400,7 +400,7 @@ static constexpr int instructions_of(enum esp_dtype dtype, int high, int groups)
         {237, 242, 426, 319, 774, 700},  /* Q5_K */
         {228, 184, 339, 377, 867, 867},  /* Q6_K */
     };
-    return of[dtype - ESP_Q8_0][groups > 2 ? 3 + high / 2 : 2 * groups + high - 3];
+    return of[dtype - ESP_Q8_0][groups > 2 ? 4 + high / 4 : 2 * groups + high - 3];
 }
 
 typedef struct esp_cuda_variant<struct esp_block_args> variant;
@@ -418,13 +418,14 @@ template <enum esp_dtype D, int HIGH, int GROUPS> static variant variant_of()
 }
 
 /* Returns the variants of the kernel for a format. For Q6_K, there are not enough registers
- * for four tiles. */
+ * for four tiles. The last but one fits into 99 KB of shared memory, because a tile of a mixture
+ * of experts may have 32 pairs. */
 template <enum esp_dtype D> static const variant *variants_of()
 {
-    enum { HIGHEST = esp_block_format<D>::FORM == TWO_SCALES ? 2 : 4 };
+    enum { LOW = esp_block_format<D>::FORM == TWO_SCALES ? 1 : 2, HIGHEST = 2 * LOW };
     static const variant all[VARIANTS] = {variant_of<D, 1, 1>(), variant_of<D, 2, 1>(),
                                           variant_of<D, 1, 2>(), variant_of<D, 2, 2>(),
-                                          variant_of<D, 2, 8>(), variant_of<D, HIGHEST, 8>()};
+                                          variant_of<D, LOW, 8>(), variant_of<D, HIGHEST, 8>()};
     return all;
 }
 
