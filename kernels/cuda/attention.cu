@@ -325,8 +325,9 @@ void esp_cuda_attention(struct esp_cuda_cache *c, const struct esp_cuda_layer *h
         : a.width <= 4 * ESP_WARP ? attend_kernel<T, 4>
                                   : attend_kernel<T, 8>;
     a.parts = c->chunks;
+    const int together = (int)(c->parts / ((size_t)a.heads.heads * (a.parts + 1)));
     for (; a.first_row < rows; a.first_row = a.end_row) {
-        a.end_row = rows - a.first_row < c->partial_rows ? rows : a.first_row + c->partial_rows;
+        a.end_row = rows - a.first_row < together ? rows : a.first_row + together;
         const int queries = (a.end_row - a.first_row) * a.group;
         const dim3 grid(a.heads.kv_heads, (queries + QUERIES - 1) / QUERIES, chunks + 1);
         a.done = esp_cuda_done(c, queries < QUERIES ? queries : QUERIES, chunks);

@@ -12,6 +12,7 @@
 #ifndef ESP_CUDA_ATTENTION_H
 #define ESP_CUDA_ATTENTION_H
 
+#include "kernels/cuda/blocks.h"
 #include "kernels/cuda/rope.h"
 
 #include <limits.h>
@@ -27,6 +28,7 @@ template <typename T> struct esp_cuda_attend {
     unsigned *done;
     T *out; /* (rows, out_stride) */
     size_t out_stride;
+    struct esp_cuda_cuts cuts; /* where `out` is quantised; without blocks: nowhere */
     int group, width, cache_rows, parts, first_row, end_row;
     int window;              /* window of the layer; 0: none */
     bool fresh;              /* the keys and values of the pass are not in the cache yet */
@@ -184,15 +186,23 @@ static __device__ void esp_cuda_join_query(const struct esp_cuda_attend<T> &a,
     }
     if (sink)
         weight += EXP2 ? exp2f(score - top) : expf(score - top);
-    T *out = a.out + (size_t)q.row * a.out_stride + (size_t)q.head * a.heads.head_dim;
+    const int from = q.head * a.heads.head_dim; /* first column of the head */
+    T *out = a.out + (size_t)q.row * a.out_stride + from;
 #pragma unroll
-    for (int j = 0; j < PIECES; j++)
+    for (int j = 0; j < PIECES && j * PIECE < a.heads.head_dim; j++) {
+        const int d = j * PIECE + EACH * lane;
+        float rounded[EACH];
 #pragma unroll
         for (int k = 0; k < EACH; k++) {
-            const int d = j * PIECE + EACH * lane + k;
-            if (d < a.heads.head_dim)
-                out[d] = esp_from_float<T>(sum[j][k] / weight);
+            const T value = esp_from_float<T>(sum[j][k] / weight);
+            rounded[k] = esp_to_float(value);
+            if (d + k < a.heads.head_dim)
+                out[d + k] = value;
         }
+        if (a.cuts.blocks > 0)
+            esp_cuda_cut_blocks(a.cuts, q.row, (from + j * PIECE) / ESP_BLOCK_COLUMNS, rounded,
+                                d < a.heads.head_dim);
+    }
 }
 
 /* Joins `count` queries of a key/value head, from number `base` on; the block's warps share
@@ -265,6 +275,8 @@ static struct esp_cuda_attend<T> esp_cuda_attend_of(const struct esp_cuda_cache 
     a.partial = c->partial;
     a.out = (T *)c->attended;
     a.out_stride = c->q_width;
+    if (esp_cuda_attention_cuts(c))
+        a.cuts = esp_cuda_cuts_of(c, c->q_width);
     a.group = d->heads / d->kv_heads;
     a.width = (int)c->head_width;
     a.cache_rows = c->rows;

@@ -18,8 +18,9 @@
 #include "kernels/cuda/attention.h"
 
 enum { FEW_QUERIES = 32, HIGH = 4, BLOCKS_EACH = 2, STAGES = 2, QUERIES_TOGETHER = 4 };
-/* Instructions of a warp for each tile of keys (RESOURCES.md, sm_90), for predictions. */
-enum { INSTRUCTIONS = 1900 };
+/* Instructions of a warp for each tile of keys (RESOURCES.md, sm_90), for predictions: with few
+ * queries, and with many. */
+enum { INSTRUCTIONS_FEW = 350, INSTRUCTIONS_MANY = 560 };
 
 /* Sizes that follow from the width of a head, padded to DIM, and from the number of warps
  * among which the queries are divided. */
@@ -116,14 +117,24 @@ static __device__ __forceinline__ void load(T *to, const T *from, int start, int
                                             int fresh, int width)
 {
     typedef struct tiling<T, DIM, WARPS_HIGH> Z;
-    const int eights = DIM / 8;
+    const int eights = DIM / 8, apart = Z::THREADS / eights; /* rows from copy to copy */
+    const int mine = threadIdx.x / eights, column = threadIdx.x % eights * 8;
+    if (Z::THREADS % eights == 0 && width == DIM && start + Z::KEYS <= stop &&
+        start + Z::KEYS <= fresh) { /* most tiles */
+        from += (size_t)(start + mine) * DIM + column;
+        to += mine * Z::STRIDE + column;
+#pragma unroll
+        for (int row = 0; row < Z::KEYS; row += apart)
+            esp_copy_begin(to + row * Z::STRIDE, from + row * DIM, true);
+        return;
+    }
     for (int i = threadIdx.x; i < Z::KEYS * eights; i += Z::THREADS) {
-        const int row = i / eights, column = i % eights * 8;
-        const bool there = start + row < stop && column < width;
+        const int row = i / eights, k = i % eights * 8;
+        const bool there = start + row < stop && k < width;
         if (start + row >= fresh && start + row < stop)
             continue;
-        esp_copy_begin(to + row * Z::STRIDE + column,
-                       there ? from + (size_t)(start + row) * width + column : from, there);
+        esp_copy_begin(to + row * Z::STRIDE + k,
+                       there ? from + (size_t)(start + row) * width + k : from, there);
     }
 }
 
@@ -186,22 +197,33 @@ static __device__ __forceinline__ void weigh(float s[][4], struct sums<DIM> &sum
 {
     typedef struct tiling<T, DIM, WARPS_HIGH> Z;
     const int t = threadIdx.x % 4;
-    float top[2] = {sums.top[0], sums.top[1]}, shrink[2];
+    const uint64_t all = ~(uint64_t)0 >> (64 - Z::EACH);
+    const uint64_t bits[2] = {seen[0] >> first & all, seen[1] >> first & all};
+    float top[2] = {-INFINITY, -INFINITY}, shrink[2];
+#pragma unroll
+    for (int n = 0; CAPPED && n < Z::EACH / 8; n++)
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            s[n][i] = esp_cuda_capped(cap, s[n][i]);
+    if (__any_sync(ESP_ALL_LANES, (bits[0] & bits[1]) != all)) /* not in most tiles */
+#pragma unroll
+        for (int n = 0; n < Z::EACH / 8; n++)
+#pragma unroll
+            for (int i = 0; i < 4; i++)
+                if (!(bits[i / 2] >> (8 * n + 2 * t + i % 2) & 1))
+                    s[n][i] = -INFINITY;
 #pragma unroll
     for (int n = 0; n < Z::EACH / 8; n++)
 #pragma unroll
-        for (int i = 0; i < 4; i++) {
-            const bool sees = seen[i / 2] >> (first + 8 * n + 2 * t + i % 2) & 1;
-            const float score = CAPPED ? esp_cuda_capped(cap, s[n][i]) : s[n][i];
-            s[n][i] = sees ? score * ESP_LOG2_E : -INFINITY;
+        for (int i = 0; i < 4; i++)
             top[i / 2] = fmaxf(top[i / 2], s[n][i]);
-        }
 #pragma unroll
     for (int i = 0; i < 2; i++) {
         top[i] = fmaxf(top[i], __shfl_xor_sync(ESP_ALL_LANES, top[i], 1));
         top[i] = fmaxf(top[i], __shfl_xor_sync(ESP_ALL_LANES, top[i], 2));
+        top[i] = fmaxf(sums.top[i], top[i] * ESP_LOG2_E);
         const float base = top[i] == -INFINITY ? 0.0f : top[i];
-        shrink[i] = exp2f(sums.top[i] - base);
+        shrink[i] = esp_exp2(sums.top[i] - base);
         sums.weight[i] *= shrink[i];
         sums.top[i] = top[i];
         top[i] = base;
@@ -210,14 +232,15 @@ static __device__ __forceinline__ void weigh(float s[][4], struct sums<DIM> &sum
     for (int n = 0; n < Z::EACH / 8; n++)
 #pragma unroll
         for (int i = 0; i < 4; i++) {
-            s[n][i] = exp2f(s[n][i] - top[i / 2]);
+            s[n][i] = esp_exp2(fmaf(s[n][i], ESP_LOG2_E, -top[i / 2]));
             sums.weight[i / 2] += s[n][i];
         }
+    if (__any_sync(ESP_ALL_LANES, shrink[0] != 1.0f || shrink[1] != 1.0f))
 #pragma unroll
-    for (int n = 0; n < DIM / 8; n++)
+        for (int n = 0; n < DIM / 8; n++)
 #pragma unroll
-        for (int i = 0; i < 4; i++)
-            sums.out[n][i] *= shrink[i / 2];
+            for (int i = 0; i < 4; i++)
+                sums.out[n][i] *= shrink[i / 2];
 }
 
 /* Adds the weighted values of the warp's keys. */
@@ -392,6 +415,8 @@ static __device__ __forceinline__ void attend(const struct esp_cuda_arrays &at,
         const int index = base + 16 * high + lane / 4 + 8 * i;
         query[i] = esp_cuda_find_query(at, a, blockIdx.x, index);
         sight[i] = sight_of(at, query[i], sinks);
+        if (query[i].length == 0) /* its sums are not used, so no tile needs a mask for it */
+            sight[i].end = INT_MAX;
         sums.top[i] = -INFINITY;
         sums.weight[i] = 0.0f;
     }
@@ -536,7 +561,10 @@ static struct esp_cuda_cost cost_of(const struct esp_cuda_attend<T> &a,
     cost.memory = 2 * sizeof(T) * seen * a.width * a.heads.kv_heads;
     cost.cache = (tiles_high - 1) * cost.memory;
     cost.flight = 2 * sizeof(T) * v->keys * a.width;
-    cost.issue = seen / v->keys / a.parts * warps * INSTRUCTIONS;
+    cost.issue = seen / v->keys / a.parts * warps *
+                 (v->rows > ESP_CUDA_TILE ? INSTRUCTIONS_MANY : INSTRUCTIONS_FEW);
+    cost.products = 2 * seen / a.parts * v->rows * v->widest;
+    cost.blocks = (double)a.heads.kv_heads * tiles_high * a.parts; /* few write new keys */
     cost.waits = 6;
     return cost;
 }
@@ -562,7 +590,7 @@ void esp_cuda_attention_mma(struct esp_cuda_cache *c, const struct esp_cuda_laye
     const int tiles_high = (rows * a.group + v->rows - 1) / v->rows;
     const int shares = BLOCKS_EACH * backend->multiprocessors / (a.heads.kv_heads * tiles_high);
     a.parts = shares < 1 ? 1 : shares < chunks ? shares : chunks;
-    const int together = (int)((size_t)c->partial_rows * (c->chunks + 1) / (a.parts + 1));
+    const int together = (int)(c->parts / ((size_t)a.heads.heads * (a.parts + 1)));
     for (; a.first_row < rows; a.first_row = a.end_row) {
         a.end_row = rows - a.first_row < together ? rows : a.first_row + together;
         const int queries = (a.end_row - a.first_row) * a.group;

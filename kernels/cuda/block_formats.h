@@ -10,14 +10,14 @@
 #include "kernels/cuda/blocks.h"
 #include "kernels/cuda/tiled_product.h"
 
-/* The weights of a lane's outputs `group` and `group + 8` in 32 columns, as bytes in the order
- * of esp_mma_s8(). */
+/* The weights of a lane's outputs `group` and `group + 8` in 32 columns, times 2^SHIFT of the
+ * format, as bytes in the order of esp_mma_s8(). */
 struct esp_block_words {
     uint32_t a[4];
 };
 
-/* The scale of an output in 32 columns and, depending on the format, the minimum or the scale
- * of the last 16 columns. */
+/* The scale of an output in 32 columns, divided by 2^SHIFT of the format, and, depending on the
+ * format, the minimum or the scale of the last 16 columns. */
 struct esp_block_scales {
     float scale, more;
 };
@@ -41,38 +41,52 @@ static __device__ __forceinline__ uint4 words_at(const char *unit, int i)
     return esp_shared_get(reinterpret_cast<const uint4 *>(unit) + i);
 }
 
-static __device__ __forceinline__ void halves(struct esp_block_words *u, uint4 both, int shift)
+/* Unpacks half-bytes times 2^up. */
+static __device__ __forceinline__ void halves(struct esp_block_words *u, uint4 both, int shift,
+                                              int up)
 {
     const uint32_t four = 0x0f0f0f0fu;
-    u->a[0] = both.x >> shift & four;
-    u->a[2] = both.y >> shift & four;
-    u->a[1] = both.z >> shift & four;
-    u->a[3] = both.w >> shift & four;
+    u->a[0] = (both.x >> shift & four) << up;
+    u->a[2] = (both.y >> shift & four) << up;
+    u->a[1] = (both.z >> shift & four) << up;
+    u->a[3] = (both.w >> shift & four) << up;
 }
 
+/* Adds the bits of a mask to half-bytes, times 2^up. */
 static __device__ __forceinline__ void add_bits(struct esp_block_words *u, uint4 bits,
-                                                int shift, uint32_t mask)
+                                                int shift, uint32_t mask, int up)
 {
-    u->a[0] |= (bits.x >> shift & mask) << 4;
-    u->a[2] |= (bits.y >> shift & mask) << 4;
-    u->a[1] |= (bits.z >> shift & mask) << 4;
-    u->a[3] |= (bits.w >> shift & mask) << 4;
+    u->a[0] |= (bits.x >> shift & mask) << (4 + up);
+    u->a[2] |= (bits.y >> shift & mask) << (4 + up);
+    u->a[1] |= (bits.z >> shift & mask) << (4 + up);
+    u->a[3] |= (bits.w >> shift & mask) << (4 + up);
 }
 
-/* Unpacks half-bytes of Q4_0 and similar formats, which have 32 columns in 16 bytes. */
-static __device__ __forceinline__ void small_halves(struct esp_block_words *u, uint2 both)
+/* Unpacks half-bytes of Q4_0 and similar formats, which have 32 columns in 16 bytes, times
+ * 2^up. */
+static __device__ __forceinline__ void small_halves(struct esp_block_words *u, uint2 both,
+                                                    int up)
 {
     const uint32_t four = 0x0f0f0f0fu;
-    u->a[0] = both.x & four;
-    u->a[2] = both.x >> 4 & four;
-    u->a[1] = both.y & four;
-    u->a[3] = both.y >> 4 & four;
+    u->a[0] = (both.x & four) << up;
+    u->a[2] = (both.x >> 4 & four) << up;
+    u->a[1] = (both.y & four) << up;
+    u->a[3] = (both.y >> 4 & four) << up;
 }
 
-/* Moves each of four bits to the fifth bit of one of four bytes. */
+/* Subtracts 128 from every byte: turns weights that are shifted up to the highest bit into
+ * signed ones. */
+static __device__ __forceinline__ void make_signed(struct esp_block_words *u)
+{
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+        u->a[i] ^= 0x80808080u;
+}
+
+/* Moves each of the lowest four bits to the highest bit of one of four bytes. */
 static __device__ __forceinline__ uint32_t spread(uint32_t bits)
 {
-    return (bits & 1) << 4 | (bits & 2) << 11 | (bits & 4) << 18 | (bits & 8) << 25;
+    return (bits & 15) * 0x10204080u & 0x80808080u;
 }
 
 /* Replaces four bytes with values 0-15 by entries of a table of 16 bytes. */
@@ -116,9 +130,9 @@ static __device__ __forceinline__ struct esp_block_scales k_scales(uint4 head, i
     return {__fmul_rn(half_of(head.x), (float)s), __fmul_rn(half_of(head.x >> 16), (float)m)};
 }
 
-/* How integers become numbers: an offset is subtracted; a minimum is added; 32 is subtracted
- * and there are two scales. */
-enum esp_block_form { LESS, MINIMUM, TWO_SCALES };
+/* How integers become numbers: they are multiplied by a scale; a minimum is added, too; the
+ * first and the last 16 columns have a scale each. */
+enum esp_block_form { ONE_SCALE, MINIMUM, TWO_SCALES };
 
 /* Returns the byte `byte` of an output, in the field that begins at `from` in a unit. */
 static __device__ __forceinline__ uint32_t byte_of(const char *unit, int from, int chunk,
@@ -159,8 +173,8 @@ ESP_BLOCK_TYPES(X)
 template <enum esp_dtype D> struct esp_block_format;
 
 template <> struct esp_block_format<ESP_Q8_0> : esp_block_unit<ESP_Q8_0> {
-    enum { OFFSET = 0 };
-    static constexpr enum esp_block_form FORM = LESS;
+    enum { SHIFT = 0 };
+    static constexpr enum esp_block_form FORM = ONE_SCALE;
     static __device__ __forceinline__ void words(struct esp_block_words *u, const char *unit,
                                                  int lane, int)
     {
@@ -182,15 +196,11 @@ template <> struct esp_block_format<ESP_Q8_0> : esp_block_unit<ESP_Q8_0> {
     }
 };
 
-/* Formats with 32 columns: 16 bytes of half-bytes, which may be indices into a table, then the
- * scale. */
-template <enum esp_dtype D, int LESS_BY> struct esp_block_format_of_halves : esp_block_unit<D> {
-    enum { OFFSET = LESS_BY };
-    static constexpr enum esp_block_form FORM = LESS;
-    static __device__ __forceinline__ uint32_t weights(uint32_t halves)
-    {
-        return D == ESP_Q4_0 ? halves : look_up(table_of(D), halves);
-    }
+/* Formats with 32 columns: 16 bytes of half-bytes, from which 8 is subtracted or which are
+ * indices into a table, then the scale. */
+template <enum esp_dtype D> struct esp_block_format_of_halves : esp_block_unit<D> {
+    enum { SHIFT = D == ESP_Q4_0 ? 4 : 0 };
+    static constexpr enum esp_block_form FORM = ONE_SCALE;
     static __device__ __forceinline__ float scale(const char *unit, int output)
     {
         return D == ESP_MXFP4 ? half_power(unit + 256, output) : half_at(unit + 256, output);
@@ -198,37 +208,42 @@ template <enum esp_dtype D, int LESS_BY> struct esp_block_format_of_halves : esp
     static __device__ __forceinline__ void words(struct esp_block_words *u, const char *unit,
                                                  int lane, int)
     {
-        small_halves(u, esp_shared_get(reinterpret_cast<const uint2 *>(unit) + lane));
+        small_halves(u, esp_shared_get(reinterpret_cast<const uint2 *>(unit) + lane), SHIFT);
+        if (D == ESP_Q4_0) {
+            make_signed(u);
+            return;
+        }
 #pragma unroll
         for (int i = 0; i < 4; i++)
-            u->a[i] = weights(u->a[i]);
+            u->a[i] = look_up(table_of(D), u->a[i]);
     }
     static __device__ __forceinline__ struct esp_block_scales scales(const char *unit,
                                                                      int output, int)
     {
-        return {scale(unit, output), 0.0f};
+        return {__fmul_rn(scale(unit, output), 1.0f / (1 << SHIFT)), 0.0f};
     }
     static __device__ float number(const char *unit, int output, int i)
     {
-        const int q = (int8_t)(weights(small_half(unit, output, i)) & 255);
-        return __fmul_rn(scale(unit, output), (float)(q - OFFSET));
+        const int half = (int)small_half(unit, output, i);
+        const int q = D == ESP_Q4_0 ? half - 8 : (int8_t)(look_up(table_of(D), half) & 255);
+        return __fmul_rn(scale(unit, output), (float)q);
     }
 };
 
-template <> struct esp_block_format<ESP_Q4_0> : esp_block_format_of_halves<ESP_Q4_0, 8> {
+template <> struct esp_block_format<ESP_Q4_0> : esp_block_format_of_halves<ESP_Q4_0> {
 };
-template <> struct esp_block_format<ESP_IQ4_NL> : esp_block_format_of_halves<ESP_IQ4_NL, 0> {
+template <> struct esp_block_format<ESP_IQ4_NL> : esp_block_format_of_halves<ESP_IQ4_NL> {
 };
-template <> struct esp_block_format<ESP_MXFP4> : esp_block_format_of_halves<ESP_MXFP4, 0> {
+template <> struct esp_block_format<ESP_MXFP4> : esp_block_format_of_halves<ESP_MXFP4> {
 };
 
 template <> struct esp_block_format<ESP_Q5_0> : esp_block_unit<ESP_Q5_0> {
-    enum { OFFSET = 16 };
-    static constexpr enum esp_block_form FORM = LESS;
+    enum { SHIFT = 3 };
+    static constexpr enum esp_block_form FORM = ONE_SCALE;
     static __device__ __forceinline__ void words(struct esp_block_words *u, const char *unit,
                                                  int lane, int)
     {
-        small_halves(u, esp_shared_get(reinterpret_cast<const uint2 *>(unit) + lane));
+        small_halves(u, esp_shared_get(reinterpret_cast<const uint2 *>(unit) + lane), SHIFT);
         for (int i = 0; i < 2; i++) {
             const int output = lane / 4 + 8 * i;
             const uint32_t fifth =
@@ -236,11 +251,12 @@ template <> struct esp_block_format<ESP_Q5_0> : esp_block_unit<ESP_Q5_0> {
             u->a[i] |= spread(fifth);
             u->a[i + 2] |= spread(fifth >> 16);
         }
+        make_signed(u);
     }
     static __device__ __forceinline__ struct esp_block_scales scales(const char *unit,
                                                                      int output, int)
     {
-        return {half_at(unit + 320, output), 0.0f};
+        return {__fmul_rn(half_at(unit + 320, output), 1.0f / (1 << SHIFT)), 0.0f};
     }
     static __device__ float number(const char *unit, int output, int i)
     {
@@ -253,14 +269,14 @@ template <> struct esp_block_format<ESP_Q5_0> : esp_block_unit<ESP_Q5_0> {
 /* Formats with 256 columns: 128 bytes of half-bytes, 32 bytes of fifth bits if there are any,
  * then the scales and minima. */
 template <enum esp_dtype D, bool FIFTH> struct esp_block_format_of_minima : esp_block_unit<D> {
-    enum { OFFSET = 0, HEAD = FIFTH ? 2560 : 2048 };
+    enum { SHIFT = 0, HEAD = FIFTH ? 2560 : 2048 };
     static constexpr enum esp_block_form FORM = MINIMUM;
     static __device__ __forceinline__ void words(struct esp_block_words *u, const char *unit,
                                                  int lane, int sub)
     {
-        halves(u, words_at(unit, sub / 2 * ESP_WARP + lane), 4 * (sub % 2));
+        halves(u, words_at(unit, sub / 2 * ESP_WARP + lane), 4 * (sub % 2), 0);
         if (FIFTH)
-            add_bits(u, words_at(unit, 4 * ESP_WARP + lane), sub, 0x01010101u);
+            add_bits(u, words_at(unit, 4 * ESP_WARP + lane), sub, 0x01010101u, 0);
     }
     static __device__ __forceinline__ struct esp_block_scales scales(const char *unit,
                                                                      int output, int sub)
@@ -284,13 +300,16 @@ template <> struct esp_block_format<ESP_Q5_K> : esp_block_format_of_minima<ESP_Q
 };
 
 template <> struct esp_block_format<ESP_Q6_K> : esp_block_unit<ESP_Q6_K> {
-    enum { OFFSET = 32 };
+    enum { SHIFT = 2 };
     static constexpr enum esp_block_form FORM = TWO_SCALES;
     static __device__ __forceinline__ void words(struct esp_block_words *u, const char *unit,
                                                  int lane, int sub)
     {
-        halves(u, words_at(unit, (sub / 4 * 2 + sub % 2) * ESP_WARP + lane), sub / 2 % 2 * 4);
-        add_bits(u, words_at(unit, (4 + sub / 4) * ESP_WARP + lane), sub % 4 * 2, 0x03030303u);
+        halves(u, words_at(unit, (sub / 4 * 2 + sub % 2) * ESP_WARP + lane), sub / 2 % 2 * 4,
+               SHIFT);
+        add_bits(u, words_at(unit, (4 + sub / 4) * ESP_WARP + lane), sub % 4 * 2, 0x03030303u,
+                 SHIFT);
+        make_signed(u);
     }
     /* All sixteen scales of an output are in one word; the compiler loads it only once. */
     static __device__ __forceinline__ struct esp_block_scales scales(const char *unit,
@@ -298,7 +317,7 @@ template <> struct esp_block_format<ESP_Q6_K> : esp_block_unit<ESP_Q6_K> {
     {
         const uint4 all = words_at(unit + 3072, output);
         const uint32_t word = sub < 2 ? all.x : sub < 4 ? all.y : sub < 6 ? all.z : all.w;
-        const float d = half_at(unit + 3328, output);
+        const float d = __fmul_rn(half_at(unit + 3328, output), 1.0f / (1 << SHIFT));
         return {__fmul_rn(d, (float)(int8_t)(word >> sub % 2 * 16 & 255)),
                 __fmul_rn(d, (float)(int8_t)(word >> (sub % 2 * 16 + 8) & 255))};
     }
@@ -317,38 +336,64 @@ template <> struct esp_block_format<ESP_Q6_K> : esp_block_unit<ESP_Q6_K> {
 /* ------------------------------------------------------------------ sums */
 
 /* Adds the product of 32 columns of an output and a row to a sum. `dot` is the dot product of
- * the integers; with TWO_SCALES, that of the first 16 columns, and `last` is that of the last
- * 16. */
+ * the integers, rounded, times the scale of the activations; with TWO_SCALES, that of the first
+ * 16 columns, and `last` is that of the last 16. */
 template <enum esp_dtype D>
-static __device__ __forceinline__ float esp_block_add(float sum, int dot, int last,
+static __device__ __forceinline__ float esp_block_add(float sum, float dot, float last,
                                                       const struct esp_block_scales &s,
                                                       const struct esp_cuda_cut &c)
 {
-    const float scale = __fmul_rn(s.scale, c.scale);
-    const int offset = esp_block_format<D>::OFFSET;
-    if (esp_block_format<D>::FORM == LESS)
-        return __fmaf_rn((float)(dot - offset * (c.first + c.second)), scale, sum);
+    sum = __fmaf_rn(dot, s.scale, sum);
     if (esp_block_format<D>::FORM == MINIMUM)
-        return __fmaf_rn(s.more, c.less, __fmaf_rn((float)dot, scale, sum));
-    sum = __fmaf_rn((float)(dot - offset * c.first), scale, sum);
-    return __fmaf_rn((float)(last - offset * c.second), __fmul_rn(s.more, c.scale), sum);
+        return __fmaf_rn(s.more, c.less, sum);
+    if (esp_block_format<D>::FORM == TWO_SCALES)
+        return __fmaf_rn(last, s.more, sum);
+    return sum;
 }
 
-/* ------------------------------------------------------------------ copies of units */
+/* ------------------------------------------------------------------ matrices */
 
-/* Arguments of a product's kernel. */
-struct esp_block_args {
+enum { ESP_BLOCK_MATRICES = 3 };
+
+/* A matrix and where its outputs go. */
+struct esp_block_matrix {
     const char *w;
     const float *bias;
-    int outputs, units;              /* units: number of units in a tile */
+    float *y;
+    size_t y_stride;
+    int outputs;
+};
+
+/* Arguments of a product's kernel: up to ESP_BLOCK_MATRICES matrices of one type that multiply
+ * the same activations, such as those of queries, keys and values. */
+struct esp_block_args {
+    struct esp_block_matrix matrix[ESP_BLOCK_MATRICES];
+    int matrices, units;             /* units: number of units in a tile */
     const uint4 *words;              /* (rows, blocks, 4) */
     const struct esp_cuda_cut *cuts; /* (rows, blocks) */
     int blocks;
     enum esp_cuda_epilogue epilogue; /* STORE, ADD, LOGITS */
-    float *y;
-    size_t y_stride;
     struct esp_cuda_mixture mixture;
 };
+
+/* What a block of threads computes: outputs of a matrix, from number `first` on. */
+struct esp_block_part {
+    struct esp_block_matrix of;
+    int first;
+};
+
+/* Returns the part of blockIdx.x: blocks with `height` outputs each, of one matrix after the
+ * other. */
+static __device__ __forceinline__ struct esp_block_part
+esp_block_part_of(const struct esp_block_args &a, int height)
+{
+    int i = 0, block = blockIdx.x;
+    for (; i + 1 < a.matrices && block * height >= a.matrix[i].outputs; i++)
+        block -= (a.matrix[i].outputs + height - 1) / height;
+    return {a.matrix[i], block * height};
+}
+
+/* ------------------------------------------------------------------ copies of units */
 
 /* Begins to copy the warp's next step to `to` (UNITS, HIGH, unit): for each tile of the block,
  * UNITS units from number `unit` on, `apart` units apart. */
@@ -364,10 +409,13 @@ static __device__ __forceinline__ void esp_block_begin_step(char *to, const char
         for (int h = 0; h < HIGH; h++) {
             const int at = unit + i * apart;
             const bool there = at < units && h < tiles;
-            const char *from = w + (there ? ((size_t)h * units + at) * F::BYTES : 0);
-            char *place = to + (i * HIGH + h) * F::BYTES;
-            for (int k = lane; k < sixteens; k += ESP_WARP)
-                esp_copy_begin(place + 16 * k, from + 16 * k, there);
+            const char *from =
+                w + (there ? ((size_t)h * units + at) * F::BYTES : 0) + 16 * lane;
+            char *place = to + (i * HIGH + h) * F::BYTES + 16 * lane;
+#pragma unroll
+            for (int k = 0; k < sixteens; k += ESP_WARP)
+                if (k + ESP_WARP <= sixteens || lane < sixteens - k)
+                    esp_copy_begin(place + 16 * k, from + 16 * k, there);
         }
 }
 
@@ -375,17 +423,18 @@ static __device__ __forceinline__ void esp_block_begin_step(char *to, const char
 
 /* Writes an output of a row, if the matrix has this output. `sum` is the sum over the warps. */
 static __device__ __forceinline__ void esp_block_put(const struct esp_cuda_arrays &at,
-                                                     const struct esp_block_args &a,
+                                                     enum esp_cuda_epilogue epilogue,
+                                                     const struct esp_block_matrix &m,
                                                      const struct esp_cuda_span &s, int row,
                                                      int output, float sum)
 {
-    if (row >= s.end || output >= a.outputs)
+    if (row >= s.end || output >= m.outputs)
         return;
-    if (a.bias)
-        sum += a.bias[s.expert * esp_cuda_pad(a.outputs, ESP_CUDA_TILE) + output];
+    if (m.bias)
+        sum += m.bias[s.expert * esp_cuda_pad(m.outputs, ESP_CUDA_TILE) + output];
     else
         sum += 0.0f; /* as with a bias of zero */
-    esp_cuda_put_output(at, a.epilogue, a.y, a.y_stride, row, output, sum);
+    esp_cuda_put_output(at, epilogue, m.y, m.y_stride, row, output, sum);
 }
 
 /* Returns the kernel of one_row.cu for matrices of a type. */

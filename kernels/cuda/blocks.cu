@@ -6,8 +6,11 @@
  * signed bytes, x = 256 high + low, and int8 tensor cores multiply both with the weights. So
  * the dot product of a block is an exact integer, the same as on the CPU. Then
  *
- *     sum <- fma(integer, scale of the weights * scale of the activations, sum)
+ *     sum <- fma(integer * scale of the activations, scale of the weights, sum)
  *     sum <- fma(minimum of the weights, -total of the activations, sum)    Q4_K, Q5_K
+ *
+ * The first product is exact, apart from the rounding of integers above 2^24, because the scale
+ * of the activations is a power of two.
  *
  * A block of threads computes 1, 2 or 4 tiles of 16 outputs. Each of its 8 warps processes
  * every eighth unit (blocks.h) in ascending order, and their sums are added in the order of
@@ -15,7 +18,12 @@
  * bit-identical in a batch of any size, in both modes. It is not the order of the CPU, which
  * adds all blocks one after the other. A pass of one row uses one_row.cu. A warp copies its
  * next units to shared memory in the background; weights are read once for 64 rows. As in
- * matmul.cu, a block with more tiles reads the activations less often.
+ * matmul.cu, a block with more tiles reads the activations less often. Matrices of one type
+ * that read the same activations are multiplied in one launch.
+ *
+ * These products are limited by instructions, so little is done more than once: a warp computes
+ * the scales of 256 columns for all of its lanes, weights are made signed while they are
+ * unpacked, and the sums of the tensor cores already have the bits of floats (FLOAT_BITS).
  *
  * In a model with quantised weights activations are float32, except the output of attention.
  * Products with matrices that are not quantised read the activations rounded to 16 bits.
@@ -81,101 +89,216 @@ static __global__ void narrow_kernel(struct esp_cuda_arrays at, const float *x, 
 
 /* ------------------------------------------------------------------ the product */
 
-/* The data with which a lane multiplies 32 columns of a tile. */
-struct unpacked {
-    struct esp_block_words words;
-    struct esp_block_scales of[2]; /* of its outputs `group` and `group + 8` */
+/* The integers of tensor cores begin at the bits of the float 1.5 * 2^23: below 2^22, an
+ * integer then has the bits of this float plus the integer. This saves its conversion. */
+enum { FLOAT_BITS = 0x4b400000 };
+
+/* Multiplies 256 high + low by the scale of a row's activations, a power of two. */
+struct scaler {
+    float one, high, less; /* the scale, 256 times the scale, what FLOAT_BITS add */
+
+    __device__ __forceinline__ explicit scaler(float scale)
+        : one(scale), high(__fmul_rn(256.0f, scale)),
+          less(__fmul_rn(-257.0f * 12582912.0f, scale))
+    {
+    }
+    /* Only the second sum may be rounded, as the whole integer would be. */
+    __device__ __forceinline__ float operator()(int high_sum, int low_sum) const
+    {
+        const float rest = __fmaf_rn(__uint_as_float((uint32_t)high_sum), high, less);
+        return __fmaf_rn(__uint_as_float((uint32_t)low_sum), one, rest);
+    }
 };
 
+/* Adds 32 columns of 16 outputs by 8 rows to a lane's four sums. `of`: the scales of its outputs
+ * `group` and `group + 8`; cut: those of its two rows. */
 template <enum esp_dtype D>
-static __device__ __forceinline__ void unpack(struct unpacked *u, const char *unit, int sub)
+static __device__ __forceinline__ void
+add_block(const struct esp_block_words &words, const struct esp_block_scales of[2], uint4 x,
+          const struct esp_cuda_cut cut[2], const struct scaler scaled[2], float sum[4])
 {
-    const int lane = threadIdx.x % ESP_WARP;
-    esp_block_format<D>::words(&u->words, unit, lane, sub);
-#pragma unroll
-    for (int i = 0; i < 2; i++)
-        u->of[i] = esp_block_format<D>::scales(unit, lane / 4 + 8 * i, sub);
-}
-
-/* Adds 32 columns of 16 outputs by 8 rows to a lane's four sums. */
-template <enum esp_dtype D>
-static __device__ __forceinline__ void add_block(const struct unpacked &u, uint4 x,
-                                                 const struct esp_cuda_cut cut[2], float sum[4])
-{
-    const uint32_t *w = u.words.a;
-    int high[4] = {}, low[4] = {}, last_high[4] = {}, last_low[4] = {};
-    if (esp_block_format<D>::FORM == TWO_SCALES) {
-        esp_mma_s8(high, w[0], w[1], 0, 0, x.x, 0);
-        esp_mma_s8(low, w[0], w[1], 0, 0, x.y, 0);
-        esp_mma_s8(last_high, w[2], w[3], 0, 0, x.z, 0);
-        esp_mma_s8(last_low, w[2], w[3], 0, 0, x.w, 0);
+    typedef struct esp_block_format<D> F;
+    const uint32_t *w = words.a;
+    int high[4], low[4], last_high[4] = {}, last_low[4] = {};
+    if (F::FORM == TWO_SCALES) {
+        esp_mma_s8_half(high, w[0], w[1], x.x, FLOAT_BITS);
+        esp_mma_s8_half(low, w[0], w[1], x.z, FLOAT_BITS);
+        esp_mma_s8_half(last_high, w[2], w[3], x.y, FLOAT_BITS);
+        esp_mma_s8_half(last_low, w[2], w[3], x.w, FLOAT_BITS);
     } else {
-        esp_mma_s8(high, w[0], w[1], w[2], w[3], x.x, x.z);
-        esp_mma_s8(low, w[0], w[1], w[2], w[3], x.y, x.w);
+        esp_mma_s8(high, w[0], w[1], w[2], w[3], x.x, x.y, FLOAT_BITS);
+        esp_mma_s8(low, w[0], w[1], w[2], w[3], x.z, x.w, FLOAT_BITS);
     }
 #pragma unroll
     for (int i = 0; i < 4; i++)
-        sum[i] = esp_block_add<D>(sum[i], 256 * high[i] + low[i],
-                                  256 * last_high[i] + last_low[i], u.of[i / 2], cut[i % 2]);
+        sum[i] =
+            esp_block_add<D>(sum[i], scaled[i % 2](high[i], low[i]),
+                             scaled[i % 2](last_high[i], last_low[i]), of[i / 2], cut[i % 2]);
 }
+
+/* What a lane reads of 32 columns of 8 rows: the words of row `group`, and the scales of rows
+ * 2t and 2t + 1. */
+struct activations {
+    uint4 x;
+    struct esp_cuda_cut cut[2];
+};
+
+/* Where the activations of a block's rows begin, as multiples of 32 columns: in registers or, if
+ * there are not enough, (8 GROUPS) in shared memory. */
+template <int GROUPS, bool SHARED> struct lane_rows {
+    static const int KEPT = SHARED ? 1 : GROUPS;
+    uint32_t row[KEPT], left[KEPT], right[KEPT]; /* of rows `group`, 2t and 2t + 1 */
+    const uint32_t *table;
+
+    __device__ __forceinline__ void find(const struct esp_block_args &a,
+                                         const struct esp_cuda_span &s, uint32_t *room)
+    {
+        const int group = threadIdx.x % ESP_WARP / 4, t = threadIdx.x % 4;
+        table = room;
+        if (SHARED) {
+            for (int i = threadIdx.x; i < COLUMNS * GROUPS; i += THREADS)
+                room[i] = (uint32_t)(esp_cuda_row_of(s, s.first + i) * a.blocks);
+            __syncthreads();
+            return;
+        }
+#pragma unroll
+        for (int j = 0; j < KEPT; j++) {
+            const int first = s.first + COLUMNS * j;
+            row[j] = (uint32_t)(esp_cuda_row_of(s, first + group) * a.blocks);
+            left[j] = (uint32_t)(esp_cuda_row_of(s, first + 2 * t) * a.blocks);
+            right[j] = (uint32_t)(esp_cuda_row_of(s, first + 2 * t + 1) * a.blocks);
+        }
+    }
+    __device__ __forceinline__ struct activations load(const struct esp_block_args &a, int j,
+                                                       size_t block) const
+    {
+        const int group = threadIdx.x % ESP_WARP / 4, t = threadIdx.x % 4;
+        uint2 pair;
+        uint32_t one;
+        if (SHARED) {
+            one = esp_shared_get(table + COLUMNS * j + group);
+            pair = esp_shared_get(reinterpret_cast<const uint2 *>(table + COLUMNS * j) + t);
+        } else {
+            one = row[j];
+            pair = make_uint2(left[j], right[j]);
+        }
+        return {(a.words + one * ESP_CUT_WORDS + t)[block * ESP_CUT_WORDS],
+                {(a.cuts + pair.x)[block], (a.cuts + pair.y)[block]}};
+    }
+};
 
 /* Sizes for a block of HIGH tiles of outputs by GROUPS of 8 rows. */
 template <enum esp_dtype D, int HIGH, int GROUPS> struct tiling {
     typedef struct esp_block_format<D> F;
+    typedef struct lane_rows<GROUPS, (HIGH * GROUPS > 16)> rows;
     static const int WIDTH = COLUMNS * GROUPS, HEIGHT = ESP_CUDA_TILE * HIGH;
     static const int STAGES = HIGH == 1 ? 3 : 2;
     static const int BLOCKS = HIGH * GROUPS > 4 ? 1 : 2; /* per multiprocessor, at least */
     static const int PIECE =
         F::UNITS * HIGH * F::BYTES; /* bytes that a warp copies in a step */
     static const size_t RING = (size_t)STAGES * WARPS * PIECE;
+    static const bool SCALED = F::SUBS > 1; /* a warp computes the scales once for all lanes */
+    /* Groups of 32 columns for which it does so at a time; how many of them are one piece of
+     * code, as far as the registers last. */
+    static const int TOGETHER = SCALED ? 4 : 1, EACH = HIGH * GROUPS;
+    static const int UNROLL = EACH <= 2 ? 4 : EACH <= 16 ? 2 : 1;
+    static const bool SHORT = (D == ESP_Q5_K && EACH == 2) || (D == ESP_Q6_K && EACH == 4);
+    static const int UNROLLED = SHORT ? UNROLL / 2 : UNROLL;
+    /* Whether the first activations of the next 32 columns are loaded during a product. */
+    static const bool AHEAD = GROUPS <= 2;
+    static const int SCALES = SCALED ? HIGH * TOGETHER * ESP_CUDA_TILE : 0; /* of a warp */
+    static const size_t LOOP = RING + WARPS * SCALES * sizeof(struct esp_block_scales);
     static const size_t PARTS = esp_cuda_sums_bytes(HEIGHT, WIDTH);
-    static const size_t BYTES = RING > PARTS ? RING : PARTS;
+    static const size_t MOST = LOOP > PARTS ? LOOP : PARTS;
+    static const size_t BYTES = MOST + WIDTH * sizeof(uint32_t);
 };
+
+/* Returns where the scales of an output are among those of a tile, for group `sub` of 32
+ * columns; permuted to avoid bank conflicts. */
+static __device__ __forceinline__ int scales_at(int output, int sub)
+{
+    return sub * ESP_CUDA_TILE + (output ^ 4 * sub);
+}
+
+/* Computes the scales of the units at `unit` for the groups of 32 columns from `sub` on. Each
+ * lane does one of these groups for two outputs of a tile. */
+template <enum esp_dtype D, int HIGH>
+static __device__ __forceinline__ void make_scales(struct esp_block_scales *to,
+                                                   const char *unit, int sub)
+{
+    enum { TOGETHER = tiling<D, HIGH, 1>::TOGETHER };
+    const int lane = threadIdx.x % ESP_WARP, mine = lane % TOGETHER;
+#pragma unroll
+    for (int h = 0; h < HIGH; h++)
+#pragma unroll
+        for (int i = 0; i < 2; i++) {
+            const int output = lane / 4 + 8 * i;
+            esp_shared_put(to + h * TOGETHER * ESP_CUDA_TILE + scales_at(output, mine),
+                           esp_block_format<D>::scales(unit + h * esp_block_format<D>::BYTES,
+                                                       output, sub + mine));
+        }
+}
 
 /* Adds the warps' sums and writes the block's outputs for its rows. parts: (WARPS, 16 high,
  * pairs). */
 static __device__ __forceinline__ void
-finish_tiles(const struct esp_cuda_arrays &at, const struct esp_block_args &a,
-             const float2 *parts, const struct esp_cuda_span &s, int high, int pairs)
+finish_tiles(const struct esp_cuda_arrays &at, enum esp_cuda_epilogue epilogue,
+             const struct esp_block_part &part, const float2 *parts,
+             const struct esp_cuda_span &s, int high, int pairs)
 {
     const int height = ESP_CUDA_TILE * high;
     for (int i = threadIdx.x; i < height * pairs; i += THREADS) {
-        const int pair = i / ESP_CUDA_TILE % pairs;
+        const int pair = i / ESP_CUDA_TILE % pairs, row = s.first + 2 * pair;
         const int in_block = i / ESP_CUDA_TILE / pairs * ESP_CUDA_TILE + i % ESP_CUDA_TILE;
         const float2 sum = esp_cuda_collect(parts, height, pairs, in_block, pair);
-        esp_block_put(at, a, s, s.first + 2 * pair, blockIdx.x * height + in_block, sum.x);
-        esp_block_put(at, a, s, s.first + 2 * pair + 1, blockIdx.x * height + in_block, sum.y);
+        esp_block_put(at, epilogue, part.of, s, row, part.first + in_block, sum.x);
+        esp_block_put(at, epilogue, part.of, s, row + 1, part.first + in_block, sum.y);
     }
-    if (a.epilogue == ESP_CUDA_LOGITS)
-        esp_cuda_fill_logits(at, s, a.outputs);
+    if (epilogue == ESP_CUDA_LOGITS)
+        esp_cuda_fill_logits(at, s, part.of.outputs);
 }
 
-/* Multiplies group `sub` of 32 columns of the units at `unit`. In the matrix, this group has
- * the number `block`. */
+/* Multiplies group `sub` of 32 columns of the units at `unit`. ready: the activations of the
+ * first group of rows; then those of columns 32 `next`.., which are loaded meanwhile. In the
+ * matrix, the columns have the number `block`. */
 template <enum esp_dtype D, int HIGH, int GROUPS>
 static __device__ __forceinline__ void
-multiply_block(const struct esp_block_args &a, const struct esp_cuda_span &s, const char *unit,
-               int sub, size_t block, float sum[HIGH][GROUPS][4])
+multiply_block(const struct esp_block_args &a,
+               const typename tiling<D, HIGH, GROUPS>::rows &rows, int groups, const char *unit,
+               const struct esp_block_scales *scales, int sub, size_t block, size_t next,
+               struct activations *ready, float sum[HIGH][GROUPS][4])
 {
-    const int lane = threadIdx.x % ESP_WARP, group = lane / 4, t = lane % 4;
-    struct unpacked u[HIGH];
+    typedef struct esp_block_format<D> F;
+    typedef struct tiling<D, HIGH, GROUPS> Z;
+    const int lane = threadIdx.x % ESP_WARP;
+    struct activations now = Z::AHEAD ? *ready : rows.load(a, 0, block);
+    struct esp_block_words words[HIGH];
+    struct esp_block_scales of[HIGH][2];
+    if (Z::AHEAD)
+        *ready = rows.load(a, 0, next);
 #pragma unroll
-    for (int h = 0; h < HIGH; h++)
-        unpack<D>(&u[h], unit + h * esp_block_format<D>::BYTES, sub);
+    for (int h = 0; h < HIGH; h++) {
+        F::words(&words[h], unit + h * F::BYTES, lane, sub);
+#pragma unroll
+        for (int i = 0; i < 2; i++) {
+            const int output = lane / 4 + 8 * i;
+            of[h][i] = Z::SCALED ? esp_shared_get(scales + h * Z::TOGETHER * ESP_CUDA_TILE +
+                                                  scales_at(output, sub % Z::TOGETHER))
+                                 : F::scales(unit + h * F::BYTES, output, sub);
+        }
+    }
 #pragma unroll
     for (int j = 0; j < GROUPS; j++) {
-        const int row = s.first + COLUMNS * j;
-        if (row >= s.end)
+        struct activations later = now;
+        if (j > 0 && j >= groups)
             break;
-        const int mine = esp_cuda_row_of(s, row + group);
-        const int left = esp_cuda_row_of(s, row + 2 * t);
-        const int right = esp_cuda_row_of(s, row + 2 * t + 1);
-        const uint4 x = a.words[(mine * (size_t)a.blocks + block) * ESP_CUT_WORDS + t];
-        const struct esp_cuda_cut cut[2] = {a.cuts[left * (size_t)a.blocks + block],
-                                            a.cuts[right * (size_t)a.blocks + block]};
+        if (j + 1 < GROUPS)
+            later = rows.load(a, j + 1, block);
+        const struct scaler scaled[2] = {scaler(now.cut[0].scale), scaler(now.cut[1].scale)};
 #pragma unroll
         for (int h = 0; h < HIGH; h++)
-            add_block<D>(u[h], x, cut, sum[h][j]);
+            add_block<D>(words[h], of[h], now.x, now.cut, scaled, sum[h][j]);
+        now = later;
     }
 }
 
@@ -185,7 +308,9 @@ static __global__ void __launch_bounds__(THREADS, tiling<D, HIGH, GROUPS>::BLOCK
 {
     typedef struct esp_block_format<D> F;
     typedef struct tiling<D, HIGH, GROUPS> Z;
-    ESP_SHARED(char, ring); /* (WARPS, STAGES, PIECE); then the warps' sums */
+    /* (WARPS, STAGES, PIECE), then the warps' scales; later the warps' sums. At the end, where
+     * the block's rows are. */
+    ESP_SHARED(char, ring);
     esp_let_next_begin();
     if (a.mixture.tiles) /* the previous kernels have made them */
         esp_wait_previous();
@@ -195,11 +320,14 @@ static __global__ void __launch_bounds__(THREADS, tiling<D, HIGH, GROUPS>::BLOCK
         esp_wait_previous();
         return;
     }
-    const int warp = threadIdx.x / ESP_WARP;
-    const size_t tiles = esp_cuda_pad(a.outputs, ESP_CUDA_TILE) / ESP_CUDA_TILE;
-    const int first = blockIdx.x * HIGH, left = (int)tiles - first;
-    const char *w = a.w + (s.expert * tiles + first) * a.units * F::BYTES;
+    const int warp = threadIdx.x / ESP_WARP, groups = (s.end - s.first + COLUMNS - 1) / COLUMNS;
+    const struct esp_block_part part = esp_block_part_of(a, Z::HEIGHT);
+    const size_t tiles = esp_cuda_pad(part.of.outputs, ESP_CUDA_TILE) / ESP_CUDA_TILE;
+    const int first = part.first / ESP_CUDA_TILE, left = (int)tiles - first;
+    const char *w = part.of.w + (s.expert * tiles + first) * a.units * F::BYTES;
     char *mine = ring + (size_t)warp * Z::STAGES * Z::PIECE;
+    struct esp_block_scales *scales =
+        reinterpret_cast<struct esp_block_scales *>(ring + Z::RING) + warp * Z::SCALES;
     float sum[HIGH][GROUPS][4] = {};
 
 #pragma unroll
@@ -208,7 +336,12 @@ static __global__ void __launch_bounds__(THREADS, tiling<D, HIGH, GROUPS>::BLOCK
                                       warp + i * F::UNITS * WARPS, WARPS);
         esp_copy_group();
     }
+    typename Z::rows rows;
+    rows.find(a, s, reinterpret_cast<uint32_t *>(ring + Z::MOST));
     esp_wait_previous(); /* only now: no kernel writes the weights that are loaded above */
+    struct activations ready;
+    if (Z::AHEAD)
+        ready = rows.load(a, 0, warp < a.units ? warp * F::SUBS : 0);
     int stage = 0, next = Z::STAGES - 1;
     for (int unit = warp; unit < a.units; unit += F::UNITS * WARPS) {
         const int ahead = unit + (Z::STAGES - 1) * F::UNITS * WARPS;
@@ -220,15 +353,26 @@ static __global__ void __launch_bounds__(THREADS, tiling<D, HIGH, GROUPS>::BLOCK
         esp_copy_wait<Z::STAGES - 1>();
         __syncwarp();
 #pragma unroll 1
-        for (int i = 0; i < F::UNITS; i++) {
-            const int at_unit = unit + i * WARPS;
+        for (int i = 0; i < F::UNITS * F::SUBS; i += Z::TOGETHER) {
+            const int at_unit = unit + i / F::SUBS * WARPS;
             if (at_unit >= a.units)
                 break;
-            const char *from = mine + stage * Z::PIECE + i * HIGH * F::BYTES;
-#pragma unroll(HIGH > 2 ? 1 : 2)
-            for (int sub = 0; sub < F::SUBS; sub++)
-                multiply_block<D, HIGH, GROUPS>(a, s, from, sub,
-                                                (size_t)at_unit * F::SUBS + sub, sum);
+            const char *from = mine + stage * Z::PIECE + i / F::SUBS * HIGH * F::BYTES;
+            if (Z::SCALED) {
+                __syncwarp(); /* all lanes have read the last scales */
+                make_scales<D, HIGH>(scales, from, i);
+                __syncwarp();
+            }
+#pragma unroll(Z::UNROLLED)
+            for (int k = 0; k < Z::TOGETHER; k++) {
+                const int sub = F::SUBS > 1 ? i + k : 0;
+                const size_t block = (size_t)at_unit * F::SUBS + sub;
+                size_t then = block + 1; /* the columns that the warp multiplies next */
+                if (k + 1 == Z::TOGETHER && sub + 1 == F::SUBS)
+                    then = at_unit + WARPS < a.units ? then + (WARPS - 1) * F::SUBS : 0;
+                multiply_block<D, HIGH, GROUPS>(a, rows, groups, from, scales, sub, block, then,
+                                                &ready, sum);
+            }
         }
         stage = stage + 1 == Z::STAGES ? 0 : stage + 1;
         next = next + 1 == Z::STAGES ? 0 : next + 1;
@@ -237,26 +381,29 @@ static __global__ void __launch_bounds__(THREADS, tiling<D, HIGH, GROUPS>::BLOCK
     float2 *parts = reinterpret_cast<float2 *>(ring);
     esp_cuda_leave_sums<HIGH, GROUPS>(parts, sum);
     __syncthreads();
-    finish_tiles(at, a, parts, s, HIGH, Z::WIDTH / 2);
+    finish_tiles(at, a.epilogue, part, parts, s, HIGH, Z::WIDTH / 2);
 }
+
+enum { VARIANTS = 6 };
 
 /* Returns how many instructions a warp needs for each KB of weights (RESOURCES.md, sm_90), for
  * predictions. */
 static constexpr int instructions_of(enum esp_dtype dtype, int high, int groups)
 {
-    const bool bytes = dtype == ESP_Q8_0;
-    if (groups == 1)
-        return bytes ? 220 : 480;
-    if (groups == 4)
-        return bytes ? 720 : 1300;
-    if (high == 2)
-        return bytes ? 930 : 1700;
-    return bytes ? 740 : 1300;
+    constexpr int of[][VARIANTS] = {
+        {176, 120, 262, 196, 550, 469},  /* Q8_0 */
+        {378, 297, 537, 384, 884, 694},  /* Q4_0 */
+        {393, 304, 497, 376, 784, 628},  /* Q5_0 */
+        {564, 450, 692, 543, 1042, 850}, /* IQ4_NL */
+        {609, 503, 733, 593, 1124, 921}, /* MXFP4 */
+        {244, 206, 390, 344, 901, 806},  /* Q4_K */
+        {237, 242, 426, 319, 774, 700},  /* Q5_K */
+        {228, 184, 339, 377, 867, 867},  /* Q6_K */
+    };
+    return of[dtype - ESP_Q8_0][groups > 2 ? 4 + high / 4 : 2 * groups + high - 3];
 }
 
 typedef struct esp_cuda_variant<struct esp_block_args> variant;
-
-enum { VARIANTS = 4 };
 
 template <enum esp_dtype D, int HIGH, int GROUPS> static variant variant_of()
 {
@@ -271,12 +418,14 @@ template <enum esp_dtype D, int HIGH, int GROUPS> static variant variant_of()
 }
 
 /* Returns the variants of the kernel for a format. For Q6_K, there are not enough registers
- * for four tiles. */
+ * for four tiles. The last but one fits into 99 KB of shared memory, because a tile of a mixture
+ * of experts may have 32 pairs. */
 template <enum esp_dtype D> static const variant *variants_of()
 {
-    enum { HIGHEST = esp_block_format<D>::FORM == TWO_SCALES ? 2 : 4 };
-    static const variant all[VARIANTS] = {variant_of<D, 1, 1>(), variant_of<D, 1, 4>(),
-                                          variant_of<D, 2, 8>(), variant_of<D, HIGHEST, 8>()};
+    enum { LOW = esp_block_format<D>::FORM == TWO_SCALES ? 1 : 2, HIGHEST = 2 * LOW };
+    static const variant all[VARIANTS] = {variant_of<D, 1, 1>(), variant_of<D, 2, 1>(),
+                                          variant_of<D, 1, 2>(), variant_of<D, 2, 2>(),
+                                          variant_of<D, LOW, 8>(), variant_of<D, HIGHEST, 8>()};
     return all;
 }
 
@@ -293,27 +442,49 @@ static const variant *variants(enum esp_dtype dtype)
     }
 }
 
-static void multiply(struct esp_cuda_cache *c, const struct esp_cuda_product *p, int rows)
+/* Runs `count` products with matrices of one type, that read the same activations, in one
+ * launch. */
+static void multiply(struct esp_cuda_cache *c, const struct esp_cuda_product *p, int count,
+                     int rows)
 {
-    const struct esp_cuda_matrix *w = p->w;
-    const struct esp_block_args a = {(const char *)w->data,
-                                     w->bias,
-                                     w->rows,
-                                     (int)(w->columns / esp_dtype_block(w->dtype)),
-                                     (const uint4 *)c->cut_words,
-                                     c->cuts,
-                                     (int)(p->x_stride / ESP_BLOCK_COLUMNS),
-                                     p->epilogue,
-                                     p->y,
-                                     p->y_stride,
-                                     esp_cuda_mixture_of(c, p)};
+    const enum esp_dtype dtype = p->w->dtype;
+    struct esp_block_args a = {};
+    int outputs = 0;
+    for (int i = 0; i < count; i++) {
+        const struct esp_cuda_matrix *w = p[i].w;
+        a.matrix[i] = {(const char *)w->data, w->bias, p[i].y, p[i].y_stride, w->rows};
+        outputs += w->rows;
+    }
+    a.matrices = count;
+    a.units = (int)(p->w->columns / esp_dtype_block(dtype));
+    a.words = (const uint4 *)c->cut_words;
+    a.cuts = c->cuts;
+    a.blocks = (int)(p->x_stride / ESP_BLOCK_COLUMNS);
+    a.epilogue = p->epilogue;
+    a.mixture = esp_cuda_mixture_of(c, p);
     const int most = p->tile > 0 ? p->tile : rows;
-    esp_cuda_launch_product(c, p,
-                            most == 1 ? esp_cuda_one_row(w->dtype)
+    esp_cuda_launch_product(c, p, count,
+                            most == 1 ? esp_cuda_one_row(dtype)
                                       : esp_cuda_choose_variant(esp_cuda_backend_of(c),
-                                                                variants(w->dtype), VARIANTS,
-                                                                most, a.outputs),
+                                                                variants(dtype), VARIANTS, most,
+                                                                outputs),
                             a, rows);
+}
+
+/* Runs the products whose matrices have the type `dtype`. */
+static void multiply_type(struct esp_cuda_cache *c, const struct esp_cuda_product *p, int count,
+                          enum esp_dtype dtype, int rows)
+{
+    struct esp_cuda_product together[ESP_BLOCK_MATRICES];
+    int n = 0;
+    for (int i = 0; i < count; i++) {
+        if (p[i].w->dtype == dtype)
+            together[n++] = p[i];
+        if (n > 0 && (n == ESP_BLOCK_MATRICES || i + 1 == count)) {
+            multiply(c, together, n, rows);
+            n = 0;
+        }
+    }
 }
 
 int esp_cuda_blocks_prepare(struct esp_cuda_backend *backend)
@@ -355,13 +526,13 @@ void esp_cuda_blocks_multiply(struct esp_cuda_cache *c, const struct esp_cuda_pr
                          dim3((unsigned)((p->x_stride + THREADS - 1) / THREADS), rows * each),
                          dim3(THREADS), 0, esp_cuda_backend_of(c)->stream, c->at,
                          (const float *)p->x, p->x_stride, wanted, each, (T *)c->narrow);
+    for (int i = ESP_Q8_0; i < ESP_DTYPE_COUNT; i++)
+        multiply_type(c, p, count, (enum esp_dtype)i, rows);
     for (int i = 0; i < count; i++) {
         struct esp_cuda_product one = p[i];
         if (floats && narrow)
             one.x = c->narrow;
-        if (esp_dtype_quantised(one.w->dtype))
-            multiply(c, &one, rows);
-        else
+        if (!esp_dtype_quantised(one.w->dtype))
             esp_cuda_matmul<T>(c, &one, rows);
     }
 }

@@ -56,17 +56,16 @@ static __host__ __device__ __forceinline__ int esp_block_at(int chunk, int bytes
 /* ------------------------------------------------------------------ activations */
 
 /* 32 quantised activations of a row: x = scale * integer. */
-struct esp_cuda_cut {
-    float scale;
-    int32_t first, second; /* the sums of the first and the last 16 integers */
-    float less;            /* -scale * (first + second), for formats with minima */
+struct alignas(8) esp_cuda_cut {
+    float scale, less; /* less: -scale * the sum of the integers, for formats with minima */
 };
 
-enum { ESP_CUT_WORDS = 4 };
+/* The largest exponent of an activation. Larger numbers, from about 2^110 on, become "not a
+ * number", because blocks.cu could not compute with them. */
+enum { ESP_CUT_WORDS = 4, ESP_CUT_HIGHEST = 237 };
 
 /* The quantised activations that a product reads. For each t < 4 there are four words: the
- * high bytes and the low bytes of columns 4t..4t + 3, then those of columns 4t + 16..4t + 19.
- */
+ * high bytes of columns 4t..4t + 3 and of columns 4t + 16..4t + 19, then their low bytes. */
 struct esp_cuda_cuts {
     uint4 *words;              /* (rows, blocks, ESP_CUT_WORDS) */
     struct esp_cuda_cut *cuts; /* (rows, blocks) */
@@ -79,36 +78,92 @@ static inline struct esp_cuda_cuts esp_cuda_cuts_of(const struct esp_cuda_cache 
     return {(uint4 *)c->cut_words, c->cuts, (int)(stride / ESP_BLOCK_COLUMNS)};
 }
 
-/* Quantises block `block` of a row. A warp calls this, and each lane passes one number. */
+/* Returns the exponent of a block whose largest absolute value has the bits `most`; 0: it is not
+ * a number. */
+static __device__ __forceinline__ uint32_t esp_cuda_cut_exponent(uint32_t most)
+{
+    const uint32_t rounded = (most + 0x1ffffu) >> 23;
+    return rounded > ESP_CUT_HIGHEST ? 0 : rounded < 15 ? 15 : rounded;
+}
+
+/* Returns the integer of a number. */
+static __device__ __forceinline__ int esp_cuda_cut_integer(uint32_t exponent, float value)
+{
+    const float up = exponent ? __uint_as_float((268 - exponent) << 23) : 0.0f;
+    /* Adding 1.5 * 2^23 rounds to an integer, which is then in the low bits. */
+    const float shifted = __fmaf_rn(exponent ? value : 0.0f, up, 12582912.0f);
+    return (int)(__float_as_uint(shifted) - 0x4b400000u);
+}
+
+/* Returns the scale of a block; sum: the sum of its integers. */
+static __device__ __forceinline__ struct esp_cuda_cut esp_cuda_cut_scale(uint32_t exponent,
+                                                                         int sum)
+{
+    const float scale = exponent ? __uint_as_float((exponent - 14) << 23)
+                                 : __uint_as_float(0x7fc00000u); /* not a number */
+    return {scale, -__fmul_rn((float)sum, scale)};
+}
+
+/* Quantises block `block` of a row; called by a warp, of which each lane has one number. */
 static __device__ __forceinline__ void esp_cuda_cut_block(const struct esp_cuda_cuts &cuts,
                                                           int row, int block, float value)
 {
     const int lane = threadIdx.x % ESP_WARP;
-    const uint32_t most = esp_warp_max(__float_as_uint(value) & 0x7fffffffu);
-    const uint32_t rounded = (most + 0x1ffffu) >> 23;
-    const uint32_t exponent = most >= 0x7f800000u ? 0 : rounded < 15 ? 15 : rounded;
-    const float up = exponent ? __uint_as_float((268 - exponent) << 23) : 0.0f;
-    /* Adding 1.5 * 2^23 rounds to an integer, which is then in the low bits. */
-    const float shifted = __fmaf_rn(exponent ? value : 0.0f, up, 12582912.0f);
-    const int q = (int)(__float_as_uint(shifted) - 0x4b400000u), high = (q + 128) >> 8;
+    const uint32_t exponent =
+        esp_cuda_cut_exponent(esp_warp_max(__float_as_uint(value) & 0x7fffffffu));
+    const int q = esp_cuda_cut_integer(exponent, value), high = (q + 128) >> 8;
     const size_t index = (size_t)row * cuts.blocks + block;
     char *to = (char *)(cuts.words + index * ESP_CUT_WORDS) + lane % 16 / 4 * 16 +
-               lane / 16 * 8 + lane % 4;
+               lane / 16 * 4 + lane % 4;
     to[0] = (char)high;
-    to[4] = (char)(q - 256 * high);
-    int sum = q;
-    for (int step = 8; step > 0; step /= 2)
+    to[8] = (char)(q - 256 * high);
+    const int sum = esp_warp_sum(q);
+    if (lane == 0)
+        cuts.cuts[index] = esp_cuda_cut_scale(exponent, sum);
+}
+
+/* Quantises four blocks of a row, from number `block` on; called by a warp, of which each lane
+ * has four consecutive numbers. there: the lane's block exists. */
+static __device__ __forceinline__ void esp_cuda_cut_blocks(const struct esp_cuda_cuts &cuts,
+                                                           int row, int block,
+                                                           const float value[4], bool there)
+{
+    enum { LANES = ESP_BLOCK_COLUMNS / 4 };
+    const int lane = threadIdx.x % LANES;
+    const size_t index = (size_t)row * cuts.blocks + block + threadIdx.x % ESP_WARP / LANES;
+    uint32_t most = 0, high = 0, low = 0;
+    int sum = 0;
+    for (int i = 0; i < 4; i++) {
+        const uint32_t bits = __float_as_uint(value[i]) & 0x7fffffffu;
+        most = bits > most ? bits : most;
+    }
+    for (int step = LANES / 2; step > 0; step /= 2) {
+        const uint32_t other = __shfl_xor_sync(ESP_ALL_LANES, most, step);
+        most = other > most ? other : most;
+    }
+    const uint32_t exponent = esp_cuda_cut_exponent(most);
+    for (int i = 0; i < 4; i++) {
+        const int q = esp_cuda_cut_integer(exponent, value[i]), upper = (q + 128) >> 8;
+        high |= ((uint32_t)upper & 255) << 8 * i;
+        low |= ((uint32_t)(q - 256 * upper) & 255) << 8 * i;
+        sum += q;
+    }
+    for (int step = LANES / 2; step > 0; step /= 2)
         sum += __shfl_xor_sync(ESP_ALL_LANES, sum, step);
-    const int second = __shfl_sync(ESP_ALL_LANES, sum, 16);
-    if (lane > 0)
+    if (!there)
         return;
-    struct esp_cuda_cut cut;
-    cut.scale = exponent ? __uint_as_float((exponent - 14) << 23)
-                         : __uint_as_float(0x7fc00000u); /* not a number */
-    cut.first = sum;
-    cut.second = second;
-    cut.less = -__fmul_rn((float)(sum + second), cut.scale);
-    cuts.cuts[index] = cut;
+    uint32_t *to = (uint32_t *)(cuts.words + index * ESP_CUT_WORDS + lane % 4) + lane / 4;
+    to[0] = high;
+    to[2] = low;
+    if (lane == 0)
+        cuts.cuts[index] = esp_cuda_cut_scale(exponent, sum);
+}
+
+/* Returns whether attention quantises its output for the next product. */
+static inline bool esp_cuda_attention_cuts(const struct esp_cuda_cache *c)
+{
+    return esp_cuda_weights_of(c)->blocks &&
+           esp_cuda_desc_of(c)->head_dim % ESP_BLOCK_COLUMNS == 0;
 }
 
 /* ------------------------------------------------------------------ weights */

@@ -14,10 +14,10 @@
 
 /* FEWEST_QUERIES: the smallest number of queries in a tile of attention. */
 enum { ROW_STEP = 64, FEWEST_QUERIES = 16 };
-/* Maximum bytes for partial results of attention. Default mode has two blocks of 64 queries or
- * fewer for each multiprocessor, which is 9 MB on a GPU with 132 of them. Exact mode has a
- * partial result for every chunk. */
-static const size_t PARTIAL_LIMIT = (size_t)12 << 20, PARTIAL_LIMIT_EXACT = (size_t)64 << 20;
+/* The most partial results of attention that are stored. Default mode has two blocks of 64
+ * queries or fewer for each multiprocessor: 19,000 on a GPU with 132 of them, with those of the
+ * sinks. Exact mode has one for every chunk, in at most so many bytes. */
+static const size_t PARTS = 24000, PART_BYTES_EXACT = (size_t)64 << 20;
 
 static size_t mask_words(const struct esp_cuda_cache *c)
 {
@@ -36,16 +36,17 @@ static bool norms_together(const struct esp_model_desc *d)
     return any;
 }
 
-/* Returns how many rows exact attention computes at once: as many as fit into the limit, but
- * at least those of a tile of queries, which read the cache together. If the engine did not
- * say that it will use exact mode, one row is enough. */
-static int rows_at_once(const struct esp_model_desc *d, size_t per_row, int max_batch)
+/* Returns how many partial results a cache has room for. In exact mode, this is at least enough
+ * for a tile of queries, which read the cache together. If the engine did not say that it will
+ * use exact mode, one row is enough. row: the number for a row in exact mode. */
+static size_t parts_of(const struct esp_model_desc *d, size_t row, size_t part_bytes,
+                       int max_batch)
 {
     const int group = d->heads / d->kv_heads;
     const int fewest = d->exact && group < FEWEST_QUERIES ? FEWEST_QUERIES / group : 1;
-    const size_t fit = (d->exact ? PARTIAL_LIMIT_EXACT : PARTIAL_LIMIT) / per_row;
-    const int rows = fit < (size_t)fewest ? fewest : fit < INT_MAX ? (int)fit : INT_MAX;
-    return rows < max_batch ? rows : max_batch;
+    const size_t fit = d->exact ? PART_BYTES_EXACT / part_bytes : PARTS;
+    const size_t least = fewest * row, most = max_batch * row;
+    return fit > most || least > most ? most : fit > least ? fit : least;
 }
 
 /* Computes the sizes that follow from the model, c->rows and c->max_batch. */
@@ -62,9 +63,9 @@ static void measure(struct esp_cuda_cache *c, const struct esp_model_desc *d)
     c->outputs_width = d->output_token ? esp_cuda_pad(d->outputs, ESP_CUDA_PAD) : 0;
     c->expert_ffn = esp_cuda_pad(d->expert_ffn, ESP_CUDA_PAD);
     c->up_width = esp_gated(d->activation) ? 2 * c->ffn : c->ffn;
-    const size_t per_row =
-        (size_t)d->heads * (c->chunks + 1) * esp_cuda_part(c->head_width) * sizeof *c->partial;
-    c->partial_rows = rows_at_once(d, per_row, c->max_batch);
+    const size_t row = (size_t)d->heads * (c->chunks + 1);
+    c->parts =
+        parts_of(d, row, esp_cuda_part(c->head_width) * sizeof *c->partial, c->max_batch);
     /* A mask covers the rows of earlier passes of the same tree, and those of this pass. */
     const size_t widest = esp_cuda_pad(2 * (size_t)c->max_batch + 64, 64);
     c->at.seen_stride =
@@ -141,9 +142,7 @@ static void lay_out(struct esp_cuda_arena *arena, struct esp_cuda_cache *c,
         c->cuts = esp_cuda_take<struct esp_cuda_cut>(arena, cuts);
         c->narrow = esp_cuda_take_bytes(arena, values * 2);
     }
-    c->partial =
-        esp_cuda_take<float>(arena, (size_t)c->partial_rows * d->heads * (c->chunks + 1) *
-                                        esp_cuda_part(c->head_width));
+    c->partial = esp_cuda_take<float>(arena, c->parts * esp_cuda_part(c->head_width));
     c->done = esp_cuda_take<unsigned>(
         arena, esp_cuda_pad(batch * d->heads, FEWEST_QUERIES * d->kv_heads) / FEWEST_QUERIES);
     c->at.seen = esp_cuda_take<int32_t>(arena, batch * c->at.seen_stride);

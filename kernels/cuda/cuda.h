@@ -120,7 +120,9 @@ struct esp_cuda_cost {
     double cache;      /* bytes that all blocks read from the second-level cache only */
     double flight;     /* bytes of `memory` that a block has under way; 0: this is no limit */
     double issue;      /* instructions of a block's warps in its loop; 0: this is no limit */
+    double products;   /* multiply-adds of a block on tensor cores; of bytes, they count half */
     double end_cycles; /* cycles of shared memory after the loop of a block */
+    double blocks;     /* how many blocks do this; 0: all of the grid */
     int waits;         /* how often a block waits for memory outside its loop */
 };
 void esp_cuda_costs(struct esp_cuda_backend *backend, const struct esp_cuda_cost *cost);
@@ -389,11 +391,12 @@ struct esp_cuda_cache {
     float *pair_up;    /* (pairs, 2 expert_ffn) if weights have blocks; otherwise NULL */
     void *pair_active; /* (pairs, expert_ffn) numbers as in `active` */
     float *pair_out;   /* (pairs, hidden) */
-    /* (partial_rows, heads, chunks + 1, esp_cuda_part(head_width)) partial results of
-     * attention, see attention.h; the last chunk is for the sinks. */
+    /* (rows, heads, parts + 1, esp_cuda_part(head_width)) partial results of attention, see
+     * attention.h; the last part is for the sinks. There is room for `parts` of them, which
+     * limits the rows whose attention is computed at once. */
     float *partial;
-    unsigned *done;   /* counters of tiles of queries, see attention.h */
-    int partial_rows; /* rows whose attention is computed at once */
+    size_t parts;
+    unsigned *done; /* counters of tiles of queries, see attention.h */
 
     struct esp_cuda_arrays at;
     size_t pass_bytes;

@@ -207,6 +207,18 @@ template <> __device__ __forceinline__ float esp_from_float<float>(float x)
     return x;
 }
 
+/* Returns 2^x, approximately; 0 instead of a number below 2^-126. */
+static __device__ __forceinline__ float esp_exp2(float x)
+{
+#if defined(__CUDA_ARCH__)
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+#else
+    return exp2f(x);
+#endif
+}
+
 /* Eight 16-bit floats that are loaded or stored in one 16-byte access. */
 template <typename T> union esp_eight {
     uint4 words;
@@ -277,22 +289,38 @@ static __device__ __forceinline__ void esp_mma(float d[4], uint32_t a0, uint32_t
 #endif
 }
 
-/* D += A B, computed by a warp: A (16, 32) and B (32, 8) of signed bytes, D (16, 8) of
+/* D = A B + c, computed by a warp: A (16, 32) and B (32, 8) of signed bytes, D (16, 8) of
  * integers, distributed as mma.sync.m16n8k32 defines it. A word is four consecutive bytes; the
  * first of them are
  *   a0: A[group][4t], a1: A[group + 8][4t], a2: A[group][4t + 16], a3: A[group + 8][4t + 16],
  *   b0: B[4t][group], b1: B[4t + 16][group]; d as in esp_mma(). */
 static __device__ __forceinline__ void esp_mma_s8(int d[4], uint32_t a0, uint32_t a1,
                                                   uint32_t a2, uint32_t a3, uint32_t b0,
-                                                  uint32_t b1)
+                                                  uint32_t b1, int c)
 {
 #if defined(ESP_EMULATE)
+    d[0] = d[1] = d[2] = d[3] = c;
     emu_mma_s8(d, a0, a1, a2, a3, b0, b1);
 #elif defined(__CUDA_ARCH__)
     asm volatile("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 "
-                 "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-                 : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
-                 : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
+                 "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%10, %10, %10, %10};"
+                 : "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3])
+                 : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1), "r"(c));
+#endif
+}
+
+/* Does the same with 16 columns of A: a2, a3 and b1 are left out. */
+static __device__ __forceinline__ void esp_mma_s8_half(int d[4], uint32_t a0, uint32_t a1,
+                                                       uint32_t b0, int c)
+{
+#if defined(ESP_EMULATE)
+    d[0] = d[1] = d[2] = d[3] = c;
+    emu_mma_s8(d, a0, a1, 0, 0, b0, 0);
+#elif defined(__CUDA_ARCH__)
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.s32.s8.s8.s32 "
+                 "{%0, %1, %2, %3}, {%4, %5}, {%6}, {%7, %7, %7, %7};"
+                 : "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3])
+                 : "r"(a0), "r"(a1), "r"(b0), "r"(c));
 #endif
 }
 

@@ -19,6 +19,7 @@
  * summation depends on the number of rows. In exact mode, without cuBLASLt, and for shapes for
  * which it has no algorithm, matmul.cu computes larger products, too.
  */
+#include "kernels/cuda/blocks.h"
 #include "kernels/cuda/rows.h"
 
 #include <cstring>
@@ -256,7 +257,7 @@ static struct esp_cuda_product added(const struct esp_cuda_cache *c,
                                      size_t x_stride, const float *norm)
 {
     struct esp_cuda_product p = floats(w, x, x_stride, c->branch, c->hidden);
-    p.cut = x == c->active;
+    p.cut = x == c->active || (x == c->attended && esp_cuda_attention_cuts(c));
     if (!has_branch(c, norm)) {
         p.epilogue = ESP_CUDA_ADD;
         p.y = c->x;

@@ -343,7 +343,7 @@ void esp_cuda_matmul(struct esp_cuda_cache *c, const struct esp_cuda_product *p,
         a.out = (T *)c->normed;
     }
     const int most = p->tile > 0 ? p->tile : rows;
-    esp_cuda_launch_product(c, p,
+    esp_cuda_launch_product(c, p, 1,
                             esp_cuda_choose_variant(esp_cuda_backend_of(c), variants<T>(),
                                                     VARIANTS, most < TOGETHER ? most : TOGETHER,
                                                     a.outputs),

@@ -62,19 +62,22 @@ static __device__ __forceinline__ float multiply(const char *unit, int sub, cons
     int whole, last = 0;
     F::words(&w, unit, lane, sub);
     if (F::FORM == TWO_SCALES) {
-        whole = add_lanes(dot(w.a[0], x.x, x.y), dot(w.a[1], x.x, x.y));
-        last = add_lanes(dot(w.a[2], x.z, x.w), dot(w.a[3], x.z, x.w));
+        whole = add_lanes(dot(w.a[0], x.x, x.z), dot(w.a[1], x.x, x.z));
+        last = add_lanes(dot(w.a[2], x.y, x.w), dot(w.a[3], x.y, x.w));
     } else {
-        whole = add_lanes(dot(w.a[0], x.x, x.y, w.a[2], x.z, x.w),
-                          dot(w.a[1], x.x, x.y, w.a[3], x.z, x.w));
+        whole = add_lanes(dot(w.a[0], x.x, x.z, w.a[2], x.y, x.w),
+                          dot(w.a[1], x.x, x.z, w.a[3], x.y, x.w));
     }
     const int output = lane / 4 + 8 * (lane % 2);
-    return esp_block_add<D>(sum, whole, last, F::scales(unit, output, sub), *cut);
+    return esp_block_add<D>(sum, __fmul_rn((float)whole, cut->scale),
+                            __fmul_rn((float)last, cut->scale), F::scales(unit, output, sub),
+                            *cut);
 }
 
 /* Adds the warps' sums and writes the outputs. parts: (WARPS, 16). */
 static __device__ __forceinline__ void finish_tile(const struct esp_cuda_arrays &at,
-                                                   const struct esp_block_args &a,
+                                                   enum esp_cuda_epilogue epilogue,
+                                                   const struct esp_block_part &part,
                                                    const struct esp_cuda_span &s,
                                                    const float *parts)
 {
@@ -84,10 +87,10 @@ static __device__ __forceinline__ void finish_tile(const struct esp_cuda_arrays 
 #pragma unroll
         for (int warp = 0; warp < WARPS; warp++)
             sum += esp_shared_get(parts + warp * ESP_CUDA_TILE + output);
-        esp_block_put(at, a, s, s.first, blockIdx.x * ESP_CUDA_TILE + output, sum);
+        esp_block_put(at, epilogue, part.of, s, s.first, part.first + output, sum);
     }
-    if (a.epilogue == ESP_CUDA_LOGITS)
-        esp_cuda_fill_logits(at, s, a.outputs);
+    if (epilogue == ESP_CUDA_LOGITS)
+        esp_cuda_fill_logits(at, s, part.of.outputs);
 }
 
 template <enum esp_dtype D>
@@ -105,7 +108,8 @@ static __global__ void __launch_bounds__(THREADS, tiling<D>::BLOCKS)
         return;
     }
     const int warp = threadIdx.x / ESP_WARP, lane = threadIdx.x % ESP_WARP;
-    const char *w = a.w + (size_t)blockIdx.x * a.units * F::BYTES;
+    const struct esp_block_part part = esp_block_part_of(a, ESP_CUDA_TILE);
+    const char *w = part.of.w + (size_t)(part.first / ESP_CUDA_TILE) * a.units * F::BYTES;
     char *mine = ring + (size_t)warp * Z::STAGES * Z::PIECE;
     const uint4 *words = a.words + (size_t)s.first * a.blocks * ESP_CUT_WORDS;
     const struct esp_cuda_cut *cuts = a.cuts + (size_t)s.first * a.blocks;
@@ -147,19 +151,19 @@ static __global__ void __launch_bounds__(THREADS, tiling<D>::BLOCKS)
     if (lane % 4 < 2)
         esp_shared_put(parts + warp * ESP_CUDA_TILE + lane / 4 + 8 * (lane % 2), sum);
     __syncthreads();
-    finish_tile(at, a, s, parts);
+    finish_tile(at, a.epilogue, part, s, parts);
 }
 
 /* Returns how many instructions a warp needs for each KB of weights (RESOURCES.md, sm_90), for
  * predictions. */
 static constexpr int instructions_of(enum esp_dtype dtype)
 {
-    return dtype == ESP_Q8_0     ? 110
+    return dtype == ESP_Q8_0     ? 95
            : dtype == ESP_Q4_0   ? 250
-           : dtype == ESP_Q5_0   ? 310
+           : dtype == ESP_Q5_0   ? 260
            : dtype == ESP_IQ4_NL ? 380
-           : dtype == ESP_MXFP4  ? 410
-                                 : 175;
+           : dtype == ESP_MXFP4  ? 415
+                                 : 180;
 }
 
 template <enum esp_dtype D> static const struct esp_cuda_variant<struct esp_block_args> *of() {

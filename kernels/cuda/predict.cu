@@ -12,7 +12,7 @@
  *             the memory idle.
  *     loop    the longest of the times given by memory bandwidth, by the second-level cache, by
  *             the reads of the busiest multiprocessor, by the bytes under way (Little's law),
- *             and by instructions
+ *             by instructions, and by tensor cores
  *     end     what a block does before and after its loop: waits for memory, and cycles of
  *             shared memory with its bank conflicts. It counts for each wave of blocks, but
  *             once if several blocks are on a multiprocessor, because their waits overlap.
@@ -34,6 +34,9 @@ static const double WAIT_LOADED = 1.0e-6; /* latency while all blocks read, in s
 static const double CACHE_BYTES = 24;
 static const double TAKEN_BYTES = 51;
 static const double ISSUED = 2.4; /* instructions per cycle: 60 % of four */
+/* Multiply-adds of 16-bit floats per cycle, half of the data sheet's: the instructions here take
+ * their operands from registers. */
+static const double MULTIPLIED = 1024;
 
 struct esp_cuda_prediction {
     struct esp_device_speed speed;
@@ -69,6 +72,7 @@ static double loop_of(const struct esp_cuda_prediction *p, double blocks, double
     seconds = most(seconds, bytes / (CACHE_BYTES * p->backend->multiprocessors * clock));
     seconds = most(seconds, busiest * bytes / blocks / (TAKEN_BYTES * clock));
     seconds = most(seconds, busiest * c->issue / (ISSUED * clock));
+    seconds = most(seconds, busiest * c->products / (MULTIPLIED * clock));
     if (c->flight > 0)
         seconds = most(seconds, c->memory / (under_way * c->flight) * WAIT_LOADED);
     return seconds;
@@ -106,7 +110,8 @@ static void read_ahead(struct esp_cuda_prediction *p, const struct esp_launch *l
 static void add_launch(void *user, const struct esp_launch *launch)
 {
     struct esp_cuda_prediction *p = (struct esp_cuda_prediction *)user;
-    const double blocks = (double)launch->grid.x * launch->grid.y * launch->grid.z;
+    const double all = (double)launch->grid.x * launch->grid.y * launch->grid.z;
+    const double blocks = p->cost.blocks > 0 ? p->cost.blocks : all;
     const double here = p->backend->multiprocessors;
     const int each = blocks_each(launch);
     const double busiest = (double)(size_t)((blocks + here - 1) / here);

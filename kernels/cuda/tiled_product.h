@@ -151,15 +151,14 @@ esp_cuda_choose_variant(const struct esp_cuda_backend *backend,
     return best;
 }
 
-/* Returns the cost of a product with a grid of `tiles` by `spans` blocks. Each span has its
- * own rows and, with experts, its own matrix. */
+/* Returns the cost of products with a grid of `tiles` by `spans` blocks. Each span has its own
+ * rows and, with experts, its own matrix. `matrix`: the bytes of the matrices. */
 template <typename A>
 static struct esp_cuda_cost esp_cuda_cost_of(const struct esp_cuda_product *p,
-                                             const struct esp_cuda_variant<A> *v, int tiles,
-                                             int spans, int rows)
+                                             const struct esp_cuda_variant<A> *v, double matrix,
+                                             int tiles, int spans, int rows)
 {
-    const double matrix = (double)esp_cuda_matrix_bytes(p->w);
-    const double value = esp_dtype_quantised(p->w->dtype) ? 2.5 : 2.0; /* bytes of x */
+    const double value = esp_dtype_quantised(p->w->dtype) ? 2.25 : 2.0; /* bytes of x */
     const int of_span = rows < v->width ? rows : v->width;
     struct esp_cuda_cost cost = {};
     cost.memory = p->tile > 0 ? spans * matrix : matrix;
@@ -167,19 +166,29 @@ static struct esp_cuda_cost esp_cuda_cost_of(const struct esp_cuda_product *p,
         spans * matrix - cost.memory + (double)tiles * spans * of_span * p->w->stride * value;
     cost.flight = v->flight;
     cost.issue = v->issue * matrix / tiles / 1024;
+    if (v->width > 1) /* one_row.cu uses no tensor cores */
+        cost.products = (double)v->height * v->width * p->w->stride;
     cost.end_cycles = v->end_cycles;
     cost.waits = 2;
     return cost;
 }
 
+/* Launches the kernel for `count` products, whose matrices have as many columns and read the
+ * same activations. */
 template <typename A>
 static void esp_cuda_launch_product(struct esp_cuda_cache *c, const struct esp_cuda_product *p,
-                                    const struct esp_cuda_variant<A> *v, const A &a, int rows)
+                                    int count, const struct esp_cuda_variant<A> *v, const A &a,
+                                    int rows)
 {
-    const int tiles = (p->w->rows + v->height - 1) / v->height;
+    double matrix = 0;
+    int tiles = 0;
+    for (int i = 0; i < count; i++) {
+        matrix += (double)esp_cuda_matrix_bytes(p[i].w);
+        tiles += (p[i].w->rows + v->height - 1) / v->height;
+    }
     const int spans =
         p->tile > 0 ? esp_cuda_tiles_of(c, rows, p->tile) : (rows + v->width - 1) / v->width;
-    const struct esp_cuda_cost cost = esp_cuda_cost_of(p, v, tiles, spans, rows);
+    const struct esp_cuda_cost cost = esp_cuda_cost_of(p, v, matrix, tiles, spans, rows);
     esp_cuda_costs(esp_cuda_backend_of(c), &cost);
     ESP_LAUNCH_EARLY(esp_cuda_early(c), v->kernel, dim3(tiles, spans),
                      dim3(ESP_PRODUCT_THREADS), v->bytes, esp_cuda_backend_of(c)->stream, c->at,

@@ -2,15 +2,19 @@
 # Prints the compiler's report on each CUDA kernel, as the table of kernels/cuda/RESOURCES.md. It needs nvcc and some
 # minutes, but no GPU.
 #     tests/cuda/resources.sh [ARCH...]      (80 90 100 by default)
+# With CUBINS=FOLDER, the machine code stays there, and tests/cuda/sass.py, given the same folder, need not compile again.
 set -eu
 cd "$(dirname "$0")/../.."
 [ $# -gt 0 ] || set -- 80 90 100
 nvcc=${NVCC:-$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+cubins=${CUBINS:-$work}
+mkdir -p "$cubins"
 for arch in "$@"; do
     for source in kernels/cuda/*.cu; do
-        "$nvcc" -std=c++17 -O3 -I. -cubin -arch="sm_$arch" -Xptxas -v -o "$work/cubin" "$source" 2>&1 |
+        cubin=$cubins/$(basename "$source" .cu).$arch
+        "$nvcc" -std=c++17 -O3 -I. -cubin -arch="sm_$arch" -Xptxas -v -o "$cubin" "$source" 2>&1 |
             sed -n -e "s/.*entry function '\(.*\)' for.*/name \1/p" -e 's/^ *\([0-9].*spill.*\)/spill \1/p' \
                 -e 's/.*: Used \([0-9].*\)/used \1/p' | c++filt | sed "s/^/$arch /"
     done

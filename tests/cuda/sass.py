@@ -3,12 +3,14 @@
 
     tests/cuda/sass.py [ARCH...]        (80 90 100 unless given)
 
-Needs nvcc and cuobjdump (in the PATH, or named by NVCC and CUOBJDUMP), no GPU. In each variant of a
-kernel, it examines the loop that has asynchronous copies (cp.async, for weights, keys and values) as well as tensor
-instructions or dot products of four bytes (one_row.cu). The columns of the table:
+Needs nvcc and cuobjdump (in the PATH, or named by NVCC and CUOBJDUMP), no GPU. CUBINS names a folder with machine code
+that tests/cuda/resources.sh has left, which is then not compiled again. Of each variant of a kernel it
+looks at the loop that has both asynchronous copies (cp.async, by which weights, keys and values come) and tensor
+instructions or dot products of four bytes (one_row.cu):
 
-    per KB       instructions of a warp for each KB of weights that it multiplies: those of the loop; instructions
-                 of an inner loop (blocks of 32 columns) count once for each round of it
+    instructions of the loop; of attention, those of a round without keys of the pass and without masks
+    per KB       instructions of a warp for each KB of weights that it multiplies: those of the loop, with loops inside
+                 it (blocks of 32 columns) as often as they are run
     copied       bytes that a warp copies in one round of the loop
     waits        points at which it waits for copies (DEPBAR), for each 4 KB of them
     in flight    bytes of unfinished copies while it waits: the groups that DEPBAR does not wait for, and the one that it
@@ -33,6 +35,7 @@ LANES = 32
 TYPES = {"Q8_0": (34, 1, 4), "Q4_0": (18, 1, 4), "Q5_0": (22, 1, 4), "IQ4_NL": (18, 1, 4), "MXFP4": (17, 1, 4),
          "Q4_K": (144, 8, 1), "Q5_K": (176, 8, 1), "Q6_K": (210, 8, 1)}
 OUTPUTS = 16
+HALVES = 2  # rounds of a loop between the outer and the inner one: scales are computed for half of 256 columns
 # The numbers of enum esp_dtype (kernels/dtype.h), by which the compiler names variants.
 DTYPES = ["F32", "F16", "BF16", *TYPES]
 
@@ -47,7 +50,8 @@ def short_name(plain):
 
 class Instruction:
     def __init__(self, address, text, low):
-        self.address, self.text, self.low, self.high = address, text, low, 0
+        self.text = re.sub(r"^@!?U?P\w+ +", "", text)
+        self.address, self.predicated, self.low, self.high = address, self.text != text, low, 0
 
     def sets(self):
         return self.high >> (110 - 64) & 7
@@ -71,8 +75,7 @@ def functions(text):
             full = re.match(r"\s+/\*([0-9a-f]{4,})\*/\s+(.*?);\s*/\* (0x[0-9a-f]{16}) \*/", line)
             rest = re.match(r"\s+/\* (0x[0-9a-f]{16}) \*/", line)
             if full:
-                text = re.sub(r"^@!?U?P\w+ +", "", full[2].strip())
-                instructions.append(Instruction(int(full[1], 16), text, int(full[3], 16)))
+                instructions.append(Instruction(int(full[1], 16), full[2].strip(), int(full[3], 16)))
             elif rest and instructions:
                 instructions[-1].high = int(rest[1], 16)
         yield name, instructions
@@ -82,18 +85,22 @@ def multiplies(instruction):
     return "MMA" in instruction.text or instruction.text.startswith("IDP")
 
 
-def inner_loop(instructions, copies=True):
-    """Returns the shortest loop that has products and, with `copies`, also copies; or None."""
-    found = None
+def loops(instructions):
+    """All loops with products, the shortest first."""
+    found = []
     for end in instructions:
         back = re.match(r"BRA\b.*?(0x[0-9a-f]+)$", end.text)
         if not back or int(back[1], 16) >= end.address:
             continue
         loop = [i for i in instructions if int(back[1], 16) <= i.address <= end.address]
-        copied = not copies or any(i.text.startswith("LDGSTS") for i in loop)
-        if any(map(multiplies, loop)) and copied:
-            found = loop if not found or len(loop) < len(found) else found
-    return found
+        if any(map(multiplies, loop)):
+            found.append(loop)
+    return sorted(found, key=len)
+
+
+def main_loop(instructions):
+    """The shortest loop with products and copies, or None."""
+    return next((loop for loop in loops(instructions) if any(i.text.startswith("LDGSTS") for i in loop)), None)
 
 
 def stalls(loop):
@@ -106,6 +113,31 @@ def stalls(loop):
         if i.text.startswith("LDG."):
             pending.add(i.sets())
     return count
+
+
+def copies_of(name):
+    """Copies of a thread in a round, for attention; otherwise 0."""
+    if not name.startswith("attend"):
+        return 0
+    width, high = map(int, re.search(r"<\w+, (\d+), (\d+)", name).groups())
+    keys = 64 if width <= 128 else 32
+    return 2 * keys * width * 2 // 16 // (LANES * (high if high > 1 else keys // 16))
+
+
+def usual(loop, most):
+    """The number of instructions of the shortest round that has `most` copies, or as many as there are."""
+    place = {i.address: number for number, i in enumerate(loop)}
+    best = [(0, 0)] * (len(loop) + 1)
+    for number in range(len(loop) - 1, -1, -1):
+        i = loop[number]
+        branch = re.match(r"BRA\b(?!\.DIV).*?(0x[0-9a-f]+)$", i.text)
+        to = place.get(int(branch[1], 16), -1) if branch else -1
+        ways = [best[to]] if to > number else []
+        if not branch or i.predicated or not ways:
+            ways.append(best[number + 1])
+        copies, least = max(ways)
+        best[number] = (min(most, copies + i.text.startswith("LDGSTS")), least - 1)
+    return -best[0][1]
 
 
 def work_of(name):
@@ -129,20 +161,23 @@ def per_kilobyte(name, loop):
     found = sum(map(multiplies, loop))
     if not weights or not found:
         return ""
-    inside = inner_loop(loop, False) or loop
+    nest = loops(loop)
+    inside, between = nest[0], nest[1] if len(nest) > 2 else nest[0]
     inner = sum(map(multiplies, inside))
-    rest, times = len(loop) - len(inside), (products - (found - inner)) / inner
-    return f"{1024 * (rest + times * len(inside)) / weights:.0f}"
+    times = (products - (found - inner)) / inner
+    total = len(loop) - len(between) + HALVES * (len(between) - len(inside)) + times * len(inside)
+    return f"{1024 * total / weights:.0f}"
 
 
 def row_of(name, loop):
-    copied = sum(i.bytes() for i in loop if i.text.startswith("LDGSTS"))
+    copies = copies_of(name)
+    copied = copies * LANES * 16 or sum(i.bytes() for i in loop if i.text.startswith("LDGSTS"))
     loaded = sum(i.bytes() for i in loop if i.text.startswith("LDG."))
     open_groups = [int(m[1], 16) for i in loop for m in [re.match(r"DEPBAR\.LE SB0, (0x\w+)", i.text)] if m]
     waits = max(1, len(open_groups))
     flight = copied // waits * (1 + max(open_groups, default=0))
-    return (len(loop), per_kilobyte(name, loop), sum(map(multiplies, loop)), copied, f"{4096 * waits / copied:.1f}", flight, loaded,
-            stalls(loop))
+    return (usual(loop, copies) if copies else len(loop), per_kilobyte(name, loop), sum(map(multiplies, loop)), copied,
+            f"{4096 * waits / copied:.1f}", flight, loaded, stalls(loop))
 
 
 def main():
@@ -154,15 +189,16 @@ def main():
     with tempfile.TemporaryDirectory() as work:
         for arch in archs:
             for source, kernel in SOURCES.items():
-                cubin = os.path.join(work, "cubin")
-                subprocess.run([nvcc, "-std=c++17", "-O3", "-I.", "-cubin", "-arch=sm_" + arch, "-o", cubin,
-                                f"kernels/cuda/{source}.cu"], cwd=root, check=True)
+                cubin = os.path.join(os.environ.get("CUBINS", work), f"{source}.{arch}")
+                if not os.path.exists(cubin):
+                    subprocess.run([nvcc, "-std=c++17", "-O3", "-I.", "-cubin", "-arch=sm_" + arch, "-o", cubin,
+                                    f"kernels/cuda/{source}.cu"], cwd=root, check=True)
                 text = subprocess.run([dump, "-sass", cubin], check=True, capture_output=True, text=True).stdout
                 for name, instructions in functions(text):
                     plain = subprocess.run(["c++filt", name], capture_output=True, text=True).stdout.strip()
                     if kernel not in plain:
                         continue
-                    loop = inner_loop(instructions)
+                    loop = main_loop(instructions)
                     if loop:
                         short = short_name(plain)
                         rows[short, arch] = row_of(short, loop)

@@ -306,3 +306,38 @@ TEST(exact_mode_needs_no_announcement)
     CHECK(memcmp(logits[0], logits[1], 40 * VOCABULARY * sizeof(float)) == 0);
     random_model_free(&model);
 }
+
+/* Returns the predicted seconds of attention in a pass after 32768 tokens of text. */
+static double attention_seconds(struct esp_backend *backend, const struct esp_model_desc *desc,
+                                int rows)
+{
+    enum { KINDS = 16, TEXT = 32768 };
+    static const struct esp_device_speed speed = {3.1e12, 1.755e9};
+    struct esp_kernel_time kernel[KINDS];
+    const int count = backend->ops->predict(backend, desc, rows, TEXT, &speed, kernel, KINDS);
+    for (int i = 0; i < count; i++)
+        if (strcmp(kernel[i].name, "attention") == 0)
+            return kernel[i].seconds;
+    CHECK(false, "%d", count);
+    return 0;
+}
+
+/* The prediction counts the launches of attention: with room for all of its partial results,
+ * there is only one, whatever the number of rows. */
+TEST(a_tree_of_16_nodes_reads_a_long_text_once)
+{
+    static const struct random_shape shape = {"heads of 8B", 1,     64,         32,   8,
+                                              128,           64,    VOCABULARY, 128,  ESP_BF16,
+                                              false,         false, false,      true, false};
+    static struct random_model model;
+    if (!find_emulator())
+        return;
+    random_model_make(&model, &shape, 1);
+    set_device(132, 227);
+    struct esp_backend *backend = open_cuda();
+    const double one = attention_seconds(backend, &model.desc, 1);
+    const double tree = attention_seconds(backend, &model.desc, 16);
+    CHECK(tree < 1.3 * one, "%g s for a row, %g s for 16", one, tree);
+    random_model_free(&model);
+    backend->ops->close(backend);
+}

@@ -184,9 +184,9 @@ TEST(tensor_core_products_agree_with_double)
     check_product<esp_f16>();
 }
 
-/* Computes D (16, 8) = D + A (16, 32) B (32, 8) of signed bytes. A is row-major in memory, B
- * column-major. */
-static __global__ void byte_product(const int8_t *a, const int8_t *b, int *d)
+/* D (16, 8) = A (16, 32) B (32, 8) + c of signed bytes, or of the first 16 columns of A and
+ * rows of B, in memory row-major but for B, whose columns lie one after the other. */
+static __global__ void byte_product(const int8_t *a, const int8_t *b, int *d, bool half, int c)
 {
     int group = (int)threadIdx.x / 4, t = (int)threadIdx.x % 4;
     auto word = [](const int8_t *from) {
@@ -196,11 +196,13 @@ static __global__ void byte_product(const int8_t *a, const int8_t *b, int *d)
     };
     auto row = [&](int i, int k) { return word(&a[i * 32 + k]); };
     int sum[4];
-    for (int i = 0; i < 4; i++)
-        sum[i] = d[(group + i / 2 * 8) * 8 + 2 * t + i % 2];
-    esp_mma_s8(sum, row(group, 4 * t), row(group + 8, 4 * t), row(group, 4 * t + 16),
-               row(group + 8, 4 * t + 16), word(&b[group * 32 + 4 * t]),
-               word(&b[group * 32 + 4 * t + 16]));
+    if (half)
+        esp_mma_s8_half(sum, row(group, 4 * t), row(group + 8, 4 * t),
+                        word(&b[group * 32 + 4 * t]), c);
+    else
+        esp_mma_s8(sum, row(group, 4 * t), row(group + 8, 4 * t), row(group, 4 * t + 16),
+                   row(group + 8, 4 * t + 16), word(&b[group * 32 + 4 * t]),
+                   word(&b[group * 32 + 4 * t + 16]), c);
     for (int i = 0; i < 4; i++)
         d[(group + i / 2 * 8) * 8 + 2 * t + i % 2] = sum[i];
 }
@@ -214,20 +216,21 @@ TEST(tensor_core_products_of_bytes_are_exact)
         x = (int8_t)(256 * check_uniform(&state) - 128);
     for (int8_t &x : b)
         x = (int8_t)(256 * check_uniform(&state) - 128);
-    for (int &x : d)
-        x = (int)(2000 * check_uniform(&state) - 1000);
     device_array<int8_t> at(a), bt(b);
-    device_array<int> dt(d);
-    ESP_LAUNCH(byte_product, 1, 32, 0, nullptr, at.data, bt.data, dt.data);
-    std::vector<int> got = dt.read();
-    for (size_t i = 0; i < 16; i++)
-        for (size_t j = 0; j < 8; j++) {
-            int want = d[i * 8 + j];
-            for (size_t k = 0; k < 32; k++)
-                want += a[i * 32 + k] * b[j * 32 + k];
-            CHECK(got[i * 8 + j] == want, "(%zu, %zu): %d, want %d", i, j, got[i * 8 + j],
-                  want);
-        }
+    for (size_t columns = 32; columns >= 16; columns -= 16) {
+        device_array<int> dt(d);
+        ESP_LAUNCH(byte_product, 1, 32, 0, nullptr, at.data, bt.data, dt.data, columns == 16,
+                   1000);
+        std::vector<int> got = dt.read();
+        for (size_t i = 0; i < 16; i++)
+            for (size_t j = 0; j < 8; j++) {
+                int want = 1000;
+                for (size_t k = 0; k < columns; k++)
+                    want += a[i * 32 + k] * b[j * 32 + k];
+                CHECK(got[i * 8 + j] == want, "(%zu, %zu) of %zu columns: %d, want %d", i, j,
+                      columns, got[i * 8 + j], want);
+            }
+    }
 }
 
 /* A change of one column of B must not change a bit of the others. */
