@@ -2,8 +2,9 @@
 #ifndef ESP_RANK_LAP_H
 #define ESP_RANK_LAP_H
 
-/* A pass is a sequence of laps. In each, every rank computes, then waits for the slowest one,
- * then the numbers of all are on their way. In seconds. Of many exchanges several are one lap. */
+/* A pass is a sequence of laps. In a lap, every rank first computes, then waits for the slowest
+ * rank, and then numbers travel between the ranks. If a pass has many exchanges, a lap has
+ * several of them. Times are in seconds. */
 struct esp_rank_lap {
     int rank;
     float compute, wait, hop;

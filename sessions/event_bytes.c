@@ -9,8 +9,10 @@ enum { MOST = 1 << 30 };
 
 /* ------------------------------------------------------------------ writing */
 
-/* A time or gauge that is neither tiny nor huge has nine decimals (nanoseconds), and takes few
- * bytes. Bit 0 of the number says whether all eight bytes of the double follow instead. */
+/* Writes a time or gauge. A value that is neither tiny nor huge is rounded to nine decimals
+ * (nanoseconds) and stored as an integer, which takes few bytes. For other values, the number 1
+ * and the eight bytes of the double are stored; bit 0 of the number tells the two forms
+ * apart. */
 static void put_double(struct esp_pack *to, double value)
 {
     const double size = fabs(value);
@@ -25,7 +27,7 @@ static void put_double(struct esp_pack *to, double value)
     esp_pack_fixed(to, bits, 8);
 }
 
-/* Whether a row of a table has a value of its own in a record. */
+/* Returns whether a row of a table has its own value in a record. */
 static inline bool has_row(const struct esp_field *f)
 {
     return f->kind != ESP_FIELD_OPEN && f->kind != ESP_FIELD_CLOSE &&
@@ -50,7 +52,9 @@ static void put_array(struct esp_pack *to, const struct esp_field *f, const char
         put_fields(to, f->of, entry);
 }
 
-/* Writes the value of a row, unless it is what a missing value means. Returns whether it did. */
+/* Writes the value of a row, unless it is the default of a missing value. Returns whether it
+ * did.
+ */
 static bool put_field(struct esp_pack *to, const struct esp_field *f, const char *base)
 {
     const char *at = base + f->offset;
@@ -193,7 +197,7 @@ static int32_t get_token(struct reader *r)
                                                                : INT32_MAX - 1);
 }
 
-/* A name that is valid as long as the event or, for a gauge, as the texts. */
+/* Reads a name. It is valid as long as the event; the name of a gauge, as long as the texts. */
 static const char *get_name(struct reader *r, enum esp_member_kind kind)
 {
     char name[256];
@@ -289,7 +293,7 @@ static void get_field(struct reader *r, const struct esp_field *f, char *at, cha
     }
 }
 
-/* Sets a member that is not in the record to the value that this means. */
+/* Sets a member that is missing in the record to its default. */
 static void set_missing(const struct esp_field *f, char *at, char *base)
 {
     if (f->kind == ESP_FIELD_FLOAT)

@@ -1,8 +1,8 @@
 /* journal.c - see journal.h.
  *
- * The file is a head, then the two areas. An area's records count only up to `used`, which is
- * set after they are there. So after kill -9 the last record is whole or absent; after a loss of
- * power its check tells (log.h).
+ * The file consists of a head and two areas. `used` is the number of valid bytes in an area. It
+ * is set after records have been copied, so after kill -9 the last record is whole or absent.
+ * After a power failure, a record may be damaged; its checksum (log.h) shows that.
  */
 #include "sessions/journal.h"
 
@@ -21,10 +21,10 @@
 
 static const char MAGIC[16] = "espalier-log 1\n";
 
-/* The numbers have the byte order of the machine, which a journal does not leave. */
+/* Numbers have the byte order of the machine: a journal is read only where it was written. */
 struct head {
     char magic[sizeof MAGIC];
-    int64_t process; /* which program has it open */
+    int64_t process; /* ID of the process that has it open */
     struct {
         uint32_t chunk;
         _Atomic uint32_t used;
@@ -36,8 +36,8 @@ enum { HEAD = 4096, SIZE = HEAD + 2 * ESP_JOURNAL_AREA };
 struct esp_journal {
     char path[PATH_MAX];
     unsigned char *map; /* (SIZE) */
-    int now;            /* the area that is filled */
-    size_t most;        /* bytes that were ever used in an area */
+    int now;            /* the area to which records are added */
+    size_t most;        /* the most bytes ever used in an area */
 };
 
 static struct head *head_of(const struct esp_journal *j)
@@ -69,8 +69,8 @@ static bool write_zeros(int file)
     return true;
 }
 
-/* Reserves the file's space: a full disk must not be found when the map is written. Returns 0 or
- * an error number. */
+/* Reserves disk space for the whole file. Without that, a full disk would kill the program when
+ * it writes to the mapped memory. Returns 0 or an error number. */
 static int reserve(int file)
 {
 #ifdef __linux__
@@ -180,7 +180,8 @@ int64_t esp_journal_session(const char *library, const char *name)
     return session > 0 ? session : 0;
 }
 
-/* Returns the beginning of an area that consists of whole records. */
+/* Returns the records of an area, up to the first damaged one. Sets *damaged if there is
+ * one. */
 static struct esp_records whole(const unsigned char *at, size_t length, bool *damaged)
 {
     const unsigned char *from = at, *end = at + length;
@@ -221,7 +222,7 @@ int esp_journal_read(struct esp_left *left, const char *library, int64_t session
     esp_journal_path(path, sizeof path, library, session);
     if (!(left->file = read_file(path, &length)))
         return ESP_E_FORMAT;
-    if (is_zero(left->file, length)) /* its program was just opening or removing it */
+    if (is_zero(left->file, length)) /* a program ended while it made or removed it */
         return ESP_OK;
     memcpy(&head, left->file, sizeof head);
     int status = memcmp(head.magic, MAGIC, sizeof MAGIC) != 0 ? (int)ESP_E_FORMAT : (int)ESP_OK;
@@ -263,7 +264,7 @@ void esp_journal_remove(const char *path)
 {
     const int file = open(path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (file >= 0) {
-        write_zeros(file); /* if that fails, it is removed as it is */
+        write_zeros(file); /* the file is removed even if this fails */
         close(file);
     }
     unlink(path);

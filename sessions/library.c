@@ -1,7 +1,8 @@
 /* library.c - opens the file of kept sessions; see library.h.
  *
- * An empty file becomes a library, one of an earlier version is rewritten, and one that is not a
- * library is renamed. Then what killed programs have left in journals is stored.
+ * Opening makes a library of an empty file, rewrites a library of an earlier version, and
+ * renames a file that is not a library. Then it stores the records in the journals of killed
+ * programs.
  */
 #include "sessions/library.h"
 
@@ -157,7 +158,7 @@ static int set_aside(struct esp_library *l, char *err, size_t errlen)
     return ESP_OK;
 }
 
-/* Renames a journal that is damaged, and says so. */
+/* Renames a damaged journal, and writes a sentence about it to l->note. */
 static void set_journal_aside(struct esp_library *l, int64_t id)
 {
     char from[PATH_MAX], to[PATH_MAX + 32];
@@ -175,8 +176,8 @@ static void set_journal_aside(struct esp_library *l, int64_t id)
             from, (long long)id, strrchr(to, '/') ? strrchr(to, '/') + 1 : to);
 }
 
-/* Stores what a killed program has left of a session. A journal that cannot be stored now stays
- * for the next time. */
+/* Stores the records that a killed program has left in the journal of a session. If that fails,
+ * the journal stays, and is tried again at the next opening. */
 static void recover(struct esp_library *l, enum esp_library_mode mode, int64_t id)
 {
     struct esp_left left;
@@ -192,7 +193,7 @@ static void recover(struct esp_library *l, enum esp_library_mode mode, int64_t i
             if (left.area[i].length > 0)
                 status =
                     esp_library_store(l, id, left.chunk[i], &left.area[i], 1, err, sizeof err);
-        damaged |= status == ESP_E_MISMATCH; /* of a library that was here before this one */
+        damaged |= status == ESP_E_MISMATCH; /* the journal of an earlier library */
         esp_left_free(&left);
     }
     if (damaged && mode == ESP_LIBRARY_KEEP && status != ESP_E_FILE) {

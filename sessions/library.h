@@ -55,8 +55,8 @@ struct esp_kept_session {
 
 /* Called for each session. A return value other than 0 ends the list. */
 typedef int esp_kept_visit(void *user, const struct esp_kept_session *session);
-/* Lists all sessions, the most recently changed first. First reads the logs that have grown. This and the functions below return 0,
- * or a negative status with a sentence in err. */
+/* Lists all sessions, the most recently changed first, after reading the logs that have grown.
+ * This and the functions below return 0, or a negative status with a sentence in err. */
 int esp_library_list(struct esp_library *library, esp_kept_visit *visit, void *user, char *err,
                      size_t errlen);
 /* Finds a session by its number or its name. NULL or "": the one that was changed last. */
@@ -70,8 +70,8 @@ struct esp_kept_match {
 };
 
 /* Calls `visit` for each branch that has all of `words` (the last of them may be the beginning
- * of a word), the best match first, until it returns something other than 0. First adds texts
- * that are not in the index yet to it; if the index is damaged, makes it again. */
+ * of a word), the best match first, until it returns something other than 0. Before the search,
+ * new texts are added to the index; a damaged index is made again. */
 int esp_library_search(struct esp_library *library, const char *words,
                        int (*visit)(void *user, const struct esp_kept_match *match), void *user,
                        char *err, size_t errlen);
@@ -88,9 +88,9 @@ int esp_library_delete(struct esp_library *library, int64_t id, char *err, size_
 bool esp_library_claim(struct esp_library *library, int64_t id);
 void esp_library_release(struct esp_library *library, int64_t id);
 
-/* How a text was continued after its first `place` tokens. Each kept iteration has the number
- * of its generation. A session with this text, these settings and this state of the random
- * number generator writes the same tokens. */
+/* A generation: how a text was continued after its first `place` tokens. Each kept iteration
+ * has the number of its generation. A session with this text, these settings and this state of
+ * the random number generator writes the same tokens. */
 struct esp_kept_generation {
     int number, place;
     struct esp_generator generator;
@@ -115,7 +115,7 @@ int esp_library_load(struct esp_library *library, int64_t id, struct esp_kept_te
 void esp_kept_text_free(struct esp_kept_text *text);
 /* Reads a kept iteration. Its `index` may not be `number`. It has no scores, which are those of
  * the tokens. Names of gauges are added to `names`. Returns 0, or a negative status if there is
- * none with this number, or it is damaged. Free `event` after both. */
+ * none with this number, or it is damaged. Free `event` in either case. */
 int esp_library_iteration(struct esp_library *library, int64_t id, int number, int vocabulary,
                           struct esp_recorded_event *event, struct esp_texts *names);
 /* Returns the text of a token of a vocabulary, valid until the next call, or NULL if it is

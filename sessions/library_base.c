@@ -85,7 +85,7 @@ int esp_library_fail(struct esp_library *l, char *err, size_t errlen)
 
 /* ------------------------------------------------------------------ locks */
 
-/* Locks or releases byte `at` of the lock file. Returns whether that succeeded. */
+/* Locks or releases byte `at` of the lock file. Returns whether this succeeded. */
 static bool lock(const struct esp_library *l, int how, short type, int64_t at)
 {
     struct flock range = {

@@ -79,11 +79,11 @@ struct esp_library {
     sqlite3_stmt *statement[ESP_SQL_STATEMENTS]; /* NULL: not prepared yet */
     int status;                /* SQLITE_OK, or the first failure of the transaction */
     char what[256];            /* SQLite's message about this failure */
-    struct esp_pack sorted[2]; /* for esp_library_put_records(), which uses it again */
-    struct esp_pack trees; /* of a chunk of session `trees_of`, from which trees were read */
+    struct esp_pack sorted[2]; /* buffers that esp_library_put_records() keeps */
+    struct esp_pack trees; /* trees of the chunk that was read last, of session `trees_of` */
     int64_t trees_of;
-    size_t tree_at;  /* where the record after the last one begins */
-    int tree_number; /* the number of the last one */
+    size_t tree_at;  /* offset of the record after the tree found last */
+    int tree_number; /* number of the tree found last */
 };
 
 /* ---- library_base.c */
@@ -103,11 +103,12 @@ int esp_library_fail(struct esp_library *library, char *err, size_t errlen);
 int64_t esp_library_number(struct esp_library *library, const char *query);
 /* Makes the tables that the file lacks, and sets the version. Returns an SQLite code. */
 int esp_library_make_tables(struct esp_library *library);
-/* Returns whether the file has exactly these tables (count), or those of the present version. */
+/* Returns whether the file has exactly the `count` tables given; the second function: exactly
+ * the tables of the present version. */
 bool esp_library_has_tables(struct esp_library *library, esp_library_table *tables, int count);
 bool esp_library_has_present_tables(struct esp_library *library);
-/* Waits until no other program makes, renames or rewrites the file. Returns whether there is a
- * file of locks. */
+/* Locks the file, so that no other program makes, renames or rewrites it; waits if one does.
+ * Returns false if there is no lock file. */
 bool esp_library_claim_file(struct esp_library *library);
 void esp_library_release_file(struct esp_library *library);
 /* Returns whether another program has claimed any session. */
@@ -115,8 +116,9 @@ bool esp_library_is_open_anywhere(const struct esp_library *library);
 /* Returns whether a claim also excludes other libraries of this process. */
 bool esp_library_claims_exclude(void);
 
-/* Parts of a transaction; after a failure they do nothing. The first one returns a statement,
- * or NULL. The last one runs a statement whose only value is a session's number. */
+/* Parts of a transaction; after a failure they do nothing. esp_library_next() returns a
+ * statement, or NULL after a failure; esp_library_do() runs it. esp_library_do_of() runs a
+ * statement whose only value is the number of a session. */
 sqlite3_stmt *esp_library_next(struct esp_library *library, enum esp_library_statement index);
 void esp_library_do(struct esp_library *library, sqlite3_stmt *statement);
 void esp_library_do_of(struct esp_library *library, enum esp_library_statement index,
@@ -127,15 +129,15 @@ void esp_library_do_of(struct esp_library *library, enum esp_library_statement i
 /* Stores records as chunk `chunk` of a session. */
 void esp_library_put_records(struct esp_library *library, int64_t id, int chunk,
                              const struct esp_records *spans, int count);
-/* Removes all chunks of a session, stores the texts instead, and those trees of `trees` whose
- * iterations are those of tokens. */
+/* Replaces all chunks of a session by its texts and by those trees of `trees` whose iterations
+ * wrote a token of the texts. */
 void esp_library_put_texts(struct esp_library *library, int64_t id,
                            const struct esp_kept_text *text, const struct esp_pack *before,
                            const struct esp_pack *trees);
 
 /* ---- library_words.c */
 
-/* Makes the index of words again, empty, if it is damaged. Returns whether it can be used. */
+/* Replaces a damaged index of words by an empty one. Returns whether the index can be used. */
 bool esp_library_repair_words(struct esp_library *library, bool damaged);
 
 /* ---- library_old.c */

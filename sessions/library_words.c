@@ -1,9 +1,9 @@
-/* library_words.c - the list of sessions, and the search for words. Neither reads the logs again
- * each time; see library.h.
+/* library_words.c - the list of sessions, and the search for words; see library.h.
  *
- * Column `seen` of a session is the number of chunks that this was made from, and `indexed` has
- * for each branch the length of the text that is in the index, in 4 bytes, little-endian. All
- * of it can be made again from the logs.
+ * Both read only chunks of logs that are new. The session's row stores what the list shows.
+ * Column `seen` is the number of chunks that were read for it. Column `indexed` has, for each
+ * branch, the length of the text that is in the index, in 4 bytes, little-endian. All of this
+ * can be made again from the logs.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -86,7 +86,8 @@ static uint32_t get_end(const struct esp_pack *ends, int branch)
     return 4 * (size_t)branch + 4 <= ends->length ? (uint32_t)esp_from_fixed(&from, 4) : 0;
 }
 
-/* Updates the index for the branches that have changed. `before`, `after`: their lengths in it. */
+/* Updates the index for the branches that have changed. `before`, `after`: lengths of
+ * their indexed texts. */
 static void index_branches(struct esp_library *l, int64_t id, const struct esp_branches *b,
                            struct esp_texts *pieces, const struct esp_pack *before,
                            struct esp_pack *after)
@@ -198,8 +199,8 @@ int esp_library_refresh(struct esp_library *l, int64_t id, char *err, size_t err
 
 /* ------------------------------------------------------------------ damage */
 
-/* FTS5 cannot remove a table of its own that is damaged, so its entries are removed from the
- * schema. VACUUM then frees its pages. */
+/* Makes the index again, empty. FTS5 cannot drop a damaged table. So this removes its entries
+ * from the schema; VACUUM then frees its pages. */
 static bool make_again(struct esp_library *l)
 {
     sqlite3_db_config(l->db, SQLITE_DBCONFIG_DEFENSIVE, 0, NULL);

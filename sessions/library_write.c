@@ -72,10 +72,10 @@ void esp_library_pieces(struct esp_library *l, const char *hash, int vocabulary,
 
 /* ------------------------------------------------------------------ chunks */
 
-/* What becomes of records. */
+/* Records of a log, sorted by where the library stores them. */
 struct sorted {
     struct esp_pack *texts, *trees;
-    int iteration; /* the first one of `trees`, or 0 */
+    int iteration; /* number of the first one in `trees`, or 0 */
     int iterations, generations;
     int64_t time; /* the last one, or 0 */
 };
@@ -119,7 +119,7 @@ static void put_piece(struct esp_library *l, int64_t id, struct esp_from from)
     esp_library_do(l, s);
 }
 
-/* Sorts one record, which lies in [at, end). */
+/* Sorts one record, whose bytes are [at, end). */
 static void sort(struct esp_library *l, int64_t id, struct sorted *to, int kind,
                  const unsigned char *at, const unsigned char *end, struct esp_from from)
 {
@@ -352,7 +352,7 @@ int esp_library_delete(struct esp_library *l, int64_t id, char *err, size_t errl
     const bool there = sqlite3_changes(l->db) > 0;
     esp_library_do(l, esp_library_next(l, ESP_SQL_DROP_PIECES));
     esp_library_do(l,
-                   esp_library_next(l, ESP_SQL_OPTIMIZE)); /* else deleted words stay a while */
+                   esp_library_next(l, ESP_SQL_OPTIMIZE)); /* or deleted words stay a while */
     int status = esp_library_commit(l, err, errlen);
     esp_library_release(l, id);
     if (status < 0)

@@ -10,7 +10,8 @@ enum { MOST = 1 << 28 /* tokens in a text */, KIND = 7, HAS_SCORE = 8, HAS_ITERA
 
 /* ------------------------------------------------------------------ frames */
 
-/* A check of eight bytes at a time, which must only find damage by accident. */
+/* Returns a checksum, computed eight bytes at a time. It detects accidental damage only, not
+ * deliberate changes. */
 static uint32_t check_of(const unsigned char *bytes, size_t length)
 {
     uint64_t sum = length, word;
@@ -104,7 +105,7 @@ static void put_token(struct esp_pack *to, int32_t token, int kind, int iteratio
         put_score(to, score);
 }
 
-/* A record of numbers. */
+/* Appends a record that consists of numbers. */
 static void put_numbers(struct esp_pack *to, enum esp_log_kind kind, int count,
                         const uint64_t *numbers)
 {
@@ -252,7 +253,7 @@ void esp_log_place(struct esp_pack *to, struct esp_text_place place)
 
 /* ------------------------------------------------------------------ reading */
 
-/* A number from `least` to `most`, or `least` if it is damaged. */
+/* Reads an integer. Outside of `least`..`most` it is an error, and the result is `least`. */
 static int get_int(struct esp_from *from, int least, int most)
 {
     const uint64_t value = esp_from_number(from, most >= least ? (uint64_t)most : 0);
@@ -260,7 +261,7 @@ static int get_int(struct esp_from *from, int least, int most)
     return from->bad ? least : (int)value;
 }
 
-/* A number that may be missing. */
+/* Reads a number from 0 to `most`, or NaN, which stands for a missing value. */
 static float get_float(struct esp_from *from, double most)
 {
     const uint32_t bits = (uint32_t)esp_from_fixed(from, 4);
@@ -285,7 +286,7 @@ static void get_score(struct esp_log_texts *t, struct esp_from *from,
     }
 }
 
-/* Notes that an iteration has this number. */
+/* Reads the number of an iteration. Raises t->iterations above it. */
 static int get_iteration(struct esp_log_texts *t, struct esp_from *from)
 {
     const int number = get_int(from, 0, ESP_LOG_ITERATIONS - 1);
@@ -308,7 +309,8 @@ static struct esp_written get_token(struct esp_log_texts *t, struct esp_from *fr
     return token;
 }
 
-/* Appends tokens to the present text; `iteration` wrote them. */
+/* Reads tokens and appends them to the present text, as written by `iteration`. With `anew`, a
+ * stored token that is equal is replaced, see esp_branches_append(). */
 static void append(struct esp_log_texts *t, struct esp_from *from, int iteration, bool anew)
 {
     struct esp_branches *b = t->branches;
@@ -353,12 +355,12 @@ static void set_scores(struct esp_log_texts *t, struct esp_from *from)
     const int first = get_int(from, 0, MOST), count = get_int(from, 0, MOST);
     for (int i = 0; i < count && !from->bad; i++) {
         get_score(t, from, &score);
-        if (first + i < b->at.length && !from->bad) /* the last one may be of the next token */
+        if (first + i < b->at.length && !from->bad) /* the next token may have a score */
             esp_branches_token(b, b->at, first + i)->score = score;
     }
 }
 
-/* Name and flags of a branch. */
+/* Reads the name and the flags of a branch. */
 static void get_name(struct esp_from *from, struct esp_branch *branch)
 {
     const int flags = get_int(from, 0, 3);
@@ -491,7 +493,7 @@ bool esp_log_apply(struct esp_log_texts *t, int kind, struct esp_from *from)
     case ESP_LOG_GENERATION:
         generation(t, from);
         break;
-    default: /* pieces and trees are not texts */
+    default: /* pieces and trees do not change the texts */
         break;
     }
     return !from->bad;

@@ -1,11 +1,11 @@
-/* log.h - what happened to the texts of a session, as binary records in order.
+/* log.h - the log of a session: all changes to its texts as binary records, in order.
  *
- * A kept session is a log: prompts, iterations, switches to other texts, what the user did to
- * branches. Reading it again gives the tree of texts. Writing a record takes about a
+ * The records are prompts, iterations, switches to other texts, and what the user did to
+ * branches. Applying them in order gives the tree of texts. Writing a record takes about a
  * microsecond, so the engine's thread does it itself, into a journal (journal.h); later the
  * same bytes are stored in the library.
  *
- * A record is its length (4 bytes), a check of its bytes (4), its kind (1), and the rest.
+ * A record consists of its length (4 bytes), a checksum (4), its kind (1) and its values.
  * man/espalier-session.5 lists the kinds. Records are untrusted: every number is checked.
  */
 #ifndef ESP_LOG_H
@@ -24,23 +24,23 @@ enum esp_log_kind {
     ESP_LOG_CUT,      /* the text is cut */
     ESP_LOG_DROP,     /* tokens in the middle are removed */
     ESP_LOG_SCORES,   /* scores of tokens of the text */
-    ESP_LOG_JUDGE,    /* what the user did to a branch */
+    ESP_LOG_JUDGE,    /* the user named, marked or deleted a branch */
     ESP_LOG_GENERATION, /* a generation begins */
     ESP_LOG_ITERATION,  /* an iteration appends tokens */
-    ESP_LOG_TREE,       /* the iteration itself */
+    ESP_LOG_TREE,       /* the tree of an iteration, with probabilities and times */
     ESP_LOG_BRANCH,     /* a whole branch, instead of the records that led to it */
-    ESP_LOG_PLACE,      /* the present text ends there */
+    ESP_LOG_PLACE,      /* where the present text ends */
     ESP_LOG_KINDS
 };
 
 enum {
     ESP_LOG_FRAME = 8,           /* bytes before the kind of a record */
-    ESP_LOG_ITERATIONS = 1 << 24 /* numbers of iterations and generations are below */
+    ESP_LOG_ITERATIONS = 1 << 24 /* numbers of iterations and generations are smaller */
 };
 
 /* ------------------------------------------------------------------ writing */
 
-/* Each appends a record to `to`; an error is to->failed. */
+/* Each function appends a record to `to`. Without memory it sets to->failed. */
 void esp_log_time(struct esp_pack *to, time_t now);
 void esp_log_piece(struct esp_pack *to, int32_t token, const char *bytes, size_t length);
 /* `line`: a header line of a recording. The paths are as in struct esp_kept_session. */
@@ -59,13 +59,13 @@ void esp_log_judge(struct esp_pack *to, int branch, const char *name, bool marke
 void esp_log_generation(struct esp_pack *to, const struct esp_kept_generation *generation);
 /* The tokens of iteration `number` of the session. */
 void esp_log_iteration(struct esp_pack *to, int number, const struct esp_event *event);
-/* The iteration itself; `generation` wrote it. */
+/* The tree of an iteration, with probabilities and times; `generation` is its generation. */
 void esp_log_tree(struct esp_pack *to, int number, int generation,
                   const struct esp_event *event, const struct esp_layers *layers);
 void esp_log_branch(struct esp_pack *to, const struct esp_branch *branch);
 void esp_log_place(struct esp_pack *to, struct esp_text_place place);
 
-/* Sets length and check of a record, which has `length` bytes after its frame. */
+/* Sets the length and the checksum of a record that has `length` bytes after its frame. */
 void esp_log_seal(unsigned char *record, size_t length);
 
 /* ------------------------------------------------------------------ reading */
@@ -88,9 +88,10 @@ struct esp_log_texts {
     void *user;
 };
 
-/* Applies a record to the branches. Returns false if it is damaged, or without memory. */
+/* Applies a record to the branches. Returns false if the record is damaged or
+ * there is no memory. */
 bool esp_log_apply(struct esp_log_texts *texts, int kind, struct esp_from *from);
-/* Reads the beginning of a tree's record. esp_event_from_bytes() reads the rest. */
+/* Reads the beginning of a record of kind TREE. esp_event_from_bytes() reads the rest. */
 void esp_log_tree_begin(struct esp_from *from, int *number, int *generation);
 
 #endif

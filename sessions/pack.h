@@ -56,14 +56,14 @@ static inline void esp_pack_put(struct esp_pack *b, const void *bytes, size_t le
     b->length += to ? length : 0;
 }
 
-/* A length, and the bytes. */
+/* Writes a length, and then the bytes. */
 static inline void esp_pack_text(struct esp_pack *b, const char *text, size_t length)
 {
     esp_pack_number(b, length);
     esp_pack_put(b, text, length);
 }
 
-/* A little-endian number of `size` bytes. */
+/* Writes a little-endian number of `size` bytes. */
 static inline void esp_pack_fixed(struct esp_pack *b, uint64_t value, int size)
 {
     unsigned char *to = esp_pack_room(b, (size_t)size);
@@ -89,7 +89,7 @@ static inline void esp_pack_free(struct esp_pack *b)
 
 struct esp_from {
     const unsigned char *at, *end;
-    bool bad; /* it ended too early, or has a value that is not allowed */
+    bool bad; /* the bytes end too early, or have an invalid value */
 };
 
 static inline uint64_t esp_from_number(struct esp_from *f, uint64_t most)
@@ -121,7 +121,7 @@ static inline uint64_t esp_from_fixed(struct esp_from *f, int size)
     return value;
 }
 
-/* NaN and numbers outside of the limits are errors. */
+/* Reads a float. NaN and numbers outside of the limits are errors. */
 static inline float esp_from_float(struct esp_from *f, double least, double most)
 {
     const uint32_t bits = (uint32_t)esp_from_fixed(f, 4);

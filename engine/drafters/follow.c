@@ -5,9 +5,10 @@
 #include <string.h>
 
 enum { FARTHEST = 64, AGREE = 3, ANCHOR = 8 };
-/* Estimates before three tokens agree. A place is likely if the tokens before it agree, and if
- * as many expected tokens are skipped as were written. */
-static const float AGREED[AGREE] = {0.3F, 0.6F, 0.85F}; /* by how many tokens agree */
+/* Estimates for places where the expected text may continue, before three tokens agree. A place
+ * is likely if the tokens before it agree, and if the answer has as many tokens since the
+ * difference as the expected text has up to this place. */
+static const float AGREED[AGREE] = {0.3F, 0.6F, 0.85F}; /* for 0, 1 or 2 tokens that agree */
 static const float LEAST = 0.1F;                        /* less likely places are no guesses */
 
 static bool same(const int32_t *a, const int32_t *b, int count)

@@ -6,9 +6,9 @@
  * most 64, such that the next three tokens agree. If there are no such i and j, it continues
  * where the expected text contains the last eight tokens of the answer.
  *
- * Before three tokens agree, the places where the expected text may continue are guesses: after
- * a changed word, it continues after as many tokens as the answer has written since the
- * difference. A place before which tokens agree already comes first.
+ * Until three tokens agree, the pointer has no place, and the place is guessed. After a changed
+ * word, the expected text probably continues as many tokens after the difference as the answer
+ * has. A place before which one or two tokens agree is likelier.
  *
  * Predicted outputs (OpenAI) and two designs for llama.cpp (pull requests 12127, 14739) follow
  * a text in this way.

@@ -209,8 +209,9 @@ static int check_layers(const struct describing *d)
 }
 
 /* Checks that the mixture of experts is one that llama.cpp computes: every layer except the
- * first ones is a mixture (of models with layers of one part: every layer without a mixer), and the
- * router's probabilities of the chosen experts are divided by their sum. */
+ * first ones is a mixture, and the router's probabilities of the chosen experts are divided by
+ * their sum. (Where a layer is either a mixer or an MLP, every layer without a mixer is a
+ * mixture.) */
 static int check_experts(const struct describing *d)
 {
     const struct esp_model_desc *m = &d->model->desc;

@@ -71,7 +71,7 @@ const struct esp_gguf_architecture *esp_gguf_architecture_for(const struct esp_m
     const struct esp_gguf_architecture *own = esp_gguf_architecture_of(model->architecture);
     for (int i = 0; own && model->desc.experts > 0 && i < ARCHITECTURES; i++)
         if (strcmp(architectures[i].model_type, own->model_type) == 0)
-            own = &architectures[i]; /* the last one is for mixtures */
+            own = &architectures[i]; /* the last row with this type is for mixtures */
     return own;
 }
 
@@ -265,9 +265,10 @@ static double number_of(const struct esp_gguf *g, const char *architecture, cons
     return value ? esp_gguf_number(value, 0) : otherwise;
 }
 
-/* Adds the kind of each layer. Recurrent are those of a list, or those without key/value heads;
- * if the file has an MLP width for each layer, one with an MLP is only an MLP instead, or only
- * experts. Leaves out the last layers if they belong to a draft head. */
+/* Adds the kind of each layer. Recurrent layers are those that a list names, or those without
+ * key/value heads. If the file gives an MLP width for each layer, a layer with a width consists
+ * of an MLP, or of experts, alone. Leaves out the last layers if they belong to a draft
+ * head. */
 static void add_layer_types(cJSON *config, const struct esp_gguf *g, const char *architecture)
 {
     const struct esp_gguf_value *listed = find(g, architecture, ESP_GGUF_RECURRENT);
@@ -549,8 +550,8 @@ static int layer_of(const char *stored)
 }
 
 /* Returns the rule of the tensor with this name, or NULL. `experts`: search the table of
- * experts. If a table has two rules for a slot, one of them is for layers with experts; `shared`:
- * the tensor belongs to such a layer. */
+ * experts. If a table has two rules for a slot, one of them is for layers with experts;
+ * `shared`: the tensor belongs to such a layer. */
 static const struct esp_tensor_rule *find_rule(const struct esp_family *family,
                                                const char *stored, int layer, bool experts,
                                                bool shared)

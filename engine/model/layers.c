@@ -136,8 +136,9 @@ static int count_kind(const cJSON *types, const char *kind)
     return count;
 }
 
-/* config.json may describe experts that no layer has. Otherwise the width of the expert that
- * all tokens use becomes intermediate_size, so no other layer may be an MLP of another width. */
+/* Checks and translates the keys about experts; if no layer has experts, removes them.
+ * Otherwise the width of the expert that all tokens use becomes intermediate_size, so there may
+ * be no other layers with an MLP of another width. */
 static int use_experts(const cJSON *types, const struct esp_json *json)
 {
     static const char own_key[] = "intermediate_size",

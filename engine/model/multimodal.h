@@ -15,8 +15,8 @@
  * vision-language model. */
 int esp_multimodal_config(struct esp_json *json);
 
-/* Adds to the configuration of a language model inside another one what the library that wrote it
- * left out, because it is the fallback of this model_type. */
+/* Completes the configuration of a language model inside another configuration. The library
+ * that wrote it leaves out values that are the fallbacks of this model_type; this adds them. */
 void esp_multimodal_fill_in(cJSON *inner);
 
 /* Renames the tensors of the language model to what they are called in the folder of a

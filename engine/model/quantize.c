@@ -77,8 +77,8 @@ struct planned {
 struct quantizing {
     struct esp_model *model, *mtp; /* mtp: the model's MTP layer, or NULL */
     const struct esp_architecture *architecture;
-    /* What is being planned: the model or its MTP layer, its family, the number of its first
-     * layer in the file. */
+    /* The part being planned (the model or its MTP layer), its family, and the number of its
+     * first layer in the file. */
     const struct esp_model *part;
     const struct esp_family *family;
     int first;
@@ -208,8 +208,8 @@ static void plan_heads(const struct quantizing *q, struct planned *p, size_t slo
         p->tiled_columns = d->value_dim;
 }
 
-/* Writes the name of a rule's tensor in the file. What an MTP layer has besides a layer's tensors
- * belongs to its layer. Returns false if GGUF has no name for it. */
+/* Writes the name of a rule's tensor in the file. In GGUF, the tensors that only an MTP layer
+ * has are named as tensors of that layer. Returns false if GGUF has no name for the tensor. */
 static bool name_tensor(const struct quantizing *q, struct planned *p,
                         const struct esp_tensor_rule *rule, int layer, bool experts)
 {
@@ -662,7 +662,7 @@ int esp_model_quantize(const char *from, const char *to, const char *type, bool 
     report->ignored_window = ignored_window(&q);
     if (q.model->mtp)
         status = esp_model_open_mtp(&q.mtp, from, err, errlen);
-    if (status == ESP_E_UNSUPPORTED) { /* several layers */
+    if (status == ESP_E_UNSUPPORTED) { /* it has several layers */
         snprintf(report->mtp_left_out, sizeof report->mtp_left_out, "%s", err);
         status = ESP_OK;
     }

@@ -108,7 +108,7 @@ void esp_nodes_of(struct esp_nodes *nodes, const char *sys, const bool *allowed)
                 found.of[i] = (signed char)count;
                 cores++;
             }
-        if (cores == 0) /* memory without CPUs, or not ours */
+        if (cores == 0) /* a node without CPUs that this process may use */
             continue;
         found.number[count] = number;
         found.cores[count++] = cores;

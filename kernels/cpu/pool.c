@@ -1,23 +1,24 @@
 /* pool.c - a thread pool: helper threads that share the parts of a step with their caller.
  *
- * A step has a number of parts that may run in any order on any thread. Each thread has a
- * share of them, always the same one for the same number of parts, so the weights that it
- * reads stay in its core's cache from pass to pass. A thread that finishes its share takes
- * parts of the others' shares. The caller runs all parts that no helper has begun. So a helper
- * preempted by another program delays a step only if it was preempted within a part. If the
- * caller still has to wait long for a part, the pool rests for four times that long: the
- * caller runs all parts itself. This limits the cost of a busy machine.
+ * A step has a number of parts that may run in any order on any thread. Each thread has a share
+ * of them, always the same one for the same number of parts, so the weights that it reads stay
+ * in its core's cache from pass to pass. A thread that finishes its share takes parts of the
+ * others' shares. The caller runs all parts that no helper has begun. So a helper preempted by
+ * another program delays a step only if it was preempted within a part. If the caller still has
+ * to wait long for a part, the pool rests for four times that long: the caller runs all parts
+ * itself. This limits the cost of a busy machine.
  *
- * If cores differ in speed, there is one share for all threads: each takes the next part.
- * Parts are small, so that a step does not wait long for the last part of a slow core.
+ * If cores differ in speed, there is one share for all threads: each takes the next part. Parts
+ * are small, so that a step does not wait long for the last part of a slow core.
  *
- * If the memory of a machine is divided into nodes, as with several sockets, a helper stays on
- * one: threads with neighbouring numbers are on the same node, so the memory that a thread is
- * the first to write is near it ever after. It takes parts of its neighbours' shares first. The
- * caller is not bound; it has the number 0, and the cores of its node that are left.
+ * On a machine whose memory is divided into nodes (NUMA, several sockets), each helper is bound
+ * to the cores of one node; threads with neighbouring numbers are on the same node. The system
+ * places memory on the node of the thread that first writes it, so a thread's memory stays near
+ * it. A thread that has finished its share takes parts of its own node's shares first. The
+ * caller has number 0 and is not bound.
  *
- * A working helper yields its core now and then, always between two parts. Otherwise the
- * system would preempt it within one.
+ * A working helper yields its core now and then, always between two parts. Otherwise the system
+ * would preempt it within one.
  *
  * Idle helpers spin for two milliseconds, longer than the pause between two passes at full
  * speed, and then sleep. A step wakes sleepers and does not wait for them.
@@ -131,8 +132,9 @@ static int shares(const struct esp_pool *pool)
     return pool->uneven ? 1 : pool->threads;
 }
 
-/* The share that a thread turns to after `turn` others: its own, those of its node, then the
- * rest. In the first half of the turns others are passed over, in the second half its node's. */
+/* Returns the share that a thread takes from in turn `turn`: first its own, then those of its
+ * node, then those of other nodes. Each half of the turns goes over all shares; NULL: the share
+ * is for the other half. */
 static struct share *share_of(struct esp_pool *pool, int thread, int turn)
 {
     const int count = shares(pool), own = thread % count;
@@ -217,7 +219,7 @@ static void block_signals(sigset_t *before)
     pthread_sigmask(SIG_SETMASK, &blocked, before);
 }
 
-/* The node of a thread: nodes have threads in the ratio of their cores. */
+/* Returns the node of a thread. Nodes get threads in proportion to their cores. */
 static int node_of(const struct esp_nodes *nodes, int thread, int threads)
 {
     int all = 0, node = 0;

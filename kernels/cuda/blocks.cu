@@ -110,8 +110,8 @@ struct scaler {
     }
 };
 
-/* Adds 32 columns of 16 outputs by 8 rows to a lane's four sums. `of`: the scales of its outputs
- * `group` and `group + 8`; cut: those of its two rows. */
+/* Adds 32 columns of 16 outputs by 8 rows to a lane's four sums. `of`: the scales of its
+ * outputs `group` and `group + 8`; cut: the scales of its two rows. */
 template <enum esp_dtype D>
 static __device__ __forceinline__ void
 add_block(const struct esp_block_words &words, const struct esp_block_scales of[2], uint4 x,
@@ -143,8 +143,8 @@ struct activations {
     struct esp_cuda_cut cut[2];
 };
 
-/* Where the activations of a block's rows begin, as multiples of 32 columns: in registers or, if
- * there are not enough, (8 GROUPS) in shared memory. */
+/* Where the activations of a block's rows begin, as multiples of 32 columns: in registers or,
+ * if there are not enough, (8 GROUPS) in shared memory. */
 template <int GROUPS, bool SHARED> struct lane_rows {
     static const int KEPT = SHARED ? 1 : GROUPS;
     uint32_t row[KEPT], left[KEPT], right[KEPT]; /* of rows `group`, 2t and 2t + 1 */
@@ -193,13 +193,13 @@ template <enum esp_dtype D, int HIGH, int GROUPS> struct tiling {
     typedef struct lane_rows<GROUPS, (HIGH * GROUPS > 16)> rows;
     static const int WIDTH = COLUMNS * GROUPS, HEIGHT = ESP_CUDA_TILE * HIGH;
     static const int STAGES = HIGH == 1 ? 3 : 2;
-    static const int BLOCKS = HIGH * GROUPS > 4 ? 1 : 2; /* per multiprocessor, at least */
+    static const int BLOCKS = HIGH * GROUPS > 4 ? 1 : 2; /* least number per multiprocessor */
     static const int PIECE =
         F::UNITS * HIGH * F::BYTES; /* bytes that a warp copies in a step */
     static const size_t RING = (size_t)STAGES * WARPS * PIECE;
     static const bool SCALED = F::SUBS > 1; /* a warp computes the scales once for all lanes */
-    /* Groups of 32 columns for which it does so at a time; how many of them are one piece of
-     * code, as far as the registers last. */
+    /* TOGETHER: groups of 32 columns whose scales are computed at a time. UNROLLED: how many
+     * groups the loop is unrolled for, limited by the number of registers. */
     static const int TOGETHER = SCALED ? 4 : 1, EACH = HIGH * GROUPS;
     static const int UNROLL = EACH <= 2 ? 4 : EACH <= 16 ? 2 : 1;
     static const bool SHORT = (D == ESP_Q5_K && EACH == 2) || (D == ESP_Q6_K && EACH == 4);
@@ -258,9 +258,9 @@ finish_tiles(const struct esp_cuda_arrays &at, enum esp_cuda_epilogue epilogue,
         esp_cuda_fill_logits(at, s, part.of.outputs);
 }
 
-/* Multiplies group `sub` of 32 columns of the units at `unit`. ready: the activations of the
- * first group of rows; then those of columns 32 `next`.., which are loaded meanwhile. In the
- * matrix, the columns have the number `block`. */
+/* Multiplies 32 columns: group `sub` of the units at `unit`, and group `block` of the whole
+ * matrix. ready: on entry, the activations of the first 8 rows for these columns; on return,
+ * those for group `next` of the matrix, which are loaded during the product. */
 template <enum esp_dtype D, int HIGH, int GROUPS>
 static __device__ __forceinline__ void
 multiply_block(const struct esp_block_args &a,
@@ -308,11 +308,11 @@ static __global__ void __launch_bounds__(THREADS, tiling<D, HIGH, GROUPS>::BLOCK
 {
     typedef struct esp_block_format<D> F;
     typedef struct tiling<D, HIGH, GROUPS> Z;
-    /* (WARPS, STAGES, PIECE), then the warps' scales; later the warps' sums. At the end, where
-     * the block's rows are. */
+    /* (WARPS, STAGES, PIECE), then the warps' scales; the warps' sums overwrite both. At the
+     * end, where the block's rows begin (lane_rows). */
     ESP_SHARED(char, ring);
     esp_let_next_begin();
-    if (a.mixture.tiles) /* the previous kernels have made them */
+    if (a.mixture.tiles) /* the previous kernels compute the tiles */
         esp_wait_previous();
     const struct esp_cuda_span s =
         esp_cuda_span_of(at, a.mixture, a.epilogue == ESP_CUDA_LOGITS, Z::WIDTH);
@@ -417,9 +417,9 @@ template <enum esp_dtype D, int HIGH, int GROUPS> static variant variant_of()
             instructions_of(D, HIGH, GROUPS)};
 }
 
-/* Returns the variants of the kernel for a format. For Q6_K, there are not enough registers
- * for four tiles. The last but one fits into 99 KB of shared memory, because a tile of a mixture
- * of experts may have 32 pairs. */
+/* Returns the variants of the kernel for a format. For Q6_K, there are not enough registers for
+ * four tiles. The last but one fits into 99 KB of shared memory, because a tile of a mixture of
+ * experts may have 32 pairs. */
 template <enum esp_dtype D> static const variant *variants_of()
 {
     enum { LOW = esp_block_format<D>::FORM == TWO_SCALES ? 1 : 2, HIGHEST = 2 * LOW };

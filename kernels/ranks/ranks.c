@@ -25,7 +25,8 @@ int esp_ranks_fail(struct esp_ranks *r, const char *format, ...)
     return ESP_E_DEVICE;
 }
 
-/* ------------------------------------------------------------------ a network that is played */
+/* ------------------------------------------------------------------ a network that is
+ * played */
 
 static const double MOST_DELAY = 60;
 
@@ -78,7 +79,7 @@ static void play_network(const struct esp_ranks *r, double received)
         continue;
 }
 
-/* Rank 0 decides what network all play. */
+/* Reads from rank 0 which network all ranks simulate. */
 static void hear_of_network(struct esp_ranks *r, size_t place)
 {
     struct esp_rank_said said;
@@ -103,8 +104,8 @@ static void add_lap(struct esp_rank_lap *to, const struct esp_rank_lap *from)
     to->hop += from->hop;
 }
 
-/* Where rank 0 notes exchange number `which` of a pass, one entry for every rank. If there are
- * too many exchanges, twice as many become one lap. */
+/* Returns the lap for exchange number `which` of a pass, with one entry for every rank. If
+ * there are too many laps, each two of them are joined. */
 static struct esp_rank_lap *lap_of(struct esp_ranks *r, int which)
 {
     const int most = most_laps(r), n = r->count;
@@ -129,8 +130,9 @@ static struct esp_rank_lap *lap_of(struct esp_ranks *r, int which)
     return lap;
 }
 
-/* Whoever comes last to an exchange does not wait, so the shortest time that a rank spent in it
- * is how long the numbers were on their way, whatever clocks the ranks have. */
+/* Notes the times of an exchange. The last rank to reach an exchange does not wait. So the
+ * shortest time that a rank spends in it is the time in which the numbers travel, and no clocks
+ * of different machines are compared. */
 static void note_laps(struct esp_ranks *r, const size_t *bytes, const struct esp_rank_said *own)
 {
     struct esp_rank_said said[ESP_MAX_RANKS];
@@ -161,8 +163,9 @@ void esp_ranks_pass_begins(struct esp_ranks *r)
     r->left = esp_clock();
 }
 
-/* The other ranks say how long the last exchange took them when the next one comes. Until then it
- * follows from what they have computed before it. */
+/* Notes the times of the last exchange of a pass. The other ranks report the time of an
+ * exchange with the next one. There is none here, so the waiting times are derived from how
+ * long each rank computed before the exchange. */
 void esp_ranks_pass_ends(struct esp_ranks *r)
 {
     const double tail = esp_clock() - r->left;
@@ -206,7 +209,8 @@ static int meet(struct esp_ranks *r, const size_t *bytes, bool to_first)
     return r->failed ? ESP_E_DEVICE : ESP_OK;
 }
 
-/* An exchange takes from the copy to the own area to the copies from those of others. */
+/* Begins the time of an exchange: before this rank copies to its own area. leave() ends it,
+ * after the copies from the areas of the others. */
 static void come(struct esp_ranks *r)
 {
     r->came = esp_clock();
@@ -280,7 +284,7 @@ int esp_ranks_gather(struct esp_ranks *r, const struct esp_rank_gather *g)
     return status;
 }
 
-/* as the receiver: every other rank */
+/* a receiver: every other rank */
 enum { ALL = -1 };
 
 static int copy(struct esp_ranks *r, int from, int to, void *data, size_t bytes)
@@ -343,7 +347,7 @@ int esp_ranks_measure(struct esp_ranks *r)
         status = time_exchange(r, LARGE, room, &large);
     free(room);
     r->times = (struct esp_rank_times){.latency = small, .starts = r->times.starts};
-    /* On a busy machine the small one may take longer. */
+    /* On a busy machine the small exchange may take longer. */
     r->times.rate = (double)(r->count - 1) * LARGE / fmax(large - small, large / 4);
     return status;
 }

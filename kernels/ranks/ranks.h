@@ -21,8 +21,8 @@
 /* argv[0] of a process that serves as a rank */
 #define ESP_RANK_PROGRAM (char *)"espalier-rank"
 
-/* With everything that a rank writes it says how long it has computed since the last exchange,
- * and how long that one took; rank 0 also says which network is played. */
+/* What every rank adds to its numbers in an exchange: how long it has computed since the
+ * previous exchange, and how long that took. Rank 0 adds which network is simulated. */
 struct esp_rank_said {
     double computed, met, delay, delay_rate;
 };
@@ -66,18 +66,18 @@ struct esp_ranks {
     const struct esp_transport *transport;
     int rank, count, threads;
     bool failed;
-    bool lost; /* a process has ended or hangs; others in its place could go on */
+    bool lost; /* a process has ended or hangs; the ranks may be started again */
     char failure[ESP_RANK_SENTENCE];
     double patience; /* seconds after which a rank that does not answer counts as hung */
-    esp_rank_patience *patient; /* who is asked then; NULL: it is ended */
+    esp_rank_patience *patient; /* asked then whether to wait on; NULL: the group ends */
     void *patient_user;
-    double delay, delay_rate; /* of a network that is played: seconds, bytes per second or 0 */
+    double delay, delay_rate; /* simulated network: seconds, bytes per second or 0 */
     struct esp_rank_times times;
     double came, left, met; /* the last exchange: its begin, its end, the seconds it took */
     /* Rank 0, in a pass: */
     bool passing;
-    int exchanged;                  /* how often */
-    int together;                   /* exchanges that are one lap */
+    int exchanged;                  /* exchanges so far */
+    int together;                   /* exchanges in a lap */
     double computed[ESP_MAX_RANKS]; /* before the last exchange */
     struct esp_rank_lap laps[ESP_RANK_LAPS];
 };
@@ -85,7 +85,7 @@ struct esp_ranks {
 /* Opens a group as rank 0. Returns ESP_E_ARGUMENT if the transport does not exist. */
 int esp_ranks_open(struct esp_ranks **ranks, const struct esp_rank_options *options, char *err,
                    size_t errlen);
-/* Rank 0 lets all play a slow network: every exchange takes so much longer. text: "500us",
+/* Rank 0: all ranks simulate a slow network, where an exchange takes longer. text: "500us",
  * "10ms,1Gb/s"; NULL or "": none. ESP_E_ARGUMENT: neither. */
 int esp_ranks_set_delay(struct esp_ranks *ranks, const char *text);
 /* NULL is allowed. */

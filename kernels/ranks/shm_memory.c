@@ -89,8 +89,9 @@ static void describe(int status, char *text, size_t size)
         snprintf(text, size, "exit code %d", WEXITSTATUS(status));
 }
 
-/* What a launcher and its processes have said last that tells something, or the first line.
- * Returns whether a rank has said it. */
+/* Finds the line in the output of a launcher and its processes that tells why they ended: a
+ * message of a rank, else one of the launcher, else the first line. Returns whether a rank
+ * wrote it. */
 static bool read_log(const struct esp_shm *s, char *line, size_t size)
 {
     static const char *const telling[] = {"espalier: ", "noticed that ", "BAD TERMINATION"};
@@ -176,8 +177,8 @@ static bool is_patient(const struct esp_shm *s, int rank, double waited)
     return r->patient && r->patient(r->patient_user, rank, r->count, waited);
 }
 
-/* Sleeps until the rank has written. Rank 0 loses its patience with one that shows no sign of
- * life. */
+/* Sleeps until the rank has written. If the rank shows no sign of life for too long, ends the
+ * group, unless the user wants to wait (is_patient()). */
 static int sleep_for(struct esp_shm *s, int rank)
 {
     struct esp_shm_slot *slot = &s->memory->slot[rank];

@@ -19,7 +19,7 @@ gone() {
     return 1
 }
 
-# The text.
+# The text is the same with ranks.
 say --drafter ar >"$work/plain"
 for drafter in ar linear fixed dynatree goodput suffix hybrid optimal; do
     say --ranks 2 --drafter $drafter >"$work/text"
@@ -55,7 +55,7 @@ accepted() { grep '"text"\|"accepted_nodes"' "$1"; }
 check "so does a draft head, which reads the hidden states of all ranks" \
     test "$(accepted "$work/one")" = "$(accepted "$work/json")" -a -n "$(accepted "$work/one")"
 
-# A text that goes back: a node of a tree is chosen, and words are inserted.
+# The text becomes shorter: a node of a tree is chosen, and words are inserted.
 export XDG_STATE_HOME="$work/state"
 play "size 80x24
 type Once upon a time
@@ -81,7 +81,7 @@ check "layers are streamed" grep -q '"resident_layers":' "$work/json"
 $ESPALIER generate $large --ranks 2 --memory $((limit + 4))M >"$work/two"
 check "the text with divided, streamed layers is the same" cmp "$work/one" "$work/two"
 
-# Output.
+# Statistics and recordings.
 say --ranks 2 --stats --record "$work/r.esp.jsonl" >"$work/text" 2>"$work/stats"
 check "statistics have the time of exchanges" grep -q "^exchange  *[0-9.]* % of the time, between ranks" "$work/stats"
 check "a recording names the ranks" sh -c "head -n 1 '$work/r.esp.jsonl' | grep -q '2 ranks of [0-9]* thread'"
@@ -111,7 +111,7 @@ if [ "$(allowed | wc -l)" -gt 1 ]; then
     check "and are named" sh -c "head -n 1 '$work/nodes.esp.jsonl' | grep -q 'threads on 2 memory nodes'"
 fi
 
-# What is refused.
+# Invalid options.
 check "parts that are none" fails 1 "give 2 numbers above 0" $ESPALIER generate -p x --ranks 2 --ranks-parts 1:x
 check "parts for other ranks" fails 1 "give 3 numbers above 0" $ESPALIER generate -p x --ranks 3 --ranks-parts 1:2
 check "kinds that are none" fails 1 "give none, or some of attention, output" $ESPALIER generate -p x --ranks 2 --ranks-whole up
@@ -188,7 +188,7 @@ for mpi in openmpi mpich; do
     check "and no rank is left" test -z "$(mpi_left)"
 done
 
-# Ends.
+# A rank ends or hangs.
 check "no rank is left behind" gone
 strike() { # SIGNAL
     kill -s "$1" $(left | head -n 1)

@@ -1,12 +1,12 @@
-/* Fuzzes the library of kept sessions. Whatever its pages contain, opening it either works or
- * is refused with an error message; so do lists, searches, sessions and exports. A session that
+/* Fuzzes the library of kept sessions. Whatever its pages contain, opening, listing,
+ * searching, loading and exporting either work or fail with an error message. A session that
  * is loaded is a complete tree of texts. A program that keeps sessions either opens the file or
  * sets it aside.
  *
  * The input changes a small library. Each line is the number of a page, an offset in it, and
  * hexadecimal digits of bytes to write there; a line without digits ends the file there. Page 0
  * stands for the journal that a killed program has left of session 1, with its offsets from the
- * beginning of the file. After a line "seal", its records have checks that fit. */
+ * beginning of the file. A line "seal" corrects the checksums of its records. */
 #include "sessions/library.h"
 
 #include <ctype.h>
@@ -28,7 +28,7 @@ static const char *path;
 
 /* ------------------------------------------------------------------ a small library */
 
-/* Returns whether a call succeeded; if not, it has said why. */
+/* Returns whether a call succeeded; if not, it must have given a message. */
 static bool holds(int status, const char *err)
 {
     FUZZ_REQUIRE(status >= 0 || *err, "a failure is a sentence");
@@ -63,7 +63,7 @@ static void put_iteration(struct esp_pack *log, int number)
     esp_log_tree(log, number, 0, &event, &layers);
 }
 
-/* A text, and a branch of it. */
+/* Writes the records of a text and of a branch of it. */
 static void put_branches(struct esp_pack *log)
 {
     struct esp_written tokens[TOKENS];
@@ -98,7 +98,7 @@ static void put_header(struct esp_pack *log)
     esp_line_free(&line);
 }
 
-/* What a program does to a text, as the records of a log. */
+/* Writes a record of every change that a program can make to a text. */
 static void put_records(struct esp_pack *log, int iteration)
 {
     const struct esp_text_token text[] = {{0, 0}, {1, 0}, {5, ESP_TEXT_CHOSEN}};
@@ -208,7 +208,7 @@ static size_t change(unsigned char *bytes, size_t size, size_t at, const char *d
     return any || at > size ? size : at;
 }
 
-/* Gives the records of the journal checks that fit, as far as their lengths do. */
+/* Corrects the checksums of the records of the journal, up to the first invalid length. */
 static void seal(unsigned char *bytes, size_t size)
 {
     for (size_t at = PAGE, length; at + ESP_LOG_FRAME < size; at += ESP_LOG_FRAME + length) {

@@ -407,8 +407,8 @@ TEST(random_sessions_are_kept)
 
 /* ------------------------------------------------------------------ kill -9 */
 
-/* Runs in a separate process: writes iterations until it is killed, and reports each one that it
- * has handed over. `settle`: each one is moved to the library at once. */
+/* Runs in a separate process: writes iterations until it is killed, and reports each one that
+ * it has handed over. `settle`: each one is moved to the library at once. */
 static void write_until_killed(int to, bool settle)
 {
     struct model m = {.random = 5};
@@ -737,7 +737,7 @@ TEST(a_library_of_version_2_goes_on)
     end();
 }
 
-/* A damaged session of an old library is left out, and the file as it was is kept. */
+/* A damaged session of an old library is left out, and a copy of the old file is kept. */
 TEST(an_old_library_that_is_damaged_is_copied)
 {
     char copy[160];
@@ -802,8 +802,8 @@ TEST(values_are_checked)
     }
 }
 
-/* Changes each byte of each record of a log in turn, with a check that fits: applying the log
- * gives a tree, or says that it is damaged. */
+/* Changes each byte of each record of a log in turn, and corrects the checksum. Applying the
+ * log must give a tree, or say that the log is damaged. */
 TEST(records_are_checked)
 {
     struct esp_library *library;
@@ -881,7 +881,7 @@ TEST(a_journal_that_was_left_is_stored)
     end();
 }
 
-/* A journal that is damaged is renamed by who keeps sessions, with one sentence. */
+/* A program that keeps sessions renames a damaged journal and gives one message. */
 TEST(a_damaged_journal_is_set_aside)
 {
     static const char *const changes[] = {"no journal, but a text", "espalier-log 1\n"};
@@ -893,7 +893,7 @@ TEST(a_damaged_journal_is_set_aside)
         journal_path(journal, sizeof journal);
         const int file = open(journal, O_WRONLY);
         CHECK(file >= 0);
-        if (i < 2) /* another head; a head with absurd numbers */
+        if (i < 2) /* another head; a head with invalid numbers */
             CHECK(pwrite(file, changes[i], strlen(changes[i]) + 1, 0) > 0 &&
                   (i == 0 || pwrite(file, "\377\377\377\377\377\377\377\377", 8, 24) == 8));
         else /* the second half of the records */
@@ -901,7 +901,7 @@ TEST(a_damaged_journal_is_set_aside)
         close(file);
         load(1, &text, err, sizeof err);
         esp_kept_text_free(&text);
-        CHECK(access(journal, F_OK) == 0, "who only reads leaves it");
+        CHECK(access(journal, F_OK) == 0, "a program that only reads leaves it");
         keep_one();
         snprintf(aside, sizeof aside, "%s.unreadable-1", journal);
         CHECK(access(journal, F_OK) < 0 && access(aside, F_OK) == 0, "change %d", i);
@@ -1032,7 +1032,7 @@ TEST(words_are_found)
     end();
 }
 
-/* The index of words can be made again from the texts, so it is. */
+/* A damaged index of words is made again from the texts. */
 TEST(a_damaged_index_of_words_is_made_again)
 {
     static const char *const changes[] = {
@@ -1120,8 +1120,8 @@ static int count_any(void *user, const struct esp_kept_match *match)
     return 0;
 }
 
-/* Keeping must not slow a session down. The limit is far above the time that it takes, for a busy
- * machine and for sanitizers. */
+/* Keeping must not slow a session down. The limit is far above the time that it takes, for a
+ * busy machine and for sanitizers. */
 TEST(keeping_an_iteration_takes_microseconds)
 {
     enum { TIMES = 20000 };

@@ -481,7 +481,7 @@ TEST(a_rank_that_hangs_is_ended)
 
 static int asked;
 
-/* Waits for a while, then wakes the rank that was stopped. */
+/* Waits for a while, then lets the stopped rank go on. */
 static bool wakes(void *user, int rank, int ranks, double seconds)
 {
     asked += rank == 1 && ranks == 2;
@@ -509,7 +509,8 @@ TEST(a_rank_that_hangs_may_be_waited_for)
     esp_model_close(model);
 }
 
-/* The weights stay, the caches have to be opened anew, and the bits are the same. */
+/* After a restart, the weights stay loaded, caches must be opened again, and results are
+ * bit-identical. */
 TEST(ranks_that_were_killed_are_started_again_once)
 {
     const struct division three = {.ranks = 3, .threads = 1};
@@ -524,7 +525,7 @@ TEST(ranks_that_were_killed_are_started_again_once)
     open_on(&m, backend, &model->desc);
     CHECK(m.vocabulary <= 4096 && run_chain(&m, 0, PREFIX, false) == 0);
     CHECK(run_chain(&m, PREFIX, 1, true) == 0 && ops->read_row(m.logits, 0, a) == 0);
-    CHECK(ops->restart_ranks(backend, 30, why, sizeof why) < 0); /* they live */
+    CHECK(ops->restart_ranks(backend, 30, why, sizeof why) < 0); /* the ranks are alive */
     CHECK(kill(child(0), SIGKILL) == 0);
     CHECK(run_chain(&m, 0, PREFIX, true) == ESP_E_DEVICE);
     CHECK(ops->restart_ranks(backend, 0, why, sizeof why) < 0); /* would take too long */
@@ -550,8 +551,8 @@ TEST(ranks_that_were_killed_are_started_again_once)
 
 /* ------------------------------------------------------------------ what a pass does */
 
-/* Two ranks with whole layers: rank 0 computes, then rank 1, then rank 0, and after the first two
- * laps the rows are on their way for as long as the network takes. */
+/* Two ranks with whole layers: rank 0 computes, then rank 1, then rank 0. After each of the
+ * first two laps, the rows travel for the delay of the simulated network. */
 TEST(laps_of_a_pass_say_who_computes)
 {
     static const double DELAY = 0.02;
@@ -577,7 +578,7 @@ TEST(laps_of_a_pass_say_who_computes)
     esp_model_close(model);
 }
 
-/* Rows of matrices: many exchanges, so that several are one lap. */
+/* Divided matrices need many exchanges, so a lap has several of them. */
 TEST(laps_of_many_exchanges_are_joined)
 {
     const struct division three = {.ranks = 3, .threads = 1};

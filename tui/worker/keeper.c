@@ -1,9 +1,9 @@
 /* keeper.c - see keeper.h.
  *
- * Records go to the journal. If the session is private, or if the journal is full because the disk
- * is much too slow, they wait in memory; what waits comes after what is in the journal. There are
- * two locks: `moving` is held while records are moved to the library, `lock` only while bytes are
- * copied in memory.
+ * Records go to the journal. If the session is private, or if the journal is full because the
+ * disk is much too slow, they wait in memory. Records that wait are newer than those in the
+ * journal. There are two locks: `moving` is held while records are moved to the library, `lock`
+ * only while bytes are copied in memory.
  */
 #include "tui/worker/keeper.h"
 
@@ -50,7 +50,7 @@ struct esp_keeper {
     struct timespec now;         /* the time of the last records */
     int iterations, generations; /* numbers of the next ones */
     int generation;              /* that of the next iterations */
-    int first_generation;        /* added to a number of the caller: that of the library */
+    int first_generation;        /* the library's number of the caller's generation 0 */
     int numbered;                /* how many generations the caller has begun */
     struct esp_recording_header header;
     char target_path[1024], draft_path[1024];
@@ -58,7 +58,7 @@ struct esp_keeper {
     bool header_changed;
     unsigned char *pieces; /* a bit for each token whose text is in the library or log */
     struct esp_layers layers;
-    struct esp_pack records; /* those of the present call */
+    struct esp_pack records; /* records of the present call */
 };
 
 static void complain(struct esp_keeper *k, const char *err)
@@ -279,7 +279,7 @@ static bool begin_records(struct esp_keeper *k)
     return true;
 }
 
-/* Hands the records of a call over. */
+/* Adds the records of a call to the journal or to those that wait. */
 static void end_records(struct esp_keeper *k)
 {
     pthread_mutex_lock(&k->lock);
@@ -354,7 +354,7 @@ void esp_keeper_generation(struct esp_keeper *k, int number,
     k->numbered = number + 1;
     k->generation = k->first_generation + number;
     if (k->generation < k->generations || !begin_records(k))
-        return; /* one that is continued is in the log */
+        return; /* a generation that is continued is in the log already */
     k->generations = k->generation + 1;
     k->records.failed |= esp_header_to_json(&line, header) < 0;
     esp_log_generation(&k->records,
