@@ -56,8 +56,8 @@ static int add(struct esp_retrieval *r, struct esp_guess guess)
     return r->count++;
 }
 
-/* Adds the tokens of the expected text from place `from` on. q, class: of the first one; next:
- * the class of the others. */
+/* Adds the tokens of the expected text from place `from` on. q, class: for the first token;
+ * next: the class of the other tokens. */
 static void add_expected(struct esp_retrieval *r, const struct esp_expected *e,
                          const struct esp_guess_plan *plan, int from, float q, int class,
                          int next)
@@ -76,8 +76,8 @@ static void add_expected(struct esp_retrieval *r, const struct esp_expected *e,
     }
 }
 
-/* Adds what follows in the expected text: from the pointer on, or after a difference from the
- * places where it may continue. */
+/* Adds tokens of the expected text: from the pointer on or, after a difference, from the places
+ * where the text may continue. */
 static void find_expected(struct esp_retrieval *r, const struct esp_draft *d,
                           const struct esp_guess_plan *plan)
 {

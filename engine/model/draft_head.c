@@ -47,7 +47,7 @@ static const struct esp_family eagle3_family = {
     .tensors = eagle3_tensors,
 };
 
-/* As the library speculators names the same tensors. */
+/* The names that the library speculators gives to the same tensors. */
 static const char speculators_norm[] = "layers.0.hidden_norm.weight";
 
 static const struct esp_tensor_rule speculators_tensors[] = {
@@ -134,8 +134,8 @@ static int read_size(int *value, const char *key, int least, int most,
     return ESP_OK;
 }
 
-/* Reads which states of the target a head of speculators reads. The number of a state is that of
- * the layer before which it is. */
+/* Sets which states of the target a head of speculators reads. State N is the input of layer
+ * N. */
 static int read_states(struct esp_model *head, const struct esp_json *json)
 {
     const cJSON *list = esp_json_item(json->root, "eagle_aux_hidden_state_layer_ids");

@@ -25,8 +25,7 @@ int esp_ranks_fail(struct esp_ranks *r, const char *format, ...)
     return ESP_E_DEVICE;
 }
 
-/* ------------------------------------------------------------------ a network that is
- * played */
+/* ------------------------------------------------------------------ a simulated network */
 
 static const double MOST_DELAY = 60;
 
