@@ -209,13 +209,13 @@ template <enum esp_dtype D> struct esp_block_format_of_halves : esp_block_unit<D
                                                  int lane, int)
     {
         small_halves(u, esp_shared_get(reinterpret_cast<const uint2 *>(unit) + lane), SHIFT);
-        if (D == ESP_Q4_0) {
+        if constexpr (D == ESP_Q4_0) {
             make_signed(u);
-            return;
-        }
+        } else {
 #pragma unroll
-        for (int i = 0; i < 4; i++)
-            u->a[i] = look_up(table_of(D), u->a[i]);
+            for (int i = 0; i < 4; i++)
+                u->a[i] = look_up(table_of(D), u->a[i]);
+        }
     }
     static __device__ __forceinline__ struct esp_block_scales scales(const char *unit,
                                                                      int output, int)

@@ -97,11 +97,6 @@ enum { FLOAT_BITS = 0x4b400000 };
 struct scaler {
     float one, high, less; /* the scale, 256 times the scale, what FLOAT_BITS add */
 
-    __device__ __forceinline__ explicit scaler(float scale)
-        : one(scale), high(__fmul_rn(256.0f, scale)),
-          less(__fmul_rn(-257.0f * 12582912.0f, scale))
-    {
-    }
     /* Only the second sum may be rounded, as the whole integer would be. */
     __device__ __forceinline__ float operator()(int high_sum, int low_sum) const
     {
@@ -109,6 +104,11 @@ struct scaler {
         return __fmaf_rn(__uint_as_float((uint32_t)low_sum), one, rest);
     }
 };
+
+static __device__ __forceinline__ struct scaler scaler_of(float scale)
+{
+    return {scale, __fmul_rn(256.0f, scale), __fmul_rn(-257.0f * 12582912.0f, scale)};
+}
 
 /* Adds 32 columns of 16 outputs by 8 rows to a lane's four sums. `of`: the scales of its
  * outputs `group` and `group + 8`; cut: the scales of its two rows. */
@@ -155,18 +155,18 @@ template <int GROUPS, bool SHARED> struct lane_rows {
     {
         const int group = threadIdx.x % ESP_WARP / 4, t = threadIdx.x % 4;
         table = room;
-        if (SHARED) {
+        if constexpr (SHARED) {
             for (int i = threadIdx.x; i < COLUMNS * GROUPS; i += THREADS)
                 room[i] = (uint32_t)(esp_cuda_row_of(s, s.first + i) * a.blocks);
             __syncthreads();
-            return;
-        }
+        } else {
 #pragma unroll
-        for (int j = 0; j < KEPT; j++) {
-            const int first = s.first + COLUMNS * j;
-            row[j] = (uint32_t)(esp_cuda_row_of(s, first + group) * a.blocks);
-            left[j] = (uint32_t)(esp_cuda_row_of(s, first + 2 * t) * a.blocks);
-            right[j] = (uint32_t)(esp_cuda_row_of(s, first + 2 * t + 1) * a.blocks);
+            for (int j = 0; j < KEPT; j++) {
+                const int first = s.first + COLUMNS * j;
+                row[j] = (uint32_t)(esp_cuda_row_of(s, first + group) * a.blocks);
+                left[j] = (uint32_t)(esp_cuda_row_of(s, first + 2 * t) * a.blocks);
+                right[j] = (uint32_t)(esp_cuda_row_of(s, first + 2 * t + 1) * a.blocks);
+            }
         }
     }
     __device__ __forceinline__ struct activations load(const struct esp_block_args &a, int j,
@@ -294,7 +294,8 @@ multiply_block(const struct esp_block_args &a,
             break;
         if (j + 1 < GROUPS)
             later = rows.load(a, j + 1, block);
-        const struct scaler scaled[2] = {scaler(now.cut[0].scale), scaler(now.cut[1].scale)};
+        const struct scaler scaled[2] = {scaler_of(now.cut[0].scale),
+                                         scaler_of(now.cut[1].scale)};
 #pragma unroll
         for (int h = 0; h < HIGH; h++)
             add_block<D>(words[h], of[h], now.x, now.cut, scaled, sum[h][j]);
