@@ -79,7 +79,7 @@ struct esp_library {
     sqlite3_stmt *statement[ESP_SQL_STATEMENTS]; /* NULL: not prepared yet */
     int status;                /* SQLITE_OK, or the first failure of the transaction */
     char what[256];            /* SQLite's message about this failure */
-    struct esp_pack sorted[2]; /* buffers that esp_library_put_records() keeps */
+    struct esp_pack sorted[2]; /* buffers of esp_library_put_records(), kept between calls */
     struct esp_pack trees; /* trees of the chunk that was read last, of session `trees_of` */
     int64_t trees_of;
     size_t tree_at;  /* offset of the record after the tree found last */

@@ -40,7 +40,7 @@ enum {
 
 /* ------------------------------------------------------------------ writing */
 
-/* Each function appends a record to `to`. Without memory it sets to->failed. */
+/* Each function appends a record to `to`. If there is no memory, it sets to->failed. */
 void esp_log_time(struct esp_pack *to, time_t now);
 void esp_log_piece(struct esp_pack *to, int32_t token, const char *bytes, size_t length);
 /* `line`: a header line of a recording. The paths are as in struct esp_kept_session. */

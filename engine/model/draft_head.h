@@ -22,9 +22,9 @@ enum esp_reads esp_draft_head_kind(const struct esp_stored_set *files);
 /* Returns the family with the tensor names of a head. */
 const struct esp_family *esp_draft_head_family(const struct esp_stored_set *files);
 
-/* In a folder of speculators, config.json has a configuration of the decoder layer inside. Makes
- * this the configuration, together with the members that describe the head. ESP_E_UNSUPPORTED:
- * the head is of a kind that cannot be computed. */
+/* In a folder of speculators, config.json contains the configuration of the decoder layer.
+ * Replaces the configuration by this one, and adds the members that describe the head. Returns
+ * ESP_E_UNSUPPORTED for a kind of head that is not supported. */
 int esp_draft_head_unwrap(struct esp_json *json);
 
 /* Completes the configuration of a head with what only its tensors tell: its widths, and which
