@@ -41,8 +41,8 @@ struct esp_value_info {
     const char *name;
     enum esp_value_kind kind;
     /* What a user may type: words separated by '|', and perhaps a placeholder in capitals,
-     * such as NUMBER. Next to NUMBER the first word stands for 0, the next one for -1, and so
-     * on; these values are outside of the range. In "auto|TEXT" and "off|FILE", the word
+     * such as NUMBER. If NUMBER is among them, the first word stands for 0, the second for
+     * -1, and so on; these values are outside of the range. In "auto|TEXT" and "off|FILE", the word
      * stands for NULL. */
     const char *values;
     const char *help;

@@ -31,7 +31,7 @@ def drafter():
 
 
 def screen(program, tokens):
-    """The screen after so many tokens: its rows as text, and as letters of styles."""
+    """The screen after `tokens` tokens: its rows as text, and the same rows with a letter for the style of each cell."""
     with tempfile.TemporaryDirectory() as work:
         files = [os.path.join(work, name) for name in ("script", "text", "styles")]
         with open(files[0], "w") as script:

@@ -25,7 +25,7 @@ struct drafting {
 
 enum { DRAFTING_PROMPT = 3, DRAFTING_ALLOWED = 200 }; /* the prompt is 1, 0, 1 */
 
-/* Opens a session with the prompt, which may write 200 tokens. The observer gets the
+/* Opens a session with the prompt and room for 200 more tokens. The observer gets the
  * drafting as `user`. */
 void drafting_open(struct drafting *d, const struct drafting_setup *setup);
 void drafting_close(struct drafting *d);

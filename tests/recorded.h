@@ -38,8 +38,8 @@ const char *recorded_token(void *user, int32_t token, size_t *length);
 /* Records a marker with this text. */
 void recorded_mark(struct esp_recorder *recorder, const char *text);
 
-/* Records `iterations` iterations of a session on the toy models, with settings and a second
- * prompt among them. Keeps the events unless `events` is NULL. */
+/* Records `iterations` iterations of a session on the toy models, with changed settings
+ * and a second prompt in between. Keeps the events unless `events` is NULL. */
 void recorded_session(struct recorded_events *events, const char *drafter, double temperature,
                       int iterations);
 

@@ -1,4 +1,4 @@
-/* scrolled.h - shows a drawing that is higher than its view: it is drawn into a separate
+/* scrolled.h - shows a drawing that is taller than its view: it is drawn into a separate
  * canvas, and a part of this canvas is copied into the view. */
 #ifndef ESP_SCROLLED_H
 #define ESP_SCROLLED_H

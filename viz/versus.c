@@ -67,10 +67,10 @@ void esp_versus(char *text, size_t size, const struct esp_contender *one,
     double ratio = timed ? speeds[faster] / speeds[!faster] : 1;
     write_gain(gain, ratio);
     if (saved < 0.5 && ratio < 1 + EQUAL)
-        snprintf(text, size, "Both need as many iterations for the same text%s.",
-                 timed ? " and are as fast" : "");
+        snprintf(text, size, "Both need the same number of iterations for the same text%s.",
+                 timed ? " and are equally fast" : "");
     else if (saved < 0.5)
-        snprintf(text, size, "Both need as many iterations for the same text; %s is %s.",
+        snprintf(text, size, "Both need the same number of iterations for the same text; %s is %s.",
                  names[faster], gain);
     else if (!timed)
         snprintf(text, size, "%s is ahead: %.0f %% fewer iterations for the same text.",

@@ -165,7 +165,8 @@ static int grow_all(const struct inflation *n)
 
 /* ------------------------------------------------------------------ the list of tensors */
 
-/* Lists the tensor of a rule, unless the model lacks it or an earlier rule has the same. */
+/* Adds the tensor of a rule to the list, unless the model lacks it or an earlier rule names the
+ * same tensor. */
 static int add(struct inflation *n, const struct esp_tensor_rule *rules,
                const struct esp_tensor_rule *rule, const void *base, int layer, int expert)
 {

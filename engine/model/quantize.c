@@ -31,8 +31,8 @@
 
 enum { CHUNK = 8 << 20 /* bytes written at once */, MOST_FUSED = 3, PARTS = 64 };
 
-/* A type that can be requested: the types that most matrices, important ones and experts get,
- * and its number in general.file_type. */
+/* A mix of types that can be requested: the type of most matrices, of the important ones, of the
+ * experts, and of important experts; and the number of the mix in general.file_type. */
 static const struct mix {
     const char *name;
     enum esp_dtype most, important, experts, important_experts;

@@ -16,9 +16,9 @@ int esp_part_file_begin(const char *part, const char *whole);
 /* Removes a file from the list after it was renamed or removed. `noted` may be -1. */
 void esp_part_file_end(int noted);
 
-/* Removes all listed files, the last one first, and calls `tell` for each that existed and has
- * a name `whole`. For a signal handler that ends the program: async-signal-safe if `tell`
- * is. */
+/* Removes all listed files, the last one first, and calls tell(whole) for each that existed,
+ * where `whole` is its final name, if it has one. For a signal handler that ends the program:
+ * async-signal-safe if `tell` is. */
 void esp_part_files_remove(void (*tell)(const char *whole));
 
 #endif

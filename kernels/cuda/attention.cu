@@ -1,5 +1,5 @@
 /* attention.cu - tree attention of exact mode: queries of a batch see the prefix and their own
- * ancestors, with one order of sums. Default mode uses attention_mma.cu.
+ * ancestors. Sums always have the same order. Default mode uses attention_mma.cu.
  *
  * The keys that a query sees, in order, are the cache rows of the prefix and then the listed
  * rows after it (embed.cu). This order, not the place in the cache, decides the order of every

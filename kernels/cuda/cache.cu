@@ -14,9 +14,10 @@
 
 /* FEWEST_QUERIES: the smallest number of queries in a tile of attention. */
 enum { ROW_STEP = 64, FEWEST_QUERIES = 16 };
-/* The most partial results of attention that are stored. Default mode has two blocks of 64
- * queries or fewer for each multiprocessor: 19,000 on a GPU with 132 of them, with those of the
- * sinks. Exact mode has one for every chunk, in at most so many bytes. */
+/* Maximum number of partial results of attention that are stored. Default mode has at most two
+ * blocks of up to 64 queries for each multiprocessor: with 132 multiprocessors and the sinks,
+ * 19,000 partial results. Exact mode has one for every chunk; the second number limits their
+ * bytes. */
 static const size_t PARTS = 24000, PART_BYTES_EXACT = (size_t)64 << 20;
 
 static size_t mask_words(const struct esp_cuda_cache *c)

@@ -84,8 +84,8 @@ double esp_rank_plan_seconds(const struct esp_rank_plan *plan,
                              const struct esp_model_desc *desc,
                              const struct esp_rank_costs *costs, int rows);
 
-/* Costs of a kind, for a table: the bytes of its weights in the whole model, the largest
- * part of them in one rank, and the bytes that the ranks gather for one row of a pass. */
+/* Costs of one kind of matrix: the bytes of its weights in the whole model, the most that one
+ * rank holds of them, and the bytes that the ranks gather for one row of a pass. */
 struct esp_rank_kind_cost {
     double bytes, most, gathered;
     int exchanges; /* at least so many in a pass */

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Lessons: a user can go through each of them, in a pipe and on a screen, and its answers are based on its own numbers.
+# Every lesson can be worked through, in a pipe and on a screen. The answers it expects follow from numbers that it measures.
 . tests/shell.sh
 . tests/script.sh
 

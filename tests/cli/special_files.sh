@@ -64,7 +64,7 @@ check "a pipe with a writer is read to its end" \
     [ "$(cat "$work/piped")" = "$($gen -p 'Once upon a time')" ]
 
 for theme in "$work/pipe.theme" "$work/folder.theme" /dev/zero; do
-    check "the theme is $theme" refused "$theme" \
+    check "$theme is refused as a theme" refused "$theme" \
         $ESPALIER export $recording --asciicast "$work/x.cast" --theme "$theme"
 done
 

@@ -31,7 +31,7 @@ import tempfile
 SOURCES = {"matmul": "matmul_kernel", "blocks": "blocks_kernel", "one_row": "one_row_kernel",
            "attention_mma": "attend_mma_kernel"}
 LANES = 32
-# Bytes of a block, blocks of 32 columns in it, and how many of them a warp takes in a round.
+# For each type: bytes of a block, number of groups of 32 columns in a block, number of blocks that a warp takes in a round.
 TYPES = {"Q8_0": (34, 1, 4), "Q4_0": (18, 1, 4), "Q5_0": (22, 1, 4), "IQ4_NL": (18, 1, 4), "MXFP4": (17, 1, 4),
          "Q4_K": (144, 8, 1), "Q5_K": (176, 8, 1), "Q6_K": (210, 8, 1)}
 OUTPUTS = 16

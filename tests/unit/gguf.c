@@ -310,7 +310,7 @@ TEST(counts_lengths_and_offsets_are_checked)
     put_text(&m, "a");
     put(&m, ESP_GGUF_ARRAY, 4);
     put(&m, ESP_GGUF_F64, 4);
-    put(&m, UINT64_MAX / 4, 8); /* elements, whose bytes overflow */
+    put(&m, UINT64_MAX / 4, 8); /* elements: their size in bytes overflows */
     REFUSED(&m, "beyond the end");
     begin(&m, 0, 1);
     put_text(&m, "a");

@@ -56,8 +56,8 @@ static void make_tree(int nodes, int spread, unsigned long long *random)
     CHECK(esp_tidy_place(boxes, count, GAP, &width, &height) == 0);
 }
 
-/* Marks the cells of a box, of the blank after a leaf, and of the edge that leads to it.
- * `owner` of the edges between siblings is their parent's. Returns false if a cell is already
+/* Marks the cells that belong to a box: its own, the blank after it if it is a leaf, and the
+ * edge that leads to it. An edge between siblings has the owner of their parent. Returns false if a cell is already
  * taken by another owner.
  */
 static bool cover(short *cells, int at, int owner)

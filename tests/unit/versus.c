@@ -38,15 +38,15 @@ TEST(who_is_ahead_is_said)
     says(40, 1.0, 50, 1.01,
          "dynatree needs 20 % fewer iterations for the same text, but is not faster.");
     says(40, 1.0, 40, 1.2,
-         "Both need as many iterations for the same text; dynatree is 20 % faster.");
+         "Both need the same number of iterations for the same text; dynatree is 20 % faster.");
     says(40, 0, 50, 0, "dynatree is ahead: 20 % fewer iterations for the same text.");
     says(0, 0, 50, 1, "");
 }
 
 TEST(what_is_equal_is_said_the_same_both_ways)
 {
-    says(40, 1.0, 40, 1.0, "Both need as many iterations for the same text and are as fast.");
-    says(40, 0, 40, 0, "Both need as many iterations for the same text.");
+    says(40, 1.0, 40, 1.0, "Both need the same number of iterations for the same text and are equally fast.");
+    says(40, 0, 40, 0, "Both need the same number of iterations for the same text.");
 }
 
 TEST(names_tell_the_two_apart)

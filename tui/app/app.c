@@ -467,7 +467,7 @@ static void act(struct esp_app *app, int action, int key)
         break;
     case ESP_ACTION_HIDE:
         if (act_on_view(app, action))
-            esp_app_say(app, false, ":hidden none shows all panes again");
+            esp_app_say(app, false, "to show all panes again: :hidden none");
         else
             esp_app_say(app, true,
                         app->control.ui.layout.focused && !app->control.ui.help

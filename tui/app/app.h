@@ -1,7 +1,7 @@
 /* app.h - the interface without a terminal: state, layout, input line, engine.
  *
- * A runner (interface.c on a terminal, script.c without one) passes in keys, pastes and sizes,
- * calls esp_app_receive() for reports of the engine thread, and shows the canvas. Commands and
+ * A runner (interface.c on a terminal, script.c without one) gives it keys, pasted text and
+ * sizes, calls esp_app_receive() for reports of the engine thread, and shows the canvas. Commands and
  * settings act on the control (tui/commands/control.h). The app shows their replies and
  * fulfils their requests to the terminal.
  */

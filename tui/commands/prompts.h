@@ -9,8 +9,8 @@ const char *esp_prompts_refusal(const struct esp_control *control);
 void esp_prompts_send(struct esp_control *control, const char *line);
 /* Puts the last prompt, which the engine refused, back on the input line. */
 void esp_prompts_refused(struct esp_control *control);
-/* The number of tokens after the last prompt, in the text that remains after all posted
- * commands. */
+/* The number of tokens after the last prompt, in the text as it will be when all posted
+ * commands have run. */
 int esp_prompts_answer(const struct esp_control *control);
 /* Call before `count` tokens from `start` on are removed from a text of `tokens` tokens. */
 void esp_prompts_taken_out(struct esp_prompts *prompts, int tokens, int start, int count);

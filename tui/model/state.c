@@ -188,8 +188,8 @@ const struct esp_iteration *esp_state_kept(const struct esp_state *state, int ba
     return esp_trace_at(&state->trace, state->trace.kept_count - 1 - back);
 }
 
-/* The newest iteration or, after the end of a text, the one before it if only that has a tree:
- * often the very last iteration is a single token without drafts. */
+/* The newest iteration. After the end of a text, the one before it, if that has a tree and the
+ * newest has none: often the last iteration is a single token without drafts. */
 static const struct esp_iteration *newest(const struct esp_state *state)
 {
     const struct esp_iteration *it = esp_state_kept(state, 0),

@@ -19,8 +19,8 @@
 #include "tui/model/quiet_thread.h"
 
 enum {
-    MANY = 128 << 10, /* bytes in the journal after which they are moved at once */
-    PAUSE = 2,        /* seconds after which they are moved otherwise */
+    MANY = 128 << 10, /* a journal of this many bytes is moved immediately */
+    PAUSE = 2,        /* otherwise it is moved after this many seconds */
 };
 
 struct esp_keeper {
@@ -237,7 +237,7 @@ static void finish(struct esp_keeper *k)
 
 /* ------------------------------------------------------------------ writing records */
 
-/* Adds the text of a token, once. */
+/* Adds the text of a token, unless it was added before. */
 static void put_piece(struct esp_keeper *k, int32_t token)
 {
     size_t length = 0;

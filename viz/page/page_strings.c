@@ -51,7 +51,7 @@ static void put_json(struct esp_page_strings *s, const char *bytes, size_t lengt
     put(s, "\",\n", 3);
 }
 
-/* Appends the string, and removes it again if it already exists. */
+/* Appends the string. If the table has it already, the new copy is removed again. */
 int esp_page_strings_add(struct esp_page_strings *s, const char *bytes, size_t length,
                          int flags)
 {

@@ -417,8 +417,8 @@ V16 void take_half(struct unpacked *to, const struct unpacked *u, const enum for
 
 #else
 
-/* Multiplies columns that share a scale by some rows of activations, for HALVES halves from
- * `first` on. */
+/* Multiplies columns [from, to), which have one scale, by `rows` rows of activations, for HALVES
+ * halves of the panel from number `first` on. */
 V16 void add_halves(const struct unpacked *u, const enum form form, const struct esp_cut *x,
                     float *sum, const int rows, const bool bytes, const int from, const int to,
                     const int first)
