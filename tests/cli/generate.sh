@@ -20,7 +20,7 @@ check "another instruction set writes the same text" sh -c \
 check "list backends names the instruction set" sh -c \
     "ESPALIER_ISA=generic $ESPALIER list backends | grep -q 'portable C'"
 check "an unknown instruction set is refused, and the available ones are named" \
-    fails 1 "'z80' is not in this processor.*generic" env ESPALIER_ISA=z80 $gen -p "$prompt"
+    fails 1 "lacks the instruction set 'z80'.*generic" env ESPALIER_ISA=z80 $gen -p "$prompt"
 check "a pipe gets no escape codes" sh -c "! grep -q '$(printf '\033')' $work/tree"
 
 for way in "generate -p a -n 4 --stats" "generate -p a -n 4 --json" "list drafters" "list themes" inspect \
