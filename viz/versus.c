@@ -70,7 +70,8 @@ void esp_versus(char *text, size_t size, const struct esp_contender *one,
         snprintf(text, size, "Both need the same number of iterations for the same text%s.",
                  timed ? " and are equally fast" : "");
     else if (saved < 0.5)
-        snprintf(text, size, "Both need the same number of iterations for the same text; %s is %s.",
+        snprintf(text, size,
+                 "Both need the same number of iterations for the same text; %s is %s.",
                  names[faster], gain);
     else if (!timed)
         snprintf(text, size, "%s is ahead: %.0f %% fewer iterations for the same text.",

@@ -45,7 +45,8 @@ TEST(who_is_ahead_is_said)
 
 TEST(what_is_equal_is_said_the_same_both_ways)
 {
-    says(40, 1.0, 40, 1.0, "Both need the same number of iterations for the same text and are equally fast.");
+    says(40, 1.0, 40, 1.0,
+         "Both need the same number of iterations for the same text and are equally fast.");
     says(40, 0, 40, 0, "Both need the same number of iterations for the same text.");
 }
 
