@@ -83,6 +83,8 @@ static void draw_rank(const struct line *l, int rank, double from, double whole)
              esp_number(number, 1e3 * sums[ESP_LAP_COMPUTE], 3));
     esp_drawing_text(l->d, l->x + TIME + 8, l->y + BAR - 3, FIGURE_LINE, ESP_ANCHOR_START, 0,
                      colours->text, text);
+    l->d->width = fmax(l->d->width, l->x + TIME + 8 + esp_drawing_width(text, FIGURE_LINE, 0) +
+                                        FIGURE_EDGE);
 }
 
 /* Draws a lane for every rank and what the colours mean. */
