@@ -183,8 +183,9 @@ int esp_library_export(struct esp_library *library, int64_t id, int branch, FILE
 {
     struct esp_kept_text text;
     struct export e = {.library = library, .id = id, .file = file, .text = &text};
-    int status = esp_library_load(library, id, &text, err, errlen);
+    const int loaded = esp_library_load(library, id, &text, err, errlen);
     const struct esp_branches *b = &text.branches;
+    int status = loaded == ESP_E_FORMAT && text.header && b->count > 0 ? (int)ESP_OK : loaded;
     if (status == ESP_OK && branch >= b->count)
         status =
             esp_fail(err, errlen, ESP_E_ARGUMENT, "session %lld has no branch %d; it has %d",
@@ -205,7 +206,7 @@ int esp_library_export(struct esp_library *library, int64_t id, int branch, FILE
     esp_line_free(&e.line);
     free(e.tokens);
     esp_kept_text_free(&text);
-    return status;
+    return status < 0 ? status : loaded;
 }
 
 int esp_library_export_path(const char *path, int64_t id, int branch, FILE *file, char *err,

@@ -802,6 +802,34 @@ TEST(values_are_checked)
     }
 }
 
+TEST(what_is_before_a_damage_is_exported)
+{
+    struct esp_library *library;
+    char err[512] = "", *bytes = NULL;
+    size_t size;
+    const int32_t tokens[] = {3, 14, 6}; /* d o g */
+    begin();
+    struct esp_keeper *keeper = open_keeper(0);
+    for (int i = 0; i < 3; i++)
+        esp_keeper_event(
+            keeper,
+            &(struct esp_event){.type = ESP_EVENT_PROMPT, .tokens = tokens, .token_count = 3});
+    esp_keeper_close(keeper);
+    execute("UPDATE chunk SET texts = substr(texts, 1, length(texts) - 1) WHERE number = "
+            "(SELECT max(number) FROM chunk WHERE length(texts) > 1)");
+    FILE *out = open_memstream(&bytes, &size);
+    CHECK(esp_library_open(&library, path, ESP_LIBRARY_READ, err, sizeof err) == ESP_OK);
+    CHECK(esp_library_export(library, 1, -1, out, err, sizeof err) == ESP_E_FORMAT);
+    CHECK(strstr(err, "session 1 is damaged: its texts"), "%s", err);
+    fclose(out);
+    CHECK(bytes && count_of(bytes, "\"type\":\"prompt\"") > 0 &&
+              count_of(bytes, "\"type\":\"end\"") == 1,
+          "%s", bytes);
+    free(bytes);
+    esp_library_close(library);
+    end();
+}
+
 /* Changes each byte of each record of a log in turn, and corrects the checksum. Applying the
  * log must give a tree, or say that the log is damaged. */
 TEST(records_are_checked)

@@ -175,13 +175,18 @@ static int export(struct job *job)
     if (fclose(file) != 0 && status == ESP_OK)
         status =
             esp_fail(job->err, sizeof job->err, ESP_E_MEMORY, "no memory for the recording");
-    if (status == ESP_OK && job->o->output)
-        status = esp_write_file(job->o->output, bytes, length, job->o->force, job->err,
-                                sizeof job->err);
-    else if (status == ESP_OK)
-        fwrite(bytes, 1, length, stdout);
+    const int written = (status < 0 && status != ESP_E_FORMAT) || length == 0 ? status
+                        : job->o->output
+                            ? esp_write_file(job->o->output, bytes, length, job->o->force,
+                                             job->err, sizeof job->err)
+                        : fwrite(bytes, 1, length, stdout) == length ? (int)ESP_OK
+                                                                     : (int)ESP_E_FILE;
     free(bytes);
-    return status;
+    if (status == ESP_E_FORMAT && length > 0 && written == ESP_OK)
+        return esp_fail(job->err, sizeof job->err, status,
+                        "session %lld is damaged; its text before the damage was exported",
+                        (long long)session.id);
+    return status < 0 ? status : written;
 }
 
 static int delete (struct job *job)
