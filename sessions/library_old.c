@@ -69,22 +69,6 @@ static sqlite3_stmt *query(struct esp_library *l, const char *sql, int64_t id)
     return s;
 }
 
-static void copy_text(char *to, size_t size, sqlite3_stmt *s, int column)
-{
-    const char *text = (const char *)sqlite3_column_text(s, column);
-    snprintf(to, size, "%s", text ? text : "");
-}
-
-/* Returns an integer column. Sets *damaged if it is not an integer within the limits. */
-static int64_t integer(sqlite3_stmt *s, int column, int64_t least, int64_t most, bool *damaged)
-{
-    const int64_t value = sqlite3_column_int64(s, column);
-    if (sqlite3_column_type(s, column) == SQLITE_INTEGER && value >= least && value <= most)
-        return value;
-    *damaged = true;
-    return least;
-}
-
 /* Returns a numeric column, or NaN for NULL. Sets *damaged if it is outside the limits. */
 static float real(sqlite3_stmt *s, int column, double least, double most, bool *damaged)
 {
@@ -120,7 +104,7 @@ static void read_score(sqlite3_stmt *s, int vocabulary, struct esp_token_score *
     score->count = size / 8;
     score->p = real(s, 5, 0, 1.001, bad);
     score->entropy = real(s, 6, 0, 64, bad);
-    score->rank = (int32_t)integer(s, 7, 0, score->count, bad);
+    score->rank = (int32_t)esp_library_integer(s, 7, 0, score->count, bad);
     for (int i = 0; i < score->count; i++) {
         const uint32_t token = little(bytes + 8 * i), bits = little(bytes + 8 * i + 4);
         memcpy(&score->likely_p[i], &bits, sizeof bits);
@@ -134,17 +118,17 @@ static int load_token(sqlite3_stmt *s, struct esp_kept_text *text, bool *bad)
 {
     const struct esp_branches *b = &text->branches;
     struct esp_branch *branch =
-        b->count > 0 ? &b->branch[integer(s, 0, 0, b->count - 1, bad)] : NULL;
+        b->count > 0 ? &b->branch[esp_library_integer(s, 0, 0, b->count - 1, bad)] : NULL;
     struct esp_written token = {.iteration = ESP_BY_NO_ITERATION};
     if (!branch) {
         *bad = true;
         return ESP_OK;
     }
-    integer(s, 1, branch->fork + branch->count, branch->fork + branch->count, bad);
-    token.token = (int32_t)integer(s, 2, 0, text->vocabulary - 1, bad);
-    token.kind = (uint8_t)integer(s, 3, 0, ESP_TEXT_CHOSEN, bad);
+    esp_library_integer(s, 1, branch->fork + branch->count, branch->fork + branch->count, bad);
+    token.token = (int32_t)esp_library_integer(s, 2, 0, text->vocabulary - 1, bad);
+    token.kind = (uint8_t)esp_library_integer(s, 3, 0, ESP_TEXT_CHOSEN, bad);
     if (sqlite3_column_type(s, 4) != SQLITE_NULL)
-        token.iteration = (int32_t)integer(s, 4, 0, ESP_LOG_ITERATIONS - 1, bad);
+        token.iteration = (int32_t)esp_library_integer(s, 4, 0, ESP_LOG_ITERATIONS - 1, bad);
     if (token.iteration >= text->iterations) /* an iteration that was not kept */
         text->iterations = token.iteration + 1;
     read_score(s, text->vocabulary, &token.score, bad);
@@ -178,14 +162,15 @@ static bool load_branches(struct esp_library *l, int64_t id, struct esp_branches
         if (esp_grow(&b->branch, b->count, &b->capacity, sizeof *b->branch) < 0)
             break;
         struct esp_branch *branch = &b->branch[b->count];
-        integer(s, 0, b->count, b->count, &bad);
-        *branch = (struct esp_branch){.parent = (int)integer(s, 1, -1, b->count - 1, &bad),
-                                      .fork = (int)integer(s, 2, 0, MOST, &bad),
-                                      .marked = integer(s, 4, 0, 1, &bad),
-                                      .deleted = integer(s, 5, 0, 1, &bad),
-                                      .created = (time_t)integer(s, 6, 0, INT64_MAX, &bad)};
-        copy_text(branch->name, sizeof branch->name, s, 3);
-        copy_text(branch->drafter, sizeof branch->drafter, s, 7);
+        esp_library_integer(s, 0, b->count, b->count, &bad);
+        *branch = (struct esp_branch){
+            .parent = (int)esp_library_integer(s, 1, -1, b->count - 1, &bad),
+            .fork = (int)esp_library_integer(s, 2, 0, MOST, &bad),
+            .marked = esp_library_integer(s, 4, 0, 1, &bad),
+            .deleted = esp_library_integer(s, 5, 0, 1, &bad),
+            .created = (time_t)esp_library_integer(s, 6, 0, INT64_MAX, &bad)};
+        esp_library_copy_text(branch->name, sizeof branch->name, s, 3);
+        esp_library_copy_text(branch->drafter, sizeof branch->drafter, s, 7);
         b->count++;
     }
     return sqlite3_finalize(s) == SQLITE_OK && !bad;
@@ -248,11 +233,11 @@ static void put_generations(struct esp_library *l, int64_t id, struct esp_pack *
         bool bad = false;
         const char *header = (const char *)sqlite3_column_text(s, 5);
         const struct esp_kept_generation generation = {
-            .number = (int)integer(s, 0, 0, ESP_LOG_ITERATIONS - 1, &bad),
-            .place = (int)integer(s, 1, 0, MOST - 1, &bad),
-            .generator = {(uint64_t)integer(s, 2, INT64_MIN, INT64_MAX, &bad),
-                          (uint64_t)integer(s, 3, INT64_MIN, INT64_MAX, &bad)},
-            .tokens = (int)integer(s, 4, 1, INT32_MAX, &bad),
+            .number = (int)esp_library_integer(s, 0, 0, ESP_LOG_ITERATIONS - 1, &bad),
+            .place = (int)esp_library_integer(s, 1, 0, MOST - 1, &bad),
+            .generator = {(uint64_t)esp_library_integer(s, 2, INT64_MIN, INT64_MAX, &bad),
+                          (uint64_t)esp_library_integer(s, 3, INT64_MIN, INT64_MAX, &bad)},
+            .tokens = (int)esp_library_integer(s, 4, 1, INT32_MAX, &bad),
             .header = header ? header : "",
             .header_length = (size_t)sqlite3_column_bytes(s, 5)};
         if (!bad)
@@ -272,8 +257,8 @@ static void put_trees(struct esp_library *l, int64_t id, int vocabulary, struct 
                             id);
     while (s && sqlite3_step(s) == SQLITE_ROW) {
         bool bad = false;
-        const int number = (int)integer(s, 0, 0, ESP_LOG_ITERATIONS - 1, &bad);
-        const int generation = (int)integer(s, 1, 0, ESP_LOG_ITERATIONS - 1, &bad);
+        const int number = (int)esp_library_integer(s, 0, 0, ESP_LOG_ITERATIONS - 1, &bad);
+        const int generation = (int)esp_library_integer(s, 1, 0, ESP_LOG_ITERATIONS - 1, &bad);
         const char *line = (const char *)sqlite3_column_text(s, 2);
         const size_t length = line ? strcspn(line, "\n") : 0;
         if (!bad && line &&
@@ -295,11 +280,11 @@ static bool load_row(sqlite3_stmt *s, struct esp_kept_text *text)
     bool bad = false;
     const char *header = (const char *)sqlite3_column_text(s, 1);
     text->header = strdup(header ? header : "");
-    text->branches.at.branch = (int)integer(s, 2, -1, INT32_MAX, &bad);
-    text->branches.at.length = (int)integer(s, 3, 0, INT32_MAX, &bad);
-    copy_text(text->vocabulary_hash, sizeof text->vocabulary_hash, s, 4);
-    text->vocabulary = (int)integer(s, 5, 1, INT32_MAX, &bad);
-    text->iterations = (int)integer(s, 9, 0, ESP_LOG_ITERATIONS, &bad);
+    text->branches.at.branch = (int)esp_library_integer(s, 2, -1, INT32_MAX, &bad);
+    text->branches.at.length = (int)esp_library_integer(s, 3, 0, INT32_MAX, &bad);
+    esp_library_copy_text(text->vocabulary_hash, sizeof text->vocabulary_hash, s, 4);
+    text->vocabulary = (int)esp_library_integer(s, 5, 1, INT32_MAX, &bad);
+    text->iterations = (int)esp_library_integer(s, 9, 0, ESP_LOG_ITERATIONS, &bad);
     return !bad && text->header;
 }
 
@@ -313,8 +298,8 @@ static bool convert(struct esp_library *l, sqlite3_stmt *row)
     esp_branches_open(&text.branches);
     const bool good = load_row(row, &text) && load_branches(l, id, &text.branches) &&
                       load_tokens(l, id, &text) && check_place(&text.branches);
-    copy_text(target_path, sizeof target_path, row, 6);
-    copy_text(draft_path, sizeof draft_path, row, 7);
+    esp_library_copy_text(target_path, sizeof target_path, row, 6);
+    esp_library_copy_text(draft_path, sizeof draft_path, row, 7);
     if (good) {
         put_header(&before, &text, target_path, draft_path, sqlite3_column_int64(row, 8));
         put_generations(l, id, &before);

@@ -147,4 +147,12 @@ bool esp_library_is_old(struct esp_library *library);
 /* Rewrites a library of an earlier version. Returns 0, or a negative status with a sentence. */
 int esp_library_migrate(struct esp_library *library, char *err, size_t errlen);
 
+/* ---- library_read.c */
+
+/* Copies a text column; NULL becomes "". */
+void esp_library_copy_text(char *to, size_t size, sqlite3_stmt *s, int column);
+/* Returns an integer column. Sets *damaged if it is not an integer within the limits. */
+int64_t esp_library_integer(sqlite3_stmt *s, int column, int64_t least, int64_t most,
+                            bool *damaged);
+
 #endif

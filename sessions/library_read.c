@@ -9,14 +9,14 @@
 
 /* ------------------------------------------------------------------ columns */
 
-static void copy_text(char *to, size_t size, sqlite3_stmt *s, int column)
+void esp_library_copy_text(char *to, size_t size, sqlite3_stmt *s, int column)
 {
     const char *text = (const char *)sqlite3_column_text(s, column);
     snprintf(to, size, "%s", text ? text : "");
 }
 
-/* Returns an integer column. Sets *damaged if it is not an integer within the limits. */
-static int64_t integer(sqlite3_stmt *s, int column, int64_t least, int64_t most, bool *damaged)
+int64_t esp_library_integer(sqlite3_stmt *s, int column, int64_t least, int64_t most,
+                            bool *damaged)
 {
     const int64_t value = sqlite3_column_int64(s, column);
     if (sqlite3_column_type(s, column) == SQLITE_INTEGER && value >= least && value <= most)
@@ -48,11 +48,11 @@ static int load_session(struct esp_library *l, int64_t id, struct esp_kept_text 
         return esp_library_fail(l, err, errlen);
     const char *header = (const char *)sqlite3_column_text(s, 0);
     text->header = header ? strdup(header) : NULL;
-    copy_text(text->vocabulary_hash, sizeof text->vocabulary_hash, s, 1);
-    text->vocabulary = (int)integer(s, 2, 1, INT32_MAX, &bad);
-    text->created = (time_t)integer(s, 3, 0, INT64_MAX, &bad);
-    text->iterations = (int)integer(s, 4, 0, ESP_LOG_ITERATIONS, &bad);
-    text->generations = (int)integer(s, 5, 0, ESP_LOG_ITERATIONS, &bad);
+    esp_library_copy_text(text->vocabulary_hash, sizeof text->vocabulary_hash, s, 1);
+    text->vocabulary = (int)esp_library_integer(s, 2, 1, INT32_MAX, &bad);
+    text->created = (time_t)esp_library_integer(s, 3, 0, INT64_MAX, &bad);
+    text->iterations = (int)esp_library_integer(s, 4, 0, ESP_LOG_ITERATIONS, &bad);
+    text->generations = (int)esp_library_integer(s, 5, 0, ESP_LOG_ITERATIONS, &bad);
     sqlite3_reset(s);
     return bad ? damaged(l, id, "its own row", err, errlen) : (int)ESP_OK;
 }
