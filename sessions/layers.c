@@ -45,18 +45,17 @@ void esp_layers_begin(struct esp_layers *l)
  * before; then keeps the state of all nodes for the next comparison. */
 static int compare(struct esp_layers *l, const struct esp_tree *tree)
 {
-    int status = ESP_OK, before = l->change_count;
-    for (int i = 0; i < l->last_count && i < tree->count && status == ESP_OK; i++)
-        if (!same(l->last[i], growing(&tree->nodes[i])))
+    const int before = l->change_count;
+    int status = esp_grow(&l->last, tree->count, &l->last_capacity, sizeof *l->last);
+    for (int i = 0; i < tree->count && status == ESP_OK; i++) {
+        const struct esp_growth now = growing(&tree->nodes[i]);
+        if (i < l->last_count && !same(l->last[i], now))
             status = esp_layers_change(l, (struct esp_change){i, l->last[i]});
+        l->last[i] = now;
+    }
+    l->last_count = status == ESP_OK ? tree->count : 0;
     if (l->count > 0)
         l->layers[l->count - 1].changes = l->change_count - before;
-    l->last_count = 0;
-    for (int i = 0; i < tree->count && status == ESP_OK; i++) {
-        status = esp_grow(&l->last, i, &l->last_capacity, sizeof *l->last);
-        if (status == ESP_OK)
-            l->last[l->last_count++] = growing(&tree->nodes[i]);
-    }
     return status;
 }
 
