@@ -19,73 +19,17 @@
 #include "sessions/library_export.h"
 #include "sessions/log.h"
 #include "tests/check.h"
+#include "tests/kept.h"
 #include "tui/commands/resume.h"
 #include "tui/worker/keeper.h"
 
-enum { VOCABULARY = 26, LONGEST = 200, MOST_TEXTS = 20000 };
-
-static char folder[64], path[128], told[700];
-static int troubles;
-
-static void tell(void *user, const char *sentence)
-{
-    (void)user;
-    troubles++;
-    snprintf(told, sizeof told, "%s", sentence);
-}
-
-static const char *letter(void *user, int32_t token, size_t *length)
-{
-    static const char letters[] = "abcdefghijklmnopqrstuvwxyz";
-    (void)user;
-    *length = 1;
-    return token >= 0 && token < VOCABULARY ? letters + token : NULL;
-}
-
-static void begin(void)
-{
-    strcpy(folder, "/tmp/espalier-library-XXXXXX");
-    CHECK(mkdtemp(folder));
-    snprintf(path, sizeof path, "%s/below/sessions.db", folder);
-    troubles = 0;
-    *told = '\0';
-}
-
-static void end(void)
-{
-    char command[128];
-    snprintf(command, sizeof command, "rm -rf '%s'", folder);
-    CHECK(system(command) == 0);
-}
-
-static struct esp_recording_header header_of(const char *target)
-{
-    struct esp_recording_header header = {.major = ESP_RECORDING_MAJOR,
-                                          .vocabulary = VOCABULARY};
-    strcpy(header.vocabulary_hash, "letters");
-    strcpy(header.program, "test");
-    strcpy(header.drafter, "fixed");
-    strcpy(header.verifier, "greedy");
-    snprintf(header.target.name, sizeof header.target.name, "%s", target);
-    return header;
-}
-
-static struct esp_keeper *open_keeper(int64_t resume)
-{
-    struct esp_keeper *keeper;
-    const struct esp_recording_header header = header_of("target");
-    CHECK(esp_keeper_open(&keeper, path, resume, tell, NULL) == ESP_OK);
-    esp_keeper_models(keeper, &header, "/target", "", &(struct esp_tokens){letter, NULL},
-                      false);
-    esp_keeper_private(keeper, false);
-    return keeper;
-}
+enum { LONGEST = 200, MOST_TEXTS = 20000 };
 
 static int load(int64_t id, struct esp_kept_text *text, char *err, size_t errlen)
 {
     struct esp_library *library;
     *text = (struct esp_kept_text){.vocabulary = 0};
-    int status = esp_library_open(&library, path, ESP_LIBRARY_READ, err, errlen);
+    int status = esp_library_open(&library, kept_path, ESP_LIBRARY_READ, err, errlen);
     if (status == ESP_OK)
         status = esp_library_load(library, id, text, err, errlen);
     esp_library_close(library);
@@ -362,7 +306,7 @@ static void resume(struct model *m)
     struct esp_state state = {.has_branches = true};
     char err[512] = "";
     esp_keeper_close(m->keeper);
-    CHECK(esp_resumed_open(&resumed, path, "1", err, sizeof err) == ESP_OK, "%s", err);
+    CHECK(esp_resumed_open(&resumed, kept_path, "1", err, sizeof err) == ESP_OK, "%s", err);
     if (esp_branches_compact(&m->tree) > 0)
         m->seen_count = 0;
     check_tree(m, &resumed->text);
@@ -372,7 +316,7 @@ static void resume(struct model *m)
     esp_branches_open(&state.branches);
     CHECK(esp_resumed_install(resumed, &state) == ESP_OK);
     check_iterations(m, resumed, &state);
-    m->keeper = open_keeper(1);
+    m->keeper = kept_keeper(1);
     esp_keeper_fork(m->keeper, 0, text, count);
     free(text);
     m->index = resumed->count;
@@ -384,9 +328,9 @@ TEST(random_sessions_are_kept)
 {
     for (uint32_t seed = 1; seed <= (check_quick() ? 3 : 12); seed++) {
         struct model m = {.random = seed, .seen = calloc(MOST_TEXTS, sizeof *m.seen)};
-        begin();
+        kept_begin();
         esp_branches_open(&m.tree);
-        m.keeper = open_keeper(0);
+        m.keeper = kept_keeper(0);
         say(&m);
         note(&m);
         for (int i = 0; i < 600; i++) {
@@ -398,10 +342,10 @@ TEST(random_sessions_are_kept)
         }
         compare(&m);
         esp_keeper_close(m.keeper);
-        CHECK(troubles == 0, "%s", told);
+        CHECK(kept_troubles == 0, "%s", kept_told);
         esp_branches_free(&m.tree);
         free(m.seen);
-        end();
+        kept_end();
     }
 }
 
@@ -414,7 +358,7 @@ static void write_until_killed(int to, bool settle)
     struct model m = {.random = 5};
     m.seen = calloc(MOST_TEXTS, sizeof *m.seen);
     esp_branches_open(&m.tree);
-    m.keeper = open_keeper(0);
+    m.keeper = kept_keeper(0);
     say(&m);
     for (;;) {
         m.length = 0;
@@ -435,7 +379,7 @@ TEST(kill_9_loses_at_most_one_iteration)
         int ends[2], written = 0, more;
         char bytes[4096], err[512];
         struct esp_kept_text text;
-        begin();
+        kept_begin();
         CHECK(pipe(ends) == 0);
         const pid_t child = fork();
         if (child == 0)
@@ -452,7 +396,7 @@ TEST(kill_9_loses_at_most_one_iteration)
         CHECK(status < 0 || text.iterations == written || text.iterations == written + 1,
               "%d iterations were written, the library has %d", written, text.iterations);
         esp_kept_text_free(&text);
-        end();
+        kept_end();
     }
 }
 
@@ -463,7 +407,7 @@ static int count_sessions(void)
     struct esp_library *library;
     struct esp_kept_session session;
     char err[512];
-    if (esp_library_open(&library, path, ESP_LIBRARY_READ, err, sizeof err) < 0)
+    if (esp_library_open(&library, kept_path, ESP_LIBRARY_READ, err, sizeof err) < 0)
         return 0;
     int count = 0;
     for (int64_t id = 1; id < 20; id++) {
@@ -480,14 +424,14 @@ TEST(a_private_session_leaves_nothing)
     struct model m = {.random = 3, .seen = calloc(MOST_TEXTS, sizeof *m.seen)};
     struct esp_kept_text text;
     char err[512];
-    begin();
+    kept_begin();
     esp_branches_open(&m.tree);
-    m.keeper = open_keeper(0);
+    m.keeper = kept_keeper(0);
     esp_keeper_private(m.keeper, true);
     say(&m);
     iterate(&m);
     esp_keeper_settle(m.keeper);
-    CHECK(access(path, F_OK) < 0, "no file is created");
+    CHECK(access(kept_path, F_OK) < 0, "no file is created");
     esp_keeper_private(m.keeper, false);
     esp_keeper_settle(m.keeper);
     CHECK(load(1, &text, err, sizeof err) == ESP_OK, "an earlier session stays: %s", err);
@@ -497,10 +441,10 @@ TEST(a_private_session_leaves_nothing)
     esp_keeper_settle(m.keeper);
     CHECK(count_sessions() == 0, "kept sessions are deleted");
     esp_keeper_close(m.keeper);
-    CHECK(troubles == 0, "%s", told);
+    CHECK(kept_troubles == 0, "%s", kept_told);
     esp_branches_free(&m.tree);
     free(m.seen);
-    end();
+    kept_end();
 }
 
 /* ------------------------------------------------------------------ several programs */
@@ -511,13 +455,13 @@ TEST(two_programs_share_a_library)
     struct model b = {.random = 8, .seen = calloc(MOST_TEXTS, sizeof *b.seen)};
     struct esp_library *library;
     char err[512];
-    begin();
+    kept_begin();
     esp_branches_open(&a.tree);
     esp_branches_open(&b.tree);
-    a.keeper = open_keeper(0);
+    a.keeper = kept_keeper(0);
     say(&a);
     esp_keeper_settle(a.keeper);
-    b.keeper = open_keeper(0);
+    b.keeper = kept_keeper(0);
     say(&b);
     for (int i = 0; i < 200; i++) {
         step(&a);
@@ -526,7 +470,7 @@ TEST(two_programs_share_a_library)
     esp_keeper_settle(a.keeper);
     esp_keeper_settle(b.keeper);
     CHECK(count_sessions() == 2);
-    CHECK(esp_library_open(&library, path, ESP_LIBRARY_READ, err, sizeof err) == ESP_OK);
+    CHECK(esp_library_open(&library, kept_path, ESP_LIBRARY_READ, err, sizeof err) == ESP_OK);
     CHECK(!esp_library_claim(library, 1), "a session can be open only once");
     CHECK(esp_library_delete(library, 1, err, sizeof err) < 0 &&
               strstr(err, "is open in another"),
@@ -538,12 +482,12 @@ TEST(two_programs_share_a_library)
     esp_library_close(library);
     esp_keeper_close(b.keeper);
     CHECK(count_sessions() == 1);
-    CHECK(troubles == 0, "%s", told);
+    CHECK(kept_troubles == 0, "%s", kept_told);
     esp_branches_free(&a.tree);
     esp_branches_free(&b.tree);
     free(a.seen);
     free(b.seen);
-    end();
+    kept_end();
 }
 
 /* ------------------------------------------------------------------ strange files */
@@ -551,21 +495,11 @@ TEST(two_programs_share_a_library)
 static void write_file(const char *bytes, size_t length)
 {
     char below[128];
-    snprintf(below, sizeof below, "%s/below", folder);
+    snprintf(below, sizeof below, "%s/below", kept_folder);
     mkdir(below, 0700);
-    const int file = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    const int file = open(kept_path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
     CHECK(file >= 0 && write(file, bytes, length) == (ssize_t)length);
     close(file);
-}
-
-static void execute(const char *statements)
-{
-    sqlite3 *db;
-    char *err = NULL;
-    CHECK(sqlite3_open(path, &db) == SQLITE_OK);
-    CHECK(sqlite3_exec(db, statements, NULL, NULL, &err) == SQLITE_OK, "%s", err ? err : "");
-    sqlite3_free(err);
-    sqlite3_close(db);
 }
 
 /* Keeps a small session, and frees its tree. */
@@ -573,7 +507,7 @@ static void keep_one(void)
 {
     struct model m = {.random = 11, .seen = calloc(MOST_TEXTS, sizeof *m.seen)};
     esp_branches_open(&m.tree);
-    m.keeper = open_keeper(0);
+    m.keeper = kept_keeper(0);
     say(&m);
     for (int i = 0; i < 30; i++)
         step(&m);
@@ -586,7 +520,7 @@ static void keep_one(void)
 static bool is_set_aside(void)
 {
     char aside[160];
-    snprintf(aside, sizeof aside, "%s.unreadable-1", path);
+    snprintf(aside, sizeof aside, "%s.unreadable-1", kept_path);
     return access(aside, F_OK) == 0;
 }
 
@@ -597,21 +531,21 @@ TEST(a_file_that_is_no_library_is_set_aside)
     for (int i = 0; i < 3; i++) {
         struct esp_library *library;
         char err[512];
-        begin();
+        kept_begin();
         if (i < 2) {
             write_file(files[i], strlen(files[i]));
         } else {
             write_file("", 0);
-            execute("CREATE TABLE mine(x); INSERT INTO mine VALUES(1)");
+            kept_execute("CREATE TABLE mine(x); INSERT INTO mine VALUES(1)");
         }
-        CHECK(esp_library_open(&library, path, ESP_LIBRARY_READ, err, sizeof err) < 0 &&
-                  strstr(err, path),
+        CHECK(esp_library_open(&library, kept_path, ESP_LIBRARY_READ, err, sizeof err) < 0 &&
+                  strstr(err, kept_path),
               "%s", err);
         CHECK(!is_set_aside(), "a reader does not move the file");
         keep_one();
-        CHECK(is_set_aside() && strstr(told, "kept in a new file"), "%s", told);
+        CHECK(is_set_aside() && strstr(kept_told, "kept in a new file"), "%s", kept_told);
         CHECK(count_sessions() == 1);
-        end();
+        kept_end();
     }
 }
 
@@ -619,19 +553,20 @@ TEST(a_file_of_a_newer_program_stays)
 {
     struct esp_library *library;
     char err[512];
-    begin();
+    kept_begin();
     keep_one();
-    execute("PRAGMA user_version = 9");
-    CHECK(esp_library_open(&library, path, ESP_LIBRARY_KEEP, err, sizeof err) < 0 &&
+    kept_execute("PRAGMA user_version = 9");
+    CHECK(esp_library_open(&library, kept_path, ESP_LIBRARY_KEEP, err, sizeof err) < 0 &&
               strstr(err, "newer espalier"),
           "%s", err);
     keep_one();
-    CHECK(troubles == 1 && strstr(told, "not kept any more") && strstr(told, "newer"), "%s",
-          told);
+    CHECK(kept_troubles == 1 && strstr(kept_told, "not kept any more") &&
+              strstr(kept_told, "newer"),
+          "%s", kept_told);
     CHECK(!is_set_aside());
-    execute("PRAGMA user_version = 3");
+    kept_execute("PRAGMA user_version = 3");
     CHECK(count_sessions() == 1, "nothing is lost");
-    end();
+    kept_end();
 }
 
 /* Returns the recording of the present text of a session, which the caller frees. */
@@ -641,7 +576,7 @@ static char *exported(int64_t id)
     char err[512], *bytes = NULL;
     size_t size;
     FILE *out = open_memstream(&bytes, &size);
-    CHECK(esp_library_open(&library, path, ESP_LIBRARY_READ, err, sizeof err) == ESP_OK);
+    CHECK(esp_library_open(&library, kept_path, ESP_LIBRARY_READ, err, sizeof err) == ESP_OK);
     CHECK(esp_library_export(library, id, -1, out, err, sizeof err) == ESP_OK, "%s", err);
     esp_library_close(library);
     fclose(out);
@@ -659,7 +594,7 @@ static int count_of(const char *in, const char *what)
 
 TEST(an_export_has_texts_and_scores)
 {
-    begin();
+    kept_begin();
     keep_one();
     char *recording = exported(1);
     const int iterations = count_of(recording, "\"type\":\"iteration\"");
@@ -669,7 +604,7 @@ TEST(an_export_has_texts_and_scores)
               count_of(recording, ",\"text\":\""),
           "%s", recording);
     free(recording);
-    end();
+    kept_end();
 }
 
 /* Makes the library of version 2 that is in tests/vectors. */
@@ -681,8 +616,8 @@ static void make_old(const char *change)
     sql[fread(sql, 1, sizeof sql - 1, file)] = '\0';
     fclose(file);
     write_file("", 0);
-    execute(sql);
-    execute(change);
+    kept_execute(sql);
+    kept_execute(change);
 }
 
 static int hear_generation(void *user, const struct esp_kept_generation *generation)
@@ -702,10 +637,10 @@ TEST(a_library_of_version_2_goes_on)
     struct esp_kept_text text;
     char err[512];
     int generations = 0, *writers;
-    begin();
+    kept_begin();
     make_old("PRAGMA user_version = 1");
-    CHECK(esp_library_open(&library, path, ESP_LIBRARY_READ, err, sizeof err) == ESP_OK, "%s",
-          err);
+    CHECK(esp_library_open(&library, kept_path, ESP_LIBRARY_READ, err, sizeof err) == ESP_OK,
+          "%s", err);
     CHECK(esp_library_find(library, "the tale", &session, err, sizeof err) == ESP_OK, "%s",
           err);
     CHECK(session.id == 3 && session.created == 1000 && session.changed == 2000 &&
@@ -733,8 +668,8 @@ TEST(a_library_of_version_2_goes_on)
           "%s", recording);
     free(recording);
     keep_one();
-    CHECK(troubles == 0 && count_sessions() == 2, "%s", told);
-    end();
+    CHECK(kept_troubles == 0 && count_sessions() == 2, "%s", kept_told);
+    kept_end();
 }
 
 /* A damaged session of an old library is left out, and a copy of the old file is kept. */
@@ -742,14 +677,15 @@ TEST(an_old_library_that_is_damaged_is_copied)
 {
     char copy[160];
     struct stat about;
-    begin();
+    kept_begin();
     make_old("UPDATE token SET kind = 9 WHERE place = 0");
     keep_one();
-    snprintf(copy, sizeof copy, "%s.damaged", path);
-    CHECK(strstr(told, "1 of the sessions") && strstr(told, ".damaged"), "%s", told);
+    snprintf(copy, sizeof copy, "%s.damaged", kept_path);
+    CHECK(strstr(kept_told, "1 of the sessions") && strstr(kept_told, ".damaged"), "%s",
+          kept_told);
     CHECK(stat(copy, &about) == 0 && about.st_size > 4096 && (about.st_mode & 077) == 0);
     CHECK(count_sessions() == 1);
-    end();
+    kept_end();
 }
 
 TEST(views_and_triggers_never_run)
@@ -762,13 +698,13 @@ TEST(views_and_triggers_never_run)
     for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
         struct esp_library *library;
         char err[512];
-        begin();
+        kept_begin();
         keep_one();
-        execute(changes[i]);
-        CHECK(esp_library_open(&library, path, ESP_LIBRARY_READ, err, sizeof err) ==
+        kept_execute(changes[i]);
+        CHECK(esp_library_open(&library, kept_path, ESP_LIBRARY_READ, err, sizeof err) ==
                   ESP_E_FORMAT,
               "%s", changes[i]);
-        end();
+        kept_end();
     }
 }
 
@@ -792,13 +728,13 @@ TEST(values_are_checked)
     for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
         struct esp_resumed *resumed;
         char err[512] = "";
-        begin();
+        kept_begin();
         keep_one();
-        execute(changes[i]);
-        CHECK(esp_resumed_open(&resumed, path, NULL, err, sizeof err) < 0 && *err, "%s",
+        kept_execute(changes[i]);
+        CHECK(esp_resumed_open(&resumed, kept_path, NULL, err, sizeof err) < 0 && *err, "%s",
               changes[i]);
         CHECK(strstr(err, "damaged") != NULL, "%s: %s", changes[i], err);
-        end();
+        kept_end();
     }
 }
 
@@ -808,17 +744,17 @@ TEST(what_is_before_a_damage_is_exported)
     char err[512] = "", *bytes = NULL;
     size_t size;
     const int32_t tokens[] = {3, 14, 6}; /* d o g */
-    begin();
-    struct esp_keeper *keeper = open_keeper(0);
+    kept_begin();
+    struct esp_keeper *keeper = kept_keeper(0);
     for (int i = 0; i < 3; i++)
         esp_keeper_event(
             keeper,
             &(struct esp_event){.type = ESP_EVENT_PROMPT, .tokens = tokens, .token_count = 3});
     esp_keeper_close(keeper);
-    execute("UPDATE chunk SET texts = substr(texts, 1, length(texts) - 1) WHERE number = "
-            "(SELECT max(number) FROM chunk WHERE length(texts) > 1)");
+    kept_execute("UPDATE chunk SET texts = substr(texts, 1, length(texts) - 1) WHERE number = "
+                 "(SELECT max(number) FROM chunk WHERE length(texts) > 1)");
     FILE *out = open_memstream(&bytes, &size);
-    CHECK(esp_library_open(&library, path, ESP_LIBRARY_READ, err, sizeof err) == ESP_OK);
+    CHECK(esp_library_open(&library, kept_path, ESP_LIBRARY_READ, err, sizeof err) == ESP_OK);
     CHECK(esp_library_export(library, 1, -1, out, err, sizeof err) == ESP_E_FORMAT);
     CHECK(strstr(err, "session 1 is damaged: its texts"), "%s", err);
     fclose(out);
@@ -827,7 +763,7 @@ TEST(what_is_before_a_damage_is_exported)
           "%s", bytes);
     free(bytes);
     esp_library_close(library);
-    end();
+    kept_end();
 }
 
 /* Changes each byte of each record of a log in turn, and corrects the checksum. Applying the
@@ -838,9 +774,9 @@ TEST(records_are_checked)
     struct esp_pack log = {.length = 0};
     char err[512];
     int refused = 0;
-    begin();
+    kept_begin();
     keep_one();
-    CHECK(esp_library_open(&library, path, ESP_LIBRARY_READ, err, sizeof err) == ESP_OK);
+    CHECK(esp_library_open(&library, kept_path, ESP_LIBRARY_READ, err, sizeof err) == ESP_OK);
     CHECK(esp_library_texts(library, 1, &log, err, sizeof err) == ESP_OK, "%s", err);
     esp_library_close(library);
     for (size_t record = 0, next; record < log.length; record = next) {
@@ -870,12 +806,12 @@ TEST(records_are_checked)
     }
     CHECK(refused > 0);
     esp_pack_free(&log);
-    end();
+    kept_end();
 }
 
 static void journal_path(char *to, size_t size)
 {
-    esp_journal_path(to, size, path, 1);
+    esp_journal_path(to, size, kept_path, 1);
 }
 
 /* Keeps a text in a process that ends without closing anything. */
@@ -885,7 +821,7 @@ static void keep_and_die(void)
     if (child == 0) {
         struct model m = {.random = 11, .seen = calloc(MOST_TEXTS, sizeof *m.seen)};
         esp_branches_open(&m.tree);
-        m.keeper = open_keeper(0);
+        m.keeper = kept_keeper(0);
         say(&m);
         iterate(&m);
         _exit(0);
@@ -897,7 +833,7 @@ TEST(a_journal_that_was_left_is_stored)
 {
     struct esp_kept_text text;
     char journal[160], err[512];
-    begin();
+    kept_begin();
     keep_and_die();
     journal_path(journal, sizeof journal);
     CHECK(access(journal, F_OK) == 0);
@@ -906,7 +842,7 @@ TEST(a_journal_that_was_left_is_stored)
     CHECK(access(journal, F_OK) < 0, "once");
     CHECK(load(1, &text, err, sizeof err) == ESP_OK && text.iterations == 1, "%s", err);
     esp_kept_text_free(&text);
-    end();
+    kept_end();
 }
 
 /* A program that keeps sessions renames a damaged journal and gives one message. */
@@ -916,7 +852,7 @@ TEST(a_damaged_journal_is_set_aside)
     for (int i = 0; i < 3; i++) {
         struct esp_kept_text text;
         char journal[160], aside[200], err[512];
-        begin();
+        kept_begin();
         keep_and_die();
         journal_path(journal, sizeof journal);
         const int file = open(journal, O_WRONLY);
@@ -933,11 +869,12 @@ TEST(a_damaged_journal_is_set_aside)
         keep_one();
         snprintf(aside, sizeof aside, "%s.unreadable-1", journal);
         CHECK(access(journal, F_OK) < 0 && access(aside, F_OK) == 0, "change %d", i);
-        CHECK(troubles == 1 && strstr(told, "is damaged") && strstr(told, ".unreadable-1"),
-              "%d: %s", troubles, told);
+        CHECK(kept_troubles == 1 && strstr(kept_told, "is damaged") &&
+                  strstr(kept_told, ".unreadable-1"),
+              "%d: %s", kept_troubles, kept_told);
         CHECK(load(2, &text, err, sizeof err) == ESP_OK, "%s", err);
         esp_kept_text_free(&text);
-        end();
+        kept_end();
     }
 }
 
@@ -947,13 +884,13 @@ TEST(fuzzed_pages)
 {
     uint32_t random = 17;
     const int times = check_quick() ? 60 : 600;
-    begin();
+    kept_begin();
     keep_one();
-    execute("PRAGMA journal_mode = DELETE");
+    kept_execute("PRAGMA journal_mode = DELETE");
     struct stat about;
-    CHECK(stat(path, &about) == 0);
+    CHECK(stat(kept_path, &about) == 0);
     char *bytes = malloc((size_t)about.st_size), *changed = malloc((size_t)about.st_size);
-    const int file = open(path, O_RDONLY);
+    const int file = open(kept_path, O_RDONLY);
     CHECK(read(file, bytes, (size_t)about.st_size) == about.st_size);
     close(file);
     for (int i = 0; i < times; i++) {
@@ -966,7 +903,7 @@ TEST(fuzzed_pages)
             changed[(random >> 4) % (uint32_t)about.st_size] = (char)(random >> 24);
         }
         write_file(changed, (size_t)about.st_size);
-        if (esp_library_open(&library, path, ESP_LIBRARY_READ, err, sizeof err) < 0) {
+        if (esp_library_open(&library, kept_path, ESP_LIBRARY_READ, err, sizeof err) < 0) {
             CHECK(*err);
             continue;
         }
@@ -983,27 +920,20 @@ TEST(fuzzed_pages)
     }
     free(bytes);
     free(changed);
-    end();
+    kept_end();
 }
 
 /* ------------------------------------------------------------------ disks */
-
-static int ignore(void *user, const struct esp_kept_match *match)
-{
-    (*(int *)user)++;
-    CHECK(match->session == 1);
-    return 0;
-}
 
 TEST(a_full_disk_is_said_once)
 {
     struct model m = {.random = 21, .seen = calloc(MOST_TEXTS, sizeof *m.seen)};
     const struct rlimit small = {100000, RLIM_INFINITY};
     struct rlimit before;
-    begin();
+    kept_begin();
     signal(SIGXFSZ, SIG_IGN);
     esp_branches_open(&m.tree);
-    m.keeper = open_keeper(0);
+    m.keeper = kept_keeper(0);
     say(&m);
     esp_keeper_settle(m.keeper);
     getrlimit(RLIMIT_FSIZE, &before);
@@ -1011,142 +941,27 @@ TEST(a_full_disk_is_said_once)
     for (int i = 0; i < 400; i++)
         step(&m);
     esp_keeper_settle(m.keeper);
-    CHECK(troubles == 1 && strstr(told, "is not kept any more"), "%d: %s", troubles, told);
+    CHECK(kept_troubles == 1 && strstr(kept_told, "is not kept any more"), "%d: %s",
+          kept_troubles, kept_told);
     esp_keeper_close(m.keeper);
     setrlimit(RLIMIT_FSIZE, &before);
     CHECK(count_sessions() == 1, "the sessions written before are there");
     esp_branches_free(&m.tree);
     free(m.seen);
-    end();
+    kept_end();
 }
 
 TEST(a_folder_that_cannot_be_made_is_said_once)
 {
-    begin();
-    snprintf(path, sizeof path, "/dev/null/below/sessions.db");
+    kept_begin();
+    snprintf(kept_path, sizeof kept_path, "/dev/null/below/sessions.db");
     keep_one();
-    CHECK(troubles == 1 && strstr(told, "/dev/null/below/sessions.db"), "%s", told);
-    end();
+    CHECK(kept_troubles == 1 && strstr(kept_told, "/dev/null/below/sessions.db"), "%s",
+          kept_told);
+    kept_end();
 }
 
-/* ------------------------------------------------------------------ search */
-
-TEST(words_are_found)
-{
-    struct esp_library *library;
-    struct esp_keeper *keeper;
-    char err[512];
-    int found = 0;
-    const int32_t tokens[] = {3, 14, 6}; /* d o g */
-    begin();
-    keeper = open_keeper(0);
-    esp_keeper_event(keeper, &(struct esp_event){
-                                 .type = ESP_EVENT_PROMPT, .tokens = tokens, .token_count = 3});
-    esp_keeper_settle(keeper);
-    CHECK(esp_library_open(&library, path, ESP_LIBRARY_READ, err, sizeof err) == ESP_OK);
-    CHECK(esp_library_search(library, "dog", ignore, &found, err, sizeof err) == ESP_OK &&
-              found == 1,
-          "%s", err);
-    CHECK(esp_library_search(library, "do", ignore, &found, err, sizeof err) == ESP_OK &&
-              found == 2,
-          "the beginning of a word");
-    CHECK(esp_library_search(library, "cat", ignore, &found, err, sizeof err) == ESP_OK &&
-          found == 2);
-    CHECK(esp_library_search(library, "\"do OR * ( NEAR", ignore, &found, err, sizeof err) ==
-              ESP_OK,
-          "words of a search are never operators: %s", err);
-    esp_library_close(library);
-    esp_keeper_close(keeper);
-    end();
-}
-
-/* A damaged index of words is made again from the texts. */
-TEST(a_damaged_index_of_words_is_made_again)
-{
-    static const char *const changes[] = {
-        "DROP TABLE words_config",
-        "DROP TABLE words_data",
-        "DROP TABLE words_idx",
-        "DELETE FROM words_config",
-        "UPDATE words_config SET v = 99",
-        "UPDATE words_data SET block = x'0102030405060708090a'",
-        "DELETE FROM words_data",
-        "DROP TABLE words_content"};
-    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
-        struct esp_library *library;
-        char err[512];
-        int found = 0;
-        const int32_t tokens[] = {3, 14, 6}; /* d o g */
-        begin();
-        struct esp_keeper *keeper = open_keeper(0);
-        esp_keeper_event(
-            keeper,
-            &(struct esp_event){.type = ESP_EVENT_PROMPT, .tokens = tokens, .token_count = 3});
-        esp_keeper_close(keeper);
-        execute(changes[i]);
-        CHECK(esp_library_open(&library, path, ESP_LIBRARY_READ, err, sizeof err) == ESP_OK,
-              "%s", err);
-        CHECK(esp_library_search(library, "dog", ignore, &found, err, sizeof err) == ESP_OK &&
-                  found == 1,
-              "%s: %d, %s", changes[i], found, err);
-        CHECK(esp_library_delete(library, 1, err, sizeof err) == ESP_OK, "%s", err);
-        esp_library_close(library);
-        end();
-    }
-}
-
-/* ------------------------------------------------------------------ size */
-
-/* Adds a session of `branches` branches of `each` tokens, all of which start from the first
- * one. */
-static void add_large(struct esp_library *library, int branches, int each)
-{
-    struct esp_written *tokens = calloc((size_t)each, sizeof *tokens);
-    struct esp_line line = {.text = NULL};
-    struct esp_pack log = {.length = 0};
-    const struct esp_recording_header header = header_of("target");
-    char err[512];
-    for (int i = 0; i < each; i++)
-        tokens[i] = (struct esp_written){
-            .token = i % 6 == 5 ? 25 : i * 7 % 25,
-            .iteration = -1,
-            .kind = ESP_TEXT_DRAFTED,
-            .score = {.p = 0.5f, .entropy = 1, .rank = 1, .count = 8, .likely_p = {0.5f}}};
-    esp_library_begin(library);
-    const int64_t id = esp_library_add(library, 1000);
-    CHECK(esp_library_commit(library, err, sizeof err) == ESP_OK, "%s", err);
-    esp_header_to_json(&line, &header);
-    esp_log_header(&log, &header, line.text, line.length, "", "");
-    for (int i = 0; i < VOCABULARY; i++)
-        esp_log_piece(&log, i, i == 25 ? " " : &"abcdefghijklmnopqrstuvwxyz"[i], 1);
-    for (int i = 0; i < branches; i++) {
-        const struct esp_branch branch = {.parent = i > 0 ? 0 : -1,
-                                          .fork = i > 0 ? 1 + i % each : 0,
-                                          .tokens = tokens,
-                                          .count = each,
-                                          .drafter = "fixed"};
-        tokens[0].token = i % 25;
-        tokens[1].token = i / 25 % 25;
-        tokens[2].token = i / 625 % 25;
-        esp_log_branch(&log, &branch);
-    }
-    esp_log_place(&log, (struct esp_text_place){0, each});
-    CHECK(esp_library_store(library, id, 0, &(struct esp_records){log.at, log.length}, 1, err,
-                            sizeof err) == ESP_OK,
-          "%s", err);
-    CHECK(esp_library_refresh(library, id, err, sizeof err) == ESP_OK, "%s", err);
-    esp_library_release(library, id);
-    esp_pack_free(&log);
-    esp_line_free(&line);
-    free(tokens);
-}
-
-static int count_any(void *user, const struct esp_kept_match *match)
-{
-    (void)match;
-    (*(int *)user)++;
-    return 0;
-}
+/* ------------------------------------------------------------------ cost */
 
 /* Keeping must not slow a session down. The limit is far above the time that it takes, for a
  * busy machine and for sanitizers. */
@@ -1154,9 +969,9 @@ TEST(keeping_an_iteration_takes_microseconds)
 {
     enum { TIMES = 20000 };
     struct model m = {.random = 9, .seen = calloc(MOST_TEXTS, sizeof *m.seen)};
-    begin();
+    kept_begin();
     esp_branches_open(&m.tree);
-    m.keeper = open_keeper(0);
+    m.keeper = kept_keeper(0);
     say(&m);
     m.length = 0;
     const clock_t before = clock();
@@ -1169,43 +984,5 @@ TEST(keeping_an_iteration_takes_microseconds)
     esp_keeper_close(m.keeper);
     esp_branches_free(&m.tree);
     free(m.seen);
-    end();
-}
-
-/* The limits are the times that were planned, increased for a busy machine. */
-TEST(ten_thousand_branches_open_at_once)
-{
-    enum { BRANCHES = 10000, EACH = 100 };
-    struct esp_library *library;
-    struct esp_resumed *resumed;
-    char err[512];
-    int found = 0;
-    if (check_quick())
-        check_skip();
-    begin();
-    CHECK(esp_library_open(&library, path, ESP_LIBRARY_KEEP, err, sizeof err) == ESP_OK);
-    add_large(library, BRANCHES, EACH);
-    double start = esp_clock();
-    const clock_t before = clock();
-    CHECK(esp_resumed_open(&resumed, path, NULL, err, sizeof err) == ESP_OK, "%s", err);
-    const double opened = esp_clock() - start,
-                 busy = (double)(clock() - before) / CLOCKS_PER_SEC;
-    CHECK(resumed->text.branches.count == BRANCHES);
-    int *order = calloc(BRANCHES + 1, 2 * sizeof *order);
-    start = esp_clock();
-    CHECK(esp_branches_list(&resumed->text.branches, order, order + BRANCHES + 1) == BRANCHES);
-    const double listed = esp_clock() - start;
-    start = esp_clock();
-    CHECK(esp_library_search(library, "bah", count_any, &found, err, sizeof err) == ESP_OK,
-          "%s", err);
-    const double searched = esp_clock() - start;
-    CHECK(found > 0);
-    printf("  %d branches, %d tokens: open %.2f s (%.2f s of a processor), list %.1f ms, "
-           "search %.1f ms\n",
-           BRANCHES, BRANCHES * EACH, opened, busy, 1e3 * listed, 1e3 * searched);
-    CHECK(opened < 10 && listed < 0.5 && searched < 1);
-    free(order);
-    esp_resumed_close(resumed);
-    esp_library_close(library);
-    end();
+    kept_end();
 }

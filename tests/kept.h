@@ -1,0 +1,27 @@
+/* kept.h - a library of kept sessions in a temporary folder, for tests. Its vocabulary is the
+ * letters of the alphabet. */
+#ifndef ESP_TESTS_KEPT_H
+#define ESP_TESTS_KEPT_H
+
+#include "tui/worker/keeper.h"
+
+enum { VOCABULARY = 26 };
+
+extern char kept_folder[64], kept_path[128]; /* the folder, and the library's file in it */
+extern char kept_told[700];                  /* the last message of a keeper */
+extern int kept_troubles;                    /* number of messages */
+
+/* Makes the folder. */
+void kept_begin(void);
+/* Removes the folder. */
+void kept_end(void);
+void kept_tell(void *user, const char *sentence);
+/* Returns the text of a token. */
+const char *kept_letter(void *user, int32_t token, size_t *length);
+struct esp_recording_header kept_header(const char *target);
+/* Opens a keeper for a new session (0), or for one that is kept. */
+struct esp_keeper *kept_keeper(int64_t resume);
+/* Runs SQL statements on the library. */
+void kept_execute(const char *statements);
+
+#endif
