@@ -1,11 +1,13 @@
 /* Tests the search of kept sessions, and the time that a large library takes. */
 #include "sessions/library.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "kernels/clock.h"
+#include "sessions/journal.h"
 #include "sessions/log.h"
 #include "tests/check.h"
 #include "tests/kept.h"
