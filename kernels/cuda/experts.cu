@@ -207,7 +207,7 @@ static __global__ void sort_kernel(struct esp_cuda_arrays at, struct sort_args a
 
 template <typename A>
 void esp_cuda_route(struct esp_cuda_cache *c, const struct esp_cuda_layer *held, const void *x,
-                    bool normed, int rows, int width)
+                    const float *norm, int rows, int width)
 {
     const struct esp_model_desc *d = esp_cuda_desc_of(c);
     cudaStream_t stream = esp_cuda_backend_of(c)->stream;
@@ -216,8 +216,8 @@ void esp_cuda_route(struct esp_cuda_cache *c, const struct esp_cuda_layer *held,
                                      c->hidden,
                                      d->experts,
                                      c->routed,
-                                     normed ? c->x : NULL,
-                                     normed ? held->norm2 : NULL,
+                                     norm ? c->x : NULL,
+                                     norm,
                                      esp_cuda_squares_of(c)};
     const struct sort_args sort = {c->routed, d->experts,        d->experts_used,
                                    width,     d->experts_normed, c->routing};
@@ -228,8 +228,8 @@ void esp_cuda_route(struct esp_cuda_cache *c, const struct esp_cuda_layer *held,
 }
 
 template void esp_cuda_route<float>(struct esp_cuda_cache *, const struct esp_cuda_layer *,
-                                    const void *, bool, int, int);
+                                    const void *, const float *, int, int);
 template void esp_cuda_route<esp_bf16>(struct esp_cuda_cache *, const struct esp_cuda_layer *,
-                                       const void *, bool, int, int);
+                                       const void *, const float *, int, int);
 template void esp_cuda_route<esp_f16>(struct esp_cuda_cache *, const struct esp_cuda_layer *,
-                                      const void *, bool, int, int);
+                                      const void *, const float *, int, int);

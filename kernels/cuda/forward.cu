@@ -10,8 +10,9 @@
  * The steps of a layer are those of the CPU backend (cpu/forward.c): 1 norm, 2 queries, keys
  * and values, 3 rotation and cache, 4 attention, 5 output added to the residual stream, 6
  * norm, 7 gate and up, 8 down added (to what 5 and 8 add, a norm or a factor may be applied
- * first). A mixture of experts has a router, the products of all used experts and their sum
- * instead of 7 and 8. Most norms are computed by the kernels of the steps around them
+ * first). In a recurrent layer, states.cu does 3 and 4; a layer may lack 2 to 5, or 6 to 8. A
+ * mixture of experts has a router, the products of all used experts and their sum instead of 7
+ * and 8. Most norms are computed by the kernels of the steps around them
  * (norm.h), and in a small pass step 3 is part of step 4 (attention.h). So a layer takes five
  * kernels.
  *
@@ -108,8 +109,11 @@ static int send_pass(struct esp_cuda_cache *c, const struct esp_batch *b,
     const struct esp_cuda_rows *logits = (const struct esp_cuda_rows *)b->logits;
     const size_t count = (size_t)b->rows;
     struct esp_cuda_pass pass = {};
-    memcpy((void *)in_slot(c, slot, c->at.tokens), b->tokens, count * sizeof(int32_t));
-    memcpy((void *)in_slot(c, slot, c->at.positions), b->positions, count * sizeof(int32_t));
+    if (count > 0) { /* not if only states change */
+        memcpy((void *)in_slot(c, slot, c->at.tokens), b->tokens, count * sizeof(int32_t));
+        memcpy((void *)in_slot(c, slot, c->at.positions), b->positions,
+               count * sizeof(int32_t));
+    }
     pass.rows = b->rows;
     pass.first = b->first;
     pass.prefix = b->prefix;
@@ -129,11 +133,20 @@ static int send_pass(struct esp_cuda_cache *c, const struct esp_batch *b,
         pass.logits_vocabulary = logits->base.vocabulary;
     }
     send_states(c, b, slot, &pass);
+    if (c->states.layers > 0) {
+        pass.visits = c->states.plan.walk.count;
+        pass.folded = c->states.before;
+        esp_cuda_states_write(c, (struct esp_cuda_visit *)in_slot(c, slot, c->at.visit));
+    }
     memcpy(slot, &pass, sizeof pass);
     const size_t masks = count * (size_t)pass.words * sizeof(uint64_t);
     if (masks > 0)
         memcpy((void *)in_slot(c, slot, c->at.mask), b->mask, masks);
-    return esp_cuda_send_slot(c, 0, ((const char *)c->at.mask - c->pass_device) + masks);
+    status = esp_cuda_send_slot(c, 0, ((const char *)c->at.mask - c->pass_device) + masks);
+    if (status == ESP_OK && pass.visits > 0)
+        status = esp_cuda_send_slot(c, (const char *)c->at.visit - c->pass_device,
+                                    (size_t)pass.visits * sizeof *c->at.visit);
+    return status;
 }
 
 /* ------------------------------------------------------------------ products */
@@ -222,7 +235,7 @@ static void multiply_parts(struct esp_cuda_cache *c, const struct esp_cuda_matri
                            int parts, size_t step, const void *x, size_t x_stride, float *y,
                            size_t y_stride, bool cut, int rows)
 {
-    struct esp_cuda_product p[3] = {};
+    struct esp_cuda_product p[ESP_CUDA_PARTS] = {};
     int count = 0;
     for (int i = 0; i < parts; i++) {
         if (!part[i]->data)
@@ -251,13 +264,13 @@ static bool has_branch(const struct esp_cuda_cache *c, const float *norm)
 }
 
 /* Returns the product of step 5 or 8, which is added to the residual stream or, if it is
- * changed before that, written to c->branch. */
+ * changed before that, written to c->branch. cut: see struct esp_cuda_product. */
 static struct esp_cuda_product added(const struct esp_cuda_cache *c,
                                      const struct esp_cuda_matrix *w, const void *x,
-                                     size_t x_stride, const float *norm)
+                                     size_t x_stride, bool cut, const float *norm)
 {
     struct esp_cuda_product p = floats(w, x, x_stride, c->branch, c->hidden);
-    p.cut = x == c->active || (x == c->attended && esp_cuda_attention_cuts(c));
+    p.cut = cut;
     if (!has_branch(c, norm)) {
         p.epilogue = ESP_CUDA_ADD;
         p.y = c->x;
@@ -270,10 +283,10 @@ static struct esp_cuda_product added(const struct esp_cuda_cache *c,
  */
 template <typename T, typename A>
 static int add(struct esp_cuda_cache *c, const struct esp_cuda_matrix *w, const void *x,
-               size_t x_stride, const float *norm, const struct esp_cuda_norm *next, int rows,
-               enum ready *ready)
+               size_t x_stride, bool cut, const float *norm, const struct esp_cuda_norm *next,
+               int rows, enum ready *ready)
 {
-    struct esp_cuda_product p = added(c, w, x, x_stride, norm);
+    struct esp_cuda_product p = added(c, w, x, x_stride, cut, norm);
     *ready = NOTHING;
     if (has_branch(c, norm)) {
         const int status = multiply<T>(c, &p, rows);
@@ -317,10 +330,12 @@ static int activate(struct esp_cuda_cache *c, const struct esp_cuda_layer *layer
     return multiply<T>(c, &p, rows);
 }
 
-/* Computes steps 7 and 8 for a mixture of experts, and the norm `next`. */
+/* Computes steps 7 and 8 for a mixture of experts, and the norm `next`. norm: the weight of the
+ * norm that made x. */
 template <typename T, typename A>
 static int add_experts(struct esp_cuda_cache *c, const struct esp_cuda_layer *layer,
-                       const void *x, bool normed, const struct esp_cuda_norm *next, int rows)
+                       const void *x, bool normed, const float *norm,
+                       const struct esp_cuda_norm *next, int rows)
 {
     const struct esp_model_desc *d = esp_cuda_desc_of(c);
     const int pairs = rows * d->experts_used;
@@ -333,7 +348,7 @@ static int add_experts(struct esp_cuda_cache *c, const struct esp_cuda_layer *la
     up.cut = norms_cut(c);
     up.normed = normed;
     down.by_pair = down.cut = true;
-    esp_cuda_route<A>(c, layer, x, normed, rows, tile);
+    esp_cuda_route<A>(c, layer, x, normed ? norm : NULL, rows, tile);
     if (esp_cuda_weights_of(c)->blocks) {
         struct esp_cuda_product both[2] = {up, up};
         both[0].w = &layer->gate;
@@ -403,12 +418,15 @@ static int project(struct esp_cuda_cache *c, const struct esp_cuda_layer *layer,
     const void *x = joined ? c->joined : c->normed;
     const size_t x_stride = joined ? c->joined_width : c->hidden;
     if (!esp_cuda_weights_of(c)->blocks) {
-        struct esp_cuda_product p = floats(&layer->qkv, x, x_stride, c->qkv, c->qkv_width);
+        struct esp_cuda_product p =
+            floats(&layer->inputs, x, x_stride, c->inputs, c->inputs_width);
         p.normed = normed;
         return multiply<T>(c, &p, rows);
     }
-    const struct esp_cuda_matrix *const parts[] = {&layer->query, &layer->key, &layer->value};
-    multiply_parts<T>(c, parts, 3, 0, x, x_stride, c->qkv, c->qkv_width,
+    const struct esp_cuda_matrix *parts[ESP_CUDA_PARTS];
+    for (int i = 0; i < ESP_CUDA_PARTS; i++)
+        parts[i] = &layer->part[i];
+    multiply_parts<T>(c, parts, ESP_CUDA_PARTS, 0, x, x_stride, c->inputs, c->inputs_width,
                       !joined && norms_cut(c), rows);
     return ESP_OK;
 }
@@ -418,6 +436,15 @@ static int project(struct esp_cuda_cache *c, const struct esp_cuda_layer *layer,
 static size_t bytes_of(const struct esp_cuda_matrix &m)
 {
     return m.data && m.count <= 1 ? esp_cuda_matrix_bytes(&m) : 0;
+}
+
+/* Returns how many bytes of the matrices before its mixer a layer reads. */
+static size_t input_bytes_of(const struct esp_cuda_layer *layer)
+{
+    size_t bytes = bytes_of(layer->inputs);
+    for (const struct esp_cuda_matrix &part : layer->part)
+        bytes += bytes_of(part);
+    return bytes;
 }
 
 /* Returns how many bytes of keys and values a layer reads. */
@@ -447,47 +474,48 @@ static void begin_layer(struct esp_cuda_cache *c, const struct esp_cuda_layer *l
     esp_cuda_launched(esp_cuda_backend_of(c), "norm", 0);
 }
 
-/* Runs a layer. *ready: how much of the norms before the layer is done; on return, how much of
- * those after it. */
+/* Computes steps 2 to 5. `next`: the norm that follows. */
 template <typename T, typename A>
-static int run_layer(struct esp_cuda_cache *c, const struct esp_cuda_layer *layer, int i,
-                     const struct shape *s, enum ready *ready)
+static int mix(struct esp_cuda_cache *c, const struct esp_cuda_layer *layer, int i,
+               const struct shape *s, const struct esp_cuda_norm *next, enum ready *ready)
 {
-    const struct esp_cuda_weights *w = esp_cuda_weights_of(c);
     struct esp_cuda_backend *backend = esp_cuda_backend_of(c);
-    const int rows = s->rows;
-    const bool parallel = w->base.desc->parallel_residual;
-    const bool last = i == w->base.desc->layers - 1,
-               joined = w->base.desc->reads == ESP_READS_EAGLE3;
-    const struct esp_cuda_layer *after = last ? layer : &w->layer[i + 1];
-    const struct esp_cuda_norm norm2 = {layer->norm2, layer->norm2_bias, ESP_CUDA_NO_STATE,
-                                        norms_cut(c)};
-    const struct esp_cuda_norm norm1 = {after->norm1, after->norm1_bias, i + 1, norms_cut(c)};
-    const struct esp_cuda_norm *next = last || joined || parallel ? NULL : &norm1;
-    const void *x = parallel ? c->normed2 : c->normed;
-    begin_layer<A>(c, layer, i, *ready, rows);               /* 1 */
-    int status = project<T>(c, layer, *ready == HALF, rows); /* 2 */
+    const struct esp_layer *of = &esp_cuda_desc_of(c)->layer[i];
+    const bool recurs = esp_recurs(of->mixer);
+    int status = project<T>(c, layer, *ready == HALF, s->rows); /* 2 */
     if (status < 0)
         return status;
-    esp_cuda_launched(backend, "queries, keys, values",
-                      bytes_of(layer->qkv) + bytes_of(layer->query) + bytes_of(layer->key) +
-                          bytes_of(layer->value));
-    esp_cuda_rope<T>(c, layer, i, rows);                 /* 3 */
-    esp_cuda_attention<T>(c, layer, i, rows, s->chunks); /* 4 */
-    esp_cuda_launched(backend, "attention", cache_bytes_of(c, i, s));
-    status = add<T, A>(c, &layer->output, c->attended, c->q_width, layer->norm_attended,
-                       parallel ? NULL : &norm2, rows, ready); /* 5 */
-    if (status < 0)
-        return status;
-    esp_cuda_launched(backend, "output", bytes_of(layer->output));
-    if (!parallel && *ready == NOTHING) { /* 6 */
-        esp_cuda_norms<A>(c, &norm2, 1, rows);
-        esp_cuda_launched(backend, "norm", 0);
+    esp_cuda_launched(backend, recurs ? "inputs of states" : "queries, keys, values",
+                      input_bytes_of(layer));
+    if (recurs) { /* 3, 4 */
+        esp_cuda_mix<T>(c, layer, i, s->rows, s->rows);
+        esp_cuda_launched(backend, "states", 0);
+    } else {
+        esp_cuda_rope<T>(c, layer, i, s->rows);                 /* 3 */
+        esp_cuda_attention<T>(c, layer, i, s->rows, s->chunks); /* 4 */
+        if (of->attention_gate.data)
+            esp_cuda_gate<T>(c, s->rows);
+        esp_cuda_launched(backend, "attention", cache_bytes_of(c, i, s));
     }
-    const bool normed = *ready == HALF;
-    *ready = next ? WHOLE : NOTHING;
+    status = add<T, A>(c, &layer->output, recurs ? c->states.mixed : c->attended,
+                       recurs ? c->states.out : c->q_width,
+                       !recurs && esp_cuda_attention_cuts(c, i), layer->norm_attended, next,
+                       s->rows, ready); /* 5 */
+    esp_cuda_launched(backend, "output", bytes_of(layer->output));
+    return status;
+}
+
+/* Computes steps 7 and 8; `normed`: see struct esp_cuda_product. */
+template <typename T, typename A>
+static int run_mlp(struct esp_cuda_cache *c, const struct esp_cuda_layer *layer, const void *x,
+                   bool normed, const float *norm, const struct esp_cuda_norm *next, int rows,
+                   enum ready *ready)
+{
+    struct esp_cuda_backend *backend = esp_cuda_backend_of(c);
+    int status;
     if (layer->router) {
-        status = add_experts<T, A>(c, layer, x, normed, next, rows);
+        status = add_experts<T, A>(c, layer, x, normed, norm, next, rows);
+        *ready = next ? WHOLE : NOTHING;
         esp_cuda_launched(backend, "experts", 0);
         return status;
     }
@@ -495,10 +523,40 @@ static int run_layer(struct esp_cuda_cache *c, const struct esp_cuda_layer *laye
     if (status < 0)
         return status;
     esp_cuda_launched(backend, "gate and up", bytes_of(layer->gate) + bytes_of(layer->up));
-    status = add<T, A>(c, &layer->down, c->active, c->ffn, layer->norm_mlp, next, rows,
+    status = add<T, A>(c, &layer->down, c->active, c->ffn, true, layer->norm_mlp, next, rows,
                        ready); /* 8 */
     esp_cuda_launched(backend, "down", bytes_of(layer->down));
     return status;
+}
+
+/* Runs a layer. *ready: how much of the norms before the layer is done; on return, how much of
+ * those after it. In a layer without a mixer, norm1 comes before the MLP. */
+template <typename T, typename A>
+static int run_layer(struct esp_cuda_cache *c, const struct esp_cuda_layer *layer, int i,
+                     const struct shape *s, enum ready *ready)
+{
+    const struct esp_cuda_weights *w = esp_cuda_weights_of(c);
+    const struct esp_model_desc *d = w->base.desc;
+    const bool parallel = d->parallel_residual, joined = d->reads == ESP_READS_EAGLE3;
+    const bool mixes = d->layer[i].mixer != ESP_MIXER_NONE;
+    const bool mlp = esp_layer_has_mlp(&d->layer[i]);
+    const struct esp_cuda_layer *after = i == d->layers - 1 ? layer : &w->layer[i + 1];
+    const struct esp_cuda_norm norm2 = {layer->norm2, layer->norm2_bias, ESP_CUDA_NO_STATE,
+                                        norms_cut(c)};
+    const struct esp_cuda_norm norm1 = {after->norm1, after->norm1_bias, i + 1, norms_cut(c)};
+    const struct esp_cuda_norm *next = after == layer || joined || parallel ? NULL : &norm1;
+    int status = ESP_OK;
+    begin_layer<A>(c, layer, i, *ready, s->rows); /* 1 */
+    if (mixes)
+        status = mix<T, A>(c, layer, i, s, parallel ? NULL : mlp ? &norm2 : next, ready);
+    if (status < 0 || !mlp)
+        return status;
+    if (mixes && !parallel && *ready == NOTHING) { /* 6 */
+        esp_cuda_norms<A>(c, &norm2, 1, s->rows);
+        esp_cuda_launched(esp_cuda_backend_of(c), "norm", 0);
+    }
+    return run_mlp<T, A>(c, layer, parallel ? c->normed2 : c->normed, *ready == HALF,
+                         mixes ? layer->norm2 : layer->norm1, next, s->rows, ready);
 }
 
 /* Runs a pass. A: the type of activations, which is T, or float in a model with blocks. */
@@ -675,33 +733,43 @@ static int capture_graphs(struct esp_cuda_cache *c)
     return status;
 }
 
-/* Chooses cuBLASLt's algorithms for all shapes and numbers of rows that may be needed. */
-static int choose_algorithms(struct esp_cuda_cache *c)
+/* Chooses cuBLASLt's algorithms for the products of some rows in a layer. */
+static int choose_for(struct esp_cuda_cache *c, int i, int rows)
 {
     const struct esp_cuda_weights *w = esp_cuda_weights_of(c);
-    struct esp_cuda_backend *backend = esp_cuda_backend_of(c);
-    const struct esp_cuda_layer *layer = &w->layer[0];
-    for (int i = 1; layer->router && i < w->base.desc->layers; i++)
-        layer = &w->layer[i]; /* a layer without experts, if there is one */
+    const struct esp_cuda_layer *layer = &w->layer[i];
+    const bool recurs = esp_recurs(w->base.desc->layer[i].mixer);
     const struct esp_cuda_product shapes[] = {
-        floats(&layer->qkv, c->normed, c->hidden, c->qkv, c->qkv_width),
-        added(c, &layer->output, c->attended, c->q_width, layer->norm_attended),
+        floats(&layer->inputs, c->normed, c->hidden, c->inputs, c->inputs_width),
+        added(c, &layer->output, recurs ? c->states.mixed : c->attended,
+              recurs ? c->states.out : c->q_width, false, layer->norm_attended),
         activated(c, layer, c->normed, false),
-        added(c, &layer->down, c->active, c->ffn, layer->norm_mlp),
+        added(c, &layer->down, c->active, c->ffn, false, layer->norm_mlp),
         floats(&w->fc, c->joined, c->joined_width, w->fc.data ? c->x : NULL, c->hidden),
         floats(&w->head, c->normed, c->hidden, c->outputs, c->outputs_width),
     };
-    for (int rows = OWN_ROWS + 1; rows <= c->max_batch + LT_STEP - 1; rows += LT_STEP)
-        for (const struct esp_cuda_product &shape : shapes) {
-            if ((!shape.y && !shape.out) ||
-                shape.w->count > 1) /* the model has no such product */
-                continue;
-            const struct esp_cuda_lt_product lt = lt_product(c, &shape, rows);
-            int status = esp_cuda_lt_choose(backend, &lt);
-            if (status < 0)
-                return status;
-        }
+    for (const struct esp_cuda_product &shape : shapes) {
+        if (!shape.w->data || (!shape.y && !shape.out) ||
+            shape.w->count > 1) /* the layer has no such product */
+            continue;
+        const struct esp_cuda_lt_product lt = lt_product(c, &shape, rows);
+        const int status = esp_cuda_lt_choose(esp_cuda_backend_of(c), &lt);
+        if (status < 0)
+            return status;
+    }
     return ESP_OK;
+}
+
+/* Chooses cuBLASLt's algorithms for all shapes and numbers of rows that may be needed; a shape
+ * that several layers have is chosen once. */
+static int choose_algorithms(struct esp_cuda_cache *c)
+{
+    int status = ESP_OK;
+    for (int i = 0; i < esp_cuda_desc_of(c)->layers; i++)
+        for (int rows = OWN_ROWS + 1; rows <= c->max_batch + LT_STEP - 1 && status == ESP_OK;
+             rows += LT_STEP)
+            status = choose_for(c, i, rows);
+    return status;
 }
 
 int esp_cuda_prepare(struct esp_cuda_cache *c)
@@ -797,14 +865,43 @@ static int forward(struct esp_cache *cache, const struct esp_batch *batch)
     s.keys = batch->first + batch->rows;
     s.step = batch->step != NULL;
     s.head_rows = esp_batch_wanted(batch, NULL, NULL);
+    int status = c->states.layers > 0 ? esp_cuda_states_begin(c, batch) : ESP_OK;
+    if (status < 0)
+        return status;
     cudaGraphExec_t graph = s.step ? find_graph(c, &s, batch) : NULL;
-    if (graph)
-        return run_step(c, batch, &s, graph);
-    int status = run_batch(c, batch, &s);
-    if (status < 0 || !batch->step)
+    status = graph ? run_step(c, batch, &s, graph) : run_batch(c, batch, &s);
+    if (status == ESP_OK && c->states.layers > 0)
+        esp_cuda_states_end(c);
+    if (status < 0 || graph || !batch->step)
         return status;
     return esp_batch_step(batch, in_slot(c, c->pass_host[c->slot], c->at.wanted_at),
                           s.head_rows);
+}
+
+template <typename T> static int run_fold(struct esp_cuda_cache *c)
+{
+    struct esp_cuda_weights *w = esp_cuda_weights_of(c);
+    int status = esp_cuda_stream_begin(w->stream);
+    for (int i = 0; i < w->base.desc->layers && status == ESP_OK; i++) {
+        const enum esp_mixer mixer = w->base.desc->layer[i].mixer;
+        const struct esp_cuda_layer *layer = NULL;
+        status = esp_cuda_stream_hold(w, i, &layer);
+        if (status == ESP_OK && esp_recurs(mixer))
+            esp_cuda_mix<T>(c, layer, i, 0, c->states.plan.walk.count);
+        if (status == ESP_OK)
+            status = esp_cuda_stream_release(w, i);
+    }
+    return status < 0 ? status
+                      : esp_cuda_launch_status(esp_cuda_backend_of(c), "a step of the states");
+}
+
+int esp_cuda_run_fold(struct esp_cuda_cache *c, const struct esp_batch *none)
+{
+    const struct esp_cuda_step step = {};
+    const int status = send_pass(c, none, &step);
+    if (status < 0)
+        return status;
+    return esp_cuda_weights_of(c)->half ? run_fold<esp_f16>(c) : run_fold<esp_bf16>(c);
 }
 
 int esp_cuda_forward(struct esp_cache *cache, const struct esp_batch *batch)

@@ -44,9 +44,13 @@ int esp_cuda_keep(struct esp_cache *cache, int first, const int32_t *which, int 
     if (status < 0)
         return status;
     const struct esp_model_desc *d = esp_cuda_desc_of(c);
-    const int heads = d->layers * d->kv_heads;
+    const int heads = esp_model_desc_attentions(d) * d->kv_heads;
     const int words = (int)(c->head_width / 8); /* 16-byte words in a head's row */
     const unsigned blocks = (unsigned)(((size_t)heads * words + THREADS - 1) / THREADS);
+    if (c->states.layers > 0)
+        esp_cuda_keep_inputs(c, first, count);
+    if (heads == 0)
+        return esp_cuda_launch_status(backend, "compaction of the cache");
     ESP_LAUNCH(keep_kernel, dim3(blocks, 2), dim3(THREADS), 0, esp_cuda_backend_of(c)->stream,
                (uint4 *)c->k, (uint4 *)c->v, c->keep_rows, first, count, heads, (size_t)c->rows,
                words);

@@ -5,7 +5,8 @@
  *
  * The tensors are read row by row, converted to bf16 (fp16 stays fp16), arranged as the
  * kernels need them, and sent in pieces: one piece is filled while the previous one is copied.
- * Queries, keys and values become one matrix. Gate and up become one matrix with groups of
+ * All tensors that a layer's mixer multiplies with its input (queries, keys and values, for
+ * example) become one matrix. Gate and up become one matrix with groups of
  * eight rows of each in turn, so that one product computes both, and the thread that has a
  * gate value also has the up value to multiply it with.
  */
@@ -248,15 +249,50 @@ static void send_blocks(struct loader *l, const struct esp_cuda_matrix *m,
 
 /* ------------------------------------------------------------------ which row is which */
 
-static struct source find_qkv(const void *user, int row)
+/* The tensors that a layer's mixer multiplies with its input, and their biases. */
+struct parts {
+    int count;
+    const struct esp_tensor *tensor[ESP_CUDA_PARTS], *bias[ESP_CUDA_PARTS];
+};
+
+static struct parts parts_of(const struct esp_layer *l)
 {
-    const struct esp_layer *layer = (const struct esp_layer *)user;
-    if (row < layer->query.rows)
-        return {&layer->query, &layer->query_bias, row};
-    row -= layer->query.rows;
-    if (row < layer->key.rows)
-        return {&layer->key, &layer->key_bias, row};
-    return {&layer->value, &layer->value_bias, row - layer->key.rows};
+    static const struct esp_tensor none = {};
+    const struct esp_tensor *const attention[][2] = {{&l->query, &l->query_bias},
+                                                     {&l->key, &l->key_bias},
+                                                     {&l->value, &l->value_bias},
+                                                     {&l->attention_gate, &none}};
+    const struct esp_tensor *const recurrent[][2] = {{&l->conv_in, &l->conv_in_bias},
+                                                     {&l->write, &none},
+                                                     {&l->decay, &none},
+                                                     {&l->in_gate, &l->in_gate_bias},
+                                                     {&l->out_gate, &l->out_gate_bias}};
+    const bool recurs = esp_recurs(l->mixer);
+    const int most = l->mixer == ESP_MIXER_NONE ? 0 : recurs ? ESP_CUDA_PARTS : 4;
+    struct parts p = {};
+    for (int i = 0; i < most; i++) {
+        const struct esp_tensor *const *pair = recurs ? recurrent[i] : attention[i];
+        if (!pair[0]->data)
+            continue;
+        p.tensor[p.count] = pair[0];
+        p.bias[p.count++] = pair[1];
+    }
+    return p;
+}
+
+static const struct esp_tensor *output_of(const struct esp_layer *l)
+{
+    return esp_recurs(l->mixer) ? &l->mixed : &l->output;
+}
+
+/* Finds a row of a layer's parts as one matrix. */
+static struct source find_input(const void *user, int row)
+{
+    const struct parts *p = (const struct parts *)user;
+    int i = 0;
+    while (row >= p->tensor[i]->rows)
+        row -= p->tensor[i++]->rows;
+    return {p->tensor[i], p->bias[i], row};
 }
 
 /* Finds a row of gate and up as one matrix. `user` is {gate, its bias, up, its bias}. */
@@ -312,19 +348,19 @@ static struct esp_cuda_matrix matrix_of(const struct esp_cuda_matrix *all, int i
     return m;
 }
 
-/* Sends the router as floats, with its rows padded with zeros. */
-static void send_router(struct loader *l, const float *to, const struct esp_tensor *router)
+/* Sends a matrix as floats, with rows of `stride` numbers, padded with zeros. */
+static void send_rows(struct loader *l, const float *to, const struct esp_tensor *t,
+                      size_t stride)
 {
-    const size_t stride = esp_cuda_pad(router->columns, ESP_CUDA_PAD);
     if (!l->sending || l->status < 0)
         return;
     begin(l, to);
-    for (int i = 0; i < router->rows && l->status == ESP_OK; i++) {
+    for (int i = 0; i < t->rows && l->status == ESP_OK; i++) {
         float *row = (float *)room(l, stride * sizeof *row);
         if (l->status < 0)
             return;
         memset(row, 0, stride * sizeof *row);
-        esp_tensor_read_row(router, i, row);
+        esp_tensor_read_row(t, i, row);
     }
     end(l);
 }
@@ -367,10 +403,10 @@ bool esp_cuda_has_blocks(const struct esp_model_desc *d)
     for (int i = 0; i < d->layers && !any; i++) {
         const struct esp_layer *l = &d->layer[i];
         const struct esp_expert *e = l->router.data ? l->expert : NULL;
-        const struct esp_tensor *const matrices[] = {&l->query,
-                                                     &l->key,
-                                                     &l->value,
-                                                     &l->output,
+        const struct parts p = parts_of(l);
+        for (int j = 0; j < p.count; j++)
+            any = any || esp_dtype_quantised(p.tensor[j]->dtype);
+        const struct esp_tensor *const matrices[] = {output_of(l),
                                                      e ? &e->gate : &l->gate,
                                                      e ? &e->up : &l->up,
                                                      e ? &e->down : &l->down};
@@ -420,9 +456,9 @@ static void put_experts(struct loader *l, const struct esp_layer *from,
 {
     const struct esp_model_desc *d = l->w->base.desc;
     const struct esp_expert *e = &from->expert[0];
-    to->router = esp_cuda_take<float>(&l->arena, (size_t)d->experts *
-                                                     esp_cuda_pad(d->hidden, ESP_CUDA_PAD));
-    send_router(l, to->router, &from->router);
+    const size_t stride = esp_cuda_pad(d->hidden, ESP_CUDA_PAD);
+    to->router = esp_cuda_take<float>(&l->arena, d->experts * stride);
+    send_rows(l, to->router, &from->router, stride);
     to->router_bias = put_vector(l, &from->router_bias);
     if (l->w->blocks) {
         to->gate = take_tensors(l, &e->gate, &e->gate_bias, d->experts);
@@ -445,6 +481,41 @@ static void put_experts(struct loader *l, const struct esp_layer *from,
     }
 }
 
+/* Handles the matrices of a layer's mixer. */
+static void put_mixer(struct loader *l, const struct esp_layer *from, struct esp_cuda_layer *to)
+{
+    const struct parts p = parts_of(from);
+    int rows = 0;
+    bool bias = false;
+    for (int i = 0; i < p.count; i++) {
+        rows += p.tensor[i]->rows;
+        bias = bias || p.bias[i]->data;
+        if (l->w->blocks)
+            to->part[i] = put_tensor(l, p.tensor[i], p.bias[i]);
+    }
+    if (!l->w->blocks) {
+        to->inputs = take_matrices(l, rows, read_width(l->w->base.desc), bias, 1);
+        send_matrix(l, &to->inputs, find_input, &p);
+    }
+    to->output = put_tensor(l, output_of(from),
+                            esp_recurs(from->mixer) ? &from->mixed_bias : &from->output_bias);
+    if (from->conv.data) {
+        to->conv = esp_cuda_take<float>(&l->arena, (size_t)from->conv.rows * from->conv.columns);
+        send_rows(l, to->conv, &from->conv, from->conv.columns);
+    }
+}
+
+/* Returns the index of a layer among those with attention, or among the recurrent ones. */
+static int place_of(const struct esp_model_desc *d, int layer)
+{
+    const bool recurs = esp_recurs(d->layer[layer].mixer);
+    int place = 0;
+    for (int i = 0; i < layer; i++)
+        place += d->layer[i].mixer != ESP_MIXER_NONE &&
+                 esp_recurs(d->layer[i].mixer) == recurs;
+    return place;
+}
+
 /* Takes memory for, and sends, all of layer `i` except its first norm. */
 static void put_layer(struct loader *l, int i, struct esp_cuda_layer *to)
 {
@@ -452,20 +523,14 @@ static void put_layer(struct loader *l, int i, struct esp_cuda_layer *to)
     const struct esp_layer *from = &d->layer[i];
     const bool gated = esp_gated(d->activation);
     l->layer = i;
+    to->place = place_of(d, i);
 #define X(name) to->name = put_vector(l, &from->name);
     ESP_OTHER_VECTORS(X)
 #undef X
-    if (l->w->blocks) {
-        PUT(query);
-        PUT(key);
-        PUT(value);
-    } else {
-        to->qkv = take_matrices(
-            l, (d->heads + 2 * d->kv_heads) * d->head_dim, read_width(d),
-            from->query_bias.data || from->key_bias.data || from->value_bias.data, 1);
-        send_matrix(l, &to->qkv, find_qkv, from);
-    }
-    PUT(output);
+    if (from->mixer != ESP_MIXER_NONE)
+        put_mixer(l, from, to);
+    if (!esp_layer_has_mlp(from))
+        return;
     if (from->router.data) {
         put_experts(l, from, to);
         return;
@@ -614,7 +679,8 @@ static void set_types(struct esp_cuda_weights *w)
     const struct esp_model_desc *d = w->base.desc;
     w->blocks = esp_cuda_has_blocks(d);
     w->half = d->lender ? ((const struct esp_cuda_weights *)d->lender)->half
-                        : d->embedding.dtype == ESP_F16 && d->layer[0].query.dtype == ESP_F16;
+                        : d->embedding.dtype == ESP_F16 &&
+                              esp_layer_matrix(&d->layer[0])->dtype == ESP_F16;
 }
 
 /* ------------------------------------------------------------------ the limit */
@@ -732,10 +798,12 @@ static bool same_bias(const struct esp_tensor *a, const struct esp_tensor *b)
  * all experts of a layer have one type, so nothing else is supported. */
 static const char *missing_for(const struct esp_model_desc *d)
 {
-    if (esp_model_desc_recurrent(d))
-        return ESP_SPECIAL_RECURRENT;
     if (d->norm_embedding.data)
         return ESP_SPECIAL_MTP;
+    if (d->key_dim > ESP_CUDA_STATE_KEYS)
+        return "so large states";
+    if (d->sigmoid_router)
+        return "a router with sigmoids";
     for (int i = 0; i < d->layers; i++)
         if (d->layer[i].router.data && d->layer[i].up.data)
             return "shared experts";

@@ -207,12 +207,6 @@ static double tolerance(const struct setup *setup, const char *folder)
     return strcmp(setup->model->dtype, "F16") == 0 ? 1e-2 : 5e-2;
 }
 
-/* Returns how many folders to test: only the CPU backend computes recurrent layers. */
-static int folders_of(const struct esp_backend *backend)
-{
-    return backend->ops == &esp_backend_cpu ? FOLDERS : RECURRENT;
-}
-
 static bool is_emulated(const struct esp_backend *backend)
 {
     return backend->ops != &esp_backend_cpu && !cuda_is_real();
@@ -275,7 +269,7 @@ static double join_rows(const struct setup *setup, const struct difference *d)
 static void check_chunks(struct esp_backend *backend, int chunk)
 {
     static struct setup setup;
-    for (int f = 0; f < folders_of(backend); f += step_of(backend, chunk)) {
+    for (int f = 0; f < FOLDERS; f += step_of(backend, chunk)) {
         struct difference d[TOKENS];
         open_setup(&setup, folders[f], backend);
         for (int first = 0; first < setup.count; first += chunk) {
@@ -376,7 +370,7 @@ EACH_BACKEND(a_tree_equals_its_paths)
 {
     static struct setup setup;
     unsigned long long state = 7;
-    for (int f = 0; f < folders_of(backend); f += step_of_trees(backend)) {
+    for (int f = 0; f < FOLDERS; f += step_of_trees(backend)) {
         static float masked[NODES][MAX_VOCABULARY], alone[MAX_VOCABULARY];
         struct tree tree;
         open_setup(&setup, folders[f], backend);
@@ -419,7 +413,7 @@ EACH_BACKEND(compaction_keeps_a_path)
 {
     static struct setup setup;
     unsigned long long state = 11;
-    for (int f = 0; f < folders_of(backend); f += step_of_trees(backend)) {
+    for (int f = 0; f < FOLDERS; f += step_of_trees(backend)) {
         static float kept[MAX_VOCABULARY], alone[MAX_VOCABULARY];
         struct tree tree;
         open_setup(&setup, folders[f], backend);
