@@ -106,7 +106,7 @@ static void lay_out_experts(struct esp_cuda_arena *arena, struct esp_cuda_cache 
 {
     struct esp_cuda_routing *r = &c->routing;
     const bool blocks = esp_cuda_has_blocks(d);
-    c->routed = esp_cuda_take<float>(arena, (size_t)c->max_batch * d->experts);
+    c->routed = esp_cuda_take<float>(arena, (size_t)c->max_batch * (d->experts + 1));
     r->chosen = esp_cuda_take<int32_t>(arena, pairs);
     r->share = esp_cuda_take<float>(arena, pairs);
     r->place = esp_cuda_take<int32_t>(arena, pairs);
@@ -145,7 +145,7 @@ static void lay_out(struct esp_cuda_arena *arena, struct esp_cuda_cache *c,
     c->attended = esp_cuda_take_bytes(arena, rows * c->q_width * 2);
     c->up = esp_cuda_take<float>(arena, rows * c->up_width);
     c->active = esp_cuda_take_bytes(arena, rows * c->ffn * active);
-    if (esp_model_desc_has_branch(d))
+    if (esp_model_desc_has_branch(d) || d->experts > 0)
         c->branch = esp_cuda_take<float>(arena, rows * c->hidden);
     if (c->joined_width > 0)
         c->joined = esp_cuda_take_bytes(arena, rows * c->joined_width * active);

@@ -186,6 +186,14 @@ static inline size_t esp_cuda_matrix_bytes(const struct esp_cuda_matrix *m)
                                                     : 2 * m->stride);
 }
 
+struct esp_cuda_mlp {
+    /* (2 ffn, hidden), in groups of 8 rows: gate 0-7, up 0-7, gate 8-15, ...; or (ffn, hidden)
+     * of up alone if there is no gate, or if weights have blocks. */
+    struct esp_cuda_matrix up;
+    struct esp_cuda_matrix gate; /* (ffn, hidden) if weights have blocks; otherwise no data */
+    struct esp_cuda_matrix down; /* (hidden, ffn) */
+};
+
 /* The maximum number of tensors that a mixer multiplies with its input. */
 enum { ESP_CUDA_PARTS = 5 };
 
@@ -200,17 +208,16 @@ struct esp_cuda_layer {
     struct esp_cuda_matrix inputs;
     struct esp_cuda_matrix output; /* (hidden, heads * head_dim), or `mixed` */
     const float *conv;             /* (C, conv_kernel) of a recurrent layer */
-    /* (2 ffn, hidden), in groups of 8 rows: gate 0-7, up 0-7, gate 8-15, ...; or (ffn, hidden)
-     * of up alone if there is no gate. */
-    struct esp_cuda_matrix up;
-    struct esp_cuda_matrix down; /* (hidden, ffn) */
-    /* (experts, hidden padded) and (experts padded): the router of a mixture of experts, whose
-     * matrices are in `up`, `gate` and `down`. NULL: there is none; the bias alone may be
-     * NULL. */
+    /* The MLP, or all experts of a mixture; and the expert that all tokens use. */
+    struct esp_cuda_mlp mlp, shared;
+    /* (logits, hidden padded) and (experts padded): the router of a mixture of experts. NULL:
+     * there is none; the bias alone may be NULL. If the shared expert has a gate, this is the
+     * last row of the router. */
     const float *router, *router_bias;
-    /* If weights have blocks, these replace `inputs`, and `up` does not include the gate. Those
-     * that the layer lacks have no data. */
-    struct esp_cuda_matrix part[ESP_CUDA_PARTS], gate;
+    int logits;
+    /* If weights have blocks, these replace `inputs`. Those that the layer lacks have no data.
+     */
+    struct esp_cuda_matrix part[ESP_CUDA_PARTS];
 };
 
 struct esp_cuda_weights {
@@ -433,7 +440,7 @@ struct esp_cuda_cache {
     void *narrow;              /* (max_batch, columns) of 16 bits */
     /* For a mixture of experts: */
     struct esp_cuda_routing routing;
-    float *routed;     /* (max_batch, experts) logits */
+    float *routed;     /* (max_batch, layer's `logits`) */
     size_t expert_ffn; /* padded */
     float *pair_up;    /* (pairs, 2 expert_ffn) if weights have blocks; otherwise NULL */
     void *pair_active; /* (pairs, expert_ffn) numbers as in `active` */
@@ -548,11 +555,12 @@ template <typename T> void esp_cuda_gate(struct esp_cuda_cache *c, int rows);
 template <typename T>
 void esp_cuda_mix(struct esp_cuda_cache *c, const struct esp_cuda_layer *held, int layer,
                   int rows, int visits);
-/* x += residual_scale * norm(y), where y is c->branch or, with `experts`, the weighted sum of
- * c->pair_out over each row's experts; norm = NULL: the identity. If `next` is not NULL, also
+/* x += residual_scale * norm(y), where y is c->branch or, if `experts` is a layer, the weighted
+ * sum of c->pair_out over each row's experts, and of c->branch, the output of its shared expert;
+ * norm = NULL: the identity. If `next` is not NULL, also
  * does what esp_cuda_norms() does with it. */
 template <typename T>
-void esp_cuda_add(struct esp_cuda_cache *c, bool experts, const float *norm,
+void esp_cuda_add(struct esp_cuda_cache *c, const struct esp_cuda_layer *experts, const float *norm,
                   const struct esp_cuda_norm *next, int rows);
 /* Chooses the experts for each row of x (rows, hidden) and makes tiles of at most `width`
  * pairs, in c->routing. norm: if x is the output of the first half of a norm (norm.h), its

@@ -291,7 +291,7 @@ static int add(struct esp_cuda_cache *c, const struct esp_cuda_matrix *w, const 
     if (has_branch(c, norm)) {
         const int status = multiply<T>(c, &p, rows);
         if (status == ESP_OK)
-            esp_cuda_add<A>(c, false, norm, next, rows);
+            esp_cuda_add<A>(c, NULL, norm, next, rows);
         *ready = next ? WHOLE : NOTHING;
         return status;
     }
@@ -303,11 +303,11 @@ static int add(struct esp_cuda_cache *c, const struct esp_cuda_matrix *w, const 
 }
 
 static struct esp_cuda_product activated(const struct esp_cuda_cache *c,
-                                         const struct esp_cuda_layer *layer, const void *x,
+                                         const struct esp_cuda_mlp *mlp, const void *x,
                                          bool normed)
 {
     const struct esp_model_desc *d = esp_cuda_desc_of(c);
-    struct esp_cuda_product p = floats(&layer->up, x, c->hidden, NULL, 0);
+    struct esp_cuda_product p = floats(&mlp->up, x, c->hidden, NULL, 0);
     p.epilogue = esp_gated(d->activation) ? ESP_CUDA_GATED : ESP_CUDA_ACTIVATED;
     p.out = c->active;
     p.out_stride = c->ffn;
@@ -316,22 +316,64 @@ static struct esp_cuda_product activated(const struct esp_cuda_cache *c,
 }
 
 template <typename T>
-static int activate(struct esp_cuda_cache *c, const struct esp_cuda_layer *layer, const void *x,
+static int activate(struct esp_cuda_cache *c, const struct esp_cuda_mlp *mlp, const void *x,
                     bool normed, int rows)
 {
     if (esp_cuda_weights_of(c)->blocks) {
-        const struct esp_cuda_matrix *const parts[] = {&layer->gate, &layer->up};
+        const struct esp_cuda_matrix *const parts[] = {&mlp->gate, &mlp->up};
         multiply_parts<T>(c, parts, 2, c->ffn, x, c->hidden, c->up, c->up_width, norms_cut(c),
                           rows);
         esp_cuda_blocks_activate(c, false, rows);
         return ESP_OK;
     }
-    const struct esp_cuda_product p = activated(c, layer, x, normed);
+    const struct esp_cuda_product p = activated(c, mlp, x, normed);
     return multiply<T>(c, &p, rows);
 }
 
+/* Writes the output of the expert that all rows use to c->branch. */
+template <typename T>
+static int run_shared(struct esp_cuda_cache *c, const struct esp_cuda_mlp *mlp, const void *x,
+                      bool normed, int rows)
+{
+    const int status = activate<T>(c, mlp, x, normed, rows);
+    struct esp_cuda_product p = floats(&mlp->down, c->active, c->ffn, c->branch, c->hidden);
+    p.cut = true;
+    return status < 0 ? status : multiply<T>(c, &p, rows);
+}
+
+/* Computes the outputs of all pairs. cut: see struct esp_cuda_product. */
+template <typename T>
+static void run_pairs(struct esp_cuda_cache *c, const struct esp_cuda_mlp *mlp, const void *x,
+                      bool normed, bool cut, int rows, int tile)
+{
+    const bool gated = esp_gated(esp_cuda_desc_of(c)->activation);
+    struct esp_cuda_product up =
+        floats(&mlp->up, x, c->hidden, c->pair_up, 2 * c->expert_ffn);
+    struct esp_cuda_product down =
+        floats(&mlp->down, c->pair_active, c->expert_ffn, c->pair_out, c->hidden);
+    up.tile = down.tile = tile;
+    up.cut = cut;
+    up.normed = normed;
+    down.by_pair = down.cut = true;
+    if (esp_cuda_weights_of(c)->blocks) {
+        struct esp_cuda_product both[2] = {up, up};
+        both[0].w = &mlp->gate;
+        both[1].y += c->expert_ffn;
+        esp_cuda_blocks_multiply<T>(c, gated ? both : &up, gated ? 2 : 1, rows);
+        esp_cuda_blocks_activate(c, true, rows);
+        esp_cuda_blocks_multiply<T>(c, &down, 1, rows);
+    } else {
+        up.epilogue = gated ? ESP_CUDA_GATED : ESP_CUDA_ACTIVATED;
+        up.out = c->pair_active;
+        up.out_stride = c->expert_ffn;
+        esp_cuda_matmul<T>(c, &up, rows);
+        esp_cuda_matmul<T>(c, &down, rows);
+    }
+}
+
 /* Computes steps 7 and 8 for a mixture of experts, and the norm `next`. norm: the weight of the
- * norm that made x. */
+ * norm that made x. The shared expert comes first; it may quantise other activations than x, so
+ * the others then quantise x again. */
 template <typename T, typename A>
 static int add_experts(struct esp_cuda_cache *c, const struct esp_cuda_layer *layer,
                        const void *x, bool normed, const float *norm,
@@ -340,30 +382,13 @@ static int add_experts(struct esp_cuda_cache *c, const struct esp_cuda_layer *la
     const struct esp_model_desc *d = esp_cuda_desc_of(c);
     const int pairs = rows * d->experts_used;
     const int tile = pairs > FEW_PAIRS * d->experts ? MANY_PAIRS : FEW_PAIRS;
-    struct esp_cuda_product up =
-        floats(&layer->up, x, c->hidden, c->pair_up, 2 * c->expert_ffn);
-    struct esp_cuda_product down =
-        floats(&layer->down, c->pair_active, c->expert_ffn, c->pair_out, c->hidden);
-    up.tile = down.tile = tile;
-    up.cut = norms_cut(c);
-    up.normed = normed;
-    down.by_pair = down.cut = true;
+    const bool shared = layer->shared.up.data;
+    const int status = shared ? run_shared<T>(c, &layer->shared, x, normed, rows) : ESP_OK;
+    if (status < 0)
+        return status;
     esp_cuda_route<A>(c, layer, x, normed ? norm : NULL, rows, tile);
-    if (esp_cuda_weights_of(c)->blocks) {
-        struct esp_cuda_product both[2] = {up, up};
-        both[0].w = &layer->gate;
-        both[1].y += c->expert_ffn;
-        esp_cuda_blocks_multiply<T>(c, both, 2, rows);
-        esp_cuda_blocks_activate(c, true, rows);
-        esp_cuda_blocks_multiply<T>(c, &down, 1, rows);
-    } else {
-        up.epilogue = ESP_CUDA_GATED;
-        up.out = c->pair_active;
-        up.out_stride = c->expert_ffn;
-        esp_cuda_matmul<T>(c, &up, rows);
-        esp_cuda_matmul<T>(c, &down, rows);
-    }
-    esp_cuda_add<A>(c, true, layer->norm_mlp, next, rows);
+    run_pairs<T>(c, &layer->mlp, x, normed, norms_cut(c) && !shared, rows, tile);
+    esp_cuda_add<A>(c, layer, layer->norm_mlp, next, rows);
     return ESP_OK;
 }
 
@@ -512,6 +537,7 @@ static int run_mlp(struct esp_cuda_cache *c, const struct esp_cuda_layer *layer,
                    enum ready *ready)
 {
     struct esp_cuda_backend *backend = esp_cuda_backend_of(c);
+    const struct esp_cuda_mlp *mlp = &layer->mlp;
     int status;
     if (layer->router) {
         status = add_experts<T, A>(c, layer, x, normed, norm, next, rows);
@@ -519,13 +545,13 @@ static int run_mlp(struct esp_cuda_cache *c, const struct esp_cuda_layer *layer,
         esp_cuda_launched(backend, "experts", 0);
         return status;
     }
-    status = activate<T>(c, layer, x, normed, rows); /* 7 */
+    status = activate<T>(c, mlp, x, normed, rows); /* 7 */
     if (status < 0)
         return status;
-    esp_cuda_launched(backend, "gate and up", bytes_of(layer->gate) + bytes_of(layer->up));
-    status = add<T, A>(c, &layer->down, c->active, c->ffn, true, layer->norm_mlp, next, rows,
+    esp_cuda_launched(backend, "gate and up", bytes_of(mlp->gate) + bytes_of(mlp->up));
+    status = add<T, A>(c, &mlp->down, c->active, c->ffn, true, layer->norm_mlp, next, rows,
                        ready); /* 8 */
-    esp_cuda_launched(backend, "down", bytes_of(layer->down));
+    esp_cuda_launched(backend, "down", bytes_of(mlp->down));
     return status;
 }
 
@@ -738,19 +764,19 @@ static int choose_for(struct esp_cuda_cache *c, int i, int rows)
 {
     const struct esp_cuda_weights *w = esp_cuda_weights_of(c);
     const struct esp_cuda_layer *layer = &w->layer[i];
+    const struct esp_cuda_mlp *mlp = layer->router ? &layer->shared : &layer->mlp;
     const bool recurs = esp_recurs(w->base.desc->layer[i].mixer);
     const struct esp_cuda_product shapes[] = {
         floats(&layer->inputs, c->normed, c->hidden, c->inputs, c->inputs_width),
         added(c, &layer->output, recurs ? c->states.mixed : c->attended,
               recurs ? c->states.out : c->q_width, false, layer->norm_attended),
-        activated(c, layer, c->normed, false),
-        added(c, &layer->down, c->active, c->ffn, false, layer->norm_mlp),
+        activated(c, mlp, c->normed, false),
+        added(c, &mlp->down, c->active, c->ffn, false, layer->norm_mlp),
         floats(&w->fc, c->joined, c->joined_width, w->fc.data ? c->x : NULL, c->hidden),
         floats(&w->head, c->normed, c->hidden, c->outputs, c->outputs_width),
     };
     for (const struct esp_cuda_product &shape : shapes) {
-        if (!shape.w->data || (!shape.y && !shape.out) ||
-            shape.w->count > 1) /* the layer has no such product */
+        if (!shape.w->data || (!shape.y && !shape.out)) /* the layer has no such product */
             continue;
         const struct esp_cuda_lt_product lt = lt_product(c, &shape, rows);
         const int status = esp_cuda_lt_choose(esp_cuda_backend_of(c), &lt);

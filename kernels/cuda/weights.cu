@@ -406,10 +406,9 @@ bool esp_cuda_has_blocks(const struct esp_model_desc *d)
         const struct parts p = parts_of(l);
         for (int j = 0; j < p.count; j++)
             any = any || esp_dtype_quantised(p.tensor[j]->dtype);
-        const struct esp_tensor *const matrices[] = {output_of(l),
-                                                     e ? &e->gate : &l->gate,
-                                                     e ? &e->up : &l->up,
-                                                     e ? &e->down : &l->down};
+        const struct esp_tensor *const matrices[] = {
+            output_of(l), &l->gate, &l->up, &l->down, e ? &e->gate : &l->gate,
+            e ? &e->up : &l->up, e ? &e->down : &l->down};
         for (const struct esp_tensor *t : matrices)
             any = any || (t->data && esp_dtype_quantised(t->dtype));
     }
@@ -448,37 +447,63 @@ static struct esp_cuda_matrix put_tensor(struct loader *l, const struct esp_tens
     return m;
 }
 
-#define PUT(name) to->name = put_tensor(l, &from->name, &from->name##_bias)
+/* Handles gate, up and down of a layer that has no experts, or the shared expert. */
+static struct esp_cuda_mlp put_mlp(struct loader *l, const struct esp_layer *from)
+{
+    const struct esp_model_desc *d = l->w->base.desc;
+    const bool gated = esp_gated(d->activation);
+    struct esp_cuda_mlp to = {};
+    if (gated && !l->w->blocks) {
+        to.up = take_matrices(l, up_rows(d->ffn), d->hidden,
+                              from->up_bias.data || from->gate_bias.data, 1);
+        send_gated(l, &to.up, &from->gate, &from->gate_bias, &from->up, &from->up_bias);
+    } else {
+        if (gated)
+            to.gate = put_tensor(l, &from->gate, &from->gate_bias);
+        to.up = put_tensor(l, &from->up, &from->up_bias);
+    }
+    to.down = put_tensor(l, &from->down, &from->down_bias);
+    return to;
+}
+
+/* Handles the router, whose last row is the gate of the shared expert, if there is one. */
+static void put_router(struct loader *l, const struct esp_layer *from, struct esp_cuda_layer *to)
+{
+    const struct esp_model_desc *d = l->w->base.desc;
+    const size_t stride = esp_cuda_pad(d->hidden, ESP_CUDA_PAD);
+    to->logits = d->experts + (from->shared_gate.data ? 1 : 0);
+    to->router = esp_cuda_take<float>(&l->arena, to->logits * stride);
+    send_rows(l, to->router, &from->router, stride);
+    if (from->shared_gate.data)
+        send_rows(l, to->router + d->experts * stride, &from->shared_gate, stride);
+    to->router_bias = put_vector(l, &from->router_bias);
+}
 
 /* All experts of a layer have the types and the biases of the first one (missing_for). */
-static void put_experts(struct loader *l, const struct esp_layer *from,
-                        struct esp_cuda_layer *to)
+static struct esp_cuda_mlp put_experts(struct loader *l, const struct esp_layer *from)
 {
     const struct esp_model_desc *d = l->w->base.desc;
     const struct esp_expert *e = &from->expert[0];
-    const size_t stride = esp_cuda_pad(d->hidden, ESP_CUDA_PAD);
-    to->router = esp_cuda_take<float>(&l->arena, d->experts * stride);
-    send_rows(l, to->router, &from->router, stride);
-    to->router_bias = put_vector(l, &from->router_bias);
-    if (l->w->blocks) {
-        to->gate = take_tensors(l, &e->gate, &e->gate_bias, d->experts);
-        to->up = take_tensors(l, &e->up, &e->up_bias, d->experts);
-    } else {
-        to->up = take_matrices(l, up_rows(d->expert_ffn), d->hidden,
-                               e->up_bias.data || e->gate_bias.data, d->experts);
-    }
-    to->down = take_tensors(l, &e->down, &e->down_bias, d->experts);
+    const bool gated = esp_gated(d->activation), joined = gated && !l->w->blocks;
+    struct esp_cuda_mlp to = {};
+    if (gated && !joined)
+        to.gate = take_tensors(l, &e->gate, &e->gate_bias, d->experts);
+    to.up = joined ? take_matrices(l, up_rows(d->expert_ffn), d->hidden,
+                                   e->up_bias.data || e->gate_bias.data, d->experts)
+                   : take_tensors(l, &e->up, &e->up_bias, d->experts);
+    to.down = take_tensors(l, &e->down, &e->down_bias, d->experts);
     for (int i = 0; i < d->experts && l->sending; i++, e++) {
-        const struct esp_cuda_matrix up = matrix_of(&to->up, i), down = matrix_of(&to->down, i);
-        if (l->w->blocks) {
-            const struct esp_cuda_matrix gate = matrix_of(&to->gate, i);
-            send_plain(l, &gate, &e->gate, &e->gate_bias);
-            send_plain(l, &up, &e->up, &e->up_bias);
-        } else {
+        const struct esp_cuda_matrix up = matrix_of(&to.up, i), down = matrix_of(&to.down, i);
+        const struct esp_cuda_matrix gate = matrix_of(&to.gate, i);
+        if (joined)
             send_gated(l, &up, &e->gate, &e->gate_bias, &e->up, &e->up_bias);
-        }
+        else
+            send_plain(l, &up, &e->up, &e->up_bias);
+        if (to.gate.data)
+            send_plain(l, &gate, &e->gate, &e->gate_bias);
         send_plain(l, &down, &e->down, &e->down_bias);
     }
+    return to;
 }
 
 /* Handles the matrices of a layer's mixer. */
@@ -521,7 +546,6 @@ static void put_layer(struct loader *l, int i, struct esp_cuda_layer *to)
 {
     const struct esp_model_desc *d = l->w->base.desc;
     const struct esp_layer *from = &d->layer[i];
-    const bool gated = esp_gated(d->activation);
     l->layer = i;
     to->place = place_of(d, i);
 #define X(name) to->name = put_vector(l, &from->name);
@@ -531,20 +555,14 @@ static void put_layer(struct loader *l, int i, struct esp_cuda_layer *to)
         put_mixer(l, from, to);
     if (!esp_layer_has_mlp(from))
         return;
-    if (from->router.data) {
-        put_experts(l, from, to);
+    if (!from->router.data) {
+        to->mlp = put_mlp(l, from);
         return;
     }
-    if (gated && !l->w->blocks) {
-        to->up = take_matrices(l, up_rows(d->ffn), d->hidden,
-                               from->up_bias.data || from->gate_bias.data, 1);
-        send_gated(l, &to->up, &from->gate, &from->gate_bias, &from->up, &from->up_bias);
-    } else {
-        if (gated)
-            PUT(gate);
-        PUT(up);
-    }
-    PUT(down);
+    put_router(l, from, to);
+    to->mlp = put_experts(l, from);
+    if (from->up.data)
+        to->shared = put_mlp(l, from);
 }
 
 /* Sends, for every token, the row of the head that gives its logit. */
@@ -802,11 +820,6 @@ static const char *missing_for(const struct esp_model_desc *d)
         return ESP_SPECIAL_MTP;
     if (d->key_dim > ESP_CUDA_STATE_KEYS)
         return "so large states";
-    if (d->sigmoid_router)
-        return "a router with sigmoids";
-    for (int i = 0; i < d->layers; i++)
-        if (d->layer[i].router.data && d->layer[i].up.data)
-            return "shared experts";
     if (d->experts > ESP_CUDA_EXPERTS || d->experts_used > ESP_CUDA_EXPERTS_USED)
         return "so many experts";
     for (int i = 0; i < d->layers; i++)
