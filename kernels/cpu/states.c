@@ -103,9 +103,10 @@ void esp_states_move_tail(struct esp_cpu_states *s, int place, int kernel, int f
     float *tail = esp_states_of(s, place);
     for (int i = 0; i < kernel - 1 && s->plan.folded > folded_before; i++) {
         const int token = s->plan.folded - (kernel - 1) + i;
-        const float *from = token >= folded_before
-                                ? esp_states_input(s, place, token % s->plan.ring)
-                                : tail + (size_t)(i + s->plan.folded - folded_before) * s->width;
+        const float *from =
+            token >= folded_before
+                ? esp_states_input(s, place, token % s->plan.ring)
+                : tail + (size_t)(i + s->plan.folded - folded_before) * s->width;
         memcpy(tail + (size_t)i * s->width, from, s->width * sizeof *tail);
     }
 }

@@ -50,7 +50,8 @@ static inline size_t esp_states_stride(const struct esp_cpu_states *s)
 /* Returns the input of a slot for recurrent layer number `place`. */
 static inline float *esp_states_input(const struct esp_cpu_states *s, int place, int slot)
 {
-    return s->inputs + ((size_t)place * (size_t)s->plan.ring + (size_t)slot) * esp_states_stride(s);
+    return s->inputs +
+           ((size_t)place * (size_t)s->plan.ring + (size_t)slot) * esp_states_stride(s);
 }
 
 static inline float *esp_states_of(const struct esp_cpu_states *s, int place)

@@ -94,6 +94,6 @@ void esp_cuda_add(struct esp_cuda_cache *c, const struct esp_cuda_layer *experts
 template void esp_cuda_add<float>(struct esp_cuda_cache *, const struct esp_cuda_layer *,
                                   const float *, const struct esp_cuda_norm *, int);
 template void esp_cuda_add<esp_bf16>(struct esp_cuda_cache *, const struct esp_cuda_layer *,
-                                  const float *, const struct esp_cuda_norm *, int);
+                                     const float *, const struct esp_cuda_norm *, int);
 template void esp_cuda_add<esp_f16>(struct esp_cuda_cache *, const struct esp_cuda_layer *,
-                                  const float *, const struct esp_cuda_norm *, int);
+                                    const float *, const struct esp_cuda_norm *, int);

@@ -416,8 +416,8 @@ struct esp_cuda_cache {
     char *memory;      /* the single allocation for everything of this struct on the device */
 
     size_t hidden, q_width, inputs_width, up_width, ffn; /* padded */
-    size_t joined_width, outputs_width;               /* padded; 0: not needed */
-    float *x;                                         /* (max_batch, hidden) residual stream */
+    size_t joined_width, outputs_width;                  /* padded; 0: not needed */
+    float *x;       /* (max_batch, hidden) residual stream */
     void *normed;   /* (max_batch, hidden) 16-bit numbers, or floats in a model with blocks */
     float *squares; /* (max_batch, hidden / 16) for norms in halves */
     void *normed2;  /* (max_batch, hidden) as `normed`, in models with a parallel residual */
@@ -560,8 +560,8 @@ void esp_cuda_mix(struct esp_cuda_cache *c, const struct esp_cuda_layer *held, i
  * norm = NULL: the identity. If `next` is not NULL, also
  * does what esp_cuda_norms() does with it. */
 template <typename T>
-void esp_cuda_add(struct esp_cuda_cache *c, const struct esp_cuda_layer *experts, const float *norm,
-                  const struct esp_cuda_norm *next, int rows);
+void esp_cuda_add(struct esp_cuda_cache *c, const struct esp_cuda_layer *experts,
+                  const float *norm, const struct esp_cuda_norm *next, int rows);
 /* Chooses the experts for each row of x (rows, hidden) and makes tiles of at most `width`
  * pairs, in c->routing. norm: if x is the output of the first half of a norm (norm.h), its
  * weight, otherwise NULL. Takes two kernels. */

@@ -75,8 +75,8 @@ static __global__ void route_kernel(struct esp_cuda_arrays at, struct route_args
 struct sort_args {
     const float *logits; /* (rows, stride) */
     int stride, experts, used, width;
-    bool normed; /* the weights of a row's experts add up to 1 */
-    bool sigmoid; /* weights are sigmoids of the logits, not their softmax */
+    bool normed;              /* the weights of a row's experts add up to 1 */
+    bool sigmoid;             /* weights are sigmoids of the logits, not their softmax */
     const float *choice_bias; /* (experts) added to choose experts, or NULL */
     float epsilon, scale;
     struct esp_cuda_routing to;
@@ -91,8 +91,8 @@ static __device__ __forceinline__ float sigmoid(float x)
 static __device__ __forceinline__ float rating(const struct sort_args &a, const float *logit,
                                                int e)
 {
-    const float v = (a.sigmoid ? sigmoid(logit[e]) : logit[e]) +
-                    (a.choice_bias ? a.choice_bias[e] : 0.0f);
+    const float v =
+        (a.sigmoid ? sigmoid(logit[e]) : logit[e]) + (a.choice_bias ? a.choice_bias[e] : 0.0f);
     return v == v ? v : -INFINITY;
 }
 
@@ -232,15 +232,10 @@ void esp_cuda_route(struct esp_cuda_cache *c, const struct esp_cuda_layer *held,
 {
     const struct esp_model_desc *d = esp_cuda_desc_of(c);
     cudaStream_t stream = esp_cuda_backend_of(c)->stream;
-    const struct route_args route = {held->router,
-                                     held->router_bias,
-                                     c->hidden,
-                                     d->experts,
-                                     held->logits,
-                                     c->routed,
-                                     norm ? c->x : NULL,
-                                     norm,
-                                     esp_cuda_squares_of(c)};
+    const struct route_args route = {
+        held->router,          held->router_bias, c->hidden,          d->experts,
+        held->logits,          c->routed,         norm ? c->x : NULL, norm,
+        esp_cuda_squares_of(c)};
     const struct sort_args sort = {c->routed,
                                    held->logits,
                                    d->experts,

@@ -347,8 +347,7 @@ static void run_pairs(struct esp_cuda_cache *c, const struct esp_cuda_mlp *mlp, 
                       bool normed, bool cut, int rows, int tile)
 {
     const bool gated = esp_gated(esp_cuda_desc_of(c)->activation);
-    struct esp_cuda_product up =
-        floats(&mlp->up, x, c->hidden, c->pair_up, 2 * c->expert_ffn);
+    struct esp_cuda_product up = floats(&mlp->up, x, c->hidden, c->pair_up, 2 * c->expert_ffn);
     struct esp_cuda_product down =
         floats(&mlp->down, c->pair_active, c->expert_ffn, c->pair_out, c->hidden);
     up.tile = down.tile = tile;
@@ -522,10 +521,10 @@ static int mix(struct esp_cuda_cache *c, const struct esp_cuda_layer *layer, int
             esp_cuda_gate<T>(c, s->rows);
         esp_cuda_launched(backend, "attention", cache_bytes_of(c, i, s));
     }
-    status = add<T, A>(c, &layer->output, recurs ? c->states.mixed : c->attended,
-                       recurs ? c->states.out : c->q_width,
-                       !recurs && esp_cuda_attention_cuts(c, i), layer->norm_attended, next,
-                       s->rows, ready); /* 5 */
+    status =
+        add<T, A>(c, &layer->output, recurs ? c->states.mixed : c->attended,
+                  recurs ? c->states.out : c->q_width, !recurs && esp_cuda_attention_cuts(c, i),
+                  layer->norm_attended, next, s->rows, ready); /* 5 */
     esp_cuda_launched(backend, "output", bytes_of(layer->output));
     return status;
 }

@@ -10,7 +10,7 @@
  *
  * The kernels find the rows of the walk in at.visit, so a captured pass may have any walk.
  */
-#include "kernels/cuda/states.h"
+#include "kernels/cuda/state_layout.h"
 
 enum { THREADS = 128, WARPS = THREADS / ESP_WARP };
 
@@ -97,7 +97,8 @@ static __device__ int find_part(const struct mixer_args &a, int part, int *head,
 {
     const int keys = a.key_heads * a.key_dim, values = a.state_heads * a.value_dim;
     const bool delta = a.mixer == ESP_MIXER_DELTA;
-    const int key = delta ? part : part - a.state_heads; /* queries and keys, or keys and queries */
+    const int key =
+        delta ? part : part - a.state_heads; /* queries and keys, or keys and queries */
     *head = -1;
     *query = false;
     if (key >= 0 && key < 2 * a.key_heads) {
@@ -179,8 +180,7 @@ static __global__ void walk_kernel(struct esp_cuda_arrays at, struct mixer_args 
     esp_begin_early();
     const int blocks = a.value_dim / ESP_STATE_COLUMNS;
     const int head = blockIdx.x / blocks, slice = threadIdx.x % ESP_STATE_SLICES;
-    const int column =
-        blockIdx.x % blocks * ESP_STATE_COLUMNS + threadIdx.x / ESP_STATE_SLICES;
+    const int column = blockIdx.x % blocks * ESP_STATE_COLUMNS + threadIdx.x / ESP_STATE_SLICES;
     const bool delta = a.mixer == ESP_MIXER_DELTA;
     const int key_head = a.tiled ? head % a.key_heads : head / (a.state_heads / a.key_heads);
     const int keys = a.key_heads * a.key_dim, values = a.state_heads * a.value_dim;
@@ -247,8 +247,7 @@ static __global__ void out_kernel(struct esp_cuda_arrays at, struct mixer_args a
     if (row >= at.pass->rows)
         return;
     float *o = a.o + row * a.out + begin;
-    const float *gate =
-        a.projected + (size_t)row * a.projected_stride + a.out_gate_at + begin;
+    const float *gate = a.projected + (size_t)row * a.projected_stride + a.out_gate_at + begin;
     const float *norm = a.norm + (delta ? 0 : begin);
     float sum = 0.0f;
     for (int i = threadIdx.x; i < each; i += THREADS) {

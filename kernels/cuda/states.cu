@@ -9,9 +9,10 @@
 #include <climits>
 #include <cstdlib>
 
-#include "kernels/cuda/states.h"
+#include "kernels/cuda/state_layout.h"
 
-enum { THREADS = 256, MOST_BLOCKS = 4096 };
+enum { THREADS = 256 };
+static const size_t MOST_BLOCKS = 4096;
 
 /* ------------------------------------------------------------------ memory */
 
@@ -109,9 +110,9 @@ static __global__ void copy_kernel(struct copy_args a)
         const int token = a.folded - a.taps + (int)(at / a.width);
         if (at < tail && token < 0)
             continue; /* before the text, which is never read */
-        float *own = at < tail ? a.inputs + (layer * a.ring + token % a.ring) * a.stride +
-                                     at % a.width
-                               : a.memory + layer * a.each + at - tail;
+        float *own =
+            at < tail ? a.inputs + (layer * a.ring + token % a.ring) * a.stride + at % a.width
+                      : a.memory + layer * a.each + at - tail;
         if (a.save)
             a.copy[i] = *own;
         else
@@ -123,19 +124,12 @@ static int copy(struct esp_cuda_cache *c, int slot, int folded, bool save)
 {
     const struct esp_cuda_states *s = &c->states;
     const size_t blocks = (copy_of(s) + THREADS - 1) / THREADS;
-    const struct copy_args a = {s->memory,
-                                s->inputs,
-                                s->slots + slot * copy_of(s),
-                                s->each,
-                                s->width,
-                                esp_cuda_input_stride(s),
-                                s->layers,
-                                s->plan.ring,
-                                s->plan.ring - s->plan.room,
-                                folded,
-                                save};
+    const struct copy_args a = {s->memory, s->inputs,    s->slots + slot * copy_of(s),
+                                s->each,   s->width,     esp_cuda_input_stride(s),
+                                s->layers, s->plan.ring, s->plan.ring - s->plan.room,
+                                folded,    save};
     esp_cuda_enter(c->base.weights->backend);
-    ESP_LAUNCH(copy_kernel, dim3((unsigned)(blocks < (size_t)MOST_BLOCKS ? blocks : (size_t)MOST_BLOCKS)),
+    ESP_LAUNCH(copy_kernel, dim3((unsigned)(blocks < MOST_BLOCKS ? blocks : MOST_BLOCKS)),
                dim3(THREADS), 0, esp_cuda_backend_of(c)->stream, a);
     return esp_cuda_launch_status(esp_cuda_backend_of(c), "a copy of the states");
 }
@@ -192,8 +186,9 @@ void esp_cuda_keep_inputs(struct esp_cuda_cache *c, int first, int count)
 {
     const struct esp_cuda_states *s = &c->states;
     const size_t stride = esp_cuda_input_stride(s);
-    const struct keep_args a = {s->inputs, c->keep_rows,    stride,       first,       count,
-                                s->plan.dropped, c->base.folded, s->plan.room, s->plan.ring};
+    const struct keep_args a = {s->inputs,      c->keep_rows, stride,
+                                first,          count,        s->plan.dropped,
+                                c->base.folded, s->plan.room, s->plan.ring};
     ESP_LAUNCH(keep_inputs_kernel,
                dim3((unsigned)((stride + THREADS - 1) / THREADS), s->layers), dim3(THREADS), 0,
                esp_cuda_backend_of(c)->stream, a);
@@ -225,7 +220,10 @@ void esp_cuda_states_write(const struct esp_cuda_cache *c, struct esp_cuda_visit
     for (int i = p->walk.count - 1; i >= 0; i--) {
         const struct esp_walk_step *step = &p->walk.step[i];
         const bool loads = i == 0 || step[-1].to != step->from;
-        visit[i] = {p->entry[i].slot, p->entry[i].row, p->walk.parent[i], step->entry,
+        visit[i] = {p->entry[i].slot,
+                    p->entry[i].row,
+                    p->walk.parent[i],
+                    step->entry,
                     (int16_t)(loads ? step->from : -1),
                     (int16_t)(needed[step->to] ? step->to : -1)};
         needed[step->to] = false;

@@ -406,9 +406,13 @@ bool esp_cuda_has_blocks(const struct esp_model_desc *d)
         const struct parts p = parts_of(l);
         for (int j = 0; j < p.count; j++)
             any = any || esp_dtype_quantised(p.tensor[j]->dtype);
-        const struct esp_tensor *const matrices[] = {
-            output_of(l), &l->gate, &l->up, &l->down, e ? &e->gate : &l->gate,
-            e ? &e->up : &l->up, e ? &e->down : &l->down};
+        const struct esp_tensor *const matrices[] = {output_of(l),
+                                                     &l->gate,
+                                                     &l->up,
+                                                     &l->down,
+                                                     e ? &e->gate : &l->gate,
+                                                     e ? &e->up : &l->up,
+                                                     e ? &e->down : &l->down};
         for (const struct esp_tensor *t : matrices)
             any = any || (t->data && esp_dtype_quantised(t->dtype));
     }
@@ -467,7 +471,8 @@ static struct esp_cuda_mlp put_mlp(struct loader *l, const struct esp_layer *fro
 }
 
 /* Handles the router, whose last row is the gate of the shared expert, if there is one. */
-static void put_router(struct loader *l, const struct esp_layer *from, struct esp_cuda_layer *to)
+static void put_router(struct loader *l, const struct esp_layer *from,
+                       struct esp_cuda_layer *to)
 {
     const struct esp_model_desc *d = l->w->base.desc;
     const size_t stride = esp_cuda_pad(d->hidden, ESP_CUDA_PAD);
@@ -525,7 +530,8 @@ static void put_mixer(struct loader *l, const struct esp_layer *from, struct esp
     to->output = put_tensor(l, output_of(from),
                             esp_recurs(from->mixer) ? &from->mixed_bias : &from->output_bias);
     if (from->conv.data) {
-        to->conv = esp_cuda_take<float>(&l->arena, (size_t)from->conv.rows * from->conv.columns);
+        to->conv =
+            esp_cuda_take<float>(&l->arena, (size_t)from->conv.rows * from->conv.columns);
         send_rows(l, to->conv, &from->conv, from->conv.columns);
     }
 }
@@ -536,8 +542,7 @@ static int place_of(const struct esp_model_desc *d, int layer)
     const bool recurs = esp_recurs(d->layer[layer].mixer);
     int place = 0;
     for (int i = 0; i < layer; i++)
-        place += d->layer[i].mixer != ESP_MIXER_NONE &&
-                 esp_recurs(d->layer[i].mixer) == recurs;
+        place += d->layer[i].mixer != ESP_MIXER_NONE && esp_recurs(d->layer[i].mixer) == recurs;
     return place;
 }
 
@@ -572,7 +577,8 @@ static void send_outputs(struct loader *l)
     if (!l->sending || l->status < 0)
         return;
     begin(l, l->w->output_of);
-    for (int32_t token = 0, next = 0; token < esp_model_desc_tokens(d) && l->status == ESP_OK; token++) {
+    for (int32_t token = 0, next = 0; token < esp_model_desc_tokens(d) && l->status == ESP_OK;
+         token++) {
         const bool has = next < d->outputs && d->output_token[next] == token;
         const int32_t output = has ? next++ : -1;
         memcpy(room(l, sizeof output), &output, sizeof output);

@@ -426,7 +426,10 @@ ON_BOTH(a_cut_text_goes_on_as_one_computed_afresh)
             unsigned long long state = 100 + 10 * (unsigned)m + (unsigned)s;
             int32_t parents[TREE];
             open_runner(&r, mixers[m], slots[s]);
-            for (int round = 0; round < (is_emulated() ? 3 : check_quick() ? 12 : 60); round++) {
+            for (int round = 0; round < (is_emulated()   ? 3
+                                         : check_quick() ? 12
+                                                         : 60);
+                 round++) {
                 const int room = TOKENS - TREE - r.cache.length;
                 const int most = room < 90 ? room : 90;
                 if (most > 1)
