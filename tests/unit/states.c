@@ -449,6 +449,23 @@ ON_BOTH(a_cut_text_goes_on_as_one_computed_afresh)
         }
 }
 
+/* The inputs of so many later tokens replace those from which the convolution went on. */
+ON_BOTH(a_checkpoint_has_what_the_convolution_reads)
+{
+    static struct runner r;
+    for (int m = 0; m < MIXERS; m++) {
+        open_runner(&r, mixers[m], ESP_CHECKPOINTS);
+        CHECK(esp_kv_cache_append(&r.cache, r.text, 10, NULL, NULL) == 0);
+        CHECK(esp_kv_cache_checkpoint(&r.cache) == 0);
+        CHECK(esp_kv_cache_append(&r.cache, r.text + 10, TOKENS - 10, NULL, NULL) == 0);
+        CHECK(esp_kv_cache_batch(TOKENS, TREE) * 2 < TOKENS - 20);
+        esp_kv_cache_cut(&r.cache, 10);
+        CHECK(r.cache.length == 10, "%d", r.cache.length);
+        check_logits(&r, 20, "from a checkpoint");
+        close_runner(&r);
+    }
+}
+
 /* After going back t tokens, at most about t tokens must be computed again. */
 TEST(checkpoints_are_close_where_users_go_back)
 {
