@@ -164,7 +164,7 @@ void esp_terminal_close(struct esp_terminal *terminal)
     if (esp_terminal_is_ours())
         tcsetattr(STDIN_FILENO, TCSADRAIN, &terminal->saved);
     for (int i = 0; i < ASKING; i++)
-        if (asking[i] != SIGTERM && asking[i] != SIGHUP) /* the recording is still being written */
+        if (asking[i] != SIGTERM && asking[i] != SIGHUP) /* files are still being written */
             handle(asking[i], SIG_DFL, 0);
     for (int i = 0; i < CRASHES; i++)
         handle(crashes[i], SIG_DFL, 0);
