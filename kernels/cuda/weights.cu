@@ -533,6 +533,7 @@ static void put_rest(struct loader *l)
             take_matrices(l, d->position_embedding.rows, d->hidden, false, 1);
         send_plain(l, &w->position_embedding, &d->position_embedding, NULL);
     }
+    w->norm_embedding = put_vector(l, &d->norm_embedding);
     w->norm_input = put_vector(l, &d->norm_input);
     if (d->reads != ESP_READS_TOKENS)
         w->fc = put_tensor(l, &d->fc, &d->fc_bias);
@@ -734,11 +735,12 @@ static const char *missing_for(const struct esp_model_desc *d)
 {
     if (esp_model_desc_recurrent(d))
         return ESP_SPECIAL_RECURRENT;
-    if (d->norm_embedding.data)
-        return ESP_SPECIAL_MTP;
-    for (int i = 0; i < d->layers; i++)
+    for (int i = 0; i < d->layers; i++) {
+        if (d->layer[i].attention_gate.data)
+            return "gates of attention";
         if (d->layer[i].router.data && d->layer[i].up.data)
             return "shared experts";
+    }
     if (d->experts > ESP_CUDA_EXPERTS || d->experts_used > ESP_CUDA_EXPERTS_USED)
         return "so many experts";
     for (int i = 0; i < d->layers; i++)
