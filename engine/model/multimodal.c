@@ -29,7 +29,14 @@ static const struct {
     {"mistral", "vocab_size", 32000},      {"qwen3", "hidden_size", 4096},
     {"qwen3", "num_attention_heads", 32},  {"qwen3", "num_key_value_heads", 32},
     {"qwen3", "intermediate_size", 22016}, {"qwen3", "vocab_size", 151936},
-    {"qwen3", "num_hidden_layers", 32},
+    {"qwen3", "num_hidden_layers", 32},    {"qwen3", "sliding_window", 4096},
+    {"qwen3_5_text", "hidden_size", 4096}, {"qwen3_5_text", "num_hidden_layers", 32},
+    {"qwen3_5_text", "vocab_size", 248320},
+    {"qwen3_5_moe_text", "hidden_size", 2048},
+    {"qwen3_5_moe_text", "num_hidden_layers", 40},
+    {"qwen3_5_moe_text", "vocab_size", 248320},
+    {"qwen3_next", "hidden_size", 2048},   {"qwen3_next", "num_hidden_layers", 48},
+    {"qwen3_next", "vocab_size", 151936},
 };
 
 void esp_multimodal_fill_in(cJSON *inner)

@@ -386,11 +386,6 @@ static int up_rows(int ffn)
     return (int)(2 * esp_cuda_pad(ffn, ESP_CUDA_TILE / 2));
 }
 
-static int read_width(const struct esp_model_desc *d)
-{
-    return d->reads == ESP_READS_EAGLE3 ? 2 * d->hidden : d->hidden;
-}
-
 /* ------------------------------------------------------------------ the walk */
 
 static const float *put_vector(struct loader *l, const struct esp_tensor *t)
@@ -461,7 +456,8 @@ static void put_layer(struct loader *l, int i, struct esp_cuda_layer *to)
         PUT(value);
     } else {
         to->qkv = take_matrices(
-            l, (d->heads + 2 * d->kv_heads) * d->head_dim, read_width(d),
+            l, (d->heads + 2 * d->kv_heads) * d->head_dim,
+            esp_layer_reads_both(d, i) ? 2 * d->hidden : d->hidden,
             from->query_bias.data || from->key_bias.data || from->value_bias.data, 1);
         send_matrix(l, &to->qkv, find_qkv, from);
     }

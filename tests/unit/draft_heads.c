@@ -2,8 +2,8 @@
  * (tests/vectors/make_head_vectors.py, make_mtp_vectors.py), and tests that a session uses them
  * correctly.
  *
- * A head in tests/vectors/heads belongs to the target there; an MTP layer belongs to the model
- * in its folder. A session is built on them without a tokenizer. The CUDA backend, in exact
+ * A head in tests/vectors/heads belongs to the target there or to the one of target_of(); an MTP
+ * layer may belong to the model in its folder. A session is built on them without a tokenizer. The CUDA backend, in exact
  * mode, gives the same results rounded to 16 bits.
  */
 #include <cJSON.h>
@@ -41,10 +41,14 @@ static const char *const heads[] = {"eagle",
                                     "mtp-qwen3-5-moe",
                                     "mtp-mimo",
                                     "eagle3-speculators",
-                                    "eagle3-speculators-llama"};
+                                    "eagle3-speculators-llama",
+                                    "eagle3-speculators-layers",
+                                    "speculators-mtp",
+                                    "speculators-mtp-qwen3-5",
+                                    "speculators-mtp-qwen3-next"};
 
 /* The first ones run in all tests, the others only where formulas and texts are compared. */
-enum { HEADS = sizeof heads / sizeof *heads, FIRST_HEADS = HEADS - 4 };
+enum { HEADS = sizeof heads / sizeof *heads, FIRST_HEADS = 6 };
 
 static char err[512];
 
@@ -56,10 +60,18 @@ static bool is_mtp(const char *head)
 }
 
 /* Returns whether CUDA can compute the head and its target. It has no recurrent layers and no
- * gates of attention yet, which Qwen3.5's have. */
+ * gates of attention yet, which Qwen3.5 and Qwen3-Next have. */
 static bool on_cuda(const char *head)
 {
-    return strncmp(head, "mtp-qwen3-5", 11) != 0;
+    return !strstr(head, "qwen3-5") && !strstr(head, "qwen3-next");
+}
+
+static const char *target_of(const char *head)
+{
+    return is_mtp(head)                                     ? head
+           : strcmp(head, "speculators-mtp-qwen3-5") == 0    ? "mtp-qwen3-5"
+           : strcmp(head, "speculators-mtp-qwen3-next") == 0 ? "../logits/qwen3-next"
+                                                             : "target";
 }
 
 static const char *folder_of(const char *head)
@@ -138,7 +150,7 @@ static void open_models(struct esp_engine *e, const char *head, bool quantised_t
     const struct esp_backend_ops *ops = e->backend->ops;
     if (ops->set_exact)
         ops->set_exact(e->backend, true);
-    e->target = open_model(is_mtp(head) ? head : "target");
+    e->target = open_model(target_of(head));
     e->draft = is_mtp(head) ? open_mtp(head) : open_model(head);
     e->target->end_count = 0; /* a random model would soon write the end of the text */
     if (quantised_target)
