@@ -80,12 +80,9 @@ enum esp_reads esp_draft_head_kind(const struct esp_stored_set *files)
 
 int esp_draft_head_unwrap(struct esp_model *model, struct esp_json *json)
 {
-    static const char *const own[] = {"draft_vocab_size",
-                                      "target_hidden_size",
-                                      "eagle_aux_hidden_state_layer_ids",
-                                      "norm_before_residual",
-                                      "norm_output",
-                                      "num_nextn_predict_layers"};
+    static const char *const own[] = {
+        "draft_vocab_size",     "target_hidden_size", "eagle_aux_hidden_state_layer_ids",
+        "norm_before_residual", "norm_output",        "num_nextn_predict_layers"};
     static const char *const other[] = {"norm_before_fc", "fc_norm"};
     const char *kind = esp_json_text(json->root, "speculators_model_type");
     if (!kind)

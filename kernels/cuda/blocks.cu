@@ -420,9 +420,9 @@ template <enum esp_dtype D, int HIGH, int GROUPS> static variant variant_of(int 
 template <enum esp_dtype D> static const variant *variants_of()
 {
     enum { LOW = esp_block_format<D>::FORM == TWO_SCALES ? 1 : 2, HIGHEST = 2 * LOW };
-    static const variant all[VARIANTS] = {variant_of<D, 1, 1>(0),   variant_of<D, 2, 1>(1),
-                                          variant_of<D, 1, 2>(2),   variant_of<D, 2, 2>(3),
-                                          variant_of<D, LOW, 8>(4), variant_of<D, HIGHEST, 8>(5)};
+    static const variant all[VARIANTS] = {
+        variant_of<D, 1, 1>(0), variant_of<D, 2, 1>(1),   variant_of<D, 1, 2>(2),
+        variant_of<D, 2, 2>(3), variant_of<D, LOW, 8>(4), variant_of<D, HIGHEST, 8>(5)};
     return all;
 }
 

@@ -66,8 +66,8 @@ TEST(a_config_that_does_not_fit_the_head_is_named)
     BAD_CONFIG("eagle3-narrow", "target_hidden_size", "8", ESP_E_UNSUPPORTED,
                "target_hidden_size", "told apart");
     static const char own[] = "eagle3-speculators";
-    BAD_CONFIG(own, "speculators_model_type", "\"dflash\"", ESP_E_UNSUPPORTED,
-               "is dflash", "only eagle3 and mtp");
+    BAD_CONFIG(own, "speculators_model_type", "\"dflash\"", ESP_E_UNSUPPORTED, "is dflash",
+               "only eagle3 and mtp");
     BAD_CONFIG(own, "speculators_model_type", "\"mtp\"", ESP_E_FILE, "no MTP layer", "--draft");
     BAD_CONFIG("speculators-mtp", "num_nextn_predict_layers", "2", ESP_E_UNSUPPORTED,
                "2 MTP layers", "single one");
@@ -87,7 +87,8 @@ TEST(a_config_that_does_not_fit_the_head_is_named)
     folder_edit("config.json", "transformer_layer_config", "num_hidden_layers", "2");
     check_refused(__LINE__, ESP_E_FORMAT, "layers.1.input_layernorm.weight", "missing");
     copy_head("eagle3-speculators-layers");
-    folder_edit("config.json", "transformer_layer_config", "layer_types", "[\"full_attention\"]");
+    folder_edit("config.json", "transformer_layer_config", "layer_types",
+                "[\"full_attention\"]");
     check_refused(__LINE__, ESP_E_FORMAT, "layer_types", "3");
     copy_head("speculators-mtp");
     folder_edit("config.json", "transformer_layer_config", "model_type", "\"llama\"");

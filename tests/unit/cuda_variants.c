@@ -268,9 +268,9 @@ TEST(products_of_quantised_weights_are_the_same_on_every_gpu)
               "64 rows: %zu bytes of %d KB", peak[i][ROW_COUNTS - 1], kilobytes[i]);
 }
 
-/* In a pass of 12 rows or more, an expert gets tiles of up to 32 rows, because each token uses all
- * experts (so that rounding does not change the choice). Products with Q6_K need most shared
- * memory, and must have a variant for so many rows on the smallest GPU. */
+/* Each token uses all experts, so that rounding does not change the choice. In a pass of 12
+ * rows or more, each expert then gets tiles of up to 32 rows. Products with Q6_K need most
+ * shared memory, and must have a variant for so many rows on the smallest GPU. */
 TEST(experts_of_q6_k_are_right_with_little_shared_memory)
 {
     static struct yardstick y;

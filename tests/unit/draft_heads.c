@@ -2,9 +2,9 @@
  * (tests/vectors/make_head_vectors.py, make_mtp_vectors.py), and tests that a session uses them
  * correctly.
  *
- * A head in tests/vectors/heads belongs to the target there or to the one of target_of(); an MTP
- * layer may belong to the model in its folder. A session is built on them without a tokenizer. The CUDA backend, in exact
- * mode, gives the same results rounded to 16 bits.
+ * A head in tests/vectors/heads belongs to the target there, or to that of target_of(); an MTP
+ * layer may belong to the model in its folder. A session is built on them without a tokenizer.
+ * The CUDA backend, in exact mode, gives the same results rounded to 16 bits.
  */
 #include <cJSON.h>
 #include <math.h>
@@ -68,7 +68,7 @@ static bool on_cuda(const char *head)
 
 static const char *target_of(const char *head)
 {
-    return is_mtp(head)                                     ? head
+    return is_mtp(head)                                      ? head
            : strcmp(head, "speculators-mtp-qwen3-5") == 0    ? "mtp-qwen3-5"
            : strcmp(head, "speculators-mtp-qwen3-next") == 0 ? "../logits/qwen3-next"
                                                              : "target";
