@@ -29,7 +29,7 @@ const struct esp_family *esp_draft_head_family(const struct esp_stored_set *file
 int esp_draft_head_unwrap(struct esp_model *model, struct esp_json *json);
 
 /* Renames the tensors of an MTP layer in a folder of speculators to what they are called in the
- * files of a target. Leaves other sets as they are. */
+ * files of a target. Does nothing with other sets. */
 int esp_draft_head_names(struct esp_stored_set *set, char *err, size_t errlen);
 
 /* Completes the configuration of a head with what only its tensors tell: its widths, and which
