@@ -1,5 +1,5 @@
-/* embed.cu - the first kernel of a pass: it writes token embeddings to the residual stream and
- * turns masks into lists.
+/* embed.cu - the first kernel of a pass: it writes token embeddings to the residual stream,
+ * joins what the fc of a draft head reads, and turns masks into lists.
  *
  * A row of a tree sees the whole prefix and some rows after it, given as a bitmask. Attention
  * needs the i-th of these rows, for every layer and head, so the mask is expanded once per
