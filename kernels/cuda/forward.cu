@@ -435,10 +435,10 @@ template <typename T> static int head(struct esp_cuda_cache *c, const struct sha
 /* ------------------------------------------------------------------ the model */
 
 template <typename T>
-static int project(struct esp_cuda_cache *c, const struct esp_cuda_layer *layer, bool normed,
-                   int rows)
+static int project(struct esp_cuda_cache *c, const struct esp_cuda_layer *layer, int i,
+                   bool normed, int rows)
 {
-    const bool joined = esp_cuda_desc_of(c)->reads == ESP_READS_EAGLE3;
+    const bool joined = esp_layer_reads_both(esp_cuda_desc_of(c), i);
     const void *x = joined ? c->joined : c->normed;
     const size_t x_stride = joined ? c->joined_width : c->hidden;
     if (!esp_cuda_weights_of(c)->blocks) {
@@ -448,8 +448,8 @@ static int project(struct esp_cuda_cache *c, const struct esp_cuda_layer *layer,
         return multiply<T>(c, &p, rows);
     }
     const struct esp_cuda_matrix *parts[ESP_CUDA_PARTS];
-    for (int i = 0; i < ESP_CUDA_PARTS; i++)
-        parts[i] = &layer->part[i];
+    for (int part = 0; part < ESP_CUDA_PARTS; part++)
+        parts[part] = &layer->part[part];
     multiply_parts<T>(c, parts, ESP_CUDA_PARTS, 0, x, x_stride, c->inputs, c->inputs_width,
                       !joined && norms_cut(c), rows);
     return ESP_OK;
@@ -489,7 +489,7 @@ static void begin_layer(struct esp_cuda_cache *c, const struct esp_cuda_layer *l
     const struct esp_cuda_norm norms[] = {
         {layer->norm1, layer->norm1_bias, i, norms_cut(c)},
         {layer->norm2, layer->norm2_bias, ESP_CUDA_NO_STATE, false}};
-    if (d->reads == ESP_READS_EAGLE3)
+    if (esp_layer_reads_both(d, i))
         esp_cuda_join<A>(c, rows);
     else if (ready == NOTHING)
         esp_cuda_norms<A>(c, norms, d->parallel_residual ? 2 : 1, rows);
@@ -506,7 +506,7 @@ static int mix(struct esp_cuda_cache *c, const struct esp_cuda_layer *layer, int
     struct esp_cuda_backend *backend = esp_cuda_backend_of(c);
     const struct esp_layer *of = &esp_cuda_desc_of(c)->layer[i];
     const bool recurs = esp_recurs(of->mixer);
-    int status = project<T>(c, layer, *ready == HALF, s->rows); /* 2 */
+    int status = project<T>(c, layer, i, *ready == HALF, s->rows); /* 2 */
     if (status < 0)
         return status;
     esp_cuda_launched(backend, recurs ? "inputs of states" : "queries, keys, values",
@@ -562,14 +562,13 @@ static int run_layer(struct esp_cuda_cache *c, const struct esp_cuda_layer *laye
 {
     const struct esp_cuda_weights *w = esp_cuda_weights_of(c);
     const struct esp_model_desc *d = w->base.desc;
-    const bool parallel = d->parallel_residual, joined = d->reads == ESP_READS_EAGLE3;
+    const bool parallel = d->parallel_residual, mlp = esp_layer_has_mlp(&d->layer[i]);
     const bool mixes = d->layer[i].mixer != ESP_MIXER_NONE;
-    const bool mlp = esp_layer_has_mlp(&d->layer[i]);
     const struct esp_cuda_layer *after = i == d->layers - 1 ? layer : &w->layer[i + 1];
     const struct esp_cuda_norm norm2 = {layer->norm2, layer->norm2_bias, ESP_CUDA_NO_STATE,
                                         norms_cut(c)};
     const struct esp_cuda_norm norm1 = {after->norm1, after->norm1_bias, i + 1, norms_cut(c)};
-    const struct esp_cuda_norm *next = after == layer || joined || parallel ? NULL : &norm1;
+    const struct esp_cuda_norm *next = after == layer || parallel ? NULL : &norm1;
     int status = ESP_OK;
     begin_layer<A>(c, layer, i, *ready, s->rows); /* 1 */
     if (mixes)

@@ -425,11 +425,6 @@ static int up_rows(int ffn)
     return (int)(2 * esp_cuda_pad(ffn, ESP_CUDA_TILE / 2));
 }
 
-static int read_width(const struct esp_model_desc *d)
-{
-    return d->reads == ESP_READS_EAGLE3 ? 2 * d->hidden : d->hidden;
-}
-
 /* ------------------------------------------------------------------ the walk */
 
 static const float *put_vector(struct loader *l, const struct esp_tensor *t)
@@ -512,19 +507,22 @@ static struct esp_cuda_mlp put_experts(struct loader *l, const struct esp_layer 
 }
 
 /* Handles the matrices of a layer's mixer. */
-static void put_mixer(struct loader *l, const struct esp_layer *from, struct esp_cuda_layer *to)
+static void put_mixer(struct loader *l, int i, struct esp_cuda_layer *to)
 {
+    const struct esp_model_desc *d = l->w->base.desc;
+    const struct esp_layer *from = &d->layer[i];
+    const int columns = esp_layer_reads_both(d, i) ? 2 * d->hidden : d->hidden;
     const struct parts p = parts_of(from);
     int rows = 0;
     bool bias = false;
-    for (int i = 0; i < p.count; i++) {
-        rows += p.tensor[i]->rows;
-        bias = bias || p.bias[i]->data;
+    for (int j = 0; j < p.count; j++) {
+        rows += p.tensor[j]->rows;
+        bias = bias || p.bias[j]->data;
         if (l->w->blocks)
-            to->part[i] = put_tensor(l, p.tensor[i], p.bias[i]);
+            to->part[j] = put_tensor(l, p.tensor[j], p.bias[j]);
     }
     if (!l->w->blocks) {
-        to->inputs = take_matrices(l, rows, read_width(l->w->base.desc), bias, 1);
+        to->inputs = take_matrices(l, rows, columns, bias, 1);
         send_matrix(l, &to->inputs, find_input, &p);
     }
     to->output = put_tensor(l, output_of(from),
@@ -557,7 +555,7 @@ static void put_layer(struct loader *l, int i, struct esp_cuda_layer *to)
     ESP_OTHER_VECTORS(X)
 #undef X
     if (from->mixer != ESP_MIXER_NONE)
-        put_mixer(l, from, to);
+        put_mixer(l, i, to);
     if (!esp_layer_has_mlp(from))
         return;
     if (!from->router.data) {
@@ -622,6 +620,7 @@ static void put_rest(struct loader *l)
             take_matrices(l, d->position_embedding.rows, d->hidden, false, 1);
         send_plain(l, &w->position_embedding, &d->position_embedding, NULL);
     }
+    w->norm_embedding = put_vector(l, &d->norm_embedding);
     w->norm_input = put_vector(l, &d->norm_input);
     if (d->reads != ESP_READS_TOKENS)
         w->fc = put_tensor(l, &d->fc, &d->fc_bias);
@@ -822,8 +821,6 @@ static bool same_bias(const struct esp_tensor *a, const struct esp_tensor *b)
  * all experts of a layer have one type, so nothing else is supported. */
 static const char *missing_for(const struct esp_model_desc *d)
 {
-    if (d->norm_embedding.data)
-        return ESP_SPECIAL_MTP;
     if (d->key_dim > ESP_CUDA_STATE_KEYS)
         return "so large states";
     if (d->experts > ESP_CUDA_EXPERTS || d->experts_used > ESP_CUDA_EXPERTS_USED)
