@@ -83,6 +83,7 @@ static void turn(struct loader *l, struct turned *turned, const struct esp_tenso
     turned->rows.data = rows;
     turned->rows.source = NULL;
     turned->rows.offset = 0;
+    turned->rows.first = 0;
     turned->rows.transposed = 0;
     turned->rows.rows = turned->rows.block = turned->rows.stride = count;
 }
@@ -703,9 +704,9 @@ static int load(struct esp_cuda_weights *w, struct esp_cuda_backend *backend,
     l.user = user;
     l.piece_bytes = w->base.bytes < (size_t)PIECE ? w->base.bytes : (size_t)PIECE;
     /* 16 rows of the widest quantised type take less than 64 bytes per column. */
-    l.wide = (float *)malloc((size_t)esp_model_desc_widest(w->base.desc) * sizeof *l.wide);
-    l.tile_rows = (char *)malloc((size_t)esp_model_desc_widest(w->base.desc) * ESP_CUDA_TILE *
-                                 sizeof *l.wide);
+    const size_t widest = esp_model_desc_widest(w->part ? w->part->all : w->base.desc);
+    l.wide = (float *)malloc(widest * sizeof *l.wide);
+    l.tile_rows = (char *)malloc(widest * ESP_CUDA_TILE * sizeof *l.wide);
     status = l.wide && l.tile_rows ? send_model(&l, streamed) : ESP_E_MEMORY;
     free(l.wide);
     free(l.turned[0].memory);
