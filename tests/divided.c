@@ -162,3 +162,27 @@ void divided_compare(struct esp_backend *backend, const struct esp_model_desc *d
           d->whole, differ, e->count);
     free(other.values);
 }
+
+size_t divided_run_joined(struct esp_backend *backend, struct esp_model *model,
+                          struct esp_model *copy, float *out)
+{
+    struct divided m, c;
+    char err[300] = "";
+    divided_open_on(&m, backend, &model->desc);
+    copy->desc.lender = m.weights;
+    copy->desc.divided = true;
+    c = m;
+    CHECK(m.ops->weights_open(&c.weights, backend, &copy->desc, NULL, NULL, err, sizeof err) ==
+              0,
+          "%s", err);
+    CHECK(m.ops->cache_join(&c.cache, c.weights, m.cache, CACHE, err, sizeof err) == 0, "%s",
+          err);
+    CHECK(divided_run_chain(&m, 0, PREFIX, false) == 0);
+    CHECK(divided_run_chain(&c, PREFIX, 2, false) == 0);
+    CHECK(divided_run_chain(&c, PREFIX + 2, 1, true) == 0);
+    CHECK(m.ops->read_row(m.logits, 0, out) == 0);
+    m.ops->cache_close(c.cache);
+    m.ops->weights_close(c.weights);
+    divided_close_on(&m);
+    return (size_t)m.vocabulary;
+}

@@ -66,5 +66,9 @@ struct divided_results divided_compute(struct esp_backend *backend,
 void divided_compare(struct esp_backend *backend, const struct esp_model_desc *desc,
                      const struct esp_window *window, const struct divided_results *e,
                      const char *name, const struct division *d);
+/* Runs the target's own copy on the target's cache. Writes a row of logits (vocabulary), and
+ * returns its length. */
+size_t divided_run_joined(struct esp_backend *backend, struct esp_model *model,
+                          struct esp_model *copy, float *out);
 
 #endif

@@ -68,6 +68,12 @@ struct esp_cuda_backend {
     char failure[256]; /* message about the last call that failed, or "" */
 };
 
+/* Returns the backend that the program has. */
+static inline struct esp_cuda_backend *esp_cuda_program(struct esp_cuda_backend *backend)
+{
+    return backend->program ? backend->program : backend;
+}
+
 /* Makes the backend's device the current one; CUDA has a current device for each thread. Every
  * operation of the table begins with this. */
 void esp_cuda_enter(const struct esp_backend *backend);

@@ -66,12 +66,27 @@ static int time_gathers(struct esp_cuda_gpus *gpus, char *const *at, size_t byte
     return ESP_OK;
 }
 
+/* Measures how fast a GPU reads, with a part of its memory that does not fit into its cache. */
+static int measure_reading(struct esp_cuda_gpus *gpus)
+{
+    enum { SHARE = 256 };
+    static const size_t MOST = (size_t)256 << 20;
+    struct esp_cuda_backend *program = gpus->backend[0];
+    size_t left, total;
+    esp_cuda_enter(&program->base);
+    ESP_CUDA(program, cudaMemGetInfo(&left, &total));
+    gpus->costs.read =
+        esp_cuda_read_rate(&program->base, total / SHARE < MOST ? total / SHARE : MOST);
+    return gpus->costs.read > 0
+               ? (int)ESP_OK
+               : esp_cuda_failed(program, "the reading of memory", cudaErrorUnknown);
+}
+
 /* Measures what an exchange costs, and how fast a GPU reads. The first all-gather also lets
  * NCCL allocate its buffers before a pass is captured. */
 static int measure(struct esp_cuda_gpus *gpus)
 {
-    enum { SMALL = 64, LARGE = 1 << 20, RUNS = 16, READ_SHARE = 256 };
-    static const size_t MOST_READ = (size_t)256 << 20;
+    enum { SMALL = 64, LARGE = 1 << 20, RUNS = 16 };
     char *at[ESP_MAX_RANKS] = {};
     double large = 0;
     int status = ESP_OK;
@@ -89,17 +104,11 @@ static int measure(struct esp_cuda_gpus *gpus)
         esp_cuda_enter(&gpus->backend[r]->base);
         esp_cuda_fine(cudaFree(at[r]));
     }
-    esp_cuda_enter(&gpus->backend[0]->base);
-    size_t left = 0, total = 0, read = MOST_READ;
-    if (esp_cuda_fine(cudaMemGetInfo(&left, &total)) && total / READ_SHARE < read)
-        read = total / READ_SHARE;
-    if (status == ESP_OK)
-        gpus->costs.read = esp_cuda_read_rate(&gpus->backend[0]->base, read);
     gpus->costs.rate =
         large > gpus->costs.latency
             ? (double)(gpus->count - 1) * LARGE / (large - gpus->costs.latency)
             : 1e12;
-    return status;
+    return status < 0 ? status : measure_reading(gpus);
 }
 
 /* ------------------------------------------------------------------ opening */

@@ -12,16 +12,10 @@
 
 #include "kernels/cuda/gpus.h"
 
-/* Returns the backend of the program, which gets the messages of its ranks, too. */
-static struct esp_cuda_backend *told(struct esp_cuda_backend *backend)
-{
-    return backend->program ? backend->program : backend;
-}
-
 int esp_cuda_failed(struct esp_cuda_backend *backend, const char *call, cudaError_t result)
 {
     /* The message contains only the name of the CUDA function, without its arguments. */
-    backend = told(backend);
+    backend = esp_cuda_program(backend);
     snprintf(backend->failure, sizeof backend->failure, "%.*s failed: %s",
              (int)strcspn(call, "("), call, cudaGetErrorString(result));
     backend->answers = 0;

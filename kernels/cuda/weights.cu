@@ -797,7 +797,7 @@ static int open_one(struct esp_cuda_weights **weights, struct esp_cuda_backend *
                 "%.2f GB of layers do not fit on the GPU, and this computer's memory "
                 "has no room to keep them ready for it; try --backend cpu --memory",
                 (double)pinned / 1e9);
-        return esp_cuda_tell(cuda->program ? cuda->program : cuda, status, err, errlen);
+        return esp_cuda_tell(esp_cuda_program(cuda), status, err, errlen);
     }
     *weights = w;
     return ESP_OK;

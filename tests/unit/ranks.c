@@ -176,31 +176,6 @@ TEST(tensors_in_memory_reach_the_ranks)
     many->ops->close(many);
 }
 
-/* Runs the target's own copy on the target's cache. */
-static size_t run_joined(struct esp_backend *backend, struct esp_model *model,
-                         struct esp_model *copy, float *out)
-{
-    struct divided m, c;
-    char err[300] = "";
-    divided_open_on(&m, backend, &model->desc);
-    copy->desc.lender = m.weights;
-    copy->desc.divided = true;
-    c = m;
-    CHECK(m.ops->weights_open(&c.weights, backend, &copy->desc, NULL, NULL, err, sizeof err) ==
-              0,
-          "%s", err);
-    CHECK(m.ops->cache_join(&c.cache, c.weights, m.cache, CACHE, err, sizeof err) == 0, "%s",
-          err);
-    CHECK(divided_run_chain(&m, 0, PREFIX, false) == 0);
-    CHECK(divided_run_chain(&c, PREFIX, 2, false) == 0);
-    CHECK(divided_run_chain(&c, PREFIX + 2, 1, true) == 0);
-    CHECK(m.ops->read_row(m.logits, 0, out) == 0);
-    m.ops->cache_close(c.cache);
-    m.ops->weights_close(c.weights);
-    divided_close_on(&m);
-    return (size_t)m.vocabulary;
-}
-
 TEST(an_own_copy_is_divided_with_its_target)
 {
     const struct division alone = {.ranks = 1, .threads = 1};
@@ -210,8 +185,8 @@ TEST(an_own_copy_is_divided_with_its_target)
     static float a[4096], b[4096];
     char err[300] = "";
     CHECK(esp_own_copy_open(&copy, model, "self:q4_0", err, sizeof err) == 0, "%s", err);
-    const size_t n = run_joined(one, model, copy, a);
-    CHECK(run_joined(many, model, copy, b) == n && n <= 4096);
+    const size_t n = divided_run_joined(one, model, copy, a);
+    CHECK(divided_run_joined(many, model, copy, b) == n && n <= 4096);
     CHECK(memcmp(a, b, n * sizeof *a) == 0);
     esp_model_close(copy);
     esp_model_close(model);
