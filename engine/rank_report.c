@@ -1,4 +1,5 @@
 /* rank_report.c - describes the plan and the costs of the ranks; see espalier_ranks.h. */
+#include <math.h>
 #include <string.h>
 
 #include "engine/engine.h"
@@ -65,9 +66,11 @@ double esp_engine_ranks_expected(const struct esp_engine *e, int ranks, int rows
         return 0;
     if (ranks == plan.ranks)
         return esp_rank_plan_seconds(&plan, &e->target->desc, &costs, rows);
-    const struct esp_rank_options other = {.ranks = ranks, .planned = true};
-    if (ranks == 1)
-        costs.latency = 0;
+    if (plan.by_layers && ranks > 1 && ranks >= e->target->desc.layers)
+        return 0;
+    const struct esp_rank_options other = {
+        .ranks = ranks, .planned = true, .by_layers = plan.by_layers && ranks > 1};
+    costs.latency *= log2(ranks) / log2(plan.ranks);
     esp_rank_plan_make(&plan, &e->target->desc, &other);
     if (ranks > 1)
         esp_rank_plan_choose(&plan, &e->target->desc, &costs);

@@ -248,9 +248,9 @@ TEST(every_failure_with_two_gpus_becomes_a_status_and_leaves_nothing)
     random_model_make(model, &wide, 3);
     model->desc.divided = true;
     c.set_devices(2);
-    c.set_memory((size_t)64 << 20); /* a part of it is read to measure its speed */
-    fail_each(&c, model, DEVICE_FAULT, false, 83);
-    fail_each(&c, model, OUT_OF_MEMORY, false, 307);
+    c.set_memory((size_t)256 << 20); /* a part of it is read to measure its speed */
+    fail_each(&c, model, DEVICE_FAULT, false, 41);
+    fail_each(&c, model, OUT_OF_MEMORY, false, 151);
     c.set_memory((size_t)4 << 30);
     c.set_devices(1);
     random_model_free(model);
