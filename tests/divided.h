@@ -3,6 +3,8 @@
 #ifndef ESP_TEST_DIVIDED_H
 #define ESP_TEST_DIVIDED_H
 
+#include <sys/types.h>
+
 #include "engine/model/model.h"
 #include "kernels/ranks/rank_plan.h"
 
@@ -70,5 +72,8 @@ void divided_compare(struct esp_backend *backend, const struct esp_model_desc *d
  * returns its length. */
 size_t divided_run_joined(struct esp_backend *backend, struct esp_model *model,
                           struct esp_model *copy, float *out);
+
+/* Returns child number `which` of this process, counted from 0; 0 if it has fewer children. */
+pid_t divided_child(int which);
 
 #endif

@@ -4,7 +4,6 @@
  *
  * The other ranks run this test program (tests/check.c calls esp_is_rank()).
  */
-#include <dirent.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -196,33 +195,13 @@ TEST(an_own_copy_is_divided_with_its_target)
 
 /* ------------------------------------------------------------------ failures */
 
-/* Returns child number `which` of this process, counted from 0; 0 if it has fewer children. */
-static pid_t child(int which)
-{
-    DIR *folder = opendir("/proc");
-    pid_t found = 0;
-    for (struct dirent *e; found == 0 && folder && (e = readdir(folder));) {
-        char path[300], state;
-        int parent = 0, pid = atoi(e->d_name);
-        snprintf(path, sizeof path, "/proc/%.200s/stat", e->d_name);
-        FILE *file = pid > 0 ? fopen(path, "r") : NULL;
-        if (file && fscanf(file, "%*d (%*[^)]) %c %d", &state, &parent) == 2 &&
-            parent == (int)getpid() && state != 'Z' && which-- == 0)
-            found = pid;
-        if (file)
-            fclose(file);
-    }
-    closedir(folder);
-    return found;
-}
-
 /* Returns whether all children end within a few seconds. */
 static bool no_child_is_left(void)
 {
     const struct timespec moment = {.tv_nsec = 10000000};
-    for (int i = 0; i < 300 && child(0) > 0; i++)
+    for (int i = 0; i < 300 && divided_child(0) > 0; i++)
         nanosleep(&moment, NULL);
-    return child(0) == 0;
+    return divided_child(0) == 0;
 }
 
 static void check_failed(struct esp_backend *backend, struct divided *m, const char *says,
@@ -247,7 +226,7 @@ TEST(a_rank_that_is_killed_ends_the_pass_with_a_sentence)
         struct divided m;
         divided_open_on(&m, backend, &model->desc);
         CHECK(divided_run_chain(&m, 0, PREFIX, true) == 0);
-        CHECK(child(which) > 0 && kill(child(which), SIGKILL) == 0);
+        CHECK(divided_child(which) > 0 && kill(divided_child(which), SIGKILL) == 0);
         check_failed(backend, &m, "of 3 ended (signal 9)", 1.5);
     }
     esp_model_close(model);
@@ -263,7 +242,7 @@ TEST(a_rank_that_hangs_is_ended)
     unsetenv("ESPALIER_RANKS_PATIENCE");
     divided_open_on(&m, backend, &model->desc);
     CHECK(divided_run_chain(&m, 0, PREFIX, true) == 0);
-    CHECK(kill(child(0), SIGSTOP) == 0);
+    CHECK(kill(divided_child(0), SIGSTOP) == 0);
     check_failed(backend, &m, "has not answered", 2.5);
     esp_model_close(model);
 }
@@ -287,7 +266,7 @@ TEST(a_rank_that_hangs_may_be_waited_for)
     setenv("ESPALIER_RANKS_PATIENCE", "0.2", 1);
     struct esp_backend *backend = open_backend(&two);
     unsetenv("ESPALIER_RANKS_PATIENCE");
-    pid_t rank = child(0);
+    pid_t rank = divided_child(0);
     backend->ops->ask_about_ranks(backend, wakes, &rank);
     divided_open_on(&m, backend, &model->desc);
     CHECK(kill(rank, SIGSTOP) == 0);
@@ -315,7 +294,7 @@ TEST(ranks_that_were_killed_are_started_again_once)
     CHECK(m.vocabulary <= 4096 && divided_run_chain(&m, 0, PREFIX, false) == 0);
     CHECK(divided_run_chain(&m, PREFIX, 1, true) == 0 && ops->read_row(m.logits, 0, a) == 0);
     CHECK(ops->restart_ranks(backend, 30, why, sizeof why) < 0); /* the ranks are alive */
-    CHECK(kill(child(0), SIGKILL) == 0);
+    CHECK(kill(divided_child(0), SIGKILL) == 0);
     CHECK(divided_run_chain(&m, 0, PREFIX, true) == ESP_E_DEVICE);
     CHECK(ops->restart_ranks(backend, 0, why, sizeof why) < 0); /* would take too long */
     CHECK(ops->restart_ranks(backend, 30, why, sizeof why) == 0);
@@ -329,7 +308,7 @@ TEST(ranks_that_were_killed_are_started_again_once)
     CHECK(divided_run_chain(&m, 0, PREFIX, false) == 0);
     CHECK(divided_run_chain(&m, PREFIX, 1, true) == 0 && ops->read_row(m.logits, 0, b) == 0);
     CHECK(memcmp(a, b, (size_t)m.vocabulary * sizeof *a) == 0);
-    CHECK(kill(child(0), SIGKILL) == 0);
+    CHECK(kill(divided_child(0), SIGKILL) == 0);
     CHECK(divided_run_chain(&m, 0, PREFIX, true) == ESP_E_DEVICE);
     CHECK(ops->restart_ranks(backend, 30, why, sizeof why) < 0);
     divided_close_on(&m);
@@ -403,7 +382,7 @@ TEST(a_rank_that_is_killed_before_a_model_is_loaded_fails_it)
     struct esp_backend *backend = open_backend(&two);
     struct esp_weights *weights;
     char err[512] = "";
-    CHECK(kill(child(0), SIGKILL) == 0);
+    CHECK(kill(divided_child(0), SIGKILL) == 0);
     CHECK(backend->ops->weights_open(&weights, backend, &model->desc, NULL, NULL, err,
                                      sizeof err) == ESP_E_DEVICE);
     CHECK(!weights && strstr(err, "rank 1 of 2 ended (signal 9)"), "%s", err);
@@ -416,7 +395,7 @@ TEST(ranks_leave_with_their_backend)
 {
     const struct division three = {.ranks = 3, .threads = 1};
     struct esp_backend *backend = open_backend(&three);
-    CHECK(child(1) > 0 && child(2) == 0);
+    CHECK(divided_child(1) > 0 && divided_child(2) == 0);
     const double start = esp_clock();
     backend->ops->close(backend);
     CHECK(esp_clock() - start < 1.5);
