@@ -69,6 +69,9 @@ static void measure(struct esp_cuda_cache *c, const struct esp_model_desc *d)
     c->expert_ffn = esp_cuda_pad(all->expert_ffn, ESP_CUDA_PAD);
     c->up_width = esp_gated(d->activation) ? 2 * c->ffn : c->ffn;
     c->exchange_bytes = part ? esp_cuda_exchange_need(c) : 0;
+    c->own_logits_width = part && part->rank > 0 && esp_cuda_divides(c, ESP_RANK_HEAD)
+                              ? esp_cuda_pad(part->desc.head.rows, ESP_CUDA_PAD)
+                              : 0;
     const size_t row = (size_t)d->heads * (c->chunks + 1);
     c->parts =
         parts_of(d, row, esp_cuda_part(c->head_width) * sizeof *c->partial, c->max_batch);
@@ -148,6 +151,8 @@ static void lay_out(struct esp_cuda_arena *arena, struct esp_cuda_cache *c,
         c->cuts = esp_cuda_take<struct esp_cuda_cut>(arena, cuts);
         c->narrow = esp_cuda_take_bytes(arena, values * 2);
     }
+    if (c->own_logits_width > 0)
+        c->own_logits = esp_cuda_take<float>(arena, batch * c->own_logits_width);
     if (c->exchange_bytes > 0)
         c->exchanged = (char *)esp_cuda_take_bytes(arena, c->exchange_bytes);
     c->partial = esp_cuda_take<float>(arena, c->parts * esp_cuda_part(c->head_width));

@@ -387,6 +387,8 @@ struct esp_cuda_cache {
     const struct esp_cuda_layer *held; /* the layer of a pass, see esp_cuda_stream_hold() */
     char *exchanged; /* (ranks, rows, bytes) what the ranks give one another; or NULL */
     size_t exchange_bytes;
+    float *own_logits; /* (max_batch, own_logits_width) of a rank except rank 0; or NULL */
+    size_t own_logits_width;
     const struct esp_cuda_cache *joined_to; /* the owner of k and v, or NULL */
     int rows, max_batch;
     int chunks;        /* chunks of ESP_CUDA_CHUNK keys in a full cache, at any shift */

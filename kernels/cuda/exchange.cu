@@ -7,7 +7,8 @@
 #include "kernels/cuda/gpus.h"
 #include "kernels/cuda/norm.h"
 
-enum { THREADS = 256, PIECES = 3, ALIGNED = 16 };
+/* LOGITS_ROWS: so many rows of logits are exchanged at a time. */
+enum { THREADS = 256, PIECES = 3, ALIGNED = 16, LOGITS_ROWS = 64 };
 
 /* A matrix with one column for every result, of which `bytes` bytes belong to `per` columns. */
 struct piece {
@@ -19,7 +20,9 @@ struct piece {
 struct exchange_args {
     struct piece piece[PIECES];
     int begin[ESP_MAX_RANKS + 1]; /* rank r has the columns begin[r]..begin[r + 1] - 1 */
+    bool logits;                  /* instead of pieces; only rank 0 gets them */
     int rank, rows, each;         /* each: rows of the matrices for each row of the pass */
+    int first;                    /* the first row of the exchange */
     size_t row_bytes;             /* of a rank's row in `exchanged` */
     char *exchanged;              /* (ranks, rows, row_bytes) */
     int state, n;                 /* hidden state `state` is column 0..n-1 of piece 0 */
@@ -30,19 +33,34 @@ static __host__ __device__ inline size_t bytes_of(const struct piece &p, int col
     return (size_t)columns * p.bytes / p.per;
 }
 
-/* Returns where a rank's row begins in `exchanged`. */
-static __device__ __forceinline__ char *row_of(const struct exchange_args &a, int rank, int row)
+/* Returns where the row of a block begins in a rank's part of `exchanged`. */
+static __device__ __forceinline__ char *row_of(const struct exchange_args &a, int rank)
 {
-    return a.exchanged + ((size_t)rank * a.rows + row) * a.row_bytes;
+    return a.exchanged + ((size_t)rank * a.rows + blockIdx.x) * a.row_bytes;
+}
+
+/* Returns the number of rows of the matrices in this pass. */
+static __device__ __forceinline__ int rows_of(const struct esp_cuda_arrays &at,
+                                              const struct exchange_args &a)
+{
+    return a.logits ? at.pass->wanted : at.pass->rows * a.each;
+}
+
+static __device__ __forceinline__ uint32_t *logits_of(const struct esp_cuda_arrays &at, int row)
+{
+    return (uint32_t *)(at.pass->logits +
+                        (size_t)at.wanted_at[row] * at.pass->logits_stride);
 }
 
 /* Grid: (rows). */
 static __global__ void pack_kernel(struct esp_cuda_arrays at, struct exchange_args a)
 {
-    const int row = blockIdx.x, begin = a.begin[a.rank];
-    if (row >= at.pass->rows * a.each)
+    const int row = a.first + blockIdx.x, begin = a.begin[a.rank];
+    if (row >= rows_of(at, a))
         return;
-    uint32_t *to = (uint32_t *)row_of(a, a.rank, row);
+    uint32_t *to = (uint32_t *)row_of(a, a.rank);
+    for (int i = threadIdx.x; a.logits && i < a.begin[a.rank + 1] - begin; i += THREADS)
+        to[i] = logits_of(at, row)[i];
     for (int k = 0; k < PIECES && a.piece[k].at; k++) {
         const struct piece &p = a.piece[k];
         const uint32_t *from = (const uint32_t *)(p.at + row * p.stride + bytes_of(p, begin));
@@ -57,10 +75,14 @@ static __global__ void pack_kernel(struct esp_cuda_arrays at, struct exchange_ar
  * computed. */
 static __global__ void unpack_kernel(struct esp_cuda_arrays at, struct exchange_args a)
 {
-    const int row = blockIdx.x, rank = blockIdx.y, begin = a.begin[rank];
-    if (row >= at.pass->rows * a.each || rank == a.rank)
+    const int row = a.first + blockIdx.x, rank = blockIdx.y, begin = a.begin[rank];
+    if (row >= rows_of(at, a) || rank == a.rank)
         return;
-    const uint32_t *from = (const uint32_t *)row_of(a, rank, row);
+    const uint32_t *from = (const uint32_t *)row_of(a, rank);
+    const int most = at.pass->logits_vocabulary,
+              end = a.begin[rank + 1] < most ? a.begin[rank + 1] : most;
+    for (int i = begin + threadIdx.x; a.logits && i < end; i += THREADS)
+        logits_of(at, row)[i] = from[i - begin];
     for (int k = 0; k < PIECES && a.piece[k].at; k++) {
         const struct piece &p = a.piece[k];
         uint32_t *to = (uint32_t *)(p.at + row * p.stride + bytes_of(p, begin));
@@ -83,6 +105,9 @@ static int list_pieces(const struct esp_cuda_cache *c, const struct esp_cuda_exc
                                 : esp_model_desc_has_branch(esp_cuda_desc_of(c)) ? c->branch
                                                                           : c->x);
     switch (e->kind) {
+    case ESP_RANK_HEAD:
+        piece[0] = {NULL, 0, sizeof(float), 1};
+        return 1;
     case ESP_RANK_ATTENTION:
         piece[0] = {(char *)c->attended, c->q_width * 2, 2, 1};
         return 1;
@@ -116,7 +141,8 @@ static void set_up(const struct esp_cuda_cache *c, const struct esp_cuda_exchang
         a->piece[k].at = NULL;
     for (int r = 0; r <= part->plan.ranks; r++)
         a->begin[r] = part->plan.begin[e->kind][r] * columns;
-    if (e->kind != ESP_RANK_ATTENTION) /* with the zeros after the last column */
+    a->logits = e->kind == ESP_RANK_HEAD;
+    if (e->kind != ESP_RANK_ATTENTION && !a->logits) /* with the zeros after the last column */
         a->begin[part->plan.ranks] =
             (int)esp_cuda_pad(a->begin[part->plan.ranks], ESP_CUDA_PAD);
     for (int r = 0; r < part->plan.ranks; r++) {
@@ -136,7 +162,8 @@ size_t esp_cuda_exchange_need(const struct esp_cuda_cache *c)
 {
     const struct esp_cuda_part *part = esp_cuda_weights_of(c)->part;
     const bool experts = part->all->experts > 0;
-    const struct esp_cuda_exchange all[] = {{ESP_RANK_ATTENTION, 0, false, false, 0},
+    const struct esp_cuda_exchange all[] = {{ESP_RANK_HEAD, 0, false, false, 0},
+                                            {ESP_RANK_ATTENTION, 0, false, false, 0},
                                             {ESP_RANK_OUTPUT, 0, false, true, 0},
                                             {ESP_RANK_MLP, 0, false, false, 0},
                                             {ESP_RANK_EXPERTS, 0, true, false, 0},
@@ -148,24 +175,26 @@ size_t esp_cuda_exchange_need(const struct esp_cuda_cache *c)
         if (!esp_cuda_divides(c, e.kind) || (e.pairs && !experts))
             continue;
         set_up(c, &e, &a);
-        const size_t bytes = (size_t)part->plan.ranks * c->max_batch * a.each * a.row_bytes;
+        const int rows = a.logits && c->max_batch > LOGITS_ROWS ? (int)LOGITS_ROWS
+                                                                : c->max_batch * a.each;
+        const size_t bytes = (size_t)part->plan.ranks * rows * a.row_bytes;
         most = bytes > most ? bytes : most;
     }
     return most;
 }
 
-int esp_cuda_share(struct esp_cuda_cache *c, const struct esp_cuda_exchange *e)
+/* Exchanges e->rows rows, from row `first` on. */
+static int share_rows(struct esp_cuda_cache *c, const struct esp_cuda_exchange *e, int first)
 {
     struct esp_cuda_gpus *gpus = esp_cuda_backend_of(c)->gpus;
     struct exchange_args a[ESP_MAX_RANKS];
     char *at[ESP_MAX_RANKS];
     int ranks = 0;
-    if (!esp_cuda_divides(c, e->kind))
-        return ESP_OK;
     ESP_CUDA_EACH_RANK(r, c)
     {
         struct exchange_args *of = &a[ranks];
         set_up(r, e, of);
+        of->first = first;
         of->rows = e->rows * of->each;
         of->exchanged = at[ranks++] = r->exchanged;
         ESP_LAUNCH(pack_kernel, dim3(of->rows), dim3(THREADS), 0,
@@ -178,10 +207,24 @@ int esp_cuda_share(struct esp_cuda_cache *c, const struct esp_cuda_exchange *e)
     ESP_CUDA_EACH_RANK(r, c)
     {
         const struct exchange_args *of = &a[ranks++];
-        if (status == ESP_OK)
+        if (status == ESP_OK && (!of->logits || r == c))
             ESP_LAUNCH(unpack_kernel, dim3(of->rows, gpus->count), dim3(THREADS), 0,
                        esp_cuda_backend_of(r)->stream, r->at, *of);
     }
     esp_cuda_launched(esp_cuda_backend_of(c), "exchange", 0);
+    return status;
+}
+
+int esp_cuda_share(struct esp_cuda_cache *c, const struct esp_cuda_exchange *e)
+{
+    struct esp_cuda_exchange some = *e;
+    int status = ESP_OK;
+    if (!esp_cuda_divides(c, e->kind))
+        return ESP_OK;
+    for (int first = 0; first < e->rows && status == ESP_OK; first += some.rows) {
+        const int left = e->rows - first;
+        some.rows = e->kind == ESP_RANK_HEAD && left > LOGITS_ROWS ? (int)LOGITS_ROWS : left;
+        status = share_rows(c, &some, first);
+    }
     return status;
 }

@@ -101,7 +101,7 @@ static void send_states(struct esp_cuda_cache *c, const struct esp_batch *b, cha
     }
 }
 
-/* Returns whether this is the GPU of rank 0, which has the LM head and outputs hidden states. */
+/* Returns whether this is the GPU of rank 0, which outputs logits and hidden states. */
 static bool is_first(const struct esp_cuda_cache *c)
 {
     const struct esp_cuda_part *part = esp_cuda_weights_of(c)->part;
@@ -140,8 +140,14 @@ static int send_pass(struct esp_cuda_cache *c, const struct esp_batch *b,
         pass.logits_stride = logits->stride;
         pass.logits_vocabulary = logits->base.vocabulary;
     }
-    if (is_first(c))
+    if (is_first(c)) {
         send_states(c, b, slot, &pass);
+    } else if (c->own_logits) {
+        pass.logits = c->own_logits;
+        pass.logits_stride = c->own_logits_width;
+        pass.logits_vocabulary = esp_cuda_weights_of(c)->head.rows;
+        list_rows((int32_t *)in_slot(c, slot, c->at.wanted_at), NULL, pass.wanted);
+    }
     memcpy(slot, &pass, sizeof pass);
     const size_t masks = count * (size_t)pass.words * sizeof(uint64_t);
     if (masks > 0)
@@ -473,10 +479,27 @@ template <typename T> static int multiply_head(struct esp_cuda_cache *c, const s
     return status;
 }
 
+/* Computes the logits of the wanted rows, which rank 0 gets. */
 template <typename T> static int head(struct esp_cuda_cache *c, const struct shape *s)
 {
     const struct esp_model_desc *d = esp_cuda_desc_of(c);
-    int status = multiply_head<T>(c, s);
+    const struct esp_cuda_exchange logits = {ESP_RANK_HEAD, s->head_rows, false, false,
+                                             ESP_CUDA_NO_STATE};
+    int status = ESP_OK;
+    ESP_CUDA_EACH_RANK(r, c)
+    {
+        struct shape own = *s;
+        if (r->own_logits) {
+            own.logits = r->own_logits;
+            own.stride = r->own_logits_width;
+            own.vocabulary = esp_cuda_weights_of(r)->head.rows;
+        }
+        if (status == ESP_OK && (r == c || r->own_logits))
+            status = multiply_head<T>(r, &own);
+    }
+    if (status == ESP_OK)
+        status = esp_cuda_share(c, &logits);
+    esp_cuda_enter_rank(c);
     if (status == ESP_OK && (c->outputs || d->logit_scale != 0 || d->logit_cap != 0))
         esp_cuda_logits(c, s->head_rows);
     return status;
@@ -626,16 +649,20 @@ static int embed(struct esp_cuda_cache *c, const struct shape *s)
                                      : status;
 }
 
-/* Computes what follows the last layer, on the GPU of rank 0. */
+/* Computes what follows the last layer. */
 template <typename T, typename A>
 static int finish(struct esp_cuda_cache *c, const struct shape *s)
 {
     struct esp_cuda_backend *backend = esp_cuda_backend_of(c);
     int status = ESP_OK;
-    if (s->head_rows > 0 || s->states) {
-        esp_cuda_norm_final<A>(c, s->rows);
-        esp_cuda_launched(backend, "norm", 0);
+    ESP_CUDA_EACH_RANK(r, c)
+    {
+        if ((r == c && s->states) || (s->head_rows > 0 && (r == c || r->own_logits))) {
+            esp_cuda_norm_final<A>(r, s->rows);
+            esp_cuda_launched(esp_cuda_backend_of(r), "norm", 0);
+        }
     }
+    esp_cuda_enter_rank(c);
     if (s->head_rows > 0) {
         status = head<T>(c, s);
         esp_cuda_launched(backend, "head", bytes_of(esp_cuda_weights_of(c)->head));

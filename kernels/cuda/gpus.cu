@@ -214,7 +214,7 @@ bool esp_cuda_rank_times(const struct esp_backend *backend, struct esp_rank_time
 static bool must_be_whole(const struct esp_rank_plan *plan, const struct esp_model_desc *d,
                           enum esp_rank_kind kind)
 {
-    bool whole = kind == ESP_RANK_HEAD;
+    bool whole = false;
     for (int r = 0; r < plan->ranks; r++)
         whole = whole || plan->begin[kind][r] == plan->begin[kind][r + 1];
     if (kind == ESP_RANK_ATTENTION)

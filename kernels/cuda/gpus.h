@@ -5,8 +5,8 @@
  * as a single GPU does, and gets the results of the others by ncclAllGather(), which only
  * copies. So in exact mode results are bit-identical for any number of GPUs.
  *
- * The GPU of rank 0 is the one that the program opened. It also has the LM head and all rows
- * of logits, and every other model.
+ * The GPU of rank 0 is the one that the program opened. It also has all rows of logits, and
+ * every other model.
  */
 #ifndef ESP_CUDA_GPUS_H
 #define ESP_CUDA_GPUS_H
@@ -60,7 +60,7 @@ struct esp_cuda_exchange {
     bool halves; /* with x, also the first half of the next norm (norm.h), */
     int state;   /* and the number of the hidden state that it hands out */
 };
-/* Does nothing if the kind is not divided. */
+/* Does nothing if the kind is not divided. ESP_RANK_HEAD: `rows` rows of logits, for rank 0. */
 int esp_cuda_share(struct esp_cuda_cache *c, const struct esp_cuda_exchange *e);
 
 #endif

@@ -90,6 +90,7 @@ struct esp_cuda_part *esp_cuda_part_open(const struct esp_rank_plan *plan, int r
                                of_experts = part_of(p, ESP_RANK_EXPERTS);
     const int group = desc->heads / desc->kv_heads;
     p->desc.layer = p->layer;
+    take_rows(&p->desc.head, part_of(p, ESP_RANK_HEAD), 1);
     p->desc.kv_heads = heads.end - heads.begin;
     p->desc.heads = p->desc.kv_heads * group;
     p->desc.ffn = up.end - up.begin;

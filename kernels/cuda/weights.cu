@@ -544,11 +544,13 @@ static void put_rest(struct loader *l)
     }
     w->embedding = esp_model_desc_lent(d, &d->embedding) ? lender->embedding
                                                          : put_tensor(l, &d->embedding, NULL);
-    if (w->part && w->part->rank > 0)
+    const bool tied =
+        d->head.rows == d->embedding.rows && esp_tensor_same(&d->head, &d->embedding);
+    if (w->part && w->part->rank > 0 && !esp_rank_plan_divides(&w->part->plan, ESP_RANK_HEAD))
         return; /* rank 0 has the head */
-    w->head = esp_model_desc_lent(d, &d->head)           ? lender->head
-              : esp_tensor_same(&d->head, &d->embedding) ? w->embedding
-                                                         : put_tensor(l, &d->head, NULL);
+    w->head = esp_model_desc_lent(d, &d->head) ? lender->head
+              : tied                           ? w->embedding
+                                               : put_tensor(l, &d->head, NULL);
 }
 
 static size_t layer_bytes(const struct loader *l, int i)

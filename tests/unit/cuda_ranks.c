@@ -68,7 +68,7 @@ static const struct division divisions[] = {
     {.ranks = 2},
     {.ranks = 3, .share = {1, 5, 2}},
     {.ranks = 2, .whole = ATTENTION | DOWN},
-    {.ranks = 2, .share = {3, 1}, .whole = OUTPUT | MLP}};
+    {.ranks = 2, .share = {3, 1}, .whole = OUTPUT | MLP | HEAD}};
 enum { DIVISIONS = sizeof divisions / sizeof *divisions };
 
 TEST(any_number_of_gpus_gives_the_same_bits)
@@ -96,6 +96,34 @@ TEST(any_number_of_gpus_gives_the_same_bits)
         esp_model_close(model[i]);
         free(expected[i].values);
     }
+}
+
+/* More rows than logits are exchanged at a time, and than a graph is captured for. */
+TEST(a_long_pass_gives_the_same_bits)
+{
+    const struct division alone = {.ranks = 1}, three = {.ranks = 3, .share = {2, 1, 1}};
+    enum { LONG = 75 };
+    static float row[2][4096];
+    if (!several())
+        return;
+    struct esp_backend *one = open_gpus(&alone), *many = open_gpus(&three);
+    struct esp_model *model = divided_model("logits/llama-bf16");
+    struct divided m[2];
+    divided_open_on(&m[0], one, &model->desc);
+    divided_open_on(&m[1], many, &model->desc);
+    const size_t width = (size_t)m[0].vocabulary;
+    CHECK(width <= 4096 && divided_run_chain(&m[0], 0, LONG, true) == 0 &&
+          divided_run_chain(&m[1], 0, LONG, true) == 0);
+    for (int i = 0; i < LONG; i++) {
+        CHECK(m[0].ops->read_row(m[0].logits, i, row[0]) == 0 &&
+              m[1].ops->read_row(m[1].logits, i, row[1]) == 0);
+        CHECK(memcmp(row[0], row[1], width * sizeof(float)) == 0, "row %d", i);
+    }
+    divided_close_on(&m[1]);
+    divided_close_on(&m[0]);
+    esp_model_close(model);
+    one->ops->close(one);
+    many->ops->close(many);
 }
 
 TEST(an_own_copy_is_divided_with_its_target)
