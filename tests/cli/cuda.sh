@@ -105,36 +105,6 @@ check "a device has a number" fails 1 "device" $run --device first
 ESPALIER_EMU_DEVICES=0 $run --device 1 >"$work/out" 2>"$work/err"
 check "auto reports a chosen but missing GPU" grep -q "no CUDA device here.*using the cpu backend" "$work/err"
 
-# Several GPUs divide the target. In exact mode the text is that of one GPU, for every kind of draft.
-several="$ESPALIER generate -p Once -n 16 --backend cuda --exact --max-nodes 16 --context 64"
-$several --drafter ar >"$work/one"
-for drafter in linear dynatree goodput hybrid; do
-    ESPALIER_EMU_DEVICES=2 ESPALIER_EMU_LEAKS=1 $several --ranks 2 --drafter $drafter >"$work/out" 2>"$work/err"
-    check "two GPUs write the same text: $drafter" cmp "$work/out" "$work/one"
-    check "and nothing is left: $drafter" test ! -s "$work/err"
-done
-ESPALIER_EMU_DEVICES=3 $several --ranks 3 --ranks-parts 1:3:2 --ranks-whole down --drafter dynatree >"$work/out"
-check "so do three with unequal parts" cmp "$work/out" "$work/one"
-ESPALIER_EMU_DEVICES=2 $several --ranks 2 --draft self:q4_0 --drafter linear >"$work/out"
-check "so do two with the target's own copy" cmp "$work/out" "$work/one"
-ESPALIER_EMU_DEVICES=2 ESPALIER_EMU_LT=0 $several --ranks 2 --gpu-memory 12M --drafter dynatree --json >"$work/json"
-check "so do two with too little memory" grep -qF "$(head -n 1 "$work/one")" "$work/json"
-check "which stream layers" grep -q '"resident_layers":' "$work/json"
-ESPALIER_EMU_DEVICES=2 $ESPALIER inspect --backend cuda --ranks 2 --ranks-whole none >"$work/out"
-check "inspect prints the division among GPUs" grep -q "gate, up .* 320 + 320 outputs; a row gathers" "$work/out"
-gpus() { # DEVICES MESSAGE [VARIABLE] ...
-    devices=$1 message=$2
-    shift 2
-    fails 1 "$message" env ESPALIER_EMU_DEVICES=$devices "$@"
-}
-check "too few GPUs are reported" gpus 1 "needs 2 GPUs, but 1 is here" $run --backend cuda --ranks 2
-check "also those after --device" gpus 3 "needs 3 GPUs, but 2 are here from the number of --device on" \
-    $run --backend cuda --device 1 --ranks 3
-check "a missing NCCL is reported" gpus 2 "libnccl.so.2 was not found; install libnccl2" \
-    ESPALIER_EMU_NCCL=0 $run --backend cuda --ranks 2
-check "whole layers are for processes" gpus 2 "ranks-split layers is for --backend cpu" \
-    $run --backend cuda --ranks 2 --ranks-split layers
-
 check "a missing GPU is reported" env ESPALIER_EMU_DEVICES=0 sh -c '. tests/shell.sh; fails 1 "no CUDA device" "$@"' sh $run --backend cuda
 check "an outdated driver is reported" env ESPALIER_EMU_DRIVER=12040 sh -c \
     '. tests/shell.sh; fails 1 "driver is too old: it knows CUDA 12.4,.* needs CUDA 13, so driver 580 or newer" "$@"' \
