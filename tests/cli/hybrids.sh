@@ -92,6 +92,11 @@ for family in qwen3-next nemotron-h nemotron-h-moe lfm2-moe; do
     check_gpu "$family" "$model" "$work/$family.gguf"
 done
 
+test "${ESPALIER_CUDA_PLUGIN:-}" = none ||
+    check "that several GPUs cannot divide it is said" fails 1 "several GPUs cannot divide a model with recurrent layers" \
+        env ESPALIER_EMU_DEVICES=2 ESPALIER_CUDA_PLUGIN="${ESPALIER_CUDA_PLUGIN:-$BUILD/emu/libespalier-cuda.so}" \
+        $ESPALIER generate -p A -n 2 --backend cuda --ranks 2 --context 60 --target "$work/lfm2"
+
 # An MTP layer in the target's files is its draft, by itself or by name.
 own=$work/mtp
 mkdir "$own" && cp tests/vectors/heads/mtp-qwen3-5/* "$own" && tokenizer >"$own/tokenizer.json"
