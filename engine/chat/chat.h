@@ -40,14 +40,6 @@ struct esp_chat_text {
     bool failed;           /* there was no memory, or the text is too long */
 };
 
-enum esp_chat_role { ESP_CHAT_SYSTEM, ESP_CHAT_USER, ESP_CHAT_ASSISTANT };
-
-struct esp_chat_message {
-    enum esp_chat_role role;
-    const char *text;
-    size_t length;
-};
-
 /* Reads a model's chat template, `length` bytes of text. `bos` and `eos` are the texts of
  * these tokens, or NULL. Returns 0 or ESP_E_MEMORY; an unknown chat template is not a failure.
  * Free *chat either way. */
@@ -62,12 +54,6 @@ void esp_chat_free(struct esp_chat *chat);
  * the chat template `own`. The strings still belong to `own`; do not free `chosen`. Its format
  * is NULL if conversations are raw text. */
 void esp_chat_choose(struct esp_chat *chosen, const struct esp_chat *own, int choice);
-
-/* Writes a whole conversation as apply_chat_template() of the Hugging Face library does with
- * add_generation_prompt: an optional system prompt first, then messages of the user and the
- * assistant in turn. Returns 0 or ESP_E_MEMORY. */
-int esp_chat_render(struct esp_chat_text *out, const struct esp_chat *chat,
-                    const struct esp_chat_message *messages, int count);
 
 /* esp_chat_begin() adds what comes before the first turn, with the system prompt `system`
  * (NULL: the user gave none). esp_chat_turn() adds the user's part of a turn and the cue for
