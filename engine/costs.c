@@ -342,18 +342,13 @@ static const char *const names[ESP_COSTS] = {"draft", "verify"};
  * samples: another session may have written newer curves. */
 static void load(struct esp_costs *costs)
 {
-    char *text = *costs->file ? cJSON_malloc(FILE_SIZE) : NULL;
-    int length = text ? esp_state_read(costs->file, text, FILE_SIZE) : -1;
-    cJSON *root = length < 0 ? NULL : cJSON_ParseWithLength(text, (size_t)length + 1);
-    const cJSON *key = cJSON_GetObjectItem(root, "key");
-    bool sound = cJSON_IsString(key) && strcmp(key->valuestring, costs->key) == 0;
-    for (int i = 0; i < ESP_COSTS && sound; i++) {
+    cJSON *root = esp_state_object(costs->file, FILE_SIZE, costs->key);
+    for (int i = 0; i < ESP_COSTS && root; i++) {
         const cJSON *octaves = cJSON_GetObjectItem(root, names[i]);
         for (int j = 0; j < ESP_COST_OCTAVES; j++)
             read_curve(cJSON_GetArrayItem(octaves, j), &costs->curve[i][j]);
     }
     cJSON_Delete(root);
-    cJSON_free(text);
 }
 
 static cJSON *curves_array(const struct esp_cost_curve *curves)
@@ -381,11 +376,8 @@ void esp_costs_save(struct esp_costs *costs)
     cJSON_AddStringToObject(root, "key", costs->key);
     for (int i = 0; i < ESP_COSTS; i++)
         cJSON_AddItemToObject(root, names[i], curves_array(costs->curve[i]));
-    char *text = cJSON_PrintUnformatted(root);
-    if (text && esp_state_write(costs->file, text) == ESP_OK)
+    if (esp_state_write_object(costs->file, root))
         costs->learned = false;
-    cJSON_free(text);
-    cJSON_Delete(root);
 }
 
 void esp_costs_turn(struct esp_costs *costs, const char *key)
