@@ -64,6 +64,8 @@ void esp_branches_free(struct esp_branches *branches);
  * until the next call. Returns 0 or ESP_E_MEMORY. */
 int esp_branches_append(struct esp_branches *branches, const struct esp_written *token,
                         bool anew, const char *drafter, struct esp_written **stored);
+/* Returns whether a branch begins within its parent's own text or, without a parent, at 0. */
+bool esp_branches_fit(const struct esp_branches *branches, const struct esp_branch *branch);
 /* Updates `furthest` in the parent of a branch. Needed after a branch is read from a file. */
 void esp_branches_link(struct esp_branches *branches, int branch);
 /* Shortens the present text to its first `length` tokens. */

@@ -26,11 +26,9 @@ enum { SET_LOCK = F_SETLK, WAIT_LOCK = F_SETLKW, GET_LOCK = F_GETLK };
 
 /* The name of each table, and the statement that creates it. */
 static esp_library_table schema[] = {
-    {"vocabulary", "CREATE TABLE vocabulary(id INTEGER PRIMARY KEY, hash TEXT NOT NULL UNIQUE, "
-                   "tokens INTEGER NOT NULL) STRICT"},
-    {"piece",
-     "CREATE TABLE piece(vocabulary INTEGER NOT NULL REFERENCES vocabulary, token INTEGER "
-     "NOT NULL, bytes BLOB NOT NULL, PRIMARY KEY(vocabulary, token)) STRICT, WITHOUT ROWID"},
+    {"vocabulary", ESP_TABLE_VOCABULARY},
+    {"piece", ESP_TABLE_PIECE},
+    {"words", ESP_TABLE_WORDS},
     {"session",
      "CREATE TABLE session(id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL "
      "DEFAULT '', created INTEGER NOT NULL, changed INTEGER NOT NULL, vocabulary INTEGER "
@@ -44,7 +42,6 @@ static esp_library_table schema[] = {
      "CREATE TABLE chunk(session INTEGER NOT NULL, number INTEGER NOT NULL, iteration "
      "INTEGER NOT NULL, texts BLOB NOT NULL, trees BLOB NOT NULL, PRIMARY KEY(session, "
      "number)) STRICT"},
-    {"words", "CREATE VIRTUAL TABLE words USING fts5(own)"},
 };
 
 enum { TABLES = sizeof schema / sizeof *schema };

@@ -64,6 +64,15 @@
 /* The name of a table, and the statement that makes it. */
 typedef const char *const esp_library_table[2];
 
+/* Tables that old and new libraries have in common. */
+#define ESP_TABLE_VOCABULARY                                                                   \
+    "CREATE TABLE vocabulary(id INTEGER PRIMARY KEY, hash TEXT NOT NULL UNIQUE, tokens "       \
+    "INTEGER NOT NULL) STRICT"
+#define ESP_TABLE_PIECE                                                                        \
+    "CREATE TABLE piece(vocabulary INTEGER NOT NULL REFERENCES vocabulary, token INTEGER NOT " \
+    "NULL, bytes BLOB NOT NULL, PRIMARY KEY(vocabulary, token)) STRICT, WITHOUT ROWID"
+#define ESP_TABLE_WORDS "CREATE VIRTUAL TABLE words USING fts5(own)"
+
 enum esp_library_statement {
 #define X(name, sql) ESP_SQL_##name,
     ESP_LIBRARY_STATEMENTS(X)
