@@ -132,8 +132,7 @@ struct esp_control {
 int esp_answer(struct esp_control *control, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* Replies with an error message; returns ESP_E_ARGUMENT. */
-int esp_refuse(struct esp_control *control, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+#define esp_refuse(control, ...) (esp_answer(control, __VA_ARGS__), (int)ESP_E_ARGUMENT)
 
 /* Asks before an irreversible action: y runs `line`, any other key cancels. Returns 0. */
 int esp_ask(struct esp_control *control, const char *line, const char *format, ...)

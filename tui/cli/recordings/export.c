@@ -37,15 +37,7 @@ struct job {
     char err[512];
 };
 
-__attribute__((format(printf, 2, 3))) static int refuse(struct job *job, const char *format,
-                                                        ...)
-{
-    va_list args;
-    va_start(args, format);
-    vsnprintf(job->err, sizeof job->err, format, args);
-    va_end(args);
-    return ESP_E_ARGUMENT;
-}
+#define refuse(job, ...) esp_fail((job)->err, sizeof(job)->err, ESP_E_ARGUMENT, __VA_ARGS__)
 
 /* ------------------------------------------------------------------ options */
 
