@@ -453,19 +453,14 @@ static void round_part(void *arg, int part, int thread)
     }
 }
 
-static int fail_write(const struct quantizing *q, const struct esp_writing *w)
-{
-    return esp_fail(q->err, q->errlen, ESP_E_FILE, "%.300s cannot be written: %s", w->path,
-                    strerror(errno));
-}
-
 static int write_padded(const struct quantizing *q, const struct esp_writing *w,
                         const void *bytes, size_t size, size_t padding)
 {
     static const char zeros[ESP_GGUF_ALIGNMENT];
-    return esp_write_all(w->file, bytes, size) && esp_write_all(w->file, zeros, padding)
-               ? (int)ESP_OK
-               : fail_write(q, w);
+    if (esp_write_all(w->file, bytes, size) && esp_write_all(w->file, zeros, padding))
+        return ESP_OK;
+    return esp_fail(q->err, q->errlen, ESP_E_FILE, "%.300s cannot be written: %s", w->path,
+                    strerror(errno));
 }
 
 static void count_loss(struct quantizing *q, const struct planned *p, double lost, double all)

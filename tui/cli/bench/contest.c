@@ -60,12 +60,6 @@ static void tell(const struct cli_contest *c)
         c->progress(c->user, c, share < 1 ? share : 1);
 }
 
-/* The next prompt; after the last one, the first again. */
-static const struct cli_prompt *next_prompt(struct cli_contest *c)
-{
-    return &c->prompts->prompt[c->at++ % c->prompts->count];
-}
-
 /* Lets all candidates that stayed continue a prompt. Nothing is counted yet. */
 static int continue_prompt(struct cli_contest *c, const struct cli_prompt *prompt, int tokens,
                            char *err, size_t errlen)
@@ -128,7 +122,8 @@ static int run_rounds(struct cli_contest *c, double end, char *err, size_t errle
 {
     int status;
     do {
-        status = continue_prompt(c, next_prompt(c), c->tokens, err, errlen);
+        status = continue_prompt(c, &c->prompts->prompt[c->at++ % c->prompts->count], c->tokens,
+                                 err, errlen);
         if (status == ESP_OK && !cli_interrupted)
             count_round(c);
     } while (status == ESP_OK && !cli_interrupted && esp_clock() < end);

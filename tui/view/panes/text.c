@@ -383,18 +383,13 @@ static int token_after(const struct esp_state *state, int token, int step)
     return token;
 }
 
-static bool starts_word(const struct esp_state *state, int token)
-{
-    return strchr(" \t\n", state->bytes[state->spans[token].start]) != NULL;
-}
-
 static int word_after(const struct esp_state *state, int token, int step)
 {
     int next = token, before;
     do {
         before = next;
         next = token_after(state, before, step);
-    } while (next != before && !starts_word(state, next));
+    } while (next != before && !strchr(" \t\n", state->bytes[state->spans[next].start]));
     return next;
 }
 
