@@ -568,10 +568,8 @@ struct esp_backend_ops {
 
 #define X(result, name, ...) result (*name)(__VA_ARGS__);
 #include "kernels/model_ops.def"
-#undef X
 #define X(name, ...) int (*name)(__VA_ARGS__);
 #include "kernels/row_ops.def"
-#undef X
 };
 
 /* Operations are called through backend->ops. For a backend that is loaded only when it is

@@ -14,7 +14,6 @@
  */
 #include "engine/drafters/drafter.h"
 
-#include "engine/costs.h"
 #include "engine/drafters/goodput_copied.h"
 #include "engine/drafters/goodput_account.h"
 #include "engine/drafters/goodput_rate.h"

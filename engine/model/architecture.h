@@ -238,7 +238,6 @@ struct esp_architecture {
 
 #define X(name) extern const struct esp_architecture esp_architecture_##name;
 #include "engine/model/architectures.def"
-#undef X
 
 extern const struct esp_family esp_family_gemma;
 /* Llama and its descendants; see family_llama.c. A family that differs from Llama's in one

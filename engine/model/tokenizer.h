@@ -15,7 +15,6 @@
 #ifndef ESP_TOKENIZER_H
 #define ESP_TOKENIZER_H
 
-#include "engine/espalier.h"
 #include "engine/model/spans.h"
 
 struct esp_tokenizer;

@@ -236,9 +236,7 @@ void esp_cpu_use_huge_pages(char *memory, size_t bytes);
 void esp_cpu_embedding(const struct esp_cpu_weights *w, int32_t token, float *out);
 #define X(result, name, ...) result esp_cpu_##name(__VA_ARGS__);
 #include "kernels/model_ops.def"
-#undef X
 #define X(name, ...) int esp_cpu_##name(__VA_ARGS__);
 #include "kernels/row_ops.def"
-#undef X
 
 #endif

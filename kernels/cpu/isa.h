@@ -127,7 +127,6 @@ struct esp_cpu_isa {
     void (*split)(const struct esp_vectors *vectors, int row, int begin, int end);
 #define X(place, result, name, ...) result (*name)(__VA_ARGS__);
 #include "kernels/cpu/isa/isa_ops.def"
-#undef X
 
     const struct esp_cpu_gradients *gradients; /* for training; see gradients.h */
 };

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tui/commands/bindings.h"
 #include "tui/commands/branching.h"
 #include "tui/commands/command.h"
 #include "kernels/clock.h"

@@ -20,7 +20,6 @@
 #include <readline/readline.h>
 #include <utf8proc.h>
 
-#include "engine/espalier.h"
 #include "engine/support/open_file.h"
 #include "engine/support/paths.h"
 #include "tui/app/root.h"

@@ -15,7 +15,6 @@
 #include <term.h>
 
 #include "kernels/status.h"
-#include "engine/espalier.h"
 #include "engine/support/write_file.h"
 #include "tui/view/ansi.h"
 

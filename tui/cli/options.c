@@ -9,7 +9,6 @@
 #include "engine/support/suggestion.h"
 #include "tui/cli/cli.h"
 #include "tui/model/player.h"
-#include "sessions/recording.h"
 #include "viz/safe.h"
 
 enum { SUMMARY_COLUMN = 42, NAME_SIZE = ESP_FLAG_NAME, OPTION = 256 /* above all letters */ };

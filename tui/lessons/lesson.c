@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/espalier.h"
 #include "engine/support/paths.h"
 #include "tui/model/line_file.h"
 

@@ -20,7 +20,6 @@
 enum esp_pane {
 #define X(name) ESP_PANE_##name,
 #include "tui/view/panes.def"
-#undef X
     ESP_PANES
 };
 

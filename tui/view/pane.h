@@ -95,7 +95,6 @@ struct esp_pane_ops {
 
 #define X(name) extern const struct esp_pane_ops esp_pane_##name;
 #include "tui/view/panes.def"
-#undef X
 
 extern const struct esp_pane_ops *const esp_panes[ESP_PANES];
 

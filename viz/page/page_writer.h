@@ -36,7 +36,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "engine/espalier.h"
 #include "engine/text_token.h"
 
 enum {

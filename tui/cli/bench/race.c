@@ -7,7 +7,6 @@
 
 #include "tui/app/interface.h"
 #include "tui/cli/cli.h"
-#include "tui/cli/prompt.h"
 #include "tui/cli/session_json.h"
 #include "tui/worker/race_run.h"
 #include "engine/support/utf8_stream.h"

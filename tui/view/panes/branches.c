@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "viz/chart.h"
 #include "viz/safe.h"
 #include "viz/say.h"
 #include "viz/search.h"

@@ -7,7 +7,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "viz/chart.h"
 #include "tui/view/panes/compare_parts.h"
 #include "viz/wrap.h"
 
