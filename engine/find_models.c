@@ -1,7 +1,6 @@
 /* find_models.c - searches the places where models are stored; see find_models.h. */
 #include "engine/find_models.h"
 
-#include <ctype.h>
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -19,7 +19,6 @@
 #define ESP_RECYCLED_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 enum {

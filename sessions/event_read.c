@@ -7,7 +7,6 @@
 #include "sessions/event_json.h"
 
 #include <cJSON.h>
-#include <errno.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -2,7 +2,6 @@
 #include "viz/explain.h"
 
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -25,7 +25,8 @@ static double prior_of(const struct esp_retrieval *r, int class)
                                                                        : r->prior;
 }
 
-double esp_retrieval_rate(const struct esp_retrieval *r, const struct esp_guess *guess)
+/* Returns the probability that a guess is correct if its parent is. */
+static double rate_of(const struct esp_retrieval *r, const struct esp_guess *guess)
 {
     const int class = guess->class;
     const double right = r->right[class] + prior_of(r, class) * WEIGHT;
@@ -48,7 +49,7 @@ static int find_child(const struct esp_retrieval *r, int parent, int32_t token)
 static int add(struct esp_retrieval *r, struct esp_guess guess)
 {
     const struct esp_guess *above = guess.parent < 0 ? NULL : &r->guesses[guess.parent];
-    const double rate = esp_retrieval_rate(r, &guess);
+    const double rate = rate_of(r, &guess);
     guess.depth = above ? above->depth + 1 : 1;
     guess.d = (above ? above->d : 1) * (double)guess.q;
     r->value[r->count] = (above ? r->value[guess.parent] : 1) * rate;

@@ -9,7 +9,6 @@
  */
 #include "engine/train/selector_samples.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -173,11 +173,6 @@ int esp_residual_refuse(struct esp_verify *verify, int node, double w,
 int esp_residual_remove(struct esp_verify *verify, int node, int child,
                         struct esp_residual *residual);
 
-/* Draws the token after `node` from the residual, which is written into the row of p. Untested
- * children with other tokens become rejected. */
-int esp_residual_draw(struct esp_verify *verify, int node, const struct esp_residual *residual,
-                      int32_t *token);
-
 /* Copies the target's distribution after `node` to `end`. A verifier must call this before it
  * writes a residual of another form than max(0, a p - b q) into the node's row of p. */
 int esp_verify_keep_end(struct esp_verify *verify, int node);

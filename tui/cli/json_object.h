@@ -3,7 +3,6 @@
 #define ESP_CLI_JSON_OBJECT_H
 
 #include <cJSON.h>
-#include <stdbool.h>
 #include <math.h>
 
 enum cli_member_kind { CLI_IS_NUMBER, CLI_IS_TEXT, CLI_IS_BOOL, CLI_IS_ITEM };

@@ -33,7 +33,6 @@
 #ifndef ESP_PAGE_WRITER_H
 #define ESP_PAGE_WRITER_H
 
-#include <stdbool.h>
 #include <stddef.h>
 
 #include "engine/text_token.h"

@@ -1,5 +1,4 @@
 /* sessions.c - `espalier sessions`: the sessions that the interface has kept. */
-#include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
