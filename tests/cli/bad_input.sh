@@ -36,7 +36,7 @@ from_pipe() {
     cat "$work/long" | (ulimit -t 3; exec $ESPALIER generate - -n 4) 2>"$work/err"
     [ $? -eq 1 ] && grep -q "more than 4 times" "$work/err"
 }
-check "the same from a pipe, without reading all of it" from_pipe
+check "a prompt of 10 MB from a pipe is refused before all of it is read" from_pipe
 
 check "-n -5" fails 1 "tokens" $ESPALIER generate -p hello -n -5
 check "-n x" fails 1 "tokens" $ESPALIER generate -p hello -n x
@@ -72,8 +72,8 @@ check "a prompt longer than the context" fails 1 "tokens" $ESPALIER generate -f 
 printf '\033[31mred\007' >"$work/name"
 check "a name cannot act on the terminal" fails 1 "?\[31m" $ESPALIER generate -p a \
     --target "$(cat "$work/name")"
-check "nor can a command" fails 2 "command '^\[\[31mred^G'" $ESPALIER "$(cat "$work/name")"
-check "nor can a number" fails 1 "not '?\[31mred?'" $ESPALIER generate -n "$(cat "$work/name")"
+check "a command's name cannot act on the terminal" fails 2 "command '^\[\[31mred^G'" $ESPALIER "$(cat "$work/name")"
+check "an invalid number cannot act on the terminal" fails 1 "not '?\[31mred?'" $ESPALIER generate -n "$(cat "$work/name")"
 
 for words in --help "list drafters" inspect "inspect --json" "check --drafter ar --trials 1" \
     "generate -p a -n 2"; do

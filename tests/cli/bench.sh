@@ -14,8 +14,8 @@ check "bench succeeds and prints nothing on stderr" test $? -eq 0 -a ! -s "$work
 check "empty lines are not prompts" test "$(number prompts 1)" = 3
 check "--prompts 2 uses the first two prompts" sh -c "$bench ar --prompts 2 --json | grep -q '\"prompts\":[^0-9]*2,'"
 check "there are three configurations" test "$(grep -c '"drafter"' "$work/json")" = 3
-check "the first is the baseline" test "$(number speedup 1)" = 1
-check "also on the prompt with the lowest speedup" test "$(number least_speedup 1)" = 1
+check "the first configuration is the baseline" test "$(number speedup 1)" = 1
+check "the first choice has a lowest speedup of 1" test "$(number least_speedup 1)" = 1
 check "the lowest speedup is not above the mean" sh -c "echo '$(number speedup 2) $(number least_speedup 2)' |
     awk '{ exit !(\$2 > 0 && \$2 <= 1.001 * \$1) }'"
 check "plain decoding has one token per iteration" test "$(number block_efficiency 1)" = 1
@@ -43,7 +43,7 @@ check "above temperature 0 verifiers can be chosen" sh -c "$bench --temp 0.8 iid
     grep -q '^iid+traversal  '"
 check "without arguments all drafters are measured" test \
     "$($bench -n 4 --warmup 0 | grep -c '+-.*+-')" = "$(grep -c '^X(' engine/drafters/drafters.def)"
-check "from standard input" sh -c "printf Once | $ESPALIER bench -n 4 ar - 2>&1 | grep -q 'no drafter'"
+check "a dash does not stand for standard input" sh -c "printf Once | $ESPALIER bench -n 4 ar - 2>&1 | grep -q 'no drafter'"
 check "a pipe is read" sh -c "printf Once | $ESPALIER bench -n 4 ar | grep -q '^ar '"
 check "a wrong drafter" fails 1 "nonsense" $bench nonsense
 check "a verifier that would change the output distribution" fails 1 "the output distribution would change" $bench --temp 1 dynatree+bv

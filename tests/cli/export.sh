@@ -24,7 +24,7 @@ check "several pictures cannot share one output" fails 1 "several pictures" $exp
 check "a file that is not a recording" fails 1 "tests/shell.sh" $ESPALIER export tests/shell.sh --iteration 0
 echo precious >"$work/there.txt"
 check "an existing file is not overwritten" fails 1 "already exists" $export --iteration 1 -o "$work/there.txt"
-check "as it was" [ "$(cat "$work/there.txt")" = precious ]
+check "an existing file stays as it was" [ "$(cat "$work/there.txt")" = precious ]
 check "unless told otherwise" $export --iteration 1 -o "$work/there.txt" --force
 check "with --force it is written" cmp -s "$work/one.txt" "$work/there.txt"
 check "a folder that does not exist" fails 1 "none/tree.txt" $export --iteration 1 -o "$work/none/tree.txt"
@@ -34,7 +34,7 @@ check "a missing espalier-dot is reported" fails 1 "cannot be run" \
 printf '#!/bin/sh\necho half\nexit 1\n' >"$work/bad" && chmod +x "$work/bad"
 check "a helper that fails" fails 1 "ended early" \
     env ESPALIER_DOT="$work/bad" $export --iteration 1 -o "$work/no/tree.svg"
-check "and no file is left" [ -z "$(ls "$work/no")" ]
+check "a failing helper leaves no file" [ -z "$(ls "$work/no")" ]
 
 # Control characters in a recording must not reach the terminal through the JSON output.
 sed '5s/"verifier":"greedy"/\x1b"verifier":"\x1b[31m\\u0007\x9f"/' $recording >"$work/colours.esp.jsonl"
@@ -44,8 +44,8 @@ check "JSON has no control characters" [ -z "$(LC_ALL=C tr -d '\n\040-\176\200-\
 $export --asciicast "$work/replay.cast" --size 100x30 --speed 2 --theme light
 check "an asciicast has its header" sh -c "head -n 1 '$work/replay.cast' |
     grep -q '^{\"version\":2,\"width\":100,\"height\":30,'"
-check "and frames" [ "$(grep -c '^\[[0-9.]*, "o", ".*"\]$' "$work/replay.cast")" -ge 4 ]
-check "and no control characters" [ -z "$(LC_ALL=C tr -d '\n\040-\176\200-\377' <"$work/replay.cast")" ]
+check "an asciicast has frames" [ "$(grep -c '^\[[0-9.]*, "o", ".*"\]$' "$work/replay.cast")" -ge 4 ]
+check "an asciicast has no control characters" [ -z "$(LC_ALL=C tr -d '\n\040-\176\200-\377' <"$work/replay.cast")" ]
 check "an existing asciicast is not overwritten" fails 1 "already exists" $export --asciicast "$work/replay.cast"
 check "a wrong size" fails 1 "WxH" $export --asciicast "$work/x.cast" --size 10x2
 check "a wrong speed" fails 1 "speed" $export --asciicast "$work/x.cast" --speed 100
@@ -62,13 +62,13 @@ done
 xpath() { xmllint --xpath "$2" "$1" 2>/dev/null; }
 check "each adapted threshold has a panel" test \
     "$(xpath "$work/thresholds.svg" "count(//*[local-name()='text'][starts-with(., 'at the end')])")" = 4
-check "with names" grep -q '>upper confidence (tauh)<' "$work/thresholds.svg"
-check "and a goal" grep -q 'stroke-dasharray' "$work/thresholds.svg"
+check "thresholds have their names" grep -q '>upper confidence (tauh)<' "$work/thresholds.svg"
+check "a chart of thresholds has a line for the goal" grep -q 'stroke-dasharray' "$work/thresholds.svg"
 check "acceptance has a bar for each depth" test "$(xpath "$work/acceptance.svg" "count(//*[local-name()='circle'])")" = 6
-check "with the counts of stats" grep -q '>26 tried<' "$work/acceptance.svg"
+check "the bars have the counts of stats" grep -q '>26 tried<' "$work/acceptance.svg"
 check "stages have a column for each iteration" test \
     "$(xpath "$work/stages.svg" "count(//*[local-name()='path'][@stroke-width=2])")" -ge 60
-check "and their means" grep -q '>verify [0-9.]* ms<' "$work/stages.svg"
+check "a chart of stages has their means" grep -q '>verify [0-9.]* ms<' "$work/stages.svg"
 check "a part of a recording can be charted" sh -c "$chart stages --iteration 3-9 | grep -q '>7 iterations; line'"
 $chart acceptance --aspect 4:3 --caption none --theme dark >"$work/bare.svg"
 check "a chart has a shape" grep -q 'viewBox="0 0 831.38 623.54"' "$work/bare.svg"
@@ -84,7 +84,7 @@ fi
 $export --iteration 0-2 -o "$work/tree.svg"
 check "several pictures get numbers" [ "$(cd "$work" && ls tree-*.svg | tr '\n' ' ')" = \
     "tree-0000.svg tree-0001.svg tree-0002.svg " ]
-check "they are well-formed" xmllint --noout "$work/tree-0000.svg" "$work/tree-0002.svg"
+check "the numbered pictures are well-formed" xmllint --noout "$work/tree-0000.svg" "$work/tree-0002.svg"
 $export --iteration 0-2 -o "$work/x%d.dot"
 check "%d is the number" [ "$(cd "$work" && ls x*.dot | tr '\n' ' ')" = "x0.dot x1.dot x2.dot " ]
 check "dot accepts the files" sh -c "cat '$work'/x*.dot | dot -Tplain | grep -c '^stop' | grep -q '^3$'"
@@ -103,7 +103,7 @@ $export --iteration 1 --caption none >"$work/none.svg"
 check "without a caption there are no words around the tree" sh -c "! grep -q 'Iteration 1\|>accepted\|shade:' '$work/none.svg'"
 tale=sessions/samples/traversal-sampling.esp.jsonl
 $ESPALIER export $tale --iteration 5 >"$work/kinds.svg"
-check "and nothing else" sh -c "grep -q '>not visited' '$work/kinds.svg' &&
+check "the legend explains only what is shown" sh -c "grep -q '>not visited' '$work/kinds.svg' &&
     ! grep -q '>rejected\|>cut before' '$work/kinds.svg'"
 # shaped FILE W H: succeeds if the picture's proportions are W:H, to one percent.
 shaped() {
@@ -128,7 +128,7 @@ for nodes in many 12x -1 99999999999 ''; do
 done
 check "the dark theme differs" sh -c "! $export --iteration 1 --theme dark | cmp -s - '$work/stdout.svg'"
 $export --iteration 1 -o "$work/tree.png"
-check "a PNG is one" [ "$(head -c 8 "$work/tree.png" | od -An -tx1)" = " 89 50 4e 47 0d 0a 1a 0a" ]
+check "a file that ends in .png is a PNG" [ "$(head -c 8 "$work/tree.png" | od -An -tx1)" = " 89 50 4e 47 0d 0a 1a 0a" ]
 check "a full disk is reported" sh -c "$export --iteration 1 2>&1 >/dev/full | grep -q 'standard output'"
 if command -v script >/dev/null; then
     script -qec "$export --iteration 1 --format png" /dev/null >"$work/terminal" </dev/null

@@ -58,11 +58,11 @@ paper() { # LINES: writes a paper's file of these lines after the common ones
 draw() { $ESPALIER export "$work/x.paper" --force -o "$work/x.$1"; }
 paper "here cold | T 0" "here warm | T 0.6" "row A | 4.25 | choice a"
 check "a paper's figure is drawn" draw svg
-check "with the paper's value" grep -q '>4.25<' "$work/x.svg"
+check "a paper's figure shows the paper's value" grep -q '>4.25<' "$work/x.svg"
 check "the bar is the mean of the selected rows" grep -q '>2.50<' "$work/x.svg"
 check "the other bar is the mean of its rows" grep -q '>7.00<' "$work/x.svg"
 check "the title is plain text" grep -q '&lt;T&gt;' "$work/x.svg"
-check "also in TikZ" draw tikz
+check "the title is plain text in TikZ" draw tikz
 wrong() { # WHAT LINE SENTENCE
     paper "here cold | T 0" "$2"
     check "$1" fails 1 "$3" draw svg

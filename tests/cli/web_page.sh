@@ -6,7 +6,7 @@ export="$ESPALIER export $recording"
 
 $export --html -o "$work/page.html" 2>"$work/err"
 check "a page is written" test -s "$work/page.html"
-check "and its size is printed" grep -q 'a page of 74 iterations, [0-9.]* MB' "$work/err"
+check "the size of the page is printed" grep -q 'a page of 74 iterations, [0-9.]* MB' "$work/err"
 $export -o "$work/named.html" 2>/dev/null
 check "--html without a name uses the name of the recording" cmp -s "$work/page.html" "$work/named.html"
 $export --format html >"$work/piped.html"
@@ -38,8 +38,8 @@ named() {
     grep -o "$1-src 'sha256-[^']*'" "$work/page.html" | sed "s/.*sha256-//; s/'//" | base64 -d | od -An -v -tx1 | tr -d ' \n'
 }
 check "the security policy has the digest of the style" test "$(digest '<style>' '</style>')" = "$(named style)"
-check "and of the script" test "$(digest '<script>' '</script>')" = "$(named script)"
-check "and allows nothing else" grep -q "Content-Security-Policy\" content=\"default-src 'none'; script-src 'sha256-[^' ]*'; style-src 'sha256-[^' ]*'; base-uri" "$work/page.html"
+check "the security policy has the digest of the script" test "$(digest '<script>' '</script>')" = "$(named script)"
+check "the security policy allows nothing else" grep -q "Content-Security-Policy\" content=\"default-src 'none'; script-src 'sha256-[^' ]*'; style-src 'sha256-[^' ]*'; base-uri" "$work/page.html"
 check "the page has no links to other places" sh -c "! grep -v 'http://www.w3.org/2000/svg' '$work/page.html' | grep -q 'https\\?://\\|src=\\|href=\\|@import\\|url('"
 
 $ESPALIER export tests/vectors/recordings/hostile.esp.jsonl --html -o "$work/hostile.html" 2>/dev/null
