@@ -97,7 +97,7 @@ double esp_engine_load_seconds(const struct esp_engine *engine);
 /* Returns the maximum number of tokens of a text. */
 int esp_engine_context(const struct esp_engine *engine);
 /* Returns the drafter specification for this pair, from espalier.json in the target's folder,
- * for greedy decoding or for sampling. NULL: the file has none. */
+ * for greedy decoding or for sampling. NULL means the file has none. */
 const char *esp_engine_preset(const struct esp_engine *engine, bool sampling);
 /* Returns the name of the chat format that the target's chat template uses (ESP_CHAT_FORMATS).
  * "": the target has no chat template, like base models. NULL: its chat template is unknown. */
@@ -124,7 +124,7 @@ struct esp_nominal_costs {
 
 struct esp_session_options {
     const char *drafter;  /* "name:k=v,..."; NULL, "auto": the pair's preset, else dynatree */
-    const char *verifier; /* NULL: greedy at temperature 0, else the best lossless one */
+    const char *verifier; /* NULL means greedy at temperature 0, else the best lossless one */
     struct esp_session_values values; /* zeros: all defaults; see espalier_settings.h */
     /* Start without what earlier sessions learned about the draft's probabilities, and save
      * nothing, so that a seed gives the same text again. Drafters then use nominal costs of

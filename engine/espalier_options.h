@@ -104,7 +104,7 @@ struct esp_engine_options {
 #undef X
     esp_progress *progress;
     /* Called again and again while a rank does not answer, in the thread that waits for it;
-     * seconds: for how long. Returns whether to wait on. NULL: the rank is ended. */
+     * seconds: for how long. Returns whether to wait on. NULL means the rank is ended. */
     bool (*patient)(void *user, int rank, int ranks, double seconds);
     void *user; /* of both */
 };

@@ -43,10 +43,10 @@ struct esp_stats {
     double token_seconds;
     double draft_temp; /* the draft's logits are divided by this; 0: there is no draft model */
     /* Expected calibration error of draft probabilities against the target's, for the tokens
-     * drafted in the last iterations: untempered, and at draft_temp. NaN: not known. */
+     * drafted in the last iterations: untempered, and at draft_temp. NaN means not known. */
     double calibration_error_raw, calibration_error;
     size_t peak_bytes;   /* peak memory of the whole process on the host */
-    size_t device_bytes; /* memory taken on the device since the engine was opened; 0: the
+    size_t device_bytes; /* memory taken on the device since the engine was opened; 0 means the
                             device shares the host's memory */
 };
 

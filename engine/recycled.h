@@ -28,8 +28,8 @@ enum {
 };
 
 struct esp_recycled_row {
-    int32_t token[ESP_RECYCLED_WIDTH]; /* the likeliest first; -1: none */
-    uint32_t written; /* value of `writes` when the row was last written; 0: never */
+    int32_t token[ESP_RECYCLED_WIDTH]; /* the likeliest first; -1 if none */
+    uint32_t written; /* value of `writes` when the row was last written; 0 means never */
     int32_t streak;   /* class of the row, 0 to ESP_RECYCLED_STREAKS - 1 */
 };
 
@@ -41,7 +41,7 @@ struct esp_recycled {
     /* For each class of rows: how often such a row was tried, and how often each of its places
      * was correct. Both decay. */
     double tried[ESP_RECYCLED_STREAKS], right[ESP_RECYCLED_STREAKS][ESP_RECYCLED_WIDTH];
-    char key[384], file[64]; /* names of the target and of its file; "": it has none */
+    char key[384], file[64]; /* names of the target and of its file; "" means it has none */
     char notice[300];        /* a sentence about a damaged file, or "" */
     bool learned;            /* has rows that are not in the file */
 };

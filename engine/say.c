@@ -24,7 +24,7 @@ enum { ROOM = 4, LEAST = 16, MARKUP = 32 /* tokens; more than the markup of a tu
 /* ------------------------------------------------------------------ room */
 
 /* Returns how many of the `most` oldest turns to drop, so that `tokens` more fit and, if
- * possible, half of the context stays free. 0: they do not fit even if all these turns are
+ * possible, half of the context stays free. 0 means they do not fit even if all these turns are
  * dropped. */
 static int turns_to_drop(const struct esp_session *s, int most, int tokens)
 {

@@ -43,7 +43,7 @@ struct esp_session {
     void *user;
     double opened;
     bool repeatable; /* nothing learned about the draft is loaded or saved */
-    char pair[256];  /* key of learned values: names of target and draft; "": unknown */
+    char pair[256];  /* key of learned values: names of target and draft; "" means unknown */
 
     int32_t *text; /* (text_room) tokens; the last one is the root, not yet computed by the
                       target */

@@ -72,7 +72,7 @@ struct esp_tensor {
     size_t scale_offset;
     float added;    /* added to every number of a vector: Gemma stores norm weights minus 1 */
     bool logarithm; /* a stored number x of a vector stands for -e^x; reads give -e^x */
-    struct esp_tensor_file *source; /* NULL: in memory, at `data` */
+    struct esp_tensor_file *source; /* NULL if it is in memory, at `data` */
     size_t offset;                  /* where the first row begins in that file */
     /* If stored_rows is not 0, the tensor is larger than the stored one (F32 and BF16 only;
      * engine/model/inflate.h): row r is stored row r % stored_rows, repeated to `columns`
@@ -285,7 +285,7 @@ struct esp_model_desc {
     struct esp_tensor embedding; /* (vocabulary, hidden) */
     struct esp_tensor head; /* (outputs, hidden); the same tensor as the embedding if tied */
     /* Which tokens get logits; all others get -1e30. output_token: (outputs), ascending, the
-     * token of each row of `head`. NULL: outputs = vocabulary, and row i is token i. */
+     * token of each row of `head`. NULL means outputs = vocabulary, and row i is token i. */
     int outputs;
     const int32_t *output_token;
     /* All tokens in `output_token` are below this number; 0: below `vocabulary`. It differs
@@ -327,7 +327,7 @@ struct esp_states {
      * The caller owns these rows, and reads them with read_row() or passes them to another
      * pass as input. */
     struct esp_rows *to;
-    const int32_t *row; /* (rows) row of `to` for batch row i; -1: none. NULL: row i */
+    const int32_t *row; /* (rows) row of `to` for batch row i; -1 if none. NULL means row i */
 };
 
 /* A window of the text ("StreamingLLM", Xiao et al. 2024, section 3.2). The row at position t
@@ -362,13 +362,13 @@ struct esp_batch {
      * the states of recurrent layers; for the other rows, see struct esp_cache. Models without
      * recurrent layers ignore this number. */
     int text;
-    /* Limits what the rows see; NULL: no limit. Only for a backend with `windows`. */
+    /* Limits what the rows see; NULL means no limit. Only for a backend with `windows`. */
     const struct esp_window *window;
     /* Where logits go, or NULL. If it has more columns than the model has tokens, the others
      * get -1e30, which is probability 0. If it has fewer, the remaining logits are dropped. */
     struct esp_rows *logits;
     const int32_t
-        *logits_row; /* (rows) row of `logits` for batch row i; -1: none. NULL: row i */
+        *logits_row; /* (rows) row of `logits` for batch row i; -1 if none. NULL means row i */
     /* If not NULL, the call also computes softmax and top-k of the rows with logits, which
      * makes the pass a draft step. */
     const struct esp_step *step;
@@ -378,7 +378,7 @@ struct esp_batch {
      * (capacity, desc->hidden) is allowed, too. NULL for a model that reads only tokens. This
      * may be the matrix to which states are written, because all input is read first. */
     struct esp_rows *input;
-    const int32_t *input_row; /* (rows) row of `input` for batch row i; NULL: row i */
+    const int32_t *input_row; /* (rows) row of `input` for batch row i; NULL means row i */
 };
 
 /* How logits become probabilities. temperature > 0; top_k = 0 and top_p >= 1 mean off. */
@@ -414,17 +414,17 @@ struct esp_kernel_time {
     const char *name; /* what these kernels compute */
     int count;
     double seconds;
-    double bytes; /* weights, keys and values read; 0: unknown */
+    double bytes; /* weights, keys and values read; 0 means unknown */
 };
 
 /* The properties of a device that predictions use. */
 struct esp_device_speed {
     double read_rate; /* bytes per second */
-    double clock;     /* cycles per second; 0: the clock rate of the device that is open */
+    double clock;     /* cycles per second; 0 means the clock rate of the device that is open */
 };
 
 /* Times of the two ways to compute a product with quantised weights on a processor with a tile
- * unit: nanoseconds for a block of 32 by 32 weights; 0: not measured. */
+ * unit: nanoseconds for a block of 32 by 32 weights; 0 means not measured. */
 enum { ESP_WAY_SIZES = 13 };
 enum esp_way { ESP_WAY_VECTORS, ESP_WAY_TILES, ESP_WAYS };
 struct esp_way_times {
@@ -501,7 +501,7 @@ struct esp_backend_ops {
      * at the top of this file is kept bit for bit: on the CPU it always is; elsewhere, without
      * exact mode, the order of a sum may depend on the size of the batch. Second, products are
      * precise: without exact mode, the CPU rounds activations to 8 bits instead of 16 if
-     * weights have fewer than 8 bits. NULL: there is only one mode. */
+     * weights have fewer than 8 bits. NULL means there is only one mode. */
     void (*set_exact)(struct esp_backend *backend, bool exact);
     /* For a backend with separate memory: the number of free bytes, and the number of bytes
      * that weights will take (with a limit: as many as fit into it, but at least the minimum
@@ -535,7 +535,7 @@ struct esp_backend_ops {
     const char *(*way_key)(const struct esp_backend *backend);
     int (*measure_ways)(struct esp_weights *weights, struct esp_way_times *times);
     /* Starts other processes (ranks) that compute the weights of divided descriptions
-     * together with this one. Must be called before weights are opened. NULL: the backend
+     * together with this one. Must be called before weights are opened. NULL means the backend
      * has no ranks. */
     int (*start_ranks)(struct esp_backend *backend, const struct esp_rank_options *options,
                        char *err, size_t errlen);
@@ -543,7 +543,7 @@ struct esp_backend_ops {
      * took no more than `most` seconds. Their caches are gone: calls with those that were opened
      * before fail with ESP_E_DEVICE. why: what had happened. On failure all is as before. */
     int (*restart_ranks)(struct esp_backend *backend, double most, char *why, size_t size);
-    /* Whom to ask what to do with a rank that does not answer; see esp_rank_patience. NULL: it is
+    /* Whom to ask what to do with a rank that does not answer; see esp_rank_patience. NULL means it is
      * ended. */
     void (*ask_about_ranks)(struct esp_backend *backend, esp_rank_patience *patient,
                             void *user);

@@ -24,14 +24,14 @@ struct esp_text_place {
 };
 
 struct esp_branch {
-    int parent;                 /* -1: none */
+    int parent;                 /* -1 if none */
     int fork;                   /* tokens shared with the parent */
     struct esp_written *tokens; /* (count) the branch's own tokens */
     int count, capacity;
     int furthest;     /* the highest fork of its children, or 0 */
     char name[48];    /* given by the user, or "" */
     char drafter[32]; /* name of the drafter with which the branch began */
-    time_t created;   /* 0: unknown */
+    time_t created;   /* 0 means unknown */
     bool marked;      /* marked by the user, as a bookmark */
     bool deleted;     /* not shown; other branches may share its tokens */
 };

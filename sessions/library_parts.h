@@ -85,7 +85,7 @@ struct esp_library {
     char *path;
     int locks; /* descriptor of the lock file, or -1 */
     char note[512];
-    sqlite3_stmt *statement[ESP_SQL_STATEMENTS]; /* NULL: not prepared yet */
+    sqlite3_stmt *statement[ESP_SQL_STATEMENTS]; /* NULL means not prepared yet */
     int status;                /* SQLITE_OK, or the first failure of the transaction */
     char what[256];            /* SQLite's message about this failure */
     struct esp_pack sorted[2]; /* buffers of put_records(), kept between calls */

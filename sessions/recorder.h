@@ -19,7 +19,7 @@ struct esp_recorder_options {
     const char *path;
     bool force; /* overwrite the file if there is one, unless another recorder writes to it */
     struct esp_tokens tokens;
-    /* A replacement for write(2), for tests; NULL: write(2). */
+    /* A replacement for write(2), for tests; NULL means write(2). */
     ssize_t (*write)(int fd, const void *bytes, size_t length);
 };
 

@@ -22,7 +22,7 @@ enum { MOST_DECISIONS = 64 };
 
 struct enumerate {
     struct {
-        int taken, next; /* outcome; the next possible one, -1: none */
+        int taken, next; /* outcome; the next possible one, -1 if none */
     } decision[MOST_DECISIONS];
     int known, at;      /* decisions to repeat; decisions made in this run */
     double probability; /* of this run so far */

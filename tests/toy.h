@@ -18,7 +18,7 @@ struct toy {
     struct esp_model target, draft;
     unsigned long long seed;
     double closeness;
-    double sharpness; /* 1: mild distributions; larger: one token dominates */
+    double sharpness; /* 1 means mild distributions; larger: one token dominates */
     double dulled;    /* 0, or beta: the draft's own log probabilities are divided by it */
     /* the target's likeliest token is drawn from its distribution (by Gumbel noise on the
      * logits), always the same one after the same tokens */

@@ -17,7 +17,7 @@ struct esp_lap_piece {
 
 enum { ESP_LAP_PIECES = ESP_LAP_PARTS * ESP_RANK_LAPS };
 
-/* The number of ranks; 0: the iteration had none. */
+/* The number of ranks; 0 means the iteration had none. */
 int esp_laps_ranks(const struct esp_iteration *it);
 /* Writes the pieces of a rank in order; returns how many. Laps begin in all ranks at the same
  * time. *all: the seconds of the whole pass. */

@@ -24,10 +24,10 @@ struct esp_chat_format;
 /* How conversations with a model are written. A zero-initialised struct means: no format, no
  * chat template. */
 struct esp_chat {
-    const struct esp_chat_format *format; /* NULL: none */
+    const struct esp_chat_format *format; /* NULL if none */
     bool has_template;                    /* the model has a chat template, known or not */
     unsigned variant;                     /* variant of the format: see chat_format.h */
-    char bos[64], eos[64];                /* texts of these tokens; "": none */
+    char bos[64], eos[64];                /* texts of these tokens; "" if none */
     char *system; /* the chat template's own system prompt, used if the user gives none; or
                      NULL */
 };

@@ -62,7 +62,7 @@ struct esp_chat_sign {
 struct esp_chat_piece {
     unsigned at; /* places; 0 ends the list */
     unsigned needs, lacks;
-    const char *before; /* text of the chat template before the content; NULL: none */
+    const char *before; /* text of the chat template before the content; NULL if none */
     enum esp_chat_content content;
     const char *after;
 };
@@ -76,7 +76,7 @@ struct esp_chat_format {
     const char *ends[4];
     struct esp_chat_sign signs[10]; /* ends with zeros */
     unsigned usual;                 /* the variant if the model has no chat template of it */
-    /* The chat template's own system prompt is the text between these two; NULL: it has
+    /* The chat template's own system prompt is the text between these two; NULL means it has
      * none. */
     const char *system_after, *system_before;
     struct esp_chat_piece pieces[18]; /* in order; ends with zeros */

@@ -35,7 +35,7 @@ struct entry {
 struct state {
     struct entry heap[ESP_MAX_NODES + 1]; /* largest v first; if equal, the older node first */
     int count;
-    double last; /* v of the last draw in the previous iteration; 0: there was none */
+    double last; /* v of the last draw in the previous iteration; 0 means there was none */
     int32_t nodes[ESP_MAX_NODES + 1];
 };
 

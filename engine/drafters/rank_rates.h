@@ -15,7 +15,7 @@ enum { ESP_RANKS = ESP_SHAPE_RANKS };
 
 struct esp_rank_rates {
     double tried[ESP_RANKS], accepted[ESP_RANKS];
-    char key[384], file[64]; /* key of the counts, and their file; "": they have none */
+    char key[384], file[64]; /* key of the counts, and their file; "" means they have none */
     bool learned;            /* has counts that are not in the file */
 };
 

@@ -31,7 +31,7 @@ struct state {
     double expected; /* tokens per iteration */
     struct esp_shape shape;
     struct esp_shape_table table;
-    int32_t node[ESP_MAX_NODES + 1]; /* tree node of each node of the shape; -1: missing */
+    int32_t node[ESP_MAX_NODES + 1]; /* tree node of each node of the shape; -1 means missing */
     /* The layer being grown: nodes of the shape, their tree nodes, drawn children. */
     int32_t layer[ESP_MAX_NODES + 1], parents[ESP_MAX_NODES + 1], children[ESP_MAX_NODES + 1];
 };

@@ -185,7 +185,7 @@ struct esp_family {
                                        it */
     const char *layer_name;         /* precedes the layer number in a tensor name */
     bool single_layer;              /* there is one layer, and names have no layer number */
-    const char *activation_key;     /* key in config.json; NULL: hidden_act */
+    const char *activation_key;     /* key in config.json; NULL means hidden_act */
     const char *hidden_act;         /* the only supported value of that key */
     enum esp_activation activation; /* what that value stands for */
     enum esp_norm norm;
@@ -222,7 +222,7 @@ struct esp_family {
 struct esp_config_flag {
     const char *key;
     bool value;
-    const char *text; /* NULL: it is a flag */
+    const char *text; /* NULL means it is a flag */
 };
 
 struct esp_architecture {

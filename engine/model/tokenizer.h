@@ -64,8 +64,9 @@ const char *esp_tokenizer_bytes(const struct esp_tokenizer *tokenizer, int32_t t
 /* Returns the id of an added token or vocabulary entry with exactly these bytes, or -1. */
 int32_t esp_tokenizer_find(const struct esp_tokenizer *tokenizer, const char *bytes,
                            size_t length);
-/* Returns the token that stands for exactly these bytes in a text, or -1: the vocabulary
- * entry, or else an added token, or else the token of a single byte. Not a special token. */
+/* Returns the token that stands for exactly these bytes in a text, or -1. An entry of the
+ * vocabulary is preferred to an added token, and that to the token of a single byte. Never
+ * returns a special token. */
 int32_t esp_tokenizer_find_plain(const struct esp_tokenizer *tokenizer, const char *bytes,
                                  size_t length);
 bool esp_tokenizer_is_special(const struct esp_tokenizer *tokenizer, int32_t token);

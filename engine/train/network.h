@@ -39,12 +39,12 @@ struct esp_training_rows {
     int32_t *parent;      /* row of an earlier pass whose output is the row's feature; or -1 */
     int32_t *first;       /* first row of its text, in pass 0 */
     int32_t *seen;        /* rows of the text that it sees, counted from `first` */
-    int32_t *extra;       /* (count, extras) rows counted from `first`; -1: no more */
+    int32_t *extra;       /* (count, extras) rows counted from `first`; -1 means no more */
     const float *feature; /* (pass_end[0], hidden) the target's features for pass 0, or NULL */
 };
 
 struct esp_network_linear {
-    int weight, bias; /* parameter numbers; -1: none */
+    int weight, bias; /* parameter numbers; -1 if none */
 };
 
 struct esp_network_layer {

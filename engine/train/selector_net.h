@@ -43,7 +43,7 @@ int esp_selector_net_open(struct esp_selector_net *net, const struct esp_selecto
 void esp_selector_net_close(struct esp_selector_net *net);
 
 /* Computes the logits of `rows` rows from their inputs. With `rng`, a tenth of the activations
- * is dropped out; NULL: none. */
+ * is dropped out; NULL if none. */
 void esp_selector_net_forward(struct esp_selector_net *net, int rows, struct esp_rng *rng);
 
 /* Computes `gradient` from logit_gradient, for the rows of the last forward pass. */

@@ -33,7 +33,7 @@ struct esp_verify {
     const struct esp_backend_ops *ops;
     struct esp_rows *p; /* row tree->row[u]: the target's logits after node u, if not cut */
     struct esp_rows *q; /* row q_row[u]: the draft's probabilities after node u, if expanded */
-    const int32_t *q_row; /* (record) for each node, its row of q; -1: not expanded */
+    const int32_t *q_row; /* (record) for each node, its row of q; -1 means not expanded */
     struct esp_sampling sampling;
     unsigned draws; /* how the children were drawn: one of enum esp_draws */
     struct esp_chance chance;
@@ -57,7 +57,7 @@ struct esp_verify {
     /* NULL, or one row that receives the target's distribution at the end of the path, before
      * a residual replaces it. */
     struct esp_rows *end;
-    int end_node; /* the node whose distribution is in `end`; -1: none */
+    int end_node; /* the node whose distribution is in `end`; -1 if none */
 
     struct esp_scores *scores; /* receives the target's likeliest tokens; or NULL */
 

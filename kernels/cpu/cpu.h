@@ -190,7 +190,7 @@ int esp_cpu_open(struct esp_backend **backend, const char *isa, int threads, cha
  * "dotprod" and "neon"; everywhere "generic"; in the tests' build also "dpbusd" and "tiles".
  */
 const char *esp_cpu_isa_name(int i);
-/* Sets *isa to the instruction set with this name; NULL: to the best one. Returns 0, or
+/* Sets *isa to the instruction set with this name; NULL means the best one. Returns 0, or
  * ESP_E_DEVICE with a sentence in err if this processor or this build lacks it. */
 int esp_cpu_choose(const struct esp_cpu_isa **isa, const char *name, char *err, size_t errlen);
 /* Sets way_key: the processor, the instruction set and the version of the code. */

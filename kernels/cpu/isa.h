@@ -97,7 +97,7 @@ struct esp_attention {
     /* An additional score per query that belongs to no row but takes part in the softmax;
      * NULL: there is none. */
     const float *sink_logit[ESP_QUERIES];
-    float cap;     /* scores x become cap * tanh(x / cap); 0: scores are not capped */
+    float cap;     /* scores x become cap * tanh(x / cap); 0 means scores are not capped */
     float *scores; /* (queries, scores_stride) scratch memory, at least blocks * 16 each */
     size_t scores_stride;
 };

@@ -70,7 +70,7 @@ struct esp_pool {
     _Alignas(LINE) atomic_int done; /* parts of this step that helpers have finished */
 
     _Alignas(LINE) atomic_flag busy; /* a caller is in esp_pool_run() */
-    double resting_until;            /* monotonic time; 0: not resting */
+    double resting_until;            /* monotonic time; 0 means not resting */
     atomic_int sleepers;
     atomic_bool quit;
     pthread_mutex_t lock; /* for sleeping and waking */

@@ -26,7 +26,7 @@ enum { ESP_WALK_LEVELS = 32, ESP_MOST_TAPS = 16 };
 /* One row of a walk. */
 struct esp_cpu_entry {
     int32_t slot; /* slot of the row's input */
-    int32_t row;  /* row of the batch; -1: an earlier row */
+    int32_t row;  /* row of the batch; -1 means an earlier row */
 };
 
 struct esp_cpu_states {
@@ -44,7 +44,7 @@ struct esp_cpu_states {
      * text's last tokens, then the states (state_heads, value_dim / 16, key_dim, 16). */
     float *memory;
     float *slots;     /* (state_slots, layers * each) saved copies of `memory` */
-    int32_t *saved;   /* (state_slots) `folded` + 1 of each copy; 0: the slot is empty */
+    int32_t *saved;   /* (state_slots) `folded` + 1 of each copy; 0 means the slot is empty */
     float *convolved; /* (ring, width) by entry: output of the convolution */
     float *factors;   /* (ring, 2 * rates) by entry: write, decay */
     float *stack;     /* (threads, ESP_WALK_LEVELS, block) */

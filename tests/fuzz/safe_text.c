@@ -1,6 +1,6 @@
 /* Fuzzes text that is made safe for a terminal: the result must be safe and have the
  * reported width, and no byte may be skipped. It also fuzzes line breaking and search. The
- * first byte chooses flags (1: in quotes, 2: ASCII only); the rest of that byte is the
+ * first byte chooses flags (1 means quoted, 2 means ASCII only); the rest of that byte is the
  * width. */
 #include "viz/safe.h"
 

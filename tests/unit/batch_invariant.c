@@ -42,7 +42,7 @@ static const struct random_shape shapes[] = {
 /* Properties of each shape's last layer. Experts as wide as the model may be K-quants, whose
  * blocks have 256 columns; narrow experts use only a part of the buffers for activations. */
 static const struct {
-    int expert_ffn; /* 0: no experts */
+    int expert_ffn; /* 0 means no experts */
     enum esp_dtype experts;
     bool sinks;
     int window;

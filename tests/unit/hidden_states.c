@@ -102,7 +102,7 @@ static void close_runner(struct runner *r)
 }
 
 /* Runs the nodes in batches of `chunk`. All states are returned, and the logits of every
- * `step`-th node (0: none). */
+ * `step`-th node (0 if none). */
 static void run(struct runner *r, const struct scene *s, int chunk, int step)
 {
     for (int first = 0, rows; first < NODES; first += rows) {

@@ -337,7 +337,7 @@ TEST(greedy_tokens_are_those_of_the_reference)
 
 struct tree {
     int32_t tokens[NODES], positions[NODES];
-    int parent[NODES]; /* -1: the last row of the prefix */
+    int parent[NODES]; /* -1 means the last row of the prefix */
     uint64_t mask[NODES];
 };
 

@@ -173,7 +173,7 @@ TEST(halves_are_rounded_to_even)
 /* ------------------------------------------------------------------ trainings */
 
 struct stop {
-    int64_t at;     /* step; 0: never */
+    int64_t at;     /* step; 0 means never */
     bool measuring; /* or when the held-out pieces have been evaluated */
     int reports;
     float first, last;

@@ -37,7 +37,7 @@ struct esp_input {
     struct esp_choices choices;
     int next_choice; /* the next one to give to readline, which asks for them one by one */
     bool show_choices;
-    char *history_path; /* NULL: the history is not saved */
+    char *history_path; /* NULL means the history is not saved */
 };
 
 /* ------------------------------------------------------------------ choices */

@@ -105,7 +105,7 @@ int cli_parse(struct cli_options *options, const struct cli_command *command, in
 struct cli_flag {
     struct esp_value_info info; /* a member of struct cli_options */
     uint64_t group;
-    char letter; /* the short form; 0: none */
+    char letter; /* the short form; 0 if none */
 };
 
 extern const struct cli_flag cli_flags[CLI_FLAGS];

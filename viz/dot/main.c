@@ -31,7 +31,7 @@ enum { DONE, BAD, USAGE };
 struct picture_request {
     const char *format;
     struct esp_picture_look look;
-    double width, height; /* size in points of the SVG to convert; 0: draw a tree */
+    double width, height; /* size in points of the SVG to convert; 0 means draw a tree */
 };
 
 static int fail(const char *sentence)

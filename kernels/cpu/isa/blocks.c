@@ -193,7 +193,7 @@ struct tile {
  * below seem to unpack the other half, too, but the compiler removes that, because nothing
  * uses it. */
 struct way {
-    int rows;   /* number of rows that a block is multiplied by together; 0: all */
+    int rows;   /* number of rows that a block is multiplied by together; 0 means all */
     bool bytes; /* activations have 8 bits */
     int half;
 };

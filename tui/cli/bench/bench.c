@@ -29,7 +29,7 @@ struct bench {
     int prompts;    /* prompts that were counted */
     int32_t *first; /* tokens of the first choice for this prompt, prompt included */
     int first_length;
-    int differs; /* index of the first choice with another text; -1: none */
+    int differs; /* index of the first choice with another text; -1 if none */
 };
 
 /* ------------------------------------------------------------------ choices */

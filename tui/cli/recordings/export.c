@@ -26,7 +26,7 @@ struct job {
     const struct cli_options *o;
     struct esp_recording *recording;
     int first, last, format;
-    int chart;  /* -1: none */
+    int chart;  /* -1 if none */
     int figure; /* ESP_FIGURE_NONE: none */
     int caption;
     double aspect;

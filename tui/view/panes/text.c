@@ -109,8 +109,8 @@ struct matches {
     const struct esp_wrap *w;
     const char *what;
     size_t length, end;
-    long at;      /* the match that contains the byte, else the next match; -1: none */
-    long current; /* the match that was found last; -1: none */
+    long at;      /* the match that contains the byte, else the next match; -1 if none */
+    long current; /* the match that was found last; -1 if none */
 };
 
 static struct matches matches_in(const struct esp_wrap *w, const struct esp_look *look,
