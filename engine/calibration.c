@@ -89,7 +89,8 @@ double esp_calibration_first(const struct esp_calibration *c, double q)
 
 double esp_calibration_drawn(const struct esp_calibration *c, double confidence, int draw)
 {
-    /* A confident draft is mostly right; what remains after a rejection rarely is. */
+    /* Initial guesses: a confident first draw is mostly accepted, and later draws rarely are.
+     */
     int at = draw < ESP_CALIBRATION_DRAWS ? draw : ESP_CALIBRATION_DRAWS - 1;
     int bin = tenth_of(confidence);
     double prior = at == 0 ? 0.4 + 0.6 * confidence : 0.5 / (at + 1);

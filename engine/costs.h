@@ -38,7 +38,7 @@ enum {
 #define ESP_COST_WARM_UP 0.008
 
 struct esp_cost_class {
-    double sample[ESP_COST_SAMPLES]; /* a ring */
+    double sample[ESP_COST_SAMPLES]; /* ring buffer */
     int count, next;
     double weight;
     bool fresh; /* has samples that are newer than those in the file */
@@ -46,7 +46,7 @@ struct esp_cost_class {
 
 struct esp_cost_curve {
     struct esp_cost_class class[ESP_COST_CLASSES];
-    int recent[ESP_COST_RECENT]; /* classes of the last samples, a ring */
+    int recent[ESP_COST_RECENT]; /* ring buffer: classes of the last samples */
     unsigned added;              /* samples so far */
     /* Knots, one per class with samples, in order: rows, and seconds that never fall. */
     int knots;

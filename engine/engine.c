@@ -231,7 +231,7 @@ static int choose_draft(struct esp_engine *e, const struct esp_engine_options *o
 {
     if (!o->draft || strcmp(o->draft, "auto") != 0)
         return ESP_OK;
-    esp_model_close(e->draft); /* it may be there from an attempt with another device */
+    esp_model_close(e->draft); /* an attempt with another device may have opened it */
     e->draft = NULL;
     if (e->backend->ops->memory_free || o->memory > 0)
         return ESP_OK;

@@ -106,7 +106,7 @@ struct esp_engine_options {
     /* Called again and again while a rank does not answer, in the thread that waits for it;
      * seconds: for how long. Returns whether to wait on. NULL means the rank is ended. */
     bool (*patient)(void *user, int rank, int ranks, double seconds);
-    void *user; /* of both */
+    void *user; /* argument of both functions */
 };
 
 /* Indices of the table's lines. */

@@ -33,7 +33,7 @@ struct esp_stats {
     double prefill_seconds, decode_seconds;
     double first_token_seconds; /* time of the prefill and the first iteration together */
     double stage_seconds[ESP_STAGES];
-    double exchange_seconds; /* of these, see struct esp_iteration */
+    double exchange_seconds; /* part of these; see struct esp_iteration */
     /* Part of the draft stage that its draft passes take; in the rest of the stage the tree is
      * built. On an asynchronous device a pass may still run when the next part begins. */
     double draft_pass_seconds;

@@ -91,7 +91,7 @@ int esp_session_make_room(struct esp_session *s, int tokens, char *err, size_t e
     /* Without new tokens, the last turn is continued and must stay. */
     const int count = turns_to_drop(s, tokens > 0 ? c->count : c->count - 1, tokens);
     if (count <= 0 || (count == c->count && left > context / LEAST))
-        return 0; /* if it does not fit, adding it reports that */
+        return 0; /* if the turn does not fit, adding it reports the error */
     const int status = drop_oldest(s, count, err, errlen);
     return status < 0 ? status : count;
 }

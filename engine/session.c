@@ -343,7 +343,7 @@ static int apply_settings(struct esp_session *s, struct esp_settings *set, int c
                     sizeof s->verifier_spec);
     set_stages(s);
     turn_to_learned(s);
-    if (esp_recycling_turn(s) < 0) /* then nothing is recycled */
+    if (esp_recycling_turn(s) < 0) /* after a failure nothing is recycled */
         s->draft_context.recycled = NULL;
     esp_conversation_choose(s);
     if (set->drafter->init)

@@ -73,7 +73,7 @@ struct esp_session {
     struct esp_scores scores; /* zeroed until they are asked for */
 
     struct esp_stats stats;
-    int first_index; /* of the iterations; see esp_session_count_from() */
+    int first_index; /* number of the first iteration; see esp_session_count_from() */
     int64_t path_sum;
     struct esp_pace plain, pace; /* times of plain decoding and of iterations */
     struct esp_calibration calibration;
@@ -112,9 +112,9 @@ int esp_session_choose_window(const struct esp_session *session,
  * have the same window. On failure the old caches stay. */
 int esp_session_open_caches(struct esp_session *session, const struct esp_window *window,
                             char *err, size_t errlen);
-/* Call this with the status of a pass that failed. If ranks have ended or hang, and the text can
- * be computed again within half a minute, starts them anew and computes the text again. Returns
- * 0 if it did: the failed work can be repeated. Otherwise, returns the status. */
+/* Call this with the status of a pass that failed. If ranks have ended or hang, and the text
+ * can be computed again within half a minute, starts them anew and computes the text again.
+ * Returns 0 if it did: the failed work can be repeated. Otherwise, returns the status. */
 int esp_session_recover(struct esp_session *session, int status);
 /* Returns the number of tokens that the last token of a text of `length` tokens sees. */
 int esp_session_seen(const struct esp_session *session, int length);

@@ -472,7 +472,7 @@ struct esp_rows {
 enum { ESP_MARKS = 128, ESP_MAX_DRAWS = 16 };
 
 struct esp_rank_plan;  /* ranks/rank_plan.h */
-struct esp_rank_costs; /* also there */
+struct esp_rank_costs; /* see rank_plan.h */
 
 struct esp_backend_ops {
     const char *name, *summary;
@@ -540,11 +540,12 @@ struct esp_backend_ops {
     int (*start_ranks)(struct esp_backend *backend, const struct esp_rank_options *options,
                        char *err, size_t errlen);
     /* Starts ranks anew whose processes have ended or hang, once, if starting and loading them
-     * took no more than `most` seconds. Their caches are gone: calls with those that were opened
-     * before fail with ESP_E_DEVICE. why: what had happened. On failure all is as before. */
+     * took no more than `most` seconds. Their caches are gone: calls with those that were
+     * opened before fail with ESP_E_DEVICE. why: what had happened. On failure all is as
+     * before. */
     int (*restart_ranks)(struct esp_backend *backend, double most, char *why, size_t size);
-    /* Whom to ask what to do with a rank that does not answer; see esp_rank_patience. NULL means it is
-     * ended. */
+    /* Whom to ask what to do with a rank that does not answer; see esp_rank_patience. NULL
+     * means it is ended. */
     void (*ask_about_ranks)(struct esp_backend *backend, esp_rank_patience *patient,
                             void *user);
     /* What the exchanges of the ranks have cost so far. False: there are no ranks. */

@@ -351,8 +351,8 @@ int esp_library_delete(struct esp_library *l, int64_t id, char *err, size_t errl
     esp_library_do_of(l, ESP_SQL_DROP_SESSION, id);
     const bool there = sqlite3_changes(l->db) > 0;
     esp_library_do(l, esp_library_next(l, ESP_SQL_DROP_PIECES));
-    esp_library_do(l,
-                   esp_library_next(l, ESP_SQL_OPTIMIZE)); /* or deleted words stay a while */
+    /* This removes deleted words from the file at once. */
+    esp_library_do(l, esp_library_next(l, ESP_SQL_OPTIMIZE));
     int status = esp_library_commit(l, err, errlen);
     esp_library_release(l, id);
     if (status < 0)

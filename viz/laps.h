@@ -1,4 +1,5 @@
-/* laps.h - a pass of several ranks on a time axis: who computes, waits or exchanges, and when. */
+/* laps.h - a pass of several ranks on a time axis: who computes, waits or exchanges, and when.
+ */
 #ifndef ESP_LAPS_H
 #define ESP_LAPS_H
 
@@ -11,7 +12,7 @@ extern const char *const esp_lap_words[ESP_LAP_PARTS];
 
 /* Part of a rank's pass. */
 struct esp_lap_piece {
-    double begin, seconds; /* from the beginning of the pass */
+    double begin, seconds; /* `begin` counts from the beginning of the pass */
     int part;
 };
 

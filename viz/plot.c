@@ -186,7 +186,7 @@ static void draw_axes(const struct plot *plot)
  * others. */
 struct look {
     const char *colour, *dash;
-    int ruled; /* for a bar: ROWS, COLUMNS */
+    int ruled; /* how a bar is ruled: 0, ROWS, COLUMNS or their sum */
     int shape; /* shape of the mark; -1 means no mark */
     bool hollow;
 };

@@ -41,12 +41,12 @@ enum esp_chat_content {
 /* Variants of a chat template, as bits. Each format defines further bits, from ESP_CHAT_OWN
  * on. */
 enum {
-    ESP_CHAT_KNOWN = 1,           /* the chat template is of this format */
+    ESP_CHAT_KNOWN = 1,           /* the chat template has this format */
     ESP_CHAT_SYSTEM_IS_LAST = 2,  /* the last turn of a whole conversation, not the first,
                                      carries the system prompt */
     ESP_CHAT_OMITS_EMPTY = 4,     /* an empty system prompt is left out */
     ESP_CHAT_DROPS_REASONING = 8, /* earlier answers begin after their last </think> */
-    ESP_CHAT_DROPS_LINES = 16,    /* earlier answers lose the line breaks at their start */
+    ESP_CHAT_DROPS_LINES = 16,    /* line breaks at the start of earlier answers are removed */
     ESP_CHAT_OWN = 32,
 };
 

@@ -15,8 +15,8 @@
  *
  * In the paper, the acceptance a is the share of drafted tokens that were committed. Side
  * branches keep it low however good the guesses are, so no target would suit both narrow and
- * wide trees. Here it is path length / depth. The paper adapts D0 and tauh (sec. 3.3) and taul
- * (app. D, line 7); the released program also adapts rhodeep.
+ * wide trees. Here, acceptance is path length / depth. The paper adapts D0 and tauh (sec. 3.3)
+ * and taul (app. D, line 7); the released program also adapts rhodeep.
  *
  * D0 is a real number, floored for use, so that its trace is smooth. The first three parts can
  * be switched off one by one (the ablation, sec. 4.5); with all off this is `fixed` with D =

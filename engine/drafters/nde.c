@@ -357,7 +357,8 @@ const struct esp_drafter_ops esp_drafter_nde = {
         "the text's temperature, at least 0.2, in training and in use (draft_temp auto learns "
         "nothing). For the built-in pair, five of the six selectors for speed nearly always "
         "draft a chain of three tokens, and the one for nss a chain of one, because rows of "
-        "that target are expensive. Those for tokens and for cheap rows draft trees",
+        "that target are expensive. The selectors for goal=tokens and for cheap rows draft "
+        "trees",
     .draws = ESP_DRAW_IID,
     .verifier = "traversal",
     .asks = ESP_ASK_PAST,

@@ -19,7 +19,7 @@ struct esp_rotation_tables {
     int rotary;
     float scale;     /* factor of cosine and sine */
     float *global;   /* (rotary / 2) */
-    float *local;    /* those of layers with a window; NULL means the same as global */
+    float *local;    /* frequencies of layers with a window; NULL means the same as global */
     float *extended; /* replaces `global` for contexts above `original`, or NULL */
     int original;
 };

@@ -31,8 +31,8 @@
 
 enum { CHUNK = 8 << 20 /* bytes written at once */, MOST_FUSED = 3, PARTS = 64 };
 
-/* A mix of types that can be requested: the type of most matrices, of the important ones, of the
- * experts, and of important experts; and the number of the mix in general.file_type. */
+/* A mix of types that can be requested: the type of most matrices, of the important ones, of
+ * the experts, and of important experts; and the number of the mix in general.file_type. */
 static const struct mix {
     const char *name;
     enum esp_dtype most, important, experts, important_experts;
@@ -657,7 +657,7 @@ int esp_model_quantize(const char *from, const char *to, const char *type, bool 
     report->ignored_window = ignored_window(&q);
     if (q.model->mtp)
         status = esp_model_open_mtp(&q.mtp, from, err, errlen);
-    if (status == ESP_E_UNSUPPORTED) { /* it has several layers */
+    if (status == ESP_E_UNSUPPORTED) { /* the MTP part has several layers */
         snprintf(report->mtp_left_out, sizeof report->mtp_left_out, "%s", err);
         status = ESP_OK;
     }

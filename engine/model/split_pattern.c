@@ -312,7 +312,8 @@ static int compile(pcre2_code **code, const char *text, const char *shown, uint3
     *code = pcre2_compile((PCRE2_SPTR)text, PCRE2_ZERO_TERMINATED,
                           PCRE2_UTF | PCRE2_USE_OFFSET_LIMIT | options, &number, &offset, NULL);
     if (*code) {
-        pcre2_jit_compile(*code, PCRE2_JIT_COMPLETE); /* without it matching is only slower */
+        pcre2_jit_compile(*code,
+                          PCRE2_JIT_COMPLETE); /* if this fails, matching is only slower */
         return ESP_OK;
     }
     char why[128];

@@ -124,7 +124,7 @@ static double find_cut(const struct plan *plan, struct stretch *s, int top, int 
         *cut = i;
         if (most < 1 - 1e-13)
             continue;
-        most = 1 - 1e-13; /* to find further certain cuts */
+        most = 1 - 1e-13; /* finds further cuts that are certain */
         if (i < top)
             s->a = i;
         else if (s->b == b)

@@ -33,9 +33,9 @@ struct esp_cpu_backend {
     struct esp_ranks *ranks; /* the group that this process belongs to, or NULL */
     struct esp_rank_options rank_options;
     double read_rates[ESP_MAX_RANKS]; /* measured; bytes per second of each rank */
-    int last_id;                      /* of what the ranks opened */
-    double start_seconds;            /* that starting the ranks and loading their models took */
-    struct esp_cpu_weights *divided; /* the last weights that were divided; see next_divided */
+    int last_id;                      /* last number given to weights or a cache of the ranks */
+    double start_seconds;             /* time to start the ranks and load their models */
+    struct esp_cpu_weights *divided;  /* the last weights that were divided; see next_divided */
 };
 
 struct esp_cpu_expert {
@@ -76,8 +76,8 @@ struct esp_cpu_weights {
      * of this rank, and the number by which orders name these weights. */
     const struct esp_rank_plan *plan;
     int rank, id;
-    /* Of rank 0: the weights that were divided before these, and what the others were told about
-     * these, because the model's files have been closed since. */
+    /* Of rank 0: the weights that were divided before these, and what the others were told
+     * about these, because the model's files have been closed since. */
     struct esp_cpu_weights *next_divided;
     struct esp_wire told;
 };
@@ -86,7 +86,7 @@ struct esp_cpu_cache {
     struct esp_cache base;
     const struct esp_cpu_cache *joined_to; /* the cache that owns k and v; NULL: this one */
     int rows, max_batch, id;               /* id: see struct esp_cpu_weights */
-    int start;                    /* of the ranks that know it: esp_rank_times.starts */
+    int start;                             /* esp_rank_times.starts of the ranks that have it */
     int kv_begin, kv_heads;       /* this rank's key/value heads: kv_heads from kv_begin on */
     int blocks;                   /* number of blocks of 16 rows */
     size_t v_stride;              /* head_dim, padded to 16 */

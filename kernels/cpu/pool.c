@@ -47,11 +47,11 @@ static const double YIELD_SECONDS = 1e-3; /* time until a working helper yields 
 static const double LONG_WAIT = 2e-4;     /* after a longer wait for a part, the pool rests */
 static const double LONGEST_REST = 0.5;
 
-/* The share of a thread, or of all threads. High 16 bits: its end; low 16 bits: its next part.
- */
+/* The parts of a step that one thread (or all threads) must run. `ticket` has the end of this
+ * range in its high 16 bits and the next part in its low 16 bits. */
 struct share {
     _Alignas(LINE) atomic_uint_least32_t ticket;
-    int node; /* of its thread */
+    int node; /* memory node of its thread */
 };
 
 struct helper {

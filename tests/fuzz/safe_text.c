@@ -86,7 +86,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
     draw(text, length, flags, width);
     char *what = fuzz_text(text, length < 3 ? length : 3);
     long at = esp_search_forward(text, length, 0, what);
-    FUZZ_REQUIRE(!*what ? at < 0 : at == 0, "a text starts with its first bytes");
+    FUZZ_REQUIRE(!*what ? at < 0 : at == 0, "a search for the start of a text finds it at 0");
     free(what);
     return 0;
 }

@@ -10,7 +10,9 @@
 #include "tui/cli/cli.h"
 #include "viz/safe.h"
 
-enum { MOST_CASES = 400 /* that get figures: more of them show nothing new */ };
+enum {
+    MOST_CASES = 400 /* maximum number of cases with figures; more would test nothing new */
+};
 
 static void give_figures(struct cli_suite_plan *plan, const cJSON *figures)
 {

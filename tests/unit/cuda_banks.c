@@ -71,7 +71,8 @@ static void take_counts(struct counted *c, int rows)
     }
 }
 
-/* Counts a pass of `rows` rows over a model, on a GPU with this many multiprocessors. */
+/* Runs a pass of `rows` rows over a model, on an emulated GPU with this many multiprocessors,
+ * and adds its bank conflicts to *c. */
 static void count_pass(struct counted *c, const struct random_shape *shape, int rows,
                        int multiprocessors)
 {

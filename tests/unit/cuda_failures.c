@@ -77,7 +77,7 @@ struct life {
     struct esp_cache *cache;
     struct esp_rows *rows;
     char err[400];
-    long calls; /* before anything was released */
+    long calls; /* calls before anything was released */
 };
 
 /* Opens everything that an open backend has. */

@@ -265,7 +265,7 @@ static void check_refusals(const char *isa)
     struct esp_batch bad = good;
     bad.input = NULL; /* a head needs an input */
     CHECK(ops->forward(r.cache, &bad) == ESP_E_ARGUMENT);
-    bad.input = r.states; /* with another width */
+    bad.input = r.states; /* these have another width */
     CHECK(ops->forward(r.cache, &bad) == ESP_E_ARGUMENT);
     bad = good;
     bad.input_row = &beyond;

@@ -360,7 +360,7 @@ TEST(logits_that_are_not_numbers_give_an_error_and_no_token)
                       esp_verifiers[v]->name, status);
                 CHECK(strstr(err, "not a number"), "%s", err);
                 CHECK(session->length == 2 && session->verify.path_length == 0);
-                ops.forward = toy_backend.forward; /* and the session continues */
+                ops.forward = toy_backend.forward; /* the session continues after the failure */
                 CHECK(esp_session_step(session, err, sizeof err) > 0, "%s", err);
                 esp_session_close(session);
             }

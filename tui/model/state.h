@@ -117,7 +117,7 @@ struct esp_figures {
     double speedup;    /* over plain decoding, without pauses; 0 means not measured */
     bool timed;        /* some iterations ran outside step mode, so there are times */
     double seconds[ESP_STAGES]; /* means over these iterations */
-    double exchange;            /* of these: exchanges between ranks */
+    double exchange;            /* part of these: exchanges between ranks */
 };
 
 struct esp_figures esp_state_figures(const struct esp_state *state);

@@ -49,7 +49,7 @@ struct esp_keeper {
     time_t created;
     struct timespec now;         /* the time of the last records */
     int iterations, generations; /* numbers of the next ones */
-    int generation;              /* that of the next iterations */
+    int generation;              /* number of the generation of the next iterations */
     int first_generation;        /* the library's number of the caller's generation 0 */
     int numbered;                /* how many generations the caller has begun */
     struct esp_recording_header header;

@@ -23,7 +23,10 @@ static const struct {
      151},
 };
 
-enum { TALES = sizeof tales / sizeof *tales, TOKENS = 64 /* after a prompt of the user */ };
+enum {
+    TALES = sizeof tales / sizeof *tales,
+    TOKENS = 64 /* written after a prompt of the user */
+};
 
 enum { PRACTICE = 40, PLAIN_PRACTICE = 4 };
 

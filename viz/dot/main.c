@@ -240,7 +240,8 @@ static int render(GVC_t *context, Agraph_t *graph, const char *format)
     if (strcmp(format, "png") == 0 && !(GD_drawing(graph)->dpi = resolution(graph)))
         return fail("the picture is too large for a PNG; export it as svg, or show fewer nodes "
                     "(--nodes)");
-    agsafeset(graph, (char *)"margin", (char *)"0", (char *)""); /* by default a PDF has one */
+    agsafeset(graph, (char *)"margin", (char *)"0",
+              (char *)""); /* by default a PDF has a margin */
     esp_arrange_bend(graph);
     if (gvRenderData(context, graph, format, &bytes, &length) != 0 || !bytes || length == 0)
         code = fail("Graphviz cannot write this format; is its plugin for it installed?");

@@ -53,7 +53,7 @@ static int open_choices(struct bench *b, char *err, size_t errlen)
                     esp_item(ESP_DRAFTERS, i, &item) && i < MOST_CHOICES;
          i++) {
         status = open_choice(b, item.name, err, errlen);
-        if (status == ESP_E_FILE) /* it needs a file that this pair does not have */
+        if (status == ESP_E_FILE) /* the drafter needs a file that this pair does not have */
             status = ESP_OK;
     }
     return status;

@@ -12,7 +12,7 @@
 #include "viz/safe.h"
 
 enum {
-    FINALISTS = 3, /* at most so many stay to the end, in addition to plain decoding */
+    FINALISTS = 3, /* at most so many stay to the end, besides plain decoding */
     WARMUP = 16,   /* tokens that warm up a candidate and are not counted */
     FEWEST_TOKENS = 16,
     MOST_TOKENS = 128, /* maximum number of tokens in a round */

@@ -88,7 +88,7 @@ struct cli_case {
     char draft[SUITE_WORD]; /* a folder inside that of --draft; "" means the draft is --draft */
     int settings;           /* cases of equal settings have the same number */
     int tokens, prompt_tokens;
-    char delay[32];                 /* of exchanges between ranks; "" if none */
+    char delay[32];                 /* delay of exchanges between ranks; "" if none */
     struct esp_nominal_costs costs; /* NaN means they are measured, or the drafter needs none */
     struct esp_session_values values;
     cJSON **run; /* (prompts) the figures of each run; NULL means not run yet */

@@ -364,7 +364,7 @@ static void keep_visible(const struct esp_shown *s, const struct esp_wrap *w, si
     const size_t line = line_of(w, byte), least = lines_above(w, line, height - 1);
     size_t top = top_of(s, w);
     top = line < top ? line : top < least ? least : top;
-    s->view->anchor = (long)top; /* it stays in place while text is added */
+    s->view->anchor = (long)top; /* the view stays in place while text is added */
 }
 
 static void put_cursor(const struct esp_shown *s, const struct esp_wrap *w, int token)
