@@ -141,7 +141,8 @@ static void count_child(struct esp_calibration *c, struct evidence *e,
     e->a += q * s;
 }
 
-/* Counts the children of a visited node. The walk continued to child `next`; -1: to none. */
+/* Counts the children of a visited node. `next` is the child with which the walk continued; -1
+ * if it ended at this node. */
 static void count_node(struct esp_calibration *c, const struct esp_draft *d,
                        const struct esp_tree *tree, int parent, int next, double beta,
                        struct evidence *e)

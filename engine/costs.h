@@ -73,8 +73,8 @@ void esp_costs_turn(struct esp_costs *costs, const char *key);
 void esp_costs_save(struct esp_costs *costs);
 
 struct esp_nominal_costs;
-/* Uses `given` from now on and measures nothing. NULL: a further row costs 1/16 of a one-row
- * pass, and a draft pass costs `relative`. */
+/* Uses `given` from now on and measures nothing. NULL means a further row costs 1/16 of a
+ * one-row pass, and a draft pass costs `relative`. */
 void esp_costs_nominal(struct esp_costs *costs, const struct esp_nominal_costs *given);
 
 /* Sets the length of the text, in tokens. */

@@ -81,7 +81,7 @@ struct esp_node {
     float p;                /* target probability given its parent; NaN if not computed */
     float u;                /* the random number with which it was tested; NaN if none */
     float acceptance;       /* probability of acceptance; NaN if not tested */
-    /* Probabilities by the verifier's formulas, before any random number is drawn. NaN: they
+    /* Probabilities by the verifier's formulas, before any random number is drawn. NaN if they
      * were not requested (esp_session_explain), or the verifier has no such formula. */
     float branching;       /* P(the verifier continues from the parent to this node) */
     float acceptance_rate; /* P(the verifier continues to a child), averaged over draws */
@@ -155,7 +155,8 @@ struct esp_iteration {
     float bonus_u;            /* the random number that drew the bonus token; NaN: greedy */
     const int32_t *committed; /* (committed_count) tokens appended to the text */
     int committed_count;      /* path_length + 1, or less at the end of a generation */
-    /* (committed_count) the score of each of them; NULL: not requested (esp_session_score) */
+    /* (committed_count) the score of each of them; NULL means not requested (esp_session_score)
+     */
     const struct esp_token_score *scores;
     bool ends_turn; /* the last committed token is the one that ends an answer in the chat
                        format */

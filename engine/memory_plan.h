@@ -12,8 +12,8 @@
 int esp_memory_plan(struct esp_engine *engine, size_t limit, char *err, size_t errlen);
 
 /* Shortens the engine's context to what fits together with whole models, if the device (or
- * `limit`, 0: none) has no room for a session with the full context. Does nothing if less than
- * a quarter would be left. Call it before esp_memory_plan(), and only if the user set no
+ * `limit`, 0 if none) has no room for a session with the full context. Does nothing if less
+ * than a quarter would be left. Call it before esp_memory_plan(), and only if the user set no
  * context. */
 void esp_memory_fit_context(struct esp_engine *engine, size_t limit);
 

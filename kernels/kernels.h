@@ -192,8 +192,8 @@ struct esp_layer {
     struct esp_expert *expert;
 
     /* Of the rows that a row of a batch may see, attention in this layer sees only the last
-     * `window`, its own included; 0: all of them. Since these rows have consecutive positions,
-     * it sees the positions above its own position - window. */
+     * `window`, its own included; 0 means all of them. Since these rows have consecutive
+     * positions, it sees the positions above its own position - window. */
     int window;
     enum esp_rotation rotation;
 };
@@ -277,7 +277,8 @@ struct esp_model_desc {
     /* Factors of the embedding, of the outputs of attention and MLP, and of the logits; 0
      * means 1. Factor of attention's scores; 0 means 1 / sqrt(head_dim). */
     float embedding_scale, residual_scale, logit_scale, attention_scale;
-    /* Caps of attention's scores and of the logits: x becomes cap * tanh(x / cap); 0: no cap.
+    /* Caps of attention's scores and of the logits: x becomes cap * tanh(x / cap); 0 means no
+     * cap.
      */
     float attention_cap, logit_cap;
     /* (`context` or more, hidden) added to the embedding; or none. */
@@ -288,9 +289,9 @@ struct esp_model_desc {
      * token of each row of `head`. NULL means outputs = vocabulary, and row i is token i. */
     int outputs;
     const int32_t *output_token;
-    /* All tokens in `output_token` are below this number; 0: below `vocabulary`. It differs
-     * from `vocabulary` if the model reads tokens of one vocabulary and gives logits for
-     * another. */
+    /* All tokens in `output_token` are below this number; 0 means below `vocabulary`. It
+     * differs from `vocabulary` if the model reads tokens of one vocabulary and gives logits
+     * for another. */
     int output_tokens;
     /* NULL, or the weights of another model on the same backend. If its embedding or head is
      * the same tensor as this model's, it is shared, not copied. The lender must outlive the
@@ -302,8 +303,8 @@ struct esp_model_desc {
     /* Layers that do not fit into the limit are loaded in every pass: from host memory if the
      * backend has separate memory, otherwise from their files, which must not change. */
     struct esp_memory_limit limit;
-    /* Device memory for the captured passes of a cache, in addition to cache_need; 0: all that
-     * is left. A backend captures as many passes as fit. */
+    /* Device memory for the captured passes of a cache, in addition to cache_need; 0 means all
+     * that is left. A backend captures as many passes as fit. */
     size_t graph_bytes;
     /* Passes will be in exact mode (set_exact), for which a cache may need more memory. If
      * this flag is wrong, results are right, but passes may take longer. */
@@ -486,9 +487,9 @@ struct esp_backend_ops {
      * if the machine has no such device, and with ESP_E_DEVICE if it has one that does not
      * work. */
     int (*open)(struct esp_backend **backend, int threads, char *err, size_t errlen);
-    /* Opens the backend on one of several devices, numbered from 0; open() uses device 0.
-     * Fails with ESP_E_ARGUMENT if there are devices but not this one. NULL: the backend has
-     * no devices to choose from. */
+    /* Opens the backend on one of several devices, numbered from 0; open() uses device 0. Fails
+     * with ESP_E_ARGUMENT if there are devices but not this one. NULL means the backend has no
+     * devices to choose from. */
     int (*open_device)(struct esp_backend **backend, int device, char *err, size_t errlen);
     void (*close)(struct esp_backend *backend);
     const char *(*device)(const struct esp_backend *backend); /* e.g. "AVX-512, 2 threads" */

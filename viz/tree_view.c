@@ -90,8 +90,8 @@ static int by_interest(const void *left, const void *right)
     return a->node - b->node;
 }
 
-/* Returns the nodes in order of interest: new nodes and their ancestors first, then by
- * verdict, then by cumulative draft probability. The caller frees the array; NULL: no memory.
+/* Returns the nodes in order of interest: new nodes and their ancestors first, then by verdict,
+ * then by cumulative draft probability. The caller frees the array; NULL means no memory.
  */
 static struct interest *rank(const struct building *b)
 {

@@ -56,7 +56,7 @@ void esp_chat_free(struct esp_chat *chat);
 void esp_chat_choose(struct esp_chat *chosen, const struct esp_chat *own, int choice);
 
 /* esp_chat_begin() adds what comes before the first turn, with the system prompt `system`
- * (NULL: the user gave none). esp_chat_turn() adds the user's part of a turn and the cue for
+ * (NULL if the user gave none). esp_chat_turn() adds the user's part of a turn and the cue for
  * the model; the first turn needs `system`, too. esp_chat_close() adds what comes after an
  * answer. */
 void esp_chat_begin(struct esp_chat_text *out, const struct esp_chat *chat, const char *system);

@@ -51,8 +51,8 @@ enum {
 };
 
 /* A chat template has this variant if its text contains `part` and `also`, but not `lacks`
- * (NULL: no such condition). In the text, "\n" in literals is a line break, and all quotes are
- * single. */
+ * (NULL means no such condition). In the text, "\n" in literals is a line break, and all quotes
+ * are single. */
 struct esp_chat_sign {
     unsigned variant;
     const char *part, *also, *lacks;

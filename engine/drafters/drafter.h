@@ -265,7 +265,8 @@ struct esp_drafter_ops {
     /* Writes the maximum number of children per depth with these parameters; returns the
      * number of depths. NULL means its trees have no fixed shape. */
     int (*widths)(const struct esp_params *params, int width[ESP_MAX_LEVELS]);
-    /* Grows the tree. Returns 0 or a negative status. NULL: esp_draft_paths() with `widths`.
+    /* Grows the tree. Returns 0 or a negative status. NULL means esp_draft_paths() with
+     * `widths`.
      */
     int (*draft)(struct esp_draft *draft);
     /* Called when a generation has ended. NULL means nothing to do. */

@@ -35,7 +35,8 @@ static double rate_of(const struct esp_retrieval *r, const struct esp_guess *gue
 
 /* ------------------------------------------------------------------ gathering guesses */
 
-/* Returns the guess with this token below a parent (-1: the root), or -1 if there is none. */
+/* Returns the guess with this token below a parent (-1 means the root), or -1 if there is none.
+ */
 static int find_child(const struct esp_retrieval *r, int parent, int32_t token)
 {
     int i = parent + 1;
@@ -123,7 +124,8 @@ struct offer {
     double rate, value; /* value 0: there is no such token */
 };
 
-/* Finds the next offer below a guess (-1: the root), from place offer->rank of its row on. */
+/* Finds the next offer below a guess (-1 means the root), from place offer->rank of its row on.
+ */
 static void make_offer(const struct esp_retrieval *r, const struct esp_draft *d,
                        const struct esp_guess_plan *plan, int parent, struct offer *offer)
 {

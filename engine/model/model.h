@@ -43,8 +43,8 @@ struct esp_model {
     int32_t end[ESP_MAX_END_TOKENS]; /* end-of-text tokens of generation_config.json or
                                         config.json */
     int end_count;
-    /* Drafter specifications "name:k=v,..." from espalier.json, or NULL: the general one, and
-     * the one for temperatures above 0. */
+    /* Drafter specifications "name:k=v,..." from espalier.json, or NULL: `preset` in general,
+     * `sampling_preset` for temperatures above 0. */
     char *preset, *sampling_preset;
     char *chat_template; /* Jinja text of a GGUF file, untrusted; NULL if none, or a folder */
     struct esp_stored_set *files;

@@ -178,10 +178,10 @@ int esp_cpu_state_save(struct esp_cache *cache, int slot);
 int esp_cpu_state_load(struct esp_cache *cache, int slot);
 int esp_cpu_measure_ways(struct esp_weights *weights, struct esp_way_times *times);
 
-/* Opens a backend with this instruction set (esp_cpu_isa_name()); NULL: the best one. Returns
- * ESP_E_DEVICE if the processor lacks it. threads = 0: one per performance core; any other
- * number of threads is started, even if there are fewer cores. (esp_backend_cpu.open() takes
- * the name of the instruction set from the environment variable ESPALIER_ISA.) */
+/* Opens a backend with this instruction set (esp_cpu_isa_name()); NULL means the best one.
+ * Returns ESP_E_DEVICE if the processor lacks it. threads = 0: one per performance core; any
+ * other number of threads is started, even if there are fewer cores. (esp_backend_cpu.open()
+ * takes the name of the instruction set from the environment variable ESPALIER_ISA.) */
 int esp_cpu_open(struct esp_backend **backend, const char *isa, int threads, char *err,
                  size_t errlen);
 

@@ -122,8 +122,8 @@ struct esp_cpu_isa {
     bool pairs;       /* BF16 matrices must be packed for tiles */
     bool two_ways;    /* matmul_blocks() obeys esp_matmul.tiles */
 
-    /* Splits columns begin..end-1 of vector `row` into parts for products. NULL: products need
-     * no parts. */
+    /* Splits columns begin..end-1 of vector `row` into parts for products. NULL means products
+     * need no parts. */
     void (*split)(const struct esp_vectors *vectors, int row, int begin, int end);
 #define X(place, result, name, ...) result (*name)(__VA_ARGS__);
 #include "kernels/cpu/isa/isa_ops.def"

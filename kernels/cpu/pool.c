@@ -133,8 +133,8 @@ static int shares(const struct esp_pool *pool)
 }
 
 /* Returns the share that a thread takes from in turn `turn`: first its own, then those of its
- * node, then those of other nodes. Each half of the turns goes over all shares; NULL: the share
- * is for the other half. */
+ * node, then those of other nodes. Each half of the turns goes over all shares; NULL means the
+ * share is for the other half. */
 static struct share *share_of(struct esp_pool *pool, int thread, int turn)
 {
     const int count = shares(pool), own = thread % count;

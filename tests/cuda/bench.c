@@ -168,8 +168,8 @@ static void time_calls(struct esp_engine *engine, bool on)
 
 /* ------------------------------------------------------------------ opening */
 
-/* The target is the built-in one, `width` times as wide and with `layers` layers (0: its own
- * number). The draft is in a folder (NULL means the built-in one). */
+/* The target is the built-in one, `width` times as wide and with `layers` layers (0 means its
+ * own number). The draft is in a folder (NULL means the built-in one). */
 struct pair {
     int width, layers;
     const char *draft;

@@ -31,8 +31,8 @@ struct esp_interface_options {
     const char *config;            /* configuration file; NULL means the user's own */
     bool no_config;                /* read no configuration file */
     bool given[ESP_MOST_SETTINGS]; /* settings whose flags override the file */
-    /* The recording to replay, without models; NULL: a live session. `speed` and `idle`: see
-     * player.h. */
+    /* The recording to replay, without models; NULL means a live session. `speed` and `idle`:
+     * see player.h. */
     const char *recording;
     double speed, idle;
     /* A race to open, after which the program ends: between two recordings, or as configured
@@ -47,7 +47,8 @@ struct esp_interface_options {
      * interface again with it. NULL if there is no :resume. */
     char **next;
     const char *notice; /* message shown at the start, or NULL */
-    /* A lesson to open, after which the program ends; "": the list of lessons; NULL: none. */
+    /* A lesson to open, after which the program ends; "" means the list of lessons; NULL if
+     * none. */
     const char *lesson;
 };
 

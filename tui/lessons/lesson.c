@@ -45,8 +45,8 @@ static struct esp_lesson_page *page_of(struct reading *r)
     return r->lesson.page_count > 0 ? &r->lesson.pages[r->lesson.page_count - 1] : NULL;
 }
 
-/* Returns the text to which lines are added: that of the page or of its answer. NULL: there is
- * no page yet. */
+/* Returns the text to which lines are added: that of the page or of its answer. NULL if there
+ * is no page yet. */
 static char **text_of(struct reading *r)
 {
     struct esp_lesson_page *page = page_of(r);
