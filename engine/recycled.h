@@ -7,8 +7,8 @@
  * its token.
  *
  * The rate at which such a child is correct is learned by its place in the row, and by how
- * often the first place of the row was correct before: after "United" it nearly always is,
- * after "the" it rarely is. The paper uses a tree of fixed shape instead.
+ * often the first place of the row was correct before. After "United" the first place nearly
+ * always is correct, after "the" rarely. The paper uses a tree of fixed shape instead.
  *
  * The matrix is stored for the next run in a file of the state folder, one for each target.
  * Its content comes from the user's texts, so only the owner may read the file. It has the

@@ -115,10 +115,10 @@ double esp_recording_baseline(const struct esp_recording *recording, int event);
 int esp_recording_read(struct esp_recording *recording, int event,
                        const struct esp_event **found, char *err, size_t errlen);
 
-/* If the event read last is an iteration, these give the LAYER and STAGE events that led to
- * it, as the observer saw them: esp_recording_steps() how many there are (draft passes, then
- * the six stages), and esp_recording_step() one of them, valid until its next call or the next
- * esp_recording_read(). */
+/* If the event read last is an iteration, these functions give the LAYER and STAGE events that
+ * led to it, as the observer saw them. esp_recording_steps() returns how many there are (draft
+ * passes, then the six stages). esp_recording_step() returns one of them; it is valid until the
+ * next call of this function or of esp_recording_read(). */
 int esp_recording_steps(const struct esp_recording *recording);
 const struct esp_event *esp_recording_step(struct esp_recording *recording, int step);
 

@@ -11,9 +11,9 @@
  * drawn token. Otherwise the tree would favour some tokens and bias the output.
  *
  * The q of a node is needed when its first child is about to be drawn. The pass that computes
- * it also computes nodes that will probably be popped: those among the first entries, up to
- * the number of draws left, whose v is above a fraction of the last v of the previous
- * iteration. This changes when rows are computed, not the tree.
+ * it also computes nodes that will probably be popped soon. These are among the first entries
+ * of the queue, as many as there are draws left, and their v is above a fraction of the last v
+ * of the previous iteration. This changes when rows are computed, not the tree.
  */
 #include "engine/drafters/drafter.h"
 

@@ -7,10 +7,10 @@
  * name.
  *
  * Some matrices are small but matter a lot, so the mixes of 4 and 5 bits have more bits for
- * them: the LM head, the output matrices of recurrent layers, and the value and down matrices
- * in the first and the last eighth of the layers and in every third layer between. These mixes
- * are known as Q4_K_M and Q5_K_M. Most weights of a mixture are in its experts; the same matrix
- * of all experts becomes one tensor.
+ * them. These are the LM head, the output matrices of recurrent layers, and some value and down
+ * matrices: those in the first and the last eighth of the layers, and in every third layer
+ * between. These mixes are known as Q4_K_M and Q5_K_M. Most weights of a mixture are in its
+ * experts; the same matrix of all experts becomes one tensor.
  */
 #include "engine/model/quantize.h"
 

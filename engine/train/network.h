@@ -1,14 +1,15 @@
 /* network.h - forward and backward pass of a draft head or a draft model.
  *
  * The layers are Llama's: RMSNorm, grouped-query attention with RoPE, SwiGLU (family_llama.c).
- * A draft model reads the embedding of a token; a draft head reads fc [embedding, feature],
- * where the feature is the hidden state of the target, or of the head itself, at the row
- * before (Li et al., "EAGLE", 2024, section 4.1). The LM head is in loss.h.
+ * A draft model reads the embedding of a token. A draft head reads fc [embedding, feature]. The
+ * feature is the hidden state of the target, or of the head itself, at the row before (Li et
+ * al., "EAGLE", 2024, section 4.1). The LM head is in loss.h.
  *
- * A batch has rows of several texts and of trees on these texts, in passes: pass 0 has the
- * tokens of the texts, pass d the tree nodes at depth d, which read outputs of pass d - 1 as
- * features. A network without features runs all rows in one pass. Row i sees the first seen[i]
- * rows of its text, and the rows in `extra`: its ancestors in the tree and itself.
+ * A batch has rows of several texts and of trees on these texts. It is computed in passes. Pass
+ * 0 has the tokens of the texts. Pass d has the tree nodes at depth d, which read outputs of
+ * pass d - 1 as features. A network without features runs all rows in one pass. Row i sees the
+ * first seen[i] rows of its text, and the rows in `extra`: its ancestors in the tree and
+ * itself.
  */
 #ifndef ESP_TRAIN_NETWORK_H
 #define ESP_TRAIN_NETWORK_H

@@ -1,11 +1,11 @@
 /* train_draft.h - trains a draft head on a target's hidden states, or a draft model on its
  * distributions: `espalier train head`, `espalier train draft`.
  *
- * Four steps: (1) the text is divided into pieces; (2) the target runs over all of them once,
- * and for TALF grows its trees; the samples are stored in OUTPUT/features.bin; (3) the draft
- * is trained for some epochs, each over the pieces in random order; (4) the folder is written.
- * An interrupted run leaves OUTPUT/checkpoint; resuming from it gives bit-identical results.
- * Both files are removed at the end.
+ * There are four steps. (1) The text is divided into pieces. (2) The target runs over all
+ * pieces once, and grows its trees for TALF. The samples are stored in OUTPUT/features.bin. (3)
+ * The draft is trained for some epochs, each over the pieces in random order. (4) The folder is
+ * written. An interrupted run leaves OUTPUT/checkpoint; resuming from it gives bit-identical
+ * results. Both files are removed at the end.
  */
 #ifndef ESP_TRAIN_DRAFT_H
 #define ESP_TRAIN_DRAFT_H

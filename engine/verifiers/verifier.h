@@ -4,11 +4,11 @@
  * token. It is one file of verifiers/, which defines one `const struct esp_verifier_ops
  * esp_verifier_NAME`, and one X(NAME) line in verifiers.def.
  *
- * Most verifiers decide node by node (delayed-tree-expansion, def. 3.2): given the target's
- * distribution p, the draft's q and the children drawn from q, they return a token that
- * follows p exactly and is one of the children as often as possible. Such a verifier is one
- * function, `solve`; the walk down the tree is shared. Verifiers that decide about whole paths
- * have `select`.
+ * Most verifiers decide node by node (delayed-tree-expansion, def. 3.2). Given the target's
+ * distribution p, the draft's q and the children drawn from q, such a verifier returns a token.
+ * The token follows p exactly, and is one of the children as often as possible. Such a verifier
+ * is one function, `solve`; the walk down the tree is shared. Verifiers that decide about whole
+ * paths have `select`.
  *
  * The backend does all vocabulary-sized arithmetic; a verifier sees single numbers. After
  * rejected drafts the target's residual has the form max(0, a p - b q), for all verifiers with

@@ -1,7 +1,6 @@
-/* Tests verifiers in sessions on the toy backend: which pairs are accepted, the messages
- * about refused pairs, what is recorded of a verifier's decisions, and edge cases: a single
- * token left by top-p, logits that are NaN. tests/lossless tests whether verifiers are
- * exact. */
+/* Tests verifiers in sessions on the toy backend: which pairs are accepted, the messages about
+ * refused pairs, and the recorded decisions of a verifier. Edge cases are a single token that
+ * top-p leaves, and logits that are NaN. tests/lossless tests whether verifiers are exact. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -2,10 +2,9 @@
  * output.
  *
  * The input is a line of a recording (an `iteration` event, man/espalier-session.5). This is a
- * separate program for three reasons: Graphviz ends the process when memory runs out, a layout
- * can be limited and killed from outside, and the licences of Graphviz and readline do not
- * allow both in one binary. espalier runs the program (viz/dot_helper.h), and a user can run
- * it, too:
+ * separate program for three reasons. Graphviz ends the process when memory runs out. A layout
+ * can be limited and killed from outside. The licences of Graphviz and readline do not allow
+ * both in one binary. espalier runs the program (viz/dot_helper.h), and a user can run it, too:
  *
  *     espalier export FILE --iteration 3 --format json | espalier-dot --format svg
  *
