@@ -22,9 +22,10 @@ struct esp_stats {
     int64_t source_nodes[ESP_SOURCES], source_accepted[ESP_SOURCES];
     int64_t draft_passes, target_passes;
     int64_t draft_rows; /* rows computed by the draft passes */
-    /* For passes that verify trees, the states of the target's recurrent layers; 0 if it has
-     * none. steps: updates of a layer's state by a row. read, written: bytes of states. copies:
-     * bytes that would be written if every row stored a copy of the states. */
+    /* Counts of the states of the target's recurrent layers, for passes that verify trees; 0 if
+     * it has no such layers. steps: updates of a layer's state by a row. read, written: bytes
+     * of states. copies: bytes that would be written if every row stored a copy of the states.
+     */
     int64_t state_steps, state_read, state_written, state_copies;
     double mean_path_length;
     double tokens_per_iteration;

@@ -5,10 +5,10 @@
  * data stays with the backend, and callers ask for the few numbers they need. A backend knows
  * nothing about trees or sessions.
  *
- * Promise (tested bitwise; see set_exact): the result for one row depends only on the tokens
- * and positions that the row sees, never on the other rows of the batch, on which cache rows
- * its ancestors are in, or on the number of threads. That is why greedy tree decoding gives
- * exactly the result of plain decoding.
+ * Invariant (tested bit by bit; see set_exact): the result for one row depends only on the
+ * tokens and positions that the row sees. It never depends on the other rows of the batch, on
+ * the cache rows of its ancestors, or on the number of threads. That is why greedy tree
+ * decoding gives exactly the result of plain decoding.
  *
  * Functions return 0 or a negative enum esp_status; those with `err` also write one sentence
  * to it.
@@ -55,8 +55,9 @@ struct esp_tensor {
     int block, stride;
     int first; /* row 0 is row `first` of the whole tensor; see esp_tensor_slice() */
     /* If not 0, the rows that RoPE rotates together are stored next to each other, as in GGUF
-     * files of Llama, and `paired` is the number of rows of a head: for i < paired / 2, row i
-     * of a head is stored as its row 2 i, and row i + paired / 2 as its row 2 i + 1. */
+     * files of Llama, and `paired` is the number of rows of a head. For i < paired / 2, row i
+     * of a head is stored as its row 2 i, and row i + paired / 2 is stored as its row 2 i + 1.
+     */
     int paired;
     /* If not 0, the matrix is stored transposed (floats only), with `transposed` numbers in a
      * stored row. Element (r, c) is number c * transposed + r if block = stride = rows, or

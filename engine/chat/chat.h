@@ -55,10 +55,10 @@ void esp_chat_free(struct esp_chat *chat);
  * is NULL if conversations are raw text. */
 void esp_chat_choose(struct esp_chat *chosen, const struct esp_chat *own, int choice);
 
-/* esp_chat_begin() adds what comes before the first turn, with the system prompt `system`
- * (NULL if the user gave none). esp_chat_turn() adds the user's part of a turn and the cue for
- * the model; the first turn needs `system`, too. esp_chat_close() adds what comes after an
- * answer. */
+/* esp_chat_begin() adds what comes before the first turn, with the system prompt `system` (NULL
+ * if the user gave none). esp_chat_turn() adds the user's part of a turn and the cue after
+ * which the model writes; the first turn needs `system`, too. esp_chat_close() adds what comes
+ * after an answer. */
 void esp_chat_begin(struct esp_chat_text *out, const struct esp_chat *chat, const char *system);
 void esp_chat_turn(struct esp_chat_text *out, const struct esp_chat *chat, bool first,
                    const char *system, const char *text, size_t length);

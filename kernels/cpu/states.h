@@ -1,11 +1,11 @@
 /* states.h - the states of recurrent layers, and the walk of a pass over its rows.
  *
- * A node of a tree needs the state after its parent. The value columns of a state never mix,
- * so the work is divided into blocks of 16 columns of a head. For each block, a thread walks
- * the whole tree, depth first (kernels/walk.h): it reads the block as it was after the parent,
- * applies one token and writes it to a small stack. So a row of a tree takes the time of a token
- * of a chain, and its numbers come from the same operations in the same order as in a chain of
- * its ancestors: results are bit-identical for trees, chains, and any order of rows.
+ * A node of a tree needs the state after its parent. The value columns of a state never mix, so
+ * the work is divided into blocks of 16 columns of a head. For each block, a thread walks the
+ * whole tree, depth first (kernels/walk.h): it reads the block as it was after the parent,
+ * applies one token and writes it to a small stack. So a row of a tree takes the time of a
+ * token of a chain, and its numbers come from the same operations in the same order as in a
+ * chain of its ancestors. Results are bit-identical for trees, chains, and any order of rows.
  *
  * A pass walks over the rows of the text that the states do not include yet, then over its own
  * text rows; both change the states in place. The other rows follow, and only their inputs are

@@ -1,6 +1,6 @@
-/* Fuzzes a suite and the results of its runs, as a journal may have them: the suite is
- * planned, every run gets the results, and the tables and plots written must be safe to
- * show. The input has the parts x.suite, prompts and figures. */
+/* Fuzzes a suite and the results of its runs, as a journal may contain them. The suite is
+ * planned, every run gets these results, and the tables and plots that are written must be safe
+ * to show. The input has the parts x.suite, prompts and figures. */
 #include "tui/cli/bench/suite.h"
 
 #include <stdio.h>

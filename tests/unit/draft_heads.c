@@ -641,7 +641,8 @@ static void note_drafted(void *user, const struct esp_event *event)
 }
 
 /* Checks that a session drafts exactly what a new session drafts after the same text, whatever
- * it did before: the head's rows come from the target's states, not from its own drafts. */
+ * the first one did before. The head's rows must come from the target's states, not from the
+ * head's own drafts. */
 static void check_like_new(struct esp_engine *e, struct esp_session *session,
                            const struct drafted *got, const char *what)
 {

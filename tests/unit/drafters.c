@@ -1,6 +1,6 @@
-/* Tests requirements of every drafter: the text of plain decoding under any settings, few
- * passes, reasons for all cut nodes, settings that take effect at once, and drafters that
- * equal each other in special cases. */
+/* Tests requirements of every drafter. With any settings, the text must be that of plain
+ * decoding, with few passes. Every cut node must have a reason. Settings must take effect at
+ * once. In special cases, different drafters must draft the same trees. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,6 @@
-/* Tests recording under failures: a killed program loses at most its last event; a full
- * disk, a closed pipe, an I/O error or a stalled reader suspend the recording and nothing
- * else; files are never overwritten by accident. */
+/* Tests recording under failures. A killed program may lose only its last event. A full disk, a
+ * closed pipe, an I/O error or a stalled reader must suspend the recording and nothing else.
+ * Files must never be overwritten by accident. */
 #include "sessions/recorder.h"
 
 #include <errno.h>
