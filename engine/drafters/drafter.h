@@ -280,7 +280,7 @@ struct esp_drafter_ops {
 /* The end of `differs` for drafters whose source does not temper the draft's probabilities.
  * Here, thresholds and draws use tempered probabilities. */
 #define ESP_DIFFERS_TEMPERED                                                                   \
-    "the draft's logits are divided by draft_temp, which is learned unless given; the source " \
+    "The draft's logits are divided by draft_temp, which is learned unless given. The source " \
     "does not do this (--draft-temp off prevents it)"
 
 extern const struct esp_drafter_ops *const esp_drafters[]; /* NULL-terminated */

@@ -135,8 +135,9 @@ const struct esp_drafter_ops esp_drafter_dyspec = {
     .name = "dyspec",
     .summary = "N sampled nodes, each where acceptance is likeliest",
     .source = "dyspec, alg. 1",
-    .differs = "a draft pass computes several nodes, which gives the same tree; "
-               "--draft-temp 0.6 is the setting of sec. 5.1; " ESP_DIFFERS_TEMPERED,
+    .differs =
+        "a draft pass computes several nodes, which gives the same tree. --draft-temp 0.6 "
+        "is the setting of sec. 5.1. " ESP_DIFFERS_TEMPERED,
     .draws = ESP_DRAW_SWOR,
     .params = params,
     .state_size = sizeof(struct state),

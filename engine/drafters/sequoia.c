@@ -163,9 +163,8 @@ const struct esp_drafter_ops esp_drafter_sequoia = {
     .summary = "the shape with the most expected tokens, for measured acceptance rates",
     .source = "Chen et al. 2024",
     .differs =
-        "rates are measured during generation, not beforehand; N and depth are parameters, "
-        "while Sequoia fits them to the hardware"
-        "; " ESP_DIFFERS_TEMPERED,
+        "rates are measured during generation, not beforehand. N and depth are parameters, "
+        "while Sequoia fits them to the hardware. " ESP_DIFFERS_TEMPERED,
     .draws = ESP_DRAW_TOPK | ESP_DRAW_SWOR,
     .asks = ESP_ASK_PAIR,
     .params = params,
