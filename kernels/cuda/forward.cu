@@ -396,10 +396,10 @@ template <typename T> static int head(struct esp_cuda_cache *c, const struct sha
 /* ------------------------------------------------------------------ the model */
 
 template <typename T>
-static int project(struct esp_cuda_cache *c, const struct esp_cuda_layer *layer, bool normed,
-                   int rows)
+static int project(struct esp_cuda_cache *c, const struct esp_cuda_layer *layer, int i,
+                   bool normed, int rows)
 {
-    const bool joined = esp_cuda_desc_of(c)->reads == ESP_READS_EAGLE3;
+    const bool joined = esp_layer_reads_both(esp_cuda_desc_of(c), i);
     const void *x = joined ? c->joined : c->normed;
     const size_t x_stride = joined ? c->joined_width : c->hidden;
     if (!esp_cuda_weights_of(c)->blocks) {
@@ -438,7 +438,7 @@ static void begin_layer(struct esp_cuda_cache *c, const struct esp_cuda_layer *l
     const struct esp_cuda_norm norms[] = {
         {layer->norm1, layer->norm1_bias, i, norms_cut(c)},
         {layer->norm2, layer->norm2_bias, ESP_CUDA_NO_STATE, false}};
-    if (d->reads == ESP_READS_EAGLE3)
+    if (esp_layer_reads_both(d, i))
         esp_cuda_join<A>(c, rows);
     else if (ready == NOTHING)
         esp_cuda_norms<A>(c, norms, d->parallel_residual ? 2 : 1, rows);
@@ -457,16 +457,15 @@ static int run_layer(struct esp_cuda_cache *c, const struct esp_cuda_layer *laye
     struct esp_cuda_backend *backend = esp_cuda_backend_of(c);
     const int rows = s->rows;
     const bool parallel = w->base.desc->parallel_residual;
-    const bool last = i == w->base.desc->layers - 1,
-               joined = w->base.desc->reads == ESP_READS_EAGLE3;
+    const bool last = i == w->base.desc->layers - 1;
     const struct esp_cuda_layer *after = last ? layer : &w->layer[i + 1];
     const struct esp_cuda_norm norm2 = {layer->norm2, layer->norm2_bias, ESP_CUDA_NO_STATE,
                                         norms_cut(c)};
     const struct esp_cuda_norm norm1 = {after->norm1, after->norm1_bias, i + 1, norms_cut(c)};
-    const struct esp_cuda_norm *next = last || joined || parallel ? NULL : &norm1;
+    const struct esp_cuda_norm *next = last || parallel ? NULL : &norm1;
     const void *x = parallel ? c->normed2 : c->normed;
-    begin_layer<A>(c, layer, i, *ready, rows);               /* 1 */
-    int status = project<T>(c, layer, *ready == HALF, rows); /* 2 */
+    begin_layer<A>(c, layer, i, *ready, rows);                  /* 1 */
+    int status = project<T>(c, layer, i, *ready == HALF, rows); /* 2 */
     if (status < 0)
         return status;
     esp_cuda_launched(backend, "queries, keys, values",
