@@ -236,8 +236,7 @@ static int choose_draft(struct esp_engine *e, const struct esp_engine_options *o
     if (o->memory > 0 || o->gpu_memory > 0)
         return ESP_OK;
     const int status = try_mtp(e, o, err, errlen);
-    if (status < 0 || e->draft || e->backend->ops->memory_free ||
-        !esp_own_copy_pays(e->target))
+    if (status < 0 || e->draft || e->backend->ops->memory_free || !esp_own_copy_pays(e->target))
         return status;
     const size_t left = esp_available_bytes();
     if (left > 0 && left <= 2 * e->target->bytes) /* no room for the target and the copy */
