@@ -19,7 +19,7 @@ extern "C" {
 
 /* X(group, kind, field, name, minimum, maximum, default, values, help)
  *
- * group: what the option is about; a command of the program takes whole groups of options.
+ * group: the group of the option; a command of the program takes all options of a group.
  * struct esp_value_info explains the other columns. */
 
 /* Models are folders or files. target NULL: the built-in pair. draft NULL: the built-in draft

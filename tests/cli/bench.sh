@@ -45,18 +45,18 @@ check "without arguments all drafters are measured" test \
     "$($bench -n 4 --warmup 0 | grep -c '+-.*+-')" = "$(grep -c '^X(' engine/drafters/drafters.def)"
 check "a dash does not stand for standard input" sh -c "printf Once | $ESPALIER bench -n 4 ar - 2>&1 | grep -q 'no drafter'"
 check "a pipe is read" sh -c "printf Once | $ESPALIER bench -n 4 ar | grep -q '^ar '"
-check "a wrong drafter" fails 1 "nonsense" $bench nonsense
-check "a verifier that would change the output distribution" fails 1 "the output distribution would change" $bench --temp 1 dynatree+bv
-check "more configurations than allowed" fails 2 "at most 64 arguments" $bench $(seq -f 'linear:K=%g' 1 65)
-check "a wrong parameter" fails 1 "K takes" $bench linear:K=0
-check "a file that does not exist" fails 1 "none" $ESPALIER bench -f "$work/none" ar
+check "a wrong drafter is refused" fails 1 "nonsense" $bench nonsense
+check "a verifier that would change the output distribution is refused" fails 1 "the output distribution would change" $bench --temp 1 dynatree+bv
+check "more configurations than allowed are refused" fails 2 "at most 64 arguments" $bench $(seq -f 'linear:K=%g' 1 65)
+check "a wrong parameter is refused" fails 1 "K takes" $bench linear:K=0
+check "a file that does not exist is refused" fails 1 "none" $ESPALIER bench -f "$work/none" ar
 printf '{"prompt": "Once upon a time\\nthere was", "category": "tales"}\n\n{"prompt": "A fox"}\n' >"$work/prompts"
 $bench linear:K=3 --json >"$work/json"
 check "JSON Lines are prompts, with newlines" test "$(number prompts 1)" = 2
 printf '{"prompt": 3}\n' >"$work/prompts"
-check "a prompt that is not a string" fails 1 "line 1" $bench ar
+check "a prompt that is not a string is refused" fails 1 "line 1" $bench ar
 printf '{"prompt": "A fox"}\nA king\n' >"$work/prompts"
-check "a line that is not JSON" fails 1 "line 2.*no JSON object" $bench ar
+check "a line that is not JSON is refused" fails 1 "line 2.*no JSON object" $bench ar
 printf '\n\n' >"$work/prompts"
-check "nothing but empty lines" fails 1 "no prompt" $bench ar
+check "a file with only empty lines is refused" fails 1 "no prompt" $bench ar
 finish

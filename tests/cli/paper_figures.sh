@@ -48,9 +48,9 @@ check "a tree for LaTeX equals its figure" cmp -s "$work/default.tikz" "$work/tr
 $ESPALIER export $adapting --chart thresholds -o "$work/chart.tikz"
 check "charts can be written for LaTeX, too" grep -q 'begin{tikzpicture}' "$work/chart.tikz"
 
-check "an unknown figure" fails 1 "mask, timeline, iteration or tree" \
+check "an unknown figure is refused" fails 1 "mask, timeline, iteration or tree" \
     $ESPALIER export $adapting --iteration 3 --figure ring
-check "a format that does not exist for figures" fails 1 "svg, png, pdf or tikz" \
+check "a format that does not exist for figures is refused" fails 1 "svg, png, pdf or tikz" \
     $ESPALIER export $adapting --iteration 3 --figure mask --format txt
 check "a figure and a chart exclude each other" fails 1 "exclude each other" \
     $ESPALIER export $adapting --iteration 3 --figure mask --chart stages

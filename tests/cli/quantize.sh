@@ -32,17 +32,17 @@ touch "$work/there"
 check "an existing file is not overwritten" fails 1 "already exists" $q $target "$work/there" --type q8_0
 check "an existing file stays empty" test ! -s "$work/there"
 check "--force overwrites an existing file" $q $target "$work/there" --type q8_0 --force >/dev/null
-check "an unknown type" fails 1 "there are q8_0, q6_k" $q $target "$work/x.gguf" --type q2
-check "no type" fails 2 "name a type" $q $target "$work/x.gguf"
-check "an invalid source" fails 1 "none" $q "$work/none" "$work/x.gguf" --type q8_0
+check "an unknown type is refused" fails 1 "there are q8_0, q6_k" $q $target "$work/x.gguf" --type q2
+check "a missing type is refused" fails 2 "name a type" $q $target "$work/x.gguf"
+check "an invalid source is refused" fails 1 "none" $q "$work/none" "$work/x.gguf" --type q8_0
 mkdir "$work/bad" && cp $draft/* "$work/bad" && rm "$work/bad/tokenizer.json"
 mkdir "$work/phi3-mine" && cp $draft/* "$work/phi3-mine"
 check "a name for which llama.cpp expects the tokens of Phi-3" sh -c "$q '$work/phi3-mine' '$work/phi.gguf' --type q8_0 >/dev/null &&
     grep -aq phi_3-mine '$work/phi.gguf'"
-check "a folder without a tokenizer" fails 1 "tokenizer.json" $q "$work/bad" "$work/x.gguf" --type q8_0
+check "a folder without a tokenizer is refused" fails 1 "tokenizer.json" $q "$work/bad" "$work/x.gguf" --type q8_0
 check "the output cannot be a device" fails 1 "not a regular file" $q $target /dev/full --type q8_0 --force
 full() { (ulimit -f 1000; trap '' XFSZ; exec $q $target "$work/x.gguf" --type q8_0); }
-check "a full disk" fails 1 "cannot be written" full
+check "a full disk is reported by quantize" fails 1 "cannot be written" full
 check "the message has the reason" grep -q "File too large" "$work/err"
 full() { (ulimit -f 1000; exec $q $target "$work/x.gguf" --type q8_0); }
 check "a file that grows too large is reported" fails 1 "cannot be written: File too large" full
@@ -74,6 +74,6 @@ check "perplexity is printed with its error" grep -q '^perplexity  *[0-9.]* +- [
 a=$($ESPALIER inspect $target --perplexity "$work/text" --json | sed -n 's/.*"value":[[:space:]]*\([0-9.]*\).*/\1/p')
 b=$($ESPALIER inspect "$work/t.gguf" --perplexity "$work/text" --json | sed -n 's/.*"value":[[:space:]]*\([0-9.]*\).*/\1/p')
 check "the perplexity of the file equals the folder's ($a, $b)" test -n "$a" -a "$a" = "$b"
-check "a text that is too short" fails 1 "at least 4" $ESPALIER inspect $target --perplexity /dev/null
-check "a text that does not exist" fails 1 "none" $ESPALIER inspect $target --perplexity "$work/none"
+check "a text that is too short is refused" fails 1 "at least 4" $ESPALIER inspect $target --perplexity /dev/null
+check "a text that does not exist is refused" fails 1 "none" $ESPALIER inspect $target --perplexity "$work/none"
 finish

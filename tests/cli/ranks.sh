@@ -112,20 +112,20 @@ if [ "$(allowed | wc -l)" -gt 1 ]; then
 fi
 
 # Invalid options.
-check "parts that are none" fails 1 "give 2 numbers above 0" $ESPALIER generate -p x --ranks 2 --ranks-parts 1:x
-check "parts for other ranks" fails 1 "give 3 numbers above 0" $ESPALIER generate -p x --ranks 3 --ranks-parts 1:2
-check "kinds that are none" fails 1 "give none, or some of attention, output" $ESPALIER generate -p x --ranks 2 --ranks-whole up
-check "layers that are too few" fails 1 "6 layers are too few for 7 ranks" $ESPALIER generate -p x --ranks 7 --ranks-split layers
-check "a split that is none" fails 1 "give rows or layers" $ESPALIER generate -p x --ranks 2 --ranks-split columns
-check "ranks that are too many" fails 1 "from 1 to 64" $ESPALIER generate -p x --ranks 65
+check "--ranks-parts that are not numbers are refused" fails 1 "give 2 numbers above 0" $ESPALIER generate -p x --ranks 2 --ranks-parts 1:x
+check "--ranks-parts for another number of ranks are refused" fails 1 "give 3 numbers above 0" $ESPALIER generate -p x --ranks 3 --ranks-parts 1:2
+check "an unknown kind of matrix in --ranks-whole is refused" fails 1 "give none, or some of attention, output" $ESPALIER generate -p x --ranks 2 --ranks-whole up
+check "more ranks than layers are refused" fails 1 "6 layers are too few for 7 ranks" $ESPALIER generate -p x --ranks 7 --ranks-split layers
+check "an unknown --ranks-split is refused" fails 1 "give rows or layers" $ESPALIER generate -p x --ranks 2 --ranks-split columns
+check "more than 64 ranks are refused" fails 1 "from 1 to 64" $ESPALIER generate -p x --ranks 65
 ln -s "$(realpath "$ESPALIER")" "$work/espalier-rank"
-check "espalier-rank without arguments" fails 1 "not by hand" env PATH="$work" espalier-rank
+check "espalier-rank without arguments refuses to run" fails 1 "not by hand" env PATH="$work" espalier-rank
 
-check "an invalid delay" fails 1 "give a time, such as 500us" env ESPALIER_RANKS_DELAY=soon $ESPALIER generate -p x --ranks 2
-check "an invalid launcher" fails 1 "neither Open MPI's mpirun nor MPICH's" $ESPALIER generate -p x --ranks 2 --hosts localhost --launcher true
+check "an invalid delay is refused" fails 1 "give a time, such as 500us" env ESPALIER_RANKS_DELAY=soon $ESPALIER generate -p x --ranks 2
+check "an invalid launcher is refused" fails 1 "neither Open MPI's mpirun nor MPICH's" $ESPALIER generate -p x --ranks 2 --hosts localhost --launcher true
 check "machines without MPI are refused with a message" fails 1 "no mpirun was found: install" \
     env PATH=/nowhere "$(realpath "$ESPALIER")" generate -p x --ranks 2 --hosts localhost
-check "only one machine" fails 1 "give more than one machine" $ESPALIER generate -p x --hosts localhost
+check "--hosts with only one machine is refused" fails 1 "give more than one machine" $ESPALIER generate -p x --hosts localhost
 for mpi in openmpi mpich; do
     command -v mpirun.$mpi >/dev/null || continue
     check "without the program for $mpi the message says how to build it" fails 1 "was not found beside this program; make builds it" \

@@ -65,12 +65,12 @@ check "the title is plain text" grep -q '&lt;T&gt;' "$work/x.svg"
 check "the title is plain text in TikZ" draw tikz
 wrong() { # WHAT LINE SENTENCE
     paper "here cold | T 0" "$2"
-    check "$1" fails 1 "$3" draw svg
+    check "$1 is refused" fails 1 "$3" draw svg
 }
 wrong "a row without a value in the table" "row A | 1 | choice c" "has no n for row 'A', cold"
 wrong "a row of a choice that does not exist" "row B | 1 | choice b<" "has no n for row 'B', cold"
 wrong "an invalid value of the paper" "row A | x | choice a" "line 7: row takes NAME | VALUE"
-wrong "no row" "measure m" "row are required"
+wrong "a paper without rows" "measure m" "row are required"
 wrong "an invalid line" "rows 3" "line 7: there is no such line"
 wrong "an unknown table" "$(printf 'results none.json\nrow A | 1 | choice a')" "none.json cannot be opened"
 paper "here cold | T 0" "row A | - | choice a"

@@ -43,7 +43,7 @@ check "sessions are listed as JSON" grep -q '"session":	*1' "$work/json"
 check "search finds words" sh -c "$sessions search 'then a fox' | grep -q '^ *1, branch [0-9]*: .*\[fox\]'"
 check "search finds beginnings of words" sh -c "$sessions search quee | grep -q '\[queen\]'"
 check "search says if nothing was found" sh -c "$sessions search zebra | grep -q 'no text has these words'"
-check "an empty search" fails 1 "no words to search" $sessions search ' '
+check "an empty search is refused" fails 1 "no words to search" $sessions search ' '
 check "all texts are reproduced by verify" sh -c "$sessions verify 1 | grep -q 'session 1: 4 generations gave the same tokens$'"
 
 # Every branch of a session can be exported as a recording.
@@ -54,9 +54,9 @@ check "another branch is exported as a recording" sh -c "$ESPALIER replay --plai
 check "the recording has the texts of all tokens" grep -q '"likely":\[{"id":[0-9]*,"text":".*"nodes":\[{"id":[0-9]*,"text":"' "$work/present.esp.jsonl"
 check "every iteration of the recording has scores" test "$(grep -c '"type":"iteration"' "$work/present.esp.jsonl")" = "$(grep -c '"scores":\[{' "$work/present.esp.jsonl")"
 check "an existing file is not overwritten" fails 1 "already exists" $sessions export 1 -o "$work/present.esp.jsonl"
-check "a branch that does not exist" fails 1 "has no branch 99" $sessions export 1 99
-check "an unknown session" fails 1 "no session '7' is kept" $sessions show 7
-check "an unknown action" fails 2 "sessions takes list, search" $sessions burn
+check "a branch that does not exist is refused" fails 1 "has no branch 99" $sessions export 1 99
+check "an unknown session is refused" fails 1 "no session '7' is kept" $sessions show 7
+check "an unknown action is refused" fails 2 "sessions takes list, search" $sessions burn
 
 $ESPALIER export "$work/present.esp.jsonl" --html -o "$work/page.html" 2>/dev/null
 check "a page of a session has the probabilities of tokens" grep -q '"scores":\[\[' "$work/page.html"
@@ -92,7 +92,7 @@ check "a session is resumed by its name" dumped 'session 1 goes on'
 play "wait
 $dump" --no-config --resume
 check "--resume without a name opens the last session" dumped 'session 1 goes on'
-check "an unknown name" fails 1 "no session 'nothing' is kept" $ESPALIER --resume nothing
+check "an unknown name is refused" fails 1 "no session 'nothing' is kept" $ESPALIER --resume nothing
 
 # A recording can be resumed, and then becomes a session.
 play "size 100x30
@@ -187,7 +187,7 @@ check "a message says that an invalid home folder cannot keep sessions" dumped '
 check "text is generated although no session can be kept" dumped '^│ Once upon a time'
 XDG_STATE_HOME=$work/other
 mkdir -p "$work/other/espalier" && echo 'no library at all, but a text that is long enough' >"$work/other/espalier/sessions.db"
-check "a reader does not move a strange file" fails 1 "is not a library of espalier" $sessions
+check "reading does not rename a file that is not a library" fails 1 "is not a library of espalier" $sessions
 play "size 100x30
 type Once upon a time
 key Enter

@@ -51,9 +51,9 @@ check "missing probabilities are not invented" sh -c \
 check "missing probabilities are null in JSON" sh -c "$ESPALIER stats '$work/f.esp.jsonl' --json | grep -q '\"mean_q\":	null'"
 
 head -n 2 "$recording" >"$work/e.esp.jsonl"
-check "a recording without iterations" fails 1 "has no iterations" $ESPALIER stats "$work/e.esp.jsonl"
-check "a file that is not a recording" fails 1 "tests/shell.sh" $ESPALIER stats tests/shell.sh
-check "a missing file" fails 1 "none" $ESPALIER stats "$work/none"
+check "stats of a recording without iterations is refused" fails 1 "has no iterations" $ESPALIER stats "$work/e.esp.jsonl"
+check "a file that is not a recording is refused" fails 1 "tests/shell.sh" $ESPALIER stats tests/shell.sh
+check "a missing file is refused" fails 1 "none" $ESPALIER stats "$work/none"
 $ESPALIER stats >/dev/null 2>&1
 check "a file is required" test $? -eq 2
 for sample in sessions/samples/*.esp.jsonl; do

@@ -44,7 +44,7 @@ if [ -x "$BUILD/espalier-dot" ]; then
     $suite "$work/s.suite" -o "$work/dir" --resume --format png >/dev/null
     check "plots can be written as PNG" [ "$(head -c 8 "$work/dir/s.png" | od -An -tx1)" = " 89 50 4e 47 0d 0a 1a 0a" ]
 fi
-check "an unknown format of plots" fails 1 "svg, png, pdf and tikz, not 'txt'" $suite "$work/s.suite" --format txt
+check "an unknown format of plots is refused" fails 1 "svg, png, pdf and tikz, not 'txt'" $suite "$work/s.suite" --format txt
 check "the title is plain text" grep -q 'A title &lt;with&gt; &amp; marks' "$work/dir/s.svg"
 
 # A suite is resumed with half of its runs, the last line of which is incomplete.
@@ -60,7 +60,7 @@ head -n 20 "$work/some" | cmp -s - "$work/first"
 check "--resume keeps the runs that were done" test $? -eq 0
 check "runs with other prompts are refused" fails 1 "other models or prompts" $suite "$work/s.suite" -o "$work/dir" --resume --prompts 1
 printf 'x\n' >>"$work/dir/s.runs.jsonl"
-check "a damaged journal" fails 1 "this is not a run" $suite "$work/s.suite" -o "$work/dir" --resume
+check "a damaged journal is refused" fails 1 "this is not a run" $suite "$work/s.suite" -o "$work/dir" --resume
 printf '{"runs_' >"$work/dir/s.runs.jsonl"
 $suite "$work/s.suite" -o "$work/dir" --resume >/dev/null
 check "a journal that ends in its first line is started again" fails 1 "other models or prompts" $suite "$work/s.suite" -o "$work/dir" --resume --prompts 1
@@ -207,14 +207,14 @@ counts --check >"$work/said"
 check "--check fails if a count differs" test $? -eq 1
 check "--check prints the row that differs" grep -q '^sequoia: nodes [0-8][.0-9]*, committed 9.5$' "$work/said"
 check "--check can be limited to a row" sh -c "$suite '$work/s.suite' --check goodput >'$work/said' && grep -q '^2 counts compared' '$work/said'"
-check "an unknown row" fails 1 "no row 'nope'" counts --check nope
+check "an unknown row is refused" fails 1 "no row 'nope'" counts --check nope
 check "other settings are refused" fails 1 "made with another tokens" counts --check -n 5
 sed 's/"hash":.*/"hash": "0"/' "$work/one.json" >"$work/results/s.json"
 check "another model is refused" fails 1 "made with another target" counts --check
 printf '{}' >"$work/results/s.json"
-check "a file that is not a table" fails 1 "is not a suite.s table" counts --check
+check "a file that is not a table is refused" fails 1 "is not a suite.s table" counts --check
 rm "$work/results/s.json"
-check "a missing table" fails 1 "results/s.json cannot be opened" counts --check
+check "a missing table is refused" fails 1 "results/s.json cannot be opened" counts --check
 
 # After Ctrl-C the runs that have ended are kept.
 write <<'SUITE'
@@ -260,15 +260,15 @@ check "acceptance rates are between 0 and 1" sh -c "awk -F, 'NR > 1 { bad = bad 
 check "memory is not negative" sh -c "awk -F, 'NR > 1 { exit !(\$NF >= 0) }' '$work/memory/s.csv'"
 
 check "bench --suite list lists the suites" sh -c "$ESPALIER bench --suite list | grep -q '^dynatree-main .*dynatree, tables 1'"
-check "an unknown suite" fails 1 "there is no suite 'nope'" $suite nope
+check "an unknown suite is refused" fails 1 "there is no suite 'nope'" $suite nope
 wrong() { # WHAT LINE SENTENCE
     printf 'prompts two.jsonl\nchoice ar\n%s\n' "$2" >"$work/s.suite"
-    check "$1" fails 1 "$3" $suite "$work/s.suite"
+    check "$1 is refused" fails 1 "$3" $suite "$work/s.suite"
 }
 wrong "an invalid line" "nonsense 3" "line 3: a suite has no line 'nonsense'"
 wrong "an invalid column" "columns speed fast" "line 3: there is no such column"
 wrong "an invalid measure" "measure luck" "measure takes one of runs memory"
-wrong "values that do not fit their keys" "vary temp,top_p 1" "a value for every key"
+wrong "a list of values that does not fit its keys" "vary temp,top_p 1" "a value for every key"
 wrong "an invalid setting" "set luck 3" "no setting 'luck'"
 wrong "an invalid setting of a choice" "choice ar with luck=3 as x" "no setting 'luck'"
 wrong "a setting of a choice without a value" "choice ar with temp as x" "with takes KEY=VALUE"
@@ -277,7 +277,7 @@ wrong "an invalid number of prompts" "prompts two.jsonl many" "optionally, a num
 wrong "a tree that is too large" "max_nodes 5000" "max_nodes takes a number up to 2048"
 wrong "an invalid value" "set temp hot" "temp takes a number"
 wrong "an invalid cost" "set row_cost -1" "row_cost takes a fraction of a pass"
-wrong "half of the costs" "set row_cost 0.1" "row_cost and draft_cost must be given together"
+wrong "only one of the two costs" "set row_cost 0.1" "row_cost and draft_cost must be given together"
 wrong "a grid without best" "choice fixed:D={2,3}" "write best"
 wrong "a name that nothing varies" 'choice fixed:D=$D' "no varied key has the name"
 wrong "an unknown drafter" "choice nonsense" "nonsense"
@@ -285,13 +285,13 @@ wrong "a brace that is open" "best fixed:D={2 as x" "has no }"
 wrong "a choice that is too long" "vary a $(printf '%090d' 1)
 choice \$a\$a\$a" "a choice is too long"
 values=$(seq 0 31 | tr '\n' ' ')
-wrong "too many combinations of what varies" "$(printf "vary %s $values\n" a b c d e)" "more than 4096 combinations"
-wrong "too large a grid" "best fixed:D={1..64},B={1..64},N={1..64} as x" "more than 4096"
+wrong "a suite with too many combinations" "$(printf "vary %s $values\n" a b c d e)" "more than 4096 combinations"
+wrong "a grid that is too large" "best fixed:D={1..64},B={1..64},N={1..64} as x" "more than 4096"
 printf 'prompts none.jsonl\nchoice ar\n' >"$work/s.suite"
-check "a missing file of prompts" fails 1 "none.jsonl" $suite "$work/s.suite"
+check "a missing file of prompts is refused" fails 1 "none.jsonl" $suite "$work/s.suite"
 printf 'choice ar\nchain off\n' >"$work/s.suite"
 check "a prompt on the command line overrides the file" sh -c \
     "$suite '$work/s.suite' -p 'Once upon a time' -n 4 | grep -q 'Suite s, 1 prompt\.'"
 printf 'prompts two.jsonl\n' >"$work/s.suite"
-check "no choice" fails 1 "a line .choice SPEC. is missing" $suite "$work/s.suite"
+check "a suite without a choice is refused" fails 1 "a line .choice SPEC. is missing" $suite "$work/s.suite"
 finish

@@ -48,7 +48,7 @@ check "train text prints the length of its text" grep -q ': 4[0-9] tokens\|: [5-
 $ESPALIER train text --text "$work/text" -n 40 --length 48 --seed 2 -o "$work/again" >/dev/null
 check "the same seed gives the same text" cmp "$work/own" "$work/again"
 check "an existing text is not overwritten" fails 1 "add --force" $ESPALIER train text --text "$work/text" -o "$work/own"
-check "a missing source of a text" fails 1 "cannot read" $ESPALIER train text --text "$work/none" -o "$work/x"
+check "a missing source of a text is refused" fails 1 "cannot read" $ESPALIER train text --text "$work/none" -o "$work/x"
 
 # If training is interrupted before the first step, no files stay.
 $ESPALIER train head --text README.md -o "$work/none" >"$work/out" 2>"$work/err" &
@@ -76,14 +76,14 @@ check "a full disk leaves no file of a head" sh -c "! (ulimit -f 4; exec $train 
     grep -q '/small/features.bin cannot be written: File too large' '$work/err' && test -z \"\$(ls '$work/small')\""
 
 check "training without a text is refused" fails 1 "no text to learn from" $ESPALIER train head -o "$work/x"
-check "a second text without --text" fails 1 "name all files after one" \
+check "a second text without --text is refused" fails 1 "name all files after one" \
     $ESPALIER train head --text "$work/text" --text "$work/text" -o "$work/x"
 check "training without a folder is refused" fails 1 "folder to make: -o DIR" $ESPALIER train head --text "$work/text"
-check "a missing text" fails 1 "none" $ESPALIER train head --text "$work/none" -o "$work/x"
-check "an unknown loss" fails 1 "no loss mse for a draft head; there are eagle" $train --loss mse -o "$work/x"
-check "a parameter of another loss" fails 1 "eagle" $train --loss eagle:k=4 -o "$work/x"
-check "a folder that contains a model" fails 1 "add --force" $train -o "$work/head"
-check "--resume without a checkpoint" fails 1 "train without --resume" $train --resume -o "$work/y"
-check "an unknown kind of training" fails 2 "nothing called 'tail'" $ESPALIER train tail
-check "no arguments" fails 2 "something is missing" $ESPALIER train
+check "a missing text is refused" fails 1 "none" $ESPALIER train head --text "$work/none" -o "$work/x"
+check "an unknown loss is refused" fails 1 "no loss mse for a draft head; there are eagle" $train --loss mse -o "$work/x"
+check "a parameter of another loss is refused" fails 1 "eagle" $train --loss eagle:k=4 -o "$work/x"
+check "a folder that contains a model is refused" fails 1 "add --force" $train -o "$work/head"
+check "--resume without a checkpoint is refused" fails 1 "train without --resume" $train --resume -o "$work/y"
+check "an unknown kind of training is refused" fails 2 "nothing called 'tail'" $ESPALIER train tail
+check "train without arguments is refused" fails 2 "something is missing" $ESPALIER train
 finish

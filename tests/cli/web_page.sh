@@ -15,9 +15,9 @@ $export --html --iteration 3-5 -o "$work/part.html" 2>"$work/err"
 check "a page can have some of the iterations" grep -q 'a page of 3 iterations' "$work/err"
 check "an existing page is not overwritten" fails 1 "already exists" $export --html -o "$work/page.html"
 check "--html and --format exclude each other" fails 1 "exclude each other" $export --html --format svg
-check "an iteration that does not exist" fails 1 "has 0 to 73" $export --html --iteration 90
+check "an iteration that does not exist is refused" fails 1 "has 0 to 73" $export --html --iteration 90
 sed '/"iteration"/d' "$recording" >"$work/none.esp.jsonl"
-check "a recording without iterations" fails 1 "has no iterations\|say which" $ESPALIER export "$work/none.esp.jsonl" --html
+check "a recording without iterations is refused" fails 1 "has no iterations\|say which" $ESPALIER export "$work/none.esp.jsonl" --html
 
 # A "<" takes six bytes in the page, so this recording makes it larger than the limit.
 awk 'NR == 1 || /"type":"iteration"/ { if (NR > 1) { if (!done++) kept = $0 } else print }

@@ -95,16 +95,16 @@ refused() { # LINES PATTERN
     ESPALIER_SCRIPT=/dev/null fails 1 "$2" $ESPALIER --config "$file"
 }
 check "an unknown setting is named" refused 'temp 1\nnonsense 3' "settings, line 2: there is no setting 'nonsense'"
-check "a theme that does not exist" refused 'theme plaid' "settings, line 1: there is no theme 'plaid'"
-check "a pane that does not exist" refused '\n\nhidden sky' "settings, line 3: there is no pane 'sky'"
-check "a setting without a value" refused 'theme' "line 1: write a setting and its value"
-check "an invalid value" refused 'layout round' "line 1: layout takes beside or stacked"
-check "a line that is too long" refused "theme $(head -c 5000 /dev/zero | tr '\0' x)" 'line 1: the line is too long'
-check "a NUL byte, which would hide the rest of the line" refused 'temp 1\ntop_k 4\0 seed 3' \
+check "a theme that does not exist is refused" refused 'theme plaid' "settings, line 1: there is no theme 'plaid'"
+check "a pane that does not exist is refused" refused '\n\nhidden sky' "settings, line 3: there is no pane 'sky'"
+check "a setting without a value is refused" refused 'theme' "line 1: write a setting and its value"
+check "an invalid value is refused" refused 'layout round' "line 1: layout takes beside or stacked"
+check "a line that is too long is refused" refused "theme $(head -c 5000 /dev/zero | tr '\0' x)" 'line 1: the line is too long'
+check "a NUL byte is refused, because it would hide the rest of the line" refused 'temp 1\ntop_k 4\0 seed 3' \
     'settings, line 2: it contains a NUL byte'
 export ESPALIER_SCRIPT=/dev/null
-check "a file that does not exist" fails 1 'none cannot be read' $ESPALIER --config "$work/none"
-check "a folder" fails 1 'it is not a regular file' $ESPALIER --config "$work"
+check "a file that does not exist is refused" fails 1 'none cannot be read' $ESPALIER --config "$work/none"
+check "a folder is refused" fails 1 'it is not a regular file' $ESPALIER --config "$work"
 unset ESPALIER_SCRIPT
 configured 'temp -3' ''
 check "an error of the engine names the line" dumped 'line 1: temp takes a number from 0 to 100'

@@ -270,18 +270,18 @@ refused() { # PATTERN FILE
     fails 1 "$1" $ESPALIER replay "$2" --plain &&
         ESPALIER_SCRIPT=$work/script fails 1 "$1" $ESPALIER replay "$2"
 }
-check "a file that does not exist" refused 'none.jsonl' "$work/none.jsonl"
-check "a folder" refused 'not a regular file' "$work"
+check "a file that does not exist is refused" refused 'none.jsonl' "$work/none.jsonl"
+check "a folder is refused" refused 'not a regular file' "$work"
 : >"$work/empty"
-check "an empty file" refused 'empty' "$work/empty"
+check "an empty file is refused" refused 'empty' "$work/empty"
 head -c 4096 /dev/urandom >"$work/noise"
-check "random bytes" refused 'noise' "$work/noise"
+check "random bytes are refused" refused 'noise' "$work/noise"
 echo '{"format":"espalier-session","version":"9.0"}' >"$work/newer"
-check "a newer format" refused '9' "$work/newer"
+check "a newer format is refused" refused '9' "$work/newer"
 sed '5s/"depth":1/"depth":77/' "$recording" >"$work/wrong"
-check "an impossible tree" refused 'line 5' "$work/wrong"
-check "no file" fails 2 'try espalier replay --help' $ESPALIER replay
-check "an invalid speed" fails 1 "'fast'" $ESPALIER replay "$recording" --speed fast
+check "an impossible tree is refused" refused 'line 5' "$work/wrong"
+check "replay without a file is refused" fails 2 'try espalier replay --help' $ESPALIER replay
+check "an invalid speed is refused" fails 1 "'fast'" $ESPALIER replay "$recording" --speed fast
 head -c -20 "$recording" >"$work/cut"
 check "an incomplete last line is ignored" \
     sh -c "$ESPALIER replay '$work/cut' --plain 2>'$work/err' | grep -q '^--- iteration 5 '"

@@ -205,7 +205,7 @@ static double wait_twice(struct esp_mailbox *mailbox, double share)
     return esp_clock() - start;
 }
 
-/* In a comparison, both sides share the pace of an iteration. */
+/* In a comparison, each side waits for a part of the time that the pace gives an iteration. */
 TEST(a_wait_is_a_share_of_the_pace)
 {
     struct esp_mailbox mailbox;

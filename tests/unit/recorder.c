@@ -140,7 +140,7 @@ TEST(a_killed_program_leaves_all_that_it_had_recorded)
 static int good_writes, failure;
 static size_t part;
 
-/* Lets so many writes succeed; then there is only room for `part` bytes. */
+/* Lets this many writes succeed; after them there is only room for `part` bytes. */
 static ssize_t failing(int fd, const void *bytes, size_t length)
 {
     if (good_writes-- > 0)
