@@ -255,7 +255,7 @@ static int open_rows(const struct esp_session *s, const struct wanted_rows *want
     return status;
 }
 
-/* Opens the rows that this drafter asks for, unless another one asked for them before. */
+/* Opens the rows that this drafter needs, unless they are open for another drafter. */
 static int open_context(struct esp_session *s, unsigned asks, char *err, size_t errlen)
 {
     const struct esp_engine *e = s->engine;

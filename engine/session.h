@@ -61,7 +61,7 @@ struct esp_session {
     struct esp_tree_builder tree;
     struct esp_draft draft;
     struct esp_respelling respelling;       /* for a draft model that drafts text */
-    struct esp_draft_context draft_context; /* for drafters that ask for it */
+    struct esp_draft_context draft_context; /* for drafters that request it */
     bool rebuild;                           /* accepted rows are computed again */
     struct esp_verify verify;
     struct esp_rng draft_rng, verify_rng;
@@ -70,7 +70,7 @@ struct esp_session {
     int32_t *tokens;          /* scratch: tokens of the rows of a pass, or row numbers */
     int32_t *committed;       /* tokens that the iteration commits */
     struct esp_iteration iteration;
-    struct esp_scores scores; /* zeroed until they are asked for */
+    struct esp_scores scores; /* zeroed until they are requested */
 
     struct esp_stats stats;
     int first_index; /* number of the first iteration; see esp_session_count_from() */
@@ -103,8 +103,8 @@ static inline void esp_session_emit(struct esp_session *s, struct esp_event even
  * [said, said_end). `begin`: a new text gets the begin-of-text token first. */
 int esp_session_append(struct esp_session *session, const int32_t *tokens, int count,
                        bool begin, int said, int said_end, char *err, size_t errlen);
-/* Computes the window that the settings ask for; recent = 0: none. Returns 0, or a negative
- * status if this model or backend cannot have it. */
+/* Computes the window of these settings; recent = 0: none. Returns 0, or a negative status if
+ * this model or backend cannot have it. */
 int esp_session_choose_window(const struct esp_session *session,
                               const struct esp_session_values *values,
                               struct esp_window *window, char *err, size_t errlen);
@@ -136,8 +136,8 @@ enum { ESP_MARK_PREFILL = 2 * ESP_STAGES + 1, ESP_MARK_PREFILLED };
 
 /* Sets whether the verifier keeps the distribution at the end of a path, and where. */
 void esp_session_choose_end(struct esp_session *session);
-/* Call this after the verifier. Computes the scores of the tokens that it chose, if they are
- * asked for. */
+/* Call this after the verifier. Computes the scores of the tokens that it chose, if they were
+ * requested. */
 int esp_session_score_path(struct esp_session *session);
 
 /* These return whether the draft is a draft head, and whether it is the target's own copy. */

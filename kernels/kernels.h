@@ -1,8 +1,8 @@
 /* kernels.h - the interface of a backend. Included by every backend and by every caller.
  *
  * A backend owns weights, key/value caches and matrices of row vectors over the vocabulary
- * ("rows": logits, then probabilities). Callers have only opaque pointers; vocabulary-sized
- * data stays with the backend, and callers ask for the few numbers they need. A backend knows
+ * ("rows": logits, then probabilities). Callers have only opaque pointers. Vocabulary-sized
+ * data stays with the backend, and callers read the few numbers that they need. A backend knows
  * nothing about trees or sessions.
  *
  * Invariant (tested bit by bit; see set_exact): the result for one row depends only on the
@@ -478,8 +478,8 @@ struct esp_rank_costs; /* see rank_plan.h */
 
 struct esp_backend_ops {
     const char *name, *summary;
-    /* True: calls only queue work for a device, and every call with ESP_NOW waits for it. It
-     * is then faster to make few calls that each ask for many values. */
+    /* True: calls only queue work for a device, and every call with ESP_NOW waits for it. It is
+     * then faster to make few calls that each return many values. */
     bool asynchronous;
     bool gives_states; /* passes can return hidden states (esp_batch.states) */
     bool windows;      /* passes can see a window of the text (esp_batch.window) */

@@ -1,9 +1,9 @@
 /* chat_format.h - a chat format: how one family of models writes conversations.
  *
- * A format is one table in a file format_NAME.c and one line in espalier_chat.h. By its signs,
- * texts that occur in a chat template (a Jinja text), the templates of this format are
- * recognised and told apart. Its pieces are the parts of a conversation, as the chat template
- * would write them.
+ * A format is one table in a file format_NAME.c and one line in espalier_chat.h. Its signs are
+ * texts that occur in the chat templates of this format (Jinja texts). They identify these
+ * templates and distinguish their variants. Its pieces are the parts of a conversation, as the
+ * chat template would write them.
  *
  * A conversation consists of `begin` and then, for every turn, `user`, `cue`, `answer` and
  * `close`. While a model generates, the answer is what it writes, so every turn only adds text

@@ -53,7 +53,7 @@ struct esp_look_back {
     int draft_row;
 };
 
-/* Data that a drafter gets only if its table asks for them. */
+/* Data that a drafter gets only if its table requests them. */
 enum esp_asks {
     ESP_ASK_COSTS = 1,     /* calibration and costs */
     ESP_ASK_PAIR = 2,      /* a name for what it learns */
@@ -82,7 +82,7 @@ struct esp_draft {
     unsigned draws;                  /* how it draws children now: one of enum esp_draws */
     double temperature;              /* temperature of the text */
     bool greedy;                     /* the temperature is 0 */
-    struct esp_draft_context *context; /* NULL means the drafter asks for nothing */
+    struct esp_draft_context *context; /* NULL means the drafter requests nothing */
 
     /* Set for each iteration. */
     struct esp_sampling sampling; /* how logits become q, at the draft's temperature */
@@ -117,10 +117,10 @@ enum { ESP_MAX_TOP = 64 }; /* maximum children of a node */
  * the draws. Returns 0 or a negative status. */
 int esp_draft_expand(struct esp_draft *draft, const int32_t *nodes, int count, int k);
 
-/* Expands the root as esp_draft_expand() does, for drafters that ask for the past. If `before`
- * is set, the pass also computes the token before the root, into row `capacity` of q and of
- * draft_states; the text must then have at least two tokens. esp_draft_paths() reuses this
- * pass for the root. */
+/* Expands the root as esp_draft_expand() does, for drafters that need the past. If `before` is
+ * set, the pass also computes the token before the root, into row `capacity` of q and of
+ * draft_states; the text must then have at least two tokens. esp_draft_paths() reuses this pass
+ * for the root. */
 int esp_draft_expand_root(struct esp_draft *draft, bool before);
 
 /* Lets the draft model continue the text by up to `most` tokens of its own vocabulary, always

@@ -9,8 +9,9 @@
  *   A space becomes U+2581, characters are merged, and characters that are not tokens become
  *   their bytes.
  *
- * Any bytes can be encoded. Decoding returns the same bytes (after NFC, if the file asks for
- * it), except in the cases that tokenizer.c lists, in which the file itself demands a loss.
+ * Any bytes can be encoded. Decoding returns the same bytes (after NFC, if the file requires
+ * it). The exceptions are listed in tokenizer.c: in these cases the file itself requires that
+ * something is lost.
  */
 #ifndef ESP_TOKENIZER_H
 #define ESP_TOKENIZER_H

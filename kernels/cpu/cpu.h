@@ -76,8 +76,8 @@ struct esp_cpu_weights {
      * of this rank, and the number by which orders name these weights. */
     const struct esp_rank_plan *plan;
     int rank, id;
-    /* Of rank 0: the weights that were divided before these, and what the others were told
-     * about these, because the model's files have been closed since. */
+    /* In rank 0: the weights that were divided before these, and the description of these that
+     * the other ranks got, because the model's files have been closed since. */
     struct esp_cpu_weights *next_divided;
     struct esp_wire told;
 };

@@ -55,7 +55,7 @@ accepted() { grep '"text"\|"accepted_nodes"' "$1"; }
 check "a draft head, which reads the hidden states of all ranks, writes the same text" \
     test "$(accepted "$work/one")" = "$(accepted "$work/json")" -a -n "$(accepted "$work/one")"
 
-# The text becomes shorter: a node of a tree is chosen, and words are inserted.
+# The text is shortened: by a branch from a node of a tree, and by inserted words.
 export XDG_STATE_HOME="$work/state"
 play "size 80x24
 type Once upon a time

@@ -85,5 +85,5 @@ check "a parameter of another loss is refused" fails 1 "eagle" $train --loss eag
 check "a folder that contains a model is refused" fails 1 "add --force" $train -o "$work/head"
 check "--resume without a checkpoint is refused" fails 1 "train without --resume" $train --resume -o "$work/y"
 check "an unknown kind of training is refused" fails 2 "nothing called 'tail'" $ESPALIER train tail
-check "train without arguments is refused" fails 2 "something is missing" $ESPALIER train
+check "train without arguments is refused" fails 2 "an argument is missing" $ESPALIER train
 finish

@@ -657,7 +657,7 @@ static void *use_elsewhere(void *life)
     return use_all(l) == 0 ? life : NULL;
 }
 
-/* CUDA has a current device per thread; callers must not have to know that. */
+/* CUDA has a current device per thread. The backend must hide this from callers. */
 TEST(a_device_serves_every_thread)
 {
     struct controls c;

@@ -79,7 +79,7 @@ struct esp_interface_settings {
     int tokens;                     /* new tokens per prompt */
     bool mouse;
     bool private; /* the session is not kept */
-    bool keeps;   /* the engine thread knows of the library */
+    bool keeps;   /* the engine thread has the library's path */
     struct esp_theme theme;
     char theme_name[1024]; /* the theme's name, or the full path of its file */
 };
