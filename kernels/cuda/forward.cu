@@ -18,11 +18,16 @@
  * Products of up to 64 rows are those of matmul.cu. Larger ones use cuBLASLt, whose order of
  * summation depends on the number of rows. In exact mode, without cuBLASLt, and for shapes for
  * which it has no algorithm, matmul.cu computes larger products, too.
+ *
+ * Several GPUs (gpus.h) take each step together. After a step whose outputs are divided, they
+ * exchange these. Each has a stream and a graph of its own, in which its exchanges are captured.
  */
 #include "kernels/cuda/blocks.h"
+#include "kernels/cuda/gpus.h"
 #include "kernels/cuda/rows.h"
 
 #include <cstring>
+#include <initializer_list>
 
 enum { OWN_ROWS = 64, LT_STEP = 16 };
 /* Sizes of a tile of pairs; a size is used if each expert has about this many rows or more. */
@@ -96,6 +101,13 @@ static void send_states(struct esp_cuda_cache *c, const struct esp_batch *b, cha
     }
 }
 
+/* Returns whether this is the GPU of rank 0, which outputs logits and hidden states. */
+static bool is_first(const struct esp_cuda_cache *c)
+{
+    const struct esp_cuda_part *part = esp_cuda_weights_of(c)->part;
+    return !part || part->rank == 0;
+}
+
 /* Sends the numbers of a pass to the device. `step`: arguments for a graph that ends with a
  * draft step, see struct esp_cuda_step. */
 static int send_pass(struct esp_cuda_cache *c, const struct esp_batch *b,
@@ -123,12 +135,19 @@ static int send_pass(struct esp_cuda_cache *c, const struct esp_batch *b,
     pass.wanted = esp_batch_wanted(b, (int32_t *)in_slot(c, slot, c->at.wanted),
                                    (int32_t *)in_slot(c, slot, c->at.wanted_at));
     pass.step = *step;
-    if (logits) {
+    if (logits && is_first(c)) {
         pass.logits = logits->data;
         pass.logits_stride = logits->stride;
         pass.logits_vocabulary = logits->base.vocabulary;
     }
-    send_states(c, b, slot, &pass);
+    if (is_first(c)) {
+        send_states(c, b, slot, &pass);
+    } else if (c->own_logits) {
+        pass.logits = c->own_logits;
+        pass.logits_stride = c->own_logits_width;
+        pass.logits_vocabulary = esp_cuda_weights_of(c)->head.rows;
+        list_rows((int32_t *)in_slot(c, slot, c->at.wanted_at), NULL, pass.wanted);
+    }
     memcpy(slot, &pass, sizeof pass);
     const size_t masks = count * (size_t)pass.words * sizeof(uint64_t);
     if (masks > 0)
@@ -250,43 +269,79 @@ static bool has_branch(const struct esp_cuda_cache *c, const float *norm)
     return norm || esp_cuda_desc_of(c)->residual_scale != 0;
 }
 
-/* Returns the product of step 5 or 8, which is added to the residual stream or, if it is
- * changed before that, written to c->branch. */
+/* Returns the product of step 5 (ESP_RANK_OUTPUT) or 8 (ESP_RANK_DOWN), which is added to the
+ * residual stream or, if it is changed before that, written to c->branch. Activations that come
+ * from several GPUs are not quantised yet. */
 static struct esp_cuda_product added(const struct esp_cuda_cache *c,
-                                     const struct esp_cuda_matrix *w, const void *x,
-                                     size_t x_stride, const float *norm)
+                                     const struct esp_cuda_layer *layer,
+                                     enum esp_rank_kind kind)
 {
-    struct esp_cuda_product p = floats(w, x, x_stride, c->branch, c->hidden);
-    p.cut = x == c->active || (x == c->attended && esp_cuda_attention_cuts(c));
-    if (!has_branch(c, norm)) {
+    const bool output = kind == ESP_RANK_OUTPUT;
+    struct esp_cuda_product p =
+        output ? floats(&layer->output, c->attended, c->q_width, c->branch, c->hidden)
+               : floats(&layer->down, c->active, c->ffn, c->branch, c->hidden);
+    p.cut = !esp_cuda_divides(c, output ? ESP_RANK_ATTENTION : ESP_RANK_MLP) &&
+            (!output || esp_cuda_attention_cuts(c));
+    p.first = esp_cuda_first(c, kind);
+    if (!has_branch(c, output ? layer->norm_attended : layer->norm_mlp)) {
         p.epilogue = ESP_CUDA_ADD;
         p.y = c->x;
     }
+    if (p.y)
+        p.y += p.first;
     return p;
 }
 
-/* Computes x += W y, or x += factor * norm(W y). If `next` is not NULL, also computes this
- * norm of x, unless that needs a separate kernel. *ready becomes how much of the norm is done.
- */
+/* Finds the norm after step 5 or 8 of layer `i`. Returns false if it is computed elsewhere. */
+static bool find_next(const struct esp_cuda_cache *c, int i, enum esp_rank_kind kind,
+                      struct esp_cuda_norm *norm)
+{
+    const struct esp_cuda_weights *w = esp_cuda_weights_of(c);
+    const struct esp_model_desc *d = w->base.desc;
+    if (kind == ESP_RANK_OUTPUT) {
+        *norm = {c->held->norm2, c->held->norm2_bias, ESP_CUDA_NO_STATE, norms_cut(c)};
+        return !d->parallel_residual;
+    }
+    if (i == d->layers - 1 || d->parallel_residual)
+        return false;
+    *norm = {w->layer[i + 1].norm1, w->layer[i + 1].norm1_bias, i + 1, norms_cut(c)};
+    return true;
+}
+
+/* Does step 5 or 8 of layer `i`: x += W y, or x += factor * norm(W y). Also computes the norm
+ * that follows, unless that needs a separate kernel. *ready becomes how much of it is done. */
 template <typename T, typename A>
-static int add(struct esp_cuda_cache *c, const struct esp_cuda_matrix *w, const void *x,
-               size_t x_stride, const float *norm, const struct esp_cuda_norm *next, int rows,
+static int add(struct esp_cuda_cache *c, enum esp_rank_kind kind, int i, int rows,
                enum ready *ready)
 {
-    struct esp_cuda_product p = added(c, w, x, x_stride, norm);
-    *ready = NOTHING;
-    if (has_branch(c, norm)) {
-        const int status = multiply<T>(c, &p, rows);
+    struct esp_cuda_exchange exchange = {kind, rows, false, false, ESP_CUDA_NO_STATE};
+    struct esp_cuda_norm next = {};
+    bool branch = false, follows = false;
+    int status = ESP_OK;
+    ESP_CUDA_EACH_RANK(r, c)
+    {
+        struct esp_cuda_product p = added(r, r->held, kind);
+        follows = find_next(r, i, kind, &next);
+        branch = p.epilogue != ESP_CUDA_ADD;
+        exchange.halves = !branch && follows && next.weight && in_halves(r, rows);
+        if (exchange.halves)
+            p.next = &next;
         if (status == ESP_OK)
-            esp_cuda_add<A>(c, false, norm, next, rows);
-        *ready = next ? WHOLE : NOTHING;
-        return status;
+            status = multiply<T>(r, &p, rows);
     }
-    if (next && next->weight && in_halves(c, rows)) {
-        p.next = next;
-        *ready = HALF;
+    exchange.state = next.state;
+    *ready = exchange.halves ? HALF : branch && follows ? WHOLE : NOTHING;
+    if (status == ESP_OK)
+        status = esp_cuda_share(c, &exchange);
+    ESP_CUDA_EACH_RANK(r, c)
+    {
+        const struct esp_cuda_layer *held = r->held;
+        if (branch && status == ESP_OK)
+            esp_cuda_add<A>(r, false,
+                            kind == ESP_RANK_OUTPUT ? held->norm_attended : held->norm_mlp,
+                            find_next(r, i, kind, &next) ? &next : NULL, rows);
     }
-    return multiply<T>(c, &p, rows);
+    return status;
 }
 
 static struct esp_cuda_product activated(const struct esp_cuda_cache *c,
@@ -296,7 +351,7 @@ static struct esp_cuda_product activated(const struct esp_cuda_cache *c,
     const struct esp_model_desc *d = esp_cuda_desc_of(c);
     struct esp_cuda_product p = floats(&layer->up, x, c->hidden, NULL, 0);
     p.epilogue = esp_gated(d->activation) ? ESP_CUDA_GATED : ESP_CUDA_ACTIVATED;
-    p.out = c->active;
+    p.out = (char *)c->active + 2 * esp_cuda_first(c, ESP_RANK_MLP);
     p.out_stride = c->ffn;
     p.normed = normed;
     return p;
@@ -317,39 +372,79 @@ static int activate(struct esp_cuda_cache *c, const struct esp_cuda_layer *layer
     return multiply<T>(c, &p, rows);
 }
 
-/* Computes steps 7 and 8 for a mixture of experts, and the norm `next`. */
+/* Computes the products of a mixture of experts, up to c->pair_active (ESP_RANK_EXPERTS) or
+ * from there to c->pair_out (ESP_RANK_DOWN). */
 template <typename T, typename A>
-static int add_experts(struct esp_cuda_cache *c, const struct esp_cuda_layer *layer,
-                       const void *x, bool normed, const struct esp_cuda_norm *next, int rows)
+static void multiply_experts(struct esp_cuda_cache *c, enum esp_rank_kind kind, const void *x,
+                             bool normed, int rows)
 {
     const struct esp_model_desc *d = esp_cuda_desc_of(c);
+    const struct esp_cuda_layer *layer = c->held;
+    const bool blocks = esp_cuda_weights_of(c)->blocks;
     const int pairs = rows * d->experts_used;
     const int tile = pairs > FEW_PAIRS * d->experts ? MANY_PAIRS : FEW_PAIRS;
     struct esp_cuda_product up =
         floats(&layer->up, x, c->hidden, c->pair_up, 2 * c->expert_ffn);
     struct esp_cuda_product down =
-        floats(&layer->down, c->pair_active, c->expert_ffn, c->pair_out, c->hidden);
+        floats(&layer->down, c->pair_active, c->expert_ffn,
+               c->pair_out + esp_cuda_first(c, ESP_RANK_DOWN), c->hidden);
     up.tile = down.tile = tile;
     up.cut = norms_cut(c);
     up.normed = normed;
-    down.by_pair = down.cut = true;
+    down.by_pair = true;
+    down.cut = !esp_cuda_divides(c, ESP_RANK_EXPERTS);
+    if (kind == ESP_RANK_DOWN) {
+        if (blocks)
+            esp_cuda_blocks_multiply<T>(c, &down, 1, rows);
+        else
+            esp_cuda_matmul<T>(c, &down, rows);
+        return;
+    }
     esp_cuda_route<A>(c, layer, x, normed, rows, tile);
-    if (esp_cuda_weights_of(c)->blocks) {
+    if (blocks) {
         struct esp_cuda_product both[2] = {up, up};
         both[0].w = &layer->gate;
         both[1].y += c->expert_ffn;
         esp_cuda_blocks_multiply<T>(c, both, 2, rows);
         esp_cuda_blocks_activate(c, true, rows);
-        esp_cuda_blocks_multiply<T>(c, &down, 1, rows);
     } else {
         up.epilogue = ESP_CUDA_GATED;
-        up.out = c->pair_active;
+        up.out = (char *)c->pair_active + 2 * esp_cuda_first(c, ESP_RANK_EXPERTS);
         up.out_stride = c->expert_ffn;
         esp_cuda_matmul<T>(c, &up, rows);
-        esp_cuda_matmul<T>(c, &down, rows);
     }
-    esp_cuda_add<A>(c, true, layer->norm_mlp, next, rows);
-    return ESP_OK;
+}
+
+/* Returns what the MLP of a layer reads. */
+static const void *mlp_input(const struct esp_cuda_cache *c)
+{
+    return esp_cuda_desc_of(c)->parallel_residual ? c->normed2 : c->normed;
+}
+
+/* Computes steps 7 and 8 of layer `i` for a mixture of experts, and the norm after it. */
+template <typename T, typename A>
+static int add_experts(struct esp_cuda_cache *c, int i, int rows, enum ready *ready)
+{
+    int status = ESP_OK;
+    for (const enum esp_rank_kind kind : {ESP_RANK_EXPERTS, ESP_RANK_DOWN}) {
+        const struct esp_cuda_exchange exchange = {kind, rows, true, false, ESP_CUDA_NO_STATE};
+        ESP_CUDA_EACH_RANK(r, c)
+        {
+            if (status == ESP_OK)
+                multiply_experts<T, A>(r, kind, mlp_input(r), *ready == HALF, rows);
+        }
+        if (status == ESP_OK)
+            status = esp_cuda_share(c, &exchange);
+    }
+    ESP_CUDA_EACH_RANK(r, c)
+    {
+        struct esp_cuda_norm next;
+        const bool follows = find_next(r, i, ESP_RANK_DOWN, &next);
+        if (status == ESP_OK)
+            esp_cuda_add<A>(r, true, r->held->norm_mlp, follows ? &next : NULL, rows);
+        *ready = follows ? WHOLE : NOTHING;
+    }
+    return status;
 }
 
 template <typename T> static int multiply_head(struct esp_cuda_cache *c, const struct shape *s)
@@ -384,10 +479,27 @@ template <typename T> static int multiply_head(struct esp_cuda_cache *c, const s
     return status;
 }
 
+/* Computes the logits of the wanted rows, which rank 0 gets. */
 template <typename T> static int head(struct esp_cuda_cache *c, const struct shape *s)
 {
     const struct esp_model_desc *d = esp_cuda_desc_of(c);
-    int status = multiply_head<T>(c, s);
+    const struct esp_cuda_exchange logits = {ESP_RANK_HEAD, s->head_rows, false, false,
+                                             ESP_CUDA_NO_STATE};
+    int status = ESP_OK;
+    ESP_CUDA_EACH_RANK(r, c)
+    {
+        struct shape own = *s;
+        if (r->own_logits) {
+            own.logits = r->own_logits;
+            own.stride = r->own_logits_width;
+            own.vocabulary = esp_cuda_weights_of(r)->head.rows;
+        }
+        if (status == ESP_OK && (r == c || r->own_logits))
+            status = multiply_head<T>(r, &own);
+    }
+    if (status == ESP_OK)
+        status = esp_cuda_share(c, &logits);
+    esp_cuda_enter_rank(c);
     if (status == ESP_OK && (c->outputs || d->logit_scale != 0 || d->logit_cap != 0))
         esp_cuda_logits(c, s->head_rows);
     return status;
@@ -447,56 +559,117 @@ static void begin_layer(struct esp_cuda_cache *c, const struct esp_cuda_layer *l
     esp_cuda_launched(esp_cuda_backend_of(c), "norm", 0);
 }
 
-/* Runs a layer. *ready: how much of the norms before the layer is done; on return, how much of
- * those after it. */
+/* Does steps 1 to 4 of layer `i` on one GPU. */
 template <typename T, typename A>
-static int run_layer(struct esp_cuda_cache *c, const struct esp_cuda_layer *layer, int i,
-                     const struct shape *s, enum ready *ready)
+static int attend(struct esp_cuda_cache *c, int i, const struct shape *s, enum ready ready)
 {
-    const struct esp_cuda_weights *w = esp_cuda_weights_of(c);
+    const struct esp_cuda_layer *layer = c->held;
     struct esp_cuda_backend *backend = esp_cuda_backend_of(c);
-    const int rows = s->rows;
-    const bool parallel = w->base.desc->parallel_residual;
-    const bool last = i == w->base.desc->layers - 1;
-    const struct esp_cuda_layer *after = last ? layer : &w->layer[i + 1];
-    const struct esp_cuda_norm norm2 = {layer->norm2, layer->norm2_bias, ESP_CUDA_NO_STATE,
-                                        norms_cut(c)};
-    const struct esp_cuda_norm norm1 = {after->norm1, after->norm1_bias, i + 1, norms_cut(c)};
-    const struct esp_cuda_norm *next = last || parallel ? NULL : &norm1;
-    const void *x = parallel ? c->normed2 : c->normed;
-    begin_layer<A>(c, layer, i, *ready, rows);                  /* 1 */
-    int status = project<T>(c, layer, i, *ready == HALF, rows); /* 2 */
+    begin_layer<A>(c, layer, i, ready, s->rows);                        /* 1 */
+    const int status = project<T>(c, layer, i, ready == HALF, s->rows); /* 2 */
     if (status < 0)
         return status;
     esp_cuda_launched(backend, "queries, keys, values",
                       bytes_of(layer->qkv) + bytes_of(layer->query) + bytes_of(layer->key) +
                           bytes_of(layer->value));
-    esp_cuda_rope<T>(c, layer, i, rows);                 /* 3 */
-    esp_cuda_attention<T>(c, layer, i, rows, s->chunks); /* 4 */
+    esp_cuda_rope<T>(c, layer, i, s->rows);                 /* 3 */
+    esp_cuda_attention<T>(c, layer, i, s->rows, s->chunks); /* 4 */
     esp_cuda_launched(backend, "attention", cache_bytes_of(c, i, s));
-    status = add<T, A>(c, &layer->output, c->attended, c->q_width, layer->norm_attended,
-                       parallel ? NULL : &norm2, rows, ready); /* 5 */
+    return ESP_OK;
+}
+
+/* Does steps 7 and 8 of layer `i`. */
+template <typename T, typename A>
+static int add_mlp(struct esp_cuda_cache *c, int i, int rows, enum ready *ready)
+{
+    const struct esp_cuda_exchange active = {ESP_RANK_MLP, rows, false, false,
+                                             ESP_CUDA_NO_STATE};
+    struct esp_cuda_backend *backend = esp_cuda_backend_of(c);
+    int status = ESP_OK;
+    ESP_CUDA_EACH_RANK(r, c)
+    {
+        if (status == ESP_OK)
+            status = activate<T>(r, r->held, mlp_input(r), *ready == HALF, rows); /* 7 */
+    }
+    esp_cuda_launched(backend, "gate and up", bytes_of(c->held->gate) + bytes_of(c->held->up));
+    if (status == ESP_OK)
+        status = esp_cuda_share(c, &active);
+    if (status == ESP_OK)
+        status = add<T, A>(c, ESP_RANK_DOWN, i, rows, ready); /* 8 */
+    esp_cuda_launched(backend, "down", bytes_of(c->held->down));
+    return status;
+}
+
+/* Runs a layer. *ready: how much of the norms before the layer is done; on return, how much of
+ * those after it. */
+template <typename T, typename A>
+static int run_layer(struct esp_cuda_cache *c, int i, const struct shape *s, enum ready *ready)
+{
+    const struct esp_cuda_exchange attended = {ESP_RANK_ATTENTION, s->rows, false, false,
+                                               ESP_CUDA_NO_STATE};
+    int status = ESP_OK;
+    ESP_CUDA_EACH_RANK(r, c)
+    {
+        if (status == ESP_OK)
+            status = attend<T, A>(r, i, s, *ready);
+    }
+    if (status == ESP_OK)
+        status = esp_cuda_share(c, &attended);
+    if (status == ESP_OK)
+        status = add<T, A>(c, ESP_RANK_OUTPUT, i, s->rows, ready); /* 5 */
     if (status < 0)
         return status;
-    esp_cuda_launched(backend, "output", bytes_of(layer->output));
-    if (!parallel && *ready == NOTHING) { /* 6 */
-        esp_cuda_norms<A>(c, &norm2, 1, rows);
-        esp_cuda_launched(backend, "norm", 0);
+    esp_cuda_launched(esp_cuda_backend_of(c), "output", bytes_of(c->held->output));
+    ESP_CUDA_EACH_RANK(r, c)
+    {
+        struct esp_cuda_norm norm2;
+        if (*ready == NOTHING && find_next(r, i, ESP_RANK_OUTPUT, &norm2)) { /* 6 */
+            esp_cuda_norms<A>(r, &norm2, 1, s->rows);
+            esp_cuda_launched(esp_cuda_backend_of(r), "norm", 0);
+        }
     }
-    const bool normed = *ready == HALF;
-    *ready = next ? WHOLE : NOTHING;
-    if (layer->router) {
-        status = add_experts<T, A>(c, layer, x, normed, next, rows);
-        esp_cuda_launched(backend, "experts", 0);
-        return status;
+    if (!c->held->router)
+        return add_mlp<T, A>(c, i, s->rows, ready);
+    status = add_experts<T, A>(c, i, s->rows, ready);
+    esp_cuda_launched(esp_cuda_backend_of(c), "experts", 0);
+    return status;
+}
+
+/* Computes the input of the first layer on one GPU. */
+template <typename T, typename A>
+static int embed(struct esp_cuda_cache *c, const struct shape *s)
+{
+    const struct esp_cuda_weights *w = esp_cuda_weights_of(c);
+    esp_cuda_embed<T, A>(c, s->fc, s->rows);
+    esp_cuda_launched(esp_cuda_backend_of(c), "embedding", 0);
+    const int status = esp_cuda_stream_begin(w->stream);
+    return status == ESP_OK && s->fc
+               ? to_floats<T>(c, &w->fc, c->joined, c->joined_width, c->x, c->hidden, s->rows)
+               : status;
+}
+
+/* Computes what follows the last layer. */
+template <typename T, typename A>
+static int finish(struct esp_cuda_cache *c, const struct shape *s)
+{
+    struct esp_cuda_backend *backend = esp_cuda_backend_of(c);
+    int status = ESP_OK;
+    ESP_CUDA_EACH_RANK(r, c)
+    {
+        if ((r == c && s->states) || (s->head_rows > 0 && (r == c || r->own_logits))) {
+            esp_cuda_norm_final<A>(r, s->rows);
+            esp_cuda_launched(esp_cuda_backend_of(r), "norm", 0);
+        }
     }
-    status = activate<T>(c, layer, x, normed, rows); /* 7 */
-    if (status < 0)
-        return status;
-    esp_cuda_launched(backend, "gate and up", bytes_of(layer->gate) + bytes_of(layer->up));
-    status = add<T, A>(c, &layer->down, c->active, c->ffn, layer->norm_mlp, next, rows,
-                       ready); /* 8 */
-    esp_cuda_launched(backend, "down", bytes_of(layer->down));
+    esp_cuda_enter_rank(c);
+    if (s->head_rows > 0) {
+        status = head<T>(c, s);
+        esp_cuda_launched(backend, "head", bytes_of(esp_cuda_weights_of(c)->head));
+    }
+    if (status == ESP_OK && s->step) {
+        esp_cuda_step_softmax(c, s->rows);
+        esp_cuda_step_top_k(c, s->rows);
+    }
     return status;
 }
 
@@ -504,36 +677,33 @@ static int run_layer(struct esp_cuda_cache *c, const struct esp_cuda_layer *laye
 template <typename T, typename A>
 static int run(struct esp_cuda_cache *c, const struct shape *s)
 {
-    struct esp_cuda_weights *w = esp_cuda_weights_of(c);
-    struct esp_cuda_backend *backend = esp_cuda_backend_of(c);
-    esp_cuda_embed<T, A>(c, s->fc, s->rows);
-    esp_cuda_launched(backend, "embedding", 0);
-    int status = esp_cuda_stream_begin(w->stream);
-    if (status == ESP_OK && s->fc)
-        status = to_floats<T>(c, &w->fc, c->joined, c->joined_width, c->x, c->hidden, s->rows);
+    int status = ESP_OK;
+    ESP_CUDA_EACH_RANK(r, c)
+    {
+        if (status == ESP_OK)
+            status = embed<T, A>(r, s);
+    }
     enum ready ready = NOTHING;
-    for (int i = 0; i < w->base.desc->layers && status == ESP_OK; i++) {
-        const struct esp_cuda_layer *layer = NULL;
-        status = esp_cuda_stream_hold(w, i, &layer);
+    for (int i = 0; i < esp_cuda_desc_of(c)->layers && status == ESP_OK; i++) {
+        ESP_CUDA_EACH_RANK(r, c)
+        {
+            if (status == ESP_OK)
+                status = esp_cuda_stream_hold(esp_cuda_weights_of(r), i, &r->held);
+        }
         if (status == ESP_OK)
-            status = run_layer<T, A>(c, layer, i, s, &ready);
-        if (status == ESP_OK)
-            status = esp_cuda_stream_release(w, i);
+            status = run_layer<T, A>(c, i, s, &ready);
+        ESP_CUDA_EACH_RANK(r, c)
+        {
+            if (status == ESP_OK)
+                status = esp_cuda_stream_release(esp_cuda_weights_of(r), i);
+        }
     }
-    if (status == ESP_OK && (s->head_rows > 0 || s->states)) {
-        esp_cuda_norm_final<A>(c, s->rows);
-        esp_cuda_launched(backend, "norm", 0);
-    }
-    if (status == ESP_OK && s->head_rows > 0) {
-        status = head<T>(c, s);
-        esp_cuda_launched(backend, "head", bytes_of(w->head));
-    }
-    if (status == ESP_OK && s->step) {
-        esp_cuda_step_softmax(c, s->rows);
-        esp_cuda_step_top_k(c, s->rows);
-    }
+    esp_cuda_enter_rank(c);
+    if (status == ESP_OK)
+        status = finish<T, A>(c, s);
     return status < 0 ? status
-                      : esp_cuda_launch_status(backend, "the kernels of a forward pass");
+                      : esp_cuda_launch_status(esp_cuda_backend_of(c),
+                                               "the kernels of a forward pass");
 }
 
 static int run_typed(struct esp_cuda_cache *c, const struct shape *s)
@@ -604,16 +774,11 @@ int esp_cuda_walk(struct esp_cuda_cache *c, int rows, int context)
     return load_kernels(c, &s);
 }
 
-static int capture(struct esp_cuda_cache *c, const struct shape *s, cudaGraphExec_t *exec)
+/* Ends the capture of one GPU, and makes the graph ready if `status` is ESP_OK. */
+static int end_capture(struct esp_cuda_cache *c, int status, cudaGraphExec_t *exec)
 {
     struct esp_cuda_backend *backend = esp_cuda_backend_of(c);
     cudaGraph_t graph = NULL;
-    int status = load_kernels(c, s);
-    if (status < 0)
-        return status;
-    ESP_CUDA(backend,
-             cudaStreamBeginCapture(backend->stream, cudaStreamCaptureModeThreadLocal));
-    status = run_typed(c, s);
     cudaError_t ended = cudaStreamEndCapture(backend->stream, &graph);
     if (!esp_cuda_fine(ended) && status == ESP_OK)
         status = esp_cuda_failed(backend, "cudaStreamEndCapture", ended);
@@ -621,6 +786,30 @@ static int capture(struct esp_cuda_cache *c, const struct shape *s, cudaGraphExe
         status = instantiate(backend, graph, exec);
     if (graph)
         esp_cuda_fine(cudaGraphDestroy(graph));
+    return status;
+}
+
+/* Captures a pass as a graph for each GPU: graph[step][i][j] of its cache. */
+static int capture(struct esp_cuda_cache *c, const struct shape *s, int i, int j)
+{
+    int captures = 0, status = load_kernels(c, s);
+    ESP_CUDA_EACH_RANK(r, c)
+    {
+        const cudaError_t begun =
+            status < 0 ? cudaSuccess
+                       : cudaStreamBeginCapture(esp_cuda_backend_of(r)->stream,
+                                                cudaStreamCaptureModeThreadLocal);
+        if (begun != cudaSuccess)
+            status = esp_cuda_failed(esp_cuda_backend_of(r), "cudaStreamBeginCapture", begun);
+        captures += status == ESP_OK;
+    }
+    if (status == ESP_OK)
+        status = run_typed(c, s);
+    ESP_CUDA_EACH_RANK(r, c)
+    {
+        if (captures-- > 0)
+            status = end_capture(r, status, &r->graph[s->step][i][j]);
+    }
     return status;
 }
 
@@ -644,11 +833,24 @@ static int capture_one(struct esp_cuda_cache *c, bool step, int i, int j, size_t
     s.step = step;
     s.fc = graphs_use_fc(c);
     length_of(c, 1 << j, &s.chunks);
-    const int status = capture(c, &s, &c->graph[step][i][j]);
+    const int status = capture(c, &s, i, j);
     if (status < 0)
         return status;
+    *room = true;
+    ESP_CUDA_EACH_RANK(r, c)
+    {
+        *room = *room && r->graph[step][i][j];
+    }
+    ESP_CUDA_EACH_RANK(r, c) /* all have the graph, or none */
+    {
+        if (!*room && r->graph[step][i][j])
+            esp_cuda_fine(cudaGraphExecDestroy(r->graph[step][i][j]));
+        if (!*room)
+            r->graph[step][i][j] = NULL;
+    }
+    esp_cuda_enter_rank(c);
     ESP_CUDA(esp_cuda_backend_of(c), cudaMemGetInfo(&left, &total));
-    *room = c->graph[step][i][j] && left >= least;
+    *room = *room && left >= least;
     return ESP_OK;
 }
 
@@ -684,9 +886,9 @@ static int choose_algorithms(struct esp_cuda_cache *c)
         layer = &w->layer[i]; /* a layer without experts, if there is one */
     const struct esp_cuda_product shapes[] = {
         floats(&layer->qkv, c->normed, c->hidden, c->qkv, c->qkv_width),
-        added(c, &layer->output, c->attended, c->q_width, layer->norm_attended),
+        added(c, layer, ESP_RANK_OUTPUT),
         activated(c, layer, c->normed, false),
-        added(c, &layer->down, c->active, c->ffn, layer->norm_mlp),
+        added(c, layer, ESP_RANK_DOWN),
         floats(&w->fc, c->joined, c->joined_width, w->fc.data ? c->x : NULL, c->hidden),
         floats(&w->head, c->normed, c->hidden, c->outputs, c->outputs_width),
     };
@@ -705,11 +907,17 @@ static int choose_algorithms(struct esp_cuda_cache *c)
 
 int esp_cuda_prepare(struct esp_cuda_cache *c)
 {
-    struct esp_cuda_backend *backend = esp_cuda_backend_of(c);
-    const bool own = backend->exact || esp_cuda_weights_of(c)->blocks;
-    int status = own ? ESP_OK : esp_cuda_lt_open(backend);
-    if (status == ESP_OK && !own && backend->lt)
-        status = choose_algorithms(c);
+    int status = ESP_OK;
+    ESP_CUDA_EACH_RANK(r, c)
+    {
+        struct esp_cuda_backend *backend = esp_cuda_backend_of(r);
+        const bool own = backend->exact || esp_cuda_weights_of(r)->blocks;
+        if (status == ESP_OK && !own)
+            status = esp_cuda_lt_open(backend);
+        if (status == ESP_OK && !own && backend->lt)
+            status = choose_algorithms(r);
+    }
+    esp_cuda_enter_rank(c);
     return status == ESP_OK ? capture_graphs(c) : status;
 }
 
@@ -740,21 +948,35 @@ static bool adjacent(const struct esp_batch *b)
     return true;
 }
 
+/* Sends the numbers of a pass to all GPUs, and launches its graph there, if it has one. */
+static int launch(struct esp_cuda_cache *c, const struct shape *s, const struct esp_batch *b,
+                  const struct esp_cuda_step *step, bool *launched)
+{
+    *launched = false;
+    ESP_CUDA_EACH_RANK(r, c)
+    {
+        const int status = send_pass(r, b, step);
+        if (status < 0)
+            return status;
+        cudaGraphExec_t graph = find_graph(r, s, b);
+        *launched = graph != NULL;
+        if (graph)
+            ESP_CUDA(esp_cuda_backend_of(r),
+                     cudaGraphLaunch(graph, esp_cuda_backend_of(r)->stream));
+    }
+    return ESP_OK;
+}
+
 /* Runs a pass that does not end with a draft step in a graph. */
 static int run_batch(struct esp_cuda_cache *c, const struct esp_batch *b, struct shape *s)
 {
     const struct esp_cuda_step none = {};
     const struct esp_cuda_rows *logits = (const struct esp_cuda_rows *)b->logits;
+    bool launched;
     s->step = false;
-    int status = send_pass(c, b, &none);
-    if (status < 0)
+    const int status = launch(c, s, b, &none, &launched);
+    if (status < 0 || launched)
         return status;
-    cudaGraphExec_t graph = find_graph(c, s, b);
-    if (graph) {
-        ESP_CUDA(esp_cuda_backend_of(c),
-                 cudaGraphLaunch(graph, esp_cuda_backend_of(c)->stream));
-        return ESP_OK;
-    }
     if (s->head_rows > 0) {
         s->stride = logits->stride;
         s->vocabulary = logits->base.vocabulary;
@@ -765,17 +987,16 @@ static int run_batch(struct esp_cuda_cache *c, const struct esp_batch *b, struct
 }
 
 /* Runs a draft step as one graph: the pass, softmax and top-k. */
-static int run_step(struct esp_cuda_cache *c, const struct esp_batch *b, const struct shape *s,
-                    cudaGraphExec_t graph)
+static int run_step(struct esp_cuda_cache *c, const struct esp_batch *b, const struct shape *s)
 {
-    struct esp_cuda_backend *backend = esp_cuda_backend_of(c);
     struct esp_cuda_step step = {};
+    bool launched;
     int status = esp_cuda_step_begin(b->logits, b->step, s->head_rows, &step);
     if (status == ESP_OK)
-        status = send_pass(c, b, &step);
+        status = launch(c, s, b, &step, &launched);
+    esp_cuda_enter_rank(c);
     if (status < 0)
         return status;
-    ESP_CUDA(backend, cudaGraphLaunch(graph, backend->stream));
     return esp_cuda_finish(b->logits, ESP_OK, b->step->when);
 }
 
@@ -796,9 +1017,8 @@ static int forward(struct esp_cache *cache, const struct esp_batch *batch)
     s.keys = batch->first + batch->rows;
     s.step = batch->step != NULL;
     s.head_rows = esp_batch_wanted(batch, NULL, NULL);
-    cudaGraphExec_t graph = s.step ? find_graph(c, &s, batch) : NULL;
-    if (graph)
-        return run_step(c, batch, &s, graph);
+    if (s.step && find_graph(c, &s, batch))
+        return run_step(c, batch, &s);
     int status = run_batch(c, batch, &s);
     if (status < 0 || !batch->step)
         return status;
