@@ -59,11 +59,10 @@ static bool is_mtp(const char *head)
     return strncmp(head, "mtp-", 4) == 0;
 }
 
-/* Returns whether CUDA can compute the head and its target. It has no recurrent layers and no
- * gates of attention yet, which Qwen3.5 and Qwen3-Next have. */
-static bool on_cuda(const char *head)
+/* Returns whether the head's target has recurrent layers. */
+static bool is_hybrid(const char *head)
 {
-    return !strstr(head, "qwen3-5") && !strstr(head, "qwen3-next");
+    return strstr(head, "qwen3-5") || strstr(head, "qwen3-next");
 }
 
 static const char *target_of(const char *head)
@@ -408,12 +407,14 @@ static void check_missing(const char *name, const struct esp_model_desc *d,
     CHECK(!d->output_token || output == d->outputs);
 }
 
-/* Returns the largest allowed difference, as a norm relative to that of the reference. */
+/* Returns the largest allowed difference, as a norm relative to that of the reference. A state
+ * keeps the rounding of all tokens. If the target also has experts, bf16 makes a row choose
+ * another one, which the state keeps as well (with fp16, the difference is below 5 %). */
 static double tolerance(const struct esp_engine *e, const char *head, double norm)
 {
     const int count = ROWS * (e->draft->desc.hidden + e->draft->desc.outputs);
     if (e->backend->ops != &esp_backend_cpu)
-        return 5e-2;
+        return !is_hybrid(head) ? 5e-2 : e->target->desc.experts > 0 ? 0.5 : 6e-2;
     return rounding_bound(e->backend, compute_outputs, (void *)head, count, count) /
            sqrt(norm / count);
 }
@@ -424,7 +425,7 @@ static void check_head(const char *head, bool cuda)
     static struct reference want;
     static struct computed first, got;
     static const int chunks[] = {TEXT, 6, 1};
-    for (int i = 0; i < (!cuda ? 3 : on_cuda(head) ? 2 : 0); i++) {
+    for (int i = 0; i < (cuda ? 2 : 3); i++) {
         struct esp_engine e;
         open_engine(&e, head, cuda ? CUDA : i + 1);
         read_reference(&want, head, e.draft);
@@ -479,7 +480,7 @@ TEST(a_head_works_beside_a_quantised_target)
         static struct computed got[3];
         struct esp_engine e;
         double error = 0, norm = 0;
-        if (!on_cuda(heads[h]))
+        if (is_hybrid(heads[h])) /* their first layer has no queries to be quantised */
             continue;
         for (int i = 0; i < 3; i++) {
             open_engine_as(&e, heads[h], i == 0 ? 1 : CUDA, true);
@@ -591,7 +592,7 @@ EACH_ISA(every_drafter_with_a_head_writes_what_plain_decoding_writes)
 
 TEST(a_drafter_with_a_head_on_cuda_writes_what_plain_decoding_writes)
 {
-    static const char *const some[] = {"eagle-own", "eagle3-narrow", "mtp-mimo"};
+    static const char *const some[] = {"eagle-own", "eagle3-narrow", "mtp-mimo", "mtp-qwen3-5"};
     for (size_t h = 0; h < sizeof some / sizeof *some; h++) {
         struct esp_engine e;
         open_engine(&e, some[h], CUDA);
