@@ -376,7 +376,8 @@ endif
 cuda: $(CUDA_PLUGINS)
 	$(if $(NVCC)$(NVCC12)$(filter command,$(origin NVCC)),,@echo 'espalier: no nvcc here, so the CUDA backend is not built')
 
-CUDA_SHARED := $(addprefix $(BUILD)/obj/kernels/,status.o batch.o row_checks.o dtype.o model_desc.o walk.o state_plan.o)
+CUDA_SHARED := $(addprefix $(BUILD)/obj/kernels/,status.o batch.o row_checks.o dtype.o model_desc.o walk.o state_plan.o \
+                  ranks/rank_plan.o)
 
 # Rules for a plugin. $(1): cuda or cuda12; $(2): the variable with the nvcc that makes it.
 define cuda_rules

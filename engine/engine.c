@@ -260,13 +260,8 @@ static int open_backend(struct esp_engine *e, const struct esp_engine_options *o
     if (status < 0 || ranks.ranks < 2)
         return status;
     const struct esp_backend_ops *ops = e->backend->ops;
-    status = ops->start_ranks
-                 ? ops->start_ranks(e->backend, &ranks, err, errlen)
-                 : esp_fail(err, errlen, ESP_E_ARGUMENT,
-                            "--ranks divides a model among processes on the CPU, but "
-                            "--backend %s has no ranks",
-                            ops->name);
-    if (status == ESP_OK)
+    status = ops->start_ranks(e->backend, &ranks, err, errlen);
+    if (status == ESP_OK && ops->ask_about_ranks)
         ops->ask_about_ranks(e->backend, o->patient, o->user);
     if (status < 0) {
         ops->close(e->backend);

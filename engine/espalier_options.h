@@ -59,7 +59,8 @@ extern "C" {
     X(DEVICE, whole, threads, "threads", 1, 1024, 0, "auto|NUMBER",                            \
       "processor threads; auto: one per performance core; at most one per core")               \
     X(DEVICE, whole, ranks, "ranks", 1, 64, 1, "NUMBER",                                       \
-      "divide the target among this many processes, on the CPU; the output stays the same")    \
+      "divide the target among this many processes or, with --backend cuda, GPUs; the output " \
+      "stays the same")                                                                        \
     X(DEVICE, text, hosts, "hosts", 0, 0, 0, "A,B,..",                                         \
       "machines of the ranks, this one (localhost) first, over MPI; empty: this machine "      \
       "alone")                                                                                 \

@@ -47,7 +47,9 @@ int esp_engine_set_delay(struct esp_engine *engine, const char *delay, char *err
 /* Returns false if the engine has no ranks. */
 bool esp_engine_ranks(const struct esp_engine *engine, struct esp_rank_report *report);
 /* Estimates the seconds of a pass of so many rows from reading weights and exchanging rows
- * alone. ranks = 1: in one process. Returns 0 if the engine has no ranks. */
+ * alone. ranks: how many there would be; 1: one process. An exchange then takes log2 of their
+ * number steps, each as long as measured. Returns 0 if the engine has no ranks, or the model too
+ * few layers to be divided by layers. */
 double esp_engine_ranks_expected(const struct esp_engine *engine, int ranks, int rows);
 
 #ifdef __cplusplus

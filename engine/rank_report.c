@@ -1,4 +1,5 @@
 /* rank_report.c - describes the plan and the costs of the ranks; see espalier_ranks.h. */
+#include <math.h>
 #include <string.h>
 
 #include "engine/engine.h"
@@ -65,9 +66,11 @@ double esp_engine_ranks_expected(const struct esp_engine *e, int ranks, int rows
         return 0;
     if (ranks == plan.ranks)
         return esp_rank_plan_seconds(&plan, &e->target->desc, &costs, rows);
-    const struct esp_rank_options other = {.ranks = ranks, .planned = true};
-    if (ranks == 1)
-        costs.latency = 0;
+    if (plan.by_layers && ranks > 1 && ranks >= e->target->desc.layers)
+        return 0;
+    const struct esp_rank_options other = {
+        .ranks = ranks, .planned = true, .by_layers = plan.by_layers && ranks > 1};
+    costs.latency *= log2(ranks) / log2(plan.ranks);
     esp_rank_plan_make(&plan, &e->target->desc, &other);
     if (ranks > 1)
         esp_rank_plan_choose(&plan, &e->target->desc, &costs);
@@ -81,6 +84,9 @@ int esp_engine_set_delay(struct esp_engine *e, const char *delay, char *err, siz
     if (!ops->rank_times || !ops->rank_times(e->backend, &times))
         return esp_fail(err, errlen, ESP_E_ARGUMENT,
                         "a delay between ranks needs ranks: give --ranks 2");
+    if (!ops->set_rank_delay)
+        return esp_fail(err, errlen, ESP_E_ARGUMENT,
+                        "a delay simulates a network between processes; GPUs have none");
     return ops->set_rank_delay(e->backend, delay) == ESP_OK
                ? (int)ESP_OK
                : esp_fail(err, errlen, ESP_E_ARGUMENT,

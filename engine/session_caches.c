@@ -262,7 +262,7 @@ int esp_session_recover(struct esp_session *s, int status)
     const struct esp_window window = s->target.window;
     struct esp_rank_times times;
     char why[512] = "", err[512], text[640];
-    if (status != ESP_E_DEVICE || !s->ops->rank_times ||
+    if (status != ESP_E_DEVICE || !s->ops->restart_ranks ||
         !s->ops->rank_times(s->engine->backend, &times))
         return status;
     const bool first = times.starts == s->rank_starts; /* or another session was quicker */

@@ -534,11 +534,11 @@ struct esp_backend_ops {
      * measured. */
     const char *(*way_key)(const struct esp_backend *backend);
     int (*measure_ways)(struct esp_weights *weights, struct esp_way_times *times);
-    /* Starts other processes (ranks) that compute the weights of divided descriptions
-     * together with this one. Must be called before weights are opened. NULL: the backend
-     * has no ranks. */
+    /* Starts ranks, other processes or GPUs, that compute the weights of divided descriptions
+     * together with this one. Must be called before weights are opened. */
     int (*start_ranks)(struct esp_backend *backend, const struct esp_rank_options *options,
                        char *err, size_t errlen);
+    /* The next two and set_rank_delay() are NULL if ranks are not processes. */
     /* Starts ranks anew whose processes have ended or hang, once, if starting and loading them
      * took no more than `most` seconds. Their caches are gone: calls with those that were opened
      * before fail with ESP_E_DEVICE. why: what had happened. On failure all is as before. */

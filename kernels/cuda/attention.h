@@ -273,7 +273,7 @@ static struct esp_cuda_attend<T> esp_cuda_attend_of(const struct esp_cuda_cache 
     a.k = (T *)c->k + at_layer;
     a.v = (T *)c->v + at_layer;
     a.partial = c->partial;
-    a.out = (T *)c->attended;
+    a.out = (T *)c->attended + esp_cuda_first(c, ESP_RANK_ATTENTION);
     a.out_stride = c->q_width;
     if (esp_cuda_attention_cuts(c, layer))
         a.cuts = esp_cuda_cuts_of(c, c->q_width);

@@ -541,7 +541,7 @@ struct activate_args {
     enum esp_activation activation;
     struct esp_clamp clamp;
     const float *y; /* (rows, y_stride): gate, if there is one, and up `stride` numbers later */
-    float *out;     /* (rows, stride) */
+    float *out;     /* (rows, stride) from this GPU's first column on */
     size_t y_stride, stride;
     int n, each; /* each: rows of y for each row of the pass */
     bool gated;
@@ -552,8 +552,8 @@ static __global__ void activate_kernel(struct esp_cuda_arrays at, struct activat
 {
     esp_begin_early();
     const int row = blockIdx.y, i = blockIdx.x * THREADS + threadIdx.x;
-    if (row >= at.pass->rows * a.each || i >= (int)a.stride) /* whole warps */
-        return;
+    if (row >= at.pass->rows * a.each || i >= (int)esp_cuda_pad(a.n, ESP_CUDA_PAD))
+        return; /* whole warps */
     const float *from = a.y + row * a.y_stride + i;
     const float value =
         i < a.n ? esp_activated(a.activation, a.clamp, from[0], a.gated ? from[a.stride] : 1.0f)
@@ -568,9 +568,10 @@ void esp_cuda_blocks_activate(struct esp_cuda_cache *c, bool pairs, int rows)
     struct activate_args a = {
         d->activation, d->clamp, c->up, (float *)c->active,       c->up_width,
         c->ffn,        d->ffn,   1,     esp_gated(d->activation), {}};
+    a.out += esp_cuda_first(c, ESP_RANK_MLP);
     if (pairs) {
         a.y = c->pair_up;
-        a.out = (float *)c->pair_active;
+        a.out = (float *)c->pair_active + esp_cuda_first(c, ESP_RANK_EXPERTS);
         a.stride = c->expert_ffn;
         a.y_stride = 2 * c->expert_ffn;
         a.n = d->expert_ffn;

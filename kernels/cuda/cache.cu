@@ -6,6 +6,7 @@
  * rows than needed.
  */
 #include "kernels/cuda/blocks.h"
+#include "kernels/cuda/gpus.h"
 #include "kernels/model_desc.h"
 
 #include <climits>
@@ -68,20 +69,27 @@ static size_t widest_inputs(const struct esp_model_desc *d)
     return most;
 }
 
-/* Computes the sizes that follow from the model, c->rows and c->max_batch. */
+/* Computes the sizes that follow from the model, c->rows and c->max_batch. Where ranks give one
+ * another their results, these have the width of the whole model's. */
 static void measure(struct esp_cuda_cache *c, const struct esp_model_desc *d)
 {
+    const struct esp_cuda_part *part = c->base.weights ? esp_cuda_weights_of(c)->part : NULL;
+    const struct esp_model_desc *all = part ? part->all : d;
     c->chunks = (c->rows + 2 * ESP_CUDA_CHUNK - 1 - ESP_WINDOW_STEP) / ESP_CUDA_CHUNK;
     c->head_width = esp_cuda_pad(d->head_dim, 8);
     c->hidden = esp_cuda_pad(d->hidden, ESP_CUDA_PAD);
-    c->q_width = esp_cuda_pad((size_t)d->heads * d->head_dim, ESP_CUDA_PAD);
+    c->q_width = esp_cuda_pad((size_t)all->heads * d->head_dim, ESP_CUDA_PAD);
     c->inputs_width = esp_cuda_pad(widest_inputs(d), ESP_CUDA_PAD);
-    c->ffn = esp_cuda_pad(d->ffn, ESP_CUDA_PAD);
+    c->ffn = esp_cuda_pad(all->ffn, ESP_CUDA_PAD);
     c->joined_width = esp_cuda_pad(esp_model_desc_joined(d), ESP_CUDA_PAD);
     c->outputs_width = d->output_token ? esp_cuda_pad(d->outputs, ESP_CUDA_PAD) : 0;
-    c->expert_ffn = esp_cuda_pad(d->expert_ffn, ESP_CUDA_PAD);
+    c->expert_ffn = esp_cuda_pad(all->expert_ffn, ESP_CUDA_PAD);
     c->up_width = esp_gated(d->activation) ? 2 * c->ffn : c->ffn;
     esp_cuda_states_set_sizes(&c->states, d, c->max_batch);
+    c->exchange_bytes = part ? esp_cuda_exchange_need(c) : 0;
+    c->own_logits_width = part && part->rank > 0 && esp_cuda_divides(c, ESP_RANK_HEAD)
+                              ? esp_cuda_pad(part->desc.head.rows, ESP_CUDA_PAD)
+                              : 0;
     const size_t row = (size_t)d->heads * (c->chunks + 1);
     c->parts =
         parts_of(d, row, esp_cuda_part(c->head_width) * sizeof *c->partial, c->max_batch);
@@ -163,6 +171,10 @@ static void lay_out(struct esp_cuda_arena *arena, struct esp_cuda_cache *c,
         c->cuts = esp_cuda_take<struct esp_cuda_cut>(arena, cuts);
         c->narrow = esp_cuda_take_bytes(arena, values * 2);
     }
+    if (c->own_logits_width > 0)
+        c->own_logits = esp_cuda_take<float>(arena, batch * c->own_logits_width);
+    if (c->exchange_bytes > 0)
+        c->exchanged = (char *)esp_cuda_take_bytes(arena, c->exchange_bytes);
     c->partial = esp_cuda_take<float>(arena, c->parts * esp_cuda_part(c->head_width));
     c->done = esp_cuda_take<unsigned>(
         arena, esp_cuda_pad(batch * d->heads, FEWEST_QUERIES * d->kv_heads) / FEWEST_QUERIES);
@@ -189,11 +201,13 @@ static void lay_out(struct esp_cuda_arena *arena, struct esp_cuda_cache *c,
     c->pass_bytes = arena->used - start;
 }
 
-static size_t need(const struct esp_model_desc *desc, const struct esp_cuda_cache *owner,
-                   int rows, int max_batch)
+/* weights: those of a divided model, or NULL. */
+static size_t need(const struct esp_model_desc *desc, struct esp_weights *weights,
+                   const struct esp_cuda_cache *owner, int rows, int max_batch)
 {
     struct esp_cuda_cache c = {};
     struct esp_cuda_arena arena = {};
+    c.base.weights = weights;
     c.joined_to = owner;
     c.rows = rows;
     c.max_batch = max_batch;
@@ -204,13 +218,13 @@ static size_t need(const struct esp_model_desc *desc, const struct esp_cuda_cach
 
 size_t esp_cuda_cache_need(const struct esp_model_desc *desc, int rows, int max_batch)
 {
-    return need(desc, NULL, rows, max_batch);
+    return need(desc, NULL, NULL, rows, max_batch);
 }
 
 size_t esp_cuda_join_need(const struct esp_model_desc *desc, int rows, int max_batch)
 {
     const struct esp_cuda_cache owner = {};
-    return need(desc, &owner, rows, max_batch);
+    return need(desc, NULL, &owner, rows, max_batch);
 }
 
 void esp_cuda_cache_imagine(struct esp_cuda_cache *c, int rows, int max_batch)
@@ -227,7 +241,7 @@ static int prepare(struct esp_cuda_cache *c)
     struct esp_cuda_backend *backend = esp_cuda_backend_of(c);
     const struct esp_model_desc *d = esp_cuda_desc_of(c);
     struct esp_cuda_arena arena = {};
-    c->base.bytes = need(d, c->joined_to, c->rows, c->max_batch);
+    c->base.bytes = need(d, c->base.weights, c->joined_to, c->rows, c->max_batch);
     ESP_CUDA(backend, cudaMalloc((void **)&c->memory, c->base.bytes));
     ESP_CUDA(backend, cudaMemsetAsync(c->memory, 0, c->base.bytes, backend->stream));
     arena.base = c->memory;
@@ -236,8 +250,24 @@ static int prepare(struct esp_cuda_cache *c)
         ESP_CUDA(backend, cudaMallocHost((void **)&c->pass_host[i], c->pass_bytes));
         ESP_CUDA(backend, cudaEventCreateWithFlags(&c->copied[i], cudaEventDisableTiming));
     }
-    const int status = c->states.layers > 0 ? esp_cuda_states_open(&c->states, d) : ESP_OK;
-    return status < 0 ? status : esp_cuda_prepare(c);
+    return c->states.layers > 0 ? esp_cuda_states_open(&c->states, d) : ESP_OK;
+}
+
+/* Opens the cache of one GPU. */
+static int open_one(struct esp_cuda_cache **cache, struct esp_weights *weights,
+                    const struct esp_cuda_cache *owner, int rows, int max_batch)
+{
+    struct esp_cuda_cache *c = (struct esp_cuda_cache *)calloc(1, sizeof *c);
+    if (!c)
+        return ESP_E_MEMORY;
+    *cache = c;
+    esp_cuda_enter(weights->backend);
+    c->base.weights = weights;
+    c->joined_to = owner;
+    c->rows = rows;
+    c->max_batch = max_batch;
+    measure(c, weights->desc);
+    return prepare(c);
 }
 
 static int open_cache(struct esp_cache **cache, struct esp_weights *weights,
@@ -251,21 +281,23 @@ static int open_cache(struct esp_cache **cache, struct esp_weights *weights,
                         "a cache of %d rows for batches of %d: both must be at least 1, and a "
                         "batch no longer than the cache",
                         rows, max_batch);
-    struct esp_cuda_cache *c = (struct esp_cuda_cache *)calloc(1, sizeof *c);
-    if (!c)
-        return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for a cache");
-    esp_cuda_enter(weights->backend);
-    c->base.weights = weights;
-    c->joined_to = owner;
-    c->rows = rows;
-    c->max_batch = max_batch;
-    measure(c, weights->desc);
-    int status = prepare(c);
+    struct esp_cuda_cache *first = NULL, **next = &first;
+    int status = ESP_OK;
+    for (struct esp_cuda_weights *w = (struct esp_cuda_weights *)weights; w && status == ESP_OK;
+         w = w->next) {
+        status = open_one(next, &w->base, owner, rows, max_batch);
+        owner = owner ? owner->next : NULL;
+        next = *next ? &(*next)->next : next;
+    }
+    if (!first)
+        return esp_fail(err, errlen, status, "not enough memory for a cache");
+    if (status == ESP_OK)
+        status = esp_cuda_prepare(first);
     if (status < 0) {
-        esp_cuda_cache_close(&c->base);
+        esp_cuda_cache_close(&first->base);
         return esp_cuda_tell(backend, status, err, errlen);
     }
-    *cache = &c->base;
+    *cache = &first->base;
     return ESP_OK;
 }
 
@@ -286,13 +318,9 @@ int esp_cuda_cache_join(struct esp_cache **cache, struct esp_weights *weights,
     return open_cache(cache, weights, of, of->rows, max_batch, err, errlen);
 }
 
-void esp_cuda_cache_close(struct esp_cache *cache)
+static void close_one(struct esp_cuda_cache *c)
 {
-    struct esp_cuda_cache *c = (struct esp_cuda_cache *)cache;
-    if (!c)
-        return;
-    esp_cuda_enter(cache->weights->backend);
-    esp_cuda_fine(cudaStreamSynchronize(esp_cuda_backend_of(c)->stream));
+    esp_cuda_enter(c->base.weights->backend);
     for (auto &passes : c->graph)
         for (auto &bucket : passes)
             for (cudaGraphExec_t graph : bucket)
@@ -308,4 +336,18 @@ void esp_cuda_cache_close(struct esp_cache *cache)
         esp_cuda_fine(cudaFree(c->memory));
     esp_cuda_states_close(&c->states);
     free(c);
+}
+
+void esp_cuda_cache_close(struct esp_cache *cache)
+{
+    struct esp_cuda_cache *c = (struct esp_cuda_cache *)cache;
+    ESP_CUDA_EACH_RANK(r, c) /* passes of all ranks end together */
+    {
+        esp_cuda_fine(cudaStreamSynchronize(esp_cuda_backend_of(r)->stream));
+    }
+    while (c) {
+        struct esp_cuda_cache *next = c->next;
+        close_one(c);
+        c = next;
+    }
 }

@@ -18,6 +18,7 @@
 
 #include "kernels/batch.h"
 #include "kernels/model_desc.h"
+#include "kernels/ranks/rank_plan.h"
 #include "kernels/state_plan.h"
 extern "C" {
 #include "kernels/status.h"
@@ -28,6 +29,7 @@ struct esp_cuda_times;
 struct esp_cuda_prediction;
 struct esp_cuda_stream;
 struct esp_cuda_cut;
+struct esp_cuda_gpus;
 
 /* Values that are still to be delivered to a caller. They are copied from pinned memory when
  * the stream is idle. The caller owns `to` and may free it after a failure, so a call
@@ -59,13 +61,25 @@ struct esp_cuda_backend {
     cudaEvent_t mark[ESP_MARKS];
     struct esp_cuda_times *times; /* NULL, unless the kernels of a pass are being timed */
     struct esp_cuda_prediction *prediction; /* NULL, unless a pass is being predicted */
+    struct esp_cuda_gpus *gpus; /* GPUs that divide models (gpus.h); NULL: only this one */
+    /* That of rank 0, which the program has, and which gets the messages of all; NULL: it is
+     * this one. */
+    struct esp_cuda_backend *program;
     char device[160];
     char failure[256]; /* message about the last call that failed, or "" */
 };
 
+/* Returns the backend that the program has. */
+static inline struct esp_cuda_backend *esp_cuda_program(struct esp_cuda_backend *backend)
+{
+    return backend->program ? backend->program : backend;
+}
+
 /* Makes the backend's device the current one; CUDA has a current device for each thread. Every
  * operation of the table begins with this. */
 void esp_cuda_enter(const struct esp_backend *backend);
+/* Must be called after code that may have changed this thread's device. */
+void esp_cuda_forget_device();
 
 /* Runs a CUDA call inside a function that returns a status. If it fails, the function returns
  * ESP_E_DEVICE (ESP_E_MEMORY if memory ran out), and the backend's `failure` says why. */
@@ -220,8 +234,23 @@ struct esp_cuda_layer {
     struct esp_cuda_matrix part[ESP_CUDA_PARTS];
 };
 
+/* The part of a model that a GPU has, as a model of its own: with fewer heads and fewer rows in
+ * the matrices. Results of its matrices go to the columns of the whole result that begin at
+ * first[kind]. */
+struct esp_cuda_part {
+    struct esp_rank_plan plan;
+    int rank;
+    const struct esp_model_desc *all; /* the whole model */
+    struct esp_model_desc desc;
+    struct esp_layer *layer;
+    struct esp_expert *expert; /* (layers, experts) or NULL */
+    size_t first[ESP_RANK_KIND_COUNT];
+};
+
 struct esp_cuda_weights {
     struct esp_weights base;
+    struct esp_cuda_part *part;    /* NULL: the whole model */
+    struct esp_cuda_weights *next; /* the part of the next rank, or NULL */
     bool half; /* true: fp16, false: bf16 */
     /* Some of the matrices are quantised. Then every tensor is a separate matrix with its own
      * type, and activations are float32 except for c->attended. */
@@ -408,6 +437,12 @@ enum { ESP_CUDA_SLOTS = 4, ESP_CUDA_BUCKETS = 4, ESP_CUDA_LENGTHS = 16 };
 
 struct esp_cuda_cache {
     struct esp_cache base;
+    struct esp_cuda_cache *next; /* that of the next rank, or NULL */
+    const struct esp_cuda_layer *held; /* the layer of a pass, see esp_cuda_stream_hold() */
+    char *exchanged; /* (ranks, rows, bytes) what the ranks give one another; or NULL */
+    size_t exchange_bytes;
+    float *own_logits; /* (max_batch, own_logits_width) of a rank except rank 0; or NULL */
+    size_t own_logits_width;
     const struct esp_cuda_cache *joined_to; /* the owner of k and v, or NULL */
     int rows, max_batch;
     int chunks;        /* chunks of ESP_CUDA_CHUNK keys in a full cache, at any shift */
@@ -474,6 +509,31 @@ static inline struct esp_cuda_backend *esp_cuda_backend_of(const struct esp_cuda
     return reinterpret_cast<struct esp_cuda_backend *>(c->base.weights->backend);
 }
 
+/* Returns the first column of a kind of result that this GPU computes. */
+static inline size_t esp_cuda_first(const struct esp_cuda_cache *c, enum esp_rank_kind kind)
+{
+    const struct esp_cuda_part *part = esp_cuda_weights_of(c)->part;
+    return part ? part->first[kind] : 0;
+}
+
+/* Returns whether this GPU computes only some of the results of a kind. */
+static inline bool esp_cuda_divides(const struct esp_cuda_cache *c, enum esp_rank_kind kind)
+{
+    const struct esp_cuda_part *part = esp_cuda_weights_of(c)->part;
+    return part && esp_rank_plan_divides(&part->plan, kind);
+}
+
+/* Makes a cache's device the current one, and returns the cache. */
+static inline struct esp_cuda_cache *esp_cuda_enter_rank(struct esp_cuda_cache *c)
+{
+    if (c)
+        esp_cuda_enter(c->base.weights->backend);
+    return c;
+}
+
+/* Goes through the caches of all ranks; each one's device is the current one meanwhile. */
+#define ESP_CUDA_EACH_RANK(r, c)                                                                   for (struct esp_cuda_cache *r = esp_cuda_enter_rank(c); r; r = esp_cuda_enter_rank(r->next))
+
 /* Returns whether kernels of this cache's passes begin early. Those of streamed layers do not,
  * because they wait for copies, too. */
 static inline bool esp_cuda_early(const struct esp_cuda_cache *c)
@@ -501,8 +561,8 @@ static inline bool esp_cuda_fresh(int rows)
     return rows <= ESP_CUDA_FRESH;
 }
 
-/* Chooses algorithms and captures graphs for a new cache, as many graphs as fit into memory.
- */
+/* Chooses algorithms and captures graphs for a new cache and those of the other ranks, as many
+ * graphs as fit into memory. */
 int esp_cuda_prepare(struct esp_cuda_cache *cache);
 /* esp_cuda_take_slot() returns the next pinned block to write into, once its last copy has
  * ended. esp_cuda_send_slot() sends `bytes` bytes of it, from byte `at` on, to the device. */
@@ -603,6 +663,7 @@ struct esp_cuda_product {
      * next: with ADD, the norm whose first half follows, into c->normed; or NULL. */
     bool normed;
     const struct esp_cuda_norm *next;
+    size_t first; /* of the columns of x, with `next` */
 };
 
 static inline struct esp_cuda_mixture esp_cuda_mixture_of(const struct esp_cuda_cache *c,

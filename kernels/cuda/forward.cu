@@ -10,7 +10,7 @@
  * The steps of a layer are those of the CPU backend (cpu/forward.c): 1 norm, 2 queries, keys
  * and values, 3 rotation and cache, 4 attention, 5 output added to the residual stream, 6
  * norm, 7 gate and up, 8 down added (to what 5 and 8 add, a norm or a factor may be applied
- * first). In a recurrent layer, states.cu does 3 and 4; a layer may lack 2 to 5, or 6 to 8. A
+ * first). In a recurrent layer, mixer.cu does 3 and 4; a layer may lack 2 to 5, or 6 to 8. A
  * mixture of experts has a router, the products of all used experts and their sum instead of 7
  * and 8. Most norms are computed by the kernels of the steps around them
  * (norm.h), and in a small pass step 3 is part of step 4 (attention.h). So a layer takes five
@@ -19,11 +19,16 @@
  * Products of up to 64 rows are those of matmul.cu. Larger ones use cuBLASLt, whose order of
  * summation depends on the number of rows. In exact mode, without cuBLASLt, and for shapes for
  * which it has no algorithm, matmul.cu computes larger products, too.
+ *
+ * Several GPUs (gpus.h) take each step together. After a step whose outputs are divided, they
+ * exchange these. Each has a stream and a graph of its own, in which its exchanges are captured.
  */
 #include "kernels/cuda/blocks.h"
+#include "kernels/cuda/gpus.h"
 #include "kernels/cuda/rows.h"
 
 #include <cstring>
+#include <initializer_list>
 
 enum { OWN_ROWS = 64, LT_STEP = 16 };
 /* Sizes of a tile of pairs; a size is used if each expert has about this many rows or more. */
@@ -97,6 +102,13 @@ static void send_states(struct esp_cuda_cache *c, const struct esp_batch *b, cha
     }
 }
 
+/* Returns whether this is the GPU of rank 0, which outputs logits and hidden states. */
+static bool is_first(const struct esp_cuda_cache *c)
+{
+    const struct esp_cuda_part *part = esp_cuda_weights_of(c)->part;
+    return !part || part->rank == 0;
+}
+
 /* Sends the numbers of a pass to the device. `step`: arguments for a graph that ends with a
  * draft step, see struct esp_cuda_step. */
 static int send_pass(struct esp_cuda_cache *c, const struct esp_batch *b,
@@ -127,12 +139,19 @@ static int send_pass(struct esp_cuda_cache *c, const struct esp_batch *b,
     pass.wanted = esp_batch_wanted(b, (int32_t *)in_slot(c, slot, c->at.wanted),
                                    (int32_t *)in_slot(c, slot, c->at.wanted_at));
     pass.step = *step;
-    if (logits) {
+    if (logits && is_first(c)) {
         pass.logits = logits->data;
         pass.logits_stride = logits->stride;
         pass.logits_vocabulary = logits->base.vocabulary;
     }
-    send_states(c, b, slot, &pass);
+    if (is_first(c)) {
+        send_states(c, b, slot, &pass);
+    } else if (c->own_logits) {
+        pass.logits = c->own_logits;
+        pass.logits_stride = c->own_logits_width;
+        pass.logits_vocabulary = esp_cuda_weights_of(c)->head.rows;
+        list_rows((int32_t *)in_slot(c, slot, c->at.wanted_at), NULL, pass.wanted);
+    }
     if (c->states.layers > 0) {
         pass.visits = c->states.plan.walk.count;
         pass.folded = c->states.before;
@@ -263,43 +282,81 @@ static bool has_branch(const struct esp_cuda_cache *c, const float *norm)
     return norm || esp_cuda_desc_of(c)->residual_scale != 0;
 }
 
-/* Returns the product of step 5 or 8, which is added to the residual stream or, if it is
- * changed before that, written to c->branch. cut: see struct esp_cuda_product. */
+/* Returns the product of step 5 (ESP_RANK_OUTPUT) or 8 (ESP_RANK_DOWN), which is added to the
+ * residual stream or, if it is changed before that, written to c->branch. Activations that come
+ * from several GPUs are not quantised yet. */
 static struct esp_cuda_product added(const struct esp_cuda_cache *c,
-                                     const struct esp_cuda_matrix *w, const void *x,
-                                     size_t x_stride, bool cut, const float *norm)
+                                     const struct esp_cuda_layer *layer, int i,
+                                     enum esp_rank_kind kind)
 {
-    struct esp_cuda_product p = floats(w, x, x_stride, c->branch, c->hidden);
-    p.cut = cut;
-    if (!has_branch(c, norm)) {
+    const bool output = kind == ESP_RANK_OUTPUT;
+    const bool recurs = esp_recurs(esp_cuda_desc_of(c)->layer[i].mixer);
+    struct esp_cuda_product p =
+        !output  ? floats(&layer->mlp.down, c->active, c->ffn, c->branch, c->hidden)
+        : recurs ? floats(&layer->output, c->states.mixed, c->states.out, c->branch, c->hidden)
+                 : floats(&layer->output, c->attended, c->q_width, c->branch, c->hidden);
+    p.cut = !esp_cuda_divides(c, output ? ESP_RANK_ATTENTION : ESP_RANK_MLP) &&
+            (!output || (!recurs && esp_cuda_attention_cuts(c, i)));
+    p.first = esp_cuda_first(c, kind);
+    if (!has_branch(c, output ? layer->norm_attended : layer->norm_mlp)) {
         p.epilogue = ESP_CUDA_ADD;
         p.y = c->x;
     }
+    if (p.y)
+        p.y += p.first;
     return p;
 }
 
-/* Computes x += W y, or x += factor * norm(W y). If `next` is not NULL, also computes this
- * norm of x, unless that needs a separate kernel. *ready becomes how much of the norm is done.
- */
-template <typename T, typename A>
-static int add(struct esp_cuda_cache *c, const struct esp_cuda_matrix *w, const void *x,
-               size_t x_stride, bool cut, const float *norm, const struct esp_cuda_norm *next,
-               int rows, enum ready *ready)
+/* Finds the norm after step 5 or 8 of layer `i`. Returns false if it is computed elsewhere. */
+static bool find_next(const struct esp_cuda_cache *c, int i, enum esp_rank_kind kind,
+                      struct esp_cuda_norm *norm)
 {
-    struct esp_cuda_product p = added(c, w, x, x_stride, cut, norm);
-    *ready = NOTHING;
-    if (has_branch(c, norm)) {
-        const int status = multiply<T>(c, &p, rows);
+    const struct esp_cuda_weights *w = esp_cuda_weights_of(c);
+    const struct esp_model_desc *d = w->base.desc;
+    if (kind == ESP_RANK_OUTPUT && esp_layer_has_mlp(&d->layer[i])) {
+        *norm = {c->held->norm2, c->held->norm2_bias, ESP_CUDA_NO_STATE, norms_cut(c)};
+        return !d->parallel_residual;
+    }
+    if (i == d->layers - 1 || d->parallel_residual)
+        return false;
+    *norm = {w->layer[i + 1].norm1, w->layer[i + 1].norm1_bias, i + 1, norms_cut(c)};
+    return true;
+}
+
+/* Does step 5 or 8 of layer `i`: x += W y, or x += factor * norm(W y). Also computes the norm
+ * that follows, unless that needs a separate kernel. *ready becomes how much of it is done. */
+template <typename T, typename A>
+static int add(struct esp_cuda_cache *c, enum esp_rank_kind kind, int i, int rows,
+               enum ready *ready)
+{
+    struct esp_cuda_exchange exchange = {kind, rows, false, false, ESP_CUDA_NO_STATE};
+    struct esp_cuda_norm next = {};
+    bool branch = false, follows = false;
+    int status = ESP_OK;
+    ESP_CUDA_EACH_RANK(r, c)
+    {
+        struct esp_cuda_product p = added(r, r->held, i, kind);
+        follows = find_next(r, i, kind, &next);
+        branch = p.epilogue != ESP_CUDA_ADD;
+        exchange.halves = !branch && follows && next.weight && in_halves(r, rows);
+        if (exchange.halves)
+            p.next = &next;
         if (status == ESP_OK)
-            esp_cuda_add<A>(c, NULL, norm, next, rows);
-        *ready = next ? WHOLE : NOTHING;
-        return status;
+            status = multiply<T>(r, &p, rows);
     }
-    if (next && next->weight && in_halves(c, rows)) {
-        p.next = next;
-        *ready = HALF;
+    exchange.state = next.state;
+    *ready = exchange.halves ? HALF : branch && follows ? WHOLE : NOTHING;
+    if (status == ESP_OK)
+        status = esp_cuda_share(c, &exchange);
+    ESP_CUDA_EACH_RANK(r, c)
+    {
+        const struct esp_cuda_layer *held = r->held;
+        if (branch && status == ESP_OK)
+            esp_cuda_add<A>(r, NULL,
+                            kind == ESP_RANK_OUTPUT ? held->norm_attended : held->norm_mlp,
+                            find_next(r, i, kind, &next) ? &next : NULL, rows);
     }
-    return multiply<T>(c, &p, rows);
+    return status;
 }
 
 static struct esp_cuda_product activated(const struct esp_cuda_cache *c,
@@ -309,7 +366,7 @@ static struct esp_cuda_product activated(const struct esp_cuda_cache *c,
     const struct esp_model_desc *d = esp_cuda_desc_of(c);
     struct esp_cuda_product p = floats(&mlp->up, x, c->hidden, NULL, 0);
     p.epilogue = esp_gated(d->activation) ? ESP_CUDA_GATED : ESP_CUDA_ACTIVATED;
-    p.out = c->active;
+    p.out = (char *)c->active + 2 * esp_cuda_first(c, ESP_RANK_MLP);
     p.out_stride = c->ffn;
     p.normed = normed;
     return p;
@@ -332,63 +389,102 @@ static int activate(struct esp_cuda_cache *c, const struct esp_cuda_mlp *mlp, co
 
 /* Writes the output of the expert that all rows use to c->branch. */
 template <typename T>
-static int run_shared(struct esp_cuda_cache *c, const struct esp_cuda_mlp *mlp, const void *x,
-                      bool normed, int rows)
+static int run_shared(struct esp_cuda_cache *c, const void *x, bool normed, int rows)
 {
+    const struct esp_cuda_mlp *mlp = &c->held->shared;
     const int status = activate<T>(c, mlp, x, normed, rows);
     struct esp_cuda_product p = floats(&mlp->down, c->active, c->ffn, c->branch, c->hidden);
     p.cut = true;
     return status < 0 ? status : multiply<T>(c, &p, rows);
 }
 
-/* Computes the outputs of all pairs. cut: see struct esp_cuda_product. */
-template <typename T>
-static void run_pairs(struct esp_cuda_cache *c, const struct esp_cuda_mlp *mlp, const void *x,
-                      bool normed, bool cut, int rows, int tile)
+/* Returns the weight of the norm before the MLP of layer `i`. */
+static const float *mlp_norm(const struct esp_cuda_cache *c, int i)
 {
-    const bool gated = esp_gated(esp_cuda_desc_of(c)->activation);
+    return esp_cuda_desc_of(c)->layer[i].mixer == ESP_MIXER_NONE ? c->held->norm1
+                                                                 : c->held->norm2;
+}
+
+/* Computes the products of a mixture of experts in layer `i`, up to c->pair_active (ESP_RANK_EXPERTS) or
+ * from there to c->pair_out (ESP_RANK_DOWN). */
+template <typename T, typename A>
+static void multiply_experts(struct esp_cuda_cache *c, enum esp_rank_kind kind, const void *x,
+                             bool normed, int i, int rows)
+{
+    const struct esp_model_desc *d = esp_cuda_desc_of(c);
+    const struct esp_cuda_layer *layer = c->held;
+    const struct esp_cuda_mlp *mlp = &layer->mlp;
+    const bool gated = esp_gated(d->activation);
+    const bool blocks = esp_cuda_weights_of(c)->blocks;
+    const int pairs = rows * d->experts_used;
+    const int tile = pairs > FEW_PAIRS * d->experts ? MANY_PAIRS : FEW_PAIRS;
     struct esp_cuda_product up = floats(&mlp->up, x, c->hidden, c->pair_up, 2 * c->expert_ffn);
     struct esp_cuda_product down =
-        floats(&mlp->down, c->pair_active, c->expert_ffn, c->pair_out, c->hidden);
+        floats(&mlp->down, c->pair_active, c->expert_ffn,
+               c->pair_out + esp_cuda_first(c, ESP_RANK_DOWN), c->hidden);
     up.tile = down.tile = tile;
-    up.cut = cut;
+    /* The shared expert comes first, and may have quantised other activations than x. */
+    up.cut = norms_cut(c) && !layer->shared.up.data;
     up.normed = normed;
-    down.by_pair = down.cut = true;
-    if (esp_cuda_weights_of(c)->blocks) {
+    down.by_pair = true;
+    down.cut = !esp_cuda_divides(c, ESP_RANK_EXPERTS);
+    if (kind == ESP_RANK_DOWN) {
+        if (blocks)
+            esp_cuda_blocks_multiply<T>(c, &down, 1, rows);
+        else
+            esp_cuda_matmul<T>(c, &down, rows);
+        return;
+    }
+    esp_cuda_route<A>(c, layer, x, normed ? mlp_norm(c, i) : NULL, rows, tile);
+    if (blocks) {
         struct esp_cuda_product both[2] = {up, up};
         both[0].w = &mlp->gate;
         both[1].y += c->expert_ffn;
         esp_cuda_blocks_multiply<T>(c, gated ? both : &up, gated ? 2 : 1, rows);
         esp_cuda_blocks_activate(c, true, rows);
-        esp_cuda_blocks_multiply<T>(c, &down, 1, rows);
     } else {
         up.epilogue = gated ? ESP_CUDA_GATED : ESP_CUDA_ACTIVATED;
-        up.out = c->pair_active;
+        up.out = (char *)c->pair_active + 2 * esp_cuda_first(c, ESP_RANK_EXPERTS);
         up.out_stride = c->expert_ffn;
         esp_cuda_matmul<T>(c, &up, rows);
-        esp_cuda_matmul<T>(c, &down, rows);
     }
 }
 
-/* Computes steps 7 and 8 for a mixture of experts, and the norm `next`. norm: the weight of the
- * norm that made x. The shared expert comes first; it may quantise other activations than x, so
- * the others then quantise x again. */
-template <typename T, typename A>
-static int add_experts(struct esp_cuda_cache *c, const struct esp_cuda_layer *layer,
-                       const void *x, bool normed, const float *norm,
-                       const struct esp_cuda_norm *next, int rows)
+/* Returns what the MLP of a layer reads. */
+static const void *mlp_input(const struct esp_cuda_cache *c)
 {
-    const struct esp_model_desc *d = esp_cuda_desc_of(c);
-    const int pairs = rows * d->experts_used;
-    const int tile = pairs > FEW_PAIRS * d->experts ? MANY_PAIRS : FEW_PAIRS;
-    const bool shared = layer->shared.up.data;
-    const int status = shared ? run_shared<T>(c, &layer->shared, x, normed, rows) : ESP_OK;
-    if (status < 0)
-        return status;
-    esp_cuda_route<A>(c, layer, x, normed ? norm : NULL, rows, tile);
-    run_pairs<T>(c, &layer->mlp, x, normed, norms_cut(c) && !shared, rows, tile);
-    esp_cuda_add<A>(c, layer, layer->norm_mlp, next, rows);
-    return ESP_OK;
+    return esp_cuda_desc_of(c)->parallel_residual ? c->normed2 : c->normed;
+}
+
+/* Computes steps 7 and 8 of layer `i` for a mixture of experts, and the norm after it. */
+template <typename T, typename A>
+static int add_experts(struct esp_cuda_cache *c, int i, int rows, enum ready *ready)
+{
+    int status = ESP_OK;
+    ESP_CUDA_EACH_RANK(r, c)
+    {
+        if (status == ESP_OK && r->held->shared.up.data)
+            status = run_shared<T>(r, mlp_input(r), *ready == HALF, rows);
+    }
+    for (const enum esp_rank_kind kind : {ESP_RANK_EXPERTS, ESP_RANK_DOWN}) {
+        const struct esp_cuda_exchange exchange = {kind, rows, true, false, ESP_CUDA_NO_STATE};
+        ESP_CUDA_EACH_RANK(r, c)
+        {
+            if (status == ESP_OK)
+                multiply_experts<T, A>(r, kind, mlp_input(r), *ready == HALF, i, rows);
+        }
+        if (status == ESP_OK)
+            status = esp_cuda_share(c, &exchange);
+    }
+    ESP_CUDA_EACH_RANK(r, c)
+    {
+        struct esp_cuda_norm next;
+        const bool follows = find_next(r, i, ESP_RANK_DOWN, &next);
+        if (status == ESP_OK)
+            esp_cuda_add<A>(r, r->held, r->held->norm_mlp, follows ? &next : NULL, rows);
+        *ready = follows ? WHOLE : NOTHING;
+    }
+    return status;
 }
 
 template <typename T> static int multiply_head(struct esp_cuda_cache *c, const struct shape *s)
@@ -423,10 +519,27 @@ template <typename T> static int multiply_head(struct esp_cuda_cache *c, const s
     return status;
 }
 
+/* Computes the logits of the wanted rows, which rank 0 gets. */
 template <typename T> static int head(struct esp_cuda_cache *c, const struct shape *s)
 {
     const struct esp_model_desc *d = esp_cuda_desc_of(c);
-    int status = multiply_head<T>(c, s);
+    const struct esp_cuda_exchange logits = {ESP_RANK_HEAD, s->head_rows, false, false,
+                                             ESP_CUDA_NO_STATE};
+    int status = ESP_OK;
+    ESP_CUDA_EACH_RANK(r, c)
+    {
+        struct shape own = *s;
+        if (r->own_logits) {
+            own.logits = r->own_logits;
+            own.stride = r->own_logits_width;
+            own.vocabulary = esp_cuda_weights_of(r)->head.rows;
+        }
+        if (status == ESP_OK && (r == c || r->own_logits))
+            status = multiply_head<T>(r, &own);
+    }
+    if (status == ESP_OK)
+        status = esp_cuda_share(c, &logits);
+    esp_cuda_enter_rank(c);
     if (status == ESP_OK && (c->outputs || d->logit_scale != 0 || d->logit_cap != 0))
         esp_cuda_logits(c, s->head_rows);
     return status;
@@ -498,15 +611,19 @@ static void begin_layer(struct esp_cuda_cache *c, const struct esp_cuda_layer *l
     esp_cuda_launched(esp_cuda_backend_of(c), "norm", 0);
 }
 
-/* Computes steps 2 to 5. `next`: the norm that follows. */
+/* Does steps 1 to 4 of layer `i` on one GPU. In a layer without a mixer, step 1 is the norm before
+ * the MLP. */
 template <typename T, typename A>
-static int mix(struct esp_cuda_cache *c, const struct esp_cuda_layer *layer, int i,
-               const struct shape *s, const struct esp_cuda_norm *next, enum ready *ready)
+static int mix(struct esp_cuda_cache *c, int i, const struct shape *s, enum ready ready)
 {
-    struct esp_cuda_backend *backend = esp_cuda_backend_of(c);
+    const struct esp_cuda_layer *layer = c->held;
     const struct esp_layer *of = &esp_cuda_desc_of(c)->layer[i];
+    struct esp_cuda_backend *backend = esp_cuda_backend_of(c);
     const bool recurs = esp_recurs(of->mixer);
-    int status = project<T>(c, layer, i, *ready == HALF, s->rows); /* 2 */
+    begin_layer<A>(c, layer, i, ready, s->rows); /* 1 */
+    if (of->mixer == ESP_MIXER_NONE)
+        return ESP_OK;
+    const int status = project<T>(c, layer, i, ready == HALF, s->rows); /* 2 */
     if (status < 0)
         return status;
     esp_cuda_launched(backend, recurs ? "inputs of states" : "queries, keys, values",
@@ -514,109 +631,146 @@ static int mix(struct esp_cuda_cache *c, const struct esp_cuda_layer *layer, int
     if (recurs) { /* 3, 4 */
         esp_cuda_mix<T>(c, layer, i, s->rows, s->rows);
         esp_cuda_launched(backend, "states", 0);
-    } else {
-        esp_cuda_rope<T>(c, layer, i, s->rows);                 /* 3 */
-        esp_cuda_attention<T>(c, layer, i, s->rows, s->chunks); /* 4 */
-        if (of->attention_gate.data)
-            esp_cuda_gate<T>(c, s->rows);
-        esp_cuda_launched(backend, "attention", cache_bytes_of(c, i, s));
+        return ESP_OK;
     }
-    status =
-        add<T, A>(c, &layer->output, recurs ? c->states.mixed : c->attended,
-                  recurs ? c->states.out : c->q_width, !recurs && esp_cuda_attention_cuts(c, i),
-                  layer->norm_attended, next, s->rows, ready); /* 5 */
-    esp_cuda_launched(backend, "output", bytes_of(layer->output));
-    return status;
+    esp_cuda_rope<T>(c, layer, i, s->rows);                 /* 3 */
+    esp_cuda_attention<T>(c, layer, i, s->rows, s->chunks); /* 4 */
+    if (of->attention_gate.data)
+        esp_cuda_gate<T>(c, s->rows);
+    esp_cuda_launched(backend, "attention", cache_bytes_of(c, i, s));
+    return ESP_OK;
 }
 
-/* Computes steps 7 and 8; `normed`: see struct esp_cuda_product. */
+/* Does steps 7 and 8 of layer `i`. */
 template <typename T, typename A>
-static int run_mlp(struct esp_cuda_cache *c, const struct esp_cuda_layer *layer, const void *x,
-                   bool normed, const float *norm, const struct esp_cuda_norm *next, int rows,
-                   enum ready *ready)
+static int add_mlp(struct esp_cuda_cache *c, int i, int rows, enum ready *ready)
 {
+    const struct esp_cuda_exchange active = {ESP_RANK_MLP, rows, false, false,
+                                             ESP_CUDA_NO_STATE};
     struct esp_cuda_backend *backend = esp_cuda_backend_of(c);
-    const struct esp_cuda_mlp *mlp = &layer->mlp;
-    int status;
-    if (layer->router) {
-        status = add_experts<T, A>(c, layer, x, normed, norm, next, rows);
-        *ready = next ? WHOLE : NOTHING;
-        esp_cuda_launched(backend, "experts", 0);
-        return status;
+    int status = ESP_OK;
+    ESP_CUDA_EACH_RANK(r, c)
+    {
+        if (status == ESP_OK)
+            status = activate<T>(r, &r->held->mlp, mlp_input(r), *ready == HALF, rows); /* 7 */
     }
-    status = activate<T>(c, mlp, x, normed, rows); /* 7 */
-    if (status < 0)
-        return status;
-    esp_cuda_launched(backend, "gate and up", bytes_of(mlp->gate) + bytes_of(mlp->up));
-    status = add<T, A>(c, &mlp->down, c->active, c->ffn, true, layer->norm_mlp, next, rows,
-                       ready); /* 8 */
-    esp_cuda_launched(backend, "down", bytes_of(mlp->down));
+    esp_cuda_launched(backend, "gate and up",
+                      bytes_of(c->held->mlp.gate) + bytes_of(c->held->mlp.up));
+    if (status == ESP_OK)
+        status = esp_cuda_share(c, &active);
+    if (status == ESP_OK)
+        status = add<T, A>(c, ESP_RANK_DOWN, i, rows, ready); /* 8 */
+    esp_cuda_launched(backend, "down", bytes_of(c->held->mlp.down));
     return status;
 }
 
 /* Runs a layer. *ready: how much of the norms before the layer is done; on return, how much of
- * those after it. In a layer without a mixer, norm1 comes before the MLP. */
+ * those after it. */
 template <typename T, typename A>
-static int run_layer(struct esp_cuda_cache *c, const struct esp_cuda_layer *layer, int i,
-                     const struct shape *s, enum ready *ready)
+static int run_layer(struct esp_cuda_cache *c, int i, const struct shape *s, enum ready *ready)
+{
+    const struct esp_cuda_exchange attended = {ESP_RANK_ATTENTION, s->rows, false, false,
+                                               ESP_CUDA_NO_STATE};
+    const struct esp_layer *of = &esp_cuda_desc_of(c)->layer[i];
+    const bool mixes = of->mixer != ESP_MIXER_NONE;
+    int status = ESP_OK;
+    ESP_CUDA_EACH_RANK(r, c)
+    {
+        if (status == ESP_OK)
+            status = mix<T, A>(r, i, s, *ready);
+    }
+    if (status == ESP_OK && mixes)
+        status = esp_cuda_share(c, &attended);
+    if (status == ESP_OK && mixes)
+        status = add<T, A>(c, ESP_RANK_OUTPUT, i, s->rows, ready); /* 5 */
+    if (mixes)
+        esp_cuda_launched(esp_cuda_backend_of(c), "output", bytes_of(c->held->output));
+    if (status < 0 || !esp_layer_has_mlp(of))
+        return status;
+    ESP_CUDA_EACH_RANK(r, c)
+    {
+        struct esp_cuda_norm norm2;
+        if (mixes && *ready == NOTHING && find_next(r, i, ESP_RANK_OUTPUT, &norm2)) { /* 6 */
+            esp_cuda_norms<A>(r, &norm2, 1, s->rows);
+            esp_cuda_launched(esp_cuda_backend_of(r), "norm", 0);
+        }
+    }
+    if (!c->held->router)
+        return add_mlp<T, A>(c, i, s->rows, ready);
+    status = add_experts<T, A>(c, i, s->rows, ready);
+    esp_cuda_launched(esp_cuda_backend_of(c), "experts", 0);
+    return status;
+}
+
+/* Computes the input of the first layer on one GPU. */
+template <typename T, typename A>
+static int embed(struct esp_cuda_cache *c, const struct shape *s)
 {
     const struct esp_cuda_weights *w = esp_cuda_weights_of(c);
-    const struct esp_model_desc *d = w->base.desc;
-    const bool parallel = d->parallel_residual, mlp = esp_layer_has_mlp(&d->layer[i]);
-    const bool mixes = d->layer[i].mixer != ESP_MIXER_NONE;
-    const struct esp_cuda_layer *after = i == d->layers - 1 ? layer : &w->layer[i + 1];
-    const struct esp_cuda_norm norm2 = {layer->norm2, layer->norm2_bias, ESP_CUDA_NO_STATE,
-                                        norms_cut(c)};
-    const struct esp_cuda_norm norm1 = {after->norm1, after->norm1_bias, i + 1, norms_cut(c)};
-    const struct esp_cuda_norm *next = after == layer || parallel ? NULL : &norm1;
+    esp_cuda_embed<T, A>(c, s->fc, s->rows);
+    esp_cuda_launched(esp_cuda_backend_of(c), "embedding", 0);
+    const int status = esp_cuda_stream_begin(w->stream);
+    return status == ESP_OK && s->fc
+               ? to_floats<T>(c, &w->fc, c->joined, c->joined_width, c->x, c->hidden, s->rows)
+               : status;
+}
+
+/* Computes what follows the last layer. */
+template <typename T, typename A>
+static int finish(struct esp_cuda_cache *c, const struct shape *s)
+{
+    struct esp_cuda_backend *backend = esp_cuda_backend_of(c);
     int status = ESP_OK;
-    begin_layer<A>(c, layer, i, *ready, s->rows); /* 1 */
-    if (mixes)
-        status = mix<T, A>(c, layer, i, s, parallel ? NULL : mlp ? &norm2 : next, ready);
-    if (status < 0 || !mlp)
-        return status;
-    if (mixes && !parallel && *ready == NOTHING) { /* 6 */
-        esp_cuda_norms<A>(c, &norm2, 1, s->rows);
-        esp_cuda_launched(esp_cuda_backend_of(c), "norm", 0);
+    ESP_CUDA_EACH_RANK(r, c)
+    {
+        if ((r == c && s->states) || (s->head_rows > 0 && (r == c || r->own_logits))) {
+            esp_cuda_norm_final<A>(r, s->rows);
+            esp_cuda_launched(esp_cuda_backend_of(r), "norm", 0);
+        }
     }
-    return run_mlp<T, A>(c, layer, parallel ? c->normed2 : c->normed, *ready == HALF,
-                         mixes ? layer->norm2 : layer->norm1, next, s->rows, ready);
+    esp_cuda_enter_rank(c);
+    if (s->head_rows > 0) {
+        status = head<T>(c, s);
+        esp_cuda_launched(backend, "head", bytes_of(esp_cuda_weights_of(c)->head));
+    }
+    if (status == ESP_OK && s->step) {
+        esp_cuda_step_softmax(c, s->rows);
+        esp_cuda_step_top_k(c, s->rows);
+    }
+    return status;
 }
 
 /* Runs a pass. A: the type of activations, which is T, or float in a model with blocks. */
 template <typename T, typename A>
 static int run(struct esp_cuda_cache *c, const struct shape *s)
 {
-    struct esp_cuda_weights *w = esp_cuda_weights_of(c);
-    struct esp_cuda_backend *backend = esp_cuda_backend_of(c);
-    esp_cuda_embed<T, A>(c, s->fc, s->rows);
-    esp_cuda_launched(backend, "embedding", 0);
-    int status = esp_cuda_stream_begin(w->stream);
-    if (status == ESP_OK && s->fc)
-        status = to_floats<T>(c, &w->fc, c->joined, c->joined_width, c->x, c->hidden, s->rows);
+    int status = ESP_OK;
+    ESP_CUDA_EACH_RANK(r, c)
+    {
+        if (status == ESP_OK)
+            status = embed<T, A>(r, s);
+    }
     enum ready ready = NOTHING;
-    for (int i = 0; i < w->base.desc->layers && status == ESP_OK; i++) {
-        const struct esp_cuda_layer *layer = NULL;
-        status = esp_cuda_stream_hold(w, i, &layer);
+    for (int i = 0; i < esp_cuda_desc_of(c)->layers && status == ESP_OK; i++) {
+        ESP_CUDA_EACH_RANK(r, c)
+        {
+            if (status == ESP_OK)
+                status = esp_cuda_stream_hold(esp_cuda_weights_of(r), i, &r->held);
+        }
         if (status == ESP_OK)
-            status = run_layer<T, A>(c, layer, i, s, &ready);
-        if (status == ESP_OK)
-            status = esp_cuda_stream_release(w, i);
+            status = run_layer<T, A>(c, i, s, &ready);
+        ESP_CUDA_EACH_RANK(r, c)
+        {
+            if (status == ESP_OK)
+                status = esp_cuda_stream_release(esp_cuda_weights_of(r), i);
+        }
     }
-    if (status == ESP_OK && (s->head_rows > 0 || s->states)) {
-        esp_cuda_norm_final<A>(c, s->rows);
-        esp_cuda_launched(backend, "norm", 0);
-    }
-    if (status == ESP_OK && s->head_rows > 0) {
-        status = head<T>(c, s);
-        esp_cuda_launched(backend, "head", bytes_of(w->head));
-    }
-    if (status == ESP_OK && s->step) {
-        esp_cuda_step_softmax(c, s->rows);
-        esp_cuda_step_top_k(c, s->rows);
-    }
+    esp_cuda_enter_rank(c);
+    if (status == ESP_OK)
+        status = finish<T, A>(c, s);
     return status < 0 ? status
-                      : esp_cuda_launch_status(backend, "the kernels of a forward pass");
+                      : esp_cuda_launch_status(esp_cuda_backend_of(c),
+                                               "the kernels of a forward pass");
 }
 
 static int run_typed(struct esp_cuda_cache *c, const struct shape *s)
@@ -687,16 +841,11 @@ int esp_cuda_walk(struct esp_cuda_cache *c, int rows, int context)
     return load_kernels(c, &s);
 }
 
-static int capture(struct esp_cuda_cache *c, const struct shape *s, cudaGraphExec_t *exec)
+/* Ends the capture of one GPU, and makes the graph ready if `status` is ESP_OK. */
+static int end_capture(struct esp_cuda_cache *c, int status, cudaGraphExec_t *exec)
 {
     struct esp_cuda_backend *backend = esp_cuda_backend_of(c);
     cudaGraph_t graph = NULL;
-    int status = load_kernels(c, s);
-    if (status < 0)
-        return status;
-    ESP_CUDA(backend,
-             cudaStreamBeginCapture(backend->stream, cudaStreamCaptureModeThreadLocal));
-    status = run_typed(c, s);
     cudaError_t ended = cudaStreamEndCapture(backend->stream, &graph);
     if (!esp_cuda_fine(ended) && status == ESP_OK)
         status = esp_cuda_failed(backend, "cudaStreamEndCapture", ended);
@@ -704,6 +853,30 @@ static int capture(struct esp_cuda_cache *c, const struct shape *s, cudaGraphExe
         status = instantiate(backend, graph, exec);
     if (graph)
         esp_cuda_fine(cudaGraphDestroy(graph));
+    return status;
+}
+
+/* Captures a pass as a graph for each GPU: graph[step][i][j] of its cache. */
+static int capture(struct esp_cuda_cache *c, const struct shape *s, int i, int j)
+{
+    int captures = 0, status = load_kernels(c, s);
+    ESP_CUDA_EACH_RANK(r, c)
+    {
+        const cudaError_t begun =
+            status < 0 ? cudaSuccess
+                       : cudaStreamBeginCapture(esp_cuda_backend_of(r)->stream,
+                                                cudaStreamCaptureModeThreadLocal);
+        if (begun != cudaSuccess)
+            status = esp_cuda_failed(esp_cuda_backend_of(r), "cudaStreamBeginCapture", begun);
+        captures += status == ESP_OK;
+    }
+    if (status == ESP_OK)
+        status = run_typed(c, s);
+    ESP_CUDA_EACH_RANK(r, c)
+    {
+        if (captures-- > 0)
+            status = end_capture(r, status, &r->graph[s->step][i][j]);
+    }
     return status;
 }
 
@@ -727,11 +900,24 @@ static int capture_one(struct esp_cuda_cache *c, bool step, int i, int j, size_t
     s.step = step;
     s.fc = graphs_use_fc(c);
     length_of(c, 1 << j, &s.chunks);
-    const int status = capture(c, &s, &c->graph[step][i][j]);
+    const int status = capture(c, &s, i, j);
     if (status < 0)
         return status;
+    *room = true;
+    ESP_CUDA_EACH_RANK(r, c)
+    {
+        *room = *room && r->graph[step][i][j];
+    }
+    ESP_CUDA_EACH_RANK(r, c) /* all have the graph, or none */
+    {
+        if (!*room && r->graph[step][i][j])
+            esp_cuda_fine(cudaGraphExecDestroy(r->graph[step][i][j]));
+        if (!*room)
+            r->graph[step][i][j] = NULL;
+    }
+    esp_cuda_enter_rank(c);
     ESP_CUDA(esp_cuda_backend_of(c), cudaMemGetInfo(&left, &total));
-    *room = c->graph[step][i][j] && left >= least;
+    *room = *room && left >= least;
     return ESP_OK;
 }
 
@@ -763,18 +949,17 @@ static int choose_for(struct esp_cuda_cache *c, int i, int rows)
     const struct esp_cuda_weights *w = esp_cuda_weights_of(c);
     const struct esp_cuda_layer *layer = &w->layer[i];
     const struct esp_cuda_mlp *mlp = layer->router ? &layer->shared : &layer->mlp;
-    const bool recurs = esp_recurs(w->base.desc->layer[i].mixer);
     const struct esp_cuda_product shapes[] = {
         floats(&layer->inputs, c->normed, c->hidden, c->inputs, c->inputs_width),
-        added(c, &layer->output, recurs ? c->states.mixed : c->attended,
-              recurs ? c->states.out : c->q_width, false, layer->norm_attended),
+        added(c, layer, i, ESP_RANK_OUTPUT),
         activated(c, mlp, c->normed, false),
-        added(c, &mlp->down, c->active, c->ffn, false, layer->norm_mlp),
+        added(c, layer, i, ESP_RANK_DOWN),
         floats(&w->fc, c->joined, c->joined_width, w->fc.data ? c->x : NULL, c->hidden),
         floats(&w->head, c->normed, c->hidden, c->outputs, c->outputs_width),
     };
     for (const struct esp_cuda_product &shape : shapes) {
-        if (!shape.w->data || (!shape.y && !shape.out)) /* the layer has no such product */
+        if (!shape.w->data || (!shape.y && !shape.out) ||
+            shape.w->count > 1) /* the layer has no such product */
             continue;
         const struct esp_cuda_lt_product lt = lt_product(c, &shape, rows);
         const int status = esp_cuda_lt_choose(esp_cuda_backend_of(c), &lt);
@@ -798,11 +983,17 @@ static int choose_algorithms(struct esp_cuda_cache *c)
 
 int esp_cuda_prepare(struct esp_cuda_cache *c)
 {
-    struct esp_cuda_backend *backend = esp_cuda_backend_of(c);
-    const bool own = backend->exact || esp_cuda_weights_of(c)->blocks;
-    int status = own ? ESP_OK : esp_cuda_lt_open(backend);
-    if (status == ESP_OK && !own && backend->lt)
-        status = choose_algorithms(c);
+    int status = ESP_OK;
+    ESP_CUDA_EACH_RANK(r, c)
+    {
+        struct esp_cuda_backend *backend = esp_cuda_backend_of(r);
+        const bool own = backend->exact || esp_cuda_weights_of(r)->blocks;
+        if (status == ESP_OK && !own)
+            status = esp_cuda_lt_open(backend);
+        if (status == ESP_OK && !own && backend->lt)
+            status = choose_algorithms(r);
+    }
+    esp_cuda_enter_rank(c);
     return status == ESP_OK ? capture_graphs(c) : status;
 }
 
@@ -833,21 +1024,35 @@ static bool adjacent(const struct esp_batch *b)
     return true;
 }
 
+/* Sends the numbers of a pass to all GPUs, and launches its graph there, if it has one. */
+static int launch(struct esp_cuda_cache *c, const struct shape *s, const struct esp_batch *b,
+                  const struct esp_cuda_step *step, bool *launched)
+{
+    *launched = false;
+    ESP_CUDA_EACH_RANK(r, c)
+    {
+        const int status = send_pass(r, b, step);
+        if (status < 0)
+            return status;
+        cudaGraphExec_t graph = find_graph(r, s, b);
+        *launched = graph != NULL;
+        if (graph)
+            ESP_CUDA(esp_cuda_backend_of(r),
+                     cudaGraphLaunch(graph, esp_cuda_backend_of(r)->stream));
+    }
+    return ESP_OK;
+}
+
 /* Runs a pass that does not end with a draft step in a graph. */
 static int run_batch(struct esp_cuda_cache *c, const struct esp_batch *b, struct shape *s)
 {
     const struct esp_cuda_step none = {};
     const struct esp_cuda_rows *logits = (const struct esp_cuda_rows *)b->logits;
+    bool launched;
     s->step = false;
-    int status = send_pass(c, b, &none);
-    if (status < 0)
+    const int status = launch(c, s, b, &none, &launched);
+    if (status < 0 || launched)
         return status;
-    cudaGraphExec_t graph = find_graph(c, s, b);
-    if (graph) {
-        ESP_CUDA(esp_cuda_backend_of(c),
-                 cudaGraphLaunch(graph, esp_cuda_backend_of(c)->stream));
-        return ESP_OK;
-    }
     if (s->head_rows > 0) {
         s->stride = logits->stride;
         s->vocabulary = logits->base.vocabulary;
@@ -858,17 +1063,16 @@ static int run_batch(struct esp_cuda_cache *c, const struct esp_batch *b, struct
 }
 
 /* Runs a draft step as one graph: the pass, softmax and top-k. */
-static int run_step(struct esp_cuda_cache *c, const struct esp_batch *b, const struct shape *s,
-                    cudaGraphExec_t graph)
+static int run_step(struct esp_cuda_cache *c, const struct esp_batch *b, const struct shape *s)
 {
-    struct esp_cuda_backend *backend = esp_cuda_backend_of(c);
     struct esp_cuda_step step = {};
+    bool launched;
     int status = esp_cuda_step_begin(b->logits, b->step, s->head_rows, &step);
     if (status == ESP_OK)
-        status = send_pass(c, b, &step);
+        status = launch(c, s, b, &step, &launched);
+    esp_cuda_enter_rank(c);
     if (status < 0)
         return status;
-    ESP_CUDA(backend, cudaGraphLaunch(graph, backend->stream));
     return esp_cuda_finish(b->logits, ESP_OK, b->step->when);
 }
 
@@ -892,11 +1096,11 @@ static int forward(struct esp_cache *cache, const struct esp_batch *batch)
     int status = c->states.layers > 0 ? esp_cuda_states_begin(c, batch) : ESP_OK;
     if (status < 0)
         return status;
-    cudaGraphExec_t graph = s.step ? find_graph(c, &s, batch) : NULL;
-    status = graph ? run_step(c, batch, &s, graph) : run_batch(c, batch, &s);
+    const bool whole_step = s.step && find_graph(c, &s, batch);
+    status = whole_step ? run_step(c, batch, &s) : run_batch(c, batch, &s);
     if (status == ESP_OK && c->states.layers > 0)
         esp_cuda_states_end(c);
-    if (status < 0 || graph || !batch->step)
+    if (status < 0 || whole_step || !batch->step)
         return status;
     return esp_batch_step(batch, in_slot(c, c->pass_host[c->slot], c->at.wanted_at),
                           s.head_rows);

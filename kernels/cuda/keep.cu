@@ -25,16 +25,9 @@ static __global__ void keep_kernel(uint4 *k, uint4 *v, const int32_t *which, int
             rows[(size_t)(first + i) * words] = rows[(size_t)which[i] * words];
 }
 
-int esp_cuda_keep(struct esp_cache *cache, int first, const int32_t *which, int count)
+static int keep(struct esp_cuda_cache *c, int first, const int32_t *which, int count)
 {
-    struct esp_cuda_cache *c = (struct esp_cuda_cache *)cache;
-    struct esp_cuda_backend *backend = esp_cuda_backend_of(c);
-    if (count > c->max_batch || !esp_keep_fits(c->rows, first, which, count))
-        return esp_cuda_end(backend, ESP_E_ARGUMENT);
-    if (count == 0)
-        return ESP_OK;
     char *slot = NULL;
-    esp_cuda_enter(cache->weights->backend);
     int status = esp_cuda_take_slot(c, &slot);
     if (status < 0)
         return status;
@@ -50,9 +43,23 @@ int esp_cuda_keep(struct esp_cache *cache, int first, const int32_t *which, int 
     if (c->states.layers > 0)
         esp_cuda_keep_inputs(c, first, count);
     if (heads == 0)
-        return esp_cuda_launch_status(backend, "compaction of the cache");
+        return esp_cuda_launch_status(esp_cuda_backend_of(c), "compaction of the cache");
     ESP_LAUNCH(keep_kernel, dim3(blocks, 2), dim3(THREADS), 0, esp_cuda_backend_of(c)->stream,
                (uint4 *)c->k, (uint4 *)c->v, c->keep_rows, first, count, heads, (size_t)c->rows,
                words);
-    return esp_cuda_launch_status(backend, "compaction of the cache");
+    return esp_cuda_launch_status(esp_cuda_backend_of(c), "compaction of the cache");
+}
+
+int esp_cuda_keep(struct esp_cache *cache, int first, const int32_t *which, int count)
+{
+    struct esp_cuda_cache *c = (struct esp_cuda_cache *)cache;
+    if (count > c->max_batch || !esp_keep_fits(c->rows, first, which, count))
+        return esp_cuda_end(esp_cuda_backend_of(c), ESP_E_ARGUMENT);
+    int status = ESP_OK;
+    ESP_CUDA_EACH_RANK(r, c)
+    {
+        if (status == ESP_OK && count > 0)
+            status = keep(r, first, which, count);
+    }
+    return status;
 }

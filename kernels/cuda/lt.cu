@@ -36,6 +36,7 @@ static const size_t MOST_WORKSPACE = (size_t)32 << 20;
 /* Notes the failure of a function, given by its name without "cublasLt"; returns a status. */
 static int failed(struct esp_cuda_backend *backend, const char *function, cublasStatus_t result)
 {
+    backend = esp_cuda_program(backend);
     snprintf(backend->failure, sizeof backend->failure, "cublasLt%s failed: cuBLAS status %d",
              function, (int)result);
     backend->answers = 0;

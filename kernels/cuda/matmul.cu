@@ -340,7 +340,9 @@ void esp_cuda_matmul(struct esp_cuda_cache *c, const struct esp_cuda_product *p,
     a.begins = p->next != NULL;
     if (a.begins) {
         a.next = esp_cuda_norm_args_of(c, p->next);
-        a.out = (T *)c->normed;
+        a.next.weight += p->first;
+        a.squares.sum += p->first / ESP_CUDA_TILE;
+        a.out = (T *)c->normed + p->first;
     }
     const int most = p->tile > 0 ? p->tile : rows;
     esp_cuda_launch_product(c, p, 1,

@@ -10,11 +10,12 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "kernels/cuda/cuda.h"
+#include "kernels/cuda/gpus.h"
 
 int esp_cuda_failed(struct esp_cuda_backend *backend, const char *call, cudaError_t result)
 {
     /* The message contains only the name of the CUDA function, without its arguments. */
+    backend = esp_cuda_program(backend);
     snprintf(backend->failure, sizeof backend->failure, "%.*s failed: %s",
              (int)strcspn(call, "("), call, cudaGetErrorString(result));
     backend->answers = 0;
@@ -119,6 +120,11 @@ static __global__ void early_kernel()
 /* The current device of this thread; at first, CUDA uses device 0. */
 static thread_local int current;
 
+void esp_cuda_forget_device()
+{
+    current = -1;
+}
+
 static cudaError_t enter(int device)
 {
     const cudaError_t result = device == current ? cudaSuccess : cudaSetDevice(device);
@@ -200,6 +206,7 @@ static void close_backend(struct esp_backend *backend)
     struct esp_cuda_backend *cuda = (struct esp_cuda_backend *)backend;
     if (!cuda)
         return;
+    esp_cuda_gpus_close(cuda->gpus);
     esp_cuda_enter(backend);
     esp_cuda_lt_close(cuda);
     for (int i = 0; i < ESP_MARKS; i++)
@@ -250,6 +257,24 @@ static int open_device(struct esp_backend **backend, int device, char *err, size
     return ESP_OK;
 }
 
+int esp_cuda_open_rank(struct esp_cuda_backend *program, int rank,
+                       struct esp_cuda_backend **backend, char *err, size_t errlen)
+{
+    struct esp_backend *made;
+    const int status = open_device(&made, program->index + rank, err, errlen);
+    if (status < 0)
+        return status;
+    *backend = (struct esp_cuda_backend *)made;
+    (*backend)->program = program;
+    (*backend)->exact = program->exact;
+    return ESP_OK;
+}
+
+void esp_cuda_close_rank(struct esp_cuda_backend *backend)
+{
+    close_backend(&backend->base);
+}
+
 static int open_first(struct esp_backend **backend, int, char *err, size_t errlen)
 {
     return open_device(backend, 0, err, errlen);
@@ -267,14 +292,29 @@ static const char *failure(const struct esp_backend *backend)
 
 static void set_exact(struct esp_backend *backend, bool exact)
 {
-    ((struct esp_cuda_backend *)backend)->exact = exact;
+    struct esp_cuda_backend *cuda = (struct esp_cuda_backend *)backend;
+    cuda->exact = exact;
+    for (int i = 1; cuda->gpus && i < cuda->gpus->count; i++)
+        cuda->gpus->backend[i]->exact = exact;
 }
 
-static size_t memory_free(const struct esp_backend *backend)
+static size_t free_of_one(const struct esp_backend *backend)
 {
     esp_cuda_enter(backend);
     size_t left = 0, total = 0;
     return esp_cuda_fine(cudaMemGetInfo(&left, &total)) ? left : 0;
+}
+
+/* Several GPUs count as one whose memory is that of the fullest, times their number. */
+static size_t memory_free(const struct esp_backend *backend)
+{
+    const struct esp_cuda_gpus *gpus = ((const struct esp_cuda_backend *)backend)->gpus;
+    size_t least = free_of_one(backend);
+    for (int i = 1; gpus && i < gpus->count; i++) {
+        const size_t left = free_of_one(&gpus->backend[i]->base);
+        least = left < least ? left : least;
+    }
+    return gpus ? least * gpus->count : least;
 }
 
 static void mark(struct esp_backend *backend, int slot)
@@ -314,6 +354,9 @@ static struct esp_backend_ops make_ops(void)
     ops.mark = mark;
     ops.between = between;
     ops.read_rate = esp_cuda_read_rate;
+    ops.start_ranks = esp_cuda_start_ranks;
+    ops.rank_times = esp_cuda_rank_times;
+    ops.plan_ranks = esp_cuda_plan_ranks;
     ops.time_kernels = esp_cuda_time_kernels;
     ops.predict = esp_cuda_predict;
     ops.state_bytes = esp_cuda_state_bytes;

@@ -11,6 +11,7 @@
  * gate value also has the up value to multiply it with.
  */
 #include "kernels/cuda/blocks.h"
+#include "kernels/cuda/gpus.h"
 
 #include <cstdlib>
 #include <cstring>
@@ -83,6 +84,7 @@ static void turn(struct loader *l, struct turned *turned, const struct esp_tenso
     turned->rows.data = rows;
     turned->rows.source = NULL;
     turned->rows.offset = 0;
+    turned->rows.first = 0;
     turned->rows.transposed = 0;
     turned->rows.rows = turned->rows.block = turned->rows.stride = count;
 }
@@ -630,9 +632,13 @@ static void put_rest(struct loader *l)
     }
     w->embedding = esp_model_desc_lent(d, &d->embedding) ? lender->embedding
                                                          : put_tensor(l, &d->embedding, NULL);
-    w->head = esp_model_desc_lent(d, &d->head)           ? lender->head
-              : esp_tensor_same(&d->head, &d->embedding) ? w->embedding
-                                                         : put_tensor(l, &d->head, NULL);
+    const bool tied =
+        d->head.rows == d->embedding.rows && esp_tensor_same(&d->head, &d->embedding);
+    if (w->part && w->part->rank > 0 && !esp_rank_plan_divides(&w->part->plan, ESP_RANK_HEAD))
+        return; /* rank 0 has the head */
+    w->head = esp_model_desc_lent(d, &d->head) ? lender->head
+              : tied                           ? w->embedding
+                                               : put_tensor(l, &d->head, NULL);
 }
 
 static size_t layer_bytes(const struct loader *l, int i)
@@ -789,9 +795,9 @@ static int load(struct esp_cuda_weights *w, struct esp_cuda_backend *backend,
     l.user = user;
     l.piece_bytes = w->base.bytes < (size_t)PIECE ? w->base.bytes : (size_t)PIECE;
     /* 16 rows of the widest quantised type take less than 64 bytes per column. */
-    l.wide = (float *)malloc((size_t)esp_model_desc_widest(w->base.desc) * sizeof *l.wide);
-    l.tile_rows = (char *)malloc((size_t)esp_model_desc_widest(w->base.desc) * ESP_CUDA_TILE *
-                                 sizeof *l.wide);
+    const size_t widest = esp_model_desc_widest(w->part ? w->part->all : w->base.desc);
+    l.wide = (float *)malloc(widest * sizeof *l.wide);
+    l.tile_rows = (char *)malloc(widest * ESP_CUDA_TILE * sizeof *l.wide);
     status = l.wide && l.tile_rows ? send_model(&l, streamed) : ESP_E_MEMORY;
     free(l.wide);
     free(l.turned[0].memory);
@@ -837,6 +843,117 @@ static const char *missing_for(const struct esp_model_desc *d)
     return NULL;
 }
 
+/* Returns a feature of the model that several GPUs cannot divide, or NULL. */
+static const char *undivided_of(const struct esp_model_desc *d)
+{
+    if (esp_model_desc_recurrent(d))
+        return ESP_SPECIAL_RECURRENT;
+    for (int i = 0; i < d->layers; i++) {
+        if (d->layer[i].attention_gate.data)
+            return "gates of attention";
+        if (d->layer[i].router.data && d->layer[i].up.data)
+            return "shared experts";
+    }
+    return NULL;
+}
+
+/* Frees the weights of one GPU. */
+static void close_one(struct esp_cuda_weights *w)
+{
+    esp_cuda_enter(w->base.backend);
+    esp_cuda_stream_close(w->stream);
+    esp_cuda_fine(cudaFree(w->memory));
+    esp_cuda_part_close(w->part);
+    free(w->layer);
+    free(w);
+}
+
+/* Opens the weights of one GPU, and takes `part`, which may be NULL. */
+static int open_one(struct esp_cuda_weights **weights, struct esp_cuda_backend *cuda,
+                    const struct esp_model_desc *desc, struct esp_cuda_part *part,
+                    esp_progress *progress, void *user, char *err, size_t errlen)
+{
+    struct esp_cuda_weights *w = (struct esp_cuda_weights *)calloc(1, sizeof *w);
+    if (w)
+        w->layer = (struct esp_cuda_layer *)calloc((size_t)desc->layers, sizeof *w->layer);
+    if (!w || !w->layer) {
+        free(w);
+        esp_cuda_part_close(part);
+        return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for the model's tables");
+    }
+    esp_cuda_enter(&cuda->base);
+    w->base.backend = &cuda->base;
+    w->base.desc = desc;
+    w->part = part;
+    set_types(w);
+    const int status = load(w, cuda, progress, user);
+    if (status < 0) {
+        const size_t pinned = esp_cuda_stream_host_bytes(w->stream);
+        const bool host = status == ESP_E_MEMORY && w->memory && pinned > 0;
+        close_one(w);
+        if (host)
+            return esp_fail(
+                err, errlen, status,
+                "%.2f GB of layers do not fit on the GPU, and this computer's memory "
+                "has no room to keep them ready for it; try --backend cpu --memory",
+                (double)pinned / 1e9);
+        return esp_cuda_tell(esp_cuda_program(cuda), status, err, errlen);
+    }
+    *weights = w;
+    return ESP_OK;
+}
+
+/* The progress of several parts, one after another. */
+struct progress_of_parts {
+    esp_progress *progress;
+    void *user;
+    int rank, ranks;
+};
+
+static bool part_progress(void *user, const char *what, size_t done, size_t total)
+{
+    const struct progress_of_parts *p = (const struct progress_of_parts *)user;
+    return p->progress(p->user, what, p->rank * total + done, p->ranks * total);
+}
+
+/* Opens a rank's part of a model on each GPU. A model that has borrowed matrices, and uses the
+ * cache of the lender, is divided as that one is. */
+static int open_parts(struct esp_weights **weights, struct esp_cuda_gpus *gpus,
+                      const struct esp_model_desc *desc, esp_progress *progress, void *user,
+                      char *err, size_t errlen)
+{
+    struct esp_cuda_weights *lender = (struct esp_cuda_weights *)desc->lender;
+    struct esp_cuda_weights *first = NULL, **next = &first;
+    struct esp_rank_plan plan;
+    struct esp_rank_costs costs;
+    int status = esp_cuda_plan_ranks(&gpus->backend[0]->base, desc, &plan, &costs, err, errlen);
+    if (lender && lender->part)
+        plan = lender->part->plan;
+    for (int i = 0; i < gpus->count && status == ESP_OK; i++) {
+        struct progress_of_parts of = {progress, user, i, gpus->count};
+        struct esp_cuda_part *part = esp_cuda_part_open(&plan, i, desc);
+        if (!part) {
+            status =
+                esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for the model's tables");
+            break;
+        }
+        if (lender) {
+            part->desc.lender = &lender->base;
+            lender = lender->next;
+        }
+        status = open_one(next, gpus->backend[i], &part->desc, part,
+                          progress ? part_progress : NULL, &of, err, errlen);
+        if (status == ESP_OK)
+            next = &(*next)->next;
+    }
+    if (status < 0) {
+        esp_cuda_weights_close(&first->base);
+        return status;
+    }
+    *weights = &first->base;
+    return ESP_OK;
+}
+
 int esp_cuda_weights_open(struct esp_weights **weights, struct esp_backend *backend,
                           const struct esp_model_desc *desc, esp_progress *progress, void *user,
                           char *err, size_t errlen)
@@ -862,44 +979,28 @@ int esp_cuda_weights_open(struct esp_weights **weights, struct esp_backend *back
                         "a model of hidden size %d is wider than --backend cuda can load; use "
                         "--backend cpu",
                         desc->hidden);
-    struct esp_cuda_weights *w = (struct esp_cuda_weights *)calloc(1, sizeof *w);
-    if (w)
-        w->layer = (struct esp_cuda_layer *)calloc((size_t)desc->layers, sizeof *w->layer);
-    if (!w || !w->layer) {
-        free(w);
-        return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for the model's tables");
-    }
-    esp_cuda_enter(backend);
-    w->base.backend = backend;
-    w->base.desc = desc;
-    set_types(w);
-    status = load(w, cuda, progress, user);
-    if (status < 0) {
-        const size_t pinned = esp_cuda_stream_host_bytes(w->stream);
-        const bool host = status == ESP_E_MEMORY && w->memory && pinned > 0;
-        esp_cuda_weights_close(&w->base);
-        if (host)
-            return esp_fail(
-                err, errlen, status,
-                "%.2f GB of layers do not fit on the GPU, and this computer's memory "
-                "has no room to keep them ready for it; try --backend cpu --memory",
-                (double)pinned / 1e9);
-        return esp_cuda_tell(cuda, status, err, errlen);
-    }
-    *weights = &w->base;
-    return ESP_OK;
+    const char *undivided = desc->divided && cuda->gpus ? undivided_of(desc) : NULL;
+    if (undivided)
+        return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
+                        "several GPUs cannot divide a model with %s yet; use one GPU",
+                        undivided);
+    if (desc->divided && cuda->gpus)
+        return open_parts(weights, cuda->gpus, desc, progress, user, err, errlen);
+    struct esp_cuda_weights *w = NULL;
+    status = open_one(&w, cuda, desc, NULL, progress, user, err, errlen);
+    if (status == ESP_OK)
+        *weights = &w->base;
+    return status;
 }
 
 void esp_cuda_weights_close(struct esp_weights *weights)
 {
     struct esp_cuda_weights *w = (struct esp_cuda_weights *)weights;
-    if (!w)
-        return;
-    esp_cuda_enter(weights->backend);
-    esp_cuda_stream_close(w->stream);
-    esp_cuda_fine(cudaFree(w->memory));
-    free(w->layer);
-    free(w);
+    while (w) {
+        struct esp_cuda_weights *next = w->next;
+        close_one(w);
+        w = next;
+    }
 }
 
 bool esp_cuda_weights_streamed(const struct esp_weights *weights, struct esp_streamed *streamed)

@@ -11,6 +11,10 @@
 #include "kernels/kernels.h"
 #include "kernels/ranks/rank_options.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* Groups of matrices that are divided in the same way. X(NAME, word, what): `word` is used
  * in options, `what` in tables. */
 #define ESP_RANK_KINDS(X)                                                                      \
@@ -98,4 +102,7 @@ struct esp_rank_kind_cost esp_rank_kind_cost(const struct esp_rank_plan *plan,
 void esp_rank_plan_choose(struct esp_rank_plan *plan, const struct esp_model_desc *desc,
                           const struct esp_rank_costs *costs);
 
+#ifdef __cplusplus
+}
+#endif
 #endif

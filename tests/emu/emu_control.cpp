@@ -24,7 +24,7 @@ struct control_state {
     uint64_t seed = 1, launches = 0;
     long calls = 0, fail_at = 0;
     int fail_with = cudaErrorUnknown;
-    bool ever_after = false;
+    bool ever_after = false, nccl = true;
     const char *failed = nullptr;
     std::map<const void *, live> handles;
     std::recursive_mutex mutex;
@@ -100,6 +100,7 @@ __attribute__((constructor)) static void emu_begin()
     c.devices = (int)from_environment("ESPALIER_EMU_DEVICES", 1);
     c.driver = (int)from_environment("ESPALIER_EMU_DRIVER", c.driver);
     c.lt = (int)from_environment("ESPALIER_EMU_LT", c.lt);
+    c.nccl = from_environment("ESPALIER_EMU_NCCL", 1) > 0;
     c.memory = from_environment("ESPALIER_EMU_MEMORY", c.memory);
     c.multiprocessors = (int)from_environment("ESPALIER_EMU_SMS", c.multiprocessors);
     emu_set_node_bytes(from_environment("ESPALIER_EMU_NODE", 0));
@@ -258,6 +259,11 @@ int emu_driver_version()
 int emu_lt_version()
 {
     return control().lt;
+}
+
+bool emu_has_nccl()
+{
+    return control().nccl;
 }
 
 enum emu_heuristic emu_heuristic_answer()

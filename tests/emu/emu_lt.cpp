@@ -80,34 +80,6 @@ const char *cublasLtGetStatusString(cublasStatus_t status)
 
 /* ------------------------------------------------------------------ the library */
 
-void *emu_library_open(const char *name)
-{
-    char here[40];
-    snprintf(here, sizeof here, "libcublasLt.so.%d", emu_lt_version());
-    return strcmp(name, here) == 0 ? const_cast<char *>("the emulated cuBLASLt") : nullptr;
-}
-
-void *emu_library_symbol(void *library, const char *name)
-{
-    static const struct {
-        const char *name;
-        void *function;
-    } all[] = {
-#define X(function) {#function, reinterpret_cast<void *>(function)},
-        X(cublasLtCreate) X(cublasLtDestroy) X(cublasLtMatmulDescCreate)
-            X(cublasLtMatmulDescSetAttribute) X(cublasLtMatmulDescDestroy)
-                X(cublasLtMatrixLayoutCreate) X(cublasLtMatrixLayoutDestroy)
-                    X(cublasLtMatmulPreferenceCreate) X(cublasLtMatmulPreferenceSetAttribute)
-                        X(cublasLtMatmulPreferenceDestroy) X(cublasLtMatmulAlgoGetHeuristic)
-                            X(cublasLtMatmul)
-#undef X
-    };
-    for (const auto &one : all)
-        if (library && strcmp(name, one.name) == 0)
-            return one.function;
-    return nullptr;
-}
-
 /* ------------------------------------------------------------------ descriptions */
 
 template <typename T>

@@ -33,6 +33,7 @@ int emu_device_count();
 int emu_current_device(); /* device of this thread */
 int emu_driver_version();
 int emu_lt_version();
+bool emu_has_nccl();
 enum emu_heuristic emu_heuristic_answer();
 size_t emu_memory_size();
 int emu_multiprocessors();
@@ -74,6 +75,8 @@ bool emu_in_arena(const void *address); /* to describe a fault */
 /* Adds work to a stream, or to the graph that the stream captures. */
 cudaError_t emu_enqueue(cudaStream_t stream, std::function<void()> work);
 cudaError_t emu_run_all(); /* everything on every stream */
+bool emu_run_next(cudaStream_t stream); /* the next work of a stream; false: there is none */
+bool emu_captures(cudaStream_t stream);
 /* During a capture, returns cudaErrorStreamCaptureUnsupported and invalidates the capture. */
 cudaError_t emu_refuse_in_capture();
 

@@ -85,6 +85,20 @@ static void run_one(cudaStream_t stream)
     emu_memory_close();
 }
 
+bool emu_run_next(cudaStream_t stream)
+{
+    if (!resolve(stream) || stream->queue.empty())
+        return false;
+    run_one(stream);
+    return true;
+}
+
+bool emu_captures(cudaStream_t stream)
+{
+    cudaStream_t s = resolve(stream);
+    return s && s->capture;
+}
+
 static void run_until(cudaStream_t stream, uint64_t number)
 {
     while (!stream->queue.empty() && stream->queue.front().number <= number)
@@ -442,10 +456,10 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream)
     if (!emu_live(executable, "executable graphs"))
         return emu_result(cudaErrorInvalidValue);
     std::shared_ptr<const CUgraph_st> graph = executable->graph;
-    return emu_result(emu_enqueue(stream, [graph] {
-        for (const auto &node : graph->nodes)
-            node();
-    }));
+    cudaError_t result = cudaSuccess;
+    for (size_t i = 0; i < graph->nodes.size() && !result; i++)
+        result = emu_enqueue(stream, [graph, i] { graph->nodes[i](); });
+    return emu_result(result);
 }
 
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable)

@@ -93,9 +93,13 @@ static int open_parts(struct life *l)
     return status;
 }
 
+/* A divided model is divided between two GPUs. */
 static int open_all(struct life *l)
 {
+    const struct esp_rank_options two = {.ranks = 2, .planned = true};
     int status = esp_backend_cuda.open(&l->backend, 0, l->err, sizeof l->err);
+    if (status == 0 && l->model->desc.divided)
+        status = l->backend->ops->start_ranks(l->backend, &two, l->err, sizeof l->err);
     return status < 0 ? status : open_parts(l);
 }
 
@@ -196,8 +200,10 @@ static void fail_each(const struct controls *c, struct random_model *model, int 
         int leaks = c->leaks(left, sizeof left);
         CHECK(leaks == 0, "%s (call %ld) failed: %s stay", name, call, left);
         bool gives_back = strstr(name, "Destroy") || strstr(name, "Free");
-        /* Our own product, or single launches, replace these. */
+        /* Our own product, or single launches, replace these. After a failure of cudaSetDevice(),
+         * the calls for the other device fail on a GPU. */
         bool replaced = strstr(name, "GetHeuristic") ||
+                        (model->desc.divided && strstr(name, "SetDevice")) ||
                         (error == OUT_OF_MEMORY &&
                          (strstr(name, "GraphInstantiate") || strstr(name, "GraphUpload")));
         CHECK(gives_back || replaced || call > last || status < 0,
@@ -227,6 +233,26 @@ TEST(every_failure_of_a_call_becomes_a_status_and_leaves_nothing)
         int status = live(&l, model, NULL);
         CHECK(status == 0, "%d: %s", status, l.err);
     }
+    random_model_free(model);
+    free(model);
+}
+
+TEST(every_failure_with_two_gpus_becomes_a_status_and_leaves_nothing)
+{
+    static const struct random_shape wide = {
+        "wide", 1, 64, 2, 2, 16, 80, VOCABULARY, 16, ESP_BF16, false, false, false, false, false};
+    struct controls c;
+    if (!find_controls(&c))
+        return;
+    struct random_model *model = calloc(1, sizeof *model);
+    random_model_make(model, &wide, 3);
+    model->desc.divided = true;
+    c.set_devices(2);
+    c.set_memory((size_t)256 << 20); /* a part of it is read to measure its speed */
+    fail_each(&c, model, DEVICE_FAULT, false, 41);
+    fail_each(&c, model, OUT_OF_MEMORY, false, 151);
+    c.set_memory((size_t)4 << 30);
+    c.set_devices(1);
     random_model_free(model);
     free(model);
 }

@@ -2,6 +2,7 @@
  * draft: after a text was shortened or branched, it continues as in a new session, and little
  * is computed twice.
  */
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +10,7 @@
 #include "engine/espalier.h"
 #include "engine/kv_cache.h"
 #include "engine/session.h"
+#include "tests/divided.h"
 #include "tests/each_backend.h"
 #include "tests/folder.h"
 
@@ -37,7 +39,7 @@ static void write_tokenizer(void)
     folder_write_text("tokenizer.json", text);
 }
 
-static void open_engine_with(const char *vector, const char *draft)
+static void open_engine_with(const char *vector, const char *draft, int ranks)
 {
     folder_copy(vector);
     write_tokenizer();
@@ -45,6 +47,8 @@ static void open_engine_with(const char *vector, const char *draft)
                                                .draft = draft ? draft : folder_path(),
                                                .backend = backend,
                                                .exact = strcmp(backend, "cuda") == 0,
+                                               .ranks = ranks,
+                                               .threads = ranks > 1 ? 1 : 0,
                                                .context = CONTEXT,
                                                .max_nodes = 40};
     CHECK(esp_engine_open(&engine, &options, err, sizeof err) == 0, "%s", err);
@@ -52,7 +56,7 @@ static void open_engine_with(const char *vector, const char *draft)
 
 static void open_engine(const char *vector)
 {
-    open_engine_with(vector, NULL);
+    open_engine_with(vector, NULL, 1);
 }
 
 static struct esp_session *open_session(const char *drafter, int window)
@@ -165,7 +169,7 @@ TEST(on_a_gpu_too)
 TEST(texts_that_an_mtp_layer_drafts_go_back_too)
 {
     static const char *const drafters[] = {"dynatree", "goodput", "linear:cache=rebuild"};
-    open_engine_with("../heads/mtp-qwen3-5", "mtp");
+    open_engine_with("../heads/mtp-qwen3-5", "mtp", 1);
     for (int d = 0; d < 3; d++)
         go_back_and_on(drafters[d], 0, 31 + (unsigned)d, many_rounds());
     go_back_and_on("dynatree", 30, 95, many_rounds());
@@ -271,4 +275,44 @@ TEST(branches_of_hybrid_models)
         esp_session_close(session);
         esp_engine_close(engine);
     }
+}
+
+/* Writes a text that goes on after a rank was killed, and after going back. Returns its length.
+ */
+static int write_text(const char *vector, int ranks, int window, int32_t *to)
+{
+    int32_t tokens[40];
+    int length;
+    for (int i = 0; i < 40; i++)
+        tokens[i] = i * 7 % VOCABULARY;
+    open_engine_with(vector, NULL, ranks);
+    struct esp_session *session = open_session("dynatree", window);
+    prompt(session, tokens, 40);
+    generate(session, 20);
+    if (ranks > 1)
+        CHECK(kill(divided_child(0), SIGKILL) == 0);
+    generate(session, 25);
+    CHECK(ranks == 1 || session->rank_starts == 2, "%d starts", session->rank_starts);
+    CHECK(esp_session_rewind(session, 70) == 0);
+    prompt(session, tokens + 20, 3);
+    generate(session, 20);
+    const int32_t *text = esp_session_tokens(session, &length);
+    memcpy(to, text, (size_t)length * sizeof *to);
+    esp_session_close(session);
+    esp_engine_close(engine);
+    return length;
+}
+
+/* The states of recurrent layers are computed once more from the whole text. */
+TEST(a_rank_that_is_killed_does_not_change_the_text)
+{
+    int32_t one[CONTEXT], two[CONTEXT];
+    for (int v = 0; v < VECTORS; v++)
+        for (int window = 0; window <= 30; window += 30) {
+            const int length = write_text(vectors[v], 1, window, one);
+            CHECK(write_text(vectors[v], 2, window, two) == length && length == 93,
+                  "%s: %d tokens", vectors[v], length);
+            CHECK(memcmp(one, two, (size_t)length * sizeof *one) == 0, "%s, window %d",
+                  vectors[v], window);
+        }
 }

@@ -102,6 +102,9 @@ static void print_memory(const struct esp_engine *engine, const struct cli_optio
 
 static const int rows_shown[] = {1, 16, 64};
 enum { ROWS_SHOWN = sizeof rows_shown / sizeof *rows_shown };
+/* Other numbers of ranks for which the time of a pass is predicted. */
+static const int ranks_shown[] = {2, 4, 8};
+enum { RANKS_SHOWN = sizeof ranks_shown / sizeof *ranks_shown };
 
 static void print_kind(const struct esp_rank_kind_report *k, int ranks)
 {
@@ -115,6 +118,27 @@ static void print_kind(const struct esp_rank_kind_report *k, int ranks)
     printf(" %s; a row gathers %.1f KB in %d exchange%s\n",
            strcmp(k->word, "attention") == 0 ? "key/value heads" : "outputs",
            1e-3 * k->gathered, k->exchanges, k->exchanges == 1 ? "" : "s");
+}
+
+static double expected(const struct esp_engine *engine, int ranks, int rows)
+{
+    return 1e3 * esp_engine_ranks_expected(engine, ranks, rows);
+}
+
+/* Prints the predicted time of a pass of rows_shown[i] rows, also with other numbers of ranks.
+ */
+static void print_predicted(const struct esp_engine *engine, int ranks, int i)
+{
+    const int rows = rows_shown[i];
+    printf("  %-14s a pass of %d row%s takes %.2f ms or more; in one process like each "
+           "%.2f ms",
+           i == 0 ? "predicted" : "", rows, rows == 1 ? "" : "s",
+           expected(engine, ranks, rows), expected(engine, 1, rows));
+    for (int k = 0; k < RANKS_SHOWN; k++)
+        if (ranks_shown[k] != ranks && expected(engine, ranks_shown[k], rows) > 0)
+            printf(", with %d ranks %.2f ms", ranks_shown[k],
+                   expected(engine, ranks_shown[k], rows));
+    putchar('\n');
 }
 
 /* Prints the division among ranks, the measured costs of an exchange, and the predicted time
@@ -137,11 +161,7 @@ static void print_ranks(const struct esp_engine *engine)
     for (int i = 0; i < r.kinds && !r.by_layers; i++)
         print_kind(&r.kind[i], r.ranks);
     for (int i = 0; i < ROWS_SHOWN; i++)
-        printf("  %-14s a pass of %d row%s takes %.2f ms or more; in one process like each "
-               "%.2f ms\n",
-               i == 0 ? "predicted" : "", rows_shown[i], rows_shown[i] == 1 ? "" : "s",
-               1e3 * esp_engine_ranks_expected(engine, r.ranks, rows_shown[i]),
-               1e3 * esp_engine_ranks_expected(engine, 1, rows_shown[i]));
+        print_predicted(engine, r.ranks, i);
 }
 
 static cJSON *ranks_json(const struct esp_engine *engine)
@@ -159,14 +179,22 @@ static cJSON *ranks_json(const struct esp_engine *engine)
                               CLI_NUMBER("row_bytes", k->gathered),
                               CLI_NUMBER("exchanges", k->exchanges)));
     }
-    for (int i = 0; i < ROWS_SHOWN; i++)
+    for (int i = 0; i < ROWS_SHOWN; i++) {
+        const int rows = rows_shown[i];
+        cJSON *others = cJSON_CreateArray();
+        for (int k = 0; k < RANKS_SHOWN; k++)
+            cJSON_AddItemToArray(
+                others, cli_object(CLI_NUMBER("ranks", ranks_shown[k]),
+                                   CLI_NUMBER("seconds", esp_engine_ranks_expected(
+                                                             engine, ranks_shown[k], rows))));
         cJSON_AddItemToArray(
             predicted,
-            cli_object(CLI_NUMBER("rows", rows_shown[i]),
-                       CLI_NUMBER("seconds",
-                                  esp_engine_ranks_expected(engine, r.ranks, rows_shown[i])),
-                       CLI_NUMBER("seconds_alone",
-                                  esp_engine_ranks_expected(engine, 1, rows_shown[i]))));
+            cli_object(
+                CLI_NUMBER("rows", rows),
+                CLI_NUMBER("seconds", esp_engine_ranks_expected(engine, r.ranks, rows)),
+                CLI_NUMBER("seconds_alone", esp_engine_ranks_expected(engine, 1, rows)),
+                CLI_ITEM("others", others)));
+    }
     cJSON *layers =
         r.by_layers ? cJSON_CreateIntArray(r.layers, r.ranks + 1) : cJSON_CreateNull();
     return cli_object(CLI_NUMBER("ranks", r.ranks), CLI_ITEM("layers", layers),

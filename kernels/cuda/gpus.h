@@ -1,0 +1,66 @@
+/* gpus.h - several GPUs of this machine that compute one model together (kernels/ranks).
+ *
+ * One thread of the program drives all of them: it launches each step of a pass on every GPU,
+ * then an exchange, then the next step. Each GPU has whole rows of the matrices, computes them
+ * as a single GPU does, and gets the results of the others by ncclAllGather(), which only
+ * copies. So in exact mode results are bit-identical for any number of GPUs.
+ *
+ * The GPU of rank 0 is the one that the program opened. It also has all rows of logits, and
+ * every other model.
+ */
+#ifndef ESP_CUDA_GPUS_H
+#define ESP_CUDA_GPUS_H
+
+#include "kernels/cuda/cuda.h"
+#include "kernels/cuda/nccl_library.h"
+
+struct esp_cuda_gpus {
+    int count;
+    struct esp_cuda_backend *backend[ESP_MAX_RANKS];
+    esp_nccl_comm comm[ESP_MAX_RANKS];
+    struct esp_nccl_library call;
+    struct esp_rank_options options;
+    struct esp_rank_costs costs;
+};
+
+/* Members of the backend's table. The ranks are the devices that follow the backend's. */
+int esp_cuda_start_ranks(struct esp_backend *backend, const struct esp_rank_options *options,
+                         char *err, size_t errlen);
+bool esp_cuda_rank_times(const struct esp_backend *backend, struct esp_rank_times *times);
+int esp_cuda_plan_ranks(struct esp_backend *backend, const struct esp_model_desc *desc,
+                        struct esp_rank_plan *plan, struct esp_rank_costs *costs, char *err,
+                        size_t errlen);
+
+/* Closes the other GPUs; NULL is allowed. */
+void esp_cuda_gpus_close(struct esp_cuda_gpus *gpus);
+
+/* Opens and closes another device for rank `rank`, see plugin.cu. */
+int esp_cuda_open_rank(struct esp_cuda_backend *program, int rank,
+                       struct esp_cuda_backend **backend, char *err, size_t errlen);
+void esp_cuda_close_rank(struct esp_cuda_backend *backend);
+
+/* Gives every rank `bytes` bytes of every other. at[r]: (ranks, bytes) on GPU r, of which it
+ * has written its own. */
+int esp_cuda_all_gather(struct esp_cuda_gpus *gpus, char *const *at, size_t bytes);
+
+/* Describes the part of a rank. `plan` and `desc` must be valid, and `desc` must outlive the
+ * part. NULL: no memory. */
+struct esp_cuda_part *esp_cuda_part_open(const struct esp_rank_plan *plan, int rank,
+                                         const struct esp_model_desc *desc);
+void esp_cuda_part_close(struct esp_cuda_part *part); /* NULL is allowed */
+
+/* Returns the size of c->exchanged. */
+size_t esp_cuda_exchange_need(const struct esp_cuda_cache *c);
+/* What the ranks give one another in a pass of `rows` rows: their columns of the results of a
+ * kind. */
+struct esp_cuda_exchange {
+    enum esp_rank_kind kind;
+    int rows;
+    bool pairs;  /* of a mixture of experts: for each row and expert */
+    bool halves; /* with x, also the first half of the next norm (norm.h), */
+    int state;   /* and the number of the hidden state that it hands out */
+};
+/* Does nothing if the kind is not divided. ESP_RANK_HEAD: `rows` rows of logits, for rank 0. */
+int esp_cuda_share(struct esp_cuda_cache *c, const struct esp_cuda_exchange *e);
+
+#endif

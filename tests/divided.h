@@ -1,0 +1,79 @@
+/* divided.h - passes of models that are divided among ranks, for the tests of both backends:
+ * their results must be bit-identical to those of one rank. */
+#ifndef ESP_TEST_DIVIDED_H
+#define ESP_TEST_DIVIDED_H
+
+#include <sys/types.h>
+
+#include "engine/model/model.h"
+#include "kernels/ranks/rank_plan.h"
+
+/* CACHE: rows of a cache. PREFIX: tokens before a tree of NODES nodes. */
+enum { CACHE = 80, PREFIX = 9, NODES = 12 };
+
+/* Describes how a model is divided. */
+struct division {
+    int ranks, threads; /* threads: of each rank, on the CPU */
+    double share[5];
+    unsigned whole;
+    bool by_layers;
+};
+
+enum {
+    ATTENTION = 1 << ESP_RANK_ATTENTION,
+    OUTPUT = 1 << ESP_RANK_OUTPUT,
+    MLP = 1 << ESP_RANK_MLP | 1 << ESP_RANK_EXPERTS,
+    DOWN = 1 << ESP_RANK_DOWN,
+    HEAD = 1 << ESP_RANK_HEAD,
+    STATES = 1 << ESP_RANK_STATES,
+    GATES = 1 << ESP_RANK_GATES
+};
+
+/* Starts the ranks of a backend, unless there is only one. Returns the status. */
+int divided_start(struct esp_backend *backend, const struct division *d, char *err,
+                  size_t errlen);
+
+/* Opens a model of tests/vectors, to be divided. */
+struct esp_model *divided_model(const char *name);
+
+/* A model with a cache and rows on a backend. */
+struct divided {
+    const struct esp_backend_ops *ops;
+    struct esp_weights *weights;
+    struct esp_cache *cache;
+    struct esp_rows *logits, *states;
+    int vocabulary, hidden;
+};
+
+void divided_open_on(struct divided *m, struct esp_backend *backend,
+                     const struct esp_model_desc *desc);
+void divided_close_on(struct divided *m);
+
+/* Runs `count` rows after `first` rows. Their tokens are `seed`, seed + 1, ...; the first
+ * `text` rows are text, which cannot be removed again. Returns the status. */
+int divided_run_rows(struct divided *m, int first, int seed, int count, int text, bool wanted);
+int divided_run_chain(struct divided *m, int first, int count, bool wanted);
+
+/* All outputs of a chain, a tree, a kept path and one more step. */
+struct divided_results {
+    size_t count;
+    float *values; /* free() it */
+};
+
+/* window: of the tree; NULL: none. */
+struct divided_results divided_compute(struct esp_backend *backend,
+                                       const struct esp_model_desc *desc,
+                                       const struct esp_window *window);
+/* Computes the same again, and fails if a bit differs. */
+void divided_compare(struct esp_backend *backend, const struct esp_model_desc *desc,
+                     const struct esp_window *window, const struct divided_results *e,
+                     const char *name, const struct division *d);
+/* Runs the target's own copy on the target's cache. Writes a row of logits (vocabulary), and
+ * returns its length. */
+size_t divided_run_joined(struct esp_backend *backend, struct esp_model *model,
+                          struct esp_model *copy, float *out);
+
+/* Returns child number `which` of this process, counted from 0; 0 if it has fewer children. */
+pid_t divided_child(int which);
+
+#endif

@@ -1,0 +1,30 @@
+/* emu_nccl.h - the part of NCCL that the emulator knows: all-gathers between emulated GPUs of
+ * this process. The signatures are those of nccl.h.
+ *
+ * As in NCCL, one thread that has several communicators must begin their operations together,
+ * in a group; none or all of a group's streams may be in a capture. An all-gather waits on each
+ * stream until the others have come to it.
+ */
+#ifndef EMU_NCCL_H
+#define EMU_NCCL_H
+
+#include "tests/emu/emu_runtime.h"
+
+enum ncclResult_t {
+    ncclSuccess = 0,
+    ncclUnhandledCudaError = 1,
+    ncclInvalidArgument = 4,
+    ncclInvalidUsage = 5
+};
+enum ncclDataType_t { ncclInt8 = 0, ncclUint8 = 1 };
+typedef struct ncclComm *ncclComm_t;
+
+ncclResult_t ncclCommInitAll(ncclComm_t *comm, int count, const int *devices);
+ncclResult_t ncclCommDestroy(ncclComm_t comm);
+ncclResult_t ncclAllGather(const void *from, void *to, size_t count, ncclDataType_t type,
+                           ncclComm_t comm, cudaStream_t stream);
+ncclResult_t ncclGroupStart();
+ncclResult_t ncclGroupEnd();
+const char *ncclGetErrorString(ncclResult_t result);
+
+#endif
