@@ -230,9 +230,9 @@ static int try_mtp(struct esp_engine *e, const struct esp_engine_options *o, cha
     return status < 0 ? esp_fail(err, errlen, status, "%s", why) : status;
 }
 
-/* For draft "auto": takes the target's MTP layer; without one, makes the target's own copy the
- * draft model if that is expected to save time. Takes neither if there is a memory limit,
- * because they would leave less memory for the target's layers. */
+/* For draft "auto": takes the target's MTP layer; without one, and on the CPU, makes the
+ * target's own copy the draft model if that is expected to save time. Takes neither if there is
+ * a memory limit, because they would leave less memory for the target's layers. */
 static int choose_draft(struct esp_engine *e, const struct esp_engine_options *o, char *err,
                         size_t errlen)
 {
@@ -240,10 +240,11 @@ static int choose_draft(struct esp_engine *e, const struct esp_engine_options *o
         return ESP_OK;
     esp_model_close(e->draft); /* it may be there from an attempt with another device */
     e->draft = NULL;
-    if (e->backend->ops->memory_free || o->memory > 0)
+    if (o->memory > 0 || o->gpu_memory > 0)
         return ESP_OK;
     const int status = try_mtp(e, o, err, errlen);
-    if (status < 0 || e->draft || !esp_own_copy_pays(e->target) || !has_room(e))
+    if (status < 0 || e->draft || e->backend->ops->memory_free ||
+        !esp_own_copy_pays(e->target) || !has_room(e))
         return status;
     return esp_own_copy_open(&e->draft, e->target, "self", err, errlen);
 }

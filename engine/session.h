@@ -143,7 +143,7 @@ int esp_session_score_path(struct esp_session *session);
 /* These return whether the draft is a draft head, and whether it is the target's own copy. */
 bool esp_session_has_head(const struct esp_session *session);
 bool esp_session_has_copy(const struct esp_session *session);
-/* Returns whether the draft is the MTP layer in the target's files. */
+/* Returns whether the draft is an MTP layer. */
 bool esp_session_has_mtp(const struct esp_session *session);
 
 /* Records a device time stamp. Does nothing if the host's clock can time the backend. */

@@ -230,9 +230,9 @@ struct esp_clamp {
  *     norm_embedding, both parts are normalised first, as in MTP layers (DeepSeek-AI,
  *     "DeepSeek-V3", 2024, section 2.2); `input_first` swaps them.
  *   ESP_READS_EAGLE3: x = fc input, or the input itself if it has the width `hidden`, is the
- *     residual stream. The attention of the only layer reads [norm1 embedding, norm_input x],
- *     so its matrices for query, key and value have 2 * hidden columns (Li et al., "EAGLE-3",
- *     2025, section 3.1). */
+ *     residual stream. The attention of layer 0 reads [norm1 embedding, norm_input x], so its
+ *     matrices for query, key and value have 2 * hidden columns (Li et al., "EAGLE-3", 2025,
+ *     section 3.1). Further layers are as in other models. */
 enum esp_reads { ESP_READS_TOKENS, ESP_READS_EAGLE, ESP_READS_EAGLE3 };
 
 /* A memory limit for weights: `bytes` minus `others`, the part reserved for what else the

@@ -456,7 +456,7 @@ static bool fits_together(const struct esp_model_desc *d)
            (!d->norm_embedding.data ||
             (d->reads == ESP_READS_EAGLE && d->input == d->hidden)) &&
            (d->reads != ESP_READS_EAGLE3 ||
-            (d->layers == 1 && d->input != d->hidden && d->hidden <= INT32_MAX / 8));
+            (d->input != d->hidden && d->hidden <= INT32_MAX / 8));
 }
 
 /* Returns whether the sizes of layers with a state are supported. The heads of a key head
@@ -581,7 +581,7 @@ static void check_attention(struct checker *c, const struct esp_model_desc *d,
                             const struct esp_layer *l)
 {
     const int q = d->heads * d->head_dim, kv = d->kv_heads * d->head_dim;
-    const int read = d->reads == ESP_READS_EAGLE3 ? 2 * d->hidden : d->hidden;
+    const int read = esp_layer_reads_both(d, c->layer) ? 2 * d->hidden : d->hidden;
     check_head_norm(c, &l->query_norm, "the norm of the queries", d->heads, d->head_dim);
     check_head_norm(c, &l->key_norm, "the norm of the keys", d->kv_heads, d->head_dim);
     check_if_there(c, &l->sink_logit, "the logits of the sinks", d->heads);

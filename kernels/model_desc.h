@@ -56,6 +56,13 @@ bool esp_layer_is_streamed(int layer, int layers, int count);
  * it joins none. */
 int esp_model_desc_joined(const struct esp_model_desc *desc);
 
+/* Returns whether the attention of this layer reads a token's embedding and the residual
+ * stream side by side (ESP_READS_EAGLE3). */
+static inline bool esp_layer_reads_both(const struct esp_model_desc *desc, int layer)
+{
+    return desc->reads == ESP_READS_EAGLE3 && layer == 0;
+}
+
 /* Returns the width of a row of logits. Tokens that the head does not know have -1e30. */
 int esp_model_desc_tokens(const struct esp_model_desc *desc);
 

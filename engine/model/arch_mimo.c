@@ -1,7 +1,7 @@
 /* arch_mimo.c - the MiMo-7B architecture: Qwen2's, with an MTP layer.
  *
- * Key names and fallbacks are those of Qwen2Config in the transformers library, from which
- * The MTP layer is also a layer of the model. Its fc reads the target's last hidden state
+ * Key names and fallbacks are those of Qwen2Config in the transformers library. The MTP layer is
+ * a layer of Qwen2, too. Its fc reads the target's last hidden state
  * (before the final norm) followed by the embedding, as in vLLM.
  * Xiaomi, "MiMo: Unlocking the Reasoning Potential of Language Model", 2025, section 2.2.
  */
@@ -17,24 +17,13 @@ static const struct esp_tensor_rule mtp_tensors[] = {
     {0},
 };
 
-static const struct esp_tensor_rule mtp_layer_tensors[] = {
-    ESP_LAYER(norm1, "input_layernorm.weight", HIDDEN, ONE, ALWAYS),
-    ESP_LLAMA_QUERY_KEY_VALUE,
-    ESP_LLAMA_OUTPUT,
-    ESP_LAYER(norm2, "post_attention_layernorm.weight", HIDDEN, ONE, ALWAYS),
-    ESP_LAYER(gate, "mlp.gate_proj.weight", FFN, HIDDEN, ALWAYS),
-    ESP_LAYER(up, "mlp.up_proj.weight", FFN, HIDDEN, ALWAYS),
-    ESP_LAYER(down, "mlp.down_proj.weight", HIDDEN, FFN, ALWAYS),
-    {0},
-};
-
 static const struct esp_family mtp = {
     .prefix = MTP,
     .layer_name = MTP,
     .activation = ESP_SWIGLU,
     .norm = ESP_NORM_RMS,
     .tensors = mtp_tensors,
-    .layer_tensors = mtp_layer_tensors,
+    .layer_tensors = esp_llama_mtp_layer_tensors,
     .input_first = true,
     .reads_unnormed = true,
 };

@@ -2,14 +2,33 @@
  * query and key.
  *
  * Key names and fallbacks are those of Qwen3Config in the transformers library. Layers
- * have a window only if use_sliding_window is true.
+ * have a window only if use_sliding_window is true. The library speculators trains MTP layers
+ * for these models; they read the target's last hidden state after the final norm.
  * Yang et al., "Qwen3 Technical Report", 2025, section 2.
  */
 #include "engine/model/architecture.h"
 
+static const struct esp_tensor_rule mtp_tensors[] = {
+    ESP_MODEL(fc, "mtp.fc.weight", HIDDEN, FC, ALWAYS),
+    ESP_MODEL(norm_embedding, "mtp.pre_fc_norm_embedding.weight", HIDDEN, ONE, ALWAYS),
+    ESP_MODEL(norm_input, "mtp.pre_fc_norm_hidden.weight", HIDDEN, ONE, ALWAYS),
+    ESP_MODEL(norm_final, "mtp.norm.weight", HIDDEN, ONE, ALWAYS),
+    {0},
+};
+
+static const struct esp_family mtp = {
+    .prefix = "mtp.",
+    .layer_name = "mtp.layers.",
+    .activation = ESP_SWIGLU,
+    .norm = ESP_NORM_RMS,
+    .tensors = mtp_tensors,
+    .layer_tensors = esp_llama_mtp_layer_tensors,
+};
+
 const struct esp_architecture esp_architecture_qwen3 = {
     .name = "qwen3",
     .family = &esp_family_llama,
+    .mtp = &mtp,
     .config = {[ESP_CONFIG_head_dim] = {"head_dim", 128},
                [ESP_CONFIG_context] = {"max_position_embeddings", 32768},
                [ESP_CONFIG_window] = {"sliding_window", 0},

@@ -32,7 +32,7 @@ static const struct esp_tensor_rule mtp_layer_tensors[] = {
     {0},
 };
 
-static const struct esp_family mtp = {
+const struct esp_family esp_mtp_delta_mixture = {
     ESP_DELTA_MTP,
     .layer_tensors = mtp_layer_tensors,
     .expert_tensors = esp_qwen_experts,
@@ -43,7 +43,7 @@ static const struct esp_family mtp = {
 const struct esp_architecture esp_architecture_qwen3_5_moe_text = {
     .name = "qwen3_5_moe_text",
     .family = &family,
-    .mtp = &mtp,
+    .mtp = &esp_mtp_delta_mixture,
     .flags = {{"attention_bias", false}},
     .config = {[ESP_CONFIG_kv_heads] = {"num_key_value_heads", 2},
                [ESP_CONFIG_ffn] = {"shared_expert_intermediate_size", 512},

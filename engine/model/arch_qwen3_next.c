@@ -41,6 +41,7 @@ static const struct esp_family family = {
 const struct esp_architecture esp_architecture_qwen3_next = {
     .name = "qwen3_next",
     .family = &family,
+    .mtp = &esp_mtp_delta_mixture,
     .flags = {{"attention_bias", false}},
     .config = {[ESP_CONFIG_kv_heads] = {"num_key_value_heads", 2},
                [ESP_CONFIG_ffn] = {"shared_expert_intermediate_size", 512},

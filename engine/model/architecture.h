@@ -247,6 +247,7 @@ extern const struct esp_family esp_family_llama;
 extern const struct esp_config_rule esp_llama_config[ESP_CONFIG_FIELD_COUNT];
 extern const struct esp_tensor_rule esp_llama_tensors[];
 extern const struct esp_tensor_rule esp_llama_layer_tensors[];
+extern const struct esp_tensor_rule esp_llama_mtp_layer_tensors[]; /* of an MTP layer */
 
 /* The matrices of experts, with Qwen's names; see arch_qwen3_moe.c. */
 extern const struct esp_tensor_rule esp_qwen_experts[];
@@ -339,7 +340,7 @@ extern const struct esp_gguf_slot esp_ssm_gguf[];
     .prefix = "mtp.", .layer_name = "mtp.layers.", .activation = ESP_SWIGLU,                   \
     .norm = ESP_NORM_RMS, .tensors = esp_delta_mtp_tensors, .gguf_layer = esp_delta_gguf,      \
     .gguf_model = esp_delta_mtp_gguf
-extern const struct esp_family esp_mtp_delta;
+extern const struct esp_family esp_mtp_delta, esp_mtp_delta_mixture;
 extern const struct esp_tensor_rule esp_delta_mtp_tensors[];
 extern const struct esp_gguf_slot esp_delta_mtp_gguf[];
 

@@ -78,18 +78,20 @@ enum esp_reads esp_draft_head_kind(const struct esp_stored_set *files)
     return esp_draft_head_family(files) == &eagle_family ? ESP_READS_EAGLE : ESP_READS_EAGLE3;
 }
 
-int esp_draft_head_unwrap(struct esp_json *json)
+int esp_draft_head_unwrap(struct esp_model *model, struct esp_json *json)
 {
-    static const char *const own[] = {"draft_vocab_size", "target_hidden_size",
-                                      "eagle_aux_hidden_state_layer_ids",
-                                      "norm_before_residual", "norm_output"};
+    static const char *const own[] = {
+        "draft_vocab_size",     "target_hidden_size", "eagle_aux_hidden_state_layer_ids",
+        "norm_before_residual", "norm_output",        "num_nextn_predict_layers"};
     static const char *const other[] = {"norm_before_fc", "fc_norm"};
     const char *kind = esp_json_text(json->root, "speculators_model_type");
     if (!kind)
         return ESP_OK;
-    if (strcmp(kind, "eagle3") != 0)
+    model->head = strcmp(kind, "mtp") == 0; /* tensors tell what other heads are */
+    if (!model->head && strcmp(kind, "eagle3") != 0)
         return esp_json_fail(json, ESP_E_UNSUPPORTED,
-                             "speculators_model_type is %s, but only eagle3 is supported",
+                             "speculators_model_type is %s, but only eagle3 and mtp are "
+                             "supported",
                              kind);
     for (size_t i = 0; i < sizeof other / sizeof *other; i++)
         if (esp_json_true(json->root, other[i]))
@@ -168,12 +170,9 @@ int esp_draft_head_config(struct esp_model *head, struct esp_config *c, enum esp
                              architecture->name);
     c->reads = reads;
     c->attended = eagle3 ? 2 * c->hidden : c->hidden;
-    if (family == &speculators_family && c->layers != 1)
-        return esp_json_fail(json, ESP_E_UNSUPPORTED,
-                             "the draft head has %d layers, but only a single one is supported",
-                             c->layers);
-    if (eagle3) {
+    if (family->single_layer)
         c->layers = 1;
+    if (eagle3) {
         c->residual_normed = esp_json_true(json->root, "norm_before_residual");
         head->feeds_normed = esp_json_true(json->root, "norm_output");
         status = read_size(&target, "target_hidden_size", 1, 65536, json);
@@ -205,6 +204,29 @@ int esp_draft_head_config(struct esp_model *head, struct esp_config *c, enum esp
 }
 
 /* ------------------------------------------------------------------ MTP layers */
+
+int esp_draft_head_names(struct esp_stored_set *set, char *err, size_t errlen)
+{
+    static const struct {
+        const char *own, *usual; /* the second is not longer */
+    } names[] = {{"mtp_layers.0.input_proj.", "mtp.fc."},
+                 {"mtp_layers.0.token_layernorm.", "mtp.pre_fc_norm_embedding."},
+                 {"mtp_layers.0.hidden_layernorm.", "mtp.pre_fc_norm_hidden."},
+                 {"mtp_layers.0.final_layernorm.", "mtp.norm."},
+                 {"mtp_layers.", "mtp.layers."}};
+    if (!esp_stored_has_prefix(set, "mtp_layers."))
+        return ESP_OK;
+    for (size_t i = 0; i < set->count; i++)
+        for (size_t j = 0; j < sizeof names / sizeof *names; j++) {
+            char *name = set->tensors[i].name;
+            const size_t from = strlen(names[j].own), to = strlen(names[j].usual);
+            if (strncmp(name, names[j].own, from) != 0)
+                continue;
+            memcpy(name, names[j].usual, to);
+            memmove(name + to, name + from, strlen(name + from) + 1);
+        }
+    return esp_stored_finish(set, err, errlen);
+}
 
 const struct esp_family *esp_mtp_family(const struct esp_stored_set *files,
                                         const struct esp_architecture *architecture)

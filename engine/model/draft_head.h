@@ -1,6 +1,6 @@
 /* draft_head.h - draft heads in the formats that the authors of EAGLE publish
- * (github.com/SafeAILab/EAGLE), and EAGLE-3 heads as the library speculators writes them
- * (github.com/vllm-project/speculators); README.md describes the folders.
+ * (github.com/SafeAILab/EAGLE), and EAGLE-3 heads and MTP layers as the library speculators
+ * writes them (github.com/vllm-project/speculators); README.md describes the folders.
  *
  * The MTP layer of a model ("multi-token prediction": DeepSeek-AI, "DeepSeek-V3", 2024, section
  * 2.2) is a head in the files of its target. It was trained together with the target to predict
@@ -23,9 +23,14 @@ enum esp_reads esp_draft_head_kind(const struct esp_stored_set *files);
 const struct esp_family *esp_draft_head_family(const struct esp_stored_set *files);
 
 /* In a folder of speculators, config.json contains the configuration of the decoder layer.
- * Replaces the configuration by this one, and adds the members that describe the head. Returns
- * ESP_E_UNSUPPORTED for a kind of head that is not supported. */
-int esp_draft_head_unwrap(struct esp_json *json);
+ * Replaces the configuration by this one, and adds the members that describe the head. Sets
+ * model->head if the folder has an MTP layer. Returns ESP_E_UNSUPPORTED for a kind of head that
+ * is not supported. */
+int esp_draft_head_unwrap(struct esp_model *model, struct esp_json *json);
+
+/* Renames the tensors of an MTP layer in a folder of speculators to what they are called in the
+ * files of a target. Does nothing with other sets. */
+int esp_draft_head_names(struct esp_stored_set *set, char *err, size_t errlen);
 
 /* Completes the configuration of a head with what only its tensors tell: its widths, and which
  * biases it has. Sets the members of `head` that say which states it reads. */

@@ -389,12 +389,15 @@ static int bind_all(struct esp_model *model, const struct esp_family *family,
     model->desc.layer = calloc((size_t)config->layers, sizeof *model->desc.layer);
     if (!model->desc.layer)
         return esp_no_memory(model->path, err, errlen);
+    struct esp_config later = *config; /* of the layers after the first one */
+    later.attended = later.hidden;
     int status = bind_table(&binding, family->tensors, &model->desc, -1);
     for (int i = 0; i < config->layers && status == 0; i++) {
         status = family->expert_tensors ? esp_config_mixed(&binding.mixed, i, config, json) : 0;
         if (status == 0)
             status = esp_config_mixer(&binding.mixer, i, family, config, json);
         model->desc.layer[i].mixer = binding.mixer;
+        binding.config = i > 0 ? &later : config;
         if (status == 0)
             status = bind_table(&binding, family->layer_tensors, &model->desc.layer[i], i);
         if (status == 0 && model->desc.layer[i].router.data)
@@ -620,8 +623,9 @@ static int open_tensors(struct esp_model *model, const struct esp_architecture *
 {
     if (!gguf) {
         int opened = esp_safetensors_open(&model->files, model->path, NULL, err, errlen);
-        return opened < 0 ? opened
-                          : esp_multimodal_tensors(model->files, &model->ignored, err, errlen);
+        if (opened == 0)
+            opened = esp_multimodal_tensors(model->files, &model->ignored, err, errlen);
+        return opened < 0 ? opened : esp_draft_head_names(model->files, err, errlen);
     }
     int status = esp_gguf_tensors(model->files, gguf, architecture, err, errlen);
     return status < 0 ? status
@@ -651,7 +655,7 @@ static int open_configured(struct esp_model *model, const struct esp_json *json,
         describe(&model->desc, family, &config);
         status = bind_all(model, family, &config, json, err, errlen);
     }
-    if (status == 0 && !model->head)
+    if (status == 0 && (!model->head || config.reads == ESP_READS_EAGLE3))
         status = esp_config_layers(model->desc.layer, &config, json);
     if (status == 0 && family->mixer == ESP_MIXER_SSM)
         status = esp_config_steps(&model->desc, json);
@@ -669,7 +673,7 @@ static int open_folder(struct esp_model *model, char *err, size_t errlen)
     if (status == 0)
         status = esp_config_pattern(&json);
     if (status == 0)
-        status = esp_draft_head_unwrap(&json);
+        status = esp_draft_head_unwrap(model, &json);
     if (status == 0)
         status = open_configured(model, &json, NULL, err, errlen);
     if (status == 0)

@@ -16,28 +16,32 @@ static const struct {
 };
 
 /* Values that configurations of LLaVA, and of speculators' draft heads, leave out for their
- * language model: the fallbacks of the transformers library. */
+ * language model: the fallbacks of the transformers library. 0: the key is never left out, or
+ * its fallback is that of the architecture's table. */
+static const char *const keys[] = {
+    "num_hidden_layers",   "hidden_size",       "vocab_size",    "num_attention_heads",
+    "num_key_value_heads", "intermediate_size", "sliding_window"};
+enum { KEYS = sizeof keys / sizeof *keys };
+
 static const struct {
-    const char *text, *key;
-    int value;
+    const char *text;
+    int value[KEYS];
 } left_out[] = {
-    {"llama", "num_hidden_layers", 32},    {"llama", "hidden_size", 4096},
-    {"llama", "num_attention_heads", 32},  {"llama", "intermediate_size", 11008},
-    {"llama", "vocab_size", 32000},        {"mistral", "num_hidden_layers", 32},
-    {"mistral", "hidden_size", 4096},      {"mistral", "num_attention_heads", 32},
-    {"mistral", "num_key_value_heads", 8}, {"mistral", "intermediate_size", 14336},
-    {"mistral", "vocab_size", 32000},      {"qwen3", "hidden_size", 4096},
-    {"qwen3", "num_attention_heads", 32},  {"qwen3", "num_key_value_heads", 32},
-    {"qwen3", "intermediate_size", 22016}, {"qwen3", "vocab_size", 151936},
-    {"qwen3", "num_hidden_layers", 32},
+    {"llama", {32, 4096, 32000, 32, 0, 11008}},
+    {"mistral", {32, 4096, 32000, 32, 8, 14336}},
+    {"qwen3", {32, 4096, 151936, 32, 32, 22016, 4096}},
+    {"qwen3_5_text", {32, 4096, 248320}},
+    {"qwen3_5_moe_text", {40, 2048, 248320}},
+    {"qwen3_next", {48, 2048, 151936}},
 };
 
 void esp_multimodal_fill_in(cJSON *inner)
 {
     const char *text = esp_json_text(inner, "model_type");
     for (size_t i = 0; text && i < sizeof left_out / sizeof *left_out; i++)
-        if (strcmp(text, left_out[i].text) == 0 && !esp_json_item(inner, left_out[i].key))
-            cJSON_AddNumberToObject(inner, left_out[i].key, left_out[i].value);
+        for (int key = 0; key < KEYS && strcmp(text, left_out[i].text) == 0; key++)
+            if (left_out[i].value[key] > 0 && !esp_json_item(inner, keys[key]))
+                cJSON_AddNumberToObject(inner, keys[key], left_out[i].value[key]);
 }
 
 /* Keys that may be in the outer configuration instead of the inner one. */

@@ -656,7 +656,7 @@ static void mix(struct esp_cpu_pass *p, const struct esp_cpu_layer *layer)
     if (esp_recurs(mixer))
         project_inputs(p, layer, c->normed);
     else if (mixer == ESP_MIXER_ATTENTION)
-        project(p, layer, p->d->reads == ESP_READS_EAGLE3 ? c->joined : c->normed);
+        project(p, layer, esp_layer_reads_both(p->d, p->layer) ? c->joined : c->normed);
     if (p->layer == p->d->layers - 1 && p->last < p->rows) {
         p->going = c->going;
         set_rows(p, p->last);
@@ -687,7 +687,7 @@ static void run_layer(struct esp_cpu_pass *p)
     const struct esp_cpu_layer *layer = &p->w->layer[p->layer];
     const struct esp_layer *of = &p->d->layer[p->layer];
     const bool parallel = p->d->parallel_residual, mixes = of->mixer != ESP_MIXER_NONE;
-    if (p->d->reads == ESP_READS_EAGLE3)
+    if (esp_layer_reads_both(p->d, p->layer))
         esp_cpu_run_rows(p, p->rows, c->joined.stride, join_row, p); /* 1 */
     else if (mixes)
         norm(p, &c->normed, layer->norm1, layer->norm1_bias);

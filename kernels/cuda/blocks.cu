@@ -387,26 +387,22 @@ static __global__ void __launch_bounds__(THREADS, tiling<D, HIGH, GROUPS>::BLOCK
 
 enum { VARIANTS = 6 };
 
-/* Returns how many instructions a warp needs for each KB of weights (RESOURCES.md, sm_90), for
- * predictions. */
-static constexpr int instructions_of(enum esp_dtype dtype, int high, int groups)
-{
-    constexpr int of[][VARIANTS] = {
-        {176, 120, 262, 196, 550, 469},  /* Q8_0 */
-        {378, 297, 537, 384, 884, 694},  /* Q4_0 */
-        {393, 304, 497, 376, 784, 628},  /* Q5_0 */
-        {564, 450, 692, 543, 1042, 850}, /* IQ4_NL */
-        {609, 503, 733, 593, 1124, 921}, /* MXFP4 */
-        {244, 206, 390, 344, 901, 806},  /* Q4_K */
-        {237, 242, 426, 319, 774, 700},  /* Q5_K */
-        {228, 184, 339, 377, 867, 867},  /* Q6_K */
-    };
-    return of[dtype - ESP_Q8_0][groups > 2 ? 4 + high / 4 : 2 * groups + high - 3];
-}
+/* How many instructions a warp needs for each KB of weights (RESOURCES.md, sm_90), for
+ * predictions: of the variants in variants_of(), in their order. */
+static const int instructions[][VARIANTS] = {
+    {176, 120, 262, 196, 550, 469},  /* Q8_0 */
+    {378, 297, 537, 384, 884, 694},  /* Q4_0 */
+    {393, 304, 497, 376, 784, 628},  /* Q5_0 */
+    {564, 450, 692, 543, 1042, 850}, /* IQ4_NL */
+    {609, 503, 733, 593, 1124, 921}, /* MXFP4 */
+    {244, 206, 390, 344, 901, 806},  /* Q4_K */
+    {237, 242, 426, 319, 774, 700},  /* Q5_K */
+    {228, 184, 339, 377, 1086, 867}, /* Q6_K */
+};
 
 typedef struct esp_cuda_variant<struct esp_block_args> variant;
 
-template <enum esp_dtype D, int HIGH, int GROUPS> static variant variant_of()
+template <enum esp_dtype D, int HIGH, int GROUPS> static variant variant_of(int place)
 {
     typedef struct tiling<D, HIGH, GROUPS> Z;
     return {blocks_kernel<D, HIGH, GROUPS>,
@@ -415,7 +411,7 @@ template <enum esp_dtype D, int HIGH, int GROUPS> static variant variant_of()
             Z::BYTES,
             (Z::STAGES - 1) * WARPS * Z::PIECE,
             esp_cuda_end_cycles(HIGH, Z::WIDTH),
-            instructions_of(D, HIGH, GROUPS)};
+            instructions[D - ESP_Q8_0][place]};
 }
 
 /* Returns the variants of the kernel for a format. For Q6_K, there are not enough registers for
@@ -424,9 +420,9 @@ template <enum esp_dtype D, int HIGH, int GROUPS> static variant variant_of()
 template <enum esp_dtype D> static const variant *variants_of()
 {
     enum { LOW = esp_block_format<D>::FORM == TWO_SCALES ? 1 : 2, HIGHEST = 2 * LOW };
-    static const variant all[VARIANTS] = {variant_of<D, 1, 1>(), variant_of<D, 2, 1>(),
-                                          variant_of<D, 1, 2>(), variant_of<D, 2, 2>(),
-                                          variant_of<D, LOW, 8>(), variant_of<D, HIGHEST, 8>()};
+    static const variant all[VARIANTS] = {
+        variant_of<D, 1, 1>(0), variant_of<D, 2, 1>(1),   variant_of<D, 1, 2>(2),
+        variant_of<D, 2, 2>(3), variant_of<D, LOW, 8>(4), variant_of<D, HIGHEST, 8>(5)};
     return all;
 }
 

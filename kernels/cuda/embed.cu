@@ -1,5 +1,5 @@
-/* embed.cu - the first kernel of a pass: it writes token embeddings to the residual stream and
- * turns masks into lists.
+/* embed.cu - the first kernel of a pass: it writes token embeddings to the residual stream,
+ * joins what the fc of a draft head reads, and turns masks into lists.
  *
  * A row of a tree sees the whole prefix and some rows after it, given as a bitmask. Attention
  * needs the i-th of these rows, for every layer and head, so the mask is expanded once per
@@ -7,9 +7,10 @@
  * need no list. The cosines and sines of a row's position are also computed once, for all
  * layers and heads.
  */
-#include "kernels/cuda/cuda.h"
+#include "kernels/cuda/norm.h"
 
 enum { THREADS = 256 };
+static const size_t ROOM = THREADS / ESP_WARP * sizeof(float);
 
 template <typename T, typename A> struct embed_args {
     enum esp_reads reads;
@@ -19,6 +20,9 @@ template <typename T, typename A> struct embed_args {
     float scale, *x, *embedded;
     int hidden;        /* numbers in a row of x and of `embedded`, padded */
     int values, input; /* the model's hidden and input widths, not padded */
+    /* The norms of the two parts of what fc reads; without a weight, the identity. */
+    struct esp_cuda_norm_args of_embedding, of_input;
+    bool input_first; /* fc reads [input, embedding] */
     A *joined;
     size_t joined_width;
     const float *frequency, *local_frequency; /* (half), or NULL */
@@ -63,29 +67,39 @@ static __device__ void rotate_both(const struct embed_args<T, A> &a, int row, in
 }
 
 /* Copies the hidden states that layer 0 of a draft head reads, see enum esp_reads: in addition
- * to the embedding, which is in x, or instead of it. */
+ * to the embedding, which is in x, or instead of it. Every thread of the block calls this. */
 template <typename T, typename A>
 static __device__ void read_input(const struct esp_cuda_arrays &at,
-                                  const struct embed_args<T, A> &a, int row)
+                                  const struct embed_args<T, A> &a, int row, float *room)
 {
     const float *input = at.pass->input + (size_t)at.input_row[row] * at.pass->input_stride;
     float *x = a.x + (size_t)row * a.hidden;
     A *joined = a.joined + (size_t)row * a.joined_width;
-    const int begin = a.reads == ESP_READS_EAGLE ? a.values : 0;
+    const int values = a.reads == ESP_READS_EAGLE ? a.values : 0;
+    const int embedding = a.input_first ? a.input : 0, begin = a.input_first ? 0 : values;
     for (int i = threadIdx.x; a.reads == ESP_READS_EAGLE3 && i < a.hidden; i += blockDim.x) {
         a.embedded[(size_t)row * a.hidden + i] = x[i];
         if (!a.fc)
             x[i] = i < a.values ? input[i] : 0.0f;
     }
-    for (int i = threadIdx.x; a.fc && i < (int)a.joined_width; i += blockDim.x)
-        joined[i] = esp_from_float<A>(i < begin             ? x[i]
-                                      : i < begin + a.input ? input[i - begin]
-                                                            : 0.0f);
+    if (!a.fc)
+        return;
+    const auto x_normed = esp_cuda_normalise(x, a.of_embedding, room);
+    const auto input_normed = esp_cuda_normalise(input, a.of_input, room);
+    for (int i = threadIdx.x; i < (int)a.joined_width; i += blockDim.x) {
+        float value = 0.0f;
+        if (i >= embedding && i < embedding + values)
+            value = x_normed[i - embedding];
+        else if (i >= begin && i < begin + a.input)
+            value = input_normed[i - begin];
+        joined[i] = esp_from_float<A>(value);
+    }
 }
 
 template <typename T, typename A>
 static __global__ void embed_kernel(struct esp_cuda_arrays at, struct embed_args<T, A> a)
 {
+    ESP_SHARED(float, room);
     const int row = blockIdx.x;
     if (row >= at.pass->rows)
         return;
@@ -101,7 +115,7 @@ static __global__ void embed_kernel(struct esp_cuda_arrays at, struct embed_args
         rotate_both(a, a.sinks_row, at.pass->sinks + at.pass->recent - 1, false);
     __syncthreads();
     if (a.reads != ESP_READS_TOKENS)
-        read_input(at, a, row);
+        read_input(at, a, row, room);
 
     if (at.pass->words == 0 || threadIdx.x >= ESP_WARP)
         return;
@@ -131,15 +145,22 @@ void esp_cuda_embed(struct esp_cuda_cache *c, bool fc, int rows)
     if (quantised) /* another kernel has written the embedding to x */
         esp_cuda_blocks_embed(c, rows);
     const struct esp_model_desc *d = w->base.desc;
+    const bool eagle3 = d->reads == ESP_READS_EAGLE3; /* its norm comes after fc */
+    const struct esp_cuda_norm of_embedding = {w->norm_embedding, NULL, ESP_CUDA_NO_STATE,
+                                               false},
+                               of_input = {eagle3 ? NULL : w->norm_input, NULL,
+                                           ESP_CUDA_NO_STATE, false};
     const struct embed_args<T, A> a = {
         d->reads, fc, quantised ? NULL : (const T *)w->embedding.data,
             (const T *)w->position_embedding.data, w->embedding.stride,
             d->embedding_scale != 0 ? d->embedding_scale : 1.0f, c->x, c->embedded,
-            (int)c->hidden, d->hidden, d->input, (A *)c->joined, c->joined_width,
+            (int)c->hidden, d->hidden, d->input, esp_cuda_norm_args_of(c, &of_embedding),
+            esp_cuda_norm_args_of(c, &of_input), d->input_first, (A *)c->joined,
+            c->joined_width,
             w->inverse_frequency, w->local_inverse_frequency, c->rotation, c->local_rotation,
             d->rotary / 2, c->max_batch, d->rotary_scale != 0 ? d->rotary_scale : 1.0f
     };
-    ESP_LAUNCH((embed_kernel<T, A>), dim3(rows), dim3(THREADS), 0,
+    ESP_LAUNCH((embed_kernel<T, A>), dim3(rows), dim3(THREADS), ROOM,
                esp_cuda_backend_of(c)->stream, c->at, a);
 }
 

@@ -302,7 +302,7 @@ static bool find_next(const struct esp_cuda_cache *c, int i, enum esp_rank_kind 
         *norm = {c->held->norm2, c->held->norm2_bias, ESP_CUDA_NO_STATE, norms_cut(c)};
         return !d->parallel_residual;
     }
-    if (i == d->layers - 1 || d->reads == ESP_READS_EAGLE3 || d->parallel_residual)
+    if (i == d->layers - 1 || d->parallel_residual)
         return false;
     *norm = {w->layer[i + 1].norm1, w->layer[i + 1].norm1_bias, i + 1, norms_cut(c)};
     return true;
@@ -508,10 +508,10 @@ template <typename T> static int head(struct esp_cuda_cache *c, const struct sha
 /* ------------------------------------------------------------------ the model */
 
 template <typename T>
-static int project(struct esp_cuda_cache *c, const struct esp_cuda_layer *layer, bool normed,
-                   int rows)
+static int project(struct esp_cuda_cache *c, const struct esp_cuda_layer *layer, int i,
+                   bool normed, int rows)
 {
-    const bool joined = esp_cuda_desc_of(c)->reads == ESP_READS_EAGLE3;
+    const bool joined = esp_layer_reads_both(esp_cuda_desc_of(c), i);
     const void *x = joined ? c->joined : c->normed;
     const size_t x_stride = joined ? c->joined_width : c->hidden;
     if (!esp_cuda_weights_of(c)->blocks) {
@@ -550,7 +550,7 @@ static void begin_layer(struct esp_cuda_cache *c, const struct esp_cuda_layer *l
     const struct esp_cuda_norm norms[] = {
         {layer->norm1, layer->norm1_bias, i, norms_cut(c)},
         {layer->norm2, layer->norm2_bias, ESP_CUDA_NO_STATE, false}};
-    if (d->reads == ESP_READS_EAGLE3)
+    if (esp_layer_reads_both(d, i))
         esp_cuda_join<A>(c, rows);
     else if (ready == NOTHING)
         esp_cuda_norms<A>(c, norms, d->parallel_residual ? 2 : 1, rows);
@@ -565,8 +565,8 @@ static int attend(struct esp_cuda_cache *c, int i, const struct shape *s, enum r
 {
     const struct esp_cuda_layer *layer = c->held;
     struct esp_cuda_backend *backend = esp_cuda_backend_of(c);
-    begin_layer<A>(c, layer, i, ready, s->rows);                  /* 1 */
-    const int status = project<T>(c, layer, ready == HALF, s->rows); /* 2 */
+    begin_layer<A>(c, layer, i, ready, s->rows);                        /* 1 */
+    const int status = project<T>(c, layer, i, ready == HALF, s->rows); /* 2 */
     if (status < 0)
         return status;
     esp_cuda_launched(backend, "queries, keys, values",

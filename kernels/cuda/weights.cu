@@ -388,11 +388,6 @@ static int up_rows(int ffn)
     return (int)(2 * esp_cuda_pad(ffn, ESP_CUDA_TILE / 2));
 }
 
-static int read_width(const struct esp_model_desc *d)
-{
-    return d->reads == ESP_READS_EAGLE3 ? 2 * d->hidden : d->hidden;
-}
-
 /* ------------------------------------------------------------------ the walk */
 
 static const float *put_vector(struct loader *l, const struct esp_tensor *t)
@@ -463,7 +458,8 @@ static void put_layer(struct loader *l, int i, struct esp_cuda_layer *to)
         PUT(value);
     } else {
         to->qkv = take_matrices(
-            l, (d->heads + 2 * d->kv_heads) * d->head_dim, read_width(d),
+            l, (d->heads + 2 * d->kv_heads) * d->head_dim,
+            esp_layer_reads_both(d, i) ? 2 * d->hidden : d->hidden,
             from->query_bias.data || from->key_bias.data || from->value_bias.data, 1);
         send_matrix(l, &to->qkv, find_qkv, from);
     }
@@ -535,6 +531,7 @@ static void put_rest(struct loader *l)
             take_matrices(l, d->position_embedding.rows, d->hidden, false, 1);
         send_plain(l, &w->position_embedding, &d->position_embedding, NULL);
     }
+    w->norm_embedding = put_vector(l, &d->norm_embedding);
     w->norm_input = put_vector(l, &d->norm_input);
     if (d->reads != ESP_READS_TOKENS)
         w->fc = put_tensor(l, &d->fc, &d->fc_bias);
@@ -740,11 +737,12 @@ static const char *missing_for(const struct esp_model_desc *d)
 {
     if (esp_model_desc_recurrent(d))
         return ESP_SPECIAL_RECURRENT;
-    if (d->norm_embedding.data)
-        return ESP_SPECIAL_MTP;
-    for (int i = 0; i < d->layers; i++)
+    for (int i = 0; i < d->layers; i++) {
+        if (d->layer[i].attention_gate.data)
+            return "gates of attention";
         if (d->layer[i].router.data && d->layer[i].up.data)
             return "shared experts";
+    }
     if (d->experts > ESP_CUDA_EXPERTS || d->experts_used > ESP_CUDA_EXPERTS_USED)
         return "so many experts";
     for (int i = 0; i < d->layers; i++)

@@ -5,12 +5,12 @@
 . tests/letters.sh
 
 text() {
-    $ESPALIER generate -p "A tree that grows on a wall" -n 48 --temp 0 --backend cpu --exact --context 100 \
+    $ESPALIER generate -p "A tree that grows on a wall" -n 48 --temp 0 --ignore-eos --backend cpu --exact --context 100 \
         --drafter "$1" --target "$2" --draft "$3"
 }
 
 for family in mistral-window qwen3-window llama-yarn gemma2 gemma3 phi3-short phi3-partial olmo2 smollm3 gpt2 granite qwen3-moe gpt-oss \
-    lfm2 qwen3-5 qwen3-5-moe granite-hybrid qwen3-next nemotron-h lfm2-moe; do
+    lfm2 qwen3-5 qwen3-5-moe granite-hybrid qwen3-next nemotron-h nemotron-h-moe lfm2-moe; do
     model=$work/$family
     mkdir "$model" && cp tests/vectors/logits/$family/* "$model" && tokenizer >"$model/tokenizer.json"
     rm -f "$model/generation_config.json"
@@ -58,4 +58,18 @@ for family in qwen3-moe gpt-oss; do
     check "$family: a tree on the GPU gives the same text" cmp -s "$work/out" "$work/plain"
     check "$family: without a fallback to the CPU" test ! -s "$work/err"
 done
+
+# MiMo's MTP layer drafts there, by itself or by name.
+own=$work/mtp
+mkdir "$own" && cp tests/vectors/heads/mtp-mimo/* "$own" && tokenizer >"$own/tokenizer.json"
+gpu() { $ESPALIER generate -p A -n 24 --temp 0 --ignore-eos --context 100 --backend cuda --exact --target "$own" "$@"; }
+gpu --draft none >"$work/plain" 2>"$work/err"
+check "MTP: a GPU writes text" test -s "$work/plain"
+gpu --drafter dynatree --draft mtp --json >"$work/json" 2>>"$work/err"
+check "MTP: the layer drafts" grep -q '"drafted_nodes":[^0-9]*[1-9]' "$work/json"
+gpu --drafter dynatree --draft mtp >"$work/out" 2>>"$work/err"
+check "MTP: and changes nothing" cmp -s "$work/out" "$work/plain"
+gpu --stats >"$work/out" 2>"$work/stats"
+check "MTP: it drafts if no draft is named" grep -q "^draft  *mtp, the target's MTP layer" "$work/stats"
+check "MTP: without a fallback to the CPU" test ! -s "$work/err"
 finish

@@ -66,8 +66,11 @@ TEST(a_config_that_does_not_fit_the_head_is_named)
     BAD_CONFIG("eagle3-narrow", "target_hidden_size", "8", ESP_E_UNSUPPORTED,
                "target_hidden_size", "told apart");
     static const char own[] = "eagle3-speculators";
-    BAD_CONFIG(own, "speculators_model_type", "\"mtp\"", ESP_E_UNSUPPORTED, "is mtp",
-               "only eagle3");
+    BAD_CONFIG(own, "speculators_model_type", "\"dflash\"", ESP_E_UNSUPPORTED, "is dflash",
+               "only eagle3 and mtp");
+    BAD_CONFIG(own, "speculators_model_type", "\"mtp\"", ESP_E_FILE, "no MTP layer", "--draft");
+    BAD_CONFIG("speculators-mtp", "num_nextn_predict_layers", "2", ESP_E_UNSUPPORTED,
+               "2 MTP layers", "single one");
     BAD_CONFIG(own, "transformer_layer_config", "[]", ESP_E_FORMAT, "transformer_layer_config",
                "decoder layer");
     BAD_CONFIG(own, "norm_before_fc", "true", ESP_E_UNSUPPORTED, "norm_before_fc is true",
@@ -82,7 +85,14 @@ TEST(a_config_that_does_not_fit_the_head_is_named)
                "eagle_aux_hidden_state_layer_ids", "3 layers");
     copy_head(own);
     folder_edit("config.json", "transformer_layer_config", "num_hidden_layers", "2");
-    check_refused(__LINE__, ESP_E_UNSUPPORTED, "2 layers", "single one");
+    check_refused(__LINE__, ESP_E_FORMAT, "layers.1.input_layernorm.weight", "missing");
+    copy_head("eagle3-speculators-layers");
+    folder_edit("config.json", "transformer_layer_config", "layer_types",
+                "[\"full_attention\"]");
+    check_refused(__LINE__, ESP_E_FORMAT, "layer_types", "3");
+    copy_head("speculators-mtp");
+    folder_edit("config.json", "transformer_layer_config", "model_type", "\"llama\"");
+    check_refused(__LINE__, ESP_E_FILE, "no MTP layer", "--draft");
     copy_head("eagle");
     folder_edit("config.json", "hidden_act", NULL, "\"gelu\"");
     folder_edit("config.json", "model_type", NULL, "\"gpt_neox\"");

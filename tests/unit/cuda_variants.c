@@ -268,6 +268,23 @@ TEST(products_of_quantised_weights_are_the_same_on_every_gpu)
               "64 rows: %zu bytes of %d KB", peak[i][ROW_COUNTS - 1], kilobytes[i]);
 }
 
+/* Each token uses all experts, so that rounding does not change the choice. In a pass of 12
+ * rows or more, each expert then gets tiles of up to 32 rows. Products with Q6_K need most
+ * shared memory, and must have a variant for so many rows on the smallest GPU. */
+TEST(experts_of_q6_k_are_right_with_little_shared_memory)
+{
+    static struct yardstick y;
+    static struct random_model model;
+    size_t peak[ROW_COUNTS];
+    random_model_make(&model, &blocks, 3);
+    model.shape.dtype = ESP_Q6_K;
+    random_model_mix(&model, 1, RANDOM_EXPERTS, 64);
+    CHECK(model.experts[0].gate.dtype == ESP_Q6_K);
+    measure(&y, &model);
+    check_device(&y, &model, true, UNCAPTURED, 4, 99, peak);
+    random_model_free(&model);
+}
+
 /* With a long text, each mode must use only the memory that it needs, besides keys and
  * values. */
 TEST(a_cache_has_no_more_memory_for_parts_of_attention_than_its_mode_needs)

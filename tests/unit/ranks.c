@@ -44,8 +44,9 @@ static const char *const models[] = {
     "logits/qwen3-5",        "logits/qwen3-5-moe",
     "logits/granite-hybrid", "logits/granite-hybrid-moe",
     "logits/qwen3-next",     "logits/nemotron-h",
-    "logits/lfm2-moe",       "gguf/qwen3-moe.gguf",
-    "gguf/mixed.gguf",       "gguf/llama-gqa-00001-of-00002.gguf"};
+    "logits/nemotron-h-moe", "logits/lfm2-moe",
+    "gguf/qwen3-moe.gguf",   "gguf/mixed.gguf",
+    "gguf/llama-gqa-00001-of-00002.gguf"};
 enum { MODELS = sizeof models / sizeof *models };
 
 static const struct division divisions[] = {

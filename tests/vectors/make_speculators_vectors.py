@@ -1,40 +1,53 @@
 #!/usr/bin/env python3
-"""Makes tests/vectors/heads/eagle3-speculators and eagle3-speculators-llama: tiny random EAGLE-3
-heads as the library speculators saves them, for the target that make_head_vectors.py makes there
-first, and what they draft according to that library. The files are those that
+"""Makes tests/vectors/heads/eagle3-speculators* and speculators-mtp*: tiny random EAGLE-3 heads and
+MTP layers as the library speculators saves them, and what they draft according to that library.
+EAGLE-3 heads and the MTP layer of Qwen3 are for the target that make_head_vectors.py makes there
+first, the other MTP layers for the folders named below. An MTP layer reads the target's states
+after the final norm, as vLLM, which runs these layers, hands them over. The files are those that
 make_head_vectors.py describes. Needs torch, transformers 5 and speculators; the results are
 committed.
+
+    tests/vectors/make_speculators_vectors.py [NAME...]
 """
 import json
 import pathlib
+import shutil
+import sys
 
 import torch
 from safetensors.torch import load_file
 from speculators.config import SpeculatorsConfig, VerifierConfig
+from speculators.convert.mtp.converter import MTPConverter
 from speculators.models.eagle3 import Eagle3DraftModel, Eagle3SpeculatorConfig
+from speculators.models.mtp import MTPDraftModel, MTPSpeculatorConfig
 from speculators.proposals.greedy import GreedyTokenProposalConfig
-from transformers import LlamaConfig, Qwen3Config
+from transformers import AutoConfig, AutoModelForCausalLM, LlamaConfig, Qwen3Config
 
 import make_head_vectors as heads
 
 BASE = pathlib.Path(__file__).parent / "heads"
 
 
-def new_model(layer, states, **changes):
+def about(algorithm, architecture):
+    method = GreedyTokenProposalConfig(speculative_tokens=3)
+    return SpeculatorsConfig(algorithm=algorithm, proposal_methods=[method],
+                             default_proposal_method="greedy",
+                             verifier=VerifierConfig(name_or_path=None, architectures=[architecture]))
+
+
+def layer_config(layer, **changes):
     values = dict(vocab_size=heads.VOCABULARY, hidden_size=heads.HIDDEN, intermediate_size=heads.FFN,
                   num_hidden_layers=1, num_attention_heads=heads.HEADS,
                   num_key_value_heads=heads.KV_HEADS, head_dim=heads.HEAD_DIM,
                   rms_norm_eps=heads.EPSILON, max_position_embeddings=128)
-    inner = layer(**values)
+    return layer(**{**values, **changes})
+
+
+def new_model(inner, states, **changes):
     inner._attn_implementation = "eager"
-    method = GreedyTokenProposalConfig(speculative_tokens=3)
-    config = Eagle3SpeculatorConfig(
+    return Eagle3DraftModel(Eagle3SpeculatorConfig(
         transformer_layer_config=inner, draft_vocab_size=40, eagle_aux_hidden_state_layer_ids=states,
-        speculators_config=SpeculatorsConfig(
-            algorithm="eagle3", proposal_methods=[method], default_proposal_method="greedy",
-            verifier=VerifierConfig(name_or_path=None, architectures=["LlamaForCausalLM"])),
-        **changes)
-    return Eagle3DraftModel(config)
+        speculators_config=about("eagle3", "LlamaForCausalLM"), **changes))
 
 
 def fill(model, seed):
@@ -43,27 +56,41 @@ def fill(model, seed):
         for name, value in model.named_parameters():
             drawn = 2 * torch.rand(value.shape, generator=generator, dtype=torch.float64) - 1
             value.copy_(1 + 0.4 * drawn if value.dim() == 1 else 2 / value.shape[-1] ** 0.5 * drawn)
+        if model.d2t is None:
+            return
         chosen = torch.randperm(heads.VOCABULARY, generator=generator)[:40].sort().values
         model.d2t.copy_(chosen - torch.arange(40))
         model.t2d.zero_()[chosen] = True
 
 
-def run(model, tokens, inputs, positions, seen):
-    """The states that the head feeds back, and its logits, of all rows. seen[i]: the rows that row i
-    attends to."""
-    rows = len(tokens)
-    mask = torch.full((1, 1, rows, rows), float("-inf"))
-    for i in range(rows):
-        mask[0, 0, i, seen[i]] = 0
-    read = torch.cat((model.embed_tokens(torch.tensor([tokens])), inputs.unsqueeze(0)), dim=-1)
-    turns = model.rotary_emb(read, torch.tensor([positions]))
-    out = model.layers[0](read, attention_mask=mask, position_embeddings=turns)
+def mask_of(seen, window=None):
+    """seen[i]: the rows that row i attends to, of which a window leaves the last."""
+    mask = torch.full((1, 1, len(seen), len(seen)), float("-inf"))
+    for i, rows in enumerate(seen):
+        mask[0, 0, i, rows[-window:] if window else rows] = 0
+    return mask
+
+
+def run_eagle3(model, tokens, inputs, positions, seen):
+    """The states that the head feeds back, and its logits, of all rows."""
+    out = torch.cat((model.embed_tokens(torch.tensor([tokens])), inputs.unsqueeze(0)), dim=-1)
+    turns = model.rotary_emb(out, torch.tensor([positions]))
+    for i, layer in enumerate(model.layers):
+        window = model.sliding_window if i in model.sliding_window_indices else None
+        out = layer(out, attention_mask=mask_of(seen, window), position_embeddings=turns)
     normed = model.norm(out)
     return (normed if model.config.norm_output else out)[0], model.lm_head(normed)[0]
 
 
-def draft(model, tokens, features):
-    """The rows of drafts.f32."""
+def run_mtp(model, tokens, inputs, positions, seen):
+    turns = model.rotary_emb(inputs.unsqueeze(0), torch.tensor([positions]))
+    out = model.mtp_layers[0](inputs.unsqueeze(0), model.embed_tokens(torch.tensor([tokens])),
+                              attention_mask=mask_of(seen), position_embeddings=turns)[0]
+    return out, model.lm_head(out)
+
+
+def draft(run, model, tokens, features):
+    """The rows of drafts.f32. features: what the head reads at the places of the text."""
     text, depth, above = len(tokens) - 1, [], []
     for i, (parent, _) in enumerate(heads.TREE):
         depth.append(1 if parent < 0 else depth[parent] + 1)
@@ -71,7 +98,7 @@ def draft(model, tokens, features):
     every = tokens[1:] + [token for _, token in heads.TREE]
     positions = list(range(text)) + [text - 1 + d for d in depth]
     seen = [list(range(i + 1)) for i in range(text)] + [list(range(text)) + a for a in above]
-    inputs = torch.cat((model.fc(features[:text]), torch.zeros(len(depth), heads.HIDDEN)))
+    inputs = torch.cat((features[:text], torch.zeros(len(depth), heads.HIDDEN)))
     for level in range(max(depth) + 1):
         states, logits = run(model, every, inputs, positions, seen)
         for i, (parent, _) in enumerate(heads.TREE):
@@ -79,28 +106,91 @@ def draft(model, tokens, features):
     return torch.cat((states, logits), dim=1)
 
 
-def make(name, seed, layer, states, **changes):
-    torch.set_default_dtype(torch.float32)
-    model = new_model(layer, states, **changes)
-    fill(model, seed)
-    model.to(torch.bfloat16).save_pretrained(BASE / name)
-    (BASE / name / "config.py").unlink(missing_ok=True)  # a part of the library
-    model = new_model(layer, states, **changes).double()
-    torch.set_default_dtype(torch.float64)
-    model.load_state_dict(load_file(BASE / name / "model.safetensors"), strict=False)
-    reference = json.loads((BASE / "eagle3" / "reference.json").read_text())
-    tokens, target = reference["tokens"], heads.read(BASE / "target")
-    layers = heads.run_target(target, tokens)
-    features = torch.stack([torch.cat([layers[i][s] for i in states]) for s in range(len(tokens))])
-    with torch.no_grad():
-        rows = draft(model, tokens, features)
-    (BASE / name / "drafts.f32").write_bytes(rows.float().numpy().astype("<f4").tobytes())
-    (BASE / name / "reference.json").write_text(
-        json.dumps(dict(tokens=tokens, tree=heads.TREE, input=states)) + "\n")
-    for path in (BASE / name).iterdir():
+def save(model, folder):
+    shutil.rmtree(folder, ignore_errors=True)
+    model.to(torch.bfloat16).save_pretrained(folder)
+    (folder / "config.py").unlink(missing_ok=True)  # a part of the library
+
+
+def write(folder, rows, **reference):
+    (folder / "drafts.f32").write_bytes(rows.float().numpy().astype("<f4").tobytes())
+    (folder / "reference.json").write_text(json.dumps(reference) + "\n")
+    for path in folder.iterdir():
         path.chmod(0o644)
         print(path, path.stat().st_size)
 
 
-make("eagle3-speculators", 11, Qwen3Config, [1, 3, 6], norm_before_residual=True, norm_output=True)
-make("eagle3-speculators-llama", 12, LlamaConfig, [2, heads.LAYERS // 2, heads.LAYERS - 3])
+def tokens_of(name):
+    return json.loads((BASE / name / "reference.json").read_text())["tokens"]
+
+
+def make_eagle3(name, seed, layer, states, inner={}, **changes):
+    torch.set_default_dtype(torch.float32)
+    model = new_model(layer_config(layer, **inner), states, **changes)
+    fill(model, seed)
+    save(model, BASE / name)
+    model = new_model(layer_config(layer, **inner), states, **changes).double()
+    torch.set_default_dtype(torch.float64)
+    model.load_state_dict(load_file(BASE / name / "model.safetensors"), strict=False)
+    tokens, target = tokens_of("eagle3"), heads.read(BASE / "target")
+    layers = heads.run_target(target, tokens)
+    features = torch.stack([torch.cat([layers[i][s] for i in states]) for s in range(len(tokens))])
+    with torch.no_grad():
+        rows = draft(run_eagle3, model, tokens, model.fc(features))
+    write(BASE / name, rows, tokens=tokens, tree=heads.TREE, input=states)
+
+
+def new_mtp(inner):
+    inner._attn_implementation = "eager"
+    return MTPDraftModel(MTPSpeculatorConfig(
+        transformer_layer_config=inner, speculators_config=about("mtp", "Qwen3ForCausalLM")))
+
+
+def make_mtp(name, seed, target, layer=None):
+    """layer: the configuration of the layer, if it is not the target's. A target with an MTP layer
+    has it converted by the library; otherwise it is random."""
+    torch.set_default_dtype(torch.float32)
+
+    def read_config():
+        return layer_config(layer, num_hidden_layers=heads.LAYERS) if layer else \
+            AutoConfig.from_pretrained(target).get_text_config()
+
+    model = new_mtp(read_config())
+    fill(model, seed)
+    if target.parent == BASE and not layer:
+        model.load_state_dict(MTPConverter().convert_to_state_dict(target), strict=False)
+    save(model, BASE / name)
+    model = new_mtp(read_config())
+    model.load_state_dict(load_file(BASE / name / "model.safetensors"), strict=False)
+    whole = AutoModelForCausalLM.from_pretrained(target, dtype=torch.float32,
+                                                 attn_implementation="eager").eval()
+    tokens = tokens_of("eagle3")
+    with torch.no_grad():
+        model.embed_tokens.weight.copy_(whole.get_input_embeddings().weight)
+        model.lm_head.weight.copy_(whole.lm_head.weight)
+        states = whole.model(torch.tensor([tokens])).last_hidden_state[0]
+        rows = draft(run_mtp, model, tokens, states)
+    write(BASE / name, rows, tokens=tokens, tree=heads.TREE)
+
+
+QWEN35, NEXT = BASE / "mtp-qwen3-5", BASE.parent / "logits" / "qwen3-next"
+EAGLE3 = {
+    "eagle3-speculators": (11, Qwen3Config, [1, 3, 6], {},
+                           dict(norm_before_residual=True, norm_output=True)),
+    "eagle3-speculators-llama": (12, LlamaConfig, [2, heads.LAYERS // 2, heads.LAYERS - 3], {}, {}),
+    "eagle3-speculators-layers": (
+        13, Qwen3Config, [0, 4, 5],
+        dict(num_hidden_layers=3, use_sliding_window=True, sliding_window=5,
+             layer_types=["sliding_attention", "full_attention", "sliding_attention"]), {}),
+}
+MTP = {
+    "speculators-mtp": (14, BASE / "target", Qwen3Config),
+    "speculators-mtp-qwen3-5": (15, QWEN35),
+    "speculators-mtp-qwen3-next": (16, NEXT),
+}
+for name, (seed, layer, states, inner, changes) in EAGLE3.items():
+    if not sys.argv[1:] or name in sys.argv[1:]:
+        make_eagle3(name, seed, layer, states, inner, **changes)
+for name, settings in MTP.items():
+    if not sys.argv[1:] or name in sys.argv[1:]:
+        make_mtp(name, *settings)

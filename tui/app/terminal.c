@@ -112,15 +112,13 @@ static void on_signal(int number)
     struct esp_terminal *terminal = esp_root.terminal;
     int error = errno;
     const char byte = (char)number;
-    if (!terminal)
-        return;
     if (number == SIGTERM || number == SIGHUP) {
         if (esp_root.ending && number == SIGTERM)
             die_by(number);
         else if (!esp_root.ending)
             begin_to_end(number);
     }
-    if (write(terminal->signals[1], &byte, 1) < 0) {
+    if (terminal && write(terminal->signals[1], &byte, 1) < 0) {
         /* A full pipe is no problem: the event loop has enough signals to read. */
     }
     errno = error;
@@ -166,7 +164,8 @@ void esp_terminal_close(struct esp_terminal *terminal)
     if (esp_terminal_is_ours())
         tcsetattr(STDIN_FILENO, TCSADRAIN, &terminal->saved);
     for (int i = 0; i < ASKING; i++)
-        handle(asking[i], SIG_DFL, 0);
+        if (asking[i] != SIGTERM && asking[i] != SIGHUP) /* files are still being written */
+            handle(asking[i], SIG_DFL, 0);
     for (int i = 0; i < CRASHES; i++)
         handle(crashes[i], SIG_DFL, 0);
     if (esp_root.ending)
