@@ -259,8 +259,8 @@ static int open_cache(struct esp_cache **cache, struct esp_weights *weights,
                         rows, max_batch);
     struct esp_cuda_cache *first = NULL, **next = &first;
     int status = ESP_OK;
-    for (struct esp_cuda_weights *w = (struct esp_cuda_weights *)weights;
-         w && status == ESP_OK; w = w->next) {
+    for (struct esp_cuda_weights *w = (struct esp_cuda_weights *)weights; w && status == ESP_OK;
+         w = w->next) {
         status = open_one(next, &w->base, owner, rows, max_batch);
         owner = owner ? owner->next : NULL;
         next = *next ? &(*next)->next : next;

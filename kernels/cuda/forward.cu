@@ -591,8 +591,7 @@ static int add_mlp(struct esp_cuda_cache *c, int i, int rows, enum ready *ready)
         if (status == ESP_OK)
             status = activate<T>(r, r->held, mlp_input(r), *ready == HALF, rows); /* 7 */
     }
-    esp_cuda_launched(backend, "gate and up",
-                      bytes_of(c->held->gate) + bytes_of(c->held->up));
+    esp_cuda_launched(backend, "gate and up", bytes_of(c->held->gate) + bytes_of(c->held->up));
     if (status == ESP_OK)
         status = esp_cuda_share(c, &active);
     if (status == ESP_OK)
@@ -644,9 +643,9 @@ static int embed(struct esp_cuda_cache *c, const struct shape *s)
     esp_cuda_embed<T, A>(c, s->fc, s->rows);
     esp_cuda_launched(esp_cuda_backend_of(c), "embedding", 0);
     const int status = esp_cuda_stream_begin(w->stream);
-    return status == ESP_OK && s->fc ? to_floats<T>(c, &w->fc, c->joined, c->joined_width, c->x,
-                                                    c->hidden, s->rows)
-                                     : status;
+    return status == ESP_OK && s->fc
+               ? to_floats<T>(c, &w->fc, c->joined, c->joined_width, c->x, c->hidden, s->rows)
+               : status;
 }
 
 /* Computes what follows the last layer. */
@@ -796,10 +795,10 @@ static int capture(struct esp_cuda_cache *c, const struct shape *s, int i, int j
     int captures = 0, status = load_kernels(c, s);
     ESP_CUDA_EACH_RANK(r, c)
     {
-        const cudaError_t begun = status < 0
-                                      ? cudaSuccess
-                                      : cudaStreamBeginCapture(esp_cuda_backend_of(r)->stream,
-                                                               cudaStreamCaptureModeThreadLocal);
+        const cudaError_t begun =
+            status < 0 ? cudaSuccess
+                       : cudaStreamBeginCapture(esp_cuda_backend_of(r)->stream,
+                                                cudaStreamCaptureModeThreadLocal);
         if (begun != cudaSuccess)
             status = esp_cuda_failed(esp_cuda_backend_of(r), "cudaStreamBeginCapture", begun);
         captures += status == ESP_OK;

@@ -833,8 +833,8 @@ static int open_parts(struct esp_weights **weights, struct esp_cuda_gpus *gpus,
         struct progress_of_parts of = {progress, user, i, gpus->count};
         struct esp_cuda_part *part = esp_cuda_part_open(&plan, i, desc);
         if (!part) {
-            status = esp_fail(err, errlen, ESP_E_MEMORY,
-                              "not enough memory for the model's tables");
+            status =
+                esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for the model's tables");
             break;
         }
         if (lender) {

@@ -58,10 +58,9 @@ static struct esp_backend *open_gpus(const struct division *d)
 }
 
 static const char *const models[] = {
-    "logits/llama-gqa",      "logits/llama-bf16", "logits/qwen3-moe-some",
-    "logits/olmo2",          "logits/gemma2",     "logits/gpt-oss",
-    "logits/neox-parallel",  "logits/gpt2-f16",   "logits/smollm3-window",
-    "gguf/qwen3-moe.gguf",   "gguf/mixed.gguf"};
+    "logits/llama-gqa",      "logits/llama-bf16",   "logits/qwen3-moe-some", "logits/olmo2",
+    "logits/gemma2",         "logits/gpt-oss",      "logits/neox-parallel",  "logits/gpt2-f16",
+    "logits/smollm3-window", "gguf/qwen3-moe.gguf", "gguf/mixed.gguf"};
 enum { MODELS = sizeof models / sizeof *models };
 
 static const struct division divisions[] = {
