@@ -607,7 +607,7 @@ $(HEADLESS)/espalier: $(HEADLESS_OBJ) $(BUILD)/libespalier.a
 KIT       := $(BUILD)/cuda-kit
 KIT_TESTS := unit/rows unit/rows_agree unit/ratio unit/forward unit/step unit/batch_invariant unit/logits \
              unit/tree_attention unit/windows_agree unit/hidden_states unit/draft_heads \
-             unit/cuda_variants unit/cuda_blocks unit/cuda_streamed \
+             unit/cuda_variants unit/cuda_blocks unit/cuda_streamed unit/cuda_ranks \
              lossless/greedy_identity
 KIT_LIBS  := -l:libpcre2-8.a -l:libutf8proc.a -l:libsqlite3.a -lcjson -lm -lpthread -ldl
 # Twenty programs share one library; with all kernels linked into it, each would have 2 MB.

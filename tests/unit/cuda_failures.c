@@ -239,8 +239,9 @@ TEST(every_failure_of_a_call_becomes_a_status_and_leaves_nothing)
 
 TEST(every_failure_with_two_gpus_becomes_a_status_and_leaves_nothing)
 {
-    static const struct random_shape wide = {
-        "wide", 1, 64, 2, 2, 16, 80, VOCABULARY, 16, ESP_BF16, false, false, false, false, false};
+    static const struct random_shape wide = {"wide", 1,     64,         2,     2,
+                                             16,     80,    VOCABULARY, 16,    ESP_BF16,
+                                             false,  false, false,      false, false};
     struct controls c;
     if (!find_controls(&c))
         return;
