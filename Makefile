@@ -1,7 +1,7 @@
 # espalier - build, test, install. `make help` lists the targets.
 #
 # All output goes to $(BUILD); a target with other flags (asan, headless) uses its own folder in it.
-# A new source file needs no line here: folders are listed, files are found.
+# A new source file needs no line here: only folders are listed.
 
 BUILD   ?= build
 PREFIX  ?= /usr/local
@@ -53,7 +53,7 @@ DOT_CFLAGS = $(shell $(PKG_CONFIG) --cflags $(DOT_PKGS))
 DOT_LIBS   = $(shell $(PKG_CONFIG) --libs $(DOT_PKGS))
 DOT        := $(shell $(PKG_CONFIG) --exists $(DOT_PKGS) && echo $(BUILD)/espalier-dot)
 
-# The ranks of other machines, a program for each MPI library that is here.
+# The program that runs a rank on another machine: one for each installed MPI library.
 MPIS     := $(if $(DARWIN),,$(foreach mpi,openmpi mpich,$(if $(shell command -v mpicc.$(mpi)),$(mpi))))
 RANKS    := $(MPIS:%=$(BUILD)/espalier-rank.%)
 
@@ -607,7 +607,7 @@ $(HEADLESS)/espalier: $(HEADLESS_OBJ) $(BUILD)/libespalier.a
 KIT       := $(BUILD)/cuda-kit
 KIT_TESTS := unit/rows unit/rows_agree unit/ratio unit/forward unit/step unit/batch_invariant unit/logits \
              unit/tree_attention unit/windows_agree unit/hidden_states unit/draft_heads \
-             unit/cuda_variants unit/cuda_blocks unit/cuda_streamed \
+             unit/cuda_variants unit/cuda_blocks unit/cuda_streamed unit/cuda_ranks \
              lossless/greedy_identity
 KIT_LIBS  := -l:libpcre2-8.a -l:libutf8proc.a -l:libsqlite3.a -lcjson -lm -lpthread -ldl
 # Twenty programs share one library; with all kernels linked into it, each would have 2 MB.

@@ -40,9 +40,9 @@ static int add_entry(struct esp_state_plan *p, int64_t token, int row, int paren
     return entry;
 }
 
-/* Sets `before` to the row that each row follows, both counted from the prefix; -1: it follows
- * the prefix. The rows that a row sees are its path, in ascending order. An earlier row that
- * no row of the batch sees gets -2. */
+/* Sets `before` to the row that each row follows, both counted from the prefix; -1 means it
+ * follows the prefix. The rows that a row sees are its path, in ascending order. An earlier row
+ * that no row of the batch sees gets -2. */
 static void find_parents(struct esp_state_plan *p, const struct esp_batch *b)
 {
     const int ahead = b->first - b->prefix, rows = ahead + b->rows;

@@ -19,7 +19,7 @@ extern "C" {
 /* One row of a walk. */
 struct esp_state_entry {
     int32_t slot; /* slot of the row's input */
-    int32_t row;  /* row of the batch; -1: an earlier row */
+    int32_t row;  /* row of the batch; -1 means an earlier row */
 };
 
 struct esp_state_plan {

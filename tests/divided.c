@@ -37,7 +37,7 @@ struct esp_model *divided_model(const char *name)
 /* ------------------------------------------------------------------ passes */
 
 void divided_open_on(struct divided *m, struct esp_backend *backend,
-                    const struct esp_model_desc *desc)
+                     const struct esp_model_desc *desc)
 {
     char err[512] = "";
     *m = (struct divided){
@@ -137,8 +137,9 @@ static size_t run_all(struct divided *m, const struct esp_window *window, float 
 
 static float room[MOST_LOGITS];
 
-struct divided_results divided_compute(struct esp_backend *backend, const struct esp_model_desc *desc,
-                               const struct esp_window *window)
+struct divided_results divided_compute(struct esp_backend *backend,
+                                       const struct esp_model_desc *desc,
+                                       const struct esp_window *window)
 {
     struct divided m;
     struct divided_results e;
@@ -152,8 +153,8 @@ struct divided_results divided_compute(struct esp_backend *backend, const struct
 }
 
 void divided_compare(struct esp_backend *backend, const struct esp_model_desc *desc,
-                    const struct esp_window *window, const struct divided_results *e, const char *name,
-                    const struct division *d)
+                     const struct esp_window *window, const struct divided_results *e,
+                     const char *name, const struct division *d)
 {
     struct divided_results other = divided_compute(backend, desc, window);
     size_t differ = 0;

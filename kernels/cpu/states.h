@@ -1,11 +1,11 @@
 /* states.h - the states of recurrent layers, and the walk of a pass over its rows.
  *
- * A node of a tree needs the state after its parent. The value columns of a state never mix,
- * so the work is divided into blocks of 16 columns of a head. For each block, a thread walks
- * the whole tree, depth first (kernels/walk.h): it reads the block as it was after the parent,
- * applies one token and writes it to a small stack. So a row of a tree takes the time of a token
- * of a chain, and its numbers come from the same operations in the same order as in a chain of
- * its ancestors: results are bit-identical for trees, chains, and any order of rows.
+ * A node of a tree needs the state after its parent. The value columns of a state never mix, so
+ * the work is divided into blocks of 16 columns of a head. For each block, a thread walks the
+ * whole tree, depth first (kernels/walk.h): it reads the block as it was after the parent,
+ * applies one token and writes it to a small stack. So a row of a tree takes the time of a
+ * token of a chain, and its numbers come from the same operations in the same order as in a
+ * chain of its ancestors. Results are bit-identical for trees, chains, and any order of rows.
  */
 #ifndef ESP_CPU_STATES_H
 #define ESP_CPU_STATES_H
@@ -32,7 +32,7 @@ struct esp_cpu_states {
      * text's last tokens, then the states (state_heads, value_dim / 16, key_dim, 16). */
     float *memory;
     float *slots;     /* (state_slots, layers * each) saved copies of `memory` */
-    int32_t *saved;   /* (state_slots) `folded` + 1 of each copy; 0: the slot is empty */
+    int32_t *saved;   /* (state_slots) `folded` + 1 of each copy; 0 means the slot is empty */
     float *convolved; /* (ring, width) by entry: output of the convolution */
     float *factors;   /* (ring, 2 * rates) by entry: write, decay */
     float *stack;     /* (threads, ESP_WALK_LEVELS, block) */

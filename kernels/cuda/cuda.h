@@ -437,7 +437,7 @@ enum { ESP_CUDA_SLOTS = 4, ESP_CUDA_BUCKETS = 4, ESP_CUDA_LENGTHS = 16 };
 
 struct esp_cuda_cache {
     struct esp_cache base;
-    struct esp_cuda_cache *next; /* that of the next rank, or NULL */
+    struct esp_cuda_cache *next;       /* that of the next rank, or NULL */
     const struct esp_cuda_layer *held; /* the layer of a pass, see esp_cuda_stream_hold() */
     char *exchanged; /* (ranks, rows, bytes) what the ranks give one another; or NULL */
     size_t exchange_bytes;
@@ -532,7 +532,8 @@ static inline struct esp_cuda_cache *esp_cuda_enter_rank(struct esp_cuda_cache *
 }
 
 /* Goes through the caches of all ranks; each one's device is the current one meanwhile. */
-#define ESP_CUDA_EACH_RANK(r, c)                                                                   for (struct esp_cuda_cache *r = esp_cuda_enter_rank(c); r; r = esp_cuda_enter_rank(r->next))
+#define ESP_CUDA_EACH_RANK(r, c)                                                               \
+    for (struct esp_cuda_cache *r = esp_cuda_enter_rank(c); r; r = esp_cuda_enter_rank(r->next))
 
 /* Returns whether kernels of this cache's passes begin early. Those of streamed layers do not,
  * because they wait for copies, too. */

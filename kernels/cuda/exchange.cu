@@ -48,8 +48,7 @@ static __device__ __forceinline__ int rows_of(const struct esp_cuda_arrays &at,
 
 static __device__ __forceinline__ uint32_t *logits_of(const struct esp_cuda_arrays &at, int row)
 {
-    return (uint32_t *)(at.pass->logits +
-                        (size_t)at.wanted_at[row] * at.pass->logits_stride);
+    return (uint32_t *)(at.pass->logits + (size_t)at.wanted_at[row] * at.pass->logits_stride);
 }
 
 /* Grid: (rows). */
@@ -101,9 +100,9 @@ static int list_pieces(const struct esp_cuda_cache *c, const struct esp_cuda_exc
                        struct piece *piece)
 {
     const int active = esp_cuda_weights_of(c)->blocks ? sizeof(float) : 2;
-    char *const of_x = (char *)(e->pairs                                  ? c->pair_out
+    char *const of_x = (char *)(e->pairs                                         ? c->pair_out
                                 : esp_model_desc_has_branch(esp_cuda_desc_of(c)) ? c->branch
-                                                                          : c->x);
+                                                                                 : c->x);
     switch (e->kind) {
     case ESP_RANK_HEAD:
         piece[0] = {NULL, 0, sizeof(float), 1};
@@ -132,9 +131,8 @@ static void set_up(const struct esp_cuda_cache *c, const struct esp_cuda_exchang
 {
     const struct esp_cuda_part *part = esp_cuda_weights_of(c)->part;
     const struct esp_model_desc *d = part->all;
-    const int columns = e->kind == ESP_RANK_ATTENTION
-                            ? d->heads / d->kv_heads * d->head_dim
-                            : 1; /* of a unit of the plan */
+    const int columns = e->kind == ESP_RANK_ATTENTION ? d->heads / d->kv_heads * d->head_dim
+                                                      : 1; /* of a unit of the plan */
     *a = exchange_args();
     const int pieces = list_pieces(c, e, a->piece);
     for (int k = pieces; k < PIECES; k++)
@@ -162,21 +160,19 @@ size_t esp_cuda_exchange_need(const struct esp_cuda_cache *c)
 {
     const struct esp_cuda_part *part = esp_cuda_weights_of(c)->part;
     const bool experts = part->all->experts > 0;
-    const struct esp_cuda_exchange all[] = {{ESP_RANK_HEAD, 0, false, false, 0},
-                                            {ESP_RANK_ATTENTION, 0, false, false, 0},
-                                            {ESP_RANK_OUTPUT, 0, false, true, 0},
-                                            {ESP_RANK_MLP, 0, false, false, 0},
-                                            {ESP_RANK_EXPERTS, 0, true, false, 0},
-                                            {ESP_RANK_DOWN, 0, false, true, 0},
-                                            {ESP_RANK_DOWN, 0, true, false, 0}};
+    const struct esp_cuda_exchange all[] = {
+        {ESP_RANK_HEAD, 0, false, false, 0},   {ESP_RANK_ATTENTION, 0, false, false, 0},
+        {ESP_RANK_OUTPUT, 0, false, true, 0},  {ESP_RANK_MLP, 0, false, false, 0},
+        {ESP_RANK_EXPERTS, 0, true, false, 0}, {ESP_RANK_DOWN, 0, false, true, 0},
+        {ESP_RANK_DOWN, 0, true, false, 0}};
     size_t most = 0;
     for (const struct esp_cuda_exchange &e : all) {
         struct exchange_args a;
         if (!esp_cuda_divides(c, e.kind) || (e.pairs && !experts))
             continue;
         set_up(c, &e, &a);
-        const int rows = a.logits && c->max_batch > LOGITS_ROWS ? (int)LOGITS_ROWS
-                                                                : c->max_batch * a.each;
+        const int rows =
+            a.logits && c->max_batch > LOGITS_ROWS ? (int)LOGITS_ROWS : c->max_batch * a.each;
         const size_t bytes = (size_t)part->plan.ranks * rows * a.row_bytes;
         most = bytes > most ? bytes : most;
     }

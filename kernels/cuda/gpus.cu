@@ -93,8 +93,7 @@ static int measure(struct esp_cuda_gpus *gpus)
     for (int r = 0; r < gpus->count && status == ESP_OK; r++) {
         esp_cuda_enter(&gpus->backend[r]->base);
         if (!esp_cuda_fine(cudaMalloc((void **)&at[r], (size_t)gpus->count * LARGE)))
-            status = esp_cuda_failed(gpus->backend[0], "cudaMalloc",
-                                     cudaErrorMemoryAllocation);
+            status = esp_cuda_failed(gpus->backend[0], "cudaMalloc", cudaErrorMemoryAllocation);
     }
     if (status == ESP_OK)
         status = time_gathers(gpus, at, SMALL, RUNS, &gpus->costs.latency);
@@ -104,17 +103,16 @@ static int measure(struct esp_cuda_gpus *gpus)
         esp_cuda_enter(&gpus->backend[r]->base);
         esp_cuda_fine(cudaFree(at[r]));
     }
-    gpus->costs.rate =
-        large > gpus->costs.latency
-            ? (double)(gpus->count - 1) * LARGE / (large - gpus->costs.latency)
-            : 1e12;
+    gpus->costs.rate = large > gpus->costs.latency
+                           ? (double)(gpus->count - 1) * LARGE / (large - gpus->costs.latency)
+                           : 1e12;
     return status < 0 ? status : measure_reading(gpus);
 }
 
 /* ------------------------------------------------------------------ opening */
 
-static int check_options(const struct esp_cuda_backend *cuda,
-                         const struct esp_rank_options *o, char *err, size_t errlen)
+static int check_options(const struct esp_cuda_backend *cuda, const struct esp_rank_options *o,
+                         char *err, size_t errlen)
 {
     int devices = 0;
     esp_cuda_fine(cudaGetDeviceCount(&devices));
@@ -138,16 +136,15 @@ static int open_all(struct esp_cuda_gpus *gpus, char *err, size_t errlen)
     struct esp_cuda_backend *program = gpus->backend[0];
     int device[ESP_MAX_RANKS] = {program->index};
     for (int i = 1; i < gpus->count; i++) {
-        const int status =
-            esp_cuda_open_rank(program, i, &gpus->backend[i], err, errlen);
+        const int status = esp_cuda_open_rank(program, i, &gpus->backend[i], err, errlen);
         if (status < 0)
             return status;
         device[i] = gpus->backend[i]->index;
     }
     const int result = gpus->call.CommInitAll(gpus->comm, gpus->count, device);
     esp_cuda_forget_device();
-    int status = result == ESP_NCCL_SUCCESS ? (int)ESP_OK
-                                            : nccl_failed(gpus, "CommInitAll", result);
+    int status =
+        result == ESP_NCCL_SUCCESS ? (int)ESP_OK : nccl_failed(gpus, "CommInitAll", result);
     if (status == ESP_OK)
         status = measure(gpus);
     return status < 0 ? esp_cuda_tell(program, status, err, errlen) : status;

@@ -9,9 +9,9 @@
 
 #include "kernels/cuda/device.h"
 
-typedef void *esp_nccl_comm;       /* ncclComm_t */
-enum { ESP_NCCL_BYTES = 1 };       /* ncclUint8 */
-enum { ESP_NCCL_SUCCESS = 0 };     /* ncclSuccess; other results are failures */
+typedef void *esp_nccl_comm;   /* ncclComm_t */
+enum { ESP_NCCL_BYTES = 1 };   /* ncclUint8 */
+enum { ESP_NCCL_SUCCESS = 0 }; /* ncclSuccess; other results are failures */
 
 /* X(result, name, parameters); an int stands for ncclResult_t and ncclDataType_t. */
 #define ESP_NCCL_FUNCTIONS(X)                                                                  \

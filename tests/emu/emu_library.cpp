@@ -10,8 +10,8 @@ void *emu_library_open(const char *name)
 {
     char lt[40];
     snprintf(lt, sizeof lt, "libcublasLt.so.%d", emu_lt_version());
-    const bool found = strcmp(name, lt) == 0 ||
-                       (emu_has_nccl() && strcmp(name, "libnccl.so.2") == 0);
+    const bool found =
+        strcmp(name, lt) == 0 || (emu_has_nccl() && strcmp(name, "libnccl.so.2") == 0);
     return found ? const_cast<char *>("an emulated library") : nullptr;
 }
 

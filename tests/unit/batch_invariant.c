@@ -35,18 +35,18 @@ static const struct random_shape shapes[] = {
      false},
     {"state spaces of mixed blocks", 3, 256, 4, 2, 24, 64, VOCABULARY, 24, ESP_Q8_0, false,
      false, false, false, false},
-    {"experts of blocks beside bf16", 2, 256, 4, 2, 32, 320, VOCABULARY, 32, ESP_BF16, false,
-     false, true, false, true},
+    {"quantised experts in a bf16 model", 2, 256, 4, 2, 32, 320, VOCABULARY, 32, ESP_BF16,
+     false, false, true, false, true},
 };
 
 /* Properties of each shape's last layer. Experts as wide as the model may be K-quants, whose
  * blocks have 256 columns; narrow experts use only a part of the buffers for activations. */
 static const struct {
-    int expert_ffn; /* 0: no experts */
+    int expert_ffn; /* 0 means no experts */
     enum esp_dtype experts;
     bool sinks;
     int window;
-    enum esp_mixer mixer; /* of the first layer, too */
+    enum esp_mixer mixer; /* mixer of the last layer and of the first */
 } last_layers[] = {{.window = 21},
                    {.window = 21},
                    {.window = 0},

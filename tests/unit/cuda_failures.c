@@ -77,7 +77,7 @@ struct life {
     struct esp_cache *cache;
     struct esp_rows *rows;
     char err[400];
-    long calls; /* before anything was released */
+    long calls; /* calls before anything was released */
 };
 
 /* Opens everything that an open backend has. */
@@ -239,8 +239,9 @@ TEST(every_failure_of_a_call_becomes_a_status_and_leaves_nothing)
 
 TEST(every_failure_with_two_gpus_becomes_a_status_and_leaves_nothing)
 {
-    static const struct random_shape wide = {
-        "wide", 1, 64, 2, 2, 16, 80, VOCABULARY, 16, ESP_BF16, false, false, false, false, false};
+    static const struct random_shape wide = {"wide", 1,     64,         2,     2,
+                                             16,     80,    VOCABULARY, 16,    ESP_BF16,
+                                             false,  false, false,      false, false};
     struct controls c;
     if (!find_controls(&c))
         return;
@@ -683,7 +684,7 @@ static void *use_elsewhere(void *life)
     return use_all(l) == 0 ? life : NULL;
 }
 
-/* CUDA has a current device per thread; callers must not have to know that. */
+/* CUDA has a current device per thread. The backend must hide this from callers. */
 TEST(a_device_serves_every_thread)
 {
     struct controls c;

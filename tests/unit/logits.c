@@ -3,9 +3,9 @@
  *
  * tests/vectors/logits has small random models with the logits that the Hugging Face library
  * computes for one sequence. Every backend must agree, whether the sequence runs in one batch,
- * token by token or in chunks. A tree in one batch, in which each node sees its ancestors,
- * must give every node results that are bit-identical to those of its path alone (on CUDA, in
- * exact mode).
+ * token by token or in chunks. In a tree that is computed as one batch, each node sees its
+ * ancestors. Its results must be bit-identical to those of its path alone (on CUDA, in exact
+ * mode).
  */
 #include <cJSON.h>
 #include <limits.h>
@@ -334,7 +334,7 @@ TEST(greedy_tokens_are_those_of_the_reference)
 
 struct tree {
     int32_t tokens[NODES], positions[NODES];
-    int parent[NODES]; /* -1: the last row of the prefix */
+    int parent[NODES]; /* -1 means the last row of the prefix */
     uint64_t mask[NODES];
 };
 

@@ -82,8 +82,8 @@ TEST(any_division_gives_the_same_bits)
             if (divisions[k].by_layers && model[i]->desc.layers <= divisions[k].ranks)
                 continue;
             layers += divisions[k].by_layers;
-            divided_compare(backend, &model[i]->desc, i % 2 ? &window : NULL, &expected[i], models[i],
-                    &divisions[k]);
+            divided_compare(backend, &model[i]->desc, i % 2 ? &window : NULL, &expected[i],
+                            models[i], &divisions[k]);
         }
         CHECK(!divisions[k].by_layers || layers > 0);
         backend->ops->close(backend);
@@ -301,7 +301,8 @@ TEST(ranks_that_were_killed_are_started_again_once)
     CHECK(ops->restart_ranks(backend, 30, why, sizeof why) == 0);
     CHECK(strstr(why, "ended (signal 9)"), "%s", why);
     CHECK(ops->rank_times(backend, &times) && times.starts == 2);
-    CHECK(divided_run_chain(&m, 0, PREFIX, true) == ESP_E_DEVICE); /* a cache of the old ranks */
+    CHECK(divided_run_chain(&m, 0, PREFIX, true) ==
+          ESP_E_DEVICE); /* a cache of the old ranks */
     CHECK(strstr(ops->failure(backend), "do not know this text"), "%s", ops->failure(backend));
     old = m.cache;
     CHECK(ops->cache_open(&m.cache, m.weights, CACHE, CACHE, err, sizeof err) == 0, "%s", err);

@@ -132,8 +132,8 @@ static void print_predicted(const struct esp_engine *engine, int ranks, int i)
     const int rows = rows_shown[i];
     printf("  %-14s a pass of %d row%s takes %.2f ms or more; in one process like each "
            "%.2f ms",
-           i == 0 ? "predicted" : "", rows, rows == 1 ? "" : "s",
-           expected(engine, ranks, rows), expected(engine, 1, rows));
+           i == 0 ? "predicted" : "", rows, rows == 1 ? "" : "s", expected(engine, ranks, rows),
+           expected(engine, 1, rows));
     for (int k = 0; k < RANKS_SHOWN; k++)
         if (ranks_shown[k] != ranks && expected(engine, ranks_shown[k], rows) > 0)
             printf(", with %d ranks %.2f ms", ranks_shown[k],
@@ -189,11 +189,10 @@ static cJSON *ranks_json(const struct esp_engine *engine)
                                                              engine, ranks_shown[k], rows))));
         cJSON_AddItemToArray(
             predicted,
-            cli_object(
-                CLI_NUMBER("rows", rows),
-                CLI_NUMBER("seconds", esp_engine_ranks_expected(engine, r.ranks, rows)),
-                CLI_NUMBER("seconds_alone", esp_engine_ranks_expected(engine, 1, rows)),
-                CLI_ITEM("others", others)));
+            cli_object(CLI_NUMBER("rows", rows),
+                       CLI_NUMBER("seconds", esp_engine_ranks_expected(engine, r.ranks, rows)),
+                       CLI_NUMBER("seconds_alone", esp_engine_ranks_expected(engine, 1, rows)),
+                       CLI_ITEM("others", others)));
     }
     cJSON *layers =
         r.by_layers ? cJSON_CreateIntArray(r.layers, r.ranks + 1) : cJSON_CreateNull();
@@ -216,12 +215,6 @@ static int measure(struct esp_perplexity *result, struct esp_engine *engine, con
     cli_clear_bar(loading.shown);
     free(text);
     return status < 0 ? cli_fail(err) : EXIT_DONE;
-}
-
-static cJSON *perplexity_json(const struct esp_perplexity *p)
-{
-    return cli_object(CLI_NUMBER("value", p->value), CLI_NUMBER("standard_error", p->error),
-                      CLI_NUMBER("tokens", p->tokens), CLI_NUMBER("piece", p->piece));
 }
 
 static void print_pair(const struct esp_model_info *target, const struct esp_model_info *draft)
@@ -270,7 +263,11 @@ static int run(struct cli_options *o)
         cli_json_streamed(all, engine);
         cJSON_AddItemToObject(all, "ranks", ranks_json(engine));
         if (o->perplexity)
-            cJSON_AddItemToObject(all, "perplexity", perplexity_json(&perplexity));
+            cJSON_AddItemToObject(all, "perplexity",
+                                  cli_object(CLI_NUMBER("value", perplexity.value),
+                                             CLI_NUMBER("standard_error", perplexity.error),
+                                             CLI_NUMBER("tokens", perplexity.tokens),
+                                             CLI_NUMBER("piece", perplexity.piece)));
         code = cli_print_json(all);
     } else {
         print_model("target", &target);
