@@ -1,7 +1,7 @@
 # espalier - build, test, install. `make help` lists the targets.
 #
 # All output goes to $(BUILD); a target with other flags (asan, headless) uses its own folder in it.
-# A new source file needs no line here: folders are listed, files are found.
+# A new source file needs no line here: only folders are listed.
 
 BUILD   ?= build
 PREFIX  ?= /usr/local
@@ -53,7 +53,7 @@ DOT_CFLAGS = $(shell $(PKG_CONFIG) --cflags $(DOT_PKGS))
 DOT_LIBS   = $(shell $(PKG_CONFIG) --libs $(DOT_PKGS))
 DOT        := $(shell $(PKG_CONFIG) --exists $(DOT_PKGS) && echo $(BUILD)/espalier-dot)
 
-# The ranks of other machines, a program for each MPI library that is here.
+# The program that runs a rank on another machine: one for each installed MPI library.
 MPIS     := $(if $(DARWIN),,$(foreach mpi,openmpi mpich,$(if $(shell command -v mpicc.$(mpi)),$(mpi))))
 RANKS    := $(MPIS:%=$(BUILD)/espalier-rank.%)
 
@@ -376,7 +376,8 @@ endif
 cuda: $(CUDA_PLUGINS)
 	$(if $(NVCC)$(NVCC12)$(filter command,$(origin NVCC)),,@echo 'espalier: no nvcc here, so the CUDA backend is not built')
 
-CUDA_SHARED := $(addprefix $(BUILD)/obj/kernels/,status.o batch.o row_checks.o dtype.o model_desc.o ranks/rank_plan.o)
+CUDA_SHARED := $(addprefix $(BUILD)/obj/kernels/,status.o batch.o row_checks.o dtype.o model_desc.o walk.o state_plan.o \
+                  ranks/rank_plan.o)
 
 # Rules for a plugin. $(1): cuda or cuda12; $(2): the variable with the nvcc that makes it.
 define cuda_rules

@@ -89,7 +89,8 @@ double esp_calibration_first(const struct esp_calibration *c, double q)
 
 double esp_calibration_drawn(const struct esp_calibration *c, double confidence, int draw)
 {
-    /* A confident draft is mostly right; what remains after a rejection rarely is. */
+    /* Initial guesses: a confident first draw is mostly accepted, and later draws rarely are.
+     */
     int at = draw < ESP_CALIBRATION_DRAWS ? draw : ESP_CALIBRATION_DRAWS - 1;
     int bin = tenth_of(confidence);
     double prior = at == 0 ? 0.4 + 0.6 * confidence : 0.5 / (at + 1);
@@ -140,7 +141,8 @@ static void count_child(struct esp_calibration *c, struct evidence *e,
     e->a += q * s;
 }
 
-/* Counts the children of a visited node. The walk continued to child `next`; -1: to none. */
+/* Counts the children of a visited node. `next` is the child with which the walk continued; -1
+ * if it ended at this node. */
 static void count_node(struct esp_calibration *c, const struct esp_draft *d,
                        const struct esp_tree *tree, int parent, int next, double beta,
                        struct evidence *e)
@@ -189,24 +191,11 @@ void esp_calibration_learn(struct esp_calibration *c, const struct esp_draft *d,
 
 /* ------------------------------------------------------------------ the file */
 
-static bool read_array(const cJSON *array, double *numbers, int count)
-{
-    if (!cJSON_IsArray(array) || cJSON_GetArraySize(array) != count)
-        return false;
-    for (int i = 0; i < count; i++) {
-        const cJSON *item = cJSON_GetArrayItem(array, i);
-        if (!cJSON_IsNumber(item) || !(item->valuedouble >= 0 && item->valuedouble <= 1e6))
-            return false;
-        numbers[i] = item->valuedouble;
-    }
-    return true;
-}
-
 static bool read_tally(const cJSON *o, struct esp_tally *t)
 {
-    bool sound = read_array(cJSON_GetObjectItem(o, "tried"), t->tried, BINS) &&
-                 read_array(cJSON_GetObjectItem(o, "predicted"), t->predicted, BINS) &&
-                 read_array(cJSON_GetObjectItem(o, "found"), t->found, BINS);
+    bool sound = esp_state_numbers(cJSON_GetObjectItem(o, "tried"), t->tried, BINS) &&
+                 esp_state_numbers(cJSON_GetObjectItem(o, "predicted"), t->predicted, BINS) &&
+                 esp_state_numbers(cJSON_GetObjectItem(o, "found"), t->found, BINS);
     for (int i = 0; i < BINS && sound; i++) /* rounding may make a sum a little too large */
         sound = t->found[i] <= t->tried[i] + 1e-3 && t->predicted[i] <= t->tried[i] + 1e-3;
     return sound;
@@ -225,13 +214,9 @@ static bool read_real(const cJSON *o, const char *name, double low, double high,
 static void load(struct esp_calibration *c)
 {
     struct esp_calibration found = *c;
-    char text[FILE_SIZE];
-    int length = *c->file ? esp_state_read(c->file, text, sizeof text) : -1;
-    cJSON *root = length < 0 ? NULL : cJSON_ParseWithLength(text, (size_t)length + 1);
-    const cJSON *key = cJSON_GetObjectItem(root, "key");
+    cJSON *root = esp_state_object(c->file, FILE_SIZE, c->key);
     const cJSON *drawn = cJSON_GetObjectItem(root, "drawn");
     bool sound =
-        cJSON_IsString(key) && strcmp(key->valuestring, c->key) == 0 &&
         read_real(root, "log_beta", log(LEAST_BETA), log(MOST_BETA), &found.log_beta) &&
         read_real(root, "information", 0, 1e6, &found.information) &&
         read_tally(cJSON_GetObjectItem(root, "raw"), &found.raw) &&
@@ -268,11 +253,8 @@ void esp_calibration_save(struct esp_calibration *c)
     cJSON *drawn = cJSON_AddArrayToObject(root, "drawn");
     for (int i = 0; i < ESP_CALIBRATION_DRAWS; i++)
         cJSON_AddItemToArray(drawn, tally_object(&c->drawn[i]));
-    char *text = cJSON_PrintUnformatted(root);
-    if (text && esp_state_write(c->file, text) == ESP_OK)
+    if (esp_state_write_object(c->file, root))
         c->learned = false;
-    cJSON_free(text);
-    cJSON_Delete(root);
 }
 
 void esp_calibration_turn(struct esp_calibration *c, const char *key, bool kept)

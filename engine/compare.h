@@ -24,7 +24,7 @@ struct esp_compare {
     struct esp_session *first, *second;
     int limit;      /* maximum length of the text in this generation */
     int checked;    /* tokens of the second compared with the text so far */
-    int difference; /* index of the first token that differed; -1: none so far */
+    int difference; /* index of the first token that differed; -1 if none so far */
 };
 
 /* Opens the second session with the drafter, verifier, observer and user of its options. It

@@ -10,7 +10,6 @@
 #include "engine/chat/chat.h"
 #include "engine/espalier.h"
 #include "engine/text_token.h"
-#include "kernels/kernels.h"
 
 enum { ESP_CHAT_ENDS = 8 };
 

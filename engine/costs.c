@@ -19,8 +19,9 @@ static const double NOMINAL_ROW = 1.0 / 16;
  * for sizes that have few samples or none. */
 static const double OPTIMISTIC = 0.03, HOPE = 0.7;
 /* LEFT: the factor by which a class's weight decays when another class gets a sample.
- * LEFT_PLAIN: the same when plain decoding gets one. TRUSTED: number of samples after which an
- * estimate is no longer lowered. SCATTER: the number of samples that the line counts as. */
+ * LEFT_PLAIN: the factor when the sample is of plain decoding. TRUSTED: number of samples after
+ * which an estimate is no longer lowered. SCATTER: the number of samples that the line counts
+ * as. */
 static const double LEFT = 0.998, LEFT_PLAIN = 0.9995, TRUSTED = 3, SCATTER = 4;
 /* KEPT: maximum weight of a class from a file, because the machine may have been busy when it
  * was written. LEFT_KEPT: the factor by which that weight decays when another class gets a
@@ -342,18 +343,13 @@ static const char *const names[ESP_COSTS] = {"draft", "verify"};
  * samples: another session may have written newer curves. */
 static void load(struct esp_costs *costs)
 {
-    char *text = *costs->file ? cJSON_malloc(FILE_SIZE) : NULL;
-    int length = text ? esp_state_read(costs->file, text, FILE_SIZE) : -1;
-    cJSON *root = length < 0 ? NULL : cJSON_ParseWithLength(text, (size_t)length + 1);
-    const cJSON *key = cJSON_GetObjectItem(root, "key");
-    bool sound = cJSON_IsString(key) && strcmp(key->valuestring, costs->key) == 0;
-    for (int i = 0; i < ESP_COSTS && sound; i++) {
+    cJSON *root = esp_state_object(costs->file, FILE_SIZE, costs->key);
+    for (int i = 0; i < ESP_COSTS && root; i++) {
         const cJSON *octaves = cJSON_GetObjectItem(root, names[i]);
         for (int j = 0; j < ESP_COST_OCTAVES; j++)
             read_curve(cJSON_GetArrayItem(octaves, j), &costs->curve[i][j]);
     }
     cJSON_Delete(root);
-    cJSON_free(text);
 }
 
 static cJSON *curves_array(const struct esp_cost_curve *curves)
@@ -381,11 +377,8 @@ void esp_costs_save(struct esp_costs *costs)
     cJSON_AddStringToObject(root, "key", costs->key);
     for (int i = 0; i < ESP_COSTS; i++)
         cJSON_AddItemToObject(root, names[i], curves_array(costs->curve[i]));
-    char *text = cJSON_PrintUnformatted(root);
-    if (text && esp_state_write(costs->file, text) == ESP_OK)
+    if (esp_state_write_object(costs->file, root))
         costs->learned = false;
-    cJSON_free(text);
-    cJSON_Delete(root);
 }
 
 void esp_costs_turn(struct esp_costs *costs, const char *key)

@@ -38,7 +38,7 @@ enum {
 #define ESP_COST_WARM_UP 0.008
 
 struct esp_cost_class {
-    double sample[ESP_COST_SAMPLES]; /* a ring */
+    double sample[ESP_COST_SAMPLES]; /* ring buffer */
     int count, next;
     double weight;
     bool fresh; /* has samples that are newer than those in the file */
@@ -46,7 +46,7 @@ struct esp_cost_class {
 
 struct esp_cost_curve {
     struct esp_cost_class class[ESP_COST_CLASSES];
-    int recent[ESP_COST_RECENT]; /* classes of the last samples, a ring */
+    int recent[ESP_COST_RECENT]; /* ring buffer: classes of the last samples */
     unsigned added;              /* samples so far */
     /* Knots, one per class with samples, in order: rows, and seconds that never fall. */
     int knots;
@@ -73,8 +73,8 @@ void esp_costs_turn(struct esp_costs *costs, const char *key);
 void esp_costs_save(struct esp_costs *costs);
 
 struct esp_nominal_costs;
-/* Uses `given` from now on and measures nothing. NULL: a further row costs 1/16 of a one-row
- * pass, and a draft pass costs `relative`. */
+/* Uses `given` from now on and measures nothing. NULL means a further row costs 1/16 of a
+ * one-row pass, and a draft pass costs `relative`. */
 void esp_costs_nominal(struct esp_costs *costs, const struct esp_nominal_costs *given);
 
 /* Sets the length of the text, in tokens. */

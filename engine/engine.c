@@ -210,13 +210,6 @@ static void set_context(struct esp_engine *e, int context)
         esp_model_set_context(e->draft, context);
 }
 
-/* Returns whether free memory is enough for the target and its own copy. */
-static bool has_room(const struct esp_engine *e)
-{
-    const size_t left = esp_available_bytes();
-    return left == 0 || left > 2 * e->target->bytes;
-}
-
 /* Takes the target's MTP layer as the draft, if the target has one of a supported kind. */
 static int try_mtp(struct esp_engine *e, const struct esp_engine_options *o, char *err,
                    size_t errlen)
@@ -238,13 +231,15 @@ static int choose_draft(struct esp_engine *e, const struct esp_engine_options *o
 {
     if (!o->draft || strcmp(o->draft, "auto") != 0)
         return ESP_OK;
-    esp_model_close(e->draft); /* it may be there from an attempt with another device */
+    esp_model_close(e->draft); /* an attempt with another device may have opened it */
     e->draft = NULL;
     if (o->memory > 0 || o->gpu_memory > 0)
         return ESP_OK;
     const int status = try_mtp(e, o, err, errlen);
-    if (status < 0 || e->draft || e->backend->ops->memory_free ||
-        !esp_own_copy_pays(e->target) || !has_room(e))
+    if (status < 0 || e->draft || e->backend->ops->memory_free || !esp_own_copy_pays(e->target))
+        return status;
+    const size_t left = esp_available_bytes();
+    if (left > 0 && left <= 2 * e->target->bytes) /* no room for the target and the copy */
         return status;
     return esp_own_copy_open(&e->draft, e->target, "self", err, errlen);
 }
@@ -379,14 +374,9 @@ static uint64_t hash_model(const struct esp_model *m, uint64_t hash)
     return hash;
 }
 
-static int source_rows(const struct esp_tensor *t)
-{
-    return t->stored_rows ? t->stored_rows : t->rows;
-}
-
 static uint64_t hash_vector(const struct esp_tensor *t, uint64_t hash)
 {
-    const size_t rows = (size_t)source_rows(t);
+    const size_t rows = (size_t)(t->stored_rows ? t->stored_rows : t->rows);
     float *numbers = t->data ? malloc(rows * sizeof *numbers) : NULL;
     if (numbers) {
         esp_tensor_read_rows(t, 0, (int)rows, numbers);

@@ -37,9 +37,9 @@ extern "C" {
 
 struct esp_engine;
 
-/* Loads the models and opens the device. The options (espalier_options.h; NULL: all defaults)
- * and the memory they point to are not used after the call returns. On failure *engine is
- * NULL. */
+/* Loads the models and opens the device. The options (espalier_options.h; NULL means all
+ * defaults) and the memory they point to are not used after the call returns. On failure
+ * *engine is NULL. */
 int esp_engine_open(struct esp_engine **engine, const struct esp_engine_options *options,
                     char *err, size_t errlen);
 /* Closes an engine, whose sessions must be closed already. NULL is allowed. */
@@ -97,10 +97,11 @@ double esp_engine_load_seconds(const struct esp_engine *engine);
 /* Returns the maximum number of tokens of a text. */
 int esp_engine_context(const struct esp_engine *engine);
 /* Returns the drafter specification for this pair, from espalier.json in the target's folder,
- * for greedy decoding or for sampling. NULL: the file has none. */
+ * for greedy decoding or for sampling. NULL means the file has none. */
 const char *esp_engine_preset(const struct esp_engine *engine, bool sampling);
 /* Returns the name of the chat format that the target's chat template uses (ESP_CHAT_FORMATS).
- * "": the target has no chat template, like base models. NULL: its chat template is unknown. */
+ * "" means the target has no chat template, like base models. NULL means its chat template is
+ * unknown. */
 const char *esp_engine_chat(const struct esp_engine *engine);
 
 /* Encodes `length` bytes of text (any bytes) into at most `capacity` tokens. Returns the number
@@ -124,7 +125,7 @@ struct esp_nominal_costs {
 
 struct esp_session_options {
     const char *drafter;  /* "name:k=v,..."; NULL, "auto": the pair's preset, else dynatree */
-    const char *verifier; /* NULL: greedy at temperature 0, else the best lossless one */
+    const char *verifier; /* NULL means greedy at temperature 0, else the best lossless one */
     struct esp_session_values values; /* zeros: all defaults; see espalier_settings.h */
     /* Start without what earlier sessions learned about the draft's probabilities, and save
      * nothing, so that a seed gives the same text again. Drafters then use nominal costs of
@@ -140,9 +141,9 @@ enum { ESP_SPEC_TEXT = 1024 }; /* maximum size of "name:k=v,...", NUL included *
 
 struct esp_session;
 
-/* Opens a session and allocates its memory. The options (NULL: all defaults) are copied. The
- * observer is called in the thread that calls the session's functions. On failure *session is
- * NULL. */
+/* Opens a session and allocates its memory. The options (NULL means all defaults) are copied.
+ * The observer is called in the thread that calls the session's functions. On failure *session
+ * is NULL. */
 int esp_session_open(struct esp_session **session, struct esp_engine *engine,
                      const struct esp_session_options *options, char *err, size_t errlen);
 void esp_session_close(struct esp_session *session);
@@ -151,8 +152,8 @@ void esp_session_close(struct esp_session *session);
  * tokenizer's begin-of-text token first, if it has one. */
 int esp_session_prompt(struct esp_session *session, const int32_t *tokens, int count, char *err,
                        size_t errlen);
-/* Tokenizes `length` bytes of text and appends the first `most` tokens of it (0: all of them),
- * as esp_session_prompt() does. */
+/* Tokenizes `length` bytes of text and appends the first `most` tokens of it (0 means all of
+ * them), as esp_session_prompt() does. */
 int esp_session_prompt_text(struct esp_session *session, const char *text, size_t length,
                             int most, char *err, size_t errlen);
 /* Adds a user's message as the next turn of the conversation, in the chat format of the

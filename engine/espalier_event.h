@@ -71,7 +71,7 @@ struct esp_node {
     int32_t depth;  /* root 0 */
     int32_t rank;   /* index among its siblings in drawing order, from 0 */
     int32_t copies; /* how often an i.i.d. drafter drew it; otherwise 1 */
-    int32_t copied; /* distance in tokens to the place it was copied from; 0: not copied */
+    int32_t copied; /* distance in tokens to the place it was copied from; 0 means not copied */
     /* Draft probability given the parent. For a copied token, its relative frequency in the
      * text it was copied from; for a recycled token, how often such tokens were correct. */
     float q;
@@ -79,9 +79,9 @@ struct esp_node {
     float confidence;       /* highest q among all possible children; NaN if never expanded */
     float value;            /* the drafter's own estimate (dyspec: v); NaN if it has none */
     float p;                /* target probability given its parent; NaN if not computed */
-    float u;                /* the random number with which it was tested; NaN: none */
+    float u;                /* the random number with which it was tested; NaN if none */
     float acceptance;       /* probability of acceptance; NaN if not tested */
-    /* Probabilities by the verifier's formulas, before any random number is drawn. NaN: they
+    /* Probabilities by the verifier's formulas, before any random number is drawn. NaN if they
      * were not requested (esp_session_explain), or the verifier has no such formula. */
     float branching;       /* P(the verifier continues from the parent to this node) */
     float acceptance_rate; /* P(the verifier continues to a child), averaged over draws */
@@ -137,8 +137,8 @@ enum { ESP_LIKELY = 8 };
 struct esp_token_score {
     float p;                    /* probability of the token */
     float entropy;              /* entropy of the distribution, in bits */
-    int32_t rank;               /* rank of the token, from 1; 0: not among `likely` */
-    int32_t count;              /* entries of `likely`; 0: nothing was computed */
+    int32_t rank;               /* rank of the token, from 1; 0 means not among `likely` */
+    int32_t count;              /* entries of `likely`; 0 means nothing was computed */
     int32_t likely[ESP_LIKELY]; /* (count) the likeliest tokens, descending */
     float likely_p[ESP_LIKELY]; /* (count) */
 };
@@ -155,7 +155,8 @@ struct esp_iteration {
     float bonus_u;            /* the random number that drew the bonus token; NaN: greedy */
     const int32_t *committed; /* (committed_count) tokens appended to the text */
     int committed_count;      /* path_length + 1, or less at the end of a generation */
-    /* (committed_count) the score of each of them; NULL: not requested (esp_session_score) */
+    /* (committed_count) the score of each of them; NULL means not requested (esp_session_score)
+     */
     const struct esp_token_score *scores;
     bool ends_turn; /* the last committed token is the one that ends an answer in the chat
                        format */
@@ -168,9 +169,9 @@ struct esp_iteration {
     struct esp_gauge gauges[ESP_MAX_GAUGES];
     int gauge_count;
     struct esp_shape_choice choices[ESP_MAX_CHOICES]; /* the shape used, then the next best */
-    int choice_count; /* 0: the drafter does not choose among shapes */
+    int choice_count; /* 0 means the drafter does not choose among shapes */
     double seconds[ESP_STAGES];
-    /* Of these: ranks waited for one another and copied; 0: no ranks. The laps of the last
+    /* Of these: ranks waited for one another and copied; 0 means no ranks. The laps of the last
      * target pass, one entry for each rank in each lap. */
     double exchange_seconds;
     struct esp_rank_lap laps[ESP_RANK_LAPS];

@@ -19,7 +19,7 @@ extern "C" {
 
 /* X(group, kind, field, name, minimum, maximum, default, values, help)
  *
- * group: what the option is about; a command of the program takes whole groups of options.
+ * group: the group of the option; a command of the program takes all options of a group.
  * struct esp_value_info explains the other columns. */
 
 /* Models are folders or files. target NULL: the built-in pair. draft NULL: the built-in draft
@@ -105,9 +105,9 @@ struct esp_engine_options {
 #undef X
     esp_progress *progress;
     /* Called again and again while a rank does not answer, in the thread that waits for it;
-     * seconds: for how long. Returns whether to wait on. NULL: the rank is ended. */
+     * seconds: for how long. Returns whether to wait on. NULL means the rank is ended. */
     bool (*patient)(void *user, int rank, int ranks, double seconds);
-    void *user; /* of both */
+    void *user; /* argument of both functions */
 };
 
 /* Indices of the table's lines. */

@@ -28,7 +28,7 @@ struct esp_rank_kind_report {
 
 struct esp_rank_report {
     int ranks, kinds;
-    bool by_layers; /* then all kinds are whole, and */
+    bool by_layers; /* each rank has whole layers; in this case */
     int layers[ESP_RANKS_MOST +
                1]; /* these are the layers of each rank; the last: rank 0's last
                                        ones */

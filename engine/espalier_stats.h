@@ -22,9 +22,10 @@ struct esp_stats {
     int64_t source_nodes[ESP_SOURCES], source_accepted[ESP_SOURCES];
     int64_t draft_passes, target_passes;
     int64_t draft_rows; /* rows computed by the draft passes */
-    /* For passes that verify trees, the states of the target's recurrent layers; 0 if it has
-     * none. steps: updates of a layer's state by a row. read, written: bytes of states. copies:
-     * bytes that would be written if every row stored a copy of the states. */
+    /* Counts of the states of the target's recurrent layers, for passes that verify trees; 0 if
+     * it has no such layers. steps: updates of a layer's state by a row. read, written: bytes
+     * of states. copies: bytes that would be written if every row stored a copy of the states.
+     */
     int64_t state_steps, state_read, state_written, state_copies;
     double mean_path_length;
     double tokens_per_iteration;
@@ -33,7 +34,7 @@ struct esp_stats {
     double prefill_seconds, decode_seconds;
     double first_token_seconds; /* time of the prefill and the first iteration together */
     double stage_seconds[ESP_STAGES];
-    double exchange_seconds; /* of these, see struct esp_iteration */
+    double exchange_seconds; /* part of these; see struct esp_iteration */
     /* Part of the draft stage that its draft passes take; in the rest of the stage the tree is
      * built. On an asynchronous device a pass may still run when the next part begins. */
     double draft_pass_seconds;
@@ -43,10 +44,10 @@ struct esp_stats {
     double token_seconds;
     double draft_temp; /* the draft's logits are divided by this; 0: there is no draft model */
     /* Expected calibration error of draft probabilities against the target's, for the tokens
-     * drafted in the last iterations: untempered, and at draft_temp. NaN: not known. */
+     * drafted in the last iterations: untempered, and at draft_temp. NaN means not known. */
     double calibration_error_raw, calibration_error;
     size_t peak_bytes;   /* peak memory of the whole process on the host */
-    size_t device_bytes; /* memory taken on the device since the engine was opened; 0: the
+    size_t device_bytes; /* memory taken on the device since the engine was opened; 0 means the
                             device shares the host's memory */
 };
 

@@ -25,7 +25,7 @@ enum esp_value_kind {
     ESP_KIND_flag,
     ESP_KIND_either, /* false for the first of two words, true for the second */
     ESP_KIND_size,   /* bytes: 600M, 1.5G */
-    ESP_KIND_text,   /* NULL: the default. The text itself is not copied */
+    ESP_KIND_text,   /* NULL means the default. The text itself is not copied */
 };
 #define ESP_VALUE_real double
 #define ESP_VALUE_share double

@@ -22,7 +22,7 @@ struct esp_expectation {
     size_t length;    /* its length in bytes */
     int32_t *tokens;  /* tokens of the file when it follows token `after` */
     int32_t after;    /* the last token of the prompt */
-    const char *file; /* path of the file, not owned; NULL: there is no expected text */
+    const char *file; /* path of the file, not owned; NULL if there is no expected text */
     struct esp_expected expected;
 };
 

@@ -1,7 +1,6 @@
 /* find_models.c - searches the places where models are stored; see find_models.h. */
 #include "engine/find_models.h"
 
-#include <ctype.h>
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -127,7 +126,7 @@ static void read_family(struct esp_found_model *model)
     esp_json_close(&json);
 }
 
-/* Returns the size of the weights in a folder; 0: it has none. */
+/* Returns the size of the weights in a folder; 0 means it has none. */
 static int64_t weights_of(const char *folder)
 {
     struct dirent **entries;
@@ -162,7 +161,7 @@ static bool add_folder(struct search *s, const char *path, const char *name)
     return model != NULL;
 }
 
-/* Returns the part number of a split file, "NAME-00002-of-00003.gguf"; 0: the file is not
+/* Returns the part number of a split file, "NAME-00002-of-00003.gguf"; 0 means the file is not
  * split. */
 static int part_of(const char *name)
 {

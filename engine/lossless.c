@@ -102,7 +102,7 @@ static int open_scorer(struct scorer *s, int tokens, char *err, size_t errlen)
         rows_needed(s, &s->session->draft_cache, tokens) <= s->session->draft_cache.context;
     s->has_head = s->has_draft && e->draft->head;
     if (s->has_head && (s->start < 2 || tokens >= esp_kv_cache_batch(s->start + tokens, 1)))
-        s->has_draft = s->has_head = false; /* then q counts as uniform */
+        s->has_draft = s->has_head = false; /* without a draft, q counts as uniform */
     s->rng = (struct esp_rng){.seed = s->session->set.values.seed, .stream = ESP_RNG_CHECK};
     s->p_row = esp_arrays_add(&s->arrays, vocabulary, sizeof *s->p_row);
     s->q_row = esp_arrays_add(&s->arrays, vocabulary, sizeof *s->q_row);

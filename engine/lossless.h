@@ -35,7 +35,7 @@ enum { ESP_LOSSLESS_BINS = 16, ESP_LOSSLESS_SIDE = 4 /* serial: SIDE x SIDE bins
 struct esp_lossless_plan {
     int trials;                                        /* continuations */
     int tokens;                                        /* per continuation */
-    bool (*progress)(void *user, int done, int total); /* NULL: none; false: stop */
+    bool (*progress)(void *user, int done, int total); /* NULL if none; false: stop */
     void *user;
 };
 

@@ -1,8 +1,7 @@
 /* memory_plan.c - adds up the memory that will be allocated; see memory_plan.h.
  *
- * The backend is asked for sizes with the same arguments with which engine.c and session.c
- * open weights, caches and rows. So the plan is exact, except for the memory that the driver
- * takes.
+ * The backend computes sizes from the same arguments with which engine.c and session.c open
+ * weights, caches and rows. So the plan is exact, except for the memory that the driver takes.
  */
 #include "engine/memory_plan.h"
 

@@ -71,7 +71,7 @@ void esp_recycled_write(struct esp_recycled *r, int32_t token, const int32_t *li
         row->token[k] = k < count ? likeliest[k] : -1;
     row->written = ++r->writes;
     r->learned = true;
-    r->notice[0] = '\0'; /* it was shown when the session began */
+    r->notice[0] = '\0'; /* the notice was shown when the session began */
 }
 
 /* ------------------------------------------------------------------ reading the file */

@@ -7,8 +7,8 @@
  * its token.
  *
  * The rate at which such a child is correct is learned by its place in the row, and by how
- * often the first place of the row was correct before: after "United" it nearly always is,
- * after "the" it rarely is. The paper uses a tree of fixed shape instead.
+ * often the first place of the row was correct before. After "United" the first place nearly
+ * always is correct, after "the" rarely. The paper uses a tree of fixed shape instead.
  *
  * The matrix is stored for the next run in a file of the state folder, one for each target.
  * Its content comes from the user's texts, so only the owner may read the file. It has the
@@ -19,7 +19,6 @@
 #define ESP_RECYCLED_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 enum {
@@ -29,8 +28,8 @@ enum {
 };
 
 struct esp_recycled_row {
-    int32_t token[ESP_RECYCLED_WIDTH]; /* the likeliest first; -1: none */
-    uint32_t written; /* value of `writes` when the row was last written; 0: never */
+    int32_t token[ESP_RECYCLED_WIDTH]; /* the likeliest first; -1 if none */
+    uint32_t written; /* value of `writes` when the row was last written; 0 means never */
     int32_t streak;   /* class of the row, 0 to ESP_RECYCLED_STREAKS - 1 */
 };
 
@@ -42,7 +41,7 @@ struct esp_recycled {
     /* For each class of rows: how often such a row was tried, and how often each of its places
      * was correct. Both decay. */
     double tried[ESP_RECYCLED_STREAKS], right[ESP_RECYCLED_STREAKS][ESP_RECYCLED_WIDTH];
-    char key[384], file[64]; /* names of the target and of its file; "": it has none */
+    char key[384], file[64]; /* names of the target and of its file; "" means it has none */
     char notice[300];        /* a sentence about a damaged file, or "" */
     bool learned;            /* has rows that are not in the file */
 };

@@ -9,22 +9,18 @@
 
 #define X(name) extern const struct esp_drafter_ops esp_drafter_##name;
 #include "engine/drafters/drafters.def"
-#undef X
 #define X(name) extern const struct esp_verifier_ops esp_verifier_##name;
 #include "engine/verifiers/verifiers.def"
-#undef X
 
 const struct esp_drafter_ops *const esp_drafters[] = {
 #define X(name) &esp_drafter_##name,
 #include "engine/drafters/drafters.def"
-#undef X
     NULL,
 };
 
 const struct esp_verifier_ops *const esp_verifiers[] = {
 #define X(name) &esp_verifier_##name,
 #include "engine/verifiers/verifiers.def"
-#undef X
     NULL,
 };
 
@@ -145,24 +141,21 @@ const char *esp_reason_text(int reason)
     return reason >= 0 && reason < (int)(sizeof text / sizeof *text) ? text[reason] : "";
 }
 
+/* Each source's word in tables, and its text in sentences. */
+static const char *const sources[ESP_SOURCES][2] = {
+#define X(name, of_table, of_sentence) [ESP_SOURCE_##name] = {of_table, of_sentence},
+    ESP_SOURCE(X)
+#undef X
+};
+
 const char *esp_source_word(int source)
 {
-    static const char *const word[ESP_SOURCES] = {
-#define X(name, of_table, of_sentence) [ESP_SOURCE_##name] = of_table,
-        ESP_SOURCE(X)
-#undef X
-    };
-    return source >= 0 && source < ESP_SOURCES ? word[source] : "";
+    return source >= 0 && source < ESP_SOURCES ? sources[source][0] : "";
 }
 
 const char *esp_source_text(int source)
 {
-    static const char *const text[ESP_SOURCES] = {
-#define X(name, of_table, of_sentence) [ESP_SOURCE_##name] = of_sentence,
-        ESP_SOURCE(X)
-#undef X
-    };
-    return source >= 0 && source < ESP_SOURCES ? text[source] : "";
+    return source >= 0 && source < ESP_SOURCES ? sources[source][1] : "";
 }
 
 const char *esp_stage_name(int stage)

@@ -24,7 +24,7 @@ enum { ROOM = 4, LEAST = 16, MARKUP = 32 /* tokens; more than the markup of a tu
 /* ------------------------------------------------------------------ room */
 
 /* Returns how many of the `most` oldest turns to drop, so that `tokens` more fit and, if
- * possible, half of the context stays free. 0: they do not fit even if all these turns are
+ * possible, half of the context stays free. 0 means they do not fit even if all these turns are
  * dropped. */
 static int turns_to_drop(const struct esp_session *s, int most, int tokens)
 {
@@ -91,7 +91,7 @@ int esp_session_make_room(struct esp_session *s, int tokens, char *err, size_t e
     /* Without new tokens, the last turn is continued and must stay. */
     const int count = turns_to_drop(s, tokens > 0 ? c->count : c->count - 1, tokens);
     if (count <= 0 || (count == c->count && left > context / LEAST))
-        return 0; /* if it does not fit, adding it reports that */
+        return 0; /* if the turn does not fit, adding it reports the error */
     const int status = drop_oldest(s, count, err, errlen);
     return status < 0 ? status : count;
 }

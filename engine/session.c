@@ -255,7 +255,7 @@ static int open_rows(const struct esp_session *s, const struct wanted_rows *want
     return status;
 }
 
-/* Opens the rows that this drafter asks for, unless another one asked for them before. */
+/* Opens the rows that this drafter needs, unless they are open for another drafter. */
 static int open_context(struct esp_session *s, unsigned asks, char *err, size_t errlen)
 {
     const struct esp_engine *e = s->engine;
@@ -343,7 +343,7 @@ static int apply_settings(struct esp_session *s, struct esp_settings *set, int c
                     sizeof s->verifier_spec);
     set_stages(s);
     turn_to_learned(s);
-    if (esp_recycling_turn(s) < 0) /* then nothing is recycled */
+    if (esp_recycling_turn(s) < 0) /* after a failure nothing is recycled */
         s->draft_context.recycled = NULL;
     esp_conversation_choose(s);
     if (set->drafter->init)

@@ -43,7 +43,7 @@ struct esp_session {
     void *user;
     double opened;
     bool repeatable; /* nothing learned about the draft is loaded or saved */
-    char pair[256];  /* key of learned values: names of target and draft; "": unknown */
+    char pair[256];  /* key of learned values: names of target and draft; "" means unknown */
 
     int32_t *text; /* (text_room) tokens; the last one is the root, not yet computed by the
                       target */
@@ -61,7 +61,7 @@ struct esp_session {
     struct esp_tree_builder tree;
     struct esp_draft draft;
     struct esp_respelling respelling;       /* for a draft model that drafts text */
-    struct esp_draft_context draft_context; /* for drafters that ask for it */
+    struct esp_draft_context draft_context; /* for drafters that request it */
     bool rebuild;                           /* accepted rows are computed again */
     struct esp_verify verify;
     struct esp_rng draft_rng, verify_rng;
@@ -70,10 +70,10 @@ struct esp_session {
     int32_t *tokens;          /* scratch: tokens of the rows of a pass, or row numbers */
     int32_t *committed;       /* tokens that the iteration commits */
     struct esp_iteration iteration;
-    struct esp_scores scores; /* zeroed until they are asked for */
+    struct esp_scores scores; /* zeroed until they are requested */
 
     struct esp_stats stats;
-    int first_index; /* of the iterations; see esp_session_count_from() */
+    int first_index; /* number of the first iteration; see esp_session_count_from() */
     int64_t path_sum;
     struct esp_pace plain, pace; /* times of plain decoding and of iterations */
     struct esp_calibration calibration;
@@ -103,8 +103,8 @@ static inline void esp_session_emit(struct esp_session *s, struct esp_event even
  * [said, said_end). `begin`: a new text gets the begin-of-text token first. */
 int esp_session_append(struct esp_session *session, const int32_t *tokens, int count,
                        bool begin, int said, int said_end, char *err, size_t errlen);
-/* Computes the window that the settings ask for; recent = 0: none. Returns 0, or a negative
- * status if this model or backend cannot have it. */
+/* Computes the window of these settings; recent = 0: none. Returns 0, or a negative status if
+ * this model or backend cannot have it. */
 int esp_session_choose_window(const struct esp_session *session,
                               const struct esp_session_values *values,
                               struct esp_window *window, char *err, size_t errlen);
@@ -112,9 +112,9 @@ int esp_session_choose_window(const struct esp_session *session,
  * have the same window. On failure the old caches stay. */
 int esp_session_open_caches(struct esp_session *session, const struct esp_window *window,
                             char *err, size_t errlen);
-/* Call this with the status of a pass that failed. If ranks have ended or hang, and the text can
- * be computed again within half a minute, starts them anew and computes the text again. Returns
- * 0 if it did: the failed work can be repeated. Otherwise, returns the status. */
+/* Call this with the status of a pass that failed. If ranks have ended or hang, and the text
+ * can be computed again within half a minute, starts them anew and computes the text again.
+ * Returns 0 if it did: the failed work can be repeated. Otherwise, returns the status. */
 int esp_session_recover(struct esp_session *session, int status);
 /* Returns the number of tokens that the last token of a text of `length` tokens sees. */
 int esp_session_seen(const struct esp_session *session, int length);
@@ -136,8 +136,8 @@ enum { ESP_MARK_PREFILL = 2 * ESP_STAGES + 1, ESP_MARK_PREFILLED };
 
 /* Sets whether the verifier keeps the distribution at the end of a path, and where. */
 void esp_session_choose_end(struct esp_session *session);
-/* Call this after the verifier. Computes the scores of the tokens that it chose, if they are
- * asked for. */
+/* Call this after the verifier. Computes the scores of the tokens that it chose, if they were
+ * requested. */
 int esp_session_score_path(struct esp_session *session);
 
 /* These return whether the draft is a draft head, and whether it is the target's own copy. */

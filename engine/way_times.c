@@ -26,18 +26,13 @@ static void read_sizes(const cJSON *list, double ns[ESP_WAY_SIZES][ESP_WAYS])
 
 static void read_times(const char *file, const char *key, struct esp_way_times *times)
 {
-    char *text = cJSON_malloc(FILE_SIZE);
-    const int length = text ? esp_state_read(file, text, FILE_SIZE) : -1;
-    cJSON *root = length < 0 ? NULL : cJSON_ParseWithLength(text, (size_t)length + 1);
-    const cJSON *said = cJSON_GetObjectItem(root, "key");
-    const bool sound = cJSON_IsString(said) && strcmp(said->valuestring, key) == 0;
-    for (int t = 0; t < ESP_DTYPE_COUNT && sound; t++) {
+    cJSON *root = esp_state_object(file, FILE_SIZE, key);
+    for (int t = 0; t < ESP_DTYPE_COUNT && root; t++) {
         const cJSON *type = cJSON_GetObjectItem(root, esp_dtype_name((enum esp_dtype)t));
         for (int bytes = 0; bytes < 2; bytes++)
             read_sizes(cJSON_GetArrayItem(type, bytes), times->ns[t][bytes]);
     }
     cJSON_Delete(root);
-    cJSON_free(text);
 }
 
 static cJSON *sizes_list(const double ns[ESP_WAY_SIZES][ESP_WAYS])
@@ -59,11 +54,7 @@ static void write_times(const char *file, const char *key, const struct esp_way_
         for (int bytes = 0; bytes < 2; bytes++)
             cJSON_AddItemToArray(type, sizes_list(times->ns[t][bytes]));
     }
-    char *text = cJSON_PrintUnformatted(root);
-    if (text)
-        esp_state_write(file, text); /* if this fails, the next run measures again */
-    cJSON_free(text);
-    cJSON_Delete(root);
+    esp_state_write_object(file, root); /* if this fails, the next run measures again */
 }
 
 void esp_way_times_use(struct esp_backend *backend, struct esp_weights *const weights[],

@@ -7,8 +7,8 @@
 /* All backends, NULL-terminated. "auto" tries them from the last to the first. */
 extern const struct esp_backend_ops *const esp_backends[];
 
-/* Opens a backend. name: its name; "auto" or NULL: the last one in the list that can be
- * opened, and then err says why an existing device could not be used, or is "". threads: see
+/* Opens the backend `name`. "auto" or NULL opens the last one in the list that can be opened;
+ * err then says why an existing device could not be used, or is "". threads: see
  * esp_backend_ops.open. device: number of the backend's device, counted from 0. */
 int esp_backend_open(struct esp_backend **backend, const char *name, int threads, int device,
                      char *err, size_t errlen);

@@ -1,14 +1,14 @@
 /* kernels.h - the interface of a backend. Included by every backend and by every caller.
  *
  * A backend owns weights, key/value caches and matrices of row vectors over the vocabulary
- * ("rows": logits, then probabilities). Callers have only opaque pointers; vocabulary-sized
- * data stays with the backend, and callers ask for the few numbers they need. A backend knows
+ * ("rows": logits, then probabilities). Callers have only opaque pointers. Vocabulary-sized
+ * data stays with the backend, and callers read the few numbers that they need. A backend knows
  * nothing about trees or sessions.
  *
- * Promise (tested bitwise; see set_exact): the result for one row depends only on the tokens
- * and positions that the row sees, never on the other rows of the batch, on which cache rows
- * its ancestors are in, or on the number of threads. That is why greedy tree decoding gives
- * exactly the result of plain decoding.
+ * Invariant (tested bit by bit; see set_exact): the result for one row depends only on the
+ * tokens and positions that the row sees. It never depends on the other rows of the batch, on
+ * the cache rows of its ancestors, or on the number of threads. That is why greedy tree
+ * decoding gives exactly the result of plain decoding.
  *
  * Functions return 0 or a negative enum esp_status; those with `err` also write one sentence
  * to it.
@@ -55,8 +55,9 @@ struct esp_tensor {
     int block, stride;
     int first; /* row 0 is row `first` of the whole tensor; see esp_tensor_slice() */
     /* If not 0, the rows that RoPE rotates together are stored next to each other, as in GGUF
-     * files of Llama, and `paired` is the number of rows of a head: for i < paired / 2, row i
-     * of a head is stored as its row 2 i, and row i + paired / 2 as its row 2 i + 1. */
+     * files of Llama, and `paired` is the number of rows of a head. For i < paired / 2, row i
+     * of a head is stored as its row 2 i, and row i + paired / 2 is stored as its row 2 i + 1.
+     */
     int paired;
     /* If not 0, the matrix is stored transposed (floats only), with `transposed` numbers in a
      * stored row. Element (r, c) is number c * transposed + r if block = stride = rows, or
@@ -72,7 +73,7 @@ struct esp_tensor {
     size_t scale_offset;
     float added;    /* added to every number of a vector: Gemma stores norm weights minus 1 */
     bool logarithm; /* a stored number x of a vector stands for -e^x; reads give -e^x */
-    struct esp_tensor_file *source; /* NULL: in memory, at `data` */
+    struct esp_tensor_file *source; /* NULL if it is in memory, at `data` */
     size_t offset;                  /* where the first row begins in that file */
     /* If stored_rows is not 0, the tensor is larger than the stored one (F32 and BF16 only;
      * engine/model/inflate.h): row r is stored row r % stored_rows, repeated to `columns`
@@ -192,8 +193,8 @@ struct esp_layer {
     struct esp_expert *expert;
 
     /* Of the rows that a row of a batch may see, attention in this layer sees only the last
-     * `window`, its own included; 0: all of them. Since these rows have consecutive positions,
-     * it sees the positions above its own position - window. */
+     * `window`, its own included; 0 means all of them. Since these rows have consecutive
+     * positions, it sees the positions above its own position - window. */
     int window;
     enum esp_rotation rotation;
 };
@@ -277,7 +278,8 @@ struct esp_model_desc {
     /* Factors of the embedding, of the outputs of attention and MLP, and of the logits; 0
      * means 1. Factor of attention's scores; 0 means 1 / sqrt(head_dim). */
     float embedding_scale, residual_scale, logit_scale, attention_scale;
-    /* Caps of attention's scores and of the logits: x becomes cap * tanh(x / cap); 0: no cap.
+    /* Caps of attention's scores and of the logits: x becomes cap * tanh(x / cap); 0 means no
+     * cap.
      */
     float attention_cap, logit_cap;
     /* (`context` or more, hidden) added to the embedding; or none. */
@@ -285,12 +287,12 @@ struct esp_model_desc {
     struct esp_tensor embedding; /* (vocabulary, hidden) */
     struct esp_tensor head; /* (outputs, hidden); the same tensor as the embedding if tied */
     /* Which tokens get logits; all others get -1e30. output_token: (outputs), ascending, the
-     * token of each row of `head`. NULL: outputs = vocabulary, and row i is token i. */
+     * token of each row of `head`. NULL means outputs = vocabulary, and row i is token i. */
     int outputs;
     const int32_t *output_token;
-    /* All tokens in `output_token` are below this number; 0: below `vocabulary`. It differs
-     * from `vocabulary` if the model reads tokens of one vocabulary and gives logits for
-     * another. */
+    /* All tokens in `output_token` are below this number; 0 means below `vocabulary`. It
+     * differs from `vocabulary` if the model reads tokens of one vocabulary and gives logits
+     * for another. */
     int output_tokens;
     /* NULL, or the weights of another model on the same backend. If its embedding or head is
      * the same tensor as this model's, it is shared, not copied. The lender must outlive the
@@ -302,8 +304,8 @@ struct esp_model_desc {
     /* Layers that do not fit into the limit are loaded in every pass: from host memory if the
      * backend has separate memory, otherwise from their files, which must not change. */
     struct esp_memory_limit limit;
-    /* Device memory for the captured passes of a cache, in addition to cache_need; 0: all that
-     * is left. A backend captures as many passes as fit. */
+    /* Device memory for the captured passes of a cache, in addition to cache_need; 0 means all
+     * that is left. A backend captures as many passes as fit. */
     size_t graph_bytes;
     /* Passes will be in exact mode (set_exact), for which a cache may need more memory. If
      * this flag is wrong, results are right, but passes may take longer. */
@@ -327,7 +329,7 @@ struct esp_states {
      * The caller owns these rows, and reads them with read_row() or passes them to another
      * pass as input. */
     struct esp_rows *to;
-    const int32_t *row; /* (rows) row of `to` for batch row i; -1: none. NULL: row i */
+    const int32_t *row; /* (rows) row of `to` for batch row i; -1 if none. NULL means row i */
 };
 
 /* A window of the text ("StreamingLLM", Xiao et al. 2024, section 3.2). The row at position t
@@ -362,13 +364,13 @@ struct esp_batch {
      * the states of recurrent layers; for the other rows, see struct esp_cache. Models without
      * recurrent layers ignore this number. */
     int text;
-    /* Limits what the rows see; NULL: no limit. Only for a backend with `windows`. */
+    /* Limits what the rows see; NULL means no limit. Only for a backend with `windows`. */
     const struct esp_window *window;
     /* Where logits go, or NULL. If it has more columns than the model has tokens, the others
      * get -1e30, which is probability 0. If it has fewer, the remaining logits are dropped. */
     struct esp_rows *logits;
     const int32_t
-        *logits_row; /* (rows) row of `logits` for batch row i; -1: none. NULL: row i */
+        *logits_row; /* (rows) row of `logits` for batch row i; -1 if none. NULL means row i */
     /* If not NULL, the call also computes softmax and top-k of the rows with logits, which
      * makes the pass a draft step. */
     const struct esp_step *step;
@@ -378,7 +380,7 @@ struct esp_batch {
      * (capacity, desc->hidden) is allowed, too. NULL for a model that reads only tokens. This
      * may be the matrix to which states are written, because all input is read first. */
     struct esp_rows *input;
-    const int32_t *input_row; /* (rows) row of `input` for batch row i; NULL: row i */
+    const int32_t *input_row; /* (rows) row of `input` for batch row i; NULL means row i */
 };
 
 /* How logits become probabilities. temperature > 0; top_k = 0 and top_p >= 1 mean off. */
@@ -414,17 +416,17 @@ struct esp_kernel_time {
     const char *name; /* what these kernels compute */
     int count;
     double seconds;
-    double bytes; /* weights, keys and values read; 0: unknown */
+    double bytes; /* weights, keys and values read; 0 means unknown */
 };
 
 /* The properties of a device that predictions use. */
 struct esp_device_speed {
     double read_rate; /* bytes per second */
-    double clock;     /* cycles per second; 0: the clock rate of the device that is open */
+    double clock;     /* cycles per second; 0 means the clock rate of the device that is open */
 };
 
 /* Times of the two ways to compute a product with quantised weights on a processor with a tile
- * unit: nanoseconds for a block of 32 by 32 weights; 0: not measured. */
+ * unit: nanoseconds for a block of 32 by 32 weights; 0 means not measured. */
 enum { ESP_WAY_SIZES = 13 };
 enum esp_way { ESP_WAY_VECTORS, ESP_WAY_TILES, ESP_WAYS };
 struct esp_way_times {
@@ -472,12 +474,12 @@ struct esp_rows {
 enum { ESP_MARKS = 128, ESP_MAX_DRAWS = 16 };
 
 struct esp_rank_plan;  /* ranks/rank_plan.h */
-struct esp_rank_costs; /* also there */
+struct esp_rank_costs; /* see rank_plan.h */
 
 struct esp_backend_ops {
     const char *name, *summary;
-    /* True: calls only queue work for a device, and every call with ESP_NOW waits for it. It
-     * is then faster to make few calls that each ask for many values. */
+    /* True: calls only queue work for a device, and every call with ESP_NOW waits for it. It is
+     * then faster to make few calls that each return many values. */
     bool asynchronous;
     bool gives_states; /* passes can return hidden states (esp_batch.states) */
     bool windows;      /* passes can see a window of the text (esp_batch.window) */
@@ -486,9 +488,9 @@ struct esp_backend_ops {
      * if the machine has no such device, and with ESP_E_DEVICE if it has one that does not
      * work. */
     int (*open)(struct esp_backend **backend, int threads, char *err, size_t errlen);
-    /* Opens the backend on one of several devices, numbered from 0; open() uses device 0.
-     * Fails with ESP_E_ARGUMENT if there are devices but not this one. NULL: the backend has
-     * no devices to choose from. */
+    /* Opens the backend on one of several devices, numbered from 0; open() uses device 0. Fails
+     * with ESP_E_ARGUMENT if there are devices but not this one. NULL means the backend has no
+     * devices to choose from. */
     int (*open_device)(struct esp_backend **backend, int device, char *err, size_t errlen);
     void (*close)(struct esp_backend *backend);
     const char *(*device)(const struct esp_backend *backend); /* e.g. "AVX-512, 2 threads" */
@@ -501,7 +503,7 @@ struct esp_backend_ops {
      * at the top of this file is kept bit for bit: on the CPU it always is; elsewhere, without
      * exact mode, the order of a sum may depend on the size of the batch. Second, products are
      * precise: without exact mode, the CPU rounds activations to 8 bits instead of 16 if
-     * weights have fewer than 8 bits. NULL: there is only one mode. */
+     * weights have fewer than 8 bits. NULL means there is only one mode. */
     void (*set_exact)(struct esp_backend *backend, bool exact);
     /* For a backend with separate memory: the number of free bytes, and the number of bytes
      * that weights will take (with a limit: as many as fit into it, but at least the minimum
@@ -540,11 +542,12 @@ struct esp_backend_ops {
                        char *err, size_t errlen);
     /* The next two and set_rank_delay() are NULL if ranks are not processes. */
     /* Starts ranks anew whose processes have ended or hang, once, if starting and loading them
-     * took no more than `most` seconds. Their caches are gone: calls with those that were opened
-     * before fail with ESP_E_DEVICE. why: what had happened. On failure all is as before. */
+     * took no more than `most` seconds. Their caches are gone: calls with those that were
+     * opened before fail with ESP_E_DEVICE. why: what had happened. On failure all is as
+     * before. */
     int (*restart_ranks)(struct esp_backend *backend, double most, char *why, size_t size);
-    /* Whom to ask what to do with a rank that does not answer; see esp_rank_patience. NULL: it is
-     * ended. */
+    /* Whom to ask what to do with a rank that does not answer; see esp_rank_patience. NULL
+     * means it is ended. */
     void (*ask_about_ranks)(struct esp_backend *backend, esp_rank_patience *patient,
                             void *user);
     /* What the exchanges of the ranks have cost so far. False: there are no ranks. */
@@ -568,10 +571,8 @@ struct esp_backend_ops {
 
 #define X(result, name, ...) result (*name)(__VA_ARGS__);
 #include "kernels/model_ops.def"
-#undef X
 #define X(name, ...) int (*name)(__VA_ARGS__);
 #include "kernels/row_ops.def"
-#undef X
 };
 
 /* Operations are called through backend->ops. For a backend that is loaded only when it is

@@ -485,7 +485,7 @@ static bool recurrence_fits(const struct esp_model_desc *d)
 }
 
 struct checker {
-    int layer;  /* -1: outside the layers */
+    int layer;  /* -1 means outside the layers */
     int status; /* the first failure; nothing is checked after it */
     char *err;
     size_t errlen;

@@ -39,9 +39,9 @@ void esp_prefer_node(void *begin, size_t bytes, int number);
  * smmla. */
 enum esp_arm_feature { ESP_ARM_DOTPROD, ESP_ARM_I8MM };
 bool esp_arm_has(enum esp_arm_feature feature);
-/* Returns how many bytes of this process are in memory; 0: unknown. */
+/* Returns how many bytes of this process are in memory; 0 means unknown. */
 size_t esp_resident_bytes(void);
-/* Returns how many bytes of memory programs can use without swapping; 0: unknown. */
+/* Returns how many bytes of memory programs can use without swapping; 0 means unknown. */
 size_t esp_available_bytes(void);
 /* Requests large pages, which save TLB misses, for a range of memory. */
 void esp_use_large_pages(void *begin, size_t bytes);
@@ -71,7 +71,7 @@ bool esp_random_bytes(void *bytes, size_t count);
 /* Asks the system to kill this process when its parent ends, if the system can do that. */
 void esp_end_with_parent(void);
 /* Starts a program in its own session, without a terminal. It inherits `file` as descriptor
- * `inherited` and no other descriptor. Its output goes to `log` (-1: nowhere). program: a
+ * `inherited` and no other descriptor. Its output goes to `log` (-1 means nowhere). program: a
  * path, or a name to be found in PATH. Returns the process, or -1 (errno). */
 pid_t esp_start_apart(const char *program, char *const argv[], int file, int inherited,
                       int log);

@@ -1,7 +1,6 @@
 /* system_linux.c - the functions of system.h for Linux. */
 #include "kernels/system.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <linux/mempolicy.h>

@@ -21,7 +21,7 @@ struct esp_walk_step {
  * follow their parents. */
 struct esp_state_walk {
     int count, texts;
-    int32_t *parent;            /* (count) the entry before it; -1: the state itself */
+    int32_t *parent;            /* (count) the entry before it; -1 means the state itself */
     struct esp_walk_step *step; /* (count) the walk */
     int32_t *size, *heavy, *first, *next, *pending, *level; /* (count + 1) for the ordering */
 };

@@ -138,6 +138,14 @@ int esp_branches_append(struct esp_branches *b, const struct esp_written *token,
     return ESP_OK;
 }
 
+bool esp_branches_fit(const struct esp_branches *b, const struct esp_branch *branch)
+{
+    if (branch->parent < 0)
+        return branch->fork == 0;
+    const struct esp_branch *parent = &b->branch[branch->parent];
+    return branch->fork > parent->fork && branch->fork <= parent->fork + parent->count;
+}
+
 void esp_branches_cut(struct esp_branches *b, int length)
 {
     b->at = esp_branches_before(b, b->at, length);

@@ -24,14 +24,14 @@ struct esp_text_place {
 };
 
 struct esp_branch {
-    int parent;                 /* -1: none */
+    int parent;                 /* -1 if none */
     int fork;                   /* tokens shared with the parent */
     struct esp_written *tokens; /* (count) the branch's own tokens */
     int count, capacity;
     int furthest;     /* the highest fork of its children, or 0 */
     char name[48];    /* given by the user, or "" */
     char drafter[32]; /* name of the drafter with which the branch began */
-    time_t created;   /* 0: unknown */
+    time_t created;   /* 0 means unknown */
     bool marked;      /* marked by the user, as a bookmark */
     bool deleted;     /* not shown; other branches may share its tokens */
 };
@@ -64,6 +64,8 @@ void esp_branches_free(struct esp_branches *branches);
  * until the next call. Returns 0 or ESP_E_MEMORY. */
 int esp_branches_append(struct esp_branches *branches, const struct esp_written *token,
                         bool anew, const char *drafter, struct esp_written **stored);
+/* Returns whether a branch begins within its parent's own text or, without a parent, at 0. */
+bool esp_branches_fit(const struct esp_branches *branches, const struct esp_branch *branch);
 /* Updates `furthest` in the parent of a branch. Needed after a branch is read from a file. */
 void esp_branches_link(struct esp_branches *branches, int branch);
 /* Shortens the present text to its first `length` tokens. */

@@ -2,8 +2,8 @@
  *
  * A table lists the members of a JSON object in the order in which they are written, each with
  * its place in a struct. event_write.c, event_read.c and event_bytes.c follow the tables, so a
- * new member is one row of event_fields.c. The binary form numbers the rows, so it is the last one
- * of its table.
+ * new member is one row of event_fields.c. The binary form numbers the rows, so it is the last
+ * one of its table.
  */
 #ifndef ESP_EVENT_FIELDS_H
 #define ESP_EVENT_FIELDS_H
@@ -42,7 +42,7 @@ enum esp_member_kind {
 /* When a member is written, and whether a line must have it. */
 enum {
     ESP_FIELD_ALWAYS = 1,   /* written even if it has the value `missing` */
-    ESP_FIELD_REQUIRED = 3, /* also, a line without it is refused */
+    ESP_FIELD_REQUIRED = 3, /* as ALWAYS, and a line without it is refused */
     ESP_FIELD_FORMULA = 4,  /* left out of lines that would be too long */
 };
 

@@ -7,7 +7,6 @@
 #include "sessions/event_json.h"
 
 #include <cJSON.h>
-#include <errno.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -319,7 +318,7 @@ static const struct esp_token_score *read_scores(struct reader *r, const cJSON *
     if (count != committed)
         refuse(r, ESP_E_FORMAT, "%s must have an entry for each committed token", name);
     if (r->status == 0 && esp_iteration_reserve_scores(to, committed) < 0)
-        refuse(r, ESP_E_MEMORY, "no memory for it");
+        refuse(r, ESP_E_MEMORY, "no memory for the iteration");
     cJSON_ArrayForEach(item, items)
     {
         if (r->status < 0)
@@ -431,7 +430,7 @@ static void read_fields(struct reader *r, const cJSON *object, const struct esp_
 static void make_room(struct reader *r, int nodes, int ids)
 {
     if (esp_iteration_reserve(&r->to->iteration, nodes, ids) < 0)
-        refuse(r, ESP_E_MEMORY, "no memory for it");
+        refuse(r, ESP_E_MEMORY, "no memory for the iteration");
 }
 
 /* Nodes are read first, because the other members refer to them. */

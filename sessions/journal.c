@@ -222,7 +222,7 @@ int esp_journal_read(struct esp_left *left, const char *library, int64_t session
     esp_journal_path(path, sizeof path, library, session);
     if (!(left->file = read_file(path, &length)))
         return ESP_E_FORMAT;
-    if (is_zero(left->file, length)) /* a program ended while it made or removed it */
+    if (is_zero(left->file, length)) /* a program ended while it made or removed the journal */
         return ESP_OK;
     memcpy(&head, left->file, sizeof head);
     int status = memcmp(head.magic, MAGIC, sizeof MAGIC) != 0 ? (int)ESP_E_FORMAT : (int)ESP_OK;

@@ -17,7 +17,6 @@
 #include <unistd.h>
 
 #include "kernels/status.h"
-#include "kernels/system.h"
 #include "sessions/journal.h"
 #include "sessions/library_parts.h"
 

@@ -46,8 +46,8 @@ struct esp_kept_session {
     char name[48]; /* given by the user, or "" */
     time_t created, changed;
     char target[96], draft[96]; /* names of its latest models */
-    char target_path[1024];     /* "": unknown, as it may be for an imported recording */
-    char draft_path[1024];      /* "": no draft model, or unknown */
+    char target_path[1024];     /* "" means unknown, as it may be for an imported recording */
+    char draft_path[1024];      /* "" means no draft model, or unknown */
     char words[128];            /* the beginning of its first text */
     int branches, tokens;
     bool open; /* it is claimed, by another program or through another esp_library */

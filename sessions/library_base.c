@@ -26,11 +26,9 @@ enum { SET_LOCK = F_SETLK, WAIT_LOCK = F_SETLKW, GET_LOCK = F_GETLK };
 
 /* The name of each table, and the statement that creates it. */
 static esp_library_table schema[] = {
-    {"vocabulary", "CREATE TABLE vocabulary(id INTEGER PRIMARY KEY, hash TEXT NOT NULL UNIQUE, "
-                   "tokens INTEGER NOT NULL) STRICT"},
-    {"piece",
-     "CREATE TABLE piece(vocabulary INTEGER NOT NULL REFERENCES vocabulary, token INTEGER "
-     "NOT NULL, bytes BLOB NOT NULL, PRIMARY KEY(vocabulary, token)) STRICT, WITHOUT ROWID"},
+    {"vocabulary", ESP_TABLE_VOCABULARY},
+    {"piece", ESP_TABLE_PIECE},
+    {"words", ESP_TABLE_WORDS},
     {"session",
      "CREATE TABLE session(id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL "
      "DEFAULT '', created INTEGER NOT NULL, changed INTEGER NOT NULL, vocabulary INTEGER "
@@ -44,7 +42,6 @@ static esp_library_table schema[] = {
      "CREATE TABLE chunk(session INTEGER NOT NULL, number INTEGER NOT NULL, iteration "
      "INTEGER NOT NULL, texts BLOB NOT NULL, trees BLOB NOT NULL, PRIMARY KEY(session, "
      "number)) STRICT"},
-    {"words", "CREATE VIRTUAL TABLE words USING fts5(own)"},
 };
 
 enum { TABLES = sizeof schema / sizeof *schema };
@@ -69,7 +66,9 @@ sqlite3_stmt *esp_library_sql(struct esp_library *l, enum esp_library_statement 
     return *statement;
 }
 
-int esp_library_run(sqlite3_stmt *statement)
+/* Runs a statement whose rows are not needed, and resets it. Returns SQLITE_OK or an SQLite
+ * error code. */
+static int run(sqlite3_stmt *statement)
 {
     if (!statement)
         return SQLITE_ERROR;
@@ -191,7 +190,7 @@ bool esp_library_has_present_tables(struct esp_library *l)
 void esp_library_begin(struct esp_library *l)
 {
     l->what[0] = '\0';
-    l->status = esp_library_run(esp_library_sql(l, ESP_SQL_BEGIN));
+    l->status = run(esp_library_sql(l, ESP_SQL_BEGIN));
     if (l->status != SQLITE_OK)
         snprintf(l->what, sizeof l->what, "%s", sqlite3_errmsg(l->db));
 }
@@ -199,13 +198,13 @@ void esp_library_begin(struct esp_library *l)
 int esp_library_commit(struct esp_library *l, char *err, size_t errlen)
 {
     if (l->status == SQLITE_OK)
-        l->status = esp_library_run(esp_library_sql(l, ESP_SQL_COMMIT));
+        l->status = run(esp_library_sql(l, ESP_SQL_COMMIT));
     if (l->status == SQLITE_OK)
         return ESP_OK;
     if (!*l->what)
         snprintf(l->what, sizeof l->what, "%s", sqlite3_errmsg(l->db));
     if (!sqlite3_get_autocommit(l->db))
-        esp_library_run(esp_library_sql(l, ESP_SQL_ROLLBACK));
+        run(esp_library_sql(l, ESP_SQL_ROLLBACK));
     return esp_fail(err, errlen, ESP_E_FILE, "%s: %s", l->path, l->what);
 }
 
@@ -223,7 +222,7 @@ void esp_library_do(struct esp_library *l, sqlite3_stmt *statement)
 {
     if (!statement)
         return;
-    l->status = esp_library_run(statement);
+    l->status = run(statement);
     if (l->status != SQLITE_OK)
         snprintf(l->what, sizeof l->what, "%s", sqlite3_errmsg(l->db));
 }

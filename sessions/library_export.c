@@ -18,7 +18,7 @@ struct export
     struct esp_tokens pieces;
     struct esp_texts names; /* names of gauges in the lines that were checked */
     struct esp_line line;
-    double time; /* of the last iteration, in seconds */
+    double time; /* time of the last iteration, in seconds */
 };
 
 static const char *piece(void *user, int32_t token, size_t *length)

@@ -20,11 +20,9 @@
 enum { MOST = 1 << 28 /* tokens in a text */, END = INT32_MAX /* the end of a branch */ };
 
 static esp_library_table old_tables[] = {
-    {"vocabulary", "CREATE TABLE vocabulary(id INTEGER PRIMARY KEY, hash TEXT NOT NULL UNIQUE, "
-                   "tokens INTEGER NOT NULL) STRICT"},
-    {"piece",
-     "CREATE TABLE piece(vocabulary INTEGER NOT NULL REFERENCES vocabulary, token INTEGER "
-     "NOT NULL, bytes BLOB NOT NULL, PRIMARY KEY(vocabulary, token)) STRICT, WITHOUT ROWID"},
+    {"vocabulary", ESP_TABLE_VOCABULARY},
+    {"piece", ESP_TABLE_PIECE},
+    {"words", ESP_TABLE_WORDS},
     {"session",
      "CREATE TABLE session(id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL "
      "DEFAULT '', created INTEGER NOT NULL, changed INTEGER NOT NULL, vocabulary INTEGER "
@@ -50,7 +48,6 @@ static esp_library_table old_tables[] = {
      "INTEGER NOT NULL, place INTEGER NOT NULL, draft INTEGER NOT NULL, verify INTEGER "
      "NOT NULL, tokens INTEGER NOT NULL, header TEXT NOT NULL, PRIMARY KEY(session, "
      "number)) STRICT, WITHOUT ROWID"},
-    {"words", "CREATE VIRTUAL TABLE words USING fts5(own)"},
 };
 
 bool esp_library_is_old(struct esp_library *l)
@@ -138,18 +135,6 @@ static int load_token(sqlite3_stmt *s, struct esp_kept_text *text, bool *bad)
     return ESP_OK;
 }
 
-/* Returns whether a branch has tokens and begins within its parent's own text or, if it has no
- * parent, at 0. */
-static bool fits(const struct esp_branches *b, const struct esp_branch *branch)
-{
-    if (branch->count == 0)
-        return false;
-    if (branch->parent < 0)
-        return branch->fork == 0;
-    const struct esp_branch *parent = &b->branch[branch->parent];
-    return branch->fork > parent->fork && branch->fork <= parent->fork + parent->count;
-}
-
 static bool load_branches(struct esp_library *l, int64_t id, struct esp_branches *b)
 {
     sqlite3_stmt *s =
@@ -188,7 +173,7 @@ static bool load_tokens(struct esp_library *l, int64_t id, struct esp_kept_text 
         bad |= load_token(s, text, &bad) < 0;
     bad |= sqlite3_finalize(s) != SQLITE_OK;
     for (int i = 0; i < b->count && !bad; i++) {
-        bad = !fits(b, &b->branch[i]);
+        bad = b->branch[i].count == 0 || !esp_branches_fit(b, &b->branch[i]);
         esp_branches_link(b, i);
     }
     return !bad;

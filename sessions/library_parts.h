@@ -64,6 +64,15 @@
 /* The name of a table, and the statement that makes it. */
 typedef const char *const esp_library_table[2];
 
+/* Tables that old and new libraries have in common. */
+#define ESP_TABLE_VOCABULARY                                                                   \
+    "CREATE TABLE vocabulary(id INTEGER PRIMARY KEY, hash TEXT NOT NULL UNIQUE, tokens "       \
+    "INTEGER NOT NULL) STRICT"
+#define ESP_TABLE_PIECE                                                                        \
+    "CREATE TABLE piece(vocabulary INTEGER NOT NULL REFERENCES vocabulary, token INTEGER NOT " \
+    "NULL, bytes BLOB NOT NULL, PRIMARY KEY(vocabulary, token)) STRICT, WITHOUT ROWID"
+#define ESP_TABLE_WORDS "CREATE VIRTUAL TABLE words USING fts5(own)"
+
 enum esp_library_statement {
 #define X(name, sql) ESP_SQL_##name,
     ESP_LIBRARY_STATEMENTS(X)
@@ -76,10 +85,10 @@ struct esp_library {
     char *path;
     int locks; /* descriptor of the lock file, or -1 */
     char note[512];
-    sqlite3_stmt *statement[ESP_SQL_STATEMENTS]; /* NULL: not prepared yet */
+    sqlite3_stmt *statement[ESP_SQL_STATEMENTS]; /* NULL means not prepared yet */
     int status;                /* SQLITE_OK, or the first failure of the transaction */
     char what[256];            /* SQLite's message about this failure */
-    struct esp_pack sorted[2]; /* buffers of esp_library_put_records(), kept between calls */
+    struct esp_pack sorted[2]; /* buffers of put_records(), kept between calls */
     struct esp_pack trees; /* trees of the chunk that was read last, of session `trees_of` */
     int64_t trees_of;
     size_t tree_at;  /* offset of the record after the tree found last */
@@ -94,9 +103,6 @@ enum { ESP_LIBRARY_VERSION = 3 };
 /* Returns a statement, reset and without bound values, or NULL if it cannot be prepared;
  * esp_library_fail() then says why. */
 sqlite3_stmt *esp_library_sql(struct esp_library *library, enum esp_library_statement index);
-/* Runs a statement whose rows are not needed, and resets it. Returns SQLITE_OK or an SQLite
- * error code. */
-int esp_library_run(sqlite3_stmt *statement);
 /* Writes the last failure of SQLite to err, with the file's name. Returns ESP_E_FILE. */
 int esp_library_fail(struct esp_library *library, char *err, size_t errlen);
 /* Returns the number that a query yields, or -1 if it yields none. */
@@ -126,9 +132,6 @@ void esp_library_do_of(struct esp_library *library, enum esp_library_statement i
 
 /* ---- library_write.c: parts of a transaction */
 
-/* Stores records as chunk `chunk` of a session. */
-void esp_library_put_records(struct esp_library *library, int64_t id, int chunk,
-                             const struct esp_records *spans, int count);
 /* Replaces all chunks of a session by its texts and by those trees of `trees` whose iterations
  * wrote a token of the texts. */
 void esp_library_put_texts(struct esp_library *library, int64_t id,

@@ -241,12 +241,6 @@ bool esp_library_repair_words(struct esp_library *l, bool damaged)
     return make_again(l);
 }
 
-static void copy_text(char *to, size_t size, sqlite3_stmt *s, int column)
-{
-    const char *text = (const char *)sqlite3_column_text(s, column);
-    snprintf(to, size, "%s", text ? text : "");
-}
-
 /* ------------------------------------------------------------------ the list */
 
 static void name_models(struct esp_kept_session *session, const char *header, int length)
@@ -268,18 +262,18 @@ static void read_session(struct esp_library *l, sqlite3_stmt *s, struct esp_kept
                                     .changed = (time_t)sqlite3_column_int64(s, 3),
                                     .branches = sqlite3_column_int(s, 7),
                                     .tokens = sqlite3_column_int(s, 8)};
-    copy_text(to->name, sizeof to->name, s, 1);
-    copy_text(to->target_path, sizeof to->target_path, s, 5);
-    copy_text(to->draft_path, sizeof to->draft_path, s, 6);
+    esp_library_copy_text(to->name, sizeof to->name, s, 1);
+    esp_library_copy_text(to->target_path, sizeof to->target_path, s, 5);
+    esp_library_copy_text(to->draft_path, sizeof to->draft_path, s, 6);
     const char *header = (const char *)sqlite3_column_text(s, 4);
     name_models(to, header, sqlite3_column_bytes(s, 4));
-    copy_text(to->words, sizeof to->words, s, 9);
+    esp_library_copy_text(to->words, sizeof to->words, s, 9);
     to->open = !esp_library_claim(l, to->id);
     if (!to->open)
         esp_library_release(l, to->id);
 }
 
-/* Lists the sessions with the number `id` (0: any) and the name `name` ("": any). */
+/* Lists the sessions with the number `id` (0 means any) and the name `name` ("" means any). */
 static int list(struct esp_library *l, int64_t id, const char *name, esp_kept_visit *visit,
                 void *user, char *err, size_t errlen)
 {
@@ -383,7 +377,7 @@ static int search(struct esp_library *l, const char *query,
     while ((step = sqlite3_step(s)) == SQLITE_ROW) {
         const int64_t row = sqlite3_column_int64(s, 0);
         match = (struct esp_kept_match){.session = row >> 32, .branch = (int)(row & INT32_MAX)};
-        copy_text(match.words, sizeof match.words, s, 1);
+        esp_library_copy_text(match.words, sizeof match.words, s, 1);
         if (visit(user, &match) != 0)
             break;
     }

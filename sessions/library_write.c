@@ -142,8 +142,9 @@ static void sort(struct esp_library *l, int64_t id, struct sorted *to, int kind,
     esp_pack_put(tree ? to->trees : to->texts, at, (size_t)(end - at));
 }
 
-void esp_library_put_records(struct esp_library *l, int64_t id, int chunk,
-                             const struct esp_records *spans, int count)
+/* Stores records as chunk `chunk` of a session. */
+static void put_records(struct esp_library *l, int64_t id, int chunk,
+                        const struct esp_records *spans, int count)
 {
     struct esp_pack *texts = &l->sorted[0], *trees = &l->sorted[1];
     struct sorted sorted = {.texts = texts, .trees = trees};
@@ -186,7 +187,7 @@ int esp_library_store(struct esp_library *l, int64_t id, int chunk,
     int status = l->status != SQLITE_OK ? (int)ESP_OK /* the commit says why */
                                         : esp_library_next_numbers(l, id, &next, err, errlen);
     if (status == ESP_OK && l->status == SQLITE_OK && chunk >= next.chunk)
-        esp_library_put_records(l, id, chunk, spans, count);
+        put_records(l, id, chunk, spans, count);
     const int committed = esp_library_commit(l, err, errlen);
     return status < 0 ? status : committed;
 }
@@ -203,8 +204,7 @@ static void flush(struct esp_library *l, int64_t id, int *chunk, struct esp_pack
     }
     if (records->length == 0 || (!all && records->length < CHUNK))
         return;
-    esp_library_put_records(l, id, (*chunk)++,
-                            &(struct esp_records){records->at, records->length}, 1);
+    put_records(l, id, (*chunk)++, &(struct esp_records){records->at, records->length}, 1);
     records->length = 0;
 }
 
@@ -351,8 +351,8 @@ int esp_library_delete(struct esp_library *l, int64_t id, char *err, size_t errl
     esp_library_do_of(l, ESP_SQL_DROP_SESSION, id);
     const bool there = sqlite3_changes(l->db) > 0;
     esp_library_do(l, esp_library_next(l, ESP_SQL_DROP_PIECES));
-    esp_library_do(l,
-                   esp_library_next(l, ESP_SQL_OPTIMIZE)); /* or deleted words stay a while */
+    /* This removes deleted words from the file at once. */
+    esp_library_do(l, esp_library_next(l, ESP_SQL_OPTIMIZE));
     int status = esp_library_commit(l, err, errlen);
     esp_library_release(l, id);
     if (status < 0)

@@ -376,15 +376,6 @@ static void judge(struct esp_log_texts *t, struct esp_from *from)
     get_name(from, number < t->branches->count ? &t->branches->branch[number] : &any);
 }
 
-/* Returns whether a branch begins within its parent's own text or, without a parent, at 0. */
-static bool fits(const struct esp_branches *b, const struct esp_branch *branch)
-{
-    if (branch->parent < 0)
-        return branch->fork == 0;
-    const struct esp_branch *parent = &b->branch[branch->parent];
-    return branch->fork > parent->fork && branch->fork <= parent->fork + parent->count;
-}
-
 static void whole_branch(struct esp_log_texts *t, struct esp_from *from)
 {
     struct esp_branches *b = t->branches;
@@ -395,7 +386,7 @@ static void whole_branch(struct esp_log_texts *t, struct esp_from *from)
     esp_from_copy(from, branch.drafter, sizeof branch.drafter);
     /* A token takes two bytes or more, so this is not more memory than the record has. */
     branch.capacity = get_int(from, 1, (int)((from->end - from->at) / 2));
-    if (from->bad || !fits(b, &branch) || branch.fork + branch.capacity > MOST) {
+    if (from->bad || !esp_branches_fit(b, &branch) || branch.fork + branch.capacity > MOST) {
         from->bad = true;
         return;
     }

@@ -19,7 +19,7 @@ struct esp_recorder_options {
     const char *path;
     bool force; /* overwrite the file if there is one, unless another recorder writes to it */
     struct esp_tokens tokens;
-    /* A replacement for write(2), for tests; NULL: write(2). */
+    /* A replacement for write(2), for tests; NULL means write(2). */
     ssize_t (*write)(int fd, const void *bytes, size_t length);
 };
 
@@ -40,8 +40,8 @@ void esp_recorder_event(struct esp_recorder *recorder, const struct esp_event *e
 const char *esp_recorder_trouble(const struct esp_recorder *recorder);
 /* Records the end of a running generation that was stopped from outside, with the reason. */
 void esp_recorder_end(struct esp_recorder *recorder, const char *why);
-/* Ends the recording (NULL: does nothing). Returns 0, or a negative status with a sentence in
- * err if the recording was suspended or the file could not be closed. */
+/* Ends the recording; `recorder` may be NULL. Returns 0, or a negative status with a sentence
+ * in err if the recording was suspended or the file could not be closed. */
 int esp_recorder_close(struct esp_recorder *recorder, char *err, size_t errlen);
 
 #endif

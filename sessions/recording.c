@@ -34,7 +34,7 @@ struct index_entry {
 struct iteration {
     int event;       /* index of the event in `entries` */
     int of_text;     /* iterations since the text was last cleared, this one included */
-    double baseline; /* seconds of a plain decoding step, measured last; 0: not yet */
+    double baseline; /* seconds of a plain decoding step, measured last; 0 means not yet */
 };
 
 struct esp_recording {

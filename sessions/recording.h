@@ -30,7 +30,7 @@ enum {
 };
 
 struct esp_recorded_model {
-    char name[96]; /* "": there is no such model */
+    char name[96]; /* "" if there is no such model */
     char architecture[32], dtype[16];
     int64_t parameters;
 };
@@ -40,15 +40,15 @@ struct esp_recording_header {
     char program[64]; /* the program that wrote the file, e.g. "espalier 0.1.0" */
     char started[32]; /* ISO 8601, UTC */
     struct esp_recorded_model target, draft;
-    int vocabulary;           /* number of tokens in the vocabulary; 0: unknown */
-    int context;              /* maximum number of tokens in a text; 0: unknown */
+    int vocabulary;           /* number of tokens in the vocabulary; 0 means unknown */
+    int context;              /* maximum number of tokens in a text; 0 means unknown */
     char vocabulary_hash[32]; /* hash of all token texts */
     char drafter[1024], verifier[1024];
     bool lossy;
     struct esp_session_values values;
     char backend[32], device[96];
     double load_seconds;
-    int columns, rows; /* size of the terminal; 0: there was none */
+    int columns, rows; /* size of the terminal; 0 means there was none */
 };
 
 struct esp_recording;
@@ -90,7 +90,7 @@ struct esp_recording_entry esp_recording_entry(const struct esp_recording *recor
  * recording. (The iteration's own `index` restarts from 0 after the text was cleared.) */
 int esp_recording_iteration_event(const struct esp_recording *recording, int iteration);
 
-/* The text right after event `event` (-1: before the first event). Returns the number of
+/* The text right after event `event` (-1 means before the first event). Returns the number of
  * tokens, or ESP_E_MEMORY; the tokens are valid until the next call. */
 int esp_recording_text(struct esp_recording *recording, int event,
                        const struct esp_text_token **tokens);
@@ -100,11 +100,11 @@ int esp_recording_added(const struct esp_recording *recording, int event,
                         const struct esp_text_token **tokens);
 
 /* The number of iterations since the text was last cleared, up to and including event `event`
- * (-1: before the first event). */
+ * (-1 means before the first event). */
 int esp_recording_iterations_of_text(const struct esp_recording *recording, int event);
 
 /* Seconds of one plain decoding step, as last measured up to and including event `event`; a
- * measurement stays valid when the text is cleared. 0: not measured yet. */
+ * measurement stays valid when the text is cleared. 0 means not measured yet. */
 double esp_recording_baseline(const struct esp_recording *recording, int event);
 
 /* ------------------------------------------------------------------ events */
@@ -115,10 +115,10 @@ double esp_recording_baseline(const struct esp_recording *recording, int event);
 int esp_recording_read(struct esp_recording *recording, int event,
                        const struct esp_event **found, char *err, size_t errlen);
 
-/* If the event read last is an iteration, these give the LAYER and STAGE events that led to
- * it, as the observer saw them: esp_recording_steps() how many there are (draft passes, then
- * the six stages), and esp_recording_step() one of them, valid until its next call or the next
- * esp_recording_read(). */
+/* If the event read last is an iteration, these functions give the LAYER and STAGE events that
+ * led to it, as the observer saw them. esp_recording_steps() returns how many there are (draft
+ * passes, then the six stages). esp_recording_step() returns one of them; it is valid until the
+ * next call of this function or of esp_recording_read(). */
 int esp_recording_steps(const struct esp_recording *recording);
 const struct esp_event *esp_recording_step(struct esp_recording *recording, int step);
 

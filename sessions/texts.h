@@ -7,7 +7,6 @@
 #ifndef ESP_TEXTS_H
 #define ESP_TEXTS_H
 
-#include "engine/espalier.h"
 #include "engine/support/int_map.h"
 
 enum { ESP_MAX_NAMES = 256, ESP_NAME_SIZE = 32 };

@@ -9,7 +9,7 @@
 struct drafting_setup {
     const char *drafter, *draft_temp;
     int vocabulary, context, max_nodes, top_k;
-    unsigned long long toy_seed, seed; /* of the distributions; of the session */
+    unsigned long long toy_seed, seed; /* seeds of the distributions and of the session */
     double sharpness, temperature;
     esp_observer *observer;
     bool waits; /* use toy_backend_that_waits() */
@@ -19,7 +19,7 @@ struct drafting {
     struct toy toy;
     struct esp_backend_ops ops;
     struct esp_session *session;
-    const struct esp_tree *tree; /* of the last iteration */
+    const struct esp_tree *tree; /* tree of the last iteration */
     char err[512];
 };
 

@@ -22,10 +22,10 @@ enum { MOST_DECISIONS = 64 };
 
 struct enumerate {
     struct {
-        int taken, next; /* outcome; the next possible one, -1: none */
+        int taken, next; /* outcome; the next possible one, -1 if none */
     } decision[MOST_DECISIONS];
     int known, at;      /* decisions to repeat; decisions made in this run */
-    double probability; /* of this run so far */
+    double probability; /* probability of the outcomes of this run so far */
 };
 
 double enumerate_number(void *all, const struct esp_odds *odds);

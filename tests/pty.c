@@ -22,7 +22,7 @@ double pty_now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static pid_t owner; /* of the folder; child processes do not remove it */
+static pid_t owner; /* the process that made the folder; child processes do not remove it */
 
 /* Returns a folder of this process, which is removed when it ends. */
 static const char *home(void)

@@ -23,7 +23,7 @@ struct pty {
 
 double pty_now(void); /* seconds, monotonic */
 
-/* Runs the program ($ESPALIER) with these arguments. environment ("NAME=value"; NULL: none)
+/* Runs the program ($ESPALIER) with these arguments. environment ("NAME=value"; NULL if none)
  * is added to TERM=xterm-256color and LC_ALL=C.UTF-8. Both lists end with NULL. */
 void pty_open(struct pty *pty, int width, int height, const char *const *environment,
               const char *const *arguments);

@@ -49,7 +49,7 @@ void random_model_recur(struct random_model *model, int layer, enum esp_mixer mi
 void random_model_free(struct random_model *model);
 
 /* Computes the logits of n nodes of a forest: node i sees itself and its ancestors
- * (parents[i] < i, -1: none), and its position is its depth. logits: (n, vocabulary). */
+ * (parents[i] < i, -1 if none), and its position is its depth. logits: (n, vocabulary). */
 void random_model_reference(const struct random_model *model, const int32_t *tokens,
                             const int32_t *parents, int n, double *logits);
 

@@ -4,8 +4,8 @@
  * The next-token distribution after a context is a function of a seed and of the tokens that
  * the row sees, in order, through the prefix and the tree mask. So a wrong mask, position,
  * cache row or compaction gives another distribution, and a test can recompute any of them with
- * toy_distribution(). Target and draft are two seeds; `closeness` in 0..1 mixes the draft
- * towards the target.
+ * toy_distribution(). Target and draft have different seeds; `closeness` (0 to 1) mixes the
+ * target's distribution into the draft's.
  */
 #ifndef ESP_TOY_H
 #define ESP_TOY_H
@@ -18,7 +18,7 @@ struct toy {
     struct esp_model target, draft;
     unsigned long long seed;
     double closeness;
-    double sharpness; /* 1: mild distributions; larger: one token dominates */
+    double sharpness; /* 1 means mild distributions; larger: one token dominates */
     double dulled;    /* 0, or beta: the draft's own log probabilities are divided by it */
     /* the target's likeliest token is drawn from its distribution (by Gumbel noise on the
      * logits), always the same one after the same tokens */

@@ -1,11 +1,11 @@
 /* acceptance.h - how many drafts are accepted, counted over iterations, as the papers tabulate
  * it.
  *
- * Drafts are counted by length of the accepted path (its mean plus one is the block efficiency
- * of delayed-tree-expansion, sec. 2, and the tau of salf-talf), by depth
- * (delayed-tree-expansion, fig. 1), by source (model, text, ...), by child rank (salf-talf,
- * fig. 2a; Sequoia plans its trees with it), and by draft probability (dyspec, hypothesis 1
- * and fig. 2). A draft counts as tried if the verifier reached its parent; these are all
+ * Drafts are counted by length of the accepted path, by depth (delayed-tree-expansion, fig. 1),
+ * by source (model, text, ...), by child rank (salf-talf, fig. 2a; Sequoia plans its trees with
+ * it), and by draft probability (dyspec, hypothesis 1 and fig. 2). The mean length of the
+ * accepted path plus one is the block efficiency of delayed-tree-expansion, sec. 2, and the tau
+ * of salf-talf. A draft counts as tried if the verifier reached its parent; these are all
  * verified children of the root and of accepted nodes.
  *
  * Only iteration events are needed, live or recorded.

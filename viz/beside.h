@@ -14,7 +14,7 @@ enum { ESP_BESIDE_ROWS = 24, ESP_BESIDE_HERE = 3, ESP_BESIDE_TEXT = 128 };
 
 struct esp_beside_row {
     char label[ESP_BESIDE_TEXT];
-    double paper;                 /* NaN: the paper has no value */
+    double paper;                 /* NaN means the paper has no value */
     double here[ESP_BESIDE_HERE]; /* (here_count) NaN: not measured */
 };
 

@@ -19,13 +19,13 @@ struct esp_course_point {
 /* A value of one drafter's controller, or of the session (esp_gauge_owner()). */
 struct esp_course_gauge {
     char owner[32], symbol[32], name[64]; /* "dynatree", "tauh", "upper confidence (tauh)" */
-    char goal[32]; /* symbol of the gauge (of the same owner) that is its goal; "": none */
+    char goal[32]; /* symbol of the gauge (of the same owner) that is its goal; "" if none */
     float *values; /* (count) value after each iteration; NaN where it is missing */
 };
 
 /* A zero-initialised struct is empty. */
 struct esp_course {
-    int most; /* even; at this many points the older half is dropped. 0: no limit */
+    int most; /* even; at this many points the older half is dropped. 0 means no limit */
     struct esp_course_point *points; /* (count) oldest first */
     int count, capacity;
     struct esp_course_gauge gauges[ESP_COURSE_GAUGES]; /* (gauge_count) by first appearance */

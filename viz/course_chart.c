@@ -137,12 +137,6 @@ draw_caption(struct chart *d, const char *title, const char *format, ...)
     d->top += LINE;
 }
 
-static double across(const struct esp_course *course, struct box box, int i)
-{
-    return course->count > 1 ? box.x + box.width * i / (course->count - 1)
-                             : box.x + box.width / 2;
-}
-
 /* Draws the numbers of the first and the last iteration below a chart. */
 static void draw_iterations(struct chart *d, struct box box)
 {
@@ -174,7 +168,8 @@ static void draw_course(struct chart *d, struct box box, int gauge, const struct
     for (int i = 0; i < course->count; i += step) {
         const double place = esp_axis_place(axis, (double)course->gauges[gauge].values[i]);
         if (isfinite(place)) {
-            points[2 * count] = across(course, box, i);
+            points[2 * count] = box.x + (course->count > 1 ? box.width * i / (course->count - 1)
+                                                           : box.width / 2);
             points[2 * count++ + 1] = box.y + box.height * (1 - place);
         }
         if (!isfinite(place) || i + step >= course->count) {

@@ -36,8 +36,8 @@ const char *esp_course_chart_name(int kind);
 struct esp_course_chart_options {
     int kind;
     const char *theme;  /* "light" (NULL) or "dark" */
-    const char *models; /* names of the models, for the caption; NULL: none */
-    double aspect;      /* width divided by height; 0: 16:9 */
+    const char *models; /* names of the models, for the caption; NULL if none */
+    double aspect;      /* width divided by height; 0 means 16:9 */
     int caption;        /* enum esp_caption */
 };
 

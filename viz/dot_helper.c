@@ -8,7 +8,6 @@
 #include "viz/dot_helper.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>

@@ -13,11 +13,11 @@
 struct esp_dot_options {
     const char *format; /* "dot", "svg", "png" or "pdf" */
     const char *theme;  /* "light" or "dark" */
-    const char *models; /* names of the models, for the caption; NULL: none */
+    const char *models; /* names of the models, for the caption; NULL if none */
     int nodes;          /* maximum number of nodes; 0: all, -1: as many as fit on a slide */
     int caption;        /* enum esp_caption */
-    double aspect;      /* width divided by height; 0: that of the tree */
-    int seconds;        /* time limit; 0: 10 */
+    double aspect;      /* width divided by height; 0 means that of the tree */
+    int seconds;        /* time limit; 0 means 10 */
 };
 
 /* Draws the iteration in `line`, a line of a recording (event_json.h). The caller frees

@@ -27,10 +27,10 @@ enum {
 
 /* How a shape is filled and outlined. */
 struct esp_pen {
-    const char *fill;   /* colour; NULL: not filled */
-    const char *stroke; /* colour of the line; NULL: no line */
+    const char *fill;   /* colour; NULL means not filled */
+    const char *stroke; /* colour of the line; NULL means no line */
     double width;       /* width of the line; 0 means 1 */
-    const char *dashes; /* lengths of dashes and gaps, e.g. "6 4"; NULL: a solid line */
+    const char *dashes; /* lengths of dashes and gaps, e.g. "6 4"; NULL means a solid line */
     const char *kind;   /* what the shape means, becomes its class in SVG; NULL: no class */
 };
 
@@ -46,7 +46,7 @@ struct esp_drawing {
     const char *background;
     char title[128]; /* a short title of the file */
     bool latex;      /* the file is TikZ, so texts are limited to what LaTeX can print */
-    FILE *body;      /* writes the shapes so far to `bytes`; NULL: there are none */
+    FILE *body;      /* writes the shapes so far to `bytes`; NULL if there are none */
     char *bytes;
     size_t length;
     bool failed;         /* memory ran out; shapes added since are missing */

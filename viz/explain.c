@@ -2,7 +2,6 @@
 #include "viz/explain.h"
 
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -45,14 +44,7 @@ struct talk {
     char quoted[48];
 };
 
-__attribute__((format(printf, 2, 3))) static void say(struct talk *t, const char *format, ...)
-{
-    const size_t used = strlen(t->text);
-    va_list args;
-    va_start(args, format);
-    vsnprintf(t->text + used, t->size - used, format, args);
-    va_end(args);
-}
+#define say(talk, ...) esp_say((talk)->text, (talk)->size, __VA_ARGS__)
 
 /* The token in quotes, valid until the next call. */
 static const char *quote(struct talk *t, int32_t token)

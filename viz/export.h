@@ -40,15 +40,15 @@ struct esp_export_options {
     struct esp_tokens tokens;
     const char *line; /* JSON, pictures: the line of the iteration, without newline */
     size_t line_length;
-    const char *models; /* "target <- draft", for captions; NULL: unknown */
+    const char *models; /* "target <- draft", for captions; NULL means unknown */
     int format;
     const char *theme; /* pictures: "light" (NULL) or "dark" */
     int nodes;         /* pictures: most nodes to show; 0: all, -1: as many as fit on a slide */
     int caption;       /* pictures: enum esp_caption */
-    double aspect;     /* pictures: width / height; 0: any */
+    double aspect;     /* pictures: width / height; 0 means any */
     bool ascii;        /* text: ASCII only */
     int figure;        /* enum esp_figure_kind; _NONE: the tree, drawn by espalier-dot */
-    const struct esp_export_facts *facts; /* for figures; NULL: none */
+    const struct esp_export_facts *facts; /* for figures; NULL if none */
 };
 
 /* Data from the recording that figures need in addition to the iteration. */

@@ -44,7 +44,7 @@ struct esp_figure {
     /* (pass_count) when each draft pass ended, in seconds since the iteration began. */
     const double *passes;
     int pass_count;
-    const char *order; /* order of the mask's rows, e.g. "bfs"; NULL: unknown */
+    const char *order; /* order of the mask's rows, e.g. "bfs"; NULL means unknown */
     const struct esp_colours *colours;
     int caption; /* enum esp_caption */
     int nodes;   /* maximum number of nodes in a tree; 0: all, -1: as many as can be read */

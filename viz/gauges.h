@@ -25,8 +25,8 @@ const char *esp_gauge_owner(const struct esp_iteration *it, const char *symbol);
 const struct esp_gauge *esp_gauge_goal(const struct esp_iteration *it, const char *symbol);
 /* Writes why a value moved in this iteration, and the effect: "It rose, as the accepted share
  * .74 is above the goal .70: trees may get deeper." The cause depends on the controller rule
- * (dynatree_history.h): the share over many iterations, or this tree alone. "" if the value
- * did not move. */
+ * (dynatree_history.h). It is the share over many iterations, or this tree alone. "" if the
+ * value did not move. */
 void esp_gauge_why(char *text, size_t size, const struct esp_iteration *it, int gauge);
 
 #endif

@@ -1,4 +1,5 @@
-/* laps.h - a pass of several ranks on a time axis: who computes, waits or exchanges, and when. */
+/* laps.h - a pass of several ranks on a time axis: who computes, waits or exchanges, and when.
+ */
 #ifndef ESP_LAPS_H
 #define ESP_LAPS_H
 
@@ -11,13 +12,13 @@ extern const char *const esp_lap_words[ESP_LAP_PARTS];
 
 /* Part of a rank's pass. */
 struct esp_lap_piece {
-    double begin, seconds; /* from the beginning of the pass */
+    double begin, seconds; /* `begin` counts from the beginning of the pass */
     int part;
 };
 
 enum { ESP_LAP_PIECES = ESP_LAP_PARTS * ESP_RANK_LAPS };
 
-/* The number of ranks; 0: the iteration had none. */
+/* The number of ranks; 0 means the iteration had none. */
 int esp_laps_ranks(const struct esp_iteration *it);
 /* Writes the pieces of a rank in order; returns how many. Laps begin in all ranks at the same
  * time. *all: the seconds of the whole pass. */

@@ -83,7 +83,7 @@ static bool names_upwards(const struct esp_plot *p)
 
 /* ------------------------------------------------------------------ scales */
 
-/* The length of a point's error bar; 0: none. There is none if the error is only rounding. */
+/* The length of a point's error bar; 0 if none. There is none if the error is only rounding. */
 static double error_of(const struct esp_plot_series *s, int point)
 {
     const double error = s->error ? s->error[point] : 0;
@@ -186,8 +186,8 @@ static void draw_axes(const struct plot *plot)
  * others. */
 struct look {
     const char *colour, *dash;
-    int ruled; /* for a bar: ROWS, COLUMNS */
-    int shape; /* shape of the mark; -1: no mark */
+    int ruled; /* how a bar is ruled: 0, ROWS, COLUMNS or their sum */
+    int shape; /* shape of the mark; -1 means no mark */
     bool hollow;
 };
 

@@ -10,7 +10,8 @@ struct esp_plot_series {
     /* (count) A point whose y is NaN is left out. A point whose x is NaN has this y for all x:
      * it is drawn as a horizontal line. */
     const double *x, *y;
-    /* (count) length of the error bar above and below each y; 0 or NaN: no bar. NULL: no bars.
+    /* (count) length of the error bar above and below each y; 0 or NaN: no bar. NULL means no
+     * bars.
      */
     const double *error;
     bool reference; /* the others are compared with this series: a dark line, no marks */

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/text_token.h"
 #include "kernels/status.h"
 #include "viz/colours.h"
 #include "viz/picture_options.h"

@@ -4,7 +4,7 @@
  *          ├─ c ┬─ d
  *          └─ e └─ f
  *
- * A box starts `gap` columns to the right of its parent's end: boxes may differ in width, and
+ * A box starts `gap` columns to the right of its parent's end. Boxes may differ in width, and
  * levels need not be aligned (van der Ploeg, "Drawing non-layered tidy trees in linear time",
  * 2014, after Reingold and Tilford 1981). Invariants of a drawing:
  *

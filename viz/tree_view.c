@@ -90,8 +90,8 @@ static int by_interest(const void *left, const void *right)
     return a->node - b->node;
 }
 
-/* Returns the nodes in order of interest: new nodes and their ancestors first, then by
- * verdict, then by cumulative draft probability. The caller frees the array; NULL: no memory.
+/* Returns the nodes in order of interest: new nodes and their ancestors first, then by verdict,
+ * then by cumulative draft probability. The caller frees the array; NULL means no memory.
  */
 static struct interest *rank(const struct building *b)
 {
@@ -252,7 +252,7 @@ void esp_count_sources(const struct esp_iteration *it, int count[ESP_SOURCES])
 
 const char *esp_copied_text(char text[64], const struct esp_iteration *it, int node)
 {
-    const int back = it->tree.nodes[node].copied; /* 0: the distance is not known */
+    const int back = it->tree.nodes[node].copied; /* 0 means the distance is not known */
     snprintf(text, 64, "%s", esp_source_text(esp_source_of(it, node)));
     if (back > 0)
         snprintf(text, 64, "copied from the text, %d token%s back", back, esp_plural(back));

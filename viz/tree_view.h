@@ -39,8 +39,8 @@ struct esp_tree_rows {
 struct esp_tree_choice {
     int stages;    /* how many stages of the iteration have ended; ESP_STAGES: all */
     int most;      /* maximum number of rows; the accepted path may need more. 0: no limit */
-    int new_depth; /* nodes at this depth are new and come first; 0: none */
-    const bool *collapsed; /* (tree.count) nodes whose children are hidden; NULL: none */
+    int new_depth; /* nodes at this depth are new and come first; 0 if none */
+    const bool *collapsed; /* (tree.count) nodes whose children are hidden; NULL if none */
 };
 
 /* Builds the rows. Returns 0 or ESP_E_MEMORY; esp_tree_rows_free() frees the rows. */

@@ -11,7 +11,7 @@ struct esp_contender {
     const char *drafter, *verifier; /* specifications: "name:parameter=value,..." */
     int iterations;
     int64_t tokens; /* committed */
-    double pace;    /* seconds per token (engine/pace.h); 0: unknown */
+    double pace;    /* seconds per token (engine/pace.h); 0 means unknown */
 };
 
 /* Whether this specification of a drafter means plain decoding. */

@@ -171,27 +171,3 @@ void esp_chat_close(struct esp_chat_text *out, const struct esp_chat *chat)
 {
     esp_chat_write(out, chat, ESP_AT_CLOSE, NULL, "", 0);
 }
-
-int esp_chat_render(struct esp_chat_text *out, const struct esp_chat *chat,
-                    const struct esp_chat_message *messages, int count)
-{
-    const bool given = count > 0 && messages[0].role == ESP_CHAT_SYSTEM;
-    char *system = given ? strndup(messages[0].text, messages[0].length) : NULL;
-    int carrier = given;
-    if (given && !system)
-        return ESP_E_MEMORY;
-    for (int i = given; i < count && chat->variant & ESP_CHAT_SYSTEM_IS_LAST; i++)
-        if (messages[i].role == ESP_CHAT_USER)
-            carrier = i;
-    esp_chat_begin(out, chat, system);
-    for (int i = given; i < count; i++) {
-        const bool user = messages[i].role == ESP_CHAT_USER;
-        esp_chat_write(out, chat, user ? ESP_AT_USER : ESP_AT_ANSWER,
-                       i == carrier ? system : NULL, messages[i].text, messages[i].length);
-        if (!user)
-            esp_chat_close(out, chat);
-    }
-    esp_chat_write(out, chat, ESP_AT_CUE, NULL, "", 0);
-    free(system);
-    return out->failed ? ESP_E_MEMORY : (int)ESP_OK;
-}

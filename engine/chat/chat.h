@@ -24,10 +24,10 @@ struct esp_chat_format;
 /* How conversations with a model are written. A zero-initialised struct means: no format, no
  * chat template. */
 struct esp_chat {
-    const struct esp_chat_format *format; /* NULL: none */
+    const struct esp_chat_format *format; /* NULL if none */
     bool has_template;                    /* the model has a chat template, known or not */
     unsigned variant;                     /* variant of the format: see chat_format.h */
-    char bos[64], eos[64];                /* texts of these tokens; "": none */
+    char bos[64], eos[64];                /* texts of these tokens; "" if none */
     char *system; /* the chat template's own system prompt, used if the user gives none; or
                      NULL */
 };
@@ -38,14 +38,6 @@ struct esp_chat_text {
     size_t length, capacity;
     struct esp_spans said; /* the parts that people or the model wrote; tag 0 */
     bool failed;           /* there was no memory, or the text is too long */
-};
-
-enum esp_chat_role { ESP_CHAT_SYSTEM, ESP_CHAT_USER, ESP_CHAT_ASSISTANT };
-
-struct esp_chat_message {
-    enum esp_chat_role role;
-    const char *text;
-    size_t length;
 };
 
 /* Reads a model's chat template, `length` bytes of text. `bos` and `eos` are the texts of
@@ -63,16 +55,10 @@ void esp_chat_free(struct esp_chat *chat);
  * is NULL if conversations are raw text. */
 void esp_chat_choose(struct esp_chat *chosen, const struct esp_chat *own, int choice);
 
-/* Writes a whole conversation as apply_chat_template() of the Hugging Face library does with
- * add_generation_prompt: an optional system prompt first, then messages of the user and the
- * assistant in turn. Returns 0 or ESP_E_MEMORY. */
-int esp_chat_render(struct esp_chat_text *out, const struct esp_chat *chat,
-                    const struct esp_chat_message *messages, int count);
-
-/* esp_chat_begin() adds what comes before the first turn, with the system prompt `system`
- * (NULL: the user gave none). esp_chat_turn() adds the user's part of a turn and the cue for
- * the model; the first turn needs `system`, too. esp_chat_close() adds what comes after an
- * answer. */
+/* esp_chat_begin() adds what comes before the first turn, with the system prompt `system` (NULL
+ * if the user gave none). esp_chat_turn() adds the user's part of a turn and the cue after
+ * which the model writes; the first turn needs `system`, too. esp_chat_close() adds what comes
+ * after an answer. */
 void esp_chat_begin(struct esp_chat_text *out, const struct esp_chat *chat, const char *system);
 void esp_chat_turn(struct esp_chat_text *out, const struct esp_chat *chat, bool first,
                    const char *system, const char *text, size_t length);

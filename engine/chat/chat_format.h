@@ -1,9 +1,9 @@
 /* chat_format.h - a chat format: how one family of models writes conversations.
  *
- * A format is one table in a file format_NAME.c and one line in espalier_chat.h. By its signs,
- * texts that occur in a chat template (a Jinja text), the templates of this format are
- * recognised and told apart. Its pieces are the parts of a conversation, as the chat template
- * would write them.
+ * A format is one table in a file format_NAME.c and one line in espalier_chat.h. Its signs are
+ * texts that occur in the chat templates of this format (Jinja texts). They identify these
+ * templates and distinguish their variants. Its pieces are the parts of a conversation, as the
+ * chat template would write them.
  *
  * A conversation consists of `begin` and then, for every turn, `user`, `cue`, `answer` and
  * `close`. While a model generates, the answer is what it writes, so every turn only adds text
@@ -41,18 +41,18 @@ enum esp_chat_content {
 /* Variants of a chat template, as bits. Each format defines further bits, from ESP_CHAT_OWN
  * on. */
 enum {
-    ESP_CHAT_KNOWN = 1,           /* the chat template is of this format */
+    ESP_CHAT_KNOWN = 1,           /* the chat template has this format */
     ESP_CHAT_SYSTEM_IS_LAST = 2,  /* the last turn of a whole conversation, not the first,
                                      carries the system prompt */
     ESP_CHAT_OMITS_EMPTY = 4,     /* an empty system prompt is left out */
     ESP_CHAT_DROPS_REASONING = 8, /* earlier answers begin after their last </think> */
-    ESP_CHAT_DROPS_LINES = 16,    /* earlier answers lose the line breaks at their start */
+    ESP_CHAT_DROPS_LINES = 16,    /* line breaks at the start of earlier answers are removed */
     ESP_CHAT_OWN = 32,
 };
 
 /* A chat template has this variant if its text contains `part` and `also`, but not `lacks`
- * (NULL: no such condition). In the text, "\n" in literals is a line break, and all quotes are
- * single. */
+ * (NULL means no such condition). In the text, "\n" in literals is a line break, and all quotes
+ * are single. */
 struct esp_chat_sign {
     unsigned variant;
     const char *part, *also, *lacks;
@@ -62,7 +62,7 @@ struct esp_chat_sign {
 struct esp_chat_piece {
     unsigned at; /* places; 0 ends the list */
     unsigned needs, lacks;
-    const char *before; /* text of the chat template before the content; NULL: none */
+    const char *before; /* text of the chat template before the content; NULL if none */
     enum esp_chat_content content;
     const char *after;
 };
@@ -76,7 +76,7 @@ struct esp_chat_format {
     const char *ends[4];
     struct esp_chat_sign signs[10]; /* ends with zeros */
     unsigned usual;                 /* the variant if the model has no chat template of it */
-    /* The chat template's own system prompt is the text between these two; NULL: it has
+    /* The chat template's own system prompt is the text between these two; NULL means it has
      * none. */
     const char *system_after, *system_before;
     struct esp_chat_piece pieces[18]; /* in order; ends with zeros */

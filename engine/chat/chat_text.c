@@ -92,7 +92,7 @@ void esp_chat_date(char *text, size_t size, bool in_words)
 }
 
 /* Removes the model's reasoning, and line breaks, from the start of an earlier answer, as far
- * as the variant asks for it. */
+ * as the variant requires it. */
 static void drop_reasoning(unsigned variant, const char **text, size_t *length)
 {
     static const char mark[] = "</think>";

@@ -24,7 +24,8 @@ struct esp_shape {
 
 /* Memory of the dynamic program. */
 struct esp_shape_table {
-    /* (depth left, rank, nodes) subtree size of the child of this rank; 0: no such child */
+    /* (depth left, rank, nodes) subtree size of the child of this rank; 0 means no such child
+     */
     uint16_t given[ESP_SHAPE_DEPTH + 1][ESP_SHAPE_RANKS][ESP_MAX_NODES + 1];
     double tree[2][ESP_MAX_NODES + 2];                   /* (depth parity, nodes) T */
     double rest[ESP_SHAPE_RANKS + 1][ESP_MAX_NODES + 1]; /* (rank, nodes) C of one depth */

@@ -25,7 +25,6 @@
  */
 #include "engine/drafters/draft.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

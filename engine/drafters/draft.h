@@ -16,14 +16,14 @@ enum { ESP_TIMED_PASSES = 64, ESP_EXCLUDED = 8 };
  * ahead or not. */
 struct esp_node_draws {
     struct esp_rng rng;
-    int32_t token[ESP_MAX_DRAWS]; /* -1: no token is left to draw */
+    int32_t token[ESP_MAX_DRAWS]; /* -1 means no token is left to draw */
     double value[ESP_MAX_DRAWS];
     int next, count;
 };
 
 /* The data of draft passes, and their times. In shapes, `rows` is the tree's capacity + 1. */
 struct esp_draft_work {
-    struct esp_kv_cache *cache; /* NULL: there is no draft model */
+    struct esp_kv_cache *cache; /* NULL if there is no draft model */
     bool scratch; /* the cache is a view of the target's, so its rows are not kept */
     struct esp_rng *rng;
     struct esp_rows *q; /* (rows) draft probabilities after each expanded node */

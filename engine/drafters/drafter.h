@@ -53,7 +53,7 @@ struct esp_look_back {
     int draft_row;
 };
 
-/* Data that a drafter gets only if its table asks for them. */
+/* Data that a drafter gets only if its table requests them. */
 enum esp_asks {
     ESP_ASK_COSTS = 1,     /* calibration and costs */
     ESP_ASK_PAIR = 2,      /* a name for what it learns */
@@ -66,10 +66,10 @@ enum esp_asks {
 struct esp_draft_context {
     const struct esp_calibration *calibration;
     const struct esp_costs *costs;
-    const char *pair; /* names target and draft; "": unknown, or nothing may be stored */
+    const char *pair; /* names target and draft; "" means unknown, or nothing may be stored */
     struct esp_look_back back;
-    const struct esp_expected *expected;     /* NULL: there is no expected text */
-    const struct esp_recycled *recycled;     /* NULL: nothing may be recycled */
+    const struct esp_expected *expected;     /* NULL if there is no expected text */
+    const struct esp_recycled *recycled;     /* NULL means nothing may be recycled */
     const struct esp_respelling *respelling; /* NULL: the draft drafts the target's tokens */
 };
 
@@ -82,7 +82,7 @@ struct esp_draft {
     unsigned draws;                  /* how it draws children now: one of enum esp_draws */
     double temperature;              /* temperature of the text */
     bool greedy;                     /* the temperature is 0 */
-    struct esp_draft_context *context; /* NULL: the drafter asks for nothing */
+    struct esp_draft_context *context; /* NULL means the drafter requests nothing */
 
     /* Set for each iteration. */
     struct esp_sampling sampling; /* how logits become q, at the draft's temperature */
@@ -117,10 +117,10 @@ enum { ESP_MAX_TOP = 64 }; /* maximum children of a node */
  * the draws. Returns 0 or a negative status. */
 int esp_draft_expand(struct esp_draft *draft, const int32_t *nodes, int count, int k);
 
-/* Expands the root as esp_draft_expand() does, for drafters that ask for the past. If `before`
- * is set, the pass also computes the token before the root, into row `capacity` of q and of
- * draft_states; the text must then have at least two tokens. esp_draft_paths() reuses this
- * pass for the root. */
+/* Expands the root as esp_draft_expand() does, for drafters that need the past. If `before` is
+ * set, the pass also computes the token before the root, into row `capacity` of q and of
+ * draft_states; the text must then have at least two tokens. esp_draft_paths() reuses this pass
+ * for the root. */
 int esp_draft_expand_root(struct esp_draft *draft, bool before);
 
 /* Lets the draft model continue the text by up to `most` tokens of its own vocabulary, always
@@ -182,7 +182,7 @@ int esp_draft_grow(struct esp_draft *draft, const struct esp_layer_rule *rule);
 struct esp_path_rule {
     const int *width; /* (levels) */
     int levels;       /* at most ESP_MAX_LEVELS */
-    double least_q;   /* a path ends after a token with a lower q; 0: never */
+    double least_q;   /* a path ends after a token with a lower q; 0 means never */
 };
 
 enum { ESP_MAX_LEVELS = 128 };
@@ -252,34 +252,35 @@ struct esp_drafter_ops {
     unsigned asks;        /* what the drafter needs: flags of enum esp_asks */
     const struct esp_param *params; /* ended by a row without a name, or NULL */
     size_t state_size;
-    const struct esp_chooser_ops *chooser; /* NULL: it chooses no shapes */
+    const struct esp_chooser_ops *chooser; /* NULL means it chooses no shapes */
 
-    /* Checks parameters against each other; NULL: nothing to check. */
+    /* Checks parameters against each other; NULL means nothing to check. */
     int (*check)(const struct esp_params *params, char *err, size_t errlen);
     /* Sets the state from the parameters, at the start (changed = -1) and after each change of
-     * parameter `changed`. Resets only what depends on that parameter. NULL: no state. */
+     * parameter `changed`. Resets only what depends on that parameter. NULL means no state. */
     void (*init)(void *state, const struct esp_params *params, int changed);
     /* Called when the session ends or changes to another drafter, to store what was learned
-     * and to free memory. NULL: nothing to do. */
+     * and to free memory. NULL means nothing to do. */
     void (*close)(void *state);
     /* Writes the maximum number of children per depth with these parameters; returns the
-     * number of depths. NULL: its trees have no fixed shape. */
+     * number of depths. NULL means its trees have no fixed shape. */
     int (*widths)(const struct esp_params *params, int width[ESP_MAX_LEVELS]);
-    /* Grows the tree. Returns 0 or a negative status. NULL: esp_draft_paths() with `widths`.
+    /* Grows the tree. Returns 0 or a negative status. NULL means esp_draft_paths() with
+     * `widths`.
      */
     int (*draft)(struct esp_draft *draft);
-    /* Called when a generation has ended. NULL: nothing to do. */
+    /* Called when a generation has ended. NULL means nothing to do. */
     void (*finish)(struct esp_draft *draft);
-    /* Learns from the iteration; NULL: it does not learn. */
+    /* Learns from the iteration; NULL means it does not learn. */
     void (*adapt)(struct esp_draft *draft, const struct esp_iteration *iteration);
-    /* Writes the controller's values as `after`; returns how many. NULL: none. */
+    /* Writes the controller's values as `after`; returns how many. NULL if none. */
     int (*gauges)(const struct esp_draft *draft, struct esp_gauge *gauges);
 };
 
 /* The end of `differs` for drafters whose source does not temper the draft's probabilities.
  * Here, thresholds and draws use tempered probabilities. */
 #define ESP_DIFFERS_TEMPERED                                                                   \
-    "the draft's logits are divided by draft_temp, which is learned unless given; the source " \
+    "The draft's logits are divided by draft_temp, which is learned unless given. The source " \
     "does not do this (--draft-temp off prevents it)"
 
 extern const struct esp_drafter_ops *const esp_drafters[]; /* NULL-terminated */

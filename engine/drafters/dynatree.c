@@ -15,8 +15,8 @@
  *
  * In the paper, the acceptance a is the share of drafted tokens that were committed. Side
  * branches keep it low however good the guesses are, so no target would suit both narrow and
- * wide trees. Here it is path length / depth. The paper adapts D0 and tauh (sec. 3.3) and taul
- * (app. D, line 7); the released program also adapts rhodeep.
+ * wide trees. Here, acceptance is path length / depth. The paper adapts D0 and tauh (sec. 3.3)
+ * and taul (app. D, line 7); the released program also adapts rhodeep.
  *
  * D0 is a real number, floored for use, so that its trace is smooth. The first three parts can
  * be switched off one by one (the ablation, sec. 4.5); with all off this is `fixed` with D =
@@ -235,15 +235,15 @@ const struct esp_drafter_ops esp_drafter_dynatree = {
     .summary = "breadth and depth follow the draft's confidence and past acceptance",
     .source = "dynatree, sec. 3.3",
     .differs =
-        "a layer that exceeds N is treated as in fixed; above temperature 0 children are "
+        "a layer that exceeds N is treated as in fixed. Above temperature 0 children are "
         "drawn without replacement, which keeps the target's distribution (the paper only "
-        "decodes greedily); history=step is the released program's rule (once per "
-        "generation, fixed steps outside a dead band); history=proportional is the paper's "
-        "rule, except that acceptance is path length / depth (accepted / drafted tokens stays "
-        "low with side branches), that rhodeep is adapted too and taul (app. D) is not, and "
-        "that tauh stays above taul; the paper prints no step sizes, so those here are our "
-        "own; prune=cut follows the paper's text, prune=stop the released program"
-        "; " ESP_DIFFERS_TEMPERED,
+        "decodes greedily). history=step is the released program's rule (once per "
+        "generation, fixed steps outside a dead band). history=proportional is the paper's "
+        "rule, except that acceptance is path length / depth (accepted / drafted tokens "
+        "stays low with side branches), that rhodeep is adapted too and taul (app. D) is "
+        "not, and that tauh stays above taul. The paper prints no step sizes, so those "
+        "here are our own. prune=cut follows the paper's text, prune=stop the released "
+        "program. " ESP_DIFFERS_TEMPERED,
     .draws = ESP_DRAW_TOPK | ESP_DRAW_SWOR,
     .params = params,
     .state_size = sizeof(struct esp_history),

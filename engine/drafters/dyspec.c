@@ -11,9 +11,9 @@
  * drawn token. Otherwise the tree would favour some tokens and bias the output.
  *
  * The q of a node is needed when its first child is about to be drawn. The pass that computes
- * it also computes nodes that will probably be popped: those among the first entries, up to
- * the number of draws left, whose v is above a fraction of the last v of the previous
- * iteration. This changes when rows are computed, not the tree.
+ * it also computes nodes that will probably be popped soon. These are among the first entries
+ * of the queue, as many as there are draws left, and their v is above a fraction of the last v
+ * of the previous iteration. This changes when rows are computed, not the tree.
  */
 #include "engine/drafters/drafter.h"
 
@@ -35,7 +35,7 @@ struct entry {
 struct state {
     struct entry heap[ESP_MAX_NODES + 1]; /* largest v first; if equal, the older node first */
     int count;
-    double last; /* v of the last draw in the previous iteration; 0: there was none */
+    double last; /* v of the last draw in the previous iteration; 0 means there was none */
     int32_t nodes[ESP_MAX_NODES + 1];
 };
 
@@ -135,8 +135,9 @@ const struct esp_drafter_ops esp_drafter_dyspec = {
     .name = "dyspec",
     .summary = "N sampled nodes, each where acceptance is likeliest",
     .source = "dyspec, alg. 1",
-    .differs = "a draft pass computes several nodes, which gives the same tree; "
-               "--draft-temp 0.6 is the setting of sec. 5.1; " ESP_DIFFERS_TEMPERED,
+    .differs =
+        "a draft pass computes several nodes, which gives the same tree. --draft-temp 0.6 "
+        "is the setting of sec. 5.1. " ESP_DIFFERS_TEMPERED,
     .draws = ESP_DRAW_SWOR,
     .params = params,
     .state_size = sizeof(struct state),

@@ -159,11 +159,10 @@ const struct esp_drafter_ops esp_drafter_dyspec_layer = {
     .summary = "sampled nodes layer by layer, while acceptance is likely enough",
     .source = "dyspec, alg. 2",
     .differs =
-        "trees have a size limit, unlike in alg. 2: if a round of draws would exceed it, only "
-        "those with the largest v are made; threshold=0 predicts the threshold for N nodes "
-        "from "
-        "earlier trees, while the paper sets it by hand; "
-        "--draft-temp 0.6 is the setting of sec. 5.1; " ESP_DIFFERS_TEMPERED,
+        "trees have a size limit, unlike in alg. 2: if a round of draws would exceed it, "
+        "only those with the largest v are made. threshold=0 predicts the threshold for N "
+        "nodes from earlier trees, while the paper sets it by hand. --draft-temp 0.6 is "
+        "the setting of sec. 5.1. " ESP_DIFFERS_TEMPERED,
     .draws = ESP_DRAW_SWOR,
     .params = params,
     .state_size = sizeof(struct state),

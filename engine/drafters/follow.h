@@ -22,7 +22,7 @@
 /* A text that the answer is expected to resemble. */
 struct esp_expected {
     const int32_t *tokens; /* (count) */
-    int count;             /* 0: nothing is expected */
+    int count;             /* 0 means nothing is expected */
     int begin;             /* length of the session's text before the answer, in tokens */
     unsigned serial;       /* changes whenever the tokens change; 0: there never were any */
 };

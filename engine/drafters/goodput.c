@@ -562,9 +562,9 @@ const struct esp_drafter_ops esp_drafter_goodput = {
     .name = "goodput",
     .summary = "adds nodes and layers while they pay, by measured costs; else decodes plainly",
     .source = "Dinkelbach 1967; SmartSpec, Liu et al. 2024; SuffixDecoding, Oliaro et al. 2024",
-    .differs = "costs are measured on this machine and this text, not given in advance; it "
-               "drafts trees, not chains"
-               "; " ESP_DIFFERS_TEMPERED,
+    .differs =
+        "costs are measured on this machine and this text, not given in advance. It drafts "
+        "trees, not chains. " ESP_DIFFERS_TEMPERED,
     .draws = ESP_DRAW_TOPK | ESP_DRAW_SWOR,
     .verifier = "traversal",
     .asks = ESP_ASK_COSTS | ESP_ASK_EXPECTED | ESP_ASK_RECYCLED,

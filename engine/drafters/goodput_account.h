@@ -42,7 +42,7 @@ void esp_account_open(struct esp_account *account);
 bool esp_account_read(struct esp_account *account, int length, bool pays);
 
 /* Starts an iteration; returns whether it decodes plainly. All times are in seconds. step: the
- * time of a step of plain decoding (0: unknown yet); look: the cost of a look at the text;
+ * time of a step of plain decoding (0 means unknown yet); look: the cost of a look at the text;
  * catch_up: the part of `look` for catching up. */
 bool esp_account_is_plain(struct esp_account *account, double step, double look,
                           double catch_up);

@@ -35,9 +35,9 @@ struct esp_copied_plan {
 int esp_copied_find(struct esp_copied *copied, const struct esp_draft *draft,
                     const struct esp_rate *rate, const struct esp_copied_plan *plan);
 
-/* Chooses the number of guesses with the best gain over the cost of their rows, and whether
- * they are verified: if they are expected to gain at least `least` tokens over plain decoding,
- * and their cost is at most the balance of the account. */
+/* Chooses the number of guesses with the best gain over the cost of their rows. They are
+ * verified if they are expected to gain at least `least` tokens over plain decoding, and if
+ * their cost is at most the balance of the account. */
 void esp_copied_choose(struct esp_copied *copied, const struct esp_rate *rate, double least);
 
 /* Adds the chosen guesses to the tree. Returns the expected number of committed tokens. */

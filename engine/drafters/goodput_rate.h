@@ -7,7 +7,7 @@
 #include "engine/costs.h"
 #include "engine/drafters/drafter.h"
 
-enum { ESP_RATE_AHEAD = 16 }; /* maximum number of rows that are paid for together */
+enum { ESP_RATE_AHEAD = 16 }; /* maximum number of rows that are added at once */
 
 struct esp_rate {
     double tokens, seconds;                                /* decaying sums */

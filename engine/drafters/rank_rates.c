@@ -36,33 +36,16 @@ void esp_rank_rates_learn(struct esp_rank_rates *r, const struct esp_iteration *
     }
 }
 
-static bool read_numbers(const cJSON *array, double *numbers)
-{
-    if (!cJSON_IsArray(array) || cJSON_GetArraySize(array) != ESP_RANKS)
-        return false;
-    for (int k = 0; k < ESP_RANKS; k++) {
-        const cJSON *item = cJSON_GetArrayItem(array, k);
-        if (!cJSON_IsNumber(item) || !(item->valuedouble >= 0 && item->valuedouble <= 1e6))
-            return false;
-        numbers[k] = item->valuedouble;
-    }
-    return true;
-}
-
 /* Reads the counts from the file if it is valid and for this key; otherwise starts without
  * counts. */
 static void load(struct esp_rank_rates *r)
 {
-    char text[FILE_SIZE];
     double tried[ESP_RANKS], accepted[ESP_RANKS];
     memset(r->tried, 0, sizeof r->tried);
     memset(r->accepted, 0, sizeof r->accepted);
-    int length = *r->file ? esp_state_read(r->file, text, sizeof text) : -1;
-    cJSON *root = length < 0 ? NULL : cJSON_ParseWithLength(text, (size_t)length + 1);
-    const cJSON *key = cJSON_GetObjectItem(root, "key");
-    bool sound = cJSON_IsString(key) && strcmp(key->valuestring, r->key) == 0 &&
-                 read_numbers(cJSON_GetObjectItem(root, "tried"), tried) &&
-                 read_numbers(cJSON_GetObjectItem(root, "accepted"), accepted);
+    cJSON *root = esp_state_object(r->file, FILE_SIZE, r->key);
+    bool sound = esp_state_numbers(cJSON_GetObjectItem(root, "tried"), tried, ESP_RANKS) &&
+                 esp_state_numbers(cJSON_GetObjectItem(root, "accepted"), accepted, ESP_RANKS);
     for (int k = 0; k < ESP_RANKS && sound; k++)
         sound = accepted[k] <= tried[k];
     if (sound) {
@@ -80,11 +63,8 @@ void esp_rank_rates_save(struct esp_rank_rates *r)
     cJSON_AddStringToObject(root, "key", r->key);
     cJSON_AddItemToObject(root, "tried", cJSON_CreateDoubleArray(r->tried, ESP_RANKS));
     cJSON_AddItemToObject(root, "accepted", cJSON_CreateDoubleArray(r->accepted, ESP_RANKS));
-    char *text = cJSON_PrintUnformatted(root);
-    if (text && esp_state_write(r->file, text) == ESP_OK)
+    if (esp_state_write_object(r->file, root))
         r->learned = false;
-    cJSON_free(text);
-    cJSON_Delete(root);
 }
 
 void esp_rank_rates_turn(struct esp_rank_rates *r, const char *key)

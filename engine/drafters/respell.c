@@ -20,7 +20,6 @@
 #include <string.h>
 
 #include "engine/drafters/drafter.h"
-#include "engine/support/utf8_stream.h"
 
 enum { K };
 

@@ -25,7 +25,8 @@ static double prior_of(const struct esp_retrieval *r, int class)
                                                                        : r->prior;
 }
 
-double esp_retrieval_rate(const struct esp_retrieval *r, const struct esp_guess *guess)
+/* Returns the probability that a guess is correct if its parent is. */
+static double rate_of(const struct esp_retrieval *r, const struct esp_guess *guess)
 {
     const int class = guess->class;
     const double right = r->right[class] + prior_of(r, class) * WEIGHT;
@@ -34,7 +35,8 @@ double esp_retrieval_rate(const struct esp_retrieval *r, const struct esp_guess 
 
 /* ------------------------------------------------------------------ gathering guesses */
 
-/* Returns the guess with this token below a parent (-1: the root), or -1 if there is none. */
+/* Returns the guess with this token below a parent (-1 means the root), or -1 if there is none.
+ */
 static int find_child(const struct esp_retrieval *r, int parent, int32_t token)
 {
     int i = parent + 1;
@@ -48,7 +50,7 @@ static int find_child(const struct esp_retrieval *r, int parent, int32_t token)
 static int add(struct esp_retrieval *r, struct esp_guess guess)
 {
     const struct esp_guess *above = guess.parent < 0 ? NULL : &r->guesses[guess.parent];
-    const double rate = esp_retrieval_rate(r, &guess);
+    const double rate = rate_of(r, &guess);
     guess.depth = above ? above->depth + 1 : 1;
     guess.d = (above ? above->d : 1) * (double)guess.q;
     r->value[r->count] = (above ? r->value[guess.parent] : 1) * rate;
@@ -122,7 +124,8 @@ struct offer {
     double rate, value; /* value 0: there is no such token */
 };
 
-/* Finds the next offer below a guess (-1: the root), from place offer->rank of its row on. */
+/* Finds the next offer below a guess (-1 means the root), from place offer->rank of its row on.
+ */
 static void make_offer(const struct esp_retrieval *r, const struct esp_draft *d,
                        const struct esp_guess_plan *plan, int parent, struct offer *offer)
 {
@@ -266,7 +269,7 @@ struct esp_node *esp_retrieval_add(struct esp_retrieval *r, struct esp_draft *d,
 
 /* ------------------------------------------------------------------ learning */
 
-/* Learns from the children of guess `at` (-1: the root), whose correct token is `token`.
+/* Learns from the children of guess `at` (-1 means the root), whose correct token is `token`.
  * Returns the child that is correct, -1 if none is, or -2 if there are no children. */
 static int learn_place(struct esp_retrieval *r, int at, int32_t token)
 {

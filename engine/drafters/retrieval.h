@@ -71,9 +71,6 @@ struct esp_node *esp_retrieval_add(struct esp_retrieval *r, struct esp_draft *dr
 /* Records in a node of the tree where guess `i` came from. */
 void esp_retrieval_tell(const struct esp_retrieval *r, int i, struct esp_node *node);
 
-/* Returns the probability that a guess is correct if its parent is. */
-double esp_retrieval_rate(const struct esp_retrieval *r, const struct esp_guess *guess);
-
 /* Learns from the tokens that followed the text. Returns how many of them were guessed in a
  * row. */
 int esp_retrieval_learn(struct esp_retrieval *r, const int32_t *committed, int count);

@@ -31,7 +31,7 @@ struct state {
     double expected; /* tokens per iteration */
     struct esp_shape shape;
     struct esp_shape_table table;
-    int32_t node[ESP_MAX_NODES + 1]; /* tree node of each node of the shape; -1: missing */
+    int32_t node[ESP_MAX_NODES + 1]; /* tree node of each node of the shape; -1 means missing */
     /* The layer being grown: nodes of the shape, their tree nodes, drawn children. */
     int32_t layer[ESP_MAX_NODES + 1], parents[ESP_MAX_NODES + 1], children[ESP_MAX_NODES + 1];
 };
@@ -163,9 +163,8 @@ const struct esp_drafter_ops esp_drafter_sequoia = {
     .summary = "the shape with the most expected tokens, for measured acceptance rates",
     .source = "Chen et al. 2024",
     .differs =
-        "rates are measured during generation, not beforehand; N and depth are parameters, "
-        "while Sequoia fits them to the hardware"
-        "; " ESP_DIFFERS_TEMPERED,
+        "rates are measured during generation, not beforehand. N and depth are parameters, "
+        "while Sequoia fits them to the hardware. " ESP_DIFFERS_TEMPERED,
     .draws = ESP_DRAW_TOPK | ESP_DRAW_SWOR,
     .asks = ESP_ASK_PAIR,
     .params = params,

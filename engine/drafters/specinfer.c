@@ -64,9 +64,8 @@ const struct esp_drafter_ops esp_drafter_specinfer = {
     .name = "specinfer",
     .summary = "a static tree with a given number of children at each depth",
     .source = "Miao et al. 2024",
-    .differs = "one draft model grows the tree; SpecInfer can also merge the trees of several "
-               "draft models"
-               "; " ESP_DIFFERS_TEMPERED,
+    .differs = "one draft model grows the tree. SpecInfer can also merge the trees of several "
+               "draft models. " ESP_DIFFERS_TEMPERED,
     .draws = ESP_DRAW_TOPK | ESP_DRAW_IID,
     .params = params,
     .check = check,

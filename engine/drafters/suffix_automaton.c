@@ -10,7 +10,7 @@
 
 /* ------------------------------------------------------------------ the automaton */
 
-enum { FIRST_ROOM = 512, LONGEST_LINKS = 64, SEPARATOR = -1 /* no token */ };
+enum { FIRST_ROOM = 512, LONGEST_LINKS = 64, SEPARATOR = -1 /* stands between two texts */ };
 /* Of a text longer than MOST tokens, only the last MOST / 2 to MOST tokens are kept. */
 enum { MOST = ESP_SUFFIX_MOST };
 
@@ -233,7 +233,8 @@ static bool sooner(const struct esp_suffix *s, int32_t a, int32_t b)
     return x->count != y->count ? x->count > y->count : x->end > y->end;
 }
 
-/* Returns the edge of a state that comes after edge `after` (-1: the first edge), or -1. */
+/* Returns the edge of a state that comes after edge `after` (-1 means the first edge), or -1.
+ */
 static int32_t next_edge(const struct esp_suffix *s, int32_t state, int32_t after)
 {
     int32_t best = -1;

@@ -23,14 +23,14 @@
 
 struct esp_suffix_state {
     int32_t length; /* length of the longest substring */
-    int32_t link;   /* state of the next shorter suffix; -1: there is none */
+    int32_t link;   /* state of the next shorter suffix; -1 if there is none */
     int32_t count;  /* number of positions at which its substrings end */
     int32_t end;    /* the last of these positions, in tokens */
-    int32_t edges;  /* the first edge; -1: there is none */
+    int32_t edges;  /* the first edge; -1 if there is none */
 };
 
 struct esp_suffix_edge {
-    int32_t from, token, to, next; /* next: next edge of the same state; -1: there is none */
+    int32_t from, token, to, next; /* next: next edge of the same state; -1 if there is none */
 };
 
 /* A zero-initialised struct is the automaton of the empty text. */
@@ -42,7 +42,7 @@ struct esp_suffix {
     int states, last;
     struct esp_suffix_edge *edge;
     int edges;
-    int32_t *slot; /* (slots) hash table of edges by state and token, -1: free */
+    int32_t *slot; /* (slots) hash table of edges by state and token; -1 means free */
     int slots;
 };
 
@@ -58,8 +58,8 @@ void esp_suffix_close(struct esp_suffix *suffix);
 
 /* One guess. Parents come before children. */
 struct esp_guess {
-    int32_t parent, token; /* parent: index of a guess, -1: the root */
-    int depth;             /* 1: directly after the text */
+    int32_t parent, token; /* parent: index of a guess; -1 means the root */
+    int depth;             /* 1 means directly after the text */
     float q;               /* share of the parent's continuations that take this token */
     double d;              /* product of q along the path */
     int32_t state;         /* the state of the automaton after this token */
@@ -75,7 +75,7 @@ enum { ESP_SUFFIX_MOST = 1 << 14 };
 
 struct esp_guess_plan {
     int nodes, depth; /* maximum number of guesses, and maximum depth */
-    double factor;    /* maximum nodes per token of the match; 0: nothing is copied */
+    double factor;    /* maximum nodes per token of the match; 0 means nothing is copied */
     double least;     /* smallest D of a node */
 };
 

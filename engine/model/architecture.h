@@ -156,8 +156,8 @@ struct esp_tensor_rule {
     enum esp_presence when; /* when the file has it */
     int part, parts; /* if parts > 0: the slot gets part `part` of the `parts` parts of every
                         head or, in an expert, of every group of `parts` rows */
-    bool stacked;    /* the tensors of all rules with this name are stored in one, stacked by
-                        rows */
+    bool stacked;    /* all rules with this name share one stored tensor, with their rows one
+                        after the other */
     bool transposed; /* stored (columns, rows); stacked matrices are side by side */
     float added;     /* added to every number of a vector: 1 if a file has norms minus one */
     bool kept;       /* with `parts` or `grouped`: GGUF files store the matrix as folders do */
@@ -185,7 +185,7 @@ struct esp_family {
                                        it */
     const char *layer_name;         /* precedes the layer number in a tensor name */
     bool single_layer;              /* there is one layer, and names have no layer number */
-    const char *activation_key;     /* key in config.json; NULL: hidden_act */
+    const char *activation_key;     /* key in config.json; NULL means hidden_act */
     const char *hidden_act;         /* the only supported value of that key */
     enum esp_activation activation; /* what that value stands for */
     enum esp_norm norm;
@@ -222,7 +222,7 @@ struct esp_family {
 struct esp_config_flag {
     const char *key;
     bool value;
-    const char *text; /* NULL: it is a flag */
+    const char *text; /* NULL means it is a flag */
 };
 
 struct esp_architecture {
@@ -238,7 +238,6 @@ struct esp_architecture {
 
 #define X(name) extern const struct esp_architecture esp_architecture_##name;
 #include "engine/model/architectures.def"
-#undef X
 
 extern const struct esp_family esp_family_gemma;
 /* Llama and its descendants; see family_llama.c. A family that differs from Llama's in one
@@ -269,9 +268,9 @@ extern const struct esp_gguf_slot esp_delta_gguf[];
     .prefix = "model.", .layer_name = "model.layers.", .hidden_act = "silu",                   \
     .activation = ESP_SWIGLU, .norm = ESP_NORM_RMS, .config = esp_delta_config,                \
     .tensors = esp_delta_tensors, .mixer = ESP_MIXER_DELTA
-/* Rows that the tables of this family share. GGUF: names in GGUF files. ATTENTION: with the first
- * norm. INPUTS: the mixer's input matrices in Qwen3.5. STATES: the mixer's other tensors. MLP,
- * MIXTURE: with the second norm. */
+/* Rows that the tables of this family share. GGUF: names in GGUF files. ATTENTION: with the
+ * first norm. INPUTS: the mixer's input matrices in Qwen3.5. STATES: the mixer's other tensors.
+ * MLP, MIXTURE: with the second norm. */
 #define ESP_DELTA_GGUF                                                                         \
     {offsetof(struct esp_layer, attention_gate), "attn_q.weight"},                             \
         {offsetof(struct esp_layer, conv_in), "attn_qkv.weight"},                              \

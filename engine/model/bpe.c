@@ -21,8 +21,8 @@
 enum { LONGEST_SCORED = 1024 /* bytes of a token, see add_pairs() */ };
 
 struct esp_bpe_symbol {
-    int32_t token;          /* -1: merged into its left neighbour */
-    int32_t previous, next; /* -1: none */
+    int32_t token;          /* -1 means merged into its left neighbour */
+    int32_t previous, next; /* -1 if none */
 };
 
 struct esp_bpe_merge {

@@ -14,7 +14,6 @@
 static const struct esp_architecture *const architectures[] = {
 #define X(name) &esp_architecture_##name,
 #include "engine/model/architectures.def"
-#undef X
 };
 
 enum { ARCHITECTURES = sizeof architectures / sizeof *architectures };

@@ -17,7 +17,6 @@
 #include "engine/model/gguf_tokenizer.h"
 #include "engine/model/multimodal.h"
 #include "engine/model/tokenizer.h"
-#include "engine/model/vocabulary.h"
 #include "engine/support/int_map.h"
 #include "kernels/model_desc.h"
 #include "kernels/status.h"

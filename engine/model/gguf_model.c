@@ -253,7 +253,7 @@ static int add_key(cJSON *config, const struct esp_gguf *g, const char *architec
                         architecture, key->gguf);
     if (value->kind == ESP_GGUF_BOOL)
         cJSON_AddBoolToObject(config, key->config, number != 0);
-    else if (number != 0 || strcmp(key->config, "sliding_window") != 0) /* 0: no window */
+    else if (number != 0 || strcmp(key->config, "sliding_window") != 0) /* 0 means no window */
         cJSON_AddNumberToObject(config, key->config, number);
     return 0;
 }

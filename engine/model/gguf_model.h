@@ -50,7 +50,7 @@ bool esp_gguf_tensor_name(char *name, size_t size, const struct esp_family *fami
 enum { ESP_GGUF_ALWAYS = -1, ESP_GGUF_IF_KNOWN = -2 };
 struct esp_gguf_key {
     const char *gguf;            /* after "ARCHITECTURE." */
-    const char *config;          /* NULL: the key is written, but not read */
+    const char *config;          /* NULL means the key is written, but not read */
     bool required;               /* a file without it is refused */
     enum esp_gguf_kind kind;     /* kind with which the key is written */
     enum esp_config_field field; /* FIELD_COUNT: the key is not written from a field */

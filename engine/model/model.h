@@ -19,7 +19,7 @@ struct esp_rotation_tables {
     int rotary;
     float scale;     /* factor of cosine and sine */
     float *global;   /* (rotary / 2) */
-    float *local;    /* those of layers with a window; NULL: the same as global */
+    float *local;    /* frequencies of layers with a window; NULL means the same as global */
     float *extended; /* replaces `global` for contexts above `original`, or NULL */
     int original;
 };
@@ -43,10 +43,10 @@ struct esp_model {
     int32_t end[ESP_MAX_END_TOKENS]; /* end-of-text tokens of generation_config.json or
                                         config.json */
     int end_count;
-    /* Drafter specifications "name:k=v,..." from espalier.json, or NULL: the general one, and
-     * the one for temperatures above 0. */
+    /* Drafter specifications "name:k=v,..." from espalier.json, or NULL: `preset` in general,
+     * `sampling_preset` for temperatures above 0. */
     char *preset, *sampling_preset;
-    char *chat_template; /* Jinja text of a GGUF file, untrusted; NULL: none, or a folder */
+    char *chat_template; /* Jinja text of a GGUF file, untrusted; NULL if none, or a folder */
     struct esp_stored_set *files;
     struct esp_rotation_tables rotation;
     int32_t *output_token; /* the list that desc.output_token points to, or NULL */

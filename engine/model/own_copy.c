@@ -56,7 +56,7 @@ static const struct type *type_of(const char *draft)
 }
 
 struct copying {
-    struct esp_model *copy; /* NULL: only the sizes are needed */
+    struct esp_model *copy; /* NULL means only the sizes are needed */
     const struct type *type;
     double before, after; /* bytes of the matrices */
 };

@@ -234,8 +234,8 @@ static int find_parts(const struct esp_split *split, struct esp_matcher *matcher
 }
 
 /* Joins parts in place, by the behaviour. With step = 1, parts are visited from the first to
- * the last, and a part may be joined to the previous one; with step = -1, from the last to the
- * first, and a part may be joined to the next one. */
+ * the last, and a part may be joined to the previous one. With step = -1, they are visited from
+ * the last to the first, and a part may be joined to the next one. */
 static void join(struct esp_spans *parts, int behavior)
 {
     int32_t kept = 0, previous = 0, count = parts->count;

@@ -25,9 +25,9 @@ struct esp_pretokenizer {
         bool invert;
     } splits[ESP_SPLIT_LIMIT];
     int count;
-    /* The last step, ByteLevel or Metaspace. last_step: index of its first split (-1: there is
-     * no such step). space: how it writes a space. prefix: which words without a leading space
-     * get one: none, the first of a text, or all. */
+    /* The last step, ByteLevel or Metaspace. last_step: index of its first split (-1 if there
+     * is no such step). space: how it writes a space. prefix: which words without a leading
+     * space get one: none, the first of a text, or all. */
     int last_step;
     const char *space;
     enum esp_prefix { ESP_PREFIX_NEVER, ESP_PREFIX_FIRST, ESP_PREFIX_ALWAYS } prefix;

@@ -7,10 +7,10 @@
  * name.
  *
  * Some matrices are small but matter a lot, so the mixes of 4 and 5 bits have more bits for
- * them: the LM head, the output matrices of recurrent layers, and the value and down matrices
- * in the first and the last eighth of the layers and in every third layer between. These mixes
- * are known as Q4_K_M and Q5_K_M. Most weights of a mixture are in its experts; the same matrix
- * of all experts becomes one tensor.
+ * them. These are the LM head, the output matrices of recurrent layers, and some value and down
+ * matrices: those in the first and the last eighth of the layers, and in every third layer
+ * between. These mixes are known as Q4_K_M and Q5_K_M. Most weights of a mixture are in its
+ * experts; the same matrix of all experts becomes one tensor.
  */
 #include "engine/model/quantize.h"
 
@@ -31,8 +31,8 @@
 
 enum { CHUNK = 8 << 20 /* bytes written at once */, MOST_FUSED = 3, PARTS = 64 };
 
-/* A mix of types that can be requested: the type of most matrices, of the important ones, of the
- * experts, and of important experts; and the number of the mix in general.file_type. */
+/* A mix of types that can be requested: the type of most matrices, of the important ones, of
+ * the experts, and of important experts; and the number of the mix in general.file_type. */
 static const struct mix {
     const char *name;
     enum esp_dtype most, important, experts, important_experts;
@@ -453,19 +453,14 @@ static void round_part(void *arg, int part, int thread)
     }
 }
 
-static int fail_write(const struct quantizing *q, const struct esp_writing *w)
-{
-    return esp_fail(q->err, q->errlen, ESP_E_FILE, "%.300s cannot be written: %s", w->path,
-                    strerror(errno));
-}
-
 static int write_padded(const struct quantizing *q, const struct esp_writing *w,
                         const void *bytes, size_t size, size_t padding)
 {
     static const char zeros[ESP_GGUF_ALIGNMENT];
-    return esp_write_all(w->file, bytes, size) && esp_write_all(w->file, zeros, padding)
-               ? (int)ESP_OK
-               : fail_write(q, w);
+    if (esp_write_all(w->file, bytes, size) && esp_write_all(w->file, zeros, padding))
+        return ESP_OK;
+    return esp_fail(q->err, q->errlen, ESP_E_FILE, "%.300s cannot be written: %s", w->path,
+                    strerror(errno));
 }
 
 static void count_loss(struct quantizing *q, const struct planned *p, double lost, double all)
@@ -662,7 +657,7 @@ int esp_model_quantize(const char *from, const char *to, const char *type, bool 
     report->ignored_window = ignored_window(&q);
     if (q.model->mtp)
         status = esp_model_open_mtp(&q.mtp, from, err, errlen);
-    if (status == ESP_E_UNSUPPORTED) { /* it has several layers */
+    if (status == ESP_E_UNSUPPORTED) { /* the MTP part has several layers */
         snprintf(report->mtp_left_out, sizeof report->mtp_left_out, "%s", err);
         status = ESP_OK;
     }

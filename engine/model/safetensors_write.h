@@ -19,7 +19,8 @@ void esp_safetensors_add(struct esp_safetensors_header *header, const char *name
                          const char *type, int rows, int columns, size_t bytes);
 
 /* Returns the beginning of a file: *size bytes (`padded`: a multiple of 8), followed by room
- * for `room` more. The caller frees it. NULL: no memory. Frees the header in both cases. */
+ * for `room` more. The caller frees it. NULL means no memory. Frees the header in both cases.
+ */
 char *esp_safetensors_begin(struct esp_safetensors_header *header, bool padded, size_t room,
                             size_t *size);
 

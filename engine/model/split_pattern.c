@@ -56,7 +56,7 @@ struct translation {
     FILE *out;
     bool group_start;    /* at the start of a group or alternative */
     int depth;           /* nesting of groups; 1 outside of all groups */
-    int caseless;        /* depth of the group in which (?i) holds; 0: none */
+    int caseless;        /* depth of the group in which (?i) holds; 0 if none */
     const char *refused; /* the unsupported syntax that was found, or NULL */
 };
 
@@ -134,7 +134,7 @@ static bool translate_escape(struct translation *t, bool in_class)
 {
     static const struct {
         char letter;
-        const char *outside, *inside; /* NULL: refused there */
+        const char *outside, *inside; /* NULL means refused there */
     } table[] = {
         {'s', "\\p{White_Space}", "\\p{White_Space}"},
         {'S', "\\P{White_Space}", "\\P{White_Space}"},
@@ -312,7 +312,8 @@ static int compile(pcre2_code **code, const char *text, const char *shown, uint3
     *code = pcre2_compile((PCRE2_SPTR)text, PCRE2_ZERO_TERMINATED,
                           PCRE2_UTF | PCRE2_USE_OFFSET_LIMIT | options, &number, &offset, NULL);
     if (*code) {
-        pcre2_jit_compile(*code, PCRE2_JIT_COMPLETE); /* without it matching is only slower */
+        pcre2_jit_compile(*code,
+                          PCRE2_JIT_COMPLETE); /* if this fails, matching is only slower */
         return ESP_OK;
     }
     char why[128];

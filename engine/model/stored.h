@@ -61,8 +61,8 @@ int esp_stored_open_file(struct esp_stored_set *set, const char *path, struct es
                          char *err, size_t errlen);
 /* Closes and removes the last opened file, which must have no tensors yet. */
 void esp_stored_drop_file(struct esp_stored_set *set);
-/* Adds a tensor of that file, all zero except name, source and file. NULL: there is no memory.
- * The pointer is valid until the next call. */
+/* Adds a tensor of that file, all zero except name, source and file. NULL if there is no
+ * memory. The pointer is valid until the next call. */
 struct esp_stored *esp_stored_add(struct esp_stored_set *set, struct esp_shard *shard,
                                   const char *name);
 /* Joins the byte tensors NAME_blocks (..., blocks, 16) and NAME_scales (..., blocks), which is

@@ -9,13 +9,13 @@
  *   A space becomes U+2581, characters are merged, and characters that are not tokens become
  *   their bytes.
  *
- * Any bytes can be encoded. Decoding returns the same bytes (after NFC, if the file asks for
- * it), except in the cases that tokenizer.c lists, in which the file itself demands a loss.
+ * Any bytes can be encoded. Decoding returns the same bytes (after NFC, if the file requires
+ * it). The exceptions are listed in tokenizer.c: in these cases the file itself requires that
+ * something is lost.
  */
 #ifndef ESP_TOKENIZER_H
 #define ESP_TOKENIZER_H
 
-#include "engine/espalier.h"
 #include "engine/model/spans.h"
 
 struct esp_tokenizer;
@@ -65,8 +65,9 @@ const char *esp_tokenizer_bytes(const struct esp_tokenizer *tokenizer, int32_t t
 /* Returns the id of an added token or vocabulary entry with exactly these bytes, or -1. */
 int32_t esp_tokenizer_find(const struct esp_tokenizer *tokenizer, const char *bytes,
                            size_t length);
-/* Returns the token that stands for exactly these bytes in a text, or -1: the vocabulary
- * entry, or else an added token, or else the token of a single byte. Not a special token. */
+/* Returns the token that stands for exactly these bytes in a text, or -1. An entry of the
+ * vocabulary is preferred to an added token, and that to the token of a single byte. Never
+ * returns a special token. */
 int32_t esp_tokenizer_find_plain(const struct esp_tokenizer *tokenizer, const char *bytes,
                                  size_t length);
 bool esp_tokenizer_is_special(const struct esp_tokenizer *tokenizer, int32_t token);

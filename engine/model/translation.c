@@ -89,13 +89,6 @@ static bool is_shared(const struct esp_language *target, const struct esp_langua
     return other >= 0 && !begins && partner(draft, target, other) == token;
 }
 
-/* Returns the token that the draft reads for one that it cannot spell. */
-static int32_t nothing(const struct esp_language *draft)
-{
-    const int32_t prefix = esp_tokenizer_prefix(draft->tokenizer);
-    return draft->end_count > 0 ? draft->end[0] : prefix >= 0 ? prefix : 0;
-}
-
 /* Writes the tokens that the draft reads for a target token without a partner. Returns their
  * number, or a negative status. */
 static int spell(const struct esp_language *target, const struct esp_language *draft,
@@ -114,9 +107,11 @@ static int spell(const struct esp_language *target, const struct esp_language *d
     if (count < 0)
         return count;
     memcpy(spelled, tokens + count - kept, (size_t)kept * sizeof *spelled);
-    if (kept == 0)
-        spelled[0] = nothing(draft);
-    return kept > 0 ? kept : 1;
+    if (kept > 0)
+        return kept;
+    const int32_t prefix = esp_tokenizer_prefix(draft->tokenizer);
+    spelled[0] = draft->end_count > 0 ? draft->end[0] : prefix >= 0 ? prefix : 0;
+    return 1;
 }
 
 /* Writes what the draft reads for a token, and lists the token if it is shared. */

@@ -32,7 +32,7 @@ enum {
 };
 
 struct esp_token {
-    const char *bytes; /* NULL: no token has this id */
+    const char *bytes; /* NULL means no token has this id */
     int32_t length;
     uint32_t flags;
 };
@@ -41,8 +41,8 @@ struct esp_vocabulary {
     struct esp_token *tokens; /* (size) by id */
     int size;                 /* highest id + 1 */
     bool byte_fallback;
-    int32_t byte[256]; /* the token of each single byte; -1: it has none */
-    int32_t *slots;    /* (slot_mask + 1) hash table of ids; -1: free */
+    int32_t byte[256]; /* the token of each single byte; -1 means it has none */
+    int32_t *slots;    /* (slot_mask + 1) hash table of ids; -1 means free */
     size_t slot_mask;
     struct esp_hash_key key; /* key of that hash table */
     char *text, *text_end;   /* all bytes of all tokens */

@@ -11,7 +11,8 @@
 
 enum { LANES = 16, SUMS = ESP_FEATURE_DISTANCE + 1 };
 
-/* If registers are narrower, the compiler divides each of these among several. */
+/* Vectors of 16 numbers. On processors with narrower registers, the compiler uses several
+ * registers for each. */
 typedef float lanes __attribute__((vector_size(4 * LANES)));
 typedef int32_t lanes_int __attribute__((vector_size(4 * LANES)));
 typedef uint32_t lanes_bits __attribute__((vector_size(4 * LANES)));

@@ -235,8 +235,8 @@ static void get_matrix(struct reader *r, const struct esp_selector_part *part, f
     free(scales);
 }
 
-/* Reads a text with the length of `wants`. Returns whether there is such a text and it differs
- * from `wants`. */
+/* Reads a text with the length of `wants`. Returns whether the file has this text and it
+ * differs from `wants`. */
 static bool differs(struct reader *r, const char *name, const char *wants)
 {
     char has[NAME] = "";

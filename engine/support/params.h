@@ -30,7 +30,7 @@ struct esp_param {
 
 /* Values for one table. Plain data: a change can be tried in a copy. */
 struct esp_params {
-    const struct esp_param *table; /* NULL: no parameters */
+    const struct esp_param *table; /* NULL means no parameters */
     double value[ESP_MAX_PARAMS];
     char text[ESP_PARAM_TEXT]; /* value of the ESP_TEXT parameter; a table has at most one */
 };

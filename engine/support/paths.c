@@ -7,6 +7,7 @@
  */
 #include "engine/support/paths.h"
 
+#include <cJSON.h>
 #include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -205,4 +206,39 @@ int esp_state_write(const char *name, const char *text)
         return ESP_E_FILE;
     esp_make_folders(path);
     return esp_write_file(path, text, strlen(text), true, err, sizeof err);
+}
+
+cJSON *esp_state_object(const char *name, size_t size, const char *key)
+{
+    char *text = *name ? malloc(size) : NULL;
+    const int length = text ? esp_state_read(name, text, size) : -1;
+    cJSON *root = length < 0 ? NULL : cJSON_ParseWithLength(text, (size_t)length + 1);
+    const char *found = cJSON_GetStringValue(cJSON_GetObjectItem(root, "key"));
+    free(text);
+    if (found && strcmp(found, key) == 0)
+        return root;
+    cJSON_Delete(root);
+    return NULL;
+}
+
+bool esp_state_write_object(const char *name, cJSON *object)
+{
+    char *text = cJSON_PrintUnformatted(object);
+    const bool written = text && esp_state_write(name, text) == ESP_OK;
+    cJSON_free(text);
+    cJSON_Delete(object);
+    return written;
+}
+
+bool esp_state_numbers(const cJSON *array, double *numbers, int count)
+{
+    if (!cJSON_IsArray(array) || cJSON_GetArraySize(array) != count)
+        return false;
+    for (int i = 0; i < count; i++) {
+        const cJSON *item = cJSON_GetArrayItem(array, i);
+        if (!cJSON_IsNumber(item) || !(item->valuedouble >= 0 && item->valuedouble <= 1e6))
+            return false;
+        numbers[i] = item->valuedouble;
+    }
+    return true;
 }

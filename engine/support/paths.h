@@ -51,4 +51,15 @@ int esp_state_write(const char *name, const char *text);
  * it. */
 int esp_state_write_private(const char *name, const char *bytes, size_t length);
 
+/* Returns the JSON object in file `name` of less than `size` bytes, or NULL if there is none or
+ * its member "key" is not `key`. Free it with cJSON_Delete(). */
+struct cJSON *esp_state_object(const char *name, size_t size, const char *key);
+
+/* Writes an object to file `name` and frees the object. Returns whether it was written. */
+bool esp_state_write_object(const char *name, struct cJSON *object);
+
+/* Reads an array of `count` numbers from 0 to a million. Returns false if it is anything
+ * else. */
+bool esp_state_numbers(const struct cJSON *array, double *numbers, int count);
+
 #endif

@@ -7,7 +7,7 @@
  * large. */
 struct esp_chi_square {
     double value;
-    int freedom; /* degrees of freedom; 0: there was nothing to test, and p is 1 */
+    int freedom; /* degrees of freedom; 0 means there was nothing to test, and p is 1 */
     double p;
 };
 

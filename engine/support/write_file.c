@@ -13,7 +13,6 @@
 
 #include "kernels/status.h"
 #include "kernels/system.h"
-#include "engine/espalier.h"
 #include "engine/support/part_file.h"
 
 bool esp_write_all(int file, const char *bytes, size_t length)

@@ -20,7 +20,7 @@ int esp_write_file(const char *path, const char *bytes, size_t length, bool over
 /* A file that is written in parts, under another name. */
 struct esp_writing {
     int file;  /* write to it with esp_write_all() */
-    int noted; /* number from esp_part_file_begin() */
+    int noted; /* number returned by esp_part_file_begin() */
     bool over;
     char path[4096], place[4096], beside[4096];
 };

@@ -7,7 +7,6 @@
 #ifndef ESP_TRAIN_CHECKPOINT_H
 #define ESP_TRAIN_CHECKPOINT_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "engine/train/parameters.h"

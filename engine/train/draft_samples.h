@@ -9,14 +9,14 @@ struct esp_draft_samples {
     struct esp_teacher_shape shape;
     int32_t *token; /* (count, length) */
     int count;
-    int fd; /* the open file; -1: not open */
+    int fd; /* the open file; -1 means not open */
     char path[4096];
     uint64_t fingerprint; /* hash of the tokens */
 };
 
 /* Reads and tokenizes the files and divides them into pieces of shape->length tokens. If there
  * are fewer tokens, they become one piece, and samples->shape.length its length. Uses at most
- * `most` tokens; 0: all. */
+ * `most` tokens; 0 means all. */
 int esp_draft_samples_read(struct esp_draft_samples *samples, const char *target,
                            const struct esp_teacher_shape *shape, const char *const *texts,
                            int count, int vocabulary, int64_t most, char *err, size_t errlen);

@@ -116,7 +116,7 @@ static void add_action(const struct fit *f, struct tally *t, int sample, int act
 }
 
 /* Returns the static action with the most tokens per second (`timed`) or per iteration on the
- * training samples of one setting (-1: of all). */
+ * training samples of one setting (-1 means all settings). */
 static int best_static(const struct fit *f, int setting, bool timed)
 {
     double best = 0;

@@ -58,7 +58,7 @@ static void read_feature(float *to, const uint16_t *from, int hidden)
         to[i] = esp_half_to_float(from[i]);
 }
 
-/* Adds a row below row `parent`; -1: a row of the text. Returns its number. */
+/* Adds a row below row `parent`; -1 means a row of the text. Returns its number. */
 static int add_row(struct esp_learning_batch *b, int32_t token, int first, int seen, int parent,
                    const uint16_t *target)
 {

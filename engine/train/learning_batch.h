@@ -30,7 +30,7 @@ struct esp_learning_batch {
     int room;     /* maximum number of rows */
     void *memory; /* the block with all arrays that follow */
     struct esp_training_rows rows;
-    int32_t *depth;        /* (room) depth below the text; 0: in the text */
+    int32_t *depth;        /* (room) depth below the text; 0 in the text */
     float *weight;         /* (room) weight in the loss */
     float *feature;        /* (texts * length, hidden) input of the rows of texts */
     float *target_feature; /* (room, hidden) the target's feature of each row */
@@ -41,7 +41,7 @@ int esp_learning_batch_open(struct esp_learning_batch *batch,
                             const struct esp_batch_shape *shape, char *err, size_t errlen);
 void esp_learning_batch_close(struct esp_learning_batch *batch);
 
-/* Fills the batch with `count` samples. `rng` draws the noise; NULL: no noise. */
+/* Fills the batch with `count` samples. `rng` draws the noise; NULL means no noise. */
 void esp_learning_batch_fill(struct esp_learning_batch *batch,
                              const struct esp_training_sample *samples, int count,
                              struct esp_rng *rng);

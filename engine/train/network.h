@@ -1,14 +1,15 @@
 /* network.h - forward and backward pass of a draft head or a draft model.
  *
  * The layers are Llama's: RMSNorm, grouped-query attention with RoPE, SwiGLU (family_llama.c).
- * A draft model reads the embedding of a token; a draft head reads fc [embedding, feature],
- * where the feature is the hidden state of the target, or of the head itself, at the row
- * before (Li et al., "EAGLE", 2024, section 4.1). The LM head is in loss.h.
+ * A draft model reads the embedding of a token. A draft head reads fc [embedding, feature]. The
+ * feature is the hidden state of the target, or of the head itself, at the row before (Li et
+ * al., "EAGLE", 2024, section 4.1). The LM head is in loss.h.
  *
- * A batch has rows of several texts and of trees on these texts, in passes: pass 0 has the
- * tokens of the texts, pass d the tree nodes at depth d, which read outputs of pass d - 1 as
- * features. A network without features runs all rows in one pass. Row i sees the first seen[i]
- * rows of its text, and the rows in `extra`: its ancestors in the tree and itself.
+ * A batch has rows of several texts and of trees on these texts. It is computed in passes. Pass
+ * 0 has the tokens of the texts. Pass d has the tree nodes at depth d, which read outputs of
+ * pass d - 1 as features. A network without features runs all rows in one pass. Row i sees the
+ * first seen[i] rows of its text, and the rows in `extra`: its ancestors in the tree and
+ * itself.
  */
 #ifndef ESP_TRAIN_NETWORK_H
 #define ESP_TRAIN_NETWORK_H
@@ -39,12 +40,12 @@ struct esp_training_rows {
     int32_t *parent;      /* row of an earlier pass whose output is the row's feature; or -1 */
     int32_t *first;       /* first row of its text, in pass 0 */
     int32_t *seen;        /* rows of the text that it sees, counted from `first` */
-    int32_t *extra;       /* (count, extras) rows counted from `first`; -1: no more */
+    int32_t *extra;       /* (count, extras) rows counted from `first`; -1 means no more */
     const float *feature; /* (pass_end[0], hidden) the target's features for pass 0, or NULL */
 };
 
 struct esp_network_linear {
-    int weight, bias; /* parameter numbers; -1: none */
+    int weight, bias; /* parameter numbers; -1 if none */
 };
 
 struct esp_network_layer {

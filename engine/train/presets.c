@@ -36,7 +36,8 @@ static const struct esp_param hass[] = {
     {SMOOTH},
     {NOISE},
     {"distil", ESP_REAL, 0, 1000, 10, .help = "additional weight of the likeliest tokens"},
-    {"top", ESP_INT, 1, ESP_SOFT_TOP, 10, .help = "how many tokens get this weight"},
+    {"top", ESP_INT, 1, ESP_SOFT_TOP, 10,
+     .help = "number of tokens that get the additional weight"},
     {DEPTH},
     {EVERY},
     {0}};

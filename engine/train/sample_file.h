@@ -19,7 +19,7 @@ struct esp_sample_header {
 };
 
 struct esp_sample_file {
-    int file; /* -1: not open */
+    int file; /* -1 means not open */
     const char *path;
     int pieces; /* number of pieces that are complete in the file */
     /* All samples, and the piece that each belongs to. */

@@ -43,7 +43,7 @@ int esp_selector_net_open(struct esp_selector_net *net, const struct esp_selecto
 void esp_selector_net_close(struct esp_selector_net *net);
 
 /* Computes the logits of `rows` rows from their inputs. With `rng`, a tenth of the activations
- * is dropped out; NULL: none. */
+ * is dropped out; NULL if none. */
 void esp_selector_net_forward(struct esp_selector_net *net, int rows, struct esp_rng *rng);
 
 /* Computes `gradient` from logit_gradient, for the rows of the last forward pass. */
@@ -53,7 +53,7 @@ void esp_selector_net_backward(struct esp_selector_net *net, int rows);
  * and .999, epsilon 1e-8 and decay .01. */
 void esp_selector_net_step(struct esp_selector_net *net, double rate);
 
-/* What the loss knows about a row: E^ (expected tokens) and T^ (seconds) of each action.
+/* The values of a row for the loss: E^ (expected tokens) and T^ (seconds) of each action.
  * Actions with E^ = 0 cannot be taken. */
 struct esp_selector_goal {
     const float *expected, *seconds; /* (ESP_ACTIONS) */

@@ -9,7 +9,6 @@
  */
 #include "engine/train/selector_samples.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -212,7 +211,7 @@ static void set_bit(uint64_t *mask, int bit)
 }
 
 /* Sets the mask of a row that sees the `before` rows before the stem, the first `stem`
- * tokens of the stem, and tokens 0..at of its path (-1: none), which are PATHS rows apart. */
+ * tokens of the stem, and tokens 0..at of its path (-1 if none), which are PATHS rows apart. */
 static void set_mask(struct esp_sampler *s, int row, int before, int stem, int path, int at)
 {
     uint64_t *mask = s->mask + (size_t)row * WORDS;

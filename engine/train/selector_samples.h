@@ -65,7 +65,7 @@ struct esp_sampler {
     struct esp_rollouts rollouts;
     int piece_length, context, vocabulary;
     int setting;                              /* index of the piece's sampling setting */
-    const struct esp_sampling *sampling;      /* that setting */
+    const struct esp_sampling *sampling;      /* the setting's sampling */
     struct esp_rng rng;                       /* random numbers of the piece */
     void *memory;                             /* the block with all arrays that follow */
     int32_t *piece;                           /* (context) tokens of the piece */

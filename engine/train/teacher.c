@@ -154,8 +154,8 @@ void esp_teacher_close(struct esp_teacher *t)
 /* ------------------------------------------------------------------ passes */
 
 /* Runs the batch in t->tokens and t->positions, and stores the feature of row i at feature[i].
- * t->wanted[i] is -1, or where in t->ids and t->values the likeliest tokens after row i and
- * their probabilities go; `wanted` rows have them. */
+ * t->wanted[i] says where the likeliest tokens after row i and their probabilities go in t->ids
+ * and t->values; -1 if they are not needed. `wanted` is the number of rows that need them. */
 static int run(struct esp_teacher *t, struct esp_batch *b, int wanted, uint16_t *const *feature)
 {
     const struct esp_backend_ops *ops = t->backend->ops;

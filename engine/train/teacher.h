@@ -19,7 +19,7 @@ struct esp_teacher_shape {
     int length; /* tokens of a text */
     int hidden; /* hidden size of the target */
     int vocabulary;
-    int every;    /* every n-th token is a root; 0: no trees */
+    int every;    /* every n-th token is a root; 0 means no trees */
     int k, depth; /* nodes of a tree at each depth; passes along a path */
 };
 

@@ -1,11 +1,11 @@
 /* train_draft.h - trains a draft head on a target's hidden states, or a draft model on its
  * distributions: `espalier train head`, `espalier train draft`.
  *
- * Four steps: (1) the text is divided into pieces; (2) the target runs over all of them once,
- * and for TALF grows its trees; the samples are stored in OUTPUT/features.bin; (3) the draft
- * is trained for some epochs, each over the pieces in random order; (4) the folder is written.
- * An interrupted run leaves OUTPUT/checkpoint; resuming from it gives bit-identical results.
- * Both files are removed at the end.
+ * There are four steps. (1) The text is divided into pieces. (2) The target runs over all
+ * pieces once, and grows its trees for TALF. The samples are stored in OUTPUT/features.bin. (3)
+ * The draft is trained for some epochs, each over the pieces in random order. (4) The folder is
+ * written. An interrupted run leaves OUTPUT/checkpoint; resuming from it gives bit-identical
+ * results. Both files are removed at the end.
  */
 #ifndef ESP_TRAIN_DRAFT_H
 #define ESP_TRAIN_DRAFT_H
@@ -18,7 +18,7 @@ enum { ESP_TRAIN_DEPTHS = 16 };
 
 /* Agreement of draft and target on the held-out pieces, by depth below the text. */
 struct esp_train_check {
-    int epoch; /* epochs done so far; 0: nothing was checked yet */
+    int epoch; /* epochs done so far; 0 means nothing was checked yet */
     int depths;
     double overlap[ESP_TRAIN_DEPTHS]; /* sum of min(p, q): the acceptance probability */
     double agrees[ESP_TRAIN_DEPTHS];  /* top-1 agreement */
@@ -41,19 +41,19 @@ struct esp_train_options {
     const char *target; /* model folder */
     const char *draft; /* the draft model to train, or a head to begin with; NULL: a new head */
     const char *output;       /* folder */
-    const char *loss;         /* "name:k=v,..."; NULL: talf. See esp_train_loss() */
+    const char *loss;         /* "name:k=v,..."; NULL means talf. See esp_train_loss() */
     const char *const *texts; /* (text_count) files */
     int text_count;
-    int64_t tokens; /* maximum tokens of the text to use; 0: all */
-    int length;     /* tokens in a piece; 0: 512, or the context if that is shorter */
-    int batch;      /* pieces in a step; 0: 8 */
-    int epochs;     /* number of epochs; 0: one */
-    double rate;    /* the largest learning rate; 0: 3e-4 */
+    int64_t tokens; /* maximum tokens of the text to use; 0 means all */
+    int length;     /* tokens in a piece; 0 means 512, or the context if that is shorter */
+    int batch;      /* pieces in a step; 0 means 8 */
+    int epochs;     /* number of epochs; 0 means one */
+    double rate;    /* the largest learning rate; 0 means 3e-4 */
     uint64_t seed;
-    int threads;               /* 0: one per performance core */
+    int threads;               /* 0 means one per performance core */
     bool resume;               /* continue from OUTPUT/checkpoint */
     bool force;                /* overwrite a model in OUTPUT */
-    double checkpoint_seconds; /* time between checkpoints; 0: one after every step */
+    double checkpoint_seconds; /* time between checkpoints; 0 means one after every step */
     /* Called after every piece and step; returns false to stop with ESP_E_CANCELLED, which
      * leaves a checkpoint. */
     bool (*progress)(void *user, const struct esp_train_report *report);

@@ -20,7 +20,7 @@ struct esp_selector_progress {
     const char *rule; /* the verifier whose network is trained, or NULL */
     int done, total;  /* pieces, or epochs */
     /* After the last epoch: the loss, and, on held-out samples, tokens per second divided by
-     * those of the best static action. NaN: not known. */
+     * those of the best static action. NaN means not known. */
     double loss, held_out;
 };
 
@@ -28,7 +28,7 @@ struct esp_selector_progress {
  * result). */
 struct esp_selector_result {
     const char *rule;
-    double temperature, top_p; /* 0: all settings */
+    double temperature, top_p; /* 0 means all settings */
     int samples;
     /* The static actions with the most tokens per second, and with the most per iteration, on
      * the training samples. */

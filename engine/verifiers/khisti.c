@@ -124,7 +124,7 @@ static double find_cut(const struct plan *plan, struct stretch *s, int top, int 
         *cut = i;
         if (most < 1 - 1e-13)
             continue;
-        most = 1 - 1e-13; /* to find further certain cuts */
+        most = 1 - 1e-13; /* finds further cuts that are certain */
         if (i < top)
             s->a = i;
         else if (s->b == b)
@@ -265,7 +265,7 @@ const struct esp_verifier_ops esp_verifier_khisti = {
     .summary = "a tournament picks a draft that nearly follows the target, then tests it",
     .source = "Khisti et al. 2025; delayed-tree-expansion, app. B.5",
     .differs = "r is computed in closed form, and is optimal up to the width of the classes of "
-               "p/q; the paper solves a truncated linear program",
+               "p/q. The paper solves a truncated linear program",
     .lossless = ESP_DRAW_IID,
     .formula = "min(1, p/r)",
     .numbers = "min(1, $p/$r)",

@@ -4,11 +4,11 @@
  * token. It is one file of verifiers/, which defines one `const struct esp_verifier_ops
  * esp_verifier_NAME`, and one X(NAME) line in verifiers.def.
  *
- * Most verifiers decide node by node (delayed-tree-expansion, def. 3.2): given the target's
- * distribution p, the draft's q and the children drawn from q, they return a token that
- * follows p exactly and is one of the children as often as possible. Such a verifier is one
- * function, `solve`; the walk down the tree is shared. Verifiers that decide about whole paths
- * have `select`.
+ * Most verifiers decide node by node (delayed-tree-expansion, def. 3.2). Given the target's
+ * distribution p, the draft's q and the children drawn from q, such a verifier returns a token.
+ * The token follows p exactly, and is one of the children as often as possible. Such a verifier
+ * is one function, `solve`; the walk down the tree is shared. Verifiers that decide about whole
+ * paths have `select`.
  *
  * The backend does all vocabulary-sized arithmetic; a verifier sees single numbers. After
  * rejected drafts the target's residual has the form max(0, a p - b q), for all verifiers with
@@ -33,7 +33,7 @@ struct esp_verify {
     const struct esp_backend_ops *ops;
     struct esp_rows *p; /* row tree->row[u]: the target's logits after node u, if not cut */
     struct esp_rows *q; /* row q_row[u]: the draft's probabilities after node u, if expanded */
-    const int32_t *q_row; /* (record) for each node, its row of q; -1: not expanded */
+    const int32_t *q_row; /* (record) for each node, its row of q; -1 means not expanded */
     struct esp_sampling sampling;
     unsigned draws; /* how the children were drawn: one of enum esp_draws */
     struct esp_chance chance;
@@ -57,7 +57,7 @@ struct esp_verify {
     /* NULL, or one row that receives the target's distribution at the end of the path, before
      * a residual replaces it. */
     struct esp_rows *end;
-    int end_node; /* the node whose distribution is in `end`; -1: none */
+    int end_node; /* the node whose distribution is in `end`; -1 if none */
 
     struct esp_scores *scores; /* receives the target's likeliest tokens; or NULL */
 
@@ -172,11 +172,6 @@ int esp_residual_refuse(struct esp_verify *verify, int node, double w,
  * again. */
 int esp_residual_remove(struct esp_verify *verify, int node, int child,
                         struct esp_residual *residual);
-
-/* Draws the token after `node` from the residual, which is written into the row of p. Untested
- * children with other tokens become rejected. */
-int esp_residual_draw(struct esp_verify *verify, int node, const struct esp_residual *residual,
-                      int32_t *token);
 
 /* Copies the target's distribution after `node` to `end`. A verifier must call this before it
  * writes a residual of another form than max(0, a p - b q) into the node's row of p. */

@@ -257,8 +257,10 @@ static void reject_untested(struct esp_verify *v, int node)
             v->tree->tree.nodes[c].verdict = ESP_REJECTED;
 }
 
-int esp_residual_draw(struct esp_verify *v, int node, const struct esp_residual *r,
-                      int32_t *token)
+/* Draws the token after `node` from the residual, which is written into the row of p. Untested
+ * children with other tokens become rejected. */
+static int draw_residual(struct esp_verify *v, int node, const struct esp_residual *r,
+                         int32_t *token)
 {
     double value = 0, u = NAN;
     int status = draw(v, node, r, token, &value, &u);
@@ -296,7 +298,7 @@ static int walk(struct esp_verify *v, const struct esp_verifier_ops *ops)
         if (site.count && child == ESP_OK)
             child = ops->solve(v, &site, &left);
         if (child == 0) {
-            int status = esp_residual_draw(v, node, &left, &v->bonus);
+            int status = draw_residual(v, node, &left, &v->bonus);
             child = site.count ? esp_tree_find(v->tree, node, v->bonus) : -1;
             if (status < 0 || child < 0)
                 return status;
@@ -335,7 +337,7 @@ static int follow(struct esp_verify *v)
             return ESP_OK;
         record_draw(v, node, v->p_of[node], (double)v->bonus_u);
         v->path[v->path_length++] = node;
-        status = esp_residual_draw(v, node, &esp_whole, &v->bonus);
+        status = draw_residual(v, node, &esp_whole, &v->bonus);
     }
     return status;
 }

@@ -101,8 +101,6 @@ const struct esp_backend_ops esp_backend_cpu = {
     .state_load = esp_cpu_state_load,
 #define X(result, name, ...) .name = esp_cpu_##name,
 #include "kernels/model_ops.def"
-#undef X
 #define X(name, ...) .name = esp_cpu_##name,
 #include "kernels/row_ops.def"
-#undef X
 };

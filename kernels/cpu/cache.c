@@ -18,7 +18,7 @@ struct buffer {
     size_t count, each, size;
 };
 
-enum { BUFFERS = 63, SHARED = 2 /* joined caches share the first ones, keys and values */ };
+enum { BUFFERS = 52, SHARED = 2 /* joined caches share the first ones, keys and values */ };
 
 static bool has_attention_gate(const struct esp_model_desc *d)
 {
@@ -40,7 +40,7 @@ static void list_buffers(struct esp_cpu_cache *c, struct buffer list[BUFFERS])
     const size_t mixed = d->experts > 0 ? batch : 0;
     const size_t split = w->split ? 1 : 0, cut = w->cut ? 1 : 0;
     struct esp_cpu_states *s = &c->states;
-    const size_t recurrent = (size_t)s->layers, walk = recurrent > 0 ? (size_t)s->ring : 0;
+    const size_t recurrent = (size_t)s->layers, walk = recurrent > 0 ? (size_t)s->plan.room : 0;
     const size_t states = recurrent * s->each,
                  slots = recurrent > 0 ? (size_t)d->state_slots : 0;
     const size_t mixed_rows = recurrent > 0 ? batch : 0;
@@ -100,18 +100,7 @@ static void list_buffers(struct esp_cpu_cache *c, struct buffer list[BUFFERS])
         {&s->out_gate, mixed_rows, s->out, f},
         {&s->o, mixed_rows, s->out, f},
         {&s->moved, recurrent ? threads : 0, 1, sizeof *s->moved},
-        {&s->entry, walk, 1, sizeof *s->entry},
-        {&s->walk.step, walk, 1, sizeof *s->walk.step},
-        {&s->walk.parent, walk, 1, i32},
-        {&s->batch_slot, mixed_rows, 1, i32},
-        {&s->before, walk, 1, i32},
-        {&s->known, walk, 1, i32},
-        {&s->walk.size, walk + 1, 1, i32},
-        {&s->walk.heavy, walk + 1, 1, i32},
-        {&s->walk.first, walk + 1, 1, i32},
-        {&s->walk.next, walk + 1, 1, i32},
-        {&s->walk.pending, walk + 1, 1, i32},
-        {&s->walk.level, walk + 1, 1, i32},
+        {&s->plan_memory, recurrent ? esp_state_plan_bytes(s->plan.room) : 0, 1, 1},
     };
     memcpy(list, all, sizeof all);
 }
@@ -193,6 +182,8 @@ static int open_cache(struct esp_cache **cache, struct esp_weights *weights,
         memcpy(list[i].where, &memory, sizeof memory);
         c->base.bytes += count * list[i].size;
     }
+    if (c->states.layers > 0)
+        esp_state_plan_lay_out(&c->states.plan, c->states.plan_memory);
     if (!owner)
         bring_home(c);
     *cache = &c->base;

@@ -33,9 +33,9 @@ struct esp_cpu_backend {
     struct esp_ranks *ranks; /* the group that this process belongs to, or NULL */
     struct esp_rank_options rank_options;
     double read_rates[ESP_MAX_RANKS]; /* measured; bytes per second of each rank */
-    int last_id;                      /* of what the ranks opened */
-    double start_seconds;            /* that starting the ranks and loading their models took */
-    struct esp_cpu_weights *divided; /* the last weights that were divided; see next_divided */
+    int last_id;                      /* last number given to weights or a cache of the ranks */
+    double start_seconds;             /* time to start the ranks and load their models */
+    struct esp_cpu_weights *divided;  /* the last weights that were divided; see next_divided */
 };
 
 struct esp_cpu_expert {
@@ -76,8 +76,8 @@ struct esp_cpu_weights {
      * of this rank, and the number by which orders name these weights. */
     const struct esp_rank_plan *plan;
     int rank, id;
-    /* Of rank 0: the weights that were divided before these, and what the others were told about
-     * these, because the model's files have been closed since. */
+    /* In rank 0: the weights that were divided before these, and the description of these that
+     * the other ranks got, because the model's files have been closed since. */
     struct esp_cpu_weights *next_divided;
     struct esp_wire told;
 };
@@ -86,7 +86,7 @@ struct esp_cpu_cache {
     struct esp_cache base;
     const struct esp_cpu_cache *joined_to; /* the cache that owns k and v; NULL: this one */
     int rows, max_batch, id;               /* id: see struct esp_cpu_weights */
-    int start;                    /* of the ranks that know it: esp_rank_times.starts */
+    int start;                             /* esp_rank_times.starts of the ranks that have it */
     int kv_begin, kv_heads;       /* this rank's key/value heads: kv_heads from kv_begin on */
     int blocks;                   /* number of blocks of 16 rows */
     size_t v_stride;              /* head_dim, padded to 16 */
@@ -178,10 +178,10 @@ int esp_cpu_state_save(struct esp_cache *cache, int slot);
 int esp_cpu_state_load(struct esp_cache *cache, int slot);
 int esp_cpu_measure_ways(struct esp_weights *weights, struct esp_way_times *times);
 
-/* Opens a backend with this instruction set (esp_cpu_isa_name()); NULL: the best one. Returns
- * ESP_E_DEVICE if the processor lacks it. threads = 0: one per performance core; any other
- * number of threads is started, even if there are fewer cores. (esp_backend_cpu.open() takes
- * the name of the instruction set from the environment variable ESPALIER_ISA.) */
+/* Opens a backend with this instruction set (esp_cpu_isa_name()); NULL means the best one.
+ * Returns ESP_E_DEVICE if the processor lacks it. threads = 0: one per performance core; any
+ * other number of threads is started, even if there are fewer cores. (esp_backend_cpu.open()
+ * takes the name of the instruction set from the environment variable ESPALIER_ISA.) */
 int esp_cpu_open(struct esp_backend **backend, const char *isa, int threads, char *err,
                  size_t errlen);
 
@@ -190,7 +190,7 @@ int esp_cpu_open(struct esp_backend **backend, const char *isa, int threads, cha
  * "dotprod" and "neon"; everywhere "generic"; in the tests' build also "dpbusd" and "tiles".
  */
 const char *esp_cpu_isa_name(int i);
-/* Sets *isa to the instruction set with this name; NULL: to the best one. Returns 0, or
+/* Sets *isa to the instruction set with this name; NULL means the best one. Returns 0, or
  * ESP_E_DEVICE with a sentence in err if this processor or this build lacks it. */
 int esp_cpu_choose(const struct esp_cpu_isa **isa, const char *name, char *err, size_t errlen);
 /* Sets way_key: the processor, the instruction set and the version of the code. */
@@ -236,9 +236,7 @@ void esp_cpu_use_huge_pages(char *memory, size_t bytes);
 void esp_cpu_embedding(const struct esp_cpu_weights *w, int32_t token, float *out);
 #define X(result, name, ...) result esp_cpu_##name(__VA_ARGS__);
 #include "kernels/model_ops.def"
-#undef X
 #define X(name, ...) int esp_cpu_##name(__VA_ARGS__);
 #include "kernels/row_ops.def"
-#undef X
 
 #endif

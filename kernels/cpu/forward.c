@@ -294,16 +294,16 @@ static void project_inputs(struct esp_cpu_pass *p, const struct esp_cpu_layer *l
     const size_t stride = esp_states_stride(s);
     float *inputs = esp_states_input(s, layer->place, 0), *factors = inputs + s->width;
     struct matmul_step step = {.p = p};
-    add_product(&step, &layer->conv_in, x, inputs, stride, s->batch_slot);
+    add_product(&step, &layer->conv_in, x, inputs, stride, s->plan.batch_slot);
     add_product(&step, &layer->out_gate, x, s->out_gate, s->out, NULL);
     if (mixer == ESP_MIXER_CONV)
         add_product(&step, &layer->in_gate, x, s->in_gate, s->width, NULL);
     if (mixer == ESP_MIXER_DELTA)
-        add_product(&step, &layer->write, x, factors, stride, s->batch_slot);
+        add_product(&step, &layer->write, x, factors, stride, s->plan.batch_slot);
     if (mixer != ESP_MIXER_CONV)
-        add_product(&step, &layer->decay, x, factors + s->rates, stride, s->batch_slot);
+        add_product(&step, &layer->decay, x, factors + s->rates, stride, s->plan.batch_slot);
     matmul(&step);
-    esp_cpu_gather_columns(p, ESP_RANK_STATES, inputs, stride, s->batch_slot);
+    esp_cpu_gather_columns(p, ESP_RANK_STATES, inputs, stride, s->plan.batch_slot);
     esp_cpu_gather_columns(p, ESP_RANK_GATES, s->out_gate, s->out, NULL);
     if (mixer == ESP_MIXER_CONV)
         esp_cpu_gather_columns(p, ESP_RANK_STATES, s->in_gate, s->width, NULL);

@@ -37,8 +37,8 @@ enum {
 };
 
 /* Some queries of one head. Query i sees rows 0..seen[i]-1 of its text, and then the rows
- * listed for it in extra (rows, extras; -1: no more): its ancestors in a tree and itself. Row
- * numbers are relative to the rows at k and v. */
+ * listed for it in extra (rows, extras; -1 means no more): its ancestors in a tree and itself.
+ * Row numbers are relative to the rows at k and v. */
 struct esp_tree_attention {
     int rows, head_dim;
     int keys; /* the largest value in `seen` */

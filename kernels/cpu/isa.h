@@ -60,7 +60,7 @@ struct esp_vectors {
     size_t stride;       /* a multiple of ESP_PANEL */
     void *parts;         /* output of split(): esp_parts_bytes(rows, stride), zeroed once */
     struct esp_cut *cut; /* output of cut(): esp_cut_count(rows, stride), see esp_cut_at() */
-    int together;        /* number of rows whose cuts are adjacent */
+    int together;        /* number of rows whose quantised blocks are adjacent */
     bool bytes;          /* cut() makes integers of 8 bits instead of 16 */
 };
 
@@ -97,7 +97,7 @@ struct esp_attention {
     /* An additional score per query that belongs to no row but takes part in the softmax;
      * NULL: there is none. */
     const float *sink_logit[ESP_QUERIES];
-    float cap;     /* scores x become cap * tanh(x / cap); 0: scores are not capped */
+    float cap;     /* scores x become cap * tanh(x / cap); 0 means scores are not capped */
     float *scores; /* (queries, scores_stride) scratch memory, at least blocks * 16 each */
     size_t scores_stride;
 };
@@ -122,12 +122,11 @@ struct esp_cpu_isa {
     bool pairs;       /* BF16 matrices must be packed for tiles */
     bool two_ways;    /* matmul_blocks() obeys esp_matmul.tiles */
 
-    /* Splits columns begin..end-1 of vector `row` into parts for products. NULL: products need
-     * no parts. */
+    /* Splits columns begin..end-1 of vector `row` into parts for products. NULL means products
+     * need no parts. */
     void (*split)(const struct esp_vectors *vectors, int row, int begin, int end);
 #define X(place, result, name, ...) result (*name)(__VA_ARGS__);
 #include "kernels/cpu/isa/isa_ops.def"
-#undef X
 
     const struct esp_cpu_gradients *gradients; /* for training; see gradients.h */
 };
@@ -140,16 +139,16 @@ extern const struct esp_cpu_isa esp_cpu_isa_generic, esp_cpu_isa_avx2, esp_cpu_i
     esp_cpu_isa_avx512, esp_cpu_isa_vnni, esp_cpu_isa_amx, esp_cpu_isa_tiles,
     esp_cpu_isa_dpbusd, esp_cpu_isa_neon, esp_cpu_isa_dotprod, esp_cpu_isa_i8mm;
 
-/* Returns the cut that is `count` places after x. Cuts with 8-bit integers are shorter: each
- * is one cache line. */
+/* Returns the quantised block that is `count` places after x. Blocks of 8-bit integers are
+ * shorter: each is one cache line. */
 static inline struct esp_cut *esp_cut_skip(const struct esp_cut *x, size_t count, bool bytes)
 {
     const size_t size = sizeof *x - (bytes ? ESP_CUT_COLUMNS : 0);
     return (struct esp_cut *)(void *)((char *)(void *)x + count * size);
 }
 
-/* Returns the cut of a row and a block of ESP_CUT_COLUMNS columns. Rows are in groups of
- * v->together; the cuts of a group are stored as (block, row). */
+/* Returns block `block` (ESP_CUT_COLUMNS columns) of a quantised row. Rows are in groups of
+ * v->together; the blocks of a group are stored as (block, row). */
 static inline struct esp_cut *esp_cut_at(const struct esp_vectors *v, int row, int block)
 {
     const size_t blocks = v->stride / ESP_CUT_COLUMNS, t = (size_t)v->together;
@@ -163,7 +162,7 @@ static inline int esp_cut_together(int rows)
     return rows < ESP_TOGETHER ? rows : ESP_TOGETHER;
 }
 
-/* Returns the number of cuts for which `rows` vectors need memory. */
+/* Returns the number of quantised blocks for which `rows` vectors need memory. */
 static inline size_t esp_cut_count(size_t rows, size_t stride)
 {
     return (rows + ESP_TOGETHER - 1) / ESP_TOGETHER * ESP_TOGETHER * (stride / ESP_CUT_COLUMNS);

@@ -457,7 +457,7 @@ int esp_cpu_forward(struct esp_cache *cache, const struct esp_batch *batch)
     if (!plan_of(cache->weights))
         return esp_cpu_pass(cache, batch);
     if (!esp_batch_fits(batch, cache, c->rows, c->max_batch) ||
-        !esp_states_fit(&c->states, cache, batch))
+        (c->states.layers > 0 && !esp_state_plan_fits(&c->states.plan, cache, batch)))
         return ESP_E_ARGUMENT;
     int status = send_about(cache, &order, c->order, esp_pass_order_write(c, batch));
     if (status < 0)

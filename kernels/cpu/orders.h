@@ -75,7 +75,8 @@ int esp_cpu_greet(struct esp_cpu_backend *cpu, char *err, size_t errlen);
 /* Carries out the orders of rank 0 until ESP_ORDER_LEAVE. */
 int esp_ranks_serve(struct esp_ranks *ranks);
 
-/* These functions order the ranks and do the same in rank 0; see esp_backend_ops. */
+/* Each of these functions sends an order to the other ranks and does the same in rank 0; see
+ * esp_backend_ops. */
 int esp_cpu_start_ranks(struct esp_backend *backend, const struct esp_rank_options *options,
                         char *err, size_t errlen);
 void esp_cpu_ask_about_ranks(struct esp_backend *backend, esp_rank_patience *patient,

@@ -21,7 +21,7 @@ struct esp_cpu_pass {
     int parts;
     int layer;
     int rows;             /* number of rows with which the pass continues */
-    const int32_t *going; /* their numbers in the batch; NULL: these are all rows */
+    const int32_t *going; /* their numbers in the batch; NULL means these are all rows */
 };
 
 typedef void esp_cpu_row_step(void *step, int row);
@@ -32,7 +32,7 @@ void esp_cpu_run_step(struct esp_cpu_pass *p, int units, esp_pool_part *run, voi
 void esp_cpu_run_rows(struct esp_cpu_pass *p, int rows, size_t width, esp_cpu_row_step *run,
                       void *step);
 
-/* Call this when columns begin..end-1 of a vector are complete: splits or cuts them as
+/* Call this when columns begin..end-1 of a vector are complete: splits or quantises them as
  * products need it. They must be whole blocks of ESP_CUT_COLUMNS columns, or all columns. */
 void esp_cpu_prepare(const struct esp_cpu_pass *p, const struct esp_vectors *v, int row,
                      int begin, int end);

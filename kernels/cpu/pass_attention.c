@@ -242,7 +242,7 @@ static void heads_part(void *step, int part, int thread)
     }
 }
 
-/* Cuts a row of step 4's output into integers, if heads share blocks. */
+/* Quantises a row of step 4's output, if heads share blocks. */
 static void cut_row(void *step, int row)
 {
     const struct esp_cpu_pass *p = step;

@@ -80,7 +80,7 @@ static void prepare_entry(void *step, int entry)
     const float *taps[ESP_MOST_TAPS];
     float *out = s->convolved + (size_t)entry * s->width;
     const int width = esp_conv_width(p->d, mixer);
-    if (mixer == ESP_MIXER_CONV && s->entry[entry].row < 0)
+    if (mixer == ESP_MIXER_CONV && s->plan.entry[entry].row < 0)
         return;
     esp_states_taps(s, place_of(p), p->d->conv_kernel, entry, taps);
     p->isa->convolve(out, taps, layer->conv, layer->conv_bias,
@@ -97,7 +97,7 @@ static void gate_input(void *step, int row)
 {
     const struct esp_cpu_pass *p = step;
     const struct esp_cpu_states *s = &p->c->states;
-    float *input = esp_states_input(s, place_of(p), s->batch_slot[row]);
+    float *input = esp_states_input(s, place_of(p), s->plan.batch_slot[row]);
     const float *gate = s->in_gate + (size_t)row * s->width;
     for (int i = 0; i < p->d->hidden; i++)
         input[i] *= gate[i];
@@ -118,9 +118,9 @@ static void walk(const struct esp_cpu_pass *p, int thread, int head, int column)
                    ((size_t)head * blocks + (size_t)column) * s->block;
     float *stack = s->stack + (size_t)thread * ESP_WALK_LEVELS * s->block;
     bool reads = false, writes = false;
-    for (int i = 0; i < s->walk.count; i++) {
-        const struct esp_walk_step *step = &s->walk.step[i];
-        const struct esp_cpu_entry *entry = &s->entry[step->entry];
+    for (int i = 0; i < s->plan.walk.count; i++) {
+        const struct esp_walk_step *step = &s->plan.walk.step[i];
+        const struct esp_state_entry *entry = &s->plan.entry[step->entry];
         const float *values = s->convolved + (size_t)step->entry * s->width;
         const float *factors = s->factors + (size_t)step->entry * 2 * s->rates;
         const struct esp_state_step one = {
@@ -170,7 +170,7 @@ static void put_out(void *step, int i)
     float *out = p->c->mixed.x + (size_t)i * p->c->mixed.stride, *o = s->o + offset;
     const float *gate = s->out_gate + offset;
     if (mixer == ESP_MIXER_CONV) {
-        const int entry = s->walk.count - p->batch->rows + row;
+        const int entry = s->plan.walk.count - p->batch->rows + row;
         for (int k = 0; k < width; k++)
             out[k] = gate[k] * s->convolved[(size_t)entry * s->width + (size_t)k];
     }
@@ -195,14 +195,14 @@ void esp_cpu_mix(struct esp_cpu_pass *p)
     const enum esp_mixer mixer = mixer_of(p);
     if (mixer == ESP_MIXER_CONV)
         esp_cpu_run_rows(p, p->batch->rows, s->width, gate_input, p);
-    esp_cpu_run_rows(p, s->walk.count, s->width, prepare_entry, p);
+    esp_cpu_run_rows(p, s->plan.walk.count, s->width, prepare_entry, p);
     if (mixer != ESP_MIXER_CONV)
         esp_cpu_run_step(p, d->state_heads * (d->value_dim / ESP_LANES), walk_part, p);
     esp_cpu_run_rows(p, p->rows, s->out, put_out, p);
     esp_states_move_tail(s, place_of(p), d->conv_kernel, p->folded);
-    s->moved[0].steps += s->walk.count;
+    s->moved[0].steps += s->plan.walk.count;
     s->moved[0].read += (int64_t)(s->tail * sizeof(float));
-    s->moved[0].written += s->folded > p->folded ? (int64_t)(s->tail * sizeof(float)) : 0;
+    s->moved[0].written += s->plan.folded > p->folded ? (int64_t)(s->tail * sizeof(float)) : 0;
 }
 
 /* ------------------------------------------------------------------ passes */
@@ -210,16 +210,19 @@ void esp_cpu_mix(struct esp_cpu_pass *p)
 bool esp_cpu_begin_states(struct esp_cpu_pass *p)
 {
     struct esp_cache *cache = &p->c->base;
-    if (p->c->states.layers == 0)
+    struct esp_cpu_states *s = &p->c->states;
+    if (s->layers == 0)
         return true;
-    if (!esp_states_plan(&p->c->states, cache, p->batch))
+    if (!esp_state_plan_make(&s->plan, cache, p->batch))
         return false;
-    if (p->batch->prefix == 0 && p->c->states.dropped == 0)
-        cache->folded = 0; /* this pass begins a text */
+    if (s->plan.begins) {
+        memset(s->memory, 0, (size_t)s->layers * s->each * sizeof *s->memory);
+        cache->folded = 0;
+    }
     p->folded = cache->folded;
     cache->folded = -1; /* unknown until the pass has succeeded */
     const struct esp_cpu_backend *cpu = (const struct esp_cpu_backend *)cache->weights->backend;
-    memset(p->c->states.moved, 0, (size_t)cpu->threads * sizeof *p->c->states.moved);
+    memset(s->moved, 0, (size_t)cpu->threads * sizeof *s->moved);
     return true;
 }
 
@@ -239,7 +242,7 @@ void esp_cpu_end_states(struct esp_cpu_pass *p)
 {
     if (p->c->states.layers == 0)
         return;
-    p->c->base.folded = p->c->states.folded;
+    p->c->base.folded = p->c->states.plan.folded;
     count_traffic(p);
 }
 
@@ -256,7 +259,7 @@ int esp_cpu_states_fold(struct esp_cache *cache, int prefix, int dropped)
     if (prefix < 0 || prefix > c->rows || dropped < 0 || !esp_cpu_begin_states(&p))
         return ESP_E_ARGUMENT;
     p.threads = cpu->threads;
-    for (; c->states.walk.count > 0 && p.layer < p.d->layers; p.layer++)
+    for (; c->states.plan.walk.count > 0 && p.layer < p.d->layers; p.layer++)
         if (esp_recurs(mixer_of(&p)) && esp_cpu_has_layer(&p))
             esp_cpu_mix(&p);
     esp_cpu_end_states(&p);

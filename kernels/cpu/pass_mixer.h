@@ -4,9 +4,9 @@
 
 #include "kernels/cpu/pass.h"
 
-/* Computes steps 3 and 4 of a recurrent layer (forward.c numbers them): reads the inputs and
- * gates of all rows of the batch from the cache, updates the states, and writes the mixer's
- * output, for the rows that later layers need, to the cache's `mixed`. */
+/* Computes steps 3 and 4 of a recurrent layer (forward.c numbers them). Reads the inputs and
+ * gates of all rows of the batch from the cache, and updates the states. For the rows that
+ * later layers need, writes the mixer's output to the cache's `mixed`. */
 void esp_cpu_mix(struct esp_cpu_pass *p);
 
 /* Begins a pass over the rows of a model with recurrent layers. Returns false if the states

@@ -10,7 +10,7 @@ enum { ARRAYS = 4 };
 
 struct header {
     int32_t rows, first, prefix, mask_words; /* mask_words 0: no masks */
-    int32_t text, columns;                   /* columns: of the logits; 0: none */
+    int32_t text, columns;                   /* columns: of the logits; 0 if none */
     int32_t states, state[ESP_MAX_STATES];
     int32_t windowed;
     struct esp_window window;

@@ -47,11 +47,11 @@ static const double YIELD_SECONDS = 1e-3; /* time until a working helper yields 
 static const double LONG_WAIT = 2e-4;     /* after a longer wait for a part, the pool rests */
 static const double LONGEST_REST = 0.5;
 
-/* The share of a thread, or of all threads. High 16 bits: its end; low 16 bits: its next part.
- */
+/* The parts of a step that one thread (or all threads) must run. `ticket` has the end of this
+ * range in its high 16 bits and the next part in its low 16 bits. */
 struct share {
     _Alignas(LINE) atomic_uint_least32_t ticket;
-    int node; /* of its thread */
+    int node; /* memory node of its thread */
 };
 
 struct helper {
@@ -70,7 +70,7 @@ struct esp_pool {
     _Alignas(LINE) atomic_int done; /* parts of this step that helpers have finished */
 
     _Alignas(LINE) atomic_flag busy; /* a caller is in esp_pool_run() */
-    double resting_until;            /* monotonic time; 0: not resting */
+    double resting_until;            /* monotonic time; 0 means not resting */
     atomic_int sleepers;
     atomic_bool quit;
     pthread_mutex_t lock; /* for sleeping and waking */
@@ -133,8 +133,8 @@ static int shares(const struct esp_pool *pool)
 }
 
 /* Returns the share that a thread takes from in turn `turn`: first its own, then those of its
- * node, then those of other nodes. Each half of the turns goes over all shares; NULL: the share
- * is for the other half. */
+ * node, then those of other nodes. Each half of the turns goes over all shares; NULL means the
+ * share is for the other half. */
 static struct share *share_of(struct esp_pool *pool, int thread, int turn)
 {
     const int count = shares(pool), own = thread % count;

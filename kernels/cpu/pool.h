@@ -25,8 +25,8 @@ int esp_pool_nodes(const struct esp_pool *pool);
 int esp_pool_node_of(const struct esp_pool *pool, int unit, int units);
 
 /* Returns into how many parts to divide a step of `units` equal pieces that is enough work for
- * `threads` threads: two parts for each thread, or eight if cores differ in speed, so that
- * threads that finish early can take parts from others. `pool` may be NULL. */
+ * `threads` threads. These are two parts for each thread, or eight if cores differ in speed, so
+ * that threads that finish early can take parts from others. `pool` may be NULL. */
 int esp_pool_parts(const struct esp_pool *pool, int units, int threads);
 
 typedef void esp_pool_part(void *arg, int part, int thread);

@@ -19,8 +19,8 @@ struct object {
     int id; /* its number */
     struct esp_weights *weights;
     struct esp_cache *cache;
-    struct esp_desc_copy *model; /* of the weights */
-    struct esp_rank_plan *plan;  /* of the weights */
+    struct esp_desc_copy *model; /* description of the weights */
+    struct esp_rank_plan *plan;  /* how the weights are divided */
 };
 
 struct server {

@@ -1,16 +1,11 @@
 /* states.h - the states of recurrent layers, and the walk of a pass over its rows.
  *
- * A node of a tree needs the state after its parent. The value columns of a state never mix,
- * so the work is divided into blocks of 16 columns of a head. For each block, a thread walks
- * the whole tree, depth first (kernels/walk.h): it reads the block as it was after the parent,
- * applies one token and writes it to a small stack. So a row of a tree takes the time of a token
- * of a chain, and its numbers come from the same operations in the same order as in a chain of
- * its ancestors: results are bit-identical for trees, chains, and any order of rows.
- *
- * A pass walks over the rows of the text that the states do not include yet, then over its own
- * text rows; both change the states in place. The other rows follow, and only their inputs are
- * kept. The input of row r is in slot (r + dropped) % ring, which does not change when a
- * window drops rows.
+ * A node of a tree needs the state after its parent. The value columns of a state never mix, so
+ * the work is divided into blocks of 16 columns of a head. For each block, a thread walks the
+ * whole tree, depth first (kernels/walk.h): it reads the block as it was after the parent,
+ * applies one token and writes it to a small stack. So a row of a tree takes the time of a
+ * token of a chain, and its numbers come from the same operations in the same order as in a
+ * chain of its ancestors. Results are bit-identical for trees, chains, and any order of rows.
  */
 #ifndef ESP_CPU_STATES_H
 #define ESP_CPU_STATES_H
@@ -18,20 +13,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "kernels/kernels.h"
-#include "kernels/walk.h"
+#include "kernels/state_plan.h"
 
 enum { ESP_WALK_LEVELS = 32, ESP_MOST_TAPS = 16 };
 
-/* One row of a walk. */
-struct esp_cpu_entry {
-    int32_t slot; /* slot of the row's input */
-    int32_t row;  /* row of the batch; -1: an earlier row */
-};
-
 struct esp_cpu_states {
-    int ring;            /* number of rows whose inputs are kept */
-    int dropped;         /* rows that the window has dropped, as of the last pass */
+    struct esp_state_plan plan;
+    void *plan_memory;
     size_t width, rates; /* values per token that are convolved; state heads; both padded */
     size_t tail;         /* size of a layer's tail in floats, see `memory` */
     size_t block;        /* size of 16 columns of a head's state in floats */
@@ -44,7 +32,7 @@ struct esp_cpu_states {
      * text's last tokens, then the states (state_heads, value_dim / 16, key_dim, 16). */
     float *memory;
     float *slots;     /* (state_slots, layers * each) saved copies of `memory` */
-    int32_t *saved;   /* (state_slots) `folded` + 1 of each copy; 0: the slot is empty */
+    int32_t *saved;   /* (state_slots) `folded` + 1 of each copy; 0 means the slot is empty */
     float *convolved; /* (ring, width) by entry: output of the convolution */
     float *factors;   /* (ring, 2 * rates) by entry: write, decay */
     float *stack;     /* (threads, ESP_WALK_LEVELS, block) */
@@ -52,15 +40,6 @@ struct esp_cpu_states {
     float *out_gate;  /* (max_batch, out) */
     float *o;         /* (max_batch, out) values read from the states */
     struct esp_state_traffic *moved; /* (threads): counts of the current pass */
-
-    /* The walk of the current pass. */
-    int folded;                  /* the cache's `folded` afterwards */
-    struct esp_state_walk walk;  /* a walk has at most `ring` entries */
-    struct esp_cpu_entry *entry; /* (ring) */
-    int32_t *batch_slot;         /* (max_batch) slot of each row of the batch */
-    /* (ring) for each row, counted from the prefix: the row before it in its path, and its
-     * entry. */
-    int32_t *before, *known;
 };
 
 static inline size_t esp_states_stride(const struct esp_cpu_states *s)
@@ -71,7 +50,8 @@ static inline size_t esp_states_stride(const struct esp_cpu_states *s)
 /* Returns the input of a slot for recurrent layer number `place`. */
 static inline float *esp_states_input(const struct esp_cpu_states *s, int place, int slot)
 {
-    return s->inputs + ((size_t)place * (size_t)s->ring + (size_t)slot) * esp_states_stride(s);
+    return s->inputs +
+           ((size_t)place * (size_t)s->plan.ring + (size_t)slot) * esp_states_stride(s);
 }
 
 static inline float *esp_states_of(const struct esp_cpu_states *s, int place)
@@ -82,15 +62,6 @@ static inline float *esp_states_of(const struct esp_cpu_states *s, int place)
 /* Sets all sizes for batches of max_batch rows. */
 void esp_states_set_sizes(struct esp_cpu_states *s, const struct esp_model_desc *d,
                           int max_batch);
-
-/* Plans the walk of a batch, which begins after the cache's first `folded` tokens. If the
- * batch begins a text, sets the states to zero. The batch may have no rows. Returns false if
- * the states are past the batch's prefix, or if inputs that they lack are no longer kept. */
-bool esp_states_plan(struct esp_cpu_states *s, const struct esp_cache *cache,
-                     const struct esp_batch *batch);
-/* Returns whether esp_states_plan() would succeed. Changes nothing. */
-bool esp_states_fit(const struct esp_cpu_states *s, const struct esp_cache *cache,
-                    const struct esp_batch *batch);
 
 /* Sets taps[0..kernel-1] to the values that the convolution of an entry reads: its own and
  * those of the entries before it, oldest first. */

@@ -12,9 +12,9 @@
 
 #include "kernels/cpu/isa.h"
 
-/* Returns whether to use the tile unit for a product with this many rows (at least 1): if it
- * is the quicker way by `times`, or by a guess if they are not measured. bytes: activations
- * have 8 bits instead of 16. */
+/* Returns whether to use the tile unit for a product with this many rows (at least 1). It is
+ * used if it is the quicker way by `times`, or by a guess if these are not measured. bytes:
+ * activations have 8 bits instead of 16. */
 bool esp_cpu_takes_tiles(const struct esp_way_times *times, enum esp_dtype dtype, bool bytes,
                          int rows);
 

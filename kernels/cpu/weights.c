@@ -41,7 +41,7 @@ struct packer {
     size_t packing_bytes; /* memory that packing streamed matrices needs */
 
     int together; /* how many panels of a transposed matrix are read together */
-    const struct esp_rank_plan *plan; /* NULL: all is for this rank */
+    const struct esp_rank_plan *plan; /* NULL means all is for this rank */
     const struct esp_model_desc *desc;
     int rank;
     int status; /* the first failure; nothing more is packed after it */

@@ -14,6 +14,8 @@ struct add_args {
     const float *branch, *norm; /* norm: (hidden) or NULL */
     int used;                   /* experts of a row; 0: no experts, so `branch` is used */
     struct esp_cuda_routing routing;
+    const float *shared, *gate; /* output of the shared expert; its gate, or NULL */
+    int gate_stride;
     float *x;
     size_t stride;
     int n;
@@ -22,7 +24,7 @@ struct add_args {
 };
 
 /* Returns column i of the sum that is added to a row. Outputs of experts are added in the
- * order of their numbers. */
+ * order of their numbers, and then that of the shared expert. */
 static __device__ __forceinline__ float branch_of(const struct add_args &a, int row, int i)
 {
     if (a.used == 0)
@@ -31,7 +33,10 @@ static __device__ __forceinline__ float branch_of(const struct add_args &a, int 
     for (int k = row * a.used; k < (row + 1) * a.used; k++)
         sum =
             fmaf(a.routing.share[k], a.branch[(size_t)a.routing.place[k] * a.stride + i], sum);
-    return sum;
+    if (!a.shared)
+        return sum;
+    const float gate = a.gate ? 1.0f / (1.0f + expf(-a.gate[row * a.gate_stride])) : 1.0f;
+    return fmaf(gate, a.shared[(size_t)row * a.stride + i], sum);
 }
 
 /* normed: (rows, stride) the output of `next`. */
@@ -61,15 +66,20 @@ static __global__ void add_kernel(struct esp_cuda_arrays at, struct add_args a, 
 }
 
 template <typename T>
-void esp_cuda_add(struct esp_cuda_cache *c, bool experts, const float *norm,
-                  const struct esp_cuda_norm *next, int rows)
+void esp_cuda_add(struct esp_cuda_cache *c, const struct esp_cuda_layer *experts,
+                  const float *norm, const struct esp_cuda_norm *next, int rows)
 {
     const struct esp_model_desc *d = esp_cuda_desc_of(c);
+    const bool shared = experts && experts->shared.up.data;
+    const bool gated = shared && experts->logits > d->experts;
     const struct esp_cuda_norm_args none = {};
     const struct add_args a = {experts ? c->pair_out : c->branch,
                                norm,
                                experts ? d->experts_used : 0,
                                c->routing,
+                               shared ? c->branch : NULL,
+                               gated ? c->routed + d->experts : NULL,
+                               experts ? experts->logits : 0,
                                c->x,
                                c->hidden,
                                d->hidden,
@@ -81,9 +91,9 @@ void esp_cuda_add(struct esp_cuda_cache *c, bool experts, const float *norm,
                      a, (T *)c->normed);
 }
 
-template void esp_cuda_add<float>(struct esp_cuda_cache *, bool, const float *,
-                                  const struct esp_cuda_norm *, int);
-template void esp_cuda_add<esp_bf16>(struct esp_cuda_cache *, bool, const float *,
-                                     const struct esp_cuda_norm *, int);
-template void esp_cuda_add<esp_f16>(struct esp_cuda_cache *, bool, const float *,
-                                    const struct esp_cuda_norm *, int);
+template void esp_cuda_add<float>(struct esp_cuda_cache *, const struct esp_cuda_layer *,
+                                  const float *, const struct esp_cuda_norm *, int);
+template void esp_cuda_add<esp_bf16>(struct esp_cuda_cache *, const struct esp_cuda_layer *,
+                                     const float *, const struct esp_cuda_norm *, int);
+template void esp_cuda_add<esp_f16>(struct esp_cuda_cache *, const struct esp_cuda_layer *,
+                                    const float *, const struct esp_cuda_norm *, int);

@@ -266,7 +266,7 @@ static struct esp_cuda_attend<T> esp_cuda_attend_of(const struct esp_cuda_cache 
                                                     const struct esp_cuda_layer *held,
                                                     int layer, int rows) {
     const struct esp_model_desc *d = esp_cuda_desc_of(c);
-    const size_t at_layer = (size_t)layer * d->kv_heads * c->rows * c->head_width;
+    const size_t at_layer = (size_t)held->place * d->kv_heads * c->rows * c->head_width;
     struct esp_cuda_attend<T> a = {
     };
     a.heads = esp_cuda_heads_of(c, held, layer);
@@ -275,7 +275,7 @@ static struct esp_cuda_attend<T> esp_cuda_attend_of(const struct esp_cuda_cache 
     a.partial = c->partial;
     a.out = (T *)c->attended + esp_cuda_first(c, ESP_RANK_ATTENTION);
     a.out_stride = c->q_width;
-    if (esp_cuda_attention_cuts(c))
+    if (esp_cuda_attention_cuts(c, layer))
         a.cuts = esp_cuda_cuts_of(c, c->q_width);
     a.group = d->heads / d->kv_heads;
     a.width = (int)c->head_width;

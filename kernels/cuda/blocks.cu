@@ -500,7 +500,8 @@ template <typename T>
 void esp_cuda_blocks_multiply(struct esp_cuda_cache *c, const struct esp_cuda_product *p,
                               int count, int rows)
 {
-    const bool wanted = p->epilogue == ESP_CUDA_LOGITS, floats = p->x != c->attended;
+    const bool wanted = p->epilogue == ESP_CUDA_LOGITS;
+    const bool floats = p->x != c->attended && p->x != c->states.mixed;
     const int each = p->by_pair ? esp_cuda_desc_of(c)->experts_used : 1;
     const struct esp_cuda_cuts to = esp_cuda_cuts_of(c, p->x_stride);
     bool cut = false, narrow = false;

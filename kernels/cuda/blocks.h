@@ -159,11 +159,13 @@ static __device__ __forceinline__ void esp_cuda_cut_blocks(const struct esp_cuda
         cuts.cuts[index] = esp_cuda_cut_scale(exponent, sum);
 }
 
-/* Returns whether attention quantises its output for the next product. */
-static inline bool esp_cuda_attention_cuts(const struct esp_cuda_cache *c)
+/* Returns whether the attention of a layer quantises its output for the next product. It does
+ * not if a gate changes the output first. */
+static inline bool esp_cuda_attention_cuts(const struct esp_cuda_cache *c, int layer)
 {
-    return esp_cuda_weights_of(c)->blocks &&
-           esp_cuda_desc_of(c)->head_dim % ESP_BLOCK_COLUMNS == 0;
+    const struct esp_model_desc *d = esp_cuda_desc_of(c);
+    return esp_cuda_weights_of(c)->blocks && d->head_dim % ESP_BLOCK_COLUMNS == 0 &&
+           !d->layer[layer].attention_gate.data;
 }
 
 /* ------------------------------------------------------------------ weights */

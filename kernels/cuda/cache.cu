@@ -51,6 +51,24 @@ static size_t parts_of(const struct esp_model_desc *d, size_t row, size_t part_b
     return fit > most || least > most ? most : fit > least ? fit : least;
 }
 
+/* Returns the largest number of outputs of a layer's matrix `inputs`. */
+static size_t widest_inputs(const struct esp_model_desc *d)
+{
+    size_t most = 0;
+    for (int i = 0; i < d->layers; i++) {
+        const enum esp_mixer mixer = d->layer[i].mixer;
+        const bool gate = d->layer[i].attention_gate.data;
+        size_t own = 0;
+        if (mixer == ESP_MIXER_ATTENTION)
+            own = (size_t)((gate ? 2 : 1) * d->heads + 2 * d->kv_heads) * d->head_dim;
+        else if (esp_recurs(mixer)) /* at most two gates or two factors */
+            own = (size_t)esp_conv_width(d, mixer) + esp_mixed_width(d, mixer) +
+                  (mixer == ESP_MIXER_CONV ? d->hidden : 2 * d->state_heads);
+        most = own > most ? own : most;
+    }
+    return most;
+}
+
 /* Computes the sizes that follow from the model, c->rows and c->max_batch. Where ranks give one
  * another their results, these have the width of the whole model's. */
 static void measure(struct esp_cuda_cache *c, const struct esp_model_desc *d)
@@ -61,13 +79,13 @@ static void measure(struct esp_cuda_cache *c, const struct esp_model_desc *d)
     c->head_width = esp_cuda_pad(d->head_dim, 8);
     c->hidden = esp_cuda_pad(d->hidden, ESP_CUDA_PAD);
     c->q_width = esp_cuda_pad((size_t)all->heads * d->head_dim, ESP_CUDA_PAD);
-    c->qkv_width =
-        esp_cuda_pad((size_t)(d->heads + 2 * d->kv_heads) * d->head_dim, ESP_CUDA_PAD);
+    c->inputs_width = esp_cuda_pad(widest_inputs(d), ESP_CUDA_PAD);
     c->ffn = esp_cuda_pad(all->ffn, ESP_CUDA_PAD);
     c->joined_width = esp_cuda_pad(esp_model_desc_joined(d), ESP_CUDA_PAD);
     c->outputs_width = d->output_token ? esp_cuda_pad(d->outputs, ESP_CUDA_PAD) : 0;
     c->expert_ffn = esp_cuda_pad(all->expert_ffn, ESP_CUDA_PAD);
     c->up_width = esp_gated(d->activation) ? 2 * c->ffn : c->ffn;
+    esp_cuda_states_set_sizes(&c->states, d, c->max_batch);
     c->exchange_bytes = part ? esp_cuda_exchange_need(c) : 0;
     c->own_logits_width = part && part->rank > 0 && esp_cuda_divides(c, ESP_RANK_HEAD)
                               ? esp_cuda_pad(part->desc.head.rows, ESP_CUDA_PAD)
@@ -86,6 +104,7 @@ static size_t widest(const struct esp_cuda_cache *c)
 {
     size_t most = c->hidden > c->ffn ? c->hidden : c->ffn;
     most = most > c->q_width ? most : c->q_width;
+    most = most > c->states.out ? most : c->states.out;
     return most > c->joined_width ? most : c->joined_width;
 }
 
@@ -95,7 +114,7 @@ static void lay_out_experts(struct esp_cuda_arena *arena, struct esp_cuda_cache 
 {
     struct esp_cuda_routing *r = &c->routing;
     const bool blocks = esp_cuda_has_blocks(d);
-    c->routed = esp_cuda_take<float>(arena, (size_t)c->max_batch * d->experts);
+    c->routed = esp_cuda_take<float>(arena, (size_t)c->max_batch * (d->experts + 1));
     r->chosen = esp_cuda_take<int32_t>(arena, pairs);
     r->share = esp_cuda_take<float>(arena, pairs);
     r->place = esp_cuda_take<int32_t>(arena, pairs);
@@ -115,7 +134,8 @@ static void lay_out(struct esp_cuda_arena *arena, struct esp_cuda_cache *c,
     const size_t batch = c->max_batch, rows = esp_cuda_pad(batch, ROW_STEP);
     const bool blocks = esp_cuda_has_blocks(d);
     const size_t active = blocks ? sizeof(float) : 2; /* bytes per activation */
-    const size_t cached = (size_t)d->layers * d->kv_heads * c->rows * c->head_width;
+    const size_t cached =
+        (size_t)esp_model_desc_attentions(d) * d->kv_heads * c->rows * c->head_width;
     c->k = c->joined_to ? c->joined_to->k : esp_cuda_take_bytes(arena, cached * 2);
     c->v = c->joined_to ? c->joined_to->v : esp_cuda_take_bytes(arena, cached * 2);
     c->x = esp_cuda_take<float>(arena, rows * c->hidden);
@@ -123,7 +143,7 @@ static void lay_out(struct esp_cuda_arena *arena, struct esp_cuda_cache *c,
     c->squares = esp_cuda_take<float>(arena, rows * c->hidden / ESP_CUDA_TILE);
     c->normed2 =
         d->parallel_residual ? esp_cuda_take_bytes(arena, rows * c->hidden * active) : NULL;
-    c->qkv = esp_cuda_take<float>(arena, rows * c->qkv_width);
+    c->inputs = esp_cuda_take<float>(arena, rows * c->inputs_width);
     const size_t turns = (batch + 1) * (d->rotary / 2);
     c->rotation = esp_cuda_take<float2>(arena, turns);
     if (d->local_inverse_frequency)
@@ -133,7 +153,7 @@ static void lay_out(struct esp_cuda_arena *arena, struct esp_cuda_cache *c,
     c->attended = esp_cuda_take_bytes(arena, rows * c->q_width * 2);
     c->up = esp_cuda_take<float>(arena, rows * c->up_width);
     c->active = esp_cuda_take_bytes(arena, rows * c->ffn * active);
-    if (esp_model_desc_has_branch(d))
+    if (esp_model_desc_has_branch(d) || d->experts > 0)
         c->branch = esp_cuda_take<float>(arena, rows * c->hidden);
     if (c->joined_width > 0)
         c->joined = esp_cuda_take_bytes(arena, rows * c->joined_width * active);
@@ -160,9 +180,11 @@ static void lay_out(struct esp_cuda_arena *arena, struct esp_cuda_cache *c,
         arena, esp_cuda_pad(batch * d->heads, FEWEST_QUERIES * d->kv_heads) / FEWEST_QUERIES);
     c->at.seen = esp_cuda_take<int32_t>(arena, batch * c->at.seen_stride);
     c->at.seen_count = esp_cuda_take<int32_t>(arena, batch);
+    if (c->states.layers > 0)
+        esp_cuda_states_lay_out(arena, &c->states, d, rows);
 
     /* The block that is sent to the device before every pass. The masks are last, because only
-     * a part of them is sent. */
+     * a part of them is sent. The walk over recurrent layers is sent separately. */
     const size_t start = arena->used;
     c->at.pass = esp_cuda_take<struct esp_cuda_pass>(arena, 1);
     c->pass_device = (char *)c->at.pass;
@@ -174,6 +196,8 @@ static void lay_out(struct esp_cuda_arena *arena, struct esp_cuda_cache *c,
     c->at.input_row = esp_cuda_take<int32_t>(arena, batch);
     c->keep_rows = esp_cuda_take<int32_t>(arena, batch);
     c->at.mask = esp_cuda_take<uint64_t>(arena, batch * mask_words(c));
+    if (c->states.layers > 0)
+        c->at.visit = esp_cuda_take<struct esp_cuda_visit>(arena, c->states.plan.room);
     c->pass_bytes = arena->used - start;
 }
 
@@ -226,7 +250,7 @@ static int prepare(struct esp_cuda_cache *c)
         ESP_CUDA(backend, cudaMallocHost((void **)&c->pass_host[i], c->pass_bytes));
         ESP_CUDA(backend, cudaEventCreateWithFlags(&c->copied[i], cudaEventDisableTiming));
     }
-    return ESP_OK;
+    return c->states.layers > 0 ? esp_cuda_states_open(&c->states, d) : ESP_OK;
 }
 
 /* Opens the cache of one GPU. */
@@ -310,6 +334,7 @@ static void close_one(struct esp_cuda_cache *c)
     }
     if (c->memory)
         esp_cuda_fine(cudaFree(c->memory));
+    esp_cuda_states_close(&c->states);
     free(c);
 }
 

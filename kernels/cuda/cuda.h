@@ -19,6 +19,7 @@
 #include "kernels/batch.h"
 #include "kernels/model_desc.h"
 #include "kernels/ranks/rank_plan.h"
+#include "kernels/state_plan.h"
 extern "C" {
 #include "kernels/status.h"
 }
@@ -199,23 +200,38 @@ static inline size_t esp_cuda_matrix_bytes(const struct esp_cuda_matrix *m)
                                                     : 2 * m->stride);
 }
 
+struct esp_cuda_mlp {
+    /* (2 ffn, hidden), in groups of 8 rows: gate 0-7, up 0-7, gate 8-15, ...; or (ffn, hidden)
+     * of up alone if there is no gate, or if weights have blocks. */
+    struct esp_cuda_matrix up;
+    struct esp_cuda_matrix gate; /* (ffn, hidden) if weights have blocks; otherwise no data */
+    struct esp_cuda_matrix down; /* (hidden, ffn) */
+};
+
+/* The maximum number of tensors that a mixer multiplies with its input. */
+enum { ESP_CUDA_PARTS = 5 };
+
 struct esp_cuda_layer {
 #define X(name) const float *name; /* padded, or NULL */
     ESP_LAYER_VECTORS(X)
 #undef X
-    struct esp_cuda_matrix qkv;    /* the rows for queries, then for keys, then for values */
-    struct esp_cuda_matrix output; /* (hidden, heads * head_dim) */
-    /* (2 ffn, hidden), in groups of 8 rows: gate 0-7, up 0-7, gate 8-15, ...; or (ffn, hidden)
-     * of up alone if there is no gate. */
-    struct esp_cuda_matrix up;
-    struct esp_cuda_matrix down; /* (hidden, ffn) */
-    /* (experts, hidden padded) and (experts padded): the router of a mixture of experts, whose
-     * matrices are in `up`, `gate` and `down`. NULL: there is none; the bias alone may be
-     * NULL. */
+    int place; /* its index among the layers with attention, or among the recurrent layers */
+    /* The rows of all tensors that the mixer multiplies with its input, one tensor after the
+     * other: queries, keys, values, and the gate of attention; or what is convolved, write,
+     * decay, the gates before and after. No data: the layer has no mixer. */
+    struct esp_cuda_matrix inputs;
+    struct esp_cuda_matrix output; /* (hidden, heads * head_dim), or `mixed` */
+    const float *conv;             /* (C, conv_kernel) of a recurrent layer */
+    /* The MLP, or all experts of a mixture; and the expert that all tokens use. */
+    struct esp_cuda_mlp mlp, shared;
+    /* (logits, hidden padded) and (experts padded): the router of a mixture of experts. NULL:
+     * there is none; the bias alone may be NULL. If the shared expert has a gate, this is the
+     * last row of the router. */
     const float *router, *router_bias;
-    /* If weights have blocks, these replace qkv, and `up` does not include the gate. `gate`
-     * has no data if there is no gate. */
-    struct esp_cuda_matrix query, key, value, gate;
+    int logits;
+    /* If weights have blocks, these replace `inputs`. Those that the layer lacks have no data.
+     */
+    struct esp_cuda_matrix part[ESP_CUDA_PARTS];
 };
 
 /* The part of a model that a GPU has, as a model of its own: with fewer heads and fewer rows in
@@ -328,7 +344,17 @@ struct esp_cuda_pass {
     size_t states_stride;
     const float *input; /* input of a draft head: rows of `input_stride` numbers */
     size_t input_stride;
+    int32_t visits, folded; /* entries of the walk; tokens that the states include before it */
     struct esp_cuda_step step;
+};
+
+/* Entry i and step i of the walk over the states (state_plan.h). */
+struct esp_cuda_visit {
+    int32_t slot, row, parent; /* of the entry; row = -1: an earlier row */
+    int32_t entry;             /* of the step */
+    /* Levels from which the step loads the state, and to which it stores the new one; -1: the
+     * state stays where the step before left it, or is not needed again. */
+    int16_t load, store;
 };
 
 /* Where the arrays of a pass are on the device. */
@@ -344,6 +370,7 @@ struct esp_cuda_arrays {
     int32_t *seen;       /* (rows, seen_stride) cache rows seen after the prefix, ascending */
     int32_t *seen_count; /* (rows) */
     int seen_stride;
+    const struct esp_cuda_visit *visit; /* (pass->visits) */
 };
 
 /* Returns whether the window of the text leaves a gap in what this row sees. */
@@ -379,6 +406,33 @@ struct esp_cuda_mixture {
 /* The maximum number of experts in a layer, and of experts that a row uses. */
 enum { ESP_CUDA_EXPERTS = 1024, ESP_CUDA_EXPERTS_USED = 32 };
 
+/* The maximum number of keys of a state (esp_model_desc.key_dim). */
+enum { ESP_CUDA_STATE_KEYS = 256 };
+
+/* States and inputs of recurrent layers, see states.cu. Widths are padded. */
+struct esp_cuda_states {
+    int layers; /* number of recurrent layers; 0: the rest is not used */
+    struct esp_state_plan plan;
+    void *plan_memory;   /* of the host */
+    int before;          /* tokens that the states include before the current pass */
+    int32_t *saved;      /* (state_slots) `folded` + 1 of each copy; 0: the slot is empty */
+    size_t width, rates; /* values of a token that are convolved; state heads */
+    size_t out;          /* values of a token that a mixer outputs */
+    int keys;            /* keys of a thread */
+    size_t each;         /* numbers in the states of a layer */
+    /* (layers, plan.ring, width + 2 * rates): values to convolve, write, decay */
+    float *inputs;
+    float *memory; /* (layers, each) the states after the first `folded` tokens */
+    /* (state_slots, layers, (conv_kernel - 1) * width + each): what the convolution reads of the
+     * last tokens, and the states */
+    float *slots;
+    float *convolved; /* (plan.room, width) by entry */
+    float *factors;   /* (plan.room, 2 * rates) by entry: write, decay */
+    float *stack;     /* (levels, each) states after rows that are no text */
+    float *o;         /* (max_batch, out) values read from the states */
+    void *mixed;      /* (max_batch, out) 16-bit numbers: the mixer's output */
+};
+
 enum { ESP_CUDA_SLOTS = 4, ESP_CUDA_BUCKETS = 4, ESP_CUDA_LENGTHS = 16 };
 
 struct esp_cuda_cache {
@@ -393,16 +447,16 @@ struct esp_cuda_cache {
     int rows, max_batch;
     int chunks;        /* chunks of ESP_CUDA_CHUNK keys in a full cache, at any shift */
     size_t head_width; /* head_dim, padded to 8 */
-    void *k, *v;       /* (layer, kv_head, rows, head_width) bf16 or fp16 */
+    void *k, *v;       /* (attention layer, kv_head, rows, head_width) bf16 or fp16 */
     char *memory;      /* the single allocation for everything of this struct on the device */
 
-    size_t hidden, q_width, qkv_width, up_width, ffn; /* padded */
-    size_t joined_width, outputs_width;               /* padded; 0: not needed */
-    float *x;                                         /* (max_batch, hidden) residual stream */
+    size_t hidden, q_width, inputs_width, up_width, ffn; /* padded */
+    size_t joined_width, outputs_width;                  /* padded; 0: not needed */
+    float *x;       /* (max_batch, hidden) residual stream */
     void *normed;   /* (max_batch, hidden) 16-bit numbers, or floats in a model with blocks */
     float *squares; /* (max_batch, hidden / 16) for norms in halves */
     void *normed2;  /* (max_batch, hidden) as `normed`, in models with a parallel residual */
-    float *qkv;     /* (max_batch, qkv_width) */
+    float *inputs;  /* (max_batch, inputs_width) outputs of a layer's matrix `inputs` */
     /* (max_batch + 1, rotary / 2) cosines and sines of the rows' positions, for the two kinds
      * of layers. The last row is for queries that see the sinks of a window. */
     float2 *rotation, *local_rotation;
@@ -421,7 +475,7 @@ struct esp_cuda_cache {
     void *narrow;              /* (max_batch, columns) of 16 bits */
     /* For a mixture of experts: */
     struct esp_cuda_routing routing;
-    float *routed;     /* (max_batch, experts) logits */
+    float *routed;     /* (max_batch, layer's `logits`) */
     size_t expert_ffn; /* padded */
     float *pair_up;    /* (pairs, 2 expert_ffn) if weights have blocks; otherwise NULL */
     void *pair_active; /* (pairs, expert_ffn) numbers as in `active` */
@@ -432,6 +486,7 @@ struct esp_cuda_cache {
     float *partial;
     size_t parts;
     unsigned *done; /* counters of tiles of queries, see attention.h */
+    struct esp_cuda_states states;
 
     struct esp_cuda_arrays at;
     size_t pass_bytes;
@@ -543,28 +598,37 @@ void esp_cuda_norms(struct esp_cuda_cache *c, const struct esp_cuda_norm *norm, 
 template <typename A> void esp_cuda_norm_final(struct esp_cuda_cache *c, int rows);
 /* For EAGLE-3: c->joined = [norm1 c->embedded, norm_input x]. Outputs hidden state 0. */
 template <typename A> void esp_cuda_join(struct esp_cuda_cache *c, int rows);
-/* In a large pass, writes keys and values of c->qkv to the cache. Prepares norms over all
+/* In a large pass, writes keys and values of c->inputs to the cache. Prepares norms over all
  * heads. Here and below, `held` is the layer where it is in this pass, see
  * esp_cuda_stream_hold(). */
 template <typename T>
 void esp_cuda_rope(struct esp_cuda_cache *c, const struct esp_cuda_layer *held, int layer,
                    int rows);
-/* c->attended = attention of the queries in c->qkv over the cache, which has at most `chunks`
+/* c->attended = attention of the queries in c->inputs over the cache, which has at most `chunks`
  * chunks of keys. */
 template <typename T>
 void esp_cuda_attention(struct esp_cuda_cache *c, const struct esp_cuda_layer *held, int layer,
                         int rows, int chunks);
-/* x += residual_scale * norm(y), where y is c->branch or, with `experts`, the weighted sum of
- * c->pair_out over each row's experts; norm = NULL: the identity. If `next` is not NULL, also
+/* c->attended *= sigmoid of the gate in c->inputs. */
+template <typename T> void esp_cuda_gate(struct esp_cuda_cache *c, int rows);
+/* c->states.mixed = output of a recurrent layer for the inputs in c->inputs; also changes its
+ * states. rows = 0: only the states change, for the `visits` entries of the walk. */
+template <typename T>
+void esp_cuda_mix(struct esp_cuda_cache *c, const struct esp_cuda_layer *held, int layer,
+                  int rows, int visits);
+/* x += residual_scale * norm(y), where y is c->branch or, if `experts` is a layer, the weighted
+ * sum of c->pair_out over each row's experts, and of c->branch, the output of its shared expert;
+ * norm = NULL: the identity. If `next` is not NULL, also
  * does what esp_cuda_norms() does with it. */
 template <typename T>
-void esp_cuda_add(struct esp_cuda_cache *c, bool experts, const float *norm,
-                  const struct esp_cuda_norm *next, int rows);
+void esp_cuda_add(struct esp_cuda_cache *c, const struct esp_cuda_layer *experts,
+                  const float *norm, const struct esp_cuda_norm *next, int rows);
 /* Chooses the experts for each row of x (rows, hidden) and makes tiles of at most `width`
- * pairs, in c->routing. normed: see struct esp_cuda_product. Takes two kernels. */
+ * pairs, in c->routing. norm: if x is the output of the first half of a norm (norm.h), its
+ * weight, otherwise NULL. Takes two kernels. */
 template <typename A>
 void esp_cuda_route(struct esp_cuda_cache *c, const struct esp_cuda_layer *held, const void *x,
-                    bool normed, int rows, int width);
+                    const float *norm, int rows, int width);
 /* Scales and caps the output of the head, and moves logits in c->outputs to their tokens. */
 void esp_cuda_logits(struct esp_cuda_cache *c, int rows);
 /* These compute the rest of a draft step, for logits over the model's own vocabulary. Softmax
@@ -683,6 +747,31 @@ bool esp_cuda_step_fits(const struct esp_rows *logits, const struct esp_model_de
                         const struct esp_step *step, int rows);
 int esp_cuda_step_begin(struct esp_rows *logits, const struct esp_step *step, int count,
                         struct esp_cuda_step *made);
+
+/* Defined in states.cu; see esp_backend_ops. */
+size_t esp_cuda_state_bytes(const struct esp_model_desc *desc);
+int esp_cuda_fold(struct esp_cache *cache, int prefix, int dropped);
+int esp_cuda_state_save(struct esp_cache *cache, int slot);
+int esp_cuda_state_load(struct esp_cache *cache, int slot);
+/* set_sizes() sets the sizes for batches of max_batch rows; lay_out() places the arrays, with
+ * room for the activations of `rows` rows. */
+void esp_cuda_states_set_sizes(struct esp_cuda_states *s, const struct esp_model_desc *d,
+                               int max_batch);
+void esp_cuda_states_lay_out(struct esp_cuda_arena *arena, struct esp_cuda_states *s,
+                             const struct esp_model_desc *d, size_t rows);
+int esp_cuda_states_open(struct esp_cuda_states *s, const struct esp_model_desc *d);
+void esp_cuda_states_close(struct esp_cuda_states *s);
+/* Plans the walk of a batch and, if this begins a text, sets the states to zero. The cache's
+ * `folded` becomes -1 until esp_cuda_states_end(). ESP_E_ARGUMENT: the batch does not fit the
+ * states. */
+int esp_cuda_states_begin(struct esp_cuda_cache *c, const struct esp_batch *batch);
+/* Writes the planned walk to a pinned block. */
+void esp_cuda_states_write(const struct esp_cuda_cache *c, struct esp_cuda_visit *visit);
+void esp_cuda_states_end(struct esp_cuda_cache *c);
+/* Runs the recurrent layers for a walk without rows of a batch. */
+int esp_cuda_run_fold(struct esp_cuda_cache *c, const struct esp_batch *none);
+/* Moves the inputs of rows whose numbers are in c->keep_rows. */
+void esp_cuda_keep_inputs(struct esp_cuda_cache *c, int first, int count);
 #define X(result, name, ...) result esp_cuda_##name(__VA_ARGS__);
 #include "kernels/model_ops.def"
 #undef X

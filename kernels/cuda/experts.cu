@@ -1,8 +1,8 @@
 /* experts.cu - the router of a mixture of experts: chooses the experts of a row and their
  * weights, and the order in which the products process the rows.
  *
- * A row uses the experts with its highest logits; ties go to the lower number. Softmax turns
- * the logits into the experts' weights, as on the CPU (cpu/forward.c). Both depend on the row
+ * A row uses the experts with its highest logits; ties go to the lower number. Softmax or
+ * sigmoids turn the logits into the experts' weights, as on the CPU (cpu/forward.c). Both depend on the row
  * alone. A row and one of its experts are a pair. Pairs are sorted by expert, so one launch
  * multiplies all rows by all used experts and reads each expert once (see experts.h). add.cu
  * adds the outputs of a row's experts in the order of their numbers, which does not depend on
@@ -19,10 +19,10 @@ enum { ROUTE_WARPS = 8, SORT_WARPS = 32, EACH = 4 };
 /* ------------------------------------------------------------------ logits */
 
 struct route_args {
-    const float *router, *bias; /* (experts, stride); (experts), or NULL */
+    const float *router, *bias; /* (count, stride); (experts), or NULL */
     size_t stride;
-    int experts;
-    float *logits; /* (rows, experts) */
+    int experts, count; /* count: experts, and 1 if the shared expert has a gate */
+    float *logits;      /* (rows, count) */
     /* (rows, stride) and (stride): if x is the rounded first half of a norm, what this half
      * was computed from, so that a choice does not depend on the rounding; otherwise NULL. */
     const float *residual, *norm;
@@ -51,7 +51,7 @@ static __global__ void route_kernel(struct esp_cuda_arrays at, struct route_args
 {
     const int row = blockIdx.y, lane = threadIdx.x % ESP_WARP;
     const int expert = blockIdx.x * ROUTE_WARPS + threadIdx.x / ESP_WARP;
-    if (row >= at.pass->rows || expert >= a.experts)
+    if (row >= at.pass->rows || expert >= a.count)
         return;
     const float *w = a.router + (size_t)expert * a.stride;
     float sum[EACH] = {};
@@ -66,18 +66,35 @@ static __global__ void route_kernel(struct esp_cuda_arrays at, struct route_args
     const float logit = esp_warp_sum((sum[0] + sum[1]) + (sum[2] + sum[3]));
     const float factor = a.norm ? esp_cuda_norm_factor(a.squares, row) : 1.0f;
     if (lane == 0)
-        a.logits[(size_t)row * a.experts + expert] =
-            fmaf(logit, factor, a.bias ? a.bias[expert] : 0.0f);
+        a.logits[(size_t)row * a.count + expert] =
+            fmaf(logit, factor, a.bias && expert < a.experts ? a.bias[expert] : 0.0f);
 }
 
 /* ------------------------------------------------------------------ choice and order */
 
 struct sort_args {
-    const float *logits; /* (rows, experts) */
-    int experts, used, width;
-    bool normed; /* the weights of a row's experts add up to 1 */
+    const float *logits; /* (rows, stride) */
+    int stride, experts, used, width;
+    bool normed;              /* the weights of a row's experts add up to 1 */
+    bool sigmoid;             /* weights are sigmoids of the logits, not their softmax */
+    const float *choice_bias; /* (experts) added to choose experts, or NULL */
+    float epsilon, scale;
     struct esp_cuda_routing to;
 };
+
+static __device__ __forceinline__ float sigmoid(float x)
+{
+    return 1.0f / (1.0f + expf(-x));
+}
+
+/* Returns the number by which expert `e` is chosen. */
+static __device__ __forceinline__ float rating(const struct sort_args &a, const float *logit,
+                                               int e)
+{
+    const float v =
+        (a.sigmoid ? sigmoid(logit[e]) : logit[e]) + (a.choice_bias ? a.choice_bias[e] : 0.0f);
+    return v == v ? v : -INFINITY;
+}
 
 /* Returns whether logit `v` of expert `i` comes before logit `w` of expert `j`. Logits that
  * are not numbers come last. */
@@ -90,14 +107,14 @@ static __device__ __forceinline__ bool before(float v, int i, float w, int j)
 static __device__ void choose(const struct sort_args &a, int row)
 {
     const int lane = threadIdx.x % ESP_WARP;
-    const float *logit = a.logits + (size_t)row * a.experts;
+    const float *logit = a.logits + (size_t)row * a.stride;
     float last = INFINITY, sum = 0.0f;
     int last_at = -1, mine = 0, top = 0;
     for (int k = 0; k < a.used; k++) {
         float best = -INFINITY;
         int best_at = a.experts;
         for (int e = lane; e < a.experts; e += ESP_WARP) {
-            const float v = logit[e] == logit[e] ? logit[e] : -INFINITY;
+            const float v = rating(a, logit, e);
             if (before(last, last_at, v, e) && before(v, e, best, best_at)) {
                 best = v;
                 best_at = e;
@@ -116,16 +133,20 @@ static __device__ void choose(const struct sort_args &a, int row)
         mine = lane == k ? best_at : mine;
         top = k == 0 ? best_at : top;
     }
-    const float weight = lane < a.used ? expf(logit[mine] - logit[top]) : 0.0f;
+    const float weight = lane >= a.used ? 0.0f
+                         : a.sigmoid    ? sigmoid(logit[mine])
+                                        : expf(logit[mine] - logit[top]);
     for (int e = lane; !a.normed && e < a.experts; e += ESP_WARP)
         sum += expf(logit[e] - logit[top]);
-    sum = esp_warp_sum(a.normed ? weight : sum);
+    sum = esp_warp_sum(a.normed ? weight : sum) + a.epsilon;
+    if (a.sigmoid && !a.normed)
+        sum = 1.0f;
     int rank = 0; /* how many of the row's experts have a lower number than the lane's */
     for (int k = 0; k < a.used; k++)
         rank += __shfl_sync(ESP_ALL_LANES, mine, k) < mine;
     if (lane < a.used) {
         a.to.chosen[(size_t)row * a.used + rank] = mine;
-        a.to.share[(size_t)row * a.used + rank] = weight / sum;
+        a.to.share[(size_t)row * a.used + rank] = weight / sum * a.scale;
     }
 }
 
@@ -207,29 +228,34 @@ static __global__ void sort_kernel(struct esp_cuda_arrays at, struct sort_args a
 
 template <typename A>
 void esp_cuda_route(struct esp_cuda_cache *c, const struct esp_cuda_layer *held, const void *x,
-                    bool normed, int rows, int width)
+                    const float *norm, int rows, int width)
 {
     const struct esp_model_desc *d = esp_cuda_desc_of(c);
     cudaStream_t stream = esp_cuda_backend_of(c)->stream;
-    const struct route_args route = {held->router,
-                                     held->router_bias,
-                                     c->hidden,
-                                     d->experts,
-                                     c->routed,
-                                     normed ? c->x : NULL,
-                                     normed ? held->norm2 : NULL,
-                                     esp_cuda_squares_of(c)};
-    const struct sort_args sort = {c->routed, d->experts,        d->experts_used,
-                                   width,     d->experts_normed, c->routing};
-    ESP_LAUNCH((route_kernel<A>), dim3((d->experts + ROUTE_WARPS - 1) / ROUTE_WARPS, rows),
+    const struct route_args route = {
+        held->router,          held->router_bias, c->hidden,          d->experts,
+        held->logits,          c->routed,         norm ? c->x : NULL, norm,
+        esp_cuda_squares_of(c)};
+    const struct sort_args sort = {c->routed,
+                                   held->logits,
+                                   d->experts,
+                                   d->experts_used,
+                                   width,
+                                   d->experts_normed,
+                                   d->sigmoid_router,
+                                   held->choice_bias,
+                                   d->sigmoid_router ? d->expert_epsilon : 0.0f,
+                                   d->expert_scale != 0 ? d->expert_scale : 1.0f,
+                                   c->routing};
+    ESP_LAUNCH((route_kernel<A>), dim3((held->logits + ROUTE_WARPS - 1) / ROUTE_WARPS, rows),
                dim3(ROUTE_WARPS * ESP_WARP), 0, stream, c->at, route, (const A *)x);
     ESP_LAUNCH(sort_kernel, dim3(1), dim3(SORT_WARPS * ESP_WARP),
                2 * (size_t)d->experts * sizeof(int32_t), stream, c->at, sort);
 }
 
 template void esp_cuda_route<float>(struct esp_cuda_cache *, const struct esp_cuda_layer *,
-                                    const void *, bool, int, int);
+                                    const void *, const float *, int, int);
 template void esp_cuda_route<esp_bf16>(struct esp_cuda_cache *, const struct esp_cuda_layer *,
-                                       const void *, bool, int, int);
+                                       const void *, const float *, int, int);
 template void esp_cuda_route<esp_f16>(struct esp_cuda_cache *, const struct esp_cuda_layer *,
-                                      const void *, bool, int, int);
+                                      const void *, const float *, int, int);

@@ -10,8 +10,9 @@
  * The steps of a layer are those of the CPU backend (cpu/forward.c): 1 norm, 2 queries, keys
  * and values, 3 rotation and cache, 4 attention, 5 output added to the residual stream, 6
  * norm, 7 gate and up, 8 down added (to what 5 and 8 add, a norm or a factor may be applied
- * first). A mixture of experts has a router, the products of all used experts and their sum
- * instead of 7 and 8. Most norms are computed by the kernels of the steps around them
+ * first). In a recurrent layer, mixer.cu does 3 and 4; a layer may lack 2 to 5, or 6 to 8. A
+ * mixture of experts has a router, the products of all used experts and their sum instead of 7
+ * and 8. Most norms are computed by the kernels of the steps around them
  * (norm.h), and in a small pass step 3 is part of step 4 (attention.h). So a layer takes five
  * kernels.
  *
@@ -120,8 +121,11 @@ static int send_pass(struct esp_cuda_cache *c, const struct esp_batch *b,
     const struct esp_cuda_rows *logits = (const struct esp_cuda_rows *)b->logits;
     const size_t count = (size_t)b->rows;
     struct esp_cuda_pass pass = {};
-    memcpy((void *)in_slot(c, slot, c->at.tokens), b->tokens, count * sizeof(int32_t));
-    memcpy((void *)in_slot(c, slot, c->at.positions), b->positions, count * sizeof(int32_t));
+    if (count > 0) { /* not if only states change */
+        memcpy((void *)in_slot(c, slot, c->at.tokens), b->tokens, count * sizeof(int32_t));
+        memcpy((void *)in_slot(c, slot, c->at.positions), b->positions,
+               count * sizeof(int32_t));
+    }
     pass.rows = b->rows;
     pass.first = b->first;
     pass.prefix = b->prefix;
@@ -148,11 +152,20 @@ static int send_pass(struct esp_cuda_cache *c, const struct esp_batch *b,
         pass.logits_vocabulary = esp_cuda_weights_of(c)->head.rows;
         list_rows((int32_t *)in_slot(c, slot, c->at.wanted_at), NULL, pass.wanted);
     }
+    if (c->states.layers > 0) {
+        pass.visits = c->states.plan.walk.count;
+        pass.folded = c->states.before;
+        esp_cuda_states_write(c, (struct esp_cuda_visit *)in_slot(c, slot, c->at.visit));
+    }
     memcpy(slot, &pass, sizeof pass);
     const size_t masks = count * (size_t)pass.words * sizeof(uint64_t);
     if (masks > 0)
         memcpy((void *)in_slot(c, slot, c->at.mask), b->mask, masks);
-    return esp_cuda_send_slot(c, 0, ((const char *)c->at.mask - c->pass_device) + masks);
+    status = esp_cuda_send_slot(c, 0, ((const char *)c->at.mask - c->pass_device) + masks);
+    if (status == ESP_OK && pass.visits > 0)
+        status = esp_cuda_send_slot(c, (const char *)c->at.visit - c->pass_device,
+                                    (size_t)pass.visits * sizeof *c->at.visit);
+    return status;
 }
 
 /* ------------------------------------------------------------------ products */
@@ -241,7 +254,7 @@ static void multiply_parts(struct esp_cuda_cache *c, const struct esp_cuda_matri
                            int parts, size_t step, const void *x, size_t x_stride, float *y,
                            size_t y_stride, bool cut, int rows)
 {
-    struct esp_cuda_product p[3] = {};
+    struct esp_cuda_product p[ESP_CUDA_PARTS] = {};
     int count = 0;
     for (int i = 0; i < parts; i++) {
         if (!part[i]->data)
@@ -273,15 +286,17 @@ static bool has_branch(const struct esp_cuda_cache *c, const float *norm)
  * residual stream or, if it is changed before that, written to c->branch. Activations that come
  * from several GPUs are not quantised yet. */
 static struct esp_cuda_product added(const struct esp_cuda_cache *c,
-                                     const struct esp_cuda_layer *layer,
+                                     const struct esp_cuda_layer *layer, int i,
                                      enum esp_rank_kind kind)
 {
     const bool output = kind == ESP_RANK_OUTPUT;
+    const bool recurs = esp_recurs(esp_cuda_desc_of(c)->layer[i].mixer);
     struct esp_cuda_product p =
-        output ? floats(&layer->output, c->attended, c->q_width, c->branch, c->hidden)
-               : floats(&layer->down, c->active, c->ffn, c->branch, c->hidden);
+        !output  ? floats(&layer->mlp.down, c->active, c->ffn, c->branch, c->hidden)
+        : recurs ? floats(&layer->output, c->states.mixed, c->states.out, c->branch, c->hidden)
+                 : floats(&layer->output, c->attended, c->q_width, c->branch, c->hidden);
     p.cut = !esp_cuda_divides(c, output ? ESP_RANK_ATTENTION : ESP_RANK_MLP) &&
-            (!output || esp_cuda_attention_cuts(c));
+            (!output || (!recurs && esp_cuda_attention_cuts(c, i)));
     p.first = esp_cuda_first(c, kind);
     if (!has_branch(c, output ? layer->norm_attended : layer->norm_mlp)) {
         p.epilogue = ESP_CUDA_ADD;
@@ -298,7 +313,7 @@ static bool find_next(const struct esp_cuda_cache *c, int i, enum esp_rank_kind 
 {
     const struct esp_cuda_weights *w = esp_cuda_weights_of(c);
     const struct esp_model_desc *d = w->base.desc;
-    if (kind == ESP_RANK_OUTPUT) {
+    if (kind == ESP_RANK_OUTPUT && esp_layer_has_mlp(&d->layer[i])) {
         *norm = {c->held->norm2, c->held->norm2_bias, ESP_CUDA_NO_STATE, norms_cut(c)};
         return !d->parallel_residual;
     }
@@ -320,7 +335,7 @@ static int add(struct esp_cuda_cache *c, enum esp_rank_kind kind, int i, int row
     int status = ESP_OK;
     ESP_CUDA_EACH_RANK(r, c)
     {
-        struct esp_cuda_product p = added(r, r->held, kind);
+        struct esp_cuda_product p = added(r, r->held, i, kind);
         follows = find_next(r, i, kind, &next);
         branch = p.epilogue != ESP_CUDA_ADD;
         exchange.halves = !branch && follows && next.weight && in_halves(r, rows);
@@ -337,7 +352,7 @@ static int add(struct esp_cuda_cache *c, enum esp_rank_kind kind, int i, int row
     {
         const struct esp_cuda_layer *held = r->held;
         if (branch && status == ESP_OK)
-            esp_cuda_add<A>(r, false,
+            esp_cuda_add<A>(r, NULL,
                             kind == ESP_RANK_OUTPUT ? held->norm_attended : held->norm_mlp,
                             find_next(r, i, kind, &next) ? &next : NULL, rows);
     }
@@ -345,11 +360,11 @@ static int add(struct esp_cuda_cache *c, enum esp_rank_kind kind, int i, int row
 }
 
 static struct esp_cuda_product activated(const struct esp_cuda_cache *c,
-                                         const struct esp_cuda_layer *layer, const void *x,
+                                         const struct esp_cuda_mlp *mlp, const void *x,
                                          bool normed)
 {
     const struct esp_model_desc *d = esp_cuda_desc_of(c);
-    struct esp_cuda_product p = floats(&layer->up, x, c->hidden, NULL, 0);
+    struct esp_cuda_product p = floats(&mlp->up, x, c->hidden, NULL, 0);
     p.epilogue = esp_gated(d->activation) ? ESP_CUDA_GATED : ESP_CUDA_ACTIVATED;
     p.out = (char *)c->active + 2 * esp_cuda_first(c, ESP_RANK_MLP);
     p.out_stride = c->ffn;
@@ -358,38 +373,58 @@ static struct esp_cuda_product activated(const struct esp_cuda_cache *c,
 }
 
 template <typename T>
-static int activate(struct esp_cuda_cache *c, const struct esp_cuda_layer *layer, const void *x,
+static int activate(struct esp_cuda_cache *c, const struct esp_cuda_mlp *mlp, const void *x,
                     bool normed, int rows)
 {
     if (esp_cuda_weights_of(c)->blocks) {
-        const struct esp_cuda_matrix *const parts[] = {&layer->gate, &layer->up};
+        const struct esp_cuda_matrix *const parts[] = {&mlp->gate, &mlp->up};
         multiply_parts<T>(c, parts, 2, c->ffn, x, c->hidden, c->up, c->up_width, norms_cut(c),
                           rows);
         esp_cuda_blocks_activate(c, false, rows);
         return ESP_OK;
     }
-    const struct esp_cuda_product p = activated(c, layer, x, normed);
+    const struct esp_cuda_product p = activated(c, mlp, x, normed);
     return multiply<T>(c, &p, rows);
 }
 
-/* Computes the products of a mixture of experts, up to c->pair_active (ESP_RANK_EXPERTS) or
+/* Writes the output of the expert that all rows use to c->branch. */
+template <typename T>
+static int run_shared(struct esp_cuda_cache *c, const void *x, bool normed, int rows)
+{
+    const struct esp_cuda_mlp *mlp = &c->held->shared;
+    const int status = activate<T>(c, mlp, x, normed, rows);
+    struct esp_cuda_product p = floats(&mlp->down, c->active, c->ffn, c->branch, c->hidden);
+    p.cut = true;
+    return status < 0 ? status : multiply<T>(c, &p, rows);
+}
+
+/* Returns the weight of the norm before the MLP of layer `i`. */
+static const float *mlp_norm(const struct esp_cuda_cache *c, int i)
+{
+    return esp_cuda_desc_of(c)->layer[i].mixer == ESP_MIXER_NONE ? c->held->norm1
+                                                                 : c->held->norm2;
+}
+
+/* Computes the products of a mixture of experts in layer `i`, up to c->pair_active (ESP_RANK_EXPERTS) or
  * from there to c->pair_out (ESP_RANK_DOWN). */
 template <typename T, typename A>
 static void multiply_experts(struct esp_cuda_cache *c, enum esp_rank_kind kind, const void *x,
-                             bool normed, int rows)
+                             bool normed, int i, int rows)
 {
     const struct esp_model_desc *d = esp_cuda_desc_of(c);
     const struct esp_cuda_layer *layer = c->held;
+    const struct esp_cuda_mlp *mlp = &layer->mlp;
+    const bool gated = esp_gated(d->activation);
     const bool blocks = esp_cuda_weights_of(c)->blocks;
     const int pairs = rows * d->experts_used;
     const int tile = pairs > FEW_PAIRS * d->experts ? MANY_PAIRS : FEW_PAIRS;
-    struct esp_cuda_product up =
-        floats(&layer->up, x, c->hidden, c->pair_up, 2 * c->expert_ffn);
+    struct esp_cuda_product up = floats(&mlp->up, x, c->hidden, c->pair_up, 2 * c->expert_ffn);
     struct esp_cuda_product down =
-        floats(&layer->down, c->pair_active, c->expert_ffn,
+        floats(&mlp->down, c->pair_active, c->expert_ffn,
                c->pair_out + esp_cuda_first(c, ESP_RANK_DOWN), c->hidden);
     up.tile = down.tile = tile;
-    up.cut = norms_cut(c);
+    /* The shared expert comes first, and may have quantised other activations than x. */
+    up.cut = norms_cut(c) && !layer->shared.up.data;
     up.normed = normed;
     down.by_pair = true;
     down.cut = !esp_cuda_divides(c, ESP_RANK_EXPERTS);
@@ -400,15 +435,15 @@ static void multiply_experts(struct esp_cuda_cache *c, enum esp_rank_kind kind, 
             esp_cuda_matmul<T>(c, &down, rows);
         return;
     }
-    esp_cuda_route<A>(c, layer, x, normed, rows, tile);
+    esp_cuda_route<A>(c, layer, x, normed ? mlp_norm(c, i) : NULL, rows, tile);
     if (blocks) {
         struct esp_cuda_product both[2] = {up, up};
-        both[0].w = &layer->gate;
+        both[0].w = &mlp->gate;
         both[1].y += c->expert_ffn;
-        esp_cuda_blocks_multiply<T>(c, both, 2, rows);
+        esp_cuda_blocks_multiply<T>(c, gated ? both : &up, gated ? 2 : 1, rows);
         esp_cuda_blocks_activate(c, true, rows);
     } else {
-        up.epilogue = ESP_CUDA_GATED;
+        up.epilogue = gated ? ESP_CUDA_GATED : ESP_CUDA_ACTIVATED;
         up.out = (char *)c->pair_active + 2 * esp_cuda_first(c, ESP_RANK_EXPERTS);
         up.out_stride = c->expert_ffn;
         esp_cuda_matmul<T>(c, &up, rows);
@@ -426,12 +461,17 @@ template <typename T, typename A>
 static int add_experts(struct esp_cuda_cache *c, int i, int rows, enum ready *ready)
 {
     int status = ESP_OK;
+    ESP_CUDA_EACH_RANK(r, c)
+    {
+        if (status == ESP_OK && r->held->shared.up.data)
+            status = run_shared<T>(r, mlp_input(r), *ready == HALF, rows);
+    }
     for (const enum esp_rank_kind kind : {ESP_RANK_EXPERTS, ESP_RANK_DOWN}) {
         const struct esp_cuda_exchange exchange = {kind, rows, true, false, ESP_CUDA_NO_STATE};
         ESP_CUDA_EACH_RANK(r, c)
         {
             if (status == ESP_OK)
-                multiply_experts<T, A>(r, kind, mlp_input(r), *ready == HALF, rows);
+                multiply_experts<T, A>(r, kind, mlp_input(r), *ready == HALF, i, rows);
         }
         if (status == ESP_OK)
             status = esp_cuda_share(c, &exchange);
@@ -441,7 +481,7 @@ static int add_experts(struct esp_cuda_cache *c, int i, int rows, enum ready *re
         struct esp_cuda_norm next;
         const bool follows = find_next(r, i, ESP_RANK_DOWN, &next);
         if (status == ESP_OK)
-            esp_cuda_add<A>(r, true, r->held->norm_mlp, follows ? &next : NULL, rows);
+            esp_cuda_add<A>(r, r->held, r->held->norm_mlp, follows ? &next : NULL, rows);
         *ready = follows ? WHOLE : NOTHING;
     }
     return status;
@@ -515,12 +555,15 @@ static int project(struct esp_cuda_cache *c, const struct esp_cuda_layer *layer,
     const void *x = joined ? c->joined : c->normed;
     const size_t x_stride = joined ? c->joined_width : c->hidden;
     if (!esp_cuda_weights_of(c)->blocks) {
-        struct esp_cuda_product p = floats(&layer->qkv, x, x_stride, c->qkv, c->qkv_width);
+        struct esp_cuda_product p =
+            floats(&layer->inputs, x, x_stride, c->inputs, c->inputs_width);
         p.normed = normed;
         return multiply<T>(c, &p, rows);
     }
-    const struct esp_cuda_matrix *const parts[] = {&layer->query, &layer->key, &layer->value};
-    multiply_parts<T>(c, parts, 3, 0, x, x_stride, c->qkv, c->qkv_width,
+    const struct esp_cuda_matrix *parts[ESP_CUDA_PARTS];
+    for (int part = 0; part < ESP_CUDA_PARTS; part++)
+        parts[part] = &layer->part[part];
+    multiply_parts<T>(c, parts, ESP_CUDA_PARTS, 0, x, x_stride, c->inputs, c->inputs_width,
                       !joined && norms_cut(c), rows);
     return ESP_OK;
 }
@@ -530,6 +573,15 @@ static int project(struct esp_cuda_cache *c, const struct esp_cuda_layer *layer,
 static size_t bytes_of(const struct esp_cuda_matrix &m)
 {
     return m.data && m.count <= 1 ? esp_cuda_matrix_bytes(&m) : 0;
+}
+
+/* Returns how many bytes of the matrices before its mixer a layer reads. */
+static size_t input_bytes_of(const struct esp_cuda_layer *layer)
+{
+    size_t bytes = bytes_of(layer->inputs);
+    for (const struct esp_cuda_matrix &part : layer->part)
+        bytes += bytes_of(part);
+    return bytes;
 }
 
 /* Returns how many bytes of keys and values a layer reads. */
@@ -559,21 +611,32 @@ static void begin_layer(struct esp_cuda_cache *c, const struct esp_cuda_layer *l
     esp_cuda_launched(esp_cuda_backend_of(c), "norm", 0);
 }
 
-/* Does steps 1 to 4 of layer `i` on one GPU. */
+/* Does steps 1 to 4 of layer `i` on one GPU. In a layer without a mixer, step 1 is the norm before
+ * the MLP. */
 template <typename T, typename A>
-static int attend(struct esp_cuda_cache *c, int i, const struct shape *s, enum ready ready)
+static int mix(struct esp_cuda_cache *c, int i, const struct shape *s, enum ready ready)
 {
     const struct esp_cuda_layer *layer = c->held;
+    const struct esp_layer *of = &esp_cuda_desc_of(c)->layer[i];
     struct esp_cuda_backend *backend = esp_cuda_backend_of(c);
-    begin_layer<A>(c, layer, i, ready, s->rows);                        /* 1 */
+    const bool recurs = esp_recurs(of->mixer);
+    begin_layer<A>(c, layer, i, ready, s->rows); /* 1 */
+    if (of->mixer == ESP_MIXER_NONE)
+        return ESP_OK;
     const int status = project<T>(c, layer, i, ready == HALF, s->rows); /* 2 */
     if (status < 0)
         return status;
-    esp_cuda_launched(backend, "queries, keys, values",
-                      bytes_of(layer->qkv) + bytes_of(layer->query) + bytes_of(layer->key) +
-                          bytes_of(layer->value));
+    esp_cuda_launched(backend, recurs ? "inputs of states" : "queries, keys, values",
+                      input_bytes_of(layer));
+    if (recurs) { /* 3, 4 */
+        esp_cuda_mix<T>(c, layer, i, s->rows, s->rows);
+        esp_cuda_launched(backend, "states", 0);
+        return ESP_OK;
+    }
     esp_cuda_rope<T>(c, layer, i, s->rows);                 /* 3 */
     esp_cuda_attention<T>(c, layer, i, s->rows, s->chunks); /* 4 */
+    if (of->attention_gate.data)
+        esp_cuda_gate<T>(c, s->rows);
     esp_cuda_launched(backend, "attention", cache_bytes_of(c, i, s));
     return ESP_OK;
 }
@@ -589,14 +652,15 @@ static int add_mlp(struct esp_cuda_cache *c, int i, int rows, enum ready *ready)
     ESP_CUDA_EACH_RANK(r, c)
     {
         if (status == ESP_OK)
-            status = activate<T>(r, r->held, mlp_input(r), *ready == HALF, rows); /* 7 */
+            status = activate<T>(r, &r->held->mlp, mlp_input(r), *ready == HALF, rows); /* 7 */
     }
-    esp_cuda_launched(backend, "gate and up", bytes_of(c->held->gate) + bytes_of(c->held->up));
+    esp_cuda_launched(backend, "gate and up",
+                      bytes_of(c->held->mlp.gate) + bytes_of(c->held->mlp.up));
     if (status == ESP_OK)
         status = esp_cuda_share(c, &active);
     if (status == ESP_OK)
         status = add<T, A>(c, ESP_RANK_DOWN, i, rows, ready); /* 8 */
-    esp_cuda_launched(backend, "down", bytes_of(c->held->down));
+    esp_cuda_launched(backend, "down", bytes_of(c->held->mlp.down));
     return status;
 }
 
@@ -607,23 +671,26 @@ static int run_layer(struct esp_cuda_cache *c, int i, const struct shape *s, enu
 {
     const struct esp_cuda_exchange attended = {ESP_RANK_ATTENTION, s->rows, false, false,
                                                ESP_CUDA_NO_STATE};
+    const struct esp_layer *of = &esp_cuda_desc_of(c)->layer[i];
+    const bool mixes = of->mixer != ESP_MIXER_NONE;
     int status = ESP_OK;
     ESP_CUDA_EACH_RANK(r, c)
     {
         if (status == ESP_OK)
-            status = attend<T, A>(r, i, s, *ready);
+            status = mix<T, A>(r, i, s, *ready);
     }
-    if (status == ESP_OK)
+    if (status == ESP_OK && mixes)
         status = esp_cuda_share(c, &attended);
-    if (status == ESP_OK)
+    if (status == ESP_OK && mixes)
         status = add<T, A>(c, ESP_RANK_OUTPUT, i, s->rows, ready); /* 5 */
-    if (status < 0)
+    if (mixes)
+        esp_cuda_launched(esp_cuda_backend_of(c), "output", bytes_of(c->held->output));
+    if (status < 0 || !esp_layer_has_mlp(of))
         return status;
-    esp_cuda_launched(esp_cuda_backend_of(c), "output", bytes_of(c->held->output));
     ESP_CUDA_EACH_RANK(r, c)
     {
         struct esp_cuda_norm norm2;
-        if (*ready == NOTHING && find_next(r, i, ESP_RANK_OUTPUT, &norm2)) { /* 6 */
+        if (mixes && *ready == NOTHING && find_next(r, i, ESP_RANK_OUTPUT, &norm2)) { /* 6 */
             esp_cuda_norms<A>(r, &norm2, 1, s->rows);
             esp_cuda_launched(esp_cuda_backend_of(r), "norm", 0);
         }
@@ -876,33 +943,42 @@ static int capture_graphs(struct esp_cuda_cache *c)
     return status;
 }
 
-/* Chooses cuBLASLt's algorithms for all shapes and numbers of rows that may be needed. */
-static int choose_algorithms(struct esp_cuda_cache *c)
+/* Chooses cuBLASLt's algorithms for the products of some rows in a layer. */
+static int choose_for(struct esp_cuda_cache *c, int i, int rows)
 {
     const struct esp_cuda_weights *w = esp_cuda_weights_of(c);
-    struct esp_cuda_backend *backend = esp_cuda_backend_of(c);
-    const struct esp_cuda_layer *layer = &w->layer[0];
-    for (int i = 1; layer->router && i < w->base.desc->layers; i++)
-        layer = &w->layer[i]; /* a layer without experts, if there is one */
+    const struct esp_cuda_layer *layer = &w->layer[i];
+    const struct esp_cuda_mlp *mlp = layer->router ? &layer->shared : &layer->mlp;
     const struct esp_cuda_product shapes[] = {
-        floats(&layer->qkv, c->normed, c->hidden, c->qkv, c->qkv_width),
-        added(c, layer, ESP_RANK_OUTPUT),
-        activated(c, layer, c->normed, false),
-        added(c, layer, ESP_RANK_DOWN),
+        floats(&layer->inputs, c->normed, c->hidden, c->inputs, c->inputs_width),
+        added(c, layer, i, ESP_RANK_OUTPUT),
+        activated(c, mlp, c->normed, false),
+        added(c, layer, i, ESP_RANK_DOWN),
         floats(&w->fc, c->joined, c->joined_width, w->fc.data ? c->x : NULL, c->hidden),
         floats(&w->head, c->normed, c->hidden, c->outputs, c->outputs_width),
     };
-    for (int rows = OWN_ROWS + 1; rows <= c->max_batch + LT_STEP - 1; rows += LT_STEP)
-        for (const struct esp_cuda_product &shape : shapes) {
-            if ((!shape.y && !shape.out) ||
-                shape.w->count > 1) /* the model has no such product */
-                continue;
-            const struct esp_cuda_lt_product lt = lt_product(c, &shape, rows);
-            int status = esp_cuda_lt_choose(backend, &lt);
-            if (status < 0)
-                return status;
-        }
+    for (const struct esp_cuda_product &shape : shapes) {
+        if (!shape.w->data || (!shape.y && !shape.out) ||
+            shape.w->count > 1) /* the layer has no such product */
+            continue;
+        const struct esp_cuda_lt_product lt = lt_product(c, &shape, rows);
+        const int status = esp_cuda_lt_choose(esp_cuda_backend_of(c), &lt);
+        if (status < 0)
+            return status;
+    }
     return ESP_OK;
+}
+
+/* Chooses cuBLASLt's algorithms for all shapes and numbers of rows that may be needed; a shape
+ * that several layers have is chosen once. */
+static int choose_algorithms(struct esp_cuda_cache *c)
+{
+    int status = ESP_OK;
+    for (int i = 0; i < esp_cuda_desc_of(c)->layers; i++)
+        for (int rows = OWN_ROWS + 1; rows <= c->max_batch + LT_STEP - 1 && status == ESP_OK;
+             rows += LT_STEP)
+            status = choose_for(c, i, rows);
+    return status;
 }
 
 int esp_cuda_prepare(struct esp_cuda_cache *c)
@@ -1017,13 +1093,43 @@ static int forward(struct esp_cache *cache, const struct esp_batch *batch)
     s.keys = batch->first + batch->rows;
     s.step = batch->step != NULL;
     s.head_rows = esp_batch_wanted(batch, NULL, NULL);
-    if (s.step && find_graph(c, &s, batch))
-        return run_step(c, batch, &s);
-    int status = run_batch(c, batch, &s);
-    if (status < 0 || !batch->step)
+    int status = c->states.layers > 0 ? esp_cuda_states_begin(c, batch) : ESP_OK;
+    if (status < 0)
+        return status;
+    const bool whole_step = s.step && find_graph(c, &s, batch);
+    status = whole_step ? run_step(c, batch, &s) : run_batch(c, batch, &s);
+    if (status == ESP_OK && c->states.layers > 0)
+        esp_cuda_states_end(c);
+    if (status < 0 || whole_step || !batch->step)
         return status;
     return esp_batch_step(batch, in_slot(c, c->pass_host[c->slot], c->at.wanted_at),
                           s.head_rows);
+}
+
+template <typename T> static int run_fold(struct esp_cuda_cache *c)
+{
+    struct esp_cuda_weights *w = esp_cuda_weights_of(c);
+    int status = esp_cuda_stream_begin(w->stream);
+    for (int i = 0; i < w->base.desc->layers && status == ESP_OK; i++) {
+        const enum esp_mixer mixer = w->base.desc->layer[i].mixer;
+        const struct esp_cuda_layer *layer = NULL;
+        status = esp_cuda_stream_hold(w, i, &layer);
+        if (status == ESP_OK && esp_recurs(mixer))
+            esp_cuda_mix<T>(c, layer, i, 0, c->states.plan.walk.count);
+        if (status == ESP_OK)
+            status = esp_cuda_stream_release(w, i);
+    }
+    return status < 0 ? status
+                      : esp_cuda_launch_status(esp_cuda_backend_of(c), "a step of the states");
+}
+
+int esp_cuda_run_fold(struct esp_cuda_cache *c, const struct esp_batch *none)
+{
+    const struct esp_cuda_step step = {};
+    const int status = send_pass(c, none, &step);
+    if (status < 0)
+        return status;
+    return esp_cuda_weights_of(c)->half ? run_fold<esp_f16>(c) : run_fold<esp_bf16>(c);
 }
 
 int esp_cuda_forward(struct esp_cache *cache, const struct esp_batch *batch)

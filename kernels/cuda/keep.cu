@@ -37,9 +37,13 @@ static int keep(struct esp_cuda_cache *c, int first, const int32_t *which, int c
     if (status < 0)
         return status;
     const struct esp_model_desc *d = esp_cuda_desc_of(c);
-    const int heads = d->layers * d->kv_heads;
+    const int heads = esp_model_desc_attentions(d) * d->kv_heads;
     const int words = (int)(c->head_width / 8); /* 16-byte words in a head's row */
     const unsigned blocks = (unsigned)(((size_t)heads * words + THREADS - 1) / THREADS);
+    if (c->states.layers > 0)
+        esp_cuda_keep_inputs(c, first, count);
+    if (heads == 0)
+        return esp_cuda_launch_status(esp_cuda_backend_of(c), "compaction of the cache");
     ESP_LAUNCH(keep_kernel, dim3(blocks, 2), dim3(THREADS), 0, esp_cuda_backend_of(c)->stream,
                (uint4 *)c->k, (uint4 *)c->v, c->keep_rows, first, count, heads, (size_t)c->rows,
                words);

@@ -359,6 +359,10 @@ static struct esp_backend_ops make_ops(void)
     ops.plan_ranks = esp_cuda_plan_ranks;
     ops.time_kernels = esp_cuda_time_kernels;
     ops.predict = esp_cuda_predict;
+    ops.state_bytes = esp_cuda_state_bytes;
+    ops.fold = esp_cuda_fold;
+    ops.state_save = esp_cuda_state_save;
+    ops.state_load = esp_cuda_state_load;
 #define X(result, name, ...) ops.name = esp_cuda_##name;
 #include "kernels/model_ops.def"
 #undef X

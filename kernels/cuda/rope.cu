@@ -43,8 +43,8 @@ struct esp_cuda_heads esp_cuda_heads_of(const struct esp_cuda_cache *c,
     const struct esp_model_desc *d = esp_cuda_desc_of(c);
     const struct esp_layer *described = &d->layer[layer];
     const enum esp_rotation rotation = described->rotation;
-    return {c->qkv,
-            c->qkv_width,
+    return {c->inputs,
+            c->inputs_width,
             rotation == ESP_ROTATION_LOCAL ? c->local_rotation : c->rotation,
             c->max_batch,
             held->query_norm,
@@ -66,7 +66,7 @@ void esp_cuda_rope(struct esp_cuda_cache *c, const struct esp_cuda_layer *held, 
 {
     const struct esp_model_desc *d = esp_cuda_desc_of(c);
     cudaStream_t stream = esp_cuda_backend_of(c)->stream;
-    const size_t at_layer = (size_t)layer * d->kv_heads * c->rows * c->head_width;
+    const size_t at_layer = (size_t)held->place * d->kv_heads * c->rows * c->head_width;
     const struct esp_cuda_heads a = esp_cuda_heads_of(c, held, layer);
     if (a.query_together || a.key_together)
         ESP_LAUNCH(together_kernel, dim3(rows, 2), dim3(THREADS), WARPS * sizeof(float), stream,

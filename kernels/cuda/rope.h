@@ -1,5 +1,5 @@
 /* rope.h - computes the queries, keys and values of attention from the output of their
- * product, c->qkv.
+ * product, c->inputs.
  *
  * Heads of queries and keys are normalised (RMSNorm) if the model has weights for that. Then
  * their pairs (i, i + rotary/2) are rotated by position * inverse_frequency[i] ("RoFormer", Su

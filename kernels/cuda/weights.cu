@@ -5,7 +5,8 @@
  *
  * The tensors are read row by row, converted to bf16 (fp16 stays fp16), arranged as the
  * kernels need them, and sent in pieces: one piece is filled while the previous one is copied.
- * Queries, keys and values become one matrix. Gate and up become one matrix with groups of
+ * All tensors that a layer's mixer multiplies with its input (queries, keys and values, for
+ * example) become one matrix. Gate and up become one matrix with groups of
  * eight rows of each in turn, so that one product computes both, and the thread that has a
  * gate value also has the up value to multiply it with.
  */
@@ -250,15 +251,50 @@ static void send_blocks(struct loader *l, const struct esp_cuda_matrix *m,
 
 /* ------------------------------------------------------------------ which row is which */
 
-static struct source find_qkv(const void *user, int row)
+/* The tensors that a layer's mixer multiplies with its input, and their biases. */
+struct parts {
+    int count;
+    const struct esp_tensor *tensor[ESP_CUDA_PARTS], *bias[ESP_CUDA_PARTS];
+};
+
+static struct parts parts_of(const struct esp_layer *l)
 {
-    const struct esp_layer *layer = (const struct esp_layer *)user;
-    if (row < layer->query.rows)
-        return {&layer->query, &layer->query_bias, row};
-    row -= layer->query.rows;
-    if (row < layer->key.rows)
-        return {&layer->key, &layer->key_bias, row};
-    return {&layer->value, &layer->value_bias, row - layer->key.rows};
+    static const struct esp_tensor none = {};
+    const struct esp_tensor *const attention[][2] = {{&l->query, &l->query_bias},
+                                                     {&l->key, &l->key_bias},
+                                                     {&l->value, &l->value_bias},
+                                                     {&l->attention_gate, &none}};
+    const struct esp_tensor *const recurrent[][2] = {{&l->conv_in, &l->conv_in_bias},
+                                                     {&l->write, &none},
+                                                     {&l->decay, &none},
+                                                     {&l->in_gate, &l->in_gate_bias},
+                                                     {&l->out_gate, &l->out_gate_bias}};
+    const bool recurs = esp_recurs(l->mixer);
+    const int most = l->mixer == ESP_MIXER_NONE ? 0 : recurs ? ESP_CUDA_PARTS : 4;
+    struct parts p = {};
+    for (int i = 0; i < most; i++) {
+        const struct esp_tensor *const *pair = recurs ? recurrent[i] : attention[i];
+        if (!pair[0]->data)
+            continue;
+        p.tensor[p.count] = pair[0];
+        p.bias[p.count++] = pair[1];
+    }
+    return p;
+}
+
+static const struct esp_tensor *output_of(const struct esp_layer *l)
+{
+    return esp_recurs(l->mixer) ? &l->mixed : &l->output;
+}
+
+/* Finds a row of a layer's parts as one matrix. */
+static struct source find_input(const void *user, int row)
+{
+    const struct parts *p = (const struct parts *)user;
+    int i = 0;
+    while (row >= p->tensor[i]->rows)
+        row -= p->tensor[i++]->rows;
+    return {p->tensor[i], p->bias[i], row};
 }
 
 /* Finds a row of gate and up as one matrix. `user` is {gate, its bias, up, its bias}. */
@@ -314,19 +350,19 @@ static struct esp_cuda_matrix matrix_of(const struct esp_cuda_matrix *all, int i
     return m;
 }
 
-/* Sends the router as floats, with its rows padded with zeros. */
-static void send_router(struct loader *l, const float *to, const struct esp_tensor *router)
+/* Sends a matrix as floats, with rows of `stride` numbers, padded with zeros. */
+static void send_rows(struct loader *l, const float *to, const struct esp_tensor *t,
+                      size_t stride)
 {
-    const size_t stride = esp_cuda_pad(router->columns, ESP_CUDA_PAD);
     if (!l->sending || l->status < 0)
         return;
     begin(l, to);
-    for (int i = 0; i < router->rows && l->status == ESP_OK; i++) {
+    for (int i = 0; i < t->rows && l->status == ESP_OK; i++) {
         float *row = (float *)room(l, stride * sizeof *row);
         if (l->status < 0)
             return;
         memset(row, 0, stride * sizeof *row);
-        esp_tensor_read_row(router, i, row);
+        esp_tensor_read_row(t, i, row);
     }
     end(l);
 }
@@ -369,10 +405,13 @@ bool esp_cuda_has_blocks(const struct esp_model_desc *d)
     for (int i = 0; i < d->layers && !any; i++) {
         const struct esp_layer *l = &d->layer[i];
         const struct esp_expert *e = l->router.data ? l->expert : NULL;
-        const struct esp_tensor *const matrices[] = {&l->query,
-                                                     &l->key,
-                                                     &l->value,
-                                                     &l->output,
+        const struct parts p = parts_of(l);
+        for (int j = 0; j < p.count; j++)
+            any = any || esp_dtype_quantised(p.tensor[j]->dtype);
+        const struct esp_tensor *const matrices[] = {output_of(l),
+                                                     &l->gate,
+                                                     &l->up,
+                                                     &l->down,
                                                      e ? &e->gate : &l->gate,
                                                      e ? &e->up : &l->up,
                                                      e ? &e->down : &l->down};
@@ -409,37 +448,102 @@ static struct esp_cuda_matrix put_tensor(struct loader *l, const struct esp_tens
     return m;
 }
 
-#define PUT(name) to->name = put_tensor(l, &from->name, &from->name##_bias)
+/* Handles gate, up and down of a layer that has no experts, or the shared expert. */
+static struct esp_cuda_mlp put_mlp(struct loader *l, const struct esp_layer *from)
+{
+    const struct esp_model_desc *d = l->w->base.desc;
+    const bool gated = esp_gated(d->activation);
+    struct esp_cuda_mlp to = {};
+    if (gated && !l->w->blocks) {
+        to.up = take_matrices(l, up_rows(d->ffn), d->hidden,
+                              from->up_bias.data || from->gate_bias.data, 1);
+        send_gated(l, &to.up, &from->gate, &from->gate_bias, &from->up, &from->up_bias);
+    } else {
+        if (gated)
+            to.gate = put_tensor(l, &from->gate, &from->gate_bias);
+        to.up = put_tensor(l, &from->up, &from->up_bias);
+    }
+    to.down = put_tensor(l, &from->down, &from->down_bias);
+    return to;
+}
+
+/* Handles the router, whose last row is the gate of the shared expert, if there is one. */
+static void put_router(struct loader *l, const struct esp_layer *from,
+                       struct esp_cuda_layer *to)
+{
+    const struct esp_model_desc *d = l->w->base.desc;
+    const size_t stride = esp_cuda_pad(d->hidden, ESP_CUDA_PAD);
+    to->logits = d->experts + (from->shared_gate.data ? 1 : 0);
+    to->router = esp_cuda_take<float>(&l->arena, to->logits * stride);
+    send_rows(l, to->router, &from->router, stride);
+    if (from->shared_gate.data)
+        send_rows(l, to->router + d->experts * stride, &from->shared_gate, stride);
+    to->router_bias = put_vector(l, &from->router_bias);
+}
 
 /* All experts of a layer have the types and the biases of the first one (missing_for). */
-static void put_experts(struct loader *l, const struct esp_layer *from,
-                        struct esp_cuda_layer *to)
+static struct esp_cuda_mlp put_experts(struct loader *l, const struct esp_layer *from)
 {
     const struct esp_model_desc *d = l->w->base.desc;
     const struct esp_expert *e = &from->expert[0];
-    to->router = esp_cuda_take<float>(&l->arena, (size_t)d->experts *
-                                                     esp_cuda_pad(d->hidden, ESP_CUDA_PAD));
-    send_router(l, to->router, &from->router);
-    to->router_bias = put_vector(l, &from->router_bias);
-    if (l->w->blocks) {
-        to->gate = take_tensors(l, &e->gate, &e->gate_bias, d->experts);
-        to->up = take_tensors(l, &e->up, &e->up_bias, d->experts);
-    } else {
-        to->up = take_matrices(l, up_rows(d->expert_ffn), d->hidden,
-                               e->up_bias.data || e->gate_bias.data, d->experts);
-    }
-    to->down = take_tensors(l, &e->down, &e->down_bias, d->experts);
+    const bool gated = esp_gated(d->activation), joined = gated && !l->w->blocks;
+    struct esp_cuda_mlp to = {};
+    if (gated && !joined)
+        to.gate = take_tensors(l, &e->gate, &e->gate_bias, d->experts);
+    to.up = joined ? take_matrices(l, up_rows(d->expert_ffn), d->hidden,
+                                   e->up_bias.data || e->gate_bias.data, d->experts)
+                   : take_tensors(l, &e->up, &e->up_bias, d->experts);
+    to.down = take_tensors(l, &e->down, &e->down_bias, d->experts);
     for (int i = 0; i < d->experts && l->sending; i++, e++) {
-        const struct esp_cuda_matrix up = matrix_of(&to->up, i), down = matrix_of(&to->down, i);
-        if (l->w->blocks) {
-            const struct esp_cuda_matrix gate = matrix_of(&to->gate, i);
-            send_plain(l, &gate, &e->gate, &e->gate_bias);
-            send_plain(l, &up, &e->up, &e->up_bias);
-        } else {
+        const struct esp_cuda_matrix up = matrix_of(&to.up, i), down = matrix_of(&to.down, i);
+        const struct esp_cuda_matrix gate = matrix_of(&to.gate, i);
+        if (joined)
             send_gated(l, &up, &e->gate, &e->gate_bias, &e->up, &e->up_bias);
-        }
+        else
+            send_plain(l, &up, &e->up, &e->up_bias);
+        if (to.gate.data)
+            send_plain(l, &gate, &e->gate, &e->gate_bias);
         send_plain(l, &down, &e->down, &e->down_bias);
     }
+    return to;
+}
+
+/* Handles the matrices of a layer's mixer. */
+static void put_mixer(struct loader *l, int i, struct esp_cuda_layer *to)
+{
+    const struct esp_model_desc *d = l->w->base.desc;
+    const struct esp_layer *from = &d->layer[i];
+    const int columns = esp_layer_reads_both(d, i) ? 2 * d->hidden : d->hidden;
+    const struct parts p = parts_of(from);
+    int rows = 0;
+    bool bias = false;
+    for (int j = 0; j < p.count; j++) {
+        rows += p.tensor[j]->rows;
+        bias = bias || p.bias[j]->data;
+        if (l->w->blocks)
+            to->part[j] = put_tensor(l, p.tensor[j], p.bias[j]);
+    }
+    if (!l->w->blocks) {
+        to->inputs = take_matrices(l, rows, columns, bias, 1);
+        send_matrix(l, &to->inputs, find_input, &p);
+    }
+    to->output = put_tensor(l, output_of(from),
+                            esp_recurs(from->mixer) ? &from->mixed_bias : &from->output_bias);
+    if (from->conv.data) {
+        to->conv =
+            esp_cuda_take<float>(&l->arena, (size_t)from->conv.rows * from->conv.columns);
+        send_rows(l, to->conv, &from->conv, from->conv.columns);
+    }
+}
+
+/* Returns the index of a layer among those with attention, or among the recurrent ones. */
+static int place_of(const struct esp_model_desc *d, int layer)
+{
+    const bool recurs = esp_recurs(d->layer[layer].mixer);
+    int place = 0;
+    for (int i = 0; i < layer; i++)
+        place += d->layer[i].mixer != ESP_MIXER_NONE && esp_recurs(d->layer[i].mixer) == recurs;
+    return place;
 }
 
 /* Takes memory for, and sends, all of layer `i` except its first norm. */
@@ -447,37 +551,23 @@ static void put_layer(struct loader *l, int i, struct esp_cuda_layer *to)
 {
     const struct esp_model_desc *d = l->w->base.desc;
     const struct esp_layer *from = &d->layer[i];
-    const bool gated = esp_gated(d->activation);
     l->layer = i;
+    to->place = place_of(d, i);
 #define X(name) to->name = put_vector(l, &from->name);
     ESP_OTHER_VECTORS(X)
 #undef X
-    if (l->w->blocks) {
-        PUT(query);
-        PUT(key);
-        PUT(value);
-    } else {
-        to->qkv = take_matrices(
-            l, (d->heads + 2 * d->kv_heads) * d->head_dim,
-            esp_layer_reads_both(d, i) ? 2 * d->hidden : d->hidden,
-            from->query_bias.data || from->key_bias.data || from->value_bias.data, 1);
-        send_matrix(l, &to->qkv, find_qkv, from);
-    }
-    PUT(output);
-    if (from->router.data) {
-        put_experts(l, from, to);
+    if (from->mixer != ESP_MIXER_NONE)
+        put_mixer(l, i, to);
+    if (!esp_layer_has_mlp(from))
+        return;
+    if (!from->router.data) {
+        to->mlp = put_mlp(l, from);
         return;
     }
-    if (gated && !l->w->blocks) {
-        to->up = take_matrices(l, up_rows(d->ffn), d->hidden,
-                               from->up_bias.data || from->gate_bias.data, 1);
-        send_gated(l, &to->up, &from->gate, &from->gate_bias, &from->up, &from->up_bias);
-    } else {
-        if (gated)
-            PUT(gate);
-        PUT(up);
-    }
-    PUT(down);
+    put_router(l, from, to);
+    to->mlp = put_experts(l, from);
+    if (from->up.data)
+        to->shared = put_mlp(l, from);
 }
 
 /* Sends, for every token, the row of the head that gives its logit. */
@@ -487,7 +577,8 @@ static void send_outputs(struct loader *l)
     if (!l->sending || l->status < 0)
         return;
     begin(l, l->w->output_of);
-    for (int32_t token = 0, next = 0; token < esp_model_desc_tokens(d) && l->status == ESP_OK; token++) {
+    for (int32_t token = 0, next = 0; token < esp_model_desc_tokens(d) && l->status == ESP_OK;
+         token++) {
         const bool has = next < d->outputs && d->output_token[next] == token;
         const int32_t output = has ? next++ : -1;
         memcpy(room(l, sizeof output), &output, sizeof output);
@@ -617,7 +708,8 @@ static void set_types(struct esp_cuda_weights *w)
     const struct esp_model_desc *d = w->base.desc;
     w->blocks = esp_cuda_has_blocks(d);
     w->half = d->lender ? ((const struct esp_cuda_weights *)d->lender)->half
-                        : d->embedding.dtype == ESP_F16 && d->layer[0].query.dtype == ESP_F16;
+                        : d->embedding.dtype == ESP_F16 &&
+                              esp_layer_matrix(&d->layer[0])->dtype == ESP_F16;
 }
 
 /* ------------------------------------------------------------------ the limit */
@@ -735,14 +827,8 @@ static bool same_bias(const struct esp_tensor *a, const struct esp_tensor *b)
  * all experts of a layer have one type, so nothing else is supported. */
 static const char *missing_for(const struct esp_model_desc *d)
 {
-    if (esp_model_desc_recurrent(d))
-        return ESP_SPECIAL_RECURRENT;
-    for (int i = 0; i < d->layers; i++) {
-        if (d->layer[i].attention_gate.data)
-            return "gates of attention";
-        if (d->layer[i].router.data && d->layer[i].up.data)
-            return "shared experts";
-    }
+    if (d->key_dim > ESP_CUDA_STATE_KEYS)
+        return "so large states";
     if (d->experts > ESP_CUDA_EXPERTS || d->experts_used > ESP_CUDA_EXPERTS_USED)
         return "so many experts";
     for (int i = 0; i < d->layers; i++)
@@ -754,6 +840,20 @@ static const char *missing_for(const struct esp_model_desc *d)
                 !same_bias(&a->down_bias, &b->down_bias))
                 return "experts that differ in their types";
         }
+    return NULL;
+}
+
+/* Returns a feature of the model that several GPUs cannot divide, or NULL. */
+static const char *undivided_of(const struct esp_model_desc *d)
+{
+    if (esp_model_desc_recurrent(d))
+        return ESP_SPECIAL_RECURRENT;
+    for (int i = 0; i < d->layers; i++) {
+        if (d->layer[i].attention_gate.data)
+            return "gates of attention";
+        if (d->layer[i].router.data && d->layer[i].up.data)
+            return "shared experts";
+    }
     return NULL;
 }
 
@@ -879,6 +979,11 @@ int esp_cuda_weights_open(struct esp_weights **weights, struct esp_backend *back
                         "a model of hidden size %d is wider than --backend cuda can load; use "
                         "--backend cpu",
                         desc->hidden);
+    const char *undivided = desc->divided && cuda->gpus ? undivided_of(desc) : NULL;
+    if (undivided)
+        return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
+                        "several GPUs cannot divide a model with %s yet; use one GPU",
+                        undivided);
     if (desc->divided && cuda->gpus)
         return open_parts(weights, cuda->gpus, desc, progress, user, err, errlen);
     struct esp_cuda_weights *w = NULL;

@@ -166,7 +166,7 @@ static int take_given(struct esp_ranks **ranks, int count, char *err, size_t err
         close(file);
     if (!s)
         return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                        "mpirun did not start %d ranks; leave out"
+                        "mpirun did not start %d ranks; leave out "
                         "--ranks and --hosts under mpirun",
                         count);
     unsetenv(ESP_RANKS_GIVEN); /* a second engine has no ranks */

@@ -20,7 +20,7 @@ for recording in delayed dynatree-adapting traversal-sampling; do
     done
     for stop in $(seq 12); do
         check "$recording, stop $stop shows something" grep -q iter "$work/native-$stop"
-        check "$recording, stop $stop looks the same" cmp -s "$work/native-$stop" "$work/arm-$stop"
+        check "$recording, stop $stop looks the same on both processors" cmp -s "$work/native-$stop" "$work/arm-$stop"
         cmp -s "$work/native-$stop" "$work/arm-$stop" || diff "$work/native-$stop" "$work/arm-$stop" | head -n 6
     done
     rm -f "$work"/native-* "$work"/arm-*

@@ -63,7 +63,7 @@ for drafter in goodput nde; do
     run native "$NATIVE" generate -p The_king -n $tokens $pair --drafter $drafter
     run arm "$ESPALIER" generate -p The_king -n $tokens $pair --drafter $drafter
     check "$drafter writes something" test -s "$work/native"
-    check "$drafter writes the same" cmp -s "$work/native" "$work/arm"
+    check "$drafter writes the same text on both processors" cmp -s "$work/native" "$work/arm"
 done
 want=perplexity
 printf 'Once upon a time there was a king who had a daughter.\n' >"$work/text"

@@ -11,69 +11,69 @@ copy() { # copy NAME: a model folder to damage
 
 check "a missing folder is named" fails 1 "$work/none" $gen --target "$work/none"
 mkdir "$work/empty"
-check "a folder without a model" fails 1 "config.json" $gen --target "$work/empty"
+check "a folder without a model is refused" fails 1 "config.json" $gen --target "$work/empty"
 copy cut && head -c 100000 "$draft/model.safetensors" >"$work/cut/model.safetensors"
-check "a cut safetensors file" fails 1 "model.safetensors" $gen --target "$work/cut"
+check "a truncated safetensors file is refused" fails 1 "model.safetensors" $gen --target "$work/cut"
 copy shape && sed -i 's/"hidden_size": 96/"hidden_size": 64/' "$work/shape/config.json"
-check "wrong shapes" fails 1 "shape\|expected\|hidden" $gen --target "$work/shape"
+check "tensors of wrong shapes are refused" fails 1 "shape\|expected\|hidden" $gen --target "$work/shape"
 copy arch && sed -i 's/"llama"/"mamba"/; s/LlamaForCausalLM/MambaForCausalLM/' "$work/arch/config.json"
-check "an unknown architecture" fails 1 "mamba" $gen --target "$work/arch"
+check "an unknown architecture is refused" fails 1 "mamba" $gen --target "$work/arch"
 copy vocab && sed -i 's/"Ġthe":/"Ġthx":/' "$work/vocab/tokenizer.json"
-check "an inconsistent tokenizer" fails 1 "tokenizer.json" $gen --target "$work/vocab"
+check "an inconsistent tokenizer is refused" fails 1 "tokenizer.json" $gen --target "$work/vocab"
 copy json && printf '{"model_type": ' >"$work/json/config.json"
-check "a config that is not JSON" fails 1 "config.json" $gen --target "$work/json"
+check "a config that is not JSON is refused" fails 1 "config.json" $gen --target "$work/json"
 copy gguf && printf 'GGUF\003\000\000\000\377\377\377\377\377\377\377\377AAAAAAAA' >"$work/gguf/a.gguf"
 check "a GGUF file with absurd counts" fails 1 "more tensors" $gen --target "$work/gguf/a.gguf"
 printf 'GGUF\003\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000' >"$work/b.gguf"
 printf '\024\000\000\000\000\000\000\000general.architecture\010\000\000\000' >>"$work/b.gguf"
 printf '\006\000\000\000\000\000\000\000a\033[31m' >>"$work/b.gguf"
-check "a GGUF file with escape codes in a string" fails 1 'is a?\[31m' $gen --target "$work/b.gguf"
-check "a file that is not a model" fails 1 "neither a folder nor a GGUF" $gen --target "$target/config.json"
+check "a GGUF file with escape codes in a string is refused" fails 1 'is a?\[31m' $gen --target "$work/b.gguf"
+check "a file that is not a model is refused" fails 1 "neither a folder nor a GGUF" $gen --target "$target/config.json"
 
 yes 'There was a king, who had 3 sons.' | head -c 10000000 >"$work/long"
-check "a prompt of 10 MB" fails 1 "more than 4 times as long as the context of 768 tokens" $ESPALIER generate -f "$work/long" -n 4
+check "a prompt of 10 MB is refused" fails 1 "more than 4 times as long as the context of 768 tokens" $ESPALIER generate -f "$work/long" -n 4
 from_pipe() {
     cat "$work/long" | (ulimit -t 3; exec $ESPALIER generate - -n 4) 2>"$work/err"
     [ $? -eq 1 ] && grep -q "more than 4 times" "$work/err"
 }
-check "the same from a pipe, without reading all of it" from_pipe
+check "a prompt of 10 MB from a pipe is refused before all of it is read" from_pipe
 
-check "-n -5" fails 1 "tokens" $ESPALIER generate -p hello -n -5
-check "-n x" fails 1 "tokens" $ESPALIER generate -p hello -n x
-check "an unknown drafter" fails 1 "nothing" $gen --drafter nothing
-check "an unknown parameter" fails 1 "tauq" $gen --drafter dynatree:tauq=1
-check "a parameter out of range" fails 1 "tau" $gen --drafter dynatree:tau=7
-check "a parameter without value" fails 1 "name=value" $gen --drafter dynatree:tau
-check "an unknown verifier" fails 1 "nothing" $gen --verifier nothing
-check "an unknown backend" fails 1 "abacus" $gen --backend abacus
-check "an unknown order" fails 1 "order" $gen --order up
-check "a temperature below 0" fails 1 "temp" $gen --temp -1
-check "top-p above 1" fails 1 "top-p" $gen --top-p 1.5
-check "top-p of 0" fails 1 "top-p takes a number above 0" $gen --top-p 0
-check "more nodes than the memory for trees holds" sh -c "$gen -n 2 --drafter dyspec:N=300 2>&1 |
+check "a negative number of tokens is refused" fails 1 "tokens" $ESPALIER generate -p hello -n -5
+check "a number of tokens that is not a number is refused" fails 1 "tokens" $ESPALIER generate -p hello -n x
+check "an unknown drafter is refused" fails 1 "nothing" $gen --drafter nothing
+check "an unknown parameter is refused" fails 1 "tauq" $gen --drafter dynatree:tauq=1
+check "a parameter out of range is refused" fails 1 "tau" $gen --drafter dynatree:tau=7
+check "a parameter without value is refused" fails 1 "name=value" $gen --drafter dynatree:tau
+check "an unknown verifier is refused" fails 1 "nothing" $gen --verifier nothing
+check "an unknown backend is refused" fails 1 "abacus" $gen --backend abacus
+check "an unknown order is refused" fails 1 "order" $gen --order up
+check "a temperature below 0 is refused" fails 1 "temp" $gen --temp -1
+check "a top-p above 1 is refused" fails 1 "top-p" $gen --top-p 1.5
+check "a top-p of 0 is refused" fails 1 "top-p takes a number above 0" $gen --top-p 0
+check "more nodes than memory is reserved for give a warning" sh -c "$gen -n 2 --drafter dyspec:N=300 2>&1 |
     grep -q 'they have at most 256 nodes; start with --max-nodes 300'"
-check "fewer nodes than the default" sh -c "! $gen -n 2 --max-nodes 20 --drafter dyspec 2>&1 | grep -q nodes"
-check "fewer nodes than one pass expands" sh -c "$gen -n 2 --drafter optimal:N=7 >/dev/null"
-check "a seed that is not a number" fails 1 "seed" $gen --seed x
-check "no threads" fails 1 "threads" $gen --threads 0
-check "a verifier for greedy decoding while sampling" fails 1 "greedy" $gen --verifier greedy --temp 1
-check "a context longer than the model's" fails 1 "context" $gen --context 100000
+check "fewer nodes than the default give no warning" sh -c "! $gen -n 2 --max-nodes 20 --drafter dyspec 2>&1 | grep -q nodes"
+check "fewer nodes than one pass expands are allowed" sh -c "$gen -n 2 --drafter optimal:N=7 >/dev/null"
+check "a seed that is not a number is refused" fails 1 "seed" $gen --seed x
+check "a run with no threads is refused" fails 1 "threads" $gen --threads 0
+check "a verifier for greedy decoding while sampling is refused" fails 1 "greedy" $gen --verifier greedy --temp 1
+check "a context longer than the model's is refused" fails 1 "context" $gen --context 100000
 
-check "an unknown command" fails 2 "dance" $ESPALIER dance
-check "an unknown option" fails 2 "--dance" $ESPALIER generate --dance
-check "a missing value" fails 2 "-p" $ESPALIER generate -p
-check "two prompts" fails 2 "one prompt" $ESPALIER generate -p a -f b
-check "a stray argument" fails 1 "no model 'stray'" $ESPALIER generate -p a stray
-check "a list that does not exist" fails 2 "trees" $ESPALIER list trees
-check "a prompt file that does not exist" fails 1 "$work/none" $ESPALIER generate -f "$work/none"
-check "an empty prompt" fails 1 "prompt" $ESPALIER generate -p ""
-check "a prompt longer than the context" fails 1 "tokens" $ESPALIER generate -f "$draft/tokenizer.json"
+check "an unknown command is refused" fails 2 "dance" $ESPALIER dance
+check "an unknown option is refused" fails 2 "--dance" $ESPALIER generate --dance
+check "a missing value is refused" fails 2 "-p" $ESPALIER generate -p
+check "two prompts are refused" fails 2 "one prompt" $ESPALIER generate -p a -f b
+check "a stray argument is refused" fails 1 "no model 'stray'" $ESPALIER generate -p a stray
+check "a list that does not exist is refused" fails 2 "trees" $ESPALIER list trees
+check "a prompt file that does not exist is refused" fails 1 "$work/none" $ESPALIER generate -f "$work/none"
+check "an empty prompt is refused" fails 1 "prompt" $ESPALIER generate -p ""
+check "a prompt longer than the context is refused" fails 1 "tokens" $ESPALIER generate -f "$draft/tokenizer.json"
 
 printf '\033[31mred\007' >"$work/name"
 check "a name cannot act on the terminal" fails 1 "?\[31m" $ESPALIER generate -p a \
     --target "$(cat "$work/name")"
-check "nor can a command" fails 2 "command '^\[\[31mred^G'" $ESPALIER "$(cat "$work/name")"
-check "nor can a number" fails 1 "not '?\[31mred?'" $ESPALIER generate -n "$(cat "$work/name")"
+check "a command's name cannot act on the terminal" fails 2 "command '^\[\[31mred^G'" $ESPALIER "$(cat "$work/name")"
+check "an invalid number cannot act on the terminal" fails 1 "not '?\[31mred?'" $ESPALIER generate -n "$(cat "$work/name")"
 
 for words in --help "list drafters" inspect "inspect --json" "check --drafter ar --trials 1" \
     "generate -p a -n 2"; do

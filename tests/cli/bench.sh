@@ -14,8 +14,8 @@ check "bench succeeds and prints nothing on stderr" test $? -eq 0 -a ! -s "$work
 check "empty lines are not prompts" test "$(number prompts 1)" = 3
 check "--prompts 2 uses the first two prompts" sh -c "$bench ar --prompts 2 --json | grep -q '\"prompts\":[^0-9]*2,'"
 check "there are three configurations" test "$(grep -c '"drafter"' "$work/json")" = 3
-check "the first is the baseline" test "$(number speedup 1)" = 1
-check "also on the prompt with the lowest speedup" test "$(number least_speedup 1)" = 1
+check "the first configuration is the baseline" test "$(number speedup 1)" = 1
+check "the first choice has a lowest speedup of 1" test "$(number least_speedup 1)" = 1
 check "the lowest speedup is not above the mean" sh -c "echo '$(number speedup 2) $(number least_speedup 2)' |
     awk '{ exit !(\$2 > 0 && \$2 <= 1.001 * \$1) }'"
 check "plain decoding has one token per iteration" test "$(number block_efficiency 1)" = 1
@@ -43,20 +43,20 @@ check "above temperature 0 verifiers can be chosen" sh -c "$bench --temp 0.8 iid
     grep -q '^iid+traversal  '"
 check "without arguments all drafters are measured" test \
     "$($bench -n 4 --warmup 0 | grep -c '+-.*+-')" = "$(grep -c '^X(' engine/drafters/drafters.def)"
-check "from standard input" sh -c "printf Once | $ESPALIER bench -n 4 ar - 2>&1 | grep -q 'no drafter'"
+check "a dash does not stand for standard input" sh -c "printf Once | $ESPALIER bench -n 4 ar - 2>&1 | grep -q 'no drafter'"
 check "a pipe is read" sh -c "printf Once | $ESPALIER bench -n 4 ar | grep -q '^ar '"
-check "a wrong drafter" fails 1 "nonsense" $bench nonsense
-check "a verifier that would change the output distribution" fails 1 "the output distribution would change" $bench --temp 1 dynatree+bv
-check "more configurations than allowed" fails 2 "at most 64 arguments" $bench $(seq -f 'linear:K=%g' 1 65)
-check "a wrong parameter" fails 1 "K takes" $bench linear:K=0
-check "a file that does not exist" fails 1 "none" $ESPALIER bench -f "$work/none" ar
+check "a wrong drafter is refused" fails 1 "nonsense" $bench nonsense
+check "a verifier that would change the output distribution is refused" fails 1 "the output distribution would change" $bench --temp 1 dynatree+bv
+check "more configurations than allowed are refused" fails 2 "at most 64 arguments" $bench $(seq -f 'linear:K=%g' 1 65)
+check "a wrong parameter is refused" fails 1 "K takes" $bench linear:K=0
+check "a file that does not exist is refused" fails 1 "none" $ESPALIER bench -f "$work/none" ar
 printf '{"prompt": "Once upon a time\\nthere was", "category": "tales"}\n\n{"prompt": "A fox"}\n' >"$work/prompts"
 $bench linear:K=3 --json >"$work/json"
 check "JSON Lines are prompts, with newlines" test "$(number prompts 1)" = 2
 printf '{"prompt": 3}\n' >"$work/prompts"
-check "a prompt that is not a string" fails 1 "line 1" $bench ar
+check "a prompt that is not a string is refused" fails 1 "line 1" $bench ar
 printf '{"prompt": "A fox"}\nA king\n' >"$work/prompts"
-check "a line that is not JSON" fails 1 "line 2.*no JSON object" $bench ar
+check "a line that is not JSON is refused" fails 1 "line 2.*no JSON object" $bench ar
 printf '\n\n' >"$work/prompts"
-check "nothing but empty lines" fails 1 "no prompt" $bench ar
+check "a file with only empty lines is refused" fails 1 "no prompt" $bench ar
 finish

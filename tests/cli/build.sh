@@ -23,7 +23,7 @@ for file in bin/espalier include/espalier/engine/espalier.h include/espalier/eng
 done
 if [ -x "$BUILD/espalier-dot" ]; then
     check "installs espalier-dot" test -x "$prefix/bin/espalier-dot"
-    check "and it is found beside the program" sh -c "env PATH=/nowhere $prefix/bin/espalier \
+    check "the installed espalier finds espalier-dot beside itself" sh -c "env PATH=/nowhere $prefix/bin/espalier \
         export tests/cli/three.esp.jsonl --iteration 1 | grep -q '</svg>'"
 fi
 check "installs recordings" sh -c "ls $prefix/share/espalier/sessions/*.esp.jsonl >/dev/null"
@@ -37,7 +37,7 @@ cd - >/dev/null || exit 1
 flags=$(PKG_CONFIG_PATH=$prefix/lib/pkgconfig pkg-config --cflags --libs espalier)
 check "the example builds with pkg-config" ${CC:-cc} -std=c11 -Wall -Werror \
     -o "$work/example" engine/example.c $flags
-check "and generates text with the shared library" sh -c \
+check "the example generates text with the shared library" sh -c \
     "LD_LIBRARY_PATH=$prefix/lib $work/example 'Once upon a time' | wc -c | grep -q '[0-9][0-9]'"
 nm -D --defined-only "$prefix/lib/libespalier.so" | awk '$2 == "T" { print $3 }' | sort >"$work/exported"
 shared=$($MAKE -s --no-print-directory print-shared-headers)
@@ -46,7 +46,7 @@ check "the shared library exports exactly the declared functions" diff "$work/de
 $MAKE --no-print-directory "$BUILD/shared/espalier" >"$work/log" 2>&1
 check "the program also links against the shared library" \
     sh -c "$BUILD/shared/espalier generate -p Once -n 8 | grep -q ."
-check "and loads it" sh -c "ldd $BUILD/shared/espalier | grep -q libespalier.so"
+check "that program loads the shared library" sh -c "ldd $BUILD/shared/espalier | grep -q libespalier.so"
 $MAKE --no-print-directory uninstall PREFIX="$prefix" >"$work/log" 2>&1
 check "make uninstall leaves no file" test -z "$(find "$prefix" -type f -o -type l)"
 
@@ -68,10 +68,10 @@ check "the headless program exports text without Graphviz" sh -c \
     "$BUILD/headless/espalier export tests/cli/three.esp.jsonl --iteration 1 --format txt | grep -q '✓'"
 check "the headless program generates" sh -c \
     "$BUILD/headless/espalier generate -p Once -n 8 | grep -q ."
-check "and replays a recording as text" sh -c "$BUILD/headless/espalier generate -p Once -n 8 \
+check "the headless program replays a recording as text" sh -c "$BUILD/headless/espalier generate -p Once -n 8 \
     --record $work/once.esp.jsonl >/dev/null && $BUILD/headless/espalier replay \
     $work/once.esp.jsonl --plain | grep -q '^--- iteration 0 of'"
-check "and says that it has no interface" fails 1 "interface" "$BUILD/headless/espalier"
+check "the headless program says that it has no interface" fails 1 "interface" "$BUILD/headless/espalier"
 
 check "make demo without a terminal streams a sample" sh -c \
     "ESPALIER_NO_APT=1 $MAKE --no-print-directory demo </dev/null 2>/dev/null | grep -q 'fisherman'"

@@ -29,7 +29,7 @@ for how in cut copied; do
     change $how
     wait $pid
     check "generate succeeds although the file is $how" test $? -eq 0 -a ! -s "$work/err"
-    check "its text is the same as with an unchanged file" cmp -s "$work/want" "$work/got"
+    check "the text is the same as with an unchanged file" cmp -s "$work/want" "$work/got"
     rm -rf "$work/model"
 done
 
@@ -51,7 +51,7 @@ $dump" --target "$work/model" --draft '' -n 60 &
     change $how
     wait $pid
     check "the interface succeeds although the file is $how" test $? -eq 0
-    check "and it continues to write" dumped '^│ Once upon a time,* '
+    check "the interface still writes text" dumped '^│ Once upon a time,* '
     rm -rf "$work/model"
 done
 

@@ -14,10 +14,10 @@ field() { # NAME FILE: the value of a member
 
 $gen $pair -p "$said" --json >"$work/auto" 2>"$work/err"
 check "the model's own format is used" [ "$(field chat "$work/auto")" = '"chatml"' ]
-check "without any message" test ! -s "$work/err"
+check "generate with a chat format prints no message" test ! -s "$work/err"
 $gen $pair -p "$said" --json --chat none >"$work/none"
-check "none is raw" [ "$(field chat "$work/none")" = null ]
-check "and raw text has fewer tokens" [ "$(field prompt_tokens "$work/none")" -lt "$(field prompt_tokens "$work/auto")" ]
+check "--chat none writes raw text" [ "$(field chat "$work/none")" = null ]
+check "raw text has fewer tokens than a turn" [ "$(field prompt_tokens "$work/none")" -lt "$(field prompt_tokens "$work/auto")" ]
 $gen --target engine/models/fairytale-target -p "$said" --drafter ar --json >"$work/base"
 check "a base model uses raw text" [ "$(field chat "$work/base")" = null ]
 $gen --drafter ar -p "$said" --json --chat chatml >"$work/named"
@@ -30,7 +30,7 @@ for way in "--drafter ar" "--drafter fixed:D=4,B=2" "--drafter suffix" "--thread
 done
 printf %s "$said" >"$work/prompt"
 $gen $pair -f "$work/prompt" >"$work/way"
-check "nor on the source of the prompt" cmp -s "$work/text" "$work/way"
+check "the answer does not depend on the source of the prompt" cmp -s "$work/text" "$work/way"
 $gen $pair -p "$said" --system "Be a fox." --json >"$work/system"
 check "a system prompt is part of the prompt" \
     [ "$(field prompt_tokens "$work/system")" -gt "$(field prompt_tokens "$work/auto")" ]
@@ -48,9 +48,9 @@ check "control tokens in a prompt are plain text" \
 
 $gen --target "$work/other/target" --drafter ar -p "$said" --json >"$work/unknown" 2>"$work/err"
 check "an unknown template leaves the text raw" [ "$(field chat "$work/unknown")" = null ]
-check "and a message says so, and what to do" grep -q -- '--chat NAME' "$work/err"
+check "a message says that the text is raw, and what to do" grep -q -- '--chat NAME' "$work/err"
 $gen --target "$work/other/target" --drafter ar -p "$said" --json --chat none >"$work/unknown" 2>"$work/err"
-check "but not if the user asked for raw text" test ! -s "$work/err"
+check "there is no message if the user asked for raw text" test ! -s "$work/err"
 
 check "an unknown format is refused" fails 1 'gemma' $gen -p a --chat jinja
 check "--system needs a text" fails 2 'value is missing' $gen -p a --system
@@ -65,6 +65,6 @@ check "a template that is far too long is refused by name" fails 1 'chat_templat
 $gen $pair -p "$said" --record "$work/chat.esp.jsonl" >"$work/way"
 check "a recording has the numbers of control tokens" grep -q '"type":"prompt".*"marks":[0-9]*,"marks_after":[0-9]' "$work/chat.esp.jsonl"
 $ESPALIER replay "$work/chat.esp.jsonl" --plain >"$work/plain" 2>"$work/err"
-check "and its replay shows the message" grep -q "> $said" "$work/plain"
-check "and no control tokens" sh -c "! grep -q 'im_start' '$work/plain'"
+check "the replay of such a recording shows the message" grep -q "> $said" "$work/plain"
+check "the replay shows no control tokens" sh -c "! grep -q 'im_start' '$work/plain'"
 finish

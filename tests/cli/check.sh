@@ -6,12 +6,12 @@ ok="$ESPALIER check --trials 25"
 $ok --drafter iid:K=2,L=3 --verifier traversal >"$work/out" 2>"$work/err"
 check "an exact pair passes" test $? -eq 0
 check "plain decoding is in the table" grep -q '^ar ' "$work/out"
-check "and so is the pair" grep -q '^iid:K=2,L=3 *traversal .* ok$' "$work/out"
+check "the tested drafter and verifier are in the table" grep -q '^iid:K=2,L=3 *traversal .* ok$' "$work/out"
 check "no progress bar without a terminal" test ! -s "$work/err"
 
 $ok --trials 150 --drafter fixed:tau=0 --verifier naivetree:lossy=allow >"$work/out"
 check "a pair that changes the distribution fails" test $? -eq 1
-check "and is called lossy" grep -q 'DIFFERS LOSSY$' "$work/out"
+check "a pair that changes the distribution is called lossy" grep -q 'DIFFERS LOSSY$' "$work/out"
 
 check "the error about a refused pair names what would work" \
     fails 1 'Use nss' $ok --drafter dynatree:draws=topk --verifier traversal
@@ -28,7 +28,7 @@ check "every allowed verifier is checked" test "$(grep -c '"verifier"' "$work/js
 
 $ok --temp 0 --drafter dynatree >"$work/out"
 check "at temperature 0 every token must agree" test $? -eq 0
-check "and the pair passes" grep -q '^dynatree *greedy .* 0  ok$' "$work/out"
+check "a pair passes at temperature 0" grep -q '^dynatree *greedy .* 0  ok$' "$work/out"
 
 gen="$ESPALIER generate -p Once -n 40 --drafter iid"
 $gen --temp 0.8 --seed 3 >"$work/one"
@@ -39,7 +39,7 @@ check "another seed gives another text" sh -c "! cmp -s $work/one $work/three"
 $gen --temp 0.8 --seed 3 --json >"$work/json"
 check "JSON says that it is lossless" grep -q '"lossy":	false' "$work/json"
 $gen --temp 0.8 --verifier greedy:lossy=allow --json >"$work/json"
-check "or lossy" grep -q '"lossy":	true' "$work/json"
+check "JSON says that a pair is lossy" grep -q '"lossy":	true' "$work/json"
 $gen --temp 0.8 --verifier swor:lossy=allow --stats >"$work/out" 2>"$work/err"
 check "statistics name the verifier and say LOSSY" grep -q 'verifier .*swor.*LOSSY' "$work/err"
 finish

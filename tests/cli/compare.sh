@@ -10,8 +10,8 @@ value() { # KEY FILE: the numbers of a JSON key, in order
 $cmp "$prompt" --drafter linear --with dyspec >"$work/out" 2>"$work/err"
 check "two drafters over one text" test $? -eq 0
 check "the output says that the texts are identical" grep -q '^The texts are identical: 40 tokens\.$' "$work/out"
-check "both have a line" test "$(grep -c '^linear  \|^dyspec  ' "$work/out")" -eq 2
-check "and how many iterations each took" grep -q 'iterations for the same text' "$work/out"
+check "both drafters have a line in the table" test "$(grep -c '^linear  \|^dyspec  ' "$work/out")" -eq 2
+check "the output says how many iterations each drafter took" grep -q 'iterations for the same text' "$work/out"
 check "stderr is empty" test ! -s "$work/err"
 
 # Totals and text are those of two separate runs. With a given seed no run uses what an earlier one
@@ -38,8 +38,8 @@ check "greedy texts are" grep -q '"identical":	true' "$work/both"
 
 $cmp "$prompt" --drafter iid --verifier traversal --with-verifier spectr --temp 1 >"$work/out"
 check "two verifiers are compared on the same drafter" test $? -eq 0
-check "and named" grep -q '^iid spectr' "$work/out"
-check "and the output says that the text is the first side's" grep -q 'the text is that of the first' "$work/out"
+check "the two verifiers are named in the table" grep -q '^iid spectr' "$work/out"
+check "the output says that the text is the first side's" grep -q 'the text is that of the first' "$work/out"
 printf %s "$prompt" | $ESPALIER compare -n 9 --with ar >"$work/out"
 check "the prompt can come through a pipe" grep -q '9 tokens' "$work/out"
 

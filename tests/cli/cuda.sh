@@ -14,7 +14,7 @@ echo "not a library" >"$work/missing.so"
 check "a file that is not a library is reported" fails 1 "missing.so" $run --backend cuda
 $run >"$work/plain" 2>"$work/err"
 check "generate falls back to the CPU" test $? -eq 0
-check "without any message" test ! -s "$work/err"
+check "generate on the CPU prints no message" test ! -s "$work/err"
 
 # There is no GPU here: the real plugin must say so, if nvcc has built one (continuous integration has a folder for it).
 for real in "$BUILD/checked/libespalier-cuda.so" "$BUILD/libespalier-cuda.so"; do
@@ -25,7 +25,7 @@ if [ -f "$real" ] && ! ls /dev/nvidia[0-9] >/dev/null 2>&1; then
     check "without a GPU the plugin says so" fails 1 "no CUDA device" $run --backend cuda
     check "the plugin needs no library of the CUDA toolkit" sh -c \
         '! readelf -d "$1" | grep NEEDED | grep -iE "cublas|cudart|stdc"' sh "$ESPALIER_CUDA_PLUGIN"
-    check "and so does the list of backends" grep -q "not here: there is no CUDA device" <<EOT
+    check "the list of backends works without the CUDA toolkit" grep -q "not here: there is no CUDA device" <<EOT
 $($ESPALIER list backends)
 EOT
 fi
@@ -80,19 +80,19 @@ check "a working device is listed" grep -q "emulated GPU" <<EOT
 $($ESPALIER list backends)
 EOT
 $run --backend cuda --exact >"$work/out" 2>"$work/err"
-check "it generates" test $? -eq 0
-check "quietly" test ! -s "$work/err"
+check "generate works on the emulated GPU" test $? -eq 0
+check "generate on the emulated GPU prints no message" test ! -s "$work/err"
 check "the GPU generates the CPU's text" cmp -s "$work/out" "$work/plain"
 $run --backend cuda --temp 0.8 --seed 7 --verifier specinfer --drafter iid:K=2,L=2 >"$work/out" 2>"$work/err"
-check "it samples" test $? -eq 0
+check "generate samples on the emulated GPU" test $? -eq 0
 
 $ESPALIER check --backend cuda --drafter iid:K=2,L=2 --trials 1 --max-nodes 16 --context 64 >"$work/out" 2>&1
-check "check runs every exact verifier on it" test "$(grep -c '^iid.* ok$' "$work/out")" -eq 6
+check "check runs every exact verifier on the emulated GPU" test "$(grep -c '^iid.* ok$' "$work/out")" -eq 6
 
 # With several devices, --device chooses one.
 check "each device is listed with its number" test \
     "$(ESPALIER_EMU_DEVICES=2 $ESPALIER list backends | grep -c -- '--device [01]: emulated GPU [01], 4 GB, driver ')" -eq 2
-check "and in JSON" test \
+check "each device is listed in JSON" test \
     "$(ESPALIER_EMU_DEVICES=2 $ESPALIER list backends --json | grep -o 'emulated GPU [01]' | sort -u | wc -l)" -eq 2
 ESPALIER_EMU_DEVICES=2 $run --backend cuda --device 1 >"$work/out" 2>"$work/err"
 check "the second device generates" cmp -s "$work/out" "$work/plain"
@@ -111,24 +111,24 @@ check "an outdated driver is reported" env ESPALIER_EMU_DRIVER=12040 sh -c \
     sh $run --backend cuda
 ESPALIER_EMU_DRIVER=12040 $run >"$work/out" 2>"$work/err"
 check "auto uses the CPU instead" cmp -s "$work/out" "$work/plain"
-check "and says why, in one line" test \
+check "one line says why the CPU is used" test \
     "$(grep -c 'driver is too old.*using the cpu backend' "$work/err")" -eq 1
 ESPALIER_EMU_LT=0 $run --backend cuda >"$work/out" 2>"$work/err"
-check "it works without cuBLASLt" cmp -s "$work/out" "$work/plain"
+check "the GPU works without cuBLASLt" cmp -s "$work/out" "$work/plain"
 check "the message about too little memory suggests a context" env ESPALIER_EMU_MEMORY=182000000 sh -c \
     '. tests/shell.sh; fails 1 "not enough GPU memory: .* Try --context [0-9]" "$@"' sh \
     $ESPALIER generate -p Once -n 4 --backend cuda --max-nodes 64 --context 768
 ESPALIER_EMU_MEMORY=187000000 $ESPALIER generate -p Once -n 4 --backend cuda --max-nodes 64 --drafter linear \
     >"$work/out" 2>"$work/err"
 check "without --context, the context is shortened to fit" cmp -s "$work/out" "$work/plain"
-check "and said" \
+check "a message says that the context was shortened" \
     grep -q "room for texts of [1-7][0-9][0-9] of the model's 768 tokens" "$work/err"
 ESPALIER_EMU_MEMORY=187000000 ESPALIER_EMU_NODE=200000 $ESPALIER generate -p Once -n 4 --backend cuda --max-nodes 64 \
     --drafter linear >"$work/out" 2>"$work/err"
 check "without memory for graphs, passes run without graphs" cmp -s "$work/out" "$work/plain"
 ESPALIER_EMU_MEMORY=1000000 $run >"$work/out" 2>"$work/err"
 check "auto uses the CPU instead" cmp -s "$work/out" "$work/plain"
-check "and says why, in one line" test "$(grep -c 'free on emulated GPU.*using the cpu backend' "$work/err")" -eq 1
+check "one line says that the GPU has too little memory" test "$(grep -c 'free on emulated GPU.*using the cpu backend' "$work/err")" -eq 1
 
 # Quantised weights stay quantised; the text is that of plain decoding.
 $ESPALIER quantize engine/models/fairytale-target "$work/t.gguf" --type q4_k >/dev/null
@@ -148,7 +148,7 @@ small="--max-nodes 16 --context 64"
 check "inspect says which layers stay" grep -q '^GPU memory  *of 10.5 MB, .* are for the target: 0 of 6 layers' <<EOT
 $($ESPALIER inspect $small --backend cuda --gpu-memory 10M)
 EOT
-check "and the maximum speed" grep -q '^  every pass  *copies [0-9.]* MB in .* tokens/s of plain decoding at most' <<EOT
+check "inspect says how fast plain decoding can be at most" grep -q '^  every pass  *copies [0-9.]* MB in .* tokens/s of plain decoding at most' <<EOT
 $($ESPALIER inspect $small --backend cuda --gpu-memory 10M)
 EOT
 check "all layers stay if the limit is large enough" grep -q '^GPU memory  *all layers stay in memory' <<EOT
@@ -157,7 +157,7 @@ EOT
 check "a small GPU without a limit works in the same way" grep -q '[0-4] of 6 layers in its memory' <<EOT
 $(ESPALIER_EMU_MEMORY=178000000 $run --backend cuda --exact --record "$work/r" >"$work/out" && head -n 1 "$work/r")
 EOT
-check "and gives the same text" cmp -s "$work/out" "$work/plain"
+check "a small GPU gives the same text" cmp -s "$work/out" "$work/plain"
 check "a limit that is too small is reported" fails 1 "not enough GPU memory: .* allowed by --gpu-memory" $run --backend cuda --gpu-memory 2M
 check "--gpu-memory is refused for the CPU" fails 1 "the limit for it is --memory" $run --backend cpu --gpu-memory 10M
 check "--memory is refused for a GPU" fails 1 "is --gpu-memory" $run --backend cuda --memory 10M

@@ -15,11 +15,11 @@ check "shapes measures models" shapes
 check "every row is compared in exact mode" test \
     "$(grep -c 'Exact mode.*: 243 of 243 rows have the bits of plain decoding' "$work/out")" -eq 2
 check "the memory of each model is printed" test "$(grep -c 'Memory free: [0-9.]* GB before, [0-9.]* GB with' "$work/out")" -eq 8
-check "also in exact mode" test "$(grep -c '^Exact mode:$' "$work/out")" -eq 2
-check "with the predictions beside" test "$(grep -c '| ms | predicted | MB read |' "$work/out")" -eq 6
+check "the memory of each model is printed in exact mode, too" test "$(grep -c '^Exact mode:$' "$work/out")" -eq 2
+check "tables have the predictions beside the measurements" test "$(grep -c '| ms | predicted | MB read |' "$work/out")" -eq 6
 shapes ESPALIER_EMU_FAIL=30
 check "failing models give exit status 1" test $? -eq 1
-check "and are counted" grep -q '^shapes: 0 passed, 2 failed' "$work/out"
+check "failing models are counted" grep -q '^shapes: 0 passed, 2 failed' "$work/out"
 
 program() {
     cat >"$kit/$1"
@@ -97,7 +97,7 @@ check "the first half measures no speed" test "$(grep -c '| rows | ms |' "$work/
 run bench "$work/bench.tar"
 check "the second half prints the tables" grep -q '| rows | ms |' "$work/out"
 check "a failing shape is reported" grep -q "^FAILED    shapes-8b (exit 1): 0 passed, 1 failed" "$work/out"
-check "and the next one is still measured" grep -q "^ok        shapes-1b: 1 passed" "$work/out"
+check "the shape after a failing one is still measured" grep -q "^ok        shapes-1b: 1 passed" "$work/out"
 
 program espalier <<'END'
 #!/bin/sh
@@ -105,7 +105,7 @@ printf 'cpu\n    a processor\ncuda\n    not here: there is no CUDA device here\n
 END
 run "$work/none.tar"
 check "without a GPU no other part runs" grep -q "^no GPU that the backend can use" "$work/out"
-check "and the run fails" grep -q "^1 passed, 1 failed" "$work/out"
+check "a run without a GPU fails" grep -q "^1 passed, 1 failed" "$work/out"
 rm "$work/none.tar"
 program espalier <<'END'
 #!/bin/sh
@@ -130,13 +130,13 @@ status=$?
 took=$(($(date +%s) - begin))
 check "a failing part gives an exit status" test $status -eq 1
 check "a hanging part is stopped in time" test $took -le 20
-check "its output is printed" grep -q "this is said before it hangs" "$work/out"
+check "the output of a hanging part is printed" grep -q "this is said before it hangs" "$work/out"
 check "the failure is reported" grep -q "^FAILED    b_bad (exit 1): 2 passed, 1 failed" "$work/out"
 check "the hanging part is reported" grep -q "^FAILED    c_hangs: not done after" "$work/out"
 check "a part without time left is reported" grep -q "^LEFT OUT  d_whole: the time is over" "$work/out"
 check "the tar file has the output of the parts" test \
     "$(tar xOf "$work/bad.tar" espalier-cuda/c_hangs.txt | head -n 1)" = "this is said before it hangs"
-check "and the summary" test "$(tar xOf "$work/bad.tar" espalier-cuda/summary.txt | grep -c FAILED)" -ge 2
+check "the tar file has the summary" test "$(tar xOf "$work/bad.tar" espalier-cuda/summary.txt | grep -c FAILED)" -ge 2
 check "no temporary file is left" test "$(ls "$work" | grep -c tar)" -eq 3
 
 # The output of a part is shown while it runs, and kept if the run is interrupted.
@@ -155,7 +155,7 @@ check "a line is printed before its part ends" grep -q "half way" "$work/out"
 kill -TERM $running
 wait $running
 check "an interrupted run exits with 130" test $? -eq 130
-check "and keeps the output" test \
+check "an interrupted run keeps the output" test \
     "$(tar xOf "$work/broken.tar" espalier-cuda/c_hangs.txt | head -n 1)" = "half way"
 
 # tests/cuda/compare shows the figures of two runs side by side.
@@ -172,12 +172,12 @@ compare() {
     sh tests/cuda/compare "$@" >"$work/out" 2>&1
 }
 check "two runs are compared" compare "$work/a.tar" "$work/b.tar"
-check "by their devices" sh -c 'grep -q "One GPU" "$1" && grep -q "Another GPU" "$1"' sh "$work/out"
-check "figure by figure" grep -q '^| 1 | ms at 256 | 5.000 | 4.000 | 0.80 |$' "$work/out"
-check "predictions are compared, too" grep -q '^| 1 | ms at 256: predicted | 4.000 | 4.000 | 1.00 |$' "$work/out"
+check "the comparison names both devices" sh -c 'grep -q "One GPU" "$1" && grep -q "Another GPU" "$1"' sh "$work/out"
+check "the comparison has a row for each figure" grep -q '^| 1 | ms at 256 | 5.000 | 4.000 | 0.80 |$' "$work/out"
+check "predictions are compared as well" grep -q '^| 1 | ms at 256: predicted | 4.000 | 4.000 | 1.00 |$' "$work/out"
 compare "$work/a.tar" "$kit/run"
 check "a file that is not a run's tar is refused" test $? -eq 1
-check "by its name" grep -q "^compare: $kit/run is no tar" "$work/out"
+check "the refused file is named" grep -q "^compare: $kit/run is no tar" "$work/out"
 
 # In the predicted speed of a real model, a pass of one row is limited by memory.
 check "a model is predicted without its weights" env ESPALIER_CUDA_PLUGIN="$BUILD/emu/libespalier-cuda.so" ESPALIER_EMU_SMS=132 \

@@ -23,10 +23,10 @@ done
 $ESPALIER list drafters --json >"$work/json"
 check "the list has the differences from the papers" grep -q '"differs":	"[a-z].*fixed' "$work/json"
 thresholds=$(grep -c 'draft_temp' "$work/json")
-check "and says that q is tempered, for every drafter with a draft model" test "$thresholds" -ge 15
+check "the list says that q is tempered, for every drafter with a draft model" test "$thresholds" -ge 15
 check "the list shows the default of a choice" sh -c "$ESPALIER list drafters | grep -q 'retrieval *off|on, default on ' &&
     ! $ESPALIER list drafters | grep '^    ' | grep -v default"
-check "also as JSON" grep -q '"default":	"keep"' "$work/json"
+check "JSON has the default of a choice" grep -q '"default":	"keep"' "$work/json"
 check "the list mentions the paths that TALF leaves out" sh -c "$ESPALIER list losses --json | grep -q '\"differs\":.*every 4th token'"
 check "no existing feature is called missing" sh -c \
     "sed -n '/^Not here/,/^\.Sh/p' man/espalier-drafters.7 | grep -q 'tree verification' &&

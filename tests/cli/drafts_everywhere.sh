@@ -66,7 +66,7 @@ END
 chat_pair "$work/chat"
 cp -RL "$work/chat/draft" "$work/other-chat" && change_vocabulary "$work/other-chat"
 same "in a chat" "$work/chat/target" "$work/other-chat" "Who was the king?"
-check "which has a format" [ "$(field chat "$work/plain")" = '"chatml"' ]
+check "$where, $way: the model's chat format is used" [ "$(field chat "$work/plain")" = '"chatml"' ]
 
 cp -R engine/models/fairytale-draft "$work/other" && change_vocabulary "$work/other"
 where="in a chat whose control tokens the draft does not have"

@@ -20,7 +20,7 @@ for file in plain changed more crlf other; do
     printf %s "$prompt" | $gen - --expect "$work/$file" >"$work/got"
     check "the text does not depend on the expected text ($file)" cmp -s "$work/plain" "$work/got"
     printf %s "$prompt" | $gen --temp 0.7 --drafter recycle --expect "$work/$file" >"$work/$file.warm"
-    check "nor does a sampled text ($file)" cmp -s "$work/drawn" "$work/$file.warm"
+    check "a sampled text does not depend on the expected text ($file)" cmp -s "$work/drawn" "$work/$file.warm"
 done
 
 $gen -p "$prompt" --drafter suffix --expect "$work/plain" --json >"$work/json"
@@ -84,7 +84,7 @@ type :expect $work
 key Enter
 wait
 $dump" --no-config
-check "a folder is refused there, too" dumped "not a regular file"
+check "a folder as the expected text is refused in the interface" dumped "not a regular file"
 
 # ---------------------------------------------------------------- recycled tokens
 
@@ -99,8 +99,8 @@ iterations $recycle -p "$prompt" --seed 1 >"$work/seeded"
 iterations $recycle -p "$prompt" --recycle session >"$work/session"
 check "--seed and the setting store nothing" test "$(kept)" = 0
 iterations $recycle -p "$prompt" >"$work/first"
-check "otherwise recycled tokens are stored" test "$(kept)" = 1
-check "readable by the owner only" sh -c "ls -l '$XDG_STATE_HOME/espalier' | grep recycled | grep -q '^-rw-------'"
+check "recycled tokens are stored otherwise" test "$(kept)" = 1
+check "recycled tokens are readable by the owner only" sh -c "ls -l '$XDG_STATE_HOME/espalier' | grep recycled | grep -q '^-rw-------'"
 iterations $recycle -p "$prompt" >"$work/second"
 check "the second run needs fewer iterations" test "$(cat "$work/second")" -lt "$(cat "$work/first")"
 iterations $recycle -p "$prompt" --seed 1 >"$work/again"
@@ -111,9 +111,9 @@ check "the text is the same" cmp -s "$work/plain" "$work/warm"
 printf x | dd of="$(ls -d "$XDG_STATE_HOME"/espalier/recycled-*)" bs=1 seek=100 conv=notrunc 2>/dev/null
 $recycle -p "$prompt" >"$work/got" 2>"$work/note"
 check "a damaged file gives one sentence" sh -c "[ \$(wc -l <'$work/note') = 1 ] && grep -q 'is damaged' '$work/note'"
-check "and the same text" cmp -s "$work/plain" "$work/got"
+check "a damaged file of recycled tokens does not change the text" cmp -s "$work/plain" "$work/got"
 $recycle -p "$prompt" >"$work/got" 2>"$work/note"
-check "it was replaced" test ! -s "$work/note"
+check "a damaged file of recycled tokens is replaced" test ! -s "$work/note"
 
 check "a recording has the sources" sh -c "
     $recycle -p '$prompt' --record '$work/r.jsonl' >/dev/null && grep -q '\"source\":\"recycled\"' '$work/r.jsonl' &&

@@ -15,26 +15,26 @@ check "several iterations are separated by empty lines" [ "$($export --iteration
     grep -c '^iteration ')" = 3 ]
 
 check "an iteration is required" fails 1 "say which iteration" $export
-check "an iteration that does not exist" fails 1 "has 0 to 2" $export --iteration 3
-check "a wrong range" fails 1 "takes a number" $export --iteration 2-1
-check "a wrong format" fails 1 "gif" $export --iteration 1 --format gif
-check "a wrong ending" fails 1 "tree.gif" $export --iteration 1 -o "$work/tree.gif"
-check "a wrong theme" fails 1 "light and dark" $export --iteration 1 --theme mono
+check "an iteration that does not exist is refused" fails 1 "has 0 to 2" $export --iteration 3
+check "a wrong range is refused" fails 1 "takes a number" $export --iteration 2-1
+check "a wrong format is refused" fails 1 "gif" $export --iteration 1 --format gif
+check "a wrong ending is refused" fails 1 "tree.gif" $export --iteration 1 -o "$work/tree.gif"
+check "a wrong theme is refused" fails 1 "light and dark" $export --iteration 1 --theme mono
 check "several pictures cannot share one output" fails 1 "several pictures" $export --iteration 0-1
-check "a file that is not a recording" fails 1 "tests/shell.sh" $ESPALIER export tests/shell.sh --iteration 0
+check "a file that is not a recording is refused" fails 1 "tests/shell.sh" $ESPALIER export tests/shell.sh --iteration 0
 echo precious >"$work/there.txt"
 check "an existing file is not overwritten" fails 1 "already exists" $export --iteration 1 -o "$work/there.txt"
-check "as it was" [ "$(cat "$work/there.txt")" = precious ]
+check "an existing file stays as it was" [ "$(cat "$work/there.txt")" = precious ]
 check "unless told otherwise" $export --iteration 1 -o "$work/there.txt" --force
 check "with --force it is written" cmp -s "$work/one.txt" "$work/there.txt"
-check "a folder that does not exist" fails 1 "none/tree.txt" $export --iteration 1 -o "$work/none/tree.txt"
+check "a folder that does not exist is refused" fails 1 "none/tree.txt" $export --iteration 1 -o "$work/none/tree.txt"
 mkdir "$work/no"
 check "a missing espalier-dot is reported" fails 1 "cannot be run" \
     env ESPALIER_DOT="$work/none" $export --iteration 1 -o "$work/no/tree.svg"
 printf '#!/bin/sh\necho half\nexit 1\n' >"$work/bad" && chmod +x "$work/bad"
-check "a helper that fails" fails 1 "ended early" \
+check "a helper that fails is reported" fails 1 "ended early" \
     env ESPALIER_DOT="$work/bad" $export --iteration 1 -o "$work/no/tree.svg"
-check "and no file is left" [ -z "$(ls "$work/no")" ]
+check "a failing helper leaves no file" [ -z "$(ls "$work/no")" ]
 
 # Control characters in a recording must not reach the terminal through the JSON output.
 sed '5s/"verifier":"greedy"/\x1b"verifier":"\x1b[31m\\u0007\x9f"/' $recording >"$work/colours.esp.jsonl"
@@ -44,12 +44,12 @@ check "JSON has no control characters" [ -z "$(LC_ALL=C tr -d '\n\040-\176\200-\
 $export --asciicast "$work/replay.cast" --size 100x30 --speed 2 --theme light
 check "an asciicast has its header" sh -c "head -n 1 '$work/replay.cast' |
     grep -q '^{\"version\":2,\"width\":100,\"height\":30,'"
-check "and frames" [ "$(grep -c '^\[[0-9.]*, "o", ".*"\]$' "$work/replay.cast")" -ge 4 ]
-check "and no control characters" [ -z "$(LC_ALL=C tr -d '\n\040-\176\200-\377' <"$work/replay.cast")" ]
+check "an asciicast has frames" [ "$(grep -c '^\[[0-9.]*, "o", ".*"\]$' "$work/replay.cast")" -ge 4 ]
+check "an asciicast has no control characters" [ -z "$(LC_ALL=C tr -d '\n\040-\176\200-\377' <"$work/replay.cast")" ]
 check "an existing asciicast is not overwritten" fails 1 "already exists" $export --asciicast "$work/replay.cast"
-check "a wrong size" fails 1 "WxH" $export --asciicast "$work/x.cast" --size 10x2
-check "a wrong speed" fails 1 "speed" $export --asciicast "$work/x.cast" --speed 100
-check "an unknown theme of a replay" fails 1 "no theme 'pink'" $export --asciicast "$work/x.cast" --theme pink
+check "a wrong size is refused" fails 1 "WxH" $export --asciicast "$work/x.cast" --size 10x2
+check "a wrong speed is refused" fails 1 "speed" $export --asciicast "$work/x.cast" --speed 100
+check "an unknown theme of a replay is refused" fails 1 "no theme 'pink'" $export --asciicast "$work/x.cast" --theme pink
 check "a replay and an iteration exclude each other" fails 1 "the whole replay" $export --asciicast "$work/x.cast" --iteration 1
 
 # Charts need no Graphviz.
@@ -62,19 +62,19 @@ done
 xpath() { xmllint --xpath "$2" "$1" 2>/dev/null; }
 check "each adapted threshold has a panel" test \
     "$(xpath "$work/thresholds.svg" "count(//*[local-name()='text'][starts-with(., 'at the end')])")" = 4
-check "with names" grep -q '>upper confidence (tauh)<' "$work/thresholds.svg"
-check "and a goal" grep -q 'stroke-dasharray' "$work/thresholds.svg"
+check "thresholds have their names" grep -q '>upper confidence (tauh)<' "$work/thresholds.svg"
+check "a chart of thresholds has a line for the goal" grep -q 'stroke-dasharray' "$work/thresholds.svg"
 check "acceptance has a bar for each depth" test "$(xpath "$work/acceptance.svg" "count(//*[local-name()='circle'])")" = 6
-check "with the counts of stats" grep -q '>26 tried<' "$work/acceptance.svg"
+check "the bars have the counts of stats" grep -q '>26 tried<' "$work/acceptance.svg"
 check "stages have a column for each iteration" test \
     "$(xpath "$work/stages.svg" "count(//*[local-name()='path'][@stroke-width=2])")" -ge 60
-check "and their means" grep -q '>verify [0-9.]* ms<' "$work/stages.svg"
+check "a chart of stages has their means" grep -q '>verify [0-9.]* ms<' "$work/stages.svg"
 check "a part of a recording can be charted" sh -c "$chart stages --iteration 3-9 | grep -q '>7 iterations; line'"
 $chart acceptance --aspect 4:3 --caption none --theme dark >"$work/bare.svg"
 check "a chart has a shape" grep -q 'viewBox="0 0 831.38 623.54"' "$work/bare.svg"
 check "--caption none leaves out all words" sh -c "! grep -q 'Acceptance by depth' '$work/bare.svg'"
-check "a chart of nothing" fails 1 "thresholds" $ESPALIER export sessions/samples/traversal-sampling.esp.jsonl --chart thresholds
-check "a chart that does not exist" fails 1 "thresholds, acceptance or stages" $chart ring
+check "a chart of a recording without iterations is refused" fails 1 "thresholds" $ESPALIER export sessions/samples/traversal-sampling.esp.jsonl --chart thresholds
+check "a chart that does not exist is refused" fails 1 "thresholds, acceptance or stages" $chart ring
 check "charts have no text format" fails 1 "svg, png, pdf or tikz" $chart stages --format txt
 
 if ! [ -x "$BUILD/espalier-dot" ]; then
@@ -84,7 +84,7 @@ fi
 $export --iteration 0-2 -o "$work/tree.svg"
 check "several pictures get numbers" [ "$(cd "$work" && ls tree-*.svg | tr '\n' ' ')" = \
     "tree-0000.svg tree-0001.svg tree-0002.svg " ]
-check "they are well-formed" xmllint --noout "$work/tree-0000.svg" "$work/tree-0002.svg"
+check "the numbered pictures are well-formed" xmllint --noout "$work/tree-0000.svg" "$work/tree-0002.svg"
 $export --iteration 0-2 -o "$work/x%d.dot"
 check "%d is the number" [ "$(cd "$work" && ls x*.dot | tr '\n' ' ')" = "x0.dot x1.dot x2.dot " ]
 check "dot accepts the files" sh -c "cat '$work'/x*.dot | dot -Tplain | grep -c '^stop' | grep -q '^3$'"
@@ -103,7 +103,7 @@ $export --iteration 1 --caption none >"$work/none.svg"
 check "without a caption there are no words around the tree" sh -c "! grep -q 'Iteration 1\|>accepted\|shade:' '$work/none.svg'"
 tale=sessions/samples/traversal-sampling.esp.jsonl
 $ESPALIER export $tale --iteration 5 >"$work/kinds.svg"
-check "and nothing else" sh -c "grep -q '>not visited' '$work/kinds.svg' &&
+check "the legend explains only what is shown" sh -c "grep -q '>not visited' '$work/kinds.svg' &&
     ! grep -q '>rejected\|>cut before' '$work/kinds.svg'"
 # shaped FILE W H: succeeds if the picture's proportions are W:H, to one percent.
 shaped() {
@@ -116,9 +116,9 @@ for shape in 16:9 4:3 1:2; do
         check "a picture is $shape" shaped "$work/shaped.svg" ${shape%:*} ${shape#*:}
     done
 done
-check "a wrong shape" fails 1 "as 16:9" $export --iteration 1 --aspect wide
-check "an aspect ratio that is too wide" fails 1 "as 16:9" $export --iteration 1 --aspect 100:1
-check "an unknown caption" fails 1 "full, short or none" $export --iteration 1 --caption some
+check "a wrong shape is refused" fails 1 "as 16:9" $export --iteration 1 --aspect wide
+check "an aspect ratio that is too wide is refused" fails 1 "as 16:9" $export --iteration 1 --aspect 100:1
+check "an unknown caption is refused" fails 1 "full, short or none" $export --iteration 1 --caption some
 check "a text has no aspect ratio" fails 1 "are for pictures" $export --iteration 1 --format txt --aspect 16:9
 for option in --aspect --caption; do
     check "espalier-dot refuses $option x" fails 1 "$option takes" "$BUILD/espalier-dot" $option x
@@ -128,7 +128,7 @@ for nodes in many 12x -1 99999999999 ''; do
 done
 check "the dark theme differs" sh -c "! $export --iteration 1 --theme dark | cmp -s - '$work/stdout.svg'"
 $export --iteration 1 -o "$work/tree.png"
-check "a PNG is one" [ "$(head -c 8 "$work/tree.png" | od -An -tx1)" = " 89 50 4e 47 0d 0a 1a 0a" ]
+check "a file that ends in .png is a PNG" [ "$(head -c 8 "$work/tree.png" | od -An -tx1)" = " 89 50 4e 47 0d 0a 1a 0a" ]
 check "a full disk is reported" sh -c "$export --iteration 1 2>&1 >/dev/full | grep -q 'standard output'"
 if command -v script >/dev/null; then
     script -qec "$export --iteration 1 --format png" /dev/null >"$work/terminal" </dev/null

@@ -59,17 +59,19 @@ for family in qwen3-moe gpt-oss; do
     check "$family: without a fallback to the CPU" test ! -s "$work/err"
 done
 
-# MiMo's MTP layer drafts there, by itself or by name.
-own=$work/mtp
-mkdir "$own" && cp tests/vectors/heads/mtp-mimo/* "$own" && tokenizer >"$own/tokenizer.json"
-gpu() { $ESPALIER generate -p A -n 24 --temp 0 --ignore-eos --context 100 --backend cuda --exact --target "$own" "$@"; }
-gpu --draft none >"$work/plain" 2>"$work/err"
-check "MTP: a GPU writes text" test -s "$work/plain"
-gpu --drafter dynatree --draft mtp --json >"$work/json" 2>>"$work/err"
-check "MTP: the layer drafts" grep -q '"drafted_nodes":[^0-9]*[1-9]' "$work/json"
-gpu --drafter dynatree --draft mtp >"$work/out" 2>>"$work/err"
-check "MTP: and changes nothing" cmp -s "$work/out" "$work/plain"
-gpu --stats >"$work/out" 2>"$work/stats"
-check "MTP: it drafts if no draft is named" grep -q "^draft  *mtp, the target's MTP layer" "$work/stats"
-check "MTP: without a fallback to the CPU" test ! -s "$work/err"
+# MTP layers draft there, by themselves or by name.
+for family in mtp-mimo mtp-qwen3-5; do
+    own=$work/$family
+    mkdir "$own" && cp tests/vectors/heads/$family/* "$own" && tokenizer >"$own/tokenizer.json"
+    gpu="$ESPALIER generate -p A -n 24 --temp 0 --ignore-eos --context 100 --backend cuda --exact --target $own"
+    $gpu --draft none >"$work/plain" 2>"$work/err"
+    check "$family: a GPU writes text" test -s "$work/plain"
+    $gpu --drafter dynatree --draft mtp --json >"$work/json" 2>>"$work/err"
+    check "$family: the layer drafts" grep -q '"drafted_nodes":[^0-9]*[1-9]' "$work/json"
+    $gpu --drafter dynatree --draft mtp >"$work/out" 2>>"$work/err"
+    check "$family: and changes nothing" cmp -s "$work/out" "$work/plain"
+    $gpu --stats >"$work/out" 2>"$work/stats"
+    check "$family: it drafts if no draft is named" grep -q "^draft  *mtp, the target's MTP layer" "$work/stats"
+    check "$family: without a fallback to the CPU" test ! -s "$work/err"
+done
 finish

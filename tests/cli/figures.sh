@@ -11,7 +11,7 @@ HEADS=$work/heads ESPALIER=$ESPALIER BUILD=$BUILD MAKE=$MAKE tests/figures/run -
 check "tests/figures/run succeeds without messages" test $? -eq 0 -a ! -s "$work/err"
 [ -s "$work/err" ] && head -n 3 "$work/err"
 check "every suite has a table" test "$(ls "$work"/figures/*.md | wc -l)" = "$count"
-check "in three forms" test "$(ls "$work"/figures/*.csv "$work"/figures/*.json | wc -l)" = $((2 * count + 1))
+check "every table has the three forms" test "$(ls "$work"/figures/*.csv "$work"/figures/*.json | wc -l)" = $((2 * count + 1))
 check "every plot line has a plot" test "$(ls "$work"/figures/*.svg | wc -l)" = \
     "$(cat sessions/suites/*.suite | grep -c '^plot ')"
 check "every table has rows" sh -c "for file in '$work'/figures/*.csv; do [ \$(wc -l <\$file) -gt 2 ] || exit 1; done"

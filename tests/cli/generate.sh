@@ -42,7 +42,7 @@ check "--json prints nothing on stderr" test ! -s "$work/err"
 check "-n tokens are generated" grep -q '"generated_tokens":	48' "$work/json"
 check "without --baseline it is null" sh -c \
     "$gen -p '$prompt' --json | grep -q '\"baseline_tokens_per_second\":	null'"
-check "and so is the speedup" sh -c "$gen -p '$prompt' --json | grep -q '\"speedup\":	null'"
+check "without --baseline the speedup is null, too" sh -c "$gen -p '$prompt' --json | grep -q '\"speedup\":	null'"
 # Without --seed one is drawn, shown and recorded; it draws the same text again.
 drawn() { sed -n 's/^	"seed":	\(.*\),$/\1/p' "$1"; }
 text_of() { grep '^	"tokens":' "$1"; }
@@ -51,7 +51,7 @@ for run in 1 2; do
     XDG_STATE_HOME="$work/nothing-learned-$run" $draws -p "$prompt" --record "$work/drawn-$run.esp.jsonl" >"$work/drawn-$run"
 done
 check "two runs without --seed use different seeds" test "$(drawn "$work/drawn-1")" != "$(drawn "$work/drawn-2")"
-check "and two texts" test "$(text_of "$work/drawn-1")" != "$(text_of "$work/drawn-2")"
+check "two runs without --seed write different texts" test "$(text_of "$work/drawn-1")" != "$(text_of "$work/drawn-2")"
 check "a recording has the seed" sh -c "head -n 1 '$work/drawn-1.esp.jsonl' | grep -q '\"seed\":\"$(drawn "$work/drawn-1")\"'"
 $draws -p "$prompt" --seed "$(drawn "$work/drawn-1")" >"$work/again"
 check "the same seed gives the same text" test "$(text_of "$work/again")" = "$(text_of "$work/drawn-1")"
@@ -62,8 +62,8 @@ check "a 64-bit seed is kept" sh -c \
 
 $gen -p "$prompt" --drafter dynatree --stats >"$work/out" 2>"$work/stats"
 check "statistics go to stderr" grep -q "tokens/s" "$work/stats"
-check "with the lengths of accepted paths" grep -q "^path lengths  *[0-9]*: [0-9]*, [0-9]*: " "$work/stats"
-check "and do not change stdout" cmp -s "$work/ar" "$work/out"
+check "statistics have the lengths of accepted paths" grep -q "^path lengths  *[0-9]*: [0-9]*, [0-9]*: " "$work/stats"
+check "statistics do not change standard output" cmp -s "$work/ar" "$work/out"
 
 # If Ctrl-C arrives after the first byte of the text, the text so far stays, and the exit code is 130.
 mkfifo "$work/fifo"
@@ -78,7 +78,7 @@ code=$?
 exec 3<&-
 check "Ctrl-C ends with 130" test $code -eq 130
 check "Ctrl-C keeps the text so far" test -s "$work/first"
-check "and statistics are printed" grep -q "tokens/s" "$work/stats"
+check "Ctrl-C still prints statistics" grep -q "tokens/s" "$work/stats"
 
 for list in drafters verifiers backends models; do
     check "list $list" sh -c "$ESPALIER list $list | grep -q ."

@@ -12,15 +12,15 @@ $several --drafter ar >"$work/one"
 for drafter in linear dynatree hybrid; do
     ESPALIER_EMU_DEVICES=2 ESPALIER_EMU_LEAKS=1 $several --ranks 2 --drafter $drafter >"$work/out" 2>"$work/err"
     check "two GPUs write the same text: $drafter" cmp "$work/out" "$work/one"
-    check "and nothing is left: $drafter" test ! -s "$work/err"
+    check "two GPUs leave no message: $drafter" test ! -s "$work/err"
 done
 ESPALIER_EMU_DEVICES=3 $several --ranks 3 --ranks-parts 1:3:2 --ranks-whole down --drafter dynatree >"$work/out"
-check "so do three with unequal parts" cmp "$work/out" "$work/one"
+check "three GPUs with unequal parts write the same text" cmp "$work/out" "$work/one"
 ESPALIER_EMU_DEVICES=2 $several --ranks 2 --draft self:q4_0 --drafter linear >"$work/out"
-check "so do two with the target's own copy" cmp "$work/out" "$work/one"
+check "two GPUs with the target's own copy write the same text" cmp "$work/out" "$work/one"
 ESPALIER_EMU_DEVICES=2 ESPALIER_EMU_LT=0 $several --ranks 2 --gpu-memory 12M --drafter dynatree --json >"$work/json"
-check "so do two with too little memory" grep -qF "$(head -n 1 "$work/one")" "$work/json"
-check "which stream layers" grep -q '"resident_layers":' "$work/json"
+check "two GPUs with too little memory write the same text" grep -qF "$(head -n 1 "$work/one")" "$work/json"
+check "two GPUs with too little memory stream layers" grep -q '"resident_layers":' "$work/json"
 ESPALIER_EMU_DEVICES=2 $ESPALIER inspect --backend cuda --ranks 2 --ranks-whole none >"$work/out"
 check "inspect prints the division among GPUs" grep -q "gate, up .* 320 + 320 outputs; a row gathers" "$work/out"
 gpus() { # DEVICES MESSAGE [VARIABLE] ...
@@ -29,7 +29,7 @@ gpus() { # DEVICES MESSAGE [VARIABLE] ...
     fails 1 "$message" env ESPALIER_EMU_DEVICES=$devices "$@"
 }
 check "too few GPUs are reported" gpus 1 "needs 2 GPUs, but 1 is here" $run --backend cuda --ranks 2
-check "also those after --device" gpus 3 "needs 3 GPUs, but 2 are here from the number of --device on" \
+check "too few GPUs after --device are reported" gpus 3 "needs 3 GPUs, but 2 are here from the number of --device on" \
     $run --backend cuda --device 1 --ranks 3
 check "a missing NCCL is reported" gpus 2 "libnccl.so.2 was not found; install libnccl2" \
     ESPALIER_EMU_NCCL=0 $run --backend cuda --ranks 2

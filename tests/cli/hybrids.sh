@@ -10,6 +10,22 @@ generate() {
     $ESPALIER generate -p "A tree that grows on a wall" -n 60 --temp 0 --backend cpu --context 120 --ignore-eos \
         --target "$model" "$@"
 }
+on_gpu() { # MODEL OPTION...
+    model=$1
+    shift
+    ESPALIER_CUDA_PLUGIN="${ESPALIER_CUDA_PLUGIN:-$BUILD/emu/libespalier-cuda.so}" $ESPALIER generate -n 12 --temp 0 \
+        -p "A tree that grows on a wall" --backend cuda --exact --context 60 --ignore-eos --target "$model" "$@"
+}
+# On a GPU, for a folder and for the file of 4 bits made from it: a tree gives the text of plain decoding.
+check_gpu() { # FAMILY MODEL FILE
+    test "${ESPALIER_CUDA_PLUGIN:-}" = none && return
+    for own in "$2" "$3"; do
+        plain=$(on_gpu "$own" --drafter ar)
+        check "$1: there is text on a GPU" test ${#plain} -ge 8
+        check "$1: a tree on a GPU gives the text of plain decoding" \
+            test "$(on_gpu "$own" --draft "$3" --drafter dynatree)" = "$plain"
+    done
+}
 figure() { sed -n "s/^.*\"$1\":[^0-9]*\([0-9]*\).*/\1/p" "$2"; } # NAME FILE
 drafters=$($ESPALIER list drafters | sed -n 's/^\([a-z][a-z0-9-]*\) .*/\1/p')
 verifiers=$($ESPALIER list verifiers | sed -n 's/^\([a-z][a-z0-9-]*\) .*/\1/p')
@@ -55,9 +71,7 @@ for family in lfm2 qwen3-5 granite-hybrid; do
     check "$family: why it has no own copy is said" fails 1 "recurrent layers" generate "$model" --draft self
     check "$family: why it is not made larger is said" fails 1 "recurrent layers" \
         $ESPALIER inflate "$model" "$work/$family-wide" --width 2
-    check "$family: what CUDA lacks is said" fails 1 "backend cuda cannot compute a model with recurrent layers" \
-        env ESPALIER_CUDA_PLUGIN="$BUILD/emu/libespalier-cuda.so" \
-        $ESPALIER generate -p A -n 2 --backend cuda --context 60 --target "$model"
+    check_gpu "$family" "$model" "$draft"
 done
 
 # Relatives of these: some drafters are enough (cli/families.sh has chains and files).
@@ -75,6 +89,7 @@ for family in qwen3-next nemotron-h nemotron-h-moe lfm2-moe; do
     done
     check "$family: a file of 4 bits decodes, too" \
         test "$(generate "$work/$family.gguf" --drafter ar)" = "$(generate "$work/$family.gguf" --drafter suffix)"
+    check_gpu "$family" "$model" "$work/$family.gguf"
 done
 
 # An MTP layer in the target's files is its draft, by itself or by name.
@@ -84,48 +99,48 @@ sed -i "s/\"eos_token_id\": 2/\"eos_token_id\": 96/" "$own/config.json"
 drafts() { generate "$own" "$@" --json | sed -n 's/.*"draft":[^a-z"]*"\{0,1\}\([a-z]*\).*/\1/p' | head -n 1; }
 plain=$(generate "$own" --draft none)
 check "an MTP layer drafts if no draft is named" test "$(drafts)" = mtp
-check "not with --draft none" test "$(drafts --draft none)" = null
-check "not with a limit of memory" test "$(drafts --memory 2G)" = null
+check "the MTP layer does not draft with --draft none" test "$(drafts --draft none)" = null
+check "the MTP layer does not draft with a memory limit" test "$(drafts --memory 2G)" = null
 for drafter in auto linear dynatree:cache=rebuild eagle2; do
     check "MTP: $drafter gives the text of plain decoding" \
         test "$(generate "$own" --draft mtp --drafter $drafter)" = "$plain"
 done
 generate "$own" --draft mtp --stats >"$work/text" 2>"$work/stats"
-check "statistics name it" grep -q "^draft  *mtp, the target's MTP layer: [0-9.]* MB of BF16" "$work/stats"
+check "statistics name the MTP layer" grep -q "^draft  *mtp, the target's MTP layer: [0-9.]* MB of BF16" "$work/stats"
 window="--window 24 --sinks 3"
 check "MTP: a window gives the same with trees" test "$(generate "$own" $window --drafter ar)" = \
     "$(generate "$own" $window --draft mtp --drafter dynatree)"
 $ESPALIER list models "$own" >"$work/list"
-check "the list of models has it" grep -q '^mtp .* MB  qwen3_5_text BF16  *its MTP layer' "$work/list"
-check "as a draft" sh -c "grep -A 2 '^mtp ' '$work/list' | grep -q 'fits as a draft'"
-check "not for a model without one" sh -c "! $ESPALIER list models '$work/qwen3-5' | grep -q '^mtp '"
-check "inspect says so" sh -c "$ESPALIER inspect '$own' --backend cpu | grep -q 'MTP layer .*--draft mtp'"
-check "and describes the pair" sh -c \
+check "the list of models has the MTP layer" grep -q '^mtp .* MB  qwen3_5_text BF16  *its MTP layer' "$work/list"
+check "the list of models says that the MTP layer fits as a draft" sh -c "grep -A 2 '^mtp ' '$work/list' | grep -q 'fits as a draft'"
+check "a model without an MTP layer is not listed as mtp" sh -c "! $ESPALIER list models '$work/qwen3-5' | grep -q '^mtp '"
+check "inspect names the MTP layer" sh -c "$ESPALIER inspect '$own' --backend cpu | grep -q 'MTP layer .*--draft mtp'"
+check "inspect describes the pair" sh -c \
     "$ESPALIER inspect '$own' mtp --backend cpu | grep -q 'pair fits  *yes: vocabulary and hidden states'"
 check "a model without one is named" fails 1 "qwen3-5 has no MTP layer" generate "$work/qwen3-5" --draft mtp
-check "quantising keeps it" sh -c "$ESPALIER quantize '$own' '$work/whole.gguf' --type q8_0 | grep -q '^MTP layer '"
-check "and inspect says so" sh -c "$ESPALIER inspect '$work/whole.gguf' --backend cpu | grep -q 'MTP layer .*--draft mtp'"
-check "it drafts" test "$(own=$work/whole.gguf && drafts)" = mtp
-check "and changes nothing" test "$(generate "$work/whole.gguf" --draft mtp --drafter dynatree)" = \
+check "quantising keeps the MTP layer" sh -c "$ESPALIER quantize '$own' '$work/whole.gguf' --type q8_0 | grep -q '^MTP layer '"
+check "inspect names the MTP layer of the quantised file" sh -c "$ESPALIER inspect '$work/whole.gguf' --backend cpu | grep -q 'MTP layer .*--draft mtp'"
+check "the MTP layer of the quantised file drafts" test "$(own=$work/whole.gguf && drafts)" = mtp
+check "drafts of the quantised MTP layer do not change the text" test "$(generate "$work/whole.gguf" --draft mtp --drafter dynatree)" = \
     "$(generate "$work/whole.gguf" --draft none)"
-check "from file to file, too" $ESPALIER quantize "$work/whole.gguf" "$work/again.gguf" --type q4_0 >/dev/null
-check "it drafts again" test "$(own=$work/again.gguf && drafts)" = mtp
+check "a quantised file with an MTP layer can be quantised again" $ESPALIER quantize "$work/whole.gguf" "$work/again.gguf" --type q4_0 >/dev/null
+check "the MTP layer that was copied from file to file drafts" test "$(own=$work/again.gguf && drafts)" = mtp
 without=$work/without
 mkdir "$without" && cp "$own"/* "$without" && LC_ALL=C sed -i 's/"mtp\./"mtx./g' "$without/model.safetensors"
-check "a model without one" $ESPALIER quantize "$without" "$work/mtp.gguf" --type q8_0 >/dev/null 2>&1
-check "has none in its file" test "$(own=$work/mtp.gguf && drafts)" = null
+check "a model without an MTP layer can be quantised" $ESPALIER quantize "$without" "$work/mtp.gguf" --type q8_0 >/dev/null 2>&1
+check "the file of a model without an MTP layer has none" test "$(own=$work/mtp.gguf && drafts)" = null
 plain8=$(generate "$work/mtp.gguf" --draft none)
 cp tests/vectors/gguf/mtp-qwen3-5-alone.gguf "$work/mtp-other.gguf"
 printf GGUF >"$work/mtp-a.gguf"
-check "one in a file beside a GGUF file drafts for it" test "$(own=$work/mtp.gguf && drafts)" = mtp
-check "and gives the same text" test "$(generate "$work/mtp.gguf" --draft mtp --drafter dynatree)" = "$plain8"
-check "as does its name" test "$(generate "$work/mtp.gguf" --draft "$work/mtp-other.gguf" --drafter linear)" = "$plain8"
-check "the list of models has it" sh -c "$ESPALIER list models '$work/mtp.gguf' | grep -A 2 '^mtp ' | grep -q 'fits as a draft'"
-check "alone it is no target" fails 1 "mtp-other.gguf is a draft head (mtp) and needs a target" \
+check "an MTP layer in a file beside a GGUF file drafts for it" test "$(own=$work/mtp.gguf && drafts)" = mtp
+check "drafts of an MTP file do not change the text" test "$(generate "$work/mtp.gguf" --draft mtp --drafter dynatree)" = "$plain8"
+check "drafts of an MTP file that is named do not change the text" test "$(generate "$work/mtp.gguf" --draft "$work/mtp-other.gguf" --drafter linear)" = "$plain8"
+check "the list of models has the MTP layer of the other file" sh -c "$ESPALIER list models '$work/mtp.gguf' | grep -A 2 '^mtp ' | grep -q 'fits as a draft'"
+check "an MTP file alone is refused as a target" fails 1 "mtp-other.gguf is a draft head (mtp) and needs a target" \
     generate "$work/mtp-other.gguf"
 LC_ALL=C sed -i 's/mtp\.norm\.weight/mtp.form.weight/' "$own/model.safetensors"
-check "a damaged one is refused" fails 1 "tensor mtp.norm.weight of shape (32) is missing" generate "$own"
-check "but not if it is not used" test "$(generate "$own" --draft none)" = "$plain"
+check "a damaged MTP layer is refused" fails 1 "tensor mtp.norm.weight of shape (32) is missing" generate "$own"
+check "a damaged MTP layer does not matter if it is not used" test "$(generate "$own" --draft none)" = "$plain"
 
 # Draft and target need not be of one kind.
 plain=$(generate "$work/qwen3-5" --drafter ar)

@@ -25,7 +25,7 @@ $ESPALIER learn 3 </dev/null >"$work/out"
 check "a question can be skipped" test $? -eq 0
 awk '/page 1 of 3|  1 of 3/ { n++ } n == 1 && /─/' "$work/out" >"$work/tree"
 check "the tree is shown before the answer" test "$(wc -l <"$work/tree")" -gt 5
-check "without verdicts" sh -c "! grep -q '✓\|✗\|target' '$work/tree'"
+check "the tree before the answer has no verdicts" sh -c "! grep -q '✓\|✗\|target' '$work/tree'"
 
 # On a screen a user can predict, go on, go back, reach the end, and return to the list.
 play "size 80x24
@@ -35,7 +35,7 @@ wait
 key 1
 $dump" learn
 check "a digit of the list begins a lesson" dumped 'A tree of guesses .*right   page 1 of 3'
-check "and a digit of a question predicts" dumped 'Right. \|Not so. '
+check "a digit answers a question" dumped 'Right. \|Not so. '
 play "size 80x24
 key Down
 $dump-list
@@ -86,7 +86,7 @@ dump $work/list
 key q
 $dump" --target engine/models/fairytale-target --draft engine/models/fairytale-draft
 check "q returns from a lesson to the list" grep -q '^>2  A chain of guesses' "$work/list"
-check "and from the list to the panes" dumped '^┌ text'
+check "q returns from the list of lessons to the panes" dumped '^┌ text'
 play "size 100x24
 wait
 key F5
@@ -104,8 +104,8 @@ key F1 F1
 dump $work/footer" -n 30 --target engine/models/fairytale-target --draft engine/models/fairytale-draft
 check "a lesson opens during a generation" grep -q '^ A tree of guesses' "$work/lesson"
 check "the generation was stopped" dumped 'generation stopped; Enter continues it'
-check "and the text is shown again" dumped '^│ Once upon a time'
-check "and nothing runs" sh -c "! grep -q 'C-c stop' '$work/footer'"
+check "after a lesson the text is shown again" dumped '^│ Once upon a time'
+check "after a lesson nothing runs" sh -c "! grep -q 'C-c stop' '$work/footer'"
 play "size 100x24
 wait
 key F5
@@ -134,7 +134,7 @@ dump $work/next" learn 2
 check "a long page shows that it continues" grep -q '↓ [0-9]* *$' "$work/question"
 check "Down scrolls a row" test "$(sed -n 3p "$work/down" | cut -c 1-20)" = "$(sed -n 5p "$work/question" | cut -c 1-20)"
 check "the last answer can be scrolled into view" grep -q '^   3 all of them' "$work/choices"
-check "and the tree" grep -q ' └─ " the" *\.32' "$work/choices"
+check "the tree is in view, too" grep -q ' └─ " the" *\.32' "$work/choices"
 check "the end of the explanation is visible" grep -q 'added 7 tokens' "$work/answer"
 check "Space turns the page after its end was shown" grep -q '3 of 4' "$work/next"
 check "answers are wrapped, not truncated" sh -c "! grep -q '…  *$' '$work/next'"
@@ -155,7 +155,7 @@ It wrote {now.tokens} tokens, {now.tokens / now.iterations} a pass, {now.accepta
 END
 echo 1 | $ESPALIER learn "$lesson" >"$work/out"
 check "a user's own lesson fills in its numbers" grep -q 'It wrote 6 tokens, ' "$work/out"
-check "and marks the right answer" grep -q '✓ 1 6' "$work/out"
+check "a user's own lesson marks the right answer" grep -q '✓ 1 6' "$work/out"
 wrong() { # WHAT PATTERN SED: the lesson with a fault
     sed "$3" "$lesson" >"$work/wrong.lesson"
     check "$1 is refused" fails 1 "$2" $ESPALIER learn "$work/wrong.lesson"

@@ -12,7 +12,7 @@ number() { sed -n "s/.*\"$1\":[^0-9]*\([0-9]*\).*/\1/p" "$2" | head -n 1; }
 
 text --memory 1M >"$work/out" 2>"$work/err"
 check "too small a limit ends with exit code 1" test $? = 1
-check "and the message says how much is enough" grep -q '^espalier: 1M of memory are not enough: [0-9]*M are needed' "$work/err"
+check "the message says how much memory is enough" grep -q '^espalier: 1M of memory are not enough: [0-9]*M are needed' "$work/err"
 limit=$(($(sed -n 's/.* \([0-9]*\)M are needed.*/\1/p' "$work/err") + 2))
 
 text --drafter ar --json >"$work/whole"
@@ -21,7 +21,7 @@ text --drafter ar --json --memory ${limit}M >"$work/least"
 check "with a limit some layers are streamed" grep -q '"resident_layers":' "$work/least"
 peak=$(number peak_bytes "$work/least")
 check "the peak of the memory is below the limit: $peak bytes, ${limit}M" test "$peak" -le $((limit << 20))
-check "and the whole target would not fit in it" test "$(number peak_bytes "$work/whole")" -gt $((limit << 20))
+check "the whole target would not fit within the limit" test "$(number peak_bytes "$work/whole")" -gt $((limit << 20))
 
 text --drafter ar >"$work/plain"
 for drafter in $($ESPALIER list drafters | awk '/^[a-z]/ { print $1 }'); do
@@ -35,16 +35,16 @@ check "the same text with a window, on one thread" cmp "$work/plain" "$work/text
 
 $ESPALIER inspect "$work/large" $draft $small --memory ${limit}M >"$work/plan" 2>&1
 check "inspect says which layers stay" grep -q '^memory  *of [0-9.]* MB, .* are for the target: [0-9]* of 12 layers' "$work/plan"
-check "and how much a pass reads" grep -q '^  every pass  *reads [0-9.]* MB in .* tokens/s of plain decoding at most' "$work/plan"
+check "inspect says how much a pass reads" grep -q '^  every pass  *reads [0-9.]* MB in .* tokens/s of plain decoding at most' "$work/plan"
 $ESPALIER inspect "$work/large" $small --memory 4g >"$work/plan" 2>&1
 check "all layers stay if the limit is large enough" grep -q '^memory  *all layers stay in memory' "$work/plan"
 text --drafter linear --memory ${limit}M --stats >"$work/text" 2>"$work/stats"
 check "statistics have the memory" grep -q '^memory  *[0-9]* of 12 layers; the others, .* a pass, were read at' "$work/stats"
-check "and so has the device line" sh -c \
+check "the device line names the memory limit" sh -c \
     "$ESPALIER generate --target '$work/large' --draft $draft $small -p a -n 2 --memory ${limit}M --record '$work/r' && grep -q ' of 12 layers in memory' '$work/r'"
 
 for size in "" x -1 12X 1.5Gb nan inf 0x10M 1e99 "6 M"; do
-    check "not a size: '$size'" fails 1 "takes a size such as 600M" text --memory "$size"
+    check "'$size' is refused as a size" fails 1 "takes a size such as 600M" text --memory "$size"
 done
 check "a target made larger in memory is refused" fails 1 "espalier inflate" \
     $ESPALIER generate $small -p a --width 2 --layers 12 --memory 45M

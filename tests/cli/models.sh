@@ -42,18 +42,18 @@ printf '{"layers": ' >"$ollama/manifests/registry.ollama.ai/me/mine/broken"
 
 $list >"$work/list" 2>"$work/err"
 check "the list is printed" [ $? -eq 0 ]
-check "without messages" test ! -s "$work/err"
+check "list models prints no message on standard error" test ! -s "$work/err"
 listed() { grep -q -e "^$1 .* $2\$" "$work/list"; }
 check "built-in models are found" listed fairytale-draft built-in
 check "models in the Hugging Face cache are found" listed org/Some-Model 'llama *Hugging Face'
-check "in the newest commit" grep -q "models--org--Some-Model/snapshots/bbbb$" "$work/list"
-check "and not twice" [ "$(grep -c '^org/Some-Model ' "$work/list")" = 1 ]
+check "the newest commit of a model is listed" grep -q "models--org--Some-Model/snapshots/bbbb$" "$work/list"
+check "a model of the Hugging Face cache is listed once" [ "$(grep -c '^org/Some-Model ' "$work/list")" = 1 ]
 check "incomplete models are not listed" sh -c "! grep -q 'Half\|datasets' '$work/list'"
 check "LM Studio's models are found" listed maker/Tiny-GGUF/tiny-Q8_0 'GGUF *LM Studio'
-check "also in its old folder" listed old/one/old 'GGUF *LM Studio'
+check "models in LM Studio's old folder are found" listed old/one/old 'GGUF *LM Studio'
 check "a split file is one model" [ "$(grep -c '^maker/Tiny-GGUF/large' "$work/list")" = 1 ]
 check "ollama's models are found" listed llama3.2:1b 'GGUF *ollama'
-check "with their namespaces" listed me/mine:latest ollama
+check "ollama's models are listed with their namespaces" listed me/mine:latest ollama
 check "a manifest cannot name files elsewhere" sh -c "! grep -q 'evil\|broken\|passwd' '$work/list'"
 $list --json >"$work/json"
 check "the list is also available as JSON" grep -q '"name":	"llama3.2:1b"' "$work/json"
@@ -64,8 +64,8 @@ model "$work/your/deep/er/second" "$draft"
 model "$work/your/a/b/c/d/e/lost" "$draft"
 ESPALIER_MODELS="$work/my:$work/nowhere::$work/your" $list >"$work/list"
 check "folders in ESPALIER_MODELS are listed" listed first ESPALIER_MODELS
-check "and searched" listed deep/er/second ESPALIER_MODELS
-check "to a limited depth" sh -c "! grep -q lost '$work/list'"
+check "folders below ESPALIER_MODELS are searched" listed deep/er/second ESPALIER_MODELS
+check "folders are searched to a limited depth" sh -c "! grep -q lost '$work/list'"
 ESPALIER_MODELS="$work/my/first" $list >"$work/list"
 check "a folder there may be a model itself" listed first ESPALIER_MODELS
 HF_HOME="$work/none" $list >"$work/list"
@@ -79,17 +79,17 @@ $gen --target fairytale-target --draft fairytale-draft >"$work/named"
 $gen >"$work/unnamed"
 check "a model is chosen by its name" cmp -s "$work/named" "$work/unnamed"
 $ESPALIER generate fairytale-target fairytale-draft -p once -n 4 >"$work/named"
-check "also without --target" cmp -s "$work/named" "$work/unnamed"
+check "a model is chosen by its name without --target" cmp -s "$work/named" "$work/unnamed"
 printf once | $ESPALIER generate fairytale-target fairytale-draft - -n 4 >"$work/named"
-check "and with a prompt from a pipe" cmp -s "$work/named" "$work/unnamed"
+check "a model is chosen by its name if the prompt comes from a pipe" cmp -s "$work/named" "$work/unnamed"
 $ESPALIER inspect some-model >"$work/named"
 check "a short name is enough, in upper or lower case" grep -q snapshots/bbbb "$work/named"
 check "an unknown name is refused" fails 1 "no model 'nobody'" $gen --target nobody
-check "and so is a name of two models" env ESPALIER_MODELS="$work/twice" sh -c \
+check "a name that two models have is refused" env ESPALIER_MODELS="$work/twice" sh -c \
     "mkdir -p '$work/twice/a' '$work/twice/b' && ln -s '$work/my/first' '$work/twice/a/same' && ln -s '$work/your/deep/er/second' '$work/twice/b/same' &&
     ! $gen --target same 2>'$work/err' && grep -q 'a/same (ESPALIER_MODELS) and b/same' '$work/err'"
 check "a third model is refused" fails 2 "unexpected argument 'three'" $gen one two three
-check "and so is a model that is named twice" fails 2 'given already' $gen --target one two
+check "a model that is named twice is refused" fails 2 'given already' $gen --target one two
 check "a word that is neither a command nor a model is refused" fails 2 "no command 'nonsense'" $ESPALIER nonsense
 check "other lists take no argument" fails 2 "unexpected argument" $ESPALIER list themes x
 
@@ -105,9 +105,9 @@ check "a draft that fits is listed" fits fairytale-draft 'fits as a draft'
 check "another vocabulary and another family are reported" fits other 'another vocabulary.*qwen2 instead of llama'
 check "a draft as large as the target is reported" fits first 'as large as the target'
 $list fairytale-target --json >"$work/json"
-check "also in JSON" grep -q '"fits":	true' "$work/json"
+check "JSON says that a draft fits" grep -q '"fits":	true' "$work/json"
 check "an unknown target is refused" fails 1 "no model 'nobody'" $list nobody
-check "and so is a file that is not a model" fails 1 'neither a model folder' $list "$work"
+check "a file that is not a model is refused" fails 1 'neither a model folder' $list "$work"
 
 # `list` reads the properties of GGUF files.
 mkdir -p "$work/files"
@@ -116,16 +116,16 @@ cp tests/vectors/gguf/llama-gqa-0000?-of-00002.gguf tests/vectors/gguf/qwen3-moe
 printf 'GGUF\003\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000\024\000\000\000\000\000\000\000general.architecture\010\000\000\000\005\000\000\000\000\000\000\000mamba' >"$work/files/mamba.gguf"
 ESPALIER_MODELS="$work/files" $list >"$work/list"
 check "the family and type of a GGUF file are listed" listed small 'llama GGUF Q8_0 *ESPALIER_MODELS'
-check "also of a mixture" listed qwen3-moe 'qwen3_moe GGUF BF16 *ESPALIER_MODELS'
+check "the family and type of a mixture's GGUF file are listed" listed qwen3-moe 'qwen3_moe GGUF BF16 *ESPALIER_MODELS'
 check "an unsupported family is reported" sh -c "grep -A2 '^mamba ' '$work/list' | grep -q 'cannot be opened: .* is mamba'"
 ESPALIER_MODELS="$work/files" $list --json >"$work/json"
 bytes=$(cat "$work/files"/llama-gqa-* | wc -c)
 check "a split file has the size of all parts" sh -c "grep -A9 'llama-gqa' '$work/json' | grep -q '\"bytes\":.*$bytes\$'"
 ESPALIER_MODELS="$work/files" $list fairytale-target >"$work/list"
 check "a draft that fits is listed" fits small 'fits as a draft'
-check "and a model that does not fit" fits mamba 'no draft for it: .* is mamba'
+check "a model that cannot draft for the target is listed" fits mamba 'no draft for it: .* is mamba'
 ESPALIER_MODELS="$work/files" $list "$work/files/small.gguf" >"$work/list"
-check "a GGUF file is a target, too" fits fairytale-target 'as large as the target'
+check "a GGUF file can be the target" fits fairytale-target 'as large as the target'
 
 # Folders with loops of links, pipes, devices and control characters in names must not stop the search.
 bad="$work/bad"
@@ -148,16 +148,16 @@ check "loops, pipes and closed folders are harmless" [ $? -eq 0 ]
 check "a device is not a model" sh -c "! grep -q '^zero\|^pipe' '$work/list'"
 check "names are made safe for the terminal" sh -c "! grep -q '$(printf '\033')' '$work/list'"
 ESPALIER_MODELS="$bad" $list --json >"$work/json"
-check "also in JSON" sh -c "! grep -q '$(printf '\033')' '$work/json' && grep -q broken '$work/json'"
+check "names in JSON are made safe for the terminal" sh -c "! grep -q '$(printf '\033')' '$work/json' && grep -q broken '$work/json'"
 chmod 700 "$bad/closed"
 forged=$(printf 'x\nQwen2.5-7B-Instruct                       4.7 GB  qwen2                Hugging Face\n    ')
 mkdir "$work/forged" && cp "$work/files/small.gguf" "$work/forged/$forged.gguf"
 ESPALIER_MODELS="$work/forged" $list >"$work/list"
 check "a newline in a name cannot forge an entry" sh -c "! grep -q '^Qwen' '$work/list' && grep -q '^x^JQwen' '$work/list'"
-check "or a line" test -z "$(grep -v -e '^    ' -e ' MB  ' "$work/list")"
+check "a newline in a name cannot forge a line" test -z "$(grep -v -e '^    ' -e ' MB  ' "$work/list")"
 ESPALIER_MODELS="$work/forged" $list --json >"$work/json"
-check "also not in JSON" grep -q '"name":	"x\\nQwen' "$work/json"
-check "or in a message" fails 1 "no model 'x.*Qwen" $gen --target "$forged"
+check "a newline in a name is escaped in JSON" grep -q '"name":	"x\\nQwen' "$work/json"
+check "a newline in a name is escaped in a message" fails 1 "no model 'x.*Qwen" $gen --target "$forged"
 HOME=relative ESPALIER_MODELS= $list >"$work/list"
 check "a home that is not a folder is ignored" listed fairytale-draft built-in
 finish

@@ -15,11 +15,11 @@ $ESPALIER inspect "$target" "$other" >"$work/out"
 check "inspect says how many tokens are shared" \
     grep -q "another vocabulary, with 4095 of the target's 4096 tokens and 100.0 %" "$work/out"
 $ESPALIER inspect "$target" "$other" --json >"$work/out"
-check "also in JSON" grep -q '"other_vocabulary":	true' "$work/out"
+check "JSON says that the vocabularies differ" grep -q '"other_vocabulary":	true' "$work/out"
 ESPALIER_MODELS="$work/models" $ESPALIER list models fairytale-target >"$work/out"
 check "the list of models says what to expect" grep -q "fits as a draft: another vocabulary with 409[45] of the target's 4096 tokens, 100 % .*nearly as good" "$work/out"
 ESPALIER_MODELS="$work/models" $ESPALIER list models fairytale-target --json >"$work/out"
-check "also in JSON" grep -q '"shared_tokens":	409[45]' "$work/out"
+check "JSON has the number of shared tokens" grep -q '"shared_tokens":	409[45]' "$work/out"
 
 $gen --drafter ar >"$work/plain"
 for drafter in linear:K=4 dynatree goodput hybrid; do
@@ -27,7 +27,7 @@ for drafter in linear:K=4 dynatree goodput hybrid; do
     check "$drafter writes the same text" cmp -s "$work/plain" "$work/out"
 done
 $gen --draft "$other" --drafter linear:K=4 --json >"$work/out"
-check "and drafts are accepted" sh -c "! grep -q '\"accepted_nodes\":	0,' '$work/out'"
+check "drafts of $drafter are accepted" sh -c "! grep -q '\"accepted_nodes\":	0,' '$work/out'"
 $ESPALIER check --target "$target" --draft "$other" --drafter iid --verifier traversal --trials 20 >"$work/out"
 check "check finds no difference" test $? = 0
 

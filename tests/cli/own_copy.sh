@@ -15,17 +15,17 @@ for draft in self self:q4_k self:q4_0 self:q8_0; do
 done
 text --draft self --json >"$work/json"
 check "JSON names the draft" [ "$(says draft)" = self:q4_k ]
-check "and marks it as a copy" [ "$(says draft_is_copy)" = true ]
-check "goodput drafts with it" [ "$(says drafter)" = goodput ]
+check "JSON marks the draft as a copy" [ "$(says draft_is_copy)" = true ]
+check "goodput drafts with the copy" [ "$(says drafter)" = goodput ]
 text --json >"$work/json"
 check "another draft is not called a copy" [ "$(says draft_is_copy)" = false ]
 text --draft self --stats >"$work/text" 2>"$work/stats"
-check "statistics name it" grep -q "^draft  *self:q4_k, the target's own copy: [0-9.]* MB of Q4_K" "$work/stats"
+check "statistics name the copy" grep -q "^draft  *self:q4_k, the target's own copy: [0-9.]* MB of Q4_K" "$work/stats"
 text --draft self --drafter linear --record "$work/it.esp.jsonl" >"$work/text"
 $ESPALIER stats "$work/it.esp.jsonl" >"$work/stats"
-check "and so do those of a recording" grep -q "^draft  *self:q4_k, the target's own copy" "$work/stats"
+check "statistics of a recording name the copy" grep -q "^draft  *self:q4_k, the target's own copy" "$work/stats"
 $ESPALIER stats "$work/it.esp.jsonl" --json >"$work/json"
-check "also as JSON" [ "$(says draft_is_copy)" = true ]
+check "statistics as JSON mark the draft as a copy" [ "$(says draft_is_copy)" = true ]
 text --draft none --json >"$work/json"
 check "--draft none uses no draft" [ "$(says draft)" = null ]
 text --draft self --seed 7 --temp 0.8 >"$work/one"
@@ -64,30 +64,30 @@ check "with a memory limit, layers are streamed but the copy is not" grep -q '"r
 peak=$(says peak_bytes)
 check "the limit is observed: $peak bytes, ${limit}M" test "$peak" -le $((limit << 20))
 text $large --draft self --memory ${limit}M >"$work/text"
-check "and the text is the same" cmp "$work/plain" "$work/text"
+check "the text is the same with a memory limit" cmp "$work/plain" "$work/text"
 
 $ESPALIER list models fairytale-target >"$work/list"
-check "the list of models has it" grep -q '^self .* MB  llama Q4_K  *its own copy' "$work/list"
-check "as a draft" sh -c "tail -n 1 '$work/list' | grep -q 'fits as a draft'"
+check "the list of models has the copy" grep -q '^self .* MB  llama Q4_K  *its own copy' "$work/list"
+check "the list of models says that the copy fits as a draft" sh -c "tail -n 1 '$work/list' | grep -q 'fits as a draft'"
 $ESPALIER list models fairytale-target --json >"$work/list"
-check "as JSON" grep -q '"kind":	"copy"' "$work/list"
+check "the list of models as JSON has the copy" grep -q '"kind":	"copy"' "$work/list"
 $ESPALIER list models "$work/four.gguf" >"$work/list"
 check "the list says when a copy does not fit" sh -c "tail -n 1 '$work/list' | grep -q 'no draft for it: .*is small already'"
 $ESPALIER list models >"$work/list"
 check "without a target there is no copy in the list" sh -c "! grep -q '^self ' '$work/list'"
 $ESPALIER inspect fairytale-target self >"$work/list"
-check "inspect describes it" grep -q "^pair fits  *yes: the target's own copy" "$work/list"
+check "inspect describes the copy" grep -q "^pair fits  *yes: the target's own copy" "$work/list"
 $ESPALIER complete -- generate --draft s >"$work/list"
-check "completion offers it" grep -q '^self	a quantised copy' "$work/list"
+check "completion offers the copy" grep -q '^self	a quantised copy' "$work/list"
 
 # If no draft is named, a target of 140 MB drafts with its own copy; a small target does not.
 chosen() { $ESPALIER generate --target fairytale-target -p "$prompt" -n 3 --json "$@" >"$work/json" && says draft; }
 check "a small target gets no copy by default" [ "$(chosen)" = null ]
-check "a large target gets one" [ "$(chosen --width 4)" = self:q4_k ]
-check "not with --draft none" [ "$(chosen --width 4 --draft none)" = null ]
-check "not with a seed" [ "$(chosen --width 4 --seed 1)" = null ]
-check "not for a drafter that uses no model" [ "$(chosen --width 4 --drafter suffix)" = null ]
-check "not with a memory limit" [ "$(chosen --width 4 --memory 2G)" = null ]
+check "a large target gets a copy by default" [ "$(chosen --width 4)" = self:q4_k ]
+check "there is no copy with --draft none" [ "$(chosen --width 4 --draft none)" = null ]
+check "there is no copy with a seed" [ "$(chosen --width 4 --seed 1)" = null ]
+check "there is no copy for a drafter that uses no model" [ "$(chosen --width 4 --drafter suffix)" = null ]
+check "there is no copy with a memory limit" [ "$(chosen --width 4 --memory 2G)" = null ]
 $ESPALIER tune --target $target --draft self --seconds 4 -n 8 --temp 0 -p "$prompt" >"$work/tuned" 2>"$work/err"
-check "tune tries it" sh -c "grep -q 'own copy' '$work/tuned' && grep -q '^linear:K=2 ' '$work/tuned'"
+check "tune tries the copy" sh -c "grep -q 'own copy' '$work/tuned' && grep -q '^linear:K=2 ' '$work/tuned'"
 finish

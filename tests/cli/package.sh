@@ -12,9 +12,9 @@ if git rev-parse --git-dir >/dev/null 2>&1; then
     check "a source archive is made" $MAKE -s BUILD="$work/dist" dist >/dev/null
     tar -xJf "$work/dist/espalier-$version.tar.xz" -C "$work"
     tree=$work/espalier-$version
-    check "it contains the models" test -s "$tree/engine/models/fairytale-target/model.safetensors"
-    check "it contains no files of git" test ! -e "$tree/.git" -a ! -e "$tree/.ci" -a ! -e "$tree/.gitattributes"
-    check "it contains its commit" grep -q '^[0-9a-f]\{7,\}$' "$tree/tui/package/commit"
-    check "its hash is correct" sh -c "cd '$work/dist' && sha256sum -c --quiet espalier-$version.tar.xz.sha256"
+    check "the source archive contains the models" test -s "$tree/engine/models/fairytale-target/model.safetensors"
+    check "the source archive contains no files of git" test ! -e "$tree/.git" -a ! -e "$tree/.ci" -a ! -e "$tree/.gitattributes"
+    check "the source archive contains its commit" grep -q '^[0-9a-f]\{7,\}$' "$tree/tui/package/commit"
+    check "the hash of the source archive is correct" sh -c "cd '$work/dist' && sha256sum -c --quiet espalier-$version.tar.xz.sha256"
 fi
 finish

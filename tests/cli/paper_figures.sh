@@ -26,12 +26,12 @@ for figure in mask timeline iteration tree; do
         check "$figure of hostile tokens as $format" test $? -eq 0
     done
     check "$figure is well-formed" xmllint --noout "$work/$figure.svg" "$work/hostile-$figure.svg"
-    check "its TikZ is plain text" [ -z "$(LC_ALL=C tr -d '\n\040-\176' <"$work/hostile-$figure.tikz")" ]
+    check "$figure as TikZ is plain text" [ -z "$(LC_ALL=C tr -d '\n\040-\176' <"$work/hostile-$figure.tikz")" ]
     check "the dark theme differs" sh -c "! $ESPALIER export $adapting --iteration 3 --figure $figure --theme dark |
         cmp -s - '$work/$figure.svg'"
 done
 check "the mask counts its blocks" grep -q '>block of 32 x 32 that is not empty: 1 of 1<' "$work/mask.svg"
-check "and names the order of the rows" grep -q '>16 rows in bfs order<' "$work/mask.svg"
+check "the mask names the order of the rows" grep -q '>16 rows in bfs order<' "$work/mask.svg"
 check "the text before it has as many tokens" grep -q '>17 tokens<' "$work/mask.svg"
 sed 's/{"t":0.01\(.*"index":0,\)/{"t":0.0111,"type":"setting","key":"order","value":"hpd"}\n&/' \
     tests/cli/three.esp.jsonl >"$work/order.esp.jsonl"
@@ -48,9 +48,9 @@ check "a tree for LaTeX equals its figure" cmp -s "$work/default.tikz" "$work/tr
 $ESPALIER export $adapting --chart thresholds -o "$work/chart.tikz"
 check "charts can be written for LaTeX, too" grep -q 'begin{tikzpicture}' "$work/chart.tikz"
 
-check "an unknown figure" fails 1 "mask, timeline, iteration or tree" \
+check "an unknown figure is refused" fails 1 "mask, timeline, iteration or tree" \
     $ESPALIER export $adapting --iteration 3 --figure ring
-check "a format that does not exist for figures" fails 1 "svg, png, pdf or tikz" \
+check "a format that does not exist for figures is refused" fails 1 "svg, png, pdf or tikz" \
     $ESPALIER export $adapting --iteration 3 --figure mask --format txt
 check "a figure and a chart exclude each other" fails 1 "exclude each other" \
     $ESPALIER export $adapting --iteration 3 --figure mask --chart stages
@@ -68,9 +68,9 @@ if command -v pdflatex >/dev/null && kpsewhich tikz.sty >/dev/null; then
     } >"$work/all.tex"
     (cd "$work" && pdflatex -interaction=nonstopmode -halt-on-error all.tex >/dev/null 2>&1)
     check "pdflatex accepts all figures" grep -q '^espalier: all of them' "$work/all.log"
-    check "and draws every character" sh -c "! grep -a 'Missing character' '$work/all.log'"
+    check "pdflatex draws every character" sh -c "! grep -a 'Missing character' '$work/all.log'"
     # Glyphs of TS1 would be bitmaps where only the basic fonts are installed.
-    check "with the basic fonts" sh -c "! grep -a 'tc[a-z]*[0-9]*\(\.600pk\|>\)' '$work/all.log'"
+    check "pdflatex uses only the basic fonts" sh -c "! grep -a 'tc[a-z]*[0-9]*\(\.600pk\|>\)' '$work/all.log'"
 else
     echo "  no pdflatex with tikz: TikZ is not compiled"
 fi
@@ -96,7 +96,7 @@ for figure in mask timeline iteration tree; do
         check "$figure as PDF" whole_pdf "$work/$figure.pdf"
     done
     $ESPALIER export $adapting --iteration 3 --figure $figure --force -o "$work/$figure.pdf"
-    check "it has the size of the SVG" [ "$(size_of "$work/$figure.pdf")" = \
+    check "$figure as PDF has the size of the SVG" [ "$(size_of "$work/$figure.pdf")" = \
         "$(sed -n 's/.* width="\([0-9]*\)pt" height="\([0-9]*\)pt".*/\1 \2/p' "$work/$figure.svg")" ]
 done
 if command -v pdftotext >/dev/null; then

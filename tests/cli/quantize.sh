@@ -19,10 +19,10 @@ printf '{"drafter": "linear:K=3"}' >"$work/t.espalier.json"
 check "an espalier.json beside the file takes precedence" \
     sh -c "$ESPALIER inspect $work/t.gguf $work/d.gguf | grep -q '^preset  *linear:K=3'"
 check "a GGUF file can be the source" $q "$work/t.gguf" "$work/again.gguf" --type bf16 >/dev/null
-check "and its copy is the same" test "$(text ar "$work/again.gguf" "")" = "$(text ar $target "")"
+check "the copy of a GGUF file writes the same text" test "$(text ar "$work/again.gguf" "")" = "$(text ar $target "")"
 
 check "q4_k is written" $q $target "$work/q4.gguf" --type q4_k >"$work/said"
-check "and its loss is printed" grep -q '^loss  *[1-9][.][0-9]* % .*; most in blk\.' "$work/said"
+check "the loss of q4_k is printed" grep -q '^loss  *[1-9][.][0-9]* % .*; most in blk\.' "$work/said"
 check "--width 1 changes nothing" test "$($ESPALIER generate -p "Once upon a time" -n 24 --temp 0 --drafter ar \
     --target "$work/q4.gguf" --width 1)" = "$(text ar "$work/q4.gguf" "")"
 check "another width is refused" fails 1 "Q4_K\|Q6_K" $ESPALIER generate -p Once -n 4 --target "$work/q4.gguf" --width 2
@@ -30,35 +30,35 @@ check "the bits per number are printed" grep -q ' [45][.][0-9]* bits per number'
 
 touch "$work/there"
 check "an existing file is not overwritten" fails 1 "already exists" $q $target "$work/there" --type q8_0
-check "and stays empty" test ! -s "$work/there"
-check "--force overwrites it" $q $target "$work/there" --type q8_0 --force >/dev/null
-check "an unknown type" fails 1 "there are q8_0, q6_k" $q $target "$work/x.gguf" --type q2
-check "no type" fails 2 "name a type" $q $target "$work/x.gguf"
-check "an invalid source" fails 1 "none" $q "$work/none" "$work/x.gguf" --type q8_0
+check "an existing file stays empty" test ! -s "$work/there"
+check "--force overwrites an existing file" $q $target "$work/there" --type q8_0 --force >/dev/null
+check "an unknown type is refused" fails 1 "there are q8_0, q6_k" $q $target "$work/x.gguf" --type q2
+check "a missing type is refused" fails 2 "name a type" $q $target "$work/x.gguf"
+check "an invalid source is refused" fails 1 "none" $q "$work/none" "$work/x.gguf" --type q8_0
 mkdir "$work/bad" && cp $draft/* "$work/bad" && rm "$work/bad/tokenizer.json"
 mkdir "$work/phi3-mine" && cp $draft/* "$work/phi3-mine"
 check "a name for which llama.cpp expects the tokens of Phi-3" sh -c "$q '$work/phi3-mine' '$work/phi.gguf' --type q8_0 >/dev/null &&
     grep -aq phi_3-mine '$work/phi.gguf'"
-check "a folder without a tokenizer" fails 1 "tokenizer.json" $q "$work/bad" "$work/x.gguf" --type q8_0
+check "a folder without a tokenizer is refused" fails 1 "tokenizer.json" $q "$work/bad" "$work/x.gguf" --type q8_0
 check "the output cannot be a device" fails 1 "not a regular file" $q $target /dev/full --type q8_0 --force
 full() { (ulimit -f 1000; trap '' XFSZ; exec $q $target "$work/x.gguf" --type q8_0); }
-check "a full disk" fails 1 "cannot be written" full
+check "a full disk is reported by quantize" fails 1 "cannot be written" full
 check "the message has the reason" grep -q "File too large" "$work/err"
 full() { (ulimit -f 1000; exec $q $target "$work/x.gguf" --type q8_0); }
-check "also if the signal is not ignored" fails 1 "cannot be written: File too large" full
+check "a file that grows too large is reported" fails 1 "cannot be written: File too large" full
 check "no file is left" test -z "$(ls "$work" | grep '^x\|[.][0-9]')"
 check "inflate accepts only folders" fails 1 "only a model folder" $ESPALIER inflate "$work/t.gguf" "$work/wide"
 
 # If a signal arrives while the file is written, no file is left.
 $ESPALIER inflate $target "$work/large" --width 2 --layers 8
 check "Ctrl-C leaves no file" ends INT 130 "interrupted: .*/x.gguf was not written" "$work/x" $q "$work/large" "$work/x.gguf" --type q4_k
-check "nor does SIGTERM" ends TERM 143 "SIGTERM: .*/x.gguf was not written" "$work/x" $q "$work/large" "$work/x.gguf" --type q4_k
-check "nor SIGHUP" ends HUP 129 "SIGHUP: .*/x.gguf was not written" "$work/x" $q "$work/large" "$work/x.gguf" --type q4_k
+check "SIGTERM leaves no file" ends TERM 143 "SIGTERM: .*/x.gguf was not written" "$work/x" $q "$work/large" "$work/x.gguf" --type q4_k
+check "SIGHUP leaves no file" ends HUP 129 "SIGHUP: .*/x.gguf was not written" "$work/x" $q "$work/large" "$work/x.gguf" --type q4_k
 echo precious >"$work/y.gguf" && chmod 600 "$work/y.gguf"
-check "also with --force" ends INT 130 "y.gguf was not written" "$work/y.gguf." $q "$work/large" "$work/y.gguf" --type q4_k --force
+check "Ctrl-C leaves no file with --force" ends INT 130 "y.gguf was not written" "$work/y.gguf." $q "$work/large" "$work/y.gguf" --type q4_k --force
 check "the existing file stays" grep -q precious "$work/y.gguf"
 $q $target "$work/y.gguf" --type q8_0 --force >/dev/null
-check "and keeps its permissions when it is replaced" test "$(stat -c %a "$work/y.gguf")" = 600
+check "an existing file keeps its permissions when it is replaced" test "$(stat -c %a "$work/y.gguf")" = 600
 esc=$(printf 'x\033[31m\nforged')
 check "a name with control characters is made safe" ends INT 130 'x^\[\[31m^Jforged was not written' "$work/x" $q "$work/large" "$work/$esc" --type q4_k
 (trap '' HUP; exec $q "$work/large" "$work/z.gguf" --type bf16) >"$work/out" 2>&1 &
@@ -70,10 +70,10 @@ rm -r "$work/large"
 
 head -c 12000 README.md >"$work/text"
 check "perplexity is measured" $ESPALIER inspect $target --perplexity "$work/text" >"$work/said"
-check "and printed with its error" grep -q '^perplexity  *[0-9.]* +- [0-9.]* on [0-9]* tokens' "$work/said"
+check "perplexity is printed with its error" grep -q '^perplexity  *[0-9.]* +- [0-9.]* on [0-9]* tokens' "$work/said"
 a=$($ESPALIER inspect $target --perplexity "$work/text" --json | sed -n 's/.*"value":[[:space:]]*\([0-9.]*\).*/\1/p')
 b=$($ESPALIER inspect "$work/t.gguf" --perplexity "$work/text" --json | sed -n 's/.*"value":[[:space:]]*\([0-9.]*\).*/\1/p')
-check "it equals the folder's ($a, $b)" test -n "$a" -a "$a" = "$b"
-check "a text that is too short" fails 1 "at least 4" $ESPALIER inspect $target --perplexity /dev/null
-check "a text that does not exist" fails 1 "none" $ESPALIER inspect $target --perplexity "$work/none"
+check "the perplexity of the file equals the folder's ($a, $b)" test -n "$a" -a "$a" = "$b"
+check "a text that is too short is refused" fails 1 "at least 4" $ESPALIER inspect $target --perplexity /dev/null
+check "a text that does not exist is refused" fails 1 "none" $ESPALIER inspect $target --perplexity "$work/none"
 finish

@@ -27,7 +27,7 @@ for seed in 0 1 2; do
     printf '%s\t%s\n' "$(sed -n 's/^		"generated_tokens":	\(.*\),/\1/p' "$work/json" | head -n 1)" "$prompt" >"$work/want"
     echo "$prompt" | tests/race_prompts $ESPALIER - >"$work/found"
     check "seed $seed races on a text that does not repeat itself and ends with a sentence" cmp "$work/want" "$work/found"
-    check "which has at least a hundred tokens" test "$(cut -f 1 "$work/found")" -ge 100
+    check "seed $seed races on a text of at least a hundred tokens" test "$(cut -f 1 "$work/found")" -ge 100
     cat "$work/found" >>"$work/tales"
 done
 check "three texts were tested" test "$(sort -u "$work/tales" | wc -l)" -eq 3
@@ -43,19 +43,19 @@ check "the result names the seed" sh -c "$ESPALIER race --pass 0 --seed 7 --with
 # --json prints one object.
 $race --with linear:K=4 --json >"$work/json" 2>"$work/err"
 check "race --json succeeds" test $? -eq 0
-check "and prints nothing else" test ! -s "$work/err"
+check "race --json prints nothing on standard error" test ! -s "$work/err"
 # lines PATTERN COUNT: succeeds if so many lines match.
 lines() { test "$(grep -c -e "$1" "$work/json")" -eq "$2"; }
 check "JSON says that the texts are identical" lines '^	"identical":	true,$' 1
-check "and has the speedup" lines '^	"times_as_fast":	[0-9.e+-]*,$' 1
-check "and the figures of both sides" sh -c "tr -d '\t\n' <'$work/json' | grep -q \
+check "JSON has the speedup" lines '^	"times_as_fast":	[0-9.e+-]*,$' 1
+check "JSON has the figures of both sides" sh -c "tr -d '\t\n' <'$work/json' | grep -q \
     '\"left\":{.*\"drafter\":\"ar\",.*\"iterations\":24,.*\"right\":{.*\"drafter\":\"linear:K=4\",'"
 for key in text tokens seconds tokens_per_second tokens_per_iteration verifier target; do
-    check "both sides have $key" lines "^		\"$key\":	" 2
+    check "both sides have $key in JSON" lines "^		\"$key\":	" 2
 done
 check "each has 24 tokens" lines '"tokens":	\[[0-9]*\(, [0-9]*\)\{23\}\],$' 2
-check "both have the same tokens" test "$(grep '"tokens":' "$work/json" | sort -u | wc -l)" -eq 1
-check "and their figures are consistent" awk '
+check "both sides have the same tokens" test "$(grep '"tokens":' "$work/json" | sort -u | wc -l)" -eq 1
+check "the figures of both sides are consistent" awk '
     /"generated_tokens"/ { n = $2 + 0 }
     /"iterations"/ { iterations = $2 + 0 }
     /"tokens_per_iteration"/ { if (($2 * iterations - n) ^ 2 > 1e-6) exit 1 }
@@ -70,7 +70,7 @@ check "with different prompts nothing is said about identity" lines '"identical"
 # A race of recordings uses the times in them.
 $ESPALIER race $samples/same-text-linear.esp.jsonl $samples/same-text-tree.esp.jsonl >"$work/out"
 check "two recordings of one text race" grep -q '^identical, [0-9.]* times as fast' "$work/out"
-check "and the result says whose times were used" grep -q 'by their recorded times' "$work/out"
+check "the result says that recorded times were used" grep -q 'by their recorded times' "$work/out"
 $ESPALIER race $samples/same-text-linear.esp.jsonl $samples/dyspec.esp.jsonl >"$work/out"
 check "recordings with different prompts are refused" grep -q '^not comparable' "$work/out"
 head -c 3000 $samples/dyspec.esp.jsonl | tail -c 2000 >"$work/broken"
@@ -92,8 +92,8 @@ play "size 40x12
 wait
 $dump" race --pass 0 -n 24 --seed 1 --with linear:K=4
 check "at 40x12 both sides have their figures" test "$(grep -c '^ \(ar\|linear\)  24 tokens' "$work/screen")" -eq 2
-check "and show their text" test "$(grep -c '^ [^ ].*[a-z]' "$work/screen")" -ge 6
-check "without empty frames" sh -c "! grep -q '[┌└]' '$work/screen'"
+check "at 40x12 both sides show their text" test "$(grep -c '^ [^ ].*[a-z]' "$work/screen")" -ge 6
+check "at 40x12 there are no empty frames" sh -c "! grep -q '[┌└]' '$work/screen'"
 play "size 80x24
 wait
 $dump" race $samples/same-text-linear.esp.jsonl $samples/same-text-tree.esp.jsonl

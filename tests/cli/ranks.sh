@@ -26,15 +26,15 @@ for drafter in ar linear fixed dynatree goodput suffix hybrid optimal; do
     check "the same text with 2 ranks: $drafter" cmp "$work/plain" "$work/text"
 done
 say --ranks 3 --ranks-parts 1:3:2 --ranks-whole output,head >"$work/text"
-check "and with 3 unequal ranks" cmp "$work/plain" "$work/text"
+check "the same text with 3 unequal ranks: $drafter" cmp "$work/plain" "$work/text"
 say --ranks 3 --ranks-split layers --drafter dynatree >"$work/text"
-check "and with whole layers" cmp "$work/plain" "$work/text"
+check "the same text with whole layers in each rank: $drafter" cmp "$work/plain" "$work/text"
 say --temp 0.8 --seed 5 --drafter dynatree >"$work/one"
 say --temp 0.8 --seed 5 --drafter dynatree --ranks 2 >"$work/two"
-check "sampled text is the same, too" cmp "$work/one" "$work/two"
+check "sampled text is the same with 2 ranks" cmp "$work/one" "$work/two"
 say --window 12 --sinks 2 --ranks 2 --drafter linear >"$work/two"
 say --window 12 --sinks 2 --drafter ar >"$work/one"
-check "and so is the text in a window" cmp "$work/one" "$work/two"
+check "the text in a window is the same" cmp "$work/one" "$work/two"
 check "a check with ranks passes" $ESPALIER check --ranks 2 --temp 0 --trials 2 --drafter dynatree >"$work/check"
 
 # Drafts of every kind. All of them run in the program, except the target's own copy, which is divided.
@@ -45,17 +45,17 @@ say --ranks 2 --draft "$other" --drafter dynatree >"$work/text"
 check "a draft of another vocabulary writes the same text" cmp "$work/plain" "$work/text"
 for split in rows layers; do
     say --ranks 2 --ranks-split $split --draft self:q4_0 --drafter linear --stats >"$work/text" 2>"$work/stats"
-    check "so does a draft with the target's own copy, divided by $split" cmp "$work/plain" "$work/text"
+    check "a draft with the target's own copy writes the same text, divided by $split" cmp "$work/plain" "$work/text"
     check "statistics name the copy" grep -q "self:q4_0, the target's own copy" "$work/stats"
 done
 $ESPALIER train head --text README.md -n 30 --length 24 --batch 2 --epochs 1 --seed 3 -o "$work/head" >"$work/out" 2>&1
 say --ranks 2 --draft "$work/head" --drafter dynatree --json >"$work/json"
 say --draft "$work/head" --drafter dynatree --json >"$work/one"
 accepted() { grep '"text"\|"accepted_nodes"' "$1"; }
-check "so does a draft head, which reads the hidden states of all ranks" \
+check "a draft head, which reads the hidden states of all ranks, writes the same text" \
     test "$(accepted "$work/one")" = "$(accepted "$work/json")" -a -n "$(accepted "$work/one")"
 
-# The text becomes shorter: a node of a tree is chosen, and words are inserted.
+# The text is shortened: by a branch from a node of a tree, and by inserted words.
 export XDG_STATE_HOME="$work/state"
 play "size 80x24
 type Once upon a time
@@ -67,7 +67,7 @@ type :insert and then a fox
 key Enter
 wait" --no-config --drafter fixed --seed 1 --temp 0 -n 20 --ranks 2
 check "the session has branches" sh -c "$ESPALIER sessions show 1 | grep -q 'tokens of its own, from token 21 of branch 1'"
-check "and one process reproduces them" sh -c "$ESPALIER sessions verify 1 | grep -q 'generations gave the same tokens$'"
+check "one process writes the same tokens as the ranks" sh -c "$ESPALIER sessions verify 1 | grep -q 'generations gave the same tokens$'"
 unset XDG_STATE_HOME
 
 # Models larger than memory: each rank streams its part of a layer.
@@ -85,25 +85,25 @@ check "the text with divided, streamed layers is the same" cmp "$work/one" "$wor
 say --ranks 2 --stats --record "$work/r.esp.jsonl" >"$work/text" 2>"$work/stats"
 check "statistics have the time of exchanges" grep -q "^exchange  *[0-9.]* % of the time, between ranks" "$work/stats"
 check "a recording names the ranks" sh -c "head -n 1 '$work/r.esp.jsonl' | grep -q '2 ranks of [0-9]* thread'"
-check "and has the time of exchanges" grep -q '"exchange":0\.' "$work/r.esp.jsonl"
+check "a recording has the time of exchanges" grep -q '"exchange":0\.' "$work/r.esp.jsonl"
 $ESPALIER export "$work/r.esp.jsonl" --iteration 1 --figure timeline -o "$work/timeline.svg" >"$work/log"
-check "so does the figure of an iteration's time" grep -q "of it, exchange" "$work/timeline.svg"
-check "and what each rank does in a pass" sh -c "grep -q '>rank 0<' '$work/timeline.svg' && grep -q '>rank 1<' '$work/timeline.svg'"
+check "the figure of an iteration's time shows the exchanges" grep -q "of it, exchange" "$work/timeline.svg"
+check "the figure shows what each rank does in a pass" sh -c "grep -q '>rank 0<' '$work/timeline.svg' && grep -q '>rank 1<' '$work/timeline.svg'"
 $ESPALIER export "$work/r.esp.jsonl" --iteration 1 -o "$work/one.json" >"$work/log"
 check "laps are recorded" sh -c "sed -n 2,9p '$work/r.esp.jsonl' | grep -q '\"laps\":\[{\"rank\":0,\"compute\":[0-9.e-]*'"
 $ESPALIER inspect --ranks 3 --ranks-whole down >"$work/inspect"
 check "inspect prints the division" grep -q "gate, up .* outputs; a row gathers" "$work/inspect"
-check "and the kinds that are whole" grep -q "down .*whole in every rank" "$work/inspect"
-check "and the predicted time of a pass" grep -q "predicted .*a pass of 1 row takes [0-9.]* ms or more" "$work/inspect"
+check "inspect lists the kinds of matrices that every rank has whole" grep -q "down .*whole in every rank" "$work/inspect"
+check "inspect predicts the time of a pass" grep -q "predicted .*a pass of 1 row takes [0-9.]* ms or more" "$work/inspect"
 # With 4 ranks an exchange takes two steps, with 8 three; the steps of this network take longer than all reading.
 predicted() { sed -n 's/.* a pass of 1 row takes \([0-9.]*\) .*with 4 ranks \([0-9.]*\) ms, with 8 ranks \([0-9.]*\) ms$/\1 \2 \3/p' "$work/inspect"; }
 ESPALIER_RANKS_DELAY=2ms $ESPALIER inspect --ranks 2 --ranks-whole none >"$work/inspect"
-check "also with 4 and 8 ranks, whose exchanges take more steps: $(predicted)" \
+check "inspect predicts longer passes with 8 ranks if exchanges are slow: $(predicted)" \
     awk -v p="$(predicted)" 'BEGIN { split(p, ms); exit !(ms[2] > 3 && ms[3] > 1.2 * ms[2]) }'
 $ESPALIER inspect --ranks 2 --json >"$work/json"
 $ESPALIER inspect --ranks 3 --ranks-split layers >"$work/inspect"
-check "and the layers of each rank" grep -q "layers  *1 + 2 + 2 + 1; the first and the last are rank 0's" "$work/inspect"
-check "also as JSON" grep -q '"exchanges":' "$work/json"
+check "inspect prints the layers of each rank" grep -q "layers  *1 + 2 + 2 + 1; the first and the last are rank 0's" "$work/inspect"
+check "inspect as JSON has the exchanges" grep -q '"exchanges":' "$work/json"
 
 # A machine whose memory is divided into nodes: here its first CPU and the others.
 allowed() { sed -n 's/^Cpus_allowed_list:[^0-9]*//p' /proc/self/status | tr , '\n' | while IFS=- read -r a b; do seq "$a" "${b:-$a}"; done; }
@@ -113,24 +113,24 @@ allowed | tail -n +2 | tr '\n' , >"$work/sys/devices/system/node/node1/cpulist"
 if [ "$(allowed | wc -l)" -gt 1 ]; then
     ESPALIER_SYS="$work/sys" $ESPALIER generate -p "Once upon a time" -n 40 --drafter dynatree --record "$work/nodes.esp.jsonl" >"$work/text"
     check "two nodes of memory write the same text" cmp "$work/plain" "$work/text"
-    check "and are named" sh -c "head -n 1 '$work/nodes.esp.jsonl' | grep -q 'threads on 2 memory nodes'"
+    check "a recording names the memory nodes" sh -c "head -n 1 '$work/nodes.esp.jsonl' | grep -q 'threads on 2 memory nodes'"
 fi
 
 # Invalid options.
-check "parts that are none" fails 1 "give 2 numbers above 0" $ESPALIER generate -p x --ranks 2 --ranks-parts 1:x
-check "parts for other ranks" fails 1 "give 3 numbers above 0" $ESPALIER generate -p x --ranks 3 --ranks-parts 1:2
-check "kinds that are none" fails 1 "give none, or some of attention, output" $ESPALIER generate -p x --ranks 2 --ranks-whole up
-check "layers that are too few" fails 1 "6 layers are too few for 7 ranks" $ESPALIER generate -p x --ranks 7 --ranks-split layers
-check "a split that is none" fails 1 "give rows or layers" $ESPALIER generate -p x --ranks 2 --ranks-split columns
-check "ranks that are too many" fails 1 "from 1 to 64" $ESPALIER generate -p x --ranks 65
+check "--ranks-parts that are not numbers are refused" fails 1 "give 2 numbers above 0" $ESPALIER generate -p x --ranks 2 --ranks-parts 1:x
+check "--ranks-parts for another number of ranks are refused" fails 1 "give 3 numbers above 0" $ESPALIER generate -p x --ranks 3 --ranks-parts 1:2
+check "an unknown kind of matrix in --ranks-whole is refused" fails 1 "give none, or some of attention, output" $ESPALIER generate -p x --ranks 2 --ranks-whole up
+check "more ranks than layers are refused" fails 1 "6 layers are too few for 7 ranks" $ESPALIER generate -p x --ranks 7 --ranks-split layers
+check "an unknown --ranks-split is refused" fails 1 "give rows or layers" $ESPALIER generate -p x --ranks 2 --ranks-split columns
+check "more than 64 ranks are refused" fails 1 "from 1 to 64" $ESPALIER generate -p x --ranks 65
 ln -s "$(realpath "$ESPALIER")" "$work/espalier-rank"
-check "espalier-rank without arguments" fails 1 "not by hand" env PATH="$work" espalier-rank
+check "espalier-rank without arguments refuses to run" fails 1 "not by hand" env PATH="$work" espalier-rank
 
-check "an invalid delay" fails 1 "give a time, such as 500us" env ESPALIER_RANKS_DELAY=soon $ESPALIER generate -p x --ranks 2
-check "an invalid launcher" fails 1 "neither Open MPI's mpirun nor MPICH's" $ESPALIER generate -p x --ranks 2 --hosts localhost --launcher true
-check "without MPI" fails 1 "no mpirun was found: install" \
+check "an invalid delay is refused" fails 1 "give a time, such as 500us" env ESPALIER_RANKS_DELAY=soon $ESPALIER generate -p x --ranks 2
+check "an invalid launcher is refused" fails 1 "neither Open MPI's mpirun nor MPICH's" $ESPALIER generate -p x --ranks 2 --hosts localhost --launcher true
+check "machines without MPI are refused with a message" fails 1 "no mpirun was found: install" \
     env PATH=/nowhere "$(realpath "$ESPALIER")" generate -p x --ranks 2 --hosts localhost
-check "only one machine" fails 1 "give more than one machine" $ESPALIER generate -p x --hosts localhost
+check "--hosts with only one machine is refused" fails 1 "give more than one machine" $ESPALIER generate -p x --hosts localhost
 for mpi in openmpi mpich; do
     command -v mpirun.$mpi >/dev/null || continue
     check "without the program for $mpi the message says how to build it" fails 1 "was not found beside this program; make builds it" \
@@ -185,18 +185,18 @@ for mpi in openmpi mpich; do
     mpirun.$mpi -n 2 "$BUILD/espalier-rank.$mpi" "$ESPALIER" generate -p "Once upon a time" -n 40 >"$work/text" 2>"$work/err"
     awk 1 "$work/plain" >"$work/lines" # one mpirun gives the program a terminal, and the program then ends its last line
     awk '{ sub(/\r$/, "") } 1' "$work/text" >"$work/hand"
-    check "and so is the text under the user's own mpirun: $mpi" cmp "$work/lines" "$work/hand"
+    check "the text under the user's own mpirun is the same: $mpi" cmp "$work/lines" "$work/hand"
     mpirun.$mpi -n 2 "$BUILD/espalier-rank.$mpi" "$ESPALIER" generate -p x --target nowhere >"$work/text" 2>"$work/err"
-    check "whose failure is mpirun's" test $? != 0
-    check "and has its sentence" grep -q "^espalier: .*nowhere" "$work/err"
+    check "mpirun fails if the program fails" test $? != 0
+    check "the program's error message is printed" grep -q "^espalier: .*nowhere" "$work/err"
     slow 2 --hosts localhost --launcher mpirun.$mpi
     kill -KILL $(mpi_left | awk '$3 ~ /espalier-rank/ { print $1 }' | tail -n 1)
     wait $program
     check "ranks of $mpi are started again when one is killed" test $? = 0
-    check "with a sentence" grep -q "the ranks ended .*; the ranks were started again" "$work/err"
-    check "and write the same text" cmp "$work/long" "$work/out"
+    check "a message says that the ranks of $mpi were started again" grep -q "the ranks ended .*; the ranks were started again" "$work/err"
+    check "the ranks that were started again write the same text" cmp "$work/long" "$work/out"
     sleep 1
-    check "and no rank is left" test -z "$(mpi_left)"
+    check "no process of a rank is left after that" test -z "$(mpi_left)"
 done
 
 # A rank ends or hangs.
@@ -208,8 +208,8 @@ slow 3 --record "$work/again.esp.jsonl"
 strike KILL
 wait $program
 check "ranks are started again when one is killed" test $? = 0
-check "with a sentence" grep -q "rank [12] of 3 ended (signal 9); the ranks were started again, and the text was computed once more" "$work/err"
-check "and write the same text" cmp "$work/long" "$work/out"
+check "a message says which rank ended, and that the ranks were started again" grep -q "rank [12] of 3 ended (signal 9); the ranks were started again, and the text was computed once more" "$work/err"
+check "the ranks that were started again over MPI write the same text" cmp "$work/long" "$work/out"
 check "the sentence is recorded" grep -q '"type":"note","text":"rank [12] of 3 ended' "$work/again.esp.jsonl"
 check "the recording can be read" $ESPALIER stats "$work/again.esp.jsonl" --json >"$work/json"
 twice() { # SIGNAL [VARIABLE=VALUE]: sends it to a rank, and to another one when they have been started again
@@ -224,14 +224,14 @@ twice() { # SIGNAL [VARIABLE=VALUE]: sends it to a rank, and to another one when
 }
 variable=A=1
 twice KILL
-check "a second one that is killed ends the program with exit code 1" test $? = 1
-check "and a sentence" grep -q "iteration .*rank [12] of 3 ended (signal 9); load the models again" "$work/err"
-check "the text so far is there" test -s "$work/out"
-check "and no rank" gone
+check "a second rank that is killed ends the program with exit code 1" test $? = 1
+check "a message says which rank was killed, and what to do" grep -q "iteration .*rank [12] of 3 ended (signal 9); load the models again" "$work/err"
+check "the text so far is written" test -s "$work/out"
+check "no rank is left after the program has ended" gone
 twice STOP ESPALIER_RANKS_PATIENCE=0.5
-check "so does one that hangs" test $? = 1
-check "with another sentence" grep -q "rank [12] of 3 has not answered for 0.[5-9] s; load the models again" "$work/err"
-check "and no rank is left" gone
+check "a second rank that hangs ends the program with exit code 1" test $? = 1
+check "a message says which rank does not answer" grep -q "rank [12] of 3 has not answered for 0.[5-9] s; load the models again" "$work/err"
+check "no rank is left after one that hung" gone
 
 # The interface asks about a rank that hangs.
 mkfifo "$work/fifo"
@@ -253,10 +253,10 @@ seen "iter [0-9]"
 strike STOP
 check "the interface tells that a rank does not answer" seen "rank 1 of 2 has not answered for [0-9]* s; Esc ends it, or wait"
 printf 'key Esc\nwait\n' >&9
-check "and ends it when asked to" seen "the ranks were started again"
+check "the interface starts the ranks again when asked to" seen "the ranks were started again"
 exec 9>&-
 wait $program
-check "and no rank is left" gone
+check "no rank is left after the interface has ended" gone
 
 rm -f "$work/out"
 $ESPALIER generate -p "Once upon a time" -n 100000 --window 50 --ignore-eos --ranks 3 --drafter ar >"$work/out" 2>"$work/err" &

@@ -17,11 +17,11 @@ check "the first line is a header" sh -c \
 check "each iteration has a line" test "$(grep -c '"type":"iteration"' "$file")" -eq \
     "$(sed -n 's/.*"iterations":[^0-9]*\([0-9]*\).*/\1/p' "$work/json")"
 check "the prompt is recorded" grep -q '"type":"prompt","tokens":.*"text":"Once"' "$file"
-check "and so is the end" sh -c "tail -n 1 $file | grep -q '\"type\":\"end\",\"text\":\"length\"'"
+check "the end of the generation is recorded" sh -c "tail -n 1 $file | grep -q '\"type\":\"end\",\"text\":\"length\"'"
 
 cp "$file" "$work/copy"
 check "an existing file is not overwritten" fails 1 "exists.*--force" $gen -p "$prompt" --record "$file"
-check "and stays unchanged" cmp -s "$file" "$work/copy"
+check "an existing recording stays unchanged" cmp -s "$file" "$work/copy"
 $gen -p "Another" --record "$file" --force >/dev/null
 check "with --force it is overwritten" sh -c "! cmp -s $file $work/copy"
 check "a missing folder is named" fails 1 "nowhere/a.esp.jsonl" \
@@ -34,7 +34,7 @@ check "a full disk is reported at once" fails 1 "No space left" $gen -p "$prompt
 )
 code=$?
 check "if the disk fills later, the text is still written" cmp -s "$work/text" "$work/out"
-check "and the error is reported once" test $code -eq 1 -a "$(grep -c suspended "$work/err")" -eq 1
+check "a full disk is reported once" test $code -eq 1 -a "$(grep -c suspended "$work/err")" -eq 1
 check "the last recorded line is complete" test "$(tail -c 1 "$work/small" | wc -l)" -eq 1
 
 mkfifo "$work/pipe"
@@ -43,7 +43,7 @@ until $gen -p "$prompt" --record "$work/pipe" >"$work/out" 2>"$work/err" || grep
     continue # the reader has not started yet
 done
 check "a closed pipe does not end the generation" cmp -s "$work/text" "$work/out"
-check "and the error is reported" grep -q "suspended: Broken pipe" "$work/err"
+check "a closed pipe is reported" grep -q "suspended: Broken pipe" "$work/err"
 wait
 
 $ESPALIER generate -p "$prompt" -n 700 --threads 1 --record "$work/killed" >"$work/out" &
@@ -83,9 +83,9 @@ check "a second recorder of the same file is refused" fails 1 "$work/two: anothe
 kill -CONT $pid
 wait $pid
 check "the first one succeeds" [ $? -eq 0 -a ! -s "$work/first.err" ]
-check "and its recording is complete" sh -c "$ESPALIER stats '$work/two' >/dev/null &&
+check "the recording of the first process is complete" sh -c "$ESPALIER stats '$work/two' >/dev/null &&
     tail -n 1 '$work/two' | grep -q '\"type\":\"end\"'"
 $gen -p "$prompt" --record "$work/two" --force >"$work/out" 2>"$work/err"
-check "then the file can be recorded to again" [ $? -eq 0 -a ! -s "$work/err" ]
+check "the file can be recorded to again when the first process has ended" [ $? -eq 0 -a ! -s "$work/err" ]
 check "a recording is readable by its owner only" [ "$(stat -c %a "$work/two")" = 600 ]
 finish

@@ -58,19 +58,19 @@ paper() { # LINES: writes a paper's file of these lines after the common ones
 draw() { $ESPALIER export "$work/x.paper" --force -o "$work/x.$1"; }
 paper "here cold | T 0" "here warm | T 0.6" "row A | 4.25 | choice a"
 check "a paper's figure is drawn" draw svg
-check "with the paper's value" grep -q '>4.25<' "$work/x.svg"
+check "a paper's figure shows the paper's value" grep -q '>4.25<' "$work/x.svg"
 check "the bar is the mean of the selected rows" grep -q '>2.50<' "$work/x.svg"
 check "the other bar is the mean of its rows" grep -q '>7.00<' "$work/x.svg"
 check "the title is plain text" grep -q '&lt;T&gt;' "$work/x.svg"
-check "also in TikZ" draw tikz
+check "the title is plain text in TikZ" draw tikz
 wrong() { # WHAT LINE SENTENCE
     paper "here cold | T 0" "$2"
-    check "$1" fails 1 "$3" draw svg
+    check "$1 is refused" fails 1 "$3" draw svg
 }
 wrong "a row without a value in the table" "row A | 1 | choice c" "has no n for row 'A', cold"
 wrong "a row of a choice that does not exist" "row B | 1 | choice b<" "has no n for row 'B', cold"
 wrong "an invalid value of the paper" "row A | x | choice a" "line 7: row takes NAME | VALUE"
-wrong "no row" "measure m" "row are required"
+wrong "a paper without rows" "measure m" "row are required"
 wrong "an invalid line" "rows 3" "line 7: there is no such line"
 wrong "an unknown table" "$(printf 'results none.json\nrow A | 1 | choice a')" "none.json cannot be opened"
 paper "here cold | T 0" "row A | - | choice a"

@@ -30,10 +30,10 @@ type There was a queen
 key Enter
 wait" $quiet
 check "writing a session with branches succeeds" test $? = 0
-check "and it is kept" test -s "$library"
-check "readable by its owner only" test "$(stat -c %a "$library" 2>/dev/null || stat -f %Lp "$library")" = 600
+check "a session with branches is kept" test -s "$library"
+check "the library is readable by its owner only" test "$(stat -c %a "$library" 2>/dev/null || stat -f %Lp "$library")" = 600
 $sessions >"$work/list"
-check "and it is listed" grep -q '^ *1  20[0-9-]* [0-9:]*  .* tokens  fairytale-target .* Once upon a time' "$work/list"
+check "a kept session is listed" grep -q '^ *1  20[0-9-]* [0-9:]*  .* tokens  fairytale-target .* Once upon a time' "$work/list"
 $sessions show 1 >"$work/show"
 check "the session's branches are shown" test "$(grep -c 'tokens of its own' "$work/show")" -ge 3
 check "the name of a branch is shown" grep -q 'the fox:' "$work/show"
@@ -43,7 +43,7 @@ check "sessions are listed as JSON" grep -q '"session":	*1' "$work/json"
 check "search finds words" sh -c "$sessions search 'then a fox' | grep -q '^ *1, branch [0-9]*: .*\[fox\]'"
 check "search finds beginnings of words" sh -c "$sessions search quee | grep -q '\[queen\]'"
 check "search says if nothing was found" sh -c "$sessions search zebra | grep -q 'no text has these words'"
-check "an empty search" fails 1 "no words to search" $sessions search ' '
+check "an empty search is refused" fails 1 "no words to search" $sessions search ' '
 check "all texts are reproduced by verify" sh -c "$sessions verify 1 | grep -q 'session 1: 4 generations gave the same tokens$'"
 
 # Every branch of a session can be exported as a recording.
@@ -52,20 +52,20 @@ $sessions export 1 2 -o "$work/second.esp.jsonl"
 check "the present text is exported as a recording" sh -c "$ESPALIER replay --plain '$work/present.esp.jsonl' | grep -q 'There was a queen'"
 check "another branch is exported as a recording" sh -c "$ESPALIER replay --plain '$work/second.esp.jsonl' | grep -q 'Once upon a time'"
 check "the recording has the texts of all tokens" grep -q '"likely":\[{"id":[0-9]*,"text":".*"nodes":\[{"id":[0-9]*,"text":"' "$work/present.esp.jsonl"
-check "and every iteration has scores" test "$(grep -c '"type":"iteration"' "$work/present.esp.jsonl")" = "$(grep -c '"scores":\[{' "$work/present.esp.jsonl")"
+check "every iteration of the recording has scores" test "$(grep -c '"type":"iteration"' "$work/present.esp.jsonl")" = "$(grep -c '"scores":\[{' "$work/present.esp.jsonl")"
 check "an existing file is not overwritten" fails 1 "already exists" $sessions export 1 -o "$work/present.esp.jsonl"
-check "a branch that does not exist" fails 1 "has no branch 99" $sessions export 1 99
-check "an unknown session" fails 1 "no session '7' is kept" $sessions show 7
-check "an unknown action" fails 2 "sessions takes list, search" $sessions burn
+check "a branch that does not exist is refused" fails 1 "has no branch 99" $sessions export 1 99
+check "an unknown session is refused" fails 1 "no session '7' is kept" $sessions show 7
+check "an unknown action is refused" fails 2 "sessions takes list, search" $sessions burn
 
 $ESPALIER export "$work/present.esp.jsonl" --html -o "$work/page.html" 2>/dev/null
 check "a page of a session has the probabilities of tokens" grep -q '"scores":\[\[' "$work/page.html"
-check "and a legend of the colours" grep -q '"heats":\[{"title":"surprisal, bits","limits":\[1,2,4,8\]' "$work/page.html"
+check "a page of a session has a legend of the colours" grep -q '"heats":\[{"title":"surprisal, bits","limits":\[1,2,4,8\]' "$work/page.html"
 
 # The shells complete actions, and the numbers of sessions.
 check "the shell completes actions" test "$($ESPALIER complete -- sessions se | cut -f 1)" = search
-check "and the numbers of sessions" test "$($ESPALIER complete -- sessions show '' | cut -f 1)" = 1
-check "with their first words" sh -c "$ESPALIER complete -- --resume '' | grep -q '^1	Once upon'"
+check "the shell completes the numbers of sessions" test "$($ESPALIER complete -- sessions show '' | cut -f 1)" = 1
+check "the shell completes sessions with their first words" sh -c "$ESPALIER complete -- --resume '' | grep -q '^1	Once upon'"
 
 # A session can be resumed where it ended.
 play "size 100x30
@@ -79,12 +79,12 @@ key Enter
 wait
 $dump-before" --resume 1 --no-config -n 10
 check "a resumed session shows its text" dumped '^│ There was a queen'
-check "and a message says that it continues" dumped 'session 1 goes on'
-check "and shows its trees" dumped '┬ tree   iter'
-check "it can be continued" grep -q 'token limit reached' "$work/screen-more"
-check "and has its branches" grep -q 'fox\|Once upon' "$work/screen-before"
-check "it stays the same session" test "$($sessions | wc -l)" = 1
-check "verify reproduces the addition, too" sh -c "$sessions verify 1 | grep -q 'session 1: 5 generations gave the same tokens$'"
+check "a message says that a resumed session continues" dumped 'session 1 goes on'
+check "a resumed session shows its trees" dumped '┬ tree   iter'
+check "a resumed session can be continued" grep -q 'token limit reached' "$work/screen-more"
+check "a resumed session has its branches" grep -q 'fox\|Once upon' "$work/screen-before"
+check "a resumed session stays the same session" test "$($sessions | wc -l)" = 1
+check "verify reproduces what a resumed session added" sh -c "$sessions verify 1 | grep -q 'session 1: 5 generations gave the same tokens$'"
 $sessions name 1 the tale
 play "wait
 $dump" --resume 'the tale' --no-config
@@ -92,7 +92,7 @@ check "a session is resumed by its name" dumped 'session 1 goes on'
 play "wait
 $dump" --no-config --resume
 check "--resume without a name opens the last session" dumped 'session 1 goes on'
-check "an unknown name" fails 1 "no session 'nothing' is kept" $ESPALIER --resume nothing
+check "an unknown name is refused" fails 1 "no session 'nothing' is kept" $ESPALIER --resume nothing
 
 # A recording can be resumed, and then becomes a session.
 play "size 100x30
@@ -102,8 +102,8 @@ key Enter
 wait
 $dump-more" --resume sessions/samples/same-text-linear.esp.jsonl --no-config -n 10
 check "a recording is resumed as a session" dumped 'session 2 goes on'
-check "and can be continued" grep -q 'token limit reached' "$work/screen-more"
-check "and is kept" test "$($sessions | wc -l)" = 2
+check "a resumed recording can be continued" grep -q 'token limit reached' "$work/screen-more"
+check "a resumed recording is kept" test "$($sessions | wc -l)" = 2
 
 # If a session's models are missing, --resume replays it.
 cp -r engine/models/fairytale-target engine/models/fairytale-draft "$work"
@@ -115,8 +115,8 @@ play "size 100x30
 wait
 $dump" --resume 3 --no-config
 check "a session without its models is replayed" dumped 'models of session 3 .* were not found'
-check "and shows its text" dumped '^│ Once upon a time'
-check "and leaves no temporary file" sh -c '! ls /tmp/espalier-* 2>/dev/null | grep -q "espalier-[A-Za-z0-9]*$" || true'
+check "a session without its models shows its text" dumped '^│ Once upon a time'
+check "a replayed session leaves no temporary file" sh -c '! ls /tmp/espalier-* 2>/dev/null | grep -q "espalier-[A-Za-z0-9]*$" || true'
 
 # Private sessions are not kept.
 play "type Once upon a time
@@ -146,7 +146,7 @@ key Enter
 wait
 $dump" $quiet --drafter fixed
 check "three continuations are written" dumped '3 continuations'
-check "and verify reproduces them" sh -c "$sessions verify | grep -q ': 4 generations gave the same tokens$'"
+check "verify reproduces the continuations" sh -c "$sessions verify | grep -q ': 4 generations gave the same tokens$'"
 play "type Once upon a time
 key Enter
 wait
@@ -163,8 +163,8 @@ check "verify reproduces sampled continuations, too" sh -c "$sessions verify | g
 
 # Deleting a session removes its words from the library's file, too.
 check "a session can be deleted" sh -c "$sessions delete 1 | grep -q 'session 1 is deleted'"
-check "then it is unknown" fails 1 "no session '1' is kept" $sessions show 1
-check "and its words are no longer in the file" sh -c "$sessions search fox | grep -q 'no text has'; ! strings '$library' 2>/dev/null | grep -q 'then a fox'"
+check "a deleted session is unknown" fails 1 "no session '1' is kept" $sessions show 1
+check "the words of a deleted session are no longer in the file" sh -c "$sessions search fox | grep -q 'no text has'; ! strings '$library' 2>/dev/null | grep -q 'then a fox'"
 check "delete needs a session" fails 1 "which session" $sessions delete
 
 # If the folder cannot be written, or the file is not a library, generation goes on.
@@ -184,16 +184,16 @@ key Enter
 wait
 $dump" $quiet
 check "a message says that an invalid home folder cannot keep sessions" dumped 'not kept any more: /dev/null/no/espalier/sessions.db'
-check "and generation continues" dumped '^│ Once upon a time'
+check "text is generated although no session can be kept" dumped '^│ Once upon a time'
 XDG_STATE_HOME=$work/other
 mkdir -p "$work/other/espalier" && echo 'no library at all, but a text that is long enough' >"$work/other/espalier/sessions.db"
-check "a reader does not move a strange file" fails 1 "is not a library of espalier" $sessions
+check "reading does not rename a file that is not a library" fails 1 "is not a library of espalier" $sessions
 play "size 100x30
 type Once upon a time
 key Enter
 wait
 $dump" $quiet
 check "a program that keeps sessions sets it aside" dumped 'is not a library of espalier'
-check "without changing it" grep -q 'no library at all' "$work/other/espalier/sessions.db.unreadable-1"
-check "and keeps the session in a new file" test "$($sessions | wc -l)" = 1
+check "a file that is not a library is set aside unchanged" grep -q 'no library at all' "$work/other/espalier/sessions.db.unreadable-1"
+check "the session is kept in a new file" test "$($sessions | wc -l)" = 1
 finish

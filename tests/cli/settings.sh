@@ -32,7 +32,7 @@ for setting in $settings; do
     check "the manual of the interface has $setting" grep -q "^[.]It Cm $setting Ar" man/espalier-interface.7
     [ "$setting" = baseline ] || for command in "" bench check compare; do
         [ "$command" != "" ] && { [ "$setting" = chat ] || [ "$setting" = system ]; } && continue # they measure raw text
-        check "so has ${command:-the interface} $flag" has_flag "$command" "$setting"
+        check "the manual of ${command:-the interface} has $flag" has_flag "$command" "$setting"
     done
     arguments="$arguments $flag"
     [ "$(other_of "$setting")" = on ] || arguments="$arguments $(other_of "$setting")"
@@ -58,7 +58,7 @@ for setting in $settings; do
 done
 check "a recording has the settings without a separate field" \
     sh -c "head -n 1 '$work/all.esp.jsonl' | grep -q '\"settings\":{.*\"draft_temp\":\"0.7\"'"
-check "and it can be replayed" sh -c "$ESPALIER replay --plain '$work/all.esp.jsonl' | grep -q Once"
+check "such a recording can be replayed" sh -c "$ESPALIER replay --plain '$work/all.esp.jsonl' | grep -q Once"
 
 # The configuration file accepts every setting, and saving writes the same values.
 for setting in $settings; do
@@ -74,5 +74,5 @@ for setting in $settings; do
     [ "$setting" = expect ] && continue # it is for one answer
     check "the configuration file keeps $setting" grep -qx "$setting $(other_of "$setting")" "$work/config"
 done
-check "except the expected text" sh -c "! grep -q '^expect' '$work/config'"
+check "the configuration file does not keep the expected text" sh -c "! grep -q '^expect' '$work/config'"
 finish

@@ -29,15 +29,15 @@ make() {
 
 for path in "$work/pipe" "$work/folder" /dev/zero; do
     for command in stats "replay --plain" "export --iteration 0"; do
-        check "$command $path" refused "$path is not a regular file" $ESPALIER $command "$path"
+        check "$command refuses $path" refused "$path is not a regular file" $ESPALIER $command "$path"
     done
-    check "a model folder that is $path" refused "$path" $gen -p a --target "$path"
-    check "a model to inspect that is $path" refused "$path" $ESPALIER inspect "$path"
-    check "a model to inflate that is $path" refused "$path" $ESPALIER inflate "$path" "$work/larger"
-    check "a folder to inflate into that is $path" refused "$path" $ESPALIER inflate $draft "$path"
-    check "$path instead of espalier-dot" refused "cannot be run" \
+    check "a model folder that is $path is refused" refused "$path" $gen -p a --target "$path"
+    check "a model to inspect that is $path is refused" refused "$path" $ESPALIER inspect "$path"
+    check "a model to inflate that is $path is refused" refused "$path" $ESPALIER inflate "$path" "$work/larger"
+    check "a folder to inflate into that is $path is refused" refused "$path" $ESPALIER inflate $draft "$path"
+    check "$path instead of espalier-dot is refused" refused "cannot be run" \
         env ESPALIER_DOT="$path" $ESPALIER export $recording --iteration 0 --format svg
-    check "$path instead of a plugin" refused "CUDA backend could not be loaded" \
+    check "$path instead of a plugin is refused" refused "CUDA backend could not be loaded" \
         env ESPALIER_CUDA_PLUGIN="$path" $gen -p a --backend cuda
 done
 check "no folder was created" [ ! -e "$work/larger" ]
@@ -68,16 +68,16 @@ for theme in "$work/pipe.theme" "$work/folder.theme" /dev/zero; do
         $ESPALIER export $recording --asciicast "$work/x.cast" --theme "$theme"
 done
 
-check "recording to a pipe without a reader" refused "nobody reads" $gen -p a --record "$work/pipe"
-check "recording to a folder" refused "Is a directory" $gen -p a --record "$work/folder"
+check "recording to a pipe without a reader is refused" refused "nobody reads" $gen -p a --record "$work/pipe"
+check "recording to a folder is refused" refused "Is a directory" $gen -p a --record "$work/folder"
 for force in "" --force; do
     for path in "$work/pipe.txt" "$work/folder.txt" /dev/null; do
-        check "export -o $path $force" refused "$path" \
+        check "export -o $path $force is refused" refused "$path" \
             $ESPALIER export $recording --iteration 0 --format txt -o "$path" $force
     done
-    check "a picture to a pipe $force" refused "pipe.svg\|cannot be run" \
+    check "a picture to a pipe $force is refused" refused "pipe.svg\|cannot be run" \
         $ESPALIER export $recording --iteration 0 -o "$work/pipe.svg" $force
-    check "an asciicast to a pipe $force" refused "pipe.cast" \
+    check "an asciicast to a pipe $force is refused" refused "pipe.cast" \
         $ESPALIER export $recording --asciicast "$work/pipe.cast" $force
 done
 check "pipes are still pipes" [ -p "$work/pipe" -a -p "$work/pipe.txt" -a -p "$work/pipe.svg" -a \

@@ -34,13 +34,13 @@ $ESPALIER generate -p "Once upon a time" -n 60 --temp 1 --drafter iid --verifier
     --record "$work/b.esp.jsonl" >/dev/null
 $ESPALIER stats "$work/b.esp.jsonl" >"$work/tables"
 check "with formulas there are expected tokens" grep -q "^expected of the trees [1-9]" "$work/tables"
-check "and expected acceptance at each depth" test "$(grep -c '^ *[1-4]  .*%.* [01]\.[0-9]*  *[01]\.[0-9]*$' "$work/tables")" -ge 4
+check "with formulas there is an expected acceptance at each depth" test "$(grep -c '^ *[1-4]  .*%.* [01]\.[0-9]*  *[01]\.[0-9]*$' "$work/tables")" -ge 4
 
 # Each pair of drafter and verifier has its own tables.
 sed 's/"index":1,\(.*\)"drafter":"[a-z0-9]*"/"index":1,\1"drafter":"other"/' "$recording" >"$work/c.esp.jsonl"
 check "a recording with two drafters has two sets of tables" test "$($ESPALIER stats "$work/c.esp.jsonl" |
     grep -c ' iterations$')" = 2
-check "also in JSON" test "$($ESPALIER stats "$work/c.esp.jsonl" --json | grep -c '"acceptance"')" = 2
+check "JSON of a recording with two drafters has two sets of tables" test "$($ESPALIER stats "$work/c.esp.jsonl" --json | grep -c '"acceptance"')" = 2
 sed 's/"drafter":"[a-z0-9]*"/"drafter":"\\u001b[31m\\u0007x"/' "$recording" >"$work/d.esp.jsonl"
 check "the tables have no control characters" [ -z "$($ESPALIER stats "$work/d.esp.jsonl" |
     LC_ALL=C tr -d '\n\040-\176')" ]
@@ -48,12 +48,12 @@ check "the tables have no control characters" [ -z "$($ESPALIER stats "$work/d.e
 sed 's/"q":[0-9.e-]*,//g' "$recording" >"$work/f.esp.jsonl"
 check "missing probabilities are not invented" sh -c \
     "$ESPALIER stats '$work/f.esp.jsonl' | grep -q '^ *1 .* - ' && ! $ESPALIER stats '$work/f.esp.jsonl' | grep -q nan"
-check "also not in JSON" sh -c "$ESPALIER stats '$work/f.esp.jsonl' --json | grep -q '\"mean_q\":	null'"
+check "missing probabilities are null in JSON" sh -c "$ESPALIER stats '$work/f.esp.jsonl' --json | grep -q '\"mean_q\":	null'"
 
 head -n 2 "$recording" >"$work/e.esp.jsonl"
-check "a recording without iterations" fails 1 "has no iterations" $ESPALIER stats "$work/e.esp.jsonl"
-check "a file that is not a recording" fails 1 "tests/shell.sh" $ESPALIER stats tests/shell.sh
-check "a missing file" fails 1 "none" $ESPALIER stats "$work/none"
+check "stats of a recording without iterations is refused" fails 1 "has no iterations" $ESPALIER stats "$work/e.esp.jsonl"
+check "a file that is not a recording is refused" fails 1 "tests/shell.sh" $ESPALIER stats tests/shell.sh
+check "a missing file is refused" fails 1 "none" $ESPALIER stats "$work/none"
 $ESPALIER stats >/dev/null 2>&1
 check "a file is required" test $? -eq 2
 for sample in sessions/samples/*.esp.jsonl; do

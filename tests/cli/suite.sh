@@ -42,9 +42,9 @@ $suite "$work/s.suite" -o "$work/dir" --resume --format tikz >/dev/null
 check "plots can be written for LaTeX" grep -q 'begin{tikzpicture}' "$work/dir/s.tikz"
 if [ -x "$BUILD/espalier-dot" ]; then
     $suite "$work/s.suite" -o "$work/dir" --resume --format png >/dev/null
-    check "and as PNG" [ "$(head -c 8 "$work/dir/s.png" | od -An -tx1)" = " 89 50 4e 47 0d 0a 1a 0a" ]
+    check "plots can be written as PNG" [ "$(head -c 8 "$work/dir/s.png" | od -An -tx1)" = " 89 50 4e 47 0d 0a 1a 0a" ]
 fi
-check "an unknown format of plots" fails 1 "svg, png, pdf and tikz, not 'txt'" $suite "$work/s.suite" --format txt
+check "an unknown format of plots is refused" fails 1 "svg, png, pdf and tikz, not 'txt'" $suite "$work/s.suite" --format txt
 check "the title is plain text" grep -q 'A title &lt;with&gt; &amp; marks' "$work/dir/s.svg"
 
 # A suite is resumed with half of its runs, the last line of which is incomplete.
@@ -57,10 +57,10 @@ $suite "$work/s.suite" -o "$work/dir" --resume >"$work/again"
 check "--resume completes the journal" test "$(wc -l <"$work/dir/s.runs.jsonl")" = "$lines"
 head -n 20 "$work/dir/s.runs.jsonl" >"$work/first"
 head -n 20 "$work/some" | cmp -s - "$work/first"
-check "and keeps the runs that were done" test $? -eq 0
+check "--resume keeps the runs that were done" test $? -eq 0
 check "runs with other prompts are refused" fails 1 "other models or prompts" $suite "$work/s.suite" -o "$work/dir" --resume --prompts 1
 printf 'x\n' >>"$work/dir/s.runs.jsonl"
-check "a damaged journal" fails 1 "this is not a run" $suite "$work/s.suite" -o "$work/dir" --resume
+check "a damaged journal is refused" fails 1 "this is not a run" $suite "$work/s.suite" -o "$work/dir" --resume
 printf '{"runs_' >"$work/dir/s.runs.jsonl"
 $suite "$work/s.suite" -o "$work/dir" --resume >/dev/null
 check "a journal that ends in its first line is started again" fails 1 "other models or prompts" $suite "$work/s.suite" -o "$work/dir" --resume --prompts 1
@@ -98,11 +98,11 @@ pivot   B tokens_made choice=tree draft=one
 SUITE
 $suite "$work/s.suite" --draft "$work/drafts" -o "$work/own" >"$work/table" 2>"$work/err"
 check "a choice can have its own settings" test $? -eq 0 -a ! -s "$work/err"
-check "which do not affect other choices" sh -c "grep -q '^windowed,one,,30.0,' '$work/own/s.csv' && grep -q '^tree,one,1,40.0,' '$work/own/s.csv'"
+check "a choice's own settings do not affect other choices" sh -c "grep -q '^windowed,one,,30.0,' '$work/own/s.csv' && grep -q '^tree,one,1,40.0,' '$work/own/s.csv'"
 check "the suite limits the prompts" grep -q 'Suite s, 1 prompt[.]' "$work/table"
 check "the suite sets the size of trees" grep -q '^large,one,,40.0,300$' "$work/own/s.csv"
 check "a pivot of a part leaves out what does not vary in it" grep -qx '| draft one | draft other |' "$work/table"
-check "and names the part" grep -q '^tokens made, choice=tree, draft=one:' "$work/table"
+check "a pivot of a part names the part" grep -q '^tokens made, choice=tree, draft=one:' "$work/table"
 check "the hash of every draft is in the table" test "$(grep -c '"hash":' "$work/own/s.json")" = 3
 check "a missing folder of drafts" fails 1 "use --draft to name the folder that .one. is in" $suite "$work/s.suite"
 # With given costs nothing is timed: a pass over n rows costs 1 + (n - 1) row_cost.
@@ -158,18 +158,18 @@ has() { grep -qF -e "$2" "$1" || { echo "    no $2 in $1"; return 1; }; }
 lacks() { ! grep -q -e "$2" "$1"; }
 check "no cell is a formula" lacks "$csv" '^[=+@]\|,[=+@]\|,-[^0-9]\|,-1+1'
 check "formulas are quoted as text" has "$csv" "'=1+cmd|x!A0,0,'=cmd|' /C calc'!A0,"
-check "with all signs" has "$csv" "'@SUM(1),1,'-1+1,"
-check "including full-width ones" has "$csv" ",'＝1,"
+check "formulas that begin with any sign are quoted as text" has "$csv" "'@SUM(1),1,'-1+1,"
+check "formulas that begin with a full-width sign are quoted as text" has "$csv" ",'＝1,"
 check "negative numbers are not quoted" has "$csv" ",-0.5,"
 check "a row with control characters stays one line" has "$csv" ',"x^[[31m<U+202E>^J,""q",'
 check "a tab is escaped" has "$csv" ",^I=1,"
 check "Markdown escapes control characters" has "$md" '| x^\[\[31m&lt;U+202E&gt;^J,"q |'
-check "and HTML and its own markup" has "$md" '| &lt;img src=x onerror=alert(1)&gt;\|z | 0 | a\|b\`c\*&lt;script&gt;&amp;lt; |'
-check "also in its title" has "$md" '# &lt;b&gt;t&lt;/b&gt; \[link\](http://x)'
-check "and in its source" has "$md" '\*x\*'
+check "Markdown escapes HTML and its own markup" has "$md" '| &lt;img src=x onerror=alert(1)&gt;\|z | 0 | a\|b\`c\*&lt;script&gt;&amp;lt; |'
+check "Markdown escapes markup in a suite's title" has "$md" '# &lt;b&gt;t&lt;/b&gt; \[link\](http://x)'
+check "Markdown escapes markup in a suite's source" has "$md" '\*x\*'
 check "every row of a table is one line" lacks "$md" '^|.*[^|]$'
 check "JSON escapes control characters" has "$work/hostile/s.json" '"x\u001b[31m\u202e\n,\"q"'
-check "a plot escapes them" has "$work/hostile/s.svg" '>x^[[31m&lt;U+202E&gt;^J,&quot;q<'
+check "a plot escapes control characters" has "$work/hostile/s.svg" '>x^[[31m&lt;U+202E&gt;^J,&quot;q<'
 check "no file has escape codes or direction overrides" sh -c "! cat '$work/hostile'/* | grep -q -e '$(printf '\033')' -e '$(printf '\342\200\256')'"
 check "the printed table is the written one, again" cmp "$work/table" "$md"
 
@@ -201,20 +201,20 @@ mkdir "$work/results"
 cp "$work/one.json" "$work/results/s.json"
 counts --check >"$work/said"
 check "--check succeeds if the counts are reproduced" test $? -eq 0
-check "and says how many were compared" grep -qx '8 counts compared, 0 differ by more than 10 % (and 0.05)' "$work/said"
+check "--check says how many counts were compared" grep -qx '8 counts compared, 0 differ by more than 10 % (and 0.05)' "$work/said"
 sed '/"choice":.*sequoia/,/}/s/"nodes":.*/"nodes": 9.5/' "$work/one.json" >"$work/results/s.json"
 counts --check >"$work/said"
 check "--check fails if a count differs" test $? -eq 1
-check "and prints the row" grep -q '^sequoia: nodes [0-8][.0-9]*, committed 9.5$' "$work/said"
+check "--check prints the row that differs" grep -q '^sequoia: nodes [0-8][.0-9]*, committed 9.5$' "$work/said"
 check "--check can be limited to a row" sh -c "$suite '$work/s.suite' --check goodput >'$work/said' && grep -q '^2 counts compared' '$work/said'"
-check "an unknown row" fails 1 "no row 'nope'" counts --check nope
+check "an unknown row is refused" fails 1 "no row 'nope'" counts --check nope
 check "other settings are refused" fails 1 "made with another tokens" counts --check -n 5
 sed 's/"hash":.*/"hash": "0"/' "$work/one.json" >"$work/results/s.json"
 check "another model is refused" fails 1 "made with another target" counts --check
 printf '{}' >"$work/results/s.json"
-check "a file that is not a table" fails 1 "is not a suite.s table" counts --check
+check "a file that is not a table is refused" fails 1 "is not a suite.s table" counts --check
 rm "$work/results/s.json"
-check "a missing table" fails 1 "results/s.json cannot be opened" counts --check
+check "a missing table is refused" fails 1 "results/s.json cannot be opened" counts --check
 
 # After Ctrl-C the runs that have ended are kept.
 write <<'SUITE'
@@ -230,8 +230,8 @@ wait_for some
 pkill -INT -P $! -f "$work/s.suite" || kill -INT $!
 wait
 check "an interrupted suite exits with 130" grep -qx 130 "$work/code"
-check "and says how to continue" grep -q "interrupted after .* --resume continues" "$work/err"
-check "and writes a table of the finished runs" grep -q "it was interrupted" "$work/cut/s.md"
+check "an interrupted suite says how to continue" grep -q "interrupted after .* --resume continues" "$work/err"
+check "an interrupted suite writes a table of the finished runs" grep -q "it was interrupted" "$work/cut/s.md"
 
 for measure in ranks shares steps rules guesses memory; do
     write <<SUITE
@@ -260,15 +260,15 @@ check "acceptance rates are between 0 and 1" sh -c "awk -F, 'NR > 1 { bad = bad 
 check "memory is not negative" sh -c "awk -F, 'NR > 1 { exit !(\$NF >= 0) }' '$work/memory/s.csv'"
 
 check "bench --suite list lists the suites" sh -c "$ESPALIER bench --suite list | grep -q '^dynatree-main .*dynatree, tables 1'"
-check "an unknown suite" fails 1 "there is no suite 'nope'" $suite nope
+check "an unknown suite is refused" fails 1 "there is no suite 'nope'" $suite nope
 wrong() { # WHAT LINE SENTENCE
     printf 'prompts two.jsonl\nchoice ar\n%s\n' "$2" >"$work/s.suite"
-    check "$1" fails 1 "$3" $suite "$work/s.suite"
+    check "$1 is refused" fails 1 "$3" $suite "$work/s.suite"
 }
 wrong "an invalid line" "nonsense 3" "line 3: a suite has no line 'nonsense'"
 wrong "an invalid column" "columns speed fast" "line 3: there is no such column"
 wrong "an invalid measure" "measure luck" "measure takes one of runs memory"
-wrong "values that do not fit their keys" "vary temp,top_p 1" "a value for every key"
+wrong "a list of values that does not fit its keys" "vary temp,top_p 1" "a value for every key"
 wrong "an invalid setting" "set luck 3" "no setting 'luck'"
 wrong "an invalid setting of a choice" "choice ar with luck=3 as x" "no setting 'luck'"
 wrong "a setting of a choice without a value" "choice ar with temp as x" "with takes KEY=VALUE"
@@ -277,7 +277,7 @@ wrong "an invalid number of prompts" "prompts two.jsonl many" "optionally, a num
 wrong "a tree that is too large" "max_nodes 5000" "max_nodes takes a number up to 2048"
 wrong "an invalid value" "set temp hot" "temp takes a number"
 wrong "an invalid cost" "set row_cost -1" "row_cost takes a fraction of a pass"
-wrong "half of the costs" "set row_cost 0.1" "row_cost and draft_cost must be given together"
+wrong "only one of the two costs" "set row_cost 0.1" "row_cost and draft_cost must be given together"
 wrong "a grid without best" "choice fixed:D={2,3}" "write best"
 wrong "a name that nothing varies" 'choice fixed:D=$D' "no varied key has the name"
 wrong "an unknown drafter" "choice nonsense" "nonsense"
@@ -285,13 +285,13 @@ wrong "a brace that is open" "best fixed:D={2 as x" "has no }"
 wrong "a choice that is too long" "vary a $(printf '%090d' 1)
 choice \$a\$a\$a" "a choice is too long"
 values=$(seq 0 31 | tr '\n' ' ')
-wrong "too many combinations of what varies" "$(printf "vary %s $values\n" a b c d e)" "more than 4096 combinations"
-wrong "too large a grid" "best fixed:D={1..64},B={1..64},N={1..64} as x" "more than 4096"
+wrong "a suite with too many combinations" "$(printf "vary %s $values\n" a b c d e)" "more than 4096 combinations"
+wrong "a grid that is too large" "best fixed:D={1..64},B={1..64},N={1..64} as x" "more than 4096"
 printf 'prompts none.jsonl\nchoice ar\n' >"$work/s.suite"
-check "a missing file of prompts" fails 1 "none.jsonl" $suite "$work/s.suite"
+check "a missing file of prompts is refused" fails 1 "none.jsonl" $suite "$work/s.suite"
 printf 'choice ar\nchain off\n' >"$work/s.suite"
 check "a prompt on the command line overrides the file" sh -c \
     "$suite '$work/s.suite' -p 'Once upon a time' -n 4 | grep -q 'Suite s, 1 prompt\.'"
 printf 'prompts two.jsonl\n' >"$work/s.suite"
-check "no choice" fails 1 "a line .choice SPEC. is missing" $suite "$work/s.suite"
+check "a suite without a choice is refused" fails 1 "a line .choice SPEC. is missing" $suite "$work/s.suite"
 finish

@@ -12,7 +12,7 @@ check "progress has no escape codes" sh -c "! grep -q '$(printf '\033')' '$work/
 check "progress has the step, the loss and the time left" grep -q \
     '^training, epoch 1 of 2, step [0-9]* of 24, loss [0-9.]*, .* left$' "$work/err"
 check "each epoch is evaluated" grep -q '^epoch 2, on the held-out pieces, by depth: overlap 0\.' "$work/err"
-check "and so is the result, at every depth" test "$(grep -c '^ *[0-2]  *[0-9.]*  *[0-9.]*  *[0-9.]*$' "$work/out")" = 3
+check "the result is evaluated at every depth" test "$(grep -c '^ *[0-2]  *[0-9.]*  *[0-9.]*  *[0-9.]*$' "$work/out")" = 3
 check "only the head is left in the folder" test "$(ls "$work/head" | tr '\n' ' ')" = "config.json model.safetensors "
 
 # Training is interrupted or, on a fast machine, ends before that: the head is the same.
@@ -27,7 +27,7 @@ wait $pid
 code=$?
 if [ -e "$work/parts/checkpoint" ]; then
     check "SIGTERM ends training with exit code 143" test $code -eq 143
-    check "and a message says how to continue" grep -q 'the same command with --resume continues' "$work/err"
+    check "a message says how to continue the training" grep -q 'the same command with --resume continues' "$work/err"
     check "no model is written" test ! -e "$work/parts/model.safetensors"
     $again --resume -o "$work/parts" >/dev/null 2>&1
     check "--resume completes the training" test $? -eq 0
@@ -39,16 +39,16 @@ check "the result is bit-identical" cmp "$work/whole/model.safetensors" "$work/p
 $ESPALIER train draft --text "$work/text" -n 500 --length 24 --batch 4 --loss ce -o "$work/draft" --json \
     >"$work/json" 2>/dev/null
 check "a draft model can be trained further" grep -q '"overlap"' "$work/json"
-check "and can draft" test -n "$($ESPALIER generate -p 'Once' -n 4 --target engine/models/fairytale-target \
+check "a draft model that was trained further can draft" test -n "$($ESPALIER generate -p 'Once' -n 4 --target engine/models/fairytale-target \
     --draft "$work/draft")"
 
 $ESPALIER train text --text "$work/text" -n 40 --length 48 --seed 2 -o "$work/own" >"$work/out"
 check "train text writes a text" test "$(wc -c <"$work/own")" -gt 100
-check "and prints its length" grep -q ': 4[0-9] tokens\|: [5-9][0-9] tokens' "$work/out"
+check "train text prints the length of its text" grep -q ': 4[0-9] tokens\|: [5-9][0-9] tokens' "$work/out"
 $ESPALIER train text --text "$work/text" -n 40 --length 48 --seed 2 -o "$work/again" >/dev/null
 check "the same seed gives the same text" cmp "$work/own" "$work/again"
 check "an existing text is not overwritten" fails 1 "add --force" $ESPALIER train text --text "$work/text" -o "$work/own"
-check "a missing source of a text" fails 1 "cannot read" $ESPALIER train text --text "$work/none" -o "$work/x"
+check "a missing source of a text is refused" fails 1 "cannot read" $ESPALIER train text --text "$work/none" -o "$work/x"
 
 # If training is interrupted before the first step, no files stay.
 $ESPALIER train head --text README.md -o "$work/none" >"$work/out" 2>"$work/err" &
@@ -57,8 +57,8 @@ while kill -0 $pid 2>/dev/null && [ ! -e "$(echo "$work/none/features.bin.part"*
 kill -INT $pid
 wait $pid
 check "an interruption before the first step exits with 130" test $? -eq 130
-check "with a message" grep -q "interrupted before the first step: " "$work/err"
-check "and leaves no file" test -z "$(ls "$work/none")"
+check "a message says that training was interrupted before the first step" grep -q "interrupted before the first step: " "$work/err"
+check "a training that did not begin leaves no file" test -z "$(ls "$work/none")"
 $ESPALIER train text --text "$work/text" -n 100000 --length 48 -o "$work/cut" >"$work/out" 2>"$work/err" &
 pid=$!
 while kill -0 $pid 2>/dev/null && [ -z "$(find "$work" -name 'cut.part*' -size +0)" ]; do sleep 0.05; done
@@ -66,24 +66,24 @@ kill -HUP $pid
 wait $pid
 check "SIGHUP ends train text with exit code 129" test $? -eq 129
 check "the text so far is kept" test -s "$work/cut"
-check "and its length is printed" grep -q '/cut: [1-9][0-9]* tokens that the target wrote before it was interrupted' "$work/out"
-check "without a temporary file" test "$(echo "$work"/cut*)" = "$work/cut"
+check "the length of the text so far is printed" grep -q '/cut: [1-9][0-9]* tokens that the target wrote before it was interrupted' "$work/out"
+check "an interrupted train text leaves no temporary file" test "$(echo "$work"/cut*)" = "$work/cut"
 full() { (ulimit -f 1; exec $ESPALIER train text --text "$work/text" -n 4000 --length 48 -o "$work/full"); }
 check "a full disk is reported, with the reason" fails 1 "/full cannot be written: File too large" full
-check "and no file is left" test "$(echo "$work"/full*)" = "$work/full*"
+check "a full disk leaves no file" test "$(echo "$work"/full*)" = "$work/full*"
 full() { (ulimit -f 4; exec $train -o "$work/small"); }
-check "also for a head" sh -c "! (ulimit -f 4; exec $train -o '$work/small') >/dev/null 2>'$work/err' &&
+check "a full disk leaves no file of a head" sh -c "! (ulimit -f 4; exec $train -o '$work/small') >/dev/null 2>'$work/err' &&
     grep -q '/small/features.bin cannot be written: File too large' '$work/err' && test -z \"\$(ls '$work/small')\""
 
-check "without a text" fails 1 "no text to learn from" $ESPALIER train head -o "$work/x"
-check "a second text without --text" fails 1 "name all files after one" \
+check "training without a text is refused" fails 1 "no text to learn from" $ESPALIER train head -o "$work/x"
+check "a second text without --text is refused" fails 1 "name all files after one" \
     $ESPALIER train head --text "$work/text" --text "$work/text" -o "$work/x"
-check "without a folder" fails 1 "folder to make: -o DIR" $ESPALIER train head --text "$work/text"
-check "a missing text" fails 1 "none" $ESPALIER train head --text "$work/none" -o "$work/x"
-check "an unknown loss" fails 1 "no loss mse for a draft head; there are eagle" $train --loss mse -o "$work/x"
-check "a parameter of another loss" fails 1 "eagle" $train --loss eagle:k=4 -o "$work/x"
-check "a folder that contains a model" fails 1 "add --force" $train -o "$work/head"
-check "--resume without a checkpoint" fails 1 "train without --resume" $train --resume -o "$work/y"
-check "an unknown kind of training" fails 2 "nothing called 'tail'" $ESPALIER train tail
-check "no arguments" fails 2 "something is missing" $ESPALIER train
+check "training without a folder is refused" fails 1 "folder to make: -o DIR" $ESPALIER train head --text "$work/text"
+check "a missing text is refused" fails 1 "none" $ESPALIER train head --text "$work/none" -o "$work/x"
+check "an unknown loss is refused" fails 1 "no loss mse for a draft head; there are eagle" $train --loss mse -o "$work/x"
+check "a parameter of another loss is refused" fails 1 "eagle" $train --loss eagle:k=4 -o "$work/x"
+check "a folder that contains a model is refused" fails 1 "add --force" $train -o "$work/head"
+check "--resume without a checkpoint is refused" fails 1 "train without --resume" $train --resume -o "$work/y"
+check "an unknown kind of training is refused" fails 2 "nothing called 'tail'" $ESPALIER train tail
+check "train without arguments is refused" fails 2 "an argument is missing" $ESPALIER train
 finish

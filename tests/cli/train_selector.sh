@@ -14,7 +14,7 @@ train="$ESPALIER train selector $models --text $work/text --context 200 --epochs
 
 $nde --verifier nss >"$work/out" 2>"$work/err"
 check "without a selector nde is refused" test $? -eq 1 -a ! -s "$work/out"
-check "and says how to make one" grep -q 'train selector --target .* --draft .* --verifier nss --goal speed --text' "$work/err"
+check "the message says how to make a selector" grep -q 'train selector --target .* --draft .* --verifier nss --goal speed --text' "$work/err"
 
 $train --verifier nss --pieces 2 --json >"$work/json" 2>"$work/err"
 check "training a selector succeeds without messages" test $? -eq 0 -a ! -s "$work/err"
@@ -36,7 +36,7 @@ $nde --verifier nss >"$work/one"
 $nde --verifier nss >"$work/two"
 check "the same seed gives the same text" cmp -s "$work/one" "$work/two"
 $nde --verifier khisti >/dev/null 2>"$work/err"
-check "it is used only with its verifier" test $? -eq 1 -a "$(grep -c 'verifier khisti' "$work/err")" = 1
+check "a selector is used only with its verifier" test $? -eq 1 -a "$(grep -c 'verifier khisti' "$work/err")" = 1
 $nde --temp 0 >"$work/greedy"
 $ESPALIER generate $models -p Once -n 24 --drafter ar >"$work/plain"
 check "at temperature 0 the text is that of plain decoding" cmp -s "$work/greedy" "$work/plain"
@@ -45,7 +45,7 @@ $nde --verifier nss >/dev/null 2>"$work/err"
 check "a damaged selector gives one sentence" test $? -eq 1 -a "$(wc -l <"$work/err")" = 1
 
 $ESPALIER train selector $models --verifier nss --pieces 1 >/dev/null 2>"$work/err"
-check "without a text a message says so" test $? -eq 1 -a "$(grep -c -e '--text' "$work/err")" = 1
+check "a message says that a text is missing" test $? -eq 1 -a "$(grep -c -e '--text' "$work/err")" = 1
 $train --verifier greedy >/dev/null 2>"$work/err"
 check "a verifier without a formula is refused" test $? -eq 1 -a "$(grep -c "for verifier 'greedy'" "$work/err")" = 1
 $ESPALIER train bread >/dev/null 2>"$work/err"

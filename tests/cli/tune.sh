@@ -18,14 +18,14 @@ winner() { sed -n 's/ wins: .*//p' "$work/table" | sed -n "$1p"; }
 
 $tune >"$work/table" 2>"$work/err"
 check "tune succeeds without messages" test $? -eq 0 -a ! -s "$work/err"
-check "both tables have plain decoding at 1.00" test \
+check "both tables have plain decoding at speed 1.00" test \
     "$(grep -c '^ar  .* 1\.00  .* +- .* 1\.00x$' "$work/table")" = 2
 check "one table is at temperature 0 and the other above it" test \
     "$(grep -o '^temperature [0-9.]*' "$work/table" | tr '\n' ' ')" = "temperature 0 temperature 0.6 "
 check "each table names the winner" test "$(grep -c ' wins: ' "$work/table")" = 2
 check "the winner has a row" grep -q "^$(winner 1)  " "$work/table"
 check "the preset is a candidate" grep -q '^goodput' "$work/table"
-check "and so are drafters without a model" grep -q '^suffix  ' "$work/table"
+check "drafters without a model are candidates" grep -q '^suffix  ' "$work/table"
 check "half of the candidates drop out early" test \
     "$(awk '/\+-/ { print $2 }' "$work/table" | sort -u | wc -l)" -gt 2
 check "the winner has as many rounds as plain decoding" test \
@@ -38,7 +38,7 @@ check "without --write the preset is unchanged" cmp -s engine/models/fairytale-t
 check "--temp 0 gives one table" test "$(grep -c ' wins: ' "$work/table")" = 1
 $tune $models -f "$work/prompts" --temp 0 --write >"$work/table"
 check "--write succeeds" test $? -eq 0
-check "and names the file" grep -q "$work/target/espalier.json" "$work/table"
+check "--write names the file" grep -q "$work/target/espalier.json" "$work/table"
 check "inspect shows the preset" test "$(preset preset)" = "$(winner 1)"
 check "the preset for sampling is unchanged" test -n "$before" -a "$(preset sampling_preset)" = "$before"
 check "no temporary file is left" test "$(ls "$work/target" | grep -c espalier)" = 1
@@ -46,18 +46,18 @@ check "no temporary file is left" test "$(ls "$work/target" | grep -c espalier)"
 rm "$work/target/espalier.json"
 $tune $models -p "Once upon a time" --temp 0.8 --write --json >"$work/json" 2>"$work/err"
 check "tune --json succeeds" test $? -eq 0 -a ! -s "$work/err"
-check "and writes a new file" test -n "$(preset preset)" -a -n "$(preset sampling_preset)"
+check "tune --json writes a new file" test -n "$(preset preset)" -a -n "$(preset sampling_preset)"
 mkdir "$work/parsed"
 cp "$work/json" "$work/parsed/config.json" # inspect reports whether the file is JSON
 check "JSON parses" sh -c "$ESPALIER inspect '$work/parsed' 2>&1 | grep -q 'config.json' &&
     ! $ESPALIER inspect '$work/parsed' 2>&1 | grep -q 'not valid JSON'"
 check "JSON has both temperatures" test "$(value temperature)" = "0 0.8"
-check "and plain decoding for both" test "$(grep -c '"drafter":	"ar"' "$work/json")" -ge 2
-check "at speed 1" test \
+check "JSON has plain decoding for both temperatures" test "$(grep -c '"drafter":	"ar"' "$work/json")" -ge 2
+check "plain decoding has speed 1 in JSON" test \
     "$(grep -A 8 '"drafter":	"ar",' "$work/json" | grep -c '"speedup":	1$')" = 2
-check "and the winner that was written" test "$(value best)" = \
+check "JSON has the winner that was written" test "$(value best)" = \
     "$(echo "$(preset preset) $(preset sampling_preset)" | tr -d ,)"
-check "and the name of the file" test "$(value written)" = "$work/target/espalier.json"
+check "JSON has the name of the file" test "$(value written)" = "$work/target/espalier.json"
 
 mv "$work/target/espalier.json" "$work/kept.json"
 ln -s ../kept.json "$work/target/espalier.json"
@@ -66,7 +66,7 @@ check "a symbolic link stays a link" test -L "$work/target/espalier.json" -a "$(
 
 $tune --target "$work/target" -f "$work/prompts" --temp 0 >"$work/table" 2>"$work/err"
 check "without a draft model the other drafters are measured" grep -q '^ngram  ' "$work/table"
-check "and drafters that need one are left out" test "$(grep -c '^linear\|^goodput' "$work/table")" = 0
+check "drafters that need a draft model are left out" test "$(grep -c '^linear\|^goodput' "$work/table")" = 0
 check "without a draft model --write is refused" fails 1 "a preset is for a pair" \
     $tune --target "$work/target" --write
 
@@ -78,8 +78,8 @@ sleep 5
 kill -INT $pid
 wait $pid
 check "Ctrl-C ends tune with exit code 130" test $? -eq 130
-check "and the measured rows are printed" grep -q '^ar  .* 1\.00x$' "$work/table"
-check "and a message says that the preset is unchanged" grep -q "interrupted; .*espalier.json is kept as it is" "$work/err"
+check "Ctrl-C prints the measured rows" grep -q '^ar  .* 1\.00x$' "$work/table"
+check "a message says that the preset is unchanged after Ctrl-C" grep -q "interrupted; .*espalier.json is kept as it is" "$work/err"
 check "the preset is unchanged" cmp -s "$work/before" "$work/target/espalier.json"
 
 # The superuser can write to every folder, so the test gives up that right.
@@ -95,8 +95,8 @@ fi
 chmod u+w "$work/target"
 
 printf '\n\n' >"$work/prompts"
-check "a file with empty lines only" fails 1 "no prompt" $tune -f "$work/prompts"
-check "a file that does not exist" fails 1 "none" $tune -f "$work/none"
-check "--seconds 0" fails 1 "seconds takes" $ESPALIER tune --seconds 0
-check "an unexpected argument" fails 2 "unexpected argument 'linear'" $tune linear
+check "a file with empty lines only is refused" fails 1 "no prompt" $tune -f "$work/prompts"
+check "a file that does not exist is refused" fails 1 "none" $tune -f "$work/none"
+check "--seconds 0 is refused" fails 1 "seconds takes" $ESPALIER tune --seconds 0
+check "an unexpected argument is refused" fails 2 "unexpected argument 'linear'" $tune linear
 finish

@@ -6,7 +6,7 @@ export="$ESPALIER export $recording"
 
 $export --html -o "$work/page.html" 2>"$work/err"
 check "a page is written" test -s "$work/page.html"
-check "and its size is printed" grep -q 'a page of 74 iterations, [0-9.]* MB' "$work/err"
+check "the size of the page is printed" grep -q 'a page of 74 iterations, [0-9.]* MB' "$work/err"
 $export -o "$work/named.html" 2>/dev/null
 check "--html without a name uses the name of the recording" cmp -s "$work/page.html" "$work/named.html"
 $export --format html >"$work/piped.html"
@@ -15,9 +15,9 @@ $export --html --iteration 3-5 -o "$work/part.html" 2>"$work/err"
 check "a page can have some of the iterations" grep -q 'a page of 3 iterations' "$work/err"
 check "an existing page is not overwritten" fails 1 "already exists" $export --html -o "$work/page.html"
 check "--html and --format exclude each other" fails 1 "exclude each other" $export --html --format svg
-check "an iteration that does not exist" fails 1 "has 0 to 73" $export --html --iteration 90
+check "an iteration that does not exist is refused" fails 1 "has 0 to 73" $export --html --iteration 90
 sed '/"iteration"/d' "$recording" >"$work/none.esp.jsonl"
-check "a recording without iterations" fails 1 "has no iterations\|say which" $ESPALIER export "$work/none.esp.jsonl" --html
+check "a recording without iterations is refused" fails 1 "has no iterations\|say which" $ESPALIER export "$work/none.esp.jsonl" --html
 
 # A "<" takes six bytes in the page, so this recording makes it larger than the limit.
 awk 'NR == 1 || /"type":"iteration"/ { if (NR > 1) { if (!done++) kept = $0 } else print }
@@ -38,8 +38,8 @@ named() {
     grep -o "$1-src 'sha256-[^']*'" "$work/page.html" | sed "s/.*sha256-//; s/'//" | base64 -d | od -An -v -tx1 | tr -d ' \n'
 }
 check "the security policy has the digest of the style" test "$(digest '<style>' '</style>')" = "$(named style)"
-check "and of the script" test "$(digest '<script>' '</script>')" = "$(named script)"
-check "and allows nothing else" grep -q "Content-Security-Policy\" content=\"default-src 'none'; script-src 'sha256-[^' ]*'; style-src 'sha256-[^' ]*'; base-uri" "$work/page.html"
+check "the security policy has the digest of the script" test "$(digest '<script>' '</script>')" = "$(named script)"
+check "the security policy allows nothing else" grep -q "Content-Security-Policy\" content=\"default-src 'none'; script-src 'sha256-[^' ]*'; style-src 'sha256-[^' ]*'; base-uri" "$work/page.html"
 check "the page has no links to other places" sh -c "! grep -v 'http://www.w3.org/2000/svg' '$work/page.html' | grep -q 'https\\?://\\|src=\\|href=\\|@import\\|url('"
 
 $ESPALIER export tests/vectors/recordings/hostile.esp.jsonl --html -o "$work/hostile.html" 2>/dev/null

@@ -15,7 +15,7 @@ check "a recording has the window" \
     sh -c "head -n 1 '$work/w.esp.jsonl' | grep -q '\"lossy\":true.*\"window\":\"20\"'"
 $ESPALIER check --temp 0 --trials 2 --drafter linear --window 9 >"$work/check"
 check "check uses the same window on both sides" grep -q "the same window of 9 tokens and 4 sinks" "$work/check"
-check "and it passes" grep -q "linear.* ok$" "$work/check"
+check "check passes with a window" grep -q "linear.* ok$" "$work/check"
 check "a window that does not fit is refused" \
     sh -c "$ESPALIER generate -p x --window 800 2>&1 | grep -q 'context of 768: the window may have 764'"
 play "size 110x30
@@ -30,10 +30,10 @@ key Enter
 wait
 $dump"
 check "the header shows LOSSY" dumped LOSSY
-check "and the text pane the window" dumped "tokens, window 4 + 12"
+check "the title of the text pane has the window" dumped "tokens, window 4 + 12"
 play "size 110x30
 wait
 key End
 $dump" replay "$work/w.esp.jsonl"
-check "a replay shows the window, too" dumped "tokens, window 2 + 20"
+check "a replay shows the window" dumped "tokens, window 2 + 20"
 finish

@@ -2,11 +2,11 @@
  *
  *     bench [--try] [FOLDER]
  *
- * The models are the built-in pair, enlarged (engine/model/inflate.h): drafts are accepted as
- * often as those of a trained pair, and a pass takes as long as that of a model of this size.
- * The target is enlarged in memory; the draft, of at most 120 MB, is written to FOLDER
- * (default: TMPDIR or /tmp) and removed again. --try takes small sizes and few repetitions, to
- * test this program.
+ * The models are the built-in pair, enlarged (engine/model/inflate.h). Their drafts are
+ * accepted as often as those of a trained pair, and a pass takes as long as that of a model of
+ * the same size. The target is enlarged in memory; the draft, of at most 120 MB, is written to
+ * FOLDER (default: TMPDIR or /tmp) and removed again. --try takes small sizes and few
+ * repetitions, to test this program.
  *
  * Times are medians of repetitions within this run, measured by the device. "Idle" is the part
  * of a generation's time in which no call was under way on the device.
@@ -168,8 +168,8 @@ static void time_calls(struct esp_engine *engine, bool on)
 
 /* ------------------------------------------------------------------ opening */
 
-/* The target is the built-in one, `width` times as wide and with `layers` layers (0: its own
- * number). The draft is in a folder (NULL: the built-in one). */
+/* The target is the built-in one, `width` times as wide and with `layers` layers (0 means its
+ * own number). The draft is in a folder (NULL means the built-in one). */
 struct pair {
     int width, layers;
     const char *draft;

@@ -7,18 +7,19 @@
 #include <string.h>
 
 #include "engine/espalier_chat.h"
+#include "tests/conversation.h"
 #include "tests/fuzz/support/fuzz.h"
 
 static void write_conversation(const struct esp_chat *chat, const char *text, size_t length)
 {
-    const struct esp_chat_message messages[] = {
-        {ESP_CHAT_SYSTEM, text, length},
-        {ESP_CHAT_USER, text, length},
-        {ESP_CHAT_ASSISTANT, text, length},
-        {ESP_CHAT_USER, text, length},
+    const struct chat_message messages[] = {
+        {CHAT_SYSTEM, text, length},
+        {CHAT_USER, text, length},
+        {CHAT_ASSISTANT, text, length},
+        {CHAT_USER, text, length},
     };
     struct esp_chat_text out = {.bytes = NULL};
-    esp_chat_render(&out, chat, messages, 4);
+    render_chat(&out, chat, messages, 4);
     FUZZ_REQUIRE(!out.failed, "there is memory");
     int32_t before = 0;
     for (int32_t i = 0; i < out.said.count; i++) {

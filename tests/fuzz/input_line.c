@@ -16,7 +16,7 @@
 #include "tui/view/decode.h"
 #include "tests/fuzz/support/fuzz.h"
 
-enum { KILLS = 10 /* that readline keeps */ };
+enum { KILLS = 10 /* number of deleted texts that readline keeps */ };
 
 struct line {
     struct esp_control control; /* zeroed; completion reads it */

@@ -1,6 +1,6 @@
 /* Fuzzes the bytes from a terminal, as keys, pastes and clicks: every key must have a name
  * that leads back to it, and no byte after the end may be read. The first byte gives the
- * size of the pieces in which the others arrive; 0: all at once. */
+ * size of the pieces in which the others arrive; 0 means all at once. */
 #include "tui/view/decode.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 /* Fuzzes text that is made safe for a terminal: the result must be safe and have the
  * reported width, and no byte may be skipped. It also fuzzes line breaking and search. The
- * first byte chooses flags (1: in quotes, 2: ASCII only); the rest of that byte is the
+ * first byte chooses flags (1 means quoted, 2 means ASCII only); the rest of that byte is the
  * width. */
 #include "viz/safe.h"
 
@@ -86,7 +86,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
     draw(text, length, flags, width);
     char *what = fuzz_text(text, length < 3 ? length : 3);
     long at = esp_search_forward(text, length, 0, what);
-    FUZZ_REQUIRE(!*what ? at < 0 : at == 0, "a text starts with its first bytes");
+    FUZZ_REQUIRE(!*what ? at < 0 : at == 0, "a search for the start of a text finds it at 0");
     free(what);
     return 0;
 }

@@ -1,6 +1,6 @@
-/* Fuzzes a suite and the results of its runs, as a journal may have them: the suite is
- * planned, every run gets the results, and the tables and plots written must be safe to
- * show. The input has the parts x.suite, prompts and figures. */
+/* Fuzzes a suite and the results of its runs, as a journal may contain them. The suite is
+ * planned, every run gets these results, and the tables and plots that are written must be safe
+ * to show. The input has the parts x.suite, prompts and figures. */
 #include "tui/cli/bench/suite.h"
 
 #include <stdio.h>
@@ -10,7 +10,9 @@
 #include "tui/cli/cli.h"
 #include "viz/safe.h"
 
-enum { MOST_CASES = 400 /* that get figures: more of them show nothing new */ };
+enum {
+    MOST_CASES = 400 /* maximum number of cases with figures; more would test nothing new */
+};
 
 static void give_figures(struct cli_suite_plan *plan, const cJSON *figures)
 {

@@ -1,5 +1,5 @@
-/* Fuzzes two files tokenizer.json, of a target and of a draft with another vocabulary. However
- * hostile they are, every token of the target is read as tokens of the draft, and no token is
+/* Fuzzes the tokenizer.json of a target and that of a draft with another vocabulary. Whatever
+ * the files contain, every token of the target is read as tokens of the draft, and no token is
  * shared twice (engine/model/translation.h). The input has the parts target and draft. */
 #include "engine/model/translation.h"
 
@@ -16,7 +16,8 @@ static struct esp_tokenizer *open_part(const uint8_t *bytes, size_t length, cons
     fuzz_folder_empty();
     fuzz_folder_write("tokenizer.json", text, size, 0);
     free(text);
-    return esp_tokenizer_open(&tokenizer, fuzz_folder(), err, sizeof err) < 0 ? NULL : tokenizer;
+    return esp_tokenizer_open(&tokenizer, fuzz_folder(), err, sizeof err) < 0 ? NULL
+                                                                              : tokenizer;
 }
 
 static void check(const struct esp_translation *t, const struct esp_language *draft)
@@ -26,15 +27,18 @@ static void check(const struct esp_translation *t, const struct esp_language *dr
     for (int32_t token = 0; token < t->tokens; token++) {
         const int32_t *spelled;
         const int count = esp_translation_spell(t, token, &spelled);
-        FUZZ_REQUIRE(count >= 1 && count <= ESP_SPELLED_MOST, "token %d is %d", (int)token, count);
+        FUZZ_REQUIRE(count >= 1 && count <= ESP_SPELLED_MOST, "token %d is %d", (int)token,
+                     count);
         for (int i = 0; i < count; i++)
             FUZZ_REQUIRE(spelled[i] >= 0 && spelled[i] < draft->vocabulary, "it is a token");
     }
     for (int i = 0; i < t->shared; i++) {
         FUZZ_REQUIRE(i == 0 || t->output_token[i] > t->output_token[i - 1], "they ascend");
         FUZZ_REQUIRE(t->output_token[i] >= 0 && t->output_token[i] < t->tokens, "it is one");
-        FUZZ_REQUIRE(t->output_row[i] >= 0 && t->output_row[i] < draft->vocabulary, "it is one");
-        FUZZ_REQUIRE(!used[t->output_row[i]]++, "token %d is shared once", (int)t->output_row[i]);
+        FUZZ_REQUIRE(t->output_row[i] >= 0 && t->output_row[i] < draft->vocabulary,
+                     "it is one");
+        FUZZ_REQUIRE(!used[t->output_row[i]]++, "token %d is shared once",
+                     (int)t->output_row[i]);
     }
     free(used);
 }

@@ -2,10 +2,9 @@
  * every decision of the verifier is enumerated, with the real loop, caches and drafters. The
  * distribution of the first output tokens must equal the target's to 1e-9.
  *
- * Three kinds of drafts are tested: a draft with another vocabulary
- * (engine/model/translation.h), for which some probabilities are zero and some tokens are
- * read as two; the target's own copy, on its cache; and a recycled matrix with random
- * contents. */
+ * Three kinds of drafts are tested. One has another vocabulary (engine/model/translation.h), so
+ * some of its probabilities are zero, and it reads some tokens as two. One is the target's own
+ * copy, on the target's cache. The third is a recycled matrix with random contents. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

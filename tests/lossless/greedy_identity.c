@@ -152,8 +152,8 @@ static bool is_drafter(const char *spec)
     return esp_drafters[i] != NULL;
 }
 
-/* Writes the plain texts once, and compares those of every `step`-th drafter with them; if
- * that is all drafters, also those of some with other parameters. */
+/* Writes the texts of plain decoding once, and compares the texts of every `step`-th drafter
+ * with them. If these are all drafters, also tests some drafters with other parameters. */
 static void check_drafters(int step)
 {
     run("ar", 1, true);

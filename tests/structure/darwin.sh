@@ -30,5 +30,5 @@ $MAKE -n V=1 CC="$work/cc" NVCC= NVCC12= BUILD="$work/b" all >"$work/log" 2>&1
 check "make knows macOS" sh -c "grep -q -e '-dynamiclib -install_name .*/libespalier.0.dylib' $work/log &&
     grep -q system_darwin.c $work/log && ! grep -q -e system_linux.c -e '-soname' -e version-script $work/log"
 $MAKE -n CC="$work/cc" PKG_CONFIG=false BUILD="$work/b" all >"$work/log" 2>&1
-check "and says how to get the libraries" grep -q 'run `brew install .*cjson' "$work/log"
+check "make says how to get the libraries on macOS" grep -q 'run `brew install .*cjson' "$work/log"
 finish

@@ -48,7 +48,7 @@ check "80x24: Enter switches to a branch" gone 'still being'
 keys ':clear!' Enter
 check "80x24: the text is cleared" see 'Type the beginning'
 keys ':undo' Enter
-check "80x24: u restores it" see '^│ There was once'
+check "80x24: u restores the text" see '^│ There was once'
 keys ':heat rank' Enter
 check "80x24: tokens are coloured by rank, with a legend" see 'rank 1 2 3-4 5-8 9+'
 check "80x24: in the colours of the light theme" sh -c "$terminal capture-pane -p -e -t main | grep -q '$(printf '\033')\[[0-9;]*38;[25];'"
@@ -93,9 +93,9 @@ check "40x12: n keeps the branch" gone 'Delete this branch'
 keys ':insert and then a fox' Enter
 check "40x12: i inserts words" see 'limit reached'
 keys Tab
-check "40x12: they are in the text" see 'fox'
+check "40x12: the inserted words are in the text" see 'fox'
 keys u
-check "40x12: u removes them" gone 'fox'
+check "40x12: u removes the words that were added" gone 'fox'
 keys ':quit' Enter
 check "40x12: the program ends" left 0
 
@@ -120,7 +120,7 @@ check "a recording is replayed" see 'Space play'
 keys ':resume' Enter
 check ":resume continues it as a session" see 'session 3 goes on'
 keys Enter
-check "and text is generated" see 'limit reached'
+check "the resumed recording can be continued" see 'limit reached'
 keys ':quit' Enter
 check "the program ends" left 0
 check "all sessions are listed" test "$(XDG_STATE_HOME=$work/state $program sessions | wc -l)" = 3

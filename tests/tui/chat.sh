@@ -44,7 +44,7 @@ wait
 dump $work/system" $models -n 16 --temp 0.7 --seed 3
 check "the text pane names the chat format" dumped '^┌ text .* chatml '
 check "the first user's turn has a mark" dumped '^│ > Who was the king?'
-check "and so has the second" dumped '^│ > And the queen?'
+check "the second turn of the user has a mark" dumped '^│ > And the queen?'
 check "no control token is shown" sh -c "! grep -q 'im_start\|im_end\|assistant' '$work/screen'"
 answers() { sed -n '/> And the queen/,/^├/p' "$1" | sed 's/^│\([^│]*\).*/\1/'; }
 answers "$work/screen" >"$work/one"
@@ -60,7 +60,7 @@ $ESPALIER replay "$work/chat.esp.jsonl" --plain >"$work/plain" 2>&1
 tail -30 "$work/plain" >"$work/last"
 check "a replay shows the turns" shown "$work/last" '^│ > And the fox?'
 check "the turn that was taken back is not shown" sh -c "! grep -q '^│ > And the queen' '$work/last'"
-check "nor are control tokens" sh -c "! grep -q 'im_start\|im_end' '$work/plain'"
+check "control tokens are not shown" sh -c "! grep -q 'im_start\|im_end' '$work/plain'"
 
 # The first screen says that this is a conversation. After an answer that stopped at the token limit, it says how to go on.
 play "size 100x30
@@ -74,12 +74,12 @@ key Enter
 wait
 $dump" $models -n 6 --seed 3
 check "the first screen asks for a question" shown "$work/greeting" 'Ask something and press Enter'
-check "not for the beginning of a text" sh -c "! grep -q 'beginning of a text\|^│ prompt' '$work/greeting'"
+check "the first screen does not ask for the beginning of a text" sh -c "! grep -q 'beginning of a text\|^│ prompt' '$work/greeting'"
 check "an answer that stopped at n says how to continue" shown "$work/stopped" \
     'the answer stopped after 6 tokens (:n); Enter continues it'
 tokens_of() { sed -n 's/^┌ text   \([0-9]*\) tokens.*/\1/p' "$1"; }
-check "Enter continues it" test "$(tokens_of "$work/screen")" -eq $(($(tokens_of "$work/stopped") + 6))
-check "in the same turn" test "$(grep -c '^│ > ' "$work/screen")" -eq 1
+check "Enter continues an answer that stopped at n" test "$(tokens_of "$work/screen")" -eq $(($(tokens_of "$work/stopped") + 6))
+check "a continued answer stays in the same turn" test "$(grep -c '^│ > ' "$work/screen")" -eq 1
 
 # Several questions fill the context.
 said=
@@ -106,8 +106,8 @@ check ":edit works after the drop" sh -c "! grep -q 'im_end' '$work'/turn-*"
 check "an answer can be continued" sh -c "! grep -q 'context is full' '$work/on'"
 $ESPALIER replay "$work/full.esp.jsonl" --plain >"$work/plain" 2>&1
 tail -40 "$work/plain" >"$work/last"
-check "its replay ends with the same turns" shown "$work/last" '^│ > and what of six?'
-check "and not with the first" sh -c "! grep -q '^│ > and what of one' '$work/last'"
+check "the replay ends with the turns that were shown" shown "$work/last" '^│ > and what of six?'
+check "the replay does not end with the first turn" sh -c "! grep -q '^│ > and what of one' '$work/last'"
 
 play "size 100x30
 wait
@@ -122,7 +122,7 @@ key Enter
 wait" $models -n 8
 $ESPALIER replay "$work/late.esp.jsonl" --plain >"$work/plain" 2>&1
 check "a recording that begins late shows the earlier turns" shown "$work/plain" '^│ > Who was the king?'
-check "without control tokens" sh -c "! grep -q 'im_start\|im_end' '$work/plain'"
+check "a recording that begins late shows no control tokens" sh -c "! grep -q 'im_start\|im_end' '$work/plain'"
 
 play "size 100x24
 wait

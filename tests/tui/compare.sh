@@ -20,7 +20,7 @@ play "$begin
 $dump" --seed 0 --drafter dynatree:N=8
 check ":compare opens the pane" dumped '^├ compare '
 check "the pane names both configurations" dumped '^│ dynatree:.*, greedy *│ linear:K=4, greedy'
-check "both trees have the same root" sh -c \
+check "the trees of both sessions have the same root" sh -c \
     "sed -n 's/.*from token \([0-9]*\):.*from token \([0-9]*\):.*/\1 = \2/p' '$work/screen' |
      grep -q '^\([0-9]*\) = \1$'"
 check "the pane says which needs fewer iterations" dumped 'iterations for the same text'
@@ -33,7 +33,7 @@ $ESPALIER compare -p "$prompt" -n 60 --drafter dynatree:N=8 --with linear:K=4 --
 for drafter in dynatree linear; do
     check "$drafter has the totals of espalier compare" test \
         "$(counts $drafter <"$work/screen")" = "$(counts $drafter <"$work/table")"
-    check "and there are totals" test -n "$(counts $drafter <"$work/screen")"
+    check "the compare pane has totals for $drafter" test -n "$(counts $drafter <"$work/screen")"
 done
 
 # A comparison does not change the text.
@@ -57,7 +57,7 @@ $dump" --temp $temp --seed 0
     words >"$work/compared"
     check "the text at temperature $temp does not change by comparing" \
         cmp "$work/alone" "$work/compared"
-    check "and it is not empty" test "$(wc -w <"$work/alone")" -gt 30
+    check "the text at temperature $temp is not empty" test "$(wc -w <"$work/alone")" -gt 30
 done
 
 # Every setting can change during a comparison.
@@ -76,7 +76,7 @@ key Enter
 wait
 $dump"
 check "a verifier that does not fit is refused with a message" dumped 'swor'
-check "and the comparison stays" dumped '│ linear:K=4, greedy'
+check "the comparison continues after a refused verifier" dumped '│ linear:K=4, greedy'
 play "$begin
 type :compare one two three
 key Enter
@@ -92,7 +92,7 @@ key Enter
 wait
 $dump"
 check "a new text starts a new comparison" dumped '^│ text *Once more\|^│ Once more'
-check "with new totals" dumped 'iterations for the same text'
+check "the new comparison has new totals" dumped 'iterations for the same text'
 play "$begin
 type :edit!
 key Enter
@@ -115,7 +115,7 @@ key Enter
 wait
 $dump"
 check ":compare off returns the other panes" dumped '├ controller '
-check "and a message says so" dumped 'the comparison has ended'
+check "a message says that the comparison has ended" dumped 'the comparison has ended'
 
 play "$begin
 type :compare ar

@@ -95,16 +95,16 @@ refused() { # LINES PATTERN
     ESPALIER_SCRIPT=/dev/null fails 1 "$2" $ESPALIER --config "$file"
 }
 check "an unknown setting is named" refused 'temp 1\nnonsense 3' "settings, line 2: there is no setting 'nonsense'"
-check "a theme that does not exist" refused 'theme plaid' "settings, line 1: there is no theme 'plaid'"
-check "a pane that does not exist" refused '\n\nhidden sky' "settings, line 3: there is no pane 'sky'"
-check "a setting without a value" refused 'theme' "line 1: write a setting and its value"
-check "an invalid value" refused 'layout round' "line 1: layout takes beside or stacked"
-check "a line that is too long" refused "theme $(head -c 5000 /dev/zero | tr '\0' x)" 'line 1: the line is too long'
-check "a NUL byte, which would hide the rest of the line" refused 'temp 1\ntop_k 4\0 seed 3' \
+check "a theme that does not exist is refused" refused 'theme plaid' "settings, line 1: there is no theme 'plaid'"
+check "a pane that does not exist is refused" refused '\n\nhidden sky' "settings, line 3: there is no pane 'sky'"
+check "a setting without a value is refused" refused 'theme' "line 1: write a setting and its value"
+check "an invalid value is refused" refused 'layout round' "line 1: layout takes beside or stacked"
+check "a line that is too long is refused" refused "theme $(head -c 5000 /dev/zero | tr '\0' x)" 'line 1: the line is too long'
+check "a NUL byte is refused, because it would hide the rest of the line" refused 'temp 1\ntop_k 4\0 seed 3' \
     'settings, line 2: it contains a NUL byte'
 export ESPALIER_SCRIPT=/dev/null
-check "a file that does not exist" fails 1 'none cannot be read' $ESPALIER --config "$work/none"
-check "a folder" fails 1 'it is not a regular file' $ESPALIER --config "$work"
+check "a file that does not exist is refused" fails 1 'none cannot be read' $ESPALIER --config "$work/none"
+check "a folder is refused" fails 1 'it is not a regular file' $ESPALIER --config "$work"
 unset ESPALIER_SCRIPT
 configured 'temp -3' ''
 check "an error of the engine names the line" dumped 'line 1: temp takes a number from 0 to 100'
@@ -124,12 +124,12 @@ printf '%s\n' 'size 100x24' wait 'type :theme my\ themes/own.theme' 'key Enter' 
 : >"$work/elsewhere"
 (cd "$work" && ESPALIER_SCRIPT=script "$ESPALIER_AT" --config elsewhere)
 check "a theme is saved with its full path" grep -qx "theme $work/my themes/own.theme" "$work/elsewhere"
-check "and so are models" grep -qxF "model $work/my\\ themes/fairytale-draft" "$work/elsewhere"
+check "models are saved with their full paths" grep -qxF "model $work/my\\ themes/fairytale-draft" "$work/elsewhere"
 cp "$work/elsewhere" "$file"
 play "size 100x24
 wait
 $dump" --config "$file"
-check "and both are found from another folder" dumped '^ espalier   fairytale-draft   ar'
+check "theme and models are found from another folder" dumped '^ espalier   fairytale-draft   ar'
 
 printf '%s\n' 'size 100x24' wait 'type :drafter ar' 'key Enter' 'type :verifier nss' 'key Enter' wait \
     'type :drafter auto' 'key Enter' 'type :verifier auto' 'key Enter' wait 'type :config save' 'key Enter' \
@@ -142,8 +142,8 @@ check "auto is in the menu" grep -q '│ auto ' "$work/choices"
 printf '%s\n' 'size 100x24' wait 'type :drafter auto' 'key Enter' wait 'type :model fairytale-draft' \
     'key Enter' wait "dump $work/screen" >"$work/script"
 ESPALIER_SCRIPT=$work/script $ESPALIER >"$work/out" 2>&1
-check "then other models use their preset" dumped '^ espalier   fairytale-draft   ar'
-check "without a warning" sh -c "! grep -q 'are its own' '$work/screen'"
+check "with drafter auto, other models use their preset" dumped '^ espalier   fairytale-draft   ar'
+check "the preset of other models gives no warning" sh -c "! grep -q 'are its own' '$work/screen'"
 
 # On a terminal, the user's own file is read, and written only on request.
 config=$work/config/espalier/config
@@ -154,7 +154,7 @@ keys ':theme light' Enter F4 ':hidden node' Enter ':temp 0.5' Enter
 check "a setting changes" see 'temp = 0.5'
 keys ':quit' Enter
 check "the program ends" left 0
-check "and no file was written" [ ! -e "$config" ]
+check "no configuration file was written" [ ! -e "$config" ]
 run -n 8
 see ready
 keys ':theme light' Enter F4 ':hidden node' Enter ':temp 0.5' Enter

@@ -19,7 +19,7 @@ type :export $work/tree.txt
 key Enter
 $dump" -n 20
 check "the displayed tree is exported" dumped "iteration [0-9]* written to $work/tree.txt"
-check "as the pane shows it" grep -q '^· ".*" committed$' "$work/tree.txt"
+check "the exported tree looks as in the pane" grep -q '^· ".*" committed$' "$work/tree.txt"
 
 play "size 120x20
 wait
@@ -47,8 +47,8 @@ type :export stages $work/live.svg 16:9
 key Enter
 $dump-2" -n 20 --drafter fixed
 check "a live session is exported as a page" dumped "a page of [0-9]* iterations, 0.1 MB, written to $work/live.html"
-check "and as a chart" xmllint --noout "$work/live.svg"
-check "with its text" grep -q '"iterations":\[' "$work/live.html"
+check "a live session is exported as a chart" xmllint --noout "$work/live.svg"
+check "the exported page has iterations" grep -q '"iterations":\[' "$work/live.html"
 echo "size 120x20
 key Right
 type :export $work/replay.html
@@ -91,8 +91,8 @@ key Enter
 $dump-4" >"$work/script"
 ESPALIER_SCRIPT="$work/script" timeout 60 $ESPALIER replay sessions/samples/dynatree-adapting.esp.jsonl >/dev/null 2>&1
 check "e in the controller pane enters the export of a chart" dumped '^> :export thresholds *$'
-cp "$work/screen-2" "$work/screen" && check "which writes the chart" dumped "chart of the thresholds written to $work/chart.svg"
-check "in the given theme" sh -c "grep -q 'fill=\"#10151d\"' '$work/chart.svg' &&
+cp "$work/screen-2" "$work/screen" && check "Enter writes the chart" dumped "chart of the thresholds written to $work/chart.svg"
+check "the chart has the given theme" sh -c "grep -q 'fill=\"#10151d\"' '$work/chart.svg' &&
     grep -q 'viewBox=\"0 0 831' '$work/chart.svg' && ! grep -q 'drafter ' '$work/chart.svg'"
 $ESPALIER export sessions/samples/dynatree-adapting.esp.jsonl --chart acceptance | cmp -s - "$work/depths.svg"
 check "a replay's chart equals that of the command line" [ $? -eq 0 ]
@@ -121,11 +121,11 @@ type :export $work/tree.gif
 key Enter
 $dump-2" --prompt "Once upon a time" -n 20
 check "a picture is written" xmllint --noout "$work/tree.svg" "$work/dark.svg"
-check "in the given theme" sh -c "! cmp -s '$work/tree.svg' '$work/dark.svg'"
-check "with the given caption and shape" sh -c "! grep -q 'drafter' '$work/dark.svg' &&
+check "the picture has the given theme" sh -c "! cmp -s '$work/tree.svg' '$work/dark.svg'"
+check "the picture has the given caption and shape" sh -c "! grep -q 'drafter' '$work/dark.svg' &&
     sed -n 's/.*viewBox=.0.00 0.00 \([0-9.]*\) \([0-9.]*\)\".*/\1 \2/p' '$work/dark.svg' |
     awk '{ d = \$1 / \$2 * 3 / 4 - 1; exit !(d < 0.01 && d > -0.01) }'"
-check "and a message says so" dumped "written to $work/dark.svg"
+check "a message says where the picture was written" dumped "written to $work/dark.svg"
 check "the caption names the models" grep -q 'fairytale&#45;target ← fairytale' "$work/tree.svg"
 check "M-p enters the export command" dot -Tplain -o /dev/null "$work/key.dot"
 cp "$work/screen-2" "$work/screen" && check "an unknown ending is refused" dumped 'does not end in .svg'

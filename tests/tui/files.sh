@@ -25,7 +25,7 @@ refuses() { # PATTERN ARGUMENTS: it leaves at once, and says why
 
 mkfifo "$history"
 check "the history is a pipe" writes
-check "and stays one" [ -p "$history" ]
+check "the history stays a pipe" [ -p "$history" ]
 rm "$history" && mkdir "$history"
 check "the history is a folder" writes
 rmdir "$history" && printf 'half a character: \346\274\nOnce more\n' >"$history"

@@ -29,7 +29,7 @@ key Esc'
 check "Esc in a command line restores the prompt that was being typed" play_and_see '^> Once upon a' 'type Once upon
 key M-p Esc
 type  a'
-check "running the command restores it, too" play_and_see '^> Once upon a' "type Once upon
+check "running a command restores the prompt that was being typed" play_and_see '^> Once upon a' "type Once upon
 key M-p
 type $work/none.xyz
 key Enter
@@ -39,7 +39,7 @@ key Enter
 wait
 type half a thought
 key M-e y Up' -n 4
-check "and after C-c" play_and_see '^> half a thought' 'type half a thought
+check "a half-typed prompt is in the history after C-c" play_and_see '^> half a thought' 'type half a thought
 key C-c Up'
 
 # On a screen of 40x12 every pane has rows, and what does not fit into one row is in another.
@@ -59,8 +59,8 @@ check "the stats are complete" dumped '^[0-9]* % of nodes accepted'
 check "including the time of an iteration" dumped '^verify [0-9.]*, rest [0-9.]*'
 cp "$work/details" "$work/screen"
 check "the node pane can be scrolled" dumped '↑ [0-9]'
-check "to its end" dumped '^children\|siblings\|" .*draft'
-check "and it starts at the top" sh -c "! grep -q '↑' '$work/node'"
+check "the node pane can be scrolled to its end" dumped '^children\|siblings\|" .*draft'
+check "the zoomed pane starts at the top" sh -c "! grep -q '↑' '$work/node'"
 play "size 120x36
 wait
 type Once upon a time
@@ -122,11 +122,11 @@ wait" && dumped 'step mode, iter'
 check "q closes the help" stays 'F1 q' '^┌ text'
 check "q leaves a pane" stays 'Tab q' '^ Space step   C-c stop   F1'
 check "q leaves a zoomed pane" stays 'Tab F8 q' '┬ tree'
-check "Esc leaves it, too" stays 'Tab F8 Esc' '┬ tree'
+check "Esc leaves a zoomed pane" stays 'Tab F8 Esc' '┬ tree'
 check "F8 in the input line zooms the text" stays 'F8' '^┌ text [^┬]*┐$'
-check "and the footer shows how to leave" dumped 'Esc back'
+check "the footer shows how to leave the zoom" dumped 'Esc back'
 check "Esc leaves the zoom and does not stop the generation" stays 'F8 Esc' '┬ tree'
-check "a second Esc stops it" play_and_see 'stopped' 'key F5
+check "a second Esc stops the generation" play_and_see 'stopped' 'key F5
 type Once upon a time
 key Enter
 wait
@@ -136,7 +136,7 @@ type Once upon a time
 key Enter
 wait
 key Esc'
-check "but only if no pane has the focus" play_and_see 'step mode, iter' 'key F5
+check "Esc stops no generation if a pane has the focus" play_and_see 'step mode, iter' 'key F5
 type Once upon a time
 key Enter
 wait
@@ -168,7 +168,7 @@ key C-j'
 
 check "/SETTING VALUE sets a setting" play_and_see 'theme = mono' 'type /theme mono
 key Enter'
-check "/drafter works, too" play_and_see 'drafter = linear:K=4' 'type /drafter linear:K=4
+check "/drafter NAME chooses a drafter" play_and_see 'drafter = linear:K=4' 'type /drafter linear:K=4
 key Enter
 wait'
 check "other words are searched for, and so are names of settings without a value" \
@@ -181,9 +181,9 @@ wait
 type /$line
 key Enter
 wait" -n 4
-    check "and the text is unchanged" dumped '^│ Once upon a time'
+    check "/$line leaves the text unchanged" dumped '^│ Once upon a time'
 done
-check "and no file was written" test ! -e "$work/by-slash"
+check "/$line writes no file" test ! -e "$work/by-slash"
 check "/cle is not completed, because :clear is not a setting" play_and_see '^> /cle *$' 'type /cle
 key Tab'
 check "/the is completed" play_and_see '^> /theme mono' 'type /the
@@ -204,7 +204,7 @@ check "arrows and Enter choose a drafter" play_and_see 'drafter = goodput' 'key 
 wait' --drafter dynatree
 check "F3 shows why a verifier is refused" play_and_see 'needs a temperature above 0; at 0 use greedy' 'key F3 Down Enter
 wait' --temp 0
-check "and keeps the current one" play_and_see 'dynatree, greedy, cpu' 'key F3 Down Enter Esc
+check "F3 keeps the current verifier if another one is refused" play_and_see 'dynatree, greedy, cpu' 'key F3 Down Enter Esc
 wait' --drafter dynatree --temp 0
 check "a drafter that needs a draft model is refused without one" \
     play_and_see 'fixed .*refused' 'type :model fairytale-target
@@ -236,9 +236,9 @@ bind z zoom
 bind M-e none
 END
 check "a key in the configuration runs a command" play_and_see 'theme = mono' 'key F12' --config "$work/config"
-check "or an action" play_and_see '^┌ help' 'key F6' --config "$work/config"
+check "a key in the configuration runs an action" play_and_see '^┌ help' 'key F6' --config "$work/config"
 check "a letter that is bound is typed if there is text" play_and_see '^> xz' 'type xz' --config "$work/config"
-check "and runs its action if there is none" play_and_see '^┌ text ─*┐$' 'type z' --config "$work/config"
+check "a letter that is bound runs its action if there is no text" play_and_see '^┌ text ─*┐$' 'type z' --config "$work/config"
 check "a key bound to none goes to the input line" play_and_see '^ F1 help' 'key M-e' --config "$work/config"
 check "the menu lists the user's keys" play_and_see 'F12 .*:theme mono .*your key' 'key F7
 type your key' --config "$work/config"
@@ -300,7 +300,7 @@ key Enter'
 check "generation stops after a long path" stops 'path 3' 'a path of [4-6] tokens was accepted' \
     --drafter fixed:D=6,B=2 --temp 0
 check "the path has that length" dumped 'tree .* [4-6] of [0-9]* accepted'
-check "or after all nodes were rejected" stops rejected 'everything was rejected' --drafter linear:K=1 --temp 1
+check ":until rejected stops after all nodes were rejected" stops rejected 'everything was rejected' --drafter linear:K=1 --temp 1
 
 printf '#!/bin/sh\ntest "$(cat "$2")" = "$1" && printf "two\\nlines\\n" >"$2"\n' >"$work/editor"
 chmod +x "$work/editor"
@@ -309,30 +309,30 @@ edits() { # PATTERN EDITOR INSTRUCTIONS
 }
 check "C-x C-e opens the editor" edits '^  lines' "$work/editor one" 'type one
 key C-x C-e'
-check "so does :editor" edits '^  lines' "$work/editor one" 'type one
+check ":editor opens the editor" edits '^  lines' "$work/editor one" 'type one
 key F7
 type :editor
 key Enter'
 check "if the editor fails, the line stays" edits '^> one' false 'type one
 key C-x C-e'
-check "and a message says so" dumped 'the editor failed, and the line is unchanged'
+check "a message says that the editor failed" dumped 'the editor failed, and the line is unchanged'
 check "no temporary file is left" [ -z "$(ls "$work" | grep '^espalier-')" ]
 
 check "a misspelled command gives a suggestion" play_and_see "no command ':drafer' (did you mean drafter?)" 'type :drafer
 key Enter'
-check "so does a drafter" play_and_see "no drafter 'dynatre' (did you mean dynatree?)" 'type :drafter dynatre
+check "a misspelled drafter gives a suggestion" play_and_see "no drafter 'dynatre' (did you mean dynatree?)" 'type :drafter dynatre
 key Enter
 wait'
-check "a theme" play_and_see "no theme 'drak' (did you mean dark?)" 'type :theme drak
+check "a misspelled theme gives a suggestion" play_and_see "no theme 'drak' (did you mean dark?)" 'type :theme drak
 key Enter'
-check "a setting" play_and_see "no setting 'tmep' (did you mean temp?)" 'type :set tmep=1
+check "a misspelled setting gives a suggestion" play_and_see "no setting 'tmep' (did you mean temp?)" 'type :set tmep=1
 key Enter'
-check "a folder" play_and_see "'fairytale-traget' (did you mean fairytale-target?)" 'type :model fairytale-traget
+check "a misspelled folder of a model gives a suggestion" play_and_see "'fairytale-traget' (did you mean fairytale-target?)" 'type :model fairytale-traget
 key Enter
 wait'
 mkdir "$work/pythia-70m"
-check "also on the command line" fails 1 'did you mean pythia-70m?' \
+check "a misspelled model gives a suggestion on the command line" fails 1 'did you mean pythia-70m?' \
     $ESPALIER inspect "$work/pythia-70n"
-check "for subcommands" fails 2 "no command 'repaly', and no model of this name (did you mean replay?)" $ESPALIER repaly
-check "and for options" fails 2 "option '--tmep' (did you mean --temp?)" $ESPALIER generate --tmep 1
+check "a misspelled subcommand gives a suggestion" fails 2 "no command 'repaly', and no model of this name (did you mean replay?)" $ESPALIER repaly
+check "a misspelled option gives a suggestion" fails 2 "option '--tmep' (did you mean --temp?)" $ESPALIER generate --tmep 1
 finish

@@ -92,7 +92,7 @@ keys F5 C-d
 check "C-d ends the program" left 0
 check "the history is readable by its owner only" \
     [ "$(stat -c %a "$work/state/espalier/history")" = 600 ]
-check "its folder is readable by its owner only" \
+check "the folder of the history is readable by its owner only" \
     [ "$(stat -c %a "$work/state/espalier")" = 700 ]
 run -n 8
 check "the program starts again" see 'ready'
@@ -112,7 +112,7 @@ keys 'export LC_ALL=C.UTF-8 TERM=nonsense' Enter
 run
 check "an unknown terminal is named" see "type 'nonsense'"
 
-check "without a terminal a message says so" fails 1 'needs a terminal' $ESPALIER
+check "a message says that the interface needs a terminal" fails 1 'needs a terminal' $ESPALIER
 only_ascii() {
     screen >"$work/ascii"
     ! LC_ALL=C grep -q '[^ -~]' "$work/ascii"

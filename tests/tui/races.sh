@@ -62,5 +62,5 @@ $dump
 END
 export ESPALIER_SCRIPT="$work/script"
 check "a session has no races" clean $tsan/espalier --threads 1 -n 20
-check "and it ran to its end" dumped 'espalier '
+check "the program ran to its end" dumped 'espalier '
 finish

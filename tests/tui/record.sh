@@ -14,7 +14,7 @@ key Enter
 wait
 $dump"
 check "F9 starts a recording" dumped "recording to "
-check "and the header shows a sign" dumped "● rec"
+check "the header shows that a recording runs" dumped "● rec"
 
 play "size 100x24
 wait
@@ -41,14 +41,14 @@ wait
 $dump
 key M-m
 $dump.2" -n 10
-check "a second F9 ends it" dumped "recorded to "
+check "a second F9 ends the recording" dumped "recorded to "
 check "the sign is gone" sh -c "! grep -q '● rec' $work/screen"
 check "a marker needs a recording" grep -q "nothing is being recorded" "$work/screen.2"
 check "the file has all events in order" test \
     "$(types "$file")" = "prompt marker setting end rewind clear prompt end "
 check "a recording begun later has the text so far" test \
     "$(sed -n 2p "$file" | grep -o '"id"' | wc -l)" -eq 14
-check "and the size of the screen" grep -q '"terminal":{"columns":100,"rows":24}' "$file"
+check "a recording begun later has the size of the screen" grep -q '"terminal":{"columns":100,"rows":24}' "$file"
 check "markers have a text" grep -q '"type":"marker","text":"here"' "$file"
 
 spaces='Space Space Space Space Space Space Space Space Space Space Space Space'
@@ -77,7 +77,7 @@ for way in stopped left; do
     check "a recording that is $way during a generation is complete" sh -c \
         "[ -z \"\$($ESPALIER replay '$work/$way' --plain 2>&1 >/dev/null)\" ]"
 done
-check "and has iterations" grep -q '"type":"iteration"' "$work/stopped" "$work/left"
+check "a recording that is $way during a generation has iterations" grep -q '"type":"iteration"' "$work/stopped" "$work/left"
 
 cp "$file" "$work/copy"
 play "size 100x24
@@ -91,7 +91,7 @@ key Enter
 wait
 $dump.2"
 check "an existing file is not overwritten" dumped "exists; give another name"
-check "and stays unchanged" cmp -s "$file" "$work/copy"
+check "an existing recording stays unchanged" cmp -s "$file" "$work/copy"
 check "a full disk is reported" grep -q "cannot write /dev/full" "$work/screen.2"
 
 play "size 100x24
@@ -114,7 +114,7 @@ key F9
 wait
 " -n 10
 check "in step mode a message says when the marker is set" dumped "the marker is set after this iteration"
-check "and it is set then" grep -q '"type":"marker","text":"in the middle"' "$file"
+check "in step mode the marker is set after the iteration" grep -q '"type":"marker","text":"in the middle"' "$file"
 
 mkfifo "$work/pipe"
 head -c 3000 "$work/pipe" >/dev/null &
@@ -129,8 +129,8 @@ wait
 $dump" -n 40
 wait
 check "a closed pipe suspends the recording" dumped "suspended: Broken pipe"
-check "the sign is gone, too" sh -c "! grep -q '● rec' $work/screen"
-check "and the text is complete" dumped "token limit reached"
+check "the header no longer shows that a recording runs" sh -c "! grep -q '● rec' $work/screen"
+check "the text is complete after the recording has ended" dumped "token limit reached"
 
 (
     cd "$work"

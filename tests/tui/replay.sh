@@ -107,11 +107,11 @@ alone() {
     ESPALIER_DATA=$work/nowhere "$work/alone" "$@"
 }
 check "a program without models cannot generate" fails 1 'model pair was not found' alone generate -p Once -n 1
-check "but it can replay as text" sh -c "ESPALIER_DATA=$work/nowhere $work/alone replay $recording \
+check "a program without models replays a recording as text" sh -c "ESPALIER_DATA=$work/nowhere $work/alone replay $recording \
     --plain | grep -q '^--- iteration 3 of'"
 printf '%s\n' 'size 100x30' 'key G' "dump $work/screen" >"$work/script"
 ESPALIER_SCRIPT=$work/script alone replay "$recording" >/dev/null
-check "and on the screen" dumped '^end of recording'
+check "a program without models replays a recording on the screen" dumped '^end of recording'
 
 # ---- as text
 escape=$(printf '\033')
@@ -133,7 +133,7 @@ same_text() {
 check "plain: replay succeeds" plain
 check "plain: there is a frame for the start and for each iteration" \
     [ "$(grep -c '^---' "$work/plain")" = $((iterations + 1)) ]
-check "plain: the last frame is there" in_plain "^--- iteration $last of $last, "
+check "plain: the last frame is printed" in_plain "^--- iteration $last of $last, "
 check "plain: no escape code" sh -c "! grep -q '$escape' '$work/plain'"
 check "plain: nothing on standard error" [ ! -s "$work/err" ]
 check "plain: it shows the tree" in_plain '[├└]─ "'
@@ -147,7 +147,7 @@ plain --ascii
 check "plain --ascii: no byte above 127" [ -z "$(tr -d '\000-\177' <"$work/plain")" ]
 check "plain: a full disk is reported" sh -c "$ESPALIER replay '$recording' --plain 2>&1 >/dev/full |
     grep -q 'standard output could not be written'"
-check "plain: a closed pipe ends it" \
+check "plain: a closed pipe ends the output" \
     sh -c "$ESPALIER replay '$recording' --plain 2>&1 | head -n 1 | grep -q '^--- start'"
 
 # ---- by scripts
@@ -166,7 +166,7 @@ play "size 120x36
 key Right . .
 $dump" replay "$recording"
 check ". moves by a draft pass or stage" dumped "^paused   iter 1/$last, step 2 of"
-check "and shows the tree at that point" dumped 'tree   iter 1: draft'
+check ". shows the tree at that point" dumped 'tree   iter 1: draft'
 play "size 120x36
 key Right . . , ,
 $dump" replay "$recording"
@@ -187,7 +187,7 @@ play "size 120x36
 type :seek 7
 key Enter
 $dump" replay "$recording"
-check ":seek moves there, too" dumped "^paused   iter 7/$last "
+check ":seek moves to an iteration" dumped "^paused   iter 7/$last "
 play "size 120x36
 key G Left g
 $dump" replay "$recording"
@@ -219,7 +219,7 @@ key /
 type king who
 key Enter
 $dump" replay "$recording"
-check "the prompt is searched, too" dumped "'king who' in the prompt"
+check "a search finds words of the prompt" dumped "'king who' in the prompt"
 play "size 120x36
 key ]
 $dump" replay "$recording"
@@ -243,7 +243,7 @@ type :
 key Tab
 $dump" replay "$recording"
 check "completion offers commands of a replay" dumped '│ seek '
-check "and nothing else" sh -c "! grep -q '│ temp ' '$work/screen'"
+check "completion offers no commands that need models" sh -c "! grep -q '│ temp ' '$work/screen'"
 
 play "size 120x100
 key F1
@@ -252,7 +252,7 @@ for key in $(sed -n 's/.*"\([^" ]*\)", REPLAY.*/\1/p' tui/view/keys.def); do
     check "help names the key $key" dumped "^│   .*$(printf %s "$key" | sed 's/[].[]/\\&/') .*  "
 done
 check "help has the commands of a replay" dumped '^│   speed NUMBER'
-check "and no others" sh -c "! grep -q ':clear\|M-e' '$work/screen'"
+check "help has no commands that need models" sh -c "! grep -q ':clear\|M-e' '$work/screen'"
 
 # The state depends only on the position, not on how it was reached.
 play "size 120x50
@@ -270,41 +270,41 @@ refused() { # PATTERN FILE
     fails 1 "$1" $ESPALIER replay "$2" --plain &&
         ESPALIER_SCRIPT=$work/script fails 1 "$1" $ESPALIER replay "$2"
 }
-check "a file that does not exist" refused 'none.jsonl' "$work/none.jsonl"
-check "a folder" refused 'not a regular file' "$work"
+check "a file that does not exist is refused" refused 'none.jsonl' "$work/none.jsonl"
+check "a folder is refused" refused 'not a regular file' "$work"
 : >"$work/empty"
-check "an empty file" refused 'empty' "$work/empty"
+check "an empty file is refused" refused 'empty' "$work/empty"
 head -c 4096 /dev/urandom >"$work/noise"
-check "random bytes" refused 'noise' "$work/noise"
+check "random bytes are refused" refused 'noise' "$work/noise"
 echo '{"format":"espalier-session","version":"9.0"}' >"$work/newer"
-check "a newer format" refused '9' "$work/newer"
+check "a newer format is refused" refused '9' "$work/newer"
 sed '5s/"depth":1/"depth":77/' "$recording" >"$work/wrong"
-check "an impossible tree" refused 'line 5' "$work/wrong"
-check "no file" fails 2 'try espalier replay --help' $ESPALIER replay
-check "an invalid speed" fails 1 "'fast'" $ESPALIER replay "$recording" --speed fast
+check "an impossible tree is refused" refused 'line 5' "$work/wrong"
+check "replay without a file is refused" fails 2 'try espalier replay --help' $ESPALIER replay
+check "an invalid speed is refused" fails 1 "'fast'" $ESPALIER replay "$recording" --speed fast
 head -c -20 "$recording" >"$work/cut"
 check "an incomplete last line is ignored" \
     sh -c "$ESPALIER replay '$work/cut' --plain 2>'$work/err' | grep -q '^--- iteration 5 '"
 told() { # FILE: that it was cut off
     grep -q "^espalier: $1 ends early, as after a crash; it has [0-9]* iterations\$" "$work/err"
 }
-check "with a warning" told "$work/cut"
+check "a message says that the last line is incomplete" told "$work/cut"
 head -n 7 "$recording" >"$work/killed"
 $ESPALIER replay "$work/killed" --plain >/dev/null 2>"$work/err"
-check "a recording that ends during a generation gives the warning, too" told "$work/killed"
+check "a recording that ends during a generation gives the warning" told "$work/killed"
 $ESPALIER export "$work/killed" --iteration 2 --format txt >"$work/tree" 2>"$work/err"
-check "export prints the warning, too" told "$work/killed"
-check "and exports" grep -q '^iteration 2, ' "$work/tree"
+check "export prints the warning about a truncated recording" told "$work/killed"
+check "export writes the last iteration of a truncated recording" grep -q '^iteration 2, ' "$work/tree"
 $ESPALIER stats "$work/killed" >/dev/null 2>"$work/err"
-check "stats prints it, too" told "$work/killed"
+check "stats prints the warning about a truncated recording" told "$work/killed"
 $ESPALIER export "$work/cut" --asciicast "$work/cut.cast" 2>"$work/err"
-check "and so does an asciicast" told "$work/cut"
+check "an asciicast prints the warning about a truncated recording" told "$work/cut"
 play "size 120x36
 $dump
 key G
 $dump-2" replay "$work/killed"
 check "the replay shows the warning at the start" dumped 'the recording ends early, as after a crash; it has 5 iterations'
-check "and at the end" grep -q '^cut off here   iter 4/4' "$work/screen-2"
+check "the replay shows the warning at the end" grep -q '^cut off here   iter 4/4' "$work/screen-2"
 $ESPALIER replay "$recording" --plain >/dev/null 2>"$work/err"
 check "a complete recording gives no warning" [ ! -s "$work/err" ]
 play "size 120x36
@@ -318,7 +318,7 @@ sed 's/"text":" the"/"text":"\\u001b]0;evil\\u0007\\u001b[2J\\u202e"/g' "$record
     >"$work/hostile"
 $ESPALIER replay "$work/hostile" --plain >"$work/plain" 2>&1
 check "control characters of tokens are made safe" in_plain '\^\[\]0;evil\^G'
-check "and no escape code is printed" sh -c "! grep -q '$escape' '$work/plain'"
+check "no escape code of a token is printed" sh -c "! grep -q '$escape' '$work/plain'"
 
 # ---- by hand
 open 100x30
@@ -331,7 +331,7 @@ check "0 moves to the start" see '^paused   start'
 keys 1 0 g
 check "10g moves to iteration 10" see "^paused   iter 10/$last "
 keys Right
-check "Right moves to the next one" see "^paused   iter 11/$last "
+check "Right moves to the next iteration" see "^paused   iter 11/$last "
 keys F1
 check "F1 lists the keys of a replay" see 'In a replay'
 keys F1 Space

@@ -31,7 +31,7 @@ key Enter
 wait
 $dump" -n 20
 check ":model loads another model" dumped 'fairytale-draft, draft none, on '
-check "and named in the header" dumped '^ espalier   fairytale-draft   ar, greedy, cpu'
+check "the header names the other model" dumped '^ espalier   fairytale-draft   ar, greedy, cpu'
 check "the text stays" dumped '^│ Once upon a time'
 play "size 200x24
 wait
@@ -54,7 +54,7 @@ key Enter
 wait
 key F8
 $dump" -n 20
-check "if models cannot be loaded, the former ones stay" same_text "$prompt" 40
+check "if models cannot be loaded, the loaded ones stay in use" same_text "$prompt" 40
 check "a folder that does not exist is named" \
     grep -q "nothing: No such file or directory; the loaded models stay in use" "$work/missing"
 check "a folder without a tokenizer is named" grep -q "tokenizer.json.*; the loaded models stay in use" "$work/without"
@@ -286,7 +286,7 @@ wait
 key F8
 $dump" -n 12
 check ":edit takes the first prompt back" grep -q "^> $prompt" "$work/first"
-check "and a second time" grep -q "^> $prompt" "$work/again"
+check ":edit can be used a second time" grep -q "^> $prompt" "$work/again"
 check "a prompt that is sent again gives the same text" same_text "$prompt" 12
 play "size 100x24
 wait
@@ -368,8 +368,8 @@ wait
 key M-e
 dump $work/cleared" -n 12
 check "models with another vocabulary take over the text" dumped '^│ Once upon a time'
-check "and a message says that it was tokenized again" dumped 'was kept and tokenized again'
-check "then :edit is refused with the reason" grep -q 'tokenized again for other models' "$work/edit"
+check "a message says that the text was tokenized again" dumped 'was kept and tokenized again'
+check ":edit is refused after the text was tokenized again" grep -q 'tokenized again for other models' "$work/edit"
 check "after :clear there is no prompt" grep -q 'no prompt to take back' "$work/cleared"
 
 play "size 100x24
@@ -401,11 +401,11 @@ key Enter
 wait
 dump $work/dropped" -n 4 --context 20
 check "a prompt longer than the free context is refused" dumped "of the context's 20 are free"
-check "and returns to the input line" dumped '^> there was a king'
+check "a prompt that is too long returns to the input line" dumped '^> there was a king'
 check ":edit still takes back the earlier prompt" grep -q "^> $prompt" "$work/edit"
 check "a full context is reported" grep -q 'context is full; :clear' "$work/full"
-check "and a new prompt drops the oldest turn" grep -q 'oldest turn was dropped' "$work/dropped"
-check "and is in the text" grep -q '^│ more' "$work/dropped"
+check "a new prompt drops the oldest turn" grep -q 'oldest turn was dropped' "$work/dropped"
+check "the new prompt is in the text" grep -q '^│ more' "$work/dropped"
 
 # :save writes the text to a file.
 play "size 100x24
@@ -419,7 +419,7 @@ type :save $work/a
 key Tab
 $dump" -n 2
 check "a file name may have a blank" [ -s "$work/a b" ]
-check "which is completed with a backslash" dumped '/a\\ b'
+check "a file name with a blank is completed with a backslash" dumped '/a\\ b'
 play "size 100x24
 wait
 type $prompt
@@ -443,7 +443,7 @@ printf '%s' "$prompt" >"$work/want"
 $ESPALIER generate -p "$prompt" -n 20 >>"$work/want"
 check "the text is written to a file" cmp "$work/want" "$work/text"
 check "an existing file is not overwritten" dumped 'already exists'
-check "except with !" grep -q "bytes written to" "$work/over"
+check ":save! overwrites an existing file" grep -q "bytes written to" "$work/over"
 check "a folder is refused" grep -q "is not a regular file" "$work/folder"
 check "a missing folder is reported" grep -q "no/where cannot be written: No such" "$work/nowhere"
 check "no temporary file is left" [ "$(ls "$work" | grep -c '^text')" = 1 ]
@@ -461,5 +461,5 @@ wait
 type :hidden text,tree
 key Enter
 $dump"
-check "but not text and tree both" dumped 'text and tree cannot both be hidden'
+check "text and tree cannot both be hidden" dumped 'text and tree cannot both be hidden'
 finish

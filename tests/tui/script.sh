@@ -149,7 +149,7 @@ key Left Left C-a
 type >
 $dump"
 check "a paste is not submitted" dumped '^  and another'
-check "and can be edited" dumped '^> >one line$'
+check "a pasted text can be edited" dumped '^> >one line$'
 
 cursor() { # INSTRUCTIONS: the cursor stands under the mark that types X there
     play "size 60x16
@@ -192,14 +192,14 @@ found 'key Tab Tab < < < < /
 type a
 key Enter'
 check "a search in the focused tree" dumped "'a' in the tree: [0-9]* of [0-9]"
-check "holds it" dumped 'tree .*(held)'
+check "a search in the focused tree holds the iteration" dumped 'tree .*(held)'
 found 'key Tab n'
 check "n without a search gives a message" dumped 'no search yet: type / and a text, then Enter'
 found 'key Tab Tab t'
 check "t: the tree grows to the right" dumped '" ✓ *[┬─┼┤]'
 found 'type :tree right
 key Enter'
-check ":tree right does the same" dumped '" ✓ *[┬─┼┤]'
+check ":tree right makes the tree grow to the right" dumped '" ✓ *[┬─┼┤]'
 
 # The palette lists every key and command of the tables, except those for replays.
 play "size 120x240
@@ -237,7 +237,7 @@ key F7
 type F8
 key Enter
 $dump"
-check "Enter on a key presses it" sh -c "! grep -q 'controller' $work/screen"
+check "Enter on a key of the palette presses the key" sh -c "! grep -q 'controller' $work/screen"
 
 # The mouse: a click focuses and selects, the wheel scrolls the view under it.
 play "size 120x50
@@ -252,7 +252,7 @@ dump $work/node
 mouse 0 5 48
 dump $work/input" -n 60
 check "a click on a column of the timeline holds its iteration" dumped 'iter 1[0-9] (held)'
-check "a click on the tree focuses it" grep -q '^ Up Down move' "$work/node"
+check "a click on the tree focuses the tree" grep -q '^ Up Down move' "$work/node"
 check "a click on the input line returns the focus" grep -q '^ F1 help' "$work/input"
 play "size 40x12
 wait
@@ -282,7 +282,7 @@ $sizes
 size 80x24
 $dump" -n 700 --drafter ar
 check "the screen is resized a thousand times during a generation" dumped '^└\{1\}─\{78\}┘$'
-check "and the generation was still running" dumped 'iter [0-9]'
+check "the generation was still running after the thousand sizes" dumped 'iter [0-9]'
 
 play "size 60x16
 frobnicate"

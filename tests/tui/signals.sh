@@ -32,7 +32,7 @@ cut_off() {
     [ -s "$work/after" ] || keys C-c C-u :quit Enter
     wait_until not_empty "$work/after" && see '@@' && cmp "$work/before" "$work/after"
 }
-check "a truncated model file" cut_off
+check "a truncated model file ends the program with a message" cut_off
 
 interrupted() {
     writing || return 1
@@ -59,7 +59,7 @@ suspended() { # KEY-OR-SIGNAL
         cmp "$work/before" "$work/after"
 }
 check "C-z and fg restore the modes of the terminal each time" suspended key
-check "SIGTSTP and fg do the same" suspended signal
+check "SIGTSTP and fg restore the modes of the terminal, too" suspended signal
 
 gone() { case $(ps -o stat= -p "$1") in '' | Z*) ;; *) false ;; esac }
 

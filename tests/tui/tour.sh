@@ -47,7 +47,7 @@ check "1: the result says how many times as fast the tree was" see 'identical, [
 check "1: the text ends with a sentence" see '[.!?]"'
 keys Space
 check "1: Space starts the race again" gone 'Space again'
-check "1: which runs to its end" see 'Space again'
+check "1: the race runs to its end" see 'Space again'
 keys Escape
 check "1: Esc ends the program" left 0
 
@@ -70,7 +70,7 @@ check "2: accepted guesses are underlined" sh -c "$terminal capture-pane -p -e -
 # 4. The controller, \`D0\`.
 check "4: the demo's drafter is \`dynatree\`" see '^ espalier.* dynatree'
 check "4: its base depth is shown" see 'base depth'
-check "4: with its course as a sparkline" see '[▁▂▃▄▅▆▇█]\{4\}'
+check "4: the base depth has a sparkline" see '[▁▂▃▄▅▆▇█]\{4\}'
 keys Tab Tab Tab F8
 check "4: \`F8\` on this pane shows charts" see '^┌ controller ─*┐$'
 check "4: the charts have the names of the paper" see 'D0'
@@ -78,7 +78,7 @@ check "4: the pane says why each threshold moved" see 'deeper\|end before\|reach
 keys Escape
 check "4: Esc returns to the panes" see '┬ tree'
 check "4: \`:drafter goodput\`" answer ':drafter goodput' 'drafter = goodput'
-check "4: it generates" writes ''
+check "4: goodput generates text" writes ''
 check "4: the pane shows the cost of a row" see 'cost of a row'
 
 # 5. A prompt of one's own.
@@ -111,17 +111,17 @@ check "6: \`:compare ar\` opens the pane" see '[├┬] compare'
 check "6: a text is generated" writes 'Once upon a time there was a king'
 check "6: plain decoding runs over the same text" see '^│ ar  *1\.00 '
 check "6: the pane shows the times" see 'draft ms'
-check "6: and which side needs fewer iterations" see 'iterations for the same text'
+check "6: the pane says which side needs fewer iterations" see 'iterations for the same text'
 keys ':compare linear' Enter
 check "6: \`:compare linear\` compares with a chain" see '│ linear'
 before=x
 check "6: text is generated again" writes ''
 check "6: the chain's totals are shown" see '^│ linear  *[1-9]\.[0-9]'
-check "6: \`:compare off\` ends it" answer ':compare off' 'comparison has ended'
+check "6: \`:compare off\` ends the comparison" answer ':compare off' 'comparison has ended'
 
 # 7. Step mode and the tree.
 check "7: a drafter with wide trees is chosen" answer ':drafter iid:K=3,L=3' 'drafter = iid'
-check "7: and a verifier with a formula for each node" answer ':verifier specinfer' 'verifier = specinfer'
+check "7: a verifier with a formula for each node is chosen" answer ':verifier specinfer' 'verifier = specinfer'
 keys F5 Enter
 check "7: \`F5\` switches step mode on" see 'Draft pass 1'
 for stage in 'Draft pass 2' 'Draft pass 3' 'tree is drafted'; do
@@ -145,19 +145,19 @@ check "7: a key holds the previous iteration" see '(held), [0-9]* of'
 keys Home
 check "7: the arrow keys move to the first node" see ' 1/[0-9]* '
 keys Down
-check "7: and to the next node" see ' 2/[0-9]* '
+check "7: the arrow keys move to the next node" see ' 2/[0-9]* '
 keys Home Enter
 check "7: \`Enter\` folds a node" see '… [0-9]* more'
 keys Enter t
 check "7: \`t\` draws the tree to the right" see '· ".*" [┬┤─┼]'
 keys t
-check "7: and from top to bottom again" see '│ [├└]─ "'
+check "7: \`t\` draws the tree from top to bottom again" see '│ [├└]─ "'
 keys '/king' Enter
 check "7: \`/king\` finds a token" see "'king' in the tree\|'king' is not in the tree"
 keys Home Tab Tab F8
 check "7: \`F8\` zooms the node pane" see '^┌ node .*─┐$'
-check "7: it shows alpha*, the ceiling of lossless verifiers" see 'alpha\*'
-check "7: and how likely each child was" see '^│ children'
+check "7: the zoomed node pane shows alpha*, the ceiling of lossless verifiers" see 'alpha\*'
+check "7: the zoomed node pane shows how likely each child was" see '^│ children'
 keys Tab Tab Tab Tab
 check "7: \`Tab\` moves the focus to the accepted pane" see '^┌ accepted'
 check "7: which shows acceptance by depth, child and probability" see 'depth'
@@ -165,7 +165,7 @@ keys q
 check "7: q leaves the pane" see '┬ tree'
 keys Tab Tab Home Right Tab Tab F8
 check "7: the node pane shows the probabilities of draft (q) and target (p)" see 'draft (q) .*target (p)'
-check "7: and the verifier's formula with this node's numbers" see "accepted with probability min(1, p'*/q) = "
+check "7: the node pane shows the verifier's formula with this node's numbers" see "accepted with probability min(1, p'*/q) = "
 keys q
 check "7: q leaves the zoom" see '┬ tree'
 before=$(tokens)
@@ -184,7 +184,7 @@ check "8: Esc closes the menu" escapes 'how trees are drafted'
 check "8: :verifier auto chooses a verifier that fits" answer ':verifier auto' 'verifier = '
 check "8: \`:drafter linear:K=4\` chooses a drafter" answer ':drafter linear:K=4' 'drafter = linear:K=4'
 check "8: \`:drafter auto\` returns to the default" answer ':drafter auto' 'drafter = [^l]'
-check "8: \`/drafter linear:K=4\` works, too" answer '/drafter linear:K=4' 'drafter = linear:K=4'
+check "8: \`/drafter linear:K=4\` works like \`:drafter linear:K=4\`" answer '/drafter linear:K=4' 'drafter = linear:K=4'
 check "8: a \`/\` without a value searches" answer '/drafter' "not found: 'drafter' is not in the text"
 keys Escape
 check "8: Esc leaves the search" see '^ F1 help'
@@ -229,7 +229,7 @@ check "10: \`:export tree.svg dark 16:9 short\` exports a picture" see 'tree.svg
 check "10: the picture is written" wait_until test -s "$work/tree.svg"
 keys ':export tale.html' Enter
 check "10: \`:export tale.html\` writes all iterations as a page" wait_until test -s "$work/tale.html"
-check "10: and a message says so" see 'a page of [0-9]* iteration'
+check "10: a message says that the page was written" see 'a page of [0-9]* iteration'
 
 # 11. The last prompt.
 keys M-e
@@ -256,7 +256,7 @@ before=$(tokens)
 keys Enter
 check "13: \`Enter\` shows the tokens in the same place" see 'node *token [0-9]* "'
 keys Down
-check "13: as a list with a cursor" see '> 2 "'
+check "13: the tokens are a list with a cursor" see '> 2 "'
 keys Enter
 check "13: a second Enter continues from the selected token" see 'limit reached'
 keys B
@@ -269,7 +269,7 @@ here=$(screen | sed -n 's/.*branches   \([0-9]*\) of.*/\1/p')
 keys '['
 check "13: \`[\` switches to the branch before" see "branches   $((here - 1)) of"
 keys ']'
-check "13: \`]\` switches to the next one" see "branches   $here of"
+check "13: \`]\` switches to the next branch" see "branches   $here of"
 keys d
 check "13: \`d\` asks before it deletes a branch" see 'Delete this branch'
 keys y
@@ -277,7 +277,7 @@ check "13: the branch is gone" gone 'the other'
 keys u
 check "13: \`u\` restores the branch" see '\[the other\]'
 keys u
-check "13: and switches to it" see "branches   $here of"
+check "13: \`u\` switches to the restored branch" see "branches   $here of"
 keys U
 check "13: \`U\` repeats the deletion" see 'redone; u undoes it'
 keys ':continue 4' Enter
@@ -286,7 +286,7 @@ check "13: Esc leaves the pane" escapes '^┌ branches'
 keys ':clear!' Enter
 check "13: \`:clear\` clears the text" see 'Type the beginning'
 keys ':undo' Enter
-check "13: \`u\` restores it" see '^│ There was once a king'
+check "13: \`u\` restores the text" see '^│ There was once a king'
 keys Tab Left i
 check "13: \`i\` enters the insert command" see '^> :insert'
 keys 'and the fox said' Enter
@@ -295,7 +295,7 @@ check "13: and the text is continued" see 'limit reached'
 keys Tab H
 check "13: \`H\` colours the tokens by surprisal" see 'surprisal, bits <1'
 keys H H H
-check "13: and then by origin" see 'written by draft target you'
+check "13: \`H\` again colours the tokens by origin" see 'written by draft target you'
 keys ':export text tale.svg' Enter
 check "13: \`:export text tale.svg\` exports the coloured text" see 'the text is written to'
 check "13: the picture is written" grep -q 'written by' "$work/tale.svg"
@@ -303,8 +303,8 @@ keys Tab
 keys H Tab
 check "13: \`b\` is offered at a node of the tree" see '^ Up Down move *b branch'
 keys Home Down b
-check "13: it starts a branch" see 'iter\|limit reached'
-check "13: which is written to its end" see 'limit reached'
+check "13: \`b\` starts a branch" see 'iter\|limit reached'
+check "13: the branch is written to its end" see 'limit reached'
 check "13: Esc leaves the tree" escapes '^ Up Down move'
 
 # 12. The menu, help, keys of one's own.
@@ -329,7 +329,7 @@ check "12: the file has the changed theme" grep -q 'theme light' "$work/config/e
 run --resume --no-config
 check "14: \`espalier --resume\` opens the last session" see 'goes on; Enter continues its text'
 keys Tab B
-check "14: with all its branches" see 'branches   [0-9]* of [0-9]*'
+check "14: the resumed session has all its branches" see 'branches   [0-9]* of [0-9]*'
 check "14: Esc leaves the pane" escapes '^┌ branches'
 keys ':private on' Enter
 check "14: \`:private on\` stops keeping the session" see 'private = on'

@@ -1,6 +1,6 @@
-/* attention.c - tests that the CPU's attention computes no scores of key blocks that no query
- * sees; in a tree, these are most blocks after the prefix. batch_invariant.c tests that results
- * do not depend on it.
+/* attention.c - tests that the CPU's attention skips key blocks that no query sees. In a tree,
+ * these are most blocks after the prefix. batch_invariant.c tests that results do not depend on
+ * it.
  */
 #include <math.h>
 #include <stdlib.h>

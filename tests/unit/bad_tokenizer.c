@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "kernels/status.h"
 #include "tests/check.h"
 #include "tests/folder.h"
 

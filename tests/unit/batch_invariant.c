@@ -35,18 +35,18 @@ static const struct random_shape shapes[] = {
      false},
     {"state spaces of mixed blocks", 3, 256, 4, 2, 24, 64, VOCABULARY, 24, ESP_Q8_0, false,
      false, false, false, false},
-    {"experts of blocks beside bf16", 2, 256, 4, 2, 32, 320, VOCABULARY, 32, ESP_BF16, false,
-     false, true, false, true},
+    {"quantised experts in a bf16 model", 2, 256, 4, 2, 32, 320, VOCABULARY, 32, ESP_BF16,
+     false, false, true, false, true},
 };
 
 /* Properties of each shape's last layer. Experts as wide as the model may be K-quants, whose
  * blocks have 256 columns; narrow experts use only a part of the buffers for activations. */
 static const struct {
-    int expert_ffn; /* 0: no experts */
+    int expert_ffn; /* 0 means no experts */
     enum esp_dtype experts;
     bool sinks;
     int window;
-    enum esp_mixer mixer; /* of the first layer, too */
+    enum esp_mixer mixer; /* mixer of the last layer and of the first */
 } last_layers[] = {{.window = 21},
                    {.window = 21},
                    {.window = 0},
@@ -116,10 +116,13 @@ static const char *yardstick(const char *isa)
  * number is enough there. */
 static bool skipped(int shape, const char *isa, int threads)
 {
-    if (last_layers[shape].mixer != ESP_MIXER_ATTENTION && strcmp(isa, "cuda") == 0)
-        return true; /* it does not compute recurrent layers */
-    if (shape == SHAPES - 1 && strcmp(isa, "cuda") == 0 && !cuda_is_real())
-        return true; /* wide and slow; tests/unit/cuda_blocks.c has such experts */
+    if (strcmp(isa, "cuda") == 0 && !cuda_is_real()) {
+        const enum esp_mixer mixer = last_layers[shape].mixer;
+        if (mixer == ESP_MIXER_CONV || mixer == ESP_MIXER_DELTA)
+            return true; /* tests/unit/states.c and logits.c have these */
+        if (shape == SHAPES - 1)
+            return true; /* wide and slow; tests/unit/cuda_blocks.c has such experts */
+    }
     return (check_quick() || shape > 1 || strcmp(isa, "cuda") == 0) && threads != 2;
 }
 

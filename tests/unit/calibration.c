@@ -1,5 +1,5 @@
-/* Tests calibration: it finds a planted draft temperature, makes predictions accurate, keeps
- * what it has learned, and is safe with any file. */
+/* Tests calibration: it must find a planted draft temperature, make predictions accurate, store
+ * what it has learned, and accept no damaged file. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -12,6 +12,7 @@
 #include "engine/espalier_chat.h"
 #include "kernels/status.h"
 #include "tests/check.h"
+#include "tests/conversation.h"
 
 static char *read_file(const char *path)
 {
@@ -48,7 +49,7 @@ static void read_template(struct esp_chat *chat, const cJSON *template)
                         string(template, "eos")) == ESP_OK);
 }
 
-static int read_messages(struct esp_chat_message *messages, int most, const cJSON *json)
+static int read_messages(struct chat_message *messages, int most, const cJSON *json)
 {
     int count = 0;
     const cJSON *item;
@@ -56,11 +57,10 @@ static int read_messages(struct esp_chat_message *messages, int most, const cJSO
     {
         const char *role = string(item, "role"), *text = string(item, "content");
         CHECK(count < most);
-        messages[count++] =
-            (struct esp_chat_message){strcmp(role, "system") == 0 ? ESP_CHAT_SYSTEM
-                                      : strcmp(role, "user") == 0 ? ESP_CHAT_USER
-                                                                  : ESP_CHAT_ASSISTANT,
-                                      text, strlen(text)};
+        messages[count++] = (struct chat_message){strcmp(role, "system") == 0 ? CHAT_SYSTEM
+                                                  : strcmp(role, "user") == 0 ? CHAT_USER
+                                                                              : CHAT_ASSISTANT,
+                                                  text, strlen(text)};
     }
     return count;
 }
@@ -103,14 +103,14 @@ TEST(conversations_are_written_as_their_templates_write_them)
               chat.format->name, format);
         const cJSON *texts = cJSON_GetObjectItem(template, "texts");
         for (int i = 0; format && i < cJSON_GetArraySize(texts); i++) {
-            struct esp_chat_message messages[64];
+            struct chat_message messages[64];
             struct esp_chat_text text = {.bytes = NULL};
             const char *reference = cJSON_GetStringValue(cJSON_GetArrayItem(texts, i));
             int count = read_messages(messages, 64, cJSON_GetArrayItem(conversations, i));
             if (!reference)
                 continue;
             char *want = dated(reference);
-            CHECK(esp_chat_render(&text, &chat, messages, count) == ESP_OK);
+            CHECK(render_chat(&text, &chat, messages, count));
             CHECK(strcmp(text.bytes, want) == 0, "%s, conversation %d:\n<<%s>>\nwant\n<<%s>>",
                   name, i, text.bytes, want);
             free(want);
@@ -150,18 +150,18 @@ TEST(turns_one_by_one_make_the_same_text)
         read_template(&chat, template);
         cJSON_ArrayForEach(conversation, cJSON_GetObjectItem(json, "conversations"))
         {
-            struct esp_chat_message messages[64];
+            struct chat_message messages[64];
             struct esp_chat_text whole = {.bytes = NULL}, parts = {.bytes = NULL};
             if (!chat.format || !keeps_turns(&chat))
                 continue;
             int count = read_messages(messages, 64, conversation);
-            const bool given = messages[0].role == ESP_CHAT_SYSTEM;
+            const bool given = messages[0].role == CHAT_SYSTEM;
             const char *system = given ? messages[0].text : NULL;
-            CHECK(esp_chat_render(&whole, &chat, messages, count) == ESP_OK);
+            CHECK(render_chat(&whole, &chat, messages, count));
             esp_chat_begin(&parts, &chat, system);
             for (int i = given; i < count; i++) {
-                const struct esp_chat_message *m = &messages[i];
-                if (m->role == ESP_CHAT_USER) {
+                const struct chat_message *m = &messages[i];
+                if (m->role == CHAT_USER) {
                     esp_chat_turn(&parts, &chat, i == given, system, m->text, m->length);
                 } else {
                     esp_chat_say(&parts, m->text, m->length);

@@ -23,7 +23,7 @@ struct race {
     struct esp_compare compare;
     struct step steps[MOST];
     int count;
-    int32_t seen[CONTEXT]; /* the text from which the second's iteration started */
+    int32_t seen[CONTEXT]; /* text before the second session's iteration */
 };
 
 static void note(struct race *race, bool second, const struct esp_iteration *it)

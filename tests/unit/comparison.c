@@ -199,7 +199,8 @@ TEST(step_mode_shows_whose_turn_it_is)
     scene_close(&scene);
 }
 
-/* Keys move between places and back; other panes show the same iteration. */
+/* Keys move forward and back between the starts of iterations, and other panes show the same
+ * iteration. */
 TEST(keys_go_from_place_to_place)
 {
     struct scene scene;

@@ -1,6 +1,6 @@
 /* Tests conversations of a session, on the toy backend with a tokenizer that has ChatML's
- * tokens: a turn computes only new rows, user messages never contain control tokens, and a
- * full context drops the oldest turns. */
+ * tokens. A turn must compute only new rows, user messages must never contain control tokens,
+ * and a full context must drop the oldest turns. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,11 +1,11 @@
 /* cuda_banks.c - limits the bank conflicts of the CUDA backend's kernels, as counted by the
  * emulator.
  *
- * For each kernel that multiplies, and each function in which it accesses shared memory, there
- * are two limits: for the cycles at the end of a block, where the sums of its warps are
- * joined, and for the factor by which conflicts slow down all other accesses. Passes of 1, 16
- * and 64 rows fill their blocks, so all lanes make the same accesses. ESPALIER_BANKS=1 prints
- * the counts.
+ * There are two limits for each kernel that multiplies, and for each of its functions that
+ * access shared memory. One is for the cycles at the end of a block, where the sums of its
+ * warps are joined. The other is for the factor by which conflicts slow down all other
+ * accesses. Passes of 1, 16 and 64 rows fill their blocks, so all lanes make the same accesses.
+ * ESPALIER_BANKS=1 prints the counts.
  */
 #include <dlfcn.h>
 #include <stdio.h>
@@ -71,7 +71,8 @@ static void take_counts(struct counted *c, int rows)
     }
 }
 
-/* Counts a pass of `rows` rows over a model, on a GPU with this many multiprocessors. */
+/* Runs a pass of `rows` rows over a model, on an emulated GPU with this many multiprocessors,
+ * and adds its bank conflicts to *c. */
 static void count_pass(struct counted *c, const struct random_shape *shape, int rows,
                        int multiprocessors)
 {

@@ -77,7 +77,7 @@ struct life {
     struct esp_cache *cache;
     struct esp_rows *rows;
     char err[400];
-    long calls; /* before anything was released */
+    long calls; /* calls before anything was released */
 };
 
 /* Opens everything that an open backend has. */
@@ -684,7 +684,7 @@ static void *use_elsewhere(void *life)
     return use_all(l) == 0 ? life : NULL;
 }
 
-/* CUDA has a current device per thread; callers must not have to know that. */
+/* CUDA has a current device per thread. The backend must hide this from callers. */
 TEST(a_device_serves_every_thread)
 {
     struct controls c;

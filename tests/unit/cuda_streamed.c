@@ -1,8 +1,9 @@
 /* cuda_streamed.c - tests that results are bit-identical whether layers fit on the GPU or not.
  *
- * In exact mode, a model runs with all, none or some of its layers on the device: prompts,
- * single tokens and trees of hundreds of nodes, pass after pass, so that the buffers take
- * turns. A pass that fails must not affect the next one, and all memory must be released.
+ * In exact mode, a model runs with all, none or some of its layers on the device. It computes
+ * prompts, single tokens and trees of hundreds of nodes, pass after pass, so that the buffers
+ * are used in turn. A pass that fails must not affect the next one, and all memory must be
+ * released.
  */
 #include <dlfcn.h>
 #include <stdio.h>

@@ -59,11 +59,10 @@ static bool is_mtp(const char *head)
     return strncmp(head, "mtp-", 4) == 0;
 }
 
-/* Returns whether CUDA can compute the head and its target. It has no recurrent layers and no
- * gates of attention yet, which Qwen3.5 and Qwen3-Next have. */
-static bool on_cuda(const char *head)
+/* Returns whether the head's target has recurrent layers. */
+static bool is_hybrid(const char *head)
 {
-    return !strstr(head, "qwen3-5") && !strstr(head, "qwen3-next");
+    return strstr(head, "qwen3-5") || strstr(head, "qwen3-next");
 }
 
 static const char *target_of(const char *head)
@@ -408,29 +407,33 @@ static void check_missing(const char *name, const struct esp_model_desc *d,
     CHECK(!d->output_token || output == d->outputs);
 }
 
-/* Returns the largest allowed difference, as a norm relative to that of the reference. */
+/* Returns the largest allowed difference, as a norm relative to that of the reference. A state
+ * keeps the rounding of all tokens. */
 static double tolerance(const struct esp_engine *e, const char *head, double norm)
 {
     const int count = ROWS * (e->draft->desc.hidden + e->draft->desc.outputs);
     if (e->backend->ops != &esp_backend_cpu)
-        return 5e-2;
+        return is_hybrid(head) ? 6e-2 : 5e-2;
     return rounding_bound(e->backend, compute_outputs, (void *)head, count, count) /
            sqrt(norm / count);
 }
 
-/* Compares a head in one batch and in several, on 1 and 2 threads of the CPU, or on CUDA. */
+/* Compares a head in one batch and in several, on 1 and 2 threads of the CPU, or on CUDA. For a
+ * hybrid on CUDA, rows of the text only: nodes of the tree read the head's own states, and with
+ * bf16 the head may choose another expert for them. */
 static void check_head(const char *head, bool cuda)
 {
+    const int rows = cuda && is_hybrid(head) ? TEXT - 1 : ROWS;
     static struct reference want;
     static struct computed first, got;
     static const int chunks[] = {TEXT, 6, 1};
-    for (int i = 0; i < (!cuda ? 3 : on_cuda(head) ? 2 : 0); i++) {
+    for (int i = 0; i < (cuda ? 2 : 3); i++) {
         struct esp_engine e;
         open_engine(&e, head, cuda ? CUDA : i + 1);
         read_reference(&want, head, e.draft);
         compute(&e, &want, chunks[i], &got);
         double error = 0, norm = 0;
-        for (int row = 0; row < ROWS; row++) {
+        for (int row = 0; row < rows; row++) {
             check_missing(head, &e.draft->desc, &got, row);
             compare_row(&e.draft->desc, &want, &got, row, &error, &norm);
         }
@@ -479,7 +482,7 @@ TEST(a_head_works_beside_a_quantised_target)
         static struct computed got[3];
         struct esp_engine e;
         double error = 0, norm = 0;
-        if (!on_cuda(heads[h]))
+        if (is_hybrid(heads[h])) /* their first layer has no queries to be quantised */
             continue;
         for (int i = 0; i < 3; i++) {
             open_engine_as(&e, heads[h], i == 0 ? 1 : CUDA, true);
@@ -591,7 +594,7 @@ EACH_ISA(every_drafter_with_a_head_writes_what_plain_decoding_writes)
 
 TEST(a_drafter_with_a_head_on_cuda_writes_what_plain_decoding_writes)
 {
-    static const char *const some[] = {"eagle-own", "eagle3-narrow", "mtp-mimo"};
+    static const char *const some[] = {"eagle-own", "eagle3-narrow", "mtp-mimo", "mtp-qwen3-5"};
     for (size_t h = 0; h < sizeof some / sizeof *some; h++) {
         struct esp_engine e;
         open_engine(&e, some[h], CUDA);
@@ -661,7 +664,8 @@ static void note_drafted(void *user, const struct esp_event *event)
 }
 
 /* Checks that a session drafts exactly what a new session drafts after the same text, whatever
- * it did before: the head's rows come from the target's states, not from its own drafts. */
+ * the first one did before. The head's rows must come from the target's states, not from the
+ * head's own drafts. */
 static void check_like_new(struct esp_engine *e, struct esp_session *session,
                            const struct drafted *got, const char *what)
 {

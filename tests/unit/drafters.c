@@ -1,6 +1,6 @@
-/* Tests requirements of every drafter: the text of plain decoding under any settings, few
- * passes, reasons for all cut nodes, settings that take effect at once, and drafters that
- * equal each other in special cases. */
+/* Tests requirements of every drafter. With any settings, the text must be that of plain
+ * decoding, with few passes. Every cut node must have a reason. Settings must take effect at
+ * once. In special cases, different drafters must draft the same trees. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -186,7 +186,7 @@ TEST(passes_are_as_many_as_the_tree_is_deep)
                 const struct esp_iteration *it = &d.session->iteration;
                 int limit = deepest_in_record(&it->tree) + 1;
                 if (strcmp(name, "optimal") == 0 || strcmp(name, "salf") == 0)
-                    limit += 60 / 10; /* and one for every B of N nodes */
+                    limit += 60 / 10; /* one more for every B of the N nodes */
                 passes += it->draft_passes;
                 nodes += it->tree.verified - 1;
                 CHECK(strcmp(name, "dyspec") == 0 || it->draft_passes <= limit,

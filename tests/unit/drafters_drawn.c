@@ -377,7 +377,7 @@ TEST(dyspec_draws_in_falling_v)
  * accepted tokens, because all draws have the same acceptance rate (dyspec, app. D, eq. 7
  * and 11). */
 struct place {
-    int node; /* node of the tree; -1: not drawn */
+    int node; /* node of the tree; -1 means not drawn */
     double v;
 };
 
@@ -539,7 +539,7 @@ TEST(acceptance_rules_get_the_distribution_that_was_sampled_from)
 {
     static const struct {
         const char *drafter, *draft_temp;
-        double sampling, temperature; /* 0: the learned temperature */
+        double sampling, temperature; /* 0 means the learned temperature */
     } cases[] = {
         {"dyspec", "0.6", 1, 0.6},
         {"dyspec", "1.3", 0.5, 1.3},

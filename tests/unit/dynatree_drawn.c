@@ -20,7 +20,7 @@ struct plan {
 };
 
 struct draw {
-    int parent, token, depth; /* parent: number of the draw; 0: the root */
+    int parent, token, depth; /* parent: number of the draw; 0 means the root */
     double p;                 /* probability of the path */
 };
 

@@ -1,5 +1,5 @@
-/* Tests the expected text: the pointer that follows it, the guesses from it, and that the text
- * equals that of plain decoding, whatever is expected. */
+/* Tests the expected text: the pointer that follows it, and the guesses from it. Whatever is
+ * expected, the text must equal that of plain decoding. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -198,8 +198,8 @@ static bool close_to(double shown, double value)
     return fabs(shown - value) <= 0.006 * fmax(1, 10 * value);
 }
 
-/* Numbers in a formula that no record has must be those of the verifier: the weight at the
- * end of a path (bv), and the remainder of p and q after a rejected sibling (swor). */
+/* Some numbers in a formula are not recorded: the weight at the end of a path (bv), and the
+ * remainder of p and q after a rejected sibling (swor). They must be those of the verifier. */
 static void check_shown(void *user, const struct esp_event *event)
 {
     const struct esp_session *s = *(struct esp_session **)user;

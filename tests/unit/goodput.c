@@ -17,7 +17,7 @@
 
 static double draft_first, draft_row, verify_row;
 static int verify_class; /* cost of verifying rises in steps of this many rows */
-static int nearly_free;  /* this many first rows cost a tenth; 0: none do */
+static int nearly_free;  /* this many first rows cost a tenth; 0 if none do */
 
 static double draft_cost(int rows)
 {

@@ -99,7 +99,7 @@ TEST(keys_that_collide_make_no_map_slow)
     cost_the_same(fill_map, "a map");
 }
 
-/* Returns whether the former hash of tokens, a product with the golden ratio, puts this
+/* Returns whether the hash that tokens had before, a product with the golden ratio, puts this
  * token in the first of 65536 slots. */
 static bool collides(uint32_t token)
 {

@@ -102,7 +102,7 @@ static void close_runner(struct runner *r)
 }
 
 /* Runs the nodes in batches of `chunk`. All states are returned, and the logits of every
- * `step`-th node (0: none). */
+ * `step`-th node (0 if none). */
 static void run(struct runner *r, const struct scene *s, int chunk, int step)
 {
     for (int first = 0, rows; first < NODES; first += rows) {
@@ -265,7 +265,7 @@ static void check_refusals(const char *isa)
     struct esp_batch bad = good;
     bad.input = NULL; /* a head needs an input */
     CHECK(ops->forward(r.cache, &bad) == ESP_E_ARGUMENT);
-    bad.input = r.states; /* with another width */
+    bad.input = r.states; /* these have another width */
     CHECK(ops->forward(r.cache, &bad) == ESP_E_ARGUMENT);
     bad = good;
     bad.input_row = &beyond;

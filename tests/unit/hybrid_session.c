@@ -10,14 +10,15 @@
 #include "engine/espalier.h"
 #include "engine/kv_cache.h"
 #include "engine/session.h"
-#include "tests/check.h"
 #include "tests/divided.h"
+#include "tests/each_backend.h"
 #include "tests/folder.h"
 
 enum { VOCABULARY = 97, CONTEXT = 220 };
 
 static char err[512];
 static struct esp_engine *engine;
+static const char *backend = "cpu"; /* of the next engine; on a GPU, in exact mode */
 
 /* The vocabulary has a token for each printable character, the space, the end of a line, and
  * one more token. */
@@ -44,7 +45,8 @@ static void open_engine_with(const char *vector, const char *draft, int ranks)
     write_tokenizer();
     const struct esp_engine_options options = {.target = folder_path(),
                                                .draft = draft ? draft : folder_path(),
-                                               .backend = "cpu",
+                                               .backend = backend,
+                                               .exact = strcmp(backend, "cuda") == 0,
                                                .ranks = ranks,
                                                .threads = ranks > 1 ? 1 : 0,
                                                .context = CONTEXT,
@@ -96,10 +98,11 @@ static void check_end(struct esp_session *session, int count, int window)
     esp_session_close(plain);
 }
 
-static void go_back_and_on(const char *drafter, int window, unsigned long long state)
+static void go_back_and_on(const char *drafter, int window, unsigned long long state,
+                           int rounds)
 {
     struct esp_session *session = open_session(drafter, window);
-    for (int round = 0; round < (check_quick() ? 10 : 40); round++) {
+    for (int round = 0; round < rounds; round++) {
         int32_t tokens[60];
         int length, count = 1 + (int)(check_uniform(&state) * 59);
         esp_session_tokens(session, &length);
@@ -125,6 +128,11 @@ static void go_back_and_on(const char *drafter, int window, unsigned long long s
     esp_session_close(session);
 }
 
+static int many_rounds(void)
+{
+    return check_quick() ? 10 : 40;
+}
+
 static const char *const vectors[] = {"lfm2", "qwen3-5-moe", "granite-hybrid", "nemotron-h"};
 
 enum { VECTORS = sizeof vectors / sizeof *vectors };
@@ -136,8 +144,23 @@ TEST(texts_that_go_back_are_those_of_a_new_session)
     for (int v = 0; v < VECTORS; v++) {
         open_engine(vectors[v]);
         for (int d = 0; d < 4; d++)
-            go_back_and_on(drafters[d], 0, 7 + (unsigned)d);
-        go_back_and_on("dynatree", 30, 90);
+            go_back_and_on(drafters[d], 0, 7 + (unsigned)d, many_rounds());
+        go_back_and_on("dynatree", 30, 90, many_rounds());
+        esp_engine_close(engine);
+    }
+}
+
+TEST(on_a_gpu_too)
+{
+    if (!has_cuda())
+        check_skip();
+    cuda_is_real(); /* chooses the plugin */
+    for (int v = 0; v < VECTORS; v++) {
+        backend = "cuda";
+        open_engine(vectors[v]);
+        backend = "cpu";
+        go_back_and_on("dynatree", 0, 7, 3);
+        go_back_and_on("suffix", 30, 90, 2);
         esp_engine_close(engine);
     }
 }
@@ -148,8 +171,8 @@ TEST(texts_that_an_mtp_layer_drafts_go_back_too)
     static const char *const drafters[] = {"dynatree", "goodput", "linear:cache=rebuild"};
     open_engine_with("../heads/mtp-qwen3-5", "mtp", 1);
     for (int d = 0; d < 3; d++)
-        go_back_and_on(drafters[d], 0, 31 + (unsigned)d);
-    go_back_and_on("dynatree", 30, 95);
+        go_back_and_on(drafters[d], 0, 31 + (unsigned)d, many_rounds());
+    go_back_and_on("dynatree", 30, 95, many_rounds());
     esp_engine_close(engine);
 }
 

@@ -1,6 +1,6 @@
-/* inflate.c - tests that an enlarged model computes the same: its logits equal those of the
- * original, for every small model of tests/vectors/logits, and the built-in target continues a
- * text with the same tokens. A refused enlargement leaves no file.
+/* inflate.c - tests that an enlarged model computes the same. For every small model of
+ * tests/vectors/logits, its logits equal those of the original, and the enlarged built-in
+ * target continues a text with the same tokens. A refused enlargement leaves no file.
  */
 #include <dirent.h>
 #include <limits.h>

@@ -190,8 +190,8 @@ TEST(every_pair_of_keys)
     close_input();
 }
 
-/* Whoever sets editing-mode to vi types a first key that leaves the mode in which keys insert.
- */
+/* In readline's vi mode, the first key of each pair switches to command mode, and the second is
+ * a command there. */
 TEST(every_pair_of_vis_keys)
 {
     const char *const before[] = {"", "\033", "\0330", "\033d", "\033/", "\033kk", "R"};

@@ -3,9 +3,9 @@
  *
  * tests/vectors/logits has small random models with the logits that the Hugging Face library
  * computes for one sequence. Every backend must agree, whether the sequence runs in one batch,
- * token by token or in chunks. A tree in one batch, in which each node sees its ancestors,
- * must give every node results that are bit-identical to those of its path alone (on CUDA, in
- * exact mode).
+ * token by token or in chunks. In a tree that is computed as one batch, each node sees its
+ * ancestors. Its results must be bit-identical to those of its path alone (on CUDA, in exact
+ * mode).
  */
 #include <cJSON.h>
 #include <limits.h>
@@ -76,7 +76,7 @@ static const char *const folders[] = {"llama-mha",
                                       "nemotron-h-ends",
                                       "nemotron-h-moe"};
 
-enum { FOLDERS = sizeof folders / sizeof *folders, RECURRENT = 40 /* the first of these */ };
+enum { FOLDERS = sizeof folders / sizeof *folders };
 
 struct setup {
     struct esp_model *model;
@@ -194,7 +194,8 @@ static void compute_logits(struct esp_backend *cpu, void *user, float *out, int 
 }
 
 /* Returns the largest allowed difference, as a norm relative to that of the reference. CUDA
- * rounds weights and activations to 16 bits. */
+ * rounds weights and activations to 16 bits. A state keeps the errors of all tokens: those of
+ * bf16 make 5 % in the worst of these models (with fp16 instead, they make .5 %). */
 static double tolerance(const struct setup *setup, const char *folder)
 {
     const int vocabulary = setup->model->desc.vocabulary, count = setup->count * vocabulary;
@@ -204,13 +205,9 @@ static double tolerance(const struct setup *setup, const char *folder)
     if (setup->backend->ops == &esp_backend_cpu)
         return rounding_bound(setup->backend, compute_logits, (void *)folder, count, count) /
                sqrt(square);
-    return strcmp(setup->model->dtype, "F16") == 0 ? 1e-2 : 5e-2;
-}
-
-/* Returns how many folders to test: only the CPU backend computes recurrent layers. */
-static int folders_of(const struct esp_backend *backend)
-{
-    return backend->ops == &esp_backend_cpu ? FOLDERS : RECURRENT;
+    if (strcmp(setup->model->dtype, "F16") == 0)
+        return 1e-2;
+    return esp_model_desc_recurrent(&setup->model->desc) ? 6e-2 : 5e-2;
 }
 
 static bool is_emulated(const struct esp_backend *backend)
@@ -275,7 +272,7 @@ static double join_rows(const struct setup *setup, const struct difference *d)
 static void check_chunks(struct esp_backend *backend, int chunk)
 {
     static struct setup setup;
-    for (int f = 0; f < folders_of(backend); f += step_of(backend, chunk)) {
+    for (int f = 0; f < FOLDERS; f += step_of(backend, chunk)) {
         struct difference d[TOKENS];
         open_setup(&setup, folders[f], backend);
         for (int first = 0; first < setup.count; first += chunk) {
@@ -337,7 +334,7 @@ TEST(greedy_tokens_are_those_of_the_reference)
 
 struct tree {
     int32_t tokens[NODES], positions[NODES];
-    int parent[NODES]; /* -1: the last row of the prefix */
+    int parent[NODES]; /* -1 means the last row of the prefix */
     uint64_t mask[NODES];
 };
 
@@ -376,7 +373,7 @@ EACH_BACKEND(a_tree_equals_its_paths)
 {
     static struct setup setup;
     unsigned long long state = 7;
-    for (int f = 0; f < folders_of(backend); f += step_of_trees(backend)) {
+    for (int f = 0; f < FOLDERS; f += step_of_trees(backend)) {
         static float masked[NODES][MAX_VOCABULARY], alone[MAX_VOCABULARY];
         struct tree tree;
         open_setup(&setup, folders[f], backend);
@@ -419,7 +416,7 @@ EACH_BACKEND(compaction_keeps_a_path)
 {
     static struct setup setup;
     unsigned long long state = 11;
-    for (int f = 0; f < folders_of(backend); f += step_of_trees(backend)) {
+    for (int f = 0; f < FOLDERS; f += step_of_trees(backend)) {
         static float kept[MAX_VOCABULARY], alone[MAX_VOCABULARY];
         struct tree tree;
         open_setup(&setup, folders[f], backend);
@@ -452,24 +449,5 @@ EACH_BACKEND(compaction_keeps_a_path)
         CHECK(memcmp(kept, alone, sizeof(float) * (size_t)setup.model->desc.vocabulary) == 0,
               "%s", folders[f]);
         close_setup(&setup);
-    }
-}
-
-EACH_BACKEND(a_backend_without_recurrent_layers_says_so)
-{
-    struct esp_model *model;
-    struct esp_weights *weights;
-    char err[512] = "";
-    if (backend->ops == &esp_backend_cpu)
-        return;
-    for (int f = RECURRENT; f < FOLDERS; f++) {
-        char name[64];
-        snprintf(name, sizeof name, "vectors/logits/%s", folders[f]);
-        CHECK(esp_model_open(&model, check_path(name), err, sizeof err) == 0, "%s", err);
-        CHECK(backend->ops->weights_open(&weights, backend, &model->desc, NULL, NULL, err,
-                                         sizeof err) == ESP_E_UNSUPPORTED &&
-                  strstr(err, backend->ops->name) && strstr(err, "recurrent layers"),
-              "%s: %s", folders[f], err);
-        esp_model_close(model);
     }
 }

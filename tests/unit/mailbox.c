@@ -19,7 +19,7 @@ struct served {
     int taken, disordered, steps, stops;
 };
 
-/* Takes commands as the engine's thread does, until it is told to end. */
+/* Takes commands as the engine's thread does, until the command to end. */
 static void *serve(void *user)
 {
     struct served *served = user;
@@ -205,7 +205,7 @@ static double wait_twice(struct esp_mailbox *mailbox, double share)
     return esp_clock() - start;
 }
 
-/* In a comparison, both sides share the pace of an iteration. */
+/* In a comparison, each side waits for a part of the time that the pace gives an iteration. */
 TEST(a_wait_is_a_share_of_the_pace)
 {
     struct esp_mailbox mailbox;

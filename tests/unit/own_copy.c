@@ -286,7 +286,7 @@ static void check_q(struct esp_session *session, int row, int length)
         CHECK(fabs(toy_row(session->q, row)[x] - want[x]) < 1e-6, "row %d, token %d", row, x);
 }
 
-/* Drafter nde also asks for the token before the root, whose row is the target's. */
+/* Drafter nde also needs the row of the token before the root, which is the target's. */
 TEST(the_token_before_the_root_keeps_its_row)
 {
     int32_t want[CONTEXT], text[CONTEXT];

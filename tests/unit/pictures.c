@@ -1,7 +1,7 @@
 /* Tests pictures of trees: hostile token text stays text in DOT and SVG, the same tree gives
- * the same bytes, a tree of any size ends within the limits, and a helper that is missing,
- * fails, hangs or takes too much is reported in one sentence. Needs espalier-dot in $BUILD;
- * gvpr reads DOT back, and xmllint SVG. */
+ * the same bytes, and a tree of any size is drawn within the limits. A helper program that is
+ * missing, fails, hangs or takes too much memory is reported in one sentence. Needs
+ * espalier-dot in $BUILD; gvpr reads DOT back, and xmllint SVG. */
 #include "viz/dot_helper.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
-/* Tests recording under failures: a killed program loses at most its last event; a full
- * disk, a closed pipe, an I/O error or a stalled reader suspend the recording and nothing
- * else; files are never overwritten by accident. */
+/* Tests recording under failures. A killed program may lose only its last event. A full disk, a
+ * closed pipe, an I/O error or a stalled reader must suspend the recording and nothing else.
+ * Files must never be overwritten by accident. */
 #include "sessions/recorder.h"
 
 #include <errno.h>
@@ -140,7 +140,7 @@ TEST(a_killed_program_leaves_all_that_it_had_recorded)
 static int good_writes, failure;
 static size_t part;
 
-/* Lets so many writes succeed; then there is only room for `part` bytes. */
+/* Lets this many writes succeed; after them there is only room for `part` bytes. */
 static ssize_t failing(int fd, const void *bytes, size_t length)
 {
     if (good_writes-- > 0)

@@ -1,5 +1,6 @@
-/* Tests recycled tokens: the matrix has the target's likeliest tokens, trees are filled with
- * the likeliest paths through it, and its file affects only the speed, even if it is damaged.
+/* Tests recycled tokens. The matrix must have the target's likeliest tokens, and trees must be
+ * filled with the likeliest paths through it. Its file may affect only the speed, even if it is
+ * damaged.
  */
 #include <math.h>
 #include <stdio.h>

@@ -131,10 +131,10 @@ static float sixteenths(double u)
     return (float)((int)(33 * u) - 16) / 16;
 }
 
-/* Makes a model whose logits do not depend on precision or the order of sums: layers that
- * add nothing, an embedding of 1 and -1, which the norm does not change, and a head with
- * multiples of 1/16. The output depends on the last token. The heads of both models share
- * some of their rows. */
+/* Makes a model whose logits do not depend on precision or the order of sums. Its layers add
+ * nothing, its embedding has only 1 and -1, which the norm does not change, and its head has
+ * multiples of 1/16. The output depends on the last token. The heads of both models share some
+ * of their rows. */
 static void make_model(struct random_model *m, bool draft)
 {
     static const struct random_shape shape = {"exact", 1,     HIDDEN,     2,     1,

@@ -1,5 +1,5 @@
-/* Tests the sample recordings: they open without any model, every event and step can be
- * read, and they contain what sessions/samples/README.md describes. */
+/* Tests the sample recordings. They must open without any model, every event and step must be
+ * readable, and they must contain what sessions/samples/README.md describes. */
 #include <dirent.h>
 #include <math.h>
 #include <stdio.h>

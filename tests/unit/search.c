@@ -85,7 +85,7 @@ TEST(a_text_is_found_in_the_tree)
     struct esp_search_result found = look_for(&scene, "king", 1);
     CHECK(found.index == 1 && found.count == 2 && scene.ui.look.node == 6);
     CHECK(scene.ui.look.iteration == 6, "the tree pane is held");
-    scene_act(&scene, ESP_ACTION_LEFT); /* to " old", and fold it */
+    scene_act(&scene, ESP_ACTION_LEFT); /* moves to " old" and folds it */
     scene_act(&scene, ESP_ACTION_TOGGLE);
     found = look_for(&scene, NULL, 1);
     CHECK(found.index == 1 && scene.ui.look.node == 6 && !scene.ui.look.collapsed[4],

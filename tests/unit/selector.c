@@ -1,5 +1,6 @@
-/* Tests selectors: one gives the output of the trained network, also after its file was
- * written and read; damaged files give one sentence; features have the stated meaning. */
+/* Tests selectors. A selector must give the output of the trained network, also after its file
+ * was written and read. Damaged files must give one sentence. Features must have the documented
+ * meaning. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -392,8 +392,9 @@ static int refills(const struct esp_tree *tree)
 
 /* Returns the maximum number of waits in an iteration. Greedy decoding waits once for each
  * layer of the tree and once for the verification. Verifiers that draw also wait for the
- * residual after a rejection (without replacement, also for the siblings' new probabilities),
- * and for the last draw; `nss` draws at every node, and `khisti` reads ratio classes there. */
+ * residual after a rejection, and for the last draw. If children are drawn without replacement,
+ * they also wait for the siblings' new probabilities. `nss` draws at every node, and `khisti`
+ * reads ratio classes at every node. */
 static int most_waits(const struct esp_iteration *it)
 {
     int most = it->draft_passes + 1, refused = 0;

@@ -100,8 +100,8 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Returns the seconds from a key to its character on the terminal. The character occurs
- * nowhere else; keys follow each other in the line, so each one changes it. */
+/* Returns the seconds from a key to its character on the terminal. The character occurs nowhere
+ * else on the screen. Each key adds one to the line, so every frame differs. */
 static double paint(struct pty *pty)
 {
     pty_forget(pty);
@@ -177,8 +177,8 @@ static double processor_seconds(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Returns the processor seconds of work like that for a frame: it formats the cells of a
- * screen of 120 x 36, compares them with those of the frame before, and copies them. */
+/* Measures work like that for a frame: formats the cells of a screen of 120 x 36, compares them
+ * with those of the frame before, and copies them. Returns the processor time in seconds. */
 static double yardstick(void)
 {
     enum { CELLS = 120 * 36, FRAMES = 40 };

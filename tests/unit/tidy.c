@@ -57,8 +57,8 @@ static void make_tree(int nodes, int spread, unsigned long long *random)
 }
 
 /* Marks the cells that belong to a box: its own, the blank after it if it is a leaf, and the
- * edge that leads to it. An edge between siblings has the owner of their parent. Returns false if a cell is already
- * taken by another owner.
+ * edge that leads to it. An edge between siblings has the owner of their parent. Returns false
+ * if a cell is already taken by another owner.
  */
 static bool cover(short *cells, int at, int owner)
 {
@@ -121,7 +121,7 @@ static bool is_tight(int at)
     for (int i = at; i < count && !tight; i++)
         if (is_below(i, at))
             tight = !cover(cells, i, 2);        /* the same cells, one row higher */
-    for (int x = 0; x < COLUMNS && !tight; x++) /* or it would cross the line of outlines */
+    for (int x = 0; x < COLUMNS && !tight; x++) /* otherwise the edge would cross an outline */
         for (int y = 0, seen = 0; y <= ROWS; y++) {
             short owner = cells[y * COLUMNS + x];
             tight = tight || (owner == 1 && seen == 2);

@@ -173,8 +173,8 @@ TEST(halves_are_rounded_to_even)
 /* ------------------------------------------------------------------ trainings */
 
 struct stop {
-    int64_t at;     /* step; 0: never */
-    bool measuring; /* or when the held-out pieces have been evaluated */
+    int64_t at;     /* step; 0 means never */
+    bool measuring; /* stops when the held-out pieces have been evaluated */
     int reports;
     float first, last;
     struct esp_train_check check;

@@ -1,6 +1,7 @@
-/* tree_attention.c - compares attention of the CUDA backend, in exact mode and on tensor cores
- * in default mode, with the CPU: heads of every width, groups of 1 to 8, texts that end inside
- * a tile of keys, trees of 1 to 512 nodes in one or two passes, windows of the layer.
+/* tree_attention.c - compares attention of the CUDA backend with the CPU, both in exact mode
+ * and on tensor cores in default mode. It tests heads of every width, groups of 1 to 8, texts
+ * that end inside a tile of keys, trees of 1 to 512 nodes in one or two passes, and layers with
+ * a window.
  *
  * Scores are larger than those of a real model, so that attention concentrates on few keys, and
  * one key too many or too few is detected.

@@ -8,7 +8,8 @@
 #include "tests/check.h"
 #include "tests/scene.h"
 
-/* The cursor holds the tree while others arrive; the inspector follows it; Esc releases it. */
+/* While the cursor is in a tree, the pane keeps showing this tree although newer ones arrive.
+ * The node pane follows the cursor, and Esc returns to the newest tree. */
 TEST(the_cursor_explains_nodes)
 {
     struct scene scene;

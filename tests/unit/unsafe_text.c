@@ -16,10 +16,11 @@
 #include "tests/folder.h"
 #include "tests/pty.h"
 
-/* The attack has a title, a report, a colour, a reset, a device control string, C1 as UTF-8
- * and as a byte, DEL, backspace, bidirectional and invisible characters, a byte that is not
- * UTF-8, and a carriage return; the text EVIL follows each. Colours of the program have
- * other numbers. */
+/* The attack contains escape sequences that set the title, ask for a report, set a colour,
+ * reset the terminal and send a device control string. It also has C1 characters as UTF-8 and
+ * as bytes, DEL, backspace, bidirectional and invisible characters, a byte that is not UTF-8,
+ * and a carriage return. The text EVIL follows each. Colours of the program have other numbers.
+ */
 #define EVIL                                                                                   \
     "\033]0;evil\aevil\033[6n\033[31337m\033c\033P1$r\033\\\xc2\x9b"                           \
     "31337m\x9b"                                                                               \

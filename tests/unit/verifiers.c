@@ -1,7 +1,6 @@
-/* Tests verifiers in sessions on the toy backend: which pairs are accepted, the messages
- * about refused pairs, what is recorded of a verifier's decisions, and edge cases: a single
- * token left by top-p, logits that are NaN. tests/lossless tests whether verifiers are
- * exact. */
+/* Tests verifiers in sessions on the toy backend: which pairs are accepted, the messages about
+ * refused pairs, and the recorded decisions of a verifier. Edge cases are a single token that
+ * top-p leaves, and logits that are NaN. tests/lossless tests whether verifiers are exact. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -360,7 +359,7 @@ TEST(logits_that_are_not_numbers_give_an_error_and_no_token)
                       esp_verifiers[v]->name, status);
                 CHECK(strstr(err, "not a number"), "%s", err);
                 CHECK(session->length == 2 && session->verify.path_length == 0);
-                ops.forward = toy_backend.forward; /* and the session continues */
+                ops.forward = toy_backend.forward; /* the session continues after the failure */
                 CHECK(esp_session_step(session, err, sizeof err) > 0, "%s", err);
                 esp_session_close(session);
             }

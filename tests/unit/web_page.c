@@ -1,6 +1,6 @@
-/* Tests the page of a recording: its data are the recording's, its text cannot act, a large
- * tree is reduced, and its colours have enough contrast. tests/cli/web_page.sh checks the
- * file as HTML, and the page in a browser if there is one. */
+/* Tests the page of a recording: its data are those of the recording, text from a model cannot
+ * run as code, a large tree is reduced, and the colours have enough contrast.
+ * tests/cli/web_page.sh checks the file as HTML, and the page in a browser if there is one. */
 #include "tui/model/export_all.h"
 
 #include <cjson/cJSON.h>

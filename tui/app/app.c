@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tui/commands/bindings.h"
 #include "tui/commands/branching.h"
 #include "tui/commands/command.h"
 #include "kernels/clock.h"
@@ -764,7 +763,8 @@ void esp_app_receive(struct esp_app *app)
     take_line(app);
     esp_ui_compare(&app->control.ui, app->control.state.compared != NULL);
     if (!waited && app->control.state.phase == ESP_PHASE_WAITING)
-        app->control.ui.stepping = true; /* at a breakpoint, or the user asked for it */
+        app->control.ui.stepping =
+            true; /* a breakpoint was reached, or the user switched step mode on */
     if (app->control.state.message_count != app->seen_messages) {
         app->seen_messages = app->control.state.message_count;
         esp_app_say(app, app->control.state.message_is_error, "%s", app->control.state.message);

@@ -19,13 +19,13 @@ struct esp_app {
     char message[512]; /* bottom line of the screen */
     unsigned seen_messages;
     double rated;      /* time of the last measurement of the iteration rate */
-    int rated_at;      /* iteration of that measurement; -1: none yet */
+    int rated_at;      /* iteration of that measurement; -1 if none yet */
     char **help;       /* lines of the help pane, NULL at the end */
     int searched;      /* the pane that a line "/TEXT" searches; -1: "/NAME VALUE" is a setting,
                           other lines search the text */
     char *prompt;      /* the prompt that a command line has replaced, or NULL */
     bool ended;        /* the command line is done; the prompt returns */
-    int asked;         /* 1 + the first token of the last request for scores; 0: none yet */
+    int asked;         /* 1 + the first token of the last request for scores; 0 if none yet */
     int scored;        /* no scores need to be requested for tokens before this one */
     int interrupts;    /* how many times in a row C-c was pressed */
     double page_drawn; /* time of the last drawing of a page, by esp_clock() */

@@ -1,10 +1,9 @@
 /* input.c - readline in callback mode without a terminal; see input.h.
  *
- * Readline asks for bytes (rl_getc_function), calls back when a line is done, and wants to
- * draw (rl_redisplay_function). The bytes come from a queue that each key fills. Drawing does
+ * Readline reads bytes through rl_getc_function, calls back when a line is done, and draws
+ * through rl_redisplay_function. The bytes come from a queue that each key fills. Drawing does
  * nothing, readline's streams lead to /dev/null, and its terminal set-up and signal handlers
- * are off. If readline asks for more bytes than a key has, it gets C-g, which ends the
- * operation.
+ * are off. If readline reads more bytes than a key has, it gets C-g, which ends the operation.
  */
 #include "tui/app/input.h"
 
@@ -20,7 +19,6 @@
 #include <readline/readline.h>
 #include <utf8proc.h>
 
-#include "engine/espalier.h"
 #include "engine/support/open_file.h"
 #include "engine/support/paths.h"
 #include "tui/app/root.h"
@@ -36,9 +34,9 @@ struct esp_input {
     char queue[16];
     int queued, taken;
     struct esp_choices choices;
-    int next_choice; /* the next one to give to readline, which asks for them one by one */
+    int next_choice; /* the next one to give to readline, which reads them one by one */
     bool show_choices;
-    char *history_path; /* NULL: the history is not saved */
+    char *history_path; /* NULL means the history is not saved */
 };
 
 /* ------------------------------------------------------------------ choices */

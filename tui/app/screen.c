@@ -15,7 +15,6 @@
 #include <term.h>
 
 #include "kernels/status.h"
-#include "engine/espalier.h"
 #include "engine/support/write_file.h"
 #include "tui/view/ansi.h"
 
@@ -27,8 +26,8 @@ struct esp_screen {
     int pair[ESP_STYLE_COUNT]; /* colour pairs; 0: the terminal's default, which shows every
                                   attribute */
     bool has_colours;
-    bool true_colours;      /* the terminal shows 24-bit colours */
-    bool direct;            /* these colours are used, and ncurses is bypassed */
+    bool true_colours; /* the terminal shows 24-bit colours */
+    bool direct;       /* ncurses is bypassed: the program's own colour codes are written */
     struct esp_theme theme; /* used while `direct` */
     bool taken;             /* modes beyond those of ncurses are on */
     bool mouse;             /* mouse reports are on */

@@ -20,13 +20,6 @@ struct script {
     int line;
 };
 
-/* Does what a runner does after a key: fulfils the app's requests. */
-static void serve(struct script *script)
-{
-    if (script->app.control.requests.edit)
-        esp_app_edit(&script->app);
-}
-
 static int complain(const struct script *script, const char *what, const char *value)
 {
     esp_complain("%s, line %d: %s '%s'", script->path, script->line, what, value);
@@ -72,7 +65,8 @@ static int press(struct script *script, char *names)
         if (key < 0)
             return complain(script, "there is no key", name);
         esp_app_key(&script->app, key);
-        serve(script);
+        if (script->app.control.requests.edit)
+            esp_app_edit(&script->app);
     }
     return 0;
 }

@@ -9,7 +9,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "engine/espalier.h"
 #include "kernels/status.h"
 #include "kernels/system.h"
 #include "tui/app/root.h"

@@ -1,9 +1,9 @@
 /* terminal.h - restores the terminal in all cases; turns signals into bytes in a pipe.
  *
- * Signals that ask for something (interrupt, terminate, hang up, suspend, continue, resize)
+ * Signals that require an action (interrupt, terminate, hang up, suspend, continue, resize)
  * become bytes in a pipe that the event loop polls. For signals of a crash, the handler
- * restores the terminal with async-signal-safe calls and a prepared string, and the signal
- * then kills the program as usual.
+ * restores the terminal with async-signal-safe calls and a prepared string, and the signal then
+ * kills the program as usual.
  *
  * SIGTERM and SIGHUP end the program within three seconds, even during a long pass, while
  * models load, or while it waits for a helper program, an editor, a pipe or a terminal that

@@ -105,7 +105,7 @@ int cli_parse(struct cli_options *options, const struct cli_command *command, in
 struct cli_flag {
     struct esp_value_info info; /* a member of struct cli_options */
     uint64_t group;
-    char letter; /* the short form; 0: none */
+    char letter; /* the short form; 0 if none */
 };
 
 extern const struct cli_flag cli_flags[CLI_FLAGS];
@@ -154,8 +154,9 @@ int cli_code(int status, const char *err);
 struct esp_recording;
 /* Prints a message on standard error if a recording is truncated. */
 void cli_tell_cut(const struct esp_recording *recording, const char *path);
-/* Opens the engine that the options ask for. Shows a bar on standard error if that is a
- * terminal and loading takes long, and prints a line if an existing device cannot be used. */
+/* Opens the engine with the options of the command line. Shows a bar on standard error if that
+ * is a terminal and loading takes long, and prints a line if an existing device cannot be used.
+ */
 int cli_open_engine(struct esp_engine **engine, const struct cli_options *options, char *err,
                     size_t errlen);
 /* If a target is named but no draft, lets the engine choose the draft: the target's MTP layer,

@@ -170,13 +170,6 @@ static void offer_values(int flag, struct esp_choices *choices)
 
 /* ------------------------------------------------------------------ arguments */
 
-static void offer_commands(const struct cli_command *const *commands,
-                           struct esp_choices *choices)
-{
-    for (int i = 1; commands[i]; i++)
-        esp_choices_offer(choices, commands[i]->name, commands[i]->summary);
-}
-
 static void offer_arguments(const struct cli_command *command, int index,
                             struct esp_choices *choices)
 {
@@ -214,8 +207,8 @@ static void complete(const char *const *words, int count,
     else if (choices->word[0] == '-')
         offer_flags(command, choices);
     else {
-        if (command == commands[0] && index == 0)
-            offer_commands(commands, choices);
+        for (int i = 1; command == commands[0] && index == 0 && commands[i]; i++)
+            esp_choices_offer(choices, commands[i]->name, commands[i]->summary);
         offer_arguments(command, index, choices);
     }
 }

@@ -3,7 +3,6 @@
 
 #include "tui/cli/cli.h"
 #include "tui/model/player.h"
-#include "sessions/recording.h"
 
 const struct cli_flag cli_flags[CLI_FLAGS] = {
 #define AT(place, group, letter, kind, name, minimum, maximum, value, values, help)            \

@@ -26,7 +26,7 @@ struct output {
     bool terminal; /* stdout is a terminal: write through safe.h */
     struct esp_utf8_stream stream;
     struct esp_acceptance acceptance;
-    struct esp_recorder *recorder; /* NULL: no recording */
+    struct esp_recorder *recorder; /* NULL means no recording */
     bool suspended;                /* the user was told that the recording is suspended */
 };
 

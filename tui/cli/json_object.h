@@ -3,16 +3,15 @@
 #define ESP_CLI_JSON_OBJECT_H
 
 #include <cJSON.h>
-#include <stdbool.h>
 #include <math.h>
 
 enum cli_member_kind { CLI_IS_NUMBER, CLI_IS_TEXT, CLI_IS_BOOL, CLI_IS_ITEM };
 
 struct cli_member {
-    const char *name; /* NULL: the end of a list */
+    const char *name; /* NULL means the end of a list */
     enum cli_member_kind kind;
-    double number;    /* NaN: null */
-    const char *text; /* NULL: null */
+    double number;    /* NaN means null */
+    const char *text; /* NULL means null */
     cJSON *item;      /* becomes part of the object */
 };
 

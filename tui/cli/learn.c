@@ -47,14 +47,6 @@ static int print_page(struct esp_canvas *canvas, struct esp_lecture *lecture)
     return ESP_OK;
 }
 
-/* Returns the index of the answer that the next line of standard input names, counted from 1
- * there; -1 at the end of the input. */
-static int read_choice(void)
-{
-    char line[64];
-    return fgets(line, sizeof line, stdin) ? atoi(line) - 1 : -1;
-}
-
 static int walk(struct esp_lecture *lecture)
 {
     struct esp_canvas canvas;
@@ -63,7 +55,8 @@ static int walk(struct esp_lecture *lecture)
         if (status == ESP_OK)
             status = print_page(&canvas, lecture);
         if (status == ESP_OK && esp_lecture_asks(lecture)) {
-            const int choice = read_choice();
+            char line[64]; /* the answer, counted from 1 */
+            const int choice = fgets(line, sizeof line, stdin) ? atoi(line) - 1 : -1;
             esp_lecture_answer(lecture, choice < esp_lecture_choices(lecture) ? choice : -1);
             status = print_page(&canvas, lecture);
         }

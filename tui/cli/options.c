@@ -9,7 +9,6 @@
 #include "engine/support/suggestion.h"
 #include "tui/cli/cli.h"
 #include "tui/model/player.h"
-#include "sessions/recording.h"
 #include "viz/safe.h"
 
 enum { SUMMARY_COLUMN = 42, NAME_SIZE = ESP_FLAG_NAME, OPTION = 256 /* above all letters */ };
@@ -186,7 +185,7 @@ static int check_arguments(const struct cli_options *o, const struct cli_command
     if (o->argument_count > command->most)
         return usage(command, "unexpected argument", o->arguments[command->most]);
     if (o->argument_count < command->least)
-        return usage(command, "something is missing; it takes", command->arguments);
+        return usage(command, "an argument is missing; it takes", command->arguments);
     return -1;
 }
 

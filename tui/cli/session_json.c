@@ -6,9 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tui/cli/cli.h"
 #include "engine/support/utf8_stream.h"
-#include "viz/safe.h"
 
 /* The tokens' text as valid UTF-8. The caller frees it. */
 static char *whole_text(const struct esp_engine *engine, const int32_t *tokens, int count)

@@ -3,11 +3,9 @@
 
 #define X(name) extern const struct cli_command cli_##name;
 #include "tui/cli/subcommands.def"
-#undef X
 
 const struct cli_command *const cli_commands[] = {
 #define X(name) &cli_##name,
 #include "tui/cli/subcommands.def"
-#undef X
     NULL,
 };

@@ -29,7 +29,7 @@ bool esp_branching_point(struct esp_control *control, struct esp_branch_point *p
     *point = (struct esp_branch_point){.count = 0};
     if (esp_panes[pane]->point(&shown, point))
         return true;
-    esp_refuse(control, "there is nothing here to continue from");
+    esp_answer(control, "there is nothing here to continue from");
     return false;
 }
 

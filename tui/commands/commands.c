@@ -9,12 +9,10 @@
 
 #define X(name) extern const struct esp_command_ops esp_command_##name;
 #include "tui/commands/commands.def"
-#undef X
 
 static const struct esp_command_ops *const commands[] = {
 #define X(name) &esp_command_##name,
 #include "tui/commands/commands.def"
-#undef X
 };
 
 enum { COMMANDS = sizeof commands / sizeof *commands };

@@ -106,7 +106,7 @@ static bool is_written(const struct esp_control *control, int index)
     const struct esp_setting *setting = esp_setting(index);
     if (setting->kind == ESP_SETTING_INTERFACE || strcmp(setting->key, "pace") == 0)
         return true;
-    if (strcmp(setting->key, "expect") == 0) /* it is for one answer only */
+    if (strcmp(setting->key, "expect") == 0) /* an expected text is for one answer only */
         return false;
     return control->settings.chosen[index];
 }

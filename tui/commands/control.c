@@ -16,15 +16,6 @@ int esp_answer(struct esp_control *control, const char *format, ...)
     return ESP_OK;
 }
 
-int esp_refuse(struct esp_control *control, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    vsnprintf(control->reply, sizeof control->reply, format, args);
-    va_end(args);
-    return ESP_E_ARGUMENT;
-}
-
 int esp_ask(struct esp_control *control, const char *line, const char *format, ...)
 {
     va_list args;

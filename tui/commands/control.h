@@ -22,32 +22,33 @@ enum { ESP_MOST_SETTINGS = 64 };
 struct esp_interface_options {
     struct esp_engine_options engine;
     struct esp_session_options session;
-    const char *prompt;            /* submitted when the models are loaded; NULL: none */
-    int tokens;                    /* new tokens per prompt; 0: 256 */
+    const char *prompt;            /* submitted when the models are loaded; NULL if none */
+    int tokens;                    /* new tokens per prompt; 0 means 256 */
     bool ascii;                    /* draw only ASCII */
-    const char *record;            /* file to record to from the start; NULL: none */
+    const char *record;            /* file to record to from the start; NULL if none */
     bool force;                    /* overwrite that file */
-    const char *theme;             /* name of a theme; NULL: the default */
-    const char *config;            /* configuration file; NULL: the user's own */
+    const char *theme;             /* name of a theme; NULL means the default */
+    const char *config;            /* configuration file; NULL means the user's own */
     bool no_config;                /* read no configuration file */
     bool given[ESP_MOST_SETTINGS]; /* settings whose flags override the file */
-    /* The recording to replay, without models; NULL: a live session. `speed` and `idle`: see
-     * player.h. */
+    /* The recording to replay, without models; NULL means a live session. `speed` and `idle`:
+     * see player.h. */
     const char *recording;
     double speed, idle;
     /* A race to open, after which the program ends: between two recordings, or as configured
-     * by `race`. NULL: none. */
+     * by `race`. NULL if none. */
     const char *race_recordings[2];
     const struct esp_race_options *race;
-    /* Path of the library of kept sessions; NULL: nothing is kept. */
+    /* Path of the library of kept sessions; NULL means nothing is kept. */
     const char *library;
     bool private;                /* the session is not kept */
     struct esp_resumed *resumed; /* the session to continue, owned by the caller, or NULL */
     /* :resume sets *next to the allocated number or name of a session, and the caller opens the
-     * interface again with it. NULL: there is no :resume. */
+     * interface again with it. NULL if there is no :resume. */
     char **next;
     const char *notice; /* message shown at the start, or NULL */
-    /* A lesson to open, after which the program ends; "": the list of lessons; NULL: none. */
+    /* A lesson to open, after which the program ends; "" means the list of lessons; NULL if
+     * none. */
     const char *lesson;
 };
 
@@ -78,14 +79,14 @@ struct esp_interface_settings {
     int tokens;                     /* new tokens per prompt */
     bool mouse;
     bool private; /* the session is not kept */
-    bool keeps;   /* the engine thread knows of the library */
+    bool keeps;   /* the engine thread has the library's path */
     struct esp_theme theme;
     char theme_name[1024]; /* the theme's name, or the full path of its file */
 };
 
 /* A question that waits for a key, and the command that y runs. */
 struct esp_question {
-    char text[256]; /* "": none */
+    char text[256]; /* "" if none */
     char if_yes[64];
 };
 
@@ -101,7 +102,7 @@ struct esp_requests {
     bool new_theme; /* show the new theme */
     bool leaving;
     bool edit;          /* edit the prompt in an editor */
-    char *line;         /* new input line, allocated; NULL: no change */
+    char *line;         /* new input line, allocated; NULL means no change */
     bool line_if_empty; /* only if the input line is empty */
     char *clipboard;    /* (clipboard_length) bytes for the terminal's clipboard, allocated */
     size_t clipboard_length;
@@ -115,7 +116,7 @@ struct esp_control {
     const struct esp_canvas *canvas; /* for its size and glyphs */
     struct esp_worker *worker;       /* NULL in a replay */
     struct esp_player *player;       /* NULL in a live session (replay.h) */
-    char reply[512];                 /* message for the user; "": none */
+    char reply[512];                 /* message for the user; "" if none */
     struct esp_prompts prompts;
     struct esp_interface_settings settings;
     struct esp_question question;
@@ -124,7 +125,7 @@ struct esp_control {
     /* The pace, or in a replay the speed, to which ESP_ACTION_FULL_SPEED returns. */
     double pace;
     int forks;  /* changes of the text that the engine thread has not reported yet */
-    int doomed; /* 1 + the branch to delete once the text has left it; 0: none */
+    int doomed; /* 1 + the branch to delete once the text has left it; 0 if none */
     int races;  /* races so far; each gets a new seed */
 };
 
@@ -132,8 +133,7 @@ struct esp_control {
 int esp_answer(struct esp_control *control, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* Replies with an error message; returns ESP_E_ARGUMENT. */
-int esp_refuse(struct esp_control *control, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+#define esp_refuse(control, ...) (esp_answer(control, __VA_ARGS__), (int)ESP_E_ARGUMENT)
 
 /* Asks before an irreversible action: y runs `line`, any other key cancels. Returns 0. */
 int esp_ask(struct esp_control *control, const char *line, const char *format, ...)
@@ -143,7 +143,7 @@ int esp_ask(struct esp_control *control, const char *line, const char *format, .
 bool esp_control_is_in(const struct esp_control *control, enum esp_place place);
 
 int esp_control_step_mode(struct esp_control *control, bool on);
-/* Sets the pace, in iterations per second; 0: full speed. */
+/* Sets the pace, in iterations per second; 0 means full speed. */
 void esp_control_pace(struct esp_control *control, double pace);
 /* Loads a theme by its name or path. A path is stored as an absolute path. */
 int esp_control_theme(struct esp_control *control, const char *name, char *err, size_t errlen);

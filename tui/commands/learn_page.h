@@ -4,7 +4,7 @@
 
 #include "tui/commands/control.h"
 
-/* Opens a lesson by name, number or path; "": the list of lessons. Returns 0 or a negative
+/* Opens a lesson by name, number or path; "" means the list of lessons. Returns 0 or a negative
  * status with a reply. */
 int esp_learn_page_open(struct esp_control *control, const char *name);
 

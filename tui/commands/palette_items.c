@@ -10,7 +10,6 @@
 
 #include "tui/commands/bindings.h"
 #include "tui/commands/command.h"
-#include "engine/support/paths.h"
 #include "tui/commands/settings.h"
 
 __attribute__((format(printf, 4, 5))) static void

@@ -46,7 +46,7 @@ void esp_prompts_refused(struct esp_control *control)
     struct esp_prompts *prompts = &control->prompts;
     if (prompts->count == 0 ||
         control->state.span_count > prompts->turns[prompts->count - 1].before)
-        return; /* it was taken back in the meantime */
+        return; /* the prompt was taken back in the meantime */
     char *text = prompts->turns[--prompts->count].text;
     esp_request_line(&control->requests, text, true);
     free(text);

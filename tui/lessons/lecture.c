@@ -352,11 +352,6 @@ void esp_lecture_choice(struct esp_lecture *lecture, int choice, char *text, siz
     }
 }
 
-static bool accepts(const struct esp_iteration *it, int node)
-{
-    return it->path_length > 0 && it->path[0] == node;
-}
-
 bool esp_lecture_is_right(struct esp_lecture *lecture, int choice)
 {
     const struct esp_lesson_page *page = esp_lecture_page(lecture);
@@ -366,7 +361,7 @@ bool esp_lecture_is_right(struct esp_lecture *lecture, int choice)
     if (page->branches)
         return it && (choice == branch_count(it)
                           ? esp_lecture_choices(lecture) > 0 && it->path_length == 0
-                          : accepts(it, branch(it, choice)));
+                          : it->path_length > 0 && it->path[0] == branch(it, choice));
     if (page->choices[choice].condition)
         return esp_lecture_value(lecture, page->choices[choice].condition, &value, err,
                                  sizeof err) == ESP_OK &&

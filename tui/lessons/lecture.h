@@ -27,10 +27,10 @@ struct esp_lecture {
     char doing[512];      /* progress of the decoding, or the error */
 
     int page;
-    int scroll; /* rows of the page above the screen; -1: scroll to the end of its text */
+    int scroll; /* rows of the page above the screen; -1 means scroll to the end of its text */
     int below, screen; /* rows of the page below the screen and on it, at the last drawing */
     bool answered;     /* the question of this page was answered */
-    int chosen;        /* the chosen answer, from 0; -1: none */
+    int chosen;        /* the chosen answer, from 0; -1 if none */
     int asked, right; /* questions that the user answered; how many of the answers were right */
 };
 

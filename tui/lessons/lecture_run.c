@@ -8,7 +8,6 @@
 #include "kernels/status.h"
 #include "tui/lessons/lecture_value.h"
 #include "tui/worker/decode_run.h"
-#include "tui/worker/race_run.h"
 
 static bool goes_on(void *user, bool practice, double share)
 {

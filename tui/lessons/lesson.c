@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/espalier.h"
 #include "engine/support/paths.h"
 #include "tui/model/line_file.h"
 
@@ -46,8 +45,8 @@ static struct esp_lesson_page *page_of(struct reading *r)
     return r->lesson.page_count > 0 ? &r->lesson.pages[r->lesson.page_count - 1] : NULL;
 }
 
-/* Returns the text to which lines are added: that of the page or of its answer. NULL: there is
- * no page yet. */
+/* Returns the text to which lines are added: that of the page or of its answer. NULL if there
+ * is no page yet. */
 static char **text_of(struct reading *r)
 {
     struct esp_lesson_page *page = page_of(r);

@@ -59,9 +59,9 @@ struct esp_lesson_page {
 struct esp_lesson {
     char path[PATH_MAX];
     char *title;
-    char *prompt; /* for runs that are decoded; NULL: the program's own */
+    char *prompt; /* for runs that are decoded; NULL means the program's own */
     int tokens;   /* new tokens of runs that are decoded */
-    double pass;  /* seconds per pass of the enlarged target; 0: it is unchanged */
+    double pass;  /* seconds per pass of the enlarged target; 0 means it is unchanged */
     struct esp_lesson_run runs[ESP_LESSON_RUNS];
     int run_count;
     struct esp_lesson_page *pages; /* (page_count) */

@@ -10,9 +10,9 @@
 #include "tui/view/keys.h"
 
 struct esp_lesson_screen {
-    struct esp_worker *worker; /* NULL: nothing can be decoded */
+    struct esp_worker *worker; /* NULL means nothing can be decoded */
     const struct esp_engine_options *options;
-    struct esp_lecture *lecture; /* NULL: the list of lessons */
+    struct esp_lecture *lecture; /* NULL means the list of lessons */
     int selected;                /* index in the list */
     bool listed;                 /* started from the list, to which the end returns */
     bool drawn;                  /* the drawing is final until a key is pressed */

@@ -102,7 +102,7 @@ static void draw_picture(struct esp_canvas *canvas, struct esp_lecture *lecture,
         esp_run_text_draw(canvas, 0, rect.height, run, run->token_count);
         break;
     case ESP_PICTURE_GAUGE:
-        if (!esp_lecture_asks(lecture)) /* it would give the answer away */
+        if (!esp_lecture_asks(lecture)) /* the tree would give the answer away */
             draw_gauge(canvas, lecture, rect.width);
         break;
     default:
@@ -245,7 +245,7 @@ static void draw_page(struct esp_canvas *canvas, struct esp_lecture *lecture, bo
         wide ? (struct esp_rect){half + 4, 0, width - half - 4, height}
              : (struct esp_rect){0, y + 1, width, left < FAIR_PICTURE ? LOW_PICTURE : left});
     const int rows = esp_scrolled_rows(&page), most = rows > height ? rows - height : 0;
-    if (lecture->scroll < 0) /* to the end of the words */
+    if (lecture->scroll < 0) /* scrolls to the end of the words */
         lecture->scroll = y > height ? y - height : 0;
     lecture->scroll = lecture->scroll < most ? lecture->scroll : most;
     lecture->below = most - lecture->scroll;

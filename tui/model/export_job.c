@@ -29,7 +29,7 @@ struct esp_export_job {
     char models[256];
     char *line; /* the iteration as a line of a recording */
     /* For a page. */
-    struct esp_recording *recording; /* the caller's; NULL: the page shows `state` */
+    struct esp_recording *recording; /* the caller's; NULL means the page shows `state` */
     struct esp_state *state;         /* a copy */
     int iterations;                  /* iterations on the page */
 

@@ -15,7 +15,6 @@
 #include <unistd.h>
 
 #include "kernels/status.h"
-#include "engine/espalier.h"
 #include "engine/support/open_file.h"
 
 enum { LONGEST_LINE = 4096, LARGEST = 1 << 20 };

@@ -1,6 +1,6 @@
 /* player_find.c - searches the whole text of a recorded session; see player.h.
  *
- * It uses only the recording's index, which knows the text that each event added. It reads no
+ * It uses only the recording's index, which has the text that each event added. It reads no
  * file and does not change the state.
  */
 #include "tui/model/player.h"

@@ -23,13 +23,13 @@ enum esp_race_phase {
 /* The configuration of a race. */
 struct esp_race_options {
     struct esp_engine_options engine;
-    double pass; /* enlarge the target until a pass takes this many seconds; 0: leave it */
+    double pass; /* enlarge the target until a pass takes this many seconds; 0 means leave it */
     struct esp_session_options session; /* for both sides, except drafter and verifier */
     /* Drafter and verifier of the left side, [0], and of the right side, [1]. Drafter NULL: ar
      * on the left, the pair's default on the right. */
     const char *drafter[2], *verifier[2];
-    const char *prompt; /* NULL: a bundled one, chosen by the session's seed */
-    int tokens;         /* 0: 64 or, with a bundled prompt, up to the end of a sentence */
+    const char *prompt; /* NULL means a bundled one, chosen by the session's seed */
+    int tokens;         /* 0 means 64 or, with a bundled prompt, up to the end of a sentence */
 };
 
 struct esp_race {
@@ -71,7 +71,7 @@ double esp_race_clock(struct esp_race *race);
 int esp_race_now(struct esp_race *race);
 
 /* Compares the texts of both sides. *compared gets the number of tokens that agree before any
- * difference, *differs the number of the first token that differs, counted from 1; 0: none
+ * difference, *differs the number of the first token that differs, counted from 1; 0 if none
  * does. Returns false if the prompts differ. */
 bool esp_race_check(struct esp_race *race, int *compared, int *differs);
 /* Tokens per second of the right side divided by those of the left; 0 if there are no

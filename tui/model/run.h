@@ -20,13 +20,13 @@
 struct esp_run {
     pthread_mutex_t lock; /* for everything below */
     char drafter[ESP_SPEC_TEXT], verifier[ESP_SPEC_TEXT];
-    char target[160], draft[160]; /* names of the models; "": none */
+    char target[160], draft[160]; /* names of the models; "" if none */
     double temperature;
     struct esp_texts texts;
     struct esp_text_token *tokens; /* (token_count) the text, prompt included */
     int token_count, token_capacity;
     struct esp_trace trace; /* all its iterations */
-    char end[64];           /* the reason that the run ended; "": unknown */
+    char end[64];           /* the reason that the run ended; "" means unknown */
     bool complete;          /* no more events follow */
 };
 

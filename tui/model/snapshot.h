@@ -54,11 +54,11 @@ enum esp_phase {
 struct esp_setup {
     char target[96], draft[96], backend[32], device[96], drafter[256], verifier[96];
     char target_folder[512], draft_folder[512];
-    int context;                      /* maximum length of a text, in tokens; 0: unknown */
+    int context;                      /* maximum length of a text, in tokens; 0 means unknown */
     char chat[16];                    /* chat format or "" */
     bool lossy;                       /* the settings may change the output */
     struct esp_session_values values; /* texts are left out */
-    int serial;                       /* counts loaded model pairs; 0: none, or a recording */
+    int serial;                       /* counts loaded model pairs; 0 if none, or a recording */
     bool anew;                        /* the text was tokenized again for this pair */
     struct esp_tokens tokens;         /* token texts; if empty, the old ones are kept */
 };

@@ -118,11 +118,6 @@ static int append_tokens(struct esp_state *state, const struct esp_written *toke
     return status;
 }
 
-static int append_text(struct esp_state *state, const struct esp_snapshot *snapshot)
-{
-    return append_tokens(state, snapshot->tokens, snapshot->token_count, true);
-}
-
 int esp_state_answer(const struct esp_state *state)
 {
     int last = state->span_count - 1;
@@ -506,12 +501,6 @@ static void set_scores(struct esp_state *state, const struct esp_snapshot *snaps
     }
 }
 
-static void clear(struct esp_state *state)
-{
-    rewind_text(state, 0);
-    forget_iterations(state);
-}
-
 /* Takes over newly loaded models. Other models have other tokens, so the old iterations are
  * dropped. */
 static void set_loaded(struct esp_state *state, const struct esp_setup *loaded)
@@ -561,7 +550,7 @@ static int apply(struct esp_state *state, const struct esp_snapshot *snapshot)
         return ESP_E_MEMORY;
     switch (snapshot->type) {
     case ESP_EVENT_PROMPT:
-        return append_text(state, snapshot);
+        return append_tokens(state, snapshot->tokens, snapshot->token_count, true);
     case ESP_SNAPSHOT_FORK:
         return fork_text(state, snapshot);
     case ESP_SNAPSHOT_SCORES:
@@ -591,7 +580,8 @@ static int apply(struct esp_state *state, const struct esp_snapshot *snapshot)
         rewind_text(state, snapshot->kept);
         return 0;
     case ESP_SNAPSHOT_CLEAR:
-        clear(state);
+        rewind_text(state, 0);
+        forget_iterations(state);
         return 0;
     case ESP_SNAPSHOT_COMPARE:
         return set_second(state, &snapshot->loaded);

@@ -51,9 +51,9 @@ struct esp_state {
     int partial_type;   /* ESP_EVENT_LAYER or ESP_EVENT_STAGE */
 
     struct esp_state *compared; /* the compared session (comparison.h): only iterations, totals
-                                   and names. NULL: no comparison */
+                                   and names. NULL means no comparison */
 
-    double baseline;     /* seconds per token of plain decoding; 0: not measured */
+    double baseline;     /* seconds per token of plain decoding; 0 means not measured */
     char ended[64];      /* the reason that the last generation ended; "" while it runs */
     char recording[512]; /* path of the recording being written, or "" */
     char message[512];
@@ -74,7 +74,7 @@ int esp_state_answer(const struct esp_state *state);
 size_t esp_state_last_answer(const struct esp_state *state);
 
 /* Returns the iteration that wrote a token of the text, and sets *index to the token's place
- * among those that it committed. NULL: none did, or it is not kept. */
+ * among those that it committed. NULL if none did, or it is not kept. */
 const struct esp_iteration *esp_state_writer(const struct esp_state *state, int token,
                                              int *index);
 /* Sets *place to the text before an iteration. Returns false if that is unknown or there are no
@@ -112,18 +112,18 @@ struct esp_figures {
     int iterations;
     double tokens_per_second; /* without pauses of the machine (engine/pace.h); 0: unknown */
     double tokens_per_iteration;
-    double acceptance; /* accepted / drafted nodes; NaN: nothing was drafted */
-    double path_share; /* accepted path length / deepest drafted depth; NaN: no draft */
-    double speedup;    /* over plain decoding, without pauses; 0: not measured */
+    double acceptance; /* accepted / drafted nodes; NaN means nothing was drafted */
+    double path_share; /* accepted path length / deepest drafted depth; NaN means no draft */
+    double speedup;    /* over plain decoding, without pauses; 0 means not measured */
     bool timed;        /* some iterations ran outside step mode, so there are times */
     double seconds[ESP_STAGES]; /* means over these iterations */
-    double exchange;            /* of these: exchanges between ranks */
+    double exchange;            /* part of these: exchanges between ranks */
 };
 
 struct esp_figures esp_state_figures(const struct esp_state *state);
 
 /* Seconds per token of plain decoding: those of the session that decodes plainly, if there is
- * one, else those measured between iterations; 0: not measured. */
+ * one, else those measured between iterations; 0 means not measured. */
 double esp_state_baseline(const struct esp_state *state);
 
 /* Whether speculation is at least as fast as plain decoding, rounded to the shown percent. */

@@ -23,7 +23,7 @@ enum { MOST_PASTED = 64 << 20 };
 /* A match at the start of some bytes: its length, or 0 if more bytes must come. */
 struct match {
     size_t taken;
-    int key; /* 0: drop the sequence */
+    int key; /* 0 means drop the sequence */
 };
 
 static int final_key(char final)

@@ -16,10 +16,6 @@ const struct esp_binding esp_bindings[] = {
 #define INPUT(key, when, label, help)                                                          \
     {ESP_ACTION_NONE, ESP_WHEN_##when, key, label, help, NULL},
 #include "tui/view/keys.def"
-#undef ACTION
-#undef KEY
-#undef COMMAND
-#undef INPUT
     {0, 0, NULL, NULL, NULL, NULL},
 };
 
@@ -30,10 +26,6 @@ static const char *const actions[] = {
 #define COMMAND(line, key, when, label, help)
 #define INPUT(key, when, label, help)
 #include "tui/view/keys.def"
-#undef ACTION
-#undef KEY
-#undef COMMAND
-#undef INPUT
 };
 
 const char *esp_action_name(int action, char text[32])

@@ -50,10 +50,6 @@ enum esp_action {
 #define COMMAND(line, key, when, label, help)
 #define INPUT(key, when, label, help)
 #include "tui/view/keys.def"
-#undef ACTION
-#undef KEY
-#undef COMMAND
-#undef INPUT
     ESP_ACTIONS
 };
 

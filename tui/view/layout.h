@@ -20,7 +20,6 @@
 enum esp_pane {
 #define X(name) ESP_PANE_##name,
 #include "tui/view/panes.def"
-#undef X
     ESP_PANES
 };
 
@@ -33,7 +32,7 @@ struct esp_layout_options {
     bool zoomed;    /* only the current pane is shown */
     bool stacked;   /* the tree is below the text instead of beside it */
     bool comparing; /* the compare pane replaces all panes but the text */
-    int input_rows; /* rows of the input line; 0: one */
+    int input_rows; /* rows of the input line; 0 means one */
     bool hidden[ESP_PANES];
 };
 

@@ -5,7 +5,7 @@
 #include "tui/view/ui.h"
 
 struct esp_mouse {
-    int button; /* 0: left; 64: wheel up; 65: wheel down */
+    int button; /* 0 is the left one; 64 and 65 are the wheel, up and down */
     int x, y;   /* the cell of the screen, from 0 */
 };
 

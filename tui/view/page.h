@@ -14,7 +14,7 @@ struct esp_page_ops {
     void (*draw)(void *page, struct esp_canvas *canvas);
     /* Handles a key (keys.h). Returns false to close the page. */
     bool (*key)(void *page, int key);
-    /* Milliseconds until the next redraw; -1: none is needed. */
+    /* Milliseconds until the next redraw; -1 if none is needed. */
     int (*due)(void *page);
     /* Whether the page stays as it is until a key is pressed. */
     bool (*settled)(void *page);
@@ -22,7 +22,7 @@ struct esp_page_ops {
 };
 
 struct esp_page {
-    const struct esp_page_ops *ops; /* NULL: no page */
+    const struct esp_page_ops *ops; /* NULL means no page */
     void *data;
 };
 

@@ -23,7 +23,7 @@ struct esp_palette_item {
 
 struct esp_palette {
     bool open;
-    const char *title; /* static; NULL: the title of the full menu */
+    const char *title; /* static; NULL means the title of the full menu */
     int skipped;       /* bytes to hide at the start of each text, since the title says it */
     char query[64];
     struct esp_palette_item *items; /* (count) */

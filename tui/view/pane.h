@@ -20,18 +20,18 @@ struct esp_pane_view {
 
 /* The selection that all panes share. */
 struct esp_look {
-    int iteration; /* index of the held iteration; -1: follow the newest */
+    int iteration; /* index of the held iteration; -1 means follow the newest */
     int node;      /* the node at the tree's cursor, while an iteration is held */
-    int token;     /* the token at the text's cursor; -1: there is no cursor */
+    int token;     /* the token at the text's cursor; -1 if there is no cursor */
     bool of_token; /* the node pane shows this token, not a node of the tree */
     int likely;    /* the alternative to this token at the node pane's cursor, from 0 */
-    int branch;    /* the branch at the branches pane's cursor; -1: the present one */
+    int branch;    /* the branch at the branches pane's cursor; -1 means the present one */
     int heat;      /* enum esp_heat: how the text's tokens are coloured */
     bool collapsed[ESP_MAX_NODES + 1]; /* nodes of the held tree whose children are hidden */
     bool explains;    /* the node pane is hidden: the tree explains the node at the cursor */
     bool grows_right; /* trees grow to the right; otherwise they are indented rows */
-    char search[96];  /* the text to search for; "": none */
-    long match;       /* byte of the last match in the text; -1: none yet */
+    char search[96];  /* the text to search for; "" if none */
+    long match;       /* byte of the last match in the text; -1 if none yet */
     const char *const *help; /* lines of the help pane, NULL at the end */
 };
 
@@ -95,7 +95,6 @@ struct esp_pane_ops {
 
 #define X(name) extern const struct esp_pane_ops esp_pane_##name;
 #include "tui/view/panes.def"
-#undef X
 
 extern const struct esp_pane_ops *const esp_panes[ESP_PANES];
 

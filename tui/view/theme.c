@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "kernels/status.h"
-#include "engine/espalier.h"
 #include "tui/model/line_file.h"
 #include "engine/support/suggestion.h"
 #include "engine/support/paths.h"

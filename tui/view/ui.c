@@ -1,7 +1,6 @@
 /* ui.c - draws the screen and moves the focus; see ui.h. */
 #include "tui/view/ui.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "viz/chart.h"

@@ -18,9 +18,9 @@ struct esp_ui {
     struct esp_look look;
     bool help;                       /* the help pane covers the others */
     bool stepping;                   /* step mode is on */
-    double pace;                     /* maximum iterations per second; 0: no limit */
-    double rate;                     /* current iterations per second; 0: unknown */
-    const struct esp_player *player; /* NULL: a live session */
+    double pace;                     /* maximum iterations per second; 0 means no limit */
+    double rate;                     /* current iterations per second; 0 means unknown */
+    const struct esp_player *player; /* NULL means a live session */
     const char *typed;               /* the digits typed in a replay */
 
     struct esp_input_line input;

@@ -6,8 +6,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "kernels/clock.h"
-
 static const char PRACTICE[] = "There was once a poor widow who lived in a little cottage";
 
 struct decoding {

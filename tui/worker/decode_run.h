@@ -14,8 +14,8 @@ struct esp_decode_options {
     int text_count;
     bool scores; /* iterations have scores (esp_session_score) */
     int tokens;  /* maximum number of new tokens */
-    /* warm-up: number of tokens that are decoded from another prompt and dropped. Then a
-     * drafter that measures costs knows them, and the processors run at full speed. */
+    /* warm-up: number of tokens that are decoded from another prompt and dropped. After these,
+     * a drafter that measures costs has measured them, and the processors run at full speed. */
     int practice;
     /* Called between iterations with the fraction that is done. Returns false to stop. May be
      * NULL. */

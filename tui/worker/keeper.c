@@ -29,12 +29,12 @@ struct esp_keeper {
     char *path;
     esp_keeper_tell *tell;
     void *user;
-    struct esp_library *library; /* NULL: not opened yet */
+    struct esp_library *library; /* NULL means not opened yet */
     int chunk;                   /* number of the log's next chunk */
 
     pthread_mutex_t lock; /* for the next six members; the engine thread reads without it */
     pthread_cond_t changed;
-    struct esp_journal *journal; /* NULL: records wait in memory */
+    struct esp_journal *journal; /* NULL means records wait in memory */
     struct esp_pack waiting;
     bool asleep;  /* the thread waits for records, not for time to pass */
     bool private; /* records wait in memory */
@@ -45,11 +45,11 @@ struct esp_keeper {
     /* The rest belongs to the engine thread. */
     bool resumed;
     bool judged; /* a branch may have been deleted */
-    int64_t id;  /* 0: the library does not have the session */
+    int64_t id;  /* 0 means the library does not have the session */
     time_t created;
     struct timespec now;         /* the time of the last records */
     int iterations, generations; /* numbers of the next ones */
-    int generation;              /* that of the next iterations */
+    int generation;              /* number of the generation of the next iterations */
     int first_generation;        /* the library's number of the caller's generation 0 */
     int numbered;                /* how many generations the caller has begun */
     struct esp_recording_header header;

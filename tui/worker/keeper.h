@@ -12,7 +12,6 @@
 #ifndef ESP_KEEPER_H
 #define ESP_KEEPER_H
 
-#include "sessions/library.h"
 #include "sessions/recording.h"
 
 struct esp_keeper;

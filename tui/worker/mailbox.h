@@ -42,7 +42,7 @@ enum esp_command_type {
 /* The kept session to continue. In a command, an array of struct esp_text_token follows: its
  * text. */
 struct esp_resume {
-    int session;    /* its number; 0: none */
+    int session;    /* its number; 0 if none */
     int tokens;     /* length of the text */
     int iterations; /* index of the next iteration */
     char vocabulary_hash[32];
@@ -71,7 +71,7 @@ struct esp_message {
 
 /* Conditions on an iteration after which the engine enters step mode by itself. */
 struct esp_breakpoints {
-    int path;       /* the accepted path is longer than this; 0: off */
+    int path;       /* the accepted path is longer than this; 0 means off */
     bool rejected;  /* no drafted token was accepted */
     bool threshold; /* the controller moved a threshold */
 };
@@ -79,7 +79,7 @@ struct esp_breakpoints {
 /* The commands that take effect immediately. */
 struct esp_mailbox_now {
     bool stop, quit, stepping;
-    double pace; /* maximum number of iterations per second; 0: no limit */
+    double pace; /* maximum number of iterations per second; 0 means no limit */
     struct esp_breakpoints breakpoints;
 };
 

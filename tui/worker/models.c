@@ -76,7 +76,7 @@ int esp_models_options(struct esp_engine_options *options, const struct esp_mode
             0; /* they were for another model */
     }
     if (option == esp_engine_option(ESP_OPTION_OF_backend))
-        options->device = 0; /* it was for another backend */
+        options->device = 0; /* the number was for another backend */
     return esp_value_read(option, options, key, value, err, errlen);
 }
 

@@ -11,7 +11,7 @@
 
 struct esp_models {
     struct esp_engine_options options; /* the pair owns the strings */
-    struct esp_engine *engine;         /* NULL: no models */
+    struct esp_engine *engine;         /* NULL means no models */
     struct esp_session *session;
 };
 

@@ -8,7 +8,7 @@
 
 /* The bundled prompts of races. tests/race_prompts finds candidates. tests/cli/race.sh checks
  * that the built-in target continues each one by this number of tokens to the end of a
- * sentence, without repeating itself: a repetitive text would make drafts look too good. */
+ * sentence, without repeating itself. A repetitive text would make drafts look too good. */
 static const struct {
     const char *prompt;
     int tokens;
@@ -23,7 +23,10 @@ static const struct {
      151},
 };
 
-enum { TALES = sizeof tales / sizeof *tales, TOKENS = 64 /* after a prompt of the user */ };
+enum {
+    TALES = sizeof tales / sizeof *tales,
+    TOKENS = 64 /* written after a prompt of the user */
+};
 
 enum { PRACTICE = 40, PLAIN_PRACTICE = 4 };
 

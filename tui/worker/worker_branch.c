@@ -209,7 +209,7 @@ bool esp_worker_continue_turn(struct esp_worker *worker, bool ended)
     return false;
 }
 
-/* Adds a continuation that begins with token `first` (-1: any token). Returns 0 or
+/* Adds a continuation that begins with token `first` (-1 means any token). Returns 0 or
  * ESP_E_MEMORY. */
 static int add_continuation(struct esp_worker *worker, const struct esp_text_token *text,
                             int count, int32_t first)

@@ -55,14 +55,14 @@ struct esp_continuation {
     int count, capacity;
     int begin; /* number of tokens before the continuation */
     struct esp_generator generator;
-    int generation; /* -1: none yet */
-    int left;       /* tokens that may still be written; 0: it has ended */
+    int generation; /* -1 if none yet */
+    int left;       /* tokens that may still be written; 0 means it has ended */
 };
 
 /* Continuations that are written in turns. */
 struct esp_continuations {
     struct esp_continuation each[ESP_MOST_CONTINUATIONS]; /* (count) */
-    int count;                                            /* 0: none are written */
+    int count;                                            /* 0 if none are written */
     int now;  /* index of the continuation that is being written */
     int turn; /* its length when the turn began */
 };

@@ -2,10 +2,9 @@
  * output.
  *
  * The input is a line of a recording (an `iteration` event, man/espalier-session.5). This is a
- * separate program for three reasons: Graphviz ends the process when memory runs out, a layout
- * can be limited and killed from outside, and the licences of Graphviz and readline do not
- * allow both in one binary. espalier runs the program (viz/dot_helper.h), and a user can run
- * it, too:
+ * separate program for three reasons. Graphviz ends the process when memory runs out. A layout
+ * can be limited and killed from outside. The licences of Graphviz and readline do not allow
+ * both in one binary. espalier runs the program (viz/dot_helper.h), and a user can run it, too:
  *
  *     espalier export FILE --iteration 3 --format json | espalier-dot --format svg
  *
@@ -31,7 +30,7 @@ enum { DONE, BAD, USAGE };
 struct picture_request {
     const char *format;
     struct esp_picture_look look;
-    double width, height; /* size in points of the SVG to convert; 0: draw a tree */
+    double width, height; /* size in points of the SVG to convert; 0 means draw a tree */
 };
 
 static int fail(const char *sentence)
@@ -240,7 +239,8 @@ static int render(GVC_t *context, Agraph_t *graph, const char *format)
     if (strcmp(format, "png") == 0 && !(GD_drawing(graph)->dpi = resolution(graph)))
         return fail("the picture is too large for a PNG; export it as svg, or show fewer nodes "
                     "(--nodes)");
-    agsafeset(graph, (char *)"margin", (char *)"0", (char *)""); /* by default a PDF has one */
+    agsafeset(graph, (char *)"margin", (char *)"0",
+              (char *)""); /* by default a PDF has a margin */
     esp_arrange_bend(graph);
     if (gvRenderData(context, graph, format, &bytes, &length) != 0 || !bytes || length == 0)
         code = fail("Graphviz cannot write this format; is its plugin for it installed?");

@@ -20,7 +20,7 @@
  *         nodes:   [[token, parent, verdict, q, p, confidence, probability of the path, u
  *                  (if it was compared with the acceptance), acceptance, copies, sentence,
  *                  distance to the copied token (0: drafted; -1: copied from an unknown
- *                  place; -2: expected; -3: recycled)], ...], the root first
+ *                  place; -2 means expected; -3: recycled)], ...], the root first
  *         hidden:  number of omitted nodes, in a tree of more than ESP_PAGE_NODES
  *         bonus:   the target's own token
  *         gauges:  [[gauge, before, after, sentence], ...]
@@ -33,10 +33,8 @@
 #ifndef ESP_PAGE_WRITER_H
 #define ESP_PAGE_WRITER_H
 
-#include <stdbool.h>
 #include <stddef.h>
 
-#include "engine/espalier.h"
 #include "engine/text_token.h"
 
 enum {
@@ -45,17 +43,17 @@ enum {
 };
 
 struct esp_page_head {
-    const char *program, *target, *draft, *device, *started; /* NULL: "" */
+    const char *program, *target, *draft, *device, *started; /* NULL means "" */
     int earlier;
 };
 
 struct esp_page_writer;
 
-/* Starts a page. The texts of tokens must stay readable until the page is closed. NULL: no
+/* Starts a page. The texts of tokens must stay readable until the page is closed. NULL means no
  * memory. */
 struct esp_page_writer *esp_page_open(struct esp_tokens tokens,
                                       const struct esp_page_head *head);
-/* Adds text after the first `keep` tokens of the text so far; -1: after all of them. */
+/* Adds text after the first `keep` tokens of the text so far; -1 means after all of them. */
 void esp_page_add_text(struct esp_page_writer *page, int keep,
                        const struct esp_text_token *tokens, int count);
 /* Adds a note that is shown before the next iteration. */

@@ -19,13 +19,13 @@
  * OFFSET.) Sixteen outputs are computed together. The bytes of a block are unpacked once into
  * registers and used for up to ESP_TOGETHER rows.
  *
- * With ESP_AMX the tile unit computes the integers: one operand is the unpacked bytes of a
- * block, the other the activations of its rows, which are one line apart. 256 columns of a
+ * With ESP_AMX the tile unit computes the integers. One operand is the unpacked bytes of a
+ * block. The other is the activations of its rows, which are one line apart. 256 columns of a
  * panel are unpacked once for up to AT_ONCE rows. The unit multiplies signed bytes, so the
- * offset is subtracted when weights are unpacked. The sums of a tile of rows by sixteen
- * outputs stay in registers over these columns, and the unit multiplies one block while the
- * integers of the block before it are scaled. VNNI's functions are the other way to compute
- * the same; see kernels/cpu/ways.h.
+ * offset is subtracted when weights are unpacked. The sums of a tile of rows by sixteen outputs
+ * stay in registers over these columns, and the unit multiplies one block while the integers of
+ * the block before it are scaled. VNNI's functions are the other way to compute the same; see
+ * kernels/cpu/ways.h.
  *
  * The packed form (see kernels/cpu/pack.c) has, for each panel of 32 outputs and each block,
  * the fields of the format, each for all 32 outputs: fields of 1 or 2 bytes as (field, 32),
@@ -193,7 +193,7 @@ struct tile {
  * below seem to unpack the other half, too, but the compiler removes that, because nothing
  * uses it. */
 struct way {
-    int rows;   /* number of rows that a block is multiplied by together; 0: all */
+    int rows;   /* number of rows that a block is multiplied by together; 0 means all */
     bool bytes; /* activations have 8 bits */
     int half;
 };

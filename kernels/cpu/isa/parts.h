@@ -26,7 +26,6 @@
 
 #define X(place, result, name, ...) result place(name)(__VA_ARGS__);
 #include "kernels/cpu/isa/isa_ops.def"
-#undef X
 
 /* Functions that other functions of the instruction set call. */
 #ifdef ESP_AMX

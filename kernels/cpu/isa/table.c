@@ -34,6 +34,5 @@ const struct esp_cpu_isa OWN(cpu_isa) = {
 #endif
 #define X(place, result, name, ...) .name = place(name),
 #include "kernels/cpu/isa/isa_ops.def"
-#undef X
     .gradients = &ISA(cpu_gradients),
 };

@@ -54,8 +54,8 @@ void fuzz_folder_empty(void);
  *
  * Text before the first such line is ignored. */
 struct fuzz_part {
-    char name[64];     /* no '/'; never "", "." or ".." */
-    size_t number;     /* after the name; 0: none. At most 1 << 24 */
+    char name[64];     /* contains no '/'; never "", "." or ".." */
+    size_t number;     /* after the name; 0 if none. At most 1 << 24 */
     const char *bytes; /* (length) */
     size_t length;
 };

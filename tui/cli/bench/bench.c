@@ -29,7 +29,7 @@ struct bench {
     int prompts;    /* prompts that were counted */
     int32_t *first; /* tokens of the first choice for this prompt, prompt included */
     int first_length;
-    int differs; /* index of the first choice with another text; -1: none */
+    int differs; /* index of the first choice with another text; -1 if none */
 };
 
 /* ------------------------------------------------------------------ choices */
@@ -53,7 +53,7 @@ static int open_choices(struct bench *b, char *err, size_t errlen)
                     esp_item(ESP_DRAFTERS, i, &item) && i < MOST_CHOICES;
          i++) {
         status = open_choice(b, item.name, err, errlen);
-        if (status == ESP_E_FILE) /* it needs a file that this pair does not have */
+        if (status == ESP_E_FILE) /* the drafter needs a file that this pair does not have */
             status = ESP_OK;
     }
     return status;

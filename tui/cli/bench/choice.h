@@ -24,13 +24,13 @@ struct cli_series {
 struct cli_choice {
     char spec[CLI_CHOICE_SPEC]; /* "drafter" or "drafter+verifier" */
     char verifier[ESP_SPEC_TEXT];
-    struct esp_session *session; /* NULL: closed */
+    struct esp_session *session; /* NULL means closed */
     bool counting;               /* whether iterations go to `acceptance` */
     struct esp_acceptance acceptance;
-    cJSON *steps; /* gets [nodes, accepted] of every iteration; NULL: unused */
+    cJSON *steps; /* gets [nodes, accepted] of every iteration; NULL means unused */
     /* Speed in tokens per second; times in ms; tokens and iterations of a continuation. */
     struct cli_series speed, first_token, token, tokens, iterations;
-    double latest; /* speed of the last run that was counted; 0: it generated no token */
+    double latest; /* speed of the last run that was counted; 0 means it generated no token */
 };
 
 void cli_count(struct cli_series *series, double value);

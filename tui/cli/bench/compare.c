@@ -37,12 +37,6 @@ static void look(struct side *side, struct esp_session *session)
 
 /* ------------------------------------------------------------------ output */
 
-static double rest_seconds(const struct esp_stats *s)
-{
-    return s->decode_seconds - s->stage_seconds[ESP_STAGE_DRAFT] -
-           s->stage_seconds[ESP_STAGE_VERIFY];
-}
-
 /* Seconds per token of plain decoding: those of the side that decodes plainly, if one does,
  * else as measured between the iterations. */
 static double baseline_of(const struct side sides[2])
@@ -71,16 +65,17 @@ static void print_table(const struct side sides[2])
            wide, "");
     for (int i = 0; i < 2; i++) {
         const struct esp_stats *s = &sides[i].stats;
-        double ms = s->iterations > 0 ? 1e3 / s->iterations : 0;
+        const double ms = s->iterations > 0 ? 1e3 / s->iterations : 0;
+        const double draft = s->stage_seconds[ESP_STAGE_DRAFT],
+                     verify = s->stage_seconds[ESP_STAGE_VERIFY];
         double speed = s->token_seconds > 0 ? 1 / s->token_seconds : 0;
         char accepted[16] = "-";
         if (s->drafted_nodes > 0)
             snprintf(accepted, sizeof accepted, "%.1f %%", 100 * s->acceptance_rate);
         esp_safe_print(stdout, "%-*s  %11.2f  %10d  %8s  %8.2f  %9.2f  %7.2f  %8.0f  %5.2fx\n",
                        wide, names[i], s->tokens_per_iteration, s->iterations, accepted,
-                       ms * s->stage_seconds[ESP_STAGE_DRAFT],
-                       ms * s->stage_seconds[ESP_STAGE_VERIFY], ms * rest_seconds(s), speed,
-                       s->token_seconds > 0 ? baseline / s->token_seconds : 0);
+                       ms * draft, ms * verify, ms * (s->decode_seconds - draft - verify),
+                       speed, s->token_seconds > 0 ? baseline / s->token_seconds : 0);
     }
     if (baseline > 0 && baseline == sides[0].stats.baseline)
         printf("\nPlain decoding, measured between iterations: %.0f tokens/s.\n", 1 / baseline);

@@ -12,7 +12,7 @@
 #include "viz/safe.h"
 
 enum {
-    FINALISTS = 3, /* at most so many stay to the end, in addition to plain decoding */
+    FINALISTS = 3, /* at most so many stay to the end, besides plain decoding */
     WARMUP = 16,   /* tokens that warm up a candidate and are not counted */
     FEWEST_TOKENS = 16,
     MOST_TOKENS = 128, /* maximum number of tokens in a round */
@@ -58,12 +58,6 @@ static void tell(const struct cli_contest *c)
     double share = (esp_clock() - c->begin) / (c->end - c->begin);
     if (c->progress)
         c->progress(c->user, c, share < 1 ? share : 1);
-}
-
-/* The next prompt; after the last one, the first again. */
-static const struct cli_prompt *next_prompt(struct cli_contest *c)
-{
-    return &c->prompts->prompt[c->at++ % c->prompts->count];
 }
 
 /* Lets all candidates that stayed continue a prompt. Nothing is counted yet. */
@@ -128,7 +122,8 @@ static int run_rounds(struct cli_contest *c, double end, char *err, size_t errle
 {
     int status;
     do {
-        status = continue_prompt(c, next_prompt(c), c->tokens, err, errlen);
+        status = continue_prompt(c, &c->prompts->prompt[c->at++ % c->prompts->count], c->tokens,
+                                 err, errlen);
         if (status == ESP_OK && !cli_interrupted)
             count_round(c);
     } while (status == ESP_OK && !cli_interrupted && esp_clock() < end);

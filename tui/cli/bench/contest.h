@@ -28,7 +28,7 @@ struct cli_contest {
     struct cli_candidate *candidate; /* (count) plain decoding first, until they are sorted */
     int count;
     int rounds;        /* complete rounds */
-    int tokens;        /* new tokens in a round; 0: as many as the time allows */
+    int tokens;        /* new tokens in a round; 0 means as many as the time allows */
     int prompt_tokens; /* maximum number of tokens of each prompt */
     double temperature;
     const struct cli_prompts *prompts; /* at least one */

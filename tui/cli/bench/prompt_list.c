@@ -59,16 +59,11 @@ static size_t blanks(const char *text, size_t length)
     return n;
 }
 
-static bool is_json(const char *text, size_t length)
-{
-    const size_t n = blanks(text, length);
-    return n < length && text[n] == '{';
-}
-
 int cli_prompts_take(struct cli_prompts *list, const char *text, size_t length,
                      const char *name, char *err, size_t errlen)
 {
-    const bool json = is_json(text, length);
+    const size_t begin = blanks(text, length);
+    const bool json = begin < length && text[begin] == '{';
     int status = ESP_OK, number = 1;
     *list = (struct cli_prompts){0};
     for (size_t at = 0, end; at < length && status == ESP_OK; at = end + 1, number++) {

@@ -7,7 +7,6 @@
 
 #include "tui/app/interface.h"
 #include "tui/cli/cli.h"
-#include "tui/cli/prompt.h"
 #include "tui/cli/session_json.h"
 #include "tui/worker/race_run.h"
 #include "engine/support/utf8_stream.h"
@@ -120,7 +119,7 @@ static int print_json(struct esp_race *race)
     if (!race->recorded) {
         char seed[24];
         snprintf(seed, sizeof seed, "%" PRIu64, race->options.session.values.seed);
-        cJSON_AddRawToObject(o, "seed", seed); /* it may have 64 bits */
+        cJSON_AddRawToObject(o, "seed", seed); /* as text: JSON numbers lose bits above 2^53 */
     }
     cJSON_AddItemToObject(o, "left", side_json(&race->side[0]));
     cJSON_AddItemToObject(o, "right", side_json(&race->side[1]));

@@ -12,9 +12,9 @@
 enum { TABLE_COLUMNS = 48 };
 
 struct cli_cell {
-    char *text;    /* the displayed text; NULL: the number */
-    double number; /* NaN: there is none */
-    double spread; /* standard deviation of the values behind a mean; 0: unknown */
+    char *text;    /* the displayed text; NULL means the number */
+    double number; /* NaN if there is none */
+    double spread; /* standard deviation of the values behind a mean; 0 means unknown */
 };
 
 struct cli_table {
@@ -36,7 +36,7 @@ bool cli_table_column(struct cli_table *table, const char *name, const char *hea
 struct cli_cell *cli_table_row(struct cli_table *table);
 /* Sets the text of a cell. Returns false if there is no memory. */
 bool cli_cell_text(struct cli_cell *cell, const char *text);
-int cli_table_find(const struct cli_table *table, const char *name); /* -1: none */
+int cli_table_find(const struct cli_table *table, const char *name); /* -1 if none */
 
 /* Writes a text in one line, escaped for Markdown. */
 void cli_markdown_text(FILE *file, const char *text);
@@ -54,7 +54,7 @@ bool cli_table_part(struct cli_table *part, const struct cli_table *table, const
 cJSON *cli_table_json(const struct cli_table *table);
 /* Fills an empty drawing: column y over column x, a line (or bars, if x is not a number) for
  * each of the other keys' values, with the spread of y as error bars. Rows that have the word
- * `reference` as a key are drawn as the reference for the others; NULL: none. */
+ * `reference` as a key are drawn as the reference for the others; NULL if none. */
 void cli_table_plot(const struct cli_table *table, const char *title, const char *x,
                     const char *y, const char *reference, struct esp_drawing *drawing);
 

@@ -54,8 +54,8 @@ struct cli_suite_choice {
 struct cli_suite {
     char name[SUITE_WORD], path[PATH_MAX], prompts[PATH_MAX];
     char title[SUITE_WORD], source[SUITE_WORD], target[PATH_MAX];
-    int most_prompts, max_nodes; /* 0: all prompts; the engine's default */
-    int ranks;                   /* 0: those of the command line, or none */
+    int most_prompts, max_nodes; /* 0 means all prompts; the engine's default */
+    int ranks;                   /* 0 means those of the command line, or none */
     const struct cli_suite_measure *measure;
     struct cli_vary vary[SUITE_VARIES];
     int varies;
@@ -69,7 +69,7 @@ struct cli_suite {
     int columns;
     struct {
         char across[SUITE_WORD], column[SUITE_WORD]; /* for a plot: x and y */
-        char where[SUITE_WORD]; /* for a pivot: "KEY=VALUE .." selects rows; "": all */
+        char where[SUITE_WORD]; /* for a pivot: "KEY=VALUE .." selects rows; "" means all */
     } pivot[SUITE_SHOWN], plot[SUITE_SHOWN];
     int pivots, plots;
     char best_by[SUITE_WORD]; /* the column that decides which candidate is best */
@@ -85,13 +85,13 @@ int cli_suite_read(struct cli_suite *suite, const char *name, char *err, size_t 
 struct cli_case {
     char spec[SUITE_WORD];
     const char *with;       /* the own settings of its choice */
-    char draft[SUITE_WORD]; /* a folder inside that of --draft; "": the draft is --draft */
-    int settings;           /* cases of equal settings have the same number */
+    char draft[SUITE_WORD]; /* a folder inside that of --draft; "" means the draft is --draft */
+    int settings; /* number of the case's settings; equal settings have the same one */
     int tokens, prompt_tokens;
-    char delay[32];                 /* of exchanges between ranks; "": none */
-    struct esp_nominal_costs costs; /* NaN: they are measured, or the drafter needs none */
+    char delay[32];                 /* delay of exchanges between ranks; "" if none */
+    struct esp_nominal_costs costs; /* NaN means they are measured, or the drafter needs none */
     struct esp_session_values values;
-    cJSON **run; /* (prompts) the figures of each run; NULL: not run yet */
+    cJSON **run; /* (prompts) the figures of each run; NULL means not run yet */
 };
 
 /* A row of the table: one case, or the best of several candidates. */
@@ -99,7 +99,7 @@ struct cli_suite_row {
     int choice;              /* index in the suite's choices */
     int value[SUITE_VARIES]; /* index for each varied line; -1: the row does not depend on it */
     int settings;
-    struct esp_nominal_costs costs; /* NaN: not given */
+    struct esp_nominal_costs costs; /* NaN means not given */
     int first, count;               /* its cases: cli_suite_plan.candidate[first..] */
 };
 
@@ -162,7 +162,7 @@ struct cli_suite_run {
     const struct cli_case *of;
     struct cli_choice *choice; /* has an open session; NULL if the measure is `alone` */
     const struct cli_prompt *prompt;
-    cJSON *figures; /* the caller deletes it; NULL: not run, or interrupted */
+    cJSON *figures; /* the caller deletes it; NULL means not run, or interrupted */
     char *err;
     size_t errlen;
 };
@@ -173,7 +173,7 @@ struct cli_suite_measure {
     bool baseline; /* also measures plain decoding and chains */
     /* Runs the case and sets `figures`. Returns 0 or a negative status with a message. */
     int (*run)(struct cli_suite_run *run);
-    /* Fills an empty table. NULL: the table has one line for each row, with the suite's
+    /* Fills an empty table. NULL means the table has one line for each row, with the suite's
      * columns. */
     bool (*fill)(struct cli_table *table, const struct cli_suite_plan *plan);
 };

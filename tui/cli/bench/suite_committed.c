@@ -8,7 +8,6 @@
  * The tolerance allows for this.
  */
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>

@@ -164,7 +164,7 @@ static int measure_nodes(struct cli_suite_run *run)
 /* A cell is scale * top / bottom. Each of these is the index of one of the place's sums, or 1,
  * the place's number, the total of sum 0 over all places, or the number of bins of q: */
 enum { ONE = -1, PLACE = -2, ALL = -3, BINS_OF_Q = -4 };
-enum { VERIFIERS = -5 }; /* as `top`: one column for each verifier that has figures */
+enum { VERIFIERS = -5 }; /* a value of `top`: one column for each verifier that has figures */
 
 struct column {
     const char *name, *heading;

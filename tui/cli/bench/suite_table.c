@@ -9,9 +9,9 @@
 
 enum kind { RATIO, COUNT, SPEED, DEVIATION, LARGEST, AT_COST, OVER_PLAIN, OVER_CHAIN };
 
-/* RATIO: scale * sum of `top` / sum of `bottom` over runs (NULL: their number). SPEED: mean
- * over runs of top / bottom. COUNT: number of runs. LARGEST: largest `top`. AT_COST: sum of
- * `top` / cost of the runs' passes, at the row's costs. OVER_...: column `top` / the same
+/* RATIO: scale * sum of `top` / sum of `bottom` over runs (NULL means their number). SPEED:
+ * mean over runs of top / bottom. COUNT: number of runs. LARGEST: largest `top`. AT_COST: sum
+ * of `top` / cost of the runs' passes, at the row's costs. OVER_...: column `top` / the same
  * column of plain decoding or of the best chain. */
 static const struct column {
     const char *name, *heading;

@@ -149,7 +149,7 @@ static const struct cli_candidate *plain(const struct cli_contest *contest)
 {
     int i = 0;
     while (strcmp(contest->candidate[i].choice.spec, "ar") != 0)
-        i++; /* it is always there */
+        i++; /* this candidate is always in the list */
     return &contest->candidate[i];
 }
 

@@ -217,12 +217,6 @@ static int measure(struct esp_perplexity *result, struct esp_engine *engine, con
     return status < 0 ? cli_fail(err) : EXIT_DONE;
 }
 
-static cJSON *perplexity_json(const struct esp_perplexity *p)
-{
-    return cli_object(CLI_NUMBER("value", p->value), CLI_NUMBER("standard_error", p->error),
-                      CLI_NUMBER("tokens", p->tokens), CLI_NUMBER("piece", p->piece));
-}
-
 static void print_pair(const struct esp_model_info *target, const struct esp_model_info *draft)
 {
     char same[160];
@@ -269,7 +263,11 @@ static int run(struct cli_options *o)
         cli_json_streamed(all, engine);
         cJSON_AddItemToObject(all, "ranks", ranks_json(engine));
         if (o->perplexity)
-            cJSON_AddItemToObject(all, "perplexity", perplexity_json(&perplexity));
+            cJSON_AddItemToObject(all, "perplexity",
+                                  cli_object(CLI_NUMBER("value", perplexity.value),
+                                             CLI_NUMBER("standard_error", perplexity.error),
+                                             CLI_NUMBER("tokens", perplexity.tokens),
+                                             CLI_NUMBER("piece", perplexity.piece)));
         code = cli_print_json(all);
     } else {
         print_model("target", &target);

@@ -8,7 +8,6 @@
  */
 #include <errno.h>
 #include <limits.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +26,7 @@ struct job {
     const struct cli_options *o;
     struct esp_recording *recording;
     int first, last, format;
-    int chart;  /* -1: none */
+    int chart;  /* -1 if none */
     int figure; /* ESP_FIGURE_NONE: none */
     int caption;
     double aspect;
@@ -37,15 +36,7 @@ struct job {
     char err[512];
 };
 
-__attribute__((format(printf, 2, 3))) static int refuse(struct job *job, const char *format,
-                                                        ...)
-{
-    va_list args;
-    va_start(args, format);
-    vsnprintf(job->err, sizeof job->err, format, args);
-    va_end(args);
-    return ESP_E_ARGUMENT;
-}
+#define refuse(job, ...) esp_fail((job)->err, sizeof(job)->err, ESP_E_ARGUMENT, __VA_ARGS__)
 
 /* ------------------------------------------------------------------ options */
 

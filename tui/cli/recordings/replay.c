@@ -5,7 +5,6 @@
  * the panes of the screen. The size is that of the terminal, else that of the recorded
  * session, else 80 x 24. Pauses are skipped.
  */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

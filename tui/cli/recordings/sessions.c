@@ -1,5 +1,4 @@
 /* sessions.c - `espalier sessions`: the sessions that the interface has kept. */
-#include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +15,7 @@
 struct job {
     const struct cli_options *o;
     struct esp_library *library;
-    cJSON *array; /* the output with --json; NULL: the output is text */
+    cJSON *array; /* the output with --json; NULL means the output is text */
     int printed;
     char err[700];
 };

@@ -22,13 +22,13 @@ struct verify {
     struct esp_session *session;
     struct esp_recording_header ours, header; /* the loaded models; settings of `session` */
     struct esp_kept_text text;
-    int *writers; /* generation of each iteration; -1: unknown */
+    int *writers; /* generation of each iteration; -1 means unknown */
     struct esp_text_place
         *last;  /* the longest text of each generation; length 0: no text is kept */
     int same;   /* generations that gave the same tokens */
     int others; /* generations of other models */
     int differ; /* generations that gave other tokens */
-    int broken; /* those of them that must not differ */
+    int broken; /* generations that gave other tokens and must not */
     char *err;
     size_t errlen;
 };

@@ -7,7 +7,6 @@
 
 #include "tui/commands/branching.h"
 #include "tui/commands/command.h"
-#include "tui/commands/prompts.h"
 
 /* In a conversation, a branch within the user's own text begins a new turn: that text returns
  * to the input line. Returns false if the point is elsewhere. */

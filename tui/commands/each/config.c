@@ -1,7 +1,6 @@
 /* config.c - ":config save" saves the settings for the next start. */
 #include "tui/commands/configuration.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "tui/commands/command.h"

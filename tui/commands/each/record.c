@@ -15,19 +15,12 @@ static void name_of_now(char *path, size_t size)
         snprintf(path, size, "espalier.esp.jsonl");
 }
 
-/* In step mode, the engine thread may wait within an iteration: tells the user that the
- * command takes effect after it. */
-static void say_when(struct esp_control *control)
-{
-    if (control->state.phase == ESP_PHASE_WAITING)
-        esp_answer(control, "this takes effect after the iteration");
-}
-
 static int run(struct esp_control *control, const char *arguments)
 {
     char path[1024];
     const bool over = *arguments == '!';
-    say_when(control);
+    if (control->state.phase == ESP_PHASE_WAITING) /* in step mode, within an iteration */
+        esp_answer(control, "this takes effect after the iteration");
     arguments += over;
     arguments += strspn(arguments, " ");
     if (!*arguments && control->state.recording[0]) {

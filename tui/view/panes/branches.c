@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "viz/chart.h"
 #include "viz/safe.h"
 #include "viz/say.h"
 #include "viz/search.h"
@@ -24,7 +23,7 @@ enum { PREVIEW = 6, COLUMN = 18, COLUMNS = 4, INDENT = 2, DEEPEST = 8 };
 /* The listed branches, from top to bottom. */
 struct list {
     int *order, *depth; /* (count) */
-    int count, at;      /* at: the row of the cursor; -1: there is none */
+    int count, at;      /* at: the row of the cursor; -1 if there is none */
 };
 
 static bool open_list(struct list *list, const struct esp_shown *s)

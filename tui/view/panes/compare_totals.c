@@ -7,7 +7,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "viz/chart.h"
 #include "tui/view/panes/compare_parts.h"
 #include "viz/wrap.h"
 
@@ -21,7 +20,7 @@ static const struct {
     const char *label, *wide; /* wide: the label in a wide pane */
     int width, wide_width, rank, decimals;
     const char *unit;
-    int better; /* 1: the larger, -1: the smaller, 0: neither */
+    int better; /* 1 means the larger, -1 means the smaller, 0 means neither */
     size_t offset;
 } columns[] = {
     {"tok/iter", "tokens/iteration", 9, 18, 0, 2, "", 1, offsetof(struct figures, tokens)},

@@ -29,7 +29,7 @@
 #include "viz/gauges.h"
 #include "viz/wrap.h"
 
-enum { HIGH = 12 /* rows of a pane with charts */ };
+enum { HIGH = 12 /* a pane with at least this many rows has charts */ };
 
 /* Lists the accepted fraction of the drafted depth of each iteration, oldest first. Returns
  * the number of values. */

@@ -54,7 +54,7 @@ static bool request(const struct esp_shown *s, int action)
     const bool grows_right = s->look->grows_right;
     if (action == ESP_ACTION_TOGGLE)
         return false;             /* all rows are visible */
-    s->look->grows_right = false; /* here the nodes are stacked */
+    s->look->grows_right = false; /* this view stacks the nodes */
     bool obeyed = esp_pane_tree.request(s, action);
     s->look->grows_right = grows_right;
     return obeyed;

@@ -6,7 +6,6 @@
 const struct esp_pane_ops *const esp_panes[ESP_PANES] = {
 #define X(name) &esp_pane_##name,
 #include "tui/view/panes.def"
-#undef X
 };
 
 int esp_pane_find(const char *name)

@@ -109,8 +109,8 @@ struct matches {
     const struct esp_wrap *w;
     const char *what;
     size_t length, end;
-    long at;      /* the match that contains the byte, else the next match; -1: none */
-    long current; /* the match that was found last; -1: none */
+    long at;      /* the match that contains the byte, else the next match; -1 if none */
+    long current; /* the match that was found last; -1 if none */
 };
 
 static struct matches matches_in(const struct esp_wrap *w, const struct esp_look *look,
@@ -364,7 +364,7 @@ static void keep_visible(const struct esp_shown *s, const struct esp_wrap *w, si
     const size_t line = line_of(w, byte), least = lines_above(w, line, height - 1);
     size_t top = top_of(s, w);
     top = line < top ? line : top < least ? least : top;
-    s->view->anchor = (long)top; /* it stays in place while text is added */
+    s->view->anchor = (long)top; /* the view stays in place while text is added */
 }
 
 static void put_cursor(const struct esp_shown *s, const struct esp_wrap *w, int token)
@@ -383,18 +383,13 @@ static int token_after(const struct esp_state *state, int token, int step)
     return token;
 }
 
-static bool starts_word(const struct esp_state *state, int token)
-{
-    return strchr(" \t\n", state->bytes[state->spans[token].start]) != NULL;
-}
-
 static int word_after(const struct esp_state *state, int token, int step)
 {
     int next = token, before;
     do {
         before = next;
         next = token_after(state, before, step);
-    } while (next != before && !starts_word(state, next));
+    } while (next != before && !strchr(" \t\n", state->bytes[state->spans[next].start]));
     return next;
 }
 

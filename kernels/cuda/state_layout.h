@@ -1,0 +1,25 @@
+/* state_layout.h - how the states of recurrent layers are stored on the device.
+ *
+ * A block of mixer.cu has ESP_STATE_COLUMNS value columns of a head. Each of its threads has
+ * one column and every ESP_STATE_SLICES-th key of it, in registers. In memory, number `j` of all
+ * threads of a block is adjacent: (layer, head, block, keys of a thread, thread).
+ */
+#ifndef ESP_CUDA_STATE_LAYOUT_H
+#define ESP_CUDA_STATE_LAYOUT_H
+
+#include "kernels/cuda/cuda.h"
+
+enum {
+    ESP_STATE_COLUMNS = 16,
+    ESP_STATE_SLICES = 8,
+    ESP_STATE_THREADS = ESP_STATE_COLUMNS * ESP_STATE_SLICES,
+    ESP_STATE_LEVELS = 33 /* more than a walk of 2^31 entries has */
+};
+
+/* Returns how many numbers the input of a row has. */
+static inline size_t esp_cuda_input_stride(const struct esp_cuda_states *s)
+{
+    return s->width + 2 * s->rates;
+}
+
+#endif

@@ -1,0 +1,266 @@
+/* states.cu - the states of recurrent layers: their memory, copies of them, and the walk of a
+ * pass. mixer.cu has the arithmetic.
+ *
+ * The host plans a walk (state_plan.h) and sends it before the pass. The inputs of the text's
+ * last tokens, which convolutions read, stay in their slots: there are conv_kernel - 1 slots
+ * more than rows after the states. So a pass moves no inputs. A copy of the states contains these
+ * inputs, too.
+ */
+#include <climits>
+#include <cstdlib>
+
+#include "kernels/cuda/state_layout.h"
+
+enum { THREADS = 256 };
+static const size_t MOST_BLOCKS = 4096;
+
+/* ------------------------------------------------------------------ memory */
+
+void esp_cuda_states_set_sizes(struct esp_cuda_states *s, const struct esp_model_desc *d,
+                               int max_batch)
+{
+    s->layers = esp_model_desc_recurrents(d);
+    if (s->layers == 0)
+        return;
+    s->plan.room = 2 * max_batch;
+    s->plan.ring = s->plan.room + d->conv_kernel - 1;
+    s->width = esp_cuda_pad(esp_model_desc_conv_width(d), ESP_CUDA_PAD);
+    s->rates = esp_cuda_pad(d->state_heads, ESP_CUDA_PAD);
+    s->out = esp_cuda_pad(esp_model_desc_mixed_width(d), ESP_CUDA_PAD);
+    s->keys = (d->key_dim + ESP_STATE_SLICES - 1) / ESP_STATE_SLICES;
+    s->each = (size_t)d->state_heads * (d->value_dim / ESP_STATE_COLUMNS) * s->keys *
+              ESP_STATE_THREADS;
+}
+
+static size_t tail_of(const struct esp_cuda_states *s)
+{
+    return (s->plan.ring - s->plan.room) * s->width;
+}
+
+/* Returns the numbers of a copy of all states. */
+static size_t copy_of(const struct esp_cuda_states *s)
+{
+    return s->layers * (tail_of(s) + s->each);
+}
+
+size_t esp_cuda_state_bytes(const struct esp_model_desc *d)
+{
+    struct esp_cuda_states s = {};
+    esp_cuda_states_set_sizes(&s, d, 1);
+    return s.layers > 0 ? copy_of(&s) * sizeof *s.memory : 0;
+}
+
+/* Returns the largest level of a walk, see walk.h. */
+static int levels_of(int count)
+{
+    int levels = 1;
+    while (count >>= 1)
+        levels++;
+    return levels;
+}
+
+void esp_cuda_states_lay_out(struct esp_cuda_arena *arena, struct esp_cuda_states *s,
+                             const struct esp_model_desc *d, size_t rows)
+{
+    const size_t layers = s->layers, room = s->plan.room;
+    s->inputs = esp_cuda_take<float>(arena, layers * s->plan.ring * esp_cuda_input_stride(s));
+    s->memory = esp_cuda_take<float>(arena, layers * s->each);
+    s->slots = esp_cuda_take<float>(arena, d->state_slots * copy_of(s));
+    s->convolved = esp_cuda_take<float>(arena, room * s->width);
+    s->factors = esp_cuda_take<float>(arena, room * 2 * s->rates);
+    s->stack = esp_cuda_take<float>(arena, levels_of(s->plan.room) * s->each);
+    s->o = esp_cuda_take<float>(arena, rows * s->out);
+    s->mixed = esp_cuda_take_bytes(arena, rows * s->out * 2);
+}
+
+int esp_cuda_states_open(struct esp_cuda_states *s, const struct esp_model_desc *d)
+{
+    s->plan_memory = malloc(esp_state_plan_bytes(s->plan.room));
+    s->saved = (int32_t *)calloc((size_t)d->state_slots + 1, sizeof *s->saved);
+    if (!s->plan_memory || !s->saved)
+        return ESP_E_MEMORY;
+    esp_state_plan_lay_out(&s->plan, s->plan_memory);
+    return ESP_OK;
+}
+
+void esp_cuda_states_close(struct esp_cuda_states *s)
+{
+    free(s->plan_memory);
+    free(s->saved);
+}
+
+/* ------------------------------------------------------------------ copies */
+
+struct copy_args {
+    float *memory, *inputs, *copy;
+    size_t each, width, stride; /* numbers of a layer's states; of an input; between inputs */
+    int layers, ring, taps;     /* taps: tokens before the next one that convolutions read */
+    int folded;                 /* tokens that the states include */
+    bool save;
+};
+
+/* Copies the states, and the inputs of the last tokens, to `copy`, or back. */
+static __global__ void copy_kernel(struct copy_args a)
+{
+    const size_t tail = a.taps * a.width, layer_size = tail + a.each;
+    const size_t step = (size_t)gridDim.x * blockDim.x;
+    for (size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x; i < a.layers * layer_size;
+         i += step) {
+        const size_t layer = i / layer_size, at = i % layer_size;
+        const int token = a.folded - a.taps + (int)(at / a.width);
+        if (at < tail && token < 0)
+            continue; /* before the text, which is never read */
+        float *own =
+            at < tail ? a.inputs + (layer * a.ring + token % a.ring) * a.stride + at % a.width
+                      : a.memory + layer * a.each + at - tail;
+        if (a.save)
+            a.copy[i] = *own;
+        else
+            *own = a.copy[i];
+    }
+}
+
+static int copy(struct esp_cuda_cache *c, int slot, int folded, bool save)
+{
+    const struct esp_cuda_states *s = &c->states;
+    const size_t blocks = (copy_of(s) + THREADS - 1) / THREADS;
+    const struct copy_args a = {s->memory, s->inputs,    s->slots + slot * copy_of(s),
+                                s->each,   s->width,     esp_cuda_input_stride(s),
+                                s->layers, s->plan.ring, s->plan.ring - s->plan.room,
+                                folded,    save};
+    esp_cuda_enter(c->base.weights->backend);
+    ESP_LAUNCH(copy_kernel, dim3((unsigned)(blocks < MOST_BLOCKS ? blocks : MOST_BLOCKS)),
+               dim3(THREADS), 0, esp_cuda_backend_of(c)->stream, a);
+    return esp_cuda_launch_status(esp_cuda_backend_of(c), "a copy of the states");
+}
+
+static bool has_slot(const struct esp_cuda_cache *c, int slot)
+{
+    return c->states.layers > 0 && slot >= 0 && slot < esp_cuda_desc_of(c)->state_slots;
+}
+
+int esp_cuda_state_save(struct esp_cache *cache, int slot)
+{
+    struct esp_cuda_cache *c = (struct esp_cuda_cache *)cache;
+    if (!has_slot(c, slot) || cache->folded < 0)
+        return esp_cuda_end(esp_cuda_backend_of(c), ESP_E_ARGUMENT);
+    c->states.saved[slot] = cache->folded + 1;
+    return esp_cuda_end(esp_cuda_backend_of(c), copy(c, slot, cache->folded, true));
+}
+
+int esp_cuda_state_load(struct esp_cache *cache, int slot)
+{
+    struct esp_cuda_cache *c = (struct esp_cuda_cache *)cache;
+    if (!has_slot(c, slot) || c->states.saved[slot] == 0)
+        return esp_cuda_end(esp_cuda_backend_of(c), ESP_E_ARGUMENT);
+    cache->folded = c->states.saved[slot] - 1;
+    return esp_cuda_end(esp_cuda_backend_of(c), copy(c, slot, cache->folded, false));
+}
+
+/* ------------------------------------------------------------------ rows that are kept */
+
+struct keep_args {
+    float *inputs;
+    const int32_t *which;
+    size_t stride;
+    int first, count, dropped, folded, room, ring;
+};
+
+/* A thread moves one column of all rows of a layer, in ascending order. Grid: (columns,
+ * layers). */
+static __global__ void keep_inputs_kernel(struct keep_args a)
+{
+    const size_t column = (size_t)blockIdx.x * THREADS + threadIdx.x;
+    if (column >= a.stride)
+        return;
+    float *inputs = a.inputs + (size_t)blockIdx.y * a.ring * a.stride + column;
+    for (int i = 0; i < a.count; i++) {
+        const int64_t from = (int64_t)a.which[i] + a.dropped;
+        const int64_t to = (int64_t)a.first + i + a.dropped;
+        if (from != to && to >= a.folded && from < (int64_t)a.folded + a.room)
+            inputs[to % a.ring * a.stride] = inputs[from % a.ring * a.stride];
+    }
+}
+
+void esp_cuda_keep_inputs(struct esp_cuda_cache *c, int first, int count)
+{
+    const struct esp_cuda_states *s = &c->states;
+    const size_t stride = esp_cuda_input_stride(s);
+    const struct keep_args a = {s->inputs,      c->keep_rows, stride,
+                                first,          count,        s->plan.dropped,
+                                c->base.folded, s->plan.room, s->plan.ring};
+    ESP_LAUNCH(keep_inputs_kernel,
+               dim3((unsigned)((stride + THREADS - 1) / THREADS), s->layers), dim3(THREADS), 0,
+               esp_cuda_backend_of(c)->stream, a);
+}
+
+/* ------------------------------------------------------------------ passes */
+
+int esp_cuda_states_begin(struct esp_cuda_cache *c, const struct esp_batch *batch)
+{
+    struct esp_cuda_states *s = &c->states;
+    struct esp_cache *cache = &c->base;
+    if (!esp_state_plan_make(&s->plan, cache, batch))
+        return ESP_E_ARGUMENT;
+    s->before = s->plan.begins ? 0 : cache->folded;
+    cache->folded = -1; /* unknown until the pass has been queued */
+    if (s->plan.begins)
+        ESP_CUDA(esp_cuda_backend_of(c),
+                 cudaMemsetAsync(s->memory, 0, s->layers * s->each * sizeof *s->memory,
+                                 esp_cuda_backend_of(c)->stream));
+    return ESP_OK;
+}
+
+/* A step loads the state unless the step before has it, and stores it if a later step loads it,
+ * or if it is that of the text. */
+void esp_cuda_states_write(const struct esp_cuda_cache *c, struct esp_cuda_visit *visit)
+{
+    const struct esp_state_plan *p = &c->states.plan;
+    bool needed[ESP_STATE_LEVELS] = {true};
+    for (int i = p->walk.count - 1; i >= 0; i--) {
+        const struct esp_walk_step *step = &p->walk.step[i];
+        const bool loads = i == 0 || step[-1].to != step->from;
+        visit[i] = {p->entry[i].slot,
+                    p->entry[i].row,
+                    p->walk.parent[i],
+                    step->entry,
+                    (int16_t)(loads ? step->from : -1),
+                    (int16_t)(needed[step->to] ? step->to : -1)};
+        needed[step->to] = false;
+        needed[step->from] = needed[step->from] || loads;
+    }
+}
+
+void esp_cuda_states_end(struct esp_cuda_cache *c)
+{
+    const struct esp_cuda_states *s = &c->states;
+    struct esp_state_traffic *all = &c->base.traffic;
+    const int64_t tail = (int64_t)(tail_of(s) * sizeof(float));
+    const int64_t states = (int64_t)(s->each * sizeof(float));
+    const int64_t count = s->plan.walk.count;
+    c->base.folded = s->plan.folded;
+    all->steps += s->layers * count;
+    all->read += s->layers * ((count > 0 ? states : 0) + tail);
+    all->written += s->layers * ((s->plan.walk.texts > 0 ? states + tail : 0));
+}
+
+/* A pass without rows. */
+int esp_cuda_fold(struct esp_cache *cache, int prefix, int dropped)
+{
+    struct esp_cuda_cache *c = (struct esp_cuda_cache *)cache;
+    struct esp_window window = {};
+    struct esp_batch none = {};
+    window.recent = 1;
+    window.dropped = dropped;
+    none.first = none.prefix = prefix;
+    none.window = &window;
+    if (prefix < 0 || prefix > c->rows || dropped < 0)
+        return esp_cuda_end(esp_cuda_backend_of(c), ESP_E_ARGUMENT);
+    esp_cuda_enter(cache->weights->backend);
+    int status = esp_cuda_states_begin(c, &none);
+    if (status == ESP_OK && c->states.plan.walk.count > 0)
+        status = esp_cuda_run_fold(c, &none);
+    if (status == ESP_OK)
+        esp_cuda_states_end(c);
+    return esp_cuda_end(esp_cuda_backend_of(c), status);
+}
