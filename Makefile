@@ -361,7 +361,8 @@ CUDA_GENCODE   = $(if $(CUDA_ONCE),$(CUDA_FROM_ONE),\
 empty :=
 CUDA_FROM_ONE  = -gencode 'arch=compute_$(firstword $(CUDA_KNOWN)),code=[$(subst $(empty) $(empty),$(comma),$(strip \
                  compute_$(firstword $(CUDA_KNOWN)) $(CUDA_KNOWN:%=sm_%)))]'
-# Compression makes the library six times smaller. Drivers as old as CUDA 12 may not support --compress-mode.
+# Compression makes the library six times smaller. Drivers from the time of CUDA 12 may not read what
+# --compress-mode writes.
 CUDA_MAJOR     = $(shell $(1) --version | sed -n 's/.*release \([0-9]*\)\..*/\1/p')
 NVCC_SMALL     = $(if $(filter 11 12,$(call CUDA_MAJOR,$(NVCC))),-Xfatbin=-compress-all,--compress-mode=size)
 NVCC_FLAGS    ?= -O3 -lineinfo --threads 4 $(NVCC_SMALL)

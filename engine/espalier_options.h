@@ -48,7 +48,7 @@ extern "C" {
  * uses them calls esp_is_rank() at its start.
  *
  * exact: on a GPU, results are bit-identical for all sizes of tree, as they always are on the
- * CPU. It is slower.
+ * CPU. Passes are slower with it.
  *
  * width, layers: enlarge the target in memory, as esp_model_inflate() does with files. Its
  * output stays the same. */

@@ -10,7 +10,7 @@
  * often the first place of the row was correct before. After "United" the first place nearly
  * always is correct, after "the" rarely. The paper uses a tree of fixed shape instead.
  *
- * The matrix is stored for the next run in a file of the state folder, one for each target.
+ * The matrix is stored for the next run in the state folder, in one file per target.
  * Its content comes from the user's texts, so only the owner may read the file. It has the
  * last ESP_RECYCLED_KEPT rows that were written. A damaged file is ignored. The content of the
  * file affects only which tokens are tried, never the text.

@@ -140,7 +140,8 @@ void esp_session_choose_end(struct esp_session *session);
  * requested. */
 int esp_session_score_path(struct esp_session *session);
 
-/* These return whether the draft is a draft head, and whether it is the target's own copy. */
+/* These return whether the draft is a draft head, and whether it is a quantised copy of the
+ * target (`--draft self`). */
 bool esp_session_has_head(const struct esp_session *session);
 bool esp_session_has_copy(const struct esp_session *session);
 /* Returns whether the draft is an MTP layer. */

@@ -83,7 +83,7 @@ size_t esp_dtype_row_bytes(enum esp_dtype dtype, int columns);
 float esp_half_to_float(uint16_t half);
 uint16_t esp_float_to_half(float x); /* rounds to nearest, ties to even */
 
-/* Converts n numbers, a multiple of the block, from `stored` (unaligned) to floats. The
+/* Converts n numbers from `stored` (unaligned) to floats; n is a multiple of the block size. The
  * results are bit-identical to those of Python's gguf package. */
 void esp_dequantise(enum esp_dtype dtype, const void *stored, int n, float *out);
 

@@ -445,8 +445,7 @@ struct esp_weights {
     const struct esp_model_desc *desc;
     size_t bytes; /* memory that the weights take */
 };
-/* How passes over a cache read and wrote the states of recurrent layers, counted during the
- * passes. A part of a state stays in the processor's cache while a pass walks over its rows,
+/* Counts how much passes over a cache read and wrote of the states of recurrent layers. A part of a state stays in the processor's cache while a pass walks over its rows,
  * so it is read from memory at most once in a pass, and written at most once. */
 struct esp_state_traffic {
     int64_t steps;         /* number of updates: a row updates the state of each layer once */

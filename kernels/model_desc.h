@@ -49,7 +49,8 @@ bool esp_model_desc_lent(const struct esp_model_desc *desc, const struct esp_ten
 /* Returns how many bytes the memory limit leaves for weights; SIZE_MAX without a limit. */
 size_t esp_memory_limit_left(const struct esp_memory_limit *limit);
 
-/* Returns whether this layer is streamed, if `count` of `layers` layers are, evenly spread. */
+/* Returns whether this layer is streamed when `count` of `layers` layers are streamed, evenly
+ * spaced. */
 bool esp_layer_is_streamed(int layer, int layers, int count);
 
 /* Returns the width of the vector in which a draft head joins two inputs of a product, or 0 if

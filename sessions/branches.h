@@ -58,8 +58,8 @@ struct esp_branches {
 void esp_branches_open(struct esp_branches *branches);
 void esp_branches_free(struct esp_branches *branches);
 
-/* Appends a token to the present text. If a branch continues the text with the same token, the
- * present text follows that branch, and with `anew` its stored token is replaced by this one.
+/* Appends a token to the current text. If a branch continues the text with the same token, the
+ * current text follows that branch, and with `anew` its stored token is replaced by this one.
  * A new branch gets `drafter` as its drafter. Sets *stored to the token in the tree, valid
  * until the next call. Returns 0 or ESP_E_MEMORY. */
 int esp_branches_append(struct esp_branches *branches, const struct esp_written *token,

@@ -549,7 +549,7 @@ static void read_version(struct reader *r, const cJSON *object, struct esp_recor
 {
     char more;
     if (strcmp(text(object, "format"), "espalier-session") != 0)
-        refuse(r, ESP_E_FORMAT, "it is not a recording of espalier");
+        refuse(r, ESP_E_FORMAT, "it is not an espalier recording");
     else if (sscanf(text(object, "version"), "%9d.%9d%c", &h->major, &h->minor, &more) != 2 ||
              h->major < 0 || h->minor < 0)
         refuse(r, ESP_E_FORMAT, "its version is not of the form \"1.0\"");

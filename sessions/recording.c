@@ -85,8 +85,8 @@ static int add_text(struct esp_recording *r, const struct esp_event *event)
 /* How many tokens may be added again: a file of a few megabytes must not need gigabytes. */
 enum { DROPPED_MOST = 8 << 20 };
 
-/* Follows an event that removed tokens in the middle of the text, which had `before` tokens:
- * adds the tokens that come after the removed ones to the shortened text again. */
+/* Handles an event that removed tokens from the middle of the text, which had `before` tokens:
+ * appends the tokens after the removed ones to the shortened text again. */
 static int add_rest(struct esp_recording *r, const struct esp_event *event, int before)
 {
     const struct esp_text_token *text;
@@ -248,7 +248,7 @@ static int open_file(struct esp_recording *r, const char *path, int again, char 
     r->path = strdup(path);
     r->line = malloc(ESP_RECORDING_LINE + 1);
     if (!r->path || !r->line)
-        return esp_fail(err, errlen, ESP_E_MEMORY, "no memory to open %s", path);
+        return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory to open %s", path);
     r->fd = again < 0 ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
                       : fcntl(again, F_DUPFD_CLOEXEC, 0);
     if (r->fd >= 0 &&
@@ -267,7 +267,7 @@ static int open_recording(struct esp_recording **recording, const char *path, in
     struct esp_recording *r = calloc(1, sizeof *r);
     *recording = NULL;
     if (!r)
-        return esp_fail(err, errlen, ESP_E_MEMORY, "no memory to open %s", path);
+        return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory to open %s", path);
     r->fd = -1;
     int status = open_file(r, path, again, err, errlen);
     if (status == ESP_OK)

@@ -40,8 +40,8 @@ double drafting_gauge(const struct drafting *d, const char *name, bool before);
 /* Returns the draft's distribution after a node of the last tree (vocabulary), computed from
  * the text. */
 void drafting_q(const struct drafting *d, int node, double *q);
-/* Returns the draft's distribution after the text before the last iteration and `count` more
- * tokens. */
+/* Returns the draft's distribution after the text as it was before the last iteration, followed
+ * by `count` more tokens. */
 void drafting_q_after(const struct drafting *d, const int32_t *more, int count, double *q);
 
 /* Computes the sum over cells of (seen - expected)^2 / expected, and returns whether it is

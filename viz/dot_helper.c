@@ -1,4 +1,4 @@
-/* dot_helper.c - runs espalier-dot under limits; see dot_helper.h.
+/* dot_helper.c - runs espalier-dot with resource limits; see dot_helper.h.
  *
  * - Standard input and output of the helper are memory files (memfd); standard error is a pipe.
  * - Between fork and exec there are only calls that are safe in a program with threads.

@@ -106,7 +106,7 @@ static void drop_reasoning(unsigned variant, const char **text, size_t *length)
     *length -= from;
 }
 
-/* Returns the text that the chat template itself has for this content; NULL if it has none. */
+/* Returns the text that the chat template itself inserts for this content; NULL if none. */
 static const char *put_by(const struct esp_chat *chat, enum esp_chat_content content,
                           char day[64])
 {

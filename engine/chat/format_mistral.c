@@ -2,7 +2,7 @@
  *
  *     [INST] TEXT [/INST] TEXT</s>
  *
- * The versions of the format differ in their blanks: the first two have one on both sides of
+ * The versions of the format differ in their spaces: the first two have one on both sides of
  * both marks, the third (0.3) only after [INST] and before an answer, the fourth (Tekken)
  * none. The newest have a place for the system prompt. In the older ones it comes before the
  * user's first message, or, in the chat templates of the third and fourth version, before the

@@ -277,7 +277,7 @@ struct esp_drafter_ops {
     int (*gauges)(const struct esp_draft *draft, struct esp_gauge *gauges);
 };
 
-/* The end of `differs` for drafters whose source does not temper the draft's probabilities.
+/* The last sentences of `differs` for drafters whose paper does not temper the probabilities.
  * Here, thresholds and draws use tempered probabilities. */
 #define ESP_DIFFERS_TEMPERED                                                                   \
     "The draft's logits are divided by draft_temp, which is learned unless given. The source " \

@@ -12,8 +12,8 @@
  * changes the logarithm of the threshold by (n / N - 1) / 2, so that trees have N nodes on
  * average. A tree has at most 2 N nodes (alg. 2 has no limit).
  *
- * A round makes one draw below each node that still gets siblings. As in dyspec.c, whether to
- * draw depends only on v, never on the drawn token.
+ * A round draws one more child for each node of the layer whose v is still large enough. As in
+ * dyspec.c, whether to draw depends only on v, never on the drawn token.
  */
 #include <math.h>
 #include <stdlib.h>

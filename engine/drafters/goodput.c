@@ -7,7 +7,7 @@
  * lambda is the recent number of tokens per second (Dinkelbach 1967). This decides three
  * things:
  *
- *   row    Candidates are taken in the order of P, as many as maximise the sum of P minus
+ *   row    Candidates are taken by decreasing P. Their number n maximises the sum of P minus
  *          lambda verify(n + 1). If several rows together cost as much as one, they are paid
  *          for together. Drawn nodes cannot be removed again, so candidates compete with the
  *          nodes that later passes are expected to draft.

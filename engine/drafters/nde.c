@@ -50,7 +50,7 @@ struct state {
     double obtained;
 };
 
-/* Returns the verifier whose selector is used. Verifier greedy accepts the target's likeliest
+/* Returns the verifier whose selector is used. The verifier greedy accepts the target's likeliest
  * token, as nss does in the limit of temperature 0. */
 static const char *rule_of(const char *verifier)
 {

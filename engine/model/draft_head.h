@@ -23,7 +23,7 @@ enum esp_reads esp_draft_head_kind(const struct esp_stored_set *files);
 const struct esp_family *esp_draft_head_family(const struct esp_stored_set *files);
 
 /* In a folder of speculators, config.json contains the configuration of the decoder layer.
- * Replaces the configuration by this one, and adds the members that describe the head. Sets
+ * Replaces the configuration with this one, and adds the members that describe the head. Sets
  * model->head if the folder has an MTP layer. Returns ESP_E_UNSUPPORTED for a kind of head that
  * is not supported. */
 int esp_draft_head_unwrap(struct esp_model *model, struct esp_json *json);

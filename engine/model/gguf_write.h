@@ -31,7 +31,7 @@ void esp_gguf_put_array(struct esp_gguf_header *header, const char *key,
 /* Adds a value copied from another file. */
 void esp_gguf_put_value(struct esp_gguf_header *header, const struct esp_gguf_value *value);
 /* Announces the next tensor, whose data follow those of the earlier ones, aligned. `shape`:
- * (rank) rows first. `size`: bytes of its data. */
+ * `rank` sizes, rows first. `size`: size of its data in bytes. */
 void esp_gguf_put_tensor(struct esp_gguf_header *header, const char *name, const int64_t *shape,
                          int rank, uint32_t type, size_t size);
 

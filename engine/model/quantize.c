@@ -539,7 +539,7 @@ static int write_tensors(struct quantizing *q, const struct esp_writing *w)
 
 /* ------------------------------------------------------------------ the tokenizer */
 
-/* Returns the texts of all tokens as one text, with some spaces between them. The caller frees
+/* Returns the texts of all tokens joined to one text, with spaces in between. The caller frees
  * it. */
 static char *all_texts(const struct esp_tokenizer *t, size_t *length)
 {

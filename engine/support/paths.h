@@ -1,12 +1,12 @@
 /* paths.h - finds the program's data folders (models, themes, ...), the user's folders, and
- * the files of learned values in these. */
+ * the files in them that hold learned values. */
 #ifndef ESP_PATHS_H
 #define ESP_PATHS_H
 
 #include "engine/espalier.h"
 
-/* Writes the path of `name` of a kind ("models", "themes", "lessons", "samples", "suites") to
- * `path`; an empty name stands for the folder of that kind. These places are searched in this
+/* Writes to `path` where the item `name` of a kind is ("models", "themes", "lessons", "samples",
+ * "suites"); an empty name stands for the folder of that kind. These places are searched in this
  * order: the folder that the environment variable ESPALIER_DATA names; the source tree or
  * installation of the running program, then that of the loaded library; the folder of `make
  * install`. Returns 0, or ESP_E_FILE if there is no such file or folder, if `name` is not a

@@ -18,7 +18,7 @@ struct esp_workers {
     struct esp_pool *pool;
     int threads;
     float **scratch; /* (threads) */
-    size_t floats;   /* size of each scratch memory */
+    size_t floats;   /* number of floats in each scratch buffer */
 };
 
 int esp_workers_open(struct esp_workers **workers, int threads, char *err, size_t errlen)

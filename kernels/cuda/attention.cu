@@ -339,7 +339,7 @@ void esp_cuda_attention(struct esp_cuda_cache *c, const struct esp_cuda_layer *h
     }
 }
 
-/* Raises the kernels' limit of shared memory, because the widest heads need more than the
+/* Raises the kernels' shared-memory limit, because the widest heads need more than the
  * default. The limit belongs to the kernel, not to a cache, so it is set for the widest heads:
  * caches with other widths may be open at the same time. */
 template <typename T> static int prepare(struct esp_cuda_backend *backend)

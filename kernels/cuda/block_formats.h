@@ -52,7 +52,8 @@ static __device__ __forceinline__ void halves(struct esp_block_words *u, uint4 b
     u->a[3] = (both.w >> shift & four) << up;
 }
 
-/* Adds the bits of a mask to half-bytes, times 2^up. */
+/* Adds to each half-byte one bit of `bits` as its fifth bit. `shift` and `mask` select the bits;
+ * the half-bytes are already multiplied by 2^up. */
 static __device__ __forceinline__ void add_bits(struct esp_block_words *u, uint4 bits,
                                                 int shift, uint32_t mask, int up)
 {

@@ -1,5 +1,5 @@
-/* plugin.h - the only symbol that a plugin (libespalier-cuda.so) exports, for the program and
- * for the plugin. */
+/* plugin.h - declares the only symbol that a plugin (libespalier-cuda.so) exports. The program
+ * and the plugin include it. */
 #ifndef ESP_CUDA_PLUGIN_H
 #define ESP_CUDA_PLUGIN_H
 

@@ -14,8 +14,8 @@
  *             the reads of the busiest multiprocessor, by the bytes under way (Little's law),
  *             by instructions, and by tensor cores
  *     end     what a block does before and after its loop: waits for memory, and cycles of
- *             shared memory with its bank conflicts. It counts for each wave of blocks, but
- *             once if several blocks are on a multiprocessor, because their waits overlap.
+ *             shared memory including bank conflicts. It is added once for each wave of blocks,
+ *             even if a multiprocessor has several blocks, because their waits overlap.
  *
  * The constants are assumptions, from NVIDIA's documents and common microbenchmarks; none was
  * measured with this program.

@@ -11,7 +11,7 @@ count="import json,sys; print(json.load(sys.stdin)"
 
 $gen -p "$prompt" --drafter ar >"$work/plain"
 $gen -p "$prompt" --drafter ar --temp 0.7 >"$work/drawn"
-# An earlier answer with a changed word, an additional line and Windows line ends.
+# An earlier answer with a changed word, an additional line and Windows line endings.
 sed 's/ the / a /2' "$work/plain" >"$work/changed"
 { echo "A line that is not there."; cat "$work/plain"; } >"$work/more"
 sed 's/$/\r/' "$work/plain" >"$work/crlf"

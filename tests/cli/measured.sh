@@ -9,7 +9,7 @@ check "every begin mark has an end mark" test "$(echo "$suites" | wc -l)" = "$(g
 check "every committed table is in the page" test "$(ls $results | sed 's/[.]json$//' | sort)" = "$(echo "$suites" | sort)"
 for suite in $suites; do
     sed -n "/^<!-- suite $suite -->\$/,/^<!-- end -->\$/p" "$page" | tr '|' '\n' | tr -d ' ' >"$work/shown"
-    # Every number of the file must be in the page, with two decimals.
+    # Every number in the file must be on the page, to two decimal places.
     sed -n 's/.*"tokens_per_iteration":[^0-9]*\([0-9.]*\).*/\1/p' "$results/$suite.json" | while read -r number; do
         grep -qx "$(printf %.2f "$number")" "$work/shown" || echo "$number"
     done >"$work/missing"

@@ -279,7 +279,7 @@ wrong "an invalid value" "set temp hot" "temp takes a number"
 wrong "an invalid cost" "set row_cost -1" "row_cost takes a fraction of a pass"
 wrong "only one of the two costs" "set row_cost 0.1" "row_cost and draft_cost must be given together"
 wrong "a grid without best" "choice fixed:D={2,3}" "write best"
-wrong "a name that nothing varies" 'choice fixed:D=$D' "no varied key has the name"
+wrong "a name that nothing varies" 'choice fixed:D=$D' "does not name a key of a vary line"
 wrong "an unknown drafter" "choice nonsense" "nonsense"
 wrong "a brace that is open" "best fixed:D={2 as x" "has no }"
 wrong "a choice that is too long" "vary a $(printf '%090d' 1)

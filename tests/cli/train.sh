@@ -67,7 +67,7 @@ wait $pid
 check "SIGHUP ends train text with exit code 129" test $? -eq 129
 check "the text so far is kept" test -s "$work/cut"
 check "the length of the text so far is printed" grep -q '/cut: [1-9][0-9]* tokens that the target wrote before it was interrupted' "$work/out"
-check "an interrupted train text leaves no temporary file" test "$(echo "$work"/cut*)" = "$work/cut"
+check "an interrupted 'train text' leaves no temporary file" test "$(echo "$work"/cut*)" = "$work/cut"
 full() { (ulimit -f 1; exec $ESPALIER train text --text "$work/text" -n 4000 --length 48 -o "$work/full"); }
 check "a full disk is reported, with the reason" fails 1 "/full cannot be written: File too large" full
 check "a full disk leaves no file" test "$(echo "$work"/full*)" = "$work/full*"

@@ -1,4 +1,4 @@
-/* attention.c - measures the time of a tree's attention on the CPU, depending on the order of
+/* attention.c - measures how the time of a tree's attention on the CPU depends on the order of
  * its rows and the length of the text before it (dyspec, app. C, table 5 and fig. 9).
  *
  *     make bench-attention [BENCH='256 512']

@@ -383,8 +383,8 @@ static void print_speculation(const struct pair *pair)
     };
     double plain = 0;
     printf(
-        "\n| drafter | tokens/s | to ar | tokens/iteration | accepted/drafted | nodes | draft "
-        "pass to one step | flatten, adapt | idle | keep |\n"
+        "\n| drafter | tokens/s | speedup over ar | tokens/iteration | accepted/drafted | nodes | draft "
+        "pass / single step | flatten, adapt | idle | keep |\n"
         "|---|---|---|---|---|---|---|---|---|---|\n");
     for (size_t i = 0; i < sizeof specs / sizeof *specs; i++)
         print_drafter(engine, specs[i][0], specs[i][1], &plain);

@@ -13,8 +13,7 @@ instructions or dot products of four bytes (one_row.cu):
                  it (blocks of 32 columns) as often as they are run
     copied       bytes that a warp copies in one round of the loop
     waits        points at which it waits for copies (DEPBAR), for each 4 KB of them
-    in flight    bytes of unfinished copies while it waits: the groups that DEPBAR does not wait for, and the one that it
-                 waits for
+    in flight    bytes of unfinished copies while it waits: the group that DEPBAR waits for, and the later groups
     loaded       bytes of other loads, mostly from the first-level cache: activations, scales, masks; bytes that
                  several lanes read count for each of them
     stalls       points in a round at which it waits for such a load

@@ -673,8 +673,8 @@ static void print_quantised(struct esp_backend *backend, const struct shape *s,
     unmake(&m);
 }
 
-/* Prints passes with memory for half of the weights, so that most layers are copied for every
- * pass. */
+/* Prints the times of passes when memory holds only half of the weights, so that most layers are
+ * copied for every pass. */
 static void print_streamed(struct esp_backend *backend, const struct shape *s)
 {
     struct made m;

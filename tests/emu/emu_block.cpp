@@ -32,7 +32,7 @@ enum thread_state : unsigned char {
     thread_done
 };
 
-/* A copy of 16 bytes to shared memory that has begun; from = NULL: zeros. */
+/* A copy of 16 bytes to shared memory, in progress; from = NULL means zeros. */
 struct background_copy {
     void *to;
     const void *from;

@@ -1,4 +1,5 @@
-/* emu_control.h - lets a test control the emulator. Plain C functions of the emulated plugin.
+/* emu_control.h - lets a test control the emulator. The functions are exported by the emulated
+ * plugin.
  *
  * If a program loads the plugin, environment variables do the same: ESPALIER_EMU_DEVICES,
  * ESPALIER_EMU_DRIVER and ESPALIER_EMU_LT (versions), ESPALIER_EMU_MEMORY (bytes),
@@ -20,8 +21,8 @@ extern "C" {
 
 void emu_set_devices(int count);
 void emu_set_driver(int version); /* newest CUDA of the driver: 12040 is 12.4; 0: no driver */
-void emu_set_lt(int version);     /* version of cuBLASLt, 13 at first; 0: there is none */
-/* The result of cuBLASLt's heuristic: algorithms (at first), none, or a failure. */
+void emu_set_lt(int version);     /* version of cuBLASLt, initially 13; 0: there is none */
+/* The result of cuBLASLt's heuristic: algorithms (initially), none, or a failure. */
 enum emu_heuristic { EMU_FINDS, EMU_FINDS_NONE, EMU_REFUSES };
 void emu_set_heuristic(enum emu_heuristic answer);
 void emu_set_memory(size_t bytes); /* memory of the device; allocated memory stays allocated */

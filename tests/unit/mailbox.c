@@ -196,7 +196,8 @@ TEST(the_end_is_heard_at_once)
     }
 }
 
-/* Returns the seconds of two waits. The second is as long as its share of the pace. */
+/* Waits until the next iteration may begin, then for `share` of the time that the pace gives an
+ * iteration. Returns how many seconds this took. */
 static double wait_twice(struct esp_mailbox *mailbox, double share)
 {
     esp_mailbox_wait_pace(mailbox, 1e-9);

@@ -289,7 +289,7 @@ static void scramble(struct esp_recycled *r, unsigned long long *state)
     }
 }
 
-/* Writes a text while the matrix is scrambled before each iteration. Returns its length. */
+/* Writes a text, and scrambles the matrix before each iteration. Returns the text's length. */
 static int write_scrambled(const char *drafter, double temperature, int32_t *text)
 {
     struct drafting d;

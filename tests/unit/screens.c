@@ -145,7 +145,7 @@ TEST(the_pace_is_said)
     CHECK(full && paced && kept && slower);
 }
 
-/* F7 is in the footer at every width that has one, whatever the focus is. */
+/* F7 is in the footer at every width at which there is a footer, whatever has the focus. */
 TEST(the_menu_stays_in_the_footer)
 {
     struct scene scene;

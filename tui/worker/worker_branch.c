@@ -1,8 +1,8 @@
 /* worker_branch.c - switches the session of the engine thread to other texts; see
  * worker_parts.h.
  *
- * A new branch, an undo and a return to an earlier text all do the same: another text becomes
- * the session's (esp_session_fork). The interface keeps all texts as a tree
+ * A new branch, an undo and a return to an earlier text all do the same thing: they give the
+ * session another text (esp_session_fork). The interface keeps all texts as a tree
  * (sessions/branches.h) and learns of the switch from one report; a recording learns of it from
  * the session's own events.
  *

@@ -129,7 +129,7 @@ V16 void score_sinks(const struct esp_attention *a, int query)
 
 /* ------------------------------------------------------------------ softmax */
 
-/* Turns scores by cache row into weights by logical index. Weights are 0 outside of the
+/* Turns scores, indexed by cache row, into weights, indexed by position. Weights are 0 outside of the
  * window, and after the last one up to a multiple of 16. Returns 1 / their sum. */
 static float softmax_scores(const struct esp_attention *a, int query)
 {

@@ -109,7 +109,7 @@ static const struct esp_line_kind kinds[] = {
 static int take_line(void *user, struct esp_file_line *line)
 {
     int status = esp_take_kind(kinds, sizeof kinds / sizeof *kinds, user, line);
-    return status == 1 ? esp_wrong_line(line, "there is no such line; "
+    return status == 1 ? esp_wrong_line(line, "unknown kind of line; "
                                               "sessions/samples/README.md lists them")
                        : status;
 }

@@ -184,7 +184,7 @@ static int substitute(const struct planning *p, const char *spec, char out[SUITE
             }
         if (*spec == '$' && !value)
             return esp_fail(p->err, p->errlen, ESP_E_FORMAT,
-                            "%s: no varied key has the name in '%s'", s->path, spec);
+                            "%s: '%s' does not name a key of a vary line", s->path, spec);
         const size_t n = value ? strlen(value) : 1;
         if (length + n >= SUITE_WORD)
             return too_long(p);

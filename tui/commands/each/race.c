@@ -1,4 +1,4 @@
-/* race.c - ":race" shows two drafters decode the same text, side by side at true speed. */
+/* race.c - ":race" shows two drafters decoding the same text, side by side at true speed. */
 #include "tui/commands/command.h"
 
 #include <stdio.h>
