@@ -382,10 +382,10 @@ static void print_speculation(const struct pair *pair)
         {"salf", "salf"},
     };
     double plain = 0;
-    printf(
-        "\n| drafter | tokens/s | speedup over ar | tokens/iteration | accepted/drafted | nodes | draft "
-        "pass / single step | flatten, adapt | idle | keep |\n"
-        "|---|---|---|---|---|---|---|---|---|---|\n");
+    printf("\n| drafter | tokens/s | speedup over ar | tokens/iteration | accepted/drafted | "
+           "nodes | draft "
+           "pass / single step | flatten, adapt | idle | keep |\n"
+           "|---|---|---|---|---|---|---|---|---|---|\n");
     for (size_t i = 0; i < sizeof specs / sizeof *specs; i++)
         print_drafter(engine, specs[i][0], specs[i][1], &plain);
     esp_engine_close(engine);
