@@ -99,6 +99,30 @@ static inline void esp_session_emit(struct esp_session *s, struct esp_event even
         s->observer(s->user, &event);
 }
 
+/* A matrix of rows to open; none is opened if `rows` is 0. */
+struct esp_wanted_rows {
+    struct esp_rows **to;
+    int rows, width;
+};
+/* Opens the matrices that are not open yet. Returns 0 or a negative status. */
+int esp_session_open_rows(const struct esp_session *session,
+                          const struct esp_wanted_rows *wanted, int count, char *err,
+                          size_t errlen);
+
+/* Makes the settings of these options current, in a session that has none yet. Returns 0, or a
+ * negative status if they do not fit together. */
+int esp_session_first_settings(struct esp_session *session,
+                               const struct esp_session_options *options, char *err,
+                               size_t errlen);
+/* Copies the texts of `values` into the session and frees its old ones. Returns 0 or
+ * ESP_E_MEMORY. */
+int esp_session_keep_texts(struct esp_session *session, struct esp_session_values *values,
+                           char *err, size_t errlen);
+/* Frees the state of the drafter. */
+void esp_session_close_drafter(struct esp_session *session);
+/* Restarts the random numbers, as in a new session with the same seed. */
+void esp_session_restart_random(struct esp_session *session);
+
 /* Appends tokens to the text and runs the target over them. The user's message is tokens
  * [said, said_end). `begin`: a new text gets the begin-of-text token first. */
 int esp_session_append(struct esp_session *session, const int32_t *tokens, int count,

@@ -1,4 +1,5 @@
-/* session_caches.c - the KV caches of a session, which hold the whole text or a window of it.
+/* session_caches.c - the KV caches of a session, which hold the whole text or a window of it, and
+ * its matrices of rows.
  *
  * With a window ("StreamingLLM", Xiao et al. 2024) a text has no end: each token sees the
  * first few tokens of the text (the sinks) and the most recent ones. This changes the output
@@ -284,6 +285,19 @@ int esp_session_seen(const struct esp_session *s, int length)
     const struct esp_window *w = &s->target.window;
     const int most = w->recent > 0 ? w->sinks + w->recent : length;
     return length < most ? length : most;
+}
+
+/* ------------------------------------------------------------------ matrices of rows */
+
+int esp_session_open_rows(const struct esp_session *s, const struct esp_wanted_rows *wanted,
+                          int count, char *err, size_t errlen)
+{
+    int status = ESP_OK;
+    for (int i = 0; i < count && status == ESP_OK; i++)
+        if (wanted[i].rows > 0 && !*wanted[i].to)
+            status = s->ops->rows_open(wanted[i].to, s->engine->backend, wanted[i].rows,
+                                       wanted[i].width, err, errlen);
+    return status;
 }
 
 /* ------------------------------------------------------------------ the text */
