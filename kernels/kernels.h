@@ -445,8 +445,9 @@ struct esp_weights {
     const struct esp_model_desc *desc;
     size_t bytes; /* memory that the weights take */
 };
-/* Counts how much passes over a cache read and wrote of the states of recurrent layers. A part of a state stays in the processor's cache while a pass walks over its rows,
- * so it is read from memory at most once in a pass, and written at most once. */
+/* Counts how much passes over a cache read and wrote of the states of recurrent layers. A part
+ * of a state stays in the processor's cache while a pass walks over its rows, so it is read
+ * from memory at most once in a pass, and written at most once. */
 struct esp_state_traffic {
     int64_t steps;         /* number of updates: a row updates the state of each layer once */
     int64_t read, written; /* bytes of states */

@@ -113,9 +113,9 @@ struct esp_kept_text {
 int esp_library_load(struct esp_library *library, int64_t id, struct esp_kept_text *text,
                      char *err, size_t errlen);
 void esp_kept_text_free(struct esp_kept_text *text);
-/* Reads a kept iteration. Its `index` may not be `number`. It has no scores; those are
- * stored with the tokens. Names of gauges are added to `names`. Returns 0, or a negative status if there is
- * none with this number, or it is damaged. Free `event` in either case. */
+/* Reads a kept iteration. Its `index` may not be `number`. It has no scores; those are stored
+ * with the tokens. Names of gauges are added to `names`. Returns 0, or a negative status if
+ * there is none with this number, or it is damaged. Free `event` in either case. */
 int esp_library_iteration(struct esp_library *library, int64_t id, int number, int vocabulary,
                           struct esp_recorded_event *event, struct esp_texts *names);
 /* Returns the text of a token of a vocabulary, valid until the next call, or NULL if it is

@@ -1,6 +1,6 @@
 /* arch_nemotron_h.c - the Nemotron-H architecture: each layer is a state space (Mamba-2), or
- * attention without rotation, or an MLP whose activation is the square of ReLU. In Nemotron 3, the
- * MLP is a mixture: a few of many experts, and one that all tokens use.
+ * attention without rotation, or an MLP whose activation is the square of ReLU. In Nemotron 3,
+ * the MLP is a mixture: a few of many experts, and one that all tokens use.
  *
  * Key names and fallbacks are those of NemotronHConfig in the transformers library. That
  * library also limits the states' steps to at least time_step_min; the authors' kernels,

@@ -17,8 +17,8 @@
  *  - Tokens that end a text are shared whatever their names are. Other special tokens are
  *    shared if they have the same name. Each side has its own token before every text (BOS),
  *    which is never drafted.
- *  - Some tokenizers add a space before a text. The target's tokenizer decides what the text is; the
- *    draft reads exactly its bytes.
+ *  - Some tokenizers add a space before a text. The target's tokenizer decides what the text is;
+ *    the draft reads exactly its bytes.
  *
  * If too few tokens are shared, the draft's text is encoded with the target's tokenizer
  * instead (drafters/respell.c).

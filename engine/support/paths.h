@@ -13,8 +13,9 @@
  * plain name, or if the path does not fit. */
 int esp_find_data(char *path, size_t size, const char *kind, const char *name);
 
-/* Writes the name of the `index`-th entry of the folder of a kind, in the order of the
- * numbers that names begin with, then of their bytes; themes without their ending. Returns 0, or ESP_E_FILE past the end. */
+/* Writes the name of the `index`-th entry of the folder of a kind, in the order of the numbers
+ * that names begin with, then of their bytes; themes without their ending. Returns 0, or
+ * ESP_E_FILE past the end. */
 int esp_list_data(const char *kind, int index, char *name, size_t size);
 
 /* The same for any folder: lists its entries with this ending, without the ending. */

@@ -23,7 +23,8 @@
  *
  * These products are limited by instructions, so little is done more than once: a warp computes
  * the scales of 256 columns for all of its lanes, weights are made signed while they are
- * unpacked, and the integer sums of the tensor cores are already bit patterns of floats (FLOAT_BITS).
+ * unpacked, and the integer sums of the tensor cores are already bit patterns of floats
+ * (FLOAT_BITS).
  *
  * In a model with quantised weights activations are float32, except the output of attention.
  * Products with matrices that are not quantised read the activations rounded to 16 bits.

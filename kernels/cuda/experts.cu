@@ -2,11 +2,11 @@
  * weights, and the order in which the products process the rows.
  *
  * A row uses the experts with its highest logits; ties go to the lower number. Softmax or
- * sigmoids turn the logits into the experts' weights, as on the CPU (cpu/forward.c). Both depend on the row
- * alone. A row and one of its experts are a pair. Pairs are sorted by expert, so one launch
- * multiplies all rows by all used experts and reads each expert once (see experts.h). add.cu
- * adds the outputs of a row's experts in the order of their numbers, which does not depend on
- * the batch either.
+ * sigmoids turn the logits into the experts' weights, as on the CPU (cpu/forward.c). Both
+ * depend on the row alone. A row and one of its experts are a pair. Pairs are sorted by expert,
+ * so one launch multiplies all rows by all used experts and reads each expert once (see
+ * experts.h). add.cu adds the outputs of a row's experts in the order of their numbers, which
+ * does not depend on the batch either.
  *
  * The router, its input and the experts' weights are float32, because the last bit can decide
  * a choice.

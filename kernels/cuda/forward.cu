@@ -405,8 +405,8 @@ static const float *mlp_norm(const struct esp_cuda_cache *c, int i)
                                                                  : c->held->norm2;
 }
 
-/* Computes the products of a mixture of experts in layer `i`, up to c->pair_active (ESP_RANK_EXPERTS) or
- * from there to c->pair_out (ESP_RANK_DOWN). */
+/* Computes the products of a mixture of experts in layer `i`, up to c->pair_active
+ * (ESP_RANK_EXPERTS) or from there to c->pair_out (ESP_RANK_DOWN). */
 template <typename T, typename A>
 static void multiply_experts(struct esp_cuda_cache *c, enum esp_rank_kind kind, const void *x,
                              bool normed, int i, int rows)
@@ -611,8 +611,8 @@ static void begin_layer(struct esp_cuda_cache *c, const struct esp_cuda_layer *l
     esp_cuda_launched(esp_cuda_backend_of(c), "norm", 0);
 }
 
-/* Does steps 1 to 4 of layer `i` on one GPU. In a layer without a mixer, step 1 is the norm before
- * the MLP. */
+/* Does steps 1 to 4 of layer `i` on one GPU. In a layer without a mixer, step 1 is the norm
+ * before the MLP. */
 template <typename T, typename A>
 static int mix(struct esp_cuda_cache *c, int i, const struct shape *s, enum ready ready)
 {

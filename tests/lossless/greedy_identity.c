@@ -193,8 +193,8 @@ TEST(every_drafter_equals_plain_decoding)
     close_engines();
 }
 
-/* Runs the drafters that accept any draft, on few prompts: a pass of these drafts may take as long
- * as a pass of the target. */
+/* Runs the drafters that accept any draft, on few prompts: a pass of these drafts may take as
+ * long as a pass of the target. */
 static void check_any_draft(const struct esp_engine_options *options)
 {
     open_engines(options, WORKERS);

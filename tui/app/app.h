@@ -1,9 +1,9 @@
 /* app.h - the interface without a terminal: state, layout, input line, engine.
  *
  * A runner (interface.c on a terminal, script.c without one) gives it keys, pasted text and
- * sizes, calls esp_app_receive() for reports of the engine thread, and shows the canvas. Commands and
- * settings act on the control (tui/commands/control.h). The app shows their replies and
- * fulfils their requests to the terminal.
+ * sizes, calls esp_app_receive() for reports of the engine thread, and shows the canvas.
+ * Commands and settings act on the control (tui/commands/control.h). The app shows their
+ * replies and fulfils their requests to the terminal.
  */
 #ifndef ESP_APP_H
 #define ESP_APP_H

@@ -129,8 +129,8 @@ V16 void score_sinks(const struct esp_attention *a, int query)
 
 /* ------------------------------------------------------------------ softmax */
 
-/* Turns scores, indexed by cache row, into weights, indexed by position. Weights are 0 outside of the
- * window, and after the last one up to a multiple of 16. Returns 1 / their sum. */
+/* Turns scores, indexed by cache row, into weights, indexed by position. Weights are 0 outside
+ * of the window, and after the last one up to a multiple of 16. Returns 1 / their sum. */
 static float softmax_scores(const struct esp_attention *a, int query)
 {
     const int contiguous = a->contiguous[query], extras = a->extras[query];
