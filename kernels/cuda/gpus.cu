@@ -189,7 +189,8 @@ void esp_cuda_gpus_close(struct esp_cuda_gpus *gpus)
             gpus->call.CommDestroy(gpus->comm[i]);
     esp_cuda_forget_device();
     for (int i = 1; i < gpus->count; i++)
-        esp_cuda_close_rank(gpus->backend[i]);
+        if (gpus->backend[i])
+            esp_cuda_close_rank(gpus->backend[i]);
     free(gpus);
 }
 
