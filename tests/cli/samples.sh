@@ -71,7 +71,7 @@ wrong "a row without a value in the table" "row A | 1 | choice c" "has no n for 
 wrong "a row of a choice that does not exist" "row B | 1 | choice b<" "has no n for row 'B', cold"
 wrong "an invalid value of the paper" "row A | x | choice a" "line 7: row takes NAME | VALUE"
 wrong "a paper without rows" "measure m" "row are required"
-wrong "an invalid line" "rows 3" "line 7: there is no such line"
+wrong "an invalid line" "rows 3" "line 7: unknown kind of line"
 wrong "an unknown table" "$(printf 'results none.json\nrow A | 1 | choice a')" "none.json cannot be opened"
 paper "here cold | T 0" "row A | - | choice a"
 check "a recording has no flags of a paper" fails 1 "figures are one picture" $ESPALIER export "$work/x.paper" --iteration 3
