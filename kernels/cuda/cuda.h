@@ -269,6 +269,11 @@ struct esp_cuda_weights {
     struct esp_cuda_stream *stream;
 };
 
+enum { ESP_CUDA_PIECE = 8 << 20 }; /* bytes that are sent to the device at a time */
+/* Loads the tensors of w->base.desc. Returns 0 or a negative status; then the caller frees what
+ * w has. */
+int esp_cuda_weights_load(struct esp_cuda_weights *w, struct esp_cuda_backend *backend,
+                          esp_progress *progress, void *user);
 /* Returns the bytes that the weights take; with a limit, the most that fits into it, or the
  * minimum. */
 size_t esp_cuda_weights_need(const struct esp_model_desc *desc);
