@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "engine/model/own_copy.h"
 #include "tests/check.h"
 
 enum { MOST_LOGITS = 1 << 17 };
@@ -166,8 +167,10 @@ void divided_compare(struct esp_backend *backend, const struct esp_model_desc *d
     free(other.values);
 }
 
-size_t divided_run_joined(struct esp_backend *backend, struct esp_model *model,
-                          struct esp_model *copy, float *out)
+/* Runs the copy on the cache of the target. Writes a row of logits (vocabulary) and returns its
+ * length. */
+static size_t run_joined(struct esp_backend *backend, struct esp_model *model,
+                         struct esp_model *copy, float *out)
 {
     struct divided m, c;
     char err[300] = "";
@@ -188,6 +191,19 @@ size_t divided_run_joined(struct esp_backend *backend, struct esp_model *model,
     m.ops->weights_close(c.weights);
     divided_close_on(&m);
     return (size_t)m.vocabulary;
+}
+
+void divided_compare_copy(struct esp_backend *one, struct esp_backend *many)
+{
+    struct esp_model *model = divided_model("logits/llama-gqa"), *copy;
+    static float a[4096], b[4096];
+    char err[300] = "";
+    CHECK(esp_own_copy_open(&copy, model, "self:q4_0", err, sizeof err) == 0, "%s", err);
+    const size_t n = run_joined(one, model, copy, a);
+    CHECK(run_joined(many, model, copy, b) == n && n <= 4096);
+    CHECK(memcmp(a, b, n * sizeof *a) == 0);
+    esp_model_close(copy);
+    esp_model_close(model);
 }
 
 pid_t divided_child(int which)

@@ -68,10 +68,9 @@ struct divided_results divided_compute(struct esp_backend *backend,
 void divided_compare(struct esp_backend *backend, const struct esp_model_desc *desc,
                      const struct esp_window *window, const struct divided_results *e,
                      const char *name, const struct division *d);
-/* Runs the target's own copy on the target's cache. Writes a row of logits (vocabulary), and
- * returns its length. */
-size_t divided_run_joined(struct esp_backend *backend, struct esp_model *model,
-                          struct esp_model *copy, float *out);
+/* Compares the logits of the target's own copy, which drafts on the target's cache, on both
+ * backends. They must be equal to the last bit. */
+void divided_compare_copy(struct esp_backend *one, struct esp_backend *many);
 
 /* Returns child number `which` of this process, counted from 0; 0 if it has fewer children. */
 pid_t divided_child(int which);

@@ -23,7 +23,7 @@ static const struct esp_family mtp = {
     .activation = ESP_SWIGLU,
     .norm = ESP_NORM_RMS,
     .tensors = mtp_tensors,
-    .layer_tensors = esp_llama_mtp_layer_tensors,
+    .layer_tensors = esp_llama_layer_tensors,
     .input_first = true,
     .reads_unnormed = true,
 };

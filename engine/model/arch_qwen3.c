@@ -22,7 +22,7 @@ static const struct esp_family mtp = {
     .activation = ESP_SWIGLU,
     .norm = ESP_NORM_RMS,
     .tensors = mtp_tensors,
-    .layer_tensors = esp_llama_mtp_layer_tensors,
+    .layer_tensors = esp_llama_layer_tensors,
 };
 
 const struct esp_architecture esp_architecture_qwen3 = {

@@ -246,7 +246,6 @@ extern const struct esp_family esp_family_llama;
 extern const struct esp_config_rule esp_llama_config[ESP_CONFIG_FIELD_COUNT];
 extern const struct esp_tensor_rule esp_llama_tensors[];
 extern const struct esp_tensor_rule esp_llama_layer_tensors[];
-extern const struct esp_tensor_rule esp_llama_mtp_layer_tensors[]; /* of an MTP layer */
 
 /* The matrices of experts, with Qwen's names; see arch_qwen3_moe.c. */
 extern const struct esp_tensor_rule esp_qwen_experts[];

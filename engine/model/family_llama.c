@@ -51,19 +51,6 @@ const struct esp_tensor_rule esp_llama_layer_tensors[] = {
     {0},
 };
 
-const struct esp_tensor_rule esp_llama_mtp_layer_tensors[] = {
-    ESP_LAYER(norm1, "input_layernorm.weight", HIDDEN, ONE, ALWAYS),
-    ESP_LLAMA_QUERY_KEY_VALUE,
-    ESP_LAYER(query_norm, "self_attn.q_norm.weight", HEAD, ONE, IF_HEAD_NORM),
-    ESP_LAYER(key_norm, "self_attn.k_norm.weight", HEAD, ONE, IF_HEAD_NORM),
-    ESP_LLAMA_OUTPUT,
-    ESP_LAYER(norm2, "post_attention_layernorm.weight", HIDDEN, ONE, ALWAYS),
-    ESP_LAYER(gate, "mlp.gate_proj.weight", FFN, HIDDEN, ALWAYS),
-    ESP_LAYER(up, "mlp.up_proj.weight", FFN, HIDDEN, ALWAYS),
-    ESP_LAYER(down, "mlp.down_proj.weight", HIDDEN, FFN, ALWAYS),
-    {0},
-};
-
 const struct esp_family esp_family_llama = {
     ESP_LLAMA_FAMILY,
     .activation = ESP_SWIGLU,

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/model/own_copy.h"
 #include "kernels/backends.h"
 #include "tests/check.h"
 #include "tests/divided.h"
@@ -132,18 +131,10 @@ TEST(an_own_copy_is_divided_with_its_target)
 {
     const struct division alone = {.ranks = 1};
     const struct division two = {.ranks = 2, .share = {2, 1}, .whole = OUTPUT};
-    static float a[4096], b[4096];
-    char err[300] = "";
     if (gpus() < 2)
         return;
     struct esp_backend *one = open_gpus(&alone), *many = open_gpus(&two);
-    struct esp_model *model = divided_model("logits/llama-gqa"), *copy;
-    CHECK(esp_own_copy_open(&copy, model, "self:q4_0", err, sizeof err) == 0, "%s", err);
-    const size_t n = divided_run_joined(one, model, copy, a);
-    CHECK(divided_run_joined(many, model, copy, b) == n && n <= 4096);
-    CHECK(memcmp(a, b, n * sizeof *a) == 0);
-    esp_model_close(copy);
-    esp_model_close(model);
+    divided_compare_copy(one, many);
     one->ops->close(one);
     many->ops->close(many);
 }

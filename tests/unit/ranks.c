@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "engine/model/inflate.h"
-#include "engine/model/own_copy.h"
 #include "kernels/clock.h"
 #include "kernels/cpu/orders.h"
 #include "kernels/model_desc.h"
@@ -181,15 +180,7 @@ TEST(an_own_copy_is_divided_with_its_target)
     const struct division alone = {.ranks = 1, .threads = 1};
     const struct division two = {.ranks = 2, .threads = 1, .share = {2, 1}, .whole = OUTPUT};
     struct esp_backend *one = open_backend(&alone), *many = open_backend(&two);
-    struct esp_model *model = divided_model("logits/llama-gqa"), *copy;
-    static float a[4096], b[4096];
-    char err[300] = "";
-    CHECK(esp_own_copy_open(&copy, model, "self:q4_0", err, sizeof err) == 0, "%s", err);
-    const size_t n = divided_run_joined(one, model, copy, a);
-    CHECK(divided_run_joined(many, model, copy, b) == n && n <= 4096);
-    CHECK(memcmp(a, b, n * sizeof *a) == 0);
-    esp_model_close(copy);
-    esp_model_close(model);
+    divided_compare_copy(one, many);
     one->ops->close(one);
     many->ops->close(many);
 }
