@@ -1,4 +1,4 @@
-/* forward.cu - one batch through the model: its input, and CUDA graphs of passes. layers.cu
+/* forward.cu - one batch through the model: its input, and CUDA graphs of passes. model_layers.cu
  * launches the kernels.
  *
  * The numbers that change from pass to pass are written to a pinned block. It is copied to the
@@ -12,7 +12,7 @@
  */
 #include "kernels/cuda/blocks.h"
 #include "kernels/cuda/gpus.h"
-#include "kernels/cuda/layers.h"
+#include "kernels/cuda/model_layers.h"
 #include "kernels/cuda/rows.h"
 
 #include <cstring>

@@ -1,4 +1,4 @@
-/* layers.cu - the layers of a model: which kernels compute a pass, and in which order.
+/* model_layers.cu - the layers of a model: which kernels compute a pass, and in which order.
  *
  * The steps of a layer are those of the CPU backend (cpu/forward.c): 1 norm, 2 queries, keys
  * and values, 3 rotation and cache, 4 attention, 5 output added to the residual stream, 6
@@ -16,7 +16,7 @@
  * Several GPUs (gpus.h) take each step together. After a step whose outputs are divided, they
  * exchange these.
  */
-#include "kernels/cuda/layers.h"
+#include "kernels/cuda/model_layers.h"
 
 #include <initializer_list>
 

@@ -1,6 +1,6 @@
-/* layers.h - the layers of a model, from the embedding to the logits; see layers.cu. */
-#ifndef ESP_CUDA_LAYERS_H
-#define ESP_CUDA_LAYERS_H
+/* model_layers.h - the layers of a model, from the embedding to the logits; see model_layers.cu. */
+#ifndef ESP_CUDA_MODEL_LAYERS_H
+#define ESP_CUDA_MODEL_LAYERS_H
 
 #include "kernels/cuda/cuda.h"
 
