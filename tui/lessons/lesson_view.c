@@ -281,8 +281,7 @@ void esp_lesson_draw_list(struct esp_canvas *canvas, int selected)
     int y = 2;
     esp_draw(canvas, 1, 0, ESP_STYLE_TITLE, "espalier learn");
     for (int i = 0; esp_lesson_list(i, name, sizeof name, title, sizeof title); i++, y++) {
-        if (i < 9)
-            esp_drawf(canvas, 1, y, ESP_STYLE_KEY, "%d", i + 1);
+        esp_drawf(canvas, 1, y, i < 9 ? ESP_STYLE_KEY : ESP_STYLE_VALUE, "%d", i + 1);
         esp_draw_bytes(canvas, 4, y, canvas->width - 5, ESP_STYLE_VALUE, 0, title,
                        strlen(title));
         if (i == selected) {
