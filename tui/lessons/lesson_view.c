@@ -293,7 +293,7 @@ void esp_lesson_draw_list(struct esp_canvas *canvas, int selected)
     if (y == 2)
         esp_draw(canvas, 1, y, ESP_STYLE_ERROR,
                  "no lessons found; set ESPALIER_DATA to the folder that contains lessons/");
-    char digits[16];
+    char digits[24];
     snprintf(digits, sizeof digits, "1 to %d", y - 2 < 9 ? y - 2 : 9);
     int x = 1;
     if (y > 2) {
