@@ -1,5 +1,5 @@
-/* batch.h - shared by all backends: checks that a batch fits a cache, lists the rows with
- * wanted logits, and computes the batch's draft step. */
+/* batch.h - shared by all backends: checks that a batch fits a cache, lists the rows whose
+ * logits are wanted, and computes the batch's draft step. */
 #ifndef ESP_BATCH_H
 #define ESP_BATCH_H
 

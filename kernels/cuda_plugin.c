@@ -1,6 +1,6 @@
 /* cuda_plugin.c - loads the CUDA backend, which is a separate library, when it is needed.
  *
- * So one build of the program runs on machines with and without a GPU. There may be two
+ * This lets one build run on machines with and without a GPU. There may be two
  * plugins, made with different CUDA toolkits: a driver runs plugins made for its own major
  * version of CUDA or for an older one, but not for a newer one. libespalier-cuda.so is made
  * with the newest toolkit, libespalier-cuda12.so with CUDA 12 for older drivers. The driver is
@@ -69,7 +69,7 @@ static int load(const char *path, const struct esp_cuda_plugin **found, char *er
                 size_t errlen)
 {
     struct stat about;
-    /* If the path is a pipe, dlopen() would wait for its other end. */
+    /* dlopen() of a named pipe would wait until a program writes to it. */
     if (strchr(path, '/') && stat(path, &about) == 0 && !S_ISREG(about.st_mode))
         return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
                         "the CUDA backend could not be loaded: %s is not a regular file", path);
@@ -92,9 +92,9 @@ static int load(const char *path, const struct esp_cuda_plugin **found, char *er
     return ESP_OK;
 }
 
-/* Loads the first plugin that the driver can run, otherwise the last one that exists. Without
- * a driver, loads the first one, which reports that there is none. `folder`: where the plugins
- * are; NULL: see find_plugin(). */
+/* Loads the first plugin that the driver can run, otherwise the last one that exists. Without a
+ * driver, loads the first one, which reports the missing driver. `folder`: where the plugins
+ * are; NULL means the places that find_plugin() searches. */
 static int choose(const char *folder, const struct esp_cuda_plugin **plugin, char *err,
                   size_t errlen)
 {

@@ -1,5 +1,5 @@
-/* dense.h - products of a vector with a small matrix on the CPU, for networks that choose how
- * to decode. */
+/* dense.h - products of a vector with a small matrix on the CPU, for small networks that choose
+ * decoding parameters (engine/selector). */
 #ifndef ESP_DENSE_H
 #define ESP_DENSE_H
 

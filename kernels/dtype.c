@@ -178,8 +178,9 @@ static void store_scale(uint8_t *s, int i, int scale, int minimum)
     }
 }
 
-/* Where `each` bits of every number are stored. They begin at byte `from` of a block, and
- * numbers that share a byte are `run` apart. each = 0: the type has no such bits. */
+/* Where a block stores some bits of every number: `each` bits per number, from byte `from` of
+ * the block on. Numbers that share a byte are `run` apart. each = 0 means that the type has no
+ * such bits. */
 struct bits {
     uint8_t from, run, each;
 };
@@ -187,7 +188,7 @@ struct bits {
 /* How a type is read and written. */
 struct codec {
     void (*read)(const struct codec *c, const uint8_t *block, float *out);
-    /* tries: how many scales to try on each side of the obvious one; TRIES or 0 */
+    /* tries: how many scales to try on each side of the first guess; TRIES or 0 */
     void (*write)(const struct codec *c, const float *x, int tries, uint8_t *block);
     struct bits low, above; /* the low bits of an integer q, and those above them */
     /* The integer q stands for table[q] or, without a table, for q + lowest, which is at
@@ -272,7 +273,7 @@ static void read_scales(const struct codec *c, const uint8_t *block, float *out)
 
 /* ------------------------------------------------------------------ from floats */
 
-/* Returns the integer nearest to x, limited to low..high; also for NaN a value from low to
+/* Returns the integer nearest to x, limited to low..high. NaN gives some value from low to
  * high. */
 static int nearest(float x, int low, int high)
 {
@@ -339,8 +340,9 @@ static float fit_scale(const struct codec *c, const float *x, int n, int tries)
     return best;
 }
 
-/* Finds scale and minimum of 32 numbers x = s q - m with q in 0..high and m >= 0, in the same
- * way: given the integers q, weighted least squares gives s and m. */
+/* Finds scale and minimum of 32 numbers x = s q - m with q in 0..high and m >= 0. Like
+ * fit_scale(), it tries several scales: each gives integers q, and weighted least squares then
+ * gives s and m. */
 static void fit_scale_and_minimum(const float *x, int high, int tries, float *scale,
                                   float *minimum)
 {
@@ -434,8 +436,8 @@ static uint8_t nearest_doubled(float x)
     return (uint8_t)(q | (x < 0 ? 8 : 0));
 }
 
-/* Returns the weighted squared error of 32 numbers with the scale half_power(e); q gets their
- * integers. */
+/* Returns the weighted squared error of 32 numbers with the scale half_power(e), and writes
+ * their integers to q. */
 static float try_power(const float *x, const float *weight, uint8_t e, uint8_t *q)
 {
     const float scale = half_power(e);
@@ -448,8 +450,8 @@ static float try_power(const float *x, const float *weight, uint8_t e, uint8_t *
     return error;
 }
 
-/* Writes an MXFP4 block with the best of three powers of two near the one at which the largest
- * number fits. */
+/* Writes an MXFP4 block. Tries three scales, which are powers of two near the smallest one at
+ * which the largest number fits, and keeps the best. */
 static void write_powers(const struct codec *c, const float *x, int tries, uint8_t *block)
 {
     enum { LEAST = 1, MOST = 254 };

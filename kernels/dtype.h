@@ -1,7 +1,7 @@
 /* dtype.h - how the numbers of a tensor are stored: floats, and blocks of small integers.
  *
  * A quantised row is a row of blocks. A block of 32 or 256 numbers contains their integers and
- * the scales (and, in Q4_K and Q5_K, the minima) with which they become numbers again. The
+ * the scales (and, in Q4_K and Q5_K, the minima) that turn them back into numbers. The
  * layouts are those of GGUF files; dtype.c describes each. The number of columns of a
  * quantised tensor is a multiple of the block. Functions with a dtype argument do not check
  * that it is in the list: code that reads a type from a file must use esp_dtype_find(), and
@@ -22,7 +22,7 @@ extern "C" {
 enum esp_field_kind {
     ESP_SCALES,  /* scales, minima, or one bit of each number */
     ESP_JOINED,  /* the same, but a GPU joins this field with the previous one */
-    ESP_WEIGHTS, /* bytes that become weights */
+    ESP_WEIGHTS, /* bytes that are unpacked to weights */
 };
 
 /* `count` pieces of `size` bytes (1, 2 or 4), from byte `from` of a block on. */
@@ -92,8 +92,9 @@ void esp_dequantise(enum esp_dtype dtype, const void *stored, int n, float *out)
  * types search for the scale (and minimum) with the smallest squared error, in which a number
  * x has the weight |x| + rms. */
 void esp_quantise(enum esp_dtype dtype, const float *x, int n, void *stored);
-/* Does the same without the search, which takes most of the time: the scale is the best one
- * for the integers that follow from the largest number. The error is a little larger. */
+/* Does the same without the search for a scale, which takes most of the time: it rounds with
+ * the scale that fits the largest number, and stores the scale that is best for these integers.
+ * The error is a little larger. */
 void esp_quantise_quickly(enum esp_dtype dtype, const float *x, int n, void *stored);
 
 #ifdef __cplusplus

@@ -150,8 +150,8 @@ struct esp_layer {
      * has no value (Xiao et al. 2024, section 3.3); or none. */
     struct esp_tensor sink_logit;
     struct esp_tensor output, output_bias; /* (hidden, heads * head_dim) */
-    /* (heads * head_dim, hidden) or none: the output of attention is multiplied by the sigmoid
-     * of this product, number by number. */
+    /* (heads * head_dim, hidden), optional. The output of attention is multiplied element by
+     * element by the sigmoid of this product. */
     struct esp_tensor attention_gate;
 
     /* A recurrent layer has the following instead of query, ..., output; it ignores `rotation`
@@ -193,8 +193,8 @@ struct esp_layer {
     struct esp_expert *expert;
 
     /* Of the rows that a row of a batch may see, attention in this layer sees only the last
-     * `window`, its own included; 0 means all of them. Since these rows have consecutive
-     * positions, it sees the positions above its own position - window. */
+     * `window`, its own included; 0 means all of them. These rows have consecutive positions,
+     * so a row at position t sees positions t - window + 1 to t. */
     int window;
     enum esp_rotation rotation;
 };
@@ -239,7 +239,7 @@ enum esp_reads { ESP_READS_TOKENS, ESP_READS_EAGLE, ESP_READS_EAGLE3 };
 /* A memory limit for weights: `bytes` minus `others`, the part reserved for what else the
  * caller will open. */
 struct esp_memory_limit {
-    size_t bytes, others; /* bytes = 0: no limit */
+    size_t bytes, others; /* bytes = 0 means no limit */
 };
 
 struct esp_model_desc {
@@ -258,17 +258,18 @@ struct esp_model_desc {
     struct esp_clamp clamp;
     bool parallel_residual; /* x + attention(norm1 x) + mlp(norm2 x), as in gpt_neox */
     float norm_epsilon;
-    /* The dimensions of recurrent layers, see enum esp_mixer; conv_kernel = 0: there are none.
-     * Value head h reads key head h / (state_heads / key_heads), or, with heads_tiled, h %
-     * key_heads. */
+    /* The dimensions of recurrent layers, see enum esp_mixer; conv_kernel = 0 means that there
+     * are none. Value head h reads key head h / (state_heads / key_heads), or, with
+     * heads_tiled, h % key_heads. */
     int conv_kernel, state_heads, key_heads, key_dim, value_dim;
     bool heads_tiled;
     float least_step, most_step;           /* limits of t, SSM only */
     int state_slots;                       /* copies of its states that a cache has room for */
     int experts, experts_used, expert_ffn; /* for layers with a router */
     bool experts_normed; /* the weights of the used experts are divided by their sum */
-    /* Each expert's logit becomes a weight by its own sigmoid, not by a softmax; expert_epsilon
-     * is added to the sum of the chosen weights by which they are divided. */
+    /* Each expert's logit becomes a weight with a sigmoid of its own, not with a softmax over
+     * all experts. If experts_normed, the sum that divides the chosen weights includes
+     * expert_epsilon. */
     bool sigmoid_router;
     float expert_epsilon, expert_scale; /* all weights are multiplied by the scale; 0 means 1 */
     int rotary; /* leading dimensions of a head that RoPE rotates, in pairs (i, i + rotary/2) */
@@ -335,7 +336,7 @@ struct esp_states {
 /* A window of the text ("StreamingLLM", Xiao et al. 2024, section 3.2). The row at position t
  * sees the first `sinks` tokens and the last `recent` ones, itself included: positions
  * 0..sinks-1 and t-recent+1..t. If there is a gap between the two, attention computes as if
- * there were none: for the sinks, the row is at position sinks + recent - 1; for the recent
+ * there were no gap: for the sinks, the row is at position sinks + recent - 1; for the recent
  * tokens, distances are the true ones. So no distance is larger than in a text of sinks +
  * recent tokens. What a row sees depends only on t, never on other rows of the cache. */
 struct esp_window {
@@ -349,7 +350,7 @@ enum { ESP_WINDOW_STEP = 16 };
 
 /* Row i of the batch is tokens[i] at positions[i]. Its key and value are written to cache row
  * first + i. It sees the cache rows 0..prefix-1, and row prefix + j if bit j of its mask is
- * set. Each row must see its own cache row, and no later one. mask = NULL: row i sees all
+ * set. Each row must see its own cache row, and no later one. If `mask` is NULL, row i sees all
  * cache rows up to and including its own. The cache rows that a row sees must be in ascending
  * order of position. */
 struct esp_batch {
@@ -430,7 +431,7 @@ struct esp_device_speed {
 enum { ESP_WAY_SIZES = 13 };
 enum esp_way { ESP_WAY_VECTORS, ESP_WAY_TILES, ESP_WAYS };
 struct esp_way_times {
-    /* By type; 0 or 1 for activations of 16 or 8 bits; number of rows, ascending; way. */
+    /* Indices: type; 0 or 1 for activations of 16 or 8 bits; size (rows, ascending); way. */
     double ns[ESP_DTYPE_COUNT][2][ESP_WAY_SIZES][ESP_WAYS];
 };
 
@@ -457,7 +458,7 @@ struct esp_state_traffic {
  * tokens of the text and, for each later row, the inputs from which its change of the states is
  * computed. All rows of a pass follow rows folded..prefix-1 (rows that a window dropped count,
  * too), so a pass applies these to the states first, and then its own `text` rows. `prefix`
- * must not be less than `folded`, unless it is 0: then a new text begins. To go back in a text,
+ * must not be less than `folded`, except that 0 begins a new text. To go back in a text,
  * load a copy of the states. Inputs are kept for up to twice as many rows as a batch may have;
  * a batch that needs more is refused (ESP_E_ARGUMENT). */
 struct esp_cache {
@@ -478,15 +479,15 @@ struct esp_rank_costs; /* see rank_plan.h */
 
 struct esp_backend_ops {
     const char *name, *summary;
-    /* True: calls only queue work for a device, and every call with ESP_NOW waits for it. It is
-     * then faster to make few calls that each return many values. */
+    /* True if calls only queue work for a device, and every call with ESP_NOW waits for the
+     * device. Then few calls that return many values each are faster than many calls. */
     bool asynchronous;
     bool gives_states; /* passes can return hidden states (esp_batch.states) */
     bool windows;      /* passes can see a window of the text (esp_batch.window) */
 
-    /* Opens the backend. threads = 0: one per performance core. Fails with ESP_E_UNSUPPORTED
-     * if the machine has no such device, and with ESP_E_DEVICE if it has one that does not
-     * work. */
+    /* Opens the backend. `threads` may be 0 for one thread per performance core. Fails with
+     * ESP_E_UNSUPPORTED if the machine has no such device, and with ESP_E_DEVICE if it has one
+     * that does not work. */
     int (*open)(struct esp_backend **backend, int threads, char *err, size_t errlen);
     /* Opens the backend on one of several devices, numbered from 0; open() uses device 0. Fails
      * with ESP_E_ARGUMENT if there are devices but not this one. NULL means the backend has no
@@ -519,8 +520,8 @@ struct esp_backend_ops {
      * is no memory for the block. */
     double (*read_rate)(struct esp_backend *backend, size_t bytes);
     /* Runs a pass (without a draft step) twice, and times the kernels of the second one on the
-     * device: at most `most` kinds, in order of execution. Returns their number, or a
-     * failure. */
+     * device: at most `most` kinds, in order of execution. Returns the number of kinds, or a
+     * negative status. */
     int (*time_kernels)(struct esp_cache *cache, const struct esp_batch *batch,
                         struct esp_kernel_time *kernel, int most);
     /* Predicts, from a description of the device, what time_kernels() would measure for a pass
@@ -532,29 +533,30 @@ struct esp_backend_ops {
     /* For products that can be computed in two ways with bit-identical results. way_key()
      * returns a key that identifies the processor and the code that were timed, or "" if there
      * is only one way. measure_ways() measures the types of these weights for which `times` is
-     * not complete; from then on the backend uses the quicker way. Returns how many types it
-     * measured. */
+     * not complete; from then on the backend uses the faster way for each. Returns how many
+     * types it measured. */
     const char *(*way_key)(const struct esp_backend *backend);
     int (*measure_ways)(struct esp_weights *weights, struct esp_way_times *times);
-    /* Starts ranks, other processes or GPUs, that compute the weights of divided descriptions
-     * together with this one. Must be called before weights are opened. */
+    /* Starts ranks: other processes or GPUs, which compute models with a `divided` description
+     * together with this process. Must be called before weights are opened. */
     int (*start_ranks)(struct esp_backend *backend, const struct esp_rank_options *options,
                        char *err, size_t errlen);
-    /* The next two and set_rank_delay() are NULL if ranks are not processes. */
-    /* Starts ranks anew whose processes have ended or hang, once, if starting and loading them
-     * took no more than `most` seconds. Their caches are gone: calls with those that were
-     * opened before fail with ESP_E_DEVICE. why: what had happened. On failure all is as
-     * before. */
+    /* The next two members and set_rank_delay() are NULL if ranks are GPUs, not processes. */
+    /* Starts the ranks again after the process of one has ended or hangs. It does so only once,
+     * and only if starting the ranks and loading their models took at most `most` seconds.
+     * Caches that were opened before are lost: calls with them fail with ESP_E_DEVICE.
+     * `why` receives what happened to the old ranks. Returns a negative status if there are no
+     * new ranks. */
     int (*restart_ranks)(struct esp_backend *backend, double most, char *why, size_t size);
-    /* Whom to ask what to do with a rank that does not answer; see esp_rank_patience. NULL
-     * means it is ended. */
+    /* Sets the function that decides what to do with a rank that does not answer; see
+     * esp_rank_patience. NULL means that such a rank is ended. */
     void (*ask_about_ranks)(struct esp_backend *backend, esp_rank_patience *patient,
                             void *user);
-    /* What the exchanges of the ranks have cost so far. False: there are no ranks. */
+    /* What the exchanges of the ranks have cost so far. Returns false if there are no ranks. */
     bool (*rank_times)(const struct esp_backend *backend, struct esp_rank_times *times);
     /* Simulates a slow network between the ranks; see esp_ranks_set_delay(). */
     int (*set_rank_delay)(struct esp_backend *backend, const char *delay);
-    /* Writes how the weights of a divided description are divided, or would be, and the
+    /* Writes how the weights of this model are divided among the ranks, or would be, and the
      * measured costs. */
     int (*plan_ranks)(struct esp_backend *backend, const struct esp_model_desc *desc,
                       struct esp_rank_plan *plan, struct esp_rank_costs *costs, char *err,

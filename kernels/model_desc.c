@@ -32,8 +32,8 @@ void esp_tensor_file_read(struct esp_tensor_file *file, size_t offset, void *to,
     }
 }
 
-/* Returns the number, among the rows as stored, of row `row` of the matrix. *run gets how many
- * rows of the matrix, from this one on, are stored contiguously. */
+/* Returns which stored row is row `row` of the matrix. *run becomes the number of rows,
+ * beginning with this one, that are stored contiguously. */
 static size_t stored_row(const struct esp_tensor *t, int row, int *run)
 {
     const int in_block = row % t->block;
@@ -62,9 +62,9 @@ static void read_stored(const struct esp_tensor *t, size_t offset, void *to, siz
     read_bytes(t->source, t->offset, t->data, offset, to, size);
 }
 
-/* Transposes a piece (columns, length), in which every step-th number belongs to the next row,
- * to `columns` numbers of each row of `to`, whose rows are `stride` numbers apart. Callers
- * pass a constant `size`, so that memcpy() compiles to a move. */
+/* Transposes a piece (columns, length): number i * step of line c becomes number c of row i of
+ * `to`. Rows of `to` are `stride` numbers apart. Callers pass a constant `size`, so that
+ * memcpy() compiles to a move. */
 static inline void turn(char *to, size_t stride, const char *piece, size_t columns, size_t rows,
                         size_t length, size_t step, size_t size)
 {
@@ -80,9 +80,8 @@ static size_t step_of(const struct esp_tensor *t)
     return t->block == 1 ? (size_t)t->stride : 1;
 }
 
-/* Copies rows of a transposed tensor, piece by piece of its stored rows. Pieces are as long as
- * possible, because that decides the speed. Rows of an interleaved matrix are `step` numbers
- * apart. */
+/* Copies rows of a transposed tensor, piece by piece. Pieces are as long as possible, because
+ * each is read on its own. Rows of an interleaved matrix are `step` numbers apart. */
 static void copy_transposed(const struct esp_tensor *t, int row, int count, char *to)
 {
     enum { ROWS = 512, COLUMNS = 16 };
@@ -514,8 +513,8 @@ static void check(struct checker *c, const struct esp_tensor *t, const char *nam
                              "%s%s has the unknown type number %d", name, where, (int)t->dtype);
     else if (fits)
         esp_fail(c->err, c->errlen, ESP_E_FORMAT,
-                 "%s%s has %d columns, which blocks of %d (%s) do not divide", name, where,
-                 columns, esp_dtype_block(t->dtype), esp_dtype_name(t->dtype));
+                 "%s%s has %d columns, not a multiple of %d (the block size of %s)", name,
+                 where, columns, esp_dtype_block(t->dtype), esp_dtype_name(t->dtype));
     else
         esp_fail(c->err, c->errlen, ESP_E_FORMAT, "%s%s has the shape (%d, %d), not (%d, %d)",
                  name, where, t->rows, t->columns, rows, columns);
@@ -562,7 +561,7 @@ static void check_experts(struct checker *c, const struct esp_model_desc *d,
         d->expert_ffn < 1 || d->expert_ffn > INT32_MAX / 2 || !l->expert) {
         if (c->status == 0)
             c->status = esp_fail(c->err, c->errlen, ESP_E_FORMAT,
-                                 "%d of %d experts of width %d in layer %d do not fit together",
+                                 "cannot use %d of %d experts of width %d in layer %d",
                                  d->experts_used, d->experts, d->expert_ffn, c->layer);
         return;
     }
@@ -632,8 +631,9 @@ static void check_layer(struct checker *c, const struct esp_model_desc *d,
     if (alone ? l->norm2.data != NULL : l->norm2.data || !l->norm_mlp.data)
         check_norm(c, &l->norm2, &l->norm2_bias, d->hidden);
     if (c->status == 0 && l->rotation == ESP_ROTATION_LOCAL && !d->local_inverse_frequency)
-        c->status = esp_fail(c->err, c->errlen, ESP_E_FORMAT,
-                             "the model has no local frequencies for layer %d", c->layer);
+        c->status =
+            esp_fail(c->err, c->errlen, ESP_E_FORMAT,
+                     "the model has no local RoPE frequencies, which layer %d needs", c->layer);
     if (l->router.data)
         check_experts(c, d, l);
     if (l->mixer == ESP_MIXER_ATTENTION)

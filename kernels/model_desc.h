@@ -53,8 +53,8 @@ size_t esp_memory_limit_left(const struct esp_memory_limit *limit);
  * spaced. */
 bool esp_layer_is_streamed(int layer, int layers, int count);
 
-/* Returns the width of the vector in which a draft head joins two inputs of a product, or 0 if
- * it joins none. */
+/* Returns the width of the vector that a draft head makes by joining the two inputs of a
+ * product, or 0 if it joins none. */
 int esp_model_desc_joined(const struct esp_model_desc *desc);
 
 /* Returns whether the attention of this layer reads a token's embedding and the residual
@@ -70,7 +70,7 @@ int esp_model_desc_tokens(const struct esp_model_desc *desc);
 /* Returns the number of columns of the widest matrix. */
 int esp_model_desc_widest(const struct esp_model_desc *desc);
 
-/* Returns whether some layer changes the output of attention or MLP before adding it. */
+/* Returns whether some layer changes the output of attention or MLP before it is added. */
 bool esp_model_desc_has_branch(const struct esp_model_desc *desc);
 
 /* Reads bytes offset..offset+size-1; see struct esp_tensor_file. */

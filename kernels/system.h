@@ -31,9 +31,9 @@ int esp_cores_best(void);
 /* Finds the nodes of memory on which this process may run (kernels/cpu/cores.h). */
 struct esp_nodes;
 void esp_nodes_find(struct esp_nodes *nodes);
-/* From now on this thread runs only on the CPUs of a node, 0..count-1. */
+/* Binds this thread to the CPUs of a node, 0..count-1. */
 void esp_stay_on_node(const struct esp_nodes *nodes, int node);
-/* Asks that pages not yet used come from the memory of the node with this number. */
+/* Asks the system to take pages that are not yet in use from the node with this number. */
 void esp_prefer_node(void *begin, size_t bytes, int number);
 /* Returns whether this 64-bit ARM processor has a feature: the instructions sdot and udot, or
  * smmla. */
@@ -61,7 +61,7 @@ void esp_drop_cached(int file, off_t begin, off_t bytes);
 bool esp_rename_to_new(const char *from, const char *to);
 /* Opens a file without a name, in memory if possible. Returns -1 on failure. */
 int esp_unnamed_file(const char *purpose);
-/* Opens a pipe, as pipe() does. waits: whether reads and writes wait. */
+/* Opens a pipe, as pipe() does. waits: whether reads and writes block. */
 int esp_pipe(int ends[2], bool waits);
 
 /* ------------------------------------------------------------------ processes and threads */

@@ -99,7 +99,7 @@ bool esp_program_path(char *path, size_t size)
     return false;
 }
 
-/* With F_NOCACHE, reads may have any place and size. */
+/* With F_NOCACHE, reads may have any offset and size. */
 int esp_open_direct(int file, bool *direct)
 {
     const int again = fcntl(file, F_DUPFD_CLOEXEC, 0);
@@ -155,8 +155,8 @@ bool esp_random_bytes(void *bytes, size_t count)
     return getentropy(bytes, count) == 0;
 }
 
-/* Does nothing, because macOS has no such function. The process ends when it reaches its
- * limit of computing time. */
+/* Does nothing, because macOS has no such function. The process ends when it has used up its
+ * limit of processor time. */
 void esp_end_with_parent(void)
 {
 }

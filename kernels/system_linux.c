@@ -26,7 +26,7 @@ int esp_cores_all(void)
     return cores > 1 ? (int)cores : 1;
 }
 
-/* The CPUs that this thread may run on, allowed (ESP_MOST_CORES). */
+/* Finds the CPUs that this thread may run on. allowed: (ESP_MOST_CORES). */
 static bool find_allowed(bool *allowed)
 {
     cpu_set_t set;
@@ -43,7 +43,7 @@ int esp_cores_best(void)
     return find_allowed(allowed) ? esp_cores_best_of("/sys", allowed) : esp_cores_all();
 }
 
-/* ESPALIER_SYS: a folder in place of /sys, for tests. */
+/* Tests set ESPALIER_SYS to a folder that is read instead of /sys. */
 void esp_nodes_find(struct esp_nodes *nodes)
 {
     bool allowed[ESP_MOST_CORES] = {true};

@@ -14,7 +14,7 @@
 #include <string.h>
 
 struct buffer {
-    void *where; /* the address of the pointer in the cache that is to be set */
+    void *where; /* the address of the cache's pointer, which will be set */
     size_t count, each, size;
 };
 
@@ -135,7 +135,7 @@ static void set_sizes(struct esp_cpu_cache *c, struct esp_weights *weights, int 
     c->joined.stride = esp_cpu_pad(esp_model_desc_joined(d), ESP_PANEL);
 }
 
-/* Keys and values of a head come from the memory near the threads that compute its attention. */
+/* Places the keys and values of a head in the memory near the threads that read them. */
 static void bring_home(const struct esp_cpu_cache *c)
 {
     const struct esp_pool *pool = ((struct esp_cpu_backend *)c->base.weights->backend)->pool;
@@ -270,8 +270,8 @@ static int whole_blocks(const int32_t *which, int count, int to)
     return run / ESP_LANES * ESP_LANES;
 }
 
-/* Because which[i] >= first + i, moving rows of a head in ascending order overwrites none that
- * has not been moved itself. */
+/* which[i] >= first + i, so moving the rows of a head in ascending order never overwrites a row
+ * that has yet to be moved. */
 static void keep_head(const struct esp_cpu_cache *c, size_t head, int first,
                       const int32_t *which, int count)
 {

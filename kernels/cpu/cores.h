@@ -19,11 +19,12 @@ enum { ESP_MOST_CORES = 1024, ESP_MOST_NODES = 16 };
  * returns the number of allowed CPUs. */
 int esp_cores_best_of(const char *sys, const bool *allowed);
 
-/* A node is memory with the CPUs that are near it, as a socket of a server has them. */
+/* A node is memory with the CPUs that are near it, such as the memory and the cores of one
+ * socket of a server. */
 struct esp_nodes {
     int count;                                         /* nodes with allowed CPUs; at least 1 */
-    int number[ESP_MOST_NODES], cores[ESP_MOST_NODES]; /* the system's number; allowed CPUs */
-    signed char of[ESP_MOST_CORES]; /* for each CPU its node, 0..count-1; -1: not allowed */
+    int number[ESP_MOST_NODES], cores[ESP_MOST_NODES]; /* the system's numbers; allowed CPUs */
+    signed char of[ESP_MOST_CORES]; /* each CPU's node, 0..count-1; -1 if not allowed */
 };
 
 /* Reads devices/system/node/node0..15/cpulist below `sys`. If they do not say where all allowed

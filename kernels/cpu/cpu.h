@@ -25,11 +25,11 @@ struct esp_cpu_backend {
     struct esp_pool *pool;
     bool exact;            /* requested by set_exact() */
     int threads;           /* number of threads of the pool */
-    double worth_a_thread; /* multiply-adds of a pass for which one more thread is used */
+    double worth_a_thread; /* multiply-adds for which one more thread pays */
     char device[64];
     char way_key[128]; /* see esp_backend_ops; "" if products have only one way */
     struct esp_way_times way_times;
-    char failure[400];       /* why the last pass that failed did so, or "" */
+    char failure[400];       /* why the last failed pass failed, or "" */
     struct esp_ranks *ranks; /* the group that this process belongs to, or NULL */
     struct esp_rank_options rank_options;
     double read_rates[ESP_MAX_RANKS]; /* measured; bytes per second of each rank */
@@ -61,30 +61,30 @@ struct esp_cpu_weights {
     struct esp_packed head, fc;
     /* (vocabulary, hidden) a copy; if it has no data, rows are read from `embedding_head` */
     struct esp_tensor embedding;
-    struct esp_tensor position_embedding; /* a copy; no data: the model has none */
+    struct esp_tensor position_embedding; /* a copy; without data if the model has none */
     const struct esp_packed *embedding_head;
     bool split;                    /* products need vectors split into BF16 parts */
-    bool cut, cut_bytes;           /* products need vectors as integers; these have 8 bits */
-    unsigned block_types;          /* bit t: some matrix has the quantised type t */
+    bool cut, cut_bytes;           /* some product needs quantised vectors; these have 8 bits */
+    unsigned block_types;          /* bit t is set if a matrix has the quantised type t */
     double work_layers, work_head; /* multiply-adds for one row */
     void *memory;
     /* NULL if there is no memory limit. */
     struct esp_cpu_stream *stream;
     char *packing; /* (threads, packing_bytes) for esp_cpu_pack_stored() */
     size_t packing_bytes;
-    /* For weights that are divided among ranks, otherwise NULL and 0: the plan, the number
-     * of this rank, and the number by which orders name these weights. */
+    /* The plan, the number of this rank, and the number by which orders name these weights. If
+     * the weights are not divided among ranks, these are NULL and 0. */
     const struct esp_rank_plan *plan;
     int rank, id;
-    /* In rank 0: the weights that were divided before these, and the description of these that
-     * the other ranks got, because the model's files have been closed since. */
+    /* Only in rank 0: the weights that were divided before these, and the description of these
+     * weights that the other ranks got. It is kept because the model's files are closed. */
     struct esp_cpu_weights *next_divided;
     struct esp_wire told;
 };
 
 struct esp_cpu_cache {
     struct esp_cache base;
-    const struct esp_cpu_cache *joined_to; /* the cache that owns k and v; NULL: this one */
+    const struct esp_cpu_cache *joined_to; /* the owner of k and v; NULL means this cache */
     int rows, max_batch, id;               /* id: see struct esp_cpu_weights */
     int start;                             /* esp_rank_times.starts of the ranks that have it */
     int kv_begin, kv_heads;       /* this rank's key/value heads: kv_heads from kv_begin on */
@@ -101,7 +101,7 @@ struct esp_cpu_cache {
     float *for_sinks;                      /* (max_batch, q_width) see struct esp_attention */
     float *key, *value;                    /* (max_batch, kv_width) */
     float *gate;                           /* (max_batch, ffn) */
-    float *branch; /* (max_batch, hidden) the sum that will be added to x; NULL: not needed */
+    float *branch; /* (max_batch, hidden) what will be added to x; NULL if not needed */
     /* (1 or 2 sets of frequencies, max_batch + 1, rotary / 2), see row_for_sinks() */
     float *cosine, *sine;
     struct esp_vectors normed;   /* (max_batch, hidden) */
@@ -179,8 +179,8 @@ int esp_cpu_state_load(struct esp_cache *cache, int slot);
 int esp_cpu_measure_ways(struct esp_weights *weights, struct esp_way_times *times);
 
 /* Opens a backend with this instruction set (esp_cpu_isa_name()); NULL means the best one.
- * Returns ESP_E_DEVICE if the processor lacks it. threads = 0: one per performance core; any
- * other number of threads is started, even if there are fewer cores. (esp_backend_cpu.open()
+ * Returns ESP_E_DEVICE if the processor lacks it. `threads` is the number of threads, even if
+ * there are fewer cores; 0 means one thread per performance core. (esp_backend_cpu.open()
  * takes the name of the instruction set from the environment variable ESPALIER_ISA.) */
 int esp_cpu_open(struct esp_backend **backend, const char *isa, int threads, char *err,
                  size_t errlen);

@@ -32,8 +32,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Minimum number of panels in a part of a matmul. With one row, so many panels fill the
- * registers. */
+/* Minimum number of panels in a part of a matmul. With one row, this number of panels
+ * fills the registers. */
 enum { PANELS_TOGETHER = 4 };
 
 /* ------------------------------------------------------------------ pieces */
@@ -45,7 +45,7 @@ static void join(const struct esp_cpu_pass *p, int row, int begin, int end, cons
     memcpy(to, values, (size_t)(end - begin) * sizeof *to);
 }
 
-/* The same with values that are normalised first, unless `weight` is NULL. */
+/* Does the same, but normalises the values first, unless `weight` is NULL. */
 static void join_normed(const struct esp_cpu_pass *p, int row, int begin, int count,
                         const float *values, const float *weight)
 {
@@ -466,8 +466,8 @@ static void mlp(struct esp_cpu_pass *p, const struct esp_packed *gate,
 
 /* ------------------------------------------------------------------ experts */
 
-/* Lists the experts with the highest values, best first; of equal ones, the lower number.
- * `bias`: (experts) added to the values, or NULL. */
+/* Lists the experts with the highest values, best first; of equal values, the lower number
+ * first. `bias`: (experts) added to the values, or NULL. */
 static void list_best(const struct esp_model_desc *d, const float *value, const float *bias,
                       int32_t *chosen)
 {

@@ -55,8 +55,8 @@ struct esp_tree_attention {
     float *scratch;      /* esp_tree_attention_scratch() floats */
 };
 
-/* The loss of the draft's distribution q against the target's p. For a row it is -sum t(x) log
- * q(x), with t = cls p, plus distil p for the `top` largest of p. */
+/* The loss of the draft's distribution q against the target's p. The loss of a row is -sum t(x)
+ * log q(x). t(x) is cls p(x), and for the `top` largest p(x) it is (cls + distil) p(x). */
 struct esp_soft_loss {
     float cls, distil;
     int top;      /* at most ESP_SOFT_TOP */
@@ -119,8 +119,8 @@ struct esp_cpu_gradients {
     void (*add)(float *x, const float *y, size_t n);
 };
 
-/* Returns how many floats of scratch memory attention needs for so many queries, keys and
- * extras. */
+/* Returns how many floats of scratch memory attention needs for these numbers of queries, keys
+ * and extras. */
 static inline size_t esp_tree_attention_scratch(int rows, int keys, int extras)
 {
     return ESP_GEMM_SCRATCH + 2 * (size_t)rows * ((size_t)keys + (size_t)extras);

@@ -94,8 +94,8 @@ struct esp_attention {
     const int32_t *extra[ESP_QUERIES];
     int sinks, from[ESP_QUERIES];        /* if from[i] <= sinks, query i sees all indices */
     const float *for_sinks[ESP_QUERIES]; /* (head_dim) in the form of q, or NULL */
-    /* An additional score per query that belongs to no row but takes part in the softmax;
-     * NULL: there is none. */
+    /* An additional score per query that belongs to no row but takes part in the softmax; NULL
+     * if there is none. */
     const float *sink_logit[ESP_QUERIES];
     float cap;     /* scores x become cap * tanh(x / cap); 0 means scores are not capped */
     float *scores; /* (queries, scores_stride) scratch memory, at least blocks * 16 each */

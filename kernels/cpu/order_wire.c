@@ -7,7 +7,7 @@
 #include "kernels/cpu/orders.h"
 #include "kernels/version.h"
 
-/* The meaning of orders and of what follows them; to be raised when it changes. */
+/* The version of the protocol. Raise it when orders or their payloads change. */
 enum { PROTOCOL = 1 };
 
 _Static_assert(sizeof(struct esp_order) == ESP_ORDER_BYTES, "the fixed part has no gaps");

@@ -50,7 +50,7 @@ static int send(struct esp_cpu_backend *cpu, struct esp_order *order, const void
     return note_failure(cpu, esp_order_send(cpu->ranks, order, payload, bytes));
 }
 
-/* Sends an order about a cache, unless the ranks that knew it are gone. */
+/* Sends an order about a cache, unless the ranks that had the cache are gone. */
 static int send_about(struct esp_cache *cache, struct esp_order *order, const void *payload,
                       size_t bytes)
 {
@@ -62,7 +62,7 @@ static int send_about(struct esp_cache *cache, struct esp_order *order, const vo
     return ESP_E_DEVICE;
 }
 
-/* Waits for the answers to an order. *bytes: the sum of theirs. */
+/* Waits for the answers to an order. *bytes: the sum of the bytes in the answers. */
 static int collect(struct esp_cpu_backend *cpu, size_t *bytes, char *err, size_t errlen)
 {
     struct esp_answer answer[ESP_MAX_RANKS];
@@ -211,7 +211,7 @@ static int make_plan(struct esp_rank_plan *plan, struct esp_backend *backend,
 
 /* ------------------------------------------------------------------ weights */
 
-/* Plan and description of a model for the other ranks. */
+/* Writes the plan and the description of a model for the other ranks. */
 static int tell_model(struct esp_wire *wire, const struct esp_model_desc *desc,
                       const struct esp_rank_plan *plan, char *err, size_t errlen)
 {
@@ -313,7 +313,7 @@ void esp_cpu_weights_close(struct esp_weights *weights)
     free(plan);
 }
 
-/* Lets new ranks load their parts of what the old ones had, the oldest weights first. */
+/* Makes restarted ranks load their parts of all weights again, the oldest weights first. */
 static int load_again(struct esp_cpu_backend *cpu, const struct esp_cpu_weights *w, char *err,
                       size_t errlen)
 {
@@ -465,7 +465,7 @@ int esp_cpu_forward(struct esp_cache *cache, const struct esp_batch *batch)
     esp_ranks_pass_begins(cpu->ranks);
     status = esp_cpu_pass(cache, batch);
     esp_ranks_pass_ends(cpu->ranks);
-    if (status == ESP_E_FILE) /* the others are in the middle of the pass */
+    if (status == ESP_E_FILE) /* the other ranks are in the middle of the pass */
         esp_ranks_fail(cpu->ranks, "%s", cpu->failure);
     return note_failure(cpu, status);
 }

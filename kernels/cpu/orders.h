@@ -49,9 +49,9 @@ struct esp_answer {
 };
 int esp_answer_gather(struct esp_ranks *ranks, struct esp_answer *answers);
 
-/* What a rank says about itself first. The texts must be equal in all ranks. The size of this
- * struct must stay: ranks of other versions must understand one another here. X(member, what,
- * advice): a sentence about a difference. */
+/* What a rank first says about itself. All ranks must have equal texts. The size of this struct
+ * must never change, because ranks of different versions still have to read it. X(member, what,
+ * advice): the parts of the message about a difference. */
 #define ESP_GREETING(X)                                                                        \
     X(version, "version", "install one version everywhere")                                    \
     X(protocol, "protocol", "install one version everywhere")                                  \
@@ -63,7 +63,7 @@ struct esp_greeting {
 #define X(member, what, advice) char member[40];
     ESP_GREETING(X)
 #undef X
-    double read; /* bytes per second that it reads from memory */
+    double read; /* bytes per second that the rank reads from memory */
     char later[304];
 };
 _Static_assert(sizeof(struct esp_greeting) == 512, "all versions greet with 512 bytes");

@@ -9,8 +9,8 @@
 enum { ARRAYS = 4 };
 
 struct header {
-    int32_t rows, first, prefix, mask_words; /* mask_words 0: no masks */
-    int32_t text, columns;                   /* columns: of the logits; 0 if none */
+    int32_t rows, first, prefix, mask_words; /* mask_words = 0 means no masks */
+    int32_t text, columns;                   /* columns: of the logits, or 0 */
     int32_t states, state[ESP_MAX_STATES];
     int32_t windowed;
     struct esp_window window;
@@ -33,8 +33,8 @@ size_t esp_cpu_order_bytes(int rows, int max_batch)
     return order_bytes(max_batch, words_of(rows, 0, 0));
 }
 
-/* Writes for each batch row whether it goes to a row of the matrix: 0, or -1 for none. Other
- * ranks need no more than that. */
+/* Writes for each batch row 0 if it goes to a row of the matrix, and -1 if not. Other ranks do
+ * not need the number of that row. */
 static void write_rows(int32_t *to, int rows, const struct esp_rows *of, const int32_t *row)
 {
     for (int i = 0; i < rows; i++)

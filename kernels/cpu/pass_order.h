@@ -17,8 +17,8 @@ struct esp_pass_copy {
     int wanted; /* number of rows with logits */
 };
 
-/* Reads a batch. Pointers of the copy point into `bytes`, which must be aligned. Returns
- * false if the bytes are no batch that fits this cache. */
+/* Reads a batch. Pointers of the copy point into `bytes`, which must be aligned. Returns false
+ * if the bytes are not a batch that fits this cache. */
 bool esp_pass_order_read(struct esp_pass_copy *copy, const struct esp_cpu_cache *cache,
                          const void *bytes, size_t size);
 

@@ -19,13 +19,14 @@ void esp_pool_close(struct esp_pool *pool);
 /* Returns the number of threads, including the caller. */
 int esp_pool_threads(const struct esp_pool *pool);
 
-/* Returns the number of memory nodes whose cores the pool uses; and the system's number of the
- * node on which unit `unit` of a step of `units` is computed, if no thread is late. */
+/* esp_pool_nodes() returns the number of memory nodes whose cores the pool uses.
+ * esp_pool_node_of() returns the system's number of the node that computes unit `unit` of a
+ * step of `units`, unless another thread takes over the unit. */
 int esp_pool_nodes(const struct esp_pool *pool);
 int esp_pool_node_of(const struct esp_pool *pool, int unit, int units);
 
 /* Returns into how many parts to divide a step of `units` equal pieces that is enough work for
- * `threads` threads. These are two parts for each thread, or eight if cores differ in speed, so
+ * `threads` threads. There are two parts for each thread, or eight if cores differ in speed, so
  * that threads that finish early can take parts from others. `pool` may be NULL. */
 int esp_pool_parts(const struct esp_pool *pool, int units, int threads);
 

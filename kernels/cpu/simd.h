@@ -413,8 +413,8 @@ V16 struct v16 v16_load_f16(const uint16_t *p)
 
 /* v16_scale(a, n + V16_ROUND) is a * 2^n for integers -126 <= n <= 128; NaN in a stays NaN. */
 
-/* Rounds the first n lanes to BF16, stores them and returns the rounding errors. It rounds as
- * AVX-512 BF16 does: to nearest, ties to even; subnormals become 0. */
+/* Rounds the first n lanes to BF16, stores them and returns the rounding errors. The rounding
+ * is that of AVX-512 BF16: to nearest, ties to even; subnormals become 0. */
 V16 struct v16 v16_store_bf16(uint16_t *p, int n, struct v16 a)
 {
 #ifdef __AVX512BF16__

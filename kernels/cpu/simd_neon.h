@@ -4,8 +4,8 @@
  * and three vectors; EACH_WITH and EACH_TWO_WITH give f additional arguments; EACH_AT calls f
  * for the addresses p, p + step, ...
  *
- * ARM's own maximum and minimum return NaN if an argument is NaN. Those of simd.h return their
- * second argument, so here they are a comparison and a selection.
+ * ARM's own maximum and minimum return NaN if an argument is NaN. v16_max and v16_min must
+ * return their second argument, so here they consist of a comparison and a selection.
  */
 #ifndef ESP_CPU_SIMD_NEON_H
 #define ESP_CPU_SIMD_NEON_H

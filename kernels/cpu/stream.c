@@ -293,7 +293,8 @@ static bool fail(struct esp_cpu_stream *s, const struct file *file, int error)
                  strerror(error));
     else
         esp_fail(s->failure, sizeof s->failure, ESP_E_FILE,
-                 "%s changed while its layers were read for every pass: start again when it is "
+                 "%s changed while its layers were read for every pass: start again when the "
+                 "file is "
                  "complete",
                  file->path);
     pthread_mutex_unlock(&s->lock);

@@ -27,7 +27,7 @@ int esp_cpu_stream_add(struct esp_cpu_stream *stream, int layer,
 /* Call this when all matrices are added. Plans which bytes to read for each layer. */
 int esp_cpu_stream_plan(struct esp_cpu_stream *stream, char *err, size_t errlen);
 
-/* Chooses `count` layers to stream, spread evenly; 0 if none. */
+/* Chooses `count` layers to stream, spread evenly. A count of 0 means that none is streamed. */
 void esp_cpu_stream_choose(struct esp_cpu_stream *stream, int count);
 bool esp_cpu_stream_has(const struct esp_cpu_stream *stream, int layer);
 /* Returns the size of the two buffers together, for the chosen layers. */

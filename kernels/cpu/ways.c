@@ -1,4 +1,4 @@
-/* ways.c - times both ways, and chooses the quicker one; see ways.h. */
+/* ways.c - times both ways, and chooses the faster one; see ways.h. */
 #include "kernels/cpu/ways.h"
 
 #include <math.h>

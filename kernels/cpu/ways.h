@@ -3,7 +3,7 @@
  * together, but needs more preparation.
  *
  * Both give bit-identical results (tests/unit/blocks.c), so the choice changes only the speed.
- * Which is quicker depends on the processor, the type and the number of rows.
+ * Which is faster depends on the processor, the type and the number of rows.
  * esp_cpu_time_ways() measures it, and the engine stores the times (engine/way_times.h). Until
  * they are measured, the choice is a guess.
  */
@@ -12,9 +12,9 @@
 
 #include "kernels/cpu/isa.h"
 
-/* Returns whether to use the tile unit for a product with this many rows (at least 1). It is
- * used if it is the quicker way by `times`, or by a guess if these are not measured. bytes:
- * activations have 8 bits instead of 16. */
+/* Returns whether to use the tile unit for a product with this many rows (at least 1). The unit
+ * is used if it is faster according to `times` or, without measured times, according to a
+ * guess. bytes: activations have 8 bits instead of 16. */
 bool esp_cpu_takes_tiles(const struct esp_way_times *times, enum esp_dtype dtype, bool bytes,
                          int rows);
 

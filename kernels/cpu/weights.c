@@ -1,13 +1,13 @@
 /* weights.c - loads and packs a model's matrices for the matrix product.
  *
- * The file stores a matrix row by row; the product needs the weights of 32 outputs next to
- * each other (pack.c). Everything goes into one block of memory, in the order in which a
- * forward pass reads it. One walk over the model measures the block, a second one fills it.
- * The threads read 32 rows each and pack them while they are in the caches, so loading takes
- * little longer than reading, and needs no memory except for the weights. Matrices keep their
- * dtype; norm weights and biases become float32. Afterwards nothing depends on the file,
- * unless there is a memory limit: then some layers are not loaded but read again for every
- * pass (stream.c).
+ * The file stores a matrix row by row; the product needs the weights of 32 outputs next to each
+ * other (pack.c). Everything goes into one block of memory, in the order in which a forward
+ * pass reads it. One walk over the model computes the size of the block, and a second walk
+ * fills it. The threads read 32 rows each and pack them while they are in the caches, so
+ * loading takes little longer than reading, and needs no memory except for the weights.
+ * Matrices keep their dtype; norm weights and biases become float32. Afterwards nothing depends
+ * on the file, unless there is a memory limit: then some layers are not loaded but read again
+ * for every pass (stream.c).
  */
 #include "kernels/cpu/cpu.h"
 
@@ -31,17 +31,17 @@ struct packer {
     int threads;
     bool pairs;                            /* BF16 matrices are packed for tiles */
     bool any_pairs, any_blocks, any_small; /* any_small: weights of fewer than 8 bits */
-    unsigned block_types;                  /* bit t: a matrix has the quantised type t */
+    unsigned block_types;                  /* bit t is set if a matrix has quantised type t */
     char *stored;                          /* (threads, room) bytes for rows in stored form */
     size_t room;
-    /* For a memory limit. */
+    /* Used with a memory limit. */
     struct esp_cpu_stream *stream;
     int layer;            /* the current layer, or -1 */
-    bool telling;         /* matrices are being registered with the stream */
+    bool telling;         /* matrices are being added to the stream */
     size_t packing_bytes; /* memory that packing streamed matrices needs */
 
     int together; /* how many panels of a transposed matrix are read together */
-    const struct esp_rank_plan *plan; /* NULL means all is for this rank */
+    const struct esp_rank_plan *plan; /* NULL means that this rank has everything */
     const struct esp_model_desc *desc;
     int rank;
     int status; /* the first failure; nothing more is packed after it */
@@ -105,8 +105,8 @@ static void copy_part(void *arg, int part, int thread)
                              (size_t)begin * esp_dtype_row_bytes(p->t->dtype, p->t->columns));
 }
 
-/* A large embedding that is also the head is not stored twice: its rows are gathered from the
- * head's panels, where they are in many places. */
+/* A large embedding that is also the head is not stored twice: rows are gathered from the
+ * head's panels, in which a row's numbers are scattered. */
 static void pack_embedding(struct packer *p, struct esp_tensor *out, const struct esp_tensor *t,
                            const struct esp_tensor *head)
 {
@@ -174,8 +174,9 @@ static void pack_matrix(struct packer *p, struct esp_packed *w, const struct esp
         p->status = esp_fail(p->err, p->errlen, ESP_E_CANCELLED, "loading was cancelled");
 }
 
-/* Returns whether this rank computes the matrices of a kind in the current layer (layer -1: the
- * head). Whole layers may belong to another rank, and an undivided head belongs to rank 0. */
+/* Returns whether this rank computes the matrices of a kind in the current layer (layer -1 is
+ * the head). Whole layers may belong to another rank, and an undivided head belongs to rank
+ * 0. */
 static bool is_computed_here(const struct packer *p, enum esp_rank_kind kind)
 {
     if (!p->plan || esp_rank_plan_divides(p->plan, kind))

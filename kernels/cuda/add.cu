@@ -12,7 +12,7 @@ enum { THREADS = 256 };
 
 struct add_args {
     const float *branch, *norm; /* norm: (hidden) or NULL */
-    int used;                   /* experts of a row; 0: no experts, so `branch` is used */
+    int used;                   /* experts of a row; 0 means that `branch` is used */
     struct esp_cuda_routing routing;
     const float *shared, *gate; /* output of the shared expert; its gate, or NULL */
     int gate_stride;
@@ -20,7 +20,7 @@ struct add_args {
     size_t stride;
     int n;
     float epsilon, factor;
-    struct esp_cuda_norm_args next; /* the next norm; stride = 0: there is none */
+    struct esp_cuda_norm_args next; /* the next norm; stride = 0 means none */
 };
 
 /* Returns column i of the sum that is added to a row. Outputs of experts are added in the

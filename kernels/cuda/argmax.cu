@@ -9,7 +9,7 @@
 
 enum { THREADS = 256, PART_LEAST = 8192, BLOCKS_EACH = 4 };
 
-/* Returns the smallest rank of the block, returned to its thread 0. */
+/* Returns the smallest rank of the block to its thread 0. */
 static __device__ uint64_t least_of_block(uint64_t rank, uint64_t *room)
 {
     const int warp = threadIdx.x / ESP_WARP;

@@ -23,16 +23,16 @@ template <typename T> struct esp_cuda_attend {
     struct esp_cuda_heads heads;
     T *k, *v;       /* (kv_head, cache_rows, width) the layer's keys and values */
     float *partial; /* (rows, heads, parts + 1, esp_cuda_part(width)); the last part: sinks */
-    /* (kv_head, tiles of queries) number of finished blocks, 0 between launches; NULL: a
-     * separate kernel joins the parts. */
+    /* (kv_head, tiles of queries) number of finished blocks, 0 between launches. NULL means
+     * that a separate kernel joins the parts. */
     unsigned *done;
     T *out; /* (rows, out_stride) */
     size_t out_stride;
-    struct esp_cuda_cuts cuts; /* where `out` is quantised; without blocks: nowhere */
+    struct esp_cuda_cuts cuts; /* where `out` is quantised to, if it has blocks */
     int group, width, cache_rows, parts, first_row, end_row;
-    int window;              /* window of the layer; 0: none */
+    int window;              /* window of the layer; 0 means none */
     bool fresh;              /* the keys and values of the pass are not in the cache yet */
-    float cap;               /* scores become cap * tanh(score / cap); 0: no cap */
+    float cap;               /* scores become cap * tanh(score / cap); 0 means no cap */
     const float *sink_logit; /* (heads) or NULL */
 };
 
@@ -40,9 +40,9 @@ template <typename T> struct esp_cuda_attend {
 
 /* A query: one head of one row of a pass. */
 struct esp_cuda_query {
-    int row, head, length; /* length: number of keys up to its own; 0: there is no query */
+    int row, head, length; /* length: number of keys up to its own, 0 if there is no query */
     int from;              /* the first of these keys that is inside the windows */
-    int sinks;             /* number of keys before the gap; 0: there is no gap */
+    int sinks;             /* number of keys before the gap, or 0 without a gap */
     int contiguous;        /* this many of the first keys are cache rows 0, 1, ... */
 };
 

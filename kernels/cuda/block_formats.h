@@ -131,8 +131,8 @@ static __device__ __forceinline__ struct esp_block_scales k_scales(uint4 head, i
     return {__fmul_rn(half_of(head.x), (float)s), __fmul_rn(half_of(head.x >> 16), (float)m)};
 }
 
-/* How integers become numbers: they are multiplied by a scale; a minimum is added, too; the
- * first and the last 16 columns have a scale each. */
+/* How integers become numbers: they are multiplied by one scale; or a minimum is also added; or
+ * the first and the last 16 columns have different scales. */
 enum esp_block_form { ONE_SCALE, MINIMUM, TWO_SCALES };
 
 /* Returns the byte `byte` of an output, in the field that begins at `from` in a unit. */

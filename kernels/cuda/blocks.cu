@@ -96,7 +96,7 @@ enum { FLOAT_BITS = 0x4b400000 };
 
 /* Multiplies 256 high + low by the scale of a row's activations, a power of two. */
 struct scaler {
-    float one, high, less; /* the scale, 256 times the scale, what FLOAT_BITS add */
+    float one, high, less; /* the scale, 256 times the scale, what FLOAT_BITS adds */
 
     /* Only the second sum may be rounded, as the whole integer would be. */
     __device__ __forceinline__ float operator()(int high_sum, int low_sum) const
@@ -111,8 +111,8 @@ static __device__ __forceinline__ struct scaler scaler_of(float scale)
     return {scale, __fmul_rn(256.0f, scale), __fmul_rn(-257.0f * 12582912.0f, scale)};
 }
 
-/* Adds 32 columns of 16 outputs by 8 rows to a lane's four sums. `of`: the scales of its
- * outputs `group` and `group + 8`; cut: the scales of its two rows. */
+/* Adds 32 columns of 16 outputs by 8 rows to a lane's four sums. `of`: the scales of the lane's
+ * outputs `group` and `group + 8`; cut: the scales of the lane's two rows. */
 template <enum esp_dtype D>
 static __device__ __forceinline__ void
 add_block(const struct esp_block_words &words, const struct esp_block_scales of[2], uint4 x,
@@ -137,8 +137,8 @@ add_block(const struct esp_block_words &words, const struct esp_block_scales of[
                              scaled[i % 2](last_high[i], last_low[i]), of[i / 2], cut[i % 2]);
 }
 
-/* What a lane reads of 32 columns of 8 rows: the words of row `group`, and the scales of rows
- * 2t and 2t + 1. */
+/* What a lane reads of the activations of 8 rows for 32 columns: the words of row `group`, and
+ * the scales of rows 2t and 2t + 1. */
 struct activations {
     uint4 x;
     struct esp_cuda_cut cut[2];
@@ -340,7 +340,7 @@ static __global__ void __launch_bounds__(THREADS, tiling<D, HIGH, GROUPS>::BLOCK
     }
     typename Z::rows rows;
     rows.find(a, s, reinterpret_cast<uint32_t *>(ring + Z::MOST));
-    esp_wait_previous(); /* only now: no kernel writes the weights that are loaded above */
+    esp_wait_previous(); /* not earlier: the weights loaded above are never written */
     struct activations ready;
     if (Z::AHEAD)
         ready = rows.load(a, 0, warp < a.units ? warp * F::SUBS : 0);
@@ -541,7 +541,7 @@ void esp_cuda_blocks_multiply(struct esp_cuda_cache *c, const struct esp_cuda_pr
 struct activate_args {
     enum esp_activation activation;
     struct esp_clamp clamp;
-    const float *y; /* (rows, y_stride): gate, if there is one, and up `stride` numbers later */
+    const float *y; /* (rows, y_stride): gate, if any, and up, which begins `stride` later */
     float *out;     /* (rows, stride) from this GPU's first column on */
     size_t y_stride, stride;
     int n, each; /* each: rows of y for each row of the pass */
@@ -554,7 +554,7 @@ static __global__ void activate_kernel(struct esp_cuda_arrays at, struct activat
     esp_begin_early();
     const int row = blockIdx.y, i = blockIdx.x * THREADS + threadIdx.x;
     if (row >= at.pass->rows * a.each || i >= (int)esp_cuda_pad(a.n, ESP_CUDA_PAD))
-        return; /* whole warps */
+        return; /* all lanes of a warp return together */
     const float *from = a.y + row * a.y_stride + i;
     const float value =
         i < a.n ? esp_activated(a.activation, a.clamp, from[0], a.gated ? from[a.stride] : 1.0f)
@@ -602,7 +602,7 @@ static __device__ float read_number(enum esp_dtype dtype, const char *unit, int 
         ESP_BLOCK_TYPES(X)
 #undef X
     default:
-        return __uint_as_float(0x7fc00000u); /* not a number */
+        return __uint_as_float(0x7fc00000u); /* NaN */
     }
 }
 

@@ -18,7 +18,7 @@ enum { ESP_BLOCK_COLUMNS = 32 };
 
 struct esp_block_field {
     int from, bytes; /* first byte and number of bytes in a block of the file */
-    int chunk;       /* bytes of a chunk of words, 16 or 32; 0: a plain field */
+    int chunk;       /* bytes of a chunk of words, 16 or 32; 0 in a plain field */
 };
 
 /* A unit has the fields of dtype.h in reverse order, and joined fields as one field. Writes
@@ -60,8 +60,8 @@ struct alignas(8) esp_cuda_cut {
     float scale, less; /* less: -scale * the sum of the integers, for formats with minima */
 };
 
-/* The largest exponent of an activation. Larger numbers, from about 2^110 on, become "not a
- * number", because blocks.cu could not compute with them. */
+/* The largest exponent of an activation. Larger numbers, from about 2^110 on, become NaN,
+ * because blocks.cu could not compute with them. */
 enum { ESP_CUT_WORDS = 4, ESP_CUT_HIGHEST = 237 };
 
 /* The quantised activations that a product reads. For each t < 4 there are four words: the
@@ -69,7 +69,7 @@ enum { ESP_CUT_WORDS = 4, ESP_CUT_HIGHEST = 237 };
 struct esp_cuda_cuts {
     uint4 *words;              /* (rows, blocks, ESP_CUT_WORDS) */
     struct esp_cuda_cut *cuts; /* (rows, blocks) */
-    int blocks;                /* blocks in a row; 0: nothing is quantised */
+    int blocks;                /* blocks in a row; 0 means that nothing is quantised */
 };
 
 static inline struct esp_cuda_cuts esp_cuda_cuts_of(const struct esp_cuda_cache *c,
@@ -78,8 +78,8 @@ static inline struct esp_cuda_cuts esp_cuda_cuts_of(const struct esp_cuda_cache 
     return {(uint4 *)c->cut_words, c->cuts, (int)(stride / ESP_BLOCK_COLUMNS)};
 }
 
-/* Returns the exponent of a block whose largest absolute value has the bits `most`; 0: it is not
- * a number. */
+/* Returns the exponent of a block whose largest absolute value has the bits `most`, or 0 if
+ * that value is not finite. */
 static __device__ __forceinline__ uint32_t esp_cuda_cut_exponent(uint32_t most)
 {
     const uint32_t rounded = (most + 0x1ffffu) >> 23;
@@ -100,7 +100,7 @@ static __device__ __forceinline__ struct esp_cuda_cut esp_cuda_cut_scale(uint32_
                                                                          int sum)
 {
     const float scale = exponent ? __uint_as_float((exponent - 14) << 23)
-                                 : __uint_as_float(0x7fc00000u); /* not a number */
+                                 : __uint_as_float(0x7fc00000u); /* NaN */
     return {scale, -__fmul_rn((float)sum, scale)};
 }
 
@@ -123,7 +123,7 @@ static __device__ __forceinline__ void esp_cuda_cut_block(const struct esp_cuda_
 }
 
 /* Quantises four blocks of a row, from number `block` on; called by a warp, of which each lane
- * has four consecutive numbers. there: the lane's block exists. */
+ * has four consecutive numbers. there: whether the lane's block exists. */
 static __device__ __forceinline__ void esp_cuda_cut_blocks(const struct esp_cuda_cuts &cuts,
                                                            int row, int block,
                                                            const float value[4], bool there)

@@ -13,12 +13,12 @@
 #include <cstdlib>
 #include <cstring>
 
-/* FEWEST_QUERIES: the smallest number of queries in a tile of attention. */
+/* FEWEST_QUERIES: the smallest number of queries in a tile of attention's queries. */
 enum { ROW_STEP = 64, FEWEST_QUERIES = 16 };
 /* Maximum number of partial results of attention that are stored. Default mode has at most two
  * blocks of up to 64 queries for each multiprocessor: with 132 multiprocessors and the sinks,
- * 19,000 partial results. Exact mode has one for every chunk; the second number limits their
- * bytes. */
+ * 19,000 partial results. Exact mode has one for every chunk of keys; the second number limits
+ * the bytes of all of them. */
 static const size_t PARTS = 24000, PART_BYTES_EXACT = (size_t)64 << 20;
 
 static size_t mask_words(const struct esp_cuda_cache *c)
@@ -40,7 +40,7 @@ static bool norms_together(const struct esp_model_desc *d)
 
 /* Returns how many partial results a cache has room for. In exact mode, this is at least enough
  * for a tile of queries, which read the cache together. If the engine did not say that it will
- * use exact mode, one row is enough. row: the number for a row in exact mode. */
+ * use exact mode, one row is enough. row: how many partial results a row has in exact mode. */
 static size_t parts_of(const struct esp_model_desc *d, size_t row, size_t part_bytes,
                        int max_batch)
 {
@@ -69,8 +69,8 @@ static size_t widest_inputs(const struct esp_model_desc *d)
     return most;
 }
 
-/* Computes the sizes that follow from the model, c->rows and c->max_batch. Where ranks give one
- * another their results, these have the width of the whole model's. */
+/* Computes the sizes that follow from the model, c->rows and c->max_batch. Buffers of results
+ * that ranks exchange have the width of the whole model. */
 static void measure(struct esp_cuda_cache *c, const struct esp_model_desc *d)
 {
     const struct esp_cuda_part *part = c->base.weights ? esp_cuda_weights_of(c)->part : NULL;
@@ -341,7 +341,7 @@ static void close_one(struct esp_cuda_cache *c)
 void esp_cuda_cache_close(struct esp_cache *cache)
 {
     struct esp_cuda_cache *c = (struct esp_cuda_cache *)cache;
-    ESP_CUDA_EACH_RANK(r, c) /* passes of all ranks end together */
+    ESP_CUDA_EACH_RANK(r, c) /* the passes of all ranks end together */
     {
         esp_cuda_fine(cudaStreamSynchronize(esp_cuda_backend_of(r)->stream));
     }

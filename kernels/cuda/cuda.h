@@ -56,14 +56,14 @@ struct esp_cuda_backend {
     int *numeric;
     struct esp_cuda_answer answer[ESP_CUDA_ANSWERS];
     int answers;
-    struct esp_cuda_lt *lt; /* NULL: not opened yet, or there is no cuBLASLt */
+    struct esp_cuda_lt *lt; /* NULL before it is opened, and if there is no cuBLASLt */
     bool lt_asked;          /* opening cuBLASLt has been tried */
     cudaEvent_t mark[ESP_MARKS];
     struct esp_cuda_times *times; /* NULL, unless the kernels of a pass are being timed */
     struct esp_cuda_prediction *prediction; /* NULL, unless a pass is being predicted */
-    struct esp_cuda_gpus *gpus; /* GPUs that divide models (gpus.h); NULL: only this one */
-    /* That of rank 0, which the program has, and which gets the messages of all; NULL: it is
-     * this one. */
+    struct esp_cuda_gpus *gpus; /* GPUs that divide models (gpus.h); NULL if alone */
+    /* The backend of rank 0, which the program has, and which gets the error messages of all
+     * ranks; NULL if it is this one. */
     struct esp_cuda_backend *program;
     char device[160];
     char failure[256]; /* message about the last call that failed, or "" */
@@ -133,11 +133,11 @@ enum { ESP_CUDA_WAITS = 3, ESP_CUDA_PREDICTED = 64 };
 struct esp_cuda_cost {
     double memory;     /* bytes of weights, keys and values that all blocks read */
     double cache;      /* bytes that all blocks read from the second-level cache only */
-    double flight;     /* bytes of `memory` that a block has under way; 0: this is no limit */
-    double issue;      /* instructions of a block's warps in its loop; 0: this is no limit */
-    double products;   /* multiply-adds of a block on tensor cores; of bytes, they count half */
+    double flight;     /* bytes of `memory` that a block has in flight; 0 means no limit */
+    double issue;      /* instructions of a block's warps in its loop; 0 means no limit */
+    double products;   /* multiply-adds of a block on tensor cores; those of bytes count half */
     double end_cycles; /* cycles of shared memory after the loop of a block */
-    double blocks;     /* how many blocks do this; 0: all of the grid */
+    double blocks;     /* how many blocks do this; 0 means the whole grid */
     int waits;         /* how often a block waits for memory outside its loop */
 };
 void esp_cuda_costs(struct esp_cuda_backend *backend, const struct esp_cuda_cost *cost);
@@ -145,12 +145,12 @@ void esp_cuda_predicted(struct esp_cuda_backend *backend, const char *name, size
 int esp_cuda_predict(struct esp_backend *backend, const struct esp_model_desc *desc, int rows,
                      int context, const struct esp_device_speed *speed,
                      struct esp_kernel_time *kernel, int most);
-/* Call this after launches: it names them, and says how many bytes they read. If the pass is
- * timed or predicted, records the time since the last call. */
+/* Call this after launches. It gives them a name, and the number of bytes that they read. If
+ * the pass is timed or predicted, records the time since the last call. */
 void esp_cuda_launched(struct esp_cuda_backend *backend, const char *name, size_t bytes);
 
-/* Divides one allocation into pieces; with base = NULL it only counts bytes. `shared`: the
- * same memory is also divided in another way, so it gets no fences. */
+/* Divides one allocation into pieces; with base = NULL it only counts bytes. `shared`: the same
+ * memory is also divided in another way, so there are no fences in it. */
 struct esp_cuda_arena {
     char *base;
     size_t used;
@@ -218,15 +218,15 @@ struct esp_cuda_layer {
     int place; /* its index among the layers with attention, or among the recurrent layers */
     /* The rows of all tensors that the mixer multiplies with its input, one tensor after the
      * other: queries, keys, values, and the gate of attention; or what is convolved, write,
-     * decay, the gates before and after. No data: the layer has no mixer. */
+     * decay, and the gates before and after the mixer. Without a mixer, this has no data. */
     struct esp_cuda_matrix inputs;
     struct esp_cuda_matrix output; /* (hidden, heads * head_dim), or `mixed` */
     const float *conv;             /* (C, conv_kernel) of a recurrent layer */
     /* The MLP, or all experts of a mixture; and the expert that all tokens use. */
     struct esp_cuda_mlp mlp, shared;
-    /* (logits, hidden padded) and (experts padded): the router of a mixture of experts. NULL:
-     * there is none; the bias alone may be NULL. If the shared expert has a gate, this is the
-     * last row of the router. */
+    /* (logits, hidden padded) and (experts padded): the router of a mixture of experts. Both
+     * are NULL without a router; the bias alone may be NULL. If the shared expert has a gate,
+     * this is the last row of the router. */
     const float *router, *router_bias;
     int logits;
     /* If weights have blocks, these replace `inputs`. Those that the layer lacks have no data.
@@ -249,9 +249,9 @@ struct esp_cuda_part {
 
 struct esp_cuda_weights {
     struct esp_weights base;
-    struct esp_cuda_part *part;    /* NULL: the whole model */
+    struct esp_cuda_part *part;    /* NULL means the whole model */
     struct esp_cuda_weights *next; /* the part of the next rank, or NULL */
-    bool half; /* true: fp16, false: bf16 */
+    bool half; /* weights are fp16, not bf16 */
     /* Some of the matrices are quantised. Then every tensor is a separate matrix with its own
      * type, and activations are float32 except for c->attended. */
     bool blocks;
@@ -259,13 +259,13 @@ struct esp_cuda_weights {
     const float *norm_final, *norm_final_bias;
     const float *norm_embedding, *norm_input; /* of draft heads; or NULL */
     struct esp_cuda_matrix fc; /* for draft heads; otherwise no data */
-    const int32_t *output_of; /* (vocabulary) row of `head`; -1: none. NULL: token i is row i */
+    const int32_t *output_of; /* (vocabulary) row of `head`, or -1; if NULL, row i is token i */
     const float *inverse_frequency, *local_inverse_frequency; /* (rotary / 2); or NULL */
     struct esp_cuda_matrix position_embedding;                /* 16 bits; or no data */
     struct esp_cuda_matrix embedding, head;                   /* the same memory if tied */
     char *memory; /* the single allocation for all weights */
-    /* NULL: all layers stay on the device. Otherwise the streamed layers of `layer` point into
-     * the first buffer. */
+    /* NULL if all layers stay on the device. Otherwise the streamed layers of `layer` point
+     * into the first buffer. */
     struct esp_cuda_stream *stream;
 };
 
@@ -291,7 +291,7 @@ static char *const ESP_CUDA_NOWHERE = (char *)(uintptr_t)4096;
 
 /* ------------------------------------------------------------------ layers that do not fit */
 
-/* Prepares to stream `streamed` of `layers` layers. NULL: no memory. */
+/* Prepares to stream `streamed` of `layers` layers. Returns NULL if memory runs out. */
 struct esp_cuda_stream *esp_cuda_stream_open(struct esp_cuda_backend *backend, int layers,
                                              int streamed);
 void esp_cuda_stream_close(struct esp_cuda_stream *stream); /* NULL is allowed */
@@ -303,7 +303,7 @@ void esp_cuda_stream_set_buffers(struct esp_cuda_stream *stream, char *first, ch
 size_t esp_cuda_stream_host_bytes(const struct esp_cuda_stream *stream);
 /* esp_cuda_stream_pin() allocates the host's memory for all streamed layers.
  * esp_cuda_stream_host() returns where a piece of a layer, which is at `to` in the first
- * buffer, is in that memory; NULL: the layer is not streamed. */
+ * buffer, is in that memory, or NULL if the layer is not streamed. */
 int esp_cuda_stream_pin(struct esp_cuda_stream *stream);
 char *esp_cuda_stream_host(const struct esp_cuda_stream *stream, int layer, const void *to);
 /* Must be called when all layers are in the host's memory: requests the first ones, and
@@ -336,8 +336,8 @@ struct esp_cuda_step {
  * captured graph reads its own values; arrays are (max_batch). */
 struct esp_cuda_pass {
     int32_t rows, first, prefix, wanted;
-    int32_t words;             /* number of words in a row's mask; 0: no masks */
-    int32_t sinks, recent;     /* the window of the text; recent = 0: no window */
+    int32_t words;             /* number of words in a row's mask; 0 without masks */
+    int32_t sinks, recent;     /* the window of the text; recent = 0 means no window */
     int32_t dropped, shift;    /* see struct esp_window; shift = dropped % ESP_CUDA_CHUNK */
     int32_t logits_vocabulary; /* columns of a row of logits */
     float *logits;             /* rows of `logits_stride` */
@@ -355,10 +355,10 @@ struct esp_cuda_pass {
 
 /* Entry i and step i of the walk over the states (state_plan.h). */
 struct esp_cuda_visit {
-    int32_t slot, row, parent; /* of the entry; row = -1: an earlier row */
-    int32_t entry;             /* of the step */
-    /* Levels from which the step loads the state, and to which it stores the new one; -1: the
-     * state stays where the step before left it, or is not needed again. */
+    int32_t slot, row, parent; /* of entry i; row = -1 means a row of an earlier pass */
+    int32_t entry;             /* of step i */
+    /* Levels from which step i loads the state, and to which it stores the new one. -1 means
+     * that the state stays where the step before left it, or is not needed again. */
     int16_t load, store;
 };
 
@@ -369,7 +369,7 @@ struct esp_cuda_arrays {
     /* (max_batch) batch rows whose logits are wanted; the row of the logits matrix that each
      * goes to. */
     const int32_t *wanted, *wanted_at;
-    const int32_t *states_row; /* row of states_to for each batch row; -1: none */
+    const int32_t *states_row; /* row of states_to for each batch row, or -1 */
     const int32_t *input_row;  /* row of `input` for each batch row */
     const uint64_t *mask;      /* (rows, pass->words) */
     int32_t *seen;       /* (rows, seen_stride) cache rows seen after the prefix, ascending */
@@ -405,7 +405,7 @@ struct esp_cuda_routing {
 struct esp_cuda_mixture {
     const struct esp_cuda_tile *tiles;
     const int32_t *tile_count;
-    const int32_t *row_of; /* the row of x for each pair; NULL: row i for pair i */
+    const int32_t *row_of; /* the row of x for each pair; NULL means row i for pair i */
 };
 
 /* The maximum number of experts in a layer, and of experts that a row uses. */
@@ -416,11 +416,11 @@ enum { ESP_CUDA_STATE_KEYS = 256 };
 
 /* States and inputs of recurrent layers, see states.cu. Widths are padded. */
 struct esp_cuda_states {
-    int layers; /* number of recurrent layers; 0: the rest is not used */
+    int layers; /* number of recurrent layers; with 0, the rest is not used */
     struct esp_state_plan plan;
     void *plan_memory;   /* of the host */
     int before;          /* tokens that the states include before the current pass */
-    int32_t *saved;      /* (state_slots) `folded` + 1 of each copy; 0: the slot is empty */
+    int32_t *saved;      /* (state_slots) `folded` + 1 of each copy; 0 in an empty slot */
     size_t width, rates; /* values of a token that are convolved; state heads */
     size_t out;          /* values of a token that a mixer outputs */
     int keys;            /* keys of a thread */
@@ -442,11 +442,11 @@ enum { ESP_CUDA_SLOTS = 4, ESP_CUDA_BUCKETS = 4, ESP_CUDA_LENGTHS = 16 };
 
 struct esp_cuda_cache {
     struct esp_cache base;
-    struct esp_cuda_cache *next;       /* that of the next rank, or NULL */
+    struct esp_cuda_cache *next;       /* the cache of the next rank, or NULL */
     const struct esp_cuda_layer *held; /* the layer of a pass, see esp_cuda_stream_hold() */
     char *exchanged; /* (ranks, rows, bytes) what the ranks give one another; or NULL */
     size_t exchange_bytes;
-    float *own_logits; /* (max_batch, own_logits_width) of a rank except rank 0; or NULL */
+    float *own_logits; /* (max_batch, own_logits_width) in ranks other than 0; otherwise NULL */
     size_t own_logits_width;
     const struct esp_cuda_cache *joined_to; /* the owner of k and v, or NULL */
     int rows, max_batch;
@@ -456,7 +456,7 @@ struct esp_cuda_cache {
     char *memory;      /* the single allocation for everything of this struct on the device */
 
     size_t hidden, q_width, inputs_width, up_width, ffn; /* padded */
-    size_t joined_width, outputs_width;                  /* padded; 0: not needed */
+    size_t joined_width, outputs_width;                  /* padded; 0 if not needed */
     float *x;       /* (max_batch, hidden) residual stream */
     void *normed;   /* (max_batch, hidden) 16-bit numbers, or floats in a model with blocks */
     float *squares; /* (max_batch, hidden / 16) for norms in halves */
@@ -469,7 +469,7 @@ struct esp_cuda_cache {
     void *attended;  /* (max_batch, q_width) */
     float *up;       /* (max_batch, up_width) results of cuBLASLt before the activation */
     void *active;    /* (max_batch, ffn) numbers as in `normed` */
-    float *branch;   /* (max_batch, hidden) an output, changed before it is added to x */
+    float *branch;   /* (max_batch, hidden) an output that is changed before it is added to x */
     void *joined;    /* (max_batch, joined_width) the joined inputs of a draft head; or NULL */
     float *embedded; /* (max_batch, hidden) embeddings, for EAGLE-3; or NULL */
     float *outputs;  /* (max_batch, outputs_width) logits of some tokens only; or NULL */
@@ -500,7 +500,7 @@ struct esp_cuda_cache {
     int slot;
     int32_t *keep_rows; /* (max_batch) on the device, part of the pass block */
     /* Graphs of passes that end with logits [0] and of draft steps [1], for up to 1, 4, 16 or
-     * 64 rows and up to 1, 2, 4, ... chunks. NULL: not captured. */
+     * 64 rows and up to 1, 2, 4, ... chunks. NULL if not captured. */
     cudaGraphExec_t graph[2][ESP_CUDA_BUCKETS][ESP_CUDA_LENGTHS];
 };
 
@@ -536,7 +536,8 @@ static inline struct esp_cuda_cache *esp_cuda_enter_rank(struct esp_cuda_cache *
     return c;
 }
 
-/* Goes through the caches of all ranks; each one's device is the current one meanwhile. */
+/* Goes through the caches of all ranks. In the loop, the device of the cache is the current
+ * one. */
 #define ESP_CUDA_EACH_RANK(r, c)                                                               \
     for (struct esp_cuda_cache *r = esp_cuda_enter_rank(c); r; r = esp_cuda_enter_rank(r->next))
 
@@ -567,7 +568,7 @@ static inline bool esp_cuda_fresh(int rows)
     return rows <= ESP_CUDA_FRESH;
 }
 
-/* Chooses algorithms and captures graphs for a new cache and those of the other ranks, as many
+/* Chooses algorithms for a new cache and for those of the other ranks, and captures as many
  * graphs as fit into memory. */
 int esp_cuda_prepare(struct esp_cuda_cache *cache);
 /* esp_cuda_take_slot() returns the next pinned block to write into, once its last copy has
@@ -589,9 +590,9 @@ void esp_cuda_embed(struct esp_cuda_cache *c, bool fc, int rows);
 enum { ESP_CUDA_NO_STATE = -2 };
 struct esp_cuda_norm {
     const float *weight,
-        *bias; /* (hidden padded); bias may be NULL. weight = NULL: the identity */
+        *bias; /* (hidden padded); bias may be NULL. weight = NULL means the identity */
     int state;
-    bool cut; /* also quantise the result, for products with blocks; for one norm at most */
+    bool cut; /* also quantise the result, for products with blocks; at most one norm does */
 };
 /* c->normed = norm[0](x); with count = 2 also c->normed2 = norm[1](x). Padding becomes zero.
  * Outputs the hidden states. */
@@ -604,7 +605,7 @@ template <typename A> void esp_cuda_norm_final(struct esp_cuda_cache *c, int row
 /* For EAGLE-3: c->joined = [norm1 c->embedded, norm_input x]. Outputs hidden state 0. */
 template <typename A> void esp_cuda_join(struct esp_cuda_cache *c, int rows);
 /* In a large pass, writes keys and values of c->inputs to the cache. Prepares norms over all
- * heads. Here and below, `held` is the layer where it is in this pass, see
+ * heads. Here and below, `held` is the layer at its address in this pass, see
  * esp_cuda_stream_hold(). */
 template <typename T>
 void esp_cuda_rope(struct esp_cuda_cache *c, const struct esp_cuda_layer *held, int layer,
@@ -617,20 +618,20 @@ void esp_cuda_attention(struct esp_cuda_cache *c, const struct esp_cuda_layer *h
 /* c->attended *= sigmoid of the gate in c->inputs. */
 template <typename T> void esp_cuda_gate(struct esp_cuda_cache *c, int rows);
 /* c->states.mixed = output of a recurrent layer for the inputs in c->inputs; also changes its
- * states. rows = 0: only the states change, for the `visits` entries of the walk. */
+ * states. With rows = 0, only the states change, for the `visits` entries of the walk. */
 template <typename T>
 void esp_cuda_mix(struct esp_cuda_cache *c, const struct esp_cuda_layer *held, int layer,
                   int rows, int visits);
-/* x += residual_scale * norm(y), where y is c->branch or, if `experts` is a layer, the weighted
- * sum of c->pair_out over each row's experts, and of c->branch, the output of its shared expert;
- * norm = NULL: the identity. If `next` is not NULL, also
- * does what esp_cuda_norms() does with it. */
+/* x += residual_scale * norm(y). y is c->branch or, if `experts` is a layer, the weighted sum
+ * of c->pair_out over each row's experts plus c->branch, the output of its shared expert. norm
+ * = NULL means the identity. If `next` is not NULL, also does what esp_cuda_norms() does with
+ * it. */
 template <typename T>
 void esp_cuda_add(struct esp_cuda_cache *c, const struct esp_cuda_layer *experts,
                   const float *norm, const struct esp_cuda_norm *next, int rows);
 /* Chooses the experts for each row of x (rows, hidden) and makes tiles of at most `width`
- * pairs, in c->routing. norm: if x is the output of the first half of a norm (norm.h), its
- * weight, otherwise NULL. Takes two kernels. */
+ * pairs, in c->routing. norm: the weight of a norm (norm.h) whose first half made x, otherwise
+ * NULL. Takes two kernels. */
 template <typename A>
 void esp_cuda_route(struct esp_cuda_cache *c, const struct esp_cuda_layer *held, const void *x,
                     const float *norm, int rows, int width);
@@ -641,7 +642,7 @@ void esp_cuda_logits(struct esp_cuda_cache *c, int rows);
 void esp_cuda_step_softmax(struct esp_cuda_cache *c, int rows);
 void esp_cuda_step_top_k(struct esp_cuda_cache *c, int rows);
 
-/* The use of the result of a product y = W x + bias. */
+/* What is done with the result y of a product W x + bias. */
 enum esp_cuda_epilogue {
     ESP_CUDA_STORE,     /* y */
     ESP_CUDA_ADD,       /* to += y */
@@ -660,16 +661,17 @@ struct esp_cuda_product {
     void *out; /* for GATED and ACTIVATED: (rows, out_stride), padded with zeros */
     size_t out_stride;
     size_t columns; /* for LOGITS after cuBLASLt: number of logits in a row */
-    /* For experts: the maximum number of pairs in a tile (0: no experts), and whether x has a
-     * row for each pair rather than for each row of the pass; y and out always have. */
+    /* For experts: the maximum number of pairs in a tile (0 without experts), and whether x has
+     * a row for each pair rather than for each row of the pass. y and out always have a row for
+     * each pair. */
     int tile;
     bool by_pair;
     bool cut; /* for weights with blocks: the kernel that made x has already quantised it */
-    /* Norms in halves (norm.h), only in matmul.cu. normed: x is the output of a first half.
-     * next: with ADD, the norm whose first half follows, into c->normed; or NULL. */
+    /* Norms in halves (norm.h), only in matmul.cu. normed: x is the output of a norm's first
+     * half. next: the norm whose first half an ADD also computes, into c->normed; or NULL. */
     bool normed;
     const struct esp_cuda_norm *next;
-    size_t first; /* of the columns of x, with `next` */
+    size_t first; /* first column of x that the product changes, for `next` */
 };
 
 static inline struct esp_cuda_mixture esp_cuda_mixture_of(const struct esp_cuda_cache *c,
@@ -706,7 +708,7 @@ int esp_cuda_lt_open(struct esp_cuda_backend *backend);
 void esp_cuda_lt_close(struct esp_cuda_backend *backend);
 
 struct esp_cuda_lt_product {
-    bool half, add; /* half: fp16, otherwise bf16. add: y += W x, otherwise y = W x */
+    bool half, add; /* half: fp16, not bf16. add: y += W x, not y = W x */
     const struct esp_cuda_matrix *w;
     const void *x; /* (rows, x_stride) */
     float *y;      /* (rows, y_stride) */
@@ -746,8 +748,9 @@ static inline struct esp_cuda_backend *esp_cuda_of(const struct esp_rows *rows)
     return reinterpret_cast<struct esp_cuda_backend *>(rows->backend);
 }
 
-/* A draft step in a graph for passes of `rows` rows. fits() returns whether that is possible.
- * begin() makes room for the answers of `count` rows and fills in `made`. */
+/* A draft step in a graph for passes of `rows` rows. esp_cuda_step_fits() returns whether this
+ * is possible. esp_cuda_step_begin() makes room for the answers of `count` rows and fills in
+ * `made`. */
 bool esp_cuda_step_fits(const struct esp_rows *logits, const struct esp_model_desc *desc,
                         const struct esp_step *step, int rows);
 int esp_cuda_step_begin(struct esp_rows *logits, const struct esp_step *step, int count,
@@ -758,8 +761,8 @@ size_t esp_cuda_state_bytes(const struct esp_model_desc *desc);
 int esp_cuda_fold(struct esp_cache *cache, int prefix, int dropped);
 int esp_cuda_state_save(struct esp_cache *cache, int slot);
 int esp_cuda_state_load(struct esp_cache *cache, int slot);
-/* set_sizes() sets the sizes for batches of max_batch rows; lay_out() places the arrays, with
- * room for the activations of `rows` rows. */
+/* esp_cuda_states_set_sizes() sets the sizes for batches of max_batch rows.
+ * esp_cuda_states_lay_out() places the arrays, with room for the activations of `rows` rows. */
 void esp_cuda_states_set_sizes(struct esp_cuda_states *s, const struct esp_model_desc *d,
                                int max_batch);
 void esp_cuda_states_lay_out(struct esp_cuda_arena *arena, struct esp_cuda_states *s,
@@ -767,15 +770,15 @@ void esp_cuda_states_lay_out(struct esp_cuda_arena *arena, struct esp_cuda_state
 int esp_cuda_states_open(struct esp_cuda_states *s, const struct esp_model_desc *d);
 void esp_cuda_states_close(struct esp_cuda_states *s);
 /* Plans the walk of a batch and, if this begins a text, sets the states to zero. The cache's
- * `folded` becomes -1 until esp_cuda_states_end(). ESP_E_ARGUMENT: the batch does not fit the
- * states. */
+ * `folded` becomes -1 until esp_cuda_states_end(). Returns ESP_E_ARGUMENT if the batch does not
+ * fit the states. */
 int esp_cuda_states_begin(struct esp_cuda_cache *c, const struct esp_batch *batch);
 /* Writes the planned walk to a pinned block. */
 void esp_cuda_states_write(const struct esp_cuda_cache *c, struct esp_cuda_visit *visit);
 void esp_cuda_states_end(struct esp_cuda_cache *c);
 /* Runs the recurrent layers for a walk without rows of a batch. */
 int esp_cuda_run_fold(struct esp_cuda_cache *c, const struct esp_batch *none);
-/* Moves the inputs of rows whose numbers are in c->keep_rows. */
+/* Moves the stored inputs of the rows whose numbers are in c->keep_rows. */
 void esp_cuda_keep_inputs(struct esp_cuda_cache *c, int first, int count);
 #define X(result, name, ...) result esp_cuda_##name(__VA_ARGS__);
 #include "kernels/model_ops.def"

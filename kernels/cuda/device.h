@@ -50,13 +50,13 @@ static inline void esp_start_early(void (*kernel)(P...), dim3 grid, dim3 block, 
 #define ESP_START_EARLY(kernel, grid, block, shared, stream, ...)                              \
     esp_start_early((kernel), (grid), (block), (shared), (stream), ##__VA_ARGS__)
 
-/* Declares `name`, the block's dynamic shared memory, 16-byte aligned. */
+/* Declares `name` as the block's dynamic shared memory, 16-byte aligned. */
 #define ESP_SHARED(type, name)                                                                 \
     extern __shared__ __align__(16) unsigned char esp_shared_memory[];                         \
     type *name = reinterpret_cast<type *>(esp_shared_memory)
 
-/* Only the emulator, which counts bank conflicts, uses these: a parameter for the caller of a
- * function, and an access to shared memory. */
+/* Used only by the emulator, which counts bank conflicts: a parameter that names the caller of
+ * a function, and an access to shared memory. */
 #define ESP_CALLER
 #define ESP_TOUCH(at, bytes) ((void)0)
 
@@ -309,7 +309,7 @@ static __device__ __forceinline__ void esp_mma_s8(int d[4], uint32_t a0, uint32_
 #endif
 }
 
-/* Does the same with 16 columns of A: a2, a3 and b1 are left out. */
+/* Does the same with 16 columns of A: there are no a2, a3 and b1. */
 static __device__ __forceinline__ void esp_mma_s8_half(int d[4], uint32_t a0, uint32_t a1,
                                                        uint32_t b0, int c)
 {

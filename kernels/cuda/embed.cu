@@ -15,7 +15,7 @@ static const size_t ROOM = THREADS / ESP_WARP * sizeof(float);
 template <typename T, typename A> struct embed_args {
     enum esp_reads reads;
     bool fc;                       /* c->joined is what fc reads */
-    const T *embedding, *position; /* rows of `stride`; embedding = NULL: it is already in x */
+    const T *embedding, *position; /* rows of `stride`; embedding: NULL if already in x */
     size_t stride;
     float scale, *x, *embedded;
     int hidden;        /* numbers in a row of x and of `embedded`, padded */
@@ -31,9 +31,10 @@ template <typename T, typename A> struct embed_args {
     float rotary_scale;
 };
 
-/* Writes the cosines and sines of a position. With float products the angle is off by 1e-3 at
- * position 10,000, as in every RoPE that uses floats; in an endless text the error would grow.
- * So positions after a full window are multiplied in double precision (`far`). */
+/* Writes the cosines and sines of a position. With float products the angle has an error of
+ * 1e-3 radians at position 10,000, as in every RoPE that uses floats; in an endless text the
+ * error would grow. So positions after a full window are multiplied in double precision
+ * (`far`). */
 static __device__ void rotate(const float *frequency, float2 *turns, int half, float scale,
                               int position, bool far)
 {
@@ -66,8 +67,9 @@ static __device__ void rotate_both(const struct embed_args<T, A> &a, int row, in
         rotate(a.local_frequency, a.local_rotation + to, a.half, a.rotary_scale, position, far);
 }
 
-/* Copies the hidden states that layer 0 of a draft head reads, see enum esp_reads: in addition
- * to the embedding, which is in x, or instead of it. Every thread of the block calls this. */
+/* Copies the hidden states that layer 0 of a draft head reads, in addition to the embedding
+ * (which is in x) or instead of it; see enum esp_reads. Every thread of the block calls
+ * this. */
 template <typename T, typename A>
 static __device__ void read_input(const struct esp_cuda_arrays &at,
                                   const struct embed_args<T, A> &a, int row, float *room)
@@ -145,7 +147,7 @@ void esp_cuda_embed(struct esp_cuda_cache *c, bool fc, int rows)
     if (quantised) /* another kernel has written the embedding to x */
         esp_cuda_blocks_embed(c, rows);
     const struct esp_model_desc *d = w->base.desc;
-    const bool eagle3 = d->reads == ESP_READS_EAGLE3; /* its norm comes after fc */
+    const bool eagle3 = d->reads == ESP_READS_EAGLE3; /* EAGLE-3's norm comes after fc */
     const struct esp_cuda_norm of_embedding = {w->norm_embedding, NULL, ESP_CUDA_NO_STATE,
                                                false},
                                of_input = {eagle3 ? NULL : w->norm_input, NULL,

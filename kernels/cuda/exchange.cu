@@ -1,16 +1,16 @@
 /* exchange.cu - the ranks of a pass give one another the columns that each has computed.
  *
- * A kernel copies a rank's columns next to each other, an all-gather copies these to the other
- * GPUs, and a kernel copies them from there to their columns. All parts have the size of the
- * largest one, because an all-gather takes equal parts.
+ * A kernel packs a rank's columns into one block, an all-gather copies this block to the other
+ * GPUs, and a kernel unpacks the received blocks into the columns of the matrix. All parts have
+ * the size of the largest one, because an all-gather takes equal parts.
  */
 #include "kernels/cuda/gpus.h"
 #include "kernels/cuda/norm.h"
 
-/* LOGITS_ROWS: so many rows of logits are exchanged at a time. */
+/* LOGITS_ROWS: how many rows of logits are exchanged at a time. */
 enum { THREADS = 256, PIECES = 3, ALIGNED = 16, LOGITS_ROWS = 64 };
 
-/* A matrix with one column for every result, of which `bytes` bytes belong to `per` columns. */
+/* A matrix that is exchanged. Its columns are results; `bytes` bytes hold `per` columns. */
 struct piece {
     char *at;
     size_t stride; /* bytes between rows */
@@ -20,10 +20,10 @@ struct piece {
 struct exchange_args {
     struct piece piece[PIECES];
     int begin[ESP_MAX_RANKS + 1]; /* rank r has the columns begin[r]..begin[r + 1] - 1 */
-    bool logits;                  /* instead of pieces; only rank 0 gets them */
+    bool logits;                  /* logits are exchanged, not pieces; only rank 0 gets them */
     int rank, rows, each;         /* each: rows of the matrices for each row of the pass */
     int first;                    /* the first row of the exchange */
-    size_t row_bytes;             /* of a rank's row in `exchanged` */
+    size_t row_bytes;             /* bytes of a rank's row in `exchanged` */
     char *exchanged;              /* (ranks, rows, row_bytes) */
     int state, n;                 /* hidden state `state` is column 0..n-1 of piece 0 */
 };
@@ -70,8 +70,8 @@ static __global__ void pack_kernel(struct esp_cuda_arrays at, struct exchange_ar
     }
 }
 
-/* Grid: (rows, ranks). Also hands out the columns of hidden states that other ranks have
- * computed. */
+/* Grid: (rows, ranks). Also writes the hidden states that other ranks have computed to where
+ * they were requested. */
 static __global__ void unpack_kernel(struct esp_cuda_arrays at, struct exchange_args a)
 {
     const int row = a.first + blockIdx.x, rank = blockIdx.y, begin = a.begin[rank];
@@ -132,7 +132,7 @@ static void set_up(const struct esp_cuda_cache *c, const struct esp_cuda_exchang
     const struct esp_cuda_part *part = esp_cuda_weights_of(c)->part;
     const struct esp_model_desc *d = part->all;
     const int columns = e->kind == ESP_RANK_ATTENTION ? d->heads / d->kv_heads * d->head_dim
-                                                      : 1; /* of a unit of the plan */
+                                                      : 1; /* columns of a unit of the plan */
     *a = exchange_args();
     const int pieces = list_pieces(c, e, a->piece);
     for (int k = pieces; k < PIECES; k++)
@@ -140,7 +140,8 @@ static void set_up(const struct esp_cuda_cache *c, const struct esp_cuda_exchang
     for (int r = 0; r <= part->plan.ranks; r++)
         a->begin[r] = part->plan.begin[e->kind][r] * columns;
     a->logits = e->kind == ESP_RANK_HEAD;
-    if (e->kind != ESP_RANK_ATTENTION && !a->logits) /* with the zeros after the last column */
+    if (e->kind != ESP_RANK_ATTENTION &&
+        !a->logits) /* include the zeros after the last column */
         a->begin[part->plan.ranks] =
             (int)esp_cuda_pad(a->begin[part->plan.ranks], ESP_CUDA_PAD);
     for (int r = 0; r < part->plan.ranks; r++) {

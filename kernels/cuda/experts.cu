@@ -21,10 +21,11 @@ enum { ROUTE_WARPS = 8, SORT_WARPS = 32, EACH = 4 };
 struct route_args {
     const float *router, *bias; /* (count, stride); (experts), or NULL */
     size_t stride;
-    int experts, count; /* count: experts, and 1 if the shared expert has a gate */
+    int experts, count; /* count: experts, plus 1 if the shared expert has a gate */
     float *logits;      /* (rows, count) */
-    /* (rows, stride) and (stride): if x is the rounded first half of a norm, what this half
-     * was computed from, so that a choice does not depend on the rounding; otherwise NULL. */
+    /* (rows, stride) and (stride). If x is the rounded first half of a norm, these are the
+     * values from which it was computed, so that rounding does not affect a choice; otherwise
+     * NULL. */
     const float *residual, *norm;
     struct esp_cuda_squares squares;
 };
@@ -87,7 +88,7 @@ static __device__ __forceinline__ float sigmoid(float x)
     return 1.0f / (1.0f + expf(-x));
 }
 
-/* Returns the number by which expert `e` is chosen. */
+/* Returns the value that decides whether expert `e` is chosen. */
 static __device__ __forceinline__ float rating(const struct sort_args &a, const float *logit,
                                                int e)
 {
@@ -177,8 +178,8 @@ static __device__ void number_tiles(const struct sort_args &a, int32_t *count, i
         *a.to.tile_count = tiles;
 }
 
-/* Finds the pairs of an expert and returns how many there are; called by a warp. `write`: also
- * numbers them, from `first` on. */
+/* Finds the pairs of an expert and returns how many there are; called by a warp. With `write`,
+ * also numbers the pairs, from `first` on. */
 static __device__ int find_pairs(const struct sort_args &a, int expert, int pairs, int first,
                                  bool write)
 {

@@ -34,8 +34,8 @@ esp_cuda_span_of(const struct esp_cuda_arrays &at, const struct esp_cuda_mixture
     return s;
 }
 
-/* Returns the row of x for row `row` of the result. For rows after the last one, which are
- * also multiplied but not used, this is the row of the last one. */
+/* Returns the row of x for row `row` of the result. Rows after the last one are also
+ * multiplied, but their results are not used; for them, this is the last row of x. */
 static __device__ __forceinline__ int esp_cuda_row_of(const struct esp_cuda_span &s, int row)
 {
     row = row < s.end ? row : s.end - 1;

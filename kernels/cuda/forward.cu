@@ -18,8 +18,8 @@
 #include <cstring>
 
 static const int bucket_rows[ESP_CUDA_BUCKETS] = {1, 4, 16, 64};
-/* If a model has more weights than this, a pass of 64 rows keeps the device busy for longer
- * than the host needs to launch it. */
+/* If a model has more weights than this, a pass of 64 rows takes the device longer than the
+ * host needs to launch its kernels. */
 static const size_t LAUNCH_BOUND_BYTES = (size_t)1 << 30;
 
 /* ------------------------------------------------------------------ the input of a pass */
@@ -54,7 +54,7 @@ static void list_rows(int32_t *to, const int32_t *row, int count)
         to[i] = row ? row[i] : i;
 }
 
-/* Fills in where hidden states are read from and written to. */
+/* Writes to the slot where hidden states are read from and written to. */
 static void send_states(struct esp_cuda_cache *c, const struct esp_batch *b, char *slot,
                         struct esp_cuda_pass *pass)
 {
@@ -93,7 +93,7 @@ static int send_pass(struct esp_cuda_cache *c, const struct esp_batch *b,
     const struct esp_cuda_rows *logits = (const struct esp_cuda_rows *)b->logits;
     const size_t count = (size_t)b->rows;
     struct esp_cuda_pass pass = {};
-    if (count > 0) { /* not if only states change */
+    if (count > 0) { /* count is 0 if only states change */
         memcpy((void *)in_slot(c, slot, c->at.tokens), b->tokens, count * sizeof(int32_t));
         memcpy((void *)in_slot(c, slot, c->at.positions), b->positions,
                count * sizeof(int32_t));

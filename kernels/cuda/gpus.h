@@ -44,23 +44,24 @@ void esp_cuda_close_rank(struct esp_cuda_backend *backend);
 int esp_cuda_all_gather(struct esp_cuda_gpus *gpus, char *const *at, size_t bytes);
 
 /* Describes the part of a rank. `plan` and `desc` must be valid, and `desc` must outlive the
- * part. NULL: no memory. */
+ * part. Returns NULL if memory runs out. */
 struct esp_cuda_part *esp_cuda_part_open(const struct esp_rank_plan *plan, int rank,
                                          const struct esp_model_desc *desc);
 void esp_cuda_part_close(struct esp_cuda_part *part); /* NULL is allowed */
 
 /* Returns the size of c->exchanged. */
 size_t esp_cuda_exchange_need(const struct esp_cuda_cache *c);
-/* What the ranks give one another in a pass of `rows` rows: their columns of the results of a
- * kind. */
+/* What the ranks exchange in a pass of `rows` rows: each gives the others its columns of the
+ * results of a kind. */
 struct esp_cuda_exchange {
     enum esp_rank_kind kind;
     int rows;
-    bool pairs;  /* of a mixture of experts: for each row and expert */
-    bool halves; /* with x, also the first half of the next norm (norm.h), */
-    int state;   /* and the number of the hidden state that it hands out */
+    bool pairs;  /* results of a mixture of experts: one row for each row and expert */
+    bool halves; /* in addition to x, the first half of the next norm (norm.h), */
+    int state;   /* and the number of the hidden state that this norm outputs */
 };
-/* Does nothing if the kind is not divided. ESP_RANK_HEAD: `rows` rows of logits, for rank 0. */
+/* Does nothing if the kind is not divided. For ESP_RANK_HEAD, rank 0 gets `rows` rows of
+ * logits. */
 int esp_cuda_share(struct esp_cuda_cache *c, const struct esp_cuda_exchange *e);
 
 #endif

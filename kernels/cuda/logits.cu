@@ -5,9 +5,9 @@
 enum { THREADS = 256, COLUMNS = 4 * THREADS };
 
 struct logits_args {
-    const float *outputs; /* (rows, outputs_width), or NULL: logits are in place */
+    const float *outputs; /* (rows, outputs_width), or NULL if logits are in place */
     size_t outputs_width;
-    const int32_t *output_of; /* (vocabulary) column of `outputs`; -1: none */
+    const int32_t *output_of; /* (vocabulary) column of `outputs`, or -1 */
     int vocabulary;
     float scale, cap;
 };

@@ -25,7 +25,7 @@ struct esp_cuda_lt {
     struct esp_lt_library call;
     cublasLtHandle_t handle;
     cublasLtMatmulDesc_t product; /* y = W^T x, 32-bit sums */
-    void *workspace; /* (workspace_bytes) allocated when an algorithm needs it; graphs use it */
+    void *workspace; /* (workspace_bytes) allocated when needed; captured graphs use it */
     size_t workspace_bytes;
     struct choice *choices;
     int count, room;

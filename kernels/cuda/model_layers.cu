@@ -14,7 +14,7 @@
  * which it has no algorithm, matmul.cu computes larger products, too.
  *
  * Several GPUs (gpus.h) take each step together. After a step whose outputs are divided, they
- * exchange these.
+ * exchange the outputs.
  */
 #include "kernels/cuda/model_layers.h"
 
@@ -25,7 +25,8 @@
 #include "kernels/cuda/rows.h"
 
 enum { LT_STEP = 16 };
-/* Sizes of a tile of pairs; a size is used if each expert has about this many rows or more. */
+/* Sizes of a tile of pairs. MANY_PAIRS is used if experts have more than FEW_PAIRS pairs on
+ * average. */
 enum { FEW_PAIRS = 8, MANY_PAIRS = 32 };
 
 /* ------------------------------------------------------------------ products */
@@ -283,7 +284,7 @@ static void multiply_experts(struct esp_cuda_cache *c, enum esp_rank_kind kind, 
         floats(&mlp->down, c->pair_active, c->expert_ffn,
                c->pair_out + esp_cuda_first(c, ESP_RANK_DOWN), c->hidden);
     up.tile = down.tile = tile;
-    /* The shared expert comes first, and may have quantised other activations than x. */
+    /* The shared expert comes first. It may have quantised activations other than x. */
     up.cut = norms_cut(c) && !layer->shared.up.data;
     up.normed = normed;
     down.by_pair = true;
@@ -429,14 +430,14 @@ static int project(struct esp_cuda_cache *c, const struct esp_cuda_layer *layer,
     return ESP_OK;
 }
 
-/* Returns how many bytes of a matrix a pass reads; 0 for experts, of which it reads only some.
- */
+/* Returns how many bytes of a matrix a pass reads; 0 for experts, of which a pass reads only
+ * some. */
 static size_t bytes_of(const struct esp_cuda_matrix &m)
 {
     return m.data && m.count <= 1 ? esp_cuda_matrix_bytes(&m) : 0;
 }
 
-/* Returns how many bytes of the matrices before its mixer a layer reads. */
+/* Returns how many bytes of weights a layer reads before its mixer. */
 static size_t input_bytes_of(const struct esp_cuda_layer *layer)
 {
     size_t bytes = bytes_of(layer->inputs);
@@ -527,8 +528,8 @@ static int add_mlp(struct esp_cuda_cache *c, int i, int rows, enum ready *ready)
     return status;
 }
 
-/* Runs a layer. *ready: how much of the norms before the layer is done; on return, how much of
- * those after it. */
+/* Runs a layer. *ready says how much of the norms before the layer is done and, on return, how
+ * much of the norms after it. */
 template <typename T, typename A>
 static int run_layer(struct esp_cuda_cache *c, int i, const struct esp_cuda_shape *s,
                      enum ready *ready)

@@ -1,8 +1,8 @@
 /* nccl_library.h - NCCL, loaded at run time because it may be missing.
  *
  * It comes with neither the driver nor the CUDA toolkit, and it is needed only for several
- * GPUs. So the few functions used here are declared here, as nccl.h has declared them in all
- * versions 2.
+ * GPUs. So the few functions used here are declared here, in the form that they have in nccl.h
+ * of all versions 2.
  */
 #ifndef ESP_CUDA_NCCL_LIBRARY_H
 #define ESP_CUDA_NCCL_LIBRARY_H

@@ -39,7 +39,7 @@ static __global__ void norm_kernel(struct esp_cuda_arrays at, struct norms<T> no
     ESP_SHARED(float, room);
     esp_begin_early();
     const int row = blockIdx.x;
-    const bool second = blockIdx.y > 0; /* indexing would put the arguments in local memory */
+    const bool second = blockIdx.y > 0; /* an index would put the arguments in local memory */
     const struct esp_cuda_norm_args a = second ? norms.norm[1] : norms.norm[0];
     T *out = second ? norms.out[1] : norms.out[0];
     if (row < at.pass->rows)

@@ -32,8 +32,8 @@ static __device__ __forceinline__ void esp_cuda_hand_out(const struct esp_cuda_a
 /* ------------------------------------------------------------------ whole */
 
 struct esp_cuda_norm_args {
-    const float *weight, *bias; /* weight = NULL: the identity */
-    size_t stride;              /* numbers between rows of x and of the results */
+    const float *weight, *bias; /* weight = NULL means the identity */
+    size_t stride;              /* numbers between the starts of rows, in x and the results */
     int n;
     float epsilon;
     bool centre;               /* LayerNorm */
@@ -104,7 +104,7 @@ esp_cuda_write_norm(const struct esp_cuda_arrays &at, const struct esp_cuda_norm
 
 /* The sums of squares that the first half writes. */
 struct esp_cuda_squares {
-    float *sum; /* (rows, tiles) over 16 columns each; NULL: there is no norm in halves */
+    float *sum; /* (rows, tiles) over 16 columns each; NULL without a norm in halves */
     int tiles, n;
     float epsilon;
 };
@@ -132,8 +132,8 @@ esp_cuda_begin_norm(const struct esp_cuda_arrays &at, const struct esp_cuda_norm
 }
 
 /* The second half: the factors for the products of up to ROWS rows, of which the first `count`
- * are wanted. All lanes of a warp call this. The rows are read side by side, so that the warp
- * waits for memory once and not for each. */
+ * are wanted. All lanes of a warp call this. The rows are read at the same time, so the warp
+ * waits for memory once, not once per row. */
 template <int ROWS>
 static __device__ __forceinline__ void
 esp_cuda_norm_factors(const struct esp_cuda_squares &squares, const int row[ROWS], int count,

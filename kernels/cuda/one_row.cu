@@ -38,7 +38,7 @@ static __device__ __forceinline__ int dot(uint32_t w, uint32_t high, uint32_t lo
 }
 
 /* Adds up the integers that the four lanes of a group have for two outputs. Even lanes get the
- * sum for the first output, odd lanes the one for the second. */
+ * sum for the first output, odd lanes the sum for the second. */
 static __device__ __forceinline__ int add_lanes(int first, int second)
 {
     const bool odd = threadIdx.x % 2;
@@ -121,7 +121,7 @@ static __global__ void __launch_bounds__(THREADS, tiling<D>::BLOCKS)
                                    warp + i * F::UNITS * WARPS, WARPS);
         esp_copy_group();
     }
-    esp_wait_previous(); /* no kernel writes weights */
+    esp_wait_previous(); /* weights may be read before, because no kernel writes them */
     int stage = 0, next = Z::STAGES - 1;
     for (int unit = warp; unit < a.units; unit += F::UNITS * WARPS) {
         const int ahead = unit + (Z::STAGES - 1) * F::UNITS * WARPS;

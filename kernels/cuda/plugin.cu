@@ -14,7 +14,7 @@
 
 int esp_cuda_failed(struct esp_cuda_backend *backend, const char *call, cudaError_t result)
 {
-    /* The message contains only the name of the CUDA function, without its arguments. */
+    /* The message has only the name of the CUDA function, not its arguments. */
     backend = esp_cuda_program(backend);
     snprintf(backend->failure, sizeof backend->failure, "%.*s failed: %s",
              (int)strcspn(call, "("), call, cudaGetErrorString(result));
@@ -111,13 +111,13 @@ static int tell_none(cudaError_t result, char *err, size_t errlen)
                                             : cudaGetErrorString(result));
 }
 
-/* Tells for which architecture the kernels of this library were compiled. */
+/* Its attributes tell for which architecture the kernels of this library were compiled. */
 static __global__ void early_kernel()
 {
     esp_wait_previous();
 }
 
-/* The current device of this thread; at first, CUDA uses device 0. */
+/* The current device of this thread. CUDA begins with device 0. */
 static thread_local int current;
 
 void esp_cuda_forget_device()
@@ -163,9 +163,10 @@ static int find_device(int device, cudaDeviceProp *properties, char *err, size_t
     return ESP_OK;
 }
 
-/* Finds out whether kernels can begin early: the device can, the driver can capture it as part
- * of a graph, and the code was compiled for it. Where the driver compiles the PTX of an older
- * architecture, kernels do not wait. */
+/* Finds out whether kernels can begin early. The device must be able to do this, the driver
+ * must be able to capture it in a graph, and the code must have been compiled for it: code that
+ * the driver compiled from the PTX of an older architecture does not wait for the previous
+ * kernel. */
 static int find_early(struct esp_cuda_backend *cuda)
 {
     int driver, major;
@@ -305,7 +306,7 @@ static size_t free_of_one(const struct esp_backend *backend)
     return esp_cuda_fine(cudaMemGetInfo(&left, &total)) ? left : 0;
 }
 
-/* Several GPUs count as one whose memory is that of the fullest, times their number. */
+/* Several GPUs count as one: its free memory is that of the fullest GPU, times their number. */
 static size_t memory_free(const struct esp_backend *backend)
 {
     const struct esp_cuda_gpus *gpus = ((const struct esp_cuda_backend *)backend)->gpus;

@@ -10,7 +10,7 @@
 extern "C" {
 #endif
 
-/* By these members, the program recognises and refuses a plugin of another version, or one
+/* With these members, the program recognises and refuses a plugin of another version, or one
  * that was built with another kernels.h. */
 struct esp_cuda_plugin {
     const char *version; /* ESP_VERSION */

@@ -29,13 +29,13 @@ enum { SHARED_RESERVED = 1024 }; /* shared memory that the device uses for each 
 static const double BEGIN = 2.0e-6, BEGIN_EARLY = 0.7e-6; /* seconds */
 static const double WAIT = 0.7e-6;        /* latency of idle memory, in seconds */
 static const double WAIT_LOADED = 1.0e-6; /* latency while all blocks read, in seconds */
-/* Bytes per cycle that the second-level cache delivers, divided by the number of
- * multiprocessors; bytes per cycle that one multiprocessor can receive, 80 % of 64. */
+/* The bytes per cycle that the second-level cache delivers, divided by the number of
+ * multiprocessors; and the bytes per cycle that one multiprocessor can receive (80 % of 64). */
 static const double CACHE_BYTES = 24;
 static const double TAKEN_BYTES = 51;
 static const double ISSUED = 2.4; /* instructions per cycle: 60 % of four */
-/* Multiply-adds of 16-bit floats per cycle, half of the data sheet's: the instructions here take
- * their operands from registers. */
+/* Multiply-adds of 16-bit floats per cycle: half of what the data sheet says, because the
+ * instructions used here take their operands from registers. */
 static const double MULTIPLIED = 1024;
 
 struct esp_cuda_prediction {
@@ -44,7 +44,7 @@ struct esp_cuda_prediction {
     struct esp_cuda_cost cost; /* cost of the next launch */
     double idle;               /* seconds in which the last launch left the memory idle */
     double shared;             /* bytes of shared memory of a multiprocessor */
-    double room;               /* how many of these the last launch left free */
+    double room;               /* bytes of it that the last launch left free */
     double seconds;            /* time of the launches since the last esp_cuda_predicted() */
     struct esp_kernel_time *kernel;
     int count, most;
@@ -90,7 +90,7 @@ static int blocks_each(const struct esp_launch *launch)
 }
 
 /* Subtracts what blocks do before the previous launch has ended: their first wait, and the
- * bytes that they read meanwhile. */
+ * bytes that they read during it. */
 static void read_ahead(struct esp_cuda_prediction *p, const struct esp_launch *launch,
                        double under_way)
 {

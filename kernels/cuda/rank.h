@@ -2,9 +2,10 @@
  * have smaller ranks.
  *
  * The order of kernels.h (larger values first, equal values by ascending index) becomes the
- * order of 52-bit integers: 32 bits that fall as the value rises, then 20 bits of index. All
- * ranks are different, so "the k best" or "the best whose weights add up to w" is described by
- * one number, the last rank that belongs to them, and blocks may search for it in any order.
+ * order of 52-bit integers: 32 bits that decrease when the value increases, then 20 bits of
+ * index. All ranks are different, so "the k best" or "the best whose weights add up to w" is
+ * described by one number, the last rank that belongs to them, and blocks may search for it in
+ * any order.
  *
  * esp_select() finds that number by a radix search: it makes a histogram over the leading 11
  * bits, finds the bin that contains the rank, and does the same inside that bin. The search
@@ -29,7 +30,7 @@ enum {
 
 static const uint64_t ESP_NO_RANK = ~(uint64_t)0;
 
-/* Returns the rank of a value and its index. Adding 0 turns -0 into 0, so that the two have
+/* Returns the rank of a value and its index. Adding 0 turns -0 into 0, so that both have
  * equal ranks. */
 static __device__ __forceinline__ uint64_t esp_rank(float x, int index)
 {

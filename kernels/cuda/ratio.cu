@@ -1,9 +1,10 @@
 /* ratio.cu - compares two rows by the ratio of their probabilities, class by class (ratio.h).
  *
- * The probabilities of a class are added as integer multiples of 2^-60; a probability above
- * 2^-37 is exactly such a multiple. Integers have the same sum in any order, so all threads can
- * add concurrently. A block adds up its part in shared memory, and then adds it to arrays in
- * the device's memory. The last block converts them to doubles and resets the arrays to zero.
+ * The probabilities of a class are added as integers, in units of 2^-60; for a probability
+ * above 2^-37, the integer is exact. Integers have the same sum in any order, so all threads
+ * can add concurrently. A block adds up its part in shared memory, and then adds it to arrays
+ * in the device's memory. The last block converts them to doubles and resets the arrays to
+ * zero.
  */
 #include "kernels/cuda/total.h"
 

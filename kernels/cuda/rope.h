@@ -22,7 +22,8 @@ struct esp_cuda_heads {
      * that see the sinks of a window. */
     const float2 *rotation;
     int sinks_row;
-    /* (head_dim), or (heads, head_dim) if all heads are normalised together; NULL: no norm. */
+    /* (head_dim), or (heads, head_dim) if all heads are normalised together; NULL if there is
+     * no norm. */
     const float *query_norm, *key_norm;
     /* (rows, 2) factors of queries and keys, if all heads are normalised together. */
     const float *together;
@@ -90,8 +91,8 @@ static __device__ __forceinline__ float esp_cuda_rotated(const struct esp_cuda_h
 }
 
 /* Writes queries number[i] of row[i] to to[i] (width), for i < N, with zeros after the head or,
- * where there[i] is false, instead of the head; called by a warp. for_sinks: the queries with
- * which the sinks are seen. */
+ * where there[i] is false, instead of the head; called by a warp. for_sinks: whether to rotate
+ * the queries for the sinks (struct esp_window). */
 template <int N, typename T>
 static __device__ __forceinline__ void
 esp_cuda_write_queries(const struct esp_cuda_heads &a, const int row[N], const int number[N],
@@ -115,7 +116,7 @@ esp_cuda_write_queries(const struct esp_cuda_heads &a, const int row[N], const i
     }
 }
 
-/* The same for one query. */
+/* Does the same for one query. */
 template <typename T>
 static __device__ void esp_cuda_write_query(const struct esp_cuda_heads &a, int row, int number,
                                             bool for_sinks, T *to, int width)

@@ -52,9 +52,8 @@ static __device__ __forceinline__ void esp_add_halves(unsigned *low, unsigned *h
         atomicAdd(high, carry);
 }
 
-/* Returns the number of rows for which one launch finds the k largest; 0: it takes several
- * launches.
- */
+/* Returns the number of rows for which one launch finds the k largest, or 0 if this takes
+ * several launches. */
 int esp_cuda_top_k_at_once(int n, int k);
 /* Bytes of work memory that top_k needs for a row of n values; no operation needs more. */
 size_t esp_cuda_top_k_work(int n);
@@ -139,9 +138,9 @@ template <typename T> static inline size_t esp_cuda_room(size_t count)
 
 /* Begins a call: makes `bytes` of room for its arguments and results. */
 int esp_cuda_begin(struct esp_rows *rows, size_t bytes);
-/* The same for a call about rows `which`, which it copies to where kernels read them (*asked);
- * `bytes` is the room for everything else. *asked becomes NULL if `which` is wrong, if there
- * is no room, or if there are no rows; the caller must then return the status. */
+/* Does the same for a call about rows `which`, and copies `which` to where kernels read it
+ * (*asked); `bytes` is the room for everything else. *asked becomes NULL if `which` is wrong,
+ * if there is no room, or if there are no rows; the caller must then return the status. */
 int esp_cuda_ask(struct esp_rows *rows, const int32_t *which, int count, size_t bytes,
                  const int32_t **asked);
 void *esp_cuda_take_pinned(struct esp_rows *rows, size_t bytes);
@@ -157,8 +156,8 @@ static inline int esp_cuda_put(struct esp_rows *rows, const T *from, size_t coun
     return status;
 }
 
-/* Returns memory to which a kernel writes an answer for `to`; NULL: the answer is not wanted.
- */
+/* Returns memory to which a kernel writes an answer for `to`, or NULL if the answer is not
+ * wanted. */
 void *esp_cuda_promise_bytes(struct esp_rows *rows, void *to, size_t bytes);
 template <typename T>
 static inline T *esp_cuda_promise(struct esp_rows *rows, size_t count, T *to)
@@ -166,8 +165,8 @@ static inline T *esp_cuda_promise(struct esp_rows *rows, size_t count, T *to)
     return static_cast<T *>(esp_cuda_promise_bytes(rows, to, count * sizeof(T)));
 }
 
-/* The end of a call that returns values: with ESP_NOW, waits for them and returns
- * ESP_E_NUMERIC if a value was not a number. */
+/* Ends a call that returns values. With ESP_NOW, waits for the values, and returns
+ * ESP_E_NUMERIC if a kernel has found a value that is not a number. */
 int esp_cuda_finish(struct esp_rows *rows, int status, enum esp_delivery when);
 
 #endif

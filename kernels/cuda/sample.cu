@@ -2,11 +2,11 @@
  * row.
  *
  * The additions, and their order, are the same as in `sample` of the CPU backend, so that the
- * same row and random number draw the same token: sums over chunks of 256 tokens in all
- * threads, their running totals in one, the chunk in which they pass u * total in all, and a
- * walk over that chunk in one. Chunks that hold excluded tokens are marked and look every
- * token up. A drawn token is excluded from the next draw, for which only its chunk is summed
- * again.
+ * same row and random number draw the same token: all threads sum chunks of 256 tokens, one
+ * thread computes the running totals, all threads look for the chunk in which the totals pass u
+ * * total, and one thread walks over that chunk. In chunks with excluded tokens, which are
+ * marked, every token is looked up. A drawn token is excluded from the next draw, for which
+ * only its chunk is summed again.
  */
 #include "kernels/cuda/total.h"
 
@@ -77,7 +77,7 @@ static __device__ int32_t walk(const double *value, int first, int count, double
     return token;
 }
 
-/* Returns the token at which the running totals exceed u * total, or -1; returned to thread 0.
+/* Returns the token at which the running totals exceed u * total, or -1, to thread 0.
  */
 static __device__ int32_t invert(const struct draw &f, int n, double u, const double *totals,
                                  struct shared_part *s)

@@ -5,8 +5,8 @@
  * (total.h), so probabilities are bit-identical to those of the CPU backend.
  *
  * top-k and top-p search for one number, the last rank that is kept (rank.h); nothing is
- * sorted. For top-p, the weights are the exponentials as multiples of 2^-61 times a power of
- * two above their total. Only exponentials below 2^-37 of the total are ignored.
+ * sorted. For top-p, the weights are the exponentials as integers, in units of 2^-61 times a
+ * power of two above their total. Only exponentials below 2^-37 of the total are ignored.
  */
 #ifndef ESP_CUDA_SOFTMAX_H
 #define ESP_CUDA_SOFTMAX_H
@@ -70,7 +70,7 @@ static __device__ inline float esp_block_max(float x, float *room)
 }
 
 /* 1. Copies the first w->held values to shared memory, and returns the largest value of the
- * walk; infinity if a value is not a number. */
+ * walk; infinity if a value is NaN. */
 static __device__ inline float esp_softmax_top(const struct esp_walk *w, float *room)
 {
     float top = -INFINITY;
@@ -109,7 +109,7 @@ static __device__ inline void esp_softmax_raise(const struct esp_walk *w, float 
     __syncthreads();
 }
 
-/* 4. Returns what top-p selects among n exponentials. Those not above `least` are never
+/* 4. Returns what top-p selects among n exponentials. Exponentials up to `least` are never
  * selected; their sum is less than half of the probability that may be dropped. */
 static __device__ inline struct esp_selection esp_softmax_mass(double top_p, double total,
                                                                int n)

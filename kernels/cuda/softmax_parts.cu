@@ -80,7 +80,7 @@ static __host__ __device__ bool cuts(const struct esp_cuda_job *job, bool mass)
     return mass ? job->step.top_p < 1.0 : job->step.top_k > 0 && job->step.top_k < job->n;
 }
 
-/* The last rank to be kept: of exponentials of mass top_p, or of top_k logits. Grid: (rows).
+/* Finds the last rank that top_p (of exponentials) or top_k (of logits) keeps. Grid: (rows).
  */
 template <class From>
 static __global__ void __launch_bounds__(ROW_THREADS) search(From from, bool mass)
@@ -154,8 +154,8 @@ bool esp_cuda_softmax_splits(const struct esp_cuda_backend *b, int n, int count)
 }
 
 /* Launches all steps. `best`, `mass`: whether to search for top-k and top-p. The steps of a
- * graph are fixed, so it has both searches; each ends at once if it has nothing to leave out.
- */
+ * graph are fixed, so a graph has both searches; a search ends at once if it has nothing to
+ * leave out. */
 template <class From>
 static void launch(struct esp_cuda_backend *b, const From &from, int n, int rows, bool best,
                    bool mass)

@@ -1,13 +1,13 @@
 /* stream.cu - layers of a model that is larger than the device's memory.
  *
  * These layers are in pinned memory of the host, in the device's layout. Every pass copies them
- * in order into two buffers in turn, on a separate stream: while a layer is computed, the next
- * one is copied. The two streams wait for each other only through events; the host waits for
- * neither. After its last layer a pass requests the first layers of the next pass, which arrive
- * while a tree is drafted. The kernels are the same as for resident layers, so the results are
- * bit-identical.
+ * in order, alternating between two buffers, on a separate stream: while a layer is computed,
+ * the next one is copied. The two streams wait for each other only through events; the host
+ * waits for neither. After its last layer a pass requests the first layers of the next pass,
+ * which arrive while a tree is drafted. The kernels are the same as for resident layers, so the
+ * results are bit-identical.
  *
- * A pass then takes as long as its copies, for any number of rows, so large trees pay most
+ * A pass then takes as long as its copies, for any number of rows, so large trees gain most
  * (Xiong et al., "DySpec", 2024, the experiments with CPU offloading).
  */
 #include "kernels/cuda/cuda.h"

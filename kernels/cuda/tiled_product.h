@@ -24,10 +24,10 @@ static constexpr size_t esp_cuda_sums_bytes(int height, int width)
     return (size_t)ESP_PRODUCT_WARPS * height * width * sizeof(float);
 }
 
-/* Returns the permutation of an output's pairs of rows in shared memory: pair p is at p ^
- * turn. Half a warp writes 4 outputs by 4 pairs and reads 16 (or 8) outputs by 1 (or 2) pairs
- * at a time, 8 bytes each; permuted, each of these accesses uses 32 different banks. pairs: 4,
- * 8 or a multiple of 16. */
+/* Returns the permutation of an output's pairs of rows in shared memory: pair p is stored at p
+ * ^ turn. At a time, half a warp writes 4 outputs by 4 pairs, or reads 16 (or 8) outputs by 1
+ * (or 2) pairs, 8 bytes each. With the permutation, each of these accesses uses 32 different
+ * banks. pairs: 4, 8 or a multiple of 16. */
 static __device__ __forceinline__ int esp_cuda_turn(int output, int pairs)
 {
     const int high = pairs >= 16 ? output & 3 : pairs == 8 ? output >> 1 & 1 : 0;
@@ -110,7 +110,7 @@ template <typename A> struct esp_cuda_variant {
     size_t bytes;
     /* For predictions: the bytes of weights that a block has under way, the cycles of its
      * shared memory after the loop, and, from tests/cuda/sass.py, the instructions of a warp
-     * for each KB of weights (0: instructions are never the limit). */
+     * for each KB of weights (0 means that instructions are never the limit). */
     int flight, end_cycles, issue;
 };
 
@@ -121,9 +121,10 @@ static constexpr int esp_cuda_end_cycles(int high, int width)
     return ESP_PRODUCT_WARPS * high * width;
 }
 
-/* Returns whether blocks of this height occupy the device. Five of eight multiprocessors are
- * enough: a product of many rows is limited by the second-level cache, whose whole bandwidth
- * they can use, and higher blocks read the activations from it less often. */
+/* Returns whether blocks of this height occupy the device. It is enough if five of eight
+ * multiprocessors have a block: these can use the whole bandwidth of the second-level cache,
+ * which limits a product of many rows, and higher blocks read the activations from that cache
+ * less often. */
 static inline bool esp_cuda_occupies(const struct esp_cuda_backend *backend, int height,
                                      int outputs)
 {
@@ -151,8 +152,8 @@ esp_cuda_choose_variant(const struct esp_cuda_backend *backend,
     return best;
 }
 
-/* Returns the cost of products with a grid of `tiles` by `spans` blocks. Each span has its own
- * rows and, with experts, its own matrix. `matrix`: the bytes of the matrices. */
+/* Returns the cost of products with a grid of `tiles` by `spans` blocks. Each span has rows of
+ * its own and, with experts, a matrix of its own. `matrix`: the bytes of the matrices. */
 template <typename A>
 static struct esp_cuda_cost esp_cuda_cost_of(const struct esp_cuda_product *p,
                                              const struct esp_cuda_variant<A> *v, double matrix,

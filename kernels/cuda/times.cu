@@ -58,7 +58,7 @@ static int run(struct esp_cuda_backend *backend, struct esp_cuda_times *times,
                struct esp_cache *cache, const struct esp_batch *batch)
 {
     struct esp_cuda_times before = {};
-    backend->times = &before; /* it has no room, so nothing is timed, but no graph is used */
+    backend->times = &before; /* no room, so nothing is timed, but no graph is used */
     int status = esp_cuda_forward(cache, batch);
     backend->times = times;
     esp_cuda_launched(backend, "", 0);

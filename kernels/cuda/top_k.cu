@@ -7,8 +7,8 @@
  * those before it. Long rows are divided into such parts, and the last block of a row does the
  * same with the results of the parts.
  *
- * Larger k: a radix search for the last rank selected, and a bitonic sort of the values that
- * rank at or before it (Batcher 1968).
+ * For larger k, a radix search finds the last rank that is selected, and a bitonic sort
+ * (Batcher 1968) orders the values up to this rank.
  */
 #include "kernels/cuda/rank.h"
 
@@ -47,8 +47,8 @@ static __device__ int place_of(uint64_t rank, const uint64_t *ranks, int count)
 }
 
 /* Writes the k best of the block's ranks to room->best, followed by ESP_NO_RANK if there are
- * fewer. It compares the best ranks of groups of 1, 2 or 4 threads. There are at least 8 times
- * as many groups as k, so few other values are better than the k-th of these. */
+ * fewer. It compares the best ranks of groups of 1, 2 or 4 threads. There are at least 8 k
+ * groups, so few other values are better than the k-th best of their best ranks. */
 static __device__ void find_best(const uint64_t *rank, int k, struct few_room *room)
 {
     const int thread = threadIdx.x, together = k <= 8 ? 4 : k <= 16 ? 2 : 1;
@@ -225,7 +225,7 @@ static int power_of_two(int least)
 
 /* ------------------------------------------------------------------ either */
 
-/* Enough for a sorted row, or for the results of the parts of 64 rows. */
+/* The size is enough for a sorted row, and for the results of the parts of 64 rows. */
 size_t esp_cuda_top_k_work(int n)
 {
     const size_t sorted = (size_t)power_of_two(n) * sizeof(uint64_t);

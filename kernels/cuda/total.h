@@ -10,7 +10,7 @@
  *
  * combine, remove and the residual of ratio.cu differ only in the function, a struct with
  *     __device__ double operator()(int token) const;
- *     enum { clears }; // if the sum is 0: whether the row becomes 0 or stays as it is
+ *     enum { clears }; // whether the row becomes 0 or stays as it is if the sum is 0
  *
  * Products and sums are written as esp_times and esp_plus where a compiler might fuse them:
  * the CPU backend rounds twice.
@@ -45,8 +45,8 @@ static __device__ __forceinline__ double esp_plus(double a, double b)
 #endif
 }
 
-/* Returns the sum over one chunk (0 after the last chunk), returned to the first of the 16
- * threads that share a chunk. Every thread of the warp must call this. */
+/* Returns the sum over one chunk (0 after the last chunk) to the first of the 16 threads that
+ * share a chunk. Every thread of the warp must call this. */
 template <class F>
 static __device__ __forceinline__ double esp_chunk_sum(const F &f, int chunk, int n)
 {
@@ -74,8 +74,8 @@ static __device__ void esp_chunk_sums(const F &f, int from, int to, int n, doubl
     }
 }
 
-/* Returns the total of all chunks, returned to every thread of a block. `room` (chunks) is
- * shared memory, free again afterwards; `sums` may be the same memory. */
+/* Returns the total of all chunks to every thread of a block. `room` (chunks) is shared memory,
+ * free again afterwards; `sums` may be the same memory. */
 static __device__ inline double esp_sum_of_chunks(const double *sums, int chunks, double *room)
 {
     if (sums != room)
@@ -94,8 +94,7 @@ static __device__ inline double esp_sum_of_chunks(const double *sums, int chunks
     return total;
 }
 
-/* Returns the total of a row, returned to every thread of the block that computes this row
- * alone. */
+/* Returns the total of a row to every thread of the block that computes this row alone. */
 template <class F> static __device__ double esp_block_total(const F &f, int n, double *sums)
 {
     const int chunks = (n + ESP_CHUNK - 1) / ESP_CHUNK;
@@ -141,8 +140,8 @@ static __global__ void esp_quotient_kernel(F f, int n, float *out, const double 
     esp_write_quotients(f, n, out, *total);
 }
 
-/* The rest of a call: launches the kernels for the sum of f and, if `out` is not NULL, for f
- * divided by this sum into `out`. Waits for the sum if it is wanted (`sum` is not NULL).
+/* Does the rest of a call: launches the kernels for the sum of f and, if `out` is not NULL, for
+ * f divided by this sum into `out`. Waits for the sum if it is wanted (`sum` is not NULL).
  * esp_cuda_begin() must have made room for it. */
 template <class F>
 static int esp_cuda_total(struct esp_rows *rows, const F &f, float *out, double *sum,

@@ -18,14 +18,15 @@
 
 enum { TURNED_ROWS = 256 };
 
-/* Where a row of a matrix on the device comes from: row `from` of a tensor; -1: it is zero. */
+/* Where a row of a matrix on the device comes from: row `from` of a tensor; -1 means that the
+ * row is zero. */
 struct source {
     const struct esp_tensor *tensor, *bias;
     int from;
 };
 
-/* Some rows of the tensor `of`, from row `first` on. The tensor is stored transposed, so many
- * rows are read at a time. */
+/* Some rows of the tensor `of`, from row `first` on. The tensor is stored transposed, so
+ * several rows are read at a time. */
 struct turned {
     const struct esp_tensor *of;
     struct esp_tensor rows;
@@ -33,8 +34,8 @@ struct turned {
     char *memory;
 };
 
-/* A walk over the model takes the memory of each tensor in turn. The first one goes no
- * further, the second one also sends the tensors. */
+/* A walk over the model takes the memory of each tensor in turn. The first walk does only this;
+ * the second walk also sends the tensors. */
 struct loader {
     struct esp_cuda_weights *w;
     struct esp_cuda_arena arena;
@@ -52,7 +53,7 @@ struct loader {
     int current;
     size_t filled, done;
     char *to;     /* where the current piece is copied to */
-    int layer;    /* the layer that is being sent; -1: none */
+    int layer;    /* the layer that is being sent, or -1 */
     bool on_host; /* the piece belongs to a streamed layer, so it stays on the host */
     int status;
 };
@@ -103,7 +104,7 @@ static const struct turned *find_turned(struct loader *l, const struct esp_tenso
     return &l->turned[slot];
 }
 
-/* Reads row `from` of a tensor in the dtype of the weights. */
+/* Reads row `from` of a tensor, and converts it to the dtype of the weights. */
 static void read_row(struct loader *l, const struct source *s, char *to, size_t stride)
 {
     const struct esp_tensor *t = s->tensor;
@@ -287,7 +288,7 @@ static const struct esp_tensor *output_of(const struct esp_layer *l)
     return esp_recurs(l->mixer) ? &l->mixed : &l->output;
 }
 
-/* Finds a row of a layer's parts as one matrix. */
+/* Finds a row of the matrix that a layer's parts form. */
 static struct source find_input(const void *user, int row)
 {
     const struct parts *p = (const struct parts *)user;
@@ -297,7 +298,7 @@ static struct source find_input(const void *user, int row)
     return {p->tensor[i], p->bias[i], row};
 }
 
-/* Finds a row of gate and up as one matrix. `user` is {gate, its bias, up, its bias}. */
+/* Finds a row of the matrix that gate and up form. `user` is {gate, its bias, up, its bias}. */
 static struct source find_gated(const void *user, int row)
 {
     const struct esp_tensor *const *pair = (const struct esp_tensor *const *)user;
@@ -369,7 +370,7 @@ static void send_rows(struct loader *l, const float *to, const struct esp_tensor
 
 /* ------------------------------------------------------------------ the layout */
 
-/* Takes memory for `count` matrices (more than one: those of the experts), one after another.
+/* Takes memory for `count` matrices (several for experts), one after another.
  */
 static struct esp_cuda_matrix take_matrices(struct loader *l, int rows, int columns, bool bias,
                                             int count)
@@ -421,7 +422,7 @@ bool esp_cuda_has_blocks(const struct esp_model_desc *d)
     return any;
 }
 
-/* Returns the number of rows of gate and up as one matrix. */
+/* Returns the number of rows of the matrix that gate and up form. */
 static int up_rows(int ffn)
 {
     return (int)(2 * esp_cuda_pad(ffn, ESP_CUDA_TILE / 2));
@@ -481,7 +482,8 @@ static void put_router(struct loader *l, const struct esp_layer *from,
     to->router_bias = put_vector(l, &from->router_bias);
 }
 
-/* All experts of a layer have the types and the biases of the first one (missing_for). */
+/* All experts of a layer have the same types and biases as the first one (see
+ * missing_for()). */
 static struct esp_cuda_mlp put_experts(struct loader *l, const struct esp_layer *from)
 {
     const struct esp_model_desc *d = l->w->base.desc;
@@ -546,7 +548,7 @@ static int place_of(const struct esp_model_desc *d, int layer)
     return place;
 }
 
-/* Takes memory for, and sends, all of layer `i` except its first norm. */
+/* Takes memory for layer `i`, except its first norm, and sends it. */
 static void put_layer(struct loader *l, int i, struct esp_cuda_layer *to)
 {
     const struct esp_model_desc *d = l->w->base.desc;
@@ -586,7 +588,7 @@ static void send_outputs(struct loader *l)
     end(l);
 }
 
-/* Sends the frequencies of a rotation; NULL: there are none. */
+/* Sends the frequencies of a rotation, if `values` is not NULL. */
 static const float *put_frequencies(struct loader *l, const float *values)
 {
     const int rotary = l->w->base.desc->rotary;
@@ -599,8 +601,8 @@ static const float *put_frequencies(struct loader *l, const float *values)
 }
 
 /* Handles what does not belong to a layer, and the first norms of all layers. The kernels of
- * the previous layer compute a layer's first norm (norm.h), at a time when a streamed layer
- * may not have arrived yet. */
+ * the previous layer compute a layer's first norm (norm.h), when the layer itself may not have
+ * arrived yet, if it is streamed. */
 static void put_rest(struct loader *l)
 {
     struct esp_cuda_weights *w = l->w;
@@ -716,7 +718,7 @@ static void set_types(struct esp_cuda_weights *w)
 
 /* Returns the smallest number of streamed layers with which the model fits into the limit, or,
  * if it never fits, the number with which it needs the fewest bytes. *bytes becomes the number
- * of bytes that it needs on the device. */
+ * of bytes that the model then needs on the device. */
 static int fit(const struct esp_model_desc *d, size_t *bytes)
 {
     const size_t left = esp_memory_limit_left(&d->limit);

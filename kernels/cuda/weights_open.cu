@@ -123,8 +123,8 @@ static bool part_progress(void *user, const char *what, size_t done, size_t tota
     return p->progress(p->user, what, p->rank * total + done, p->ranks * total);
 }
 
-/* Opens a rank's part of a model on each GPU. A model that has borrowed matrices, and uses the
- * cache of the lender, is divided as that one is. */
+/* Opens a rank's part of a model on each GPU. A model that borrows matrices and uses the
+ * lender's cache is divided in the same way as the lender. */
 static int open_parts(struct esp_weights **weights, struct esp_cuda_gpus *gpus,
                       const struct esp_model_desc *desc, esp_progress *progress, void *user,
                       char *err, size_t errlen)

@@ -21,7 +21,7 @@ enum { MOST_FILES = 4096, MOST_PATH = 4096, MOST_LAYERS = 1 << 16, MOST_EXPERTS 
 enum where { NOWHERE, IN_FILE, IN_MEMORY, QUANTISED };
 struct place {
     int32_t where;
-    int32_t file, scale_file; /* -1: no scales */
+    int32_t file, scale_file; /* scale_file = -1 means no scales */
 };
 
 /* ------------------------------------------------------------------ the tensors of a model */
@@ -159,7 +159,7 @@ static void note_files(void *user, struct esp_tensor *t)
         note_files(user, (struct esp_tensor *)t->original);
 }
 
-/* Writes the rows of a tensor one after the other. */
+/* Writes the rows of a tensor one after another. */
 static void write_rows(struct esp_wire *w, const struct esp_tensor *t)
 {
     const size_t bytes = esp_dtype_row_bytes(t->dtype, t->columns);
@@ -351,8 +351,8 @@ static struct esp_tensor_file *file_at(struct reading *r, int number)
     return NULL;
 }
 
-/* Checks values by which code that reads rows divides or multiplies. The other checks are
- * those of the description. */
+/* Checks the values that code uses as divisors or factors when it reads rows. All other checks
+ * are those of esp_model_desc_check(). */
 static bool is_sound(const struct esp_tensor *t)
 {
     return (unsigned)t->dtype < ESP_DTYPE_COUNT && t->rows > 0 && t->columns > 0 &&

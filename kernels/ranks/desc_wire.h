@@ -11,7 +11,8 @@
 
 #include "kernels/kernels.h"
 
-/* A growing buffer of bytes. After `failed` is set (no memory), writing does nothing. */
+/* A growing buffer of bytes. Once `failed` is set because memory ran out, writing does
+ * nothing. */
 struct esp_wire {
     char *bytes;
     size_t size, room;
@@ -28,13 +29,13 @@ struct esp_desc_copy {
     struct esp_model_desc desc;
     struct esp_tensor_file *file;
     int files;
-    struct esp_tensor_file none; /* of tensors that are quantised during reading */
+    struct esp_tensor_file none; /* the file of tensors that are quantised when they are read */
     void **block;                /* its other memory */
     size_t blocks, room;
 };
 
-/* Reads a description. Close the copy even after an error. Errors fill err: the bytes are no
- * description, or a file is missing or different. */
+/* Reads a description. Close the copy even after an error. On failure, err says what is wrong:
+ * the bytes are not a description, or a file is missing or different. */
 int esp_desc_read(struct esp_desc_copy *copy, const void *bytes, size_t size, char *err,
                   size_t errlen);
 /* Closes the files. Returns ESP_E_FILE if one of them could not be read to its end. */

@@ -54,7 +54,8 @@ enum { LIBRARIES = sizeof libraries / sizeof *libraries };
 
 /* ------------------------------------------------------------------ the launcher */
 
-/* Returns the library that a launcher belongs to, NULL if it is unknown or cannot be run. */
+/* Returns the library that a launcher belongs to, or NULL if the launcher is unknown or cannot
+ * be run. */
 static const struct library *library_of(const char *launcher)
 {
     char command[MOST_PATH + 40], line[256];
@@ -90,7 +91,7 @@ static bool find_program(const char *name, char *path, size_t size)
 }
 
 /* Finds a launcher and the espalier-rank for its library. Unless the user has named the
- * launcher, one without such a program is skipped. */
+ * launcher, launchers without such a program are skipped. */
 static const struct library *find_launcher(const char **launcher, char *program, size_t size,
                                            char *err, size_t errlen)
 {
@@ -169,7 +170,7 @@ static int take_given(struct esp_ranks **ranks, int count, char *err, size_t err
                         "mpirun did not start %d ranks; leave out "
                         "--ranks and --hosts under mpirun",
                         count);
-    unsetenv(ESP_RANKS_GIVEN); /* a second engine has no ranks */
+    unsetenv(ESP_RANKS_GIVEN); /* a second engine in this process has no ranks */
     s->parent = getppid();
     *ranks = &s->base;
     return ESP_OK;

@@ -20,21 +20,22 @@ enum { ESP_MAX_RANKS = 64 };
 
 struct esp_rank_options {
     int ranks;   /* 2..ESP_MAX_RANKS */
-    int threads; /* of each rank; 0: the cores are divided among the ranks */
-    /* NULL hosts: all ranks run on this machine. Otherwise the names of machines, separated
-     * by commas, this machine first. launcher starts processes on them; NULL: the first
-     * mpirun that is found. */
+    int threads; /* of each rank; 0 divides the cores among the ranks */
+    /* If hosts is NULL, all ranks run on this machine. Otherwise it has the names of machines,
+     * separated by commas, this machine first. launcher starts processes on them; NULL means
+     * the first mpirun that is found. */
     const char *hosts, *launcher;
     bool given; /* mpirun has started the program together with its ranks */
-    /* How much of the model each rank computes, in relation to the others; all 0: the same. */
+    /* How much of the model each rank computes, in relation to the others. If all are 0, all
+     * parts are equal. */
     double share[ESP_MAX_RANKS];
-    unsigned whole; /* bit k: the matrices of kind k (rank_plan.h) are whole in every rank */
+    unsigned whole; /* bit k: every rank has all of the matrices of kind k (rank_plan.h) */
     bool by_layers; /* ranks have whole layers, not some rows of every layer */
     bool planned;   /* `whole` is given; otherwise the cost model chooses it */
 };
 
-/* Called again and again while a rank does not answer, in the thread that waits for it. seconds:
- * for how long. Returns whether to wait on. */
+/* Called again and again while a rank does not answer, in the thread that waits for the rank.
+ * seconds: how long it has waited. Returns whether to keep waiting. */
 typedef bool esp_rank_patience(void *user, int rank, int ranks, double seconds);
 
 /* What the exchanges between ranks cost, seen from rank 0. */
@@ -42,11 +43,11 @@ struct esp_rank_times {
     double seconds; /* spent in exchanges, including waiting for other ranks */
     double bytes;   /* received */
     long exchanges;
-    double latency; /* measured: seconds of a small exchange, */
+    double latency; /* measured: seconds that a small exchange takes, */
     double rate;    /* and bytes per second of a large one */
     int starts;     /* how often the ranks were started */
-    /* (lap_count) the laps of the last pass in order, in each one entry for every rank. Valid
-     * until the next pass. */
+    /* (lap_count) The laps of the last pass, in order; each lap has one entry for every rank.
+     * Valid until the next pass. */
     const struct esp_rank_lap *laps;
     int lap_count;
 };

@@ -78,8 +78,8 @@ static double bytes_of(const struct esp_tensor *t)
     return t->data ? (double)t->rows * (double)esp_dtype_row_bytes(t->dtype, t->columns) : 0;
 }
 
-/* Bytes of weights of a kind that a pass of one row reads in a layer; of experts, only those
- * that one row uses. */
+/* Bytes of weights of a kind that a pass of one row reads in a layer; of the experts, only
+ * those that one row uses count. */
 static double layer_bytes(const struct esp_model_desc *d, const struct esp_layer *l,
                           enum esp_rank_kind kind)
 {
@@ -177,7 +177,7 @@ static bool bounds_fit(const int *begin, int ranks, int total, int piece)
     return fit;
 }
 
-/* Returns whether all recurrent layers are as wide as the widest one. The plan needs that. */
+/* Returns whether all recurrent layers are as wide as the widest one. A plan requires this. */
 static bool widths_fit(const struct esp_model_desc *d)
 {
     bool fit = true;
@@ -208,8 +208,8 @@ bool esp_rank_plan_fits(const struct esp_rank_plan *plan, const struct esp_model
 
 /* ------------------------------------------------------------------ costs */
 
-/* Returns how many values of a row the ranks gather for a kind in a layer; *exchanges: in
- * how many exchanges. */
+/* Returns how many values of a row the ranks gather for a kind in a layer; *exchanges: the
+ * number of exchanges that this takes. */
 static double layer_numbers(const struct esp_model_desc *d, const struct esp_layer *l,
                             enum esp_rank_kind kind, int *exchanges)
 {
@@ -301,7 +301,7 @@ double esp_rank_plan_seconds(const struct esp_rank_plan *plan, const struct esp_
     return seconds;
 }
 
-/* The costs of the kinds add up, so each kind is decided alone. */
+/* The costs of the kinds are independent and add up, so each kind is decided on its own. */
 void esp_rank_plan_choose(struct esp_rank_plan *plan, const struct esp_model_desc *d,
                           const struct esp_rank_costs *costs)
 {

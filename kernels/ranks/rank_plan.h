@@ -42,7 +42,7 @@ const char *esp_rank_kind_name(enum esp_rank_kind kind);
  * multiples of 32, except the last one. A kind in `whole` belongs to all ranks. */
 struct esp_rank_plan {
     int ranks;
-    unsigned whole; /* bit k: kind k */
+    unsigned whole; /* bit k is set if kind k is whole */
     /* Ranks have whole layers, and every kind is whole: rank r has layer[r]..layer[r + 1] -
      * 1, and rank 0 also has the last layers, from layer[ranks] on. */
     bool by_layers;
@@ -58,8 +58,8 @@ struct esp_rank_part {
 /* Returns the rank that has a layer. */
 int esp_rank_plan_owner(const struct esp_rank_plan *plan, int layer);
 
-/* Divides a model in the ratio of options->share. A division by layers needs more layers
- * than ranks; rank 0 gets fewer layers because it also has the head. */
+/* Divides a model in the ratio of options->share. To divide by layers, a model needs more
+ * layers than there are ranks. Rank 0 gets fewer layers, because it also has the head. */
 void esp_rank_plan_make(struct esp_rank_plan *plan, const struct esp_model_desc *desc,
                         const struct esp_rank_options *options);
 
@@ -82,7 +82,7 @@ struct esp_rank_costs {
     double read;          /* bytes of weights per second that a rank reads while it computes */
 };
 
-/* Predicts the seconds of a pass of so many rows, all with logits: reading the largest part
+/* Predicts the seconds of a pass of `rows` rows, all with logits: reading the largest part
  * of the weights, and all exchanges. */
 double esp_rank_plan_seconds(const struct esp_rank_plan *plan,
                              const struct esp_model_desc *desc,
@@ -92,13 +92,13 @@ double esp_rank_plan_seconds(const struct esp_rank_plan *plan,
  * rank holds of them, and the bytes that the ranks gather for one row of a pass. */
 struct esp_rank_kind_cost {
     double bytes, most, gathered;
-    int exchanges; /* at least so many in a pass */
+    int exchanges; /* the minimum number in a pass */
 };
 struct esp_rank_kind_cost esp_rank_kind_cost(const struct esp_rank_plan *plan,
                                              const struct esp_model_desc *desc,
                                              enum esp_rank_kind kind);
 
-/* Chooses the kinds that are whole, such that a pass of one row is fastest. */
+/* Chooses which kinds are whole, so that a pass of one row is as fast as possible. */
 void esp_rank_plan_choose(struct esp_rank_plan *plan, const struct esp_model_desc *desc,
                           const struct esp_rank_costs *costs);
 

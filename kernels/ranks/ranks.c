@@ -78,7 +78,7 @@ static void play_network(const struct esp_ranks *r, double received)
         continue;
 }
 
-/* Reads from rank 0 which network all ranks simulate. */
+/* Reads from the message of rank 0 which network all ranks simulate. */
 static void hear_of_network(struct esp_ranks *r, size_t place)
 {
     struct esp_rank_said said;
@@ -89,7 +89,7 @@ static void hear_of_network(struct esp_ranks *r, size_t place)
 
 /* ------------------------------------------------------------------ laps */
 
-/* How many laps are kept; an even number. */
+/* Returns how many laps are kept: an even number. */
 static int most_laps(const struct esp_ranks *r)
 {
     const int fit = ESP_RANK_LAPS / 2 / r->count & ~1;
@@ -104,7 +104,7 @@ static void add_lap(struct esp_rank_lap *to, const struct esp_rank_lap *from)
 }
 
 /* Returns the lap for exchange number `which` of a pass, with one entry for every rank. If
- * there are too many laps, each two of them are joined. */
+ * there are too many laps, neighbouring laps are merged in pairs. */
 static struct esp_rank_lap *lap_of(struct esp_ranks *r, int which)
 {
     const int most = most_laps(r), n = r->count;
@@ -130,8 +130,8 @@ static struct esp_rank_lap *lap_of(struct esp_ranks *r, int which)
 }
 
 /* Notes the times of an exchange. The last rank to reach an exchange does not wait. So the
- * shortest time that a rank spends in it is the time in which the numbers travel, and no clocks
- * of different machines are compared. */
+ * shortest time that any rank spends in the exchange is the time in which the numbers travel.
+ * The clocks of different machines are never compared. */
 static void note_laps(struct esp_ranks *r, const size_t *bytes, const struct esp_rank_said *own)
 {
     struct esp_rank_said said[ESP_MAX_RANKS];
@@ -162,9 +162,9 @@ void esp_ranks_pass_begins(struct esp_ranks *r)
     r->left = esp_clock();
 }
 
-/* Notes the times of the last exchange of a pass. The other ranks report the time of an
- * exchange with the next one. There is none here, so the waiting times are derived from how
- * long each rank computed before the exchange. */
+/* Notes the times of the last exchange of a pass. In all other cases, ranks report the time of
+ * an exchange with the next exchange. After the last one there is none, so the waiting times
+ * are derived from how long each rank computed before the exchange. */
 void esp_ranks_pass_ends(struct esp_ranks *r)
 {
     const double tail = esp_clock() - r->left;
@@ -208,8 +208,8 @@ static int meet(struct esp_ranks *r, const size_t *bytes, bool to_first)
     return r->failed ? ESP_E_DEVICE : ESP_OK;
 }
 
-/* Begins the time of an exchange: before this rank copies to its own area. leave() ends it,
- * after the copies from the areas of the others. */
+/* Starts timing an exchange, before this rank copies to its own area. leave() stops it, after
+ * this rank has copied from the areas of the others. */
 static void come(struct esp_ranks *r)
 {
     r->came = esp_clock();
@@ -316,7 +316,7 @@ int esp_ranks_pass_on(struct esp_ranks *r, int from, int to, void *data, size_t 
 
 /* ------------------------------------------------------------------ their cost */
 
-/* Measures the shortest time of an exchange in which every rank sends so many bytes. */
+/* Measures the shortest time of an exchange in which every rank sends `bytes` bytes. */
 static int time_exchange(struct esp_ranks *r, int bytes, char *room, double *seconds)
 {
     enum { ROUNDS = 32 };

@@ -22,7 +22,8 @@
 #define ESP_RANK_PROGRAM (char *)"espalier-rank"
 
 /* What every rank adds to its numbers in an exchange: how long it has computed since the
- * previous exchange, and how long that took. Rank 0 adds which network is simulated. */
+ * previous exchange, and how long that exchange took. Rank 0 adds which network is
+ * simulated. */
 struct esp_rank_said {
     double computed, met, delay, delay_rate;
 };
@@ -38,20 +39,21 @@ struct esp_ranks;
 /* The functions of a transport. Its own struct begins with a struct esp_ranks. */
 struct esp_transport {
     const char *name, *summary;
-    /* Rank 0: starts the other ranks, each with so many threads. */
+    /* In rank 0: starts the other ranks with the options' number of threads each. */
     int (*open)(struct esp_ranks **ranks, const struct esp_rank_options *options, char *err,
                 size_t errlen);
-    /* Another rank: joins the group that started this process with these arguments. NULL if
-     * the ranks run another program. */
+    /* In other ranks: joins the group that started this process with these arguments. NULL if
+     * ranks run another program. */
     int (*join)(struct esp_ranks **ranks, int argc, char **argv);
-    /* own: where this rank writes before the next meeting. of: what a rank wrote before the
-     * last one. */
+    /* own() returns where this rank writes before the next meeting, and of() what a rank wrote
+     * before the last meeting. */
     char *(*own)(struct esp_ranks *ranks);
     const char *(*of)(struct esp_ranks *ranks, int rank);
     /* Waits until every rank has written. bytes: (ranks) how much each of them wrote.
      * to_first: only rank 0 will read. All ranks must pass the same values. */
     int (*meet)(struct esp_ranks *ranks, const size_t *bytes, bool to_first);
-    /* Tells the others that this rank is alive while it works without meeting them. */
+    /* Tells the other ranks that this rank is alive, while it works for a long time without
+     * meeting them. */
     void (*beat)(struct esp_ranks *ranks);
     /* Ends the group with an error message. */
     void (*fail)(struct esp_ranks *ranks, const char *sentence);
@@ -69,24 +71,24 @@ struct esp_ranks {
     bool lost; /* a process has ended or hangs; the ranks may be started again */
     char failure[ESP_RANK_SENTENCE];
     double patience; /* seconds after which a rank that does not answer counts as hung */
-    esp_rank_patience *patient; /* asked then whether to wait on; NULL: the group ends */
+    esp_rank_patience *patient; /* asked whether to wait longer; NULL ends the group */
     void *patient_user;
-    double delay, delay_rate; /* simulated network: seconds, bytes per second or 0 */
+    double delay, delay_rate; /* simulated network: seconds; bytes per second, or 0 */
     struct esp_rank_times times;
     double came, left, met; /* the last exchange: its begin, its end, the seconds it took */
-    /* Rank 0, in a pass: */
+    /* In rank 0, during a pass: */
     bool passing;
     int exchanged;                  /* exchanges so far */
     int together;                   /* exchanges in a lap */
-    double computed[ESP_MAX_RANKS]; /* before the last exchange */
+    double computed[ESP_MAX_RANKS]; /* seconds before the last exchange */
     struct esp_rank_lap laps[ESP_RANK_LAPS];
 };
 
 /* Opens a group as rank 0. Returns ESP_E_ARGUMENT if the transport does not exist. */
 int esp_ranks_open(struct esp_ranks **ranks, const struct esp_rank_options *options, char *err,
                    size_t errlen);
-/* Rank 0: all ranks simulate a slow network, where an exchange takes longer. text: "500us",
- * "10ms,1Gb/s"; NULL or "": none. ESP_E_ARGUMENT: neither. */
+/* Called in rank 0: makes all ranks simulate a slow network. text: "500us" or "10ms,1Gb/s";
+ * NULL or "" means none. Returns ESP_E_ARGUMENT if the text is neither. */
 int esp_ranks_set_delay(struct esp_ranks *ranks, const char *text);
 /* NULL is allowed. */
 void esp_ranks_close(struct esp_ranks *ranks);
@@ -95,11 +97,11 @@ void esp_ranks_close(struct esp_ranks *ranks);
 int esp_ranks_fail(struct esp_ranks *ranks, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Rows of which every rank has computed some of the columns. */
+/* Rows in which every rank has computed some of the columns. */
 struct esp_rank_gather {
     char *rows;           /* (count, stride) bytes */
     size_t stride, unit;  /* unit: bytes of a column */
-    const int32_t *which; /* (count) indices into `rows`; NULL: 0, 1, .. */
+    const int32_t *which; /* (count) indices into `rows`; NULL means 0, 1, .. */
     int count;
     const int *begin; /* (ranks + 1) rank r has the columns begin[r]..begin[r + 1] - 1 */
     bool to_first;    /* only rank 0 gets the columns of the others */
@@ -116,7 +118,7 @@ int esp_ranks_broadcast(struct esp_ranks *ranks, void *data, size_t bytes);
 /* Copies bytes from one rank to another. All ranks must call it; only these two use `data`. */
 int esp_ranks_pass_on(struct esp_ranks *ranks, int from, int to, void *data, size_t bytes);
 
-/* Rank 0: between these calls, times of all ranks are noted in ranks->times.laps. */
+/* In rank 0: between these calls, the times of all ranks are noted in ranks->times.laps. */
 void esp_ranks_pass_begins(struct esp_ranks *ranks);
 void esp_ranks_pass_ends(struct esp_ranks *ranks);
 

@@ -13,9 +13,9 @@
 
 struct esp_shm_slot {
     _Alignas(64) _Atomic uint32_t written; /* rounds */
-    _Atomic uint32_t sleepers;        /* how many wait for `written` in the system (futex) */
-    _Atomic uint32_t beats;           /* signs of life while it works */
-    char sentence[ESP_RANK_SENTENCE]; /* why it ended, or "" */
+    _Atomic uint32_t sleepers;        /* how many ranks sleep until `written` changes (futex) */
+    _Atomic uint32_t beats;           /* signs of life while the rank works */
+    char sentence[ESP_RANK_SENTENCE]; /* why the rank ended, or "" */
 };
 
 /* The beginning of the shared memory. The areas follow: (2, ranks, ESP_RANK_AREA). */
@@ -31,8 +31,8 @@ struct esp_shm {
     struct esp_shm_memory *memory;
     size_t bytes;
     uint32_t round;
-    /* Ranks other than 0: this process ends when `parent` is no longer its parent, or when
-     * `path` no longer exists; 0 and NULL: not checked. */
+    /* In ranks other than 0: this process ends when `parent` is no longer its parent, or when
+     * `path` no longer exists. 0 and NULL mean that this is not checked. */
     pid_t parent;
     const char *path;
     /* Processes that this one has started, by rank. */

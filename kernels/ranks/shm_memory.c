@@ -89,9 +89,9 @@ static void describe(int status, char *text, size_t size)
         snprintf(text, size, "exit code %d", WEXITSTATUS(status));
 }
 
-/* Finds the line in the output of a launcher and its processes that tells why they ended: a
- * message of a rank, else one of the launcher, else the first line. Returns whether a rank
- * wrote it. */
+/* Finds the line that tells why the ranks ended, in the output of a launcher and its processes:
+ * a message of a rank, otherwise one of the launcher, otherwise the first line. Returns whether
+ * a rank wrote it. */
 static bool read_log(const struct esp_shm *s, char *line, size_t size)
 {
     static const char *const telling[] = {"espalier: ", "noticed that ", "BAD TERMINATION"};

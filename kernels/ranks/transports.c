@@ -7,8 +7,8 @@
 const struct esp_transport *const esp_transports[] = {&esp_transport_shm, &esp_transport_mpi,
                                                       NULL};
 
-/* A rank that does not answer for so many seconds counts as hung. ESPALIER_RANKS_PATIENCE
- * overrides it. */
+/* Returns after how many seconds without an answer a rank counts as hung.
+ * ESPALIER_RANKS_PATIENCE overrides the usual number. */
 static double patience(void)
 {
     static const double SECONDS = 10;

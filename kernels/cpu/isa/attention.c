@@ -1,7 +1,7 @@
 /* attention.c - computes attention for a few queries and one key/value head of the cache.
  *
  * Keys are stored in blocks of 16 positions, with numbers of the same dimension adjacent, so a
- * score is one chain of multiply-adds over head_dim in its own lane. Blocks of which no query
+ * score is one chain of multiply-adds over head_dim in its own lane. Blocks in which no query
  * of a tile sees a row are skipped: in a large tree these are many of the blocks after the
  * prefix, and most of them if the nodes of a subtree are adjacent (dyspec, app. C). Then each
  * query's visible scores are arranged by their position in the query's own context (logical

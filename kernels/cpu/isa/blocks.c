@@ -1,12 +1,12 @@
 /* blocks.c - the matrix product with quantised blocks, which are never expanded in memory.
  *
  * The activations of 32 columns become integers with one scale (`cut`). Either they have 16
- * bits, and the scale is a power of two, so that at most 2^-15 of the largest of them is lost.
- * Or they have 8 bits (esp_vectors.bytes), and the scale is 1/127 of the largest; this takes
- * half the work, and loses little compared with what weights of 4 to 6 bits have lost. The
- * weights of 32 columns are small integers with one scale, or with two, for 16 columns each.
- * So the dot product of a block is an exact integer, whatever the order and the instruction
- * set. Then
+ * bits, and the scale is a power of two, so that rounding errors are at most 2^-15 of the
+ * largest activation. Or they have 8 bits (esp_vectors.bytes), and the scale is 1/127 of the
+ * largest; this takes half the work, and loses little compared with what weights of 4 to 6 bits
+ * have lost. The weights of 32 columns are small integers with one scale, or with two, for 16
+ * columns each. So the dot product of a block is an exact integer, whatever the order and the
+ * instruction set. Then
  *
  *     sum <- fma(integer, scale of the weights * scale of the activations, sum)
  *     sum <- fma(minimum of the weights, -total of the activations, sum)    Q4_K, Q5_K
@@ -37,7 +37,7 @@
 #include "kernels/cpu/isa/tiles.h"
 #endif
 
-/* Into how many parts, computed one after the other, a panel is divided. */
+/* The parts of a panel that are computed one after the other. */
 enum { PARTS = ESP_SIMD == 4 ? 2 : 1 };
 
 enum { NEAR = 1024, FAR = 8192, LINE = 64, HALF = 32 };
@@ -540,7 +540,7 @@ V16 void add_block(const struct unpacked *u, const enum form form, const struct 
         add_rows(&half, form, x, sum, 1, way.bytes);
     else
         left_rows[form][way.bytes](&half, x, sum, t->rows);
-    __asm__ volatile("" ::: "memory"); /* else the next blocks are loaded before this one */
+    __asm__ volatile("" ::: "memory"); /* otherwise the next blocks would be loaded first */
 }
 
 #else
@@ -551,7 +551,7 @@ V16 void add_block(const struct unpacked *u, const enum form form, const struct 
     const struct esp_cut *x =
         esp_cut_skip(t->cut, (size_t)block * (size_t)t->together, way.bytes);
     float *sum = t->sum;
-    __asm__ volatile("" ::: "memory"); /* else the next blocks are loaded before this one */
+    __asm__ volatile("" ::: "memory"); /* otherwise the next blocks would be loaded first */
     if (way.rows == 1) {
         add_rows(u, form, x, sum, 1, way.bytes);
         return;

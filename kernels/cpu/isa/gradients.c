@@ -2,10 +2,10 @@
  * training: attention over trees, RMSNorm, SwiGLU, the loss against a target's distribution,
  * and AdamW.
  *
- * Attention does not keep the scores: the backward pass computes them again, because they
- * would take more memory than everything else (Chen et al., "Training Deep Nets with Sublinear
- * Memory Cost", 2016; Dao et al., "FlashAttention", 2022). Sums over a row have 16 lanes,
- * which are added in a fixed order at the end.
+ * Attention does not keep the scores: the backward pass computes them again, because stored
+ * scores would take more memory than everything else (Chen et al., "Training Deep Nets with
+ * Sublinear Memory Cost", 2016; Dao et al., "FlashAttention", 2022). Sums over a row have 16
+ * lanes, which are added in a fixed order at the end.
  */
 #include "kernels/cpu/isa/parts.h"
 
@@ -243,8 +243,8 @@ static void swiglu_backward(float *gate, float *up, const float *d_out, int n)
 
 /* ------------------------------------------------------------------ losses */
 
-/* The sums from which -sum t log q of a row is computed. Computing them replaces x by
- * e^(x - top). */
+/* The sums from which the loss -sum t log q of a row is computed. Computing these sums replaces
+ * x by e^(x - top). */
 struct sums {
     double cross, entropy; /* sum p (x - top), sum p log p */
     double total;          /* sum e^(x - top) */

@@ -2,8 +2,8 @@
  * build.
  *
  * ISA(argmax) is esp_argmax_avx2 in the AVX2 build: no two builds share a symbol. ESP_BASE
- * names the instruction set whose functions an extension shares (AVX-512 for VNNI and AMX).
- * OWN is for functions that each extension compiles again.
+ * names the instruction set whose functions an extension shares (AVX-512 for VNNI and AMX). OWN
+ * marks functions that each extension compiles again.
  */
 #ifndef ESP_CPU_ISA_PARTS_H
 #define ESP_CPU_ISA_PARTS_H

@@ -148,8 +148,8 @@ struct entry {
     int32_t id;
 };
 
-/* Partitions entries by a pivot: those that rank above it, the pivot, the others. Returns how
- * many rank above it. */
+/* Partitions entries by a pivot: first those that rank above the pivot, then the pivot, then
+ * the others. Returns how many rank above it. */
 static int split(struct entry *entries, int count, int pivot)
 {
     struct entry at = entries[pivot];

@@ -50,15 +50,16 @@ static void take_beats(struct esp_shm *s)
     }
 }
 
-/* Returns whether the program is alive. If the program started the ranks, its memory still
- * exists; if the bridge started the program, it is a child. */
+/* Returns whether the program is alive. If the program started the ranks, tests whether its
+ * shared memory still exists; if the bridge started the program, tests whether this child
+ * runs. */
 static bool program_lives(const struct esp_shm *s)
 {
     return s->path ? access(s->path, F_OK) == 0 : !esp_shm_program_ended(s);
 }
 
-/* Waits for an exchange. A bridge also receives signs of life meanwhile, and stops when the
- * program ends; pass NULL for any other rank. */
+/* Waits for an exchange. During the wait, a bridge also receives signs of life, and it stops
+ * when the program ends. Other ranks pass NULL. */
 static int await(MPI_Request *request, struct esp_shm *bridge)
 {
     const double start = esp_clock();
@@ -147,8 +148,8 @@ static int serve_program(const char *path, int count)
     return be_bridge(s);
 }
 
-/* Starts the program with this terminal or file as its input and output, and runs the bridge
- * for it. *code: the program's exit status. */
+/* Starts the program with this process's input and output, and runs the bridge for it. *code:
+ * the program's exit status. */
 static int start_program(char **argv, int count, int *code)
 {
     char path[64], text[16];
