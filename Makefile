@@ -9,7 +9,8 @@ LIBDIR  ?= $(PREFIX)/lib
 DESTDIR ?=
 VERSION := $(shell sed -n 's/^.define ESP_VERSION "\(.*\)"/\1/p' kernels/version.h)
 
-# For a cross build, set CC and PKG_CONFIG (and CXX, for the emulated GPU); the rest follows from the compiler.
+# For a cross build, set CC and PKG_CONFIG (and CXX, for the emulated GPU). Everything else
+# follows from the compiler.
 CC      ?= cc
 PKG_CONFIG ?= pkg-config
 MACHINE := $(shell $(CC) -dumpmachine)
@@ -59,9 +60,10 @@ RANKS    := $(MPIS:%=$(BUILD)/espalier-rank.%)
 
 # ---------------------------------------------------------------- sources
 
-# kernels/cpu/isa/*.c is compiled once per instruction set; the program chooses one when it starts. For VNNI and AVX-VNNI
-# only the products with quantised blocks are compiled; everything else is that of AVX-512 or AVX2. AMX is VNNI with other
-# products, and amx.c. EMULATED: AVX-VNNI with its instruction emulated, for tests on processors without it.
+# kernels/cpu/isa/*.c is compiled once per instruction set; the program chooses one when it
+# starts. For VNNI and AVX-VNNI, only the products with quantised blocks are compiled;
+# everything else comes from AVX-512 or AVX2. AMX is VNNI with other products and amx.c.
+# EMULATED is AVX-VNNI with its instruction emulated, for tests on processors without AVX-VNNI.
 X86      := $(filter x86_64-% amd64-%,$(MACHINE))
 ifneq ($(X86),)
 ISAS := generic avx2 avx512
@@ -80,7 +82,8 @@ AMX  :=
 EMULATED :=
 endif
 ISA_FLAGS_generic :=
-# With -O3 -g, half of the compiler's time goes into recording for a debugger where variables are. -g1 leaves this out.
+# With -O3 -g, the compiler spends half of its time on recording for a debugger where variables
+# are. -g1 leaves this out.
 KERNEL_OPT        := -O3 -g1
 ISA_FLAGS_avx2    := -mavx2 -mfma -mf16c
 ISA_FLAGS_avx512  := -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mf16c
@@ -90,13 +93,14 @@ ISA_FLAGS_amx      = $(ISA_FLAGS_vnni) -mavx512bf16 -mamx-tile -mamx-bf16 -mamx-
 ISA_FLAGS_neon    :=
 ISA_FLAGS_dotprod := -march=armv8.2-a+dotprod -DESP_DOTPROD -DESP_BASE=neon
 ISA_FLAGS_i8mm    := -march=armv8.2-a+dotprod+i8mm -DESP_DOTPROD -DESP_I8MM -DESP_BASE=neon
-# For the tests, the tile unit's instructions in C, because few processors have that unit.
+# The tests emulate the tile unit's instructions in C, because few processors have that unit.
 ISA_FLAGS_tiles    = $(ISA_FLAGS_avx2) -DESP_AMX -DESP_BASE=avx2 -include tests/emu/tiles.h
-# AVX-VNNI with its instruction emulated by those of AVX2. EVEX=1: with the instruction itself, in AVX-512's encoding,
-# which is as fast as AVX-VNNI.
+# AVX-VNNI with its instruction emulated by instructions of AVX2. EVEX=1 uses the instruction
+# itself in AVX-512's encoding, which is as fast as AVX-VNNI.
 ISA_FLAGS_dpbusd   = $(ISA_FLAGS_avx2) -DESP_VNNI -DESP_BASE=avx2 -include tests/emu/dpbusd.h $(if $(EVEX),-DESP_EVEX)
 
-# Names of shared libraries, and the options that link them. $(1): a name, $(2): its folder on macOS.
+# Names of shared libraries, and the options that link them. $(1): a library's name; $(2): its
+# folder on macOS.
 LIB_SO      := libespalier.$(if $(DARWIN),dylib,so)
 LIB_SO_NAME := $(if $(DARWIN),libespalier.0.dylib,libespalier.so.0)
 ORIGIN      := $(if $(DARWIN),@loader_path,$$ORIGIN)
@@ -122,7 +126,7 @@ SHARED_HEADERS := $(addprefix engine/support/,suggestion.h hash.h int_map.h open
 sources = $(shell find $(1) -name '*.c' | LC_ALL=C sort)
 obj = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 
-# The build folder from which objects of instruction sets are taken; it may be that of another build.
+# The build folder with the objects of the instruction sets; it may belong to another build.
 ISA_BUILD := $(BUILD)
 ISA_SRC  := $(call sources,kernels/cpu/isa)
 KERNEL_SRC := $(shell find kernels -path kernels/cuda -prune -o -name '*.[ch]' -print -o -name '*.def' -print | LC_ALL=C sort)
@@ -156,12 +160,13 @@ EMU_CUDA_OBJ := $(patsubst %,$(BUILD)/emu/%.o,$(CUDA_SRC))
 ifeq ($(origin NVCC),undefined)
 NVCC     := $(shell command -v nvcc || command -v /usr/local/cuda/bin/nvcc)
 endif
-# An nvcc of CUDA 12, if given, makes a second plugin, for drivers that are too old for the first.
+# An nvcc of CUDA 12, if given, makes a second plugin, for drivers that are too old for the
+# first plugin.
 NVCC12   ?=
 # Where CUDA objects and plugins go.
 CUDA_BUILD ?= $(BUILD)
 
-# Objects of the tests are kept for the next build.
+# Make keeps the objects of the tests for the next build.
 .SECONDARY:
 
 .PHONY: fuzz fuzz-tests
@@ -181,8 +186,8 @@ ALL_OBJ := $(LIB_OBJ) $(VIEW_OBJ) $(APP_OBJ) $(CLI_OBJ) $(if $(DOT),$(DOT_OBJ)) 
 ALL_OBJ := $(sort $(ALL_OBJ))
 TO_DO   := $(filter-out $(wildcard $(ALL_OBJ)),$(ALL_OBJ))
 DONE    :=
-# The total counts only objects that do not exist yet. Once so many lines are printed, further files (those that are
-# compiled again or linked) have a line without the total.
+# The total counts only objects that do not exist yet. Once as many lines as that are printed,
+# further files (which are compiled again or linked) have a line without the total.
 of_all   = $(if $(word $(words $(DONE)),$(TO_DO)),/$(words $(TO_DO)))
 say      = $(eval DONE += x)@printf '[%3d%s] %-4s %s\n' $(words $(DONE)) '$(of_all)' $(1) $(2);
 Q       := @
@@ -244,8 +249,8 @@ $(BUILD)/tests/obj/kernels/cpu/amx.o $(BUILD)/tests/obj/kernels/cpu/isa/%.o: DEF
 $(BUILD)/tests/obj/%.o: %.c
 	@mkdir -p $(@D)
 	$(call say,CC,$<:emulated)$(CC) $(ALL_CFLAGS) -c -o $@ $<
-# The commit that is built, if there is git: tables of suites name the program that made them. The file changes only when
-# the commit changes.
+# The commit that is built, if there is git. Tables of suites name the commit of the program
+# that made them. The file changes only when the commit changes.
 $(BUILD)/commit: always
 	@mkdir -p $(@D)
 	@git describe --always --dirty >$@.new 2>/dev/null || cat tui/package/commit >$@.new; cmp -s $@.new $@ && rm $@.new || mv $@.new $@
@@ -254,7 +259,8 @@ always:
 $(BUILD)/obj/tui/cli/bench/suite_committed.o: $(BUILD)/commit
 $(BUILD)/obj/tui/cli/bench/suite_committed.o: DEFS += -DESP_COMMIT='"$(shell cat $(BUILD)/commit)"'
 
-# What ranks compare before they compute together: a hash of the source of what they run.
+# A hash of the source of everything that ranks run. Ranks compare it before they compute
+# together.
 $(BUILD)/obj/kernels/cpu/order_wire.o: $(KERNEL_SRC)
 $(BUILD)/obj/kernels/cpu/order_wire.o: DEFS += -DESP_BUILD='"$(shell cat $(KERNEL_SRC) | cksum | tr ' ' -)"'
 
@@ -277,7 +283,7 @@ $(BUILD)/libespalier.map: $(PUBLIC_HEADERS) $(SHARED_HEADERS)
 	@{ echo '{ global:'; cat $^ | grep -v -e typedef -e 'static inline' -e '^    [a-z]' | grep -o '\<esp_[a-z0-9_]*(' | \
 	    sort -u | tr '(' ';'; echo 'local: *; };'; } >$@
 
-# The same list for the linker of macOS.
+# The same list of symbols for the linker of macOS.
 $(BUILD)/libespalier.exports: $(BUILD)/libespalier.map
 	@sed -n 's/^\(esp_.*\);/_\1/p' $< >$@
 
@@ -289,7 +295,8 @@ PROGRAM_OBJ := $(VIEW_OBJ) $(CLI_OBJ) $(APP_OBJ)
 $(BUILD)/espalier: $(PROGRAM_OBJ) $(BUILD)/libespalier.a
 	$(call say,LINK,$@)$(LINK) -rdynamic -o $@ $^ $(TUI_LIBS) $(LIB_LIBS)
 
-# The same program with the shared library. If it can be linked, it uses only what the library exports.
+# The same program, linked with the shared library. This shows that the program uses only what
+# the library exports.
 $(BUILD)/shared/espalier: $(PROGRAM_OBJ) $(BUILD)/$(LIB_SO)
 	@mkdir -p $(@D)
 	@ln -sf $(LIB_SO) $(BUILD)/$(LIB_SO_NAME)
@@ -348,16 +355,17 @@ pages: $(BUILD)/espalier
 
 comma := ,
 # The backend for NVIDIA GPUs is a separate library, loaded only if it is used. It has code for the listed architectures,
-# as far as this nvcc knows them, and PTX for others: that of the newest for later ones, that of the oldest for those in
-# between.
+# as far as this nvcc knows them, and PTX for others: that of the newest architecture for later ones, and that of the oldest
+# architecture for those between the listed ones.
 CUDA_ARCHS    ?= 80 89 90 100 120
 CUDA_KNOWN     = $(filter $(CUDA_ARCHS),$(patsubst compute_%,%,$(shell $(NVCC) --list-gpu-arch)))
 CUDA_PTX       = $(sort $(firstword $(CUDA_KNOWN)) $(lastword $(CUDA_KNOWN)))
 CUDA_GENCODE   = $(if $(CUDA_ONCE),$(CUDA_FROM_ONE),\
                  $(foreach a,$(CUDA_KNOWN),-gencode arch=compute_$(a),code=sm_$(a)) \
                  $(foreach a,$(CUDA_PTX),-gencode arch=compute_$(a),code=compute_$(a)))
-# CUDA_ONCE=1: code for all architectures is made from the PTX of the oldest, which saves a pass of the compiler for each
-# of the others. Nothing in kernels/cuda depends on the architecture (tests/structure/arrows.sh checks this).
+# With CUDA_ONCE=1, code for all architectures is made from the PTX of the oldest one, which
+# saves a compiler pass for each of the others. Nothing in kernels/cuda depends on the
+# architecture (tests/structure/arrows.sh checks this).
 empty :=
 CUDA_FROM_ONE  = -gencode 'arch=compute_$(firstword $(CUDA_KNOWN)),code=[$(subst $(empty) $(empty),$(comma),$(strip \
                  compute_$(firstword $(CUDA_KNOWN)) $(CUDA_KNOWN:%=sm_%)))]'
@@ -401,8 +409,9 @@ $(eval $(call cuda_rules,cuda12,NVCC12))
 CXX_CFLAGS = -std=c++17 -ffp-contract=off -fno-strict-aliasing -fno-semantic-interposition -fPIC -Wall -Wextra -Wshadow=local -Wvla \
              -Wno-unknown-pragmas $(if $(filter true,$(CI)),-Werror) -DESP_EMULATE \
              -ftls-model=initial-exec $(INCLUDE) $(CFLAGS) $(EXTRA) $(EMU_SANITIZE) $(EMU_OPT) -MMD -MP
-# Most of the time goes into operations of a whole warp. These read and write only values that the threads pass to them,
-# none of the backend's memory, so sanitizers need not check them.
+# The emulator spends most of its time in operations of a whole warp. These read and write only
+# values that the threads pass to them, not the backend's memory, so sanitizers need not check
+# them.
 $(EMU_OBJ): EMU_OPT := -O2
 $(addprefix $(BUILD)/emu/tests/emu/emu_,warp.cpp.o block.cpp.o): EMU_OPT := -O2 -fno-sanitize=all
 
@@ -452,8 +461,9 @@ deps-arm:
 # ---------------------------------------------------------------- the two commands of the README
 
 DEMO_PROMPT := There was once upon a time a fisherman who lived with his wife in a little hut close by the sea.
-# A pass of the built-in target takes less than a millisecond, too little for trees to save much on some machines. At
-# four times the width, a pass takes as long as that of a model 16 times as large; the output is the same.
+# A pass of the built-in target takes less than a millisecond, too little for trees to save much
+# on some machines. At four times the width, a pass takes as long as a pass of a model that is
+# 16 times as large; the output is the same.
 DEMO_WIDTH := 4
 # A drafter whose trees and thresholds change visibly; `:drafter auto` in the interface chooses the fastest one.
 DEMO_DRAFTER := dynatree:Bmid=1,Bmax=2,taul=0.3,rhostop=0.05,rhodeep=0.1,tau=0,N=8,history=price
@@ -474,12 +484,13 @@ race: deps
 	@$(MAKE) --no-print-directory -j$$(nproc) $(BUILD)/espalier
 	@$(BUILD)/espalier race $(WITH_SEED)
 
-# The conversion of a float that is out of the range of the integer type gives different results on different processors,
-# so the sanitizer also checks for that.
+# The conversion of a float that is out of the range of the integer type gives different results
+# on different processors, so the sanitizer also checks such conversions.
 SANITIZE := -fsanitize=address,undefined,float-cast-overflow -fno-sanitize-recover=all
-# -Wno-maybe-uninitialized: with a sanitizer's code, gcc does not see that some variables are initialised.
-# -g1: the reports need only line numbers, and complete debugging information takes a third of the time.
-# use-after-return=0: emulated kernels return no pointers to their variables, and the check takes a third of their time.
+# -Wno-maybe-uninitialized: with the sanitizer's checks, gcc does not see that some variables
+# are initialised. -g1: the reports need only line numbers, and complete debugging information
+# would take a third of the compile time. use-after-return=0: emulated kernels return no
+# pointers to their variables, and this check takes a third of the run time.
 ASAN     := BUILD=$(BUILD)/asan CFLAGS='-O1 -g1 -fno-omit-frame-pointer' \
             KERNEL_OPT='-O2 -fno-sanitize=undefined,float-cast-overflow -fno-sanitize-address-use-after-scope -Wno-maybe-uninitialized' \
             EXTRA='$(SANITIZE)' EMU_SANITIZE='-fno-sanitize=float-cast-overflow --param asan-use-after-return=0'
@@ -496,15 +507,16 @@ CHECKED  := $(BUILD)/checked
 TEST_ENV := XDG_STATE_HOME=$(abspath $(BUILD))/state ESPALIER_TESTS=tests ESPALIER=$(BUILD)/espalier BUILD=$(BUILD) \
             MAKE='$(MAKE) $(if $(filter true,$(CI)),CUDA_BUILD=$(CHECKED),NVCC=) NVCC12=' LC_ALL=C.UTF-8
 
-# Continuous integration (CI=true) checks more than a user does: it reads the inputs of tests/fuzz under sanitizers,
-# compiles the CUDA library with nvcc, and has more repetitions and larger sizes.
+# Continuous integration (CI=true) checks more than a user does: it reads the inputs of
+# tests/fuzz under sanitizers, compiles the CUDA library with nvcc, and runs tests with more
+# repetitions and larger sizes.
 ifeq ($(CI),true)
 CHECK_SIZE := --whole
 CHECK_ASAN  = --quick $(ASAN_BIN)
 CHECK_TSAN := tests/tui/races.sh
 CHECK_ARM   = $(if $(X86),$(ARM_HERE))
-# This plugin is not used; it only shows that the code compiles, for three kinds of GPU and hardly optimised. It is in a
-# separate folder, so that no other target takes it.
+# This plugin is not used; it only shows that the code compiles, for three GPU architectures and
+# with little optimisation. It is in a separate folder, so that no other target uses it.
 CHECK_CUDA := CUDA_BUILD=$(CHECKED) CUDA_ARCHS='80 90 100' CUDA_ONCE=1 NVCC_FLAGS='-Xcicc -O1 -Xptxas -O0 --threads 2'
 else
 CHECK_SIZE := --quick
@@ -554,7 +566,7 @@ ARM_RUN    = qemu-aarch64 -L $(abspath $(ARM_ROOT))
 ARM_HERE   = $(eval ARM_HERE := $(shell tests/arm/root $(ARM_ROOT) $(ARM_CC) && echo here))$(ARM_HERE)
 ARM_NOT   := $(addprefix %/,terminal cursor unsafe_text shutdown pictures cuda_blocks cuda_failures cuda_streamed \
                  cuda_variants rows_agree tree_attention windows_agree lossless/chi_square lossless/greedy_identity)
-# QUICK=1: only tests of what is compiled in another way for ARM.
+# QUICK=1: only tests of code that is compiled differently for ARM.
 ARM_SHORT := $(addprefix %/,attention blocks gradients hidden_states kernels pool training_step)
 ARM_BIN   := $(filter-out $(ARM_NOT) $(BUILD)/tests/emu/%,$(if $(filter 1,$(QUICK)),$(filter $(ARM_SHORT),$(TEST_BIN)),$(TEST_BIN)))
 ARM_BIN   := $(ARM_BIN:$(BUILD)/%=$(ARM)/%)
@@ -591,7 +603,8 @@ HEADLESS := $(BUILD)/headless
 HEADLESS_OBJ = $(VIEW_OBJ) $(CLI_OBJ) $(call obj,tui/cli/no_interface.c)
 CJSON_SO := libcjson.so.1
 
-# The copy replaces the old file by a rename, because a running program may have the old one mapped.
+# The copy replaces the old file with a rename, because a running program may have the old file
+# mapped.
 headless: $(HEADLESS)/espalier
 	@cp -L "$$($(CC) -print-file-name=$(CJSON_SO))" $(HEADLESS)/$(CJSON_SO).new
 	@mv $(HEADLESS)/$(CJSON_SO).new $(HEADLESS)/$(CJSON_SO)
@@ -611,7 +624,8 @@ KIT_TESTS := unit/rows unit/rows_agree unit/ratio unit/forward unit/step unit/ba
              unit/cuda_variants unit/cuda_blocks unit/cuda_streamed unit/cuda_ranks \
              lossless/greedy_identity
 KIT_LIBS  := -l:libpcre2-8.a -l:libutf8proc.a -l:libsqlite3.a -lcjson -lm -lpthread -ldl
-# Twenty programs share one library; with all kernels linked into it, each would have 2 MB.
+# Twenty programs share one library. If all kernels were linked into each program, each would
+# have 2 MB.
 KIT_SO    := $(KIT)/libespalier-kit.so
 KIT_LINK   = $(CC) $(CFLAGS) $(EXTRA) -s -static-libgcc -o $@ $^ -Wl,-rpath,'$$ORIGIN/../..:$$ORIGIN/..:$$ORIGIN' \
              $(KIT_LIBS)
@@ -661,22 +675,25 @@ bench-cuda:
 	@$(if $(KIT_MADE),$(MAKE) --no-print-directory -j$$(nproc) cuda-kit)
 	@$(KIT)/run bench
 
-# BENCH='best 1 64 Q8_0 Q4_K': instruction set, number of threads, megabytes of weights, types.
+# Arguments, as in BENCH='best 1 64 Q8_0 Q4_K': instruction set, number of threads, megabytes of
+# weights, types.
 bench-cpu: $(BUILD)/tests/cpu/bench
 	@$< $(BENCH)
 
-# BENCH='64 256': sizes of trees.
+# Arguments, as in BENCH='64 256': sizes of trees.
 bench-attention: $(BUILD)/tests/cpu/attention
 	@$< $(BENCH)
 
-# BENCH='0.6 0.06 0.05 goodput linear:K=3': temperature, cost of a row and of a draft pass, choices.
+# Arguments, as in BENCH='0.6 0.06 0.05 goodput linear:K=3': temperature, cost of a row, cost of
+# a draft pass, drafters.
 bench-counted: $(BUILD)/tests/cpu/counted
 	@$< $(BENCH)
 
 # ---------------------------------------------------------------- fuzzing
 
-# A harness is tests/fuzz/NAME.c, and its inputs are tests/fuzz/corpus/NAME; both are found. It may use all code, even code
-# that no other test links: each harness is linked only with those parts of the archive that it uses.
+# A harness is tests/fuzz/NAME.c, and its inputs are tests/fuzz/corpus/NAME; make finds both. It
+# may use all code, even code that no other test links: each harness is linked only with those
+# parts of the archive that it uses.
 FUZZ_SRC   := $(filter-out $(if $(DOT),,tests/fuzz/picture.c),$(wildcard tests/fuzz/*.c))
 FUZZ_BIN   := $(patsubst tests/%.c,$(BUILD)/tests/%,$(FUZZ_SRC))
 FUZZ_MAIN  := $(BUILD)/obj/tests/fuzz/support/corpus.o
@@ -688,7 +705,7 @@ FUZZ_FLAGS  = $(TUI_CFLAGS) $(if $(DOT),$(DOT_CFLAGS))
 
 $(BUILD)/obj/tests/fuzz/%.o: DEFS += $(FUZZ_FLAGS)
 
-# A harness has its own main(), so that of the program becomes local.
+# A harness has its own main(), so the program's main() becomes a local symbol.
 $(BUILD)/obj/no_main/%.o: $(BUILD)/obj/%.o
 	@mkdir -p $(@D)
 	$(call say,COPY,$@)$(OBJCOPY) --localize-symbol=main $< $@
