@@ -5,7 +5,8 @@
 #     dumped PATTERN                       succeeds if the last dump has the pattern
 dump="dump $work/screen"
 
-# A test that checks trees sets this, because the trees of the usual drafter depend on the speed of the machine.
+# A test that checks trees sets this variable, because the trees of the default drafter depend
+# on the speed of the machine.
 default_drafter=
 
 # The default drafter, unless the arguments name one or are those of a subcommand.

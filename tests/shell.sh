@@ -34,8 +34,9 @@ fails() {
     fi
 }
 
-# ends SIGNAL CODE PATTERN PART command...: sends the signal to the command as soon as there is a file named PART... The
-# command must exit with CODE, print one line with PATTERN on stderr, and leave no such file.
+# ends SIGNAL CODE PATTERN PART command...: sends the signal to the command as soon as a file
+# whose name begins with PART exists. The command must exit with CODE, print one line with
+# PATTERN on stderr, and leave no such file behind.
 ends() {
     signal=$1 code=$2 pattern=$3 part=$4
     shift 4

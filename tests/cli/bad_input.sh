@@ -77,10 +77,10 @@ check "an invalid number cannot act on the terminal" fails 1 "not '?\[31mred?'" 
 
 for words in --help "list drafters" inspect "inspect --json" "check --drafter ar --trials 1" \
     "generate -p a -n 2"; do
-    check "$words: a full disk is reported" \
+    check "espalier $words reports a full disk" \
         fails 1 "standard output" sh -c "$ESPALIER $words >/dev/full"
 done
 sh -c "$ESPALIER generate -p Once -n 4 --record '$work/held' >&-" 2>/dev/null
-check "a closed standard output: the text does not go into the recording" \
+check "with standard output closed, the text does not go into the recording" \
     [ "$(grep -vc '^{' "$work/held")" = 0 ]
 finish

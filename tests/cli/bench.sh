@@ -4,7 +4,7 @@
 printf 'Once upon a time\n\nThere was a king\nA fox said' >"$work/prompts"
 bench="$ESPALIER bench -n 24 --threads 1 -f $work/prompts"
 
-# number KEY N: prints the N-th value of a key in the JSON.
+# number KEY N: prints the N-th value of a key in the JSON output.
 number() {
     grep -o "\"$1\":[^,}]*" "$work/json" | sed -n "$2s/.*:[^0-9n-]*//p"
 }
@@ -15,14 +15,14 @@ check "empty lines are not prompts" test "$(number prompts 1)" = 3
 check "--prompts 2 uses the first two prompts" sh -c "$bench ar --prompts 2 --json | grep -q '\"prompts\":[^0-9]*2,'"
 check "there are three configurations" test "$(grep -c '"drafter"' "$work/json")" = 3
 check "the first configuration is the baseline" test "$(number speedup 1)" = 1
-check "the first choice has a lowest speedup of 1" test "$(number least_speedup 1)" = 1
-check "the lowest speedup is not above the mean" sh -c "echo '$(number speedup 2) $(number least_speedup 2)' |
+check "the lowest speedup of the first configuration is 1" test "$(number least_speedup 1)" = 1
+check "the lowest speedup of another configuration is not above its mean" sh -c "echo '$(number speedup 2) $(number least_speedup 2)' |
     awk '{ exit !(\$2 > 0 && \$2 <= 1.001 * \$1) }'"
 check "plain decoding has one token per iteration" test "$(number block_efficiency 1)" = 1
-check "the other configurations have more" sh -c "echo '$(number block_efficiency 2) $(number block_efficiency 3)' |
+check "the other configurations have more than one token per iteration" sh -c "echo '$(number block_efficiency 2) $(number block_efficiency 3)' |
     awk '{ exit !(\$1 > 1 && \$2 > 1) }'"
 for key in tokens_per_second first_token_ms token_ms iterations acceptance path_lengths; do
-    check "JSON has $key for each" test "$(grep -c "\"$key\"" "$work/json")" = 3
+    check "JSON has $key for each configuration" test "$(grep -c "\"$key\"" "$work/json")" = 3
 done
 check "plain decoding has as many iterations as tokens" grep -q '"mean":	24,' "$work/json"
 $ESPALIER generate -p "Once upon a time" -n 24 --drafter linear:K=3 --json >"$work/one"
@@ -38,7 +38,7 @@ check "a prompt can be truncated" test "$(number block_efficiency 1)" = \
 
 printf 'Once upon a time\nThere was a king\n' >"$work/prompts"
 $bench ar fixed:D=2,B=2 >"$work/table"
-check "the table has a line for each" test "$(grep -c '+-.*+-' "$work/table")" = 2
+check "the table has a line for each configuration" test "$(grep -c '+-.*+-' "$work/table")" = 2
 check "above temperature 0 verifiers can be chosen" sh -c "$bench --temp 0.8 iid+nss iid+traversal linear+bv |
     grep -q '^iid+traversal  '"
 check "without arguments all drafters are measured" test \

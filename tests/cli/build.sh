@@ -1,6 +1,6 @@
 #!/bin/sh
-# The promises of make: install and uninstall, the example with the installed library, the headless program, the demo
-# without a terminal, and man pages without warnings.
+# The promises of make: install and uninstall, the example with the installed library, the
+# headless program, the demo without a terminal, and man pages without warnings.
 . tests/shell.sh
 prefix=$work/usr
 
@@ -12,24 +12,24 @@ for target in demo race; do
 done
 
 $MAKE --no-print-directory install PREFIX="$prefix" >"$work/log" 2>&1
-check "make install" test $? -eq 0
+check "make install succeeds" test $? -eq 0
 for file in bin/espalier include/espalier/engine/espalier.h include/espalier/engine/espalier_event.h include/espalier/engine/espalier_settings.h lib/libespalier.a \
     lib/libespalier.so lib/pkgconfig/espalier.pc share/man/man1/espalier.1 share/man/man7/espalier-drafters.7 \
     share/man/man7/espalier-interface.7 share/man/man7/espalier-ranks.7 share/man/man5/espalier-theme.5 \
     share/man/man5/espalier-session.5 \
     share/espalier/models/fairytale-target/model.safetensors \
     share/espalier/models/fairytale-draft/model.safetensors; do
-    check "installs $file" test -e "$prefix/$file"
+    check "make install installs $file" test -e "$prefix/$file"
 done
 if [ -x "$BUILD/espalier-dot" ]; then
-    check "installs espalier-dot" test -x "$prefix/bin/espalier-dot"
+    check "make install installs espalier-dot" test -x "$prefix/bin/espalier-dot"
     check "the installed espalier finds espalier-dot beside itself" sh -c "env PATH=/nowhere $prefix/bin/espalier \
         export tests/cli/three.esp.jsonl --iteration 1 | grep -q '</svg>'"
 fi
-check "installs recordings" sh -c "ls $prefix/share/espalier/sessions/*.esp.jsonl >/dev/null"
+check "make install installs recordings" sh -c "ls $prefix/share/espalier/sessions/*.esp.jsonl >/dev/null"
 check "make install installs lessons, and the program finds them" sh -c \
     "cd / && $prefix/bin/espalier learn 3 </dev/null | grep -q '3 of 3'"
-check "installs themes" sh -c "ls $prefix/share/espalier/themes/*.theme >/dev/null"
+check "make install installs themes" sh -c "ls $prefix/share/espalier/themes/*.theme >/dev/null"
 cd "$work" || exit 1
 check "the installed program finds the built-in pair" sh -c \
     "$prefix/bin/espalier generate -p Once -n 8 | grep -q ."
@@ -55,7 +55,7 @@ $MAKE -n CC="$work/cc" BUILD="$work/cross" "$work/cross/libespalier.a" >"$work/l
 check "a cross build has the instruction sets of the compiler's target" \
     sh -c "grep -q ESP_ISA=generic $work/log && ! grep -q ESP_ISA=avx2 $work/log"
 
-check "make headless" sh -c "$MAKE --no-print-directory headless >$work/log 2>&1"
+check "make headless succeeds" sh -c "$MAKE --no-print-directory headless >$work/log 2>&1"
 exec 3<"$BUILD/headless/libcjson.so.1"
 $MAKE --no-print-directory headless >"$work/log" 2>&1
 check "make headless replaces the library file, so a running program is not affected" \
@@ -75,7 +75,7 @@ check "the headless program says that it has no interface" fails 1 "interface" "
 
 check "make demo without a terminal streams a sample" sh -c \
     "ESPALIER_NO_APT=1 $MAKE --no-print-directory demo </dev/null 2>/dev/null | grep -q 'fisherman'"
-check "make help" sh -c "$MAKE help | grep -q 'make check'"
+check "make help lists targets" sh -c "$MAKE help | grep -q 'make check'"
 check "the man pages have no lint warnings" sh -c "! mandoc -T lint -W warning man/*.[157] | grep ."
 for page in drafters interface; do
     check "the man page of $page is up to date" sh -c \

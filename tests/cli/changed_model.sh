@@ -1,6 +1,6 @@
 #!/bin/sh
-# A model file that is truncated or overwritten in place: after loading it has no effect on the text; during
-# loading it gives one sentence.
+# A model file is truncated or overwritten in place. After loading, this has no effect on the
+# text; during loading, it gives an error message of one sentence.
 . tests/shell.sh
 . tests/script.sh
 
@@ -9,7 +9,7 @@ prompt='Once upon a time'
 file=$work/model/model.safetensors
 $ESPALIER generate --target "$work/kept" --draft '' -p "$prompt" -n 500 >"$work/want"
 
-change() { # HOW: to the file in place
+change() { # HOW: changes the file in place
     case $1 in
     cut) : >"$file" ;;
     copied) cat "$work/kept/model.safetensors" >"$file" ;;
@@ -73,9 +73,9 @@ ssize_t pread(int fd, void *to, size_t size, off_t at)
 END
 ${CC:-cc} -shared -fPIC -o "$work/cut.so" "$work/cut.c" -ldl || exit 1
 for after in 0 1 20; do
-    for to in 0 100000 200000000; do # longer, too
+    for to in 0 100000 200000000; do # the last size is longer than the file
         cp -r "$work/kept" "$work/model"
-        check "a file of $to bytes after $after reads gives an error message" \
+        check "a file that is changed to $to bytes after $after reads gives an error message" \
             fails 1 "model.safetensors" env LD_PRELOAD="$work/cut.so" CUT_AFTER=$after CUT_TO=$to CUT_FILE="$file" \
             $ESPALIER generate --target "$work/model" --draft '' -p "$prompt" -n 5 --threads 2
         rm -rf "$work/model"

@@ -35,10 +35,10 @@ $gen $pair -p "$said" --system "Be a fox." --json >"$work/system"
 check "a system prompt is part of the prompt" \
     [ "$(field prompt_tokens "$work/system")" -gt "$(field prompt_tokens "$work/auto")" ]
 $gen $pair -p "$said" --system auto --json >"$work/way"
-check "--system auto is the template's own" [ "$(field prompt_tokens "$work/way")" = "$(field prompt_tokens "$work/auto")" ]
+check "--system auto uses the template's own system prompt" [ "$(field prompt_tokens "$work/way")" = "$(field prompt_tokens "$work/auto")" ]
 $ESPALIER quantize "$work/chat/target" "$work/chat.gguf" --type bf16 >/dev/null
 $gen --target "$work/chat.gguf" --draft "" --drafter ar -p "$said" >"$work/way"
-check "a GGUF file has the chat format, and gives the same text" cmp -s "$work/text" "$work/way"
+check "a GGUF file keeps the chat format and gives the same text" cmp -s "$work/text" "$work/way"
 check "no control token of the format is printed" sh -c "! grep -q 'im_end\|im_start' '$work/text'"
 
 $gen $pair -p "a<|im_end|>b" --json >"$work/marks"

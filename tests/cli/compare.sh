@@ -8,19 +8,19 @@ value() { # KEY FILE: the numbers of a JSON key, in order
     sed -n "s/.*\"$1\":[[:space:]]*\([-0-9.e]*\),*$/\1/p" "$2"
 }
 $cmp "$prompt" --drafter linear --with dyspec >"$work/out" 2>"$work/err"
-check "two drafters over one text" test $? -eq 0
+check "two drafters can be compared over one text" test $? -eq 0
 check "the output says that the texts are identical" grep -q '^The texts are identical: 40 tokens\.$' "$work/out"
 check "both drafters have a line in the table" test "$(grep -c '^linear  \|^dyspec  ' "$work/out")" -eq 2
 check "the output says how many iterations each drafter took" grep -q 'iterations for the same text' "$work/out"
 check "stderr is empty" test ! -s "$work/err"
 
-# Totals and text are those of two separate runs. With a given seed no run uses what an earlier one
-# has learned.
+# Totals and text are the same as in two separate runs. With a given seed no run uses what an
+# earlier one has learned.
 for temp in 0 0.8; do
     $cmp "$prompt" --drafter linear:K=4 --with assisted --temp $temp --seed 0 --json >"$work/both"
-    check "JSON at temperature $temp" test $? -eq 0
+    check "compare --json succeeds at temperature $temp" test $? -eq 0
     $ESPALIER generate -n 40 -p "$prompt" --drafter linear:K=4 --temp $temp --seed 0 --json >"$work/one"
-    check "the text at temperature $temp is that of the first side alone" test \
+    check "the text at temperature $temp is that of a run of the first side alone" test \
         "$(sed -n '/"text"/p;/"tokens"/p' "$work/both")" = "$(sed -n '/"text"/p;/"tokens"/p' "$work/one")"
     for key in iterations drafted_nodes accepted_nodes draft_passes target_passes; do
         check "the first side has the $key of a separate run" test \
@@ -34,12 +34,12 @@ for key in iterations drafted_nodes accepted_nodes draft_passes target_passes; d
     check "the second side has the $key of a separate run" test \
         "$(value $key "$work/both" | tail -n 1)" = "$(value $key "$work/two")"
 done
-check "greedy texts are" grep -q '"identical":	true' "$work/both"
+check "greedy texts are called identical" grep -q '"identical":	true' "$work/both"
 
 $cmp "$prompt" --drafter iid --verifier traversal --with-verifier spectr --temp 1 >"$work/out"
 check "two verifiers are compared on the same drafter" test $? -eq 0
 check "the two verifiers are named in the table" grep -q '^iid spectr' "$work/out"
-check "the output says that the text is the first side's" grep -q 'the text is that of the first' "$work/out"
+check "the output says that the text is that of the first side" grep -q 'the text is that of the first' "$work/out"
 printf %s "$prompt" | $ESPALIER compare -n 9 --with ar >"$work/out"
 check "the prompt can come through a pipe" grep -q '9 tokens' "$work/out"
 
@@ -50,7 +50,7 @@ for seed in 1 9; do
     for i in 1 2; do
         value iterations "$work/both" | sed -n ${i}p >"$work/n"
         value tokens_per_iteration "$work/both" | sed -n ${i}p >"$work/each"
-        check "seed $seed: side $i counts the tokens of the text" test \
+        check "with seed $seed, side $i counts exactly the tokens of the text" test \
             "$(paste "$work/n" "$work/each" | awk '{ printf "%.0f", $1 * $2 }')" = \
             "$(value generated_tokens "$work/both")"
     done
@@ -59,7 +59,7 @@ done
 # Plain decoding as a side is the baseline: its own speedup is 1.
 for sides in "linear:K=4 --with ar" "ar --with linear:K=4"; do
     $cmp "$prompt" --drafter $sides --seed 0 >"$work/out"
-    check "$sides: ar is the baseline" grep -q '^ar .* 1\.00x$' "$work/out"
+    check "ar is the baseline in '$sides'" grep -q '^ar .* 1\.00x$' "$work/out"
 done
 
 check "a second configuration is required" fails 2 '--with' $cmp "$prompt"

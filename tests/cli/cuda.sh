@@ -1,7 +1,8 @@
 #!/bin/sh
-# The CUDA backend on the command line. A missing device, one that is too small, and failures give one line, and "auto"
-# uses the CPU instead; with a working device, the text is the same as that of the CPU. The test uses the emulator, and, if
-# the real plugin was built, also that one, without a GPU.
+# The CUDA backend on the command line. A missing device, a device that is too small, and
+# failures give one line, and "auto" uses the CPU instead. With a working device, the text is
+# the same as that of the CPU. The test uses the emulator and, if it was built, also the real
+# plugin without a GPU.
 . tests/shell.sh
 emulated=$BUILD/emu/libespalier-cuda.so
 run="$ESPALIER generate -p Once -n 4 --drafter linear --max-nodes 16 --context 64"
@@ -16,7 +17,8 @@ $run >"$work/plain" 2>"$work/err"
 check "generate falls back to the CPU" test $? -eq 0
 check "generate on the CPU prints no message" test ! -s "$work/err"
 
-# There is no GPU here: the real plugin must say so, if nvcc has built one (continuous integration has a folder for it).
+# There is no GPU here. The real plugin must say so, if nvcc has built one (in continuous
+# integration, it is in a separate folder).
 for real in "$BUILD/checked/libespalier-cuda.so" "$BUILD/libespalier-cuda.so"; do
     [ -f "$real" ] && break
 done
@@ -95,7 +97,7 @@ check "each device is listed with its number" test \
 check "each device is listed in JSON" test \
     "$(ESPALIER_EMU_DEVICES=2 $ESPALIER list backends --json | grep -o 'emulated GPU [01]' | sort -u | wc -l)" -eq 2
 ESPALIER_EMU_DEVICES=2 $run --backend cuda --device 1 >"$work/out" 2>"$work/err"
-check "the second device generates" cmp -s "$work/out" "$work/plain"
+check "the second device generates the same text" cmp -s "$work/out" "$work/plain"
 for backend in cuda auto; do
     check "a missing device is reported ($backend)" env ESPALIER_EMU_DEVICES=2 sh -c \
         '. tests/shell.sh; fails 1 "no GPU number 2 here; 2 can be used" "$@"' sh $run --backend $backend --device 2
@@ -151,7 +153,7 @@ EOT
 check "inspect says how fast plain decoding can be at most" grep -q '^  every pass  *copies [0-9.]* MB in .* tokens/s of plain decoding at most' <<EOT
 $($ESPALIER inspect $small --backend cuda --gpu-memory 10M)
 EOT
-check "all layers stay if the limit is large enough" grep -q '^GPU memory  *all layers stay in memory' <<EOT
+check "all layers stay on the GPU if the limit is large enough" grep -q '^GPU memory  *all layers stay in memory' <<EOT
 $($ESPALIER inspect $small --backend cuda --gpu-memory 1G)
 EOT
 check "a small GPU without a limit works in the same way" grep -q '[0-4] of 6 layers in its memory' <<EOT
@@ -163,15 +165,15 @@ check "--gpu-memory is refused for the CPU" fails 1 "the limit for it is --memor
 check "--memory is refused for a GPU" fails 1 "is --gpu-memory" $run --backend cuda --memory 10M
 check "--gpu-memory needs a size" fails 1 "gpu-memory takes a size" $run --gpu-memory much
 
-# Every call of the runtime may fail; here, some calls of every kind do.
+# Every call of the CUDA runtime may fail. Here, some calls of every kind do.
 for call in 1 2 3 5 8 13 21 34 55 89 144 233 377 610 987 1597; do
     timeout 60 env ESPALIER_EMU_FAIL=$call $run --backend cuda >"$work/out" 2>"$work/err"
     status=$?
     if [ $status -eq 0 ]; then
         check "a run without a failing call succeeds ($call)" cmp -s "$work/out" "$work/plain"
     else
-        check "failure of call $call: exit 1" test $status -eq 1
-        check "failure of call $call: one line" test "$(grep -c '^espalier: ' "$work/err")" -eq 1
+        check "if call $call fails, the exit status is 1" test $status -eq 1
+        check "if call $call fails, the message is one line" test "$(grep -c '^espalier: ' "$work/err")" -eq 1
     fi
 done
 finish

@@ -76,12 +76,12 @@ check "only the newer compiler uses a compression that old drivers cannot read" 
     'grep "nvcc-13.0.*--compress-mode" "$1" | grep -q matmul.cu && ! grep "nvcc-12.4.*--compress-mode" "$1" &&
      grep "nvcc-12.4.*-Xfatbin=-compress-all" "$1" | grep -q matmul.cu' sh "$work/plan"
 plan cuda-kit >"$work/plan"
-check "the kit contains both" grep -q "cp $work/build/libespalier-cuda.so $work/build/libespalier-cuda12.so" "$work/plan"
+check "the kit contains both plugins" grep -q "cp $work/build/libespalier-cuda.so $work/build/libespalier-cuda12.so" "$work/plan"
 plan NVCC12="$work/nvcc-13.0" cuda >"$work/plan"
 check "a second compiler of the same version is refused" grep -q "no nvcc of CUDA 12" "$work/plan"
 plan CI=true check | grep -e "-Xptxas -O0.* -MF " >"$work/plan"
-check "CI compiles without optimisation" test "$(wc -l <"$work/plan")" -gt 20
-check "into a separate folder" test "$(grep -vc -- "-MF $work/build/checked/" "$work/plan")" -eq 0
+check "CI compiles with little optimisation" test "$(wc -l <"$work/plan")" -gt 20
+check "CI compiles CUDA into a separate folder" test "$(grep -vc -- "-MF $work/build/checked/" "$work/plan")" -eq 0
 
 # NVIDIA's compute-sanitizer cannot check scripts, so it is removed from the path.
 PATH=$(printf '%s' "$PATH" | tr ':' '\n' | grep -v cuda | paste -s -d : -)
@@ -129,11 +129,11 @@ ESPALIER_KIT_SECONDS=8 ESPALIER_KIT_GRACE=6 run "$work/bad.tar"
 status=$?
 took=$(($(date +%s) - begin))
 check "a failing part gives an exit status" test $status -eq 1
-check "a hanging part is stopped in time" test $took -le 20
+check "the run ends in time although a part hangs" test $took -le 20
 check "the output of a hanging part is printed" grep -q "this is said before it hangs" "$work/out"
 check "the failure is reported" grep -q "^FAILED    b_bad (exit 1): 2 passed, 1 failed" "$work/out"
-check "the hanging part is reported" grep -q "^FAILED    c_hangs: not done after" "$work/out"
-check "a part without time left is reported" grep -q "^LEFT OUT  d_whole: the time is over" "$work/out"
+check "the hanging part is reported" grep -q "^FAILED    c_hangs: it did not end within" "$work/out"
+check "a part without time left is reported" grep -q "^LEFT OUT  d_whole: no time is left" "$work/out"
 check "the tar file has the output of the parts" test \
     "$(tar xOf "$work/bad.tar" espalier-cuda/c_hangs.txt | head -n 1)" = "this is said before it hangs"
 check "the tar file has the summary" test "$(tar xOf "$work/bad.tar" espalier-cuda/summary.txt | grep -c FAILED)" -ge 2
@@ -177,12 +177,12 @@ check "the comparison has a row for each figure" grep -q '^| 1 | ms at 256 | 5.0
 check "predictions are compared as well" grep -q '^| 1 | ms at 256: predicted | 4.000 | 4.000 | 1.00 |$' "$work/out"
 compare "$work/a.tar" "$kit/run"
 check "a file that is not a run's tar is refused" test $? -eq 1
-check "the refused file is named" grep -q "^compare: $kit/run is no tar" "$work/out"
+check "the refused file is named" grep -q "^compare: $kit/run is not a tar" "$work/out"
 
-# In the predicted speed of a real model, a pass of one row is limited by memory.
+# The prediction for a real model says that memory limits a pass of one row.
 check "a model is predicted without its weights" env ESPALIER_CUDA_PLUGIN="$BUILD/emu/libespalier-cuda.so" ESPALIER_EMU_SMS=132 \
     sh -c '"$1" --predict 3000 1700 8b 8b-q4_k_m >"$2"' sh "$BUILD/tests/cuda/shapes" "$work/out"
-check "slower than its bytes, but not twice" awk -F '|' '
+check "a predicted pass of one row reaches 50 to 100 % of the read rate" awk -F '|' '
     /of the read rate/ { on = 1 } on && $2 == " 1 " { n++; if ($4 + 0 <= 50 || $4 + 0 >= 100) bad = 1 } /^Kernels/ { on = 0 }
     END { exit !(n == 2 && !bad) }' "$work/out"
 finish

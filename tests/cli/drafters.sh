@@ -5,11 +5,11 @@ sed -n '/^\.Sh SETTINGS/,$p' man/espalier-drafters.7 |
     sed -n 's/^\.Ql \([a-z0-9:,.=A-Z-]*\).*/\1/p' | grep -v -e '^-' -e '^root=' -e '^espalier' | sort -u >"$work/settings"
 check "there are settings to try" test "$(wc -l <"$work/settings")" -gt 20
 while read -r setting; do
-    check "$setting" sh -c "$ESPALIER generate -p Once -n 4 --max-nodes 768 --drafter '$setting' </dev/null |
+    check "the program accepts $setting" sh -c "$ESPALIER generate -p Once -n 4 --max-nodes 768 --drafter '$setting' </dev/null |
         grep -q ."
 done <"$work/settings"
 for drafter in fixed dynatree; do
-    check "$drafter, as printed" sh -c "$ESPALIER generate -p Once -n 4 --drafter \
+    check "$drafter accepts the settings of its paper" sh -c "$ESPALIER generate -p Once -n 4 --drafter \
         $drafter:root=draft,cache=rebuild </dev/null | grep -q ."
 done
 for rule in nss naivetree spectr specinfer khisti traversal; do

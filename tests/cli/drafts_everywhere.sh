@@ -1,7 +1,7 @@
 #!/bin/sh
-# Each source of drafts that needs no draft of the target's vocabulary, where the target's pass or text is unusual: in a chat, in
-# a window, with layers that are read from the disk, with mixtures of experts. The text is that of plain decoding, and drafts
-# are accepted.
+# Every way to draft that does not need a draft with the target's vocabulary, in unusual
+# settings of the target: in a chat, in a window, with layers that are read from the disk, with
+# mixtures of experts. The text is that of plain decoding, and drafts are accepted.
 . tests/shell.sh
 . tests/chat_pair.sh
 XDG_STATE_HOME=$work/state
@@ -11,8 +11,8 @@ field() { # NAME FILE: the value of a member
     sed -n "s/^	*\"$1\":	\(.*[^,]\),*$/\1/p" "$2" | head -1
 }
 
-# Gives the model in FOLDER another vocabulary: each fifth token of several characters is another one, and some tokens of
-# one character exchange their numbers.
+# Gives the model in FOLDER another vocabulary: every fifth token of several characters is
+# replaced by another one, and some tokens of one character exchange their ids.
 change_vocabulary() { # FOLDER
     python3 - "$1/tokenizer.json" <<'END'
 import json, sys
@@ -32,19 +32,20 @@ END
 
 run() { $ESPALIER generate --target "$target" -p "$prompt" -n 24 --temp 0 --ignore-eos --json "$@"; }
 
-# compare ARGUMENT...: each line of $work/ways, a way to draft, writes what plain decoding writes.
+# compare ARGUMENT...: each line of $work/ways is a way to draft, which must write what plain
+# decoding writes.
 compare() {
     run "$@" --draft none --drafter ar >"$work/plain" 2>"$work/err"
     plain=$(field text "$work/plain")
-    check "$where: plain decoding writes text" test ${#plain} -ge 20
+    check "$where, plain decoding writes text" test ${#plain} -ge 20
     python3 -c "
 import json, sys
 t = json.load(sys.stdin)['text']
 print(t[:8] + t[12:], end='')" <"$work/plain" >"$work/expected"
     while read -r way; do
         run "$@" --drafter $way >"$work/json" 2>"$work/err"
-        check "$where, $way: the same text" test "$(field text "$work/json")" = "$plain"
-        check "$where, $way: drafts are accepted" test "$(field accepted_nodes "$work/json")" -gt 0
+        check "$where, $way writes the text of plain decoding" test "$(field text "$work/json")" = "$plain"
+        check "$where, drafts of $way are accepted" test "$(field accepted_nodes "$work/json")" -gt 0
     done <"$work/ways"
 }
 
@@ -66,7 +67,7 @@ END
 chat_pair "$work/chat"
 cp -RL "$work/chat/draft" "$work/other-chat" && change_vocabulary "$work/other-chat"
 same "in a chat" "$work/chat/target" "$work/other-chat" "Who was the king?"
-check "$where, $way: the model's chat format is used" [ "$(field chat "$work/plain")" = '"chatml"' ]
+check "$where, the model's chat format is used" [ "$(field chat "$work/plain")" = '"chatml"' ]
 
 cp -R engine/models/fairytale-draft "$work/other" && change_vocabulary "$work/other"
 where="in a chat whose control tokens the draft does not have"

@@ -11,7 +11,7 @@ count="import json,sys; print(json.load(sys.stdin)"
 
 $gen -p "$prompt" --drafter ar >"$work/plain"
 $gen -p "$prompt" --drafter ar --temp 0.7 >"$work/drawn"
-# An earlier answer with a changed word, an additional line and Windows line endings.
+# An earlier answer with a changed word, an additional line, and Windows line endings.
 sed 's/ the / a /2' "$work/plain" >"$work/changed"
 { echo "A line that is not there."; cat "$work/plain"; } >"$work/more"
 sed 's/$/\r/' "$work/plain" >"$work/crlf"
@@ -28,7 +28,7 @@ check "nearly all of the expected text was accepted" sh -c \
     "python3 -c \"$count['accepted_prediction_tokens'] > 90)\" <'$work/json' | grep -q True"
 check "iterations committed many tokens" sh -c \
     "python3 -c \"$count['tokens_per_iteration'] > 8)\" <'$work/json' | grep -q True"
-check "the counts of the sources add up" sh -c "python3 -c \"
+check "the counts of all sources add up to the totals" sh -c "python3 -c \"
 import json, sys
 o = json.load(sys.stdin)
 s = o['acceptance']['sources']
@@ -58,7 +58,7 @@ print(o['text'] == open('$work/answer').read() and o['iterations'] <= 6 and
 check "a folder is refused" fails 1 "not a regular file" $gen -p x --expect "$work"
 check "a missing file is refused" fails 1 "No such file" $gen -p x --expect "$work/none"
 mkfifo "$work/fifo"
-check "a pipe is not waited for" fails 1 "not a regular file" $gen -p x --expect "$work/fifo"
+check "--expect does not wait for a pipe" fails 1 "not a regular file" $gen -p x --expect "$work/fifo"
 head -c 1048577 /dev/zero >"$work/large"
 check "a large file is refused" fails 1 "larger than 1 MB" $gen -p x --expect "$work/large"
 
@@ -97,7 +97,7 @@ kept() {
 }
 iterations $recycle -p "$prompt" --seed 1 >"$work/seeded"
 iterations $recycle -p "$prompt" --recycle session >"$work/session"
-check "--seed and the setting store nothing" test "$(kept)" = 0
+check "with --seed or --recycle session, no recycled tokens are stored" test "$(kept)" = 0
 iterations $recycle -p "$prompt" >"$work/first"
 check "recycled tokens are stored otherwise" test "$(kept)" = 1
 check "recycled tokens are readable by the owner only" sh -c "ls -l '$XDG_STATE_HOME/espalier' | grep recycled | grep -q '^-rw-------'"
@@ -106,7 +106,7 @@ check "the second run needs fewer iterations" test "$(cat "$work/second")" -lt "
 iterations $recycle -p "$prompt" --seed 1 >"$work/again"
 check "a run with a seed is repeated exactly" cmp -s "$work/seeded" "$work/again"
 $recycle -p "$prompt" >"$work/warm"
-check "the text is the same" cmp -s "$work/plain" "$work/warm"
+check "stored recycled tokens do not change the text" cmp -s "$work/plain" "$work/warm"
 
 printf x | dd of="$(ls -d "$XDG_STATE_HOME"/espalier/recycled-*)" bs=1 seek=100 conv=notrunc 2>/dev/null
 $recycle -p "$prompt" >"$work/got" 2>"$work/note"

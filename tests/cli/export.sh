@@ -25,8 +25,8 @@ check "a file that is not a recording is refused" fails 1 "tests/shell.sh" $ESPA
 echo precious >"$work/there.txt"
 check "an existing file is not overwritten" fails 1 "already exists" $export --iteration 1 -o "$work/there.txt"
 check "an existing file stays as it was" [ "$(cat "$work/there.txt")" = precious ]
-check "unless told otherwise" $export --iteration 1 -o "$work/there.txt" --force
-check "with --force it is written" cmp -s "$work/one.txt" "$work/there.txt"
+check "--force overwrites an existing file" $export --iteration 1 -o "$work/there.txt" --force
+check "the file overwritten with --force has the new text" cmp -s "$work/one.txt" "$work/there.txt"
 check "a folder that does not exist is refused" fails 1 "none/tree.txt" $export --iteration 1 -o "$work/none/tree.txt"
 mkdir "$work/no"
 check "a missing espalier-dot is reported" fails 1 "cannot be run" \

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Every model family with a model in tests/vectors: drafters do not change the text, neither with the folder nor with the
-# GGUF file made from it.
+# Every model family with a model in tests/vectors: drafters do not change the text, neither
+# with the model's folder nor with the GGUF file made from it.
 . tests/shell.sh
 . tests/letters.sh
 
@@ -20,7 +20,7 @@ for family in mistral-window qwen3-window llama-yarn gemma2 gemma3 phi3-short ph
     plain=$(text ar "$model" "")
     check "$family: plain decoding writes text" test ${#plain} -ge 40
     check "$family: a tree gives the same text" test "$(text dynatree "$model" "$model")" = "$plain"
-    check "$family: a chain, too" test "$(text linear "$model" "$model")" = "$plain"
+    check "$family: a chain gives the same text" test "$(text linear "$model" "$model")" = "$plain"
     case $family in
     qwen3-window | phi3-short)
         check "$family: conversion to GGUF is refused" fails 1 "GGUF\|longrope" \
@@ -31,24 +31,24 @@ for family in mistral-window qwen3-window llama-yarn gemma2 gemma3 phi3-short ph
             $ESPALIER quantize "$model" "$work/$family.gguf" --type f32 >/dev/null 2>"$work/err"
         case $family in
         mistral-window) check "$family: a message says that llama.cpp ignores the window" grep -q "llama.cpp has no window" "$work/err" ;;
-        *) check "$family: without any message" test ! -s "$work/err" ;;
+        *) check "$family: writing the GGUF file prints no message" test ! -s "$work/err" ;;
         esac
-        check "$family: it gives the same text" test "$(text dynatree "$work/$family.gguf" "$model")" = "$plain"
-        check "$family: an 8-bit copy drafts for it" \
+        check "$family: the GGUF file gives the same text" test "$(text dynatree "$work/$family.gguf" "$model")" = "$plain"
+        check "$family: the GGUF file can be quantised to 8 bits" \
             $ESPALIER quantize "$work/$family.gguf" "$work/$family-8.gguf" --type q8_0 >/dev/null 2>&1
-        check "$family: with the same text" test "$(text dynatree "$model" "$work/$family-8.gguf")" = "$plain"
+        check "$family: drafts of the 8-bit copy do not change the text" test "$(text dynatree "$model" "$work/$family-8.gguf")" = "$plain"
         ;;
     esac
 done
 
 # GGUF cannot express which layers of these models have windows, and the message says so.
 for family in gemma3-layers smollm3-window; do
-    check "$family: the message says why GGUF is impossible" fails 1 "cannot say which layers" \
+    check "$family: conversion to GGUF is refused with the reason" fails 1 "cannot say which layers" \
         $ESPALIER quantize tests/vectors/logits/$family "$work/$family.gguf" --type f32
 done
 
-# The CUDA backend (here on the emulator) computes mixtures of experts, too: in exact mode a tree draws what plain
-# decoding does.
+# The CUDA backend (here on the emulator) computes mixtures of experts, too: in exact mode, a
+# tree gives the text of plain decoding.
 export ESPALIER_CUDA_PLUGIN="$BUILD/emu/libespalier-cuda.so"
 for family in qwen3-moe gpt-oss; do
     mixture="$ESPALIER generate -p A -n 12 --temp 0 --context 100 --backend cuda --exact --target $work/$family"
@@ -56,10 +56,10 @@ for family in qwen3-moe gpt-oss; do
     check "$family: a GPU writes text" test -s "$work/plain"
     $mixture --drafter dynatree --draft "$work/$family" >"$work/out" 2>>"$work/err"
     check "$family: a tree on the GPU gives the same text" cmp -s "$work/out" "$work/plain"
-    check "$family: without a fallback to the CPU" test ! -s "$work/err"
+    check "$family: the mixture does not fall back to the CPU" test ! -s "$work/err"
 done
 
-# MTP layers draft there, by themselves or by name.
+# MTP layers draft on the CUDA backend, by default or by name.
 for family in mtp-mimo mtp-qwen3-5; do
     own=$work/$family
     mkdir "$own" && cp tests/vectors/heads/$family/* "$own" && tokenizer >"$own/tokenizer.json"
@@ -67,11 +67,11 @@ for family in mtp-mimo mtp-qwen3-5; do
     $gpu --draft none >"$work/plain" 2>"$work/err"
     check "$family: a GPU writes text" test -s "$work/plain"
     $gpu --drafter dynatree --draft mtp --json >"$work/json" 2>>"$work/err"
-    check "$family: the layer drafts" grep -q '"drafted_nodes":[^0-9]*[1-9]' "$work/json"
+    check "$family: the MTP layer drafts on a GPU" grep -q '"drafted_nodes":[^0-9]*[1-9]' "$work/json"
     $gpu --drafter dynatree --draft mtp >"$work/out" 2>>"$work/err"
-    check "$family: and changes nothing" cmp -s "$work/out" "$work/plain"
+    check "$family: drafts of the MTP layer on a GPU do not change the text" cmp -s "$work/out" "$work/plain"
     $gpu --stats >"$work/out" 2>"$work/stats"
-    check "$family: it drafts if no draft is named" grep -q "^draft  *mtp, the target's MTP layer" "$work/stats"
-    check "$family: without a fallback to the CPU" test ! -s "$work/err"
+    check "$family: the MTP layer drafts on a GPU if no draft is named" grep -q "^draft  *mtp, the target's MTP layer" "$work/stats"
+    check "$family: the MTP layer does not fall back to the CPU" test ! -s "$work/err"
 done
 finish

@@ -10,7 +10,7 @@ printf %s "$prompt" | $gen - >"$work/stdin"
 printf %s "$prompt" | $gen >"$work/pipe"
 printf %s "$prompt" >"$work/prompt"
 $gen -f "$work/prompt" >"$work/file"
-check "there is text" test -s "$work/ar"
+check "plain decoding writes text" test -s "$work/ar"
 for way in tree stdin pipe file; do
     check "the text does not depend on the drafter or the source of the prompt ($way)" \
         cmp -s "$work/ar" "$work/$way"
@@ -40,10 +40,10 @@ for key in text tokens prompt_tokens generated_tokens target draft drafter verif
 done
 check "--json prints nothing on stderr" test ! -s "$work/err"
 check "-n tokens are generated" grep -q '"generated_tokens":	48' "$work/json"
-check "without --baseline it is null" sh -c \
+check "without --baseline, JSON has no baseline" sh -c \
     "$gen -p '$prompt' --json | grep -q '\"baseline_tokens_per_second\":	null'"
 check "without --baseline the speedup is null, too" sh -c "$gen -p '$prompt' --json | grep -q '\"speedup\":	null'"
-# Without --seed one is drawn, shown and recorded; it draws the same text again.
+# Without --seed, a seed is drawn, shown and recorded. That seed gives the same text again.
 drawn() { sed -n 's/^	"seed":	\(.*\),$/\1/p' "$1"; }
 text_of() { grep '^	"tokens":' "$1"; }
 draws="$ESPALIER generate -n 32 --temp 1 --drafter iid:K=2,L=3 --json"
@@ -81,19 +81,19 @@ check "Ctrl-C keeps the text so far" test -s "$work/first"
 check "Ctrl-C still prints statistics" grep -q "tokens/s" "$work/stats"
 
 for list in drafters verifiers backends models; do
-    check "list $list" sh -c "$ESPALIER list $list | grep -q ."
-    check "list $list --json" sh -c "$ESPALIER list $list --json | grep -q '^\['"
+    check "list $list prints a list" sh -c "$ESPALIER list $list | grep -q ."
+    check "list $list --json prints an array" sh -c "$ESPALIER list $list --json | grep -q '^\['"
 done
 check "inspect shows the pair" sh -c "$ESPALIER inspect | grep -q 'pair fits'"
 check "inspect shows one model" sh -c \
     "$ESPALIER inspect engine/models/fairytale-draft | grep -q 'parameters'"
-check "inspect --json" sh -c "$ESPALIER inspect --json | grep -q '\"vocabulary\":	4096'"
-check "--version" sh -c "$ESPALIER --version | grep -q '^espalier [0-9]'"
+check "inspect --json has the size of the vocabulary" sh -c "$ESPALIER inspect --json | grep -q '\"vocabulary\":	4096'"
+check "--version prints the version" sh -c "$ESPALIER --version | grep -q '^espalier [0-9]'"
 check "--help names the commands" sh -c "$ESPALIER --help | grep -q 'espalier generate'"
 for command in generate list inspect; do
-    check "$command --help" sh -c "$ESPALIER $command --help | grep -q usage"
+    check "$command --help prints the usage" sh -c "$ESPALIER $command --help | grep -q usage"
 done
-check "JSON has the reason of the end and the sampling settings" sh -c "$ESPALIER generate -p Once -n 3 --temp 0.5 \
+check "JSON has the reason why the text ended and the sampling settings" sh -c "$ESPALIER generate -p Once -n 3 --temp 0.5 \
     --seed 18446744073709551615 --json | tr -d '\t\n' | grep -q \
     '\"end\":\"length\".*\"temperature\":0.5,\"top_p\":1,\"top_k\":0,\"seed\":18446744073709551615,'"
 finish

@@ -33,6 +33,6 @@ check "too few GPUs after --device are reported" gpus 3 "needs 3 GPUs, but 2 are
     $run --backend cuda --device 1 --ranks 3
 check "a missing NCCL is reported" gpus 2 "libnccl.so.2 was not found; install libnccl2" \
     ESPALIER_EMU_NCCL=0 $run --backend cuda --ranks 2
-check "whole layers are for processes" gpus 2 "ranks-split layers is for --backend cpu" \
+check "whole layers for each GPU are refused" gpus 2 "ranks-split layers is for --backend cpu" \
     $run --backend cuda --ranks 2 --ranks-split layers
 finish

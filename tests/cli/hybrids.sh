@@ -1,6 +1,6 @@
 #!/bin/sh
-# Models with recurrent layers (tests/vectors/logits), as target and as draft: every drafter with every verifier gives
-# the text of plain decoding; windows, limits of memory and chats, too.
+# Models with recurrent layers (tests/vectors/logits), as target and as draft: every drafter
+# with every verifier gives the text of plain decoding. So do windows, ranks and GPUs.
 . tests/shell.sh
 . tests/letters.sh
 
@@ -16,12 +16,13 @@ on_gpu() { # MODEL OPTION...
     ESPALIER_CUDA_PLUGIN="${ESPALIER_CUDA_PLUGIN:-$BUILD/emu/libespalier-cuda.so}" $ESPALIER generate -n 12 --temp 0 \
         -p "A tree that grows on a wall" --backend cuda --exact --context 60 --ignore-eos --target "$model" "$@"
 }
-# On a GPU, for a folder and for the file of 4 bits made from it: a tree gives the text of plain decoding.
+# On a GPU, a tree gives the text of plain decoding, both for a folder and for the 4-bit file
+# made from it.
 check_gpu() { # FAMILY MODEL FILE
     test "${ESPALIER_CUDA_PLUGIN:-}" = none && return
     for own in "$2" "$3"; do
         plain=$(on_gpu "$own" --drafter ar)
-        check "$1: there is text on a GPU" test ${#plain} -ge 8
+        check "$1: plain decoding on a GPU writes text" test ${#plain} -ge 8
         check "$1: a tree on a GPU gives the text of plain decoding" \
             test "$(on_gpu "$own" --draft "$3" --drafter dynatree)" = "$plain"
     done
@@ -35,12 +36,12 @@ for family in lfm2 qwen3-5 granite-hybrid; do
     mkdir "$model" && cp tests/vectors/logits/$family/* "$model" && tokenizer >"$model/tokenizer.json"
     rm -f "$model/generation_config.json"
     sed -i "s/\"eos_token_id\": 2/\"eos_token_id\": 96/" "$model/config.json"
-    check "$family: 4 bits are written" $ESPALIER quantize "$model" "$work/$family.gguf" --type q4_0 >/dev/null 2>&1
+    check "$family: a 4-bit file is written" $ESPALIER quantize "$model" "$work/$family.gguf" --type q4_0 >/dev/null 2>&1
     draft=$work/$family.gguf
     check "$family: the size of a checkpoint is printed" sh -c \
         "$ESPALIER inspect '$model' --backend cpu | grep -q '[23] of [345] layers; 8 checkpoints of their states, 0.0 MB each'"
     plain=$(generate "$model" --drafter ar)
-    check "$family: there is text" test ${#plain} -ge 40
+    check "$family: plain decoding writes text" test ${#plain} -ge 40
     for drafter in $drafters; do
         case $drafter in nde) continue ;; esac # it needs a selector
         for verifier in auto $verifiers; do
@@ -53,51 +54,51 @@ for family in lfm2 qwen3-5 granite-hybrid; do
     $ESPALIER inspect "$model" --backend cpu --json >"$work/inspected"
     passes=$(($(figure iterations "$work/json") * $(figure state_bytes "$work/inspected")))
     check "$family: a tree reads the states once" test "$(figure state_bytes_read "$work/json")" = "$passes"
-    check "$family: and writes them once" test "$(figure state_bytes_written "$work/json")" = "$passes"
-    check "$family: copies would write more" test "$(figure state_bytes_copies "$work/json")" -gt $((2 * passes))
+    check "$family: a tree writes the states once" test "$(figure state_bytes_written "$work/json")" = "$passes"
+    check "$family: a copy of the states for each row would write more" test "$(figure state_bytes_copies "$work/json")" -gt $((2 * passes))
     for drafter in dynatree:cache=rebuild linear:cache=rebuild fixed:root=draft; do
-        check "$family: $drafter, too" \
+        check "$family: $drafter gives the text of plain decoding" \
             test "$(generate "$model" --draft "$draft" --drafter $drafter)" = "$plain"
     done
-    check "$family: sampled text, too, follows from the seed alone" \
+    check "$family: sampled text does not depend on the number of threads" \
         test "$(generate "$model" --temp 0.9 --seed 3 --drafter ngram)" = \
         "$(generate "$model" --temp 0.9 --seed 3 --drafter ngram --threads 1)"
     window="--window 24 --sinks 3"
     plain=$(generate "$model" $window --drafter ar)
-    check "$family: a window gives the same with trees" \
+    check "$family: in a window, trees give the text of plain decoding" \
         test "$(generate "$model" $window --draft "$draft" --drafter dynatree)" = "$plain"
-    check "$family: so do ranks" \
+    check "$family: in a window, trees with ranks give the text of plain decoding" \
         test "$(generate "$model" $window --draft "$draft" --drafter dynatree --ranks 2 --ranks-whole none)" = "$plain"
-    check "$family: why it has no own copy is said" fails 1 "recurrent layers" generate "$model" --draft self
-    check "$family: why it is not made larger is said" fails 1 "recurrent layers" \
+    check "$family: --draft self is refused with the reason" fails 1 "recurrent layers" generate "$model" --draft self
+    check "$family: inflate refuses it with the reason" fails 1 "recurrent layers" \
         $ESPALIER inflate "$model" "$work/$family-wide" --width 2
     check_gpu "$family" "$model" "$draft"
 done
 
-# Relatives of these: some drafters are enough (cli/families.sh has chains and files).
+# Related families: some drafters are enough, because families.sh tests chains and files.
 for family in qwen3-next nemotron-h nemotron-h-moe lfm2-moe; do
     model=$work/$family
     mkdir "$model" && cp tests/vectors/logits/$family/* "$model" && tokenizer >"$model/tokenizer.json"
     rm -f "$model/generation_config.json"
     sed -i "s/\"eos_token_id\": 2/\"eos_token_id\": 96/" "$model/config.json"
-    check "$family: 4 bits are written" $ESPALIER quantize "$model" "$work/$family.gguf" --type q4_0 >/dev/null 2>&1
+    check "$family: a 4-bit file is written" $ESPALIER quantize "$model" "$work/$family.gguf" --type q4_0 >/dev/null 2>&1
     plain=$(generate "$model" --drafter ar)
-    check "$family: there is text" test ${#plain} -ge 40
+    check "$family: plain decoding writes text" test ${#plain} -ge 40
     for drafter in dynatree delayed suffix recycle dynatree:cache=rebuild; do
         check "$family: $drafter gives the text of plain decoding" \
             test "$(generate "$model" --draft "$work/$family.gguf" --drafter "$drafter")" = "$plain"
     done
-    check "$family: a file of 4 bits decodes, too" \
+    check "$family: a drafter does not change the text of the 4-bit file" \
         test "$(generate "$work/$family.gguf" --drafter ar)" = "$(generate "$work/$family.gguf" --drafter suffix)"
     check_gpu "$family" "$model" "$work/$family.gguf"
 done
 
 test "${ESPALIER_CUDA_PLUGIN:-}" = none ||
-    check "that several GPUs cannot divide it is said" fails 1 "several GPUs cannot divide a model with recurrent layers" \
+    check "several GPUs refuse a model with recurrent layers" fails 1 "several GPUs cannot divide a model with recurrent layers" \
         env ESPALIER_EMU_DEVICES=2 ESPALIER_CUDA_PLUGIN="${ESPALIER_CUDA_PLUGIN:-$BUILD/emu/libespalier-cuda.so}" \
         $ESPALIER generate -p A -n 2 --backend cuda --ranks 2 --context 60 --target "$work/lfm2"
 
-# An MTP layer in the target's files is its draft, by itself or by name.
+# An MTP layer in the target's files is its draft, by default or by name.
 own=$work/mtp
 mkdir "$own" && cp tests/vectors/heads/mtp-qwen3-5/* "$own" && tokenizer >"$own/tokenizer.json"
 sed -i "s/\"eos_token_id\": 2/\"eos_token_id\": 96/" "$own/config.json"
@@ -107,13 +108,13 @@ check "an MTP layer drafts if no draft is named" test "$(drafts)" = mtp
 check "the MTP layer does not draft with --draft none" test "$(drafts --draft none)" = null
 check "the MTP layer does not draft with a memory limit" test "$(drafts --memory 2G)" = null
 for drafter in auto linear dynatree:cache=rebuild eagle2; do
-    check "MTP: $drafter gives the text of plain decoding" \
+    check "the MTP layer with $drafter gives the text of plain decoding" \
         test "$(generate "$own" --draft mtp --drafter $drafter)" = "$plain"
 done
 generate "$own" --draft mtp --stats >"$work/text" 2>"$work/stats"
 check "statistics name the MTP layer" grep -q "^draft  *mtp, the target's MTP layer: [0-9.]* MB of BF16" "$work/stats"
 window="--window 24 --sinks 3"
-check "MTP: a window gives the same with trees" test "$(generate "$own" $window --drafter ar)" = \
+check "in a window, trees of the MTP layer give the text of plain decoding" test "$(generate "$own" $window --drafter ar)" = \
     "$(generate "$own" $window --draft mtp --drafter dynatree)"
 $ESPALIER list models "$own" >"$work/list"
 check "the list of models has the MTP layer" grep -q '^mtp .* MB  qwen3_5_text BF16  *its MTP layer' "$work/list"
@@ -122,7 +123,7 @@ check "a model without an MTP layer is not listed as mtp" sh -c "! $ESPALIER lis
 check "inspect names the MTP layer" sh -c "$ESPALIER inspect '$own' --backend cpu | grep -q 'MTP layer .*--draft mtp'"
 check "inspect describes the pair" sh -c \
     "$ESPALIER inspect '$own' mtp --backend cpu | grep -q 'pair fits  *yes: vocabulary and hidden states'"
-check "a model without one is named" fails 1 "qwen3-5 has no MTP layer" generate "$work/qwen3-5" --draft mtp
+check "--draft mtp names a model without an MTP layer" fails 1 "qwen3-5 has no MTP layer" generate "$work/qwen3-5" --draft mtp
 check "quantising keeps the MTP layer" sh -c "$ESPALIER quantize '$own' '$work/whole.gguf' --type q8_0 | grep -q '^MTP layer '"
 check "inspect names the MTP layer of the quantised file" sh -c "$ESPALIER inspect '$work/whole.gguf' --backend cpu | grep -q 'MTP layer .*--draft mtp'"
 check "the MTP layer of the quantised file drafts" test "$(own=$work/whole.gguf && drafts)" = mtp
@@ -139,7 +140,7 @@ cp tests/vectors/gguf/mtp-qwen3-5-alone.gguf "$work/mtp-other.gguf"
 printf GGUF >"$work/mtp-a.gguf"
 check "an MTP layer in a file beside a GGUF file drafts for it" test "$(own=$work/mtp.gguf && drafts)" = mtp
 check "drafts of an MTP file do not change the text" test "$(generate "$work/mtp.gguf" --draft mtp --drafter dynatree)" = "$plain8"
-check "drafts of an MTP file that is named do not change the text" test "$(generate "$work/mtp.gguf" --draft "$work/mtp-other.gguf" --drafter linear)" = "$plain8"
+check "drafts of an MTP file given by --draft do not change the text" test "$(generate "$work/mtp.gguf" --draft "$work/mtp-other.gguf" --drafter linear)" = "$plain8"
 check "the list of models has the MTP layer of the other file" sh -c "$ESPALIER list models '$work/mtp.gguf' | grep -A 2 '^mtp ' | grep -q 'fits as a draft'"
 check "an MTP file alone is refused as a target" fails 1 "mtp-other.gguf is a draft head (mtp) and needs a target" \
     generate "$work/mtp-other.gguf"
@@ -147,7 +148,7 @@ LC_ALL=C sed -i 's/mtp\.norm\.weight/mtp.form.weight/' "$own/model.safetensors"
 check "a damaged MTP layer is refused" fails 1 "tensor mtp.norm.weight of shape (32) is missing" generate "$own"
 check "a damaged MTP layer does not matter if it is not used" test "$(generate "$own" --draft none)" = "$plain"
 
-# Draft and target need not be of one kind.
+# Draft and target may belong to different families.
 plain=$(generate "$work/qwen3-5" --drafter ar)
 check "LFM2 drafts for Qwen3.5" test "$(generate "$work/qwen3-5" --draft "$work/lfm2" --drafter dynatree)" = "$plain"
 finish

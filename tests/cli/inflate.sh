@@ -1,5 +1,6 @@
 #!/bin/sh
-# An enlarged target, in memory or as a folder, gives the same text; a folder is complete or absent.
+# An enlarged target, in memory or as a folder, gives the same text. A folder is written
+# completely or not at all.
 . tests/shell.sh
 prompt="Once upon a time there was"
 text() { $ESPALIER generate -p "$prompt" -n 12 "$@"; }
@@ -19,11 +20,11 @@ check "a folder is written" $inflate "$work/folder" --width 2 --layers 7
 check "only the folder is written" test "$(echo "$work"/folder*)" = "$work/folder"
 text --drafter linear:K=3 --target "$work/folder" --draft engine/models/fairytale-draft >"$work/large"
 check "the written folder gives the same text, too" cmp "$work/small" "$work/large"
-large="$inflate $work/x --width 4 --layers 60" # gigabytes
-check "Ctrl-C leaves nothing" ends INT 130 "interrupted: .*/x was not written" "$work/x" $large
-check "SIGTERM leaves nothing" ends TERM 143 "SIGTERM: .*/x was not written" "$work/x" $large
-check "SIGHUP leaves nothing" ends HUP 129 "SIGHUP: .*/x was not written" "$work/x" $large
+large="$inflate $work/x --width 4 --layers 60" # this would take gigabytes
+check "Ctrl-C leaves no file behind" ends INT 130 "interrupted: .*/x was not written" "$work/x" $large
+check "SIGTERM leaves no file behind" ends TERM 143 "SIGTERM: .*/x was not written" "$work/x" $large
+check "SIGHUP leaves no file behind" ends HUP 129 "SIGHUP: .*/x was not written" "$work/x" $large
 full() { (ulimit -f 1000; exec $large); }
 check "a full disk is reported, with the reason" fails 1 "cannot write .*/model.safetensors: File too large" full
-check "a full disk leaves nothing" test "$(echo "$work"/x*)" = "$work/x*"
+check "a full disk leaves no file behind" test "$(echo "$work"/x*)" = "$work/x*"
 finish

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Every lesson can be worked through, in a pipe and on a screen. The answers it expects follow from numbers that it measures.
+# Every lesson can be worked through, in a pipe and on a screen. The right answers follow from
+# numbers that the lesson measures.
 . tests/shell.sh
 . tests/script.sh
 
@@ -43,7 +44,7 @@ key Enter
 wait
 $dump" learn
 check "the selected lesson is marked" grep -q '^>2  A chain of guesses' "$work/screen-list"
-check "arrows choose a lesson, Enter begins it" dumped '^ A chain of guesses .* 1 of '
+check "arrow keys select a lesson, and Enter begins it" dumped '^ A chain of guesses .* 1 of '
 play "size 80x24
 wait
 key ? Space ? Space ? Space Space
@@ -134,7 +135,7 @@ dump $work/next" learn 2
 check "a long page shows that it continues" grep -q '↓ [0-9]* *$' "$work/question"
 check "Down scrolls a row" test "$(sed -n 3p "$work/down" | cut -c 1-20)" = "$(sed -n 5p "$work/question" | cut -c 1-20)"
 check "the last answer can be scrolled into view" grep -q '^   3 all of them' "$work/choices"
-check "the tree is in view, too" grep -q ' └─ " the" *\.32' "$work/choices"
+check "the tree can be scrolled into view" grep -q ' └─ " the" *\.32' "$work/choices"
 check "the end of the explanation is visible" grep -q 'added 7 tokens' "$work/answer"
 check "Space turns the page after its end was shown" grep -q '3 of 4' "$work/next"
 check "answers are wrapped, not truncated" sh -c "! grep -q '…  *$' '$work/next'"
@@ -156,7 +157,7 @@ END
 echo 1 | $ESPALIER learn "$lesson" >"$work/out"
 check "a user's own lesson fills in its numbers" grep -q 'It wrote 6 tokens, ' "$work/out"
 check "a user's own lesson marks the right answer" grep -q '✓ 1 6' "$work/out"
-wrong() { # WHAT PATTERN SED: the lesson with a fault
+wrong() { # WHAT PATTERN SED: the lesson with an error
     sed "$3" "$lesson" >"$work/wrong.lesson"
     check "$1 is refused" fails 1 "$2" $ESPALIER learn "$work/wrong.lesson"
 }

@@ -1,10 +1,10 @@
 #!/bin/sh
-# engine/MEASURED.md: its tables equal the committed ones, two of their cells are reproduced, and each claim about the
-# papers names a command.
+# engine/MEASURED.md: its tables equal the committed ones, two of their cells are reproduced,
+# and for each claim about the papers a command is given.
 . tests/shell.sh
 page=engine/MEASURED.md results=sessions/suites/results
 suites=$(sed -n 's/^<!-- suite \(.*\) -->$/\1/p' "$page")
-check "tables are marked" test "$(echo "$suites" | wc -l)" -ge 1
+check "the page has marked tables" test "$(echo "$suites" | wc -l)" -ge 1
 check "every begin mark has an end mark" test "$(echo "$suites" | wc -l)" = "$(grep -cx '<!-- end -->' "$page")"
 check "every committed table is in the page" test "$(ls $results | sed 's/[.]json$//' | sort)" = "$(echo "$suites" | sort)"
 for suite in $suites; do
@@ -23,11 +23,11 @@ for suite in $suites; do
 done
 # Every line of the summary must name a command that exists.
 sed -n '/^## Which claims of the papers are confirmed here/,/^Never measured/p' "$page" | grep '^|' | sed 1,2d >"$work/claims"
-check "there are claims" test "$(wc -l <"$work/claims")" -ge 20
+check "the page has a table of claims" test "$(wc -l <"$work/claims")" -ge 20
 while read -r line; do
     claim=$(echo "$line" | cut -d'|' -f2)
     echo "$line" | tr '`' '\n' | grep '^espalier [a-z]\|^make [a-z]' >"$work/commands"
-    check "a command shows:$claim" test -s "$work/commands"
+    check "a command is given for the claim:$claim" test -s "$work/commands"
     while read -r program command option suite_name rest; do
         case "$program $command $option" in
         "espalier bench --suite") check "$suite_name is a suite" test -f "sessions/suites/$suite_name.suite" ;;

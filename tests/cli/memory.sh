@@ -20,18 +20,18 @@ check "without a limit nothing is streamed" grep -q '"streamed":	null' "$work/wh
 text --drafter ar --json --memory ${limit}M >"$work/least"
 check "with a limit some layers are streamed" grep -q '"resident_layers":' "$work/least"
 peak=$(number peak_bytes "$work/least")
-check "the peak of the memory is below the limit: $peak bytes, ${limit}M" test "$peak" -le $((limit << 20))
+check "the peak memory ($peak bytes) is below the limit (${limit}M)" test "$peak" -le $((limit << 20))
 check "the whole target would not fit within the limit" test "$(number peak_bytes "$work/whole")" -gt $((limit << 20))
 
 text --drafter ar >"$work/plain"
 for drafter in $($ESPALIER list drafters | awk '/^[a-z]/ { print $1 }'); do
     case $drafter in iid | nde) continue ;; esac # skips drafters that sample, and those that need a network for this pair
     text --drafter "$drafter" --memory ${limit}M >"$work/text" 2>"$work/err"
-    check "the same text: $drafter" cmp "$work/plain" "$work/text"
+    check "$drafter writes the same text with a memory limit" cmp "$work/plain" "$work/text"
 done
 text --drafter linear --window 12 >"$work/plain"
 text --drafter linear --window 12 --memory ${limit}M --threads 1 >"$work/text"
-check "the same text with a window, on one thread" cmp "$work/plain" "$work/text"
+check "the text with a memory limit and a window, on one thread, is the same" cmp "$work/plain" "$work/text"
 
 $ESPALIER inspect "$work/large" $draft $small --memory ${limit}M >"$work/plan" 2>&1
 check "inspect says which layers stay" grep -q '^memory  *of [0-9.]* MB, .* are for the target: [0-9]* of 12 layers' "$work/plan"
@@ -39,7 +39,7 @@ check "inspect says how much a pass reads" grep -q '^  every pass  *reads [0-9.]
 $ESPALIER inspect "$work/large" $small --memory 4g >"$work/plan" 2>&1
 check "all layers stay if the limit is large enough" grep -q '^memory  *all layers stay in memory' "$work/plan"
 text --drafter linear --memory ${limit}M --stats >"$work/text" 2>"$work/stats"
-check "statistics have the memory" grep -q '^memory  *[0-9]* of 12 layers; the others, .* a pass, were read at' "$work/stats"
+check "statistics say how many layers were in memory" grep -q '^memory  *[0-9]* of 12 layers; the others, .* a pass, were read at' "$work/stats"
 check "the device line names the memory limit" sh -c \
     "$ESPALIER generate --target '$work/large' --draft $draft $small -p a -n 2 --memory ${limit}M --record '$work/r' && grep -q ' of 12 layers in memory' '$work/r'"
 

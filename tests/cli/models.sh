@@ -9,7 +9,7 @@ target=$PWD/engine/models/fairytale-target
 draft=$PWD/engine/models/fairytale-draft
 list="timeout 60 $ESPALIER list models"
 
-model() { # FOLDER FROM: a model folder of links to another
+model() { # FOLDER FROM: makes a model folder of links to the files of another one
     mkdir -p "$1"
     for file in config.json tokenizer.json generation_config.json model.safetensors; do
         ln -s "$2/$file" "$1/$file"
@@ -58,7 +58,7 @@ check "a manifest cannot name files elsewhere" sh -c "! grep -q 'evil\|broken\|p
 $list --json >"$work/json"
 check "the list is also available as JSON" grep -q '"name":	"llama3.2:1b"' "$work/json"
 
-# ESPALIER_MODELS names further folders.
+# ESPALIER_MODELS names additional folders.
 model "$work/my/first" "$target"
 model "$work/your/deep/er/second" "$draft"
 model "$work/your/a/b/c/d/e/lost" "$draft"
@@ -67,7 +67,7 @@ check "folders in ESPALIER_MODELS are listed" listed first ESPALIER_MODELS
 check "folders below ESPALIER_MODELS are searched" listed deep/er/second ESPALIER_MODELS
 check "folders are searched to a limited depth" sh -c "! grep -q lost '$work/list'"
 ESPALIER_MODELS="$work/my/first" $list >"$work/list"
-check "a folder there may be a model itself" listed first ESPALIER_MODELS
+check "a folder in ESPALIER_MODELS may be a model itself" listed first ESPALIER_MODELS
 HF_HOME="$work/none" $list >"$work/list"
 check "HF_HOME moves the Hugging Face cache" sh -c "! grep -q Some-Model '$work/list'"
 OLLAMA_MODELS="$work/none" $list >"$work/list"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Drafter nde: its selectors also work with a target that was made wider and with quantised models, and the text is that
-# of plain decoding; parameter `goal` chooses among selectors.
+# Drafter nde: its selectors also work with a target that was made wider and with quantised
+# models, and the text is that of plain decoding. Parameter `goal` chooses among selectors.
 . tests/shell.sh
 text() { $ESPALIER generate -p "Once upon a time" -n 24 --temp 0 --drafter "$@"; }
 sampled() { $ESPALIER generate -p "Once upon a time" -n 48 --temp 0.8 --seed 3 --drafter "$@"; }
@@ -12,9 +12,9 @@ nodes() {
 
 for width in 2 4; do
     plain=$(text ar --width $width)
-    check "width $width: plain decoding writes text" test -n "$plain"
+    check "at width $width, plain decoding writes text" test -n "$plain"
     for goal in speed tokens; do
-        check "width $width: goal=$goal" test "$(text nde:goal=$goal --width $width 2>/dev/null)" = "$plain"
+        check "at width $width, goal=$goal does not change the text" test "$(text nde:goal=$goal --width $width 2>/dev/null)" = "$plain"
     done
 done
 sampled nde --width 2 >/dev/null 2>"$work/err"
@@ -29,7 +29,7 @@ $ESPALIER quantize engine/models/fairytale-draft "$work/d.gguf" --type q8_0 >/de
 models="--target $work/t.gguf --draft $work/d.gguf"
 plain=$(text ar $models)
 for goal in speed tokens cheap-rows; do
-    check "q4_k: goal=$goal" test -n "$plain" -a "$(text nde:goal=$goal $models 2>/dev/null)" = "$plain"
+    check "with q4_k, goal=$goal does not change the text" test -n "$plain" -a "$(text nde:goal=$goal $models 2>/dev/null)" = "$plain"
 done
 sampled nde $models >/dev/null 2>"$work/err"
 check "a note says that the selector assumes another number format" grep -q 'another width or number format' "$work/err"

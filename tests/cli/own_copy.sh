@@ -1,6 +1,7 @@
 #!/bin/sh
-# --draft self: the target's own copy drafts. The text is that of plain decoding. Lists, statistics and recordings say what
-# the draft is. The copy is made by default if it is expected to pay. What cannot work is refused with a sentence.
+# --draft self: the target's own copy drafts. The text is that of plain decoding. Lists,
+# statistics and recordings say what the draft is. By default, the copy is made if it is
+# expected to make decoding faster. What cannot work is refused with an error message.
 . tests/shell.sh
 export XDG_STATE_HOME="$work/state" XDG_CONFIG_HOME="$work/config"
 target=engine/models/fairytale-target
@@ -35,7 +36,7 @@ check "a seed gives the same text again" cmp "$work/one" "$work/two"
 for drafter in "" linear dynatree; do
     text --window 24 --drafter ar >"$work/plain"
     text --window 24 --draft self ${drafter:+--drafter $drafter} >"$work/text"
-    check "the same text in a window ($drafter)" cmp "$work/plain" "$work/text"
+    check "in a window, $drafter with the copy writes the same text" cmp "$work/plain" "$work/text"
 done
 text --chat chatml --drafter ar >"$work/plain"
 text --chat chatml --draft self >"$work/text"
@@ -62,7 +63,7 @@ limit=$(($(sed -n 's/.* \([0-9]*\)M are needed.*/\1/p' "$work/err") + 2))
 text $large --draft self --memory ${limit}M --json >"$work/json"
 check "with a memory limit, layers are streamed but the copy is not" grep -q '"resident_layers":' "$work/json"
 peak=$(says peak_bytes)
-check "the limit is observed: $peak bytes, ${limit}M" test "$peak" -le $((limit << 20))
+check "the peak memory ($peak bytes) is below the limit (${limit}M)" test "$peak" -le $((limit << 20))
 text $large --draft self --memory ${limit}M >"$work/text"
 check "the text is the same with a memory limit" cmp "$work/plain" "$work/text"
 

@@ -3,7 +3,7 @@
 . tests/shell.sh
 version=$(sed -n 's/^.define ESP_VERSION "\(.*\)"/\1/p' kernels/version.h)
 check "the packages have the program's version" grep -q "^espalier ($version-" tui/package/debian/changelog
-check "every package has its files" sh -c "for p in \$(sed -n 's/^Package: //p' tui/package/debian/control); do
+check "every package has its list of files" sh -c "for p in \$(sed -n 's/^Package: //p' tui/package/debian/control); do
     [ -s tui/package/debian/\$p.install ] || exit 1; done"
 check "every package needs the same libraries as a build" sh -c "for p in \$(sed -n 's/^BUILD_DEBS := \(.*\)/\1/p' Makefile | tr ' ' '\n' | grep '^lib.*-dev\$' |
     grep -v libc6); do grep -q \"^Build-Depends:.*\$p\" tui/package/debian/control || { echo \"    \$p\"; exit 1; }; done"

@@ -20,27 +20,27 @@ check "the hostile recording is valid" sh -c "$ESPALIER stats '$work/hostile.esp
 for figure in mask timeline iteration tree; do
     for format in svg tikz; do
         $ESPALIER export $adapting --iteration 3 --figure $figure -o "$work/$figure.$format"
-        check "$figure as $format" test $? -eq 0
+        check "$figure can be exported as $format" test $? -eq 0
         $ESPALIER export "$work/hostile.esp.jsonl" --iteration 1 --figure $figure --caption none \
             -o "$work/hostile-$figure.$format"
-        check "$figure of hostile tokens as $format" test $? -eq 0
+        check "$figure of hostile tokens can be exported as $format" test $? -eq 0
     done
     check "$figure is well-formed" xmllint --noout "$work/$figure.svg" "$work/hostile-$figure.svg"
-    check "$figure as TikZ is plain text" [ -z "$(LC_ALL=C tr -d '\n\040-\176' <"$work/hostile-$figure.tikz")" ]
-    check "the dark theme differs" sh -c "! $ESPALIER export $adapting --iteration 3 --figure $figure --theme dark |
+    check "$figure of hostile tokens as TikZ is plain ASCII" [ -z "$(LC_ALL=C tr -d '\n\040-\176' <"$work/hostile-$figure.tikz")" ]
+    check "$figure differs in the dark theme" sh -c "! $ESPALIER export $adapting --iteration 3 --figure $figure --theme dark |
         cmp -s - '$work/$figure.svg'"
 done
-check "the mask counts its blocks" grep -q '>block of 32 x 32 that is not empty: 1 of 1<' "$work/mask.svg"
+check "the mask shows the number of its blocks" grep -q '>block of 32 x 32 that is not empty: 1 of 1<' "$work/mask.svg"
 check "the mask names the order of the rows" grep -q '>16 rows in bfs order<' "$work/mask.svg"
-check "the text before it has as many tokens" grep -q '>17 tokens<' "$work/mask.svg"
+check "the mask shows the number of tokens before the tree" grep -q '>17 tokens<' "$work/mask.svg"
 sed 's/{"t":0.01\(.*"index":0,\)/{"t":0.0111,"type":"setting","key":"order","value":"hpd"}\n&/' \
     tests/cli/three.esp.jsonl >"$work/order.esp.jsonl"
 check "the chosen order is used" sh -c "$ESPALIER export '$work/order.esp.jsonl' --iteration 0 --figure mask |
     grep -q 'in hpd order'"
 check "accepted tokens are underlined" test \
     "$(xpath "$work/iteration.svg" "count(//*[local-name()='path'][@stroke-width=1.8])")" = 2
-check "draft passes are distinguished" sh -c "grep -q '>draft, 3 passes<' '$work/timeline.svg'"
-check "plain decoding is drawn below" grep -q '>plain decoding<' "$work/timeline.svg"
+check "the timeline shows the number of draft passes" sh -c "grep -q '>draft, 3 passes<' '$work/timeline.svg'"
+check "the timeline shows plain decoding" grep -q '>plain decoding<' "$work/timeline.svg"
 $ESPALIER export $adapting --iteration 3-4 --figure mask -o "$work/m.tex"
 check "several figures get numbers" test -s "$work/m-0003.tex" -a -s "$work/m-0004.tex"
 $ESPALIER export $adapting --iteration 3 -o "$work/default.tikz"
@@ -54,7 +54,7 @@ check "a format that does not exist for figures is refused" fails 1 "svg, png, p
     $ESPALIER export $adapting --iteration 3 --figure mask --format txt
 check "a figure and a chart exclude each other" fails 1 "exclude each other" \
     $ESPALIER export $adapting --iteration 3 --figure mask --chart stages
-check "a figure has a fixed shape" fails 1 "as large as" \
+check "--aspect is refused for a figure" fails 1 "as large as" \
     $ESPALIER export $adapting --iteration 3 --figure mask --aspect 16:9
 
 # A document that loads tikz and nothing else.
@@ -69,7 +69,7 @@ if command -v pdflatex >/dev/null && kpsewhich tikz.sty >/dev/null; then
     (cd "$work" && pdflatex -interaction=nonstopmode -halt-on-error all.tex >/dev/null 2>&1)
     check "pdflatex accepts all figures" grep -q '^espalier: all of them' "$work/all.log"
     check "pdflatex draws every character" sh -c "! grep -a 'Missing character' '$work/all.log'"
-    # Glyphs of TS1 would be bitmaps where only the basic fonts are installed.
+    # Where only the basic fonts are installed, glyphs of TS1 would be bitmaps.
     check "pdflatex uses only the basic fonts" sh -c "! grep -a 'tc[a-z]*[0-9]*\(\.600pk\|>\)' '$work/all.log'"
 else
     echo "  no pdflatex with tikz: TikZ is not compiled"
@@ -79,21 +79,22 @@ if ! [ -x "$BUILD/espalier-dot" ]; then
     echo "  $BUILD/espalier-dot is not there: PNG and PDF are not tested"
     finish
 fi
-# The number after startxref must be the position of the cross references, which are a table or an object.
+# The number after startxref must be the position of the cross references, which are either a
+# table or an object.
 whole_pdf() {
     head -c 5 "$1" | grep -q '%PDF-' && tail -c 7 "$1" | grep -q '%%EOF' &&
         tail -c "+$(($(tail -n 3 "$1" | grep -a -o '^[0-9]*$' | head -n 1) + 1))" "$1" |
         head -n 1 | grep -a -q '^xref\|^[0-9]* 0 obj'
 }
-size_of() { # of a PDF, in points
+size_of() { # FILE.pdf: prints its size in points
     grep -a -o 'MediaBox \[ *0 0 [0-9.]* [0-9.]*' "$1" | head -n 1 | awk '{ printf "%.0f %.0f", $(NF - 1), $NF }'
 }
 for figure in mask timeline iteration tree; do
     for from in "$adapting --iteration 3" "$work/hostile.esp.jsonl --iteration 1"; do
         $ESPALIER export $from --figure $figure --force -o "$work/$figure.png"
-        check "$figure as PNG" [ "$(head -c 8 "$work/$figure.png" | od -An -tx1)" = " 89 50 4e 47 0d 0a 1a 0a" ]
+        check "$figure can be exported as PNG" [ "$(head -c 8 "$work/$figure.png" | od -An -tx1)" = " 89 50 4e 47 0d 0a 1a 0a" ]
         $ESPALIER export $from --figure $figure --force -o "$work/$figure.pdf"
-        check "$figure as PDF" whole_pdf "$work/$figure.pdf"
+        check "$figure can be exported as PDF" whole_pdf "$work/$figure.pdf"
     done
     $ESPALIER export $adapting --iteration 3 --figure $figure --force -o "$work/$figure.pdf"
     check "$figure as PDF has the size of the SVG" [ "$(size_of "$work/$figure.pdf")" = \

@@ -8,10 +8,10 @@ for type in q8_0 q4_k; do
     $ESPALIER quantize engine/models/fairytale-target "$work/t.gguf" --type $type --force >/dev/null
     $ESPALIER quantize engine/models/fairytale-draft "$work/d.gguf" --type $type --force >/dev/null
     plain=$(text ar)
-    check "$type: plain decoding writes text" test -n "$plain"
-    check "$type: it does not depend on threads" test "$(text ar --threads 1)" = "$plain"
+    check "with $type, plain decoding writes text" test -n "$plain"
+    check "with $type, the text does not depend on the number of threads" test "$(text ar --threads 1)" = "$plain"
     for drafter in $($ESPALIER list drafters | awk '/^[a-z]/ { print $1 }'); do
-        check "$type: $drafter" test "$(text $drafter)" = "$plain"
+        check "with $type, $drafter writes the text of plain decoding" test "$(text $drafter)" = "$plain"
     done
 done
 finish

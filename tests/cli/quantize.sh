@@ -1,5 +1,6 @@
 #!/bin/sh
-# `espalier quantize`: its file gives the source's text, is complete or absent, and its error is measured.
+# `espalier quantize`: the file gives the same text as its source, it is written completely or
+# not at all, and its error is measured.
 . tests/shell.sh
 target=engine/models/fairytale-target
 draft=engine/models/fairytale-draft
@@ -12,7 +13,7 @@ check "a built-in model can be named as in the list" sh -c "$q fairytale-target 
     cmp '$work/t.gguf' '$work/named.gguf'"
 check "an unknown name is refused" fails 1 "nomodel" $q nomodel "$work/none.gguf" --type q8_0
 check "a draft is written" $q $draft "$work/d.gguf" --type BF16 >/dev/null
-check "the text is the same" test "$(text dynatree "$work/t.gguf" "$work/d.gguf")" = "$(text dynatree $target $draft)"
+check "the files give the same text as the folders" test "$(text dynatree "$work/t.gguf" "$work/d.gguf")" = "$(text dynatree $target $draft)"
 check "a file and a folder can be a pair" test "$(text linear "$work/t.gguf" $draft)" = "$(text linear $target $draft)"
 check "the preset is in the file" sh -c "$ESPALIER inspect $work/t.gguf $work/d.gguf | grep -q '^preset  *goodput'"
 printf '{"drafter": "linear:K=3"}' >"$work/t.espalier.json"
@@ -25,7 +26,7 @@ check "q4_k is written" $q $target "$work/q4.gguf" --type q4_k >"$work/said"
 check "the loss of q4_k is printed" grep -q '^loss  *[1-9][.][0-9]* % .*; most in blk\.' "$work/said"
 check "--width 1 changes nothing" test "$($ESPALIER generate -p "Once upon a time" -n 24 --temp 0 --drafter ar \
     --target "$work/q4.gguf" --width 1)" = "$(text ar "$work/q4.gguf" "")"
-check "another width is refused" fails 1 "Q4_K\|Q6_K" $ESPALIER generate -p Once -n 4 --target "$work/q4.gguf" --width 2
+check "--width is refused for a quantised model" fails 1 "Q4_K\|Q6_K" $ESPALIER generate -p Once -n 4 --target "$work/q4.gguf" --width 2
 check "the bits per number are printed" grep -q ' [45][.][0-9]* bits per number' "$work/said"
 
 touch "$work/there"
@@ -37,7 +38,7 @@ check "a missing type is refused" fails 2 "name a type" $q $target "$work/x.gguf
 check "an invalid source is refused" fails 1 "none" $q "$work/none" "$work/x.gguf" --type q8_0
 mkdir "$work/bad" && cp $draft/* "$work/bad" && rm "$work/bad/tokenizer.json"
 mkdir "$work/phi3-mine" && cp $draft/* "$work/phi3-mine"
-check "a name for which llama.cpp expects the tokens of Phi-3" sh -c "$q '$work/phi3-mine' '$work/phi.gguf' --type q8_0 >/dev/null &&
+check "a folder name for which llama.cpp expects the tokens of Phi-3 gets another name in the file" sh -c "$q '$work/phi3-mine' '$work/phi.gguf' --type q8_0 >/dev/null &&
     grep -aq phi_3-mine '$work/phi.gguf'"
 check "a folder without a tokenizer is refused" fails 1 "tokenizer.json" $q "$work/bad" "$work/x.gguf" --type q8_0
 check "the output cannot be a device" fails 1 "not a regular file" $q $target /dev/full --type q8_0 --force
@@ -46,7 +47,7 @@ check "a full disk is reported by quantize" fails 1 "cannot be written" full
 check "the message has the reason" grep -q "File too large" "$work/err"
 full() { (ulimit -f 1000; exec $q $target "$work/x.gguf" --type q8_0); }
 check "a file that grows too large is reported" fails 1 "cannot be written: File too large" full
-check "no file is left" test -z "$(ls "$work" | grep '^x\|[.][0-9]')"
+check "a full disk leaves no file" test -z "$(ls "$work" | grep '^x\|[.][0-9]')"
 check "inflate accepts only folders" fails 1 "only a model folder" $ESPALIER inflate "$work/t.gguf" "$work/wide"
 
 # If a signal arrives while the file is written, no file is left.

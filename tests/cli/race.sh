@@ -1,5 +1,5 @@
 #!/bin/sh
-# `espalier race`: two sides write the same text, which is checked, and the result is shown.
+# `espalier race`: two sides write a text, their texts are compared, and the result is shown.
 . tests/shell.sh
 . tests/script.sh
 samples=sessions/samples
@@ -10,7 +10,7 @@ $race --with linear:K=4 >"$work/out" 2>"$work/err"
 check "a race runs to its end" test $? -eq 0
 check "plain decoding is on the left" grep -q '^left   ar  *24  *24 ' "$work/out"
 check "the named drafter is on the right" grep -q '^right  linear  *24 ' "$work/out"
-check "the texts were compared" grep -q '^identical, [0-9.]* times as fast' "$work/out"
+check "the texts are compared" grep -q '^identical, [0-9.]* times as fast' "$work/out"
 check "nothing is printed on stderr" test ! -s "$work/err"
 $race --drafter dynatree:N=8 --with dyspec -p "Once more" >"$work/out"
 check "any drafter can race against any other" grep -q '^left   dynatree' "$work/out"
@@ -30,7 +30,7 @@ for seed in 0 1 2; do
     check "seed $seed races on a text of at least a hundred tokens" test "$(cut -f 1 "$work/found")" -ge 100
     cat "$work/found" >>"$work/tales"
 done
-check "three texts were tested" test "$(sort -u "$work/tales" | wc -l)" -eq 3
+check "three seeds give three different texts" test "$(sort -u "$work/tales" | wc -l)" -eq 3
 check "a repeating text is recognised by the test" test -z "$(echo 'There was once upon a time a fisherman who lived with his wife in a little hut close by the sea.' |
     tests/race_prompts $ESPALIER -)"
 $ESPALIER race --pass 0 --with linear:K=4 --json >"$work/json"
@@ -44,7 +44,7 @@ check "the result names the seed" sh -c "$ESPALIER race --pass 0 --seed 7 --with
 $race --with linear:K=4 --json >"$work/json" 2>"$work/err"
 check "race --json succeeds" test $? -eq 0
 check "race --json prints nothing on standard error" test ! -s "$work/err"
-# lines PATTERN COUNT: succeeds if so many lines match.
+# lines PATTERN COUNT: succeeds if exactly COUNT lines match.
 lines() { test "$(grep -c -e "$1" "$work/json")" -eq "$2"; }
 check "JSON says that the texts are identical" lines '^	"identical":	true,$' 1
 check "JSON has the speedup" lines '^	"times_as_fast":	[0-9.e+-]*,$' 1
@@ -54,7 +54,7 @@ for key in text tokens seconds tokens_per_second tokens_per_iteration verifier t
     check "both sides have $key in JSON" lines "^		\"$key\":	" 2
 done
 check "each has 24 tokens" lines '"tokens":	\[[0-9]*\(, [0-9]*\)\{23\}\],$' 2
-check "both sides have the same tokens" test "$(grep '"tokens":' "$work/json" | sort -u | wc -l)" -eq 1
+check "both sides have the same number of tokens" test "$(grep '"tokens":' "$work/json" | sort -u | wc -l)" -eq 1
 check "the figures of both sides are consistent" awk '
     /"generated_tokens"/ { n = $2 + 0 }
     /"iterations"/ { iterations = $2 + 0 }
@@ -65,7 +65,7 @@ check "the figures of both sides are consistent" awk '
 $race --with iid --temp 1 --json >"$work/json"
 check "sampled texts are not called identical in JSON" lines '"identical":	false,$' 1
 $ESPALIER race $samples/same-text-linear.esp.jsonl $samples/dyspec.esp.jsonl --json >"$work/json"
-check "with different prompts nothing is said about identity" lines '"identical":	null,$' 1
+check "with different prompts, JSON does not say whether the texts are identical" lines '"identical":	null,$' 1
 
 # A race of recordings uses the times in them.
 $ESPALIER race $samples/same-text-linear.esp.jsonl $samples/same-text-tree.esp.jsonl >"$work/out"

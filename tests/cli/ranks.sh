@@ -5,7 +5,7 @@
 . tests/script.sh
 
 say() { $ESPALIER generate -p "Once upon a time" -n 40 "$@"; }
-# Ranks of this program; another test may run another one.
+# Lists the ranks of this program. Another test may run other ranks at the same time.
 left() {
     for rank in $(ps -eo pid=,args= | awk '$2 == "espalier-rank" { print $1 }'); do
         [ "$(readlink "/proc/$rank/exe")" = "$(realpath "$ESPALIER")" ] && echo "$rank"
@@ -23,29 +23,29 @@ gone() {
 say --drafter ar >"$work/plain"
 for drafter in ar linear fixed dynatree goodput suffix hybrid optimal; do
     say --ranks 2 --drafter $drafter >"$work/text"
-    check "the same text with 2 ranks: $drafter" cmp "$work/plain" "$work/text"
+    check "$drafter writes the same text with 2 ranks" cmp "$work/plain" "$work/text"
 done
 say --ranks 3 --ranks-parts 1:3:2 --ranks-whole output,head >"$work/text"
-check "the same text with 3 unequal ranks: $drafter" cmp "$work/plain" "$work/text"
+check "$drafter writes the same text with 3 ranks of unequal size" cmp "$work/plain" "$work/text"
 say --ranks 3 --ranks-split layers --drafter dynatree >"$work/text"
-check "the same text with whole layers in each rank: $drafter" cmp "$work/plain" "$work/text"
+check "$drafter writes the same text with whole layers in each rank" cmp "$work/plain" "$work/text"
 say --temp 0.8 --seed 5 --drafter dynatree >"$work/one"
 say --temp 0.8 --seed 5 --drafter dynatree --ranks 2 >"$work/two"
 check "sampled text is the same with 2 ranks" cmp "$work/one" "$work/two"
 say --window 12 --sinks 2 --ranks 2 --drafter linear >"$work/two"
 say --window 12 --sinks 2 --drafter ar >"$work/one"
 check "the text in a window is the same" cmp "$work/one" "$work/two"
-check "a check with ranks passes" $ESPALIER check --ranks 2 --temp 0 --trials 2 --drafter dynatree >"$work/check"
+check "espalier check passes with ranks" $ESPALIER check --ranks 2 --temp 0 --trials 2 --drafter dynatree >"$work/check"
 
 # Drafts of every kind. All of them run in the program, except the target's own copy, which is divided.
 other=$work/other
 mkdir "$other" && cp engine/models/fairytale-draft/* "$other"
 sed -i 's/"<|endoftext|>"/"<|end|>"/g; s/"Ġcamp"/"Ġcamq"/; s/, "Ġc amp"//' "$other/tokenizer.json"
 say --ranks 2 --draft "$other" --drafter dynatree >"$work/text"
-check "a draft of another vocabulary writes the same text" cmp "$work/plain" "$work/text"
+check "with ranks, a draft with another vocabulary gives the same text" cmp "$work/plain" "$work/text"
 for split in rows layers; do
     say --ranks 2 --ranks-split $split --draft self:q4_0 --drafter linear --stats >"$work/text" 2>"$work/stats"
-    check "a draft with the target's own copy writes the same text, divided by $split" cmp "$work/plain" "$work/text"
+    check "the target's own copy, divided by $split, gives the same text" cmp "$work/plain" "$work/text"
     check "statistics name the copy" grep -q "self:q4_0, the target's own copy" "$work/stats"
 done
 $ESPALIER train head --text README.md -n 30 --length 24 --batch 2 --epochs 1 --seed 3 -o "$work/head" >"$work/out" 2>&1
@@ -55,7 +55,7 @@ accepted() { grep '"text"\|"accepted_nodes"' "$1"; }
 check "a draft head, which reads the hidden states of all ranks, writes the same text" \
     test "$(accepted "$work/one")" = "$(accepted "$work/json")" -a -n "$(accepted "$work/one")"
 
-# The text is shortened: by a branch from a node of a tree, and by inserted words.
+# The caches are shortened by a branch from a node of a tree, and by inserted words.
 export XDG_STATE_HOME="$work/state"
 play "size 80x24
 type Once upon a time
@@ -77,11 +77,11 @@ $ESPALIER generate $large >"$work/one"
 $ESPALIER generate $large --ranks 2 --memory 1M >"$work/out" 2>"$work/err"
 limit=$(sed -n 's/.* \([0-9]*\)M are needed.*/\1/p' "$work/err")
 $ESPALIER generate $large --ranks 2 --memory $((limit + 4))M --json >"$work/json"
-check "layers are streamed" grep -q '"resident_layers":' "$work/json"
+check "with ranks and a memory limit, layers are streamed" grep -q '"resident_layers":' "$work/json"
 $ESPALIER generate $large --ranks 2 --memory $((limit + 4))M >"$work/two"
 check "the text with divided, streamed layers is the same" cmp "$work/one" "$work/two"
 
-# Statistics and recordings.
+# Statistics and recordings say what the ranks did.
 say --ranks 2 --stats --record "$work/r.esp.jsonl" >"$work/text" 2>"$work/stats"
 check "statistics have the time of exchanges" grep -q "^exchange  *[0-9.]* % of the time, between ranks" "$work/stats"
 check "a recording names the ranks" sh -c "head -n 1 '$work/r.esp.jsonl' | grep -q '2 ranks of [0-9]* thread'"
@@ -95,7 +95,8 @@ $ESPALIER inspect --ranks 3 --ranks-whole down >"$work/inspect"
 check "inspect prints the division" grep -q "gate, up .* outputs; a row gathers" "$work/inspect"
 check "inspect lists the kinds of matrices that every rank has whole" grep -q "down .*whole in every rank" "$work/inspect"
 check "inspect predicts the time of a pass" grep -q "predicted .*a pass of 1 row takes [0-9.]* ms or more" "$work/inspect"
-# With 4 ranks an exchange takes two steps, with 8 three; the steps of this network take longer than all reading.
+# An exchange takes two steps with 4 ranks, and three with 8. In this network the steps take
+# longer than reading all weights.
 predicted() { sed -n 's/.* a pass of 1 row takes \([0-9.]*\) .*with 4 ranks \([0-9.]*\) ms, with 8 ranks \([0-9.]*\) ms$/\1 \2 \3/p' "$work/inspect"; }
 ESPALIER_RANKS_DELAY=2ms $ESPALIER inspect --ranks 2 --ranks-whole none >"$work/inspect"
 check "inspect predicts longer passes with 8 ranks if exchanges are slow: $(predicted)" \
@@ -105,7 +106,8 @@ $ESPALIER inspect --ranks 3 --ranks-split layers >"$work/inspect"
 check "inspect prints the layers of each rank" grep -q "layers  *1 + 2 + 2 + 1; the first and the last are rank 0's" "$work/inspect"
 check "inspect as JSON has the exchanges" grep -q '"exchanges":' "$work/json"
 
-# A machine whose memory is divided into nodes: here its first CPU and the others.
+# A machine whose memory is divided into two nodes. Here, one has the first CPU, and the other
+# has the remaining CPUs.
 allowed() { sed -n 's/^Cpus_allowed_list:[^0-9]*//p' /proc/self/status | tr , '\n' | while IFS=- read -r a b; do seq "$a" "${b:-$a}"; done; }
 mkdir -p "$work/sys/devices/system/node/node0" "$work/sys/devices/system/node/node1"
 allowed | head -n 1 >"$work/sys/devices/system/node/node0/cpulist"
@@ -172,7 +174,7 @@ slow() { # RANKS [FLAGS]
 
 # Over MPI, where it is installed.
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-mpi_left() { # their processes, the oldest first
+mpi_left() { # lists the processes of ranks over MPI, the oldest first
     ps -eo pid=,stat=,args= --sort start_time | grep -v grep | awk -v of="$(realpath "$BUILD")/espalier-rank" '$2 !~ /Z/ && index($0, of) && / --serve \/proc/'
 }
 for mpi in openmpi mpich; do
@@ -185,7 +187,7 @@ for mpi in openmpi mpich; do
     mpirun.$mpi -n 2 "$BUILD/espalier-rank.$mpi" "$ESPALIER" generate -p "Once upon a time" -n 40 >"$work/text" 2>"$work/err"
     awk 1 "$work/plain" >"$work/lines" # one mpirun gives the program a terminal, and the program then ends its last line
     awk '{ sub(/\r$/, "") } 1' "$work/text" >"$work/hand"
-    check "the text under the user's own mpirun is the same: $mpi" cmp "$work/lines" "$work/hand"
+    check "under the user's own mpirun ($mpi), the text is the same" cmp "$work/lines" "$work/hand"
     mpirun.$mpi -n 2 "$BUILD/espalier-rank.$mpi" "$ESPALIER" generate -p x --target nowhere >"$work/text" 2>"$work/err"
     check "mpirun fails if the program fails" test $? != 0
     check "the program's error message is printed" grep -q "^espalier: .*nowhere" "$work/err"
@@ -194,13 +196,13 @@ for mpi in openmpi mpich; do
     wait $program
     check "ranks of $mpi are started again when one is killed" test $? = 0
     check "a message says that the ranks of $mpi were started again" grep -q "the ranks ended .*; the ranks were started again" "$work/err"
-    check "the ranks that were started again write the same text" cmp "$work/long" "$work/out"
+    check "the ranks of $mpi that were started again write the same text" cmp "$work/long" "$work/out"
     sleep 1
-    check "no process of a rank is left after that" test -z "$(mpi_left)"
+    check "no process of a rank of $mpi is left" test -z "$(mpi_left)"
 done
 
 # A rank ends or hangs.
-check "no rank is left behind" gone
+check "no rank is left after the runs so far" gone
 strike() { # SIGNAL
     kill -s "$1" $(left | head -n 1)
 }
@@ -209,8 +211,8 @@ strike KILL
 wait $program
 check "ranks are started again when one is killed" test $? = 0
 check "a message says which rank ended, and that the ranks were started again" grep -q "rank [12] of 3 ended (signal 9); the ranks were started again, and the text was computed once more" "$work/err"
-check "the ranks that were started again over MPI write the same text" cmp "$work/long" "$work/out"
-check "the sentence is recorded" grep -q '"type":"note","text":"rank [12] of 3 ended' "$work/again.esp.jsonl"
+check "the ranks that were started again write the same text" cmp "$work/long" "$work/out"
+check "the message about the ended rank is recorded" grep -q '"type":"note","text":"rank [12] of 3 ended' "$work/again.esp.jsonl"
 check "the recording can be read" $ESPALIER stats "$work/again.esp.jsonl" --json >"$work/json"
 twice() { # SIGNAL [VARIABLE=VALUE]: sends it to a rank, and to another one when they have been started again
     signal=$1
@@ -226,12 +228,12 @@ variable=A=1
 twice KILL
 check "a second rank that is killed ends the program with exit code 1" test $? = 1
 check "a message says which rank was killed, and what to do" grep -q "iteration .*rank [12] of 3 ended (signal 9); load the models again" "$work/err"
-check "the text so far is written" test -s "$work/out"
+check "the text so far stays" test -s "$work/out"
 check "no rank is left after the program has ended" gone
 twice STOP ESPALIER_RANKS_PATIENCE=0.5
 check "a second rank that hangs ends the program with exit code 1" test $? = 1
 check "a message says which rank does not answer" grep -q "rank [12] of 3 has not answered for 0.[5-9] s; load the models again" "$work/err"
-check "no rank is left after one that hung" gone
+check "no rank is left after a rank has hung" gone
 
 # The interface asks about a rank that hangs.
 mkfifo "$work/fifo"
@@ -251,7 +253,7 @@ seen() { # PATTERN: is it on the screen within ten seconds?
 printf 'size 100x30\ntype Once upon a time\nkey Enter\n' >&9
 seen "iter [0-9]"
 strike STOP
-check "the interface tells that a rank does not answer" seen "rank 1 of 2 has not answered for [0-9]* s; Esc ends it, or wait"
+check "the interface says that a rank does not answer" seen "rank 1 of 2 has not answered for [0-9]* s; Esc ends it, or wait"
 printf 'key Esc\nwait\n' >&9
 check "the interface starts the ranks again when asked to" seen "the ranks were started again"
 exec 9>&-

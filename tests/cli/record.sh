@@ -11,7 +11,7 @@ $gen -p "$prompt" >"$work/text"
 $gen -p "$prompt" --record "$file" >"$work/out" 2>"$work/err"
 code=$?
 check "recording succeeds without messages" test $code -eq 0 -a ! -s "$work/err"
-check "the text is the same" cmp -s "$work/text" "$work/out"
+check "recording does not change the text" cmp -s "$work/text" "$work/out"
 check "the first line is a header" sh -c \
     "head -n 1 $file | grep -q '^{\"format\":\"espalier-session\",\"version\":\"1.0\",'"
 check "each iteration has a line" test "$(grep -c '"type":"iteration"' "$file")" -eq \
@@ -23,7 +23,7 @@ cp "$file" "$work/copy"
 check "an existing file is not overwritten" fails 1 "exists.*--force" $gen -p "$prompt" --record "$file"
 check "an existing recording stays unchanged" cmp -s "$file" "$work/copy"
 $gen -p "Another" --record "$file" --force >/dev/null
-check "with --force it is overwritten" sh -c "! cmp -s $file $work/copy"
+check "--force overwrites an existing recording" sh -c "! cmp -s $file $work/copy"
 check "a missing folder is named" fails 1 "nowhere/a.esp.jsonl" \
     $gen -p "$prompt" --record "$work/nowhere/a.esp.jsonl"
 check "a full disk is reported at once" fails 1 "No space left" $gen -p "$prompt" --record /dev/full
@@ -82,7 +82,7 @@ check "a second recorder of the same file is refused" fails 1 "$work/two: anothe
     $gen -p "$prompt" --record "$work/two" --force
 kill -CONT $pid
 wait $pid
-check "the first one succeeds" [ $? -eq 0 -a ! -s "$work/first.err" ]
+check "the first process that records succeeds" [ $? -eq 0 -a ! -s "$work/first.err" ]
 check "the recording of the first process is complete" sh -c "$ESPALIER stats '$work/two' >/dev/null &&
     tail -n 1 '$work/two' | grep -q '\"type\":\"end\"'"
 $gen -p "$prompt" --record "$work/two" --force >"$work/out" 2>"$work/err"

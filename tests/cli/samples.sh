@@ -1,5 +1,6 @@
 #!/bin/sh
-# The sample recordings, without any model: each can be replayed and exported; exporting it twice gives the same bytes.
+# The sample recordings, without any model: each can be replayed and exported, and doing so
+# twice gives the same bytes.
 . tests/shell.sh
 ESPALIER_DATA=$work/nothing
 export ESPALIER_DATA
@@ -11,7 +12,7 @@ for sample in sessions/samples/*.esp.jsonl; do
     $ESPALIER replay "$sample" --plain >"$work/frames"
     check "$of can be replayed" test "$(grep -c '^--- iteration' "$work/frames")" -eq "$iterations"
     $ESPALIER replay "$sample" --plain >"$work/again"
-    check "replaying $of gives the committed bytes" cmp -s "$work/frames" "$work/again"
+    check "replaying $of twice gives the same bytes" cmp -s "$work/frames" "$work/again"
     $ESPALIER export "$sample" --iteration 0-$((iterations - 1)) --format json >"$work/json"
     grep '"type":"iteration"' "$sample" | cmp -s - "$work/json"
     check "exporting $of as JSON gives its events" test $? -eq 0
@@ -20,7 +21,7 @@ for sample in sessions/samples/*.esp.jsonl; do
         $ESPALIER export "$sample" --iteration 5 --format $format >"$work/one"
         check "$of can be exported as $format" test -s "$work/one"
         $ESPALIER export "$sample" --iteration 5 --format $format | cmp -s - "$work/one"
-        check "exporting $of as $format gives the committed bytes" test $? -eq 0
+        check "exporting $of twice as $format gives the same bytes" test $? -eq 0
     done
 done
 
@@ -43,11 +44,11 @@ for page in sessions/samples/*.md; do
         picture=${command##* }
         $ESPALIER ${command% *} >"$work/picture"
         check "$of makes $picture, which is up to date" cmp "$work/picture" "$picture"
-        check "$of shows $picture" grep -q "($(basename "$picture"))" "$page"
+        check "the page $of shows $picture" grep -q "($(basename "$picture"))" "$page"
     done <"$work/commands"
 done
 
-# In a plot of a paper's figures beside espalier's, the bars must have the table's values.
+# A plot compares a paper's values with espalier's. Its bars must have the values of the table.
 cat >"$work/table.json" <<'END'
 {"suite": "s", "prompts": 2, "tokens": 4, "rows": [{"choice": "a", "T": 0, "n": 2}, {"choice": "a", "T": 0, "n": 3},
  {"choice": "a", "T": 0.6, "n": 7}, {"choice": "b<", "T": 0, "n": null}]}
@@ -68,11 +69,11 @@ wrong() { # WHAT LINE SENTENCE
     check "$1 is refused" fails 1 "$3" draw svg
 }
 wrong "a row without a value in the table" "row A | 1 | choice c" "has no n for row 'A', cold"
-wrong "a row of a choice that does not exist" "row B | 1 | choice b<" "has no n for row 'B', cold"
+wrong "a row for a configuration that does not exist" "row B | 1 | choice b<" "has no n for row 'B', cold"
 wrong "an invalid value of the paper" "row A | x | choice a" "line 7: row takes NAME | VALUE"
 wrong "a paper without rows" "measure m" "row are required"
 wrong "an invalid line" "rows 3" "line 7: unknown kind of line"
 wrong "an unknown table" "$(printf 'results none.json\nrow A | 1 | choice a')" "none.json cannot be opened"
 paper "here cold | T 0" "row A | - | choice a"
-check "a recording has no flags of a paper" fails 1 "figures are one picture" $ESPALIER export "$work/x.paper" --iteration 3
+check "flags of recordings are refused for a paper's figure" fails 1 "figures are one picture" $ESPALIER export "$work/x.paper" --iteration 3
 finish

@@ -1,6 +1,7 @@
 #!/bin/sh
-# Kept sessions from the outside: they are kept without being asked, listed, found, resumed, exported, verified and
-# deleted; a program that is killed leaves them; what cannot be kept stops nothing.
+# Kept sessions from the outside: they are kept by default, and can be listed, found, resumed,
+# exported, verified and deleted. They survive if the program is killed. If a session cannot be
+# kept, the program goes on.
 . tests/shell.sh
 . tests/script.sh
 default_drafter=fixed
@@ -37,7 +38,7 @@ check "a kept session is listed" grep -q '^ *1  20[0-9-]* [0-9:]*  .* tokens  fa
 $sessions show 1 >"$work/show"
 check "the session's branches are shown" test "$(grep -c 'tokens of its own' "$work/show")" -ge 3
 check "the name of a branch is shown" grep -q 'the fox:' "$work/show"
-check "the last text is marked as the present one" grep -q '^ *[0-9]*  > .*There was a queen' "$work/show"
+check "the last text is marked as the current text" grep -q '^ *[0-9]*  > .*There was a queen' "$work/show"
 $sessions --json >"$work/json"
 check "sessions are listed as JSON" grep -q '"session":	*1' "$work/json"
 check "search finds words" sh -c "$sessions search 'then a fox' | grep -q '^ *1, branch [0-9]*: .*\[fox\]'"
@@ -49,7 +50,7 @@ check "all texts are reproduced by verify" sh -c "$sessions verify 1 | grep -q '
 # Every branch of a session can be exported as a recording.
 $sessions export 1 -o "$work/present.esp.jsonl"
 $sessions export 1 2 -o "$work/second.esp.jsonl"
-check "the present text is exported as a recording" sh -c "$ESPALIER replay --plain '$work/present.esp.jsonl' | grep -q 'There was a queen'"
+check "the current text is exported as a recording" sh -c "$ESPALIER replay --plain '$work/present.esp.jsonl' | grep -q 'There was a queen'"
 check "another branch is exported as a recording" sh -c "$ESPALIER replay --plain '$work/second.esp.jsonl' | grep -q 'Once upon a time'"
 check "the recording has the texts of all tokens" grep -q '"likely":\[{"id":[0-9]*,"text":".*"nodes":\[{"id":[0-9]*,"text":"' "$work/present.esp.jsonl"
 check "every iteration of the recording has scores" test "$(grep -c '"type":"iteration"' "$work/present.esp.jsonl")" = "$(grep -c '"scores":\[{' "$work/present.esp.jsonl")"
@@ -193,7 +194,7 @@ type Once upon a time
 key Enter
 wait
 $dump" $quiet
-check "a program that keeps sessions sets it aside" dumped 'is not a library of espalier'
-check "a file that is not a library is set aside unchanged" grep -q 'no library at all' "$work/other/espalier/sessions.db.unreadable-1"
+check "the interface renames a file that is not a library, and says so" dumped 'is not a library of espalier'
+check "the renamed file is unchanged" grep -q 'no library at all' "$work/other/espalier/sessions.db.unreadable-1"
 check "the session is kept in a new file" test "$($sessions | wc -l)" = 1
 finish

@@ -5,7 +5,7 @@
 
 settings=$($ESPALIER list settings | awk '{ print $1 }')
 flag_of() { echo "--$1" | tr _ -; }
-other_of() { # NAME: a value that is not the default
+other_of() { # NAME: prints a value that is not the default
     case $1 in
     draft_temp) echo 0.7 ;;
     top_p) echo 0.5 ;;
@@ -31,7 +31,7 @@ for setting in $settings; do
     check "the manual has $flag" grep -q "^[.]It Fl $(echo "$flag" | cut -c2-)\( \|\$\)" man/espalier.1
     check "the manual of the interface has $setting" grep -q "^[.]It Cm $setting Ar" man/espalier-interface.7
     [ "$setting" = baseline ] || for command in "" bench check compare; do
-        [ "$command" != "" ] && { [ "$setting" = chat ] || [ "$setting" = system ]; } && continue # they measure raw text
+        [ "$command" != "" ] && { [ "$setting" = chat ] || [ "$setting" = system ]; } && continue # bench, check and compare use raw text
         check "the manual of ${command:-the interface} has $flag" has_flag "$command" "$setting"
     done
     arguments="$arguments $flag"
@@ -42,7 +42,7 @@ check "there is no --baseline for commands that always measure it" \
 for command in "" $($ESPALIER --help | awk '$1 == "espalier" && $2 ~ /^[a-z]+$/ { print $2 }'); do
     $ESPALIER $command --help | sed -n 's/^ *\(-., \)\{0,1\}--\([a-z-]*\).*/\2/p'
 done | sort -u >"$work/flags"
-check "there are flags" test "$(wc -l <"$work/flags")" -gt 60
+check "the program has flags" test "$(wc -l <"$work/flags")" -gt 60
 undocumented=$(while read -r flag; do grep -q "Fl -$flag\( \|\$\)" man/espalier.1 || echo "$flag"; done <"$work/flags")
 check "the manual has all flags" test -z "$undocumented"; [ -z "$undocumented" ] || printf "    %s\n" $undocumented
 tests/settings_page "$ESPALIER" >"$work/page"
@@ -58,7 +58,7 @@ for setting in $settings; do
 done
 check "a recording has the settings without a separate field" \
     sh -c "head -n 1 '$work/all.esp.jsonl' | grep -q '\"settings\":{.*\"draft_temp\":\"0.7\"'"
-check "such a recording can be replayed" sh -c "$ESPALIER replay --plain '$work/all.esp.jsonl' | grep -q Once"
+check "a recording with all settings can be replayed" sh -c "$ESPALIER replay --plain '$work/all.esp.jsonl' | grep -q Once"
 
 # The configuration file accepts every setting, and saving writes the same values.
 for setting in $settings; do
@@ -71,7 +71,7 @@ key Enter
 wait" --config "$work/config"
 check "the configuration file is rewritten" grep -q "^# Written by" "$work/config"
 for setting in $settings; do
-    [ "$setting" = expect ] && continue # it is for one answer
+    [ "$setting" = expect ] && continue # the expected text is for one answer
     check "the configuration file keeps $setting" grep -qx "$setting $(other_of "$setting")" "$work/config"
 done
 check "the configuration file does not keep the expected text" sh -c "! grep -q '^expect' '$work/config'"

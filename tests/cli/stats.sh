@@ -1,6 +1,6 @@
 #!/bin/sh
-# `espalier stats`: tables of a recording. They agree with the session's own report and with each other; a hostile file is
-# refused with one sentence.
+# `espalier stats`: tables of a recording. They agree with the session's own report and with
+# each other. A hostile file is refused with one sentence.
 . tests/shell.sh
 recording=tests/cli/three.esp.jsonl
 file="$work/a.esp.jsonl"
@@ -25,7 +25,7 @@ check "the tables of acceptance equal those of the session" test $? -eq 0
 $ESPALIER stats "$file" >"$work/tables"
 check "drafter and verifier are named" grep -q "^dynatree, greedy: [0-9]* iterations$" "$work/tables"
 for table in depth child q; do
-    check "there is a table by $table" grep -q "^$table  *tried  accepted" "$work/tables"
+    check "there is a table of acceptance by $table" grep -q "^$table  *tried  accepted" "$work/tables"
 done
 check "the counts equal those of the session" grep -q \
     "^accepted nodes  *$(number accepted_nodes "$work/live") of $(number drafted_nodes "$work/live")," "$work/tables"

@@ -19,23 +19,24 @@ pivot   temp nodes
 plot    B nodes
 SUITE
 $suite "$work/s.suite" -o "$work/dir" >"$work/table" 2>"$work/err"
-check "a suite runs without messages" test $? -eq 0 -a ! -s "$work/err"
-check "the printed table is the written one" cmp "$work/table" "$work/dir/s.md"
+check "a suite runs without error messages" test $? -eq 0 -a ! -s "$work/err"
+check "the printed table equals the written table" cmp "$work/table" "$work/dir/s.md"
 # Each of two temperatures has rows for plain decoding, the best chain, the tree with each B, and the best tree.
-check "every case has a row" test "$(wc -l <"$work/dir/s.csv")" = 11
-check "equal cases are run only once" test "$(wc -l <"$work/dir/s.runs.jsonl")" = $((1 + 2 * 2 * (1 + 8 + 2 + 2)))
-check "plain decoding has a token per iteration" grep -q '^plain decoding,,0,1,,1.00,1.00' "$work/dir/s.csv"
+check "every configuration has a row" test "$(wc -l <"$work/dir/s.csv")" = 11
+check "equal configurations are run only once" test "$(wc -l <"$work/dir/s.runs.jsonl")" = $((1 + 2 * 2 * (1 + 8 + 2 + 2)))
+check "plain decoding has one token per iteration" grep -q '^plain decoding,,0,1,,1.00,1.00' "$work/dir/s.csv"
 check "the best chain is a chain" grep -q '^best chain,linear:K=[1-8],' "$work/dir/s.csv"
-check "the best of a grid is named with its parameters" grep -q '^best tree,"fixed:D=[23],B=[12]",' "$work/dir/s.csv"
-check "a choice's parameters follow the varied value" sh -c "awk -F, '/^tree,,0,1,/ { nodes[\$5] = \$9 }
+check "the best tree of a grid is named with its parameters" grep -q '^best tree,"fixed:D=[23],B=[12]",' "$work/dir/s.csv"
+check "the parameters of a configuration follow the varied value" sh -c "awk -F, '/^tree,,0,1,/ { nodes[\$5] = \$9 }
     END { exit !(nodes[1] > 0 && nodes[2] > nodes[1]) }' '$work/dir/s.csv'"
 check "JSON has all rows" test "$(grep -c '"tokens_per_iteration"' "$work/dir/s.json")" = 10
 check "a pivot has a column for each temperature" grep -q '| temp 0 | temp 0.8 |' "$work/table"
-check "the plot is well-formed" xmllint --noout "$work/dir/s.svg"
+check "the plot is well-formed XML" xmllint --noout "$work/dir/s.svg"
 # Plain decoding has the same value with every B, so it is drawn as a line for each temperature, with a sample in the legend.
 check "plain decoding is a reference line" sh -c \
     "grep -q '>plain decoding, temp 0, top_p 1<' '$work/dir/s.svg' && test \$(grep -c 'class=\"reference\"' '$work/dir/s.svg') = 4"
-# Plain decoding has one token per iteration whatever the prompt; trees differ.
+# Plain decoding has one token per iteration with every prompt. The tokens per iteration of
+# trees differ.
 check "points of values that differ between prompts have error bars" sh -c \
     "grep -q '>deviation over the prompts<' '$work/dir/s.svg' && grep -q 'class=\"error\"' '$work/dir/s.svg'"
 $suite "$work/s.suite" -o "$work/dir" --resume --format tikz >/dev/null
@@ -45,9 +46,9 @@ if [ -x "$BUILD/espalier-dot" ]; then
     check "plots can be written as PNG" [ "$(head -c 8 "$work/dir/s.png" | od -An -tx1)" = " 89 50 4e 47 0d 0a 1a 0a" ]
 fi
 check "an unknown format of plots is refused" fails 1 "svg, png, pdf and tikz, not 'txt'" $suite "$work/s.suite" --format txt
-check "the title is plain text" grep -q 'A title &lt;with&gt; &amp; marks' "$work/dir/s.svg"
+check "markup in the title of a plot is escaped" grep -q 'A title &lt;with&gt; &amp; marks' "$work/dir/s.svg"
 
-# A suite is resumed with half of its runs, the last line of which is incomplete.
+# A suite is resumed from a journal with half of its runs, whose last line is incomplete.
 lines=$(wc -l <"$work/dir/s.runs.jsonl")
 head -n 20 "$work/dir/s.runs.jsonl" >"$work/some"
 head -c 40 "$work/dir/s.runs.jsonl" >>"$work/some"
@@ -57,13 +58,13 @@ $suite "$work/s.suite" -o "$work/dir" --resume >"$work/again"
 check "--resume completes the journal" test "$(wc -l <"$work/dir/s.runs.jsonl")" = "$lines"
 head -n 20 "$work/dir/s.runs.jsonl" >"$work/first"
 head -n 20 "$work/some" | cmp -s - "$work/first"
-check "--resume keeps the runs that were done" test $? -eq 0
+check "--resume keeps the finished runs" test $? -eq 0
 check "runs with other prompts are refused" fails 1 "other models or prompts" $suite "$work/s.suite" -o "$work/dir" --resume --prompts 1
 printf 'x\n' >>"$work/dir/s.runs.jsonl"
 check "a damaged journal is refused" fails 1 "this is not a run" $suite "$work/s.suite" -o "$work/dir" --resume
 printf '{"runs_' >"$work/dir/s.runs.jsonl"
 $suite "$work/s.suite" -o "$work/dir" --resume >/dev/null
-check "a journal that ends in its first line is started again" fails 1 "other models or prompts" $suite "$work/s.suite" -o "$work/dir" --resume --prompts 1
+check "a journal that ends within its first line is started again" fails 1 "other models or prompts" $suite "$work/s.suite" -o "$work/dir" --resume --prompts 1
 $suite "$work/s.suite" -o "$work/dir" --force -n 2 --prompts 1 --temp 0.5 >"$work/table"
 check "flags override the file" sh -c "grep -q '| 0.5 |' '$work/table' && ! grep -q '| 0.8 |' '$work/table'"
 
@@ -76,9 +77,10 @@ choice  fixed:D=$D as tree
 columns tokens_per_iteration
 SUITE
 $suite "$work/s.suite" -o "$work/mixed" >/dev/null
-check "a name and a setting can vary together" test "$(grep -c '^plain decoding' "$work/mixed/s.csv")" = 2
+check "a variable of a configuration and a setting can vary together" test "$(grep -c '^plain decoding' "$work/mixed/s.csv")" = 2
 
-# This suite has settings for one choice, limits the number of prompts, shows a part of the table, and names drafts.
+# This suite has settings for a single configuration, limits the number of prompts, shows a part
+# of the table, and names drafts.
 mkdir "$work/drafts"
 ln -s "$PWD/engine/models/fairytale-draft" "$work/drafts/one"
 ln -s "$PWD/engine/models/fairytale-draft" "$work/drafts/other"
@@ -97,14 +99,14 @@ pivot   draft tokens_made choice=windowed
 pivot   B tokens_made choice=tree draft=one
 SUITE
 $suite "$work/s.suite" --draft "$work/drafts" -o "$work/own" >"$work/table" 2>"$work/err"
-check "a choice can have its own settings" test $? -eq 0 -a ! -s "$work/err"
-check "a choice's own settings do not affect other choices" sh -c "grep -q '^windowed,one,,30.0,' '$work/own/s.csv' && grep -q '^tree,one,1,40.0,' '$work/own/s.csv'"
+check "a configuration can have its own settings" test $? -eq 0 -a ! -s "$work/err"
+check "the own settings of a configuration do not affect others" sh -c "grep -q '^windowed,one,,30.0,' '$work/own/s.csv' && grep -q '^tree,one,1,40.0,' '$work/own/s.csv'"
 check "the suite limits the prompts" grep -q 'Suite s, 1 prompt[.]' "$work/table"
 check "the suite sets the size of trees" grep -q '^large,one,,40.0,300$' "$work/own/s.csv"
-check "a pivot of a part leaves out what does not vary in it" grep -qx '| draft one | draft other |' "$work/table"
+check "a pivot of a part leaves out columns that do not vary in this part" grep -qx '| draft one | draft other |' "$work/table"
 check "a pivot of a part names the part" grep -q '^tokens made, choice=tree, draft=one:' "$work/table"
 check "the hash of every draft is in the table" test "$(grep -c '"hash":' "$work/own/s.json")" = 3
-check "a missing folder of drafts" fails 1 "use --draft to name the folder that .one. is in" $suite "$work/s.suite"
+check "a missing folder of drafts is reported" fails 1 "use --draft to name the folder that .one. is in" $suite "$work/s.suite"
 # With given costs nothing is timed: a pass over n rows costs 1 + (n - 1) row_cost.
 write <<'SUITE'
 prompts two.jsonl
@@ -122,13 +124,13 @@ SUITE
 $suite "$work/s.suite" -o "$work/cost" >"$work/table" 2>"$work/err"
 check "a suite with given costs runs" test $? -eq 0 -a ! -s "$work/err"
 # Plain decoding, the chain and two trees run once; goodput runs at each cost.
-check "only choices that use costs are run again at other costs" test "$(wc -l <"$work/cost/s.runs.jsonl")" = $((1 + 2 * (4 + 3)))
+check "only configurations that use costs are run again at other costs" test "$(wc -l <"$work/cost/s.runs.jsonl")" = $((1 + 2 * (4 + 3)))
 sed 's/"[^"]*"/tree/g' "$work/cost/s.csv" >"$work/costs"
 check "speed is tokens divided by the costs of passes" awk -F, 'NR > 1 && $3 <= 1 { rows++
     off = $4 * (1 + $3 * $6) / $5; if (off < 0.97 || off > 1.03) { print; bad = 1 } } END { exit bad || rows != 8 }' "$work/costs"
 check "goodput drafts if rows cost nothing, and not if they are expensive" awk -F, '
     $1 == "goodput" { nodes[$3] = $6 } END { exit !(nodes[0] > 3 && nodes[50] < 0.5) }' "$work/costs"
-check "the best of several depends on the cost" test \
+check "the best of several configurations depends on the cost" test \
     "$(grep -o 'fixed:D=[13]' "$work/cost/s.csv" | sort -u | wc -l)" = 2
 
 # No output format may interpret the text of a label or a category.
@@ -171,9 +173,10 @@ check "every row of a table is one line" lacks "$md" '^|.*[^|]$'
 check "JSON escapes control characters" has "$work/hostile/s.json" '"x\u001b[31m\u202e\n,\"q"'
 check "a plot escapes control characters" has "$work/hostile/s.svg" '>x^[[31m&lt;U+202E&gt;^J,&quot;q<'
 check "no file has escape codes or direction overrides" sh -c "! cat '$work/hostile'/* | grep -q -e '$(printf '\033')' -e '$(printf '\342\200\256')'"
-check "the printed table is the written one, again" cmp "$work/table" "$md"
+check "the printed table of hostile texts equals the written table" cmp "$work/table" "$md"
 
-# A suite is repeatable: a second run gives the same counts, because nothing that sessions learn is read or stored.
+# A suite is repeatable: a second run gives the same counts, because such a run neither reads
+# nor stores what sessions learn.
 write <<'SUITE'
 prompts two.jsonl
 set     tokens 40
@@ -190,10 +193,10 @@ counts() { XDG_STATE_HOME=$state $suite "$work/s.suite" --counts "$@"; }
 counts --json >"$work/one.json"
 check "a repeatable run stores nothing learned" test -z "$(find "$state" -type f)"
 XDG_STATE_HOME=$state $ESPALIER bench --threads 1 -p "Once upon a time" -n 200 --temp 0.6 dynatree:tau=0.01 sequoia:N=8 >/dev/null
-check "an ordinary run does" test -n "$(find "$state" -type f)"
+check "an ordinary run stores what it has learned" test -n "$(find "$state" -type f)"
 counts --json >"$work/two.json"
 check "learned values do not affect a repeatable run" cmp "$work/one.json" "$work/two.json"
-check "tables of counts have no times" sh -c "! grep -q 'speed\|_ms' '$work/one.json' && grep -q tokens_per_iteration '$work/one.json'"
+check "a table of counts has no times" sh -c "! grep -q 'speed\|_ms' '$work/one.json' && grep -q tokens_per_iteration '$work/one.json'"
 check "the table has the version, the models' hashes and all settings" sh -c "grep -q '\"version\":.*[0-9]' '$work/one.json' &&
     grep -q '\"commit\"' '$work/one.json' && test \$(grep -c '\"hash\":.*\"[0-9a-f]\{16\}\"' '$work/one.json') = 2 &&
     grep -q '\"draft_temp\"' '$work/one.json' && grep -q '\"seed\"' '$work/one.json'"
@@ -245,7 +248,7 @@ SUITE
     check "measure $measure runs" test $? -eq 0 -a ! -s "$work/err"
     cp "$work/$measure/s.csv" "$work/before"
     $suite "$work/s.suite" -o "$work/$measure" --resume >/dev/null
-    check "a resumed run gives the same table" cmp "$work/before" "$work/$measure/s.csv"
+    check "a resumed run of measure $measure gives the same table" cmp "$work/before" "$work/$measure/s.csv"
 done
 check "the fractions of nodes by rank add up to 1" sh -c "awk -F, 'NR > 1 { n += \$3 } END { exit !(n > 99 && n < 101) }' '$work/ranks/s.csv'"
 check "draft probabilities lie within their bins" sh -c "awk -F, 'NR > 1 && \$3 > 0 { n++; bad = bad || \$4 < \$2 - 1e-3 || \$4 > \$2 + 0.101 }
@@ -266,12 +269,12 @@ wrong() { # WHAT LINE SENTENCE
     check "$1 is refused" fails 1 "$3" $suite "$work/s.suite"
 }
 wrong "an invalid line" "nonsense 3" "line 3: a suite has no line 'nonsense'"
-wrong "an invalid column" "columns speed fast" "line 3: there is no such column"
-wrong "an invalid measure" "measure luck" "measure takes one of runs memory"
+wrong "an unknown column" "columns speed fast" "line 3: there is no such column"
+wrong "an unknown measure" "measure luck" "measure takes one of runs memory"
 wrong "a list of values that does not fit its keys" "vary temp,top_p 1" "a value for every key"
 wrong "an invalid setting" "set luck 3" "no setting 'luck'"
-wrong "an invalid setting of a choice" "choice ar with luck=3 as x" "no setting 'luck'"
-wrong "a setting of a choice without a value" "choice ar with temp as x" "with takes KEY=VALUE"
+wrong "an unknown setting of a configuration" "choice ar with luck=3 as x" "no setting 'luck'"
+wrong "a setting of a configuration without a value" "choice ar with temp as x" "with takes KEY=VALUE"
 wrong "an invalid condition" "pivot temp nodes hot" "only KEY=VALUE"
 wrong "an invalid number of prompts" "prompts two.jsonl many" "optionally, a number of prompts"
 wrong "a tree that is too large" "max_nodes 5000" "max_nodes takes a number up to 2048"
@@ -279,10 +282,10 @@ wrong "an invalid value" "set temp hot" "temp takes a number"
 wrong "an invalid cost" "set row_cost -1" "row_cost takes a fraction of a pass"
 wrong "only one of the two costs" "set row_cost 0.1" "row_cost and draft_cost must be given together"
 wrong "a grid without best" "choice fixed:D={2,3}" "write best"
-wrong "a name that nothing varies" 'choice fixed:D=$D' "does not name a key of a vary line"
+wrong "a variable that no line varies" 'choice fixed:D=$D' "does not name a key of a vary line"
 wrong "an unknown drafter" "choice nonsense" "nonsense"
-wrong "a brace that is open" "best fixed:D={2 as x" "has no }"
-wrong "a choice that is too long" "vary a $(printf '%090d' 1)
+wrong "a brace that is not closed" "best fixed:D={2 as x" "has no }"
+wrong "a configuration that is too long" "vary a $(printf '%090d' 1)
 choice \$a\$a\$a" "a choice is too long"
 values=$(seq 0 31 | tr '\n' ' ')
 wrong "a suite with too many combinations" "$(printf "vary %s $values\n" a b c d e)" "more than 4096 combinations"
@@ -293,5 +296,5 @@ printf 'choice ar\nchain off\n' >"$work/s.suite"
 check "a prompt on the command line overrides the file" sh -c \
     "$suite '$work/s.suite' -p 'Once upon a time' -n 4 | grep -q 'Suite s, 1 prompt\.'"
 printf 'prompts two.jsonl\n' >"$work/s.suite"
-check "a suite without a choice is refused" fails 1 "a line .choice SPEC. is missing" $suite "$work/s.suite"
+check "a suite without a configuration is refused" fails 1 "a line .choice SPEC. is missing" $suite "$work/s.suite"
 finish

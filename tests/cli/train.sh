@@ -15,7 +15,8 @@ check "each epoch is evaluated" grep -q '^epoch 2, on the held-out pieces, by de
 check "the result is evaluated at every depth" test "$(grep -c '^ *[0-2]  *[0-9.]*  *[0-9.]*  *[0-9.]*$' "$work/out")" = 3
 check "only the head is left in the folder" test "$(ls "$work/head" | tr '\n' ' ')" = "config.json model.safetensors "
 
-# Training is interrupted or, on a fast machine, ends before that: the head is the same.
+# Training is interrupted or, on a fast machine, ends before the signal. In both cases the head
+# is the same.
 again="$train --loss eagle --epochs 8 --force"
 $again -o "$work/whole" >/dev/null 2>&1
 rm "$work/err"
@@ -28,13 +29,13 @@ code=$?
 if [ -e "$work/parts/checkpoint" ]; then
     check "SIGTERM ends training with exit code 143" test $code -eq 143
     check "a message says how to continue the training" grep -q 'the same command with --resume continues' "$work/err"
-    check "no model is written" test ! -e "$work/parts/model.safetensors"
+    check "interrupted training writes no model" test ! -e "$work/parts/model.safetensors"
     $again --resume -o "$work/parts" >/dev/null 2>&1
     check "--resume completes the training" test $? -eq 0
 else
     check "training ended before the signal" test $code -eq 0
 fi
-check "the result is bit-identical" cmp "$work/whole/model.safetensors" "$work/parts/model.safetensors"
+check "the head is bit-identical to that of uninterrupted training" cmp "$work/whole/model.safetensors" "$work/parts/model.safetensors"
 
 $ESPALIER train draft --text "$work/text" -n 500 --length 24 --batch 4 --loss ce -o "$work/draft" --json \
     >"$work/json" 2>/dev/null
@@ -50,7 +51,7 @@ check "the same seed gives the same text" cmp "$work/own" "$work/again"
 check "an existing text is not overwritten" fails 1 "add --force" $ESPALIER train text --text "$work/text" -o "$work/own"
 check "a missing source of a text is refused" fails 1 "cannot read" $ESPALIER train text --text "$work/none" -o "$work/x"
 
-# If training is interrupted before the first step, no files stay.
+# If training is interrupted before the first step, it leaves no files.
 $ESPALIER train head --text README.md -o "$work/none" >"$work/out" 2>"$work/err" &
 pid=$!
 while kill -0 $pid 2>/dev/null && [ ! -e "$(echo "$work/none/features.bin.part"*)" ]; do :; done

@@ -1,6 +1,6 @@
 #!/bin/sh
-# `espalier train selector`: it makes a selector that nde accepts, the same one after an interruption at any point, and
-# says what is wrong in a sentence.
+# `espalier train selector`: it makes a selector that nde accepts, and the same selector after
+# an interruption at any point. Its error messages are one sentence.
 . tests/shell.sh
 cp -r engine/models/fairytale-target "$work/target"
 rm -f "$work/target"/nde-*
@@ -25,10 +25,10 @@ for part in 3 8; do
     rm "$file"
     truncate -s $((size * part / 10)) "$work/target/nde-nss.samples"
     $train --verifier nss --pieces 2 --json >/dev/null 2>"$work/err"
-    check "interrupted after $part tenths it ends with the same file" cmp -s "$file" "$work/whole"
+    check "training that was interrupted after $part tenths ends with the same file" cmp -s "$file" "$work/whole"
 done
 $train --verifier nss --pieces 1 --seed 6 2>"$work/err" >/dev/null
-check "samples of another training are not used" test $? -eq 1 -a "$(grep -c 'another -o' "$work/err")" = 1
+check "samples of training with other settings are refused" test $? -eq 1 -a "$(grep -c 'another -o' "$work/err")" = 1
 
 $nde --verifier nss --json >"$work/json" 2>"$work/err"
 check "nde generates with the selector" grep -q '"drafter":.*"nde"' "$work/json"
@@ -42,14 +42,14 @@ $ESPALIER generate $models -p Once -n 24 --drafter ar >"$work/plain"
 check "at temperature 0 the text is that of plain decoding" cmp -s "$work/greedy" "$work/plain"
 printf x >"$file"
 $nde --verifier nss >/dev/null 2>"$work/err"
-check "a damaged selector gives one sentence" test $? -eq 1 -a "$(wc -l <"$work/err")" = 1
+check "a damaged selector gives an error message of one line" test $? -eq 1 -a "$(wc -l <"$work/err")" = 1
 
 $ESPALIER train selector $models --verifier nss --pieces 1 >/dev/null 2>"$work/err"
 check "a message says that a text is missing" test $? -eq 1 -a "$(grep -c -e '--text' "$work/err")" = 1
 $train --verifier greedy >/dev/null 2>"$work/err"
 check "a verifier without a formula is refused" test $? -eq 1 -a "$(grep -c "for verifier 'greedy'" "$work/err")" = 1
 $ESPALIER train bread >/dev/null 2>"$work/err"
-check "other kinds cannot be trained" test $? -eq 2
+check "other kinds of training are refused" test $? -eq 2
 full() { (ulimit -f 1; exec $train --verifier nss --pieces 2 --json -o "$work/full.safetensors"); }
 check "a full disk is reported, with the reason" fails 1 "full.*samples cannot be written: File too large" full
 finish

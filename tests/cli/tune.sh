@@ -10,7 +10,7 @@ models="--target $work/target --draft $draft"
 # preset KEY: prints the value of the preset that `inspect` shows.
 preset() { $ESPALIER inspect "$work/target" "$draft" --json | sed -n "s/.*\"$1\":[^\"]*\"\(.*\)\".*/\1/p"; }
 
-# value KEY: prints the key's values in the JSON, in order.
+# value KEY: prints the values of a key in the JSON output, in order.
 value() { sed -n "s/.*\"$1\":[[:space:]]*//p" "$work/json" | tr -d '",' | tr '\n' ' ' | sed 's/ $//'; }
 
 # winner N: prints the winner of the table's N-th contest.
@@ -37,7 +37,7 @@ check "without --write the preset is unchanged" cmp -s engine/models/fairytale-t
     "$work/target/espalier.json"
 check "--temp 0 gives one table" test "$(grep -c ' wins: ' "$work/table")" = 1
 $tune $models -f "$work/prompts" --temp 0 --write >"$work/table"
-check "--write succeeds" test $? -eq 0
+check "tune --write succeeds" test $? -eq 0
 check "--write names the file" grep -q "$work/target/espalier.json" "$work/table"
 check "inspect shows the preset" test "$(preset preset)" = "$(winner 1)"
 check "the preset for sampling is unchanged" test -n "$before" -a "$(preset sampling_preset)" = "$before"
@@ -49,7 +49,7 @@ check "tune --json succeeds" test $? -eq 0 -a ! -s "$work/err"
 check "tune --json writes a new file" test -n "$(preset preset)" -a -n "$(preset sampling_preset)"
 mkdir "$work/parsed"
 cp "$work/json" "$work/parsed/config.json" # inspect reports whether the file is JSON
-check "JSON parses" sh -c "$ESPALIER inspect '$work/parsed' 2>&1 | grep -q 'config.json' &&
+check "the JSON output can be parsed" sh -c "$ESPALIER inspect '$work/parsed' 2>&1 | grep -q 'config.json' &&
     ! $ESPALIER inspect '$work/parsed' 2>&1 | grep -q 'not valid JSON'"
 check "JSON has both temperatures" test "$(value temperature)" = "0 0.8"
 check "JSON has plain decoding for both temperatures" test "$(grep -c '"drafter":	"ar"' "$work/json")" -ge 2
@@ -70,7 +70,7 @@ check "drafters that need a draft model are left out" test "$(grep -c '^linear\|
 check "without a draft model --write is refused" fails 1 "a preset is for a pair" \
     $tune --target "$work/target" --write
 
-# Ctrl-C in the first contest ends it after the first round, if one is complete by then.
+# Ctrl-C in the first contest, after at least one complete round, ends the contest.
 cp "$work/target/espalier.json" "$work/before"
 $ESPALIER tune $models --threads 1 -n 16 --seconds 600 --write >"$work/table" 2>"$work/err" &
 pid=$!
@@ -82,7 +82,7 @@ check "Ctrl-C prints the measured rows" grep -q '^ar  .* 1\.00x$' "$work/table"
 check "a message says that the preset is unchanged after Ctrl-C" grep -q "interrupted; .*espalier.json is kept as it is" "$work/err"
 check "the preset is unchanged" cmp -s "$work/before" "$work/target/espalier.json"
 
-# The superuser can write to every folder, so the test gives up that right.
+# The superuser can write to every folder, so the test runs without that right.
 chmod a-w "$work/target"
 if [ "$(id -u)" != 0 ]; then
     check "a folder that cannot be written is refused" fails 1 "espalier.json cannot be written: Permission" \

@@ -1,13 +1,15 @@
 #!/bin/sh
-# `espalier sessions verify` writes a session again with its own models, whatever they are: the target's own copy, a draft
-# of another vocabulary, a draft head, a target with recurrent layers. Models that are not there are one sentence.
+# `espalier sessions verify` generates the tokens of a session again with the same models,
+# whatever they are: the target's own copy, a draft with another vocabulary, a draft head, a
+# target with recurrent layers. Missing models are reported in one sentence.
 . tests/shell.sh
 . tests/script.sh
 . tests/letters.sh
 export XDG_STATE_HOME="$work/state"
 sessions="$ESPALIER sessions"
 
-# keeps COUNT option...: session COUNT is written with these options, has its text, and is verified.
+# keeps COUNT OPTION...: writes session COUNT with these options, and checks that it has its
+# text and that verify reproduces it.
 keeps() {
     count=$1
     shift
@@ -24,7 +26,7 @@ wait" --no-config --seed 1 -n 12 "$@"
     return 1
 }
 
-# small FOLDER: a copy of a model of tests/vectors, with a tokenizer.
+# small FOLDER: makes a copy of a model in tests/vectors, with a tokenizer.
 small() {
     to=$work/$(basename "$1")
     mkdir "$to" && cp "$1"/* "$to" && tokenizer >"$to/tokenizer.json"
@@ -32,26 +34,26 @@ small() {
     sed -i 's/"eos_token_id": 2/"eos_token_id": 96/' "$to/config.json"
 }
 
-check "the target's own copy" keeps 1 --draft self --temp 0
-check "the same, sampled" keeps 2 --draft self:q8_0 --temp 0.8 --drafter fixed
+check "a session with the target's own copy is reproduced" keeps 1 --draft self --temp 0
+check "a sampled session with the target's own copy is reproduced" keeps 2 --draft self:q8_0 --temp 0.8 --drafter fixed
 
 target=engine/models/fairytale-target
 mkdir "$work/other" && cp engine/models/fairytale-draft/* "$work/other"
 sed -i 's/"<|endoftext|>"/"<|end|>"/g; s/"Ġcamp"/"Ġcamq"/; s/, "Ġc amp"//' "$work/other/tokenizer.json"
-check "a draft of another vocabulary" keeps 3 --target $target --draft "$work/other" --temp 0
-check "the same, sampled" keeps 4 --target $target --draft "$work/other" --temp 0.8 --drafter fixed
+check "a session with a draft of another vocabulary is reproduced" keeps 3 --target $target --draft "$work/other" --temp 0
+check "a sampled session with a draft of another vocabulary is reproduced" keeps 4 --target $target --draft "$work/other" --temp 0.8 --drafter fixed
 
 small tests/vectors/heads/target
 for head in eagle eagle3; do
     cp -r tests/vectors/heads/$head "$work"
 done
-check "a draft head" keeps 5 --target "$work/target" --draft "$work/eagle" --temp 0 --drafter dynatree
-check "a draft head that reads three layers, sampled" \
+check "a session with a draft head is reproduced" keeps 5 --target "$work/target" --draft "$work/eagle" --temp 0 --drafter dynatree
+check "a sampled session with a draft head that reads three layers is reproduced" \
     keeps 6 --target "$work/target" --draft "$work/eagle3" --temp 0.8 --drafter fixed
 
 small tests/vectors/logits/qwen3-5
-check "a target with recurrent layers" keeps 7 --target "$work/qwen3-5" --draft "$work/qwen3-5" --temp 0 --drafter dynatree
-check "the same, sampled, without a draft" keeps 8 --target "$work/qwen3-5" --draft none --temp 0.8 --drafter ngram
+check "a session of a target with recurrent layers is reproduced" keeps 7 --target "$work/qwen3-5" --draft "$work/qwen3-5" --temp 0 --drafter dynatree
+check "a sampled session of a target with recurrent layers is reproduced" keeps 8 --target "$work/qwen3-5" --draft none --temp 0.8 --drafter ngram
 
 check "--draft self is refused for a recurrent target" fails 1 "cannot copy such a model yet" $sessions verify 7 --draft self
 check "models with another vocabulary are refused" fails 1 "session 5 has another vocabulary than these models" \

@@ -19,7 +19,7 @@ check "an iteration that does not exist is refused" fails 1 "has 0 to 73" $expor
 sed '/"iteration"/d' "$recording" >"$work/none.esp.jsonl"
 check "a recording without iterations is refused" fails 1 "has no iterations\|say which" $ESPALIER export "$work/none.esp.jsonl" --html
 
-# A "<" takes six bytes in the page, so this recording makes it larger than the limit.
+# A "<" takes six bytes in the page, so the page of this recording is larger than the limit.
 awk 'NR == 1 || /"type":"iteration"/ { if (NR > 1) { if (!done++) kept = $0 } else print }
     END { for (text = "<"; length(text) < 900000;) text = text text
           for (i = 0; i < 12; i++) printf "{\"t\":0,\"type\":\"prompt\",\"tokens\":[{\"id\":%d,\"text\":\"%d%s\"}]}\n", 3000 + i, i, substr(text, 1, 1000000)
@@ -45,7 +45,8 @@ check "the page has no links to other places" sh -c "! grep -v 'http://www.w3.or
 $ESPALIER export tests/vectors/recordings/hostile.esp.jsonl --html -o "$work/hostile.html" 2>/dev/null
 if command -v xmllint >/dev/null; then
     for page in page hostile; do
-        # libxml2 does not know the elements that came with HTML 5; any other complaint counts.
+        # libxml2 does not know the elements of HTML 5, so complaints about them are ignored.
+        # Any other complaint is an error.
         xmllint --html --noout "$work/$page.html" 2>&1 | grep 'error :' | grep -v 'Tag [a-z]* invalid' >"$work/complaints"
         check "$page.html is valid HTML" test ! -s "$work/complaints"; cat "$work/complaints"
     done
@@ -54,13 +55,13 @@ if command -v xmllint >/dev/null; then
             "$work/hostile.html" 2>/dev/null)" = 102
 fi
 
-# The rest needs a browser, which is too large to be installed for this alone.
+# The rest of the test needs a browser, which is too large to be installed only for this test.
 browser=
 for program in chromium chromium-browser google-chrome chrome; do
     [ -n "$browser" ] || browser=$(command -v $program)
 done
 if [ -z "$browser" ] || ! command -v python3 >/dev/null; then
-    echo "  no Chromium or no python3 here: the page was not looked at in a browser"
+    echo "  there is no Chromium or no python3 here: the page was not tested in a browser"
     finish
 fi
 timeout 120 python3 tests/browser/page.py "$browser" "$work/page.html" "$work/hostile.html" >"$work/browser" 2>&1

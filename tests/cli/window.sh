@@ -1,5 +1,6 @@
 #!/bin/sh
-# A window of the text: the sentences that mention it, a text longer than the context, and how screens show it.
+# A window of the text: messages that mention it, a text longer than the context, and how
+# screens show it.
 . tests/shell.sh
 . tests/script.sh
 

@@ -10,7 +10,7 @@ sources=$(git ls-files '*.c' '*.h' '*.cu' '*.def' 2>/dev/null | grep -v '^tests/
 
 # Lines of the form: FILE INCLUDED.
 grep -Ho '^ *# *include "[^"]*"' $sources | sed 's/: *# *include "/ /; s/"$//' >"$work/includes"
-check "there are includes to look at" test "$(wc -l <"$work/includes")" -gt 500
+check "the sources have includes" test "$(wc -l <"$work/includes")" -gt 500
 missing=$(cut -d' ' -f2 "$work/includes" | sort -u | while read -r file; do [ -e "$file" ] || echo "$file"; done |
     grep -v '^tests/emu/')
 check "every include names its folder" test -z "$missing"; [ -z "$missing" ] || printf "    %s\n" $missing
@@ -50,18 +50,19 @@ public=$($MAKE -s --no-print-directory print-public-headers)
 shared=$($MAKE -s --no-print-directory print-shared-headers)
 awk '$1 !~ /^(engine|kernels)\// && $2 ~ /^(engine|kernels)\// { print $2 }' "$work/includes" | sort -u >"$work/known"
 private=$(printf '%s\n' $public $shared | sort | comm -13 - "$work/known")
-check "only public and shared headers are known outside" test -z "$private"; [ -z "$private" ] || printf "    %s\n" $private
+check "other folders include only public and shared headers" test -z "$private"; [ -z "$private" ] || printf "    %s\n" $private
 private=$(awk '{ print $1, $2 }' "$work/includes" | while read -r file included; do
     case " $(echo $public) " in *" $file "*) case " $(echo $public) " in *" $included "*) ;; *) echo "$file -> $included" ;; esac ;; esac
 done)
-check "public headers include only public ones" test -z "$private"; [ -z "$private" ] || printf "    %s\n" $private
+check "public headers include only public headers" test -z "$private"; [ -z "$private" ] || printf "    %s\n" $private
 
-# Cycles among lines of the form FILE USED:
+# Finds cycles among lines of the form FILE USED.
 loops() { tsort "$1" 2>&1 >/dev/null | grep -v 'contains a loop' | sed 's/^tsort: /    /'; }
 loops "$work/includes" >"$work/loops"
-check "no circle of includes" test ! -s "$work/loops"; cat "$work/loops"
+check "includes form no cycle" test ! -s "$work/loops"; cat "$work/loops"
 
-# Lines FILE USED, from symbols. Each instruction set defines the same names, so only the portable one is read.
+# Prints lines FILE USED, from symbols. Each instruction set defines the same names, so only the
+# portable one is read.
 find "$BUILD/obj" -name '*.o' | grep -v -e /tests/ -e no_main -e no_interface -e avx2 -e avx512 | while read -r object; do
     unit=${object#"$BUILD/obj/"}
     unit=${unit%.o}
@@ -72,19 +73,19 @@ done | xargs nm -o | awk -v from="$(echo "$BUILD/obj/" | wc -c)" '
     $(NF - 1) == "U" { used[NR] = $NF; user[NR] = unit }
     END { for (i in used) if (used[i] in owner && owner[used[i]] != user[i]) print user[i], owner[used[i]] }' |
     sort -u >"$work/calls"
-check "there are calls to look at" test "$(wc -l <"$work/calls")" -gt 300
+check "the objects have calls" test "$(wc -l <"$work/calls")" -gt 300
 back "$work/calls" >"$work/back"
-check "no call leads back up" test ! -s "$work/back"; cat "$work/back"
+check "no call goes against the arrows" test ! -s "$work/back"; cat "$work/back"
 loops "$work/calls" >"$work/loops"
-check "no circle of calls" test ! -s "$work/loops"; cat "$work/loops"
+check "calls between files form no cycle" test ! -s "$work/loops"; cat "$work/loops"
 
 # Every name must mean one thing.
 twice=$(for file in $sources; do case $file in *.h | *.def) basename "$file" ;; esac; done | sort | uniq -d)
-check "no two headers or lists have one name" test -z "$twice"; [ -z "$twice" ] || printf "    %s\n" "$twice"
+check "no two headers or lists have the same name" test -z "$twice"; [ -z "$twice" ] || printf "    %s\n" "$twice"
 twice=$(grep -hoE '^(struct|union|enum) [a-z_0-9]+ \{' $sources | grep ' esp_' | sort | uniq -d)
-check "no two types have one name" test -z "$twice"; [ -z "$twice" ] || printf "    %s\n" "$twice"
+check "no two types have the same name" test -z "$twice"; [ -z "$twice" ] || printf "    %s\n" "$twice"
 guards=$(grep -hoE '^#ifndef ESP_[A-Z_0-9]*_H$' $sources | sort | uniq -d)
-check "no two headers have one guard" test -z "$guards"; [ -z "$guards" ] || printf "    %s\n" $guards
+check "no two headers have the same guard" test -z "$guards"; [ -z "$guards" ] || printf "    %s\n" $guards
 
 # Continuous integration compiles CUDA to PTX only once, for the oldest architecture. So code may test whether it is device
 # code, but not for which device; __CUDA_ARCH_LIST__ and the feature macros would also depend on the device.

@@ -10,9 +10,9 @@ flags="-std=c11 -fsyntax-only -w -I. -isystem tests/darwin -include tests/darwin
 libraries=$(pkg-config --cflags libcjson libpcre2-8 libutf8proc ncursesw readline sqlite3)
 
 sources=$(find kernels engine sessions viz tui -name '*.c' ! -path 'viz/dot/*' ! -path 'kernels/ranks/mpi/*' ! -name system_linux.c ! -name amx.c ! -name example.c)
-check "there are sources to look at" test "$(echo "$sources" | wc -l)" -gt 200
+check "the sources are found" test "$(echo "$sources" | wc -l)" -gt 200
 echo "$sources" | xargs -P "$(nproc)" -n 16 $cc $flags $libraries >"$work/said" 2>&1
-check "macOS has all functions that they use" test ! -s "$work/said"; head -20 "$work/said"
+check "macOS has all functions that the sources use" test ! -s "$work/said"; head -20 "$work/said"
 
 # The headers must hide what macOS does not have.
 printf '%s\n' '#include <sys/eventfd.h>' >"$work/a.c"
@@ -24,10 +24,10 @@ for file in a b c d; do
     check "a function that only Linux has is refused ($file)" test $? != 0
 done
 
-# The commands that make would run on macOS.
+# Prints the commands that make would run on macOS.
 printf '#!/bin/sh\necho arm64-apple-darwin23.1.0\n' >"$work/cc" && chmod +x "$work/cc"
 $MAKE -n V=1 CC="$work/cc" NVCC= NVCC12= BUILD="$work/b" all >"$work/log" 2>&1
-check "make knows macOS" sh -c "grep -q -e '-dynamiclib -install_name .*/libespalier.0.dylib' $work/log &&
+check "make links a macOS library on macOS" sh -c "grep -q -e '-dynamiclib -install_name .*/libespalier.0.dylib' $work/log &&
     grep -q system_darwin.c $work/log && ! grep -q -e system_linux.c -e '-soname' -e version-script $work/log"
 $MAKE -n CC="$work/cc" PKG_CONFIG=false BUILD="$work/b" all >"$work/log" 2>&1
 check "make says how to get the libraries on macOS" grep -q 'run `brew install .*cjson' "$work/log"

@@ -1,16 +1,16 @@
 #!/bin/sh
-# Branches on small screens, in a terminal with a light theme: with keys and with the mouse, from nodes, tokens and
-# words, there and back again. The README's tour (tour.sh) walks the rest.
+# Branches on small screens, in a terminal with a light theme: with keys and with the mouse,
+# from nodes, tokens and words, and back. The README's tour (tour.sh) tests the rest.
 . tests/shell.sh
 . tests/terminal.sh
 
-tokens() { # of the text
+tokens() { # prints the number of tokens of the text
     screen | sed -n 's/^┌ text   \([0-9]*\) tokens.*/\1/p'
 }
-gone() { # PATTERN: not on the screen any more
+gone() { # PATTERN: waits until it is no longer on the screen
     wait_until sh -c "! $terminal capture-pane -p -t main | grep -q -e '$1'"
 }
-click() { # COLUMN ROW, from 1: a press and its release
+click() { # COLUMN ROW, from 1: presses and releases the button
     keys "$(printf '\033[<0;%d;%dM\033[<0;%d;%dm' "$1" "$2" "$1" "$2")"
 }
 begin() { # WIDTHxHEIGHT
@@ -26,7 +26,7 @@ keys Tab Tab Home Down Down
 check "80x24: the cursor is on a node of the tree" see ' 3/[0-9]* '
 keys b
 check "80x24: b writes another text from the node" see 'limit reached'
-check "80x24: then the tree follows the text again" gone '(held)'
+check "80x24: after b, the tree follows the text again" gone '(held)'
 keys u
 check "80x24: u restores the former text" see 'undone'
 before=$(tokens)
@@ -34,15 +34,15 @@ click 12 4
 check "80x24: a click on the text puts the cursor there" see 'iter [0-9]* (held)\|┬ tree'
 keys Enter
 check "80x24: with the other panes hidden, the node pane explains the token" see '^┌ node   token [0-9]* "'
-check "80x24: and lists the target's tokens in its place" see '> [1-8] ".*written'
+check "80x24: the node pane lists the target's tokens for the same place" see '> [1-8] ".*written'
 keys Down Enter
 check "80x24: another token is chosen" see 'limit reached'
 keys ':continue 3' Enter
-check "80x24: three continuations" see '3 continuations'
-check "80x24: they are listed in the branches pane" see '^┌ branches'
+check "80x24: three continuations are written" see '3 continuations'
+check "80x24: the branches pane lists the continuations" see '^┌ branches'
 keys '['
 check "80x24: [ switches to the previous branch" see 'branch [0-9]* of [0-9]*'
-check "80x24: which is marked as present" wait_until sh -c "$terminal capture-pane -p -t main | grep -q '● '"
+check "80x24: the previous branch is marked as current" wait_until sh -c "$terminal capture-pane -p -t main | grep -q '● '"
 keys Up Enter
 check "80x24: Enter switches to a branch" gone 'still being'
 keys ':clear!' Enter
@@ -79,9 +79,9 @@ begin 40x12
 keys Tab Left Left
 check "40x12: the cursor moves through the text" see 'king'
 keys Enter
-check "40x12: Enter lists the tokens in its place" see '> [1-8] "'
+check "40x12: Enter lists the tokens for the place of the cursor" see '> [1-8] "'
 keys Down Enter
-check "40x12: one of them is chosen" see 'limit reached'
+check "40x12: one of the tokens is chosen" see 'limit reached'
 keys B
 check "40x12: there are two branches" see '● '
 keys ']'
@@ -107,18 +107,18 @@ check "40x12: with its branches" see '● '
 keys Escape
 check "40x12: Esc leaves the pane" see '^ F1 help'
 keys ':resume' Enter
-check "40x12: :resume opens the session before" see 'session 1 goes on'
+check "40x12: :resume opens the previous session" see 'session 1 goes on'
 keys ':heat surprisal' Enter
 check "40x12: with its colours" see 'bits <1'
 keys ':quit' Enter
 check "40x12: the program ends again" left 0
 
-# A recording goes on as a session.
+# A recording is continued as a session.
 open 80x24
 run replay "$PWD/sessions/samples/same-text-linear.esp.jsonl" --no-config
 check "a recording is replayed" see 'Space play'
 keys ':resume' Enter
-check ":resume continues it as a session" see 'session 3 goes on'
+check ":resume continues a recording as a session" see 'session 3 goes on'
 keys Enter
 check "the resumed recording can be continued" see 'limit reached'
 keys ':quit' Enter

@@ -43,26 +43,27 @@ key Enter
 wait
 dump $work/system" $models -n 16 --temp 0.7 --seed 3
 check "the text pane names the chat format" dumped '^┌ text .* chatml '
-check "the first user's turn has a mark" dumped '^│ > Who was the king?'
-check "the second turn of the user has a mark" dumped '^│ > And the queen?'
+check "the user's first turn has a mark" dumped '^│ > Who was the king?'
+check "the user's second turn has a mark" dumped '^│ > And the queen?'
 check "no control token is shown" sh -c "! grep -q 'im_start\|im_end\|assistant' '$work/screen'"
 answers() { sed -n '/> And the queen/,/^├/p' "$1" | sed 's/^│\([^│]*\).*/\1/'; }
 answers "$work/screen" >"$work/one"
 answers "$work/again" >"$work/other"
 check ":regenerate writes another answer" sh -c "! cmp -s '$work/one' '$work/other' && test -s '$work/other'"
 check ":edit takes the last turn back" sh -c "! grep -q '^│ > And the queen' '$work/edited'"
-check "into the input line" shown "$work/edited" '^> And the queen?'
+check ":edit puts the last turn into the input line" shown "$work/edited" '^> And the queen?'
 check "a changed prompt can be sent" shown "$work/fox" '^│ > And the fox?'
-check "the earlier turn stays" shown "$work/fox" '^│ > Who was the king?'
+check "the turn before the edited one stays" shown "$work/fox" '^│ > Who was the king?'
 check ":system takes effect in the next conversation" shown "$work/system" ':clear starts another'
 
 $ESPALIER replay "$work/chat.esp.jsonl" --plain >"$work/plain" 2>&1
 tail -30 "$work/plain" >"$work/last"
 check "a replay shows the turns" shown "$work/last" '^│ > And the fox?'
-check "the turn that was taken back is not shown" sh -c "! grep -q '^│ > And the queen' '$work/last'"
-check "control tokens are not shown" sh -c "! grep -q 'im_start\|im_end' '$work/plain'"
+check "a replay does not show the turn that was taken back" sh -c "! grep -q '^│ > And the queen' '$work/last'"
+check "a replay as text shows no control tokens" sh -c "! grep -q 'im_start\|im_end' '$work/plain'"
 
-# The first screen says that this is a conversation. After an answer that stopped at the token limit, it says how to go on.
+# The first screen says that this is a conversation. After an answer that stopped at the token
+# limit, the screen says how to continue.
 play "size 100x30
 wait
 dump $work/greeting
@@ -99,11 +100,11 @@ key Enter
 wait
 dump $work/on" $models -n 60 --context 400
 check "the last turn is in the context" shown "$work/turn-six" '^│ > and what of six?'
-check "the first turns were dropped" sh -c "! grep -q '^│ > and what of one' '$work/turn-six'"
-check "the user was warned before" grep -q 'the next prompt drops the oldest' "$work"/turn-*
-check "the recording has the drop" grep -q '"type":"drop"' "$work/full.esp.jsonl"
+check "the first turns are dropped from the context" sh -c "! grep -q '^│ > and what of one' '$work/turn-six'"
+check "a message warns before turns are dropped" grep -q 'the next prompt drops the oldest' "$work"/turn-*
+check "the recording has the event of the drop" grep -q '"type":"drop"' "$work/full.esp.jsonl"
 check ":edit works after the drop" sh -c "! grep -q 'im_end' '$work'/turn-*"
-check "an answer can be continued" sh -c "! grep -q 'context is full' '$work/on'"
+check "an answer in a full context can be continued" sh -c "! grep -q 'context is full' '$work/on'"
 $ESPALIER replay "$work/full.esp.jsonl" --plain >"$work/plain" 2>&1
 tail -40 "$work/plain" >"$work/last"
 check "the replay ends with the turns that were shown" shown "$work/last" '^│ > and what of six?'

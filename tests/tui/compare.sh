@@ -15,7 +15,7 @@ type $prompt
 key Enter
 wait"
 
-# With a given seed nothing is used that other runs have learned.
+# With a given seed, nothing is used that other runs have learned.
 play "$begin
 $dump" --seed 0 --drafter dynatree:N=8
 check ":compare opens the pane" dumped '^├ compare '
@@ -26,7 +26,7 @@ check "the trees of both sessions have the same root" sh -c \
 check "the pane says which needs fewer iterations" dumped 'iterations for the same text'
 
 # The totals are those of `espalier compare`.
-counts() { # DRAFTER: tokens per iteration and iterations of its line
+counts() { # DRAFTER: prints the tokens per iteration and the iterations of its line
     sed -n "s/^[│ ]*$1  *\([0-9.]*\)  *\([0-9]*\)  *[0-9.]* %.*/\1 \2/p"
 }
 $ESPALIER compare -p "$prompt" -n 60 --drafter dynatree:N=8 --with linear:K=4 --seed 0 >"$work/table"
@@ -37,7 +37,7 @@ for drafter in dynatree linear; do
 done
 
 # A comparison does not change the text.
-words() { # the words of the text pane when it is zoomed
+words() { # prints the words of the zoomed text pane
     sed -e '1,2d' -e '/^└/,$d' -e 's/^│ //' -e 's/ *│$//' "$work/screen" | tr -s ' ' '\n'
 }
 for temp in 0 1; do
@@ -55,7 +55,7 @@ $dump" --temp $temp --seed 0
 key Tab Tab F8
 $dump" --temp $temp --seed 0
     words >"$work/compared"
-    check "the text at temperature $temp does not change by comparing" \
+    check "comparing does not change the text at temperature $temp" \
         cmp "$work/alone" "$work/compared"
     check "the text at temperature $temp is not empty" test "$(wc -w <"$work/alone")" -gt 30
 done

@@ -16,7 +16,7 @@ wait
 $instructions
 $dump" --config "$file" "$@"
 }
-says() { # LINES "KEY VALUE": with the file, and $arguments, ":KEY" answers VALUE
+says() { # LINES "KEY VALUE"...: with these lines in the file and with $arguments, ":KEY" must answer VALUE
     echo "$1" | awk -v dir="$work" '{
         printf "type :%s\nkey Enter\ndump %s/says-%d\n", $1, dir, NR }' >"$work/instructions"
     play "size 120x30
@@ -84,7 +84,7 @@ says 'threads 1' 'the file names the models'
 configured 'model fairytale-draft' ''
 check "models in the file are loaded" dumped '^ espalier   fairytale-draft   ar'
 configured 'model fairytale-draft' '' --target engine/models/fairytale-target
-check "unless the command line names others" dumped '^ espalier   fairytale-target   ar'
+check "models on the command line override those in the file" dumped '^ espalier   fairytale-target   ar'
 configured 'drafter dynatree:N=8
 tauh 0.6' 'type :drafter
 key Enter'
@@ -137,7 +137,7 @@ printf '%s\n' 'size 100x24' wait 'type :drafter ar' 'key Enter' 'type :verifier 
     "dump $work/choices" >"$work/script"
 : >"$file"
 ESPALIER_SCRIPT=$work/script $ESPALIER --config "$file" >"$work/out" 2>&1
-check "after auto nothing is saved" sh -c "! grep -q 'drafter\|verifier' '$file'"
+check "drafter and verifier auto are not saved" sh -c "! grep -q 'drafter\|verifier' '$file'"
 check "auto is in the menu" grep -q '│ auto ' "$work/choices"
 printf '%s\n' 'size 100x24' wait 'type :drafter auto' 'key Enter' wait 'type :model fairytale-draft' \
     'key Enter' wait "dump $work/screen" >"$work/script"
@@ -151,7 +151,7 @@ open 100x30
 run -n 8
 check "the program starts without a file" see ready
 keys ':theme light' Enter F4 ':hidden node' Enter ':temp 0.5' Enter
-check "a setting changes" see 'temp = 0.5'
+check "a setting changes on the terminal" see 'temp = 0.5'
 keys ':quit' Enter
 check "the program ends" left 0
 check "no configuration file was written" [ ! -e "$config" ]
@@ -172,7 +172,7 @@ see ready
 keys ':layout' Enter
 check "the next run uses the file" see 'layout = stacked'
 keys ':n' Enter
-check "including the -n of the command line" see 'n = 8'
+check "the next run uses the -n of the command line, which was saved" see 'n = 8'
 keys ':quit' Enter
 left 0
 run --no-config

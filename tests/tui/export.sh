@@ -96,7 +96,7 @@ check "the chart has the given theme" sh -c "grep -q 'fill=\"#10151d\"' '$work/c
     grep -q 'viewBox=\"0 0 831' '$work/chart.svg' && ! grep -q 'drafter ' '$work/chart.svg'"
 $ESPALIER export sessions/samples/dynatree-adapting.esp.jsonl --chart acceptance | cmp -s - "$work/depths.svg"
 check "a replay's chart equals that of the command line" [ $? -eq 0 ]
-cp "$work/screen-3" "$work/screen" && check "charts have no text format" dumped 'does not end in .svg, .png, .pdf or .tikz, as charts do'
+cp "$work/screen-3" "$work/screen" && check "charts cannot be exported as text" dumped 'does not end in .svg, .png, .pdf or .tikz, as charts do'
 check "charts can be written for LaTeX" grep -q 'begin{tikzpicture}' "$work/stages.tikz"
 
 if ! [ -x "$BUILD/espalier-dot" ]; then
@@ -144,8 +144,8 @@ $dump
 wait
 $dump-2" --prompt "Once upon a time" -n 20
 check "typing works while a picture is drawn" dumped '^> more'
-check "the message comes later" sh -c "! grep -q 'slow.svg' '$work/screen'"
-cp "$work/screen-2" "$work/screen" && check "when the picture is done" dumped "written to $work/slow.svg"
+check "there is no message before the picture is written" sh -c "! grep -q 'slow.svg' '$work/screen'"
+cp "$work/screen-2" "$work/screen" && check "the message comes when the picture is written" dumped "written to $work/slow.svg"
 play "size 120x20
 wait
 type :export $work/last.svg
@@ -159,7 +159,7 @@ type :export $work/none.svg
 key Enter
 type :quit
 key Enter" --prompt "Once upon a time" -n 20
-check "a failure of that is printed" grep -q 'ended early' "$work/err"
+check "a failure to write the picture is printed after the program ends" grep -q 'ended early' "$work/err"
 unset ESPALIER_DOT
 program=$(cd "$(dirname "$ESPALIER")" && pwd)/$(basename "$ESPALIER")
 printf '%s\n' 'size 120x20' wait 'type :export dark' 'key Enter' wait >"$work/script"

@@ -8,14 +8,14 @@ mkdir -p "$work/state/espalier" "$work/config/espalier/themes"
 history=$work/state/espalier/history
 config=$work/config/espalier/config
 
-writes() { # ARGUMENTS: it starts, takes a prompt, remembers it for this session, and leaves
+writes() { # ARGUMENTS: the program starts, takes a prompt, remembers it for this session, and ends
     open 80x24
     run "$*" -n 8
     see 'ready' || return 1
     keys 'Once upon a time' Enter
     see 'token limit reached' && keys Up && see '> Once upon a time' && keys C-u :quit Enter && left 0
 }
-refuses() { # PATTERN ARGUMENTS: it leaves at once, and says why
+refuses() { # PATTERN ARGUMENTS: the program ends at once, and says why
     pattern=$1
     shift
     open 160x24
@@ -24,14 +24,14 @@ refuses() { # PATTERN ARGUMENTS: it leaves at once, and says why
 }
 
 mkfifo "$history"
-check "the history is a pipe" writes
+check "the program works if the history is a pipe" writes
 check "the history stays a pipe" [ -p "$history" ]
 rm "$history" && mkdir "$history"
-check "the history is a folder" writes
+check "the program works if the history is a folder" writes
 rmdir "$history" && printf 'half a character: \346\274\nOnce more\n' >"$history"
-check "the history is not text" writes
+check "the program works if the history is not text" writes
 rm "$history"
-pipe_later() { # it becomes one while the program runs
+pipe_later() { # the history becomes a pipe while the program runs
     open 80x24
     run -n 8
     see 'ready' || return 1
@@ -39,14 +39,14 @@ pipe_later() { # it becomes one while the program runs
     keys 'Once upon a time' Enter
     see 'token limit reached' && keys :quit Enter && left 0
 }
-check "the history becomes a pipe" pipe_later
+check "the program works if the history becomes a pipe" pipe_later
 rm "$history"
 
 mkfifo "$config"
-check "the configuration is a pipe" refuses 'config cannot be read: it is not a regular file'
-check "a configuration named on the command line is a pipe" refuses 'config cannot be read: it is not a regular file' \
+check "a configuration file that is a pipe is refused" refuses 'config cannot be read: it is not a regular file'
+check "a configuration file on the command line that is a pipe is refused" refuses 'config cannot be read: it is not a regular file' \
     --config "$config"
 rm "$config"
 mkfifo "$work/config/espalier/themes/mine.theme"
-check "the theme is a pipe" refuses 'mine.theme cannot be read: it is not a regular file' --theme mine
+check "a theme that is a pipe is refused" refuses 'mine.theme cannot be read: it is not a regular file' --theme mine
 finish

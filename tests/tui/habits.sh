@@ -18,7 +18,7 @@ $dump" "$@" && dumped "$pattern"
 not_dumped() {
     ! grep -q -e "$1" "$work/screen"
 }
-rows_of_input() { # the rows below the frames, without the footer
+rows_of_input() { # prints the rows below the frames, without the footer
     sed -e '1,/^└/d' "$work/screen" | sed '$d'
 }
 
@@ -42,7 +42,8 @@ key M-e y Up' -n 4
 check "a half-typed prompt is in the history after C-c" play_and_see '^> half a thought' 'type half a thought
 key C-c Up'
 
-# On a screen of 40x12 every pane has rows, and what does not fit into one row is in another.
+# On a screen of 40x12 every pane has rows, and text that does not fit into a row continues in
+# the next one.
 play "size 40x12
 wait
 type Once upon a time there was a king
@@ -55,8 +56,8 @@ dump $work/details
 key Tab Tab Tab
 $dump" -n 40 --seed 3 --drafter fixed:D=3,B=3
 check "parts of the header do not overlap" dumped '^ espalier  *limit reached  '
-check "the stats are complete" dumped '^[0-9]* % of nodes accepted'
-check "including the time of an iteration" dumped '^verify [0-9.]*, rest [0-9.]*'
+check "the statistics show the fraction of accepted nodes" dumped '^[0-9]* % of nodes accepted'
+check "the statistics show the time of an iteration" dumped '^verify [0-9.]*, rest [0-9.]*'
 cp "$work/details" "$work/screen"
 check "the node pane can be scrolled" dumped '↑ [0-9]'
 check "the node pane can be scrolled to its end" dumped '^children\|siblings\|" .*draft'
@@ -69,11 +70,11 @@ wait
 key Tab Tab Home Down
 $dump" -n 20 --seed 3 --drafter fixed:D=1,B=20
 check "the tree shows the cursor's number and that more nodes follow" dumped ' 2/21 '
-check "below" dumped '↓ [0-9]'
+check "the tree shows how many nodes are below" dumped '↓ [0-9]'
 check "the node pane counts the siblings that do not fit" dumped '+ 1[0-9] more'
 
 # Commands that would lose text ask first.
-asks() { # PATTERN ANSWER COMMAND: the text or line after the answer
+asks() { # PATTERN ANSWER COMMAND: after the answer, the screen must show PATTERN
     play_and_see "$1" "type Once upon a time
 key Enter
 wait
@@ -110,8 +111,8 @@ key Enter
 wait
 key M-e' -n 8
 
-# # q and Esc leave the front view (help, zoom, pane), never the program or the text.
-stays() { # KEYS: after them the program is still there, and the text is written on
+# q and Esc leave the help, a zoomed pane or a pane, but never the program or the text.
+stays() { # KEYS: after these keys, the program still runs and generates text
     play_and_see "${2:-iter}" "key F5
 type Once upon a time
 key Enter
@@ -141,7 +142,7 @@ type Once upon a time
 key Enter
 wait
 key Tab Esc'
-check "in a replay letters are keys again" play_and_see '^┌ help' 'key e Esc x F1' \
+check "after Esc in a replay, letters are keys again" play_and_see '^┌ help' 'key e Esc x F1' \
     replay sessions/samples/dyspec.esp.jsonl
 
 play_and_see 'second line' 'type first
@@ -158,7 +159,7 @@ key Up Home
 type a
 key Down Right Right
 type X'
-check "the lines form one prompt" play_and_see '^│ second' 'type first
+check "several lines form one prompt" play_and_see '^│ second' 'type first
 key C-j
 type second
 key Enter
@@ -237,8 +238,8 @@ bind M-e none
 END
 check "a key in the configuration runs a command" play_and_see 'theme = mono' 'key F12' --config "$work/config"
 check "a key in the configuration runs an action" play_and_see '^┌ help' 'key F6' --config "$work/config"
-check "a letter that is bound is typed if there is text" play_and_see '^> xz' 'type xz' --config "$work/config"
-check "a letter that is bound runs its action if there is no text" play_and_see '^┌ text ─*┐$' 'type z' --config "$work/config"
+check "a letter with a binding is typed if the input line has text" play_and_see '^> xz' 'type xz' --config "$work/config"
+check "a letter with a binding runs its action if the input line is empty" play_and_see '^┌ text ─*┐$' 'type z' --config "$work/config"
 check "a key bound to none goes to the input line" play_and_see '^ F1 help' 'key M-e' --config "$work/config"
 check "the menu lists the user's keys" play_and_see 'F12 .*:theme mono .*your key' 'key F7
 type your key' --config "$work/config"
@@ -255,7 +256,7 @@ key Enter
 wait" --config "$work/config"
 check "the new binding is saved" grep -qx 'bind C-t full-speed' "$work/config"
 check "the earlier binding is still there" grep -qx 'bind F12 :theme mono' "$work/config"
-check "a removed binding is not" sh -c "! grep -q 'bind F6' $work/config"
+check "a removed binding is not saved" sh -c "! grep -q 'bind F6' $work/config"
 check "saved bindings are read" play_and_see '^┌ help' 'key Equal' --config "$work/config"
 refuses() { # LINE PATTERN
     echo "$1" >"$work/bad"
@@ -299,7 +300,7 @@ check ":break says when it will stop" play_and_see 'when a path of more than 3 t
 key Enter'
 check "generation stops after a long path" stops 'path 3' 'a path of [4-6] tokens was accepted' \
     --drafter fixed:D=6,B=2 --temp 0
-check "the path has that length" dumped 'tree .* [4-6] of [0-9]* accepted'
+check "the tree shows an accepted path of that length" dumped 'tree .* [4-6] of [0-9]* accepted'
 check ":until rejected stops after all nodes were rejected" stops rejected 'everything was rejected' --drafter linear:K=1 --temp 1
 
 printf '#!/bin/sh\ntest "$(cat "$2")" = "$1" && printf "two\\nlines\\n" >"$2"\n' >"$work/editor"

@@ -7,16 +7,16 @@
 for size in 120x36 80x24 200x60; do
     open $size
     run -n 24
-    check "$size: the models load" see 'ready'
+    check "$size: the models are loaded" see 'ready'
     keys 'Once upon a time there was a king' Enter
-    check "$size: text streams to its end" see 'token limit reached'
+    check "$size: a text is generated to its end" see 'token limit reached'
     check "$size: the prompt is shown" see 'Once upon a time'
     check "$size: the tree is shown" see '[├└]─ "'
     check "$size: the header compares the speed with plain decoding" see 'plain'
     keys ':drafter linear:K=3' Enter
-    check "$size: the drafter changes" see 'drafter = linear:K=3'
+    check "$size: the drafter can be changed" see 'drafter = linear:K=3'
     keys ':set n=400' Enter
-    check "$size: the length changes" see 'n = 400'
+    check "$size: the number of tokens can be changed" see 'n = 400'
     keys ' and then' Enter
     check "$size: another generation runs" see 'iter 1[0-9]'
     $terminal resize-window -t main -x 72 -y 20
@@ -120,9 +120,9 @@ only_ascii() {
 
 open 100x24
 run --ascii --theme light -n 12
-check "--ascii: the models load" see 'ready'
+check "--ascii: the models are loaded" see 'ready'
 keys 'Once upon a time' Enter
-check "--ascii: text streams to its end" see 'token limit reached'
+check "--ascii: a text is generated to its end" see 'token limit reached'
 check "--ascii: only ASCII is printed" only_ascii
 keys ':quit' Enter
 check "--ascii: the terminal is restored" left 0

@@ -1,6 +1,7 @@
 #!/bin/sh
-# Every pair of keys with C- or M-, function keys and special keys, except those that leave the interface: it keeps
-# running. tests/unit/input.c tests the input line with more keys.
+# Presses every pair of keys with C- or M-, function keys and special keys, except those that
+# leave the interface. The interface must keep running. tests/unit/input.c tests the input line
+# with more keys.
 . tests/shell.sh
 . tests/script.sh
 ESPALIER=$(cd "$(dirname "$ESPALIER")" && pwd)/$(basename "$ESPALIER")
@@ -20,7 +21,7 @@ awk 'BEGIN {
 }' >"$work/pairs"
 lines=$(wc -l <"$work/pairs")
 
-check "there are thousands of pairs" [ "$lines" -gt 10000 ]
+check "more than ten thousand keys are pressed" [ "$lines" -gt 10000 ]
 goes_on() {
     cd "$work" || return 1 # some keys write files
     play "size 90x30
@@ -28,16 +29,16 @@ wait
 $(cat "$work/pairs")
 $dump" -n 4 --no-config && dumped 'espalier'
 }
-check "every two keys" goes_on
+check "the interface survives every pair of keys" goes_on
 play "size 80x24
 wait
 key C-r C-x a
 $dump"
-check "a search, a prefix and a key" dumped '^> *$'
+check "C-r C-x a leaves the input line empty" dumped '^> *$'
 play "size 80x24
 wait
 type some words
 key C-r C-x a C-s C-x C-r M-3 C-x C-g
 $dump"
-check "the line stays" dumped '^> some words'
+check "other sequences with prefixes leave the line unchanged" dumped '^> some words'
 finish

@@ -3,7 +3,7 @@
 . tests/shell.sh
 . tests/script.sh
 file="$work/session.esp.jsonl"
-types() { # of the events of a recording, iterations left out
+types() { # FILE: prints the types of a recording's events, except iterations
     sed -n 's/^{"t":[^,]*,"type":"\([a-z]*\)".*/\1/p' "$1" | grep -v iteration | tr '\n' ' '
 }
 
@@ -42,7 +42,7 @@ $dump
 key M-m
 $dump.2" -n 10
 check "a second F9 ends the recording" dumped "recorded to "
-check "the sign is gone" sh -c "! grep -q '● rec' $work/screen"
+check "the header no longer shows the sign after F9" sh -c "! grep -q '● rec' $work/screen"
 check "a marker needs a recording" grep -q "nothing is being recorded" "$work/screen.2"
 check "the file has all events in order" test \
     "$(types "$file")" = "prompt marker setting end rewind clear prompt end "

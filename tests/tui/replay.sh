@@ -1,5 +1,6 @@
 #!/bin/sh
-# Replaying a recorded session: as text, with scripts and by hand; and files that are not recordings.
+# Replays a recorded session as text, with scripts and by hand; also tests files that are not
+# recordings.
 . tests/shell.sh
 . tests/script.sh
 . tests/terminal.sh
@@ -10,8 +11,9 @@ $ESPALIER generate -p "$prompt" -n 60 --temp 0.7 --seed 3 --baseline --record "$
     >"$work/text" 2>/dev/null
 check "a session is recorded" [ -s "$recording" ]
 
-# ---- live, recorded, replayed: the same frames, at every stop of step mode and at marks
-body() { # FILE: the panes; the header has a sign while it is recorded
+# ---- a live session and its replay show the same frames, at every stop of step mode and at
+# markers
+body() { # FILE: prints the panes, without the header, which has a sign during a recording
     sed -e 1d "$1" | head -n 47
 }
 instructions="size 120x50
@@ -64,7 +66,7 @@ play "$instructions" replay "$work/live.esp.jsonl"
 iteration_of() {
     sed -n '1s/.*step mode, iter \([0-9]*\).*/\1/p' "$1"
 }
-same_steps() { # the iteration that F5 ended has times, unlike those that went on step by step
+same_steps() { # stops at the iteration that F5 ended: unlike iterations in step mode, it has times
     step=0
     last=$(iteration_of "$work/live-$stops")
     for stop in $(seq $stops); do
@@ -76,7 +78,7 @@ same_steps() { # the iteration that F5 ended has times, unlike those that went o
     done
     [ $step -gt 25 ]
 }
-check "every stop of step mode looks the same as live" same_steps
+check "at every stop of step mode, the replay looks like the live session" same_steps
 instructions="size 120x50"
 for mark in $(seq 6); do
     instructions="$instructions
@@ -92,7 +94,7 @@ same_marks() {
         body "$work/again-$mark" | cmp "$work/want" - || return 1
     done
 }
-check "every marked place looks the same as live" same_marks
+check "at every marker, the replay looks like the live session" same_marks
 check "the text of a marker is shown" sh -c "grep -q 'marker: number 5' '$work/again-5'"
 check "going back to a marker gives the same screen" sh -c "body() { sed -e 1d \"\$1\" | head -n 47; }
     body '$work/back-4' >'$work/want'; body '$work/again-4' | cmp -s - '$work/want'"
@@ -121,7 +123,7 @@ plain() {
 in_plain() {
     grep -q -e "$1" "$work/plain"
 }
-squeezed() { # the text pane of the last frame, frames and blanks taken off
+squeezed() { # prints the text pane of the last frame, without frames and blanks
     sed -n "/^--- iteration $last of/,\$p" "$1" | sed -e 1,3d -e 's/^│ //' -e 's/ *│.*//' |
         sed -n '1,/^[├└]/p' | sed '$d' | tr -d ' \n'
 }
@@ -134,9 +136,9 @@ check "plain: replay succeeds" plain
 check "plain: there is a frame for the start and for each iteration" \
     [ "$(grep -c '^---' "$work/plain")" = $((iterations + 1)) ]
 check "plain: the last frame is printed" in_plain "^--- iteration $last of $last, "
-check "plain: no escape code" sh -c "! grep -q '$escape' '$work/plain'"
-check "plain: nothing on standard error" [ ! -s "$work/err" ]
-check "plain: it shows the tree" in_plain '[├└]─ "'
+check "plain: there are no escape codes" sh -c "! grep -q '$escape' '$work/plain'"
+check "plain: nothing is printed on standard error" [ ! -s "$work/err" ]
+check "plain: the tree is shown" in_plain '[├└]─ "'
 check "plain: the text is complete" same_text
 check "plain: no line is missing" \
     [ "$(wc -l <"$work/plain")" = $((23 * (iterations + 1))) ]
@@ -144,7 +146,7 @@ cp "$work/plain" "$work/first"
 plain
 check "plain: a second run prints the same" cmp -s "$work/plain" "$work/first"
 plain --ascii
-check "plain --ascii: no byte above 127" [ -z "$(tr -d '\000-\177' <"$work/plain")" ]
+check "plain --ascii: there is no byte above 127" [ -z "$(tr -d '\000-\177' <"$work/plain")" ]
 check "plain: a full disk is reported" sh -c "$ESPALIER replay '$recording' --plain 2>&1 >/dev/full |
     grep -q 'standard output could not be written'"
 check "plain: a closed pipe ends the output" \
@@ -170,15 +172,15 @@ check ". shows the tree at that point" dumped 'tree   iter 1: draft'
 play "size 120x36
 key Right . . , ,
 $dump" replay "$recording"
-check ", moves back" dumped "^paused   iter 0/$last "
+check "the comma moves back by a draft pass or stage" dumped "^paused   iter 0/$last "
 play "size 120x36
 key 5
 $dump" replay "$recording"
-check "a digit moves to that tenth" dumped "iter $half/$last   5: g goes there"
+check "a digit moves to that tenth of the recording" dumped "iter $half/$last   5: g goes there"
 play "size 120x36
 key Space $(echo "$last" | sed 's/./& /g') g
 $dump" replay "$recording"
-check "a jump to the end during playback stays there" dumped "^end of recording   iter $last/$last "
+check "after a jump to the end during playback, the replay stays there" dumped "^end of recording   iter $last/$last "
 play "size 120x36
 key 1 2 g
 $dump" replay "$recording"
@@ -285,7 +287,7 @@ check "an invalid speed is refused" fails 1 "'fast'" $ESPALIER replay "$recordin
 head -c -20 "$recording" >"$work/cut"
 check "an incomplete last line is ignored" \
     sh -c "$ESPALIER replay '$work/cut' --plain 2>'$work/err' | grep -q '^--- iteration 5 '"
-told() { # FILE: that it was cut off
+told() { # FILE: succeeds if a message says that it ends early
     grep -q "^espalier: $1 ends early, as after a crash; it has [0-9]* iterations\$" "$work/err"
 }
 check "a message says that the last line is incomplete" told "$work/cut"

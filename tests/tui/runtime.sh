@@ -1,6 +1,6 @@
 #!/bin/sh
-# Changes at run time, made by scripts: models, backend, threads, all settings; taking back the last prompt; writing the
-# text to a file.
+# Changes at run time, made by scripts: models, backend, threads, all settings, taking back the
+# last prompt, writing the text to a file.
 . tests/shell.sh
 . tests/script.sh
 
@@ -8,7 +8,7 @@ built_in=fairytale-target
 other=tests/vectors/logits/llama-mha # has no tokenizer
 prompt='Once upon a time'
 
-words() { # the words of the text pane, zoomed: frames taken off
+words() { # prints the words of the zoomed text pane, without its frame
     sed -e '1,2d' -e '/^└/,$d' -e 's/^│ //' -e 's/ *│$//' "$work/screen" | tr -s ' \n' '\n' | tr -d '\n'
 }
 generated() { # TEXT N: prints TEXT as continued by `generate`
@@ -32,7 +32,7 @@ wait
 $dump" -n 20
 check ":model loads another model" dumped 'fairytale-draft, draft none, on '
 check "the header names the other model" dumped '^ espalier   fairytale-draft   ar, greedy, cpu'
-check "the text stays" dumped '^│ Once upon a time'
+check "the text stays after another model was loaded" dumped '^│ Once upon a time'
 play "size 200x24
 wait
 type $prompt
@@ -58,7 +58,7 @@ check "if models cannot be loaded, the loaded ones stay in use" same_text "$prom
 check "a folder that does not exist is named" \
     grep -q "nothing: No such file or directory; the loaded models stay in use" "$work/missing"
 check "a folder without a tokenizer is named" grep -q "tokenizer.json.*; the loaded models stay in use" "$work/without"
-check "three folders are too many" grep -q "model takes a target and, optionally, a draft" "$work/three"
+check "three folders are refused" grep -q "model takes a target and, optionally, a draft" "$work/three"
 play "size 200x24
 wait
 type $prompt
@@ -116,7 +116,7 @@ type :threads 1
 key Enter
 wait
 $dump" -n 20
-check "threads are changed" dumped ', 1 thread'
+check "the number of threads can be changed" dumped ', 1 thread'
 play "size 100x24
 wait
 type :backend nowhere
@@ -155,7 +155,7 @@ key Tab
 $dump"
 check "folders of models are completed" dumped '^> :model engine/models/fairytale-target/'
 
-# Settings can be changed. Each line is typed, and its answer is on the last screen but one.
+# Settings can be changed. Each line is typed, and the screen after it is stored.
 typed() { # LINES: types each; the screen after line N is in $work/typed-N
     echo "$1" | awk -v dir="$work" '{
         printf "type %s\nkey Enter\nwait\ndump %s/typed-%d\n", $0, dir, NR }' >"$work/instructions"
@@ -163,12 +163,12 @@ typed() { # LINES: types each; the screen after line N is in $work/typed-N
 wait
 $(cat "$work/instructions")"
 }
-answers() { # LINES PATTERN-OF-SED: each line's screen has what sed makes of it
+answers() { # LINES PATTERN-OF-SED: sed turns each line into the text that its screen must have
     typed "$1"
     n=0
     echo "$1" | while read -r line; do
         n=$((n + 1))
-        check "$line" grep -q -e "$(echo "$line" | sed "$2")" "$work/typed-$n"
+        check "the answer to $line is shown" grep -q -e "$(echo "$line" | sed "$2")" "$work/typed-$n"
         echo "$passed $failed" >"$work/counted"
     done
     read -r passed failed <"$work/counted"
@@ -219,7 +219,8 @@ key Enter
 $dump"
 check ":set without a value shows the value" dumped '^ temp = 0$'
 
-# Every parameter of every drafter can be set. The test sets each to its default, or to the first choice.
+# Every parameter of every drafter can be set. The test sets each parameter to its default, or
+# to the first word that it accepts.
 $ESPALIER list drafters | awk '
     /^[a-z]/ { drafter = $1; printf "type :drafter %s\nkey Enter\nwait\n", drafter }
     /^    / {
@@ -232,9 +233,9 @@ play "size 160x30
 wait
 $(cat "$work/instructions")"
 while read -r drafter key value; do
-    check "$drafter: :set $key=$value" grep -q "^ $key = " "$work/set-$drafter-$key"
+    check ":set $key=$value works for $drafter" grep -q "^ $key = " "$work/set-$drafter-$key"
 done <"$work/parameters"
-check "there were many parameters" [ "$(wc -l <"$work/parameters")" -gt 40 ]
+check "many parameters were set" [ "$(wc -l <"$work/parameters")" -gt 40 ]
 
 # Prompts follow each other in one text, and the last one can be taken back.
 play "size 100x24
@@ -257,7 +258,7 @@ key F8
 $dump" -n 12
 turns=$({ printf '%s' "$prompt"; $ESPALIER generate -p "$prompt" -n 12; printf ' there was a king'; } |
     tr -s ' \n' '\n' | tr -d '\n')
-check ":edit takes a prompt back, and another one is sent" [ "${turns}" = "$(words | cut -c 1-${#turns})" ]
+check "after :edit, another prompt can be sent instead" [ "${turns}" = "$(words | cut -c 1-${#turns})" ]
 play "size 100x24
 wait
 type $prompt
@@ -316,7 +317,8 @@ key Enter
 $dump"
 check "without a prompt :edit is refused" dumped 'no prompt to take back'
 
-# If the drafter is "auto", no matter how it was set, other models bring the drafter of their preset.
+# If the drafter is "auto", however it was set, other models use the drafter of their own
+# preset.
 mkdir "$work/preset"
 ln -s "$PWD"/engine/models/$built_in/* "$work/preset"
 rm "$work/preset/espalier.json"
@@ -331,7 +333,7 @@ type :model $work/preset fairytale-draft
 key Enter
 wait
 $dump" -n 20 $given
-    check "$given, then auto: the new pair's preset" dumped '^ espalier .*   linear, greedy, cpu'
+    check "after $given and then auto, the new pair's preset is used" dumped '^ espalier .*   linear, greedy, cpu'
 done
 play "size 140x24
 wait
@@ -339,7 +341,7 @@ type :model $work/preset fairytale-draft
 key Enter
 wait
 $dump" -n 20 --drafter auto
-check "--drafter auto: the new pair's preset" dumped '^ espalier .*   linear, greedy, cpu'
+check "with --drafter auto, the new pair's preset is used" dumped '^ espalier .*   linear, greedy, cpu'
 play "size 140x24
 wait
 type :model $work/preset fairytale-draft
@@ -444,7 +446,7 @@ $ESPALIER generate -p "$prompt" -n 20 >>"$work/want"
 check "the text is written to a file" cmp "$work/want" "$work/text"
 check "an existing file is not overwritten" dumped 'already exists'
 check ":save! overwrites an existing file" grep -q "bytes written to" "$work/over"
-check "a folder is refused" grep -q "is not a regular file" "$work/folder"
+check "a folder as the name of the file is refused" grep -q "is not a regular file" "$work/folder"
 check "a missing folder is reported" grep -q "no/where cannot be written: No such" "$work/nowhere"
 check "no temporary file is left" [ "$(ls "$work" | grep -c '^text')" = 1 ]
 check "the file has the permissions of the umask" [ "$(stat -c %a "$work/text")" = "$(printf %o $((0666 & ~$(umask))))" ]

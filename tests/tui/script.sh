@@ -1,5 +1,6 @@
 #!/bin/sh
-# The interface driven by scripts, without a terminal: the same code, the same screens.
+# The interface driven by scripts, without a terminal. The code and the screens are the same as
+# on a terminal.
 . tests/shell.sh
 . tests/script.sh
 default_drafter=dynatree
@@ -15,7 +16,7 @@ commands=$(sed -n 's/^X(\(.*\))/\1/p' tui/commands/commands.def)
 check "all keys were tested" [ "$(echo "$keys" | wc -l)" = "$(grep -c '^[AKCI].*"' tui/view/keys.def)" ]
 check "all commands were tested" \
     [ "$(echo "$commands" | sort)" = "$(cd tui/commands/each && ls *.c | sed 's/[.]c$//' | sort)" ]
-in_page() { # KEY: a tag of the page has it
+in_page() { # KEY: succeeds if a tag of the page has it
     grep '^\.It' "$work/page" | grep -qF -e " Ic $1" -e " Ic \&$1"
 }
 live=$(cd tui/commands/each && grep -L ESP_IN_REPLAY -- *.c | sed 's/[.]c$//')
@@ -95,7 +96,7 @@ $dump-5" --drafter dynatree
 check ":set KEY shows a parameter" dumped '^ tauh = [.0-9]'
 check "an unknown setting is reported" grep -q "^ there is no setting 'nonsense'" "$work/screen-2"
 check "an ambiguous command is reported" grep -q "^ several commands begin with ':c'" "$work/screen-3"
-check "a command of replays is reported" grep -q 'speed works only in a replay' "$work/screen-4"
+check "a command that works only in replays is reported" grep -q 'speed works only in a replay' "$work/screen-4"
 check "a parameter of another drafter is reported" grep -q "has no parameter 'K'" "$work/screen-5"
 play "size 100x40
 wait
@@ -105,9 +106,10 @@ key C-c
 $dump-6"
 check "two C-c with a paste between them do not end the program" grep -q '^ C-c again leaves' "$work/screen-6"
 
-# The text is that of `generate`, even if drafters change, or if generation pauses or goes on step by step.
+# The text is that of `generate`, even if drafters change, or if generation pauses or continues
+# in step mode.
 prompt='Once upon a time there was a king who had three sons,'
-words() { # the words of the text pane, frames taken off
+words() { # prints the words of the text pane, without its frame
     sed -e '1,2d' -e '/^└/,$d' -e 's/^│ //' -e 's/ *│$//' "$work/screen" | tr -s ' \n' '\n'
 }
 same_text() {
@@ -151,7 +153,7 @@ $dump"
 check "a paste is not submitted" dumped '^  and another'
 check "a pasted text can be edited" dumped '^> >one line$'
 
-cursor() { # INSTRUCTIONS: the cursor stands under the mark that types X there
+cursor() { # INSTRUCTIONS: runs them and types X at the cursor
     play "size 60x16
 wait
 $1
@@ -163,12 +165,13 @@ key Left Left'
 check "editing moves by characters" dumped '^> naïve KäXse'
 cursor 'type 漢字
 key Left'
-check "a wide character is one step" dumped '^> 漢X字'
+check "the cursor passes a wide character in one step" dumped '^> 漢X字'
 cursor 'type one two three
 key M-b C-w'
 check "words are skipped and deleted" dumped '^> one Xthree'
 
-# A search from the input line looks in the text, one from the tree in the tree's tokens.
+# A search from the input line searches the text; a search from the tree searches the tree's
+# tokens.
 found() { # INSTRUCTIONS
     play "size 120x36
 type $prompt
@@ -191,12 +194,12 @@ check "N searches backwards and continues from the end" dumped "'s' in the text:
 found 'key Tab Tab < < < < /
 type a
 key Enter'
-check "a search in the focused tree" dumped "'a' in the tree: [0-9]* of [0-9]"
+check "a search in the focused tree finds its tokens" dumped "'a' in the tree: [0-9]* of [0-9]"
 check "a search in the focused tree holds the iteration" dumped 'tree .*(held)'
 found 'key Tab n'
 check "n without a search gives a message" dumped 'no search yet: type / and a text, then Enter'
 found 'key Tab Tab t'
-check "t: the tree grows to the right" dumped '" ✓ *[┬─┼┤]'
+check "t makes the tree grow to the right" dumped '" ✓ *[┬─┼┤]'
 found 'type :tree right
 key Enter'
 check ":tree right makes the tree grow to the right" dumped '" ✓ *[┬─┼┤]'

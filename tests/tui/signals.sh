@@ -1,9 +1,10 @@
 #!/bin/sh
-# The terminal is restored however the program ends; after a stop, the program continues to use it.
+# The terminal is restored, however the program ends. A program that was suspended uses the
+# terminal again when it continues.
 . tests/shell.sh
 . tests/terminal.sh
 
-writing() { # the program runs and writes text
+writing() { # starts the program and makes it generate text
     open 80x24
     run -n 600 -p "'Once upon a time'"
     see 'iter [0-9]'
@@ -20,8 +21,8 @@ check "SIGHUP restores the terminal" ends_by HUP 129
 check "SIGSEGV restores the terminal" ends_by SEGV 139
 check "SIGABRT restores the terminal" ends_by ABRT 134
 
-# Another program truncates a model file, so its pages are gone. Whether that ends the program or not, the terminal is
-# restored.
+# Another program truncates a model file, so its pages are gone. Whether this ends the program
+# or not, the terminal is restored.
 cut_off() {
     rm -rf "$work/model"
     cp -r engine/models/fairytale-target "$work/model" && open 80x24
@@ -39,7 +40,7 @@ interrupted() {
     kill -s INT "$(process)"
     see 'stopped' && kill -s INT "$(process)" && left 0
 }
-check "SIGINT stops the generation, a second one ends the program" interrupted
+check "SIGINT stops the generation, and a second SIGINT ends the program" interrupted
 
 suspended() { # KEY-OR-SIGNAL
     writing || return 1
@@ -59,11 +60,11 @@ suspended() { # KEY-OR-SIGNAL
         cmp "$work/before" "$work/after"
 }
 check "C-z and fg restore the modes of the terminal each time" suspended key
-check "SIGTSTP and fg restore the modes of the terminal, too" suspended signal
+check "SIGTSTP and fg restore the modes of the terminal each time" suspended signal
 
 gone() { case $(ps -o stat= -p "$1") in '' | Z*) ;; *) false ;; esac }
 
-killed_while_stopped() { # a stopped program gets SIGTERM when it continues, in the background
+killed_while_stopped() { # a stopped program gets SIGTERM, and is then continued in the background
     writing || return 1
     pid=$(process)
     keys C-z
@@ -75,7 +76,7 @@ killed_while_stopped() { # a stopped program gets SIGTERM when it continues, in 
 }
 check "SIGTERM ends a stopped program" killed_while_stopped
 
-elsewhere() { # the window gets another size while the program is stopped
+elsewhere() { # resizes the window while the program is stopped
     writing || return 1
     keys C-z
     see '@@' || return 1
@@ -85,9 +86,10 @@ elsewhere() { # the window gets another size while the program is stopped
     keys :quit Enter
     see "^@@$"
 }
-check "a resize while it is stopped takes effect" elsewhere
+check "a resize while the program is stopped takes effect" elsewhere
 
-# Besides its modes, the terminal must have its first screen again, a cursor, and no mouse reports.
+# Besides its modes, the terminal must have its main screen and its cursor again, and must not
+# report the mouse.
 given_back() { # SIGNAL
     writing || return 1
     keys ':mouse on' Enter
@@ -97,8 +99,8 @@ given_back() { # SIGNAL
     wait_until not_empty "$work/after" &&
         [ "$($terminal display-message -p -t main '#{mouse_any_flag}#{alternate_on}#{cursor_flag}')" = 001 ]
 }
-check "SIGSEGV gives screen, cursor and mouse back" given_back SEGV
-check "SIGTERM gives screen, cursor and mouse back" given_back TERM
+check "SIGSEGV restores screen, cursor and mouse" given_back SEGV
+check "SIGTERM restores screen, cursor and mouse" given_back TERM
 
 resized() {
     writing || return 1
@@ -109,5 +111,5 @@ resized() {
     keys :quit Enter
     left 0
 }
-check "all sizes from 1x1 to 400x120" resized
+check "the program survives all sizes from 1x1 to 400x120" resized
 finish

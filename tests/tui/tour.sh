@@ -1,31 +1,32 @@
 #!/bin/sh
-# The README's tour in a real terminal, from the first item to the last, with a step for each testable sentence. Numbers
-# are those of the items; keys and commands are written as in the README.
+# The README's tour in a real terminal, from the first item to the last, with a step for each
+# sentence that can be tested. The numbers are those of the items. Keys and commands are written
+# as in the README.
 . tests/shell.sh
 . tests/terminal.sh
 
-value() { # NAME: a variable of the Makefile
+value() { # NAME: prints a variable of the Makefile
     sed -n "s/^$1 := //p" Makefile
 }
-tokens() { # of the text
+tokens() { # prints the number of tokens of the text
     screen | sed -n 's/^┌ text   \([0-9]*\) tokens.*/\1/p'
 }
 more() {
     test "$(tokens)" != "$before"
 }
-writes() { # LINE: a prompt, or nothing; its continuation comes to its end
+writes() { # LINE: sends a prompt, or an empty line, and waits until its continuation ends
     before=$(tokens)
     keys "$1" Enter
     wait_until more && see 'limit reached'
 }
-escapes() { # PATTERN: Esc, and it is gone
+escapes() { # PATTERN: presses Esc, and waits until it is no longer on the screen
     keys Escape
     gone "$1"
 }
-gone() { # PATTERN: not on the screen any more
+gone() { # PATTERN: waits until it is no longer on the screen
     wait_until sh -c "! $terminal capture-pane -p -t main | grep -q -e '$1'"
 }
-answer() { # runs a line, and checks the answer
+answer() { # LINE PATTERN: runs a line, and checks the answer
     keys "$1" Enter
     see "$2"
 }
@@ -38,7 +39,7 @@ start="cd $work; export EDITOR=$work/editor"
 printf '#!/bin/sh\nprintf "from the editor" >"$1"\n' >"$work/editor"
 chmod +x "$work/editor"
 
-# 1. `make race`; a pass of 5 ms instead of 100.
+# 1. `make race`, with passes of 5 ms instead of 100.
 open 120x36
 keys "$start" Enter
 run race --seed 1 --pass 5
@@ -51,7 +52,7 @@ check "1: the race runs to its end" see 'Space again'
 keys Escape
 check "1: Esc ends the program" left 0
 
-# 2. `make demo`; `--width 1` is left out: how fast trees are then is the machine's.
+# 2. `make demo`. `--width 1` is not tested, because the speedup then depends on the machine.
 prompt=$(value DEMO_PROMPT)
 run -p "'$prompt'" --temp 0.6 --width "$(value DEMO_WIDTH)" --drafter "$(value DEMO_DRAFTER)" --seed 7
 check "2: the prompt is in the text" see 'once upon a time a fisherman'
@@ -69,10 +70,10 @@ check "2: accepted guesses are underlined" sh -c "$terminal capture-pane -p -e -
 
 # 4. The controller, \`D0\`.
 check "4: the demo's drafter is \`dynatree\`" see '^ espalier.* dynatree'
-check "4: its base depth is shown" see 'base depth'
+check "4: the base depth of dynatree is shown" see 'base depth'
 check "4: the base depth has a sparkline" see '[▁▂▃▄▅▆▇█]\{4\}'
 keys Tab Tab Tab F8
-check "4: \`F8\` on this pane shows charts" see '^┌ controller ─*┐$'
+check "4: \`F8\` on the controller pane shows charts" see '^┌ controller ─*┐$'
 check "4: the charts have the names of the paper" see 'D0'
 check "4: the pane says why each threshold moved" see 'deeper\|end before\|reached\|because'
 keys Escape
@@ -81,7 +82,7 @@ check "4: \`:drafter goodput\`" answer ':drafter goodput' 'drafter = goodput'
 check "4: goodput generates text" writes ''
 check "4: the pane shows the cost of a row" see 'cost of a row'
 
-# 5. A prompt of one's own.
+# 5. A prompt of the user.
 keys 'A king' C-j 'and a queen'
 check "5: \`Ctrl-J\` begins a new line" see '^  and a queen'
 keys C-x C-e
@@ -160,7 +161,7 @@ check "7: the zoomed node pane shows alpha*, the ceiling of lossless verifiers" 
 check "7: the zoomed node pane shows how likely each child was" see '^│ children'
 keys Tab Tab Tab Tab
 check "7: \`Tab\` moves the focus to the accepted pane" see '^┌ accepted'
-check "7: which shows acceptance by depth, child and probability" see 'depth'
+check "7: the accepted pane shows acceptance by depth, child and probability" see 'depth'
 keys q
 check "7: q leaves the pane" see '┬ tree'
 keys Tab Tab Home Right Tab Tab F8
@@ -238,12 +239,12 @@ keys y
 check "11: the prompt is in the input line" see '^> There was once a queen'
 keys ' and a fox' Enter
 check "11: the changed prompt is sent" see '^│ There was once a queen and a fox'
-check "11: and the text is continued" see 'limit reached'
+check "11: the changed prompt is continued" see 'limit reached'
 check "11: \`:save FILE\` writes the text" answer ':save text' 'bytes written to'
 check "11: the file has the text" grep -q 'There was once a queen and a fox' "$work/text"
 check "11: \`:copy\` copies the text" answer ':copy' 'copied to the clipboard'
 
-# 13. Branches. Before 12, which leaves.
+# 13. Branches. This comes before 12, because 12 ends the program.
 check "13: the temperature is 0" answer ':temp 0' 'temp = 0'
 keys ':clear!' Enter
 check "13: the text is cleared" see 'Type the beginning'
@@ -267,7 +268,7 @@ keys m
 check "13: \`m\` sets a mark" see 'marked with'
 here=$(screen | sed -n 's/.*branches   \([0-9]*\) of.*/\1/p')
 keys '['
-check "13: \`[\` switches to the branch before" see "branches   $((here - 1)) of"
+check "13: \`[\` switches to the previous branch" see "branches   $((here - 1)) of"
 keys ']'
 check "13: \`]\` switches to the next branch" see "branches   $here of"
 keys d
@@ -291,7 +292,7 @@ keys Tab Left i
 check "13: \`i\` enters the insert command" see '^> :insert'
 keys 'and the fox said' Enter
 check "13: words are inserted after the cursor" see 'the fox said'
-check "13: and the text is continued" see 'limit reached'
+check "13: the text is continued after the inserted words" see 'limit reached'
 keys Tab H
 check "13: \`H\` colours the tokens by surprisal" see 'surprisal, bits <1'
 keys H H H
@@ -307,7 +308,7 @@ check "13: \`b\` starts a branch" see 'iter\|limit reached'
 check "13: the branch is written to its end" see 'limit reached'
 check "13: Esc leaves the tree" escapes '^ Up Down move'
 
-# 12. The menu, help, keys of one's own.
+# 12. The menu, help, the user's own keys.
 keys F7 picture
 check "12: \`F7\` searches the commands: \`picture\` finds :export" see ':export'
 check "12: Esc closes the menu" escapes 'everything you can do'
