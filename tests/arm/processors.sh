@@ -5,7 +5,7 @@
 for cpu in $ARM_CPUS; do
     for test in $ARM_EACH; do
         $ESPALIER_TEST_RUNNER -cpu "$cpu" "$test" >"$work/log" 2>&1
-        check "$(basename "$test") on $cpu" test $? -eq 0
+        check "$(basename "$test") passes on $cpu" test $? -eq 0
         grep FAILED "$work/log"
     done
 done

@@ -16,11 +16,11 @@ for recording in delayed dynatree-adapting traversal-sampling; do
         ESPALIER=$arm
         [ $how = arm ] || ESPALIER=$NATIVE
         play "$(printf '%s\n' "$instructions" | sed "s/HOW/$how/")" replay "sessions/samples/$recording.esp.jsonl"
-        check "$recording on $how ends well" test $? -eq 0
+        check "the replay of $recording on $how succeeds" test $? -eq 0
     done
     for stop in $(seq 12); do
-        check "$recording, stop $stop shows something" grep -q iter "$work/native-$stop"
-        check "$recording, stop $stop looks the same on both processors" cmp -s "$work/native-$stop" "$work/arm-$stop"
+        check "the screen of $recording at stop $stop shows an iteration" grep -q iter "$work/native-$stop"
+        check "the screen of $recording at stop $stop is the same on both processors" cmp -s "$work/native-$stop" "$work/arm-$stop"
         cmp -s "$work/native-$stop" "$work/arm-$stop" || diff "$work/native-$stop" "$work/arm-$stop" | head -n 6
     done
     rm -f "$work"/native-* "$work"/arm-*

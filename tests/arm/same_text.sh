@@ -7,7 +7,8 @@
 native_isa=
 ! "$NATIVE" list backends | grep -q AMX || native_isa=vnni
 
-# run HOW PROGRAM ARGUMENT...: runs the program with nothing learned before; prints only what does not depend on time.
+# run HOW PROGRAM ARGUMENT...: runs the program in an empty state folder; prints only output
+# that does not depend on time.
 run() {
     how=$1
     shift
@@ -18,13 +19,14 @@ run() {
         sed -e '/"seconds":/,/}/d' -e '/"tokens_per_second"\|"peak_bytes"/d' >"$work/$how"
 }
 
-# same WHAT ARGUMENT...: both programs must print the same, with a given seed, so that they use nothing learned before.
+# same WHAT ARGUMENT...: both programs must print the same output. Pass a seed, so that they use
+# nothing that they have learned.
 same() {
     what=$1
     shift
     run native "$NATIVE" "$@"
     run arm "$ESPALIER" "$@"
-    check "$what is something" grep -q "${want-"generated_tokens\":	$tokens,"}" "$work/native"
+    check "$what is not empty" grep -q "${want-"generated_tokens\":	$tokens,"}" "$work/native"
     check "$what is the same" cmp -s "$work/native" "$work/arm"
     cmp -s "$work/native" "$work/arm" || diff "$work/native" "$work/arm" | head -n 10
 }
@@ -41,7 +43,7 @@ for type in $types; do
             "$program" quantize engine/models/fairytale-$model "$work/$how-$model.gguf" --type $type --force \
                 >"$work/log" 2>&1 || cat "$work/log"
         done
-        check "the file of the $model in $type" cmp "$work/native-$model.gguf" "$work/arm-$model.gguf"
+        check "the $model quantised to $type is the same file" cmp "$work/native-$model.gguf" "$work/arm-$model.gguf"
     done
     pair="--target $work/native-target.gguf --draft $work/native-draft.gguf"
     gen="generate $pair -p Once_upon_a_time -n $tokens --seed 7 --json"
@@ -62,7 +64,7 @@ same "delayed with specinfer" $gen --drafter delayed --verifier specinfer --temp
 for drafter in goodput nde; do
     run native "$NATIVE" generate -p The_king -n $tokens $pair --drafter $drafter
     run arm "$ESPALIER" generate -p The_king -n $tokens $pair --drafter $drafter
-    check "$drafter writes something" test -s "$work/native"
+    check "$drafter writes text" test -s "$work/native"
     check "$drafter writes the same text on both processors" cmp -s "$work/native" "$work/arm"
 done
 want=perplexity

@@ -152,7 +152,7 @@ def look_at_page(browser, path):
              if event["method"] == "Network.requestWillBeSent"]
     check("nothing but the page is loaded", len(asked) == 1 and asked[0].startswith("file:"), asked)
     check("the page opens at the first iteration", run("at()") == 0 and run("stage()") == "whole")
-    check("the scrubber goes to the last one", run("Number($('place').max)") == count - 1)
+    check("the scrubber goes to the last iteration", run("Number($('place').max)") == count - 1)
     check("the tree has the recorded nodes",
           run("document.querySelectorAll('.item').length") ==
           run("data.iterations[0].nodes.length + (data.iterations[0].bonus === undefined ? 0 : 1)"))
@@ -162,8 +162,8 @@ def look_at_page(browser, path):
     text = run("$('text').textContent")
     browser.key("ArrowRight")
     check("Right goes to the next iteration", run("at()") == 1)
-    check("and the text becomes longer", len(run("$('text').textContent")) > len(text))
-    check("by the committed tokens",
+    check("Right makes the text longer", len(run("$('text').textContent")) > len(text))
+    check("the new part of the text is the committed tokens",
           run("[...document.querySelectorAll('#text .new')].map((e) => e.textContent).join('')") ==
           run("data.iterations[1].text.filter((v, i) => i % 2 === 0).map((s) => data.strings[s]).join('')"))
     browser.key(",", ",")
@@ -172,9 +172,9 @@ def look_at_page(browser, path):
         browser.key(",", ",")
     check("the stage draft shows no verdicts", run("stage()") == "draft" and
           run("document.querySelectorAll('.item.accepted, .item.target').length") == 0)
-    check("and no accepted path",
+    check("the stage draft shows no accepted path",
           run("document.querySelector('.item[aria-selected=true]').dataset.index") == "0")
-    check("and the text of the previous iteration", run("$('text').textContent") == text)
+    check("the stage draft shows the text of the previous iteration", run("$('text').textContent") == text)
     browser.key(".", ".")
     check("a dot goes on", run("stage()") == "verify")
     browser.key("End")
@@ -206,7 +206,7 @@ def look_at_page(browser, path):
                                          "b.getAttribute('aria-label') || b.textContent)"))
     paper = run("getComputedStyle(document.documentElement).backgroundColor")
     run("$('theme').click()")
-    check("a button changes light and dark",
+    check("a button switches between light and dark",
           run("getComputedStyle(document.documentElement).backgroundColor") != paper)
 
 

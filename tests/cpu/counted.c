@@ -5,7 +5,7 @@
  *
  * A target pass costs 1 for one row, and ROW for each further row. A draft pass costs LAYER for
  * one row, and LAYER * ROW for each further row. ROW may be A:N:B: each further row costs A up
- * to N rows, and B beyond. Without CHOICEs, a grid of forty is run. The first choice
+ * to N rows, and B beyond. Without CHOICEs, forty configurations are run. The first choice
  * (`goodput`) is compared with the others, prompt by prompt, on tests/prompts-unseen.txt: 24
  * prompts that no parameter was tuned on, with 192 tokens each and the built-in pair. A choice
  * keeps what it has learned from prompt to prompt.
@@ -36,7 +36,7 @@ static double draft_cost(int rows)
 static char prompts[MOST_PROMPTS][LINE];
 static int prompt_count;
 
-/* Speed relative to plain decoding, for each choice and prompt, and for all prompts
+/* The speed of each choice, relative to plain decoding: for each prompt, and for all prompts
  * together. */
 static double speed[MOST_CHOICES][MOST_PROMPTS], total[MOST_CHOICES];
 
@@ -194,7 +194,7 @@ int main(int argc, char **argv)
     printf("%s at temperature %g, a row %s, a draft pass %g: %.3f times plain decoding, at "
            "least %.3f\n\n",
            choices[0], temperature, rows, layer, total[0], least);
-    printf("| against | it has | mean over prompts | least |\n|---|---:|---:|---:|\n");
+    printf("| against | its speed | mean over prompts | least |\n|---|---:|---:|---:|\n");
     for (int k = 0; k < SHOWN && k < count - 1; k++) {
         int best = -1;
         for (int j = 1; j < count; j++)

@@ -25,7 +25,7 @@ def functions(path, pattern):
 
 
 def innermost_loops(lines):
-    """A loop ends with a jump back. A jump back to the end of the function makes none."""
+    """The loops of a function. A loop ends with a jump back; a jump to the function's end is not a loop."""
     loops = []
     for address, text in lines:
         jump = re.match(r"j\w+\s+([0-9a-f]+) <", text)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Speeds of whole models beside llama.cpp, for kernels/cpu/MEASURED.md.
 
-    whole_models.py make FILE TYPE [SHAPE]          random weights; TYPE: q8_0 or q4_k (as the mix
+    whole_models.py make FILE TYPE [SHAPE]          makes random weights; TYPE: q8_0 or q4_k (the mix
                                                     Q4_K_M); SHAPE: one of SHAPES below
     whole_models.py espalier PROGRAM FILE [DRAFT]   one run of this program
     whole_models.py llama FILE                      one run of llama.cpp
@@ -30,7 +30,7 @@ TEXT = ("There was once a poor woodcutter who lived with his wife and his two ch
 # ---------------------------------------------------------------- a model
 
 def blocks(kind, rows, columns, rng):
-    """Random blocks, with scales that make numbers of the size 1 / sqrt(columns)."""
+    """Random blocks, with scales that give numbers of about 1 / sqrt(columns)."""
     import gguf
     numbers, size = gguf.GGML_QUANT_SIZES[kind]
     made = np.frombuffer(rng.bytes(rows * columns // numbers * size), np.uint8).reshape(-1, size).copy()
@@ -53,7 +53,7 @@ def blocks(kind, rows, columns, rng):
 # layers, hidden, ffn, heads, key/value heads, head dimension
 SHAPES = {"1b": (16, 2048, 8192, 32, 8, 64),     # Llama 3.2 1B
           "0.8b": (24, 1024, 3584, 8, 2, 256),   # Qwen3.5 0.8B: 18 of 24 layers are recurrent
-          "full": (24, 1024, 4608, 16, 8, 128),  # as many bytes as that, all layers have attention
+          "full": (24, 1024, 4608, 16, 8, 128),  # about as many bytes as 0.8b, but all layers have attention
           "tiny": (1, 256, 512, 4, 4, 64)}       # a draft
 HYBRID = "0.8b"
 STATE_HEADS, STATE_DIM, KERNEL, EVERY = 16, 128, 4, 4  # of Qwen3.5 0.8B
@@ -104,7 +104,7 @@ def make(path, kind, shape="1b"):
     writer.add_rope_freq_base(500000.0)
     writer.add_layer_norm_rms_eps(1e-5)
     writer.add_vocab_size(vocabulary)
-    # Bytes in the spelling of GPT-2's tokenizers, then tokens that occur in no text.
+    # The bytes, as GPT-2's tokenizers write them, and then tokens that occur in no text.
     plain = [*range(33, 127), *range(161, 173), *range(174, 256)]
     letters = [chr(b) for b in plain] + [chr(256 + i) for i in range(256 - len(plain))]
     writer.add_tokenizer_model("gpt2")
@@ -169,9 +169,9 @@ def espalier(program, path, draft=""):
 
 
 def states(program, hybrid, full, draft, prompt=str(PROMPT), rounds="3"):
-    """What trees cost. Every configuration of the two models runs in each round, with few and with more
-    tokens. Printed are the processor time per pass of the target, as the median over the rounds, and
-    per pass the bytes of states that were counted: read, written, and what a copy for each row would
+    """Measures what trees cost. Every configuration of both models runs in each round, with few and with more
+    tokens. Prints the processor time per target pass, as the median over the rounds, and
+    the bytes of states per pass, as counted by the program: read, written, and what a copy for each row would
     write. One thread; its processor time hardly depends on what else the machine does."""
     drafters = {"ar": "plain", "linear:K=14": "chain of 14", "fixed:D=3,B=2,tau=0": "tree of 14"}
     cost, counted = {}, {}

@@ -5,7 +5,7 @@
  * The models are the built-in pair, enlarged (engine/model/inflate.h). Their drafts are
  * accepted as often as those of a trained pair, and a pass takes as long as that of a model of
  * the same size. The target is enlarged in memory; the draft, of at most 120 MB, is written to
- * FOLDER (default: TMPDIR or /tmp) and removed again. --try takes small sizes and few
+ * FOLDER (default: TMPDIR or /tmp) and removed again. --try uses small sizes and few
  * repetitions, to test this program.
  *
  * Times are medians of repetitions within this run, measured by the device. "Idle" is the part
@@ -54,16 +54,17 @@ static double median(double *values, int count)
 
 /* -------------------------------------------------------- time in which the device is busy */
 
-/* The engine's calls record a mark before and after the work that they submit to the device.
- * If a call waits, the second mark must come before the wait; otherwise the device would seem
- * busy while the host wakes up. So the call's results are deferred, and fetched after the mark
- * by another small call. That takes time, so speed is measured without it. */
+/* The engine's calls record a mark before and after the work that they submit to the device. If
+ * a call waits, the second mark must come before the wait; otherwise the device would seem busy
+ * while the host wakes up. So the call's results are deferred (ESP_LATER), and another small
+ * call fetches them after the mark. This takes time, so speeds are measured without timing
+ * calls. */
 static const struct esp_backend_ops *real;
 static struct esp_backend *timed_backend;
 static int slot = FIRST_SLOT;
 static double busy_seconds, keep_seconds;
 static bool keeps[ESP_MARKS];
-static struct esp_backend_ops timed; /* those of `real`, some replaced by functions below */
+static struct esp_backend_ops timed; /* like `real`, with some of the functions below */
 
 static void flush(void)
 {
@@ -84,7 +85,7 @@ static void begin(void)
     real->mark(timed_backend, slot);
 }
 
-/* Ends a timed call. answers: the rows from which values are wanted now, or NULL. */
+/* Ends a timed call. answers: rows whose deferred values must be fetched now, or NULL. */
 static int end(int status, struct esp_rows *answers)
 {
     double value;
@@ -168,8 +169,8 @@ static void time_calls(struct esp_engine *engine, bool on)
 
 /* ------------------------------------------------------------------ opening */
 
-/* The target is the built-in one, `width` times as wide and with `layers` layers (0 means its
- * own number). The draft is in a folder (NULL means the built-in one). */
+/* The target is the built-in target, `width` times as wide and with `layers` layers (0 means as
+ * many as it has). The draft is in a folder (NULL means the built-in one). */
 struct pair {
     int width, layers;
     const char *draft;
@@ -279,7 +280,7 @@ static void print_passes(const struct pair *pair, double rate)
         struct esp_engine *engine = open_engine(pair, exact);
         struct esp_session *session = open_session(engine, "ar");
         double bytes = pass_bytes(engine), one = 0;
-        printf("\n| rows of a pass%s | ms | to one row | GB/s | of the read rate |\n"
+        printf("\n| rows of a pass%s | ms | relative to one row | GB/s | of the read rate |\n"
                "|---|---|---|---|---|\n",
                exact ? ", exact" : "");
         for (size_t i = 0; i < sizeof rows / sizeof *rows && rows[i] <= most_rows; i++) {
@@ -467,7 +468,7 @@ int main(int argc, char **argv)
     const char *folder = argc > 1 + small          ? argv[1 + small]
                          : temporary && *temporary ? temporary
                                                    : "/tmp";
-    /* Width and layers of the target, then those of the draft. */
+    /* Width and layers of the target, then of the draft. */
     static const int sizes[][4] = {{8, 32, 4, 6}, {16, 32, 8, 8}}, small_size[] = {1, 6, 2, 2};
     char draft[400];
     double before;

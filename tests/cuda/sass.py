@@ -3,23 +3,23 @@
 
     tests/cuda/sass.py [ARCH...]        (80 90 100 unless given)
 
-Needs nvcc and cuobjdump (in the PATH, or named by NVCC and CUOBJDUMP), no GPU. CUBINS names a folder with machine code
-that tests/cuda/resources.sh has left, which is then not compiled again. Of each variant of a kernel it
-looks at the loop that has both asynchronous copies (cp.async, by which weights, keys and values come) and tensor
+Needs nvcc and cuobjdump (in the PATH, or named by NVCC and CUOBJDUMP), but no GPU. CUBINS names a folder with machine code
+that tests/cuda/resources.sh has left; that code is not compiled again. For each variant of a kernel, the script looks at
+the loop that has both asynchronous copies (cp.async, which loads weights, keys and values) and tensor
 instructions or dot products of four bytes (one_row.cu):
 
-    instructions of the loop; of attention, those of a round without keys of the pass and without masks
-    per KB       instructions of a warp for each KB of weights that it multiplies: those of the loop, with loops inside
-                 it (blocks of 32 columns) as often as they are run
-    copied       bytes that a warp copies in one round of the loop
-    waits        points at which it waits for copies (DEPBAR), for each 4 KB of them
-    in flight    bytes of unfinished copies while it waits: the group that DEPBAR waits for, and the later groups
+    instructions of the loop; for attention, of an iteration without keys of the pass and without masks
+    per KB       instructions of a warp for each KB of weights that it multiplies: the instructions of the loop, counting
+                 inner loops (over blocks of 32 columns) as often as they run
+    copied       bytes that a warp copies in one iteration of the loop
+    waits        points at which the loop waits for copies (DEPBAR), for each 4 KB of copies
+    in flight    bytes of unfinished copies during a wait: the group that DEPBAR waits for, and the later groups
     loaded       bytes of other loads, mostly from the first-level cache: activations, scales, masks; bytes that
-                 several lanes read count for each of them
-    stalls       points in a round at which it waits for such a load
+                 several lanes read count once for each lane
+    stalls       points in an iteration at which the loop waits for such a load
 
 The control word of an instruction of compute capability 7.0 and above is in the highest of its 128 bits: from bit
-110 on, the barrier that it sets (3 bits; 7: none); from bit 116 on, the barriers that it waits for (6 bits).
+110 on, the barrier that it sets (3 bits; 7 means none); from bit 116 on, the barriers that it waits for (6 bits).
 """
 import os
 import re
@@ -30,12 +30,14 @@ import tempfile
 SOURCES = {"matmul": "matmul_kernel", "blocks": "blocks_kernel", "one_row": "one_row_kernel",
            "attention_mma": "attend_mma_kernel"}
 LANES = 32
-# For each type: bytes of a block, number of groups of 32 columns in a block, number of blocks that a warp takes in a round.
+# For each type: bytes of a block, number of groups of 32 columns in a block, number of blocks
+# that a warp takes in an iteration.
 TYPES = {"Q8_0": (34, 1, 4), "Q4_0": (18, 1, 4), "Q5_0": (22, 1, 4), "IQ4_NL": (18, 1, 4), "MXFP4": (17, 1, 4),
          "Q4_K": (144, 8, 1), "Q5_K": (176, 8, 1), "Q6_K": (210, 8, 1)}
 OUTPUTS = 16
-HALVES = 2  # rounds of a loop between the outer and the inner one: scales are computed for half of 256 columns
-# The numbers of enum esp_dtype (kernels/dtype.h), by which the compiler names variants.
+HALVES = 2  # iterations of the loop between the outer and the inner loop: each computes scales for half of 256 columns
+# The numbers of enum esp_dtype (kernels/dtype.h), which the compiler uses in the names of
+# variants.
 DTYPES = ["F32", "F16", "BF16", *TYPES]
 
 
@@ -103,7 +105,7 @@ def main_loop(instructions):
 
 
 def stalls(loop):
-    """Returns the instructions that wait for a barrier set by a load of this round or the previous one."""
+    """Returns the instructions that wait for a barrier set by a load of this iteration or the previous one."""
     count, pending = 0, set()
     for number, i in enumerate(loop + loop):
         hit = {b for b in pending if i.waits_for() >> b & 1}
@@ -115,7 +117,7 @@ def stalls(loop):
 
 
 def copies_of(name):
-    """Copies of a thread in a round, for attention; otherwise 0."""
+    """Copies that a thread makes in an iteration, for attention; otherwise 0."""
     if not name.startswith("attend"):
         return 0
     width, high = map(int, re.search(r"<\w+, (\d+), (\d+)", name).groups())
@@ -124,7 +126,7 @@ def copies_of(name):
 
 
 def usual(loop, most):
-    """The number of instructions of the shortest round that has `most` copies, or as many as there are."""
+    """The number of instructions of the shortest iteration that has `most` copies, or as many as there are."""
     place = {i.address: number for number, i in enumerate(loop)}
     best = [(0, 0)] * (len(loop) + 1)
     for number in range(len(loop) - 1, -1, -1):
@@ -140,7 +142,7 @@ def usual(loop, most):
 
 
 def work_of(name):
-    """Returns the bytes of weights and the products of one round of a kernel's loop."""
+    """Returns the bytes of weights and the products of one iteration of a kernel's loop."""
     arguments = re.search(r"<(.*)>", name)[1].split(", ")
     kind = arguments[0].replace("ESP_", "")
     if name.startswith("matmul"):

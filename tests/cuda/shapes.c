@@ -7,7 +7,7 @@
  * so an 8B model needs no file and little memory. A pass takes as long as with the real
  * weights. The program prints tables in Markdown:
  *
- *   - passes by rows and by context, and which part of the measured read rate they reach;
+ *   - passes by rows and by context, and what fraction of the measured read rate they reach;
  *   - the same for each kind of kernel in a pass;
  *   - steps of a draft model;
  *   - quantised weights;
@@ -17,9 +17,9 @@
  * the read rate and the device's clock. Before its passes are timed, every model is checked in
  * exact mode: each row of a pass must be bit-identical to the row computed alone.
  *
- * --try takes small shapes, to test this program. --predict prints only the predictions, for a
- * device that reads RATE GB/s at CLOCK MHz and has as many multiprocessors as the device or
- * the emulator. --list prints the names of the parts. Each part runs in its own process, so a
+ * --try uses small shapes, to test this program. --predict prints only the predictions, for a
+ * device that reads RATE GB/s at CLOCK MHz and has as many multiprocessors as the device or the
+ * emulator. --list prints the names of the parts. Each part runs in its own process, so a
  * failure of one does not affect the others. The last line is "N passed, N failed". Times are
  * medians, measured by the device.
  */
@@ -40,10 +40,10 @@ struct shape {
     const char *name;
     int layers, hidden, heads, kv_heads, head_dim, ffn, vocabulary;
     bool tied;
-    int experts, experts_used; /* experts of width `ffn`, how many a row uses; 0: no mixture */
+    int experts, experts_used; /* experts (of width `ffn`), how many a row uses; or 0 */
 };
 
-/* The largest first. */
+/* The largest shapes first. */
 static const struct shape shapes[] = {
     {"Llama 3.1 8B", 32, 4096, 32, 8, 128, 14336, 128256, false, 0, 0},
     {"Qwen 3 30B A3B, 12 of 48 layers", 12, 2048, 32, 4, 128, 768, 151936, false, 128, 8},
@@ -52,7 +52,7 @@ static const struct shape shapes[] = {
     {"Llama 3.2 3B", 28, 3072, 24, 8, 128, 8192, 128256, true, 0, 0},
     {"Qwen 3 4B", 36, 2560, 32, 8, 128, 9728, 151936, true, 0, 0},
 };
-/* The last one replaces all other shapes. */
+/* The last small shape replaces all remaining shapes. */
 static const struct shape small_shapes[] = {
     {"a small one", 4, 256, 4, 2, 64, 256, 100, true, 0, 0},
     {"a small mixture", 1, 64, 2, 1, 32, 64, 50, false, 8, 2},
@@ -102,7 +102,7 @@ static struct esp_tensor vector(const float *ones, int n)
         .data = ones, .dtype = ESP_F32, .rows = n, .columns = 1, .block = n, .stride = n};
 }
 
-/* Fills memory with random numbers of a type: one piece, repeated. */
+/* Fills memory with random numbers of a type, by repeating one piece. */
 static void fill(char *to, size_t bytes, enum esp_dtype dtype, int columns)
 {
     enum { PIECE = 64 };
@@ -271,8 +271,8 @@ static double memory_free(const struct runner *r)
 static const size_t ALL_GRAPHS = (size_t)256 << 20;
 
 /* Opens a model, and a cache for a text of `context` tokens and passes of `batch` rows, with
- * only the fraction `part` of the memory for its weights. Returns false if it does not fit on
- * the device. */
+ * memory for only the fraction `part` of its weights. Returns false if it does not fit on the
+ * device. */
 static bool open_runner(struct runner *r, struct esp_backend *backend, struct made *m,
                         int context, int batch, double part)
 {
@@ -513,7 +513,7 @@ static void print_milliseconds(double seconds)
         printf(" - |");
 }
 
-/* Prints passes by rows and by context: the milliseconds, the prediction, and which part of
+/* Prints passes by rows and by context: the milliseconds, the prediction, and what fraction of
  * the read rate is reached. If r is NULL, prints only predictions, for `bytes` bytes of
  * weights. */
 static void print_passes(struct esp_backend *backend, struct runner *r,
@@ -687,7 +687,7 @@ static void print_streamed(struct esp_backend *backend, const struct shape *s)
             stop(s->name, "nothing is streamed");
         const double copies = streamed.bytes / streamed.seconds;
         printf(
-            "%d of %d layers stay; a pass copies %.2f GB, at %.1f GB/s as measured: %.1f ms.\n"
+            "%d of %d layers stay; a pass copies %.2f GB, at the measured %.1f GB/s: %.1f ms.\n"
             "\n| rows | ms at %d | GB/s of copies |\n|---|---|---|\n",
             streamed.resident, streamed.layers, (double)streamed.pass_bytes / 1e9, copies / 1e9,
             1e3 * (double)streamed.pass_bytes / copies, contexts[1]);
@@ -711,7 +711,7 @@ static const struct part {
     const char *name;
     enum kind kind;
     int shape;
-    enum esp_dtype dtype; /* ESP_DTYPE_COUNT: as in Q4_K_M */
+    enum esp_dtype dtype; /* ESP_DTYPE_COUNT means the mix of Q4_K_M */
 } parts[] = {
     {"8b", DENSE, 0, ESP_BF16},          {"8b-q4_k_m", QUANTISED, 0, ESP_DTYPE_COUNT},
     {"mixture", DENSE, 1, ESP_BF16},     {"1b", DENSE, 3, ESP_BF16},

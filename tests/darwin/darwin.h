@@ -1,5 +1,5 @@
-/* darwin.h - imitates macOS: hides functions that macOS lacks, and declares those that it
- * has but the C library here hides without _GNU_SOURCE. Included before every file. */
+/* darwin.h - imitates macOS: hides functions that macOS lacks, and declares functions that
+ * macOS has but this C library hides without _GNU_SOURCE. Included before every file. */
 #ifndef TEST_DARWIN_H
 #define TEST_DARWIN_H
 

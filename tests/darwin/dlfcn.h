@@ -1,4 +1,4 @@
-/* What <dlfcn.h> declares without _GNU_SOURCE, and dladdr(), which macOS has. */
+/* Declares what <dlfcn.h> has without _GNU_SOURCE, and dladdr(), which macOS has, too. */
 #include_next <dlfcn.h>
 #ifndef TEST_DARWIN_DLFCN_H
 #define TEST_DARWIN_DLFCN_H

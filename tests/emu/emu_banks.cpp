@@ -2,13 +2,14 @@
  *
  * Shared memory has 32 banks of 4 bytes. A warp's access takes a cycle if its lanes need
  * different banks or the same words; otherwise as many cycles as the busiest bank has words.
- * Accesses of 8 bytes are made for 16 lanes at a time, those of 16 bytes for 8 lanes. NVIDIA
+ * Accesses of 8 bytes are made for 16 lanes at a time, accesses of 16 bytes for 8 lanes. NVIDIA
  * describes all architectures since 5.0 in this way.
  *
- * Counted are accesses by esp_shared_get() and esp_shared_put(), ldmatrix, and what cp.async
- * writes. The lanes of a warp run one after another here. So the n-th access of a lane at a
- * place (a function) is taken for the same instruction as the n-th of the other lanes. That is
- * right for kernels whose lanes all make the same accesses, as in a pass that fills its blocks.
+ * The accesses of esp_shared_get(), esp_shared_put() and ldmatrix and the writes of cp.async
+ * are counted. The lanes of a warp run one after another here. So the n-th access of a lane at
+ * a place (a function) is assumed to be the same instruction as the n-th access of the other
+ * lanes. This is right for kernels whose lanes all make the same accesses, as in a pass that
+ * fills its blocks.
  */
 #include <array>
 #include <cstdio>

@@ -1,15 +1,15 @@
 /* emu_block.cpp - the scheduler: blocks one after another, threads as fibres.
  *
  * A fibre takes the next thread of the block that has not begun and runs it. If the thread
- * returns, the fibre takes another, so a kernel that never waits never switches. If the thread
- * must wait, the fibre switches to a thread that may go on, or else to a fibre that begins the
- * next one. If no thread can run and some have not returned, this is a deadlock: the emulator
- * reports what each of them waits for, and the program ends.
+ * returns, the fibre takes another thread, so a kernel that never waits never switches fibres.
+ * If the thread must wait, the fibre switches to a thread that can continue, or else to a fibre
+ * that begins the next thread. If no thread can run and some have not returned, this is a
+ * deadlock: the emulator reports what each of them waits for, and the program ends.
  *
  * Order is part of the test: blocks, warps and lanes run in an order drawn from the seed, and a
- * warp runs as far as it can before the next one, so that a missing barrier shows. Shared
- * memory is exactly as large as launched, lies between guards and holds 0xff (not a number)
- * when a block begins.
+ * warp runs as far as it can before the next warp, so that a missing barrier has an effect.
+ * Shared memory is exactly as large as launched, lies between guards and holds 0xff (not a
+ * number) when a block begins.
  */
 #include "tests/emu/emu_block.h"
 
@@ -44,7 +44,7 @@ struct thread {
     thread_state state;
     unsigned char lane, warp;
     emu_fibre *fibre;
-    thread *next; /* in the queue of threads that may go on */
+    thread *next; /* in the queue of threads that can continue */
     /* The function for which the thread waits. */
     emu_finish *finish;
     const char *what, *file;
@@ -60,8 +60,8 @@ static struct {
     const emu_launch_shape *launch;
     const emu_body *body;
     emu_place place;
-    int threads, order[max_threads]; /* the order in which threads begin */
-    int lanes[warp_lanes];           /* the order, from last to first, in which lanes go on */
+    int threads, order[max_threads];       /* the order in which threads begin */
+    int lanes[warp_lanes];                 /* the order of lanes, from last to first */
     uint64_t blocks, block, first, stride; /* block i is number (first + stride i) % blocks */
     unsigned char *shared;                 /* between its guards */
     const char *function; /* the kernel, after it has requested shared memory */
@@ -72,7 +72,7 @@ static struct {
     emu_count barrier_count;
     thread *barrier_first;
 
-    thread *head, *tail;                                            /* threads that may go on */
+    thread *head, *tail;                                            /* the queue */
     std::vector<emu_fibre *> &idle = *new std::vector<emu_fibre *>; /* outlives main */
     emu_fibre *running;
 } run;
@@ -301,7 +301,8 @@ static void begin_fibre()
     }
 }
 
-/* The running thread must wait: switches to another fibre until the thread is resumed. */
+/* Called when the running thread must wait: switches to another fibre until the thread is
+ * resumed. */
 static void give_way()
 {
     emu_fibre *self = now->fibre;
@@ -367,7 +368,7 @@ void emu_touch(const void *at, size_t bytes, const char *caller)
 void emu_wait_previous()
 {
     if (!now)
-        emu_fail("a kernel was waited for outside a kernel");
+        emu_fail("the previous kernel was waited for outside a kernel");
     now->waited = true;
 }
 
@@ -452,7 +453,7 @@ void emu_meet(emu_finish *finish, const char *what, unsigned mask, void *data, c
     finish(brought, mask);
     *meeting &= ~mask;
     self->state = thread_runs;
-    for (int i = 0; i < warp_lanes; i++) { /* they continue before other warps */
+    for (int i = 0; i < warp_lanes; i++) { /* these lanes continue before other warps */
         int other_lane = run.lanes[i];
         thread *other = &warp[other_lane];
         if (!(mask >> other_lane & 1) || other == self)

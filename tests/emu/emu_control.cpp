@@ -184,7 +184,7 @@ const char *emu_failed_call(void)
 
 int emu_leaks(char *text, size_t bytes)
 {
-    std::map<std::string, live> sums; /* how many of a kind, and bytes */
+    std::map<std::string, live> sums; /* for each kind, how many there are and their bytes */
     std::map<std::string, int> counts;
     for (const auto &entry : control().handles) {
         counts[entry.second.kind]++;

@@ -1,12 +1,12 @@
 /* emu_control.h - lets a test control the emulator. The functions are exported by the emulated
  * plugin.
  *
- * If a program loads the plugin, environment variables do the same: ESPALIER_EMU_DEVICES,
+ * In a program that loads the plugin, environment variables do the same: ESPALIER_EMU_DEVICES,
  * ESPALIER_EMU_DRIVER and ESPALIER_EMU_LT (versions), ESPALIER_EMU_MEMORY (bytes),
- * ESPALIER_EMU_NCCL=0 (this machine has no NCCL),
- * ESPALIER_EMU_NODE (bytes of a node of a graph), ESPALIER_EMU_SMS (multiprocessors),
- * ESPALIER_EMU_SHARED (kilobytes), ESPALIER_EMU_SEED, ESPALIER_EMU_FAIL (number of the call),
- * ESPALIER_EMU_LEAKS=1 (print at exit which objects were never released).
+ * ESPALIER_EMU_NCCL=0 (this machine has no NCCL), ESPALIER_EMU_NODE (bytes of a node of a
+ * graph), ESPALIER_EMU_SMS (multiprocessors), ESPALIER_EMU_SHARED (kilobytes),
+ * ESPALIER_EMU_SEED, ESPALIER_EMU_FAIL (number of the call), ESPALIER_EMU_LEAKS=1 (print at
+ * exit which objects were never released).
  */
 #ifndef EMU_CONTROL_H
 #define EMU_CONTROL_H
@@ -20,8 +20,8 @@ extern "C" {
 #endif
 
 void emu_set_devices(int count);
-void emu_set_driver(int version); /* newest CUDA of the driver: 12040 is 12.4; 0: no driver */
-void emu_set_lt(int version);     /* version of cuBLASLt, initially 13; 0: there is none */
+void emu_set_driver(int version); /* newest CUDA of the driver: 12040 is 12.4; 0 is no driver */
+void emu_set_lt(int version);     /* version of cuBLASLt, initially 13; 0 means none */
 /* The result of cuBLASLt's heuristic: algorithms (initially), none, or a failure. */
 enum emu_heuristic { EMU_FINDS, EMU_FINDS_NONE, EMU_REFUSES };
 void emu_set_heuristic(enum emu_heuristic answer);
@@ -31,7 +31,8 @@ void emu_set_memory(size_t bytes); /* memory of the device; allocated memory sta
  * 8.9 and 12.0), for backends that are opened later. */
 void emu_set_multiprocessors(int count);
 void emu_set_shared(int kilobytes);
-/* Returns the maximum bytes of shared memory that a block had since the last call of this. */
+/* Returns the most bytes of shared memory that a block has had since the last call of this
+ * function. */
 size_t emu_shared_peak(void);
 void emu_set_node_bytes(size_t bytes); /* memory of each node of a ready graph, 0 at first */
 size_t emu_memory_used(void);
@@ -41,14 +42,14 @@ size_t emu_memory_peak(void); /* the most that was in use since the last call of
  * a new order for every launch. The program starts with 1. */
 void emu_set_seed(uint64_t seed);
 
-/* Makes the `call`-th call of the runtime or of cuBLASLt from now on fail (1: the next; 0:
- * none). If `ever_after` is set, all later calls fail, too, as after a fault on a GPU. A call
- * that releases something fails, but releases it. `error` is a cudaError_t; cuBLASLt returns
- * an error with another type. */
+/* Makes the `call`-th call of the runtime or of cuBLASLt from now on fail (1 is the next one; 0
+ * means none). If `ever_after` is set, all later calls fail, too, as after a fault on a GPU. A
+ * call that releases something fails, but releases it. `error` is a cudaError_t; cuBLASLt
+ * returns an error with another type. */
 void emu_fail_at(long call, int error, bool ever_after);
-long emu_calls(void); /* calls since emu_fail_at, or the beginning */
+long emu_calls(void); /* calls since emu_fail_at(), or since the beginning */
 
-const char *emu_failed_call(void); /* the first that was made to fail since then, or "" */
+const char *emu_failed_call(void); /* the first call since then that was made to fail, or "" */
 
 /* Returns how many objects the program has not given back; `text` names them. */
 int emu_leaks(char *text, size_t bytes);
@@ -58,9 +59,9 @@ int emu_leaks(char *text, size_t bytes);
 long emu_kernels_run(void), emu_waits_made(void);
 
 /* Bank conflicts of shared memory (emu_banks.cpp). Switching the count on starts it from 0.
- * Entry `index` is for a kernel with its template arguments and a function that accesses
- * shared memory; 0: there are no more entries. Conflicts slow its accesses down by the factor
- * cycles / least. */
+ * Entry `index` is for a kernel (with its template arguments) and a function in it that
+ * accesses shared memory. The result is 0 after the last entry. Conflicts slow its accesses
+ * down by the factor cycles / least. */
 struct emu_banks {
     char kernel[120], place[40];
     long blocks, accesses, cycles, least; /* accesses: of a warp */

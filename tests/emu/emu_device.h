@@ -1,10 +1,10 @@
 /* emu_device.h - functions by which a thread of a kernel uses its block and its warp.
  *
- * Threads of a block are fibres that run one after another (emu_block.cpp). A thread gives way
+ * Threads of a block are fibres that run one after another (emu_block.cpp). A thread yields
  * only where it must wait for others: at a barrier, and where the lanes of a warp meet
  * (shuffles, votes, __syncwarp, tensor core products). Lanes that meet must call the same
- * function from the same line with the same mask, as the instruction demands; threads that
- * never meet are reported by name and the program ends.
+ * function from the same line with the same mask, as the instruction demands. If threads never
+ * meet, the emulator names them and ends the program.
  */
 #ifndef EMU_DEVICE_H
 #define EMU_DEVICE_H
@@ -33,8 +33,8 @@ void *emu_shared(const char *function);
 #define ESP_SHARED(type, name)                                                                 \
     type *name = reinterpret_cast<type *>(emu_shared(__PRETTY_FUNCTION__))
 
-/* Counts an access to shared memory for bank conflicts; `caller`: the function that makes it.
- */
+/* Counts an access to shared memory for bank conflicts; `caller`: the function that makes the
+ * access. */
 void emu_touch(const void *at, size_t bytes, const char *caller);
 #define ESP_CALLER , const char *caller = __builtin_FUNCTION()
 #define ESP_TOUCH(at, bytes) emu_touch((at), (bytes), caller)
@@ -174,7 +174,7 @@ void emu_finish_add(void **data, unsigned mask);
 void emu_finish_and(void **data, unsigned mask);
 void emu_finish_or(void **data, unsigned mask);
 void emu_finish_xor(void **data, unsigned mask);
-void emu_finish_min(void **data, unsigned mask); /* of int64_t, as for max */
+void emu_finish_min(void **data, unsigned mask); /* of int64_t, like emu_finish_max() */
 void emu_finish_max(void **data, unsigned mask);
 
 #define EMU_REDUCE(name, finish, T)                                                            \

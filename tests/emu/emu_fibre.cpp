@@ -1,7 +1,7 @@
 /* emu_fibre.cpp - see emu_fibre.h.
  *
- * A new fibre's stack is laid out as if it had been switched away from at the first instruction
- * of emu_fibre_begin: zeroed registers below the address to return to.
+ * A new fibre's stack is laid out as if the fibre had been suspended at the first instruction
+ * of emu_fibre_begin(): zeroed registers below the address to return to.
  */
 #include "tests/emu/emu_fibre.h"
 
@@ -46,8 +46,8 @@ static size_t page_bytes()
 
 static emu_fibre *leaving; /* the fibre that switched last */
 
-/* AddressSanitizer is told about two stacks only: the host's, and the stacks of all fibres as
- * one. Reporting each switch between two fibres would take a quarter of the time. The
+/* AddressSanitizer knows only two stacks: the host's, and the stacks of all fibres as one
+ * stack. Reporting each switch between two fibres would take a quarter of the time. The
  * sanitizer's own stacks must be off (asan-use-after-return=0), so that fibres need none.
  */
 #ifdef EMU_ASAN

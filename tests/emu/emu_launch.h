@@ -2,7 +2,7 @@
  *
  * Arguments are converted to the kernel's parameter types and copied at the launch, as a GPU
  * does; the kernel runs when its stream does. A parameter that holds the address of host memory
- * would fault on a GPU, so every word of every parameter is looked at.
+ * would fault on a GPU, so every word of every parameter is checked.
  */
 #ifndef EMU_LAUNCH_H
 #define EMU_LAUNCH_H

@@ -2,7 +2,7 @@
  *
  * Algorithm 1 needs no workspace. Algorithm 2 needs one, and overwrites all of it. Both divide
  * a sum into pieces, whose number depends on the algorithm and the shape. The product is queued
- * like a kernel; descriptions and scalars are copied at the call.
+ * like a kernel; descriptions and scalars are copied when the call is made.
  */
 #include "tests/emu/emu_lt.h"
 
@@ -251,7 +251,7 @@ static cublasStatus_t check_shapes(const cublasLtMatmulDescOpaque_t &desc, const
                                                     : CUBLAS_STATUS_NOT_SUPPORTED;
 }
 
-/* Returns whether a matrix is on the device, completely, and aligned as fast algorithms need
+/* Returns whether a matrix is completely on the device, and aligned as fast algorithms need
  * it. */
 static bool reachable(const void *data, const layout *l)
 {

@@ -75,7 +75,8 @@ bool emu_in_arena(const void *address)
     return at >= base && at < base + arena_bytes;
 }
 
-/* Returns the allocation that contains `offset` or ends there; live.end() if there is none. */
+/* Returns the allocation that contains `offset` or ends there; or live.end() if there is
+ * none. */
 static std::map<size_t, size_t>::iterator holder(size_t offset)
 {
     std::map<size_t, size_t> &live = arena().live;
@@ -97,9 +98,9 @@ emu_where_is emu_find(const void *address, size_t bytes)
     return emu_on_device;
 }
 
-/* Returns a free place at or after the cursor, otherwise the first one; arena_bytes if there
- * is none. It avoids walking through the whole arena, because pages that were touched once
- * stay in memory. */
+/* Returns a free place at or after the cursor, otherwise the first free place, or arena_bytes
+ * if there is none. The cursor does not walk through the whole arena, because pages that were
+ * touched once stay in memory. */
 static size_t find_room(size_t room)
 {
     if (arena().cursor + room > 2 * arena().peak + 8 * huge_page)
@@ -164,8 +165,8 @@ void emu_restore_fences(const void *address, size_t bytes)
 
 /* ------------------------------------------------------------------ allocations */
 
-/* Fills an allocation. One that is larger than any array of a test (the workspace of
- * cuBLASLt) is filled at both ends only. */
+/* Fills an allocation. An allocation larger than any array of a test (cuBLASLt's workspace) is
+ * filled only at both ends. */
 static void fill(unsigned char *block, size_t bytes)
 {
     const size_t end = (size_t)4 << 20;

@@ -1,7 +1,7 @@
 /* emu_nccl.cpp - all-gathers between emulated GPUs; see emu_nccl.h.
  *
  * The work of an all-gather on a stream runs the other streams up to the same all-gather. The
- * last one that comes there copies everything.
+ * last stream to reach it copies everything.
  */
 #include "tests/emu/emu_nccl.h"
 
@@ -20,8 +20,8 @@ struct part { /* a rank's part of an all-gather */
     cudaStream_t stream;
 };
 struct clique {
-    std::vector<part> now;     /* (ranks) the all-gather that each rank has come to */
-    std::vector<long> arrived; /* (ranks) how many all-gathers each has come to */
+    std::vector<part> now;     /* (ranks) the all-gather that each rank has reached */
+    std::vector<long> arrived; /* (ranks) how many all-gathers each rank has reached */
 };
 struct ncclComm {
     int rank;
@@ -82,7 +82,7 @@ ncclResult_t ncclAllGather(const void *from, void *to, size_t count, ncclDataTyp
     if (emu_find(from, count) != emu_on_device || emu_find(to, count * ranks) != emu_on_device)
         return ncclInvalidArgument;
     if (depth == 0 && ranks > 1)
-        return ncclInvalidUsage; /* this thread would wait for itself */
+        return ncclInvalidUsage; /* otherwise this thread would wait for itself */
     grouped.push_back({comm, {(const char *)from, (char *)to, count, stream}});
     return ncclSuccess;
 }
@@ -107,7 +107,7 @@ static void copy_all(const clique &all)
         }
 }
 
-/* Comes to an all-gather as rank `rank`, and waits for the others. */
+/* Reaches an all-gather as rank `rank`, and waits for the other ranks. */
 static void come(clique &all, const std::vector<cudaStream_t> &streams, int rank, const part &p)
 {
     const long number = ++all.arrived[(size_t)rank];
@@ -120,7 +120,7 @@ static void come(clique &all, const std::vector<cudaStream_t> &streams, int rank
     for (size_t i = 0; i < all.arrived.size(); i++)
         while (all.arrived[i] < number)
             if (!emu_run_next(streams[i])) {
-                fprintf(stderr, "emulator: rank %zu does not come to an all-gather\n", i);
+                fprintf(stderr, "emulator: rank %zu does not reach an all-gather\n", i);
                 abort();
             }
 }

@@ -3,7 +3,7 @@
  *
  * As in NCCL, one thread that has several communicators must begin their operations together,
  * in a group; none or all of a group's streams may be in a capture. An all-gather waits on each
- * stream until the others have come to it.
+ * stream until the other streams have reached it.
  */
 #ifndef EMU_NCCL_H
 #define EMU_NCCL_H

@@ -1,9 +1,9 @@
 /* emu_properties.cpp - properties of the emulated device, and checks of launches.
  *
- * Limits are those of a GPU of compute capability 9.0, except the number of multiprocessors:
- * few, so that the tests' small shapes also take more blocks than run at a time. That number
- * and the shared memory can be set (emu_control.h), because they decide which kernels are
- * taken.
+ * Limits are those of a GPU of compute capability 9.0, except the number of multiprocessors.
+ * There are few of them, so that even the tests' small shapes have more blocks than run at a
+ * time. This number and the shared memory can be set (emu_control.h), because they decide which
+ * kernels are used.
  */
 #include <cstdio>
 #include <map>
@@ -178,7 +178,7 @@ static size_t shared_limit(const void *kernel)
 {
     auto found = shared_allowed().find(kernel);
     int allowed = found == shared_allowed().end() ? 0 : found->second;
-    if (allowed > shared_most()) /* the limit was higher when this was allowed */
+    if (allowed > shared_most()) /* the limit was higher when `allowed` was set */
         allowed = shared_most();
     return (size_t)(allowed > shared_default ? allowed : shared_default);
 }

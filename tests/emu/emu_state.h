@@ -45,7 +45,7 @@ int emu_shared_kilobytes(); /* maximum for a block */
 /* Records an object that must be released. kind: "stream", "event", ... */
 void emu_live_add(const void *handle, const char *kind, size_t bytes);
 bool emu_live(const void *handle, const char *kind);
-bool emu_live_remove(const void *handle, const char *kind); /* false: it was not recorded */
+bool emu_live_remove(const void *handle, const char *kind); /* false if it was not recorded */
 
 /* ------------------------------------------------------------------ memory (emu_memory.cpp) */
 
@@ -53,8 +53,8 @@ bool emu_live_remove(const void *handle, const char *kind); /* false: it was not
 void emu_memory_open();
 void emu_memory_close();
 
-/* Take and release memory that the driver uses for graphs. emu_memory_take() returns false
- * if there is not enough. */
+/* These take and release memory that the driver uses for graphs. emu_memory_take() returns
+ * false if there is not enough. */
 bool emu_memory_take(size_t bytes);
 void emu_memory_give_back(size_t bytes);
 
@@ -62,7 +62,7 @@ enum emu_where_is {
     emu_on_host,
     emu_on_device,
     emu_nowhere
-}; /* nowhere: beyond an allocation */
+}; /* nowhere: not inside an allocation */
 emu_where_is emu_find(const void *address, size_t bytes);
 /* Removes the fences within a range for a copy or a fill, and restores them afterwards. */
 void emu_lift_fences(const void *address, size_t bytes);
@@ -74,8 +74,8 @@ bool emu_in_arena(const void *address); /* to describe a fault */
 
 /* Adds work to a stream, or to the graph that the stream captures. */
 cudaError_t emu_enqueue(cudaStream_t stream, std::function<void()> work);
-cudaError_t emu_run_all(); /* everything on every stream */
-bool emu_run_next(cudaStream_t stream); /* the next work of a stream; false: there is none */
+cudaError_t emu_run_all(); /* runs everything on every stream */
+bool emu_run_next(cudaStream_t stream); /* runs the next work; false if there is none */
 bool emu_captures(cudaStream_t stream);
 /* During a capture, returns cudaErrorStreamCaptureUnsupported and invalidates the capture. */
 cudaError_t emu_refuse_in_capture();

@@ -1,9 +1,9 @@
 /* emu_stream.cpp - lazy streams, events and graphs.
  *
- * Work waits in its stream until the host waits for the stream. Before a stream runs,
- * everything runs on which it depends: events of other streams, and the default stream, which
- * waits for all earlier work of blocking streams, as these wait for it. Depending on the seed,
- * other streams also run ahead, so that a missing dependency has a visible effect either way.
+ * Work waits in its stream until the host waits for the stream. Before a stream runs, all work
+ * on which it depends is run: events of other streams, and the default stream. (The default
+ * stream and blocking streams wait for each other's earlier work.) Depending on the seed, other
+ * streams also run ahead, so that a missing dependency has a visible effect either way.
  */
 #include <chrono>
 #include <deque>
@@ -34,7 +34,7 @@ struct CUstream_st {
     bool blocking = true; /* ordered with the default stream */
     int device = emu_current_device();
     std::deque<work> queue;
-    std::unique_ptr<CUgraph_st> capture; /* under way if not NULL */
+    std::unique_ptr<CUgraph_st> capture; /* a capture is in progress if this is not NULL */
     bool spoiled = false;
     cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
 };
@@ -46,7 +46,7 @@ struct record { /* one cudaEventRecord */
 };
 struct CUevent_st {
     unsigned flags;
-    std::shared_ptr<record> last; /* NULL: never recorded */
+    std::shared_ptr<record> last; /* NULL if never recorded */
 };
 
 struct stream_table {

@@ -3,8 +3,9 @@
  *
  * Vector types have CUDA's alignment, so that the sanitizer reports an access that a GPU would
  * refuse. The 16-bit floats convert only by named functions (__float2bfloat16, ...), because
- * implicit conversions would compute here in 32 bits what CUDA computes in 16. Rounding is to
- * nearest, ties to even, with subnormals, and NaN becomes 0x7fff, as on a GPU.
+ * with implicit conversions, this compiler would compute in 32 bits what CUDA computes in 16
+ * bits. Rounding is to nearest, ties to even, with subnormals, and NaN becomes 0x7fff, as on a
+ * GPU.
  */
 #ifndef EMU_TYPES_H
 #define EMU_TYPES_H
@@ -118,7 +119,7 @@ static inline __nv_bfloat16 __float2bfloat16(float x)
 static inline float __half2float(__half x)
 {
     uint32_t sign = (uint32_t)(x.emu_bits & 0x8000) << 16, magnitude = x.emu_bits & 0x7fffu;
-    if (magnitude >= 0x7c00u) /* infinite, or not a number */
+    if (magnitude >= 0x7c00u) /* infinity or NaN */
         return emu_bits_as<float>(sign | 0x7f800000u | (magnitude & 0x3ffu) << 13);
     if (magnitude >= 0x400u)
         return emu_bits_as<float>(sign | ((magnitude << 13) + 0x38000000u));

@@ -1,8 +1,8 @@
 /* emu_warp.cpp - functions that the lanes of a warp compute together after all have arrived.
  *
  * Each function gets the value of every lane (NULL if the lane is not in the mask) and writes
- * each lane's result. A lane that shuffles from outside the mask gets NaN; on a GPU the result
- * would be undefined.
+ * each lane's result. A lane that shuffles a value from a lane outside the mask gets NaN; on a
+ * GPU the result would be undefined.
  */
 #include "tests/emu/emu_device.h"
 
@@ -137,8 +137,8 @@ template <typename T> static void unpack(float *to, uint32_t pair)
     to[1] = widen((uint16_t)(pair >> 16), T());
 }
 
-/* Every sum adds the products 0 to 15 in this order to its old value. The loops over columns
- * are innermost, so that the compiler can vectorise them.
+/* Every sum adds products 0 to 15, in this order, to its old value. The loops over columns are
+ * innermost, so that the compiler can vectorise them.
  */
 template <typename T> static void multiply(void **data)
 {

@@ -1,5 +1,5 @@
-/* tiles.h - the instructions of Intel's tile unit (AMX) that the CPU backend uses, in C.
- * Whatever raises an exception on the processor ends the program here.
+/* tiles.h - the instructions of Intel's tile unit (AMX) that the CPU backend uses, in C. What
+ * would raise an exception on the processor ends the program here.
  *
  * From the "Intel Architecture Instruction Set Extensions" reference: a load fills rows and
  * columns that are not configured with zeros; a store writes only the configured ones; in a
@@ -43,7 +43,7 @@ static inline void emulated_configure(const void *config)
     for (int i = 0; i < 16; i++) {
         uint16_t bytes;
         memcpy(&bytes, c + 16 + 2 * i, sizeof bytes);
-        emulated_demand(i < 8 || (bytes == 0 && c[48 + i] == 0), "there are eight tiles");
+        emulated_demand(i < 8 || (bytes == 0 && c[48 + i] == 0), "there are only eight tiles");
         emulated_demand(bytes <= 64 && c[48 + i] <= 16, "a tile is too large");
         if (i < 8) {
             t->row_bytes[i] = bytes;

@@ -14,7 +14,7 @@
 #include "kernels/model_desc.h"
 #include "tests/fuzz/support/fuzz.h"
 
-enum { ZEROS = 1 << 17, MOST_READ = 64 /* elements, tensors */, ROOM = 64 /* tokens */ };
+enum { ZEROS = 1 << 17, MOST_READ = 64 /* elements or tensors */, ROOM = 64 /* tokens */ };
 
 static void read_value(const struct esp_gguf_value *value)
 {
@@ -56,7 +56,7 @@ static void read_container(const char *path)
     esp_stored_close(set);
 }
 
-/* Reads a tensor, if it exists, from its first number to its last. */
+/* Reads a tensor, if it exists, from its first number to its last one. */
 static void touch(const struct esp_tensor *tensor)
 {
     float *row = tensor->data ? malloc((size_t)tensor->columns * sizeof *row) : NULL;

@@ -1,12 +1,11 @@
-/* Fuzzes the library of kept sessions. Whatever its pages contain, opening, listing,
- * searching, loading and exporting either work or fail with an error message. A session that
- * is loaded is a complete tree of texts. A program that keeps sessions either opens the file or
- * sets it aside.
+/* Fuzzes the library of kept sessions. Whatever its pages contain, opening, listing, searching,
+ * loading and exporting either work or fail with an error message. A session that is loaded is
+ * a complete tree of texts. A program that keeps sessions either opens the file or renames it.
  *
  * The input changes a small library. Each line is the number of a page, an offset in it, and
  * hexadecimal digits of bytes to write there; a line without digits ends the file there. Page 0
- * stands for the journal that a killed program has left of session 1, with its offsets from the
- * beginning of the file. A line "seal" corrects the checksums of its records. */
+ * stands for the journal of session 1, which a killed program has left; its offsets count from
+ * the beginning of the journal. A line "seal" corrects the checksums of its records. */
 #include "sessions/library.h"
 
 #include <ctype.h>
@@ -166,7 +165,7 @@ static const unsigned char *base(size_t *size)
     return bytes;
 }
 
-/* The beginning of the journal that inputs change; the rest are zeros. */
+/* Makes the beginning of the journal that inputs change; all other bytes are zeros. */
 static const unsigned char *base_journal(size_t *size)
 {
     static unsigned char bytes[3 * PAGE];
@@ -183,7 +182,8 @@ static const unsigned char *base_journal(size_t *size)
     esp_journal_close(journal, false);
     esp_journal_path(name, sizeof name, path, 1);
     FILE *file = fopen(name, "rbe");
-    FUZZ_REQUIRE(file && fread(bytes, 1, sizeof bytes, file) == sizeof bytes, "it can be read");
+    FUZZ_REQUIRE(file && fread(bytes, 1, sizeof bytes, file) == sizeof bytes,
+                 "the journal can be read");
     fclose(file);
     return bytes;
 }
@@ -369,7 +369,8 @@ static void resume(void)
     esp_resumed_close(resumed);
 }
 
-/* The file opens or is set aside. Damage in deeper pages is found when they are read. */
+/* The file opens or is renamed. Damage in deeper pages is found only when those pages are
+ * read. */
 static void keep(void)
 {
     struct esp_library *library;

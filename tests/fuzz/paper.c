@@ -1,5 +1,5 @@
-/* Fuzzes a paper's figures and the table with which they are compared: the result is a
- * sentence, or a picture in both forms, that is safe to show. The input has the parts x.paper
+/* Fuzzes a paper's figures and the table with which they are compared: the result is an error
+ * message or a picture in both formats, and is safe to show. The input has the parts x.paper
  * and table.json. */
 #include "tui/cli/bench/paper.h"
 

@@ -14,7 +14,7 @@
 #include "sessions/event_json.h"
 #include "tests/fuzz/support/fuzz.h"
 
-enum { MOST_DRAWN = 40 /* nodes of a tree that is laid out, which takes long */ };
+enum { MOST_DRAWN = 40 /* nodes of a tree that is laid out, because this takes long */ };
 
 static int ignore(char *message)
 {

@@ -1,6 +1,6 @@
-/* Fuzzes a file of prompts, as lines or as JSON Lines: every accepted prompt must have a
- * text and a category, no more bytes are used than the file has, and a refusal must be a
- * sentence. The input is the file. */
+/* Fuzzes a file of prompts, as lines or as JSON Lines: every accepted prompt must have a text
+ * and a category, no more bytes are used than the file has, and a refused file must give an
+ * error message. The input is the file. */
 #include "tui/cli/bench/prompt_list.h"
 
 #include <stdlib.h>

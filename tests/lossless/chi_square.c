@@ -22,7 +22,7 @@ static const double FALSE_ALARMS = 1e-3; /* probability for the whole test */
 static struct esp_engine *engine;
 static char err[512];
 
-/* Variants that the names of drafters alone do not cover: single paths, more branches,
+/* Variants of drafters with parameters that are not the defaults: single paths, more branches,
  * nothing stored on disk. */
 static const char *const spellings[] = {"iid:K=1", "delayed:K=1", "specinfer:expansion=3.2.1",
                                         "sequoia:learn=off,draws=topk", NULL};
@@ -149,7 +149,8 @@ TEST(own_copies_follow_the_target)
     check_drafters(&(struct esp_engine_options){.draft = "self"}, some_drafters, 15);
 }
 
-/* q is 0 for a fifth of the tokens, and the text takes more rows in the draft's cache. */
+/* q is 0 for a fifth of the tokens, and the text takes more rows in the draft's cache than in
+ * the target's. */
 TEST(drafts_of_another_vocabulary_do_not_change_the_distribution)
 {
     static const enum foreign_kind kinds[] = {FOREIGN_EACH_FIFTH_REPLACED,
@@ -189,7 +190,7 @@ TEST(planted_biases_are_found)
 {
     const struct esp_verifier_ops wrong[] = {{.name = "from_p", .solve = from_p},
                                              {.name = "too_easily", .solve = too_easily}};
-    /* enough to detect the bias with any learned draft temperature */
+    /* enough to detect the bias, whatever draft temperature is learned */
     const int trials[] = {240, 800};
     CHECK(esp_engine_open(&engine, NULL, err, sizeof err) == ESP_OK, "%s", err);
     for (int i = 0; i < 2; i++) {

@@ -58,8 +58,9 @@ static const char *const drafters[] = {
     NULL,
 };
 
-/* Rows and passes are so cheap that goodput drafts many nodes. From the seventh row on they
- * are more expensive, so that goodput has to compare them with rows of later passes. */
+/* Rows and passes are so cheap that goodput drafts many nodes. From the seventh row on they are
+ * more expensive, so that goodput has to compare the cost of such rows with the cost of rows in
+ * later passes. */
 static double cheap_pass(int rows)
 {
     return 0.01 + 0.001 * rows;
@@ -117,8 +118,8 @@ static void add_pair(const char *drafter, const char *verifier, double temperatu
     esp_session_close(session);
 }
 
-/* ops: those of the backend; nodes: maximum nodes of a tree, so that some trees do not fit;
- * copy: the draft is the target's own copy, in the target's cache. */
+/* ops: the backend's operations. nodes: the maximum number of nodes of a tree, so that some
+ * trees do not fit. copy: whether the draft is the target's own copy, in the target's cache. */
 static void check_drafts(const struct esp_backend_ops *ops, bool copy, int nodes,
                          double temperature, double top_p)
 {
@@ -148,12 +149,12 @@ TEST(pairs_follow_the_target)
     check_pairs(&toy_backend, 64, 1, 1);
 }
 
-TEST(pairs_follow_a_cold_target)
+TEST(pairs_follow_the_target_at_low_temperature)
 {
     check_pairs(&toy_backend, 64, 0.4, 1);
 }
 
-TEST(pairs_follow_a_truncated_target)
+TEST(pairs_follow_the_target_with_top_p)
 {
     check_pairs(&toy_backend, 64, 1.3, 0.8);
 }
@@ -163,7 +164,8 @@ TEST(pairs_follow_the_target_when_trees_do_not_fit)
     check_pairs(&toy_backend, 5, 1, 1);
 }
 
-/* If every call waits, children are drawn ahead, before it is known whether they are needed. */
+/* If every call waits for a device, drafters draw children ahead, before they know whether the
+ * children are needed. */
 TEST(pairs_follow_the_target_when_children_are_drawn_ahead)
 {
     const struct esp_backend_ops ops = toy_backend_that_waits();
@@ -171,7 +173,7 @@ TEST(pairs_follow_the_target_when_children_are_drawn_ahead)
 }
 
 #ifndef __SANITIZE_ADDRESS__
-/* Pairs that are refused are refused for a reason. */
+/* Refused pairs are refused for a reason: they would change the distribution. */
 TEST(refused_pairs_change_the_distribution)
 {
     static const char *const pairs[][2] = {

@@ -23,8 +23,8 @@ static struct rig rig;
 static struct node node;
 static unsigned long long seed;
 
-/* After the node itself, returns its p and q. After a child, returns a distribution with one
- * certain token, so that only the node matters. */
+/* After the node itself, the distributions are its p and q. After a child, one token has
+ * probability 1, so that only the node matters. */
 static void distribution(void *user, bool draft, const int32_t *tokens, int count,
                          double *values)
 {
@@ -82,11 +82,11 @@ static void make_node(enum shape shape, int n, int k)
 /* ------------------------------------------------------------------ enumeration */
 
 struct law {
-    double token[MOST_TOKENS]; /* probability of each first token */
-    double accepted;           /* probability that the first token is a child */
+    double token[MOST_TOKENS]; /* probability of each token as the first output token */
+    double accepted;           /* probability that the first output token is a child */
 };
 
-/* Adds all outcomes of the verifier for the present children, with weight `weight`. */
+/* Adds all outcomes of the verifier for the current children, with weight `weight`. */
 static void add_outcomes(const struct esp_verifier_ops *rule, double weight, struct law *law)
 {
     enumerate_start(&rig.all);
@@ -101,7 +101,8 @@ static void add_outcomes(const struct esp_verifier_ops *rule, double weight, str
     } while (enumerate_next(&rig.all));
 }
 
-/* For given children, checks the probability that the verifier continues to each. */
+/* For given children, checks the probability with which the verifier continues to each of
+ * them. */
 static void check_branching(const struct esp_verifier_ops *rule, const int32_t *children)
 {
     struct law law = {{0}, 0};
@@ -209,7 +210,7 @@ static void check_all_rules(enum shape shape, int n, int k)
     }
 }
 
-TEST(every_rule_keeps_the_target_at_a_node)
+TEST(every_verifier_keeps_the_target_at_a_node)
 {
     seed = 4;
     for (int n = 3; n <= 6; n++)
@@ -218,7 +219,7 @@ TEST(every_rule_keeps_the_target_at_a_node)
                 check_all_rules(trial % 2 ? MILD : PEAKED, n, k);
 }
 
-TEST(every_rule_keeps_the_target_in_degenerate_cases)
+TEST(every_verifier_keeps_the_target_in_degenerate_cases)
 {
     seed = 5;
     for (enum shape shape = EQUAL; shape < SHAPES; shape++)
@@ -229,8 +230,8 @@ TEST(every_rule_keeps_the_target_in_degenerate_cases)
 
 /* ------------------------------------------------------------------ the tests can fail */
 
-/* A verifier with the most common mistake: after a rejection it samples from p, not from the
- * residual. */
+/* A wrong verifier, with the most common mistake: after a rejection it samples from p, not from
+ * the residual. */
 static int wrong_solve(struct esp_verify *v, const struct esp_site *site,
                        struct esp_residual *left)
 {
@@ -239,7 +240,7 @@ static int wrong_solve(struct esp_verify *v, const struct esp_site *site,
     return esp_verify_accept(v, first, esp_keep(v->p_of[first], v->q_of[first])) ? first : 0;
 }
 
-/* A subtler mistake: recursive rejection that subtracts q only once. */
+/* A wrong verifier, with a subtler mistake: recursive rejection that subtracts q only once. */
 static int forgetful_solve(struct esp_verify *v, const struct esp_site *site,
                            struct esp_residual *p)
 {
@@ -267,7 +268,7 @@ static double worst_error(int (*solve)(struct esp_verify *, const struct esp_sit
     return error;
 }
 
-TEST(wrong_residuals_are_found)
+TEST(wrong_residuals_are_detected)
 {
     double wrong = 0, forgetful = 0;
     seed = 6;

@@ -2,9 +2,10 @@
  * every decision of the verifier is enumerated, with the real loop, caches and drafters. The
  * distribution of the first output tokens must equal the target's to 1e-9.
  *
- * Three kinds of drafts are tested. One has another vocabulary (engine/model/translation.h), so
- * some of its probabilities are zero, and it reads some tokens as two. One is the target's own
- * copy, on the target's cache. The third is a recycled matrix with random contents. */
+ * Three kinds of drafts are tested. The first has another vocabulary
+ * (engine/model/translation.h), so some of its probabilities are zero, and it reads some tokens
+ * as two tokens. The second is the target's own copy, on the target's cache. The third is the
+ * matrix of recycled tokens, with random contents. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -100,7 +101,7 @@ static struct esp_tokenizer *open_vocabulary(const char *tokens, const char *mer
 /* Vocabularies of drafts for a target with the tokens ab, cd and abcd. */
 static const struct vocabulary {
     const char *name, *tokens, *merges;
-    /* number of tokens shared with the target; number of tokens as which abcd is read */
+    /* number of tokens shared with the target; number of draft tokens for abcd */
     int shared, rows;
 } vocabularies[] = {
     {"all tokens, with other ids", "\"abcd\":1,\"cd\":4,\"ab\":7", "\"a b\",\"c d\",\"ab cd\"",
@@ -288,7 +289,8 @@ static double cheap_rows(int rows)
     return 1 + 0.01 * rows;
 }
 
-/* Opens a session with a matrix of random contents, the same for every outcome. */
+/* Opens a session whose matrix of recycled tokens has random contents, the same for every
+ * outcome. */
 static struct esp_session *open_scrambled(const char *drafter, const char *verifier)
 {
     struct esp_session *session = open_session(drafter, verifier);
@@ -349,7 +351,7 @@ TEST(random_contents_of_the_recycled_matrix_keep_the_target)
 }
 
 /* Shows that the enumeration can fail. */
-TEST(a_draft_that_draws_from_another_distribution_is_found)
+TEST(a_draft_that_draws_from_another_distribution_is_detected)
 {
     static const char *const pairs[][2] = {
         {"linear:K=2", "naive"}, {"iid:K=2,L=1", "specinfer"}, {"dyspec:N=3", "swor"}};

@@ -77,7 +77,7 @@ static void complete(int32_t *tokens, int count, double weight, double *sequence
     }
 }
 
-/* Adds all outcomes for the present tree. The mean number of tokens must equal the number
+/* Adds all outcomes for the current tree. The mean number of tokens must equal the number
  * predicted by its branching probabilities (delayed-tree-expansion, eq. 3). */
 static void add_outcomes(const struct esp_verifier_ops *rule, double weight, struct law *law)
 {
@@ -158,8 +158,8 @@ static const double *draft_after(int node)
 
 /* ------------------------------------------------------------------ independent paths */
 
-/* A trunk of `trunk` tokens, then `paths` independent paths of `length`
- * (delayed-tree-expansion, def. 5.2; without a trunk, sec. 3.2). */
+/* A stem of `trunk` tokens, then `paths` independent paths of `length` tokens
+ * (delayed-tree-expansion, def. 5.2; without a stem, sec. 3.2). */
 struct shape {
     int paths, trunk, length;
 };
@@ -235,8 +235,8 @@ TEST(independent_paths_keep_the_target)
 
 /* ------------------------------------------------------------------ without replacement */
 
-/* Returns the number of children of a node. It may depend on the node and its rank, never on
- * the children. */
+/* Returns the number of children of a node. It may depend on the node and its rank, but never
+ * on the children that are drawn. */
 static int breadth(int depth, int rank, int32_t token, int variant)
 {
     static const int by_rank[3][3] = {{3, 2, 1}, {2, 1, 0}, {1, 2, 0}};
@@ -340,8 +340,8 @@ static void draw_children(const struct esp_verifier_ops *rule, unsigned draws, i
     }
 }
 
-/* A retrieved tree at the root, and one below each drawn child. */
-TEST(what_was_not_drawn_keeps_the_target)
+/* There is a retrieved tree at the root, and another one below each drawn child. */
+TEST(children_that_were_not_drawn_keep_the_target)
 {
     static const unsigned draws[] = {ESP_DRAW_IID, ESP_DRAW_SWOR};
     for (int i = 0; i < 2; i++) {
@@ -369,7 +369,7 @@ TEST(what_was_not_drawn_keeps_the_target)
     }
 }
 
-/* ------------------------------------------------------------------ rules compared */
+/* ------------------------------------------------------------------ verifiers compared */
 
 static const struct esp_verifier_ops *rule(const char *name)
 {
@@ -388,7 +388,7 @@ static void check_same(const char *a, const char *b, int length)
               other.outcome[i]);
 }
 
-TEST(on_one_path_there_are_only_three_rules)
+TEST(on_one_path_verifiers_form_three_groups)
 {
     for (unsigned long long seed = 40; seed < 44; seed++) {
         open_rig(ESP_DRAW_IID, seed);
@@ -412,7 +412,7 @@ static void check_longer(const char *better, const char *other, int paths, int t
           length, trunk, better, a, other, b);
 }
 
-TEST(better_rules_accept_longer_paths)
+TEST(better_verifiers_accept_longer_paths)
 {
     for (unsigned long long seed = 60; seed < 70; seed++) {
         open_rig(ESP_DRAW_IID, seed);

@@ -1,10 +1,10 @@
 /* Greedy identity on the built-in pair: every drafter must write the same tokens as plain
- * decoding, for 50 prompts of 256 tokens each. With rebuilt cache rows, which depend on the
- * loop and not on the drafter, every fifth prompt is tested; each instruction set is tested
- * with two prompts. The CUDA backend must do the same in exact mode: with all prompts on a GPU
- * (ESPALIER_CUDA_PLUGIN names its plugin), with one prompt and few tokens on the emulator.
+ * decoding, for 50 prompts of 256 tokens each. With rebuilt cache rows, which depend only on
+ * the loop, every fifth prompt is tested; each instruction set is tested with two prompts. The
+ * CUDA backend must do the same in exact mode: with all prompts on a GPU (ESPALIER_CUDA_PLUGIN
+ * names its plugin), with one prompt and few tokens on the emulator.
  *
- * The short form takes six prompts, that under sanitizers two, and fewer tokens.
+ * The short form has six prompts (under sanitizers two) and fewer tokens.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -66,8 +66,8 @@ static int generate(struct esp_session *session, int i, int32_t *tokens, char *e
     return length;
 }
 
-/* Writes the worker's prompts, or every `every`-th of them, with one drafter. Fills plain[]
- * with the texts, or compares them with it. */
+/* Continues the worker's prompts, or every `every`-th of them, with one drafter. Stores the
+ * texts in plain[], or compares them with it. */
 static void work(int worker, const char *spec, int every, bool fill, char *err, size_t errlen)
 {
     struct esp_session *session;
@@ -142,8 +142,8 @@ static bool goes_with_any(int i)
     return !esp_drafters[i]->without_model && !esp_drafters[i]->chooser;
 }
 
-/* Returns whether this is only the name of a drafter, which has already run with default
- * parameters. */
+/* Returns whether this is a drafter's name without parameters; such a drafter has already
+ * run. */
 static bool is_drafter(const char *spec)
 {
     int i = 0;

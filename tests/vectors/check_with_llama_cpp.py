@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Reads a GGUF file with llama.cpp and compares: tokens of a text, greedy tokens, perplexity.
+"""Reads a GGUF file with llama.cpp and compares the tokens of a text, greedy tokens and perplexity.
 
     check_with_llama_cpp.py ESPALIER FILE.gguf TEXT_FILE
 
 Prints one line for each comparison. llama.cpp rounds activations to 8 bits where weights are
-quantised, so its tokens may differ from ours where two are nearly tied. So it is also run on the same
-numbers as floats (`espalier quantize FILE ... --type f32`); there, the tokens must be equal. Needs llama-cpp-python; not part of `make check`.
+quantised, so its tokens may differ from espalier's where two tokens are nearly tied. So llama.cpp
+also runs the same weights as floats (`espalier quantize FILE ... --type f32`), and with these the
+tokens must be equal. Needs llama-cpp-python. This is not part of `make check`.
 """
 import ctypes
 import json
@@ -36,7 +37,7 @@ def tokenize(vocab, text):
 
 
 def perplexity(model, vocab, tokens, size=512):
-    """llama.cpp's own measure: the second half of each piece of 512 tokens."""
+    """Perplexity as llama.cpp measures it: that of the second half of each piece of 512 tokens."""
     options = ll.llama_context_default_params()
     options.n_ctx = options.n_batch = size
     options.n_ubatch = size
@@ -102,7 +103,7 @@ def main():
             [espalier, "generate", "--target", path, "--drafter", "ar", "-p", prompt, "-n",
              str(NEW), "--temp", "0", "--json"], capture_output=True, check=True).stdout)
         own = ours["tokens"][-ours["generated_tokens"]:] if ours["generated_tokens"] else []
-        for name, loaded in (("the file", model), ("its numbers as floats", wide)):
+        for name, loaded in (("the file", model), ("its weights as floats", wide)):
             theirs, same = greedy(loaded, vocab, prompt), 0
             while same < min(len(own), len(theirs)) and own[same] == theirs[same]:
                 same += 1

@@ -4,7 +4,8 @@
 The templates below were written for this file. For conversations without tools and pictures
 they give the same text as the templates of the public models named beside them. Each line of the
 result has one template with its tokens and, for every conversation of the corpus, the text with
-add_generation_prompt, or null if the template refuses the conversation. The day is replaced by <DATE> or <DATE IN WORDS>. Needs transformers; the results are committed.
+add_generation_prompt, or null if the template refuses the conversation. The current date is replaced
+by <DATE> or <DATE IN WORDS>. Needs transformers; the results are committed.
 """
 import datetime
 import json

@@ -22,8 +22,8 @@ FOLDERS = ["gemma2", "gemma3", "phi3-short", "phi3-long", "phi3-partial", "olmo2
            "granite", "qwen3-moe", "gpt-oss", "lfm2", "qwen3-5", "qwen3-5-tied", "qwen3-5-moe",
            "granite-hybrid", "granite-hybrid-moe", "qwen3-next", "nemotron-h", "nemotron-h-moe",
            "lfm2-moe"]
-# The one that is also written as llama.cpp's first converter for it did: the mixer's matrices in one
-# tensor, as in the folder.
+# The folder that is also written in the form of llama.cpp's first converter for this family: with the
+# mixer's matrices in one tensor, as in the folder.
 OLD = "qwen3-next"
 # Folders of tests/vectors/heads, which are converted together with their MTP layer.
 MTP = ["mtp-qwen3-5", "mtp-qwen3-5-moe"]
@@ -61,7 +61,7 @@ def prepare(source, folder):
 
 
 def keep_joined(base):
-    """Leaves the mixer's matrices of Qwen3-Next in one tensor."""
+    """Makes the converter leave the mixer's matrices of Qwen3-Next in one tensor."""
     gguf = importlib.import_module("gguf")
 
     def modify(self, tensor, name, bid):
@@ -86,18 +86,18 @@ def convert(converter, folder, path, no_mtp=True, mtp_only=False, old=False):
             "float16": files.MOSTLY_F16}
     kind = types.get(json.loads((folder / "config.json").read_text())["dtype"],
                     files.ALL_F32)
-    # The library's configuration of Nemotron-H has experts, even if the folder's has none.
+    # The library would add experts to a configuration of Nemotron-H that has none.
     config = json.loads((folder / "config.json").read_text())
     given = {"hparams": config} if config["model_type"] == "nemotron_h" else {}
     made = own(folder, kind, path, **given)
-    if config["model_type"] == "lfm2_moe":  # which the converter does not write
+    if config["model_type"] == "lfm2_moe":  # the converter does not write this key
         made.gguf_writer.add_expert_weights_scale(config["routed_scaling_factor"])
     made.write()
 
 
 def main():
     converter = load_converter(pathlib.Path(sys.argv[1]))
-    import make_gguf_vectors  # after the converter, which brings its own gguf
+    import make_gguf_vectors  # after the converter, which comes with a gguf package of its own
     for name in sys.argv[2:] or FOLDERS + MTP:
         path = HERE / "gguf" / f"{name}.gguf"
         folder = HERE / ("heads" if name in MTP else "logits") / name

@@ -73,7 +73,7 @@ def gguf_name(name):
 
 
 def paired(array, heads):
-    """Rows i and i + half of each head next to each other."""
+    """Puts rows i and i + half of each head next to each other."""
     shape = array.shape
     return array.reshape(heads, 2, shape[0] // heads // 2, -1).swapaxes(1, 2).reshape(shape)
 
@@ -138,8 +138,8 @@ def convert(folder):
 
 
 def write(path, arch, keys, tensors, as_type, part=None):
-    """`tensors`: arrays of float32, or (type, bytes) of rows that are quantised. `part`: which part
-    of how many, of how many tensors."""
+    """Writes a GGUF file. `tensors` has float32 arrays, or pairs (type, bytes) for quantised rows.
+    `part` is the number of this part, the number of parts, and the number of tensors in all parts."""
     writer = gguf.GGUFWriter(path, arch)
     writer.add_string("tokenizer.ggml.model", "no_vocab")
     if part:
@@ -167,7 +167,7 @@ def write(path, arch, keys, tensors, as_type, part=None):
 # ---------------------------------------------------------------- every quantised type
 
 def random_blocks(kind, rows, columns, rng):
-    """Rows of random blocks whose scales are of a size that weights have."""
+    """Rows of random blocks whose scales are as large as those of real weights."""
     numbers, size = gguf.GGML_QUANT_SIZES[kind]
     blocks = rng.integers(0, 256, (rows * columns // numbers, size), dtype=np.uint8)
 
@@ -189,7 +189,7 @@ def random_blocks(kind, rows, columns, rng):
 
 
 def mixed():
-    """A Llama of two layers in which every type and every slot that is quantised occurs."""
+    """A Llama of two layers. Every quantised type occurs, and every matrix that can be quantised is."""
     rng = np.random.default_rng(16)
     hidden, ffn, heads, kv, head, vocabulary, layers = 256, 64, 2, 1, 32, 64, 2
     kinds = {kind: getattr(gguf.GGMLQuantizationType, kind) for kind in

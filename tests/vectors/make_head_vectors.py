@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Makes tests/vectors/heads: a tiny random target, draft heads for it in the forms that the authors
-of EAGLE publish, and the drafts of the heads according to this transcription.
+of EAGLE publish, and the drafts that this script computes with the heads.
 
 `target` is a Llama model. Each other folder is a head with config.json, model.safetensors and
 
-    reference.json   tokens: a text; tree: [parent, token] of nodes after it, parent -1: the last
-                     token of the text; input: the states of the target that the head reads
+    reference.json   tokens: a text; tree: [parent, token] of the nodes after it, where
+                     parent -1 means the last token of the text; input: the states of the target that the head reads
     drafts.f32       little-endian float32, one row for each token of the text but the first, then
                      one for each node: the drafted hidden state, then the logits
 
@@ -83,7 +83,7 @@ def rms(x, weight):
 
 
 def rotate(x, position):
-    """(heads, HEAD_DIM): dimension i turns together with i + HEAD_DIM / 2."""
+    """Rotates x (heads, HEAD_DIM): dimensions i and i + HEAD_DIM / 2 are a pair."""
     half = HEAD_DIM // 2
     angle = position * THETA ** (-2.0 * torch.arange(half) / HEAD_DIM)
     a, b = x[:, :half], x[:, half:]
@@ -117,7 +117,7 @@ def decoder_layer(w, prefix, x, attended, position, seen, own):
 
 
 def run_target(w, tokens):
-    """states[i][s]: what layer i reads at position s; states[LAYERS][s]: after the final norm."""
+    """Layer i reads the returned states[i][s] at position s; states[LAYERS] are after the final norm."""
     caches, states = [[] for _ in range(LAYERS)], [[] for _ in range(LAYERS + 1)]
     for position, token in enumerate(tokens):
         x = w["model.embed_tokens.weight"][token]
@@ -154,7 +154,7 @@ def run_eagle3(w, target, token, state, position, seen, own, _):
 
 
 def draft(run, w, target, tokens, features, layers):
-    """The rows of drafts.f32. features[s]: the input of the head before token s + 1."""
+    """The rows of drafts.f32. The head reads features[s] together with token s + 1."""
     text, nodes, rows = [], [], []
     for s in range(1, len(tokens)):
         own = []
@@ -187,7 +187,7 @@ def make_target(folder):
 
 
 def make_eagle(folder):
-    """As published: fc with a bias, the target's embedding."""
+    """A head as it was published: fc has a bias, and the embedding is the target's."""
     m = Maker(2, torch.bfloat16)
     m.random("fc.weight", HIDDEN, 2 * HIDDEN)
     m.random("fc.bias", HIDDEN, spread=0.5)
@@ -196,7 +196,7 @@ def make_eagle(folder):
 
 
 def make_eagle_own(folder):
-    """Two layers, biases as in Qwen2, a separate embedding, no bias of fc."""
+    """A head with two layers, biases as in Qwen2, its own embedding, and no bias of fc."""
     m = Maker(3, torch.float16)
     m.random("embed_tokens.weight", VOCABULARY, HIDDEN, spread=1.0)
     m.random("fc.weight", HIDDEN, 2 * HIDDEN)
@@ -225,7 +225,7 @@ def make_eagle3(folder, hidden, outputs, own, seed):
 
 
 def make_eagle3_torch(folder, like):
-    """Another folder's head as pytorch_model.bin, in which one tensor is a part of a storage."""
+    """Another folder's head as pytorch_model.bin, in which one tensor is only a part of its storage."""
     tensors = load_file(like / "model.safetensors")
     storage = torch.cat((torch.zeros(7, dtype=tensors["norm.weight"].dtype), tensors["norm.weight"]))
     tensors["norm.weight"] = storage[7:]

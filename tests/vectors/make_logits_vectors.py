@@ -1,19 +1,18 @@
 #!/usr/bin/env python3
-"""Makes tests/vectors/logits: tiny random model folders and the logits Hugging Face gives them.
+"""Makes tests/vectors/logits: tiny random model folders and their logits from the Hugging Face library.
 
 Each folder holds what save_pretrained writes (config.json and weights, in one file or in
-shards), the configuration partly rewritten in the spelling of older releases, and
+shards), in part with the configuration rewritten as older releases wrote it, and
 
     reference.json   tokens: the sequence; greedy: the likeliest tokens after it, one after the
-                     other; inverse_frequency: of the rotary embedding
+                     other; inverse_frequency: those of the rotary embedding
     logits.f32       (tokens, vocabulary) little-endian float32
 
 The reference is computed in float32 from the files, so BF16 and F16 weights are widened first, and
 the rounding of stored numbers does not affect the comparison. If folders are named as arguments,
-only these are made. Weights, norms and
-biases are drawn wide enough that a wrong head, bias, rotation or residual changes the logits by
-far more than the tolerance of the test. Needs torch and transformers 5; the results are
-committed.
+only these folders are made. The random weights, norms and biases are so large that a wrong head,
+bias, rotation or residual changes the logits by far more than the tolerance of the test. Needs torch
+and transformers 5; the results are committed.
 """
 import json
 import pathlib
@@ -31,7 +30,7 @@ from transformers import (AutoModelForCausalLM, AutoModelForImageTextToText, Gem
 from transformers.utils import logging
 
 TOKENS, GREEDY = 24, 48
-RECURRENT_TOKENS = 40  # of models with recurrent layers, whose states grow with the text
+RECURRENT_TOKENS = 40  # for models with recurrent layers, whose states depend on the whole text
 
 
 def llama(cls=LlamaConfig, **changes):
@@ -58,7 +57,7 @@ LLAMA3 = dict(rope_type="llama3", rope_theta=10000.0, factor=8.0, low_freq_facto
 
 YARN = dict(rope_type="yarn", rope_theta=10000.0, factor=4.0,
             original_max_position_embeddings=64)
-# Factors of the frequencies of a head of 16, from one to as many as fit in a context.
+# Factors by which the 8 frequencies of a head of width 16 are divided, for short and for long contexts.
 SHORT = [1.0, 1.05, 1.1, 1.2, 1.3, 1.5, 1.8, 2.0]
 LONG = [1.0, 1.2, 1.9, 3.0, 5.5, 8.0, 13.0, 16.0]
 
@@ -76,7 +75,7 @@ def gpt2(**changes):
 
 
 def with_pictures(cls, text, **changes):
-    """A model of text and pictures; its logits are those of text alone."""
+    """A model that reads text and pictures. Its logits are computed for text alone."""
     vision = dict(hidden_size=8, intermediate_size=8, num_hidden_layers=1, num_attention_heads=1,
                   image_size=28, patch_size=14, head_dim=8)
     kind = {Gemma3Config: "siglip_vision_model", LlavaConfig: "clip_vision_model"}.get(cls, "pixtral")
@@ -85,7 +84,7 @@ def with_pictures(cls, text, **changes):
 
 
 def older_gemma3(config):
-    """As Gemma 3 was published."""
+    """Rewrites the configuration as in the published Gemma 3."""
     rope = config.pop("rope_parameters")
     config["rope_theta"] = rope["full_attention"]["rope_theta"]
     config["rope_local_base_freq"] = rope["sliding_attention"]["rope_theta"]
@@ -95,7 +94,8 @@ def older_gemma3(config):
 
 
 def older_phi3(config):
-    """As Phi-3 was published, with original_max_position_embeddings outside."""
+    """Rewrites the configuration as in the published Phi-3: original_max_position_embeddings is not in
+    rope_scaling."""
     rope = config.pop("rope_parameters")
     config["rope_theta"] = rope.pop("rope_theta")
     config["original_max_position_embeddings"] = rope.pop("original_max_position_embeddings")
@@ -105,14 +105,14 @@ def older_phi3(config):
 
 
 def older_llama(config):
-    """rope_theta and rope_scaling at the top, as written before transformers 5."""
+    """Puts rope_theta and rope_scaling at the top level, as before transformers 5."""
     rope = config.pop("rope_parameters")
     config["rope_theta"] = rope.pop("rope_theta")
     config["rope_scaling"] = rope if rope["rope_type"] != "default" else None
 
 
 def older_qwen3_moe(config):
-    """As Qwen3's mixtures were published."""
+    """Rewrites the configuration as in the published mixtures of Qwen3."""
     older_llama(config)
     config["num_experts"] = config.pop("num_local_experts")
 
@@ -121,8 +121,8 @@ MXFP4 = torch.tensor([0, 0.5, 1, 1.5, 2, 3, 4, 6, 0, -0.5, -1, -1.5, -2, -3, -4,
 
 
 def to_mxfp4(weight):
-    """Returns the blocks and scales of a matrix (..., columns, rows), as published, and the matrix
-    of their values."""
+    """Returns the blocks and scales of a matrix (..., columns, rows) in the form in which gpt-oss was
+    published, and the matrix of their values."""
     rows = weight.transpose(-1, -2).float()
     parts = rows.reshape(*rows.shape[:-1], -1, 32)
     exponent = parts.abs().amax(-1, keepdim=True).log2().floor() - 2
@@ -133,7 +133,7 @@ def to_mxfp4(weight):
 
 
 def store_mxfp4(folder):
-    """Rounds the experts of a folder to MXFP4, in which gpt-oss is published; the reference is
+    """Rounds the experts of a folder to MXFP4, the format of the published gpt-oss. The reference is
     computed from the rounded values."""
     path = folder / "model.safetensors"
     tensors = safetensors.torch.load_file(path)
@@ -163,7 +163,7 @@ def publish_mxfp4(folder, published):
 
 
 def older_gpt_oss(config):
-    """As gpt-oss was published."""
+    """Rewrites the configuration as in the published gpt-oss."""
     older_llama(config)
     config["experts_per_token"] = config["num_experts_per_tok"]
     config["swiglu_limit"] = 7.0
@@ -180,7 +180,7 @@ def lfm2(cls=Lfm2Config, **changes):
 
 
 def older_lfm2(config):
-    """As LFM2 was published."""
+    """Rewrites the configuration as in the published LFM2."""
     older_llama(config)
     config["full_attn_idxs"] = [i for i, kind in enumerate(config.pop("layer_types"))
                                 if kind == "full_attention"]
@@ -218,7 +218,7 @@ def nemotron_h(kinds, **changes):
 
 
 def older_nemotron_h(config):
-    """As Nemotron-H was published."""
+    """Rewrites the configuration as in the published Nemotron-H."""
     letters = {"linear_attention": "M", "full_attention": "*", "mlp": "-", "moe": "E"}
     kinds = config.pop("layers_block_type")
     config["hybrid_override_pattern"] = "".join(letters[kind] for kind in kinds)
@@ -232,7 +232,7 @@ def older_nemotron_h(config):
 
 
 def older_granite_hybrid(config):
-    """As Granite 4.0-H was published."""
+    """Rewrites the configuration as in the published Granite 4.0-H."""
     older_llama(config)
     config["layer_types"] = ["mamba" if kind == "linear_attention" else "attention"
                              for kind in config["layer_types"]]
@@ -240,7 +240,7 @@ def older_granite_hybrid(config):
 
 
 def fused_experts(folder):
-    """Joins the experts of a folder, as Qwen3.5's mixtures were published."""
+    """Joins the experts of a folder, as in the published mixtures of Qwen3.5."""
     path = folder / "model.safetensors"
     tensors = safetensors.torch.load_file(path)
     layers = sorted({name.split(".mlp.experts.")[0] for name in tensors if ".mlp.experts." in name})
@@ -256,7 +256,7 @@ def fused_experts(folder):
 
 
 def without_layer_kinds(config):
-    """As Qwen3.5 was published: every fourth layer has full attention."""
+    """Rewrites the configuration as in the published Qwen3.5: every fourth layer has full attention."""
     del config["layer_types"]
     config["full_attention_interval"] = 4
 
@@ -269,7 +269,7 @@ def older_neox(config):
 
 
 def without_sizes(config):
-    """head_dim and num_key_value_heads left to be derived."""
+    """Removes head_dim and num_key_value_heads, which the reader must then derive."""
     older_llama(config)
     del config["head_dim"], config["num_key_value_heads"]
 
@@ -280,13 +280,13 @@ def type_for_rope_type(config):
 
 
 def window_not_used(config):
-    """As Qwen 2.5 was published."""
+    """Rewrites the configuration as in the published Qwen 2.5, whose window is not used."""
     older_llama(config)
     config["sliding_window"] = 16
 
 
 def without_layer_types(config):
-    """As written before transformers 4.53."""
+    """Rewrites the configuration as releases before transformers 4.53 wrote it."""
     del config["layer_types"]
 
 
@@ -470,7 +470,7 @@ PUBLISHED = ["gpt-oss"]
 
 
 def greedy(model, tokens):
-    """The GREEDY likeliest tokens that follow, each computed without a cache."""
+    """Returns the next GREEDY tokens of greedy decoding, each computed without a cache."""
     for _ in range(GREEDY):
         with torch.no_grad():
             tokens = torch.cat([tokens, model(tokens).logits[:, -1:].argmax(-1)], dim=1)
@@ -478,7 +478,7 @@ def greedy(model, tokens):
 
 
 def check_steps(model, tokens, logits):
-    """Token by token, with the library's cache, the model gives the same logits."""
+    """Checks that the model gives the same logits token by token, with the library's cache."""
     cache, rows = None, []
     for token in tokens:
         with torch.no_grad():
@@ -487,7 +487,7 @@ def check_steps(model, tokens, logits):
         rows.append(out.logits[0, 0])
     error = (torch.stack(rows) - logits).norm() / logits.norm()
     assert error < 1e-4, f"token by token: {error}"
-    print(f"token by token: {error:.1e} from one call")
+    print(f"token by token: relative distance {error:.1e} from one call")
 
 
 def make(folder, seed, config, dtype, shard, change):
@@ -498,7 +498,7 @@ def make(folder, seed, config, dtype, shard, change):
     with torch.no_grad():
         for name, value in model.named_parameters():
             center = 1.0 if "norm" in name and name.endswith("weight") else 0.0
-            if name.endswith("A_log"):  # a state that remembers
+            if name.endswith("A_log"):  # so that the state forgets slowly
                 value.copy_(torch.randn_like(value) - 3)
                 continue
             value.copy_(center + 0.3 * torch.randn_like(value))

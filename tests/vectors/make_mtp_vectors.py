@@ -2,11 +2,11 @@
 """Makes the folders tests/vectors/heads/mtp-*: tiny random models with an MTP layer in the same
 file, and the drafts of the layer.
 
-The transformers library leaves out these tensors when it loads a model. So their computation is
-written here from its description ("DeepSeek-V3", arXiv 2412.19437, section 2.2; equations 21 to
+The transformers library leaves out the tensors of the layer when it loads a model. So the layer's
+computation is written here from its description ("DeepSeek-V3", arXiv 2412.19437, section 2.2; equations 21 to
 23), around the library's decoder layer, norm and rotation. The target's hidden states are the
-library's, after the final norm. reference.json and drafts.f32 are as make_head_vectors.py
-describes them. Needs torch, transformers and safetensors; the results are committed.
+library's, after the final norm. make_head_vectors.py describes reference.json
+and drafts.f32. Needs torch, transformers and safetensors; the results are committed.
 """
 import json
 import pathlib
@@ -28,7 +28,7 @@ TREE = [[-1, 5], [-1, 40], [0, 8], [0, 91], [2, 3], [1, 17], [4, 66]]
 
 
 class Head(torch.nn.Module):
-    """An MTP layer, with the names of Qwen3.5's tensors after "mtp."."""
+    """An MTP layer whose tensors have Qwen3.5's names without the prefix "mtp."."""
     unnormed = False  # whether it reads the target's states before the final norm
 
     def __init__(self, config, decoder_layer, norm):
@@ -47,7 +47,7 @@ class Head(torch.nn.Module):
         return torch.arange(count).expand(3, 1, -1)
 
     def forward(self, embeddings, states, rotary):
-        """(rows, width): a row reads the embedding of its token and the state before it."""
+        """Returns states (rows, width). A row reads the embedding of its token and the state before it."""
         x = self.fc(self.join(self.pre_fc_norm_embedding(embeddings),
                               self.pre_fc_norm_hidden(states)))[None]
         count = x.shape[1]
@@ -56,12 +56,12 @@ class Head(torch.nn.Module):
             x, position_embeddings=rotary(x, self.positions(count)), attention_mask=unseen))[0]
 
     def stored(self):
-        """The tensors by the names in a folder."""
+        """The tensors with their names in the model folder."""
         return {"mtp." + name: value for name, value in self.state_dict().items()}
 
 
 class MimoHead(Head):
-    """MiMo's: other names, and fc reads the two parts the other way round."""
+    """MiMo's MTP layer: tensors have other names, and fc reads the state before the embedding."""
     unnormed = True
     names = {"fc": "input_proj", "pre_fc_norm_embedding": "token_layernorm",
              "pre_fc_norm_hidden": "hidden_layernorm", "norm": "final_layernorm"}
@@ -149,7 +149,8 @@ def make(folder, seed, config, kind, decoder_layer, norm):
 
 
 def add_pictures(folder):
-    """As Qwen3.5 was published: the language model is a part of a model that also sees."""
+    """Rewrites a folder as in the published Qwen3.5: the language model is a part of a model that also
+    reads pictures."""
     path = folder / "model.safetensors"
     inside = lambda name: name.replace("model.", "model.language_model.", 1) \
         if name.startswith("model.") else name

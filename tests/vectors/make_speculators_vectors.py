@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Makes tests/vectors/heads/eagle3-speculators* and speculators-mtp*: tiny random EAGLE-3 heads and
 MTP layers as the library speculators saves them, and what they draft according to that library.
-EAGLE-3 heads and the MTP layer of Qwen3 are for the target that make_head_vectors.py makes there
-first, the other MTP layers for the folders named below. An MTP layer reads the target's states
-after the final norm, as vLLM, which runs these layers, hands them over. The files are those that
-make_head_vectors.py describes. Needs torch, transformers 5 and speculators; the results are
+EAGLE-3 heads and the MTP layer of Qwen3 are for the target tests/vectors/heads/target, which
+make_head_vectors.py must have made before. The other MTP layers are for the folders named below. An MTP layer reads the target's states
+after the final norm, as vLLM, which runs these layers, hands them over. The files are as
+make_head_vectors.py describes them. Needs torch, transformers 5 and speculators; the results are
 committed.
 
     tests/vectors/make_speculators_vectors.py [NAME...]
@@ -64,7 +64,7 @@ def fill(model, seed):
 
 
 def mask_of(seen, window=None):
-    """seen[i]: the rows that row i attends to, of which a window leaves the last."""
+    """The mask if row i attends to the rows seen[i], or only to the last of them if there is a window."""
     mask = torch.full((1, 1, len(seen), len(seen)), float("-inf"))
     for i, rows in enumerate(seen):
         mask[0, 0, i, rows[-window:] if window else rows] = 0
@@ -72,7 +72,7 @@ def mask_of(seen, window=None):
 
 
 def run_eagle3(model, tokens, inputs, positions, seen):
-    """The states that the head feeds back, and its logits, of all rows."""
+    """Returns, for all rows, the states that the head feeds back and its logits."""
     out = torch.cat((model.embed_tokens(torch.tensor([tokens])), inputs.unsqueeze(0)), dim=-1)
     turns = model.rotary_emb(out, torch.tensor([positions]))
     for i, layer in enumerate(model.layers):
@@ -90,7 +90,7 @@ def run_mtp(model, tokens, inputs, positions, seen):
 
 
 def draft(run, model, tokens, features):
-    """The rows of drafts.f32. features: what the head reads at the places of the text."""
+    """The rows of drafts.f32. `features` are the target's states that the head reads with each token."""
     text, depth, above = len(tokens) - 1, [], []
     for i, (parent, _) in enumerate(heads.TREE):
         depth.append(1 if parent < 0 else depth[parent] + 1)
@@ -109,7 +109,7 @@ def draft(run, model, tokens, features):
 def save(model, folder):
     shutil.rmtree(folder, ignore_errors=True)
     model.to(torch.bfloat16).save_pretrained(folder)
-    (folder / "config.py").unlink(missing_ok=True)  # a part of the library
+    (folder / "config.py").unlink(missing_ok=True)  # a copy of the library's source
 
 
 def write(folder, rows, **reference):
@@ -147,8 +147,8 @@ def new_mtp(inner):
 
 
 def make_mtp(name, seed, target, layer=None):
-    """layer: the configuration of the layer, if it is not the target's. A target with an MTP layer
-    has it converted by the library; otherwise it is random."""
+    """`layer` is the configuration of the layer if it is not the target's. If the target has an MTP
+    layer, the library converts it; otherwise the layer is random."""
     torch.set_default_dtype(torch.float32)
 
     def read_config():

@@ -8,14 +8,14 @@ below, configured like public ones, and writes the ids that the library gives fo
   neox/, llama3/, qwen2/, llama2/
                           tokenizer.json in the style of GPT-NeoX (Pythia), Llama 3, Qwen 2 and,
                           with byte fallback, Llama 2
-  cases.jsonl             one text per line, with its ids for these and the built-in one
-  variants.jsonl          changes to one of them (normalizers, pre-tokenizers, added tokens) and
-                          the ids of the texts of the first line
+  cases.jsonl             one text per line, with its ids in these tokenizers and in the built-in one
+  variants.jsonl          changes to one of the tokenizers (normalizers, pre-tokenizers, added
+                          tokens), with the ids of the texts in the file's first line
 
 A text that has a NUL or is not UTF-8 is given as "hex". The library cannot encode a text that is
 not UTF-8, so the rule of tokenizer.c is applied here: the library encodes valid parts, and other
-bytes become tokens of single bytes. Ids are those without post-processing. If the tokens decode to
-another text (NFC, bytes that have no token), "out" has that text.
+bytes become tokens of single bytes. The ids are those without post-processing. If the tokens decode
+to another text (NFC, bytes that have no token), "out" has that text.
 """
 
 import json
@@ -160,7 +160,7 @@ BYTE_OF = {chr(c): b for b, c in enumerate(
     b if 33 <= b <= 126 or (161 <= b <= 255 and b != 173) else
     256 + (b if b < 33 else b - 127 + 33 if b < 161 else 67) for b in range(256))}
 CHAR_OF = {b: c for c, b in BYTE_OF.items()}
-MARK = "\u2581"  # a space of a tokenizer with byte fallback
+MARK = "\u2581"  # stands for a space in a tokenizer with byte fallback
 FALLBACK = {"<0x%02X>" % b: b for b in range(256)}
 
 
@@ -238,7 +238,7 @@ def added(id, content, special=True, normalized=False, **flags):
     return entry
 
 
-MISSING = "\x04\x1f"  # control characters that one vocabulary has no tokens for
+MISSING = "\x04\x1f"  # control characters for which one vocabulary has no tokens
 
 
 def make_neox(story):
@@ -261,7 +261,7 @@ def make_llama3(story):
         pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
     data = train(story, 700, split, None, [])
     vocab = data["model"]["vocab"]
-    # Words that are tokens although no merge leads to them: this is what ignore_merges is for.
+    # Words that are tokens although no merges produce them. With ignore_merges, the tokenizer finds them.
     for word in ("Ġwonderful", "Ġsimpleton", "Ġfor(", "qzx", "ä½łå¥½"):
         vocab[word] = len(vocab)
     data["model"]["ignore_merges"] = True

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Makes tests/vectors/window.json: logits of the built-in target for one text, with a window.
 
-A transcription of StreamingLLM (Xiao et al., "Efficient Streaming Language Models with Attention
+An implementation of StreamingLLM (Xiao et al., "Efficient Streaming Language Models with Attention
 Sinks", 2024, section 3.2) that works differently from espalier: keys are cached before rotation;
 before each token, all tokens between the sinks and the most recent ones are thrown away; then
-every key is rotated at its place in the cache, and the query at the last place. The window counts
-the new token, so a full cache has sinks + recent places. Double precision; one token at a time.
+every key is rotated by the angle of its place in the cache, and the query by that of the last place. The window counts
+the new token, so a full cache has sinks + recent places. It computes in double precision, one token at a time.
 
     make_window_vectors.py [FOLDER OF THE BUILT-IN TARGET]
 

@@ -74,7 +74,7 @@ template <> cudaDataType type_of<float>()
     return CUDA_R_32F;
 }
 
-/* The parts of a product besides the matrices. */
+/* The arguments of a product besides the matrices. */
 struct parts {
     cublasLtHandle_t handle = nullptr;
     cublasLtMatmulDesc_t desc = nullptr;
@@ -188,8 +188,8 @@ TEST(products_agree_with_double)
     }
 }
 
-/* Code that needs bit-identical results for every number of columns must not get them by
- * chance. */
+/* Code that needs bit-identical results for every number of columns must not get such results
+ * by chance. */
 TEST(the_order_of_sums_depends_on_the_shape)
 {
     unsigned long long state = 7;
@@ -231,7 +231,7 @@ TEST(products_are_lazy_and_checked)
     cublasStatus_t askew = call((char *)a.data + 2, nullptr, p.room);
     cublasStatus_t cramped = call(a.data, &second, 16);
     cublasStatus_t right = call(a.data, &second, p.room);
-    alpha = 100.0f; /* it was read at the call */
+    alpha = 100.0f; /* the call has already read it */
     OK(cudaMemcpyAsync(late, d.data, 256, cudaMemcpyDeviceToHost, stream));
     float before = late[0];
     OK(cudaStreamSynchronize(stream));

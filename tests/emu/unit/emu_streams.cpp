@@ -102,7 +102,7 @@ TEST(device_memory_is_poisoned_exact_and_closed_to_the_host)
          cudaDeviceSynchronize());
 }
 
-TEST(fences_stand_inside_allocations)
+TEST(fences_inside_allocations_detect_writes)
 {
     const char *caught = emu_sanitized ? "AddressSanitizer" : "between two pieces";
     std::vector<float> host(64, 2.0f);
@@ -126,7 +126,7 @@ TEST(fences_stand_inside_allocations)
     }
 }
 
-TEST(kernels_get_no_address_of_the_host)
+TEST(kernels_with_host_addresses_are_detected)
 {
     static float in_program;
     std::vector<float> heap(4);
@@ -148,7 +148,7 @@ TEST(kernels_get_no_address_of_the_host)
     CHECK(s.host[3] == 1.0f, "%g", s.host[3]);
 }
 
-TEST(memory_runs_out)
+TEST(allocations_fail_when_memory_runs_out)
 {
     size_t before, total, after;
     OK(cudaMemGetInfo(&before, &total));
@@ -198,7 +198,7 @@ TEST(streams_are_lazy_and_read_memory_late)
 {
     scene s;
     OK(s.send(s.a));
-    s.host[5] = 500.0f; /* too early: the copy has not read the value yet */
+    s.host[5] = 500.0f; /* a change before the copy has read the value */
     ESP_LAUNCH(add_to, 2, 32, 0, s.a, s.device, 64, 1.0f);
     OK(s.fetch(s.a));
     CHECK(s.host[6] == 6.0f, "read too early, %g is new", s.host[6]);
@@ -208,7 +208,7 @@ TEST(streams_are_lazy_and_read_memory_late)
     CHECK(cudaStreamQuery(s.a) == cudaSuccess, "the stream is done");
 }
 
-TEST(a_stream_ends_its_work_before_it_is_gone)
+TEST(destroying_a_stream_runs_its_work_first)
 {
     scene s;
     cudaStream_t stream;
@@ -232,8 +232,8 @@ TEST(arguments_are_copied_at_the_launch)
     CHECK(s.host[1] == 2.0f && what == 1000.0f, "%g", s.host[1]);
 }
 
-/* Counts how often stream b sees the result of stream a, with or without an event between
- * them. */
+/* Counts how often (of 16 times) stream b sees the result of stream a, with or without an event
+ * between the two. */
 static int times_seen(bool wait)
 {
     int seen = 0;
@@ -255,7 +255,7 @@ static int times_seen(bool wait)
     return seen;
 }
 
-TEST(streams_are_ordered_by_events_only)
+TEST(only_events_order_streams)
 {
     int with = times_seen(true), without = times_seen(false);
     CHECK(with == 16, "%d of 16 with an event", with);
@@ -282,7 +282,7 @@ TEST(the_default_stream_waits_for_blocking_streams)
     emu_set_seed(1);
 }
 
-TEST(events)
+TEST(events_are_recorded_and_timed)
 {
     scene s;
     cudaEvent_t first, second, untimed;
@@ -366,7 +366,7 @@ TEST(a_kernel_is_loaded_before_it_is_captured)
     OK(cudaGraphDestroy(graph));
 }
 
-TEST(waiting_and_allocating_spoil_a_capture)
+TEST(waiting_and_allocating_invalidate_a_capture)
 {
     scene s;
     for (int what = 0; what < 4; what++) {
@@ -417,7 +417,7 @@ TEST(launches_that_a_GPU_refuses)
     cudaGetLastError();
 }
 
-TEST(devices)
+TEST(devices_are_counted_and_described)
 {
     int count = -1, blocks = 0;
     cudaDeviceProp properties;
@@ -488,7 +488,7 @@ TEST(every_call_can_be_made_to_fail)
     OK(small_job(&result));
 }
 
-TEST(what_is_never_given_back_is_named)
+TEST(objects_that_are_never_released_are_named)
 {
     char before[200], text[200];
     int leaks = emu_leaks(before, sizeof before);

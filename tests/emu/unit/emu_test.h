@@ -26,7 +26,7 @@ __attribute__((unused)) static const bool emu_sanitized = true;
 __attribute__((unused)) static const bool emu_sanitized = false;
 #endif
 
-/* Returns what a child that runs f() wrote to stderr before it died; "lived" if it did not
+/* Returns what a child that runs f() wrote to stderr before it died, or "lived" if it did not
  * die. */
 template <typename F> static std::string last_words(F f)
 {
@@ -67,7 +67,7 @@ template <typename F> static std::string last_words(F f)
         CHECK(ok_result == cudaSuccess, "%s: %s", #call, cudaGetErrorString(ok_result));       \
     } while (0)
 
-/* An array on the device, with a copy of it for the host. */
+/* An array on the device, with an array of the same size for the host. */
 template <typename T> struct device_array {
     T *data = nullptr;
     size_t count;

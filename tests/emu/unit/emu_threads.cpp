@@ -1,5 +1,5 @@
 /* emu_threads.cpp - tests that the emulator runs threads as a GPU does: correct kernels give
- * the correct result in any order of threads, and wrong ones are caught.
+ * the correct result in any order of threads, and faults of wrong kernels are detected.
  */
 #include "tests/emu/unit/emu_test.h"
 
@@ -57,7 +57,7 @@ static int wrong_after_passing(bool barrier)
     return wrong;
 }
 
-TEST(a_barrier_orders_shared_memory_and_its_lack_shows)
+TEST(a_missing_barrier_gives_wrong_results)
 {
     for (uint64_t seed = 0; seed < 6; seed++) {
         emu_set_seed(seed);
@@ -97,7 +97,7 @@ static __global__ void two_barriers()
         __syncthreads();
 }
 
-TEST(barriers_that_not_all_reach_are_caught)
+TEST(barriers_that_not_all_threads_reach_are_detected)
 {
     DIES("kernel leave_early, block (0, 0, 0), thread (40, 0, 0): has returned while",
          ESP_LAUNCH(leave_early, 1, THREADS, 0, nullptr);
@@ -172,7 +172,7 @@ static __global__ void votes(unsigned *out)
              half == (i < 16 ? 0xfu + 120 : 0) && most == -9 && least == -40;
 }
 
-TEST(votes_and_reductions_of_a_warp)
+TEST(votes_and_reductions_of_a_warp_follow_the_definition)
 {
     for (uint64_t seed = 0; seed < 4; seed++) {
         emu_set_seed(seed);
@@ -191,7 +191,7 @@ static __global__ void sums(const float *in, float *out, double *block)
     block[at] = esp_block_sum((double)in[at], room);
 }
 
-TEST(sums_of_warps_and_blocks)
+TEST(sums_of_warps_and_blocks_are_right)
 {
     std::vector<float> in(BLOCKS * THREADS);
     for (size_t i = 0; i < in.size(); i++)
@@ -261,7 +261,7 @@ static __global__ void lonely_product(float *out)
     out[threadIdx.x] = d[0];
 }
 
-TEST(warps_whose_lanes_do_not_meet_are_caught)
+TEST(warps_whose_lanes_do_not_meet_are_detected)
 {
     device_array<float> out(32);
     DIES("lane 5 has returned", ESP_LAUNCH(lane_away, 1, 32, 0, nullptr);
@@ -279,8 +279,8 @@ TEST(warps_whose_lanes_do_not_meet_are_caught)
          cudaDeviceSynchronize());
 }
 
-/* Lane 0 writes and the others read. The result is correct only with a synchronisation
- * between. */
+/* Lane 0 writes and the others read. The result is correct only with a synchronisation between
+ * the write and the reads. */
 static __global__ void through_memory(int *out, bool meet)
 {
     ESP_SHARED(int, room);
@@ -291,7 +291,7 @@ static __global__ void through_memory(int *out, bool meet)
     out[threadIdx.x] = room[threadIdx.x / 32];
 }
 
-TEST(a_missing_syncwarp_shows)
+TEST(a_missing_syncwarp_gives_wrong_results)
 {
     bool seen = false;
     for (uint64_t seed = 0; seed < 8; seed++) {
@@ -313,7 +313,7 @@ static __global__ void read_unwritten(float *out)
 {
     ESP_SHARED(float, room);
     out[blockIdx.x] = room[0];
-    room[0] = 1.0f; /* visible to the next block, if shared memory were kept */
+    room[0] = 1.0f; /* the next block would see this if shared memory were kept */
 }
 
 static __global__ void beyond_shared(int at, int write)
@@ -352,7 +352,7 @@ static __global__ void after_another(int *flags, int *out)
     flags[blockIdx.x] = 1;
 }
 
-TEST(blocks_that_count_on_their_order_show)
+TEST(blocks_that_depend_on_their_order_give_wrong_results)
 {
     int right = 0;
     for (uint64_t seed = 1; seed < 20; seed++) {
@@ -371,8 +371,8 @@ TEST(blocks_that_count_on_their_order_show)
 
 enum { NOT_READ = -1 }; /* the emulator's fill value of a copy's destination, as an int */
 
-/* Each thread copies 16 bytes twice and reads the destinations: before it waits, with one
- * group pending, and with none. */
+/* Each thread copies 16 bytes twice and reads the destinations: before it waits, with one group
+ * of copies pending, and with none. */
 static __global__ void copy_and_look(const int *from, int *out)
 {
     ESP_SHARED(int, room);
@@ -416,7 +416,7 @@ static __global__ void copy_beyond(const int *from)
     esp_copy_begin(room + 4 * threadIdx.x, from, true);
 }
 
-TEST(a_copy_outside_shared_memory_is_caught)
+TEST(a_copy_outside_shared_memory_is_detected)
 {
     std::string words = last_words([] {
         device_array<int> from(std::vector<int>(4, 0));
@@ -445,7 +445,7 @@ static __global__ void load_numbers(int *out, bool turned)
     }
 }
 
-TEST(matrices_are_spread_over_the_lanes)
+TEST(matrices_are_distributed_over_the_lanes)
 {
     for (int turned = 0; turned < 2; turned++) {
         device_array<int> out(256);
@@ -463,7 +463,7 @@ TEST(matrices_are_spread_over_the_lanes)
 
 /* ------------------------------------------------------------------ bank conflicts */
 
-/* Each lane reads a V that is `stride` floats after that of the previous lane. */
+/* Each lane reads a V that is `stride` floats after the V of the previous lane. */
 template <typename V> static __global__ void read_apart(int stride, float *out)
 {
     ESP_SHARED(float, room);

@@ -6,7 +6,7 @@
 
 /* ------------------------------------------------------------------ 16-bit floats */
 
-/* Returns the value of the bits by the definition of the format. */
+/* Returns the value that the definition of the format gives these bits. */
 static double meaning(unsigned bits, int exponent_bits, int mantissa_bits)
 {
     int exponent = (int)(bits >> mantissa_bits & ((1u << exponent_bits) - 1));
@@ -32,7 +32,8 @@ TEST(every_16_bit_float_widens_exactly)
     }
 }
 
-/* Returns whether this is the nearest value, and the even one of two equally near values. */
+/* Returns whether the bits are the nearest value to x and, of two equally near values, the even
+ * one. */
 static bool is_nearest(double x, unsigned bits, int exponent_bits, int mantissa_bits)
 {
     double infinite =
@@ -64,7 +65,7 @@ TEST(floats_round_to_the_nearest_even)
     const int count = check_quick() ? 20000 : 400000;
     for (int i = 0; i < count; i++) {
         uint32_t bits = (uint32_t)(check_uniform(&state) * 4294967296.0);
-        if (i % 2) /* near values that fit in 16 bits, ties included */
+        if (i % 2) /* values near those of 16 bits, ties included */
             bits =
                 (0x33000000u + bits % 0x15000000u) & (i % 4 == 1 ? 0xfffff000u : 0xffff8000u);
         float x = emu_bits_as<float>(bits);
@@ -83,7 +84,7 @@ TEST(floats_round_to_the_nearest_even)
 
 /* ------------------------------------------------------------------ bits */
 
-TEST(bits)
+TEST(bit_functions_follow_their_definition)
 {
     CHECK(__brev(1u) == 0x80000000u && __brev(0x12345678u) == 0x1e6a2c48u, "brev");
     CHECK(__brevll(1ull) == 1ull << 63, "brevll");
@@ -113,7 +114,7 @@ static __global__ void count(int *integers, unsigned long long *wide, float *flo
     atomicAdd(floats, 0.5f);
 }
 
-TEST(atomics)
+TEST(atomics_follow_their_definition)
 {
     device_array<int> integers(std::vector<int>{0, 0, 0, 0, 0xffff, 0, 0, 0});
     device_array<unsigned long long> wide(std::vector<unsigned long long>{0});
@@ -184,8 +185,8 @@ TEST(tensor_core_products_agree_with_double)
     check_product<esp_f16>();
 }
 
-/* D (16, 8) = A (16, 32) B (32, 8) + c of signed bytes, or of the first 16 columns of A and
- * rows of B, in memory row-major but for B, whose columns lie one after the other. */
+/* D (16, 8) = A (16, 32) B (32, 8) + c with signed bytes; with `half`, only with the first 16
+ * columns of A and rows of B. In memory, A and D are row-major, and B is column-major. */
 static __global__ void byte_product(const int8_t *a, const int8_t *b, int *d, bool half, int c)
 {
     int group = (int)threadIdx.x / 4, t = (int)threadIdx.x % 4;

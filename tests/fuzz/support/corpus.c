@@ -1,8 +1,8 @@
 /* corpus.c - main() of a harness without libFuzzer: runs every input of its corpus.
  *
  * Each input runs in a separate process, so that a crash, a leak or an endless loop is reported
- * with the name of its file and the other inputs still run. If paths are given as arguments,
- * those are run instead.
+ * with the name of its file and the other inputs still run. If arguments name files, these are
+ * run instead of the corpus.
  */
 #include "tests/fuzz/support/fuzz.h"
 
@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { SECONDS = 60 /* an input may take; under sanitizers, beside other tests */ };
+enum { SECONDS = 60 /* for an input, even under sanitizers and beside other tests */ };
 
 static void run(const char *path)
 {
@@ -63,7 +63,7 @@ int main(int argc, char **argv)
     const char *tests = getenv("ESPALIER_TESTS");
     struct dirent **inputs = NULL;
     int passed = 0, failed = 0;
-    /* made here for all inputs, so that it is removed even if one of them crashes */
+    /* the folder is made here for all inputs, so that it is removed even if an input crashes */
     fuzz_folder();
     for (int i = 1; i < argc; i++)
         passes(argv[i]) ? passed++ : failed++;

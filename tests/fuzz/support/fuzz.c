@@ -22,8 +22,8 @@ const char *__asan_default_options(void)
            "print_suppressions=0";
 }
 
-/* LeakSanitizer reads this: memory that readline keeps for searches, and Graphviz and its
- * libraries for the next picture. */
+/* LeakSanitizer reads this list of exceptions: readline keeps memory for searches, and Graphviz
+ * and its libraries keep memory for the next picture. */
 const char *__lsan_default_suppressions(void);
 
 const char *__lsan_default_suppressions(void)

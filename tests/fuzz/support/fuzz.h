@@ -55,7 +55,7 @@ void fuzz_folder_empty(void);
  * Text before the first such line is ignored. */
 struct fuzz_part {
     char name[64];     /* contains no '/'; never "", "." or ".." */
-    size_t number;     /* after the name; 0 if none. At most 1 << 24 */
+    size_t number;     /* the number after the name, at most 1 << 24; or 0 */
     const char *bytes; /* (length) */
     size_t length;
 };
