@@ -72,7 +72,7 @@ static int run(const struct check_test *test)
 
 int main(int argc, char **argv)
 {
-    /* this process is a rank of a test that opened an engine with ranks */
+    /* this process is a rank, started by a test that opened an engine with ranks */
     if (esp_is_rank && esp_is_rank(argc, argv))
         return esp_serve_rank(argc, argv);
     int count[SKIPPED + 1] = {0};

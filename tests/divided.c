@@ -116,7 +116,7 @@ static int run_tree(struct divided *m, const struct esp_window *window)
     return m->ops->forward(m->cache, &batch);
 }
 
-/* Writes all outputs of a chain, a tree, a kept path and one more step. */
+/* Writes all outputs of four passes: a chain, a tree, a kept path and one more step. */
 static size_t run_all(struct divided *m, const struct esp_window *window, float *out)
 {
     static const int32_t path[] = {PREFIX, PREFIX + 2, PREFIX + 5};

@@ -54,13 +54,13 @@ void divided_close_on(struct divided *m);
 int divided_run_rows(struct divided *m, int first, int seed, int count, int text, bool wanted);
 int divided_run_chain(struct divided *m, int first, int count, bool wanted);
 
-/* All outputs of a chain, a tree, a kept path and one more step. */
+/* All outputs of four passes: a chain, a tree, a kept path and one more step. */
 struct divided_results {
     size_t count;
     float *values; /* free() it */
 };
 
-/* window: of the tree; NULL: none. */
+/* window: used for the tree, or NULL. */
 struct divided_results divided_compute(struct esp_backend *backend,
                                        const struct esp_model_desc *desc,
                                        const struct esp_window *window);
@@ -72,7 +72,8 @@ void divided_compare(struct esp_backend *backend, const struct esp_model_desc *d
  * backends. They must be equal to the last bit. */
 void divided_compare_copy(struct esp_backend *one, struct esp_backend *many);
 
-/* Returns child number `which` of this process, counted from 0; 0 if it has fewer children. */
+/* Returns the id of child process number `which`, counted from 0; 0 if there are fewer
+ * children. */
 pid_t divided_child(int which);
 
 #endif

@@ -4,8 +4,8 @@
 
 #include "tests/toy.h"
 
-/* Members that are 0 get defaults: 12 tokens, a context of 256, 64 nodes, sharpness 2, toy
- * seed 1, and the temperature of the text for the draft. */
+/* Members that are 0 get defaults: 12 tokens, a context of 256, 64 nodes, sharpness 2, toy seed
+ * 1, and, for the draft, the temperature of the text. */
 struct drafting_setup {
     const char *drafter, *draft_temp;
     int vocabulary, context, max_nodes, top_k;
@@ -25,8 +25,8 @@ struct drafting {
 
 enum { DRAFTING_PROMPT = 3, DRAFTING_ALLOWED = 200 }; /* the prompt is 1, 0, 1 */
 
-/* Opens a session with the prompt and room for 200 more tokens. The observer gets the
- * drafting as `user`. */
+/* Opens a session with the prompt and room for 200 more tokens. The session's observer gets *d
+ * as `user`. */
 void drafting_open(struct drafting *d, const struct drafting_setup *setup);
 void drafting_close(struct drafting *d);
 
@@ -38,7 +38,7 @@ void drafting_set(struct drafting *d, const char *key, const char *value);
 double drafting_gauge(const struct drafting *d, const char *name, bool before);
 
 /* Returns the draft's distribution after a node of the last tree (vocabulary), computed from
- * the text. */
+ * the tokens before it. */
 void drafting_q(const struct drafting *d, int node, double *q);
 /* Returns the draft's distribution after the text as it was before the last iteration, followed
  * by `count` more tokens. */

@@ -49,7 +49,8 @@ struct esp_backend *open_cuda(void)
     return open_one(&esp_backend_cuda);
 }
 
-/* The value of ESPALIER_ISA when the program began. A test that fails leaves it changed. */
+/* The value of ESPALIER_ISA when the program began. A failing test leaves the variable
+ * changed. */
 static const char *isa_from_outside(void)
 {
     static char *isa;

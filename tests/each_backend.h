@@ -11,10 +11,10 @@
  *     EACH_ISA(sums_are_right) { ... }
  *
  * is a TEST that runs its body once for each instruction set of this processor and build,
- * including "tiles", which is AMX with the tile unit emulated. Meanwhile ESPALIER_ISA names
- * the set, so that all code that opens the CPU backend uses it. If ESPALIER_ISA is already
- * set, the body runs only with that set. The short check takes the best set, and "tiles",
- * which sums in another order than the others.
+ * including "tiles", which is AMX with the tile unit emulated. During a run, ESPALIER_ISA names
+ * the set, so that all code that opens the CPU backend uses this set. If ESPALIER_ISA is
+ * already set, the body runs only with that set. The short check takes the best set, and
+ * "tiles", which sums in another order than the others.
  */
 #ifndef ESP_EACH_BACKEND_H
 #define ESP_EACH_BACKEND_H
@@ -46,11 +46,11 @@ void each_backend(const char *name, void (*run)(struct esp_backend *backend));
 /* Returns whether the CUDA backend is tested at all. */
 bool has_cuda(void);
 
-/* Returns whether the plugin is that of a GPU, not the emulator's. Chooses the plugin, as
- * open_cuda() does; both skip the test if CUDA is left out. */
+/* Returns whether the plugin is for a real GPU, not for the emulator. Like open_cuda(), it
+ * first chooses the plugin, and skips the test if CUDA is left out. */
 bool cuda_is_real(void);
 
-/* Opens the backend on the plugin; one that does not open fails the test. */
+/* Opens the backend with the plugin; if it does not open, the test fails. */
 struct esp_backend *open_cuda(void);
 
 #endif

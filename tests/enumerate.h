@@ -6,12 +6,12 @@
  *         sum += all.probability;
  *     } while (enumerate_next(&all));
  *
- * The verifier is the real one; only its random numbers come from here. Each decision says
- * between which outcomes its number decides (struct esp_odds), so every outcome is taken once,
- * with its exact probability.
+ * The verifier is the real one; only its random numbers come from here. Each decision lists the
+ * outcomes between which its random number decides (struct esp_odds). So every outcome is taken
+ * once, with its exact probability.
  *
- * A rig is a small draft tree with target and draft distributions, all chosen by the test, on
- * which a verifier can run repeatedly.
+ * A rig is a small draft tree with target and draft distributions, on which a verifier can run
+ * repeatedly. The test chooses the tree and the distributions.
  */
 #ifndef ESP_ENUMERATE_H
 #define ESP_ENUMERATE_H
@@ -22,7 +22,7 @@ enum { MOST_DECISIONS = 64 };
 
 struct enumerate {
     struct {
-        int taken, next; /* outcome; the next possible one, -1 if none */
+        int taken, next; /* the outcome; the next possible outcome, or -1 */
     } decision[MOST_DECISIONS];
     int known, at;      /* decisions to repeat; decisions made in this run */
     double probability; /* probability of the outcomes of this run so far */
@@ -45,14 +45,14 @@ struct rig {
                          double *values);
     void *user;
     /* Draft distributions are known for nodes above this depth, because their children were
-     * drawn; after opening, all are. */
+     * drawn. After opening, they are known for all nodes. */
     int drawn;
 };
 
 void rig_open(struct rig *rig, int vocabulary, int nodes, unsigned draws);
 void rig_close(struct rig *rig);
 
-/* Empties the tree. Afterwards grow it with esp_tree_draw() or esp_tree_add(). */
+/* Empties the tree. Callers then grow it with esp_tree_draw() or esp_tree_add(). */
 void rig_reset(struct rig *rig);
 
 /* Fills the rows of the current tree, and runs the verifier with the decisions of rig->all. */

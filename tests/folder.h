@@ -17,7 +17,7 @@ struct folder_bytes {
 /* Makes the folder with the files of the vector folder `name`. */
 void folder_copy(const char *name);
 const char *folder_path(void);
-/* Returns the path of a file in it; static storage, valid until the next call. */
+/* Returns the path of a file in the folder; static storage, valid until the next call. */
 const char *folder_file(const char *name);
 struct folder_bytes folder_read(const char *path);
 void folder_write(const char *name, const void *data, size_t size);

@@ -105,7 +105,8 @@ static void use_byte_fallback(struct foreign *f)
     }
 }
 
-/* Returns the merges of the old file whose three tokens all exist. */
+/* Returns the merges of the old file whose three tokens (both parts and the result) all
+ * exist. */
 static cJSON *merges_of(const struct foreign *f, const cJSON *old, bool marks)
 {
     cJSON *merges = cJSON_CreateArray();

@@ -1,16 +1,16 @@
 /* foreign.h - the built-in draft with another vocabulary, as a temporary folder (folder.h).
  *
- * The model is the same: the rows of its embedding, which is also its head, move with their
- * tokens. So it must draft what the built-in draft drafts.
+ * The model itself is the same: the rows of its embedding, which is also its head, move with
+ * their tokens. So it must draft the same text as the built-in draft.
  */
 #ifndef ESP_FOREIGN_H
 #define ESP_FOREIGN_H
 
 enum foreign_kind {
     FOREIGN_PERMUTED,      /* the same tokens with other ids */
-    FOREIGN_RARE_REPLACED, /* the last fifth of the merges makes other tokens, too: the target
-                              knows 80 of 100 tokens */
-    FOREIGN_EACH_FIFTH_REPLACED, /* every fifth token is replaced as well, even frequent ones */
+    FOREIGN_RARE_REPLACED, /* other tokens also replace those of the last fifth of the merges:
+                              the target knows 80 of 100 tokens */
+    FOREIGN_EACH_FIFTH_REPLACED, /* also every fifth token is replaced, even frequent ones */
     FOREIGN_SENTENCEPIECE,       /* byte fallback: spaces are U+2581, newlines <0x0A> */
 };
 

@@ -1,4 +1,4 @@
-/* kept.h - a library of kept sessions in a temporary folder, for tests. Its vocabulary is the
+/* kept.h - a library of kept sessions in a temporary folder, for tests. Its tokens are the
  * letters of the alphabet. */
 #ifndef ESP_TESTS_KEPT_H
 #define ESP_TESTS_KEPT_H

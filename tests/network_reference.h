@@ -1,6 +1,6 @@
-/* network_reference.h - a simple implementation of the network that is trained, in double, one
- * row after the other, directly from the formulas. It shares no code with engine/train. Also a
- * small batch for it. */
+/* network_reference.h - a simple implementation of the network that is trained, in double
+ * precision, one row after the other, directly from the formulas. It shares no code with
+ * engine/train. There is also a small batch for it. */
 #ifndef ESP_NETWORK_REFERENCE_H
 #define ESP_NETWORK_REFERENCE_H
 
@@ -22,8 +22,8 @@ struct reference_batch {
     float target_feature[REFERENCE_ROWS * REFERENCE_HIDDEN];
 };
 
-/* With features, rows are in passes. Without, the rows of a text and its trees follow one
- * another. */
+/* With features, the rows are divided into passes. Without features, the rows of a text and of
+ * its trees follow one another. */
 void reference_batch_make(struct reference_batch *batch, bool features);
 
 void reference_shape(struct esp_network_shape *shape, bool features, bool bias, bool tied);

@@ -32,10 +32,10 @@ void pty_close(struct pty *pty);
 
 /* Reads output for at most `seconds`, at least once. Returns false if there was none. */
 bool pty_read(struct pty *pty, double seconds);
-/* Reads until the output contains `text`. Returns false if it does not within `seconds`. */
+/* Reads until the output contains `text`. Returns false if this takes longer than `seconds`. */
 bool pty_wait(struct pty *pty, const char *text, double seconds);
 void pty_forget(struct pty *pty);
-/* Writes bytes; reads output that arrives meanwhile. */
+/* Writes bytes, and reads the output that arrives while they are written. */
 void pty_send(struct pty *pty, const char *bytes, size_t count);
 void pty_type(struct pty *pty, const char *text);
 void pty_resize(struct pty *pty, int width, int height);

@@ -10,8 +10,7 @@
 
 /* ------------------------------------------------------------------ weights */
 
-/* Rounds towards zero to the dtype's precision; the values used are all well inside its range.
- */
+/* Rounds towards zero to the dtype's precision; all values used are well inside its range. */
 static void store(unsigned char *at, enum esp_dtype dtype, double value)
 {
     float single = (float)value;
@@ -67,8 +66,8 @@ static double value_of(const struct esp_tensor *t, int row, int column)
     return value;
 }
 
-/* Makes `rows` x `columns` random numbers around `middle`, owned by the model, at an odd
- * address to test unaligned reads. */
+/* Makes `rows` x `columns` random numbers around `middle`, which the model owns. Their address
+ * is odd, to test unaligned reads. */
 static struct esp_tensor tensor(struct random_model *m, int rows, int columns, double middle,
                                 double spread)
 {
@@ -140,7 +139,7 @@ static struct esp_tensor bias(struct random_model *m, int rows)
     return m->shape.bias ? tensor(m, rows, 1, 0, 0.5) : none;
 }
 
-/* Returns part `part` of a tensor with q, k and v of one head after the other. */
+/* Returns q, k or v (`part`) of a tensor that has the q, k and v of each head together. */
 static struct esp_tensor third(struct esp_tensor fused, int part, int head_dim)
 {
     if (!fused.data)

@@ -14,7 +14,7 @@ enum { RANDOM_LAYERS = 4, RANDOM_TENSORS = 200, RANDOM_EXPERTS = 8 };
 struct random_shape {
     const char *name;
     int layers, hidden, heads, kv_heads, head_dim, ffn, vocabulary, rotary;
-    enum esp_dtype dtype; /* a quantised type: matrices use all quantised types in turn */
+    enum esp_dtype dtype; /* with a quantised type, matrices use all quantised types in turn */
     bool neox;            /* LayerNorm, GELU, fused q/k/v; otherwise RMSNorm, SwiGLU */
     bool parallel;        /* residual */
     bool bias, tied;
@@ -34,7 +34,7 @@ struct random_model {
 
 void random_model_make(struct random_model *model, const struct random_shape *shape,
                        unsigned long long seed);
-/* Makes a draft head in the form of EAGLE-1, whose hidden states have its own width. */
+/* Makes a draft head in the form of EAGLE-1, whose hidden states have a width of their own. */
 void random_head_make(struct random_model *model, const struct random_shape *shape,
                       unsigned long long seed);
 /* Makes layer `layer` a mixture of RANDOM_EXPERTS experts, of which a token uses `used`. The
@@ -53,9 +53,9 @@ void random_model_free(struct random_model *model);
 void random_model_reference(const struct random_model *model, const int32_t *tokens,
                             const int32_t *parents, int n, double *logits);
 
-/* Does the same with inputs and states. input: (n, desc.input), read by a draft head;
- * otherwise NULL. states, if not NULL: receives the hidden states (layers + 2, n, hidden),
- * the last ones after the final norm. */
+/* Does the same with inputs and states. input: (n, desc.input), read by a draft head; NULL for
+ * other models. states, if not NULL, receives the hidden states (layers + 2, n, hidden), the
+ * last ones after the final norm. */
 void random_model_states(const struct random_model *model, const int32_t *tokens,
                          const int32_t *parents, int n, const double *input, double *states,
                          double *logits);

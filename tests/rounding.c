@@ -28,7 +28,7 @@ static float draw(float x, int column)
 }
 
 /* Copies the activations of a product and adds noise: a random fraction of each value or, if
- * `shared`, of the largest of the 32 values with a common scale. */
+ * `shared`, of the largest of the 32 values that share a scale. */
 static float *with_noise(const struct esp_matmul *p, int columns, double part, bool shared)
 {
     const int stride = (int)p->in.stride;

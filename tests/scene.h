@@ -1,7 +1,7 @@
 /* scene.h - a small story for tests of drawing: fixed tokens, iterations and events.
  *
  * Scene 1 has a king, a tree with an accepted path of three nodes, a rejected node and two cut
- * ones. The texts of tokens are in scene.c. A golden screen is a file in tests/tui/golden/;
+ * nodes. The texts of tokens are in scene.c. A golden screen is a file in tests/tui/golden/;
  * ESPALIER_GOLDEN=write writes the files again. Check the differences before a commit.
  */
 #ifndef ESP_SCENE_H
@@ -49,7 +49,8 @@ void scene_telling(struct scene *scene, int width, int height);
 /* Passes an event to the interface, as the engine's thread would. */
 void scene_event(struct scene *scene, const struct esp_event *event);
 void scene_phase(struct scene *scene, int phase, const char *text, double fraction);
-/* Starts a comparison: announces another session over the text, and adds iterations of it. */
+/* Starts a comparison: announces another session over the same text, and adds iterations of
+ * that session. */
 void scene_compare(struct scene *scene, const char *drafter);
 void scene_second(struct scene *scene, const struct esp_iteration *it);
 /* Moves the focus to a pane; presses a key. */

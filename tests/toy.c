@@ -19,7 +19,7 @@ struct toy_weights {
 struct toy_cache {
     struct esp_cache base;
     int rows;
-    int32_t *tokens, *positions; /* (rows) -1: never written */
+    int32_t *tokens, *positions; /* (rows) -1 means never written */
     bool *scratch;               /* (rows) whether a pass over a joined cache wrote the row */
     bool joined;                 /* the arrays belong to another cache */
 };
@@ -64,7 +64,7 @@ static void distribution(const struct toy *toy, int vocabulary, bool draft,
             p[x] /= toy->dulled;
     } else if (toy->chancy) {
         random_logs(toy, vocabulary, toy->seed + 555, tokens, count, other);
-        /* the same random numbers, from the other model's values */
+        /* Gumbel noise, made from the values of `other` */
         for (int x = 0; x < vocabulary; x++)
             p[x] -= log(-log(fmax(exp(other[x] / toy->sharpness) - 1e-3, 1e-12)));
     }
@@ -212,7 +212,7 @@ static int top_k(struct esp_rows *rows, const int32_t *which, int count, int k, 
     return ESP_OK;
 }
 
-/* Returns the rank of token x: how many tokens precede it, sorted by falling value, then by
+/* Returns the rank of token x: how many tokens precede it, sorted by descending value, then by
  * index. */
 static int rank_of(const double *v, int n, int x)
 {
@@ -226,7 +226,7 @@ static int softmax(struct esp_rows *rows, const int32_t *which, int count,
                    const struct esp_sampling *sampling)
 {
     int n = rows->vocabulary;
-    /* otherwise any order is sufficient */
+    /* otherwise the order does not matter */
     const bool cut = sampling->top_k > 0 || sampling->top_p < 1;
     for (int i = 0; i < count; i++) {
         double *v = row_of(rows, which[i]), out[MOST], most = -INFINITY, sum = 0, ahead = 0;
@@ -474,7 +474,7 @@ const struct esp_backend_ops toy_backend = {
 struct esp_backend_ops toy_backend_that_waits(void)
 {
     struct esp_backend_ops ops = toy_backend;
-    ops.asynchronous = true; /* it may still return values at once */
+    ops.asynchronous = true; /* it may still return values immediately */
     return ops;
 }
 

@@ -3,7 +3,7 @@
  *
  * The next-token distribution after a context is a function of a seed and of the tokens that
  * the row sees, in order, through the prefix and the tree mask. So a wrong mask, position,
- * cache row or compaction gives another distribution, and a test can recompute any of them with
+ * cache row or compaction gives another distribution, and a test can compute the right one with
  * toy_distribution(). Target and draft have different seeds; `closeness` (0 to 1) mixes the
  * target's distribution into the draft's.
  */
@@ -18,10 +18,10 @@ struct toy {
     struct esp_model target, draft;
     unsigned long long seed;
     double closeness;
-    double sharpness; /* 1 means mild distributions; larger: one token dominates */
+    double sharpness; /* 1 means flat distributions; with larger values, one token dominates */
     double dulled;    /* 0, or beta: the draft's own log probabilities are divided by it */
-    /* the target's likeliest token is drawn from its distribution (by Gumbel noise on the
-     * logits), always the same one after the same tokens */
+    /* The target's likeliest token is random: Gumbel noise is added to the logits. After the
+     * same tokens it is always the same. */
     bool chancy;
     int vocabulary;
 };
@@ -46,8 +46,8 @@ double *toy_row(struct esp_rows *rows, int which);
 
 extern const struct esp_backend_ops toy_backend;
 
-/* Returns the same backend, which then claims that calls returning values wait for a device.
- * Drafting then draws children ahead of need. */
+/* Returns the same backend, but with `asynchronous` set, as if calls that return values waited
+ * for a device. Then drafters draw children before they need them. */
 struct esp_backend_ops toy_backend_that_waits(void);
 
 #endif

@@ -10,8 +10,8 @@
 #include "tests/drafting.h"
 #include "viz/formula.h"
 
-/* The root has two children and a cut one. The second child is accepted and has two
- * children, both rejected. */
+/* The root has three children, one of which is cut. The second child is accepted, and its two
+ * children are both rejected. */
 static struct esp_iteration small_tree(void)
 {
     static struct esp_node nodes[6];
@@ -49,7 +49,7 @@ static bool near(double a, double b)
     return fabs(a - b) < 1e-6;
 }
 
-TEST(a_tree_is_counted_by_hand)
+TEST(the_counts_of_a_tree_match_those_made_by_hand)
 {
     struct esp_acceptance a = {.iterations = 0};
     struct esp_iteration it = small_tree();
@@ -70,7 +70,7 @@ TEST(a_tree_is_counted_by_hand)
     CHECK(a.rank[0].nodes == 4 && a.rank[1].nodes == 4 && a.share[9].nodes == 2);
     CHECK(a.share[5].tried == 2 && a.share[3].tried + a.share[2].tried == 2);
     CHECK(a.share[9].tried == 2 && a.share[0].tried == 2);
-    /* bins: q .55 accepted 0, q .3 accepted 1, q 1 accepted 0, q 0 accepted 0, of 4 each */
+    /* mean q and accepted fraction of four bins: .55 and 0, .3 and 1, 1 and 0, 0 and 0 */
     CHECK(near(esp_acceptance_error(&a), (0.55 + 0.7 + 1 + 0) / 4));
     CHECK(near(esp_formula_tokens(&it), 1 + 0.25 + 0.5 * (1 + 0.5 + 0.25)));
     CHECK(a.known == 2 && near(a.expected / 2, 2.125) && near(a.obtained, 4));
@@ -81,7 +81,7 @@ TEST(a_tree_is_counted_by_hand)
     CHECK(isfinite(esp_acceptance_error(&a)));
 }
 
-TEST(a_long_path_and_an_empty_tree_have_their_places)
+TEST(a_long_path_and_an_empty_tree_are_counted)
 {
     enum { LONG = ESP_ACCEPT_DEPTHS + 10 };
     static struct esp_node nodes[LONG + 1];
@@ -184,7 +184,7 @@ static void add_formula(void *user, const struct esp_event *event)
     (void)d;
 }
 
-TEST(acceptance_by_depth_is_what_the_formula_says)
+TEST(acceptance_by_depth_matches_the_formula)
 {
     memset(&counted, 0, sizeof counted);
     for (unsigned long long seed = 1; seed <= (check_quick() ? 4 : 30); seed++) {
@@ -227,7 +227,7 @@ static void add_expected(void *user, const struct esp_event *event)
 
 /* On average, a tree's path is as long as its branching probabilities predict.
  * lossless/exact_tree.c proves this by enumeration. */
-TEST(trees_give_the_tokens_that_are_expected_of_them)
+TEST(trees_give_the_expected_number_of_tokens)
 {
     static const char *const pairs[][2] = {{"iid:K=3,L=3", "specinfer"},
                                            {"iid:K=3,L=3", "khisti"},

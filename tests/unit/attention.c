@@ -1,6 +1,6 @@
 /* attention.c - tests that the CPU's attention skips key blocks that no query sees. In a tree,
- * these are most blocks after the prefix. batch_invariant.c tests that results do not depend on
- * it.
+ * most blocks after the prefix are of this kind. batch_invariant.c tests that skipping does not
+ * change results.
  */
 #include <math.h>
 #include <stdlib.h>

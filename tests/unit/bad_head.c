@@ -27,7 +27,7 @@ static void copy_head(const char *head)
     folder_copy(name);
 }
 
-/* Checks that the folder in its present state is refused. */
+/* Checks that the folder in its current state is refused. */
 static void check_refused(int line, int want, const char *first, const char *second)
 {
     struct esp_model *model;
@@ -120,7 +120,7 @@ static void check_renamed(int line, const char *head, const char *from, const ch
 
 /* ------------------------------------------------------------------ MTP layers */
 
-/* Checks that the MTP layer of the folder in its present state is refused. */
+/* Checks that the MTP layer of the folder in its current state is refused. */
 static void check_mtp_refused(int line, int want, const char *first, const char *second)
 {
     struct esp_model *head;
@@ -185,7 +185,8 @@ TEST(an_mtp_layer_of_another_shape_is_refused)
     }
 }
 
-/* The target must not use tensors of the layer, and the layer none of the target. */
+/* The target must not use tensors of the layer, and the layer must not use tensors of the
+ * target. */
 TEST(a_target_and_its_mtp_layer_use_all_tensors_together)
 {
     struct esp_model *parts[2];
@@ -222,7 +223,7 @@ static int open_torch(const char *bytes, size_t size)
     return status;
 }
 
-TEST(a_file_of_pytorch_that_is_cut_or_is_none_is_refused)
+TEST(a_truncated_or_invalid_file_of_pytorch_is_refused)
 {
     copy_head("eagle3-torch");
     struct folder_bytes good = folder_read(folder_file("pytorch_model.bin"));
@@ -272,11 +273,11 @@ static void check_pickle(int line, const char *from, const char *to, size_t leng
     free(bytes.data);
 }
 
-TEST(what_a_pickle_must_not_do_is_refused)
+TEST(a_pickle_that_does_more_than_needed_is_refused)
 {
     check_pickle(__LINE__, "BFloat16Storage", "BFloat17Storage", 15, "unknown type");
     check_pickle(__LINE__, "X\7\0\0\0storage", "X\7\0\0\0storagf", 12, "other than a storage");
-    check_pickle(__LINE__, "}q", "iq", 2, "weights do not need"); /* INST: makes an object */
+    check_pickle(__LINE__, "}q", "iq", 2, "weights do not need"); /* INST makes an object */
     check_pickle(__LINE__, "X\7\0\0\0storage", "X\7\0\0\7storage", 12, "is truncated");
 }
 
@@ -363,7 +364,7 @@ static int open_names(size_t length, int times)
     return status;
 }
 
-TEST(a_name_that_is_repeated_takes_no_memory_without_end)
+TEST(a_repeated_name_takes_limited_memory)
 {
     check_sentence(__LINE__, open_names(4, 1), ESP_E_FORMAT, "is missing", "tensor");
     check_sentence(__LINE__, open_names(1 << 20, 2), ESP_E_FORMAT, "pytorch_model.bin",
@@ -400,7 +401,7 @@ static void check_map(int line, int row, int64_t value)
     check_refused(line, ESP_E_FORMAT, "d2t", "must be from");
 }
 
-TEST(a_map_of_tokens_that_leads_astray_is_refused)
+TEST(an_invalid_map_of_tokens_is_refused)
 {
     static const int64_t values[] = {-1, 97, 1000, INT32_MAX, INT64_MAX, INT64_MIN, -INT32_MAX};
     for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
@@ -479,7 +480,7 @@ TEST(a_user_is_told_which_pair_does_not_fit)
 enum { HIDDEN = 256, NUMBERS = HIDDEN * 2 * HIDDEN + 3 * 2 * HIDDEN + 2 * HIDDEN + 4 * HIDDEN };
 
 /* Makes the smallest head for the built-in target. Its fc passes on the hidden state, and
- * everything else is 0, so it drafts what the target expected one token earlier.
+ * everything else is 0, so it drafts the token that the target expected one token earlier.
  */
 static void write_head(void)
 {

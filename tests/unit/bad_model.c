@@ -1,8 +1,8 @@
 /* bad_model.c - tests that bad model folders are refused with a sentence and never crash the
  * program.
  *
- * Each is a copy of a good folder of tests/vectors/logits, damaged in one place. A refusal must
- * have the right status and be one line that names the file and the value at fault.
+ * Each bad folder is a copy of a good folder in tests/vectors/logits, damaged in one place. A
+ * refusal must have the right status and give one line that names the file and the wrong value.
  */
 #include "engine/model/model.h"
 
@@ -155,7 +155,7 @@ TEST(states_of_odd_sizes_are_refused)
 }
 
 /* Only models with recurrent layers may have layers without a mixer or without an MLP. */
-TEST(layers_without_a_part_are_refused_elsewhere)
+TEST(layers_without_a_part_are_refused_in_other_models)
 {
     struct esp_model *model;
     folder_copy("nemotron-h-ends");
@@ -216,7 +216,7 @@ TEST(configurations_out_of_range_are_refused)
                "rope_parameters.partial_rotary_factor");
 }
 
-TEST(what_cannot_be_computed_is_refused_by_name)
+TEST(unsupported_features_are_refused_by_name)
 {
     BAD_CONFIG("qwen3-window", "layer_types", NULL, "[\"sliding_attention\"]", ESP_E_FORMAT,
                "layer_types must be a list of 2 entries");
@@ -526,7 +526,7 @@ TEST(bad_headers_are_refused)
     free(bytes.data);
 }
 
-TEST(cut_files_are_refused)
+TEST(truncated_files_are_refused)
 {
     folder_copy("llama-mha");
     struct folder_bytes bytes = folder_read(folder_file("model.safetensors"));
@@ -541,8 +541,8 @@ TEST(cut_files_are_refused)
     free(bytes.data);
 }
 
-/* A prefix may be missing from all names, but not from some of them. */
-TEST(half_a_prefix_is_refused)
+/* A prefix may be missing from all names, but not from only some of them. */
+TEST(a_prefix_that_only_some_names_lack_is_refused)
 {
     folder_copy("llama-mha");
     struct folder_bytes bytes = folder_read(folder_file("model.safetensors"));
@@ -609,8 +609,8 @@ static unsigned touch(const struct esp_tensor *tensor)
     return sum;
 }
 
-/* Random damage to the header or to config.json: the folder must be refused with a sentence, or
- * every tensor is readable. */
+/* Random damage to the header or to config.json: either the folder is refused with a sentence,
+ * or every tensor can be read. */
 TEST(random_damage_never_crashes)
 {
     unsigned long long state = 1;

@@ -38,7 +38,7 @@ static int open_text(const char *text)
 
 /* ------------------------------------------------------------------ mistakes */
 
-TEST(headers_that_are_none_are_refused)
+TEST(invalid_headers_are_refused)
 {
     static const struct {
         const char *line, *sentence;
@@ -73,7 +73,7 @@ TEST(headers_that_are_none_are_refused)
           strstr(err, "not a regular file"));
 }
 
-TEST(events_that_are_wrong_are_refused_by_line)
+TEST(invalid_events_are_refused_with_their_line)
 {
     static const struct {
         const char *line, *sentence;
@@ -166,7 +166,7 @@ TEST(events_that_are_wrong_are_refused_by_line)
     }
 }
 
-TEST(what_is_unknown_is_ignored)
+TEST(unknown_fields_are_ignored)
 {
     CHECK(
         open_text(HEADER
@@ -257,8 +257,8 @@ static int fuzz(const uint8_t *bytes, size_t length)
     return shown;
 }
 
-/* Fuzzing found this: iterations without arrays, before any memory was allocated. No pointer
- * may be computed from a null pointer, and an empty array still needs an address. */
+/* Fuzzing found this case: iterations without arrays, before any memory was allocated. No
+ * pointer may be computed from a null pointer, and even an empty array needs an address. */
 TEST(iterations_without_arrays_are_read)
 {
     static const char empty[] = HEADER ITERATION(BONUS ",\"nodes\":[{\"id\":2}]");

@@ -1,7 +1,6 @@
 /* bad_tokenizer.c - tests that bad tokenizer.json files are refused with a sentence, and that
- * none can crash or hang the program.
- *
- * Each is a copy of a good file of tests/vectors/tokenizers, damaged in one place.
+ * no file can crash or hang the program. Each is a copy of a good file of
+ * tests/vectors/tokenizers, damaged in one place.
  */
 #include "engine/model/tokenizer.h"
 
@@ -37,8 +36,8 @@ static void check_refused(const char *what, const char *word)
           what, err, word);
 }
 
-/* Sets the value at a path like "model.vocab.x" or "added_tokens.0.id"; NULL text removes it.
- */
+/* Sets the value at a path like "model.vocab.x" or "added_tokens.0.id"; the text NULL removes
+ * it. */
 static void set(cJSON *json, const char *path, const char *text)
 {
     char key[64];
@@ -207,7 +206,7 @@ TEST(bad_values_with_byte_fallback_are_refused_with_a_sentence)
 }
 
 /* These patterns would split differently in PCRE2, or are invalid. */
-TEST(patterns_that_cannot_be_the_same_are_refused)
+TEST(patterns_that_pcre2_would_split_differently_are_refused)
 {
     static const char *const patterns[] = {
         "(",
@@ -292,7 +291,7 @@ static double seconds_since(const struct timespec *start)
     return (double)(now.tv_sec - start->tv_sec) + 1e-9 * (double)(now.tv_nsec - start->tv_nsec);
 }
 
-TEST(hostile_patterns_end)
+TEST(hostile_patterns_do_not_run_forever)
 {
     static const struct {
         const char *pattern, *unit;
@@ -374,7 +373,7 @@ TEST(broken_files_are_refused_with_a_sentence)
     free(good.data);
 }
 
-TEST(a_backslash_before_u0000_is_no_nul)
+TEST(an_escaped_backslash_before_u0000_is_not_a_nul)
 {
     struct folder_bytes good = copy_folder("qwen2");
     struct esp_tokenizer *tokenizer;
@@ -416,8 +415,9 @@ static void damage(const char *name)
     free(good.data);
 }
 
-/* Two steps that expand one byte to a million, and many tokens that must be normalised. */
-TEST(a_normalizer_that_makes_texts_longer_does_not_take_all_day)
+/* The file has two steps that expand one byte to a million, and many tokens that must be
+ * normalised. */
+TEST(a_normalizer_that_makes_texts_longer_stays_fast)
 {
     enum { TIMES = 1000, TOKENS = 2000 };
     char content[TIMES + 1], step[TIMES + 200], entry[300], many[61];

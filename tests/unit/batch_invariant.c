@@ -119,9 +119,9 @@ static bool skipped(int shape, const char *isa, int threads)
     if (strcmp(isa, "cuda") == 0 && !cuda_is_real()) {
         const enum esp_mixer mixer = last_layers[shape].mixer;
         if (mixer == ESP_MIXER_CONV || mixer == ESP_MIXER_DELTA)
-            return true; /* tests/unit/states.c and logits.c have these */
+            return true; /* states.c and logits.c test these */
         if (shape == SHAPES - 1)
-            return true; /* wide and slow; tests/unit/cuda_blocks.c has such experts */
+            return true; /* wide and slow; cuda_blocks.c tests such experts */
     }
     return (check_quick() || shape > 1 || strcmp(isa, "cuda") == 0) && threads != 2;
 }
@@ -311,7 +311,7 @@ static int path_to(const struct random_tree *t, int node, int32_t *path)
     return length;
 }
 
-/* States cannot go back, so each path starts from the states after the prefix. */
+/* States cannot be shortened, so each path starts from the states after the prefix. */
 static void decode_each_path(struct runner *plain, const struct random_tree *t, float *want)
 {
     const struct esp_backend_ops *ops = plain->backend->ops;
@@ -351,7 +351,7 @@ static void check_trees(struct runner *r, struct runner *plain,
     for (int i = 0; i < SIZES - (check_quick() ? 2 : 0); i += check_quick() ? 3 : all ? 1 : 2) {
         struct random_tree tree;
         int prefix = (int)(check_uniform(&seed) * 100);
-        int gap = (int)(check_uniform(&seed) * 40); /* rows of other branches before it */
+        int gap = (int)(check_uniform(&seed) * 40); /* rows of other branches before the tree */
         random_tokens(tokens, prefix + gap, &seed);
         run_chain(r, tokens, 0, prefix, BATCH);
         run_chain(r, tokens + prefix, prefix, gap, BATCH);
@@ -397,8 +397,8 @@ TEST(a_node_of_a_tree_equals_its_path_alone)
     }
 }
 
-/* `want` (TOKENS, VOCABULARY) gets the logits after each compaction, computed by `plain`; if
- * that is NULL, those of an earlier call with the same seed and reference are used. */
+/* `want` (TOKENS, VOCABULARY) gets the logits after each compaction, computed by `plain`. If
+ * `plain` is NULL, the logits of an earlier call with the same seed and reference are used. */
 static void check_compaction(struct runner *r, struct runner *plain,
                              const struct random_shape *shape, unsigned long long state,
                              float *want)

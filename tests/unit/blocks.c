@@ -109,8 +109,8 @@ static void multiply(const struct example *e, const struct esp_cpu_isa *isa, int
     esp_cpu_free(in.cut);
 }
 
-/* Activations lose at most 2^-16 (16 bits) or 1 / 254 (8 bits) of the largest of 32, which
- * here is 30 times as large as the others. */
+/* Rounding changes activations by at most 2^-16 (16 bits) or 1 / 254 (8 bits) of the largest of
+ * 32, which is 30 times as large as the others here. */
 static void check_against_double(enum esp_dtype dtype, int i, const struct esp_cpu_isa *isa)
 {
     static float y[ROWS * PANELS * ESP_PANEL];
@@ -179,7 +179,7 @@ static void check_bits(void)
                 multiply(e, isa, at, count, false, y);
                 CHECK(memcmp(y, want + (size_t)at * width, (size_t)count * width * sizeof *y) ==
                           0,
-                      "%s, %s: %d rows from %d on differ from single ones", names[i],
+                      "%s, %s: %d rows from %d on differ from single rows", names[i],
                       esp_dtype_name(dtype), count, at);
             }
         }
@@ -196,7 +196,7 @@ TEST(bits_depend_on_neither_batch_nor_instruction_set)
     bytes = false;
 }
 
-TEST(products_are_added)
+TEST(products_can_be_added_to_the_result)
 {
     static float plain[PANELS * ESP_PANEL], y[PANELS * ESP_PANEL];
     struct example *e = open_example(ESP_Q4_K, OUTPUTS, 256, 2);
@@ -222,7 +222,7 @@ TEST(random_bytes_as_blocks_give_the_same_bits)
     for (int t = ESP_Q8_0; t < ESP_DTYPE_COUNT; t++) {
         struct example *e = open_example((enum esp_dtype)t, OUTPUTS, 512, 5);
         const size_t size = OUTPUTS * esp_dtype_row_bytes((enum esp_dtype)t, 512);
-        for (size_t i = 0; i < size; i++) /* no half is NaN or infinite */
+        for (size_t i = 0; i < size; i++) /* no F16 number becomes NaN or infinite */
             e->stored[i] = (char)((int)(check_uniform(&state) * 256) & (i % 2 ? 0xbb : 0xff));
         esp_cpu_free(e->packed);
         pack_example(e, (enum esp_dtype)t, OUTPUTS, 512);
@@ -240,7 +240,7 @@ TEST(random_bytes_as_blocks_give_the_same_bits)
     }
 }
 
-TEST(activations_that_are_no_number_show)
+TEST(activations_that_are_not_numbers_give_nan)
 {
     static const float bad[] = {NAN, INFINITY, -INFINITY};
     static float y[PANELS * ESP_PANEL];
@@ -261,7 +261,7 @@ TEST(activations_that_are_no_number_show)
 }
 
 /* The scale is at least 2^-126 (2^-107 with 8 bits), and subnormal activations are smaller. */
-TEST(activations_of_every_size_are_cut_well)
+TEST(activations_of_every_size_are_quantised_accurately)
 {
     static const float sizes[] = {1e-45f, 1e-40f, 1e-37f, 1e-30f, 1, 1.9844f, 3e20f, 3.4e38f};
     float x[ESP_CUT_COLUMNS] = {0};
@@ -286,7 +286,7 @@ TEST(activations_of_every_size_are_cut_well)
     }
 }
 
-TEST(rows_come_back_out_of_panels)
+TEST(rows_can_be_read_from_panels)
 {
     static float row[COLUMNS];
     for (int t = 0; t < ESP_DTYPE_COUNT; t++)

@@ -1,5 +1,5 @@
 /* Compares the tree of texts with a plain list of strings: whatever is written, shortened,
- * undone or deleted, the present text must be the expected one, and no text may be lost. */
+ * undone or deleted, the current text must be the expected one, and no text may be lost. */
 #include "sessions/branches.h"
 
 #include <stdlib.h>
@@ -9,8 +9,8 @@
 
 enum { LONGEST = 60, TEXTS = 4000, STEPS = 3000, LETTERS = 4 };
 
-/* The model: the present text, all texts that ever existed, and the texts that undo and redo
- * would show. */
+/* The plain model: the current text, all texts that ever existed, and the texts that undo and
+ * redo would show. */
 struct text {
     char letters[LONGEST + 1];
 };
@@ -104,7 +104,7 @@ static void go(struct esp_branches *b, struct model *m, struct esp_text_place pl
     for (int i = common; i < place.length; i++) {
         const struct esp_written plain = {.token = tokens[i].token, .iteration = -7};
         CHECK(esp_branches_append(b, &plain, false, "ar", &stored) == 0);
-        CHECK(stored->iteration != -7, "data of a token stays");
+        CHECK(stored->iteration != -7, "the data of a token stays");
     }
     for (int i = 0; i < place.length; i++)
         m->now.letters[i] = (char)tokens[i].token;
@@ -117,7 +117,7 @@ static void keep(struct esp_branches *b, struct model *m)
 {
     CHECK(esp_branches_keep(b) == 0);
     if (m->undo_count > 0 && strcmp(m->undo[m->undo_count - 1].letters, m->now.letters) == 0)
-        m->undo_count--; /* nothing has changed since */
+        m->undo_count--; /* nothing has changed since the last step */
     m->undo[m->undo_count++] = m->now;
     m->redo_count = 0;
 }
@@ -195,7 +195,7 @@ static void write_text(struct esp_branches *b, const char *text)
                                   &stored) == 0);
 }
 
-TEST(a_deleted_branch_leaves_the_others_and_comes_back)
+TEST(deleting_a_branch_keeps_the_others_and_can_be_undone)
 {
     struct esp_branches b;
     int order[8], depth[8];
@@ -223,9 +223,9 @@ TEST(a_deleted_branch_leaves_the_others_and_comes_back)
     esp_branches_free(&b);
 }
 
-/* Tokens that are already in a branch are followed, so writing the same text again makes no
- * new branch. */
-TEST(the_same_text_again_is_the_same_branch)
+/* If tokens are already in a branch, the text follows this branch, so writing the same text
+ * again makes no new one. */
+TEST(writing_the_same_text_again_makes_no_new_branch)
 {
     struct esp_branches b;
     esp_branches_open(&b);

@@ -12,7 +12,7 @@
 
 /* ------------------------------------------------------------------ sums over a row */
 
-EACH_BACKEND(rows_tell_their_mean_log_and_the_sum_of_their_powers)
+EACH_BACKEND(the_mean_log_and_the_sum_of_powers_of_rows_are_right)
 {
     static const int sizes[] = {1, 15, 16, 17, 333, 4096};
     static float x[4096];
@@ -54,9 +54,9 @@ EACH_BACKEND(rows_tell_their_mean_log_and_the_sum_of_their_powers)
 
 /* ------------------------------------------------------------------ planted temperatures */
 
-/* The draft equals the target, except that its logits are divided by `beta`. At temperature
- * 0 the target's choice is drawn once for every text. Returns what the session has learned
- * after some texts. */
+/* The draft equals the target, except that its logits are divided by `beta`. At temperature 0,
+ * the target's likeliest token is drawn once for every text. Returns what the session has
+ * learned after some texts. */
 static double learned_beta(const char *drafter, double beta, double temperature, int texts,
                            struct esp_stats *stats)
 {
@@ -101,7 +101,7 @@ TEST(a_planted_beta_is_found_within_5_percent)
             }
 }
 
-TEST(tempered_predictions_are_right_as_often_as_they_say)
+TEST(tempered_probabilities_are_calibrated)
 {
     for (int sampled = 0; sampled < 2; sampled++) {
         struct esp_stats stats;
@@ -114,7 +114,7 @@ TEST(tempered_predictions_are_right_as_often_as_they_say)
 }
 
 /* A temperature set by the user does not change, and the error is still reported. */
-TEST(a_draft_temperature_that_is_given_stays)
+TEST(a_draft_temperature_set_by_the_user_stays)
 {
     struct drafting d;
     struct esp_stats stats;
@@ -162,7 +162,7 @@ static void leave_home(const char *home)
     unsetenv("XDG_STATE_HOME");
 }
 
-TEST(what_was_learned_is_kept_and_no_file_does_harm)
+TEST(learned_values_are_stored_and_damaged_files_do_no_harm)
 {
     static const char *const files[] = {
         "",
@@ -184,7 +184,7 @@ TEST(what_was_learned_is_kept_and_no_file_does_harm)
     one.likely.predicted[3] = 2;
     one.likely.found[3] = 4;
     one.learned = true;
-    esp_calibration_turn(&one, "b", true); /* saves the values of key a */
+    esp_calibration_turn(&one, "b", true); /* this saves the values of key a */
     CHECK(one.log_beta == 0 && one.likely.tried[3] == 0);
     memset(&other, 0, sizeof other);
     esp_calibration_turn(&other, "a", true);
@@ -199,7 +199,7 @@ TEST(what_was_learned_is_kept_and_no_file_does_harm)
     one.learned = true;
     esp_calibration_save(&one);
     memset(&other, 0, sizeof other);
-    esp_calibration_turn(&other, "a", false); /* for a repeatable session */
+    esp_calibration_turn(&other, "a", false); /* as a repeatable session does */
     CHECK(other.log_beta == 0 && !*other.file);
     leave_home(home);
 }

@@ -74,7 +74,7 @@ TEST(text_that_does_not_fit_ends_with_an_ellipsis)
     looks(&canvas, "king\nkin…\na\u6f22…\n");
 }
 
-TEST(a_canvas_draws_no_controls)
+TEST(a_canvas_draws_no_control_characters)
 {
     struct esp_canvas canvas;
     CHECK(esp_canvas_open(&canvas, 12, 1) == 0);
@@ -119,8 +119,9 @@ TEST(bars_and_sparklines_scale)
     looks(&canvas, "\n▏\n████\n████████\n\n▁▅█ ▁█\n");
 }
 
-/* The scale covers the shown values, and is logarithmic if their range is wide. */
-TEST(a_value_that_halves_is_seen_to_halve)
+/* The scale of a sparkline covers the shown values, and is logarithmic if their range is
+ * wide. */
+TEST(a_value_that_halves_visibly_halves)
 {
     const float halves[] = {NAN, 0.8f, 0.4f, 0.2f, 0.1f, 0.05f, 0.025f, 0.0125f},
                 close[] = {0.501f, 0.502f, 0.503f};

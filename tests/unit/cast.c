@@ -118,7 +118,7 @@ static void update(struct terminal *t, struct esp_canvas *shown, struct scene *s
     free(text);
 }
 
-TEST(changes_give_the_same_screen_as_everything)
+TEST(changed_cells_give_the_same_screen_as_whole_frames)
 {
     static struct terminal changed, whole;
     struct scene scene;
@@ -273,7 +273,7 @@ TEST(a_replay_becomes_a_file_that_ends_where_the_replay_does)
     unlink(path);
 }
 
-TEST(a_file_that_is_no_recording_is_told)
+TEST(a_file_that_is_not_a_recording_is_refused)
 {
     struct esp_theme theme;
     char err[256], *bytes;

@@ -140,7 +140,7 @@ static bool keeps_turns(const struct esp_chat *chat)
 }
 
 /* Turns written one by one, with their answers, must equal the whole conversation. */
-TEST(turns_one_by_one_make_the_same_text)
+TEST(turns_written_one_by_one_give_the_same_text)
 {
     cJSON *json = vectors();
     const cJSON *template, *conversation;
@@ -178,7 +178,7 @@ TEST(turns_one_by_one_make_the_same_text)
     cJSON_Delete(json);
 }
 
-TEST(what_people_said_is_marked)
+TEST(texts_of_the_user_are_marked)
 {
     struct esp_chat own = {.format = NULL}, chat;
     struct esp_chat_text text = {.bytes = NULL};
@@ -195,7 +195,7 @@ TEST(what_people_said_is_marked)
     esp_chat_text_free(&text);
 }
 
-TEST(a_choice_overrides_the_template)
+TEST(a_format_given_by_name_overrides_the_template)
 {
     cJSON *json = vectors();
     struct esp_chat own, chat;
@@ -241,7 +241,7 @@ static int open_folder(struct esp_chat *chat, const char *config, const char *ji
     return esp_chat_open(chat, folder, err, 300);
 }
 
-TEST(a_folder_says_its_format)
+TEST(a_folder_defines_its_format)
 {
     struct esp_chat chat;
     char err[300] = "";

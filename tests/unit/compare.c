@@ -1,5 +1,5 @@
-/* Tests two configurations in lock step on one text: the text is the first's, both see the
- * same contexts, and their totals equal those of separate runs. */
+/* Tests two configurations in lock step on one text: the first side writes the text, both see
+ * the same contexts, and their totals equal those of separate runs. */
 #include "engine/compare.h"
 
 #include <string.h>
@@ -38,7 +38,8 @@ static void on_first(void *user, const struct esp_event *event)
         note(user, false, event->iteration);
 }
 
-/* Checks that the text before the second's iteration is the one that the first has written. */
+/* Checks that the text before the second side's iteration is the text that the first side has
+ * written. */
 static void on_second(void *user, const struct esp_event *event)
 {
     struct race *race = user;
@@ -49,7 +50,7 @@ static void on_second(void *user, const struct esp_event *event)
     const int32_t *text = esp_session_tokens(race->first, &length);
     const int32_t *context = esp_session_tokens(race->compare.second, &own);
     int position = event->iteration->position;
-    CHECK(position < length, "the second starts at %d of %d tokens", position, length);
+    CHECK(position < length, "the second side starts at %d of %d tokens", position, length);
     CHECK(memcmp(text, context, (size_t)position * sizeof *text) == 0, "another context at %d",
           position);
 }
@@ -81,7 +82,7 @@ static void prompt(struct esp_session *session, int32_t first)
     CHECK(esp_session_prompt(session, tokens, 4, err, sizeof err) == 0, "%s", err);
 }
 
-/* Runs both sides until neither has anything to do, or for `stop` steps. */
+/* Runs both sides until both are done, or for `stop` steps. */
 static void run(struct race *race, int tokens, int stop)
 {
     int status = 1;
@@ -95,7 +96,7 @@ static void run(struct race *race, int tokens, int stop)
     CHECK(status >= 0, "%s", err);
 }
 
-/* Writes the text with one side alone; returns its totals. */
+/* Writes the text with only one side; returns its totals. */
 static struct esp_stats alone(const char *drafter, double temp, int32_t *text)
 {
     struct esp_session *session;
@@ -130,7 +131,7 @@ static void same_totals(const char *who, const struct esp_session *session,
           "%s", who);
 }
 
-/* Checks that each iteration starts inside the other side's last one, or at its end. */
+/* Checks that each iteration starts inside the other side's last iteration, or at its end. */
 static void lies_side_by_side(const struct race *race)
 {
     struct step last[2] = {{.position = 4}, {.position = 4}};
@@ -144,7 +145,7 @@ static void lies_side_by_side(const struct race *race)
     }
 }
 
-TEST(totals_are_those_of_two_runs)
+TEST(totals_match_those_of_two_separate_runs)
 {
     static const char *const drafters[] = {
         "linear:K=6", "dynatree",    "ar",       "ngram",
@@ -189,19 +190,19 @@ TEST(a_sampled_text_is_that_of_the_first)
         const int32_t *text = esp_session_tokens(race.first, &length);
         CHECK(length == TOKENS + 4 && memcmp(text, want, sizeof *text * (size_t)length) == 0);
         esp_session_tokens(race.compare.second, &own);
-        CHECK(own == length, "the second ended at %d of %d", own, length);
+        CHECK(own == length, "the second side ended at %d of %d", own, length);
         different += race.compare.difference >= 4;
         same_totals(first, race.first, &one);
         lies_side_by_side(&race);
         close_race(&race);
         toy_close(&toy);
     }
-    CHECK(different >= 15, "only %d of 25 had to be brought back to the text", different);
+    CHECK(different >= 15, "only %d of 25 texts had to be corrected", different);
 }
 
-/* Every generation must start from one common text: after a prompt, a stop in the middle, a
- * text taken back, or changed settings. */
-TEST(it_can_begin_anywhere)
+/* Every generation must start from a common text: after a prompt, a stop in the middle, a
+ * shortened text, or changed settings. */
+TEST(a_comparison_can_begin_anywhere)
 {
     struct race race;
     int length, own;
@@ -233,7 +234,7 @@ TEST(it_can_begin_anywhere)
     toy_close(&toy);
 }
 
-TEST(both_fill_the_context)
+TEST(both_sides_fill_the_context)
 {
     struct race race;
     int length, own;
@@ -251,7 +252,7 @@ TEST(both_fill_the_context)
     toy_close(&toy);
 }
 
-TEST(a_choice_that_is_not_allowed_is_refused)
+TEST(a_configuration_that_is_not_allowed_is_refused)
 {
     struct esp_session *first;
     struct esp_compare compare;

@@ -8,7 +8,7 @@
 #include "tests/check.h"
 #include "tests/scene.h"
 
-/* The numbers of tokens that both sides commit from token 2 on. Both reach tokens 2, 10 and
+/* The numbers of tokens that each side commits, from token 2 on. Both reach tokens 2, 10 and
  * 18. */
 static const int firsts[] = {4, 4, 4, 4, 2}, seconds[] = {2, 3, 3, 4, 4, 4};
 
@@ -104,7 +104,7 @@ TEST(iterations_that_cover_a_place_belong_together)
     scene_close(&scene);
 }
 
-TEST(what_was_written_over_is_not_shown)
+TEST(overwritten_iterations_are_not_shown)
 {
     struct scene scene;
     int32_t committed[8];
@@ -119,7 +119,7 @@ TEST(what_was_written_over_is_not_shown)
     scene_close(&scene);
 }
 
-TEST(sums_begin_with_the_comparison_and_with_every_setting)
+TEST(totals_start_with_the_comparison_and_with_every_changed_setting)
 {
     struct scene scene;
     scene_open(&scene, 80, 24);
@@ -147,7 +147,7 @@ TEST(sums_begin_with_the_comparison_and_with_every_setting)
     scene_close(&scene);
 }
 
-TEST(the_pane_at_every_size_of_the_design)
+TEST(the_pane_matches_its_golden_screens)
 {
     struct scene scene;
     compared(&scene, 120, 36, 9);
@@ -164,7 +164,7 @@ TEST(the_pane_at_every_size_of_the_design)
     scene_close(&scene);
 }
 
-TEST(before_anything_was_written)
+TEST(the_pane_is_useful_before_any_text)
 {
     struct scene scene;
     scene_open(&scene, 80, 24);
@@ -217,7 +217,7 @@ TEST(keys_go_from_place_to_place)
     esp_ui_act(ui, &scene.state, ESP_ACTION_PAGE_UP, 80, 24);
     CHECK(ui->look.iteration == 0 && ui->view[ESP_PANE_compare].anchor == 2);
     esp_ui_act(ui, &scene.state, ESP_ACTION_LEFT, 80, 24);
-    CHECK(ui->look.iteration == 0, "there is no earlier place");
+    CHECK(ui->look.iteration == 0, "the cursor stays at the first place");
     both_write(&scene, 0);
     esp_ui_act(ui, &scene.state, ESP_ACTION_PAGE_DOWN, 80, 24);
     CHECK(ui->look.iteration == 2);
@@ -225,7 +225,7 @@ TEST(keys_go_from_place_to_place)
     CHECK(ui->look.iteration == -1 && ui->layout.focused);
     esp_ui_act(ui, &scene.state, ESP_ACTION_LEFT, 80, 24);
     esp_ui_act(ui, &scene.state, ESP_ACTION_LEAVE_PANE, 80, 24);
-    CHECK(ui->look.iteration == -1 && ui->layout.focused, "the first Esc follows again");
+    CHECK(ui->look.iteration == -1 && ui->layout.focused, "the first Esc shows the newest");
     esp_ui_act(ui, &scene.state, ESP_ACTION_LEAVE_PANE, 80, 24);
     CHECK(!ui->layout.focused);
     esp_ui_act(ui, &scene.state, ESP_ACTION_NEXT_PANE, 80, 24);

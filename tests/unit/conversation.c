@@ -120,7 +120,7 @@ TEST(twenty_turns_compute_no_row_twice)
     close_chat(session);
 }
 
-TEST(a_taken_back_turn_computes_only_its_own_rows)
+TEST(replacing_a_turn_computes_only_its_own_rows)
 {
     struct esp_session *session = open_chat(4000, ESP_CHAT_CHOICE_chatml, NULL);
     struct esp_stats before, after;
@@ -134,7 +134,7 @@ TEST(a_taken_back_turn_computes_only_its_own_rows)
     esp_session_stats(session, &before);
     say(session, "three");
     esp_session_stats(session, &after);
-    /* the last remaining token, and the new ones except the last */
+    /* the last remaining token, and all new tokens except the last */
     CHECK(after.prefill_rows - before.prefill_rows == length_of(session) - kept, "%lld, %d",
           (long long)(after.prefill_rows - before.prefill_rows), length_of(session) - kept);
     close_chat(session);
@@ -207,7 +207,7 @@ TEST(an_end_token_stops_an_answer)
     close_chat(session);
 }
 
-TEST(what_people_say_is_no_mark)
+TEST(user_messages_contain_no_control_tokens)
 {
     struct esp_session *session = open_chat(4000, ESP_CHAT_CHOICE_chatml, "<|im_start|>");
     int count, starts = 0, ends = 0;
@@ -234,7 +234,7 @@ TEST(a_full_context_drops_the_oldest_turns)
         CHECK(strstr(text_of(session, 0, length_of(session)), text), "turn %d", turn);
         CHECK(answer(session, 25) == 25 || strcmp(esp_session_end(session), "end of turn") == 0,
               "turn %d: %s", turn, esp_session_end(session));
-        /* Caches and turns belong to this text. */
+        /* The caches and the turns must belong to this text. */
         const struct esp_conversation *c = &session->conversation;
         CHECK(session->target.length == length_of(session) - 1);
         for (int i = 0; i < c->count; i++) {
@@ -248,8 +248,8 @@ TEST(a_full_context_drops_the_oldest_turns)
     close_chat(session);
 }
 
-/* After a drop, the answer must be the one to the remaining text. */
-TEST(what_is_left_is_computed_for_its_new_place)
+/* After a drop, the answer must be that of a new session with the remaining text. */
+TEST(remaining_turns_are_computed_at_their_new_positions)
 {
     struct esp_session *session = open_chat(300, ESP_CHAT_CHOICE_chatml, NULL);
     int32_t text[300], want[20];
@@ -279,7 +279,7 @@ TEST(what_is_left_is_computed_for_its_new_place)
     close_chat(session);
 }
 
-TEST(a_long_answer_can_go_on_and_a_long_prompt_is_refused)
+TEST(a_long_answer_can_be_continued_and_a_long_prompt_is_refused)
 {
     struct esp_session *session = open_chat(200, ESP_CHAT_CHOICE_chatml, NULL);
     char text[3000];
@@ -325,7 +325,7 @@ TEST(raw_text_stays_raw)
     close_chat(session);
 }
 
-TEST(a_conversation_is_retold_to_another_model)
+TEST(a_conversation_is_written_again_for_another_model)
 {
     struct esp_session *from = open_chat(4000, ESP_CHAT_CHOICE_chatml, NULL), *to;
     struct esp_session_options options = {.values.chat = ESP_CHAT_CHOICE_gemma,

@@ -224,14 +224,14 @@ TEST(ngram_copies_every_token)
     CHECK(copied > 100 && cut > 0 && drafted == 0, "%d, %d, %d", copied, cut, drafted);
 }
 
-TEST(hybrid_copies_some)
+TEST(hybrid_copies_some_tokens)
 {
     run("hybrid", 0);
     CHECK(copied > 50 && recycled > 20 && drafted > 50, "%d, %d, %d", copied, recycled,
           drafted);
 }
 
-TEST(recycle_copies_and_recycles)
+TEST(recycle_copies_and_recycles_tokens)
 {
     run("recycle:cost=off,N=6", 0.8);
     CHECK(copied > 5 && recycled > 100 && drafted == 0, "%d, %d, %d", copied, recycled,
@@ -245,21 +245,21 @@ TEST(goodput_copies_whole_trees)
           drafted);
 }
 
-TEST(goodput_recycles_too)
+TEST(goodput_also_recycles_tokens)
 {
     run("goodput", 0);
     CHECK(copied > 50 && recycled > 50 && drafted > 10, "%d, %d, %d", copied, recycled,
           drafted);
 }
 
-TEST(salf_copies_nothing)
+TEST(salf_copies_no_token)
 {
     run("salf", 0);
     CHECK(copied == 0 && drafted > 50, "%d, %d", copied, drafted);
 }
 
 /* In a recording of an earlier version, only the root says that tokens were copied. */
-TEST(an_old_recording_tells_by_its_root)
+TEST(in_an_old_recording_the_root_says_that_tokens_are_copied)
 {
     struct esp_node nodes[2] = {{.parent = -1, .reason = ESP_REASON_RETRIEVED},
                                 {.depth = 1, .q = 1, .verdict = ESP_ACCEPTED, .p = 0.7f}};

@@ -49,7 +49,7 @@ static void end(void)
     CHECK(system(command) == 0);
 }
 
-/* Returns the number of performance cores if the process may use CPUs first..last. */
+/* Returns the number of performance cores for a process that may use CPUs first..last. */
 static int best(int first, int last)
 {
     bool allowed[ESP_MOST_CORES] = {false};
@@ -59,7 +59,7 @@ static int best(int first, int last)
 }
 
 /* The processor has six cores of two threads each, and eight cores of one thread. */
-TEST(of_a_hybrid_processor_of_intel_each_performance_core_counts_once)
+TEST(on_intels_hybrid_processors_each_performance_core_counts_once)
 {
     begin();
     write_text("devices/cpu_core/cpus", "0-11\n");
@@ -70,7 +70,7 @@ TEST(of_a_hybrid_processor_of_intel_each_performance_core_counts_once)
         write_of(i, "topology/thread_siblings_list", siblings);
     }
     CHECK(best(0, 19) == 6, "%d", best(0, 19));
-    CHECK(best(1, 12) == 6, "the second thread of a core counts as the core: %d", best(1, 12));
+    CHECK(best(1, 12) == 6, "a core counts with only its second thread: %d", best(1, 12));
     CHECK(best(9, 14) == 2, "%d", best(9, 14));
     CHECK(best(12, 19) == 8, "if only slower cores may be used, all of them count: %d",
           best(12, 19));
@@ -79,7 +79,7 @@ TEST(of_a_hybrid_processor_of_intel_each_performance_core_counts_once)
     end();
 }
 
-TEST(of_three_kinds_of_arm_cores_the_slowest_are_left_out)
+TEST(with_three_kinds_of_arm_cores_the_slowest_do_not_count)
 {
     static const char *const capacity[] = {"250", "250", "250", "250",
                                            "870", "870", "870", "1024"};
@@ -92,7 +92,7 @@ TEST(of_three_kinds_of_arm_cores_the_slowest_are_left_out)
     end();
 }
 
-TEST(without_a_word_of_the_system_all_count)
+TEST(without_information_all_cores_count)
 {
     begin();
     CHECK(best(0, 7) == 8 && best(5, 5) == 1);
@@ -101,7 +101,7 @@ TEST(without_a_word_of_the_system_all_count)
     end();
 }
 
-TEST(lists_that_make_no_sense_are_harmless)
+TEST(invalid_lists_are_harmless)
 {
     static const char *const lists[] = {"x",     "-5",      ",,,",  "3-1",      "0-99999999999",
                                         "7-,-9", "4 5 6 7", "0--1", "1023-1025"};
@@ -114,7 +114,7 @@ TEST(lists_that_make_no_sense_are_harmless)
     end();
 }
 
-TEST(this_machine_has_some)
+TEST(this_machine_has_performance_cores)
 {
     CHECK(esp_cores_best() >= 1 && esp_cores_best() <= esp_cores_all());
 }
@@ -141,7 +141,7 @@ static struct esp_nodes nodes_of(int first, int last)
 TEST(cpus_belong_to_nodes_of_memory)
 {
     begin();
-    CHECK(nodes_of(0, 7).count == 1 && nodes_of(0, 7).cores[0] == 8); /* no files */
+    CHECK(nodes_of(0, 7).count == 1 && nodes_of(0, 7).cores[0] == 8); /* there are no files */
     write_node(0, "0-1,4-5\n");
     write_node(1, "\n"); /* memory without CPUs */
     write_node(3, "2-3,6-7\n");
@@ -151,6 +151,6 @@ TEST(cpus_belong_to_nodes_of_memory)
     CHECK(all.of[1] == 0 && all.of[2] == 1 && all.of[4] == 0 && all.of[7] == 1);
     CHECK(some.count == 2 && some.cores[0] == 1 && some.cores[1] == 2 && some.of[4] == -1);
     CHECK(one.count == 1 && one.cores[0] == 2);
-    CHECK(more.count == 1 && more.cores[0] == 9); /* CPU 8 is in no node */
+    CHECK(more.count == 1 && more.cores[0] == 9); /* CPU 8 belongs to no node */
     end();
 }

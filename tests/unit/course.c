@@ -1,5 +1,5 @@
-/* Tests the chart of thresholds when the drafter changes: there is a curve for each value of
- * each drafter, in the iterations with that drafter, between the ends of its axis. */
+/* Tests the chart of thresholds when the drafter changes: each value of each drafter has a
+ * curve over the iterations with that drafter, between the ends of its axis. */
 #include "viz/course_chart.h"
 
 #include <math.h>
@@ -58,7 +58,7 @@ static const float *values_of(const char *owner, const char *symbol)
     return course.gauges[gauge].values;
 }
 
-TEST(one_name_of_two_drafters_is_two_values)
+TEST(values_with_the_same_name_in_two_drafters_stay_separate)
 {
     static const char *const drafters[] = {"dynatree:history=price", "goodput", "sequoia"};
     run(drafters, 3);
@@ -77,8 +77,8 @@ TEST(one_name_of_two_drafters_is_two_values)
     esp_course_free(&course);
 }
 
-/* Reads the picture of one value, from its title on: the ends of the axis and the curve
- * between.
+/* Reads the panel of one value from its title on: the ends of its axis, and the curve between
+ * them.
  */
 static void check_panel(const char *svg, int gauge, const char *title)
 {
@@ -131,7 +131,7 @@ TEST(every_value_that_moves_has_its_own_panel)
         panels++;
     }
     CHECK(panels > 7, "only %d", panels);
-    CHECK(strstr(svg, "drafter dynatree, goodput, verifier "), "both are named");
+    CHECK(strstr(svg, "drafter dynatree, goodput, verifier "), "the chart names both drafters");
     CHECK(strstr(svg, "goodput: expected tokens (expected)"));
     free(svg);
     esp_course_free(&course);

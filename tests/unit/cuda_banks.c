@@ -125,7 +125,7 @@ static double end_cycles(const struct counted *c, const char *kernel)
     return cycles;
 }
 
-/* Checks the cycles of all kernels with this name and these last template arguments. */
+/* Checks the cycles of all kernels with this name and these template arguments at the end. */
 static void check_end(const struct counted *c, const char *name, const char *arguments,
                       double most)
 {
@@ -136,7 +136,7 @@ static void check_end(const struct counted *c, const char *name, const char *arg
             continue;
         const double cycles = end_cycles(c, kernel);
         any = true;
-        CHECK(cycles <= most, "%s: %.0f cycles at the end of a block, at most %.0f", kernel,
+        CHECK(cycles <= most, "%s: %.0f cycles at the end of a block, more than %.0f", kernel,
               cycles, most);
     }
     CHECK(any, "%s with %s was not run", name, arguments);
@@ -151,7 +151,7 @@ static void check_everywhere(const struct counted *c)
               c->entry[i].cycles, c->entry[i].least);
 }
 
-TEST(the_sums_of_a_products_warps_are_joined_with_few_conflicts)
+TEST(joining_the_sums_of_warps_has_few_conflicts)
 {
     static struct counted c;
     if (!find_emulator())

@@ -58,7 +58,7 @@ static void pass(struct runner *r, struct esp_backend *backend, float *values)
         CHECK(backend->ops->read_row(r->logits, i, values + i * VOCABULARY) == 0);
 }
 
-/* Returns the root mean square of the difference, relative to that of a. */
+/* Returns the root mean square of the difference, relative to the root mean square of a. */
 static double difference(const float *a, const float *b)
 {
     double squares = 0, all = 0;
@@ -98,7 +98,8 @@ static void change(struct model *m, struct esp_tensor *t, enum esp_dtype dtype, 
     m->own[m->count++] = data;
 }
 
-/* Gives all matrices one type. attended = 0: the values that attention adds up are zero. */
+/* Gives all matrices one type. With attended = 0, the values that attention adds up are
+ * zero. */
 static void make_model(struct model *m, enum esp_dtype dtype, float attended)
 {
     struct esp_layer *l = &m->random.layers[0];
@@ -141,10 +142,10 @@ static double difference_from_cpu(struct model *m)
 
 /* ------------------------------------------------------------------ tests */
 
-/* If attention adds nothing, the results differ only because float32 sums have another
- * order, and because of activations that are therefore rounded to the other integer. With
- * activations as 16-bit floats, the error would be 1e-3. */
-TEST(every_type_gives_what_the_processor_gives)
+/* If attention adds nothing, the results differ only because float32 sums have another order,
+ * and because some activations are therefore rounded to the next integer. With activations as
+ * 16-bit floats, the error would be 1e-3. */
+TEST(every_type_agrees_with_the_cpu)
 {
     for (int dtype = ESP_Q8_0; dtype < ESP_DTYPE_COUNT; dtype += check_quick() ? 3 : 1) {
         struct model m;
@@ -155,7 +156,7 @@ TEST(every_type_gives_what_the_processor_gives)
     }
 }
 
-TEST(a_model_of_all_types_gives_what_the_processor_gives)
+TEST(a_model_of_all_types_agrees_with_the_cpu)
 {
     struct model m;
     make_model(&m, ESP_Q6_K, 1);
@@ -172,9 +173,9 @@ TEST(a_model_of_all_types_gives_what_the_processor_gives)
     free_model(&m);
 }
 
-/* As in gpt-oss: experts in MXFP4 with biases, limits and sink logits, and 16 bits
- * elsewhere; also a mixture of all types. */
-TEST(experts_give_what_the_processor_gives)
+/* The first model is like gpt-oss: experts in MXFP4 with biases, limits and sink logits, and 16
+ * bits elsewhere. The second has a mixture of all types. */
+TEST(experts_agree_with_the_cpu)
 {
     for (int types = 0; types < 2; types++) {
         struct random_shape s = shape;

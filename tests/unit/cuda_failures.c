@@ -1,10 +1,10 @@
 /* cuda_failures.c - tests the CUDA backend with a runtime that fails.
  *
  * A short use of the backend (a model, a cache, rows; passes by graph and by cuBLASLt; draws
- * and compaction) is repeated on the emulator. Each time another call fails, or memory runs out
- * earlier. Every failure must give a status and a sentence, no memory may stay allocated, and
- * the next use must succeed. A real GPU cannot be made to fail; there, the backend is used only
- * once.
+ * and compaction) is repeated on the emulator. Each time, another call fails, or memory runs
+ * out earlier. Every failure must give a status and a sentence, no memory may stay allocated,
+ * and the next use must succeed. A real GPU cannot be made to fail; there, the backend is used
+ * only once.
  */
 #include <dlfcn.h>
 #include <math.h>
@@ -93,7 +93,7 @@ static int open_parts(struct life *l)
     return status;
 }
 
-/* A divided model is divided between two GPUs. */
+/* Opens everything. A divided model is divided between two GPUs. */
 static int open_all(struct life *l)
 {
     const struct esp_rank_options two = {.ranks = 2, .planned = true};
@@ -198,10 +198,10 @@ static void fail_each(const struct controls *c, struct random_model *model, int 
         snprintf(name, sizeof name, "%s", c->failed_call());
         c->fail_at(0, 0, false);
         int leaks = c->leaks(left, sizeof left);
-        CHECK(leaks == 0, "%s (call %ld) failed: %s stay", name, call, left);
+        CHECK(leaks == 0, "%s (call %ld) failed: %s were not released", name, call, left);
         bool gives_back = strstr(name, "Destroy") || strstr(name, "Free");
-        /* Our own product, or single launches, replace these. After a failure of cudaSetDevice(),
-         * the calls for the other device fail on a GPU. */
+        /* Our own product, or single launches, replace calls that failed. After a failure of
+         * cudaSetDevice(), the calls for the other device would fail on a GPU. */
         bool replaced = strstr(name, "GetHeuristic") ||
                         (model->desc.divided && strstr(name, "SetDevice")) ||
                         (error == OUT_OF_MEMORY &&
@@ -217,7 +217,7 @@ static void fail_each(const struct controls *c, struct random_model *model, int 
     CHECK(status == 0, "afterwards: %d, %s", status, l.err);
 }
 
-TEST(every_failure_of_a_call_becomes_a_status_and_leaves_nothing)
+TEST(every_failing_call_gives_a_status_and_leaks_nothing)
 {
     struct controls c;
     struct life l;
@@ -237,7 +237,7 @@ TEST(every_failure_of_a_call_becomes_a_status_and_leaves_nothing)
     free(model);
 }
 
-TEST(every_failure_with_two_gpus_becomes_a_status_and_leaves_nothing)
+TEST(every_failing_call_with_two_gpus_gives_a_status_and_leaks_nothing)
 {
     static const struct random_shape wide = {"wide", 1,     64,         2,     2,
                                              16,     80,    VOCABULARY, 16,    ESP_BF16,
@@ -249,7 +249,7 @@ TEST(every_failure_with_two_gpus_becomes_a_status_and_leaves_nothing)
     random_model_make(model, &wide, 3);
     model->desc.divided = true;
     c.set_devices(2);
-    c.set_memory((size_t)256 << 20); /* a part of it is read to measure its speed */
+    c.set_memory((size_t)256 << 20); /* a part of this memory is read to measure its speed */
     fail_each(&c, model, DEVICE_FAULT, false, 41);
     fail_each(&c, model, OUT_OF_MEMORY, false, 151);
     c.set_memory((size_t)4 << 30);
@@ -258,7 +258,7 @@ TEST(every_failure_with_two_gpus_becomes_a_status_and_leaves_nothing)
     free(model);
 }
 
-TEST(too_little_memory_is_said_and_leaves_nothing)
+TEST(too_little_memory_is_reported_and_leaks_nothing)
 {
     struct controls c;
     struct life l;
@@ -275,7 +275,7 @@ TEST(too_little_memory_is_said_and_leaves_nothing)
         c.set_memory(need * (size_t)part / 40);
         status = live(&l, model, &c);
         int leaks = c.leaks(left, sizeof left);
-        CHECK(leaks == 0, "%d/40 of the memory: %s stay", part, left);
+        CHECK(leaks == 0, "%d/40 of the memory: %s were not released", part, left);
         CHECK(part == 40 ? status == 0 : status == ESP_E_MEMORY && strstr(l.err, "memory"),
               "%d/40 of the memory: %d, %s", part, status, l.err);
     }
@@ -406,7 +406,7 @@ static void close_life(struct life *l)
     free(l->model);
 }
 
-TEST(what_a_call_promised_is_forgotten_when_it_fails)
+TEST(a_failure_discards_all_deferred_results)
 {
     static int (*const ask[])(struct life *, struct answers *) = {
         ask_step,    ask_argmax, ask_top_k, ask_gather,         ask_sample,
@@ -429,12 +429,12 @@ TEST(what_a_call_promised_is_forgotten_when_it_fails)
             c.fail_at(0, 0, false);
             CHECK(status < 0 || calls < call, "call %zu: the failure of %s was not reported", i,
                   name);
-            here = untouched; /* from now on no result may be written here */
+            here = untouched; /* from now on, no result may be written to `here` */
             status = make_ready(&l);
             CHECK(status == 0, "after call %zu without %s: %d, %s", i, name, status,
                   l.backend->ops->failure(l.backend));
             CHECK(memcmp(&here, &untouched, sizeof here) == 0,
-                  "call %zu, %s failed: a later call wrote into its answers", i, name);
+                  "call %zu, %s failed: a later call wrote to its answers", i, name);
         } while (call < calls);
     }
     close_life(&l);
@@ -481,7 +481,7 @@ static void open_and_close_others(struct life *l)
     ops->weights_close(other.weights);
 }
 
-TEST(a_failure_that_nobody_is_told_is_not_blamed_on_the_next_launch)
+TEST(an_unreported_failure_does_not_affect_the_next_launch)
 {
     static void (*const quiet[])(struct life *) = {mark_time, measure_time, ask_memory,
                                                    measure_reading, open_and_close_others};
@@ -511,7 +511,7 @@ TEST(a_failure_that_nobody_is_told_is_not_blamed_on_the_next_launch)
 
 /* ------------------------------------------------------------------ drivers */
 
-TEST(a_driver_that_is_too_old_is_told)
+TEST(a_driver_that_is_too_old_is_reported)
 {
     struct controls c;
     struct esp_backend *backend = NULL;
@@ -594,7 +594,7 @@ TEST(without_cublaslt_products_are_our_own)
     free(l.model);
 }
 
-TEST(where_cublaslt_has_no_algorithm_products_are_our_own)
+TEST(shapes_without_a_cublaslt_algorithm_use_our_own_products)
 {
     static const enum emu_heuristic answers[] = {EMU_FINDS_NONE, EMU_REFUSES};
     static float with[BATCH * VOCABULARY], own[BATCH * VOCABULARY], first[BATCH * VOCABULARY];
@@ -649,7 +649,7 @@ static size_t take_graphs(const struct controls *c, struct random_model *model, 
     return open;
 }
 
-TEST(graphs_take_what_memory_is_allowed_and_passes_do_without)
+TEST(graphs_use_only_the_allowed_memory)
 {
     enum { NODE = 10000, ALLOWED = 1000000 };
     static float with[4 * VOCABULARY], without[4 * VOCABULARY];

@@ -1,7 +1,7 @@
 /* cuda_ranks.c - tests models that are divided among GPUs: in exact mode results are
  * bit-identical to those of one GPU for any division. cuda_failures.c tests failures with two.
  *
- * The emulator has as many GPUs as a test asks for. A real machine needs two at least.
+ * The emulator has as many GPUs as a test asks for. A real machine needs at least two GPUs.
  */
 #include <dlfcn.h>
 #include <stdio.h>
@@ -24,7 +24,7 @@ static void *symbol(const char *name)
     return found;
 }
 
-/* Returns how many GPUs there are, at most MOST_GPUS. With one, nothing is tested. */
+/* Returns how many GPUs there are, at most MOST_GPUS. With one GPU, nothing is tested. */
 static int gpus(void)
 {
     struct esp_backend *backend;
@@ -98,7 +98,8 @@ TEST(any_number_of_gpus_gives_the_same_bits)
     }
 }
 
-/* More rows than logits are exchanged at a time, and than a graph is captured for. */
+/* The pass has more rows than rows of logits that are exchanged at a time, and more than a
+ * graph has. */
 TEST(a_long_pass_gives_the_same_bits)
 {
     const int most = gpus();

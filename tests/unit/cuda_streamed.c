@@ -22,8 +22,8 @@ static const struct random_shape shapes[] = {
     {"neox", 2, 20, 2, 2, 10, 24, VOCABULARY, 6, ESP_F16, true, true, true, false, false},
 };
 
-/* The layers of a small model, repeated. Llama's have all vectors that a layer may have
- * (norms of heads, sink logits), and experts. */
+/* The layers of a small model, repeated. Layers of the Llama model have all vectors that a
+ * layer may have (norms of heads, sink logits), and experts. */
 struct many {
     struct random_model model;
     struct esp_layer layer[LAYERS];
@@ -218,7 +218,7 @@ TEST(a_pass_that_fails_halfway_does_not_harm_the_next)
     for (long call = 1; call <= calls; call += check_quick() ? 11 : 2) {
         c.fail_at(call, OUT_OF_MEMORY, false);
         int status = pass(&streamed, 4, 0, false);
-        if (status == 0) /* a failed launch is reported by the call that returns values */
+        if (status == 0) /* the call that returns values reports a failed launch */
             status = backend->ops->read_row(streamed.logits, 0, values);
         CHECK(status < 0, "the failure of call %ld of %ld, %s, was not reported", call, calls,
               c.failed_call());

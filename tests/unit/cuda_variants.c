@@ -40,8 +40,8 @@ enum { FFN = 1472, LARGE_GPU = 46 };
 enum { FFN = 14336, LARGE_GPU = 132 };
 #endif
 
-/* With 4 multiprocessors, all products of the first and third model have enough outputs for
- * the highest variants; with 132, gate and up of the second model have. */
+/* With 4 multiprocessors, all products of the first and third model have enough outputs for the
+ * highest variants. With 132, this is true of gate and up of the second model. */
 static const struct random_shape dense = {
     "bf16", 2, 256, 4, 2, 64, 160, VOCABULARY, 64, ESP_BF16, false, false, false, true, false};
 static const struct random_shape wide = {"8B, cut", 1,     64,         2,    1,
@@ -196,8 +196,8 @@ static void check_device(const struct yardstick *y, const struct random_model *m
             const float *want = y->plain + row * VOCABULARY;
             const double off = difference(y->cpu + row * VOCABULARY, is);
             CHECK(!exact || memcmp(is, want, VOCABULARY * sizeof *is) == 0,
-                  "%s on %d multiprocessors with %d KB: row %d of %d is not that of plain "
-                  "decoding, but off by %g",
+                  "%s on %d multiprocessors with %d KB: row %d of %d differs from plain "
+                  "decoding by %g",
                   model->shape.name, multiprocessors, shared, row, rows, difference(want, is));
             CHECK(off < 4e-2, "%s on %d multiprocessors with %d KB: row %d of %d is off by %g",
                   model->shape.name, multiprocessors, shared, row, rows, off);
@@ -270,7 +270,7 @@ TEST(products_of_quantised_weights_are_the_same_on_every_gpu)
 
 /* Each token uses all experts, so that rounding does not change the choice. In a pass of 12
  * rows or more, each expert then gets tiles of up to 32 rows. Products with Q6_K need most
- * shared memory, and must have a variant for so many rows on the smallest GPU. */
+ * shared memory, and must have a variant for that many rows on the smallest GPU. */
 TEST(experts_of_q6_k_are_right_with_little_shared_memory)
 {
     static struct yardstick y;
@@ -287,7 +287,7 @@ TEST(experts_of_q6_k_are_right_with_little_shared_memory)
 
 /* With a long text, each mode must use only the memory that it needs, besides keys and
  * values. */
-TEST(a_cache_has_no_more_memory_for_parts_of_attention_than_its_mode_needs)
+TEST(a_cache_has_only_the_memory_for_attention_that_its_mode_needs)
 {
     enum { LONG = 131072, MEGABYTE = 1 << 20 };
     static struct random_model model;
@@ -305,7 +305,7 @@ TEST(a_cache_has_no_more_memory_for_parts_of_attention_than_its_mode_needs)
 }
 
 /* A cache that was not opened for exact mode gives the same results, a few rows at a time. */
-TEST(exact_mode_needs_no_announcement)
+TEST(a_cache_not_opened_for_exact_mode_gives_the_same_results)
 {
     enum { LONG = 60000 };
     static struct random_model model;
@@ -339,8 +339,8 @@ static double attention_seconds(struct esp_backend *backend, const struct esp_mo
     return 0;
 }
 
-/* The prediction counts the launches of attention: with room for all of its partial results,
- * there is only one, whatever the number of rows. */
+/* The prediction counts the launches of attention: if there is room for all partial results,
+ * there is only one launch, whatever the number of rows. */
 TEST(a_tree_of_16_nodes_reads_a_long_text_once)
 {
     static const struct random_shape shape = {"heads of 8B", 1,     64,         32,   8,

@@ -3,8 +3,8 @@
  * from utf8proc.
  *
  * A line is a list of units, each a character with its combining marks. A test case types some
- * and edits. The expected line and column follow from the list; the actual ones are read from
- * the terminal.
+ * units and edits them. The expected line and column follow from the list; the actual line and
+ * column are read from the terminal.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -142,8 +142,8 @@ static void cut(struct line *line, int from, int to)
     line->point = from;
 }
 
-/* Applies an editing key to the line. Returns the byte to send, or 0 if the key is not
- * possible now. */
+/* Applies an editing key to the line. Returns the byte to send, or 0 if the key would do
+ * nothing now. */
 static char edit(struct line *line, int what)
 {
     switch (what) {
@@ -220,7 +220,7 @@ static int expect(const struct line *line, char *text)
         column += i < line->point ? width_of(units[line->unit[i]]) : 0;
     }
     for (size_t end = strlen(text); end > 0 && text[end - 1] == ' ';)
-        text[--end] = '\0'; /* tmux reports no blanks at the end */
+        text[--end] = '\0'; /* tmux does not report blanks at the end of a line */
     return column;
 }
 
@@ -242,8 +242,8 @@ TEST(the_column_is_right_while_editing)
     CHECK(wrong == 0, "%d cases are wrong", wrong);
 }
 
-/* Lines in the history (unknown commands), the newest last; the search text; the index of
- * the line that is found; and the text before the match. */
+/* The test has lines in the history (unknown commands), the newest last. Each case has the
+ * search text, the index of the line that is found, and the text before the match. */
 TEST(the_column_is_right_in_reverse_search)
 {
     static const char *const lines[] = {

@@ -108,8 +108,8 @@ static bool rounds_to(double shown, double value)
     return fabs(shown - value) <= 0.0051 || fabs(shown - value) <= 0.051 * value;
 }
 
-/* Checks a sentence such as "the random number .31 (u) is below its chance of .90", about the
- * test of node `tested`. */
+/* Checks a sentence such as "the random number .31 (u) is below its chance of .90", which
+ * describes the test of node `tested`. */
 static void check_test(const char *text, int node, int tested)
 {
     const struct esp_node *n = &now.it->tree.nodes[tested];
@@ -122,11 +122,11 @@ static void check_test(const char *text, int node, int tested)
     if (!below && !strstr(text, "(u) is above its"))
         fail(node, text, "no comparison");
     if (below ? !(u < chance) : !(u > chance))
-        fail(node, text, "its own numbers contradict it");
+        fail(node, text, "its own numbers contradict the sentence");
     if (!rounds_to(u, (double)n->u) || !rounds_to(chance, (double)n->acceptance))
-        fail(node, text, "other numbers than the event's");
+        fail(node, text, "its numbers are not the event's");
     if (below != (n->verdict == ESP_ACCEPTED) || n->drawn)
-        fail(node, text, "it was not a test, or went the other way");
+        fail(node, text, "there was no test, or it had the other result");
 }
 
 /* Returns the quoted token after `before`. */
@@ -145,7 +145,7 @@ static void check_drawn(const char *text, int node, bool whole)
     const double chance = number_at(
         strstr(text, whole ? "its chance was " : "chance there was ") + (whole ? 15 : 17));
     if (n->verdict != ESP_ACCEPTED || token_after(n->parent) != n->token)
-        fail(node, text, "it is not in the text");
+        fail(node, text, "the quoted token is not in the text");
     if (whole == was_tested(n->parent))
         fail(node, text, "the distribution of the draw is wrong");
     distribution_after(false, n->parent, p);
@@ -156,7 +156,7 @@ static void check_drawn(const char *text, int node, bool whole)
         fail(node, text, "not the target's probability");
     if (!whole && strncmp(now.it->verifier, "naivetree", 9) == 0 &&
         !rounds_to(chance, fmax(p[n->token] - q[n->token], 0) / left))
-        fail(node, text, "not its share of the residual");
+        fail(node, text, "not its probability in the residual");
 }
 
 static void check_missed(const char *text, int node)
@@ -208,10 +208,10 @@ static void check_ancestor(const char *text, int node)
     for (int up = nodes[node].parent; up > 0; up = nodes[up].parent)
         if (nodes[up].verdict != ESP_ACCEPTED) {
             if (nodes[up].token != token || nodes[node].verdict != ESP_UNVISITED)
-                fail(node, text, "it is another one");
+                fail(node, text, "it names another node");
             return;
         }
-    fail(node, text, "all above it were accepted");
+    fail(node, text, "all nodes above it were accepted");
 }
 
 static void check_first(const char *text, int node, bool accepted)
@@ -239,7 +239,7 @@ static enum sentence check_sentence(const char *text, int node)
         check_test(text, node, node);
         const char *next = strstr(text, "; next is ");
         if (next && quoted(text, "; next is ") != token_after(n->parent))
-            fail(node, text, "another token is next");
+            fail(node, text, "another token is next in the text");
         return accepted ? TEST_PASSED : TEST_FAILED;
     }
     if (strstr(text, "the target drew this token at random")) {
@@ -289,7 +289,7 @@ static void check_formula(int node)
     while (equal > text && *equal != '=')
         equal--;
     if (n->drawn || (number_at(u + 6) < number_at(equal + 2)) != (n->verdict == ESP_ACCEPTED))
-        fail(node, text, "the verdict went the other way");
+        fail(node, text, "the verdict is the opposite");
     if (!ratio || ratio > u)
         return;
     const bool scaled =
@@ -363,12 +363,12 @@ TEST(every_sentence_about_a_node_is_true)
         CHECK(now.nodes > 2000, "%s: only %d nodes", verifier.name, now.nodes);
     }
     for (int i = 0; i < SENTENCES; i++)
-        CHECK(now.seen[i] > 20, "sentence %d came only %d times", i, now.seen[i]);
+        CHECK(now.seen[i] > 20, "sentence %d occurred only %d times", i, now.seen[i]);
     toy_close(&toy);
 }
 
 /* Compared numbers must be shown with enough digits to differ. */
-TEST(numbers_that_are_compared_look_different)
+TEST(compared_numbers_are_shown_with_enough_digits)
 {
     char a[16], b[16];
     esp_probabilities_apart(a, 0.2041, b, 0.2049);

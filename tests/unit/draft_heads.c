@@ -2,9 +2,10 @@
  * (tests/vectors/make_head_vectors.py, make_mtp_vectors.py), and tests that a session uses them
  * correctly.
  *
- * A head in tests/vectors/heads belongs to the target there, or to that of target_of(); an MTP
- * layer may belong to the model in its folder. A session is built on them without a tokenizer.
- * The CUDA backend, in exact mode, gives the same results rounded to 16 bits.
+ * A head in tests/vectors/heads belongs to the target in that folder, or to the target that
+ * target_of() names; an MTP layer may belong to the model in its own folder. Sessions use
+ * target and head without a tokenizer. The CUDA backend, in exact mode, gives the same results
+ * rounded to 16 bits.
  */
 #include <cJSON.h>
 #include <math.h>
@@ -47,7 +48,7 @@ static const char *const heads[] = {"eagle",
                                     "speculators-mtp-qwen3-5",
                                     "speculators-mtp-qwen3-next"};
 
-/* The first ones run in all tests, the others only where formulas and texts are compared. */
+/* The first heads run in all tests, the others only where formulas and texts are compared. */
 enum { HEADS = sizeof heads / sizeof *heads, FIRST_HEADS = 6 };
 
 static char err[512];
@@ -407,8 +408,8 @@ static void check_missing(const char *name, const struct esp_model_desc *d,
     CHECK(!d->output_token || output == d->outputs);
 }
 
-/* Returns the largest allowed difference, as a norm relative to that of the reference. A state
- * keeps the rounding of all tokens. */
+/* Returns the largest allowed difference, as a norm relative to that of the reference. The
+ * states of recurrent layers accumulate the rounding of all tokens. */
 static double tolerance(const struct esp_engine *e, const char *head, double norm)
 {
     const int count = ROWS * (e->draft->desc.hidden + e->draft->desc.outputs);
@@ -419,8 +420,8 @@ static double tolerance(const struct esp_engine *e, const char *head, double nor
 }
 
 /* Compares a head in one batch and in several, on 1 and 2 threads of the CPU, or on CUDA. For a
- * hybrid on CUDA, rows of the text only: nodes of the tree read the head's own states, and with
- * bf16 the head may choose another expert for them. */
+ * hybrid on CUDA, only rows of the text are compared: nodes of the tree read the head's own
+ * states, and with bf16 the head may choose another expert for them. */
 static void check_head(const char *head, bool cuda)
 {
     const int rows = cuda && is_hybrid(head) ? TEXT - 1 : ROWS;
@@ -453,19 +454,19 @@ static void check_heads(bool cuda)
         check_head(heads[h], cuda);
 }
 
-EACH_ISA(every_kind_of_head_drafts_what_the_reference_drafts)
+EACH_ISA(every_kind_of_head_matches_the_reference)
 {
     check_heads(false);
 }
 
-/* In such a file, state heads have another order, and norms are not stored minus one. */
-TEST(an_mtp_layer_in_a_gguf_file_drafts_what_the_reference_drafts)
+/* In a GGUF file, state heads have another order, and norm weights are not stored minus one. */
+TEST(an_mtp_layer_in_a_gguf_file_matches_the_reference)
 {
     check_head("mtp-qwen3-5.gguf", false);
     check_head("mtp-qwen3-5-moe.gguf", false);
 }
 
-TEST(every_kind_of_head_drafts_what_the_reference_drafts_on_cuda)
+TEST(every_kind_of_head_matches_the_reference_on_cuda)
 {
     if (has_cuda())
         check_heads(true);
@@ -482,7 +483,7 @@ TEST(a_head_works_beside_a_quantised_target)
         static struct computed got[3];
         struct esp_engine e;
         double error = 0, norm = 0;
-        if (is_hybrid(heads[h])) /* their first layer has no queries to be quantised */
+        if (is_hybrid(heads[h])) /* their first layer has no queries that could be quantised */
             continue;
         for (int i = 0; i < 3; i++) {
             open_engine_as(&e, heads[h], i == 0 ? 1 : CUDA, true);
@@ -512,7 +513,7 @@ TEST(a_head_works_beside_a_quantised_target)
 
 enum { NEW = 32 };
 
-/* In the sanitizer pass texts are short, and one head of each form is enough. */
+/* Under sanitizers, texts are short, and one head of each form is enough. */
 static int new_tokens(void)
 {
     return check_quick() ? 12 : NEW;
@@ -538,7 +539,7 @@ static struct esp_session *open_session(struct esp_engine *e, const char *drafte
     struct esp_session *session;
     struct esp_session_options options = {
         .drafter = drafter, .repeatable = true, .observer = observer, .user = user};
-    options.values.draft_temp = ESP_DRAFT_OFF; /* auto would learn one */
+    options.values.draft_temp = ESP_DRAFT_OFF; /* auto would learn a temperature */
     CHECK(esp_session_open(&session, e, &options, err, sizeof err) == 0, "%s", err);
     return session;
 }
@@ -603,7 +604,7 @@ TEST(a_drafter_with_a_head_on_cuda_writes_what_plain_decoding_writes)
     }
 }
 
-/* The draft of an iteration: tokens and probabilities of all nodes, in order. */
+/* The drafts of an iteration: tokens and probabilities of all nodes, in order. */
 struct drafted {
     int count;
     struct {
@@ -614,7 +615,7 @@ struct drafted {
 
 /* A window drops rows from the caches of target and head. If the text is shortened by more
  * than the remaining rows allow, both are computed again. */
-TEST(with_a_window_a_head_drafts_and_changes_nothing)
+TEST(with_a_window_a_head_drafts_and_does_not_change_the_text)
 {
     enum { MOST = 560 };
     static int32_t want[PROMPT + MOST];
@@ -664,7 +665,7 @@ static void note_drafted(void *user, const struct esp_event *event)
 }
 
 /* Checks that a session drafts exactly what a new session drafts after the same text, whatever
- * the first one did before. The head's rows must come from the target's states, not from the
+ * the session did before. The head's rows must come from the target's states, not from the
  * head's own drafts. */
 static void check_like_new(struct esp_engine *e, struct esp_session *session,
                            const struct drafted *got, const char *what)
@@ -683,7 +684,7 @@ static void check_like_new(struct esp_engine *e, struct esp_session *session,
     esp_session_close(fresh);
 }
 
-EACH_ISA(drafts_depend_on_the_text_and_on_nothing_else)
+EACH_ISA(drafts_depend_only_on_the_text)
 {
     for (int h = 0; h < FIRST_HEADS; h += head_step()) {
         struct esp_engine e;
@@ -747,7 +748,7 @@ EACH_ISA(a_long_prompt_runs_in_several_passes)
     close_engine(&e);
 }
 
-/* The head catches up with the target's states that are still stored; if more are needed, the
+/* The head catches up with the stored states of the target. If more states are needed, the
  * target computes them again. */
 EACH_ISA(a_head_that_was_not_used_for_long_catches_up)
 {
@@ -820,9 +821,9 @@ static int write_on(struct esp_session *session, int tokens, int32_t *text)
     return count;
 }
 
-/* A branch continues as a new session with the same text does, because the head's cache and
- * the target's states follow the text. */
-TEST(branches_with_a_head)
+/* A branch must continue like a new session with the same text: the head's cache and the
+ * target's states must belong to the text. */
+TEST(branches_with_a_head_match_fresh_sessions)
 {
     for (int i = 0; i < FIRST_HEADS; i++)
         for (int sampled = 0; sampled < 2; sampled++) {

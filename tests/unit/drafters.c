@@ -100,7 +100,7 @@ static void check_record(const struct drafting *d, const char *what)
     }
 }
 
-/* Runs to the last token of the context, so that there are also trees of depth 1 and 2. */
+/* Runs up to the last token of the context, so that there are also trees of depth 1 and 2. */
 static void survive(const struct drafting_setup *setup)
 {
     struct drafting d;
@@ -141,8 +141,8 @@ TEST(drafters_survive_small_trees_small_vocabularies_and_certain_drafts)
         }
 }
 
-/* A drafter must work with the draft cache that another drafter has left, even if plain
- * decoding or lookup have left it far behind. */
+/* A drafter must work with the draft cache as another drafter has left it, even if the cache
+ * lacks many tokens after plain decoding or lookup. */
 TEST(drafters_can_take_turns)
 {
     struct drafting d;
@@ -157,7 +157,7 @@ TEST(drafters_can_take_turns)
         drafting_set(&d, "drafter",
                      spec_of(turns * 17 % drafters)); /* each drafter once, in a mixed order */
     }
-    CHECK(turns > drafters, "only %d of %d had a turn", turns, drafters);
+    CHECK(turns > drafters, "only %d of %d drafters had a turn", turns, drafters);
     CHECK(d.session->length == DRAFTING_PROMPT + DRAFTING_ALLOWED);
     CHECK(memcmp(d.session->text, want, (size_t)d.session->length * sizeof *want) == 0);
     drafting_close(&d);
@@ -173,7 +173,7 @@ static int deepest_in_record(const struct esp_tree *tree)
     return deepest;
 }
 
-TEST(passes_are_as_many_as_the_tree_is_deep)
+TEST(a_tree_takes_one_pass_per_layer)
 {
     for (int i = 0; esp_drafters[i]; i++) {
         const char *name = esp_drafters[i]->name;
@@ -186,7 +186,7 @@ TEST(passes_are_as_many_as_the_tree_is_deep)
                 const struct esp_iteration *it = &d.session->iteration;
                 int limit = deepest_in_record(&it->tree) + 1;
                 if (strcmp(name, "optimal") == 0 || strcmp(name, "salf") == 0)
-                    limit += 60 / 10; /* one more for every B of the N nodes */
+                    limit += 60 / 10; /* one more pass for every B of the N nodes */
                 passes += it->draft_passes;
                 nodes += it->tree.verified - 1;
                 CHECK(strcmp(name, "dyspec") == 0 || it->draft_passes <= limit,
@@ -230,7 +230,7 @@ static void same_trees(const char *a, const char *b, double temperature, int voc
     }
 }
 
-TEST(some_drafters_are_cases_of_others)
+TEST(some_drafters_are_special_cases_of_others)
 {
     same_trees("linear:K=6", "fixed:B=1,D=6,tau=0", 0, 12);
     same_trees("specinfer:expansion=1.1.1.1", "linear:K=4", 0, 12);
@@ -254,7 +254,7 @@ TEST(settings_take_effect_at_the_next_iteration)
 {
     static const struct {
         const char *drafter, *key, *value;
-        int nodes, depth; /* maximum after the change; before it, trees are larger */
+        int nodes, depth; /* maximum after the change; trees before it are larger */
     } cases[] = {
         {"linear", "K", "2", 2, 2},
         {"assisted:confidence=0", "K", "2", 2, 2},
@@ -376,8 +376,8 @@ TEST(assisted_follows_success)
     drafting_close(&d);
 }
 
-/* Finds all guesses by a simple search: the token after a match at each depth, continuing in
- * the guess. */
+/* Finds all guesses with a simple search. A guess has the token after a match at each depth;
+ * the search continues in the guess itself. */
 static int guesses(const int32_t *text, int length, int longest, int depth, int32_t guess[][16])
 {
     for (int n = longest; n > 0; n--) {
@@ -400,7 +400,7 @@ static int guesses(const int32_t *text, int length, int longest, int depth, int3
     return 0;
 }
 
-/* Returns how many guesses begin with the path of a node, or with that of its parent. */
+/* Returns how many guesses begin with the path of a node, or with the path of its parent. */
 static int agreeing(const struct esp_tree *tree, int node, int32_t guess[][16], int count)
 {
     int agree = 0;
@@ -413,7 +413,7 @@ static int agreeing(const struct esp_tree *tree, int node, int32_t guess[][16], 
     return agree;
 }
 
-TEST(ngram_gives_what_followed_before)
+TEST(ngram_copies_the_tokens_that_followed_a_match)
 {
     static int32_t guess[300][16];
     int several = 0, single = 0, none = 0, full = 0;

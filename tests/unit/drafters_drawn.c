@@ -1,6 +1,6 @@
 /* Tests drafters that sample: their draws have the stated joint distribution, dyspec always
- * draws at the largest v and finds the best tree, and the distribution given to a verifier is
- * the one that was sampled from.
+ * draws at the largest v and finds the best tree, and verifiers get the distribution that was
+ * sampled from.
  *
  * The joint distributions prove that a decision to draw is made before the token is known: if
  * it depended on the token, some trees would occur too often.
@@ -34,7 +34,7 @@ static void q_at(const struct drafting *d, int node, double temperature, double 
         q[x] /= sum;
 }
 
-/* Lists the tokens drawn below a node, in order; -1 after the last. */
+/* Lists the tokens drawn below a node, in order, with -1 after the last token. */
 static void drawn(const struct drafting *d, int node, int32_t *tokens, int most)
 {
     int32_t nodes[64];
@@ -117,7 +117,7 @@ TEST(a_stem_splits_into_paths)
 }
 
 /* If the paths do not fit, the number of draws below a node must not depend on the tokens. */
-TEST(a_tree_that_is_too_small_leaves_out_draws_by_number)
+TEST(a_small_tree_leaves_out_draws_by_their_number)
 {
     struct drafting d;
     drafting_open(
@@ -207,7 +207,7 @@ TEST(no_child_is_drawn_twice)
     }
 }
 
-/* Enumerates every tree that three draws of dyspec can give, with its probability, by a
+/* Enumerates every tree that three draws of dyspec can give, with its probability, with a
  * direct implementation of algorithm 1. A tree is coded as the sequence of (parent draw,
  * token). */
 struct draw {
@@ -284,7 +284,7 @@ static void follow(struct cells *c, struct draw *draws, int count, int most, dou
     }
 }
 
-TEST(dyspec_trees_come_out_as_often_as_algorithm_1_says)
+TEST(dyspec_trees_have_the_distribution_of_algorithm_1)
 {
     static struct cells c;
     static int seen[4096];
@@ -346,7 +346,7 @@ static double pending(const struct esp_tree *t, int count, int u)
     return v;
 }
 
-TEST(dyspec_draws_in_falling_v)
+TEST(dyspec_draws_in_descending_order_of_v)
 {
     for (unsigned long long seed = 1; seed <= 20; seed++) {
         struct drafting d;
@@ -364,18 +364,18 @@ TEST(dyspec_draws_in_falling_v)
                 CHECK(u == 1 || v <= d.tree->nodes[u - 1].value, "v rises at node %d", u);
                 CHECK(fabs(v - own) < 1e-5, "node %d has v %g, want %g", u, v, own);
                 for (int w = 0; w < u; w++)
-                    CHECK(pending(d.tree, u, w) < v + 1e-5, "a draw with larger v waited");
+                    CHECK(pending(d.tree, u, w) < v + 1e-5, "a larger v was possible");
             }
         }
         drafting_close(&d);
     }
 }
 
-/* Lists all possible draws to a depth. A place has the token drawn there in the tree or, if
- * none was drawn, an invented R. Finds the largest sum of v over `left` places such that
- * each has its parent's and its earlier sibling's place. This is the expected number of
- * accepted tokens, because all draws have the same acceptance rate (dyspec, app. D, eq. 7
- * and 11). */
+/* Lists all possible draws to a depth. A possible draw has the token that was drawn there in
+ * the tree or, if none was drawn, an invented R. Finds the largest sum of v over `left` draws
+ * such that each draw also has its parent's draw and the draw of its earlier sibling. This is
+ * the expected number of accepted tokens, because all draws have the same acceptance rate
+ * (dyspec, app. D, eq. 7 and 11). */
 struct place {
     int node; /* node of the tree; -1 means not drawn */
     double v;
@@ -387,7 +387,7 @@ static double best_sum(const struct esp_tree *t, struct place *open, int count, 
     double best = 0;
     if (left == 0)
         return 0;
-    /* Takes open place i next; places before it are excluded from now on. */
+    /* Takes the open draw i next; earlier open draws are excluded from now on. */
     for (int i = from; i < count; i++) {
         struct place place = open[i];
         unsigned long long own = *state + (unsigned long long)(long long)(place.v * 1e9);
@@ -425,7 +425,7 @@ TEST(no_other_choice_of_draws_is_expected_to_accept_more)
         open[0] = (struct place){1, 1};
         double best = best_sum(d.tree, open, 1, 0, 7, &seed);
         CHECK(got > best - 1e-5, "draws worth %g, others %g", got, best);
-        CHECK(got < best + 1e-5, "the search missed the tree itself: %g, %g", got, best);
+        CHECK(got < best + 1e-5, "the search did not find the drafted tree: %g, %g", got, best);
         drafting_close(&d);
     }
 }
@@ -504,7 +504,7 @@ TEST(dyspec_layer_takes_one_pass_per_depth)
 
 /* ------------------------------------------------------------------ the input of verifiers */
 
-/* Counted when drafting ends, because a verifier may change the rows. */
+/* Rows are compared when drafting ends, because a verifier may change them. */
 static int rows_compared;
 static double drafted_at;
 
@@ -535,7 +535,7 @@ static void compare_rows(void *user, const struct esp_event *event)
     }
 }
 
-TEST(acceptance_rules_get_the_distribution_that_was_sampled_from)
+TEST(verifiers_get_the_distribution_that_was_sampled_from)
 {
     static const struct {
         const char *drafter, *draft_temp;

@@ -1,8 +1,8 @@
 /* Compares the drafters that search for the likeliest nodes (optimal, salf, eagle2) with direct
  * implementations.
  *
- * These work on whole distributions of the toy model and share no code with the project's tree,
- * queue or pruning. A small vocabulary and depth make brute force possible.
+ * The implementations work on whole distributions of the toy model and share no code with the
+ * project's tree, queue or pruning. A small vocabulary and depth make brute force possible.
  */
 #include <math.h>
 #include <stdio.h>
@@ -80,7 +80,7 @@ static void run(const char *drafter, void (*check)(const struct drafting *, cons
                                                    .toy_seed = seed,
                                                    .sharpness = 0.5 + (double)(seed % 6)});
         for (int i = 0; i < 4; i++) {
-            esp_session_allow(d.session, DEPTH + 1); /* the last is the bonus token */
+            esp_session_allow(d.session, DEPTH + 1); /* the last token is the bonus token */
             CHECK(drafting_step(&d));
             check(&d, drafter);
         }
@@ -124,8 +124,8 @@ TEST(salf_without_threshold_is_optimal)
 
 /* ------------------------------------------------------------------ SALF */
 
-/* Follows the algorithm line by line, except that N does not count the root, and an empty D
- * also ends it with th=0. */
+/* Follows the algorithm line by line, except that N does not count the root, and with th=0, an
+ * empty D also ends it. */
 static void check_salf(const struct drafting *d, const char *what)
 {
     static struct path q[MOST], g[MOST], batch[MOST];
@@ -162,7 +162,7 @@ static void check_salf(const struct drafting *d, const char *what)
     check_tree(d, g + 1, in_g - 1, what); /* g[0] is the root */
 }
 
-TEST(salf_is_the_papers_algorithm)
+TEST(salf_follows_the_papers_algorithm)
 {
     run("salf:N=30,B=4", check_salf);
     run("salf:N=30,B=2,th=0.3", check_salf);
@@ -236,7 +236,7 @@ static void check_eagle2(const struct drafting *d, const char *what)
     check_tree(d, kept, n < count ? n : count, what);
 }
 
-TEST(eagle2_is_beam_search_then_the_best)
+TEST(eagle2_is_beam_search_and_then_keeps_the_best_nodes)
 {
     run("eagle2:k=3,depth=4,N=20", check_eagle2);
     run("eagle2:k=4,depth=5,N=10", check_eagle2);

@@ -63,7 +63,7 @@ TEST(q8_0_blocks_are_the_bytes_of_the_gguf_package)
     CHECK(memcmp(stored, e.stored, e.size) == 0);
 }
 
-TEST(a_search_for_the_scale_loses_less_than_the_gguf_package)
+TEST(the_search_for_the_scale_has_a_smaller_error_than_the_gguf_package)
 {
     static struct example e;
     static unsigned char stored[MOST];
@@ -79,10 +79,10 @@ TEST(a_search_for_the_scale_loses_less_than_the_gguf_package)
     }
 }
 
-/* Bounds relative to the standard deviation of normal numbers, a tenth above the measured
- * errors.
+/* Bounds of the error relative to the standard deviation, for normal numbers; they are a tenth
+ * above the measured errors.
  */
-TEST(more_bits_lose_less)
+TEST(more_bits_have_smaller_errors)
 {
     static const struct {
         enum esp_dtype dtype;
@@ -109,7 +109,7 @@ TEST(more_bits_lose_less)
     }
 }
 
-TEST(what_is_stored_stays_as_it_is_when_quantised_again)
+TEST(quantising_stored_numbers_again_does_not_change_them)
 {
     static const enum esp_dtype same[] = {ESP_F32, ESP_F16, ESP_BF16, ESP_MXFP4, ESP_Q8_0};
     static float x[N], y[N], z[N];
@@ -164,7 +164,7 @@ TEST(halves_round_to_nearest)
     CHECK(esp_float_to_half(INFINITY) == 0x7c00 && esp_float_to_half(NAN) == 0x7e00);
 }
 
-TEST(zeros_and_what_is_no_number_are_harmless)
+TEST(zeros_and_values_that_are_not_numbers_are_harmless)
 {
     static float x[N], out[N];
     static unsigned char stored[MOST];

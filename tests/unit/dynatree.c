@@ -101,7 +101,7 @@ static void transcribe(const struct toy *toy, const struct plain_rule *r, const 
                 alive += !cut;
             }
         }
-        if (alive > r->n - kept) { /* the layer does not fit: highest P first */
+        if (alive > r->n - kept) { /* too many: keep those with the highest P */
             double line;
             struct plain_node sorted[MOST];
             int n = 0;
@@ -122,7 +122,8 @@ static void transcribe(const struct toy *toy, const struct plain_rule *r, const 
     }
 }
 
-/* Checks that the kept nodes and the cut nodes are the same, each with its parent's path. */
+/* Checks that both trees have the same kept nodes and the same cut nodes, each below the same
+ * path. */
 static void compare(const struct plain_tree *want, const struct esp_tree *got, const char *what)
 {
     CHECK(want->count == got->count, "%s: %d nodes, want %d", what, got->count, want->count);
@@ -142,7 +143,7 @@ struct watch {
     const struct toy *toy;
     struct plain_rule rule;
     bool adaptive; /* the rule's D0, tauh, rhodeep, rhostop and tau come from the gauges */
-    bool price;    /* the history's rule is `price`, not the paper's */
+    bool price;    /* the controller's rule is `price`, not the paper's */
     double x;
     int seen, grown, shrunk, held;
     double a[64];
@@ -182,8 +183,8 @@ static void check_history(struct watch *w, const struct esp_iteration *it)
                clip(gauge(it, "rhodeep", true) - 0.05 * off, w->rule.rhostop, 1)) < 1e-12);
 }
 
-/* Implements the rule `price` with the settings of its test below: whether the path reached
- * the deepest layer, and whether a threshold or D0 ended the tree there. */
+/* Implements the rule `price` with the settings of the test below. It depends on whether the
+ * path reached the deepest layer, and on whether a threshold or D0 ended the tree there. */
 static void check_price(struct watch *w, const struct esp_iteration *it)
 {
     const double price = 0.4, step = 0.5;
@@ -275,7 +276,7 @@ static void run(const char *drafter, struct plain_rule rule, bool adaptive, doub
     toy_close(&toy);
 }
 
-TEST(fixed_is_the_papers_tree)
+TEST(fixed_drafts_the_papers_tree)
 {
     struct plain_rule rule = {
         .b_min = 3, .b_mid = 3, .b_max = 3, .n = 60, .d0 = 4, .tau = 0.02};
@@ -349,7 +350,7 @@ TEST(dynatree_controller_follows_the_paper)
             rule, true, (double)(1 + seed % 4), seed);
 }
 
-TEST(dynatree_steers_for_the_price_of_a_layer)
+TEST(dynatree_depth_follows_the_cost_of_a_layer)
 {
     struct plain_rule rule = {
         .d_max = 7, .b_min = 1, .b_mid = 2, .b_max = 3, .n = 12, .taul = 0.4, .depth = true};
@@ -458,7 +459,7 @@ static void check_released(const char *drafter, bool draft_root, int *up, int *d
     toy_close(&toy);
 }
 
-TEST(dynatree_steps_as_the_released_program)
+TEST(history_step_follows_the_released_program)
 {
     int up = 0, down = 0, stay = 0;
     check_released("dynatree:D0=4,history=step", false, &up, &down, &stay);

@@ -24,12 +24,12 @@ struct draw {
     double p;                 /* probability of the path */
 };
 
-/* A growing tree: draws 1..count, the layer that gets children, and the round. */
+/* A growing tree: draws 1..count, the layer that gets children, and the current round. */
 struct growing {
     struct draw draw[DRAWS + 1];
     int count;
     int layer[DRAWS + 1], layer_count;
-    int parent[DRAWS + 1], parent_count, at; /* parents of this round; `at`: the next one */
+    int parent[DRAWS + 1], parent_count, at; /* parents of this round; `at`: the next parent */
     int next[DRAWS + 1], next_count;         /* layer */
     int round, room;
 };
@@ -95,7 +95,7 @@ static bool next_round(struct growing *g)
         if (g->layer_count == 0)
             return false;
     }
-    /* the least likely is removed, of equal ones the last */
+    /* the least likely parent is removed; of equal ones, the last */
     while (g->parent_count > g->room) {
         int least = 0;
         for (int i = 1; i < g->parent_count; i++)
@@ -178,7 +178,7 @@ static void check_plan(const struct plan *plan, unsigned seed, bool waits)
     drafting_close(&d);
 }
 
-TEST(drawn_trees_come_out_as_often_as_the_rules_say)
+TEST(drawn_trees_have_the_distribution_of_the_rules)
 {
     static const struct plan plans[] = {
         {"dynatree:D0=1,Dmax=3,tauh=0.7,taul=0.5,rhostop=0.1,rhodeep=0.3,tau=0.05", 3, 3, 1, 2,
@@ -196,7 +196,7 @@ TEST(drawn_trees_come_out_as_often_as_the_rules_say)
 }
 
 /* A vocabulary with fewer likely tokens than children. */
-TEST(what_cannot_be_drawn_is_left_out)
+TEST(only_possible_tokens_are_drawn)
 {
     struct drafting d;
     drafting_open(&d, &(struct drafting_setup){.drafter = "dynatree:Bmin=3,Bmid=3,Bmax=3",

@@ -1,5 +1,5 @@
-/* Tests the expected text: the pointer that follows it, and the guesses from it. Whatever is
- * expected, the text must equal that of plain decoding. */
+/* Tests the expected text: the pointer that follows it, and the guesses from it. With any
+ * expected text, the output must equal that of plain decoding. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,7 @@ enum { FILE_TOKENS = 300, TEXT = 1000 };
 static int32_t file[FILE_TOKENS], text[TEXT];
 static struct esp_expected expected = {.tokens = file, .count = FILE_TOKENS, .serial = 1};
 
-/* Makes a file of different tokens, so that each token identifies its place. */
+/* Makes an expected text of different tokens, so that each token identifies its place. */
 static void write_file(void)
 {
     for (int i = 0; i < FILE_TOKENS; i++)
@@ -25,14 +25,14 @@ static void write_file(void)
     expected.begin = 2;
 }
 
-/* Appends file[from, to) to the text; returns the new length. */
+/* Appends file[from, to) of the expected text to the output; returns the new length. */
 static int copy(int length, int from, int to)
 {
     memcpy(text + length, file + from, (size_t)(to - from) * sizeof *text);
     return length + to - from;
 }
 
-/* Appends `count` tokens to the text that are not in the file; returns the new length. */
+/* Appends `count` tokens that are not in the expected text; returns the new length. */
 static int invent(int length, int count)
 {
     static int32_t next = 5000;
@@ -41,7 +41,7 @@ static int invent(int length, int count)
     return length;
 }
 
-/* Reads the text token by token; returns the place of the pointer after it. */
+/* Reads the output token by token; returns the place of the pointer afterwards. */
 static int place_after(int length)
 {
     struct esp_follow follow = {0};
@@ -50,7 +50,7 @@ static int place_after(int length)
     return esp_follow_place(&follow, &expected);
 }
 
-TEST(the_pointer_moves_on_while_all_is_equal)
+TEST(the_pointer_moves_along_while_the_texts_are_equal)
 {
     write_file();
     CHECK(place_after(2) == 0);
@@ -59,7 +59,7 @@ TEST(the_pointer_moves_on_while_all_is_equal)
     CHECK(place_after(copy(2, 0, FILE_TOKENS)) == -1, "the file has ended");
 }
 
-TEST(it_goes_on_behind_an_insert_a_deletion_and_a_changed_line)
+TEST(the_pointer_continues_after_an_insert_a_deletion_and_a_changed_line)
 {
     write_file();
     /* The pointer is lost until three tokens agree; two are not enough. */
@@ -71,13 +71,14 @@ TEST(it_goes_on_behind_an_insert_a_deletion_and_a_changed_line)
     /* i + j may be 64, but not 65. */
     CHECK(place_after(copy(invent(copy(2, 0, 50), 30), 84, 87)) == 87, "30 and 34");
     CHECK(place_after(copy(invent(copy(2, 0, 50), 30), 85, 88)) == -1, "30 and 35");
-    /* Farther away, eight tokens must agree, which may also be before the lost place. */
+    /* Farther away, eight tokens must agree. They may also be before the place where the
+     * pointer was lost. */
     CHECK(place_after(copy(copy(2, 0, 50), 200, 207)) == -1);
     CHECK(place_after(copy(copy(2, 0, 50), 200, 208)) == 208);
     CHECK(place_after(copy(invent(copy(2, 0, 150), 200), 20, 28)) == 28);
 }
 
-/* Reads the text token by token; returns how many places are guessed after it. */
+/* Reads the output token by token; returns how many places are guessed afterwards. */
 static int guesses_after(int length, struct esp_follow_guess *guesses)
 {
     struct esp_follow follow = {0};
@@ -86,12 +87,13 @@ static int guesses_after(int length, struct esp_follow_guess *guesses)
     return esp_follow_guess(&follow, &expected, text, guesses);
 }
 
-TEST(after_a_difference_it_guesses_where_the_file_continues)
+TEST(after_a_difference_the_pointer_guesses_where_the_file_continues)
 {
     struct esp_follow_guess g[ESP_FOLLOW_PLACES];
     write_file();
     CHECK(guesses_after(copy(2, 0, 50), g) == 0, "there is no difference");
-    /* A changed token: as many are skipped as were written, or one more or less. */
+    /* After a changed token, as many tokens are skipped as were written, or one more or one
+     * less. */
     CHECK(guesses_after(invent(copy(2, 0, 50), 1), g) == 3);
     CHECK(g[0].place == 51 && g[1].place == 50 && g[2].place == 52);
     CHECK(g[0].q > g[1].q && g[1].q == g[2].q && g[2].q > 0);
@@ -100,19 +102,19 @@ TEST(after_a_difference_it_guesses_where_the_file_continues)
     CHECK(guesses_after(copy(invent(copy(2, 0, 50), 1), 53, 54), g) > 0 && g[0].place == 54);
     CHECK(guesses_after(copy(invent(copy(2, 0, 50), 4), 50, 51), g) > 0 && g[0].place == 51);
     CHECK(guesses_after(copy(invent(copy(2, 0, 50), 1), 53, 56), g) == 0, "three agree");
-    /* The end of the file, and nothing in common. */
+    /* There are few or no guesses at the end of the file, and none if nothing agrees. */
     CHECK(guesses_after(invent(copy(2, 0, FILE_TOKENS - 1), 1), g) == 1);
     CHECK(guesses_after(invent(copy(2, 0, 50), 20), g) == 0);
 }
 
-TEST(it_begins_where_the_answer_says_something_first)
+TEST(the_pointer_is_found_after_words_before_the_expected_text)
 {
     write_file();
     CHECK(place_after(copy(invent(2, 12), 0, 3)) == 3, "a sentence before the file");
     CHECK(place_after(copy(2, 5, 8)) == 8, "the file's first line is left out");
 }
 
-TEST(it_is_lost_where_nothing_is_in_common)
+TEST(the_pointer_is_lost_if_the_texts_have_nothing_in_common)
 {
     write_file();
     CHECK(place_after(invent(2, 200)) == -1);
@@ -138,7 +140,7 @@ TEST(another_answer_starts_anew)
 
 /* --------------------------------------------------------------- the seed of the automaton */
 
-TEST(the_seed_is_a_text_before_the_text)
+TEST(the_automaton_copies_from_its_seed)
 {
     static struct esp_guess guesses[ESP_GUESSES];
     const struct esp_guess_plan plan = {.nodes = 30, .depth = 20, .factor = 9, .least = 0.2};
@@ -173,7 +175,7 @@ TEST(a_long_repetitive_seed_is_limited)
 
 /* ------------------------------------------------------------------ drafters */
 
-/* Gives a session on the toy, which has no tokenizer, an expected text. */
+/* Gives a session on the toy models, which have no tokenizer, an expected text. */
 static void expect(struct drafting *d, const int32_t *tokens, int count)
 {
     static unsigned serial;
@@ -224,7 +226,7 @@ static const char *const drafters[] = {"suffix",
                                        "dynatree"};
 enum { DRAFTERS = sizeof drafters / sizeof *drafters };
 
-TEST(whatever_is_expected_the_text_is_that_of_plain_decoding)
+TEST(with_any_expected_text_the_output_is_that_of_plain_decoding)
 {
     static int32_t want[TEXT], other[TEXT];
     const int length = plain(want, 0);
@@ -240,7 +242,7 @@ TEST(whatever_is_expected_the_text_is_that_of_plain_decoding)
 
 /* A tree may have 24 nodes, so if all guesses are right, a text of 200 tokens takes 9
  * iterations. */
-TEST(what_is_right_takes_few_iterations)
+TEST(a_right_expected_text_takes_few_iterations)
 {
     static int32_t want[TEXT], changed[TEXT];
     const int length = plain(want, 0), count = length - DRAFTING_PROMPT;
@@ -253,8 +255,8 @@ TEST(what_is_right_takes_few_iterations)
             changed[i + j] = (changed[i + j] + 5) % 12;
     const int some = write_with("suffix", changed, count, want, length);
     CHECK(some < count / 4, "%d iterations for %d tokens", some, count);
-    /* A changed token does not wait for three tokens that agree: an iteration up to it, and
-     * sometimes one after it. */
+    /* After a changed token, drafting does not wait until three tokens agree: there is an
+     * iteration up to the changed token, and sometimes one more after it. */
     memcpy(changed, answer, (size_t)count * sizeof *answer);
     for (int i = 12; i < count; i += 12)
         changed[i] = (changed[i] + 5) % 12;
@@ -346,7 +348,7 @@ static void check_refused(const char *path, const char *why)
     CHECK(!session && strstr(err, why) && strstr(err, path), "%s", err);
 }
 
-TEST(hostile_files_are_refused_or_only_expected)
+TEST(hostile_files_are_refused_or_do_not_change_the_text)
 {
     static char bytes[ESP_EXPECT_BYTES + 1];
     static int32_t want[200];
@@ -385,7 +387,7 @@ TEST(hostile_files_are_refused_or_only_expected)
         CHECK(memcmp(esp_session_tokens(session, &same), want, sizeof want / 4) == 0 &&
                   same == count,
               "file %zu: another text", i);
-        /* A setting that cannot be read leaves the old one. */
+        /* If the new file cannot be read, the old setting stays. */
         CHECK(esp_session_set(session, "expect", folder, err, sizeof err) == ESP_E_FILE);
         char now[600];
         CHECK(esp_session_get(session, "expect", now, sizeof now) == 0 &&

@@ -1,6 +1,6 @@
-/* Tests the probabilities by formulas (esp_session_explain): recorded values must equal
- * those of the formula functions for the distributions at each node, recomputed from the
- * text. Requesting them must not change a token, and without a request there are none. */
+/* Tests the probabilities that formulas give (esp_session_explain): recorded values must equal
+ * those of the formula functions for the distributions at each node, recomputed from the text.
+ * Requesting them must not change a token, and without a request nothing is recorded. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -135,7 +135,7 @@ static void check_nothing(void *user, const struct esp_event *event)
     }
 }
 
-TEST(asking_changes_no_token_and_nothing_is_there_unasked)
+TEST(explaining_changes_no_token_and_is_done_only_on_request)
 {
     int32_t text[4 + TOKENS];
     toy_open(&toy, VOCABULARY, CONTEXT, 64, 7);
@@ -173,7 +173,7 @@ static void check_drawn(void *user, const struct esp_event *event)
     }
 }
 
-TEST(what_a_draw_landed_on_is_told_from_what_passed_a_test)
+TEST(drawn_tokens_are_distinguished_from_accepted_ones)
 {
     toy_open(&toy, VOCABULARY, CONTEXT, 64, 7);
     for (int v = 0; esp_verifiers[v]; v++) {
@@ -192,14 +192,15 @@ TEST(what_a_draw_landed_on_is_told_from_what_passed_a_test)
 
 static int weights, remainders;
 
-/* Returns whether a number shown with two digits fits. */
+/* Returns whether a number that is shown with two digits fits the value. */
 static bool close_to(double shown, double value)
 {
     return fabs(shown - value) <= 0.006 * fmax(1, 10 * value);
 }
 
 /* Some numbers in a formula are not recorded: the weight at the end of a path (bv), and the
- * remainder of p and q after a rejected sibling (swor). They must be those of the verifier. */
+ * remainder of p and q after a rejected sibling (swor). The shown numbers must be those of the
+ * verifier. */
 static void check_shown(void *user, const struct esp_event *event)
 {
     const struct esp_session *s = *(struct esp_session **)user;
@@ -214,7 +215,7 @@ static void check_shown(void *user, const struct esp_event *event)
         if (isnan(n->acceptance) || n->drawn)
             continue;
         esp_formula_text(text, sizeof text, event->iteration, u);
-        if (bv && deepest) { /* without nodes below, h is w itself */
+        if (bv && deepest) { /* without nodes below, the formula shows w itself */
             const char *weight = strstr(text, ", w' of");
             while (weight && weight > text && *--weight != '=')
                 continue;
@@ -236,7 +237,7 @@ static void check_shown(void *user, const struct esp_event *event)
     }
 }
 
-TEST(derived_numbers_are_those_of_the_rule)
+TEST(derived_numbers_match_the_verifier)
 {
     static const char *const pairs[][2] = {{"linear:K=4", "bv"}, {"dyspec:N=20", "swor"}};
     for (unsigned seed = 1; seed <= 32; seed++) {

@@ -31,7 +31,7 @@ static int count_blocks(const struct esp_tree *tree)
     return used;
 }
 
-TEST(blocks_of_a_mask_are_those_that_the_engine_counts)
+TEST(a_mask_figure_has_the_blocks_that_the_engine_counts)
 {
     struct esp_tree_builder builder;
     int before = 0;
@@ -97,8 +97,8 @@ static char *draw(int kind, bool latex, const char *text)
     return bytes;
 }
 
-/* No TeX command begins in a token: without our own commands, there are none left. */
-TEST(tokens_are_no_commands_in_latex)
+/* No TeX command begins in a token: if our own commands are removed, none are left. */
+TEST(tokens_are_plain_text_in_latex)
 {
     char *tikz = draw(ESP_FIGURE_TREE, true, "\\a{%#_}~^&$");
     CHECK(strstr(tikz, "\\textbackslash{}\\textbackslash{}a\\{\\%\\#\\_\\}\\textasciitilde{}"
@@ -115,7 +115,7 @@ TEST(tokens_are_no_commands_in_latex)
     free(tikz);
 }
 
-TEST(tokens_are_no_markup_in_svg)
+TEST(tokens_are_plain_text_in_svg)
 {
     for (int kind = ESP_FIGURE_MASK; kind < ESP_FIGURE_KINDS; kind++) {
         char *svg = draw(kind, false, "</text>\x07\u202e<b>&");
@@ -125,7 +125,7 @@ TEST(tokens_are_no_markup_in_svg)
     }
 }
 
-TEST(a_long_token_is_cut)
+TEST(a_long_token_is_truncated)
 {
     const struct esp_drawing drawing = {.latex = false};
     char text[256];

@@ -13,7 +13,7 @@
 #include "engine/model/tokenizer.h"
 #include "tests/check.h"
 
-/* The functions below replace those of the C library and of the engine. */
+/* The functions below replace functions of the C library and of the engine. */
 static int asked, opened;
 
 int stat(const char *restrict path, struct stat *restrict about)
@@ -58,7 +58,7 @@ static void begin(void)
     setenv("ESPALIER_MODELS", folder, 1);
 }
 
-TEST(a_large_folder_takes_a_question_for_each_model)
+TEST(searching_a_large_folder_calls_stat_about_once_per_model)
 {
     enum { FILES = 10000, MODELS = 400, OTHERS = 100 };
     struct esp_found_models found;

@@ -84,7 +84,7 @@ static void check_branch(const char *drafter, double temperature, int keep)
           keep);
     esp_session_close(other);
 
-    /* On return to the first text, only the differing tokens are computed. */
+    /* When the session returns to the first text, only the differing tokens are computed. */
     esp_session_stats(session, &before);
     CHECK(fork_to(session, first, 4 + START) == keep);
     esp_session_stats(session, &after);
@@ -155,7 +155,7 @@ static void check_score(const struct esp_token_score *score, const int32_t *text
     }
     CHECK(score->count == ESP_LIKELY, "%s: %d likely tokens at %d", what, score->count,
           position);
-    /* unknown for rows that a verifier has changed */
+    /* rows that a verifier has changed have unknown scores */
     CHECK((score->rank == 0 && isnan(score->p)) || fabs(score->p - p[text[position]]) < 1e-4,
           "%s: p of token %d is %g, not %g", what, position, (double)score->p,
           p[text[position]]);
@@ -220,7 +220,7 @@ TEST(scores_are_those_of_the_target)
 }
 
 /* Scores change nothing: text and random numbers are the same with and without. */
-TEST(scores_change_no_text)
+TEST(scores_do_not_change_the_text)
 {
     int32_t with[CONTEXT], without[CONTEXT];
     toy_open(&toy, VOCABULARY, CONTEXT, 40, 11);

@@ -1,7 +1,7 @@
-/* Tests on real models that a branch continues as a new session with the same text does: with
+/* Tests on real models that a branch continues like a new session with the same text: with
  * drafters of every kind, windows, conversations, quantised targets, draft heads and the
- * target's own copy, on both backends. Greedy texts must be equal, sampled ones for the same
- * seed. */
+ * target's own copy, on both backends. Greedy texts must be equal, and so must sampled texts
+ * with the same seed. */
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -99,7 +99,7 @@ static void check_variant(struct esp_engine *engine, const struct variant *v)
               "%s, temperature %g, window %d: a branch from token %d differs", v->drafter,
               v->temperature, v->window, count);
         esp_session_close(other);
-        /* The session goes back to the first text. */
+        /* The session returns to the first text. */
         struct esp_text_token whole[LONGEST];
         for (int i = 0; i < length; i++)
             whole[i] = (struct esp_text_token){first[i], ESP_TEXT_BONUS};
@@ -121,7 +121,7 @@ static void check_engine(const struct esp_engine_options *options,
 #define CHECK_ENGINE(options, variants)                                                        \
     check_engine(options, variants, (int)(sizeof(variants) / sizeof *(variants)))
 
-TEST(branches_of_the_built_in_pair)
+TEST(branches_of_the_built_in_pair_match_fresh_sessions)
 {
     static const struct variant variants[] = {
         {"fixed:D=3,B=2", 0, 0, NULL, 30},
@@ -142,7 +142,7 @@ TEST(branches_of_the_built_in_pair)
     CHECK_ENGINE(&options, variants);
 }
 
-TEST(branches_with_the_targets_own_copy)
+TEST(branches_with_the_targets_own_copy_match_fresh_sessions)
 {
     static const struct variant variants[] = {{"linear:K=3", 0, 0, NULL, 20},
                                               {"fixed:D=2,B=2", 0.8, 0, NULL, 20}};
@@ -151,7 +151,7 @@ TEST(branches_with_the_targets_own_copy)
     CHECK_ENGINE(&options, variants);
 }
 
-TEST(branches_of_quantised_targets)
+TEST(branches_of_quantised_targets_match_fresh_sessions)
 {
     static const char *const types[] = {"q8_0", "q4_k"};
     static const struct variant variants[] = {{"fixed:D=2,B=2", 0, 0, NULL, 20},
@@ -172,8 +172,8 @@ TEST(branches_of_quantised_targets)
     }
 }
 
-/* The emulator is slow: few tokens. */
-TEST(branches_on_cuda)
+/* The emulator is slow, so only a few tokens are written. */
+TEST(branches_on_cuda_match_fresh_sessions)
 {
     static const struct variant variants[] = {{"fixed:D=2,B=2", 0, 0, NULL, 6},
                                               {"fixed:D=2,B=2", 0.8, 0, NULL, 6}};

@@ -87,7 +87,7 @@ TEST(formulas_are_filled_in)
 }
 
 /* Every verifier has a formula, and its '$' names stand for existing numbers. */
-TEST(every_rule_has_a_formula)
+TEST(every_verifier_has_a_formula)
 {
     struct esp_item item;
     char text[400];

@@ -38,7 +38,7 @@ static const struct random_shape shapes[] = {
      false},
 };
 
-/* The last four shapes test attention; tests of other things leave them out. */
+/* The last four shapes test attention; other tests leave them out. */
 enum { SHAPES = sizeof shapes / sizeof *shapes, NARROW_SHAPES = SHAPES - 4 };
 
 struct setup {
@@ -49,7 +49,7 @@ struct setup {
     struct esp_rows *logits;
     int32_t tokens[NODES], positions[NODES], parents[NODES];
     double reference[NODES * MAX_VOCABULARY];
-    double square; /* sum of the squared differences from it so far, on a CPU */
+    double square; /* sum of the squared differences from the reference so far, on a CPU */
     long compared;
 };
 
@@ -152,8 +152,8 @@ static void check_row(struct setup *s, int row, int node)
     s->compared += n;
 }
 
-/* Runs nodes first..first+rows-1; with a mask, they see the cache rows before `prefix`, and of
- * the others their ancestors. */
+/* Runs nodes first..first+rows-1; with a mask, a node sees the cache rows before `prefix`, and
+ * after them only its ancestors. */
 static int run(struct setup *s, int first, int rows, int prefix, bool masked)
 {
     uint64_t mask[NODES] = {0};
@@ -221,8 +221,8 @@ EACH_BACKEND(a_tree_agrees_with_the_reference)
         }
 }
 
-/* The settings of the device that one cache needs must not be changed by another cache. A
- * prompt, which has no graph, is run first, then a tree. */
+/* A cache must not change the settings of the device that another cache needs. A prompt, which
+ * has no graph, is run first, then a tree. */
 EACH_BACKEND(a_cache_of_wide_heads_works_beside_one_of_narrow_heads)
 {
     for (int wide = 0; wide < SHAPES; wide++) {
@@ -391,7 +391,7 @@ static bool count_calls(void *user, const char *what, size_t done, size_t total)
     return ok;
 }
 
-EACH_BACKEND(weights_report_progress_and_faults)
+EACH_BACKEND(weights_report_progress_and_failures)
 {
     struct setup s;
     struct esp_weights *other;
@@ -426,7 +426,7 @@ EACH_BACKEND(weights_report_progress_and_faults)
     close_setup(&s);
 }
 
-EACH_BACKEND(a_type_that_is_not_known_is_refused)
+EACH_BACKEND(an_unknown_type_is_refused)
 {
     static const int unknown[] = {ESP_DTYPE_COUNT, ESP_DTYPE_COUNT + 1, 255, -1};
     struct setup s;
@@ -464,7 +464,7 @@ EACH_BACKEND(a_type_that_is_not_known_is_refused)
     close_setup(&s);
 }
 
-TEST(what_the_processor_lacks_is_refused)
+TEST(an_instruction_set_that_the_processor_lacks_is_refused)
 {
     struct esp_backend *backend;
     char err[200] = "";

@@ -11,7 +11,7 @@
 #include "tests/check.h"
 #include "tests/drafting.h"
 
-/* The values that rise if drafts do well (1) or badly (-1), and their effect. */
+/* Gauges that rise if drafts do well (1) or badly (-1), and the effect of a higher value. */
 static const struct {
     const char *symbol;
     int success;
@@ -44,8 +44,8 @@ static bool rounds_to(double shown, double value)
     return fabs(shown - value) <= 0.0051;
 }
 
-/* Checks the cause that a sentence names. Returns 1 if it says that drafts did well, -1:
- * badly. */
+/* Checks the cause that a sentence names. Returns 1 if the sentence says that drafts did well,
+ * -1 if it says that they did badly. */
 static int check_cause(const char *text, const struct esp_iteration *it)
 {
     const char *share = strstr(text, "as the accepted share "), *all = strstr(text, "as all "),
@@ -106,7 +106,7 @@ static void check_gauges(void *user, const struct esp_event *event)
     }
 }
 
-/* Runs this many iterations, in several generations. */
+/* Runs this number of iterations, in several generations. */
 static void run(const char *drafter, int iterations)
 {
     struct drafting d;
@@ -130,20 +130,20 @@ static void run(const char *drafter, int iterations)
     }
 }
 
-TEST(off_moves_nothing)
+TEST(history_off_moves_no_threshold)
 {
     run("dynatree:history=off", 300);
     CHECK(moves == 0 && jumps == 0, "%d, %d", moves, jumps);
 }
 
 /* This rule learns from whole generations, between iterations. */
-TEST(step_moves_between_generations)
+TEST(history_step_moves_thresholds_between_generations)
 {
     run("dynatree:history=step", 300);
     CHECK(moves == 0 && jumps > 20, "%d, %d", moves, jumps);
 }
 
-TEST(proportional_goes_by_the_accepted_share)
+TEST(history_proportional_follows_the_acceptance)
 {
     run("dynatree:history=proportional,target=0.5,W=4", 600);
     CHECK(causes[0][0] > 100 && causes[0][1] > 100, "%d down, %d up", causes[0][0],
@@ -152,7 +152,7 @@ TEST(proportional_goes_by_the_accepted_share)
 }
 
 /* The mean over the last iterations may be above the goal although this path was too short. */
-TEST(price_goes_by_this_tree_alone)
+TEST(history_price_uses_only_the_last_tree)
 {
     run("dynatree:history=price", 600);
     CHECK(causes[1][0] > 100 && causes[1][1] > 100, "%d down, %d up", causes[1][0],
@@ -160,7 +160,7 @@ TEST(price_goes_by_this_tree_alone)
     CHECK(causes[0][0] + causes[0][1] == 0);
 }
 
-TEST(a_chain_grows_when_all_of_it_was_accepted)
+TEST(a_chain_grows_when_all_its_nodes_were_accepted)
 {
     run("assisted", 300);
     CHECK(causes[1][0] > 50 && causes[1][1] > 20, "%d down, %d up", causes[1][0], causes[1][1]);
@@ -168,7 +168,7 @@ TEST(a_chain_grows_when_all_of_it_was_accepted)
 
 /* A recording may contain any numbers. The sentence must not name a cause that contradicts
  * them. */
-TEST(a_contradiction_is_not_told)
+TEST(a_sentence_does_not_contradict_the_numbers)
 {
     struct esp_iteration it = {.gauges = {{"D0", 4, 4.5, 1, 7},
                                           {"acceptance", 0.5, 0.5, 0, 1},

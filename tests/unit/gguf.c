@@ -1,9 +1,9 @@
 /* gguf.c - tests GGUF files: they give the same numbers as folders, and bad files give a
  * sentence.
  *
- * tests/vectors/gguf has folders of tests/vectors/logits as llama.cpp's converter would write
- * them. So both must give the same logits, bit-identical if nothing was rounded by the
- * conversion.
+ * The files in tests/vectors/gguf are what llama.cpp's converter would make of the folders in
+ * tests/vectors/logits. So both must give the same logits, which are bit-identical if the
+ * conversion has rounded nothing.
  */
 #include <cJSON.h>
 #include <math.h>
@@ -103,7 +103,7 @@ EACH_ISA(a_file_gives_the_logits_of_its_folder)
         {"neox-parallel.gguf", "neox-parallel", false},
         {"qwen2.gguf", "qwen2", false},
         {"qwen3.gguf", "qwen3", false},
-        {"llama-rope3.gguf", "llama-rope3", true}, /* its factors are rounded */
+        {"llama-rope3.gguf", "llama-rope3", true}, /* its RoPE factors are rounded */
         {"gemma2.gguf", "gemma2", true},
         {"gemma3.gguf", "gemma3", true},
         {"phi3-short.gguf", "phi3-short", true},
@@ -161,8 +161,8 @@ EACH_ISA(a_file_gives_the_logits_of_its_folder)
     backend->ops->close(backend);
 }
 
-/* mixed.gguf has every quantised type. The reference logits of llama.cpp are for the same
- * numbers as floats. */
+/* mixed.gguf has every quantised type. llama.cpp computed the reference logits from the same
+ * numbers, stored as floats. */
 EACH_ISA(every_quantised_type_gives_the_logits_of_its_numbers)
 {
     static float logits[TOKENS * MAX_VOCABULARY];
@@ -273,7 +273,7 @@ static void refused(int line, const struct made *m, const char *want)
 
 #define REFUSED(m, want) refused(__LINE__, m, want)
 
-TEST(what_is_no_gguf_file_is_refused)
+TEST(files_that_are_not_gguf_are_refused)
 {
     static struct made m;
     char err[512] = "";
@@ -282,7 +282,7 @@ TEST(what_is_no_gguf_file_is_refused)
     REFUSED(&m, "does not give general.architecture");
     m.bytes[4] = 1;
     REFUSED(&m, "version 1");
-    m.bytes[4] = 0; /* version 3 with its bytes in the other order */
+    m.bytes[4] = 0; /* version 3 with its bytes in reverse order */
     m.bytes[7] = 3;
     REFUSED(&m, "little-endian");
     m.size = 20;
@@ -402,7 +402,7 @@ static struct folder_bytes good_bytes(void)
     return bytes;
 }
 
-TEST(a_cut_file_is_refused_wherever_it_is_cut)
+TEST(a_file_truncated_at_any_place_is_refused)
 {
     struct folder_bytes bytes = good_bytes();
     char err[512];
@@ -451,7 +451,7 @@ TEST(random_damage_never_crashes)
     free(bytes.data);
 }
 
-TEST(a_part_that_is_missing_or_another_is_named)
+TEST(a_missing_or_wrong_part_is_named)
 {
     char err[512] = "";
     struct esp_model *model;

@@ -51,7 +51,7 @@ static void write_gguf(const struct esp_tokenizer *tokenizer)
     esp_model_close(model);
 }
 
-/* Returns how many of the texts get other tokens from `b` than from `a`. */
+/* Returns for how many of the texts `b` gives other tokens than `a`. */
 static int count_differences(const struct esp_tokenizer *a, const struct esp_tokenizer *b)
 {
     enum { ROOM = 1 << 16 };
@@ -74,7 +74,7 @@ static int count_differences(const struct esp_tokenizer *a, const struct esp_tok
     return different;
 }
 
-TEST(a_tokenizer_comes_back_as_it_was)
+TEST(a_tokenizer_survives_writing_and_reading)
 {
     static const char *const names[] = {"neox", "llama3", "qwen2", "llama2"};
     for (int i = 0; i < 4; i++) {
@@ -94,7 +94,7 @@ TEST(a_tokenizer_comes_back_as_it_was)
     }
 }
 
-TEST(what_gguf_has_no_name_for_is_refused)
+TEST(tokenizers_that_gguf_cannot_describe_are_refused)
 {
     char err[512] = "";
     struct esp_model *model;

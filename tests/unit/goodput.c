@@ -1,5 +1,5 @@
-/* Tests drafter goodput: it is nearly as good as the best tree in a search of all small trees,
- * by the given costs never slower than plain decoding, and writes the same text at temperature
+/* Tests drafter goodput: it is nearly as good as the best of all small trees, it is never
+ * slower than plain decoding with the given costs, and it writes the same text at temperature
  * 0. Also tests how costs are learned, stored and used. No test reads a clock: all costs are
  * set. */
 #include <math.h>
@@ -17,7 +17,7 @@
 
 static double draft_first, draft_row, verify_row;
 static int verify_class; /* cost of verifying rises in steps of this many rows */
-static int nearly_free;  /* this many first rows cost a tenth; 0 if none do */
+static int nearly_free;  /* this many first rows cost a tenth of the others; or 0 */
 
 static double draft_cost(int rows)
 {
@@ -123,8 +123,8 @@ static void search_layer(struct search *s, const struct candidate *c, int count,
     }
 }
 
-/* Returns the largest value of any tree here: tokens minus price times cost. behind: number
- * of tokens of the text that the draft model has not computed yet. */
+/* Returns the largest value of any tree here: tokens minus price times cost. behind: the number
+ * of tokens of the text that the draft model has not read yet. */
 static double best_tree(const struct drafting *d, const int32_t *text, int length, int behind,
                         double price)
 {
@@ -173,8 +173,8 @@ static double gain_of_all(struct drafting *d, double price)
 }
 
 /* Returns the rate of the best trees, which is the price at which they gain nothing
- * (Dinkelbach). The gain falls with the price and is convex, so steps from below never exceed
- * that price. */
+ * (Dinkelbach). The gain is convex and falls with the price, so steps that start below that
+ * price never exceed it. */
 static double best_rate(struct drafting *d, double price)
 {
     const double little = 1e-4;
@@ -277,7 +277,7 @@ static double tokens_over_cost(const char *drafter, double temperature)
 
 /* Drawn nodes stay in the tree, so rows that are nearly free must not be used for siblings
  * instead of deeper nodes of a chain. */
-TEST(rows_that_are_nearly_free_go_where_they_are_worth_most)
+TEST(nearly_free_rows_are_used_where_they_gain_most)
 {
     draft_first = 0.04;
     draft_row = 0.001;
@@ -297,7 +297,7 @@ TEST(rows_that_are_nearly_free_go_where_they_are_worth_most)
     nearly_free = 0;
 }
 
-TEST(a_draft_of_noise_costs_less_than_2_percent)
+TEST(a_useless_draft_costs_less_than_2_percent)
 {
     static const double temperatures[] = {0, 0.8};
     static const char *const temps[] = {"auto", "off", "0.2"};
@@ -330,7 +330,7 @@ TEST(a_draft_as_large_as_the_target_costs_less_than_2_percent)
     CHECK(cost_over_plain(&setup, 0, 5) < 1.02);
 }
 
-TEST(a_good_draft_is_used_and_found_again_after_noise)
+TEST(a_good_draft_is_used_again_after_it_was_useless)
 {
     struct drafting d;
     double before = 0, after = 0;
@@ -340,7 +340,7 @@ TEST(a_good_draft_is_used_and_found_again_after_noise)
                                                .context = 2048,
                                                .sharpness = 5});
     draft_first = 0.05;
-    draft_row = 0.002; /* the draft has to catch up with text that was written without it */
+    draft_row = 0.002; /* the draft must catch up with text that was written without it */
     verify_row = 0.05;
     verify_class = 1;
     plant(&d);
@@ -364,9 +364,9 @@ TEST(a_good_draft_is_used_and_found_again_after_noise)
     drafting_close(&d);
 }
 
-/* Catching up with text that was written without it costs the draft more than was saved for
- * it. */
-TEST(a_draft_that_paid_is_found_again_where_reading_is_dear)
+/* Catching up with text that was written without the draft costs more than was saved by not
+ * using it. */
+TEST(a_good_draft_is_used_again_even_if_catching_up_is_expensive)
 {
     struct drafting d;
     double cost = 0;
@@ -391,7 +391,7 @@ TEST(a_draft_that_paid_is_found_again_where_reading_is_dear)
 }
 
 /* If rows and passes cost almost nothing, there are more candidates than are kept. */
-TEST(the_root_stays_where_there_are_more_candidates_than_are_kept)
+TEST(the_root_stays_if_there_are_too_many_candidates)
 {
     struct drafting d;
     int most = 0;
@@ -413,7 +413,7 @@ TEST(the_root_stays_where_there_are_more_candidates_than_are_kept)
 
 /* ------------------------------------------------------------------ the tree and its record */
 
-TEST(refused_nodes_and_expanded_ones_tell_their_prices)
+TEST(cut_and_expanded_nodes_record_their_costs)
 {
     struct drafting d;
     int refused = 0, plain = 0, leaves = 0;
@@ -436,7 +436,8 @@ TEST(refused_nodes_and_expanded_ones_tell_their_prices)
                   node->value);
             if (node->verdict == ESP_CUT) {
                 CHECK(node->reason == ESP_REASON_PRICE);
-                CHECK(node->value <= row + 1e-6, "node %d, of %g, is worth its row of %g", u,
+                CHECK(node->value <= row + 1e-6,
+                      "node %d is refused, but its P, %g, is above the cost of a row, %g", u,
                       node->value, row);
                 refused++;
             } else {
@@ -485,7 +486,7 @@ TEST(the_text_at_temperature_0_is_that_of_plain_decoding)
 
 static struct esp_costs costs, again;
 
-TEST(costs_rise_with_rows_and_are_believed_with_care)
+TEST(costs_rise_with_rows_and_single_samples_count_little)
 {
     memset(&costs, 0, sizeof costs);
     CHECK(esp_costs_verify(&costs, 1) == 0 && esp_costs_draft(&costs, 1) == 0);
@@ -501,14 +502,15 @@ TEST(costs_rise_with_rows_and_are_believed_with_care)
         esp_costs_took(&costs, ESP_COST_VERIFY, 8, 2);
     CHECK(fabs(esp_costs_verify(&costs, 8) - 2) < 0.01, "%g", esp_costs_verify(&costs, 8));
     for (int i = 0; i < 8; i++)
-        esp_costs_took(&costs, ESP_COST_VERIFY, 4, 3); /* out of order, so they are pooled */
+        esp_costs_took(&costs, ESP_COST_VERIFY, 4,
+                       3); /* more than 8 rows take: both are pooled */
     for (int rows = 2; rows < 2000; rows++)
         CHECK(esp_costs_verify(&costs, rows) >= esp_costs_verify(&costs, rows - 1), "%d", rows);
     costs.relative = 0.25;
     const double one = esp_costs_verify(&costs, 1);
     CHECK(one > 0 && one < 3, "%g", one);
     CHECK(esp_costs_draft(&costs, 1) == 0.25 * one);
-    esp_costs_at(&costs, 5000); /* a longer text starts from what is known */
+    esp_costs_at(&costs, 5000); /* a longer text starts from the known costs */
     CHECK(fabs(esp_costs_verify(&costs, 1) - one) < 0.2 * one, "%g",
           esp_costs_verify(&costs, 1));
     esp_costs_took(&costs, ESP_COST_VERIFY, 1, 7);
@@ -519,7 +521,7 @@ TEST(costs_rise_with_rows_and_are_believed_with_care)
 
 /* The machine gets three times as slow while four rows are verified. The cost of eight rows,
  * relative to four, stays the same, although it was not measured since. */
-TEST(sizes_without_recent_samples_move_with_the_machine)
+TEST(sizes_without_recent_samples_follow_the_others)
 {
     memset(&costs, 0, sizeof costs);
     esp_costs_took(&costs, ESP_COST_VERIFY, 1, 5 * ESP_COST_WARM_UP);
@@ -537,7 +539,7 @@ TEST(sizes_without_recent_samples_move_with_the_machine)
 
 /* While trees are faster, plain decoding is seldom timed; the times of trees correct its time.
  */
-TEST(the_line_through_all_sizes_mends_an_old_time_of_plain_decoding)
+TEST(the_line_through_all_sizes_corrects_an_old_time_of_plain_decoding)
 {
     memset(&costs, 0, sizeof costs);
     for (int i = 0; i < 3; i++)
@@ -549,7 +551,7 @@ TEST(the_line_through_all_sizes_mends_an_old_time_of_plain_decoding)
 }
 
 /* On some processors, a second row is nearly free and a third one is not. */
-TEST(sizes_that_are_off_the_line_are_believed_if_their_samples_agree)
+TEST(a_size_off_the_line_counts_if_its_samples_agree)
 {
     static const double seconds[] = {0, 1, 1.2, 2, 2.3};
     memset(&costs, 0, sizeof costs);
@@ -567,7 +569,7 @@ TEST(sizes_that_are_off_the_line_are_believed_if_their_samples_agree)
 }
 
 /* A size that was never tried is estimated from its neighbours, a little lower. */
-TEST(a_size_that_was_not_tried_costs_about_what_a_row_costs)
+TEST(an_untried_size_costs_about_the_cost_of_its_additional_rows)
 {
     memset(&costs, 0, sizeof costs);
     for (int i = 0; i < 4; i++)
@@ -577,7 +579,7 @@ TEST(a_size_that_was_not_tried_costs_about_what_a_row_costs)
     CHECK(row > 0.12 && row < 0.25, "%g", row);
 }
 
-TEST(costs_are_kept_and_no_file_does_harm)
+TEST(costs_are_stored_and_damaged_files_do_no_harm)
 {
     static const char *const files[] = {
         "",
@@ -597,7 +599,7 @@ TEST(costs_are_kept_and_no_file_does_harm)
     memset(&again, 0, sizeof again);
     esp_costs_turn(&costs, "a");
     esp_costs_turn(&again, "a");
-    for (int i = 0; i < 3; i++) { /* with fewer samples, they count only in part */
+    for (int i = 0; i < 3; i++) { /* few samples count only in part */
         esp_costs_took(&costs, ESP_COST_VERIFY, 1, 0.5);
         esp_costs_took(&again, ESP_COST_VERIFY, 4, 0.75);
     }
@@ -634,7 +636,7 @@ TEST(costs_are_kept_and_no_file_does_harm)
 
 /* ------------------------------------------------------------------ sentences about it */
 
-TEST(a_refusal_is_told_with_its_numbers)
+TEST(sentences_about_cut_nodes_have_their_numbers)
 {
     struct esp_node nodes[3] = {{.parent = -1},
                                 {.parent = 0,
@@ -663,7 +665,7 @@ TEST(a_refusal_is_told_with_its_numbers)
     nodes[0].reason = ESP_REASON_PLAIN;
     esp_explain_node(text, sizeof text, &it, ESP_STAGES, 0, &tokens);
     CHECK(strstr(text, "does not pay"), "%s", text);
-    it.gauge_count = 0; /* a recording may lack them */
+    it.gauge_count = 0; /* a recording may lack gauges */
     CHECK(!esp_explain_refusal(text, sizeof text, &it, 1));
     esp_explain_node(text, sizeof text, &it, ESP_STAGES, 2, &tokens);
     CHECK(strstr(text, "not worth a row"), "%s", text);

@@ -1,8 +1,8 @@
 /* gradients.c - compares backward passes with finite differences and products with plain loops.
  * Results must be bit-identical for every instruction set and any number of threads.
  *
- * The differences are those of a reference in double (tests/network_reference.h), so their own
- * error is below 1e-8, and a tolerance of 1e-4 is strict.
+ * The finite differences come from a reference in double precision (tests/network_reference.h).
+ * Their own error is below 1e-8, so a tolerance of 1e-4 is strict.
  */
 #include <math.h>
 #include <stdio.h>
@@ -95,7 +95,8 @@ static double slope(const struct network *n, const double *direction,
     return (loss[1] - loss[0]) / (2 * h);
 }
 
-/* For every parameter, compares the slope along its gradient plus a random direction. */
+/* For every parameter, compares the slope in the direction of its gradient plus a random
+ * vector. */
 static void check_slopes(struct network *n, const struct esp_loss_weights *weights)
 {
     const struct esp_parameters *p = &n->network.parameters;
@@ -129,7 +130,7 @@ static const struct esp_loss_weights losses[] = {
 };
 enum { LOSSES = sizeof losses / sizeof *losses };
 
-TEST(gradients_of_a_draft_head_are_those_of_finite_differences)
+TEST(gradients_of_a_draft_head_match_finite_differences)
 {
     for (int i = 0; i < LOSSES; i++) {
         struct network n;
@@ -140,7 +141,7 @@ TEST(gradients_of_a_draft_head_are_those_of_finite_differences)
     }
 }
 
-TEST(gradients_of_a_draft_model_are_those_of_finite_differences)
+TEST(gradients_of_a_draft_model_match_finite_differences)
 {
     for (int i = 0; i < 2; i++) {
         struct network n;
@@ -151,7 +152,7 @@ TEST(gradients_of_a_draft_model_are_those_of_finite_differences)
     }
 }
 
-TEST(the_loss_is_that_of_the_reference)
+TEST(the_loss_matches_the_reference)
 {
     struct network n;
     double loss = 0, expected = 0;
@@ -247,7 +248,7 @@ static void check_product(const struct esp_cpu_gradients *t, int m, int n, int k
     free(scratch);
 }
 
-TEST(products_of_any_layout_are_those_of_plain_loops)
+TEST(products_of_any_layout_match_plain_loops)
 {
     const struct esp_cpu_gradients *found[4];
     const int shapes[][3] = {{1, 1, 1}, {12, 32, 8}, {13, 33, 300}, {97, 45, 7}, {5, 530, 3}};

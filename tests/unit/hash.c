@@ -50,8 +50,8 @@ TEST(a_map_grows_and_replaces)
 
 enum { KEYS = 30000, TRIES = 3 };
 
-/* Returns the processor time of the fastest of several tries. A busy machine then slows both
- * sides of a ratio, not only one. */
+/* Returns the processor time of the fastest of several tries. So a busy machine does not slow
+ * only one side of a ratio. */
 static double fastest(double (*once)(bool attack), bool attack)
 {
     double best = 1e9;
@@ -62,8 +62,9 @@ static double fastest(double (*once)(bool attack), bool attack)
     return best;
 }
 
-/* Checks that keys of an attack cost as much as others. With a known hash they would cost
- * thirty to a thousand times as much, because each is compared with all earlier ones. */
+/* Checks that the keys of an attack cost as much as other keys. With a known hash they would
+ * cost thirty to a thousand times as much, because each key would be compared with all earlier
+ * ones. */
 static void cost_the_same(double (*once)(bool attack), const char *what)
 {
     double ordinary = fastest(once, false), attack = fastest(once, true);
@@ -94,20 +95,20 @@ static double fill_map(bool attack)
     return seconds;
 }
 
-TEST(keys_that_collide_make_no_map_slow)
+TEST(colliding_keys_do_not_make_a_map_slow)
 {
     cost_the_same(fill_map, "a map");
 }
 
-/* Returns whether the hash that tokens had before, a product with the golden ratio, puts this
- * token in the first of 65536 slots. */
+/* Returns whether the hash that the program once used for tokens (a product with the golden
+ * ratio) puts this token in the first of 65536 slots. */
 static bool collides(uint32_t token)
 {
     return ((token * 0x9e3779b97f4a7c15u) >> 20 & 0xffff) == 0;
 }
 
-/* Tokens that collide lie at three distances from each other (Steinhaus's three-gap
- * theorem). The first few are searched, the others follow from these distances. */
+/* Tokens that collide lie at three distances from each other (Steinhaus's three-gap theorem).
+ * The first few tokens are searched; the others follow from these distances. */
 static void find_colliding(uint32_t tokens[KEYS])
 {
     uint32_t gaps[3] = {0}, token = 0;
@@ -149,7 +150,7 @@ static uint32_t colliding[KEYS];
 static double open_recording(bool attack)
 {
     uint32_t ordinary[KEYS];
-    for (uint32_t i = 0; i < KEYS; i++) /* all with the same number of digits */
+    for (uint32_t i = 0; i < KEYS; i++) /* all tokens have the same number of digits */
         ordinary[i] = 1000000000 + i;
     write_recording(attack ? colliding : ordinary);
     clock_t start = clock();
@@ -160,7 +161,7 @@ static double open_recording(bool attack)
     return seconds;
 }
 
-TEST(tokens_that_collide_make_no_recording_slow)
+TEST(colliding_tokens_do_not_make_a_recording_slow)
 {
     find_colliding(colliding);
     cost_the_same(open_recording, "opening a recording");

@@ -1,11 +1,10 @@
 /* hidden_states.c - tests the hidden states that a pass returns, and draft heads that read
  * them.
  *
- * They are compared with the reference transformer, and bit by bit between instruction sets,
- * numbers of threads and sizes of batches: the promise of kernels.h holds for them as for
- * logits. AMX and CUDA (in exact mode) sum in other orders, so they are compared only with
- * themselves.
- */
+ * Hidden states are compared with the reference transformer, and bit by bit between instruction
+ * sets, numbers of threads and sizes of batches: the promise of kernels.h holds for hidden
+ * states as for logits. AMX and CUDA (in exact mode) sum in other orders, so they are compared
+ * only with themselves. */
 #include <math.h>
 #include <string.h>
 
@@ -84,7 +83,7 @@ static bool open_runner(struct runner *r, const struct scene *s, const char *isa
         float row[HIDDEN];
         for (int j = 0; j < HIDDEN; j++)
             row[j] = (float)s->input[i * HIDDEN + j];
-        /* the order goes through input_row */
+        /* input_row must reverse this order */
         CHECK(ops->write_row(r->input, NODES - 1 - i, row) == 0);
     }
     return true;
@@ -194,7 +193,7 @@ static void check_everywhere(const struct scene *s)
     }
 }
 
-TEST(a_models_states_are_the_references_and_the_same_bits_everywhere)
+TEST(states_match_the_reference_and_are_bit_identical_everywhere)
 {
     static struct scene s;
     make_scene(&s, false);
@@ -240,7 +239,7 @@ static void check_wanted(const char *isa)
     random_model_free(&s.model);
 }
 
-TEST(which_rows_want_logits_does_not_change_the_states)
+TEST(states_do_not_depend_on_which_rows_want_logits)
 {
     check_wanted(NULL);
     if (has_cuda())
@@ -265,7 +264,7 @@ static void check_refusals(const char *isa)
     struct esp_batch bad = good;
     bad.input = NULL; /* a head needs an input */
     CHECK(ops->forward(r.cache, &bad) == ESP_E_ARGUMENT);
-    bad.input = r.states; /* these have another width */
+    bad.input = r.states; /* the rows of `states` have another width */
     CHECK(ops->forward(r.cache, &bad) == ESP_E_ARGUMENT);
     bad = good;
     bad.input_row = &beyond;
@@ -284,7 +283,7 @@ static void check_refusals(const char *isa)
     random_model_free(&s.model);
 }
 
-TEST(what_does_not_fit_is_refused)
+TEST(requests_that_do_not_fit_are_refused)
 {
     check_refusals(NULL);
     if (has_cuda())

@@ -26,7 +26,7 @@ static void is_safe(const char *text, const char *where)
 }
 
 /* Hostile tokens are shown in the text, the tree, the title and the message. */
-TEST(hostile_text_is_shown_not_obeyed)
+TEST(hostile_text_is_shown_but_has_no_effect)
 {
     struct scene scene;
     const int32_t tokens[] = {TOKEN_HOSTILE, TOKEN_NEWLINE, TOKEN_WIDE, TOKEN_HOSTILE};
@@ -59,7 +59,7 @@ static void dump_safe(struct scene *scene, const char *where)
 
 /* Names, paths, settings, messages, choices, typed text and searched text are hostile, too.
  */
-TEST(no_pane_obeys_hostile_text)
+TEST(hostile_text_has_no_effect_in_any_pane)
 {
     struct scene scene;
     const int32_t tokens[] = {TOKEN_HOSTILE, TOKEN_NEWLINE, TOKEN_WIDE, TOKEN_HOSTILE};

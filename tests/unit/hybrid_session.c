@@ -137,7 +137,7 @@ static const char *const vectors[] = {"lfm2", "qwen3-5-moe", "granite-hybrid", "
 
 enum { VECTORS = sizeof vectors / sizeof *vectors };
 
-TEST(texts_that_go_back_are_those_of_a_new_session)
+TEST(shortened_texts_match_those_of_a_new_session)
 {
     static const char *const drafters[] = {"dynatree", "linear:cache=rebuild", "delayed",
                                            "suffix"};
@@ -150,7 +150,7 @@ TEST(texts_that_go_back_are_those_of_a_new_session)
     }
 }
 
-TEST(on_a_gpu_too)
+TEST(shortened_texts_match_on_a_gpu)
 {
     if (!has_cuda())
         check_skip();
@@ -165,8 +165,8 @@ TEST(on_a_gpu_too)
     }
 }
 
-/* When a text goes back, the head's rows must again follow the target's states. */
-TEST(texts_that_an_mtp_layer_drafts_go_back_too)
+/* After the text was shortened, the head's rows must again come from the target's states. */
+TEST(shortened_texts_match_with_drafts_of_an_mtp_layer)
 {
     static const char *const drafters[] = {"dynatree", "goodput", "linear:cache=rebuild"};
     open_engine_with("../heads/mtp-qwen3-5", "mtp", 1);
@@ -176,7 +176,7 @@ TEST(texts_that_an_mtp_layer_drafts_go_back_too)
     esp_engine_close(engine);
 }
 
-TEST(another_answer_computes_no_prompt_again)
+TEST(another_answer_does_not_compute_the_prompt_again)
 {
     for (int v = 0; v < VECTORS; v++) {
         int32_t tokens[90];
@@ -207,7 +207,7 @@ TEST(another_answer_computes_no_prompt_again)
 }
 
 /* If all rows had one token, they would all use the same experts. */
-TEST(a_warming_pass_has_the_last_tokens)
+TEST(a_warm_up_pass_has_the_last_tokens)
 {
     int32_t tokens[30];
     int length;
@@ -240,9 +240,9 @@ TEST(checkpoints_are_counted)
 }
 
 /* A branch goes back to a checkpoint, and its text is that of plain decoding. The target's
- * scores of earlier tokens cannot be computed again, but that of the next token can; this
- * changes nothing. */
-TEST(branches_of_hybrid_models)
+ * scores of earlier tokens cannot be computed again, but the score of the next token can;
+ * computing it changes nothing. */
+TEST(branches_of_hybrid_models_match_fresh_sessions)
 {
     for (int v = 0; v < VECTORS; v++) {
         int32_t tokens[40];
@@ -277,8 +277,8 @@ TEST(branches_of_hybrid_models)
     }
 }
 
-/* Writes a text that goes on after a rank was killed, and after going back. Returns its length.
- */
+/* Writes a text that continues after a rank was killed, and again after it was shortened.
+ * Returns its length. */
 static int write_text(const char *vector, int ranks, int window, int32_t *to)
 {
     int32_t tokens[40];

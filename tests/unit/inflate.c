@@ -1,6 +1,6 @@
-/* inflate.c - tests that an enlarged model computes the same. For every small model of
- * tests/vectors/logits, its logits equal those of the original, and the enlarged built-in
- * target continues a text with the same tokens. A refused enlargement leaves no file.
+/* inflate.c - tests that an enlarged model computes the same as the original. For every small
+ * model of tests/vectors/logits, the logits are equal, and the enlarged built-in target
+ * continues a text with the same tokens. A refused enlargement leaves no file.
  */
 #include <dirent.h>
 #include <limits.h>
@@ -43,7 +43,7 @@ static void begin(void)
     snprintf(made, sizeof made, "%s/large", parent);
 }
 
-/* width > 0: the model is enlarged in memory. */
+/* With width > 0, the model is enlarged in memory. */
 static void read_logits_of(const char *folder, int width, int layers,
                            float logits[TOKENS][MAX_VOCABULARY], struct esp_model_desc *desc)
 {
@@ -128,8 +128,8 @@ TEST(a_larger_model_has_the_same_logits)
     }
 }
 
-/* A file with the bare model, whose names lack "model.", becomes a whole model. */
-TEST(a_bare_model_is_made_larger_too)
+/* The names of tensors in the file lack the prefix "model."; the enlarged model has it. */
+TEST(a_model_whose_names_lack_the_prefix_can_be_enlarged)
 {
     static float before[TOKENS][MAX_VOCABULARY], after[TOKENS][MAX_VOCABULARY];
     struct esp_model_desc small, large;
@@ -173,7 +173,7 @@ static int continuation(const char *target, int32_t *tokens, int capacity)
     return length;
 }
 
-TEST(the_built_in_target_says_the_same)
+TEST(the_enlarged_built_in_target_writes_the_same_text)
 {
     enum { NEW = 100 };
     int32_t before[NEW], after[NEW];
@@ -188,7 +188,7 @@ TEST(the_built_in_target_says_the_same)
     remove_made();
 }
 
-TEST(what_cannot_be_done_leaves_nothing_behind)
+TEST(a_refused_enlargement_leaves_no_files)
 {
     char from[PATH_MAX], half[PATH_MAX], part[PATH_MAX + 8], err[512] = "";
     begin();

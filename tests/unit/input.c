@@ -23,8 +23,8 @@ const char *__lsan_default_suppressions(void)
 }
 
 /* Readline aborts a sequence of keys with longjmp(). AddressSanitizer then searches its own
- * stack for dead frames; with the smallest possible stack, this takes a sixteenth of the time.
- * The sanitizer calls this function. */
+ * stack for dead frames; with the smallest possible stack, this search takes a sixteenth of the
+ * time. The sanitizer calls this function. */
 const char *__asan_default_options(void);
 const char *__asan_default_options(void)
 {
@@ -101,7 +101,8 @@ static int list_keys(int keys[MOST_KEYS])
     return count;
 }
 
-/* ------------------------------------------------------------------ keys that once broke it */
+/* ------------------------------------------------------------------ keys that once broke the
+ * input line */
 
 static int trial[3], trial_length;
 
@@ -181,7 +182,7 @@ static void press_threes(const int *first, int count)
     alarm(0);
 }
 
-TEST(every_pair_of_keys)
+TEST(every_pair_of_keys_is_safe)
 {
     name_the_keys();
     open_input();
@@ -192,7 +193,7 @@ TEST(every_pair_of_keys)
 
 /* In readline's vi mode, the first key of each pair switches to command mode, and the second is
  * a command there. */
-TEST(every_pair_of_vis_keys)
+TEST(every_pair_of_keys_in_vi_mode_is_safe)
 {
     const char *const before[] = {"", "\033", "\0330", "\033d", "\033/", "\033kk", "R"};
     int keys[MOST_KEYS];
@@ -212,9 +213,9 @@ TEST(every_pair_of_vis_keys)
     close_input();
 }
 
-/* Presses keys one after the other, with pastes, lines from elsewhere and lists of
- * completions between them, without starting again. */
-TEST(many_keys_and_pastes)
+/* Presses keys one after another, mixed with pastes, lines that the program sets and lists of
+ * completions, without clearing the line in between. */
+TEST(many_keys_and_pastes_are_safe)
 {
     int keys[MOST_KEYS];
     const int all = list_keys(keys), steps = check_quick() ? 20000 : 200000;
@@ -250,7 +251,7 @@ TEST(many_keys_and_pastes)
     }
 }
 
-TEST(every_three_keys_that_begin_with_a_search_or_a_prefix)
+TEST(every_three_keys_after_a_search_or_a_prefix_are_safe)
 {
     const int first[] = {'r' & 0x1f, 's' & 0x1f, 'x' & 0x1f};
     name_the_keys();
@@ -259,7 +260,7 @@ TEST(every_three_keys_that_begin_with_a_search_or_a_prefix)
     close_input();
 }
 
-TEST(every_three_keys_that_begin_with_a_number)
+TEST(every_three_keys_after_a_number_are_safe)
 {
     int first[11] = {'-' | ESP_KEY_META};
     for (int digit = 0; digit < 10; digit++)

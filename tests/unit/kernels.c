@@ -1,5 +1,5 @@
-/* kernels.c - tests the arithmetic of the CPU backend function by function: compared with
- * double precision, and bit for bit between every instruction set and portable C.
+/* kernels.c - tests the arithmetic of the CPU backend function by function: results are
+ * compared with double precision, and every instruction set must equal portable C bit for bit.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -112,7 +112,7 @@ static void check_example(const struct example *e, int rows, const float *y,
         }
 }
 
-TEST(products_of_every_dtype_and_size)
+TEST(products_of_every_dtype_and_size_agree_with_double_precision)
 {
     static const int outputs[] = {1, 16, 31, 32, 33, 64, 100, 129, 160};
     static const int columns[] = {1, 2, 15, 16, 17, 64, 100};
@@ -319,7 +319,7 @@ TEST(swiglu_with_limits_agrees_with_double_precision)
     }
 }
 
-TEST(rotation_touches_only_its_part)
+TEST(rotation_changes_only_the_rotary_dimensions)
 {
     const struct esp_cpu_isa *isas[ISAS];
     int count = find_isas(isas);

@@ -86,8 +86,8 @@ static void hear_background(void *user, int rgb)
     snprintf(heard->text + used, sizeof heard->text - used, "background(%06x) ", (unsigned)rgb);
 }
 
-/* The result must not depend on how the bytes are divided into reads. asked: the terminal
- * was asked for its background colour. */
+/* The result must not depend on how the bytes are divided into reads. asked: whether the
+ * terminal was asked for its background colour. */
 static void check_cuts(const char *bytes, const char *want, bool asked)
 {
     size_t length = strlen(bytes);
@@ -113,7 +113,7 @@ static void sends(const char *bytes, const char *want)
     check_cuts(bytes, want, false);
 }
 
-TEST(terminals_sequences_are_known)
+TEST(the_sequences_of_terminals_are_known)
 {
     sends("ab\r\t", "a b Enter Tab ");
     sends("\033[A\033[B\033OC\033[D", "Up Down Right Left ");
@@ -184,7 +184,7 @@ TEST(numbers_end_with_the_sequence)
     sends("\033[<0;1;1;1Mx\033[<0 ;1;1My\033[<+1;1;1Mz", "x y z ");
 }
 
-TEST(half_a_character_behind_escape_is_no_negative_key)
+TEST(half_a_character_after_escape_is_not_a_negative_key)
 {
     char text[] = "M-\ufffd ";
     sends_exactly("\033\xc3", 2, text);

@@ -52,7 +52,7 @@ static void is_sound(const struct esp_layout_options *options)
         CHECK(panes == 1 && layout.pane[options->current].width > 0);
 }
 
-TEST(every_size_has_a_sound_layout)
+TEST(every_size_has_a_valid_layout)
 {
     for (int width = 1; width <= 220; width++)
         for (int height = 1; height <= 80; height++)
@@ -69,7 +69,7 @@ TEST(every_size_has_a_sound_layout)
             }
 }
 
-TEST(the_sizes_of_the_design)
+TEST(the_layouts_of_common_sizes_are_right)
 {
     struct esp_layout_options options = {.width = 120, .height = 36};
     struct esp_layout layout = esp_layout_of(&options);
@@ -93,7 +93,7 @@ TEST(the_sizes_of_the_design)
     CHECK(layout.kind == ESP_LAYOUT_TABS && layout.pane[ESP_PANE_text].height == 2);
 }
 
-TEST(a_pane_with_the_focus_is_seen)
+TEST(a_pane_with_the_focus_is_visible)
 {
     struct esp_layout_options options = {
         .width = 80, .height = 24, .current = ESP_PANE_node, .focused = true};

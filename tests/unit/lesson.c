@@ -31,7 +31,7 @@ static struct esp_lecture *open_text(const char *pages, char *err, size_t errlen
     return lecture;
 }
 
-TEST(expressions_are_worked_out)
+TEST(expressions_are_evaluated)
 {
     static const struct {
         const char *text;
@@ -90,12 +90,11 @@ TEST(questions_have_right_answers)
     esp_lecture_answer(lecture, 1);
     CHECK(!esp_lecture_asks(lecture) && lecture->asked == 1 && lecture->right == 1);
     esp_lecture_answer(lecture, 0);
-    CHECK(lecture->asked == 1, "a question is answered once");
+    CHECK(lecture->asked == 1, "a question can be answered only once");
     esp_lecture_text(lecture, esp_lecture_page(lecture)->answer, text, sizeof text);
     CHECK(strcmp(text, "nothing") == 0, "%s", text);
     CHECK(!esp_lecture_turn(lecture, -1) && esp_lecture_turn(lecture, 1));
-    CHECK(esp_lecture_choices(lecture) == 2,
-          "a chain has one branch, and there is none of them");
+    CHECK(esp_lecture_choices(lecture) == 2, "this question about a chain has two answers");
     CHECK(esp_lecture_is_right(lecture, 0) && !esp_lecture_is_right(lecture, 1));
     CHECK(!esp_lecture_turn(lecture, 1));
     esp_lecture_release(lecture);
@@ -112,7 +111,7 @@ static void walk(struct esp_lecture *lecture, struct esp_canvas *canvas)
     } while (esp_lecture_turn(lecture, 1));
 }
 
-/* Returns whether the page, in its present state, shows the verdict of a node. */
+/* Returns whether the page, in its current state, shows the verdict of a node. */
 static bool tells_outcome(struct esp_lecture *lecture, struct esp_canvas *canvas)
 {
     bool tells = false;
@@ -169,7 +168,7 @@ TEST(no_page_shows_the_answer_of_a_later_one)
 
 /* A lesson changed at random can be opened and walked through, or is refused with a
  * sentence. */
-TEST(no_file_does_harm)
+TEST(damaged_lessons_never_crash)
 {
     static char text[16384];
     unsigned long long random = 17;
@@ -177,7 +176,7 @@ TEST(no_file_does_harm)
     char name[256], title[200], found[PATH_MAX], err[600];
     int opened = 0, refused = 0;
     CHECK(esp_canvas_open(&canvas, 80, 24) == 0);
-    for (int i = 1; i < 7; i++) { /* lessons that use recordings */
+    for (int i = 1; i < 7; i++) { /* the lessons that use recordings */
         CHECK(esp_lesson_list(i, name, sizeof name, title, sizeof title));
         CHECK(esp_lesson_find(found, name, err, sizeof err) == 0);
         FILE *file = fopen(found, "r");

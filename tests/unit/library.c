@@ -38,7 +38,8 @@ static int load(int64_t id, struct esp_kept_text *text, char *err, size_t errlen
 
 /* ------------------------------------------------------------------ a session in use */
 
-/* The interface's own tree, the present text as a string, and all texts that ever existed. */
+/* A tree like the interface's, the current text as a string, and all texts that ever
+ * existed. */
 struct model {
     struct esp_branches tree;
     char now[LONGEST + 1];
@@ -277,7 +278,7 @@ static void compare(struct model *m)
     esp_kept_text_free(&text);
 }
 
-/* The panes must get the iterations that wrote the present text, as far back as their memory
+/* The panes must get the iterations that wrote the current text, as far back as their memory
  * allows. */
 static void check_iterations(const struct model *m, const struct esp_resumed *resumed,
                              const struct esp_state *state)
@@ -299,7 +300,8 @@ static void check_iterations(const struct model *m, const struct esp_resumed *re
     }
 }
 
-/* Closes the session and continues it in another run, which drops deleted branches. */
+/* Closes the session and continues it as another run of the program would, which drops deleted
+ * branches. */
 static void resume(struct model *m)
 {
     struct esp_resumed *resumed;
@@ -351,8 +353,9 @@ TEST(random_sessions_are_kept)
 
 /* ------------------------------------------------------------------ kill -9 */
 
-/* Runs in a separate process: writes iterations until it is killed, and reports each one that
- * it has handed over. `settle`: each one is moved to the library at once. */
+/* Runs in a separate process: writes iterations until it is killed, and reports each iteration
+ * that it has passed to the keeper. With `settle`, each iteration is moved to the library at
+ * once. */
 static void write_until_killed(int to, bool settle)
 {
     struct model m = {.random = 5};
@@ -368,7 +371,7 @@ static void write_until_killed(int to, bool settle)
         if (settle)
             esp_keeper_settle(m.keeper);
         else
-            usleep(10); /* much faster than any model, but no faster than any disk */
+            usleep(10); /* much faster than any model, but not faster than a disk */
     }
 }
 
@@ -490,7 +493,7 @@ TEST(two_programs_share_a_library)
     kept_end();
 }
 
-/* ------------------------------------------------------------------ strange files */
+/* ------------------------------------------------------------------ unexpected files */
 
 static void write_file(const char *bytes, size_t length)
 {
@@ -524,7 +527,7 @@ static bool is_set_aside(void)
     return access(aside, F_OK) == 0;
 }
 
-TEST(a_file_that_is_no_library_is_set_aside)
+TEST(a_file_that_is_not_a_library_is_renamed)
 {
     static const char *const files[] = {
         "this is no database, but a text of some length.........", "SQLite format 3"};
@@ -549,7 +552,7 @@ TEST(a_file_that_is_no_library_is_set_aside)
     }
 }
 
-TEST(a_file_of_a_newer_program_stays)
+TEST(a_library_of_a_newer_program_stays_unchanged)
 {
     struct esp_library *library;
     char err[512];
@@ -569,7 +572,7 @@ TEST(a_file_of_a_newer_program_stays)
     kept_end();
 }
 
-/* Returns the recording of the present text of a session, which the caller frees. */
+/* Returns the recording of the current text of a session; the caller frees it. */
 static char *exported(int64_t id)
 {
     struct esp_library *library;
@@ -630,7 +633,7 @@ static int hear_generation(void *user, const struct esp_kept_generation *generat
     return 0;
 }
 
-TEST(a_library_of_version_2_goes_on)
+TEST(a_library_of_version_2_can_still_be_used)
 {
     struct esp_library *library;
     struct esp_kept_session session;
@@ -738,7 +741,7 @@ TEST(values_are_checked)
     }
 }
 
-TEST(what_is_before_a_damage_is_exported)
+TEST(a_damaged_session_is_exported_up_to_the_damage)
 {
     struct esp_library *library;
     char err[512] = "", *bytes = NULL;
@@ -829,7 +832,7 @@ static void keep_and_die(void)
     waitpid(child, NULL, 0);
 }
 
-TEST(a_journal_that_was_left_is_stored)
+TEST(a_leftover_journal_is_stored)
 {
     struct esp_kept_text text;
     char journal[160], err[512];
@@ -846,7 +849,7 @@ TEST(a_journal_that_was_left_is_stored)
 }
 
 /* A program that keeps sessions renames a damaged journal and gives one message. */
-TEST(a_damaged_journal_is_set_aside)
+TEST(a_damaged_journal_is_renamed)
 {
     static const char *const changes[] = {"no journal, but a text", "espalier-log 1\n"};
     for (int i = 0; i < 3; i++) {
@@ -857,7 +860,7 @@ TEST(a_damaged_journal_is_set_aside)
         journal_path(journal, sizeof journal);
         const int file = open(journal, O_WRONLY);
         CHECK(file >= 0);
-        if (i < 2) /* another head; a head with invalid numbers */
+        if (i < 2) /* another header, or a header with invalid numbers */
             CHECK(pwrite(file, changes[i], strlen(changes[i]) + 1, 0) > 0 &&
                   (i == 0 || pwrite(file, "\377\377\377\377\377\377\377\377", 8, 24) == 8));
         else /* the second half of the records */
@@ -865,7 +868,7 @@ TEST(a_damaged_journal_is_set_aside)
         close(file);
         load(1, &text, err, sizeof err);
         esp_kept_text_free(&text);
-        CHECK(access(journal, F_OK) == 0, "a program that only reads leaves it");
+        CHECK(access(journal, F_OK) == 0, "a program that only reads leaves the journal");
         keep_one();
         snprintf(aside, sizeof aside, "%s.unreadable-1", journal);
         CHECK(access(journal, F_OK) < 0 && access(aside, F_OK) == 0, "change %d", i);
@@ -880,7 +883,7 @@ TEST(a_damaged_journal_is_set_aside)
 
 /* After random changes to bytes of pages, opening gives a sentence or a complete tree, never a
  * crash. */
-TEST(fuzzed_pages)
+TEST(random_damage_gives_a_sentence_or_a_complete_tree)
 {
     uint32_t random = 17;
     const int times = check_quick() ? 60 : 600;
@@ -925,7 +928,7 @@ TEST(fuzzed_pages)
 
 /* ------------------------------------------------------------------ disks */
 
-TEST(a_full_disk_is_said_once)
+TEST(a_full_disk_is_reported_once)
 {
     struct model m = {.random = 21, .seen = calloc(MOST_TEXTS, sizeof *m.seen)};
     const struct rlimit small = {100000, RLIM_INFINITY};
@@ -945,13 +948,13 @@ TEST(a_full_disk_is_said_once)
           kept_troubles, kept_told);
     esp_keeper_close(m.keeper);
     setrlimit(RLIMIT_FSIZE, &before);
-    CHECK(count_sessions() == 1, "the sessions written before are there");
+    CHECK(count_sessions() == 1, "the sessions kept before are still there");
     esp_branches_free(&m.tree);
     free(m.seen);
     kept_end();
 }
 
-TEST(a_folder_that_cannot_be_made_is_said_once)
+TEST(a_folder_that_cannot_be_made_is_reported_once)
 {
     kept_begin();
     snprintf(kept_path, sizeof kept_path, "/dev/null/below/sessions.db");
@@ -963,8 +966,8 @@ TEST(a_folder_that_cannot_be_made_is_said_once)
 
 /* ------------------------------------------------------------------ cost */
 
-/* Keeping must not slow a session down. The limit is far above the time that it takes, for a
- * busy machine and for sanitizers. */
+/* Keeping must not slow a session down. The limit is far above the usual time, because of busy
+ * machines and sanitizers. */
 TEST(keeping_an_iteration_takes_microseconds)
 {
     enum { TIMES = 20000 };
@@ -979,7 +982,7 @@ TEST(keeping_an_iteration_takes_microseconds)
         iterate(&m);
     esp_keeper_settle(m.keeper);
     const double spent = (double)(clock() - before) / CLOCKS_PER_SEC / TIMES;
-    printf("  keeping an iteration: %.1f us of a processor\n", 1e6 * spent);
+    printf("  keeping an iteration: %.1f us of processor time\n", 1e6 * spent);
     CHECK(spent < 1e-3);
     esp_keeper_close(m.keeper);
     esp_branches_free(&m.tree);

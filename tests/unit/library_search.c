@@ -51,8 +51,8 @@ TEST(words_are_found)
     kept_end();
 }
 
-/* A damaged index of words is made again from the texts. */
-TEST(a_damaged_index_of_words_is_made_again)
+/* A damaged index of words is rebuilt from the texts. */
+TEST(a_damaged_index_of_words_is_rebuilt)
 {
     static const char *const changes[] = {
         "DROP TABLE words_config",
@@ -140,8 +140,8 @@ static int count_any(void *user, const struct esp_kept_match *match)
     return 0;
 }
 
-/* The limits are the times that were planned, increased for a busy machine. */
-TEST(ten_thousand_branches_open_at_once)
+/* The limits are the planned times, increased for a busy machine. */
+TEST(ten_thousand_branches_open_quickly)
 {
     enum { BRANCHES = 10000, EACH = 100 };
     struct esp_library *library;
@@ -168,7 +168,7 @@ TEST(ten_thousand_branches_open_at_once)
           "%s", err);
     const double searched = esp_clock() - start;
     CHECK(found > 0);
-    printf("  %d branches, %d tokens: open %.2f s (%.2f s of a processor), list %.1f ms, "
+    printf("  %d branches, %d tokens: open %.2f s (%.2f s of processor time), list %.1f ms, "
            "search %.1f ms\n",
            BRANCHES, BRANCHES * EACH, opened, busy, 1e3 * listed, 1e3 * searched);
     CHECK(opened < 10 && listed < 0.5 && searched < 1);

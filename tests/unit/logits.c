@@ -194,8 +194,8 @@ static void compute_logits(struct esp_backend *cpu, void *user, float *out, int 
 }
 
 /* Returns the largest allowed difference, as a norm relative to that of the reference. CUDA
- * rounds weights and activations to 16 bits. A state keeps the errors of all tokens: those of
- * bf16 make 5 % in the worst of these models (with fp16 instead, they make .5 %). */
+ * rounds weights and activations to 16 bits. Recurrent states accumulate the errors of all
+ * tokens: with bf16, they are 5 % in the worst of these models (with fp16, .5 %). */
 static double tolerance(const struct setup *setup, const char *folder)
 {
     const int vocabulary = setup->model->desc.vocabulary, count = setup->count * vocabulary;
@@ -221,7 +221,8 @@ static int step_of(const struct esp_backend *backend, int chunk)
     return chunk < 16 && is_emulated(backend) ? 3 : 1;
 }
 
-/* Under sanitizers it is even slower: trees are computed with every third model. */
+/* Under sanitizers the emulator is even slower: trees are computed only with every third
+ * model. */
 static int step_of_trees(const struct esp_backend *backend)
 {
 #ifdef __SANITIZE_ADDRESS__
@@ -232,7 +233,7 @@ static int step_of_trees(const struct esp_backend *backend)
 #endif
 }
 
-/* The difference of one row. */
+/* The difference of one row from the reference. */
 struct difference {
     double error, norm; /* squared */
 };
@@ -305,8 +306,8 @@ EACH_BACKEND(chunks_match_the_reference)
     check_chunks(backend, 16);
 }
 
-/* With CUDA's rounding, another token may be chosen if two are nearly equally likely. A thread
- * loads several panels at a time if a matrix is stored transposed. */
+/* With CUDA's rounding, another token may be chosen if two are nearly equally likely. If a
+ * matrix is stored transposed, a thread loads several panels at a time. */
 TEST(greedy_tokens_are_those_of_the_reference)
 {
     static struct setup setup;
@@ -442,7 +443,7 @@ EACH_BACKEND(compaction_keeps_a_path)
         run_chain(&setup, &next, 1, PREFIX + depth);
         read_logits(&setup, 0, kept);
 
-        run_chain(&setup, setup.tokens, PREFIX, 0); /* states cannot go back */
+        run_chain(&setup, setup.tokens, PREFIX, 0); /* recurrent states cannot be shortened */
         read_logits(&setup, run_path(&setup, &tree, deepest) - 1, alone);
         run_chain(&setup, &next, 1, PREFIX + depth);
         read_logits(&setup, 0, alone);

@@ -19,7 +19,7 @@ struct served {
     int taken, disordered, steps, stops;
 };
 
-/* Takes commands as the engine's thread does, until the command to end. */
+/* Takes commands as the engine's thread does, until the command to quit. */
 static void *serve(void *user)
 {
     struct served *served = user;
@@ -84,7 +84,7 @@ TEST(commands_keep_their_order)
         if (i % 100 == 0)
             esp_mailbox_pace(&served.mailbox, i % 200 ? 0 : 1e6);
         if (i % 100 == 50) {
-            free(esp_mailbox_stop(&served.mailbox)); /* this withdraws only prompts */
+            free(esp_mailbox_stop(&served.mailbox)); /* this removes only waiting prompts */
             esp_mailbox_break(&served.mailbox, (struct esp_breakpoints){.path = i});
         }
     }
@@ -104,7 +104,7 @@ static struct esp_message *through(struct esp_mailbox *mailbox, struct esp_messa
     return taken;
 }
 
-/* Waiting prompts are withdrawn, and the last of them is returned. */
+/* Stop removes waiting prompts and returns the last of them. */
 TEST(stop_withdraws_prompts)
 {
     struct esp_mailbox mailbox;
@@ -158,7 +158,7 @@ TEST(commands_are_copied_whole)
     esp_mailbox_close(&mailbox);
 }
 
-TEST(a_step_wakes_who_waits_for_it)
+TEST(a_step_wakes_the_thread_that_waits_for_it)
 {
     struct served served;
     pthread_t thread;
@@ -176,8 +176,8 @@ TEST(a_step_wakes_who_waits_for_it)
     CHECK(served.taken == 50 && served.disordered == 0, "%d taken", served.taken);
 }
 
-/* The end is noticed during a pause and during a step. */
-TEST(the_end_is_heard_at_once)
+/* The command to quit is noticed during a pause of the pace and in step mode. */
+TEST(quitting_takes_effect_at_once)
 {
     for (int round = 0; round < 2; round++) {
         struct served served;
@@ -207,7 +207,7 @@ static double wait_twice(struct esp_mailbox *mailbox, double share)
 }
 
 /* In a comparison, each side waits for a part of the time that the pace gives an iteration. */
-TEST(a_wait_is_a_share_of_the_pace)
+TEST(each_side_of_a_comparison_waits_a_fraction_of_the_pace)
 {
     struct esp_mailbox mailbox;
     double whole, quarter = 1;

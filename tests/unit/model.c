@@ -103,7 +103,7 @@ TEST(layers_have_their_windows)
     }
 }
 
-/* There are two sets of frequencies; the length of the text decides. */
+/* There are two sets of frequencies; the length of the context decides which one is used. */
 TEST(the_context_chooses_frequencies)
 {
     struct esp_model *model = open_vector("phi3-short");
@@ -132,7 +132,7 @@ TEST(layers_have_their_rotations)
     esp_model_close(smol);
 }
 
-TEST(biases_of_qwen2)
+TEST(biases_of_qwen2_are_read)
 {
     struct esp_model *model = open_vector("qwen2");
     const struct esp_layer *layer = &model->desc.layer[1];
@@ -141,7 +141,7 @@ TEST(biases_of_qwen2)
     esp_model_close(model);
 }
 
-TEST(norms_of_heads_of_qwen3)
+TEST(norms_of_heads_of_qwen3_are_read)
 {
     struct esp_model *model = open_vector("qwen3"), *other = open_vector("qwen2");
     const struct esp_layer *layer = &model->desc.layer[1];
@@ -193,8 +193,8 @@ static void check_text_part(const char *folder, const char *architecture, const 
     esp_model_close(model);
 }
 
-/* Releases of the transformers library differ in where they put "language_model". */
-TEST(text_parts_of_models_of_pictures_open)
+/* Versions of the transformers library put "language_model" at different places of a name. */
+TEST(text_parts_of_vision_models_open)
 {
     static const char *const names[][2] = {{"gemma3-pictures", "gemma3_text"},
                                            {"mistral3-pictures", "mistral"},
@@ -261,8 +261,8 @@ TEST(plain_tensors_are_contiguous)
     esp_model_close(model);
 }
 
-/* Compares with the Hugging Face library's results, for every rope type and both spellings;
- * powf may differ in the last bit. */
+/* Compares with the results of the Hugging Face library, for every RoPE type and both
+ * spellings. powf may differ in the last bit. */
 TEST(rotary_frequencies_match)
 {
     static const char *const names[] = {
@@ -345,7 +345,7 @@ TEST(tokens_and_preset_are_read)
     esp_model_close(model);
 }
 
-TEST(name_is_the_last_component)
+TEST(the_name_is_the_last_component_of_the_path)
 {
     char path[PATH_MAX];
     snprintf(path, sizeof path, "%s/vectors/logits/llama-mha/.//", check_path(""));
@@ -355,7 +355,7 @@ TEST(name_is_the_last_component)
     esp_model_close(model);
 }
 
-TEST(tensors_that_are_not_needed_may_be_there)
+TEST(tensors_that_are_not_needed_may_exist)
 {
     folder_copy("llama-mha");
     folder_edit_header("model.safetensors", "model.layers.0.rotary_emb.inv_freq", NULL,
@@ -363,8 +363,8 @@ TEST(tensors_that_are_not_needed_may_be_there)
     esp_model_close(open_good(folder_path()));
 }
 
-/* Nothing is copied when a folder is opened, so it takes no time. */
-TEST(built_in_pair_opens_at_once)
+/* Opening a folder copies nothing, so it takes almost no time. */
+TEST(the_built_in_pair_opens_quickly)
 {
     double best = 1;
     char path[PATH_MAX];

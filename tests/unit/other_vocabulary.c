@@ -1,5 +1,5 @@
 /* Tests draft models with another vocabulary: which tokens the vocabularies share, how the
- * draft reads the target's text, and that it drafts as well as before
+ * draft reads the target's text, and that it drafts as well as with the target's vocabulary
  * (engine/model/translation.h). */
 #include <math.h>
 #include <stdatomic.h>
@@ -137,7 +137,7 @@ TEST(shared_tokens_have_the_same_bytes_and_all_others_are_spelled)
 }
 
 /* Texts of all kinds are translated, and no byte is lost. */
-TEST(ten_thousand_texts_are_read_as_they_are)
+TEST(ten_thousand_texts_are_translated_without_change)
 {
     static const char *const parts[] = {
         "the ", "\xF0\x9F\x98\x80", "\r\n", "\xE2\x82", "\xAC", "\xE6\x97\xA5", " ", "  \n\n",
@@ -196,7 +196,7 @@ void *realloc(void *memory, size_t size)
 static int allocations;
 #endif
 
-/* warm: the encoder has encoded this text before. */
+/* warm: whether the encoder has encoded this text before. */
 static void check_encoder(struct esp_encoder *encoder, const struct esp_tokenizer *t,
                           const char *text, bool warm)
 {
@@ -383,7 +383,7 @@ static double gain_kept(enum foreign_kind kind, const char *drafter, double temp
             .repeatable = true,
             .values = {.temperature = temperature, .seed = (uint64_t)i + 1}};
         line[strcspn(line, "\n")] = '\0';
-        /* If both have one vocabulary, respell drafts a chain of 6 tokens. */
+        /* If both have the same vocabulary, respell drafts a chain of 6 tokens. */
         generate(&run[0], own, line, &options, TOKENS);
         generate(&run[1], other, line, &options, TOKENS);
         CHECK(temperature > 0 || same(&run[0], &run[1]), "prompt %d", i);
@@ -398,8 +398,8 @@ static double gain_kept(enum foreign_kind kind, const char *drafter, double temp
     return gained[1] / gained[0];
 }
 
-#ifndef __SANITIZE_ADDRESS__ /* too slow there; other tests run this code, too */
-TEST(most_of_the_gain_stays_with_four_fifths_of_the_vocabulary)
+#ifndef __SANITIZE_ADDRESS__ /* too slow there; other tests also run this code */
+TEST(with_four_fifths_of_the_vocabulary_most_of_the_speedup_stays)
 {
     CHECK(gain_kept(FOREIGN_RARE_REPLACED, "linear:K=4", 0) >= 0.85);
     CHECK(gain_kept(FOREIGN_RARE_REPLACED, "dynatree", 0) >= 0.85);
@@ -462,8 +462,8 @@ static void close_caches(struct caches *c)
     esp_kv_cache_close(&c->plain);
 }
 
-/* Both caches must give the same logits after the first `length` tokens. The translated one
- * continues from its present length, the plain one begins again. */
+/* Both caches must give the same logits after the first `length` tokens. The translated cache
+ * continues from its current length; the plain cache begins again. */
 static void compare_after(struct caches *c, const int32_t *text, int length)
 {
     const struct esp_backend_ops *ops = c->engine->backend->ops;
@@ -498,7 +498,7 @@ static int text_of(const struct esp_engine *engine, int32_t *text, int most)
     return count;
 }
 
-/* split: many tokens have several rows. */
+/* split: whether many tokens have several rows. */
 static void check_rows(const struct esp_window *window, int length, bool split)
 {
     struct caches c = {.engine = open_pair(folder_path(), ESP_MATCH_TOKENS)};
@@ -526,7 +526,7 @@ TEST(the_draft_reads_each_token_as_its_own_tokens)
     check_rows(&(struct esp_window){.sinks = 0, .recent = 64}, 400, false);
 }
 
-/* ------------------------------------------------------------------ the session around it */
+/* ------------------------------------------------------------------ in a session */
 
 /* At temperature 0, the text with this drafter must equal that of plain decoding. */
 static void check_same_text(struct esp_engine *engine, const char *drafter, int window,
@@ -541,7 +541,7 @@ static void check_same_text(struct esp_engine *engine, const char *drafter, int 
     CHECK(drafted.per_iteration > 1, "%s: %g", drafter, drafted.per_iteration);
 }
 
-TEST(windows_and_full_contexts)
+TEST(the_text_is_the_same_in_windows_and_full_contexts)
 {
     const struct esp_engine_options options = {.draft = folder_path(),
                                                .backend = "cpu",
@@ -595,7 +595,7 @@ TEST(cuda_drafts_for_another_vocabulary)
     check_on_cuda(ESP_MATCH_TEXT, text, &plain);
 }
 
-TEST(a_quantised_target_and_a_quantised_draft)
+TEST(the_text_is_the_same_with_quantised_models)
 {
     char target[600], draft[600], built_in[600];
     struct esp_quantize_report report;
@@ -617,8 +617,8 @@ TEST(a_quantised_target_and_a_quantised_draft)
     esp_engine_close(engine);
 }
 
-/* Such a draft is bad, and the user gets a warning. */
-TEST(a_draft_of_letters_alone_changes_nothing)
+/* A draft whose tokens are single letters is bad, and the user gets a warning. */
+TEST(a_draft_with_only_letters_does_not_change_the_text)
 {
     struct esp_session *session;
     struct run plain, drafted;
@@ -640,7 +640,7 @@ TEST(a_draft_of_letters_alone_changes_nothing)
 
 /* ------------------------------------------------------------------ text instead of tokens */
 
-TEST(drafted_text_is_encoded_anew)
+TEST(drafted_text_is_tokenized_again)
 {
     CHECK(gain_kept(FOREIGN_SENTENCEPIECE, "respell", 0) >= 0.95);
     CHECK(gain_kept(FOREIGN_RARE_REPLACED, "respell", 0) >= 0.85);
@@ -685,7 +685,7 @@ static bool opens(struct esp_engine *engine, const char *drafter, const char *ve
 
 /* If few tokens are shared, text is drafted by default; drafters that need tokens and
  * verifiers that need q are refused by name. */
-TEST(a_draft_of_text_refuses_what_needs_its_tokens)
+TEST(with_draft_match_text_drafters_that_need_its_tokens_are_refused)
 {
     char drafter[128];
     struct esp_session *session;
@@ -711,8 +711,8 @@ TEST(a_draft_of_text_refuses_what_needs_its_tokens)
     esp_engine_close(engine);
 }
 
-/* The draft must end its text where the target does. */
-TEST(drafted_text_in_a_window_and_in_a_full_context)
+/* The draft must end its text where the target ends it. */
+TEST(drafted_text_works_in_a_window_and_in_a_full_context)
 {
     foreign_draft(FOREIGN_SENTENCEPIECE);
     const struct esp_engine_options options = {

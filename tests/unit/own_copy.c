@@ -1,7 +1,6 @@
 /* own_copy.c - tests the target's own copy as draft model. Its matrices are the target's,
- * quantised. It drafts in the target's cache, and computes neither a prompt nor a row twice.
- * The target never sees its rows, with any drafter, even if an iteration ends early.
- */
+ * quantised. It drafts in the target's cache, and computes no prompt and no row twice. The
+ * target never sees its rows, with any drafter, even if an iteration ends early. */
 #include <dirent.h>
 #include <math.h>
 #include <stdio.h>
@@ -188,7 +187,7 @@ TEST(every_drafter_writes_what_plain_decoding_writes)
     }
 }
 
-TEST(a_window_moves_the_copys_rows_too)
+TEST(a_window_also_moves_the_copys_rows)
 {
     enum { LONG = 900 };
     struct esp_session_options options = {.values.window = 40, .values.sinks = 4};
@@ -205,7 +204,7 @@ TEST(the_context_can_be_filled)
     toy_close(&toy);
 }
 
-/* Ends iterations early at every pass and every compaction, in every phase. */
+/* Makes every pass and every compaction fail in turn, which ends the iteration early. */
 TEST(an_iteration_may_end_anywhere)
 {
     static const char *const drafters[] = {"linear:K=4", "dynatree", "goodput", "fixed:D=3",
@@ -227,7 +226,7 @@ TEST(an_iteration_may_end_anywhere)
             failed += generate(session, NEW, text);
             spy.fails_at = 0;
             CHECK(memcmp(text, want, (4 + NEW) * sizeof *text) == 0,
-                  "%s: another text after a failure at call %d", drafters[i], at);
+                  "%s: the text differs after a failure at call %d", drafters[i], at);
             esp_session_close(session);
         }
     CHECK(failed > 3 * LAST, "only %d iterations failed", failed);
@@ -259,7 +258,7 @@ TEST(nothing_is_computed_twice)
 }
 
 /* Texts are shortened, continued and started again. */
-TEST(texts_may_be_rewound)
+TEST(texts_can_be_shortened)
 {
     int32_t want[CONTEXT], text[CONTEXT];
     open_toy(8);
@@ -375,7 +374,7 @@ TEST(a_copy_is_the_target_quantised)
     esp_engine_close(engine);
 }
 
-TEST(a_name_that_is_no_copy_is_refused)
+TEST(a_name_that_does_not_mean_a_copy_is_refused)
 {
     struct esp_engine *engine;
     const struct esp_engine_options options = {.draft = "self:q5"};
@@ -444,8 +443,8 @@ TEST(a_joined_cache_has_the_owners_rows)
     esp_engine_close(engine);
 }
 
-/* Rows of another shape would be read as if they were the target's. */
-TEST(another_shape_cannot_join)
+/* Rows of another shape would be read as if they were rows of the target. */
+TEST(a_cache_of_another_shape_cannot_join)
 {
     struct esp_engine *engine = open_engine(NULL); /* the built-in draft */
     struct esp_kv_cache owner, view;
@@ -479,8 +478,8 @@ TEST(the_target_sees_no_row_of_the_copy)
 
 static int32_t first_tokens[3] = {3, 1, 4};
 
-/* Writes a text with a drafter. The engine is put together by hand, because these models
- * have no tokenizer. */
+/* Writes a text with a drafter. The test builds the engine itself, because these models have no
+ * tokenizer. */
 static void write_with(struct esp_engine *engine, const char *drafter, int count, int32_t *text)
 {
     const struct esp_session_options options = {.drafter = drafter, .values.ignore_eos = true};
@@ -522,7 +521,7 @@ static bool check_architecture(struct esp_backend *backend, const char *folder, 
 
 /* The models have windows of layers, mixtures, learned positions, local rotations, tied and
  * capped heads. */
-EACH_BACKEND(copies_of_every_architecture_write_their_targets_text)
+EACH_BACKEND(copies_of_every_architecture_write_the_text_of_their_target)
 {
     const bool cuda = strcmp(backend->ops->name, "cuda") == 0;
     char path[1024];

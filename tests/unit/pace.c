@@ -1,4 +1,4 @@
-/* Tests seconds per token: interruptions do not count on either side, but steps with more work
+/* Tests seconds per token: interruptions do not count for either side, but steps with more work
  * do. */
 #include <math.h>
 
@@ -39,9 +39,9 @@ TEST(plain_decoding_is_as_fast_as_itself)
     }
 }
 
-/* Three small trees to each large one: with and without interruptions, the result is the
- * total time without them. */
-TEST(what_a_large_tree_costs_is_no_hiccup)
+/* For each large tree there are three small ones. With and without interruptions, the result is
+ * the time without interruptions divided by the tokens. */
+TEST(the_cost_of_a_large_tree_is_no_interruption)
 {
     for (int hiccups = 0; hiccups < 2; hiccups++) {
         struct esp_pace pace = {.most = ESP_PACE_STEPS};

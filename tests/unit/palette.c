@@ -36,7 +36,7 @@ TEST(better_matches_score_higher)
     is_better("light", ":theme light", ":theme light and more of it");
 }
 
-/* The dynamic program must find the same result as trying all ways. */
+/* The dynamic programming must find the same result as trying all matches. */
 static int tried(const char *query, const char *text, int at, int last)
 {
     int best = -1;
@@ -56,7 +56,7 @@ static int tried(const char *query, const char *text, int at, int last)
     return best;
 }
 
-TEST(the_best_way_is_found)
+TEST(the_best_match_is_found)
 {
     unsigned long long random = 9;
     for (int round = 0; round < 3000; round++) {
@@ -85,7 +85,7 @@ static void fill(struct esp_palette *palette)
     esp_palette_filter(palette);
 }
 
-TEST(typing_filters)
+TEST(typing_filters_the_entries)
 {
     struct esp_palette palette;
     fill(&palette);
@@ -120,7 +120,7 @@ TEST(typing_filters)
     CHECK(!palette.open && palette.count == 0);
 }
 
-TEST(it_is_drawn_at_any_size)
+TEST(the_palette_can_be_drawn_at_any_size)
 {
     struct esp_palette palette;
     struct esp_canvas canvas;

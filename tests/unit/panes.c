@@ -13,7 +13,7 @@
 #include "tests/scene.h"
 
 /* The iterations have different numbers, so that the chart varies. */
-TEST(the_timeline_and_the_mask)
+TEST(the_timeline_and_the_mask_match_their_golden_screens)
 {
     struct scene scene;
     scene_open(&scene, 80, 24);
@@ -45,7 +45,7 @@ TEST(the_timeline_and_the_mask)
     scene_close(&scene);
 }
 
-/* A target with recurrent layers: the walk is beside the mask, if both have room. */
+/* For a target with recurrent layers, the walk is shown beside the mask if both have room. */
 TEST(the_walk_is_beside_the_mask)
 {
     struct scene scene;
@@ -170,8 +170,8 @@ TEST(sampled_decisions_are_explained)
           "%s", text);
 }
 
-/* The controller alone: charts with the goal of a share, and the reasons why values moved.
- */
+/* The zoomed controller pane has charts with the goal of the acceptance, and the reasons why
+ * values moved. */
 TEST(the_controller_has_charts)
 {
     struct scene scene;
@@ -213,7 +213,7 @@ TEST(the_tree_explains_its_node)
 }
 
 /* Above temperature 0, sentences say that a token was drawn at random; at 0, never. */
-TEST(chance_is_named)
+TEST(sentences_name_random_draws)
 {
     char text[768] = "";
     struct esp_tokens tokens = {scene_text, NULL};
@@ -236,7 +236,7 @@ TEST(chance_is_named)
 }
 
 /* Small probabilities must not be shown as 0. */
-TEST(small_probabilities)
+TEST(small_probabilities_are_not_shown_as_0)
 {
     char text[8];
     CHECK(strcmp(esp_probability(text, 0.0049), "<.01") == 0, "%s", text);
@@ -245,7 +245,7 @@ TEST(small_probabilities)
     CHECK(strcmp(esp_probability(text, 0), ".00") == 0, "%s", text);
 }
 
-/* A verifier that samples: formulas beside the numbers, in panes of all sizes. */
+/* For a verifier that samples, formulas are shown beside the numbers, in panes of all sizes. */
 TEST(the_inspector_shows_the_formulas)
 {
     struct scene scene;

@@ -77,8 +77,8 @@ TEST(wrong_values_are_named)
     }
 }
 
-/* Every drafter and verifier: names are unique, defaults are within range, specs can be read
- * back. */
+/* Checks the parameters of a drafter or verifier: names are unique, defaults are within range,
+ * and a written spec can be read again. */
 static void check_table(const char *owner, const struct esp_param *rows)
 {
     struct esp_params p, again;
@@ -100,7 +100,7 @@ static void check_table(const char *owner, const struct esp_param *rows)
     CHECK(strcmp(spec, owner) == 0, "%s", spec);
 }
 
-TEST(all_tables_are_sound)
+TEST(all_tables_are_consistent)
 {
     for (int i = 0; esp_drafters[i]; i++) {
         check_table(esp_drafters[i]->name, esp_drafters[i]->params);

@@ -122,7 +122,7 @@ TEST(a_path_that_does_not_fit_is_not_found)
     remove_root();
 }
 
-TEST(themes_are_listed_without_what_is_none)
+TEST(only_theme_files_are_listed)
 {
     static const char *const want[] = {"dark", "light"};
     char name[64];

@@ -110,7 +110,7 @@ static const struct esp_iteration *hostile_tree(void)
 
 /* ------------------------------------------------------------------ the helper */
 
-/* Uses the helper of this build. Returns false, and prints a line, if there is no Graphviz. */
+/* Uses the helper of this build. Without Graphviz, prints a line and returns false. */
 static bool has_helper(void)
 {
     char path[512];
@@ -179,7 +179,7 @@ static void safe_text(int32_t token, char *text, size_t size)
     text[used] = '\0';
 }
 
-TEST(hostile_text_comes_back_from_dot)
+TEST(hostile_text_is_plain_text_in_dot)
 {
     static const char command[] =
         "gvpr 'N[verdict==\"not visited\"]{print($.token,\"=\",$.text)}'";
@@ -206,7 +206,7 @@ TEST(hostile_text_comes_back_from_dot)
 
 /* Every angle bracket except Graphviz's own is written as a reference, so none of these can
  * occur unless a token left its label. */
-TEST(hostile_text_opens_nothing_in_svg)
+TEST(hostile_text_opens_no_element_in_svg)
 {
     static const char *const forbidden[] = {"<script", "<a ",    "<a>",      "href=\"",
                                             "<b>",     "<image", "<foreign", "onload=\""};
@@ -266,7 +266,7 @@ static double height_of(const char *plain, const char *name)
     return y;
 }
 
-/* Also if another program lays out the DOT file. Heights grow upwards. */
+/* This must also hold if another program lays out the DOT file. There, y grows upwards. */
 TEST(siblings_stand_in_order_of_rank)
 {
     size_t size;
@@ -357,7 +357,7 @@ static double now(void)
 
 /* The largest tree in a recording: a part that fits a slide is drawn quickly; the whole is
  * drawn within the limits or refused. */
-TEST(a_huge_tree_ends)
+TEST(a_huge_tree_is_drawn_or_refused_in_time)
 {
     static struct esp_node nodes[MOST_NODES];
     static int32_t path[MOST_NODES], order[MOST_NODES];
@@ -445,7 +445,7 @@ TEST(a_large_png_can_be_read)
     char *png = draw(&it, scene_text, &options, &size);
     CHECK(png && size > 24, "%s", err);
     int width = (unsigned char)png[18] << 8 | (unsigned char)png[19];
-    CHECK(width >= 500, "500 nodes are %d dots wide", width);
+    CHECK(width >= 500, "500 nodes are %d pixels wide", width);
     free(png);
     make_fan(&it, nodes, 2000);
     png = draw(&it, scene_text, &options, &size);
@@ -474,7 +474,7 @@ static char *run_pretended(void)
                 &size);
 }
 
-TEST(a_bad_helper_is_told)
+TEST(a_helper_that_fails_is_reported)
 {
     static const struct {
         const char *script, *word;
@@ -503,7 +503,7 @@ TEST(a_bad_helper_is_told)
     CHECK(!run_pretended() && strstr(err, "cannot be run"), "%s", err);
 }
 
-TEST(the_helper_is_limited)
+TEST(the_helper_has_resource_limits)
 {
     pretend("cat >/dev/null; ulimit -v; ulimit -t; ulimit -f; ulimit -c");
     char *limits = run_pretended();

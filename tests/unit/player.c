@@ -45,7 +45,7 @@ static void keep_frame(struct live *live, int step)
     live->frames[live->count++] = scene_dump(&live->scene, false);
 }
 
-/* Applies an event to the live state, with the phases that the worker adds. */
+/* Applies an event to the live state, as the worker does. */
 static void show(struct live *live, const struct esp_event *event)
 {
     bool partial = event->type == ESP_EVENT_LAYER || event->type == ESP_EVENT_STAGE;
@@ -112,7 +112,7 @@ static void live_write(struct live *live, int tokens)
     CHECK(status == 0, "%s", err);
 }
 
-/* Ends the session; the frames stay. */
+/* Ends the session, but keeps the frames. */
 static void live_finish(struct live *live)
 {
     esp_session_close(live->session);
@@ -163,7 +163,7 @@ static void make_toy(struct toy *toy, int context)
 }
 
 /* The end of the recording also ends the generation, so the last iteration looks different. */
-TEST(every_iteration_looks_as_it_did_live)
+TEST(every_iteration_looks_as_in_the_live_session)
 {
     struct toy toy;
     struct live live;
@@ -194,7 +194,7 @@ TEST(every_iteration_looks_as_it_did_live)
     toy_close(&toy);
 }
 
-TEST(every_draft_pass_and_stage_looks_as_it_did_live)
+TEST(every_draft_pass_and_stage_looks_as_in_the_live_session)
 {
     static const char *const drafters[] = {"dynatree", "eagle2", "dyspec", "ngram"};
     struct toy toy;
@@ -224,7 +224,7 @@ TEST(every_draft_pass_and_stage_looks_as_it_did_live)
     toy_close(&toy);
 }
 
-TEST(the_state_depends_on_the_position_alone)
+TEST(the_state_depends_only_on_the_position)
 {
     struct toy toy;
     struct live live;
@@ -342,7 +342,7 @@ TEST(a_jump_in_ten_thousand_iterations_takes_less_than_a_fifth_of_a_second)
     CHECK(longest < 0.2 || check_quick(), "%.3f s", longest);
 }
 
-TEST(markers_are_jumped_between_and_the_text_is_searched)
+TEST(markers_and_searches_move_the_player)
 {
     struct replay replay;
     struct esp_player *player = &replay.player;
@@ -363,7 +363,8 @@ TEST(markers_are_jumped_between_and_the_text_is_searched)
     CHECK(esp_player_iteration(player) == 2);
     int back = esp_player_find(player, "fell the", -1);
     CHECK(esp_player_seek(player, back, 0, err, sizeof err) == 0);
-    CHECK(esp_player_iteration(player) == 10, "round the start to the last one, not to %d",
+    CHECK(esp_player_iteration(player) == 10,
+          "a search beyond the start continues at the last match, not at iteration %d",
           esp_player_iteration(player));
     CHECK(esp_player_find(player, "Once upon", 1) == 1, "the prompt is part of the text");
     CHECK(esp_player_find(player, "no such words", 1) == -1);
@@ -372,7 +373,7 @@ TEST(markers_are_jumped_between_and_the_text_is_searched)
 }
 
 /* Events are a second apart; `now` is the test's clock. */
-TEST(a_recording_plays_at_the_speed_that_is_asked_for)
+TEST(a_recording_plays_at_the_requested_speed)
 {
     struct replay replay;
     struct esp_player *player = &replay.player;
@@ -406,7 +407,7 @@ TEST(a_recording_plays_at_the_speed_that_is_asked_for)
 }
 
 /* Fast iterations are shown slowly enough to follow, unless the original speed is chosen. */
-TEST(iterations_that_came_fast_are_slowed_down)
+TEST(fast_iterations_are_slowed_down)
 {
     struct replay replay;
     struct esp_player *player = &replay.player;
@@ -456,7 +457,7 @@ static void as_drawn(struct replay *replay, int width, int height, const char *n
     scene_golden(&replay->scene, name);
 }
 
-TEST(the_screen_of_a_replay)
+TEST(the_screen_of_a_replay_matches_its_golden_screen)
 {
     struct replay replay;
     struct esp_player *player = &replay.player;

@@ -1,5 +1,5 @@
-/* Tests plots of experiments: any two of many series must look different, and so must the
- * reference. */
+/* Tests plots of experiments: any two of many series must look different, and the reference
+ * must differ from all of them. */
 #include "viz/plot.h"
 
 #include <math.h>
@@ -8,7 +8,7 @@
 
 #include "tests/check.h"
 
-enum { SERIES = 20, PLAIN = 5 /* index of plain decoding */, POINTS = 3, SAMPLE = 600 };
+enum { SERIES = 20, PLAIN = 5 /* PLAIN: index of plain decoding */, POINTS = 3, SAMPLE = 600 };
 
 /* A plot as an SVG, with one shape per line. */
 struct picture {
@@ -149,7 +149,7 @@ static void check_apart(const struct picture *p)
     }
 }
 
-TEST(twenty_lines_can_be_told_apart)
+TEST(twenty_lines_can_be_distinguished)
 {
     struct picture p = draw(false, false);
     check_apart(&p);
@@ -157,7 +157,7 @@ TEST(twenty_lines_can_be_told_apart)
     free(p.svg);
 }
 
-TEST(twenty_kinds_of_bars_can_be_told_apart)
+TEST(twenty_kinds_of_bars_can_be_distinguished)
 {
     struct picture p = draw(true, false);
     check_apart(&p);
@@ -179,7 +179,7 @@ static const char *next_of(const char *svg, const char *kind, double points[64])
     return at ? at + 1 : NULL;
 }
 
-/* A value for all x is drawn as a horizontal line across the plot. */
+/* A value that holds for all x is drawn as a horizontal line across the plot. */
 TEST(a_value_for_all_x_is_a_level_line)
 {
     for (int bars = 0; bars < 2; bars++) {
@@ -209,12 +209,13 @@ TEST(deviations_are_error_bars)
         next_of(next_of(p.svg, "error", first), "error", second);
         CHECK(first[7] - first[1] > 119 && first[7] - first[1] < 121,
               "2 of 5 units in 300 points");
-        CHECK(second[7] > 339 && second[7] < 341, "%g: the bottom of the picture", second[7]);
+        CHECK(second[7] > 339 && second[7] < 341,
+              "an error bar ends at %g, not at the bottom of the plot", second[7]);
         free(p.svg);
     }
 }
 
-/* Long names are turned upright, and nothing is beyond the edges. */
+/* Long names are rotated, and nothing is beyond the edges. */
 TEST(long_names_do_not_run_into_each_other)
 {
     static const char *const names[] = {"a name that is longer than its place",
@@ -232,7 +233,7 @@ TEST(long_names_do_not_run_into_each_other)
                  end = number(name, "y") + esp_drawing_width(names[1], (int)size, 0);
     CHECK(strncmp(strstr(name, "transform="), "transform=\"rotate(-90 ", 22) == 0);
     CHECK(end < p.height);
-    CHECK(number(axis, "y") > end, "the axis label is below");
+    CHECK(number(axis, "y") > end, "the axis label is not below the names");
     CHECK(number(entry, "x") + esp_drawing_width(label, (int)number(entry, "font-size"), 0) <
           p.width);
     free(p.svg);

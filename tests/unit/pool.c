@@ -50,7 +50,7 @@ struct step {
     atomic_int ran[MOST];
     atomic_int on[8]; /* parts that run at the same time with this thread number */
     atomic_int threads, faults, helped;
-    double helper_sleeps; /* during its first part */
+    double helper_sleeps; /* seconds that a helper sleeps in its first part */
 };
 
 static void part(void *arg, int at, int thread)
@@ -113,8 +113,8 @@ TEST(two_callers_do_not_disturb_each_other)
     esp_pool_close(pool);
 }
 
-/* Helpers sleep in their first parts; the caller runs all other parts meanwhile. */
-TEST(a_helper_that_is_held_up_holds_up_one_part)
+/* While the helpers sleep in their first parts, the caller runs all other parts. */
+TEST(a_delayed_helper_delays_only_one_part)
 {
     struct esp_pool *pool = esp_pool_open(2, false);
     bool helped = false;
@@ -129,7 +129,7 @@ TEST(a_helper_that_is_held_up_holds_up_one_part)
             wait_for(1e-3);
     }
     CHECK(helped);
-    struct step step = {0}; /* after such a wait the helper is not used for a while */
+    struct step step = {0}; /* after a long wait, the pool rests and does not use helpers */
     run_step(pool, &step, MOST);
     CHECK(step.helped == 0);
     helped = false;
@@ -147,7 +147,7 @@ struct order {
     atomic_int faults, helped;
 };
 
-/* The caller is slow in this step. */
+/* In this step, the caller is slower than the helper. */
 static void part_in_order(void *arg, int at, int thread)
 {
     struct order *order = arg;
@@ -160,7 +160,7 @@ static void part_in_order(void *arg, int at, int thread)
 }
 
 /* In a pool with equal cores, a fast thread would wait for the slow thread's share. */
-TEST(where_cores_differ_each_thread_takes_the_next_part)
+TEST(if_cores_differ_each_thread_takes_the_next_part)
 {
     struct esp_pool *pool = esp_pool_open(2, true);
     int helped = 0;
@@ -174,7 +174,7 @@ TEST(where_cores_differ_each_thread_takes_the_next_part)
     esp_pool_close(pool);
 }
 
-TEST(parts_are_smaller_where_cores_differ)
+TEST(parts_are_smaller_if_cores_differ)
 {
     for (int uneven = 0; uneven < 2; uneven++) {
         struct esp_pool *pool = esp_pool_open(3, uneven);
@@ -185,7 +185,7 @@ TEST(parts_are_smaller_where_cores_differ)
     CHECK(esp_pool_parts(NULL, 1000, 2) == 4);
 }
 
-TEST(with_threads_refused_there_are_fewer)
+TEST(if_threads_are_refused_the_pool_has_fewer)
 {
     for (int most = 0; most < 3; most++) {
         struct step step = {0};
@@ -223,8 +223,8 @@ static void write_list(const char *sys, int node, int cpu)
     CHECK(system(command) == 0);
 }
 
-/* Two CPUs of this process, each as a node of its own. Helpers of the second node run on its CPU
- * only, every part runs once, and parts are numbered from node to node. */
+/* Two CPUs of this process, each as a node of its own. Helpers of the second node run only on
+ * its CPU, every part runs once, and parts are numbered node by node. */
 TEST(helpers_stay_on_their_node)
 {
     cpu_set_t set;

@@ -49,8 +49,8 @@ static void step(struct esp_run *run, const int32_t *committed, int count, doubl
                        &tokens) == 0);
 }
 
-/* Makes a race. Left: a token every second. Right: the same four tokens in two iterations of
- * `seconds`. */
+/* Makes a race. The left side writes a token every second. The right side writes the same four
+ * tokens in two iterations of `seconds`. */
 static struct esp_race *race_of(const int32_t right[4], double seconds)
 {
     static const int32_t left[] = {2, 3, 4, 5};
@@ -66,7 +66,7 @@ static struct esp_race *race_of(const int32_t right[4], double seconds)
     return race;
 }
 
-TEST(a_run_has_its_own_clock)
+TEST(a_run_has_the_times_of_its_own_iterations)
 {
     struct esp_race *race = race_of((const int32_t[]){2, 3, 4, 5}, 1);
     struct esp_run *right = &race->side[1];
@@ -79,7 +79,7 @@ TEST(a_run_has_its_own_clock)
     esp_race_release(race);
 }
 
-/* A run ends, so it can keep everything that an endless session would drop. */
+/* A run of a race ends, so it can keep everything that an endless session would drop. */
 TEST(a_run_keeps_all_iterations)
 {
     enum { STEPS = 2 * ESP_POINTS };
@@ -119,12 +119,12 @@ TEST(the_verdict_is_checked)
     CHECK(!esp_race_verdict(race, text, sizeof text), "a difference is a fault");
     CHECK(strstr(text, "NOT identical: token 3 differs"), "%s", text);
     race->side[0].temperature = 0.6;
-    CHECK(esp_race_verdict(race, text, sizeof text), "but not for sampled texts");
+    CHECK(esp_race_verdict(race, text, sizeof text), "sampled texts may differ");
     CHECK(!strstr(text, "identical") && strstr(text, "the texts differ"), "%s", text);
     esp_race_release(race);
 }
 
-TEST(texts_of_other_lengths_and_prompts_are_told_apart)
+TEST(texts_of_different_lengths_and_prompts_are_distinguished)
 {
     char text[300];
     struct esp_race *race = race_of((const int32_t[]){2, 3, 4, 5}, 1);
@@ -139,7 +139,7 @@ TEST(texts_of_other_lengths_and_prompts_are_told_apart)
     esp_race_release(race);
 }
 
-TEST(the_clock_ends_when_both_have)
+TEST(the_clock_stops_when_both_sides_have_ended)
 {
     struct esp_race *race = race_of((const int32_t[]){2, 3, 4, 5}, 1);
     CHECK(esp_race_now(race) == ESP_RACE_PREPARES && esp_race_clock(race) == 0);
@@ -156,8 +156,8 @@ TEST(the_clock_ends_when_both_have)
     esp_race_release(race);
 }
 
-/* Drawing works at every size, at every moment. */
-TEST(a_race_is_drawn_at_any_size)
+/* A race can be drawn at every size and at every moment. */
+TEST(a_race_can_be_drawn_at_any_size)
 {
     struct esp_race *race = race_of((const int32_t[]){2, 3, 4, 5}, 1);
     struct esp_canvas canvas;

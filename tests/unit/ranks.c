@@ -150,7 +150,7 @@ TEST(every_quantised_type_gives_the_same_bits)
     many->ops->close(many);
 }
 
-/* Models in memory are used by tests of other backends. */
+/* Tests of other backends use models in memory. */
 TEST(tensors_in_memory_reach_the_ranks)
 {
     const struct division alone = {.ranks = 1, .threads = 1};
@@ -209,7 +209,7 @@ static void check_failed(struct esp_backend *backend, struct divided *m, const c
     backend->ops->close(backend);
 }
 
-TEST(a_rank_that_is_killed_ends_the_pass_with_a_sentence)
+TEST(a_killed_rank_ends_the_pass_with_an_error_message)
 {
     const struct division three = {.ranks = 3, .threads = 1};
     struct esp_model *model = divided_model("logits/llama-gqa");
@@ -241,7 +241,7 @@ TEST(a_rank_that_hangs_is_ended)
 
 static int asked;
 
-/* Waits for a while, then lets the stopped rank go on. */
+/* Waits for a while, then continues the stopped rank. */
 static bool wakes(void *user, int rank, int ranks, double seconds)
 {
     asked += rank == 1 && ranks == 2;
@@ -250,7 +250,7 @@ static bool wakes(void *user, int rank, int ranks, double seconds)
     return true;
 }
 
-TEST(a_rank_that_hangs_may_be_waited_for)
+TEST(the_user_can_wait_for_a_rank_that_hangs)
 {
     const struct division two = {.ranks = 2, .threads = 1};
     struct esp_model *model = divided_model("logits/llama-gqa");
@@ -271,7 +271,7 @@ TEST(a_rank_that_hangs_may_be_waited_for)
 
 /* After a restart, the weights stay loaded, caches must be opened again, and results are
  * bit-identical. */
-TEST(ranks_that_were_killed_are_started_again_once)
+TEST(killed_ranks_are_started_again_once)
 {
     const struct division three = {.ranks = 3, .threads = 1};
     struct esp_model *model = divided_model("logits/llama-gqa");
@@ -288,7 +288,7 @@ TEST(ranks_that_were_killed_are_started_again_once)
     CHECK(ops->restart_ranks(backend, 30, why, sizeof why) < 0); /* the ranks are alive */
     CHECK(kill(divided_child(0), SIGKILL) == 0);
     CHECK(divided_run_chain(&m, 0, PREFIX, true) == ESP_E_DEVICE);
-    CHECK(ops->restart_ranks(backend, 0, why, sizeof why) < 0); /* would take too long */
+    CHECK(ops->restart_ranks(backend, 0, why, sizeof why) < 0); /* no time to restart */
     CHECK(ops->restart_ranks(backend, 30, why, sizeof why) == 0);
     CHECK(strstr(why, "ended (signal 9)"), "%s", why);
     CHECK(ops->rank_times(backend, &times) && times.starts == 2);
@@ -329,7 +329,8 @@ TEST(laps_of_a_pass_say_who_computes)
     for (int i = 0; i < 6; i++) {
         const struct esp_rank_lap *lap = &times.laps[i];
         CHECK(lap->rank == i % 2 && lap->wait >= 0);
-        /* A hop is the time of an exchange without that of waiting, so it may be a bit less. */
+        /* A hop is the time of an exchange without waiting, so it may be slightly less than the
+         * delay. */
         CHECK(i > 3 || (lap->hop > 0.9 * DELAY && lap->hop < 1), "%d: hop %g", i, lap->hop);
         CHECK(i <= 3 || (lap->hop == 0 && lap->wait == 0));
         CHECK(i / 2 % 2 != i % 2 || lap->compute > 0);
@@ -341,7 +342,7 @@ TEST(laps_of_a_pass_say_who_computes)
 }
 
 /* Divided matrices need many exchanges, so a lap has several of them. */
-TEST(laps_of_many_exchanges_are_joined)
+TEST(laps_of_many_exchanges_are_merged)
 {
     const struct division three = {.ranks = 3, .threads = 1};
     struct esp_model *model = divided_model("logits/qwen3-5");
@@ -368,7 +369,7 @@ TEST(laps_of_many_exchanges_are_joined)
     esp_model_close(model);
 }
 
-TEST(a_rank_that_is_killed_before_a_model_is_loaded_fails_it)
+TEST(a_rank_that_is_killed_before_loading_makes_loading_fail)
 {
     const struct division two = {.ranks = 2, .threads = 1};
     struct esp_model *model = divided_model("logits/llama-gqa");
@@ -384,7 +385,7 @@ TEST(a_rank_that_is_killed_before_a_model_is_loaded_fails_it)
     esp_model_close(model);
 }
 
-TEST(ranks_leave_with_their_backend)
+TEST(ranks_end_when_their_backend_closes)
 {
     const struct division three = {.ranks = 3, .threads = 1};
     struct esp_backend *backend = open_backend(&three);
@@ -452,7 +453,7 @@ TEST(a_file_that_differs_is_refused_by_a_rank)
     esp_model_close(model);
 }
 
-TEST(a_description_that_is_cut_off_is_refused)
+TEST(a_truncated_description_is_refused)
 {
     struct esp_model *model = divided_model("logits/qwen3-moe-some");
     struct esp_wire wire = {.bytes = NULL};
@@ -474,7 +475,7 @@ TEST(a_description_that_is_cut_off_is_refused)
 
 /* ------------------------------------------------------------------ greetings */
 
-/* A group of two ranks in which rank 1 sends a copy of rank 0's greeting with one change. */
+/* A group of two ranks, in which rank 1 sends a copy of rank 0's greeting with one change. */
 struct mirror {
     struct esp_ranks base;
     char *area[2];
@@ -606,7 +607,7 @@ static size_t run_states(struct esp_backend *backend, const struct esp_model_des
     CHECK(m.ops->fold(m.cache, PREFIX + 3, 0) == 0);
     CHECK(run_text(&m, PREFIX + 3, 40, 2) == 0);
     CHECK(m.ops->read_row(m.logits, 1, out) == 0);
-    CHECK(run_text(&m, PREFIX, 50, 2) == ESP_E_ARGUMENT); /* the states are past this row */
+    CHECK(run_text(&m, PREFIX, 50, 2) == ESP_E_ARGUMENT); /* is in the states already */
     CHECK(m.ops->state_load(m.cache, 1) == ESP_E_ARGUMENT);
     CHECK(m.ops->state_load(m.cache, 0) == 0);
     CHECK(run_text(&m, PREFIX, 60, 2) == 0);
@@ -615,7 +616,7 @@ static size_t run_states(struct esp_backend *backend, const struct esp_model_des
     return 2 * width;
 }
 
-TEST(states_go_on_and_back_in_all_ranks)
+TEST(states_are_restored_in_all_ranks)
 {
     static const char *const names[] = {"logits/lfm2", "logits/granite-hybrid",
                                         "logits/qwen3-5"};

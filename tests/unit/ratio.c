@@ -30,7 +30,7 @@ static void make_rows(double power, int holes)
     }
 }
 
-TEST(classes_rise_with_the_ratio)
+TEST(classes_increase_with_the_ratio)
 {
     int before = 0;
     for (double ratio = 1e-6; ratio < 1e6; ratio *= 1.001) {
@@ -84,8 +84,9 @@ EACH_BACKEND(sums_over_classes_equal_those_of_plain_loops)
     ops->rows_close(rows);
 }
 
-/* Every set of tokens gives a bound; the ceiling is the smallest. */
-TEST(ceiling_is_the_least_bound_of_all_sets)
+/* Every set of tokens gives a bound of the acceptance rate; the ceiling is the smallest
+ * bound. */
+TEST(the_ceiling_is_the_smallest_bound_over_all_sets)
 {
     enum { SMALL = 10 };
     seed = 8;

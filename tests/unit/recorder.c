@@ -41,7 +41,7 @@ static void record_prompt(struct esp_recorder *recorder)
 
 /* ------------------------------------------------------------------ killed */
 
-/* Returns whether a text was being written after the lines that end at `cut` or before. */
+/* Returns whether a generation was running after the lines that end at `cut` or before it. */
 static bool was_writing(const char *bytes, size_t cut)
 {
     static const char mark[] = "\"type\":\"";
@@ -58,7 +58,7 @@ static bool was_writing(const char *bytes, size_t cut)
     return writing;
 }
 
-/* Opens the first `cut` bytes of the file; all events with complete lines must be there. */
+/* Opens the first `cut` bytes of the file; all events with complete lines must be readable. */
 static void open_cut(const char *bytes, size_t cut, size_t header_length)
 {
     struct esp_recording *recording;
@@ -81,7 +81,7 @@ static void open_cut(const char *bytes, size_t cut, size_t header_length)
     esp_recording_close(recording);
 }
 
-TEST(a_cut_anywhere_loses_at_most_the_last_event)
+TEST(a_truncation_anywhere_loses_at_most_the_last_event)
 {
     size_t length;
     unsigned long long random = 11;
@@ -140,7 +140,7 @@ TEST(a_killed_program_leaves_all_that_it_had_recorded)
 static int good_writes, failure;
 static size_t part;
 
-/* Lets this many writes succeed; after them there is only room for `part` bytes. */
+/* Lets this many writes succeed; after them, only `part` more bytes can be written. */
 static ssize_t failing(int fd, const void *bytes, size_t length)
 {
     if (good_writes-- > 0)
@@ -154,7 +154,7 @@ static ssize_t failing(int fd, const void *bytes, size_t length)
     return -1;
 }
 
-TEST(a_failing_write_suspends_the_recording_and_keeps_what_is_whole)
+TEST(a_failing_write_suspends_the_recording_and_keeps_whole_lines)
 {
     static const int failures[] = {ENOSPC, EPIPE, EIO, EDQUOT, EFBIG, EBADF};
     for (size_t i = 0; i < sizeof failures / sizeof *failures; i++)
@@ -181,7 +181,7 @@ TEST(a_failing_write_suspends_the_recording_and_keeps_what_is_whole)
 
 static bool interrupt_next;
 
-/* Interrupts every second write; the others write a few bytes. */
+/* Interrupts every other write; the remaining writes write only a few bytes. */
 static ssize_t in_pieces(int fd, const void *bytes, size_t length)
 {
     interrupt_next = !interrupt_next;
@@ -189,7 +189,7 @@ static ssize_t in_pieces(int fd, const void *bytes, size_t length)
     return interrupt_next ? -1 : write(fd, bytes, length < 7 ? length : 7);
 }
 
-TEST(interrupted_and_partial_writes_go_on)
+TEST(interrupted_and_partial_writes_are_continued)
 {
     struct esp_recorder *recorder = open_recorder(recorded_path(), true, in_pieces);
     CHECK(recorder, "%s", err);
@@ -201,7 +201,7 @@ TEST(interrupted_and_partial_writes_go_on)
     esp_recording_close(recording);
 }
 
-TEST(a_full_disk_is_told_before_anything_begins)
+TEST(a_full_disk_is_reported_at_the_start)
 {
     CHECK(!open_recorder("/dev/full", false, NULL));
     CHECK(strstr(err, "/dev/full") && strstr(err, strerror(ENOSPC)), "%s", err);
@@ -239,7 +239,7 @@ TEST(a_closed_pipe_does_not_end_the_program)
     unlink(path);
 }
 
-TEST(a_pipe_that_nobody_empties_is_given_up)
+TEST(recording_to_a_pipe_that_nobody_reads_is_given_up)
 {
     const char *path = make_pipe();
     int reader = open(path, O_RDONLY | O_NONBLOCK);
@@ -254,7 +254,7 @@ TEST(a_pipe_that_nobody_empties_is_given_up)
     unlink(path);
 }
 
-TEST(a_file_that_may_not_grow_does_not_end_the_program)
+TEST(a_file_at_its_size_limit_does_not_end_the_program)
 {
     struct rlimit limit, small;
     CHECK(getrlimit(RLIMIT_FSIZE, &limit) == 0);
@@ -321,7 +321,7 @@ static int mode_of_file(void)
 }
 
 /* Recordings contain prompts. The umask may remove permissions, but not add any. */
-TEST(a_recording_is_its_owners_alone)
+TEST(a_recording_is_readable_only_by_its_owner)
 {
     static const struct {
         mode_t umask, before;

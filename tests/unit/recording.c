@@ -1,5 +1,5 @@
-/* Tests recordings: every event and every step of every drafter is read back bit for bit,
- * also random events; the index has the text and the sums; seeking is fast. */
+/* Tests recordings: every event (also random ones) and every step of every drafter is read back
+ * bit for bit; the index has the text and the sums; seeking is fast. */
 #include "sessions/recording.h"
 
 #include <math.h>
@@ -61,7 +61,8 @@ static void compare(struct esp_recording *recording, const struct recorded_event
             recorded_same(got->iteration, &want->iteration.it, what);
         }
         snprintf(what, sizeof what, "%s event %d", drafter, e);
-        CHECK(at < events->count, "%s: the session had %d events", what, events->count);
+        CHECK(at < events->count, "%s: the file has more events than the %d of the session",
+              what, events->count);
         if (steps > 0) {
             CHECK(events->event[at]->type == ESP_EVENT_ITERATION, "%s", what);
             recorded_same(event->iteration, &events->event[at]->iteration.it, what);
@@ -73,7 +74,7 @@ static void compare(struct esp_recording *recording, const struct recorded_event
     CHECK(at == events->count, "%s: %d of %d events", drafter, at, events->count);
 }
 
-TEST(what_is_read_is_what_was_seen)
+TEST(the_reader_returns_the_recorded_events)
 {
     struct esp_item item;
     for (int i = 0; esp_item(ESP_DRAFTERS, i, &item); i++)
@@ -112,7 +113,7 @@ TEST(events_can_be_read_in_any_order)
 }
 
 /* An exported page uses a second reader, while the screen continues with the first one. */
-TEST(a_second_reader_sees_the_same_and_disturbs_nothing)
+TEST(two_readers_do_not_disturb_each_other)
 {
     struct recorded_events events = {.count = 0};
     struct esp_recording *again;
@@ -133,7 +134,7 @@ TEST(a_second_reader_sees_the_same_and_disturbs_nothing)
 
 /* ------------------------------------------------------------------ texts, sums, header */
 
-TEST(token_texts_come_back_byte_for_byte)
+TEST(token_texts_are_read_byte_for_byte)
 {
     recorded_session(NULL, "eagle2", 0, 30);
     struct esp_recording *recording = recorded_open();
@@ -195,7 +196,7 @@ TEST(the_index_knows_text_and_baseline)
     esp_recording_close(recording);
 }
 
-TEST(a_cleared_text_starts_from_nothing)
+TEST(a_cleared_text_starts_empty)
 {
     static const char lines[] =
         "{\"format\":\"espalier-session\",\"version\":\"1.0\"}\n"
@@ -231,7 +232,7 @@ TEST(a_cleared_text_starts_from_nothing)
     esp_recording_close(recording);
 }
 
-TEST(the_header_comes_back)
+TEST(the_header_is_read_as_written)
 {
     struct esp_recording_header header = {
         .target = {"a \"target\"", "llama", "bf16", 123456789012},
@@ -377,7 +378,7 @@ static void make_iteration(struct random_iteration *r, unsigned long long *rando
         it->seconds[i] = random_double(random);
 }
 
-TEST(random_iterations_make_the_round_trip)
+TEST(random_iterations_are_read_as_written)
 {
     static struct random_iteration random_iteration;
     struct esp_line line = {.length = 0};
@@ -411,7 +412,7 @@ TEST(random_iterations_make_the_round_trip)
     esp_texts_free(&texts);
 }
 
-TEST(every_float_is_read_as_it_was)
+TEST(every_float_is_read_as_written)
 {
     struct esp_line line = {.length = 0};
     unsigned long long random = 9;
@@ -438,7 +439,7 @@ TEST(every_float_is_read_as_it_was)
     esp_line_free(&line);
 }
 
-TEST(every_double_is_read_as_it_was)
+TEST(every_double_is_read_as_written)
 {
     struct esp_line line = {.length = 0};
     unsigned long long random = 9;
@@ -541,7 +542,7 @@ static double now(void)
     return (double)at.tv_sec + (double)at.tv_nsec * 1e-9;
 }
 
-/* Repeats the iterations of a recording until there are `wanted`. */
+/* Repeats the iterations of a recording until there are `wanted` of them. */
 static void make_long(int wanted)
 {
     size_t length, used = 0;

@@ -1,6 +1,6 @@
 /* Tests recycled tokens. The matrix must have the target's likeliest tokens, and trees must be
- * filled with the likeliest paths through it. Its file may affect only the speed, even if it is
- * damaged.
+ * filled with the likeliest paths through it. The matrix's file may affect only the speed, even
+ * if it is damaged.
  */
 #include <math.h>
 #include <stdio.h>
@@ -38,7 +38,7 @@ static void leave_home(void)
 
 /* ------------------------------------------------------------------ the matrix */
 
-/* Writes a row of the tokens first, first + 1, ... */
+/* Makes the row of `token` contain the tokens first, first + 1, ... */
 static void write_row(struct esp_recycled *r, int32_t token, int32_t first, int count)
 {
     int32_t next[WIDTH];
@@ -47,22 +47,22 @@ static void write_row(struct esp_recycled *r, int32_t token, int32_t first, int 
     esp_recycled_write(r, token, next, count);
 }
 
-TEST(the_last_row_counts)
+TEST(a_new_row_of_a_token_replaces_the_old_one)
 {
     CHECK(esp_recycled_open(&one, "a", 100, false) == ESP_OK);
     CHECK(!esp_recycled_of(&one, 5) && !esp_recycled_of(&one, -1) &&
           !esp_recycled_of(&one, 100));
     write_row(&one, 5, 20, WIDTH);
     write_row(&one, 5, 30, 3);
-    write_row(&one, 100, 30, 3); /* not a token */
+    write_row(&one, 100, 30, 3); /* 100 is not a token */
     const struct esp_recycled_row *row = esp_recycled_of(&one, 5);
     CHECK(row && row->token[0] == 30 && row->token[2] == 32 && row->token[3] == -1);
     esp_recycled_close(&one);
 }
 
 /* The expected rates are computed by hand. A new row has class 0, whose prior counts as 16
- * rows: the first place is right with probability .2, the k-th with .8 * .4 / k^2. */
-TEST(rates_are_those_of_the_class)
+ * observed rows: the first place is right with probability .2, the k-th with .8 * .4 / k^2. */
+TEST(rates_are_learned_per_class)
 {
     CHECK(esp_recycled_open(&one, "a", 100, false) == ESP_OK);
     esp_recycled_learn(&one, 5, 7); /* the row is unknown, so nothing is learned */
@@ -95,7 +95,7 @@ static int by_value(const void *a, const void *b)
     return (x < y) - (x > y);
 }
 
-/* Writes the probabilities of all paths through the matrix; returns their number. */
+/* Writes the probabilities of all paths through the matrix. Returns their number. */
 static int list_paths(int32_t token, double above, int depth, double *value)
 {
     const struct esp_recycled_row *row = esp_recycled_of(&one, token);
@@ -108,8 +108,8 @@ static int list_paths(int32_t token, double above, int depth, double *value)
     return count;
 }
 
-/* Fills the matrix: token t is followed by t + 1 and, less often, by t + 2, ..., t + 8. Some
- * rows were right before. */
+/* Fills the matrix: token t is followed by t + 1 and, less often, by t + 2, ..., t + 8. For
+ * every third row, one prediction was right before. */
 static void plant_chain(void)
 {
     CHECK(esp_recycled_open(&one, "a", 100, false) == ESP_OK);
@@ -187,7 +187,7 @@ TEST(sources_join_in_one_tree)
 
 /* ------------------------------------------------------------------ sessions on the toy */
 
-/* Writes the likeliest tokens after a node of the last tree, by falling probability. */
+/* Writes the likeliest tokens after a node of the last tree, by descending probability. */
 static void likeliest(const struct drafting *d, int node, int32_t tokens[WIDTH])
 {
     int32_t context[1024];
@@ -232,7 +232,7 @@ static int recycled_nodes(const struct drafting *d)
     return count;
 }
 
-TEST(the_matrix_is_what_the_target_said_of_all_rows)
+TEST(the_matrix_has_the_targets_likeliest_tokens_of_all_rows)
 {
     for (int warm = 0; warm < 2; warm++) {
         struct drafting d;
@@ -250,7 +250,7 @@ TEST(the_matrix_is_what_the_target_said_of_all_rows)
     }
 }
 
-TEST(the_switch_keeps_the_target_from_being_asked)
+TEST(recycling_off_reads_nothing_from_the_target)
 {
     struct drafting d;
     int nodes = 0;
@@ -315,7 +315,7 @@ static int write_scrambled(const char *drafter, double temperature, int32_t *tex
 
 /* Sampled texts are equal, too, because nss uses one random number per token of the text.
  * Verifiers that use more keep the distribution (tests/lossless/exact_session.c). */
-TEST(random_contents_cannot_be_seen_in_the_text)
+TEST(random_contents_do_not_change_the_text)
 {
     static const char *const drafters[] = {"recycle:cost=off,N=16", "recycle:suffix=off",
                                            "hybrid:N=12", "goodput:N=12"};
@@ -354,7 +354,7 @@ static int load(int vocabulary, char notice[300])
     return rows;
 }
 
-TEST(the_matrix_is_kept_for_the_owner_alone)
+TEST(the_stored_matrix_is_readable_only_by_its_owner)
 {
     char notice[300], name[64];
     in_fresh_home();
@@ -378,7 +378,7 @@ TEST(the_matrix_is_kept_for_the_owner_alone)
     CHECK(esp_recycled_open(&one, "a", 100, false) == ESP_OK && !esp_recycled_of(&one, 5));
     write_row(&one, 9, 30, 2);
     esp_recycled_close(&one);
-    CHECK(load(100, notice) == 3, "without `kept` nothing is stored");
+    CHECK(load(100, notice) == 3, "a matrix opened without `kept` must not be stored");
     leave_home();
 }
 
@@ -407,7 +407,7 @@ static void check_damaged(const char *bytes, size_t length, const char *what, si
           notice);
 }
 
-TEST(a_damaged_file_is_one_sentence_and_nothing_else)
+TEST(a_damaged_file_gives_one_sentence)
 {
     char bytes[400], notice[300], path[400];
     in_fresh_home();
@@ -481,7 +481,7 @@ static void check_same(const struct written *a, const struct written *b, const c
           what);
 }
 
-TEST(a_kept_matrix_changes_the_speed_and_not_the_text)
+TEST(a_stored_matrix_changes_only_the_speed)
 {
     static const char drafter[] = "recycle:cost=off,N=12,suffix=off";
     const struct esp_engine_options options = {.backend = "cpu", .threads = 1};
@@ -493,7 +493,8 @@ TEST(a_kept_matrix_changes_the_speed_and_not_the_text)
     const struct written alone = write_with(drafter, false, ESP_RECYCLE_SESSION);
     snprintf(command, sizeof command, "ls '%s/espalier' | grep -q recycled", home);
     snprintf(path, sizeof path, "%s/espalier", home);
-    CHECK(access(path, F_OK) < 0 || system(command) != 0, "these settings store nothing");
+    CHECK(access(path, F_OK) < 0 || system(command) != 0,
+          "these settings must not store a matrix");
     const struct written first = write_with(drafter, false, ESP_RECYCLE_KEEP);
     CHECK(system(command) == 0, "kept");
     const struct written second = write_with(drafter, false, ESP_RECYCLE_KEEP);
@@ -511,7 +512,7 @@ TEST(a_kept_matrix_changes_the_speed_and_not_the_text)
     CHECK(first.iterations == repeated.iterations && alone.iterations == first.iterations);
     CHECK(second.iterations < first.iterations, "%d and %d", second.iterations,
           first.iterations);
-    CHECK(again.iterations == repeated.iterations, "a repeatable run reads nothing");
+    CHECK(again.iterations == repeated.iterations, "a repeatable run must not read the matrix");
     CHECK(never.recycled == 0 && never.iterations == plain.iterations);
     CHECK(strstr(damaged.notice, "damaged") && !*second.notice && !*mended.notice);
     CHECK(damaged.iterations == first.iterations && mended.iterations < first.iterations);

@@ -1,5 +1,5 @@
-/* Tests the ring between two threads: it keeps the order, and a slow reader loses no token and
- * no total. */
+/* Tests the ring between two threads: it keeps the order, and a slow reader loses neither a
+ * token nor a total. */
 #include "tui/model/ring.h"
 
 #include <pthread.h>
@@ -16,7 +16,7 @@ static void write_iteration(struct esp_ring *ring, int index)
     CHECK(esp_ring_write_event(ring, &event, false) == 0);
 }
 
-/* Applies everything in the ring; returns the number of snapshots. */
+/* Applies everything in the ring. Returns the number of snapshots. */
 static int drain(struct esp_ring *ring, struct esp_state *state)
 {
     int count = 0;
@@ -97,7 +97,7 @@ TEST(two_sessions_are_not_mixed_up)
     esp_ring_close(ring);
 }
 
-TEST(partial_trees_give_way)
+TEST(partial_trees_are_dropped_first)
 {
     struct esp_ring *ring;
     struct esp_state state = {.tokens = {scene_text, NULL}};
@@ -174,7 +174,7 @@ static void *write_many(void *user)
     return NULL;
 }
 
-TEST(two_threads_agree)
+TEST(the_reader_gets_what_the_writer_wrote)
 {
     struct shared shared = {.it = *scene_king(0)};
     struct esp_state state = {.tokens = {scene_text, NULL}};
@@ -192,7 +192,7 @@ TEST(two_threads_agree)
     esp_ring_close(shared.ring);
 }
 
-TEST(a_writer_gives_up_when_the_reader_left)
+TEST(a_writer_gives_up_when_the_reader_has_left)
 {
     struct esp_ring *ring;
     CHECK(esp_ring_open(&ring, 8, 4) == 0);

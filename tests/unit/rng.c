@@ -7,7 +7,7 @@
 #include "engine/support/rng.h"
 
 /* Known-answer values of Random123's philox4x32-10. */
-TEST(philox_known_answers)
+TEST(philox_gives_the_known_answers)
 {
     static const struct {
         uint32_t counter[4], key[2], want[4];

@@ -1,6 +1,6 @@
 /* rows.c - tests the backends' operations on rows over the vocabulary (largest entries,
- * probabilities, arithmetic of distributions) against simple references that sort; with ties,
- * NaN, infinities, and arguments out of range.
+ * probabilities, arithmetic of distributions) against simple references that sort. The rows
+ * have ties, NaN and infinities, and arguments are out of range.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -101,15 +101,15 @@ EACH_BACKEND(largest_entries_equal_those_of_a_sort)
                 CHECK(s.ops->top_k(s.rows, which, 2, k, ids, values, ESP_NOW) == 0);
                 for (int i = 0; i < k; i++)
                     CHECK(ids[i] == order[i].id && values[i] == order[i].value,
-                          "%d of %d, kind %d: place %d is %d, not %d", k, n, kind, i, ids[i],
-                          order[i].id);
+                          "%d of %d, kind %d: place %d has entry %d, not %d", k, n, kind, i,
+                          ids[i], order[i].id);
             }
         }
         close_setup(&s);
     }
 }
 
-/* Follows the comment in row_ops.def, with a sort. */
+/* Computes softmax as the comment in row_ops.def defines it, with a sort. */
 static void reference_softmax(const float *x, int n, const struct esp_sampling *s, double *p)
 {
     static struct ranked order[WIDE];
@@ -314,7 +314,7 @@ EACH_BACKEND(draws_invert_the_cumulative_sum)
     }
 }
 
-EACH_BACKEND(combinations_and_removals)
+EACH_BACKEND(combinations_and_removals_equal_plain_loops)
 {
     static const struct esp_combination all[] = {{1, -1, 0, 0},    {0.3, -1, 0, 0},
                                                  {0, 0, 1, 1},     {1, 0, -1, 2},

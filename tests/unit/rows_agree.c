@@ -88,8 +88,8 @@ static void compare_row(struct pair *p, int at, const char *what, int detail)
         CHECK(p->backend[b]->ops->read_row(p->rows[b], at, row[b]) == 0);
     for (int i = 0; i < p->n; i++)
         CHECK(memcmp(&row[CPU][i], &row[GPU][i], sizeof(float)) == 0,
-              "%s (%d) of %d values: %d is %.9g, not %.9g", what, detail, p->n, i, row[GPU][i],
-              row[CPU][i]);
+              "%s (%d) of %d values: entry %d is %.9g, not %.9g", what, detail, p->n, i,
+              row[GPU][i], row[CPU][i]);
 }
 
 /* Compares a row of both backends, allowing for rounding. */
@@ -99,7 +99,8 @@ static void compare_row_nearly(struct pair *p, int at, const char *what)
         CHECK(p->backend[b]->ops->read_row(p->rows[b], at, row[b]) == 0);
     for (int i = 0; i < p->n; i++)
         CHECK(fabsf(row[CPU][i] - row[GPU][i]) <= 1.2e-7f * row[CPU][i],
-              "%s of %d values: %d is %.9g, not %.9g", what, p->n, i, row[GPU][i], row[CPU][i]);
+              "%s of %d values: entry %d is %.9g, not %.9g", what, p->n, i, row[GPU][i],
+              row[CPU][i]);
 }
 
 /* ------------------------------------------------------------------ logits */
@@ -168,7 +169,7 @@ static void write_distribution(struct pair *p, int at)
     BOTH(p, write_row, at, row[0]);
 }
 
-/* Makes `each` draws, one after the other, from each of 40 / each rows. */
+/* Makes `each` draws, one after the other, from each of 40 / `each` rows. */
 static void compare_draws(struct pair *p, int per, int each)
 {
     enum { DRAWS = 40, PER = 40 };
@@ -261,7 +262,7 @@ static void compare_distributions(struct pair *p)
 
 /* ------------------------------------------------------------------ tests */
 
-TEST(answers_agree_on_vocabularies_of_all_sizes)
+TEST(backends_agree_on_vocabularies_of_all_sizes)
 {
     static const int sizes[] = {1, 2, 3, 4, 31, 32, 255, 256, 257, 1023, 4095, 4096, 4097};
     const int known = sizeof sizes / sizeof *sizes;
@@ -278,7 +279,7 @@ TEST(answers_agree_on_vocabularies_of_all_sizes)
 }
 
 /* Rows that are divided into parts, and rows larger than the shared memory of softmax. */
-TEST(answers_agree_on_large_vocabularies)
+TEST(backends_agree_on_large_vocabularies)
 {
     const int sizes[] = {12289, 20001, check_quick() ? 60000 : MOST};
     struct pair p;
@@ -326,8 +327,8 @@ TEST(a_row_does_not_depend_on_the_others)
     close_backends(&p);
 }
 
-/* Asynchronous calls must not overwrite each other's arguments. */
-TEST(softmax_of_softmax_in_any_order)
+/* Asynchronous calls, in any order, must not overwrite each other's arguments. */
+TEST(asynchronous_calls_keep_their_own_arguments)
 {
     const int calls = check_quick() ? 1500 : 6000;
     struct pair p;
@@ -375,7 +376,7 @@ TEST(calls_may_be_larger_than_the_rows)
     close_backends(&p);
 }
 
-TEST(what_is_not_a_number_is_told_once)
+TEST(a_value_that_is_not_a_number_is_reported_once)
 {
     const struct esp_sampling plain = {1, 1, 0};
     struct pair p;

@@ -1,5 +1,4 @@
-/* Tests that nothing that a terminal could act on reaches it, and that everything is
- * visible. */
+/* Tests that no byte that a terminal could act on reaches it, and that all text is visible. */
 #include "viz/safe.h"
 
 #include <stdio.h>
@@ -28,7 +27,7 @@ static void same(const char *bytes, int flags, const char *want, int width)
           want, esp_safe_width(bytes, strlen(bytes), flags), width);
 }
 
-TEST(plain_text_stays)
+TEST(plain_text_is_unchanged)
 {
     same("a king", 0, "a king", 6);
     same("K\u00f6nig", 0, "K\u00f6nig", 5);
@@ -37,7 +36,7 @@ TEST(plain_text_stays)
     same("\\", 0, "\\", 1);
 }
 
-TEST(controls_have_stand_ins)
+TEST(control_characters_have_replacements)
 {
     same("\033[2J", 0, "^[[2J", 5);
     same("\a\x7f", 0, "^G^?", 4);
@@ -50,7 +49,7 @@ TEST(controls_have_stand_ins)
     same(".\"\n", ESP_SAFE_ESCAPED, ".\"\\n", 4);
 }
 
-TEST(invisible_characters_have_stand_ins)
+TEST(invisible_characters_have_replacements)
 {
     same("\u202eevil", 0, "<U+202E>evil", 12);
     same("a\u200bb", 0, "a<U+200B>b", 10);
@@ -63,7 +62,7 @@ TEST(invisible_characters_have_stand_ins)
     same("\uE000", 0, "<U+E000>", 8);
 }
 
-TEST(invalid_utf8_has_stand_ins)
+TEST(invalid_utf8_has_replacements)
 {
     same("\xff", 0, "<FF>", 4);
     same("\xe6\xbc", 0, "<E6><BC>", 8);
@@ -71,7 +70,7 @@ TEST(invalid_utf8_has_stand_ins)
     same("\xed\xa0\x80", 0, "<ED><A0><80>", 12);
 }
 
-TEST(marks_need_a_character)
+TEST(combining_marks_need_a_character)
 {
     same("\u0301a", 0, "\u25cc\u0301a", 2);
     same("\u2764\ufe0f", 0, "\u2764", 1);
@@ -85,8 +84,8 @@ TEST(ascii_terminals_get_ascii)
     same("e\u0301", ESP_SAFE_ASCII, "e<U+0301>", 9);
 }
 
-/* For any bytes, the result must make progress, be short, have the reported width, and
- * contain no control characters. */
+/* For any bytes, each step must consume some of them, give a short result with the reported
+ * width, and write no control characters. */
 TEST(random_bytes_are_safe)
 {
     unsigned long long random = 1;
@@ -152,7 +151,7 @@ TEST(text_of_lines_keeps_its_lines)
 }
 
 /* A name cannot forge an entry of a list. */
-TEST(only_a_format_begins_lines)
+TEST(arguments_cannot_begin_new_lines)
 {
     char *text = NULL;
     size_t length;

@@ -1,5 +1,5 @@
-/* Tests that a seed gives the same text on every backend. If calls wait for a device, children
- * are drawn ahead; this must change only the number of waits.
+/* Tests that a seed gives the same text on every backend. On a backend with which each call
+ * waits for a device, children are drawn ahead; this must change only the number of waits.
  *
  * Every drafter and setting that samples runs with every verifier that accepts its draws, on
  * toy models and on small transformers, on the CPU and on CUDA, whose probabilities are
@@ -30,7 +30,7 @@ enum { DRAWING = sizeof drawing / sizeof *drawing, MOST = 64 };
 struct outcome {
     int32_t text[MOST];
     int length;
-    /* streams split off for the draft, numbers used by the verifier */
+    /* numbers of streams split off for the draft, and of random numbers used by the verifier */
     uint64_t expanded, decided;
     int nodes; /* drafted */
 };
@@ -67,12 +67,12 @@ static void compare(const struct outcome *a, const struct outcome *b, const char
               memcmp(a->text, b->text, (size_t)a->length * sizeof *a->text) == 0,
           "%s with %s: another text", drafter, verifier);
     CHECK(a->expanded == b->expanded && a->decided == b->decided && a->nodes == b->nodes,
-          "%s with %s: %llu and %llu nodes expanded, %llu and %llu numbers", drafter, verifier,
-          (unsigned long long)a->expanded, (unsigned long long)b->expanded,
+          "%s with %s: %llu and %llu nodes expanded, %llu and %llu random numbers", drafter,
+          verifier, (unsigned long long)a->expanded, (unsigned long long)b->expanded,
           (unsigned long long)a->decided, (unsigned long long)b->decided);
 }
 
-TEST(drawing_ahead_changes_no_text)
+TEST(drawing_ahead_does_not_change_the_text)
 {
     const struct esp_backend_ops waits = toy_backend_that_waits();
     int pairs = 0;

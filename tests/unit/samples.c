@@ -42,7 +42,7 @@ static double gauge(const struct esp_iteration *it, const char *name)
     check_fail(__FILE__, __LINE__, " there is no gauge %s", name);
 }
 
-/* Reads everything; returns the number of tokens of the text. */
+/* Reads all of a recording. Returns the number of tokens in its text. */
 static int read_all(struct esp_recording *recording, const char *name)
 {
     const struct esp_text_token *text;
@@ -115,7 +115,7 @@ TEST(traversal_accepts_an_unlikely_path_at_once)
     esp_recording_close(recording);
 }
 
-/* Compares the generated texts; returns the number of iterations of the second. */
+/* Compares the texts of two recordings. Returns the number of iterations in the second one. */
 static int same_text(const char *name, const char *other)
 {
     struct esp_recording *a = open_sample(name), *b = open_sample(other);

@@ -77,7 +77,7 @@ TEST(loading_and_failing)
     scene_close(&scene);
 }
 
-/* While other models are loaded, the former text is shown. */
+/* While other models are loaded, the old text is shown. */
 TEST(loading_others)
 {
     struct scene scene;
@@ -95,9 +95,9 @@ static bool says_lossy(struct scene *scene)
     return says;
 }
 
-/* It is the engine that says so: lossy=allow does not make an exact verifier lossy.
- */
-TEST(a_lossy_rule_is_called_so)
+/* The engine decides whether a verifier is lossy: lossy=allow does not make an exact verifier
+ * lossy. */
+TEST(a_lossy_verifier_is_called_lossy)
 {
     struct scene scene;
     scene_telling(&scene, 80, 24);
@@ -129,8 +129,8 @@ static bool header_says(struct scene *scene, const char *what)
     return says;
 }
 
-/* A pace that is kept, one that is too fast for the machine, and none. */
-TEST(the_pace_is_said)
+/* No pace, a pace that is kept, and a pace that is too fast for the machine. */
+TEST(the_screen_shows_the_pace)
 {
     struct scene scene;
     scene_telling(&scene, 120, 36);
@@ -164,7 +164,7 @@ TEST(the_menu_stays_in_the_footer)
 
 /* At every width the header compares the speed with plain decoding, in words if it is
  * slower. */
-TEST(a_loss_stands_in_the_header)
+TEST(the_header_says_that_speculation_is_slower)
 {
     struct scene scene;
     const struct {
@@ -187,7 +187,7 @@ TEST(a_loss_stands_in_the_header)
     scene_close(&scene);
 }
 
-TEST(a_gpu_stands_in_the_header_where_there_is_room)
+TEST(the_header_names_a_gpu_if_there_is_room)
 {
     static const char *const device = "NVIDIA H100, 85 GB, driver 580.65.06";
     struct scene scene;
@@ -343,7 +343,7 @@ TEST(the_text_can_be_scrolled)
     CHECK(strstr(start, "Once upon a time") && !strstr(end, "Once upon a time"));
     scene_iteration(&scene, 60);
     char *later = scene_dump(&scene, false);
-    CHECK(strstr(later, "Once upon a time"), "a scrolled view moved when text was added");
+    CHECK(strstr(later, "Once upon a time"), "the scrolled view moved when text was added");
     for (int i = 0; i < 20; i++)
         esp_ui_act(&scene.ui, &scene.state, ESP_ACTION_PAGE_DOWN, 80, 24);
     CHECK(scene.ui.view[ESP_PANE_text].anchor == -1);
@@ -380,7 +380,7 @@ TEST(the_focus_goes_round)
         esp_ui_act(&scene.ui, &scene.state, ESP_ACTION_NEXT_PANE, 120, 36);
         seen += scene.ui.layout.focused;
     }
-    /* except help and, without a comparison, the comparison pane */
+    /* except help and the comparison pane, because nothing is compared */
     CHECK(seen == ESP_PANES - 2 && !scene.ui.layout.focused, "%d panes had the focus", seen);
     esp_ui_act(&scene.ui, &scene.state, ESP_ACTION_PREVIOUS_PANE, 120, 36);
     CHECK(scene.ui.layout.focused && scene.ui.layout.current != ESP_PANE_help);

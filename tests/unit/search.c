@@ -43,8 +43,8 @@ TEST(a_text_is_found_in_the_text)
     scene_close(&scene);
 }
 
-/* Returns whether so many cells in a row have this style, below the header and the first
- * title. */
+/* Returns whether a row below the header and the first title has this number of cells with this
+ * style. */
 static bool has_style(struct scene *scene, int style, int cells)
 {
     char wanted[16] = "", *styles = scene_dump(scene, true);
@@ -57,7 +57,7 @@ static bool has_style(struct scene *scene, int style, int cells)
 
 /* Every match must be visible when it is found, and marked; other matches have a different
  * mark. */
-TEST(what_is_found_is_seen)
+TEST(a_match_is_visible_and_marked)
 {
     struct scene scene;
     scene_telling(&scene, 80, 24);
@@ -89,7 +89,7 @@ TEST(a_text_is_found_in_the_tree)
     scene_act(&scene, ESP_ACTION_TOGGLE);
     found = look_for(&scene, NULL, 1);
     CHECK(found.index == 1 && scene.ui.look.node == 6 && !scene.ui.look.collapsed[4],
-          "a match in a folded subtree is unfolded");
+          "a match does not unfold its subtree");
     scene_golden(&scene, "found_tree_120x36");
     found = look_for(&scene, NULL, 1);
     CHECK(found.index == 2 && scene.ui.look.node == 3 && !found.round);

@@ -1,6 +1,6 @@
-/* Tests selectors. A selector must give the output of the trained network, also after its file
- * was written and read. Damaged files must give one sentence. Features must have the documented
- * meaning. */
+/* Tests selectors. A selector must give the output of the trained network, also after it was
+ * written to a file and read again. Each damaged file must give a message of one sentence.
+ * Features must have the documented meaning. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,7 +40,7 @@ static void folder_remove(const char *folder)
     rmdir(folder);
 }
 
-/* A selector with random weights. */
+/* Makes a selector with random weights, and the network with the same weights. */
 static void make(struct esp_selector *s, struct esp_selector_net *net)
 {
     unsigned long long state = 5;
@@ -69,7 +69,7 @@ static void make(struct esp_selector *s, struct esp_selector_net *net)
     CHECK(esp_selector_prepare(s) == 0);
 }
 
-/* Computes its output for random inputs. */
+/* Computes the output of the network and of the selector for the same random inputs. */
 static void run(const struct esp_selector *s, struct esp_selector_net *net,
                 struct esp_selector_score *score)
 {
@@ -88,7 +88,7 @@ static void run(const struct esp_selector *s, struct esp_selector_net *net,
     esp_selector_run(s, states, scalars, score);
 }
 
-TEST(a_selector_says_what_its_network_says)
+TEST(a_selector_gives_the_result_of_its_network)
 {
     struct esp_selector s;
     struct esp_selector_net net;
@@ -106,7 +106,7 @@ TEST(a_selector_says_what_its_network_says)
     esp_selector_net_close(&net);
 }
 
-TEST(a_file_keeps_a_selector)
+TEST(a_selector_survives_writing_and_reading)
 {
     char folder[256], path[512];
     struct esp_selector s, read;
@@ -219,11 +219,11 @@ TEST(features_are_entropies_and_divergences)
 
 struct chosen {
     struct esp_shape_choice choice[64];
-    int count, rows_before; /* first passes that also covered the token before the root */
+    int count, rows_before; /* first draft passes that also covered the token before the root */
 };
 
-/* Writes tokens with the built-in pair. `forget`: the draft's earlier distributions are dropped
- * each time. */
+/* Writes tokens with the built-in pair. If `forget` is set, the draft's distributions of
+ * earlier tokens are dropped before each iteration. */
 static int write_text(struct esp_engine *engine, const char *drafter, bool forget,
                       struct chosen *chosen, int32_t *text, int most)
 {
@@ -252,7 +252,7 @@ static int write_text(struct esp_engine *engine, const char *drafter, bool forge
     return length;
 }
 
-TEST(nde_uses_what_the_draft_said_before_and_chooses_alike_without_it)
+TEST(nde_chooses_the_same_shapes_without_stored_draft_distributions)
 {
     const struct esp_engine_options options = {.backend = "cpu", .threads = 1};
     struct esp_engine *engine;
@@ -266,14 +266,14 @@ TEST(nde_uses_what_the_draft_said_before_and_chooses_alike_without_it)
     for (int i = 0; i < kept.count; i++)
         CHECK(memcmp(&kept.choice[i], &lost.choice[i], sizeof *kept.choice) == 0, "choice %d",
               i);
-    CHECK(kept.rows_before < lost.rows_before, "%d of %d passes covered two tokens",
+    CHECK(kept.rows_before < lost.rows_before, "%d and %d passes covered two tokens",
           kept.rows_before, lost.rows_before);
     esp_engine_close(engine);
 }
 
 /* With twice the width, the target's states are the same numbers twice, summed in another
  * order. */
-TEST(nde_chooses_alike_with_a_wider_target)
+TEST(nde_chooses_the_same_shapes_with_a_wider_target)
 {
     static struct chosen chosen[2];
     static int32_t text[2][512];

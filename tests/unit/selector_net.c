@@ -1,5 +1,5 @@
-/* Compares gradients of the selector's network and its loss with finite differences, and
- * AdamW with its formulas; checks the shapes of its trees. */
+/* Compares the gradients of the selector's network and its loss with finite differences, and
+ * AdamW with its formulas. Also checks the shapes of the selector's trees. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,7 +33,7 @@ static void fill(struct esp_selector_net *net)
         }
         goals[i] = (struct esp_selector_goal){expected[i], seconds[i], 1500 + 200 * i};
     }
-    for (size_t i = 0; i < net->count; i++) /* no tensor keeps its initial values */
+    for (size_t i = 0; i < net->count; i++) /* changes every tensor */
         net->weights[i] += 0.1 * (2 * check_uniform(&state) - 1);
 }
 
@@ -77,12 +77,12 @@ static void check_gradients(bool dropout)
     esp_selector_net_close(&net);
 }
 
-TEST(gradients_are_those_of_finite_differences)
+TEST(gradients_match_finite_differences)
 {
     check_gradients(false);
 }
 
-TEST(gradients_are_those_of_finite_differences_with_dropout)
+TEST(gradients_with_dropout_match_finite_differences)
 {
     check_gradients(true);
 }
@@ -110,7 +110,7 @@ TEST(the_loss_is_equation_12)
         r[i] = e / t / goals[i].base;
         sum -= log(r[i]) / ROWS;
     }
-    for (int n = 0; n < ROWS / 2; n++) { /* the larger half of the penalties */
+    for (int n = 0; n < ROWS / 2; n++) { /* the half of the rows with the largest penalties */
         int at = 0;
         for (int i = 0; i < ROWS; i++)
             at = r[i] < r[at] ? i : at;
@@ -123,7 +123,7 @@ TEST(the_loss_is_equation_12)
     esp_selector_net_close(&net);
 }
 
-TEST(a_product_of_any_size_is_a_product)
+TEST(products_of_any_size_match_plain_loops)
 {
     enum { MOST = 13 };
     double a[MOST * MOST], b[MOST * MOST], c[MOST * MOST], turned[MOST * MOST];
@@ -149,7 +149,7 @@ TEST(a_product_of_any_size_is_a_product)
         }
 }
 
-TEST(adamw_walks_as_its_formulas_say)
+TEST(adamw_follows_its_formulas)
 {
     struct esp_selector_net net;
     CHECK(esp_selector_net_open(&net, &small, 1, 3) == 0);
@@ -177,7 +177,7 @@ TEST(adamw_walks_as_its_formulas_say)
     esp_selector_net_close(&net);
 }
 
-TEST(actions_that_give_the_same_tree_are_one)
+TEST(actions_with_the_same_tree_count_once)
 {
     int canonical = 0;
     char text[64];
@@ -210,7 +210,8 @@ TEST(times_lie_between_those_measured)
     CHECK(esp_pass_times_sound(&t));
     CHECK(fabs(esp_time_target(&t, 5, 250) - 40) < 1e-4);
     CHECK(fabs(esp_time_draft(&t, 3, 150) - 3.5) < 1e-4);
-    /* Equation 11: passes over the root, the stem's token, and two paths; then 6 rows. */
+    /* Equation 11: draft passes over the root, the stem's token and two paths, and a target
+     * pass of 6 rows. */
     const double want = 2 + 2.01 + 2.52 + 26;
     const double found = esp_time_of_action(&t, (struct esp_action){2, 1, 2}, 100);
     CHECK(fabs(found - want) < 1e-3, "%g, not %g", found, want);

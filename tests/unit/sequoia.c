@@ -1,5 +1,5 @@
-/* Tests sequoia: the shape equals an exhaustive search, rates are counted as defined, and
- * they are stored in the state folder, whatever its files contain. */
+/* Tests sequoia: the shape is the one that an exhaustive search finds, rates are counted as
+ * defined, and they are stored in the state folder, whatever its files contain. */
 #include <dirent.h>
 #include <math.h>
 #include <stdio.h>
@@ -16,8 +16,8 @@
 
 /* ------------------------------------------------------------------ the shape */
 
-/* Returns the best of all ordered trees of at most n nodes below the root. A tree is a
- * sequence of depths, node after node in depth-first order. */
+/* Returns the value of the best of all ordered trees with at most n nodes below the root. A
+ * tree is a sequence of depths in depth-first order. */
 static double search(const double *rate, int ranks, int n, int depth, double *product,
                      int *children, int at, double sum)
 {
@@ -61,7 +61,7 @@ TEST(shapes_equal_an_exhaustive_search)
         int ranks = 1 + (int)(check_uniform(&state) * 5);
         int nodes = 1 + (int)(check_uniform(&state) * 9);
         int depth = 1 + (int)(check_uniform(&state) * 6);
-        for (int k = 0; k < ranks; k++) { /* rates need not fall */
+        for (int k = 0; k < ranks; k++) { /* rates may rise from one place to the next */
             rate[k] = left * check_uniform(&state);
             left -= rate[k] * (trial % 2);
         }
@@ -140,7 +140,7 @@ TEST(the_policy_drafts_the_best_shape)
 
 /* ------------------------------------------------------------------ learning */
 
-TEST(rates_are_what_was_accepted_of_what_was_tried)
+TEST(rates_are_accepted_nodes_divided_by_tested_nodes)
 {
     struct drafting d;
     double tried[ESP_RANKS] = {0}, accepted[ESP_RANKS] = {0};
@@ -172,11 +172,11 @@ TEST(the_shape_follows_what_is_learned)
     struct drafting d;
     int deepest = 0, shallow = 100;
     drafting_open(&d, &(struct drafting_setup){.drafter = "sequoia:N=12"});
-    d.toy.closeness = 1; /* the draft is always right: a chain is best */
+    d.toy.closeness = 1; /* the draft is always right: so a chain is best */
     while (drafting_step(&d) && d.session->iteration.index < 15)
         deepest = d.session->iteration.deepest;
     CHECK(deepest == 12, "depth %d", deepest);
-    d.toy.closeness = 0; /* the draft knows nothing: many first tokens are better */
+    d.toy.closeness = 0; /* the draft knows nothing, so the root gets many children */
     drafting_restart(&d, 1);
     while (drafting_step(&d))
         if (d.session->iteration.position < 180)
@@ -185,7 +185,7 @@ TEST(the_shape_follows_what_is_learned)
     drafting_set(&d, "learn", "off");
     drafting_restart(&d, 1);
     CHECK(drafting_step(&d));
-    CHECK(fabs(drafting_gauge(&d, "r1", false) - 0.6) < 1e-12, "learn=off keeps to the prior");
+    CHECK(fabs(drafting_gauge(&d, "r1", false) - 0.6) < 1e-12, "learn=off must keep the prior");
     drafting_close(&d);
 }
 
@@ -210,7 +210,7 @@ static void leave_home(void)
     unsetenv("XDG_STATE_HOME");
 }
 
-/* Counts the files, except those of the session itself; `name` becomes the name of the last
+/* Counts the files, except those of the session itself. `name` becomes the name of the last
  * one. */
 static int list_files(char *name, size_t size)
 {
@@ -231,7 +231,7 @@ static void open_pair(struct drafting *d, const char *drafter, double temperatur
 {
     static char target[] = "large", draft[] = "small";
     drafting_open(d, &(struct drafting_setup){.drafter = drafter, .temperature = temperature});
-    esp_session_close(d->session); /* opened again with names for the models */
+    esp_session_close(d->session); /* is opened again with other names of models */
     d->toy.target.name = target;
     d->toy.draft.name = draft;
     struct esp_session_options options = {.drafter = drafter,
@@ -241,7 +241,7 @@ static void open_pair(struct drafting *d, const char *drafter, double temperatur
     drafting_restart(d, 1);
 }
 
-TEST(rates_are_kept_per_pair_temperature_and_draw)
+TEST(rates_are_stored_per_pair_temperature_and_kind_of_draws)
 {
     char name[256];
     struct drafting d;
@@ -260,11 +260,12 @@ TEST(rates_are_kept_per_pair_temperature_and_draw)
     CHECK(drafting_step(&d));
     CHECK(fabs(drafting_gauge(&d, "r1", true) - rate) < 0.02, "%g after %g",
           drafting_gauge(&d, "r1", true), rate);
-    drafting_set(&d, "temp", "0.5"); /* other counts, from the next iteration on */
+    drafting_set(&d, "temp", "0.5"); /* has counts of its own, from the next iteration on */
     CHECK(drafting_step(&d));
-    CHECK(list_files(name, sizeof name) == 1, "the old counts go back to the same file");
+    CHECK(list_files(name, sizeof name) == 1,
+          "the old counts must be written to the same file");
     drafting_set(&d, "drafter", "linear");
-    CHECK(list_files(name, sizeof name) == 2, "a change of the drafter stores its counts");
+    CHECK(list_files(name, sizeof name) == 2, "a change of the drafter must store its counts");
     drafting_close(&d);
     leave_home();
 }
@@ -282,7 +283,7 @@ TEST(without_learning_nothing_is_written)
     leave_home();
 }
 
-TEST(a_state_file_may_hold_anything)
+TEST(a_state_file_with_any_contents_does_no_harm)
 {
     static const char *const contents[] = {
         "",
@@ -332,7 +333,7 @@ TEST(state_files_are_replaced_whole_and_stay_in_their_folder)
     CHECK(esp_state_write("a", "one") == 0 && esp_state_read("a", text, sizeof text) == 3);
     CHECK(esp_state_write("a", "other") == 0 && esp_state_read("a", text, sizeof text) == 5);
     CHECK(strcmp(text, "other") == 0 && list_files(name, sizeof name) == 1);
-    CHECK(esp_state_read("a", text, 5) == ESP_E_FILE, "5 bytes and a NUL do not fit into 5");
+    CHECK(esp_state_read("a", text, 5) == ESP_E_FILE, "5 bytes and a NUL must not fit into 5");
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         CHECK(esp_state_write(names[i], "x") == ESP_E_FILE, "%s", names[i]);
         CHECK(esp_state_read(names[i], text, sizeof text) == ESP_E_FILE, "%s", names[i]);
@@ -340,15 +341,15 @@ TEST(state_files_are_replaced_whole_and_stay_in_their_folder)
     CHECK(stat(folder, &status) == 0 && (status.st_mode & 0777) == 0700);
     snprintf(path, sizeof path, "%s/b", folder);
     CHECK(mkdir(path, 0700) == 0);
-    CHECK(esp_state_read("b", text, sizeof text) == ESP_E_FILE, "a folder is not a file");
+    CHECK(esp_state_read("b", text, sizeof text) == ESP_E_FILE, "a folder was read");
     CHECK(esp_state_write("b", "x") == ESP_E_FILE && list_files(name, sizeof name) == 2,
           "a failed write left a file");
     CHECK(rmdir(path) == 0 && mkfifo(path, 0600) == 0);
-    CHECK(esp_state_read("b", text, sizeof text) == ESP_E_FILE, "a pipe is not a file");
+    CHECK(esp_state_read("b", text, sizeof text) == ESP_E_FILE, "a pipe was read");
     setenv("XDG_STATE_HOME", "relative", 1);
     setenv("HOME", home, 1);
     CHECK(esp_state_write("c", "x") == 0);
     snprintf(path, sizeof path, "%s/.local/state/espalier/c", home);
-    CHECK(stat(path, &status) == 0, "a relative XDG_STATE_HOME is ignored");
+    CHECK(stat(path, &status) == 0, "a relative XDG_STATE_HOME was not ignored");
     leave_home();
 }

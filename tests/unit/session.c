@@ -1,5 +1,5 @@
-/* Tests sessions on the toy backend: the output does not depend on the drafter, settings are
- * checked together, and text, limits and events are as the header promises. */
+/* Tests sessions on the toy backend: the output does not depend on the drafter, combinations of
+ * settings are checked, and text, limits and events are as the header promises. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -39,8 +39,7 @@ static int generate(struct esp_session *session, int count, int32_t *text)
     return length;
 }
 
-/* Plain decoding without the project's code: the argmax of the toy's own distribution.
- */
+/* Plain decoding that uses none of the project's code: the argmax of the toy's distribution. */
 static void plain(int32_t first, int count, int32_t *text)
 {
     int32_t start[4] = {first, 5, 7, 1};
@@ -96,8 +95,8 @@ TEST(every_drafter_writes_what_plain_decoding_writes)
     }
 }
 
-/* The target's logits have more padding than the draft's. */
-TEST(a_draft_that_does_not_know_all_tokens_changes_nothing)
+/* The target has more padding of logits than the draft. */
+TEST(a_draft_with_fewer_tokens_does_not_change_the_text)
 {
     int32_t want[CONTEXT];
     toy_open(&toy, VOCABULARY, CONTEXT, 40, 3);
@@ -133,7 +132,7 @@ TEST(drafters_can_be_switched_between_iterations)
     toy_close(&toy);
 }
 
-TEST(the_context_is_filled_and_no_further)
+TEST(the_context_is_filled_exactly)
 {
     int32_t want[CONTEXT], text[CONTEXT];
     toy_open(&toy, VOCABULARY, CONTEXT, 64, 5);
@@ -152,7 +151,7 @@ TEST(the_context_is_filled_and_no_further)
     toy_close(&toy);
 }
 
-TEST(a_text_that_was_taken_back_goes_on_as_if_the_rest_had_never_been)
+TEST(a_shortened_text_continues_like_a_new_one)
 {
     static const char *const specs[] = {
         "dynatree",    "linear:K=5",         "ar", "ngram", "fixed:tau=0",
@@ -234,7 +233,7 @@ TEST(turns_continue_one_text)
     toy_close(&toy);
 }
 
-TEST(end_of_text_ends)
+TEST(the_end_token_ends_the_text)
 {
     int32_t want[CONTEXT], text[CONTEXT];
     toy_open(&toy, VOCABULARY, CONTEXT, 64, 8);
@@ -332,7 +331,7 @@ TEST(events_tell_the_whole_story)
     toy_close(&toy);
 }
 
-TEST(the_literal_form_takes_two_target_passes)
+TEST(the_papers_literal_form_takes_two_target_passes)
 {
     int32_t text[CONTEXT];
     struct esp_stats stats;
@@ -358,7 +357,7 @@ static void set(struct esp_session *session, const char *key, const char *value)
     CHECK(esp_session_set(session, key, value, err, sizeof err) == ESP_OK, "%s", err);
 }
 
-TEST(a_drafter_that_nobody_chose_follows_the_temperature)
+TEST(the_default_drafter_follows_the_temperature)
 {
     static char greedy[] = "dyspec:N=6", sampling[] = "iid:K=2,L=3";
     toy_open(&toy, VOCABULARY, CONTEXT, 64, 5);
@@ -368,11 +367,11 @@ TEST(a_drafter_that_nobody_chose_follows_the_temperature)
     drafter_is(session, "dyspec:N=6");
     set(session, "temp", "0.7");
     drafter_is(session, "iid:K=2,L=3");
-    set(session, "verifier", "swor"); /* a verifier that does not fit the preset's draws */
+    set(session, "verifier", "swor"); /* does not accept the preset's draws */
     drafter_is(session, "dyspec:N=6");
     set(session, "verifier", "auto");
     drafter_is(session, "iid:K=2,L=3");
-    set(session, "K", "4"); /* now the user has chosen it */
+    set(session, "K", "4"); /* the user has now chosen K */
     set(session, "temp", "0");
     drafter_is(session, "iid:L=3");
     set(session, "drafter", "auto");
@@ -384,7 +383,7 @@ TEST(a_drafter_that_nobody_chose_follows_the_temperature)
     toy_close(&toy);
 }
 
-TEST(presets_of_one_drafter_differ_in_their_parameters)
+TEST(presets_with_the_same_drafter_can_differ_in_parameters)
 {
     static char greedy[] = "iid:K=3", sampling[] = "iid:L=2", wrong[] = "dynatree:tua=1";
     struct esp_session *session;
@@ -408,8 +407,8 @@ TEST(presets_of_one_drafter_differ_in_their_parameters)
     toy_close(&toy);
 }
 
-/* dynatree's learned state stays when the temperature changes but its parameters do not. */
-TEST(a_preset_that_stays_keeps_what_was_learned)
+/* dynatree keeps what it has learned when the temperature changes but its parameters do not. */
+TEST(an_unchanged_preset_keeps_what_was_learned)
 {
     char preset[] = "dynatree:history=proportional";
     int32_t text[CONTEXT];
@@ -429,7 +428,7 @@ TEST(a_preset_that_stays_keeps_what_was_learned)
     toy_close(&toy);
 }
 
-TEST(what_there_is_no_room_for_is_said)
+TEST(a_notice_says_that_a_tree_does_not_fit)
 {
     char note[300];
     toy_open(&toy, VOCABULARY, CONTEXT, 32, 4);
@@ -513,7 +512,7 @@ TEST(a_target_alone_decodes_plainly)
     toy_close(&toy);
 }
 
-/* Measured costs vary from run to run; these do not. */
+/* Returns the cost of a pass. Measured costs would vary from run to run. */
 static double pass_cost(int rows)
 {
     return 0.1 + 0.01 * rows;
@@ -531,7 +530,7 @@ static void warm(void *user, const struct esp_event *event)
         esp_session_warm(*session);
 }
 
-TEST(passes_that_only_warm_up_change_nothing)
+TEST(warm_up_passes_change_nothing)
 {
     int32_t want[CONTEXT], text[CONTEXT];
     toy_open(&toy, VOCABULARY, CONTEXT, 40, 3);
@@ -553,7 +552,7 @@ TEST(passes_that_only_warm_up_change_nothing)
     toy_close(&toy);
 }
 
-TEST(baseline_is_measured_without_touching_the_text)
+TEST(measuring_the_baseline_does_not_change_the_text)
 {
     int32_t want[CONTEXT], text[CONTEXT];
     struct esp_stats stats;
@@ -561,7 +560,7 @@ TEST(baseline_is_measured_without_touching_the_text)
     for (int sampled = 0; sampled < 2; sampled++) {
         struct esp_session *session = open_session("dynatree", NULL, NULL);
         set(session, "temp", sampled ? "0.8" : "0");
-        /* a learned temperature would change the second text */
+        /* a learned draft temperature would change the second text */
         set(session, "draft_temp", "off");
         prompt(session, 1);
         CHECK(generate(session, 150, want) == 154);
@@ -591,7 +590,7 @@ static void open_changed(void)
     toy.engine.backend->ops = &changed;
 }
 
-/* The device's three stages take a millisecond each, and a hundred times as long in every
+/* Each of the device's three stages takes a millisecond, and a hundred milliseconds in every
  * second iteration. */
 static double stage_with_hiccups(struct esp_backend *backend, int from, int to)
 {
@@ -601,7 +600,7 @@ static double stage_with_hiccups(struct esp_backend *backend, int from, int to)
     return from != ESP_MARK_PREFILL && iteration % 2 == 0 ? 0.1 : 1e-3;
 }
 
-TEST(hiccups_of_the_machine_are_no_part_of_the_pace)
+TEST(interruptions_do_not_count_in_the_pace)
 {
     int32_t text[CONTEXT];
     struct esp_stats stats;
@@ -628,7 +627,7 @@ static void look_long(void *user, const struct esp_event *event)
         continue;
 }
 
-TEST(an_observer_that_waits_is_no_part_of_a_stage)
+TEST(time_in_the_observer_does_not_count_in_a_stage)
 {
     struct esp_stats stats;
     int layers = 0;
@@ -652,7 +651,7 @@ static int failing_keep(struct esp_cache *cache, int first, const int32_t *which
 }
 
 /* After a failed iteration the text is unchanged, and the next one continues. */
-TEST(what_fails_to_be_committed_is_not_in_the_text)
+TEST(a_failed_commit_leaves_the_text_unchanged)
 {
     int32_t want[CONTEXT], text[CONTEXT];
     int before, after;

@@ -1,5 +1,5 @@
-/* Tests the table of settings: every line of it is read, printed, checked, copied to other
- * sessions and recorded. The tests work for any lines, and name none of them. */
+/* Tests the table of settings: every line of the table is read, printed, checked, copied to
+ * other sessions and recorded. The tests name no setting, so they work for any table. */
 #include "engine/espalier_settings.h"
 
 #include <stdio.h>
@@ -26,7 +26,7 @@ static void another(int index, char *text, size_t size)
     CHECK(esp_value_info(index, &info));
     CHECK(esp_values_check(&zeros, err, sizeof err) == ESP_OK, "%s", err);
     esp_value_print(&zeros, index, now, sizeof now);
-    const bool of_file = strstr(info.values, "FILE") != NULL; /* one that can be read */
+    const bool of_file = strstr(info.values, "FILE") != NULL; /* a file that can be read */
     const char *const tried[] = {of_file ? check_path("prompts.txt") : "1", "0.5", "7"};
     for (size_t i = 0; i < sizeof tried / sizeof *tried; i++) {
         snprintf(text, size, "%s", tried[i]);
@@ -86,13 +86,13 @@ TEST(zeros_are_the_defaults)
         struct esp_session_values zeros = {.baseline = false};
         CHECK(info.value == 0 ||
                   esp_value_parse(&zeros, i, info.name, "0", err, sizeof err) == ESP_E_ARGUMENT,
-              "a 0 cannot stand for the default of %s", info.name);
+              "0 is a value of %s, so it cannot stand for the default", info.name);
     }
     CHECK(!esp_value_info(-1, &info) && !esp_value_info(ESP_VALUES, &info));
     CHECK(esp_value_find("nothing") == -1);
 }
 
-TEST(what_is_printed_is_read)
+TEST(printed_values_can_be_read_again)
 {
     struct esp_session_values values = {.baseline = false}, again = values;
     struct esp_value_info info;
@@ -111,14 +111,14 @@ TEST(what_is_printed_is_read)
                   "%s", err);
             if (info.kind == ESP_KIND_text) {
                 CHECK(strncmp(text, printed, 23) == 0, "%s is printed as %s", text, printed);
-                *esp_value_text(&info, &values) = *esp_value_text(&info, &again); /* each has
-                                                                                     its own */
+                /* Each set of values has a copy of the text at an address of its own. */
+                *esp_value_text(&info, &values) = *esp_value_text(&info, &again);
             }
             CHECK(memcmp(&values, &again, sizeof values) == 0, "%s = %s", info.name, text);
         }
 }
 
-TEST(what_is_wrong_is_told_and_changes_nothing)
+TEST(invalid_values_are_reported_and_change_nothing)
 {
     static const char *const wrong[] = {
         "",   "x",  "-2",       "1e400",  "1e40", "nan",   "1x",
@@ -129,7 +129,7 @@ TEST(what_is_wrong_is_told_and_changes_nothing)
     for (int i = 0; esp_value_info(i, &info); i++)
         for (size_t j = 0; j < sizeof wrong / sizeof *wrong; j++) {
             if (info.kind == ESP_KIND_text)
-                continue; /* a text may have any value */
+                continue; /* any text is valid */
             CHECK(esp_value_parse(&values, i, "--it", wrong[j], err, sizeof err) ==
                       ESP_E_ARGUMENT,
                   "%s takes '%s'", info.name, wrong[j]);
@@ -210,7 +210,7 @@ static struct esp_session *open_session(const struct esp_session_options *option
     return session;
 }
 
-TEST(another_session_takes_all_of_them)
+TEST(another_session_can_take_over_all_settings)
 {
     struct esp_session_options options = {.values = others()}, now, then;
     struct esp_value_info info;
@@ -233,8 +233,9 @@ TEST(another_session_takes_all_of_them)
     toy_close(&toy);
 }
 
-/* "auto" does not count as a choice of the user: with other models, their default is used. */
-TEST(only_what_was_chosen_is_handed_on)
+/* "auto" does not count as a choice of the user: with other models, the default of these models
+ * is used. */
+TEST(automatic_choices_are_not_passed_to_another_session)
 {
     struct esp_session_options options = {.drafter = "auto", .verifier = "auto"}, now;
     toy_open(&toy, VOCABULARY, CONTEXT, 64, 1);
@@ -247,7 +248,7 @@ TEST(only_what_was_chosen_is_handed_on)
     esp_session_current(session, &now);
     CHECK(strcmp(now.drafter, "linear:K=4") == 0 && strcmp(now.verifier, "greedy") == 0);
     CHECK(esp_session_set(session, "drafter", "auto", err, sizeof err) == ESP_OK);
-    CHECK(esp_session_set(session, "temp", "0.5", err, sizeof err) < 0); /* greedy stays */
+    CHECK(esp_session_set(session, "temp", "0.5", err, sizeof err) < 0); /* is greedy only */
     CHECK(esp_session_set(session, "verifier", "auto", err, sizeof err) == ESP_OK);
     esp_session_current(session, &now);
     CHECK(!now.drafter && !now.verifier);
@@ -255,9 +256,9 @@ TEST(only_what_was_chosen_is_handed_on)
     toy_close(&toy);
 }
 
-/* The second session has the settings of the first from the start, and follows their changes.
- * Only the first measures plain decoding. */
-TEST(a_second_choice_has_the_settings_of_the_first)
+/* In a comparison, the other session has the settings of the first from the start, and follows
+ * its changes. Only the first session measures plain decoding. */
+TEST(the_other_session_of_a_comparison_has_the_settings_of_the_first)
 {
     struct esp_session_options options = {.values = others()}, second = {.drafter = "linear"},
                                now;
@@ -288,7 +289,7 @@ TEST(a_second_choice_has_the_settings_of_the_first)
     toy_close(&toy);
 }
 
-TEST(a_recording_holds_all_of_them)
+TEST(a_recording_has_all_settings)
 {
     struct esp_recording_header header = {.values = others()};
     struct esp_recorder_options options = {.path = recorded_path(), .force = true};
@@ -301,7 +302,7 @@ TEST(a_recording_holds_all_of_them)
     esp_recording_close(recording);
 }
 
-/* If a recording is older than a setting, it has the setting's default; values that cannot be
+/* If a recording is older than a setting, it gives the setting's default. Values that cannot be
  * read are left out. */
 TEST(an_old_recording_has_the_defaults)
 {
@@ -321,7 +322,7 @@ TEST(an_old_recording_has_the_defaults)
     }
 }
 
-TEST(the_interface_knows_all_of_them)
+TEST(the_interface_knows_all_settings)
 {
     struct esp_value_info info;
     for (int i = 0; esp_value_info(i, &info); i++) {

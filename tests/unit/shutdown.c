@@ -13,7 +13,7 @@
 #include "tests/check.h"
 #include "tests/pty.h"
 
-/* The program promises three seconds, but the machine may be slow. */
+/* The program promises to end within three seconds, but the machine may be slow. */
 static const double SECONDS = 9;
 
 static char folder[64];
@@ -96,7 +96,8 @@ static int end_unread(struct pty *pty)
 
 static void ended_well(struct pty *pty, int status, int number)
 {
-    CHECK(status != -1, "%s does not end it within %.0f s", strsignal(number), SECONDS);
+    CHECK(status != -1, "%s does not end the program within %.0f s", strsignal(number),
+          SECONDS);
     CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 128 + number, "it ends with %x",
           (unsigned)status);
     CHECK(pty_restored(pty), "the terminal's modes are not restored");
@@ -133,7 +134,7 @@ static pid_t open_drawing(struct pty *pty, char path[128])
     return sleeper(pty, path);
 }
 
-TEST(a_helper_that_hangs)
+TEST(a_helper_that_hangs_does_not_block_the_end)
 {
     struct pty pty;
     char path[128];
@@ -142,7 +143,7 @@ TEST(a_helper_that_hangs)
     CHECK(has_gone(helper), "the helper still runs");
 }
 
-TEST(a_second_sigterm_ends_it_at_once)
+TEST(a_second_sigterm_ends_the_program_at_once)
 {
     struct pty pty;
     char path[128];
@@ -175,21 +176,21 @@ static void ends_with_editor(const char *first, int number)
     CHECK(rmdir(lines) == 0, "the folder of the edited line remains");
 }
 
-TEST(an_editor_that_has_the_terminal)
+TEST(the_program_ends_while_an_editor_has_the_terminal)
 {
     ends_with_editor("", SIGTERM);
     ends_with_editor("", SIGHUP);
 }
 
-TEST(an_editor_that_does_not_end)
+TEST(the_program_ends_even_if_an_editor_ignores_signals)
 {
     ends_with_editor("trap '' TERM HUP; stty raw -echo", SIGTERM);
 }
 
 /* ------------------------------------------------------------------ the terminal */
 
-/* Nobody reads the program's output, so it waits in write(). */
-TEST(a_terminal_that_takes_nothing)
+/* Nobody reads the program's output, so the program waits in write(). */
+TEST(a_terminal_that_takes_no_output_does_not_block_the_end)
 {
     struct pty pty;
     pty_open(&pty, 400, 120, NULL, NULL);
@@ -202,8 +203,8 @@ TEST(a_terminal_that_takes_nothing)
     ended_well(&pty, end_unread(&pty), SIGTERM);
 }
 
-/* C-s and C-z have their old meaning as soon as the terminal's modes are restored. */
-TEST(keys_that_stop_a_terminal)
+/* Once the terminal's modes are restored, C-s stops the output and C-z the program. */
+TEST(stopped_output_does_not_block_the_end)
 {
     for (int i = 0; i < 3; i++) {
         struct pty pty;
@@ -220,7 +221,7 @@ TEST(keys_that_stop_a_terminal)
 
 /* ------------------------------------------------------------------ the engine */
 
-TEST(models_that_load_and_a_prompt_that_is_read)
+TEST(the_program_ends_while_models_load_or_a_prompt_is_read)
 {
     static const char *const arguments[] = {"--width", "4", "--threads", "1", NULL};
     static char prompt[2800];
@@ -238,7 +239,7 @@ TEST(models_that_load_and_a_prompt_that_is_read)
     ends(&pty, SIGTERM);
 }
 
-TEST(a_recording_that_nobody_reads)
+TEST(a_recording_pipe_that_nobody_reads_does_not_block_the_end)
 {
     struct pty pty;
     char path[128], line[200];
@@ -268,8 +269,9 @@ static void type_any(struct pty *pty, unsigned long long *random)
     (void)!write(pty->fd, bytes, count);
 }
 
-/* Once the terminal's modes are restored, C-c and C-\ end the program as they end any other. */
-TEST(any_keys_while_it_ends)
+/* Once the terminal's modes are restored, C-c and C-\ end the program like any other
+ * program. */
+TEST(keys_do_no_harm_while_the_program_ends)
 {
     static const char *const environment[] = {"VISUAL=true", NULL};
     const int sessions = check_quick() ? 12 : 60;

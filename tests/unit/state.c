@@ -8,7 +8,7 @@
 #include "tests/check.h"
 #include "tests/scene.h"
 
-TEST(text_remembers_where_it_comes_from)
+TEST(tokens_keep_their_origin)
 {
     struct scene scene;
     scene_open(&scene, 10, 10);
@@ -55,7 +55,7 @@ TEST(figures_are_those_of_the_events)
     scene_close(&scene);
 }
 
-TEST(hiccups_of_the_machine_do_not_make_speculation_slower)
+TEST(interruptions_do_not_make_speculation_look_slower)
 {
     struct scene scene;
     scene_open(&scene, 10, 10);
@@ -73,7 +73,7 @@ TEST(hiccups_of_the_machine_do_not_make_speculation_slower)
     scene_close(&scene);
 }
 
-TEST(records_do_not_grow_without_end)
+TEST(histories_have_a_limited_size)
 {
     struct scene scene;
     scene_open(&scene, 10, 10);
@@ -90,7 +90,7 @@ TEST(records_do_not_grow_without_end)
     CHECK(!esp_trace_at(trace, ESP_KEPT) && !esp_trace_at(trace, -1));
     float values[ESP_POINTS];
     esp_trace_values(trace, scene_king(0), "tauh", values);
-    for (int i = 0; i < course->count; i++) { /* values stay with their iterations */
+    for (int i = 0; i < course->count; i++) { /* each value belongs to its iteration */
         const struct esp_course_point *point = &course->points[i];
         CHECK(values[i] == (float)scene_king(point->index)->gauges[0].after);
         CHECK(point->written == 4 * (point->index + 1), "sums go on");
@@ -98,9 +98,9 @@ TEST(records_do_not_grow_without_end)
     scene_close(&scene);
 }
 
-/* Two drafters have a value "price" with different meanings, so each has its own course; the
- * draft's temperature has one course. */
-TEST(values_of_two_drafters_are_two_courses)
+/* Two drafters have a value "price" with different meanings, so each drafter has its own course
+ * of it. The draft's temperature has one course for both drafters. */
+TEST(values_of_two_drafters_have_two_histories)
 {
     struct scene scene;
     float values[ESP_POINTS];
@@ -132,7 +132,7 @@ TEST(values_of_two_drafters_are_two_courses)
     scene_close(&scene);
 }
 
-TEST(past_iterations_can_be_looked_at)
+TEST(past_iterations_can_be_shown)
 {
     struct scene scene;
     int stages, count = ESP_KEPT + 40;
@@ -173,16 +173,16 @@ TEST(a_partial_iteration_is_the_newest)
     scene_close(&scene);
 }
 
-TEST(behind_the_end_of_a_text_the_last_tree_is_looked_at)
+TEST(after_the_end_of_a_text_the_last_tree_is_shown)
 {
     struct scene scene;
     int stages;
     scene_open(&scene, 10, 10);
     scene_iteration(&scene, 0);
     struct esp_iteration last = *scene_king(1);
-    last.tree.count = last.tree.verified = 1; /* its root: nothing was drafted */
+    last.tree.count = last.tree.verified = 1; /* only the root, because nothing was drafted */
     last.path_length = last.deepest = 0;
-    for (int i = 0; i < 2; i++) { /* the same without any earlier draft */
+    for (int i = 0; i < 2; i++) { /* the second time, the newest draft is older */
         scene_event(&scene,
                     &(struct esp_event){.type = ESP_EVENT_ITERATION, .iteration = &last});
         scene.state.phase = ESP_PHASE_GENERATING;
@@ -222,7 +222,7 @@ TEST(unknown_tokens_and_events_do_no_harm)
     scene_close(&scene);
 }
 
-TEST(a_loss_is_said_in_words)
+TEST(a_message_says_that_speculation_is_slower)
 {
     char texts[3][96];
     struct esp_figures figures = {.speedup = 0.94, .acceptance = 0.22};

@@ -15,7 +15,7 @@ static double even_tail(double value, int freedom)
     return sum;
 }
 
-TEST(tail_equals_closed_forms)
+TEST(the_tail_equals_closed_forms)
 {
     for (double x = 0.01; x < 300; x *= 1.3) {
         double one = erfc(sqrt(x / 2));
@@ -31,7 +31,7 @@ TEST(tail_equals_closed_forms)
     CHECK(esp_chi_square_tail(1e5, 10) < 1e-300);
 }
 
-TEST(counts_are_compared_with_weights)
+TEST(counts_are_tested_against_weights)
 {
     double fair[4] = {25, 25, 25, 25}, skew[4] = {40, 30, 20, 10}, even[4] = {1, 1, 1, 1};
     double holes[4] = {50, 50, 0, 0}, half[4] = {1, 1, 0, 0};
@@ -45,7 +45,7 @@ TEST(counts_are_compared_with_weights)
     CHECK(fabs(esp_total_variation(skew, even, 4) - 0.2) < 1e-12);
 }
 
-TEST(two_samples_are_compared)
+TEST(two_samples_are_tested_against_each_other)
 {
     double one[3] = {10, 20, 30}, twice[3] = {20, 40, 60}, other[3] = {60, 40, 20};
     CHECK(esp_chi_square_two(one, twice, 3).value < 1e-12);
@@ -54,7 +54,7 @@ TEST(two_samples_are_compared)
 }
 
 /* If the hypothesis is true, p is uniform. */
-TEST(p_values_of_chance_are_uniform)
+TEST(p_values_are_uniform_under_the_null_hypothesis)
 {
     unsigned long long seed = 11;
     double weight[5] = {1, 2, 3, 4, 10}, tenth[10] = {0}, even[10];

@@ -1,7 +1,7 @@
-/* step.c - tests draft steps and deferred results (ESP_LATER), which only save time. A step
- * must be bit-identical to a pass, softmax and top-k in sequence, whether it runs as one graph
- * (few rows, small k) or not. A deferred result must equal that of an immediate call. The
- * saved kernels and waits are counted on the emulator.
+/* step.c - tests draft steps and deferred results (ESP_LATER), whose only purpose is to save
+ * time. A step must be bit-identical to a pass, softmax and top-k in sequence, whether it runs
+ * as one graph (few rows, small k) or not. A deferred result must equal that of an immediate
+ * call. The saved kernels and waits are counted on the emulator.
  */
 #include <dlfcn.h>
 #include <math.h>
@@ -16,7 +16,7 @@
 
 enum { CACHE = 200, BATCH = 80, MOST_K = 100, LONG = 17000 };
 
-/* A vocabulary that one block processes, and one that is divided into parts. */
+/* One block of threads processes a short row. A long row is divided into parts. */
 static const struct random_shape shapes[] = {
     {"short rows", 2, 32, 2, 1, 16, 40, 150, 16, ESP_BF16, false, false, false, false, false},
     {"long rows", 1, 16, 1, 1, 16, 16, LONG, 16, ESP_F16, false, false, false, true, false},
@@ -70,7 +70,8 @@ static void close_setup(struct setup *s)
     random_model_free(&s->model);
 }
 
-/* Makes a batch in which the logits of every `every`-th row are wanted, in descending order. */
+/* Makes a batch that computes the logits of each row whose number is a multiple of `every`, in
+ * descending order. */
 static struct esp_batch batch_of(struct setup *s, int count, int every, int *wanted)
 {
     *wanted = 0;
@@ -159,7 +160,7 @@ EACH_BACKEND(rows_of_another_vocabulary_take_a_step_too)
     }
 }
 
-EACH_BACKEND(steps_that_make_no_sense_are_refused)
+EACH_BACKEND(invalid_steps_are_refused)
 {
     int32_t ids[4];
     float values[4];
@@ -184,7 +185,7 @@ EACH_BACKEND(steps_that_make_no_sense_are_refused)
 }
 
 /* NaN is reported by the next call that waits. */
-EACH_BACKEND(a_deferred_answer_does_not_hide_a_bad_number)
+EACH_BACKEND(a_deferred_answer_does_not_hide_a_value_that_is_not_a_number)
 {
     static float bad[150];
     int32_t which = 2, id;
@@ -203,7 +204,7 @@ EACH_BACKEND(a_deferred_answer_does_not_hide_a_bad_number)
 
 /* ------------------------------------------------------------------ savings */
 
-/* A small model, for passes of one row. */
+/* A small model on a backend. It is used for passes of one row. */
 struct small {
     struct random_model model;
     struct esp_weights *weights;
@@ -258,12 +259,12 @@ static long kernels_of(struct esp_backend *backend, const struct random_shape *s
     return count;
 }
 
-/* A layer takes a product, attention, and three products. Norms are separate kernels with fp16
- * and with LayerNorm (one for both norms of a parallel residual). A mixture has separate
- * kernels for the router, the order of the rows, and the sum. With blocks, tensors of different
- * types are separate products (here, queries are not multiplied with keys and values), and
- * norms and activation functions separate kernels. */
-TEST(a_layer_takes_five_kernels_and_of_experts_eight)
+/* Kernels of a layer: one product, attention, and three products. Norms are separate kernels
+ * with fp16 and with LayerNorm (one for both norms of a parallel residual). A mixture has
+ * separate kernels for the router, the order of the rows, and the sum. With quantised blocks,
+ * tensors of different types are separate products (here, queries are not multiplied together
+ * with keys and values), and norms and activation functions are separate kernels. */
+TEST(a_layer_takes_five_kernels_and_eight_with_experts)
 {
     static const struct {
         struct random_shape shape;
@@ -328,7 +329,7 @@ static void check_prediction(struct esp_backend *backend, const struct esp_model
           backend->ops->predict(backend, desc, 1, 0, &no, kernel, MOST) == ESP_E_ARGUMENT);
 }
 
-/* This tests what tests/cuda/shapes prints. */
+/* Tests the numbers that tests/cuda/shapes prints. */
 TEST(the_kernels_of_a_pass_are_timed_and_make_the_same_logits)
 {
     static const struct {
@@ -359,7 +360,7 @@ TEST(the_kernels_of_a_pass_are_timed_and_make_the_same_logits)
               "%s: %d times, %g s, %g bytes", kernel[i].name, kernel[i].count,
               kernel[i].seconds, kernel[i].bytes);
     CHECK(ops->time_kernels(small.cache, &batch, kernel, 1) == 1,
-          "at most as many as there is room for");
+          "more times than there is room for");
     check_prediction(backend, &small.model.desc, kernel, count);
     const struct esp_step step = {.k = 1};
     batch.step = &step;
@@ -374,8 +375,8 @@ struct wait_count {
     int iterations;
 };
 
-/* Returns the number of calls that draw ahead. Below a node, 4, 4, 8, 16, 16, ... children are
- * drawn at a time, the first four with its pass. */
+/* Returns the number of calls that draw children ahead. The first four children of a node are
+ * drawn with the node's pass; then come calls for 4, 8, 16, 16, ... more. */
 static int refills(const struct esp_tree *tree)
 {
     int calls = 0;

@@ -1,9 +1,9 @@
 /* streamed.c - tests that layers read for every pass give the same bits as layers in memory.
  *
  * The memory limit is first the smallest that the backend accepts, so that all layers are
- * streamed, and then larger, so that some stay. Batches, single tokens and trees, with hidden
- * states, must give the logits of a model that is completely in memory, in every pass. If a
- * file changes meanwhile, the pass ends with a sentence.
+ * streamed. Then it is larger, so that some layers stay in memory. Batches, single tokens and
+ * trees, with hidden states, must give the logits of a model that is completely in memory, in
+ * every pass. If a file changes while it is used, the pass must fail with one sentence.
  */
 #include <limits.h>
 #include <stdio.h>
@@ -17,8 +17,9 @@
 
 enum { CACHE = 64, BATCH = 24, ROUNDS = 2, MANY = 24 };
 
-/* Models with plain, fused, transposed, paired, interleaved and quantised matrices; experts,
- * with separate scales; two files; recurrent layers, reordered rows, layers with one part. */
+/* Models with plain, fused, transposed, paired, interleaved and quantised matrices; with
+ * experts, whose scales may be separate tensors; with two files; with recurrent layers; with
+ * reordered rows; and with layers that have only one part. */
 static const char *const models[] = {"logits/llama-bf16",
                                      "logits/neox-parallel",
                                      "logits/gpt2",
@@ -44,11 +45,12 @@ struct runner {
     struct esp_weights *weights;
     struct esp_cache *cache;
     struct esp_rows *logits, *states;
-    struct esp_layer *own; /* the model's own layers, which are repeated */
+    struct esp_layer *own; /* the layers of the model as opened, which are repeated */
     int own_layers;
 };
 
-/* Repeats the small model's layers, so that two of them are fewer than all. */
+/* Repeats the small model's layers, so that the two layers that must be in memory are not
+ * all. */
 static void repeat_layers(struct runner *r)
 {
     struct esp_model_desc *d = &r->model->desc;
@@ -180,7 +182,7 @@ static void compare(struct runner *a, struct runner *b)
     }
 }
 
-/* more: percent above the smallest limit. */
+/* `more` says by how many percent the limit is above the smallest. */
 static void check_model(const char *name, const char *isa, int threads, int more)
 {
     char path[PATH_MAX], err[300] = "";
@@ -315,7 +317,7 @@ static void close_made(struct made *m)
     unlink(m->path);
 }
 
-TEST(as_many_layers_stay_as_fit)
+TEST(as_many_layers_as_fit_stay_in_memory)
 {
     static struct made resident, streamed;
     struct esp_streamed s;
@@ -342,8 +344,8 @@ TEST(as_many_layers_stay_as_fit)
     close_made(&resident);
 }
 
-/* Layers that were read before are still computed with; then a pass fails, and so do all after
- * it. */
+/* Layers that were read before the change are still computed with. Then a pass fails, and so do
+ * all later passes. */
 static void check_failure(struct made *m, const char *what)
 {
     int status = 0;
@@ -384,7 +386,7 @@ TEST(a_file_that_is_removed_is_still_read)
     close_made(&m);
 }
 
-TEST(a_limit_that_is_too_small_says_what_is_enough)
+TEST(a_message_says_what_limit_would_be_enough)
 {
     static struct made m;
     char err[500] = "";

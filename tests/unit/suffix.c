@@ -14,7 +14,7 @@ enum { LONGEST = 400 };
 static int32_t text[LONGEST];
 static unsigned long long seed = 7;
 
-/* Writes random tokens, with passages copied from before; returns the length. */
+/* Writes random tokens and copies of earlier passages. Returns the length. */
 static int write_text(int length, int vocabulary)
 {
     for (int n = 0; n < length;) {
@@ -71,7 +71,7 @@ static void check_automaton(const struct esp_suffix *s, int length)
             words[count - 1] = (words[count - 1] + 1) % 5;
         const int n = occurrences(length, words, count, &end);
         const int32_t state = state_of(s, words, count);
-        CHECK((n == 0) == (state < 0), "%d tokens that occur %d times: state %d", count, n,
+        CHECK((n == 0) == (state < 0), "%d tokens that occur %d times have state %d", count, n,
               state);
         if (n > 0)
             CHECK(s->state[state].count == n && s->state[state].end == end &&
@@ -90,9 +90,9 @@ TEST(the_automaton_knows_every_sequence)
             CHECK(esp_suffix_read(&s, text, n) == ESP_OK);
             check_automaton(&s, n);
         }
-        CHECK(esp_suffix_read(&s, text, 50) == ESP_OK); /* the text is shortened */
+        CHECK(esp_suffix_read(&s, text, 50) == ESP_OK); /* reads a shorter text */
         check_automaton(&s, 50);
-        text[20]++; /* the text changes */
+        text[20]++; /* changes an earlier token */
         CHECK(esp_suffix_read(&s, text, 90) == ESP_OK);
         check_automaton(&s, 90);
     }
@@ -101,15 +101,15 @@ TEST(the_automaton_knows_every_sequence)
 
 /* ------------------------------------------------------------------ guesses */
 
-/* A guess of the brute-force search, by its path. */
+/* A guess of the brute-force search, given as its path. */
 struct path {
     int32_t words[64]; /* the match, then the path */
     int match, depth;
     double d;
 };
 
-/* Counts how often each token follows a sequence, and finds where it last did. Returns the
- * sum. */
+/* Counts how often each token follows a sequence, and finds where it follows for the last time.
+ * Returns the sum of the counts. */
 static int follow(int length, const int32_t *words, int count, int *times, int *end)
 {
     int total = 0;
@@ -279,7 +279,7 @@ static struct watch write_on(struct esp_engine *engine, const char *prompt, cons
     return w;
 }
 
-TEST(hybrid_asks_the_model_where_nothing_is_copied)
+TEST(hybrid_uses_the_model_where_nothing_is_copied)
 {
     const struct esp_engine_options options = {.backend = "cpu", .threads = 1};
     struct esp_engine *engine;
@@ -328,7 +328,7 @@ TEST(hybrid_joins_two_trees)
             CHECK(drafting_step(&model));
             same += count == 0 && d.tree->verified == model.tree->verified;
             CHECK(count > 0 || d.tree->verified == model.tree->verified);
-            if (d.tree->verified < 41) { /* all nodes of both trees fit */
+            if (d.tree->verified < 41) { /* all nodes of both trees have room */
                 int32_t node[ESP_GUESSES];
                 for (int i = 0; i < count; i++) {
                     const int32_t parent = guesses[i].parent < 0 ? 0 : node[guesses[i].parent];

@@ -14,15 +14,15 @@
 #include "tests/check.h"
 #include "tests/pty.h"
 
-/* Starts a new text, because the built-in pair fills its context within a second. */
+/* Starts a new text: the built-in pair fills its context within a second, and then stops. */
 static void write_text(struct pty *pty)
 {
     pty_forget(pty);
     pty_type(pty, "\025:clear!\rOnce upon a time there was a king\r");
 }
 
-/* Redraws the whole screen until it shows the text. Otherwise only changed cells are
- * written, and a text may arrive in pieces. */
+/* Returns whether the screen shows the text. Redraws the whole screen until it does: otherwise
+ * only changed cells are written, and a text may arrive in pieces. */
 static bool see(struct pty *pty, const char *text)
 {
     bool seen = false;
@@ -33,7 +33,7 @@ static bool see(struct pty *pty, const char *text)
     return seen;
 }
 
-/* Does the same, and waits until the text is written. */
+/* Does the same as write_text(), and waits until the screen shows the new text. */
 static void write_text_and_wait(struct pty *pty)
 {
     pty_forget(pty);
@@ -111,9 +111,10 @@ static double paint(struct pty *pty)
     return pty_now() - start;
 }
 
-/* Measures that time while text is generated at full speed: the 99th percentile of many
- * keys. Other programs may slow the machine down, so the best of three rounds counts. */
-TEST(a_key_is_painted_at_once)
+/* Measures the time from a key to its character while text is generated at full speed: the 99th
+ * percentile of many keys. Other programs may slow the machine down, so the best of three
+ * rounds counts. */
+TEST(a_key_changes_the_screen_at_once)
 {
     enum { MOST = 300 };
     const int keys = check_quick() ? 40 : MOST;
@@ -142,7 +143,7 @@ TEST(a_key_is_painted_at_once)
     CHECK(best <= 0.033, "key to paint: p99 is %.1f ms", 1e3 * best);
 }
 
-/* Returns the nanoseconds that the first thread of a process, the interface's, has run. */
+/* Returns the seconds that the first thread of a process, the interface's, has run. */
 static double thread_seconds(pid_t pid)
 {
     char path[64];
@@ -177,8 +178,8 @@ static double processor_seconds(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Measures work like that for a frame: formats the cells of a screen of 120 x 36, compares them
- * with those of the frame before, and copies them. Returns the processor time in seconds. */
+/* Measures work like drawing a frame: formats the cells of a screen of 120 x 36, compares them
+ * with those of the previous frame, and copies them. Returns the processor time in seconds. */
 static double yardstick(void)
 {
     enum { CELLS = 120 * 36, FRAMES = 40 };
@@ -194,10 +195,10 @@ static double yardstick(void)
     return (processor_seconds() - start) / FRAMES;
 }
 
-/* The limit was set on a machine where the yardstick takes 0.18 ms. It is measured beside
- * each share, because processors differ, and vary if others use them. A thread that is often
- * interrupted finds its caches cold, so the best round counts. */
-TEST(the_interface_takes_little_of_a_processor)
+/* The limit was set on a machine where the yardstick takes 0.18 ms. The yardstick is measured
+ * beside each share, because processors differ, and are slower if others use them. A thread
+ * that is often interrupted finds its caches cold, so the best round counts. */
+TEST(the_interface_uses_little_processor_time)
 {
     static const double GOAL = 0.05, YARDSTICK = 0.18e-3;
     const char *const paces[2] = {"\025:pace full\r", "\025:pace 12\r"};
@@ -206,7 +207,7 @@ TEST(the_interface_takes_little_of_a_processor)
     struct pty pty;
     open_writing(&pty, 120, 36);
     if (thread_seconds(pty.pid) < 0) {
-        quit(&pty); /* this kernel does not count a thread's time */
+        quit(&pty); /* this kernel does not report the time of a thread */
         return;
     }
     for (int round = 0; round < 5 && (least[0] > GOAL || least[1] > GOAL); round++)
@@ -226,7 +227,7 @@ TEST(the_interface_takes_little_of_a_processor)
 
 /* ------------------------------------------------------------------ difficult input */
 
-TEST(a_thousand_sizes_while_it_writes)
+TEST(a_thousand_sizes_during_a_generation_do_no_harm)
 {
     struct pty pty;
     unsigned long long random = 4;
@@ -262,8 +263,9 @@ static void rest(struct pty *pty, double seconds)
         pty_read(pty, end - pty_now());
 }
 
-/* On a slow line, a key may arrive in pieces. While text is generated, a frame is due before
- * the time after which an Escape counts as a key by itself; that time must decide. */
+/* On a slow line, a key may arrive in pieces. While text is generated, the next frame is due
+ * before an Escape counts as a key by itself. The frame must not end the wait for the other
+ * pieces. */
 TEST(a_key_in_pieces_is_one_key)
 {
     struct pty pty;
@@ -289,9 +291,9 @@ TEST(a_key_in_pieces_is_one_key)
     CHECK(tries > 0, "this machine is too slow for the test");
 }
 
-/* A paste of megabytes, with newlines, is one edit: one undo removes it, and none of its
- * lines is submitted. */
-TEST(ten_megabytes_are_pasted)
+/* A paste of megabytes with newlines is one edit: one undo removes it, and none of its lines is
+ * submitted. */
+TEST(ten_megabytes_can_be_pasted)
 {
     enum { SIZE = 10 << 20, SHOWN = 20 };
     char last[SHOWN + 1]; /* the end of the last line, where the cursor is */
@@ -329,7 +331,7 @@ static bool has(const struct pty *pty, const char *text)
     return memmem(pty->output, pty->count, text, strlen(text));
 }
 
-/* Returns whether the cursor is shown at the end. */
+/* Returns whether the cursor is visible after the program's last output. */
 static bool shows_cursor(const struct pty *pty)
 {
     const char *hidden = NULL;
@@ -338,18 +340,18 @@ static bool shows_cursor(const struct pty *pty)
     return !hidden || strstr(hidden, "\033[?25h");
 }
 
-/* Checks that modes, cursor, screen, pastes and mouse are restored. */
+/* Checks that the terminal's modes, cursor, screen, pastes and mouse are restored. */
 static void was_restored(const struct pty *pty, const char *how)
 {
     CHECK(pty_restored(pty), "%s leaves other modes", how);
-    CHECK(has(pty, "\033[?1049l"), "%s does not restore the first screen", how);
+    CHECK(has(pty, "\033[?1049l"), "%s does not restore the main screen", how);
     CHECK(has(pty, "\033[?2004l"), "%s leaves bracketed paste", how);
     CHECK(has(pty, "\033[?1000l"), "%s leaves the mouse", how);
     CHECK(shows_cursor(pty), "%s leaves no cursor", how);
 }
 
-/* Sends a signal to a thread of the engine: `which` counts all threads but the first.
- * Returns whether there is such a thread. */
+/* Sends a signal to a thread of the engine. `which` is the thread's number among all threads
+ * but the first. Returns whether there is such a thread. */
 static bool signal_thread(pid_t pid, int number, int which)
 {
     char path[64];
@@ -380,13 +382,14 @@ static bool thread_dies_by(int number, int which)
     }
     int status = pty_end(&pty, 20);
     CHECK(status != -1 && WIFSIGNALED(status) && WTERMSIG(status) == number,
-          "%s in thread %d ends it with %x", strsignal(number), which, (unsigned)status);
+          "%s in thread %d ends the program with %x", strsignal(number), which,
+          (unsigned)status);
     was_restored(&pty, strsignal(number));
     pty_close(&pty);
     return true;
 }
 
-TEST(faults_of_any_thread_give_the_terminal_back)
+TEST(a_fault_in_any_thread_restores_the_terminal)
 {
     const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
     const int count = check_quick() ? 1 : sizeof faults / sizeof *faults;
@@ -416,7 +419,7 @@ static void dies_by(int number, bool at_once)
     pty_close(&pty);
 }
 
-TEST(signals_give_the_terminal_back)
+TEST(signals_restore_the_terminal)
 {
     const int crashes[] = {SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGQUIT};
     dies_by(SIGTERM, false);
@@ -425,7 +428,7 @@ TEST(signals_give_the_terminal_back)
         dies_by(crashes[i], true);
 }
 
-TEST(keys_leave)
+TEST(keys_end_the_program)
 {
     static const char *const ways[] = {":quit\r", ":q\r", "\003\003", "\004", "\033[21~"};
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
@@ -466,7 +469,7 @@ static void write_some(struct pty *pty, const char *const *environment,
     pty_read(pty, 0.1);
 }
 
-TEST(ascii_is_ascii)
+TEST(the_ascii_option_prints_only_ascii)
 {
     static const char *const arguments[] = {"--ascii", "-p", "Once upon a time",
                                             "-n",      "30", NULL};
@@ -499,15 +502,16 @@ static bool has_colour(const struct pty *pty)
     return false;
 }
 
-/* OSC 52 with the text in base64. The mouse is on unless the user switches it off. */
-TEST(the_text_is_copied)
+/* OSC 52 with the text in base64. Also checks that the mouse is on unless the user switches it
+ * off. */
+TEST(copy_sends_the_text_to_the_clipboard)
 {
     static const char *const arguments[] = {"-p", "Once upon a time", "-n", "30", NULL};
     static const char *const linux_console[] = {"TERM=linux", NULL};
     struct pty pty;
     write_some(&pty, NULL, arguments);
-    CHECK(has(&pty, "\033[?1000h\033[?1006h"), "the mouse is on by default");
-    CHECK(has(&pty, "\033[?1007l"), "the wheel does not send keys");
+    CHECK(has(&pty, "\033[?1000h\033[?1006h"), "the mouse is not on by default");
+    CHECK(has(&pty, "\033[?1007l"), "the wheel still sends keys");
     pty_forget(&pty);
     pty_type(&pty, ":copy\r");
     CHECK(pty_wait(&pty, "\033]52;c;T25jZSB1cG9uIGEgdGltZ", 5) && pty_wait(&pty, "\a", 5));
@@ -521,7 +525,7 @@ TEST(the_text_is_copied)
     quit(&pty);
 }
 
-TEST(no_color_is_obeyed)
+TEST(the_variable_no_color_removes_colours)
 {
     static const char *const arguments[] = {"-p", "Once upon a time", "-n", "30", NULL};
     static const char *const none[] = {"NO_COLOR=1", NULL}, *const empty[] = {"NO_COLOR=",
@@ -535,8 +539,8 @@ TEST(no_color_is_obeyed)
     quit(&pty);
 }
 
-/* A theme's exact colours are used if the terminal says that it supports them; the screen is
- * otherwise the same. */
+/* A theme's exact colours are used if the terminal says that it supports them. Otherwise the
+ * screen is the same. */
 TEST(colours_of_24_bits)
 {
     static const char *const arguments[] = {
@@ -547,7 +551,7 @@ TEST(colours_of_24_bits)
     static const char text[] = ";38;2;211;218;230;48;2;16;21;29m";
     struct pty pty;
     write_some(&pty, all, arguments);
-    CHECK(has(&pty, text), "the colours of text on the background");
+    CHECK(has(&pty, text), "the colours of text and background are not exact");
     CHECK(has(&pty, "Once upon a time"));
     pty_forget(&pty);
     pty_type(&pty, ":theme light\r");
@@ -556,7 +560,7 @@ TEST(colours_of_24_bits)
     pty_resize(&pty, 70, 20);
     CHECK(pty_wait(&pty, "Once upon a time", 5), "a resize draws everything");
     quit(&pty);
-    CHECK(has(&pty, "\033[?25h"), "the cursor is shown again");
+    CHECK(has(&pty, "\033[?25h"), "the cursor is not shown again");
     write_some(&pty, bits, arguments);
     CHECK(has(&pty, text));
     quit(&pty);
@@ -564,7 +568,7 @@ TEST(colours_of_24_bits)
     CHECK(!has_colour(&pty));
     quit(&pty);
     write_some(&pty, NULL, arguments);
-    CHECK(!has(&pty, ";38;2;"), "the terminal has not said that it supports them");
+    CHECK(!has(&pty, ";38;2;"), "the terminal did not say that it supports exact colours");
     quit(&pty);
 }
 
@@ -580,11 +584,11 @@ TEST(the_background_chooses_the_theme)
     quit(&pty);
     pty_open(&pty, 80, 24, NULL, chosen);
     CHECK(pty_wait(&pty, "ready", 20));
-    CHECK(!has(&pty, "\033]11"), "the user has chosen a theme");
+    CHECK(!has(&pty, "\033]11"), "the user chose a theme, but the background is asked for");
     quit(&pty);
 }
 
-TEST(other_terminals)
+TEST(the_program_works_on_other_terminals)
 {
     static const char *const types[] = {"TERM=xterm",         "TERM=vt100",
                                         "TERM=linux",         "TERM=screen",
@@ -604,7 +608,7 @@ TEST(other_terminals)
     }
 }
 
-TEST(a_dumb_terminal_is_refused_in_words)
+TEST(a_dumb_terminal_is_refused_with_a_message)
 {
     static const char *const dumb[] = {"TERM=dumb", NULL}, *const none[] = {"TERM=", NULL};
     const char *const *const environments[] = {dumb, none};
@@ -616,7 +620,7 @@ TEST(a_dumb_terminal_is_refused_in_words)
               (unsigned)status);
         CHECK(strstr(pty.output, "use espalier generate"), "%s", pty.output);
         CHECK(!memchr(pty.output, '\033', pty.count),
-              "a terminal without escape codes gets none");
+              "a terminal without escape codes gets one");
         CHECK(pty_restored(&pty));
         pty_close(&pty);
     }

@@ -12,7 +12,7 @@
 #include "engine/espalier.h"
 #include "engine/support/paths.h"
 
-/* Loads a theme from bytes; err holds the sentence. */
+/* Loads a theme from bytes. `err` receives the message. */
 static int load_bytes(struct esp_theme *theme, const char *bytes, size_t length, char err[256])
 {
     char path[] = P_tmpdir "/espalier-theme-XXXXXX";
@@ -82,7 +82,7 @@ TEST(errors_name_the_line)
     CHECK(esp_theme_load(&theme, "/no/such/file", err, sizeof err) == ESP_E_FILE);
 }
 
-TEST(what_is_no_text_is_told)
+TEST(files_that_are_not_text_are_refused)
 {
     static const char hidden[] = "text =\naccepted = red\0on blue\n";
     struct esp_theme theme;
@@ -100,7 +100,7 @@ TEST(what_is_no_text_is_told)
     rmdir(folder);
 }
 
-TEST(themes_that_ship_are_sound)
+TEST(the_themes_in_the_project_are_valid)
 {
     const char *const names[] = {"dark", "light", "high-contrast", "colour-blind", "mono"};
     for (int i = 0; i < 5; i++) {
@@ -112,9 +112,9 @@ TEST(themes_that_ship_are_sound)
         const struct esp_appearance *style = theme.style;
         CHECK(memcmp(&style[ESP_STYLE_DRAFTED], &style[ESP_STYLE_BONUS], sizeof *style) != 0);
         CHECK(style[ESP_STYLE_DRAFTED].attributes & ESP_UNDERLINE,
-              "%s: drafted tokens are marked by colour alone", path);
+              "%s: only the colour shows which tokens were drafted", path);
         CHECK(style[ESP_STYLE_ACCEPTED].attributes & ESP_BOLD,
-              "%s: accepted tokens are marked by colour alone", path);
+              "%s: only the colour shows which tokens were accepted", path);
     }
 }
 
@@ -127,7 +127,7 @@ static int times_listed(const char *theme)
     return times;
 }
 
-TEST(a_theme_of_the_user_comes_first)
+TEST(the_users_own_theme_takes_precedence)
 {
     char folder[] = P_tmpdir "/espalier-config-XXXXXX", command[300], err[256];
     struct esp_theme theme;
@@ -147,7 +147,7 @@ TEST(a_theme_of_the_user_comes_first)
     CHECK(strcmp(theme.name, "dark") == 0);
 }
 
-TEST(colours_come_near)
+TEST(the_nearest_available_colour_is_used)
 {
     CHECK(esp_colour_near(-1, 256) == -1 && esp_colour_near(0xff0000, 2) == -1);
     CHECK(esp_colour_near(0x6fdc8c, 1 << 24) == 0x6fdc8c);
@@ -165,7 +165,7 @@ static bool looks_alike(const struct esp_theme *theme, int one, int other, int c
     return memcmp(&a, &b, sizeof a) == 0;
 }
 
-/* With few colours or none, no theme writes in a colour that may be the background's, and
+/* With few colours or none, no theme draws text in a colour that may be the background's, and
  * styles that must differ still differ. */
 TEST(themes_can_be_read_with_few_colours)
 {
@@ -275,10 +275,10 @@ TEST(hues_are_kept)
     esp_theme_plain(&theme);
     theme.style[ESP_STYLE_TEXT].foreground = ESP_COLOUR_NAMED + 7;
     CHECK(esp_appearance_near(&theme, ESP_STYLE_TEXT, 8).foreground == 7,
-          "a theme chosen by name is used");
+          "the theme chosen by name is not used");
 }
 
-/* Reads the page of themes from its section of styles on. */
+/* Reads the manual page of themes. Returns its text from the section of styles on. */
 static const char *styles_of_page(char *page, size_t size)
 {
     FILE *file = fopen(check_path("../man/espalier-theme.5"), "r");
@@ -327,7 +327,7 @@ TEST(the_page_documents_every_style)
     for (const char *at = styles; (at = strstr(at, "\n.It Cm ")); at++) {
         char line[200], *rest = NULL;
         snprintf(line, sizeof line, "%.*s", (int)strcspn(at + 8, "\n"), at + 8);
-        line[strcspn(line, "P")] = '\0'; /* keeps the attributes */
+        line[strcspn(line, "P")] = '\0'; /* cuts the line after the attributes */
         for (char *word = strtok_r(line, " ,", &rest); word; word = strtok_r(NULL, " ,", &rest))
             CHECK(esp_style_find(word) >= 0, "'%s' is no style", word);
     }

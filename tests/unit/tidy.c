@@ -1,4 +1,4 @@
-/* Tests the tidy layout on trees of every shape: the promises of viz/tidy.h, checked on the
+/* Tests the tidy layout on trees of every shape: what viz/tidy.h promises is checked on the
  * cells that boxes and edges cover. */
 #include "viz/tidy.h"
 
@@ -43,7 +43,8 @@ static int last_child(int at)
     return child;
 }
 
-/* Makes a random tree. spread 0: a chain, 1: random, 2: all nodes are children of the root. */
+/* Makes a random tree. `spread` is 0 for a chain, 1 for random parents, and 2 for a root whose
+ * children are all other nodes. */
 static void make_tree(int nodes, int spread, unsigned long long *random)
 {
     count = nodes;
@@ -56,10 +57,9 @@ static void make_tree(int nodes, int spread, unsigned long long *random)
     CHECK(esp_tidy_place(boxes, count, GAP, &width, &height) == 0);
 }
 
-/* Marks the cells that belong to a box: its own, the blank after it if it is a leaf, and the
- * edge that leads to it. An edge between siblings has the owner of their parent. Returns false
- * if a cell is already taken by another owner.
- */
+/* Marks the cells that belong to a box: its own cells, the blank cell after it if it is a leaf,
+ * and the edge that leads to it. The part of an edge between siblings belongs to their parent.
+ * Returns false if a cell already belongs to another box. */
 static bool cover(short *cells, int at, int owner)
 {
     const struct esp_tidy_box *b = &boxes[at];
@@ -78,8 +78,8 @@ static void check_no_overlap(void)
     short *cells = calloc(COLUMNS * ROWS, sizeof *cells);
     CHECK(cells && width < COLUMNS && height <= ROWS);
     for (int i = 0; i < count; i++)
-        CHECK(cover(cells, i, i + 1), "box %d of %d meets another", i, count);
-    for (int i = 0; i < count; i++) /* only the box itself and its children's edges are there */
+        CHECK(cover(cells, i, i + 1), "box %d of %d covers a cell of another box", i, count);
+    for (int i = 0; i < count; i++) /* right of a box are only edges to its children */
         for (int first = first_child(i), y = first < 0 ? ROWS : boxes[first].y;
              first >= 0 && y <= boxes[last_child(i)].y; y++) {
             short owner = cells[y * COLUMNS + boxes[i].x + boxes[i].width + 1];
@@ -106,8 +106,8 @@ static void check_order_and_centre(void)
     CHECK(top == 0 && bottom == height - 1);
 }
 
-/* Returns whether the subtree of `at`, moved up one row, would touch the subtrees of earlier
- * siblings (or leave no row between). */
+/* Returns whether the subtree of `at`, moved up by one row, would touch the subtrees of earlier
+ * siblings or leave no free row between. */
 static bool is_tight(int at)
 {
     short *cells = calloc(COLUMNS * (ROWS + 1), sizeof *cells), *lower = cells + COLUMNS;
@@ -121,7 +121,7 @@ static bool is_tight(int at)
     for (int i = at; i < count && !tight; i++)
         if (is_below(i, at))
             tight = !cover(cells, i, 2);        /* the same cells, one row higher */
-    for (int x = 0; x < COLUMNS && !tight; x++) /* otherwise the edge would cross an outline */
+    for (int x = 0; x < COLUMNS && !tight; x++) /* the edge must not cross an outline */
         for (int y = 0, seen = 0; y <= ROWS; y++) {
             short owner = cells[y * COLUMNS + x];
             tight = tight || (owner == 1 && seen == 2);
@@ -157,7 +157,8 @@ TEST(trees_of_every_shape_are_tidy)
 
 TEST(narrow_subtrees_use_the_room_beside_wide_ones)
 {
-    /* A root with two children: one has three children, the other is a shorter leaf. */
+    /* A root with two children. One of them has three children, the other one is a shorter
+     * leaf. */
     const struct esp_tidy_box shape[] = {{-1, 4, 0, 0}, {0, 10, 0, 0}, {0, 9, 0, 0},
                                          {1, 6, 0, 0},  {1, 6, 0, 0},  {1, 6, 0, 0}};
     memcpy(boxes, shape, sizeof shape);
@@ -179,7 +180,7 @@ TEST(equal_subtrees_are_drawn_alike)
         struct esp_tidy_box alone[30];
         int nodes = count, columns, rows;
         memcpy(alone, boxes, sizeof alone);
-        for (int i = 0; i < nodes; i++) { /* the same tree, twice below a new root */
+        for (int i = 0; i < nodes; i++) { /* puts the same tree twice below a new root */
             boxes[2 * i + 1] = boxes[2 * i + 2] = alone[i];
             boxes[2 * i + 1].parent = i == 0 ? 0 : 2 * alone[i].parent + 1;
             boxes[2 * i + 2].parent = i == 0 ? 0 : 2 * alone[i].parent + 2;
@@ -195,7 +196,7 @@ TEST(equal_subtrees_are_drawn_alike)
     }
 }
 
-TEST(a_long_chain_and_a_wide_star)
+TEST(a_long_chain_and_a_wide_star_are_tidy)
 {
     static struct esp_tidy_box many[2050];
     for (int star = 0; star < 2; star++) {

@@ -1,6 +1,7 @@
 /* Tests the product with BF16 weights on Intel's tile unit, whose instructions are emulated
- * (tests/emu/tiles.h), so that any processor can run the test. It is compared with double
- * precision, and bit for bit between batches. blocks.c tests products with quantised blocks.
+ * (tests/emu/tiles.h), so that any processor can run the test. The product is compared with
+ * double precision and, bit for bit, with products of other numbers of rows. blocks.c tests
+ * products with quantised blocks.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -92,7 +93,7 @@ static struct esp_packed pack(void)
     return w;
 }
 
-/* An activation loses at most 2^-18 of its value. */
+/* The product rounds an activation by at most 2^-18 of its value. */
 TEST(products_agree_with_double_precision)
 {
     static float y[ROWS * PANELS * ESP_PANEL];
@@ -129,7 +130,7 @@ TEST(bits_do_not_depend_on_the_batch)
         const int count = first + rows <= ROWS ? rows : ROWS - first;
         multiply(&w, first, count, false, y);
         CHECK(memcmp(y, want + (size_t)first * width, (size_t)count * width * sizeof *y) == 0,
-              "%d rows from %d on differ from single ones", count, first);
+              "%d rows from row %d on differ from products of single rows", count, first);
         multiply(&w, first, count, true, y);
         for (size_t i = 0; i < (size_t)count * width; i++)
             CHECK(y[i] == 2 * want[(size_t)first * width + i], "added: %g, not twice %g", y[i],

@@ -1,6 +1,6 @@
 /* Tests the cursor of the text: keys and the mouse move it over tokens, the other panes follow
- * it, and the node pane shows the target's likeliest tokens in its place. Also tests the pane
- * of branches, and colours. */
+ * it, and the node pane shows the target's likeliest tokens at the cursor. Also tests the pane
+ * of branches, and the colours of tokens. */
 #include "tui/view/ui.h"
 
 #include <stdlib.h>
@@ -10,8 +10,8 @@
 #include "tests/scene.h"
 #include "tui/view/mouse.h"
 
-/* Returns an iteration with the four likeliest tokens for each committed token, whose rank is
- * 1, 2, 3, and none. */
+/* Returns an iteration that records the four likeliest tokens at each committed token. The
+ * committed tokens have ranks 1, 2 and 3, and the last one is not among the likeliest. */
 static const struct esp_iteration *scored(int index)
 {
     static struct esp_token_score scores[4];
@@ -61,11 +61,12 @@ TEST(other_panes_follow_the_cursor)
         scene_act(&scene, ESP_ACTION_LEFT);
     CHECK(look->token == count - 6 && look->iteration == 3, "token %d, iteration %d",
           look->token, look->iteration);
-    CHECK(look->node == 6, "the node of the token: %d", look->node);
-    CHECK(look->likely == 2, "the list shows the token that was written");
+    CHECK(look->node == 6, "the cursor's token is shown as node %d", look->node);
+    CHECK(look->likely == 2, "the list does not show the token that was written");
     scene_golden(&scene, "token_120x36");
     scene_act(&scene, ESP_ACTION_LEAVE_PANE);
-    CHECK(look->token < 0 && look->iteration < 0, "Esc returns to the newest iteration");
+    CHECK(look->token < 0 && look->iteration < 0,
+          "Esc does not return to the newest iteration");
     scene_close(&scene);
 }
 
@@ -77,7 +78,7 @@ TEST(the_cursor_moves_by_words_lines_and_to_the_ends)
     scene_act(&scene, ESP_ACTION_UP);
     const int last = look->token;
     scene_act(&scene, ESP_ACTION_FIRST);
-    CHECK(look->token == 0 && look->iteration < 0, "the user's own token has no iteration");
+    CHECK(look->token == 0 && look->iteration < 0, "the user's own token has an iteration");
     scene_act(&scene, ESP_ACTION_DOWN);
     const int below = look->token;
     CHECK(below > 0);
@@ -90,7 +91,7 @@ TEST(the_cursor_moves_by_words_lines_and_to_the_ends)
     scene_act(&scene, ESP_ACTION_NEXT_WORD);
     CHECK(look->token == last);
     scene_act(&scene, ESP_ACTION_RIGHT);
-    CHECK(look->token == last, "the cursor stops at the end");
+    CHECK(look->token == last, "the cursor does not stop at the end");
     scene_close(&scene);
 }
 
@@ -100,7 +101,7 @@ TEST(a_click_puts_the_cursor_and_the_wheel_only_scrolls)
     open_scene(&scene, 80, 24);
     struct esp_look *look = &scene.ui.look;
     esp_ui_mouse(&scene.ui, &scene.state, (struct esp_mouse){64, 5, 3}, 80, 24);
-    CHECK(look->token < 0, "the wheel does not move the cursor");
+    CHECK(look->token < 0, "the wheel moves the cursor");
     esp_ui_mouse(&scene.ui, &scene.state, (struct esp_mouse){0, 2, 2}, 80, 24);
     CHECK(look->token == 0);
     esp_ui_mouse(&scene.ui, &scene.state, (struct esp_mouse){0, 20, 4}, 80, 24);
@@ -127,7 +128,7 @@ TEST(the_tokens_of_a_held_iteration_are_marked)
     scene_close(&scene);
 }
 
-TEST(a_point_in_the_tree_the_text_and_the_alternatives)
+TEST(each_pane_has_the_branch_point_of_its_cursor)
 {
     struct scene scene;
     struct esp_branch_point point;
@@ -146,7 +147,7 @@ TEST(a_point_in_the_tree_the_text_and_the_alternatives)
     CHECK(esp_pane_node.point(&shown, &point));
     CHECK(point.place.length == token && point.count == 1 && point.tokens[0] == TOKEN_SO);
     esp_look_hold(&scene.ui.look, &scene.state, 1);
-    scene.ui.look.node = 10; /* cut, below the, old, king */
+    scene.ui.look.node = 10; /* a cut node below "the", "old" and "king" */
     shown = esp_ui_shown(&scene.ui, &scene.state, &layout, ESP_PANE_tree);
     CHECK(esp_pane_tree.point(&shown, &point));
     CHECK(point.count == 4 && point.tokens[0] == TOKEN_THE && point.tokens[3] == TOKEN_HAD);
@@ -155,7 +156,7 @@ TEST(a_point_in_the_tree_the_text_and_the_alternatives)
 }
 
 /* The text is shortened and continued differently; then all texts are listed. */
-TEST(the_pane_of_branches)
+TEST(the_branches_pane_lists_all_branches)
 {
     struct scene scene;
     open_scene(&scene, 80, 24);
@@ -180,7 +181,7 @@ TEST(the_pane_of_branches)
     scene_close(&scene);
 }
 
-TEST(tokens_are_coloured_by_what_the_target_thought)
+TEST(tokens_are_coloured_by_the_targets_probabilities)
 {
     static const int wanted[ESP_HEATS][4] = {
         [ESP_HEAT_SURPRISAL] = {1, 2, 2, 3}, /* 1, 2, 3 and 5.6 bits */
@@ -198,7 +199,7 @@ TEST(tokens_are_coloured_by_what_the_target_thought)
         }
     CHECK(esp_heat_step(ESP_HEAT_RANK, ESP_TEXT_PROMPT, &(struct esp_token_score){.p = 1}) ==
               -1,
-          "the token has no data");
+          "a token without data is coloured");
     struct scene scene;
     open_scene(&scene, 80, 24);
     scene_act(&scene, ESP_ACTION_HEAT);

@@ -1,5 +1,5 @@
-/* tokenizer.c - compares the tokenizer with the Hugging Face library, on any bytes, and tests
- * its speed.
+/* tokenizer.c - compares the tokenizer with the Hugging Face library on any bytes, and tests
+ * how fast it is.
  *
  * The expected ids were made by tests/vectors/make_tokenizer_vectors.py.
  */
@@ -206,7 +206,7 @@ TEST(variants_match_the_library)
 
 /* ------------------------------------------------------------------ any bytes */
 
-TEST(random_bytes_come_back)
+TEST(random_bytes_survive_encoding_and_decoding)
 {
     static const char *const pieces[] = {
         " ",
@@ -258,8 +258,8 @@ static double seconds_used(void)
     return (double)clock() / CLOCKS_PER_SEC;
 }
 
-/* Any quadratic step would take hours for one of these. */
-TEST(long_words_take_no_quadratic_time)
+/* For one of these words, any quadratic step would take hours. */
+TEST(long_words_do_not_take_quadratic_time)
 {
     static const char *const units[] = {"a", " ", "=", "ab", "\n", "9", "\xC3\xA9", "\x80"};
     size_t length = check_quick() ? 1 << 17 : 1 << 20;
@@ -331,8 +331,9 @@ TEST(threads_may_share_a_tokenizer)
     esp_tokenizer_close(tokenizer);
 }
 
-/* A match is searched in steps of some start positions; no step may lose or move a match. */
-TEST(matches_are_found_however_far_they_are)
+/* The search for a match tries some start positions per step. No match may be lost or moved
+ * between two steps. */
+TEST(matches_are_found_at_any_distance)
 {
     static const char *const units[] = {"a", "\xC3\xA9", "\xE6\xBC\xA2", "\xF0\x9F\x98\x80"};
     struct esp_split_pattern *pattern = NULL;
@@ -393,7 +394,7 @@ TEST(tokens_are_found_by_their_bytes)
     esp_tokenizer_close(tokenizer);
 }
 
-TEST(the_token_before_a_text_is_told)
+TEST(the_token_before_a_text_is_reported)
 {
     for (int i = 0; i < CONFIGURATIONS; i++) {
         struct esp_tokenizer *tokenizer = open_named(names[i]);
@@ -406,7 +407,7 @@ TEST(the_token_before_a_text_is_told)
     }
 }
 
-TEST(hash_tells_vocabularies_apart)
+TEST(different_vocabularies_have_different_hashes)
 {
     uint64_t hashes[CONFIGURATIONS];
     for (int i = 0; i < CONFIGURATIONS; i++) {
@@ -448,7 +449,7 @@ TEST(ids_may_have_gaps)
     esp_tokenizer_close(tokenizer);
 }
 
-TEST(stream_of_tokens_gives_the_text)
+TEST(a_stream_of_tokens_gives_the_text)
 {
     struct esp_tokenizer *tokenizer = open_named("builtin");
     const char *text = "\xF0\x9F\x91\xA8\xE2\x80\x8D\xF0\x9F\x91\xA9 caf\xC3\xA9 \xE6\xBC\xA2!";
@@ -520,7 +521,7 @@ TEST(literal_text_never_becomes_special_tokens)
     }
 }
 
-TEST(marks_are_literal_too_and_other_added_tokens_are_found)
+TEST(control_tokens_are_literal_text_and_other_added_tokens_are_found)
 {
     static const char *const marks[] = {"<tool>", NULL};
     const char *text = "<tool>a</tool>";

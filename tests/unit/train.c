@@ -1,5 +1,5 @@
 /* train.c - tests whole trainings: the target's trees have its distributions along their paths,
- * an interrupted training ends with the same files, a loss falls, and errors are reported.
+ * an interrupted training ends with the same files, a loss decreases, and errors are reported.
  */
 #include <limits.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 #include "tests/check.h"
 #include "tests/folder.h"
 
-/* Length of a piece; sanitizers are a hundred times slower. */
+/* Length of a piece of text. SHORT is for sanitizers, which are a hundred times slower. */
 enum { LENGTH = 24, SHORT = 8 };
 
 static int length(void)
@@ -97,7 +97,7 @@ static struct esp_train_options options_for(const char *output, const char *loss
 
 /* ------------------------------------------------------------------ the target's trees */
 
-TEST(a_tree_holds_what_the_target_says_of_its_paths)
+TEST(a_tree_has_the_targets_distributions_along_its_paths)
 {
     const struct esp_teacher_shape with = {.length = length(), .every = 5, .k = 3, .depth = 4};
     struct esp_teacher_shape shape = with, plain = with;
@@ -173,8 +173,8 @@ TEST(halves_are_rounded_to_even)
 /* ------------------------------------------------------------------ trainings */
 
 struct stop {
-    int64_t at;     /* step; 0 means never */
-    bool measuring; /* stops when the held-out pieces have been evaluated */
+    int64_t at;     /* the step to stop at; 0 means never */
+    bool measuring; /* stops after the held-out pieces were evaluated */
     int reports;
     float first, last;
     struct esp_train_check check;
@@ -251,7 +251,7 @@ TEST(a_draft_model_learns_from_trees_and_can_be_opened)
     o.draft = draft;
     o.epochs = check_quick() ? 1 : 3;
     CHECK(train(o, &stop, err, sizeof err) == 0, "%s", err);
-    CHECK(check_quick() || stop.last < stop.first, "the loss went from %g to %g",
+    CHECK(check_quick() || stop.last < stop.first, "the loss did not decrease: %g, then %g",
           (double)stop.first, (double)stop.last);
     CHECK(esp_model_open(&model, folder, err, sizeof err) == 0, "%s", err);
     CHECK(is_there(folder, "tokenizer.json"), "no tokenizer");
@@ -260,7 +260,7 @@ TEST(a_draft_model_learns_from_trees_and_can_be_opened)
     remove_folder("draft");
 }
 
-TEST(what_cannot_be_trained_is_said)
+TEST(models_that_cannot_be_trained_are_refused_with_a_sentence)
 {
     char folder[PATH_MAX], err[512] = "", path[PATH_MAX + 40];
     struct stop stop = {.at = 1};

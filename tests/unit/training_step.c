@@ -18,7 +18,7 @@ enum { H = REFERENCE_HIDDEN, V = REFERENCE_VOCABULARY, PASSES = 3 };
 
 static struct esp_stored_set *set;
 
-/* Reads the numbers of a tensor in the file, which must have `count` of them. */
+/* Reads a tensor of the file, which must have `count` numbers. */
 static void read_tensor(const char *prefix, const char *name, float *to, size_t count)
 {
     char whole[128];
@@ -107,7 +107,7 @@ static double run(struct esp_network *d, struct esp_workers *workers, struct ref
     return loss;
 }
 
-TEST(one_step_is_that_of_pytorch)
+TEST(one_training_step_matches_pytorch)
 {
     static struct reference_batch batch;
     static float embedding[V * H], target_head[V * H];

@@ -1,5 +1,4 @@
-/* Tests growing, cutting and flattening: 10,000 random trees must keep every promise of
- * tree.h. */
+/* Tests growing, cutting and flattening: 10,000 random trees must be as tree.h promises. */
 #include <math.h>
 #include <string.h>
 
@@ -52,7 +51,7 @@ static void check_flat(struct esp_tree_builder *b)
         const struct esp_node *parent = &tree->nodes[node->parent];
         CHECK(node->parent < i && node->depth == parent->depth + 1);
         CHECK(fabs(node->cumulative_log_q - parent->cumulative_log_q - log(node->q)) < 1e-5);
-        CHECK(cut || parent->verdict != ESP_CUT, "a child of a cut node is not cut");
+        CHECK(cut || parent->verdict != ESP_CUT, "this child of a cut node is not cut");
         CHECK(cut || b->row[node->parent] < b->row[i], "a parent comes after its child");
     }
     CHECK(tree->verified == kept && b->room == b->capacity - (kept - 1), "room %d kept %d",
@@ -110,7 +109,7 @@ TEST(draws_are_remembered_in_order)
             int before = esp_tree_find(&b, parent[i], token), room = b.room;
             node[i] = esp_tree_draw(&b, parent[i], token, 0.5);
             if (node[i] < 0)
-                CHECK(room == 0 && before < 0, "draw %d of %d is refused", i, draws);
+                CHECK(room == 0 && before < 0, "draw %d of %d was refused", i, draws);
             else
                 CHECK(b.tree.nodes[node[i]].token == token &&
                       (before < 0 ? b.room == room - 1 : node[i] == before && b.room == room));
@@ -137,7 +136,7 @@ TEST(draws_are_remembered_in_order)
     esp_tree_close(&b);
 }
 
-TEST(orders_are_what_they_say)
+TEST(row_orders_follow_their_definitions)
 {
     /* 0 -> 1, 2; 1 -> 3; 2 -> 4, 5; 5 -> 6 */
     static const int parent[] = {0, 0, 1, 2, 2, 5};
@@ -166,7 +165,7 @@ static void grow_uniform(struct esp_tree_builder *b, int nodes)
         esp_tree_add(b, below(b->tree.count), 1, 0.5);
 }
 
-/* Counts the mask blocks if the nodes stay in the order of creation. */
+/* Counts the blocks of the mask if the nodes stay in the order of creation. */
 static int blocks_as_made(const struct esp_tree *tree)
 {
     static bool seen[64][64];
@@ -181,8 +180,8 @@ static int blocks_as_made(const struct esp_tree *tree)
     return blocks;
 }
 
-/* dyspec, app. C, table 5: blocks of 32 x 32 in the masks of random trees, before and after
- * depth-first ordering; and the trend for the other orders. */
+/* dyspec, app. C, table 5: numbers of 32 x 32 blocks in the masks of random trees, before and
+ * after depth-first ordering. Also checks how the other orders compare. */
 TEST(depth_first_orders_leave_fewer_blocks)
 {
     static const double before[] = {36, 135.5, 490.2, 1654.5},
@@ -204,15 +203,15 @@ TEST(depth_first_orders_leave_fewer_blocks)
         CHECK(hpd <= dfs && dfs <= bfs && bfs <= made,
               "%d nodes: hpd %g, dfs %g, bfs %g, in creation order %g", 256 << size, hpd, dfs,
               bfs, made);
-        CHECK(fabs(made / before[size] - 1) < 0.1, "%g blocks; the paper has %g", made,
+        CHECK(fabs(made / before[size] - 1) < 0.1, "%g blocks, but the paper has %g", made,
               before[size]);
-        CHECK(fabs(dfs / after[size] - 1) < 0.1, "%g blocks; the paper has %g", dfs,
+        CHECK(fabs(dfs / after[size] - 1) < 0.1, "%g blocks, but the paper has %g", dfs,
               after[size]);
     }
     esp_tree_close(&b);
 }
 
-TEST(capacity_is_kept)
+TEST(a_tree_never_exceeds_its_capacity)
 {
     struct esp_tree_builder b;
     char err[128];
@@ -225,7 +224,7 @@ TEST(capacity_is_kept)
     int cut = 0;
     while (esp_tree_add_cut(&b, 0, 5, 0.5, ESP_REASON_BUDGET) >= 0)
         cut++;
-    CHECK(cut > 100 && b.tree.count == b.record, "%d cut nodes are recorded", cut);
+    CHECK(cut > 100 && b.tree.count == b.record, "the record has %d cut nodes", cut);
     esp_tree_cut(&b, 2, ESP_REASON_DEPTH);
     CHECK(b.room == 2, "cutting a node with its child frees two places, not %d", b.room);
     esp_tree_close(&b);

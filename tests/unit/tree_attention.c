@@ -62,7 +62,7 @@ static void plant(struct tree *t, const struct scene *s, unsigned long long seed
         t->position[i] = i;
     }
     for (int i = 0; i < s->nodes; i++) {
-        /* among the nodes just before it, so that some paths are long */
+        /* the parent is one of the last nodes, so that some paths are long */
         const int far = i < 12 ? i + 1 : 12;
         const int parent = i - 1 - (int)(check_uniform(&seed) * far);
         if (parent >= 0)
@@ -80,7 +80,7 @@ static void forward(struct runner *r, const struct esp_batch *batch)
     CHECK(status == 0, "%d, %s", status, ops->failure ? ops->failure(r->backend) : "");
 }
 
-/* Computes the logits of the last pass. */
+/* Runs a tree in its passes, and computes the logits of the last pass. */
 static int run(struct runner *r, const struct scene *s, const struct tree *t)
 {
     const int half = s->nodes / s->passes;
@@ -142,8 +142,8 @@ static void check_scene(struct runner *runner, const struct scene *s)
             worst[i] = fmax(worst[i], difference(&runner[CPU], &runner[i], row));
     for (int i = EXACT; i < RUNNERS; i++)
         CHECK(worst[i] < 8e-2,
-              "%s mode, %d heads over %d of %d, %d keys and %d nodes in %d passes, window %d: "
-              "off by %g",
+              "%s mode, %d heads, %d heads of keys, width %d, %d keys and %d nodes in %d "
+              "passes, window %d: off by %g",
               i == EXACT ? "exact" : "default", s->heads, s->kv_heads, s->head_dim, s->prefix,
               s->nodes, s->passes, s->window, worst[i]);
     for (int i = 0; i < RUNNERS; i++)
@@ -171,7 +171,7 @@ static void check_scenes(const struct scene *scenes, int count)
         check_scenes(scenes, (int)(sizeof scenes / sizeof *scenes));                           \
     } while (0)
 
-TEST(heads_of_every_width_and_groups_of_every_size)
+TEST(heads_of_every_width_and_group_size_agree_with_the_reference)
 {
     CHECK_SCENES({1, 1, 32, 65, 9, 1, 0}, {2, 1, 64, 64, 9, 1, 0}, {3, 1, 80, 63, 9, 1, 0},
                  {4, 1, 128, 66, 5, 1, 0}, {5, 1, 32, 1, 17, 1, 0}, {6, 2, 24, 40, 12, 1, 0},
@@ -179,14 +179,14 @@ TEST(heads_of_every_width_and_groups_of_every_size)
                  {2, 1, 256, 30, 20, 1, 0});
 }
 
-TEST(trees_of_1_to_512_nodes_in_one_pass_or_two)
+TEST(trees_of_1_to_512_nodes_agree_with_the_reference)
 {
     CHECK_SCENES({2, 1, 32, 130, 1, 1, 0}, {2, 1, 32, 127, 63, 1, 0}, {2, 1, 32, 20, 64, 2, 0},
                  {2, 1, 32, 129, 65, 2, 0}, {1, 1, 32, 200, 130, 1, 0},
                  {1, 1, 16, 259, 512, 1, 0});
 }
 
-TEST(windows_of_the_layer)
+TEST(windows_of_a_layer_agree_with_the_reference)
 {
     CHECK_SCENES({2, 1, 32, 140, 40, 1, 3}, {2, 1, 32, 140, 40, 2, 50},
                  {2, 1, 32, 64, 40, 1, 64}, {2, 1, 32, 200, 0, 1, 5}, {2, 1, 32, 100, 0, 1, 0});

@@ -48,7 +48,7 @@ static void stop(struct scene *scene, int type, int stage, int nodes)
     struct esp_node early[11];
     memcpy(early, it.tree.nodes, sizeof early);
     if (type == ESP_EVENT_LAYER || stage < ESP_STAGE_SELECT) {
-        for (int i = 0; i < 11; i++) /* no verdict is known yet */
+        for (int i = 0; i < 11; i++) /* no verdict is known yet, except for cut nodes */
             if (early[i].verdict != ESP_CUT || type == ESP_EVENT_LAYER)
                 early[i].verdict = ESP_UNVISITED;
         it.tree.nodes = early;
@@ -63,7 +63,7 @@ static void stop(struct scene *scene, int type, int stage, int nodes)
 }
 
 /* Checks the sentences of step mode after a draft pass and after each of the six stages. */
-TEST(step_mode_teaches)
+TEST(step_mode_explains_each_stage)
 {
     struct scene scene;
     scene_telling(&scene, 120, 36);
@@ -84,7 +84,7 @@ TEST(step_mode_teaches)
     scene_close(&scene);
 }
 
-TEST(a_tree_that_grows_to_the_right)
+TEST(a_tree_can_grow_to_the_right)
 {
     struct scene scene;
     scene_telling(&scene, 80, 24);
@@ -94,7 +94,7 @@ TEST(a_tree_that_grows_to_the_right)
     scene_golden(&scene, "right_120x36");
     scene_focus(&scene, ESP_PANE_tree, false);
     scene_act(&scene, ESP_ACTION_DOWN);
-    CHECK(scene.ui.look.node == 9, "down: the next of the same depth, not node %d",
+    CHECK(scene.ui.look.node == 9, "down: the next node of the same depth, not node %d",
           scene.ui.look.node);
     scene_act(&scene, ESP_ACTION_LEFT);
     scene_act(&scene, ESP_ACTION_LEFT);
@@ -112,7 +112,7 @@ TEST(a_tree_that_grows_to_the_right)
     scene_close(&scene);
 }
 
-TEST(a_tree_that_grows_to_the_right_in_plain_glyphs)
+TEST(a_tree_can_grow_to_the_right_in_plain_glyphs)
 {
     struct scene scene;
     scene_telling(&scene, 80, 24);
@@ -125,7 +125,7 @@ TEST(a_tree_that_grows_to_the_right_in_plain_glyphs)
     scene_close(&scene);
 }
 
-/* In step mode it grows layer by layer. */
+/* In step mode the tree grows layer by layer. */
 TEST(a_tree_grows_to_the_right_while_it_is_drafted)
 {
     struct scene scene;
@@ -141,7 +141,7 @@ TEST(a_tree_grows_to_the_right_while_it_is_drafted)
     scene_close(&scene);
 }
 
-/* Wide and combining characters, and tokens too long for their columns. */
+/* Tokens with wide and combining characters, and tokens too long for their columns. */
 TEST(long_and_wide_tokens_are_shortened)
 {
     struct scene scene;

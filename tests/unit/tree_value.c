@@ -109,7 +109,8 @@ static void check_rule(const char *rule)
             square[a] += value * value / times;
         }
     }
-    CHECK(expected[0] == 1, "without a draft there are %g tokens", (double)expected[0]);
+    CHECK(expected[0] == 1, "without a draft, an iteration commits %g tokens",
+          (double)expected[0]);
     for (int a = 0; a < 4; a++) {
         double error, mean = simulate(&d, rule, actions[a], &error);
         error = sqrt(error * error + (square[a] - sum[a] * sum[a]) / times);
@@ -120,27 +121,27 @@ static void check_rule(const char *rule)
     drafting_close(&d);
 }
 
-TEST(nss_brings_what_its_formula_says)
+TEST(nss_gives_the_tokens_of_its_formula)
 {
     check_rule("nss");
 }
-TEST(naivetree_brings_what_its_formula_says)
+TEST(naivetree_gives_the_tokens_of_its_formula)
 {
     check_rule("naivetree");
 }
-TEST(spectr_brings_what_its_formula_says)
+TEST(spectr_gives_the_tokens_of_its_formula)
 {
     check_rule("spectr");
 }
-TEST(specinfer_brings_what_its_formula_says)
+TEST(specinfer_gives_the_tokens_of_its_formula)
 {
     check_rule("specinfer");
 }
-TEST(khisti_brings_what_its_formula_says)
+TEST(khisti_gives_the_tokens_of_its_formula)
 {
     check_rule("khisti");
 }
-TEST(traversal_brings_what_its_order_says)
+TEST(traversal_gives_the_tokens_of_its_order)
 {
     check_rule("traversal");
 }
@@ -194,7 +195,7 @@ static void draw_rollouts(struct chain *c, unsigned long long *state)
                 const int next = i < ESP_ACTION_LENGTH - 1 ? esp_rollout_row(stem, k, i) : row;
                 const double *p = c->p_at[row], *q = c->q_at[row];
                 last = c->rollouts.path[stem][k][i] = draw_after(c, row, last, next, state);
-                if (next == row) { /* there is no row after the last token */
+                if (next == row) { /* the tree has no row after the last token */
                     c->p_at[row] = p;
                     c->q_at[row] = q;
                 }
@@ -206,8 +207,8 @@ static void draw_rollouts(struct chain *c, unsigned long long *state)
 }
 
 /* Returns the probability that a verifier continues from a node after token `last` to child
- * `which` of these draws: for one draw by the definition of speculative sampling, otherwise by
- * the verifier's formula. */
+ * `which` of these draws. For one draw, this is the definition of speculative sampling; for
+ * several, the verifier's formula. */
 static double step(const struct chain *c, const struct esp_verifier_ops *rule, int32_t last,
                    const int32_t *draws, int count, int which)
 {
@@ -219,8 +220,8 @@ static double step(const struct chain *c, const struct esp_verifier_ops *rule, i
     return branch[which];
 }
 
-/* Returns the tokens of a tree with K = 2, L1 = 1, L2 = 2, computed by hand. Its stem is t[0],
- * its paths are t[1] t[2] and t[3] t[4]. */
+/* Returns the expected tokens of a tree with K = 2, L1 = 1, L2 = 2, by a formula written out by
+ * hand. The tree's stem is t[0], its paths are t[1] t[2] and t[3] t[4]. */
 static double value_by_hand(const struct chain *c, const struct esp_verifier_ops *rule,
                             const int32_t t[5])
 {
@@ -260,8 +261,8 @@ static double enumerate(const struct chain *c, const struct esp_verifier_ops *ru
     return sum;
 }
 
-/* The variance of the mean of n independent trees is that of one tree divided by n. The bound
- * is 4.5 standard deviations, which are exceeded by chance once in 150,000 tries. */
+/* The variance of the mean of n independent trees is the variance of one tree divided by n. The
+ * bound is 4.5 standard deviations, which are exceeded by chance once in 150,000 runs. */
 TEST(the_estimate_is_unbiased)
 {
     static const char *const rules[] = {"nss", "naivetree", "spectr", "specinfer", "khisti"};
@@ -282,7 +283,8 @@ TEST(the_estimate_is_unbiased)
             square += (double)value[a] * value[a] / n;
         }
         CHECK(fabs(mean - exact) < 4.5 * sqrt(variance / n) + 1e-6,
-              "%s: mean of %d trees %.5f, of all trees %.5f", rules[i], n, mean, exact);
+              "%s: the mean of %d random trees is %.5f, that of all trees %.5f", rules[i], n,
+              mean, exact);
         CHECK(fabs((square - mean * mean) / variance - 1) < 0.2, "%s: variance %g, not %g",
               rules[i], square - mean * mean, variance);
     }

@@ -1,5 +1,5 @@
-/* Tests which rows of a tree are shown: parents before children, the accepted path always,
- * and no row missing from the counts. */
+/* Tests which rows of a tree are shown: parents come before children, the accepted path is
+ * always shown, and every row counts as shown or hidden. */
 #include "viz/tree_view.h"
 
 #include <stdlib.h>
@@ -46,7 +46,7 @@ static void is_sound(const struct esp_tree_rows *rows, const struct esp_iteratio
         CHECK(rows->row[rows->path_end].node == it->path[it->path_length - 1]);
 }
 
-TEST(rows_of_random_trees_are_sound)
+TEST(rows_of_random_trees_are_consistent)
 {
     static struct esp_node nodes[MOST_NODES];
     static int32_t path[MOST_NODES];
@@ -97,7 +97,7 @@ TEST(new_nodes_come_first)
     int new = 0;
     for (int i = 0; i < rows.count; i++)
         new += rows.row[i].kind == ESP_ROW_NODE &&rows.row[i].depth == 4;
-    CHECK(new == 3, "%d of 3 new nodes are shown", new);
+    CHECK(new == 3, "%d of the 3 new nodes are shown", new);
     esp_tree_rows_free(&rows);
 }
 

@@ -1,6 +1,6 @@
 /* Tests that nothing unsafe reaches a terminal: every command and every format runs in a
- * terminal, on a model folder, a recording, a theme and arguments that contain attacks. In
- * the output, only the program's own colours and cursor movements may be anything but text,
+ * terminal, on a model folder, a recording, a theme and arguments that contain attacks. In the
+ * output, only the program's own colours and cursor movements may be something else than text,
  * and the attack must be visible as text. */
 #include <cJSON.h>
 #include <limits.h>
@@ -62,7 +62,8 @@ static bool is_text(utf8proc_int32_t c)
            category != UTF8PROC_CATEGORY_CS;
 }
 
-/* Takes one unit of output. Returns 0 if a terminal must not get it. */
+/* Returns the length of the character or escape sequence at `bytes`, or 0 if a terminal must
+ * not get it. */
 static size_t take(const char *bytes, size_t length, bool interface)
 {
     utf8proc_int32_t c;
@@ -88,7 +89,7 @@ static void check_output(const char *bytes, size_t length, bool interface, const
     }
 }
 
-TEST(the_check_sees_what_it_looks_for)
+TEST(the_check_detects_unsafe_bytes)
 {
     static const char *const bad[] = {
         "\033]0;x\a", "\033[6n", "\033[31337m", "\033c",  "\033P", "\xc2\x9b", "\x9b",  "\x7f",
@@ -128,11 +129,12 @@ static bool run_with(const char *const *environment, const char *const *argument
 }
 
 #define RUN(...) run_with(NULL, (const char *const[]){__VA_ARGS__, NULL})
-#define SHOWS(...) CHECK(RUN(__VA_ARGS__), "the attack was not in the output: %s", last_output)
+#define SHOWS(...)                                                                             \
+    CHECK(RUN(__VA_ARGS__), "the attack is not visible in the output: %s", last_output)
 
 /* ------------------------------------------------------------------ hostile files */
 
-/* Writes the attack as a JSON string with its quotes; raw bytes stay raw. */
+/* Returns the attack as a JSON string with quotes. Raw bytes stay raw. */
 static const char *json_evil(void)
 {
     static char *text;
@@ -184,7 +186,7 @@ static void poison_tokenizer(void)
 
 static const char *model_path, *recording_path;
 
-/* Adds a tensor that no model uses, with an attack as its name. */
+/* Adds a tensor whose name is an attack, and which no model uses. */
 static void add_tensor(void)
 {
     char value[400];
@@ -192,8 +194,8 @@ static void add_tensor(void)
     folder_edit_header("model.safetensors", EVIL, NULL, value);
 }
 
-/* Makes the built-in draft with attacks in it, at a path that is an attack, and a recording
- * at such a path. */
+/* Makes a copy of the built-in draft that contains attacks, at a path that is an attack, and a
+ * recording at such a path. */
 static void make_attackers(void)
 {
     static char model[PATH_MAX], recording[PATH_MAX];
@@ -308,8 +310,8 @@ TEST(a_hostile_model_reaches_no_terminal)
     SHOWS("inflate", m, EVIL "/x");
 }
 
-/* Replaces each value of a model's files in turn. Some are never read; those that are read are
- * quoted. */
+/* Replaces each value in a model's files in turn by the attack. Some values are never read;
+ * those that are read must be quoted. */
 TEST(hostile_values_are_quoted_as_text)
 {
     static const char *const files[] = {"config.json", "tokenizer.json", "espalier.json",
@@ -343,7 +345,7 @@ TEST(hostile_values_are_quoted_as_text)
         cJSON_Delete(root);
         free(bytes.data);
     }
-    CHECK(shown > 10, "only %d showed the attack", shown);
+    CHECK(shown > 10, "only %d runs showed the attack", shown);
     folder_edit_header("model.safetensors", EVIL, NULL, json_evil());
     SHOWS("inspect", folder_path());
 }
@@ -399,10 +401,10 @@ TEST(hostile_arguments_are_quoted_as_text)
             asked++;
         }
     }
-    CHECK(asked > 60 && shown > asked / 2, "%d of %d showed the attack", shown, asked);
+    CHECK(asked > 60 && shown > asked / 2, "%d of %d runs showed the attack", shown, asked);
 }
 
-TEST(hostile_names_in_lists_are_text)
+TEST(hostile_names_in_lists_are_quoted_as_text)
 {
     char variable[PATH_MAX + 20], themes[PATH_MAX + 20];
     static const char *const lists[] = {"drafters", "verifiers", "backends", "themes",
@@ -435,8 +437,8 @@ TEST(hostile_names_in_lists_are_text)
 
 /* ------------------------------------------------------------------ the interface */
 
-/* Goes through everything that shows text: each pane alone, the other drawings of the panes,
- * help, the palette, commands that fail, a message. */
+/* Goes through every part of the interface that shows text: each pane alone, the panes' other
+ * drawings, help, the palette, commands that fail, and a message. */
 static void look_around(struct pty *pty)
 {
     static const char *const typed[] = {"\t",

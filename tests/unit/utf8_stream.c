@@ -1,5 +1,5 @@
-/* utf8_stream.c - tests that the bytes of tokens become whole characters, none lost, none
- * added. */
+/* utf8_stream.c - tests that the bytes of tokens become whole characters, and that no character
+ * is lost or added. */
 #include "engine/support/utf8_stream.h"
 
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 
 #include "tests/check.h"
 
-/* Pushes `text` in steps of `step` bytes; returns the whole output. */
+/* Pushes `text` in steps of `step` bytes. Returns the whole output. */
 static char *stream(enum esp_utf8_mode mode, const char *text, size_t length, size_t step,
                     size_t *written)
 {
@@ -33,8 +33,8 @@ static char *stream(enum esp_utf8_mode mode, const char *text, size_t length, si
 
 TEST(stream_replaces_what_is_ill_formed)
 {
-    /* The examples of the Unicode standard, section 3.9, and some more; replaced as Python
-     * does. */
+    /* The examples of the Unicode standard, section 3.9, and some more. Invalid bytes are
+     * replaced as Python replaces them. */
     static const char *const cases[][2] = {
         {"", ""},
         {"plain", "plain"},

@@ -1,6 +1,7 @@
-/* Tests verifiers in sessions on the toy backend: which pairs are accepted, the messages about
- * refused pairs, and the recorded decisions of a verifier. Edge cases are a single token that
- * top-p leaves, and logits that are NaN. tests/lossless tests whether verifiers are exact. */
+/* Tests verifiers in sessions on the toy backend: which pairs of drafter and verifier are
+ * accepted, the messages about refused pairs, and the recorded decisions of a verifier. Edge
+ * cases are a top-p that leaves a single token, and logits that are NaN. tests/lossless tests
+ * whether verifiers are exact. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -46,7 +47,7 @@ static const char *get(const struct esp_session *session, const char *key)
 
 /* ------------------------------------------------------------------ pairs */
 
-/* Lists the verifiers that a drafter may have, in order, separated by spaces. */
+/* Lists the verifiers that a drafter may have, in the table's order, separated by spaces. */
 static const char *allowed(const char *drafter, double temperature)
 {
     static char names[256];
@@ -76,7 +77,7 @@ static void check_allowed(const char *drafter, const char *want, const char *nor
     esp_session_close(session);
 }
 
-TEST(rules_go_with_the_way_of_drawing)
+TEST(each_kind_of_draws_has_its_verifiers)
 {
     const char *branching = "nss naivetree spectr specinfer khisti traversal";
     const char *path = "nss naive naivetree spectr specinfer khisti bv traversal";
@@ -119,7 +120,7 @@ TEST(a_refusal_says_why_and_what_would_work)
     toy_close(&toy);
 }
 
-TEST(settings_that_would_not_fit_are_not_taken)
+TEST(settings_that_do_not_fit_are_refused)
 {
     toy_open(&toy, VOCABULARY, CONTEXT, 64, 2);
     struct esp_session *session = open_session("iid", "khisti", 1);
@@ -147,7 +148,7 @@ static void note_lossy(void *user, const struct esp_event *event)
         *(int *)user = event->lossy;
 }
 
-TEST(what_is_allowed_in_spite_of_that_is_called_lossy)
+TEST(a_lossy_pair_that_is_allowed_is_called_lossy)
 {
     static const char *const pairs[][3] = {
         {"fixed", "traversal:lossy=allow", "yes"}, {"iid", "greedy:lossy=allow", "yes"},
@@ -205,8 +206,8 @@ static void check_node(const struct esp_session *s, int u)
     CHECK(node->verdict == ESP_ACCEPTED || node->verdict == ESP_REJECTED);
 }
 
-/* A test is decided by its random number; a child whose token is drawn is accepted by that
- * draw. */
+/* A recorded random number decides each test of a child. A child whose token was drawn is
+ * accepted by this draw. */
 static void check_record(void *user, const struct esp_event *event)
 {
     const struct esp_session *s = *(struct esp_session **)user;
@@ -269,7 +270,7 @@ static void write_text(struct esp_session *session, int32_t *text)
     memcpy(text, session->text, 102 * sizeof *text);
 }
 
-TEST(a_seed_fixes_the_text)
+TEST(the_same_seed_gives_the_same_text)
 {
     int32_t one[102], again[102], other[102];
     toy_open(&toy, VOCABULARY, CONTEXT, 64, 7);
@@ -294,7 +295,7 @@ TEST(a_seed_fixes_the_text)
     toy_close(&toy);
 }
 
-TEST(where_one_token_is_left_every_rule_writes_the_greedy_text)
+TEST(with_one_possible_token_every_verifier_writes_the_greedy_text)
 {
     static const char *const specs[] = {"iid", "delayed:K=1", "dyspec:N=10", "dynatree", "ar"};
     int32_t greedy[102], text[102];
@@ -359,14 +360,14 @@ TEST(logits_that_are_not_numbers_give_an_error_and_no_token)
                       esp_verifiers[v]->name, status);
                 CHECK(strstr(err, "not a number"), "%s", err);
                 CHECK(session->length == 2 && session->verify.path_length == 0);
-                ops.forward = toy_backend.forward; /* the session continues after the failure */
+                ops.forward = toy_backend.forward; /* the session can go on after the failure */
                 CHECK(esp_session_step(session, err, sizeof err) > 0, "%s", err);
                 esp_session_close(session);
             }
     toy_close(&toy);
 }
 
-TEST(a_token_that_cannot_come_does_not)
+TEST(a_token_with_probability_0_is_never_written)
 {
     struct esp_backend_ops ops = toy_backend;
     toy_open(&toy, VOCABULARY, CONTEXT, 64, 9);

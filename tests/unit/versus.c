@@ -23,10 +23,10 @@ static void says(int iterations, double seconds, int others, double other_second
     esp_versus(text, sizeof text, &one, &other);
     CHECK(strcmp(text, want) == 0, "%s", text);
     esp_versus(text, sizeof text, &other, &one);
-    CHECK(strcmp(text, want) == 0, "the other way round: %s", text);
+    CHECK(strcmp(text, want) == 0, "with the sides exchanged: %s", text);
 }
 
-TEST(who_is_ahead_is_said)
+TEST(the_sentence_says_which_side_is_ahead)
 {
     says(40, 1.0, 50, 1.1,
          "dynatree is ahead: 20 % fewer iterations for the same text, 10 % faster.");
@@ -43,14 +43,14 @@ TEST(who_is_ahead_is_said)
     says(0, 0, 50, 1, "");
 }
 
-TEST(what_is_equal_is_said_the_same_both_ways)
+TEST(equal_sides_give_the_same_sentence_in_either_order)
 {
     says(40, 1.0, 40, 1.0,
          "Both need the same number of iterations for the same text and are equally fast.");
     says(40, 0, 40, 0, "Both need the same number of iterations for the same text.");
 }
 
-TEST(names_tell_the_two_apart)
+TEST(names_distinguish_both_sides)
 {
     char name[64];
     struct esp_contender one = contender("dynatree:N=8", 1, 1),

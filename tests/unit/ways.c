@@ -1,9 +1,9 @@
 /* Tests the two ways to multiply by quantised weights on a processor with a tile unit: the
- * choice between them, the measurement, and the file with the times.
+ * choice between them, the measurement of their times, and the file with the times.
  *
- * The test combines a processor from two parts: the tile unit is emulated (tests/emu/tiles.h),
- * and the other way uses the best vector instructions that this machine has. With activations
- * of 8 bits, both read activations in the same form.
+ * The test combines a processor from two parts: one way uses the tile unit, which is emulated
+ * (tests/emu/tiles.h), and the other way uses the best vector instructions that this machine
+ * has. With activations of 8 bits, both ways read activations in the same form.
  */
 #include <limits.h>
 #include <math.h>
@@ -40,7 +40,7 @@ static void multiply(const struct esp_packed *w, int begin, int end, const struc
     (p->tiles ? unit : vectors)->matmul_blocks(w, begin, end, p);
 }
 
-static int slow_until[ESP_WAYS]; /* number of rows up to which a way is slow */
+static int slow_until[ESP_WAYS]; /* greatest number of rows with which each way is slow */
 
 /* Computes nothing, but takes a tenth of a millisecond if the way is slow, otherwise nearly no
  * time. */
@@ -63,8 +63,8 @@ static const struct esp_cpu_isa *isa_named(const char *name)
     return isa;
 }
 
-/* Opens a backend on that processor, and weights of all quantised types. Skips the test if not
- * even the emulation runs. */
+/* Opens a backend on that processor, and weights of all quantised types. Skips the test if this
+ * machine cannot run even the emulation. */
 static void open_processor(void)
 {
     struct esp_backend *backend;
@@ -96,7 +96,8 @@ static void close_processor(void)
     random_model_free(&model);
 }
 
-/* Sets times by which way `first` is quicker up to `rows` rows, and the other way for more. */
+/* Sets times: way `first` is the faster one up to `rows` rows, and the other way with more
+ * rows. */
 static void plant(struct esp_way_times *times, enum esp_way first, int rows)
 {
     static const int sizes[ESP_WAY_SIZES] = {1, 2, 4, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64};
@@ -107,7 +108,7 @@ static void plant(struct esp_way_times *times, enum esp_way first, int rows)
     }
 }
 
-TEST(the_quicker_way_is_taken)
+TEST(the_faster_way_is_used)
 {
     struct esp_way_times times = {0};
     CHECK(!esp_cpu_takes_tiles(&times, ESP_Q4_K, true, 1), "a guess: one row");
@@ -123,7 +124,8 @@ TEST(the_quicker_way_is_taken)
           "times depend on the type, the bits and the rows");
 }
 
-/* Measures the times of one type, with pretend() as the product. */
+/* Measures the times of one type, with pretend() as the product. The ways are slow up to these
+ * numbers of rows. */
 static void time_slow(struct esp_way_times *times, int vectors_until, int tiles_until)
 {
     struct esp_cpu_isa isa = *esp_cpu_vectors();
@@ -133,7 +135,7 @@ static void time_slow(struct esp_way_times *times, int vectors_until, int tiles_
     CHECK(esp_cpu_time_ways(times, &isa, ESP_Q4_K, true));
 }
 
-TEST(measured_times_tell_the_slow_way)
+TEST(measured_times_decide_which_way_is_used)
 {
     struct esp_way_times times = {0};
     time_slow(&times, 0, 6);
@@ -169,7 +171,7 @@ static void run(int rows, float *out)
 }
 
 /* The results must not depend on the choice, because another run may measure other times. */
-TEST(a_pass_takes_the_measured_way_and_gives_the_same_bits)
+TEST(a_pass_uses_the_measured_way_and_gives_the_same_bits)
 {
     static float want[BATCH * VOCABULARY], got[BATCH * VOCABULARY];
     open_processor();
@@ -180,8 +182,8 @@ TEST(a_pass_takes_the_measured_way_and_gives_the_same_bits)
             run(rows, until == 0 ? want : got);
             CHECK((count[ESP_WAY_TILES] > 0) == (rows > until) &&
                       (count[ESP_WAY_VECTORS] > 0) == (rows <= until),
-                  "%d rows, tiles beyond %d: %d products by tiles, %d by vectors", rows, until,
-                  count[ESP_WAY_TILES], count[ESP_WAY_VECTORS]);
+                  "%d rows, tiles above %d rows: %d products by tiles, %d by vectors", rows,
+                  until, count[ESP_WAY_TILES], count[ESP_WAY_VECTORS]);
             CHECK(until == 0 ||
                       memcmp(want, got, (size_t)rows * VOCABULARY * sizeof *want) == 0,
                   "%d rows, tiles beyond %d", rows, until);
@@ -207,7 +209,8 @@ static void leave_home(const char *home)
     unsetenv("XDG_STATE_HOME");
 }
 
-/* Opens the processor's times as an engine does. Returns the number of products for it. */
+/* Reads or measures the processor's times as an engine does. Returns the number of products
+ * that ran. */
 static int use(void)
 {
     memset(&cpu->way_times, 0, sizeof cpu->way_times);
@@ -229,7 +232,7 @@ static bool is_complete(void)
     return true;
 }
 
-TEST(times_are_measured_once_and_kept)
+TEST(times_are_measured_once_and_stored)
 {
     char home[128], file[64];
     struct esp_way_times first;
@@ -244,19 +247,19 @@ TEST(times_are_measured_once_and_kept)
         CHECK(fabs(is - was) <= 1e-9 * was, "%g was kept as %g", was, is);
     }
     snprintf(cpu->way_key, sizeof cpu->way_key, "another processor");
-    CHECK(use() > 0, "times of another processor are taken");
+    CHECK(use() > 0, "the times of another processor were used");
     snprintf(cpu->way_key, sizeof cpu->way_key, "put together");
     CHECK(use() == 0, "the times of the other processor replaced those of this one");
     esp_state_name(file, sizeof file, "products", "put together");
     CHECK(*file);
     *cpu->way_key = '\0';
-    CHECK(use() == 0, "a processor with one way is not measured");
+    CHECK(use() == 0, "a processor with only one way was measured");
     leave_home(home);
     close_processor();
 }
 
 /* The built-in draft with quantised weights, as any program opens it. */
-TEST(an_engine_keeps_times)
+TEST(an_engine_stores_times)
 {
     char home[128], draft[PATH_MAX], file[160], err[300] = "", name[64] = "";
     struct esp_quantize_report report;
@@ -282,7 +285,7 @@ TEST(an_engine_keeps_times)
     leave_home(home);
 }
 
-TEST(no_file_of_times_does_harm)
+TEST(damaged_files_of_times_do_no_harm)
 {
     static const char *const files[] = {
         "",
@@ -303,7 +306,7 @@ TEST(no_file_of_times_does_harm)
     for (size_t i = 0; i < sizeof files / sizeof *files && (i < 2 || !check_quick()); i++) {
         CHECK(esp_state_write(file, files[i]) == ESP_OK);
         CHECK(use() > 0 && is_complete(), "%s", files[i]);
-        CHECK(use() == 0, "the file is not replaced: %s", files[i]);
+        CHECK(use() == 0, "this file was not replaced: %s", files[i]);
     }
     leave_home(home);
     close_processor();

@@ -1,6 +1,7 @@
 /* Tests the page of a recording: its data are those of the recording, text from a model cannot
  * run as code, a large tree is reduced, and the colours have enough contrast.
- * tests/cli/web_page.sh checks the file as HTML, and the page in a browser if there is one. */
+ * tests/cli/web_page.sh checks that the file is valid HTML, and tests the page in a browser if
+ * there is one. */
 #include "tui/model/export_all.h"
 
 #include <cjson/cJSON.h>
@@ -34,12 +35,12 @@ static char *page_of(struct esp_recording *recording, int first, int last, cJSON
     ended = realloc(page, length + 1);
     CHECK(ended != NULL);
     ended[length] = '\0';
-    CHECK(strlen(ended) == length, "a NUL is in it");
+    CHECK(strlen(ended) == length, "the page contains a NUL");
     const char *start = strstr(ended, "id=\"recording\">"), *end = strstr(start, "</script>");
     start += strlen("id=\"recording\">");
     *data = cJSON_ParseWithLength(start, (size_t)(end - start));
     CHECK(*data != NULL);
-    CHECK(!memchr(start, '<', (size_t)(end - start)), "a < is in the data");
+    CHECK(!memchr(start, '<', (size_t)(end - start)), "the data contain a <");
     return ended;
 }
 
@@ -103,7 +104,7 @@ static void show(struct shown_text *shown, const cJSON *data, const cJSON *itera
     show_tokens(shown, data, member(iteration, "text"));
 }
 
-/* Checks the same text against the recording. */
+/* Compares the text after the iteration with that of the recording. */
 static void check_text(struct esp_recording *recording, int event,
                        const struct shown_text *shown)
 {
@@ -203,7 +204,7 @@ static void check_recording(const char *path)
     esp_recording_close(recording);
 }
 
-TEST(the_data_are_the_recordings)
+TEST(the_page_has_the_data_of_the_recording)
 {
     check_recording("../sessions/samples/dynatree-adapting.esp.jsonl");
     check_recording("../sessions/samples/traversal-sampling.esp.jsonl");
@@ -254,7 +255,7 @@ static bool is_harmless(const char *page)
     return true;
 }
 
-TEST(hostile_text_stays_text)
+TEST(hostile_text_stays_plain_text)
 {
     struct esp_recording *recording = open_sample("vectors/recordings/hostile.esp.jsonl");
     const int count = esp_recording_iterations(recording);
@@ -263,7 +264,7 @@ TEST(hostile_text_stays_text)
     CHECK(count > 0 && cJSON_GetArraySize(member(data, "iterations")) == count);
     CHECK(count_of(page, "<script") == 2 && count_of(page, "</script") == 2);
     CHECK(is_harmless(page));
-    CHECK(strstr(page, "U+202E>"), "a bidirectional override is made visible");
+    CHECK(strstr(page, "U+202E>"), "a bidirectional override is not made visible");
     cJSON_Delete(data);
     free(page);
     esp_recording_close(recording);
@@ -341,7 +342,8 @@ static void check_state(int nodes, int shown)
     hidden = cJSON_GetObjectItemCaseSensitive(it, "hidden");
     CHECK((hidden ? hidden->valueint : 0) == nodes - shown);
     const cJSON *last = cJSON_GetArrayItem(member(it, "nodes"), shown - 1);
-    CHECK(cJSON_GetArrayItem(last, 2)->valueint == ESP_ACCEPTED, "the accepted path is kept");
+    CHECK(cJSON_GetArrayItem(last, 2)->valueint == ESP_ACCEPTED,
+          "the accepted path was not kept");
     CHECK(cJSON_GetArraySize(member(it, "text")) == 4);
     CHECK(cJSON_GetArraySize(member(member(it, "before")->child, "text")) == 6, "the prompt");
     cJSON_Delete(data);
@@ -379,7 +381,8 @@ static double linear(int value)
     return c <= 0.04045 ? c / 12.92 : pow((c + 0.055) / 1.055, 2.4);
 }
 
-/* The relative luminance of a colour of page.css, --NAME: light-dark(#rrggbb, #rrggbb). */
+/* Returns the relative luminance of a colour of page.css, which has the form "--NAME:
+ * light-dark(#rrggbb, #rrggbb)". */
 static double luminance(const char *name, bool dark)
 {
     char start[64];

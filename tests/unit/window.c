@@ -1,8 +1,9 @@
-/* window.c - tests a window of the text: tokens see the same as in StreamingLLM, whatever was
- * dropped from the cache, drafted or taken back; and a text has no end.
+/* window.c - tests a window of the text: a token sees the same tokens as in StreamingLLM,
+ * whatever was dropped from the cache, drafted or taken back; and a text may become longer than
+ * the context.
  *
- * tests/vectors/window.json has logits and greedy texts of the built-in target, computed by an
- * independent implementation in another way.
+ * tests/vectors/window.json has logits and greedy texts of the built-in target, which an
+ * independent implementation computes in another way.
  */
 #include <cJSON.h>
 #include <math.h>
@@ -84,7 +85,7 @@ static void close_cache(struct caches *c)
     free(c->row);
 }
 
-/* Runs the next `count` tokens; the logits are in rows 0..count-1. */
+/* Runs the next `count` tokens. Their logits are then in rows 0..count-1. */
 static void run(struct caches *c, const int32_t *text, int count)
 {
     struct esp_batch batch = {.rows = count, .logits = c->logits};
@@ -110,7 +111,7 @@ static void check_row(const cJSON *row, const float *logits)
     }
 }
 
-TEST(tokens_see_what_streamingllm_shows_them)
+TEST(tokens_see_the_tokens_of_streamingllm)
 {
     int32_t text[256];
     open_engine();
@@ -156,8 +157,9 @@ static void check_same(struct caches *dropping, struct caches *whole, int count)
     }
 }
 
-/* Chunks of many sizes; sometimes an end is taken back, and once nearly all of the text. */
-TEST(what_was_dropped_from_the_cache_changes_no_bit)
+/* Runs chunks of many sizes. The last tokens are sometimes taken back, and once nearly all of
+ * the text. */
+TEST(rows_dropped_from_the_cache_change_no_bit)
 {
     static const struct esp_window windows[] = {{19, 40, 0}, {0, 16, 0}};
     int32_t text[LONG];
@@ -181,7 +183,7 @@ TEST(what_was_dropped_from_the_cache_changes_no_bit)
             if (!again && length > 3 * end / 4)
                 back = length - 10;
             esp_kv_cache_cut(&dropping.cache, length + n - back);
-            /* The result is the same, but the text starts from its beginning. */
+            /* A cache that has dropped rows must then compute the text from its beginning. */
             if (back > n) {
                 CHECK(dropping.cache.length == 0);
                 again = true;
@@ -251,8 +253,8 @@ static void check_text(const struct esp_session *session, const int32_t *want, i
           who, length);
 }
 
-/* The fourth window runs with every drafter; the first two are smaller than the depth of
- * trees. */
+/* The fourth window is used with every drafter. The first two windows are smaller than the
+ * depth of trees. */
 TEST(the_greedy_text_is_that_of_the_reference)
 {
     int32_t prompt[256], text[256];
@@ -294,8 +296,7 @@ static void check_drafter(const char *name, const int32_t *prompt, const int32_t
     esp_session_close(session);
 }
 
-/* The caches drop rows while these are written, after a prompt that is longer than the cache.
- */
+/* The prompt is longer than the cache, so rows are dropped while these texts are written. */
 TEST(every_drafter_writes_what_plain_decoding_writes)
 {
     int32_t prompt[START], plain[START + MORE];
@@ -315,7 +316,7 @@ TEST(every_drafter_writes_what_plain_decoding_writes)
     check_drafter("fixed:D=12,B=1", prompt, plain, length);
 }
 
-TEST(a_window_may_come_and_go_while_text_is_written)
+TEST(a_window_can_be_switched_on_and_off)
 {
     int32_t prompt[START], plain[START + 60];
     char value[64];
@@ -324,10 +325,10 @@ TEST(a_window_may_come_and_go_while_text_is_written)
     CHECK(esp_session_prompt(session, prompt, START, err, sizeof err) == 0, "%s", err);
     generate(session, 60);
     memcpy(plain, session->text, sizeof plain);
-    CHECK(esp_session_rewind(session, START + 30) == 0); /* within what is kept */
+    CHECK(esp_session_rewind(session, START + 30) == 0); /* to a place within the kept rows */
     generate(session, 30);
     check_text(session, plain, 0, START + 60, "rewound");
-    CHECK(esp_session_rewind(session, 100) == 0); /* far beyond what is kept */
+    CHECK(esp_session_rewind(session, 100) == 0); /* to a place far before the kept rows */
     CHECK(esp_session_prompt(session, prompt + 100, START - 100, err, sizeof err) == 0, "%s",
           err);
     generate(session, 60);
@@ -359,7 +360,7 @@ static void refused(struct esp_session *session, const char *key, const char *va
     CHECK(strcmp(before, after) == 0, "%s", after);
 }
 
-TEST(what_does_not_go_is_refused)
+TEST(invalid_windows_are_refused)
 {
     struct esp_session *session = open_session("ar", ESP_WINDOW_ON, 0);
     CHECK(session->target.window.recent == 764, "%d", session->target.window.recent);
@@ -386,7 +387,8 @@ TEST(what_does_not_go_is_refused)
 
 /* ------------------------------------------------------------------ sampling */
 
-/* Compares with plain passes with the same window, over a cache that drops nothing. */
+/* Compares sampled texts with plain passes that have the same window, over a cache that drops
+ * nothing. */
 TEST(sampling_follows_the_target_with_the_same_window)
 {
     const struct esp_lossless_plan plan = {.trials = check_quick() ? 20 : 100, .tokens = 6};
@@ -430,7 +432,8 @@ static int length_of(const struct esp_session *session)
     return length;
 }
 
-/* The text as one prompt, with the same window, must continue as the conversation did. */
+/* Checks that the conversation's text, given as one prompt with the same window, continues as
+ * the conversation did. */
 static void check_answer(const struct esp_session *session, int start)
 {
     const int length = length_of(session);
@@ -443,7 +446,7 @@ static void check_answer(const struct esp_session *session, int start)
 }
 
 /* No turn is dropped, and no row is computed twice. */
-TEST(a_conversation_goes_on_behind_the_context)
+TEST(a_conversation_continues_beyond_the_context)
 {
     static const char *const drafters[] = {"ar", "dynatree", "suffix"};
     static int32_t want[TURNS * (SAID + ANSWER) + 2000];
@@ -459,7 +462,7 @@ TEST(a_conversation_goes_on_behind_the_context)
             generate(session, ANSWER);
             esp_session_stats(session, &stats);
             CHECK(stats.prefill_rows + stats.generated_tokens == length_of(session) - 1,
-                  "%s, turn %d: %lld rows of prompts and %d of answers for %d tokens",
+                  "%s, turn %d: %lld rows of prompts and %d rows of answers for %d tokens",
                   drafters[d], turn, (long long)stats.prefill_rows, stats.generated_tokens,
                   length_of(session));
             CHECK(session->conversation.count == turn + 1, "%s: %d", drafters[d], turn);
@@ -481,9 +484,9 @@ TEST(a_conversation_goes_on_behind_the_context)
 
 enum { BACK = 9 };
 
-/* An answer is taken back and written again, near the rows that the caches still have and
- * far before them. */
-TEST(turns_are_taken_back_behind_a_window)
+/* Answers are taken back and written again: the last one, whose rows the caches still have, and
+ * the second one, whose rows were dropped long ago. */
+TEST(turns_can_be_taken_back_with_a_window)
 {
     static int32_t want[BACK * (SAID + ANSWER) + 1000];
     int starts[BACK], length = 0;
@@ -500,7 +503,7 @@ TEST(turns_are_taken_back_behind_a_window)
     generate(session, ANSWER);
     check_text(session, want, 0, length, "the last answer again");
     CHECK(esp_session_rewind(session, starts[1]) == 0);
-    CHECK(session->target.length == 0); /* its window is no longer in the cache */
+    CHECK(session->target.length == 0); /* the cache no longer has the rows of its window */
     generate(session, ANSWER);
     for (int turn = 2; turn < BACK; turn++) {
         say(session, turn);
@@ -523,7 +526,7 @@ static long resident(void)
     return pages * sysconf(_SC_PAGESIZE);
 }
 
-TEST(a_text_goes_on_for_many_contexts_in_the_same_memory)
+TEST(a_text_many_contexts_long_needs_no_more_memory)
 {
     open_engine();
     const int context = esp_engine_context(engine), rounds = check_quick() ? 2 : 4;

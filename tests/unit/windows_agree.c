@@ -1,6 +1,6 @@
-/* windows_agree.c - tests windows of the text on the CUDA backend: the logits must equal the
- * CPU's (tests/unit/window.c compares the CPU with a reference), and in exact mode they must be
- * bit-identical whatever was dropped from the cache.
+/* windows_agree.c - tests windows of the text on the CUDA backend: the logits must equal those
+ * of the CPU (tests/unit/window.c compares the CPU with a reference), and in exact mode they
+ * must be bit-identical whatever was dropped from the cache.
  */
 #include <math.h>
 #include <stdio.h>
@@ -12,8 +12,8 @@
 
 enum { TEXT = 290, CACHE = 320, BATCH = 48, VOCABULARY = 40, DROP = 144 };
 
-/* Many wide heads. The output of attention is rounded to 16 bits, which hides most changes
- * of the order of sums. */
+/* The layers have many wide heads. The output of attention is rounded to 16 bits, which hides
+ * most changes of the order of sums. */
 static const struct random_shape shape = {
     "llama", 2, 32, 8, 2, 32, 40, VOCABULARY, 16, ESP_F16, false, false, false, false, false};
 
@@ -140,7 +140,7 @@ static void check_window(struct esp_backend *cpu, struct esp_backend *cuda, int 
             check_near(&on_cpu, &whole, row, what);
             check_same(&whole, &dropping, row, what);
         }
-        at += tree ? rows - 1 : rows; /* the second child is dropped */
+        at += tree ? rows - 1 : rows; /* the second child is not kept */
         if (dropping.window.dropped == 0 && at > sinks + recent + DROP + 1)
             drop(&dropping, at, DROP);
         else if (dropping.window.dropped > 0 && at > TEXT - BATCH)
@@ -153,7 +153,7 @@ static void check_window(struct esp_backend *cpu, struct esp_backend *cuda, int 
     random_model_free(&model);
 }
 
-TEST(cuda_sees_what_the_cpu_sees)
+TEST(with_windows_cuda_agrees_with_the_cpu)
 {
     struct esp_backend *cpu, *cuda = open_cuda();
     CHECK(esp_backend_cpu.open(&cpu, 1, NULL, 0) == 0);

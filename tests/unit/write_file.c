@@ -61,7 +61,7 @@ static int files(void)
     return count;
 }
 
-TEST(a_file_takes_the_place_of_another_only_if_it_may)
+TEST(a_file_is_replaced_only_if_this_is_allowed)
 {
     begin();
     CHECK(write_text("one", false) == 0 && holds("one"), "%s", err);
@@ -77,9 +77,9 @@ TEST(a_file_takes_the_place_of_another_only_if_it_may)
           "%s", err);
 }
 
-/* For example, /dev/stdout may be a link to a file, or a configuration file a link to another
- * folder. */
-TEST(a_link_stays_one_and_its_file_is_written)
+/* A link may have to be followed: /dev/stdout may be a link to a file, and a configuration file
+ * may be a link to another folder. */
+TEST(a_link_stays_a_link_and_its_file_is_written)
 {
     char link[128];
     struct stat about;
@@ -93,7 +93,7 @@ TEST(a_link_stays_one_and_its_file_is_written)
 }
 
 /* A program that has the file open continues to read the old content. */
-TEST(a_reader_never_sees_half_of_it)
+TEST(a_reader_never_sees_half_a_file)
 {
     char text[8] = "";
     begin();
@@ -105,7 +105,7 @@ TEST(a_reader_never_sees_half_of_it)
     CHECK(holds("after"));
 }
 
-TEST(what_has_no_room_changes_nothing)
+TEST(a_file_that_does_not_fit_on_the_disk_changes_nothing)
 {
     enum { SIZE = 1 << 16 };
     static char bytes[SIZE];
@@ -140,7 +140,7 @@ mode_t umask(mode_t mask)
     return (mode_t)syscall(SYS_umask, mask);
 }
 
-TEST(the_umask_says_who_may_read_it_and_is_left_alone)
+TEST(a_new_file_has_the_permissions_of_the_umask)
 {
     begin();
     unlink(path);
@@ -148,7 +148,7 @@ TEST(the_umask_says_who_may_read_it_and_is_left_alone)
     changes = 0;
     int status = write_text("x", true);
     CHECK(changes == 0,
-          "umask() would let others read the files of other threads for a moment");
+          "a call of umask() lets others read the files of other threads for a moment");
     umask(before);
     CHECK(status == 0 && mode_of(path) == 0640, "%o", (unsigned)mode_of(path));
 }
@@ -177,7 +177,7 @@ TEST(a_file_keeps_the_permissions_of_the_one_that_it_replaces)
 }
 
 /* While a private file is replaced, nobody else may read the new file. */
-TEST(what_is_half_written_is_as_private_as_what_it_replaces)
+TEST(a_half_written_file_is_as_private_as_the_old_file)
 {
     struct esp_writing writing;
     begin();
@@ -199,7 +199,7 @@ static void say(const char *whole)
     strcat(said, ";");
 }
 
-TEST(a_signal_can_remove_what_is_half_written)
+TEST(a_signal_handler_can_remove_a_half_written_file)
 {
     struct esp_writing writing;
     char other[128];
@@ -223,14 +223,14 @@ TEST(a_signal_can_remove_what_is_half_written)
     esp_part_file_end(folder_noted);
 }
 
-TEST(a_signal_leaves_alone_what_is_whole)
+TEST(a_signal_handler_leaves_complete_files_alone)
 {
     begin();
     *said = '\0';
     CHECK(write_text("whole", true) == 0);
-    for (int i = 0; i < 100; i++) { /* each is removed from the list again */
+    for (int i = 0; i < 100; i++) { /* each file is removed from the list again */
         int noted = esp_part_file_begin(path, "whole");
-        CHECK(noted >= 0, "there is no room for number %d", i);
+        CHECK(noted >= 0, "the list has no room for file %d", i);
         esp_part_file_end(noted);
     }
     esp_part_files_remove(say);
