@@ -93,8 +93,8 @@ static int load(const char *path, const struct esp_cuda_plugin **found, char *er
 }
 
 /* Loads the first plugin that the driver can run, otherwise the last one that exists. Without a
- * driver, loads the first one, which reports the missing driver. `folder`: where the plugins
- * are; NULL means the places that find_plugin() searches. */
+ * driver, loads the first one, which reports the missing driver. The plugins are in
+ * `folder` or, if it is NULL, in the places that find_plugin() searches. */
 static int choose(const char *folder, const struct esp_cuda_plugin **plugin, char *err,
                   size_t errlen)
 {

@@ -244,7 +244,7 @@ static double layer_numbers(const struct esp_model_desc *d, const struct esp_lay
     }
 }
 
-/* The largest part of a kind, as a fraction of the whole. */
+/* Returns the largest part of this kind of matrix that a rank has, as a fraction of the whole. */
 static double largest_part(const struct esp_rank_plan *plan, const struct esp_model_desc *d,
                            enum esp_rank_kind kind)
 {

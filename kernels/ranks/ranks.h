@@ -28,10 +28,11 @@ struct esp_rank_said {
     double computed, met, delay, delay_rate;
 };
 
+/* The bytes of an area, those for the numbers in it, and those of an error message. */
 enum {
-    ESP_RANK_AREA = 2 << 20,                                           /* bytes of an area */
-    ESP_RANK_ROOM = ESP_RANK_AREA - (int)sizeof(struct esp_rank_said), /* for numbers in it */
-    ESP_RANK_SENTENCE = 400                                            /* bytes of a failure */
+    ESP_RANK_AREA = 2 << 20,
+    ESP_RANK_ROOM = ESP_RANK_AREA - (int)sizeof(struct esp_rank_said),
+    ESP_RANK_SENTENCE = 400
 };
 
 struct esp_ranks;
