@@ -15,13 +15,13 @@ enum { EXACT = 16, FILE_SIZE = 1 << 17, SHORTEST = 8 /* octave 0: below 2^8 toke
 /* Cost of one more row in nominal mode, as a share of a one-row pass: about that of processors
  * with tile units. */
 static const double NOMINAL_ROW = 1.0 / 16;
-/* OPTIMISTIC: the same cost, assumed until it is measured. HOPE: factor of the line's slope
- * for sizes that have few samples or none. */
+/* OPTIMISTIC: the cost of one more row, assumed until it is measured. HOPE: factor of the
+ * line's slope for sizes that have few samples or none. */
 static const double OPTIMISTIC = 0.03, HOPE = 0.7;
 /* LEFT: the factor by which a class's weight decays when another class gets a sample.
  * LEFT_PLAIN: the factor when the sample is of plain decoding. TRUSTED: number of samples after
- * which an estimate is no longer lowered. SCATTER: the number of samples that the line counts
- * as. */
+ * which an estimate is no longer lowered. SCATTER: the number of samples that the line is worth
+ * when it is averaged with a class. */
 static const double LEFT = 0.998, LEFT_PLAIN = 0.9995, TRUSTED = 3, SCATTER = 4;
 /* KEPT: maximum weight of a class from a file, because the machine may have been busy when it
  * was written. LEFT_KEPT: the factor by which that weight decays when another class gets a

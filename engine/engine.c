@@ -3,7 +3,7 @@
  *
  * A draft tree consists of token ids of the target. A draft model with another vocabulary
  * computes logits only for the tokens that both have (translation.h). Logits may differ in
- * width (padding); the target's width is used.
+ * width, because models pad them; the target's width is used.
  */
 #include "engine/engine.h"
 
@@ -244,7 +244,7 @@ static int choose_draft(struct esp_engine *e, const struct esp_engine_options *o
     return esp_own_copy_open(&e->draft, e->target, "self", err, errlen);
 }
 
-/* Opens the backend, and its ranks if the options have any. */
+/* Opens the backend, and its ranks if the options ask for ranks. */
 static int open_backend(struct esp_engine *e, const struct esp_engine_options *o,
                         const char *name, char *err, size_t errlen)
 {
@@ -356,8 +356,8 @@ static int open_best_device(struct esp_engine *e, const struct esp_engine_option
     return status;
 }
 
-/* Returns the hash of a model's sizes and of two rows of a matrix. Two are enough, because any
- * training changes every number. */
+/* Returns the hash of a model's sizes and of two rows of a matrix. Two rows are enough, because
+ * any training changes every number. */
 static uint64_t hash_model(const struct esp_model *m, uint64_t hash)
 {
     const struct esp_model_desc *d = &m->desc;

@@ -19,8 +19,8 @@ extern "C" {
 
 /* X(group, kind, field, name, minimum, maximum, default, values, help)
  *
- * group: the group of the option; a command of the program takes all options of a group.
- * struct esp_value_info explains the other columns. */
+ * group: the group of the option; a command of the program takes either all options of a group
+ * or none. struct esp_value_info explains the other columns. */
 
 /* Models are folders or files. target NULL: the built-in pair. draft NULL: the built-in draft
  * if target is NULL, otherwise none. A draft may also be one of the words "auto", "none", "mtp"
@@ -42,7 +42,7 @@ extern "C" {
  * files must not change while the engine exists. gpu-memory: limit of the models and one
  * session on a GPU; layers of the target that do not fit into it, or into the free memory,
  * stay in the computer's memory. If a limit is too small, creating the engine fails with
- * ESP_E_MEMORY, and the message says how much is enough.
+ * ESP_E_MEMORY, and the message says how much memory is needed.
  *
  * ranks, hosts, launcher, ranks-split, -parts, -whole: see espalier-ranks(7). A program that
  * uses them calls esp_is_rank() at its start.
@@ -104,8 +104,9 @@ struct esp_engine_options {
     ESP_ENGINE_OPTIONS(X)
 #undef X
     esp_progress *progress;
-    /* Called again and again while a rank does not answer, in the thread that waits for it;
-     * seconds: for how long. Returns whether to wait on. NULL means the rank is ended. */
+    /* Called again and again while a rank does not answer, in the thread that waits for it.
+     * seconds: how long the rank has not answered. Returns whether to keep waiting. If NULL,
+     * the rank is ended. */
     bool (*patient)(void *user, int rank, int ranks, double seconds);
     void *user; /* argument of both functions */
 };

@@ -62,7 +62,8 @@ void esp_value_write(const struct esp_value_info *info, const void *in, char *te
 int esp_value_check(const struct esp_value_info *info, void *in, char *err, size_t errlen);
 /* Returns the address of the pointer to a text; NULL if the value is not a text. */
 const char **esp_value_text(const struct esp_value_info *info, void *in);
-/* Writes the value's name as a flag has it, with '-' instead of '_'. Returns `flag`. */
+/* Writes the value's name in the spelling of a flag, with '-' instead of '_'. Returns
+ * `flag`. */
 enum { ESP_FLAG_NAME = 32 };
 const char *esp_value_flag(const struct esp_value_info *info, char flag[ESP_FLAG_NAME]);
 

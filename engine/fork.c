@@ -1,9 +1,9 @@
 /* fork.c - changes a session's text to a branch of it, or back to the text from which it
  * branched.
  *
- * Rows of the longest common prefix stay in the caches, and only the others are computed, in
- * one pass if they fit in a batch. So the cost of a branch does not depend on the length of
- * the text.
+ * The rows of the longest common prefix stay in the caches. Only the others are computed, in
+ * one pass if they fit in a batch. So the cost of a branch does not depend on the length of the
+ * text.
  */
 #include <string.h>
 

@@ -59,7 +59,7 @@ struct esp_kv_cache {
  * rows of a tree. */
 int esp_kv_cache_batch(int tokens, int tree_rows);
 
-/* Returns for how many tokens of text a cache with this window must have rows. */
+/* Returns how many tokens of text a cache with this window must have room for. */
 int esp_kv_cache_window_rows(const struct esp_window *window);
 
 /* Opens a cache for `tokens` tokens of text and `tree_rows` rows after them. `vocabulary` is
@@ -100,7 +100,8 @@ bool esp_kv_cache_keeps(const struct esp_kv_cache *cache, int32_t token);
 
 /* Makes room for `rows` rows after the text. */
 int esp_kv_cache_make_room(struct esp_kv_cache *cache, int rows);
-/* Places a batch after the text and `ahead` further rows: fills in first, prefix and window.
+/* Places a batch after the text and `ahead` further rows: fills in `first`, `prefix` and
+ * `window`.
  */
 void esp_kv_cache_place(const struct esp_kv_cache *cache, int ahead, struct esp_batch *batch);
 /* Shortens the text in the cache to its first `length` tokens. Empties the cache if the next

@@ -204,7 +204,7 @@ static void recover(struct esp_library *l, enum esp_library_mode mode, int64_t i
     esp_library_release(l, id);
 }
 
-/* Looks for journals beside the library. */
+/* Looks for journals next to the library. */
 static void recover_all(struct esp_library *l, enum esp_library_mode mode)
 {
     char folder[PATH_MAX];

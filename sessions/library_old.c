@@ -179,7 +179,7 @@ static bool load_tokens(struct esp_library *l, int64_t id, struct esp_kept_text 
     return !bad;
 }
 
-/* Sets the end of the present text. */
+/* Sets the end of the current text. */
 static bool check_place(struct esp_branches *b)
 {
     const struct esp_text_place at = b->at;

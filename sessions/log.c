@@ -309,7 +309,7 @@ static struct esp_written get_token(struct esp_log_texts *t, struct esp_from *fr
     return token;
 }
 
-/* Reads tokens and appends them to the present text, as written by `iteration`. With `anew`, a
+/* Reads tokens and appends them to the current text, as written by `iteration`. With `anew`, a
  * stored token that is equal is replaced, see esp_branches_append(). */
 static void append(struct esp_log_texts *t, struct esp_from *from, int iteration, bool anew)
 {

@@ -123,7 +123,7 @@ int esp_recording_steps(const struct esp_recording *recording);
 const struct esp_event *esp_recording_step(struct esp_recording *recording, int step);
 
 /* The line of an event in the file, NUL-terminated without its newline; valid as long as the
- * result of esp_recording_read(). NULL if it cannot be read any more. */
+ * result of esp_recording_read(). NULL if it can no longer be read. */
 const char *esp_recording_line(struct esp_recording *recording, int event, size_t *length);
 
 #endif

@@ -27,7 +27,7 @@ struct esp_expected {
     unsigned serial;       /* changes whenever the tokens change; 0: there never were any */
 };
 
-/* A zero-initialised struct is valid: nothing has been read. */
+/* A zero-initialised struct is valid: nothing has been read yet. */
 struct esp_follow {
     unsigned serial;   /* serial of the expected text that is followed */
     int begin;         /* length of the session's text before the answer, in tokens */
@@ -38,7 +38,7 @@ struct esp_follow {
     int lost_text;     /* where the difference is in the session's text */
 };
 
-/* Reads the session's text up to its end. Starts anew if the expected text or the answer is a
+/* Reads the session's text up to its end. Starts again if the expected text or the answer is a
  * different one, or if the text has become shorter. */
 void esp_follow_read(struct esp_follow *follow, const struct esp_expected *expected,
                      const int32_t *text, int length);

@@ -37,7 +37,7 @@ struct made {
     char name[ESP_TENSOR_NAME];
     const struct esp_tensor *part[MOST_PARTS];
     int parts, rank;
-    int together; /* parts alternate every so many rows; 0 means they are consecutive */
+    int together; /* rows after which the parts alternate; 0 means they are consecutive */
 };
 
 struct inflation {

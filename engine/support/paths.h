@@ -27,8 +27,9 @@ enum esp_user_folder {
 };
 
 /* Writes the path of `name` in the subfolder espalier of one of the user's folders. A relative
- * path in the environment variable is ignored, as the XDG base directory specification
- * demands. Returns 0, or ESP_E_FILE if there is no home folder or the path does not fit. */
+ * path in the environment variable is ignored, as required by the XDG base directory
+ * specification. Returns 0, or ESP_E_FILE if there is no home folder or the path does not
+ * fit. */
 int esp_user_path(char *path, size_t size, enum esp_user_folder folder, const char *name);
 
 /* Learned values are stored in files in ESP_USER_STATE. A file is written whole, or the old

@@ -119,7 +119,7 @@ void esp_branching_done(struct esp_control *control)
     if (control->forks > 0)
         control->forks--;
     esp_prompts_read(&control->prompts, &control->state);
-    if (control->doomed > 0) /* the branch that the text has left */
+    if (control->doomed > 0) /* the text is no longer on this branch */
         esp_branches_delete(&control->state.branches, control->doomed - 1);
     control->doomed = 0;
     judge_undone(control);

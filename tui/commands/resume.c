@@ -8,7 +8,7 @@
 
 /* ------------------------------------------------------------------ reading */
 
-/* Reads the last iterations of the present text. */
+/* Reads the last iterations of the current text. */
 static int read_iterations(struct esp_resumed *r, struct esp_library *library)
 {
     const struct esp_branches *b = &r->text.branches;

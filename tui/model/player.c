@@ -17,7 +17,7 @@
 enum {
     AT_ONCE = 64, /* events applied in one call while playing */
     PACE = 12,    /* iterations per second, to follow by eye */
-    LATE = 1,     /* a delay of so many seconds is caught up; more is skipped */
+    LATE = 1,     /* seconds: a shorter delay is caught up, a longer one skipped */
 };
 
 static int event_count(const struct esp_player *player)

@@ -44,7 +44,7 @@ struct esp_race {
     int phase;
     bool recorded;   /* both sides come from recordings */
     char pair[200];  /* the models and the time per target pass, as text */
-    char doing[512]; /* the present work, or the error */
+    char doing[512]; /* what is being done now, or the error */
     double share;    /* progress of this phase, 0 to 1 */
     double begun;    /* start of the clock, by esp_clock() */
 };

@@ -67,8 +67,9 @@ struct esp_snapshot {
     int type;
     bool second;                         /* an iteration of the compared session */
     int stage;                           /* stage events: the stage */
-    int kept;                            /* rewind, fork: tokens that stay; drop: that go */
-    int start;                           /* drop: first token that goes; scores: first token */
+    int kept;                            /* number of tokens: rewind, fork: that stay; drop:
+                                          * removed */
+    int start;                           /* drop: first removed token; scores: first token */
     struct esp_iteration_copy iteration; /* layer, stage and iteration events: the iteration */
     struct esp_written *tokens;          /* (token_count) appended to the text */
     int token_count, token_capacity;

@@ -40,7 +40,7 @@ struct esp_keeper {
     bool private; /* records wait in memory */
     bool quit;
 
-    atomic_bool failed; /* nothing is kept any more */
+    atomic_bool failed; /* nothing more is kept */
 
     /* The rest belongs to the engine thread. */
     bool resumed;
@@ -58,7 +58,7 @@ struct esp_keeper {
     bool header_changed;
     unsigned char *pieces; /* a bit for each token whose text is in the library or log */
     struct esp_layers layers;
-    struct esp_pack records; /* records of the present call */
+    struct esp_pack records; /* records of the current call */
 };
 
 static void complain(struct esp_keeper *k, const char *err)
@@ -66,7 +66,7 @@ static void complain(struct esp_keeper *k, const char *err)
     char sentence[760];
     if (atomic_exchange(&k->failed, true))
         return;
-    snprintf(sentence, sizeof sentence, "this session is not kept any more: %s", err);
+    snprintf(sentence, sizeof sentence, "this session is no longer kept: %s", err);
     k->tell(k->user, sentence);
 }
 
@@ -254,7 +254,7 @@ static void put_likely(struct esp_keeper *k, const struct esp_token_score *score
         put_piece(k, score->likely[i]);
 }
 
-/* Begins the records of a call. Returns false if nothing is kept any more. */
+/* Begins the records of a call. Returns false if nothing more is kept. */
 static bool begin_records(struct esp_keeper *k)
 {
     struct esp_line line = {.text = NULL};

@@ -35,12 +35,12 @@ void esp_keeper_settle(struct esp_keeper *keeper);
  * session was resumed). Off: the whole session is kept, including its earlier texts. */
 void esp_keeper_private(struct esp_keeper *keeper, bool on);
 /* Sets the models and settings from now on. `tokens` must stay valid until the next call or the
- * end. `anew`: the vocabulary is another one, so a new session begins. */
+ * end. `anew`: the vocabulary has changed, so a new session begins. */
 void esp_keeper_models(struct esp_keeper *keeper, const struct esp_recording_header *header,
                        const char *target_path, const char *draft_path,
                        const struct esp_tokens *tokens, bool anew);
-/* Assigns the next iterations to generation `number`, which the caller counts from 0. A new
- * number begins a generation at the end of the present text; a number that was used before
+/* Assigns the next iterations to generation `number`; the caller counts generations from 0. A
+ * new number begins a generation at the end of the current text; a number that was used before
  * continues that generation. */
 void esp_keeper_generation(struct esp_keeper *keeper, int number,
                            const struct esp_recording_header *header,

@@ -43,8 +43,8 @@ struct esp_keeping {
     struct esp_keeper *keeper;             /* NULL before the first ESP_COMMAND_KEEP */
     _Atomic(struct esp_keeper *) settling; /* the same keeper, for the UI thread */
     struct esp_recording_header header;
-    int generation, generations; /* numbers of the present one and of the next one */
-    bool begun;                  /* the keeper was told of the present generation */
+    int generation, generations; /* numbers of the current one and of the next one */
+    bool begun;                  /* the keeper has been told of the current generation */
 };
 
 enum { ESP_MOST_CONTINUATIONS = ESP_LIKELY };
@@ -120,9 +120,9 @@ void esp_worker_note(struct esp_worker *worker, const struct esp_event *event);
 /* Executes ESP_COMMAND_KEEP: starts, pauses or resumes keeping the session in the library.
  * Returns whether a kept session is continued with these models. */
 bool esp_worker_keep(struct esp_worker *worker, const struct esp_message *command);
-/* Call after models were loaded. `anew`: their vocabulary is another one. */
+/* Call after models were loaded. `anew`: the vocabulary has changed. */
 void esp_worker_keep_models(struct esp_worker *worker, bool anew);
-/* Call before an iteration. Begins a generation unless the present one continues. */
+/* Call before an iteration. Begins a generation unless the current one continues. */
 void esp_worker_keep_begin(struct esp_worker *worker);
 /* Assigns the next iterations to an earlier generation or, if it is -1, to a new one. */
 void esp_worker_keep_again(struct esp_worker *worker, int generation);

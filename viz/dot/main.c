@@ -53,7 +53,7 @@ static void help(void)
         "  --nodes N         show at most N nodes, the likeliest; 0: all (default: as many as "
         "fit on a slide)\n"
         "  --models TEXT     names of the models, for the caption\n"
-        "  --aspect W:H      aspect ratio, such as 16:9 (default: as large as the tree)\n"
+        "  --aspect W:H      aspect ratio, such as 16:9 (default: that of the tree)\n"
         "  --caption NAME    full (default), short or none: text above and below the tree");
 }
 

@@ -594,7 +594,7 @@
             span.append(element("span", "swatch stage-" + kind), text);
             caption.append(span);
         }
-        caption.append(element("span", "", number(mean) + " tokens an iteration on average"));
+        caption.append(element("span", "", number(mean) + " tokens per iteration on average"));
         box.replaceChildren(chart, caption);
     }
 

@@ -159,10 +159,12 @@ static int measure_nodes(struct cli_suite_run *run)
     return status;
 }
 
-/* ------------------------------------------------------------------ a line for each place */
+/* ------------------------------------------------------------------ tables with a line for
+ * each place */
 
-/* A cell is scale * top / bottom. Each of these is the index of one of the place's sums, or 1,
- * the place's number, the total of sum 0 over all places, or the number of bins of q: */
+/* A cell is scale * top / bottom. Each of `top` and `bottom` is the index of one of the place's
+ * sums, or one of these: 1, the place's number, the total of sum 0 over all places, the number
+ * of bins of q. */
 enum { ONE = -1, PLACE = -2, ALL = -3, BINS_OF_Q = -4 };
 enum { VERIFIERS = -5 }; /* a value of `top`: one column for each verifier that has figures */
 
@@ -200,8 +202,8 @@ static const struct column depth_columns[] = {
     {"distance", "L1 distance", 3, 1, 1, 0}, {"", "", 3, 1, VERIFIERS, 0},
     {"ceiling", "ceiling", 3, 1, 2, 0},      {.name = NULL}};
 
-/* The figures of a run have an array `name` with `width` numbers for each place: for each
- * rank, depth, ... The table has a line for each place that a run has, with sums over the
+/* The figures of a run have an array `name` with `width` numbers for each place. A place is a
+ * rank, a depth, ... The table has a line for each place that a run has, with sums over the
  * prompts. */
 static const struct lines {
     const char *measure, *name;

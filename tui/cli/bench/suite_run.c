@@ -325,7 +325,7 @@ static int run_all(struct running *r)
 
 /* ------------------------------------------------------------------ results */
 
-/* Prints the conditions that name a value, but not those for an empty value. */
+/* Prints the conditions, except those for an empty value. */
 static void print_where(const char *where, FILE *file)
 {
     char word[SUITE_WORD];
@@ -419,7 +419,7 @@ static const struct form {
 
 enum { MARKDOWN, CSV, JSON, FORMS };
 
-/* Writes a form to a file of the folder, or to standard output. */
+/* Writes the table in one format to a file of the folder, or to standard output. */
 static int write_form(const struct running *r, const struct cli_table *t,
                       const struct form *form, bool to_file)
 {

@@ -275,7 +275,7 @@ const struct cli_command cli_sessions = {
     .details =
         "list (the default): when, branches, tokens, models, first words. search WORDS: texts\n"
         "that have all words. show: the branches of a session. export [BRANCH]: a recording\n"
-        "of the present text, or of a branch. name: gives it a name. verify: writes all\n"
+        "of the current text, or of a branch. name: gives it a name. verify: writes all\n"
         "texts again with the session's models and compares. SESSION is the number or the\n"
         "name of a session; without it, the last one. espalier --resume SESSION opens one.",
     .run = run,

@@ -28,7 +28,7 @@ struct verify {
     int same;   /* generations that gave the same tokens */
     int others; /* generations of other models */
     int differ; /* generations that gave other tokens */
-    int broken; /* generations that gave other tokens and must not */
+    int broken; /* generations that gave other tokens, but should not */
     char *err;
     size_t errlen;
 };

@@ -2,7 +2,7 @@
  *
  *     :export tree.svg                  the tree, as a picture or text
  *     :export! tree.svg                 the same, overwriting a file
- *     :export tree.svg dark 16:9 short  in dark colours, in a slide's shape, with few words
+ *     :export tree.svg dark 16:9 short  dark colours, aspect ratio 16:9, short caption
  *     :export thresholds chart.svg      a chart of a recording, or of the iterations in memory
  *     :export text text.svg             the text, in the colours of :heat
  *     :export page.html                 a web page that plays the iterations
