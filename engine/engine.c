@@ -427,7 +427,7 @@ int esp_engine_open(struct esp_engine **engine, const struct esp_engine_options 
                         o->device);
     struct esp_engine *e = calloc(1, sizeof *e);
     if (!e)
-        return esp_fail(err, errlen, ESP_E_MEMORY, "no memory for the engine");
+        return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for the engine");
     e->process_bytes = esp_resident_bytes();
     e->max_nodes = o->max_nodes ? o->max_nodes : 256;
     int status = open_models(e, o, err, errlen);

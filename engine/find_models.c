@@ -527,7 +527,7 @@ int esp_model_path(char *path, size_t size, const char *name, char *err, size_t 
         return ESP_OK; /* the call that opens the model reports the error */
     }
     if (esp_find_models(&found) < 0)
-        status = esp_fail(err, errlen, ESP_E_MEMORY, "no memory to search for models");
+        status = esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory to search for models");
     for (int i = 0; i < found.count; i++) {
         const int match = match_of(&found.models[i], name);
         if (match > best) {

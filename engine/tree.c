@@ -42,7 +42,7 @@ int esp_tree_open(struct esp_tree_builder *b, int capacity, char *err, size_t er
     b->mask = esp_arrays_add(a, rows * (size_t)b->mask_words, sizeof *b->mask);
     if (a->failed) {
         esp_tree_close(b);
-        return esp_fail(err, errlen, ESP_E_MEMORY, "no memory for a tree of %d nodes",
+        return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for a tree of %d nodes",
                         capacity);
     }
     esp_tree_reset(b, 0);

@@ -114,7 +114,7 @@ static int bind_selector(void *memory, const struct esp_params *values,
                             sizeof *numbers);
     if (!numbers) {
         esp_selector_close(&selector);
-        return esp_fail(err, errlen, ESP_E_MEMORY, "no memory for drafter nde");
+        return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for drafter nde");
     }
     if (s->bound)
         esp_selector_close(&s->selector);

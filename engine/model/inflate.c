@@ -99,7 +99,7 @@ static int grow_experts(const struct inflation *n, struct esp_layer *layer, bool
     struct esp_expert *expert = malloc((size_t)d->experts * sizeof *expert);
     int status = ESP_OK;
     if (!expert)
-        return esp_fail(n->err, n->errlen, ESP_E_MEMORY, "no memory for %d experts",
+        return esp_fail(n->err, n->errlen, ESP_E_MEMORY, "not enough memory for %d experts",
                         d->experts);
     memcpy(expert, layer->expert, (size_t)d->experts * sizeof *expert);
     layer->expert = expert;
@@ -121,7 +121,8 @@ static int grow_layers(const struct inflation *n)
     struct esp_layer *layer = calloc((size_t)n->layers, sizeof *layer);
     int status = ESP_OK;
     if (!layer)
-        return esp_fail(n->err, n->errlen, ESP_E_MEMORY, "no memory for %d layers", n->layers);
+        return esp_fail(n->err, n->errlen, ESP_E_MEMORY, "not enough memory for %d layers",
+                        n->layers);
     for (int i = 0; i < n->layers; i++) {
         const struct esp_expert *old = d->layer[i % d->layers].expert;
         layer[i] = d->layer[i % d->layers];
@@ -179,7 +180,8 @@ static int add(struct inflation *n, const struct esp_tensor_rule *rules,
         n->room = 2 * n->room + 64;
         struct made *more = realloc(n->made, (size_t)n->room * sizeof *more);
         if (!more)
-            return esp_fail(n->err, n->errlen, ESP_E_MEMORY, "no memory for a list of tensors");
+            return esp_fail(n->err, n->errlen, ESP_E_MEMORY,
+                            "not enough memory for a list of tensors");
         n->made = more;
     }
     struct made *m = &n->made[n->count++];

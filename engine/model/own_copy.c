@@ -207,7 +207,8 @@ int esp_own_copy_open(struct esp_model **copy, const struct esp_model *target,
     }
     if (!there || !made->path || !made->name) {
         esp_model_close(made);
-        return esp_fail(err, errlen, ESP_E_MEMORY, "no memory for a copy of %s", target->path);
+        return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for a copy of %s",
+                        target->path);
     }
     made->original = target;
     made->quantising = (struct esp_tensor_file){.fd = -1, .path = made->path};

@@ -85,7 +85,7 @@ static int read_text(struct run *r)
     const size_t length = t->length < most ? t->length : most;
     r->tokens = calloc(length + 1, sizeof *r->tokens);
     if (!r->tokens)
-        return esp_fail(r->err, r->errlen, ESP_E_MEMORY, "no memory for the text");
+        return esp_fail(r->err, r->errlen, ESP_E_MEMORY, "not enough memory for the text");
     const int count = esp_tokenize(t->engine, t->text, length, r->tokens, (int)length);
     if (count < 0)
         return esp_fail(r->err, r->errlen, count, "the text could not be divided into tokens");

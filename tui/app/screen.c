@@ -112,7 +112,7 @@ int esp_screen_open(struct esp_screen **opened, struct esp_terminal *terminal, c
     *opened = NULL;
     if (!screen || esp_canvas_open(&screen->shown, 1, 1) < 0) {
         free(screen);
-        return esp_fail(err, errlen, ESP_E_MEMORY, "no memory for the screen");
+        return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for the screen");
     }
     screen->curses = newterm(NULL, stdout, stdin);
     const char *move = screen->curses ? tigetstr("cup") : NULL;

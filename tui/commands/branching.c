@@ -64,7 +64,7 @@ int esp_branching_go(struct esp_control *control, const struct esp_branch_point 
         return esp_refuse(control, "%s", refusal);
     struct esp_text_token *text = esp_branching_text(control, point, &count);
     if (!text)
-        return esp_refuse(control, "no memory for the branch");
+        return esp_refuse(control, "not enough memory for the branch");
     control->forks++;
     ESP_WORKER_POST(control->worker, FORK, .text = {(const char *)text, words},
                     .length = (size_t)count * sizeof *text, .number = {why}, .flag = on);

@@ -32,7 +32,7 @@ static int type_of(const struct esp_player *player, int event)
 
 static int no_memory(char *err, size_t errlen)
 {
-    return esp_fail(err, errlen, ESP_E_MEMORY, "no memory to show the recording");
+    return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory to show the recording");
 }
 
 /* ------------------------------------------------------------------ one event */

@@ -292,7 +292,7 @@ static void end_records(struct esp_keeper *k)
         pthread_cond_signal(&k->changed);
     pthread_mutex_unlock(&k->lock);
     if (failed)
-        complain(k, "there is no memory");
+        complain(k, "there is not enough memory");
 }
 
 static void put_prompt(struct esp_keeper *k, const struct esp_event *event)
@@ -473,7 +473,7 @@ void esp_keeper_models(struct esp_keeper *k, const struct esp_recording_header *
     snprintf(k->draft_path, sizeof k->draft_path, "%s", draft_path);
     k->header_changed = true;
     if ((anew || !same) && !forget_pieces(k))
-        complain(k, "there is no memory");
+        complain(k, "there is not enough memory");
 }
 
 /* Claims the kept session that is continued. */

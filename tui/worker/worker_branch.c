@@ -249,7 +249,7 @@ static int add_all(struct esp_worker *worker, const struct esp_message *command,
     for (int i = 0; i < wanted && i < ESP_MOST_CONTINUATIONS && status == ESP_OK; i++)
         status = add_continuation(worker, text, count, i < score.count ? score.likely[i] : -1);
     return status == ESP_E_MEMORY
-               ? esp_fail(err, errlen, status, "no memory for the continuations")
+               ? esp_fail(err, errlen, status, "not enough memory for the continuations")
                : status;
 }
 

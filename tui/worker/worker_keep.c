@@ -62,7 +62,7 @@ bool esp_worker_keep(struct esp_worker *worker, const struct esp_message *comman
         goes_on = resume->session > 0 && fits(worker, resume);
         if (esp_keeper_open(&keeping->keeper, command->text[1], goes_on ? resume->session : 0,
                             tell, worker) < 0) {
-            ESP_TELL(worker, ERROR, "no memory to keep the session");
+            ESP_TELL(worker, ERROR, "not enough memory to keep the session");
             return false;
         }
         atomic_store(&keeping->settling, keeping->keeper);

@@ -211,7 +211,7 @@ static int write_dot(Agraph_t *graph)
     size_t length;
     FILE *file = open_memstream(&text, &length);
     if (!file || agwrite(graph, file) < 0 || fclose(file) != 0)
-        return fail("no memory for the graph");
+        return fail("not enough memory for the graph");
     int code = write_all(text, length);
     free(text);
     return code;
@@ -278,7 +278,7 @@ static int convert(const struct picture_request *request)
     Agraph_t *graph = agopen((char *)"figure", Agdirected, NULL);
     Agnode_t *only = graph ? agnode(graph, (char *)"svg", 1) : NULL;
     if (!only)
-        return fail("no memory for the picture");
+        return fail("not enough memory for the picture");
     snprintf(width, sizeof width, "%.4f", request->width / POINTS);
     snprintf(height, sizeof height, "%.4f", request->height / POINTS);
     agsafeset(graph, (char *)"pad", (char *)"0", (char *)"");
@@ -314,7 +314,7 @@ int main(int argc, char **argv)
     struct esp_tokens tokens = {esp_texts_find, &texts};
     Agraph_t *graph = esp_picture(&recorded.iteration.it, &tokens, &request.look);
     if (!graph)
-        return fail("no memory for the picture");
+        return fail("not enough memory for the picture");
     code =
         strcmp(request.format, "dot") == 0
             ? write_dot(graph)

@@ -210,7 +210,7 @@ static int run_bench(struct bench *b)
     char err[512] = "";
     b->choice = calloc(MOST_CHOICES, sizeof *b->choice);
     if (!b->choice)
-        return cli_fail("no memory for the figures");
+        return cli_fail("not enough memory for the figures");
     int status = cli_open_engine(&b->engine, b->o, err, sizeof err);
     if (status == ESP_OK)
         status = open_choices(b, err, sizeof err);

@@ -141,7 +141,8 @@ static int measure_nodes(struct cli_suite_run *run)
 {
     struct esp_tree_measure *m = calloc(1, sizeof *m);
     if (!m)
-        return esp_fail(run->err, run->errlen, ESP_E_MEMORY, "no memory for the figures");
+        return esp_fail(run->err, run->errlen, ESP_E_MEMORY,
+                        "not enough memory for the figures");
     m->draws = DRAWS;
     esp_session_measure(run->choice->session, m);
     int status = measure_run(run);

@@ -49,7 +49,7 @@ static bool has(const struct cli_vary *v, bool (*is)(const char *key))
 
 static int no_memory(const struct planning *p)
 {
-    return esp_fail(p->err, p->errlen, ESP_E_MEMORY, "no memory for the suite");
+    return esp_fail(p->err, p->errlen, ESP_E_MEMORY, "not enough memory for the suite");
 }
 
 static int too_long(const struct planning *p)

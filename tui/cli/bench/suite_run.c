@@ -291,7 +291,7 @@ static int run_together(struct running *r, struct cli_case **c, int count)
 {
     struct cli_choice *choice = calloc((size_t)count, sizeof *choice);
     if (!choice)
-        return esp_fail(r->err, r->errlen, ESP_E_MEMORY, "no memory for the sessions");
+        return esp_fail(r->err, r->errlen, ESP_E_MEMORY, "not enough memory for the sessions");
     int status = open_cases(r, c, choice, count);
     for (int prompt = 0; prompt < r->prompts.count; prompt++)
         for (int i = 0; i < count && status == ESP_OK && !cli_interrupted; i++)
@@ -428,7 +428,7 @@ static int write_form(const struct running *r, const struct cli_table *t,
     FILE *file = open_memstream(&text, &length);
     int status = ESP_OK;
     if (!file)
-        return esp_fail(r->err, r->errlen, ESP_E_MEMORY, "no memory for the results");
+        return esp_fail(r->err, r->errlen, ESP_E_MEMORY, "not enough memory for the results");
     form->print(r, t, file);
     fclose(file);
     name_file(r, form->ending, path);
@@ -583,7 +583,7 @@ int cli_suite_run(const struct cli_options *o)
     char err[1024] = "";
     struct running *r = calloc(1, sizeof *r);
     if (!r)
-        return cli_fail("no memory for the suite");
+        return cli_fail("not enough memory for the suite");
     if (strcmp(o->suite, "list") == 0) {
         free(r);
         return cli_suite_list();

@@ -168,12 +168,13 @@ static int export(struct job *job)
             branch, (long long)session.id);
     FILE *file = open_memstream(&bytes, &length);
     if (!file)
-        return esp_fail(job->err, sizeof job->err, ESP_E_MEMORY, "no memory for the recording");
+        return esp_fail(job->err, sizeof job->err, ESP_E_MEMORY,
+                        "not enough memory for the recording");
     status = esp_library_export(job->library, session.id, branch ? atoi(branch) - 1 : -1, file,
                                 job->err, sizeof job->err);
     if (fclose(file) != 0 && status == ESP_OK)
-        status =
-            esp_fail(job->err, sizeof job->err, ESP_E_MEMORY, "no memory for the recording");
+        status = esp_fail(job->err, sizeof job->err, ESP_E_MEMORY,
+                          "not enough memory for the recording");
     const int written = (status < 0 && status != ESP_E_FORMAT) || length == 0 ? status
                         : job->o->output
                             ? esp_write_file(job->o->output, bytes, length, job->o->force,

@@ -184,7 +184,7 @@ static int run(struct cli_options *o)
     char err[512] = "";
     struct pairs *pairs = calloc(1, sizeof *pairs);
     if (!pairs)
-        return cli_fail("no memory for the tables");
+        return cli_fail("not enough memory for the tables");
     int status = esp_recording_open(&recording, o->arguments[0], err, sizeof err);
     if (status == ESP_OK) {
         snprintf(pairs->draft, sizeof pairs->draft, "%s",
