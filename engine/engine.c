@@ -108,7 +108,7 @@ static int translate(struct esp_engine *e, struct esp_tokenizer **own, int match
     if (esp_model_desc_recurrent(&e->draft->desc))
         return esp_fail(
             err, errlen, ESP_E_UNSUPPORTED,
-            "the draft %s has recurrent layers and another vocabulary than the target "
+            "the draft %s has recurrent layers and a different vocabulary from the target "
             "%s; such a draft must have the target's tokenizer",
             e->draft->path, e->target->path);
     if (match == ESP_MATCH_TEXT || (match == ESP_MATCH_AUTO && t->text_share < FEW_COMMON)) {

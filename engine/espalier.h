@@ -191,7 +191,7 @@ bool esp_session_turn(const struct esp_session *session, int index,
 /* Allows `tokens` more tokens before the generation ends; a session starts with 0 allowed. */
 void esp_session_allow(struct esp_session *session, int tokens);
 /* Runs one iteration. Returns the number of tokens committed, 0 when the generation has ended
- * (end of text, nothing allowed any more, context full), or a negative status. */
+ * (end of text, the allowed number of tokens reached, context full), or a negative status. */
 int esp_session_step(struct esp_session *session, char *err, size_t errlen);
 /* Returns why the last generation ended: "end of text", "end of turn", "length", "context
  * full"; "" while it runs. */

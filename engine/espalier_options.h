@@ -54,7 +54,7 @@ extern "C" {
  * output stays the same. */
 #define ESP_ENGINE_VALUES(X)                                                                   \
     X(MODELS, choice, draft_match, "draft-match", 0, 2, 0, "auto|tokens|text",                 \
-      "how a draft of another vocabulary drafts: tokens that both have, or text that is "      \
+      "how a draft with another vocabulary drafts: tokens that both have, or text that is "    \
       "encoded again; auto: text if few tokens are shared")                                    \
     X(DEVICE, whole, threads, "threads", 1, 1024, 0, "auto|NUMBER",                            \
       "processor threads; auto: one per performance core; at most one per core")               \
@@ -91,7 +91,7 @@ extern "C" {
     X(SIZE, whole, width, "width", 1, 64, 0, "auto|NUMBER",                                    \
       "make the target this many times as wide: 1, 2, 4, ... 64; auto: leave it as it is")     \
     X(SIZE, whole, layers, "layers", 1, 1000, 0, "auto|NUMBER",                                \
-      "give the target this many layers in all; auto: as many as it has")
+      "give the target this many layers in total; auto: as many as it has")
 
 #define ESP_ENGINE_OPTIONS(X) ESP_ENGINE_MODELS(X) ESP_ENGINE_BACKEND(X) ESP_ENGINE_VALUES(X)
 

@@ -42,7 +42,7 @@ struct esp_value_info {
     enum esp_value_kind kind;
     /* What a user may type: words separated by '|', and perhaps a placeholder in capitals, such
      * as NUMBER. If NUMBER is among them, the first word stands for 0, the second for -1, and
-     * so on; these values are outside of the range. In "auto|TEXT" and "off|FILE", the word
+     * so on; these values are outside the range. In "auto|TEXT" and "off|FILE", the word
      * stands for NULL. */
     const char *values;
     const char *help;

@@ -33,7 +33,7 @@ struct esp_found_model {
     char problem[200];   /* why a GGUF file cannot be used, or "" */
     int tokens;          /* size of the vocabulary; 0 means not read yet */
     uint64_t vocabulary; /* hash of the vocabulary */
-    /* Set by esp_draft_fits() for a draft of another vocabulary: how many of the target's
+    /* Set by esp_draft_fits() for a draft with another vocabulary: how many of the target's
      * tokens it has, and which fraction of the tokens of a sample text these are. Else 0. */
     int shared;
     double text_share;

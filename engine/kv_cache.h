@@ -47,7 +47,7 @@ struct esp_kv_cache {
     /* (slots) For a model with recurrent layers, the number of tokens before each checkpoint;
      * 0: the slot is empty. */
     int slots, checkpoint[ESP_CHECKPOINTS];
-    /* NULL, unless the model has another vocabulary than the text. */
+    /* NULL, unless the model has a different vocabulary from that of the text's tokens. */
     const struct esp_translation *translation;
     int32_t *before; /* (length + 1 of before_room) number of rows before each token */
     int before_room;
@@ -124,7 +124,7 @@ int esp_kv_cache_forward(struct esp_kv_cache *cache, const struct esp_batch *bat
 const int32_t *esp_kv_cache_known(struct esp_kv_cache *cache, const int32_t *tokens, int count);
 
 /* Returns a list for logits_row of a batch: the logits of the last of `rows` rows go to row 0,
- * those of the others nowhere. Valid until the next call. */
+ * those of the other rows are not written. Valid until the next call. */
 const int32_t *esp_kv_cache_last(struct esp_kv_cache *cache, int rows);
 
 /* Runs batch->rows tokens of the text (at most max_batch) and appends them. The caller sets the

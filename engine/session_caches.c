@@ -1,5 +1,5 @@
-/* session_caches.c - the KV caches of a session, which hold the whole text or a window of it, and
- * its matrices of rows.
+/* session_caches.c - the KV caches of a session, which hold the whole text or a window of it,
+ * and its matrices of rows.
  *
  * With a window ("StreamingLLM", Xiao et al. 2024) a text may be endless: each token sees only
  * the first few tokens of the text (the sinks) and the most recent ones. This changes the

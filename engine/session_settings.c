@@ -1,4 +1,5 @@
-/* session_settings.c - the settings of a session: reading, checking, changing and printing them.
+/* session_settings.c - the settings of a session: reading, checking, changing and printing
+ * them.
  *
  * Settings are checked as a whole before any of them takes effect: a drafter, its parameters,
  * the verifier and the temperature must fit together, or the old ones stay.

@@ -66,7 +66,7 @@ void esp_branches_text(const struct esp_branches *b, struct esp_text_place place
 /* ------------------------------------------------------------------ writing */
 
 /* If a branch continues the current text with `token`, returns the place after this token;
- * otherwise nowhere. */
+ * otherwise a place with branch -1. */
 static struct esp_text_place follow(const struct esp_branches *b, int32_t token)
 {
     const struct esp_text_place at = b->at;

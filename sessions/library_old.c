@@ -1,5 +1,6 @@
-/* library_old.c - rewrites libraries of versions 1 and 2, which had a row for each branch, token
- * and iteration. Iterations were lines of a recording; in version 1, with the texts of tokens.
+/* library_old.c - rewrites libraries of versions 1 and 2, which had a row for each branch,
+ * token and iteration. Iterations were lines of a recording; in version 1, with the texts of
+ * tokens.
  *
  * A session that is damaged is left out, and then a copy of the file as it was is kept.
  */
@@ -320,8 +321,8 @@ static int execute(struct esp_library *l, const char *sql)
     return sqlite3_exec(l->db, sql, NULL, NULL, NULL);
 }
 
-/* Converts all sessions in one transaction. With `all`, a damaged session is an error. Returns an
- * SQLite code, and the number of damaged sessions in *damaged. */
+/* Converts all sessions in one transaction. With `all`, a damaged session is an error. Returns
+ * an SQLite code, and the number of damaged sessions in *damaged. */
 static int convert_all(struct esp_library *l, bool all, int *damaged)
 {
     sqlite3_stmt *s = NULL;

@@ -57,7 +57,7 @@ struct esp_recording;
 int esp_recording_open(struct esp_recording **recording, const char *path, char *err,
                        size_t errlen);
 /* Opens the recording `of` again, for use in another thread. This works even if another file
- * has its name by now. `of` must stay open during the call, and only one thread at a time may
+ * now has its name. `of` must stay open during the call, and only one thread at a time may
  * make this call. Returns as esp_recording_open(). */
 int esp_recording_open_again(struct esp_recording **recording, const struct esp_recording *of,
                              char *err, size_t errlen);

@@ -8,13 +8,13 @@
  * things:
  *
  *   row    Candidates are taken by decreasing P. Their number n maximises the sum of P minus
- *          lambda verify(n + 1). If several rows together cost as much as one, the gain of all
- *          of them is compared with this cost at once. Drawn nodes cannot be removed again, so
- *          candidates compete with the nodes that later passes are expected to draft. layer
- *          Another draft pass over w nodes runs if the expected gain of their children, minus
- *          the cost of their rows, exceeds lambda draft(w). plain A tree may cost no more than
- *          drafting has saved (goodput_account.h). If that is too little, nothing is drafted
- *          for a while.
+ *          lambda verify(n + 1). If several rows together cost as much as one, the sum of their
+ *          gains is compared with this cost. Drawn nodes cannot be removed again, so candidates
+ *          compete with the nodes that later passes are expected to draft.
+ *   layer  Another draft pass over w nodes runs if the expected gain of their children, minus
+ *          the cost of their rows, exceeds lambda draft(w).
+ *   plain  A tree may cost no more than drafting has saved (goodput_account.h). If that is too
+ *          little, nothing is drafted for a while.
  *
  * P is the product along the path of calibrated draft probabilities (calibration.h). Their log
  * odds are shifted by the draft's success in about the last thirty iterations of this text. At

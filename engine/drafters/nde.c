@@ -50,8 +50,8 @@ struct state {
     double obtained;
 };
 
-/* Returns the verifier whose selector is used. The verifier greedy accepts the target's likeliest
- * token, as nss does in the limit of temperature 0. */
+/* Returns the verifier whose selector is used. The verifier greedy accepts the target's
+ * likeliest token, as nss does in the limit of temperature 0. */
 static const char *rule_of(const char *verifier)
 {
     return strcmp(verifier, "greedy") == 0 ? "nss" : verifier;
@@ -100,7 +100,7 @@ static int bind_selector(void *memory, const struct esp_params *values,
         return esp_fail(
             err, errlen, ESP_E_UNSUPPORTED,
             "drafter nde reads the target's hidden states, which the backend %s does "
-            "not hand out yet; use --backend cpu, or another drafter",
+            "not provide yet; use --backend cpu, or another drafter",
             e->backend->ops->name);
     if (s->bound && strcmp(s->selector.rule, rule) == 0 && s->selector.goal == goal)
         return ESP_OK;

@@ -201,7 +201,7 @@ static bool get(struct reader *r, const char *name, const char *type, size_t len
     if (!tensor)
         complain(r, name, "is missing");
     else if (strcmp(tensor->type, type) != 0 || tensor->end - tensor->begin != length)
-        complain(r, name, "has another type or size than it must have");
+        complain(r, name, "does not have the type or the size that it must have");
     else
         esp_tensor_file_read(tensor->source, tensor->offset, to, length);
     return r->status == ESP_OK;

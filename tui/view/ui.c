@@ -167,7 +167,7 @@ static void draw_header(struct esp_canvas *canvas, const struct esp_ui *ui,
     snprintf(setup, sizeof setup, "%.*s, %.*s, %s", name_length(loaded->drafter),
              loaded->drafter, name_length(loaded->verifier), loaded->verifier, loaded->backend);
     int models_width = esp_safe_width(models, strlen(models), 0);
-    /* If there is room, the name, memory and driver of the GPU, or the ranks, are shown, too. */
+    /* If there is room, the GPU's name, memory and driver, or the ranks, are shown, too. */
     int more = 2 + (int)strlen(loaded->device);
     if ((strcmp(loaded->backend, "cuda") == 0 || strstr(loaded->device, " ranks of ")) &&
         x + models_width + 3 + (int)strlen(setup) + more <= end)

@@ -47,8 +47,8 @@ static bool fits(struct esp_worker *worker, const struct esp_resume *resume)
         return true;
     ESP_TELL(
         worker, ERROR,
-        "session %d has another vocabulary than these models, so it is not resumed; name its "
-        "models, or make a recording of it (espalier sessions export %d)",
+        "session %d has a different vocabulary from these models, so it is not resumed; name "
+        "its models, or make a recording of it (espalier sessions export %d)",
         resume->session, resume->session);
     return false;
 }

@@ -99,8 +99,8 @@ struct esp_worker {
 void esp_worker_observe(void *user, const struct esp_event *event);
 /* An esp_observer of the compared session; `user` is the worker. */
 void esp_worker_observe_second(void *user, const struct esp_event *event);
-/* See struct esp_engine_options; the user is asked, and the key that stops a generation ends the
- * rank. */
+/* See struct esp_engine_options; the user is asked, and the key that stops a generation ends
+ * the rank. */
 bool esp_worker_is_patient(void *user, int rank, int ranks, double seconds);
 /* An esp_progress; `user` is the worker. */
 bool esp_worker_progress(void *user, const char *what, size_t done, size_t total);

@@ -1,10 +1,10 @@
 /* bench.c - `espalier bench`: measures drafters and verifiers on the same prompts.
  *
- * Prints the figures that the papers tabulate: throughput and its spread over prompts, speedup
- * over the first choice, tokens per iteration, accepted path, TTFT, TPOT (dynatree, sec. 4.2).
- * All choices continue a prompt before the next prompt's turn, so a machine that slows down
- * slows all of them. Rounds before the first counted one only warm up. At temperature 0 all
- * choices must write the text of the first one; otherwise the exit code is 1.
+ * Prints the quantities that the papers tabulate: throughput and its spread over prompts,
+ * speedup over the first choice, tokens per iteration, accepted path, TTFT, TPOT (dynatree,
+ * sec. 4.2). All choices continue a prompt before the next prompt's turn, so a machine that
+ * slows down slows all of them. Rounds before the first counted one only warm up. At
+ * temperature 0 all choices must write the text of the first one; otherwise the exit code is 1.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -210,7 +210,7 @@ static int run_bench(struct bench *b)
     char err[512] = "";
     b->choice = calloc(MOST_CHOICES, sizeof *b->choice);
     if (!b->choice)
-        return cli_fail("not enough memory for the figures");
+        return cli_fail("not enough memory for the results");
     int status = cli_open_engine(&b->engine, b->o, err, sizeof err);
     if (status == ESP_OK)
         status = open_choices(b, err, sizeof err);

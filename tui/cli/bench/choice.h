@@ -1,7 +1,7 @@
 /* choice.h - a drafter with its verifier, measured on the same prompts as others.
  *
  * `espalier bench` and `espalier tune` use it: all choices continue a prompt before the next
- * prompt's turn, so a machine that slows down slows all of them. A figure is a mean over
+ * prompt's turn, so a machine that slows down slows all of them. A result is a mean over
  * prompts. A prompt after which the text ended at once does not count.
  */
 #ifndef ESP_CLI_CHOICE_H

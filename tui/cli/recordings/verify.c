@@ -202,7 +202,7 @@ static int check_vocabulary(struct verify *v, const struct esp_kept_session *ses
     return strcmp(v->ours.vocabulary_hash, v->text.vocabulary_hash) == 0
                ? (int)ESP_OK
                : esp_fail(v->err, v->errlen, ESP_E_MISMATCH,
-                          "session %lld has another vocabulary than these models",
+                          "session %lld has a different vocabulary from these models",
                           (long long)session->id);
 }
 
