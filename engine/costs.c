@@ -12,8 +12,8 @@
 
 enum { EXACT = 16, FILE_SIZE = 1 << 17, SHORTEST = 8 /* octave 0: below 2^8 tokens */ };
 
-/* Cost of one more row in nominal mode, as a share of a one-row pass: about that of processors
- * with tile units. */
+/* Cost of one more row in nominal mode, as a fraction of a one-row pass: about the cost on
+ * processors with tile units. */
 static const double NOMINAL_ROW = 1.0 / 16;
 /* OPTIMISTIC: the cost of one more row, assumed until it is measured. HOPE: factor of the
  * line's slope for sizes that have few samples or none. */
@@ -85,8 +85,8 @@ static double weight_of(const struct esp_cost_curve *curve, int class)
     return c->count == 0 ? 0 : class == 0 ? c->weight : fmax(c->weight - 1, 1e-3);
 }
 
-/* Fits a line to all classes by their weights. If samples are few or old, OPTIMISTIC pulls its
- * slope down. The class of plain decoding is fitted like the others, because it is seldom
+/* Fits a line to all classes, with their weights. If samples are few or old, OPTIMISTIC pulls
+ * its slope down. The class of plain decoding is fitted like the others, because it is seldom
  * timed while trees pay. */
 static void draw_line(struct esp_cost_curve *curve)
 {

@@ -61,7 +61,7 @@ struct esp_costs {
     int octave;         /* octave of the current text length */
     double relative;    /* draft pass / target pass, assumed until a draft pass is measured */
     bool nominal;       /* the curves are fixed, so that a seed repeats its trees */
-    double nominal_row; /* if nominal: cost of a further row, as a share of a one-row pass */
+    double nominal_row; /* if nominal: cost of a further row, as a fraction of a one-row pass */
     double (*planted[ESP_COSTS])(int rows); /* a test's own curves, in seconds; or NULL */
     double warm; /* seconds of passes so far, until the warm-up ends */
     char key[384], file[64];

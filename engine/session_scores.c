@@ -9,8 +9,8 @@
 /* ------------------------------------------------------------------ tokens of an iteration */
 
 /* At temperature 0, the row after a node without children still has logits. If the drafter
- * reads them later (esp_look_back), a copy is turned into probabilities, otherwise the row
- * itself. */
+ * reads these later (esp_look_back), a copy of the row is turned into probabilities, otherwise
+ * the row itself. */
 static int to_probabilities(struct esp_session *s, int32_t *row, struct esp_rows **rows)
 {
     const struct esp_sampling plain = {.temperature = 1, .top_p = 1};

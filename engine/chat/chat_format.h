@@ -23,9 +23,9 @@ enum {
     ESP_AT_CLOSE = 16, /* after an answer */
 };
 
-/* The contents of a piece. A piece with the system prompt is left out if there is none. The
- * pieces at the beginning get the system prompt; those of the user's part get it only in the
- * turn that carries it. "Stripped" means: without white space at both ends. */
+/* The contents of a piece. A piece with the system prompt is left out if there is no system
+ * prompt. Pieces at the beginning of a conversation always get it; pieces of a user's part get
+ * it only in the turn that carries it. "Stripped" means: without white space at both ends. */
 enum esp_chat_content {
     ESP_PUT_NOTHING,
     ESP_PUT_BOS,          /* the text of the begin-of-text token */

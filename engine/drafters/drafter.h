@@ -216,7 +216,7 @@ int esp_draft_list(struct esp_draft *draft, int32_t node, int from, int most, in
 /* Sorts candidates by falling cumulative q, and ties in drawing order. */
 void esp_candidates_sort(struct esp_candidate *candidates, int count);
 
-/* Adds candidates, which must be sorted by falling cumulative q, so that the uncut nodes are
+/* Adds candidates, which must be sorted by falling cumulative q. Afterwards the uncut nodes are
  * the `budget` likeliest of all candidates offered so far. Candidates that do not fit are
  * recorded as cut, and nodes that make room for others are cut. nodes[i] (nodes may be NULL)
  * becomes the node of candidate i, or -1 if it was cut. Returns the number of uncut ones. */
@@ -245,9 +245,9 @@ struct esp_chooser_ops {
 struct esp_drafter_ops {
     const char *name, *summary, *source;
     const char *differs; /* differences from the source and their reasons; or NULL */
-    /* The draws that it can produce (flags of enum esp_draws). If these are the likeliest
-     * tokens and one kind of sample, parameter `draws` (ESP_PARAM_DRAWS) decides which are
-     * used; otherwise the temperature decides. */
+    /* The draws that it can produce (flags of enum esp_draws). If it can both take the
+     * likeliest tokens and draw samples of one kind, parameter `draws` (ESP_PARAM_DRAWS)
+     * decides; otherwise the temperature decides. */
     unsigned draws;
     const char *verifier; /* the default, if it is exact; NULL: the default for the draws */
     bool without_model;   /* does not use the draft model */

@@ -542,7 +542,9 @@ static void adapt(struct esp_draft *d, const struct esp_iteration *it)
 static int gauges(const struct esp_draft *d, struct esp_gauge *g)
 {
     const struct state *s = d->state;
-    enum { HIGHEST = 10000 }; /* tokens per second: end of the gauge's scale; the value may be
+    enum {
+        HIGHEST = 10000
+    }; /* tokens per second: end of the gauge's scale; the value may be
                                * higher */
     g[0] = (struct esp_gauge){"price", .after = s->rate.now, .maximum = HIGHEST};
     g[1] = (struct esp_gauge){"row", .after = s->row, .maximum = 1};

@@ -90,7 +90,8 @@ static int grow(const struct inflation *n, const struct esp_tensor_rule *rule, v
     return ESP_OK;
 }
 
-/* Gives a layer enlarged copies of its experts. Those of an added layer add nothing. */
+/* Gives a layer enlarged copies of its experts. In an added layer, the output of these copies
+ * is 0. */
 static int grow_experts(const struct inflation *n, struct esp_layer *layer, bool added)
 {
     static const size_t zero[] = {offsetof(struct esp_expert, down), 0};

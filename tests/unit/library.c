@@ -941,8 +941,8 @@ TEST(a_full_disk_is_said_once)
     for (int i = 0; i < 400; i++)
         step(&m);
     esp_keeper_settle(m.keeper);
-    CHECK(kept_troubles == 1 && strstr(kept_told, "is no longer kept"), "%d: %s",
-          kept_troubles, kept_told);
+    CHECK(kept_troubles == 1 && strstr(kept_told, "is no longer kept"), "%d: %s", kept_troubles,
+          kept_told);
     esp_keeper_close(m.keeper);
     setrlimit(RLIMIT_FSIZE, &before);
     CHECK(count_sessions() == 1, "the sessions written before are there");

@@ -111,7 +111,7 @@ static int write_run(struct running *r, const struct cli_case *c, int prompt)
     return write_line(r, o);
 }
 
-/* Takes the figures of a line. Ignores a case that the suite no longer has. Returns false if
+/* Takes the results of a line. Ignores a case that the suite no longer has. Returns false if
  * `o` is not a line of a journal. */
 static bool take_run(struct running *r, cJSON *o)
 {
