@@ -542,10 +542,8 @@ static void adapt(struct esp_draft *d, const struct esp_iteration *it)
 static int gauges(const struct esp_draft *d, struct esp_gauge *g)
 {
     const struct state *s = d->state;
-    enum {
-        HIGHEST = 10000
-    }; /* tokens per second: end of the gauge's scale; the value may be
-                               * higher */
+    /* Tokens per second: the end of the gauge's scale; the value may be higher. */
+    enum { HIGHEST = 10000 };
     g[0] = (struct esp_gauge){"price", .after = s->rate.now, .maximum = HIGHEST};
     g[1] = (struct esp_gauge){"row", .after = s->row, .maximum = 1};
     g[2] = (struct esp_gauge){"layer", .after = s->layer, .maximum = 1};
