@@ -28,10 +28,10 @@ enum esp_member_kind {
     ESP_FIELD_SETTINGS, /* an object with all settings that have no separate member */
     ESP_FIELD_OPEN,     /* begins an object; its members are the rows up to ESP_FIELD_CLOSE */
     ESP_FIELD_CLOSE,
-    ESP_FIELD_MODEL, /* a struct that `of` describes; left out if its first member is "" */
-    ESP_FIELD_ARRAY, /* at most `high` structs that `of` describes; left out if empty */
-    ESP_FIELD_NODES, /* a pointer to structs that `of` describes; read before the other members */
-    ESP_FIELD_TOKEN, /* an id; the token's members are in the object around it */
+    ESP_FIELD_MODEL,  /* a struct that `of` describes; left out if its first member is "" */
+    ESP_FIELD_ARRAY,  /* at most `high` structs that `of` describes; left out if empty */
+    ESP_FIELD_NODES,  /* a pointer to such structs; read before the other members */
+    ESP_FIELD_TOKEN,  /* an id; the token's members are in the object around it */
     ESP_FIELD_TOKENS, /* a pointer to ids of tokens */
     ESP_FIELD_PLACES, /* a pointer to indices of nodes */
     ESP_FIELD_PARENT, /* parent and depth of a node */
@@ -51,10 +51,10 @@ struct esp_field {
     int when;
     const char *name;
     size_t offset;
-    double low, high; /* range of a number */
-    double missing;   /* value of a number whose member is missing */
-    size_t size;      /* size of a text, or of an entry of an array */
-    size_t count;     /* for an array or a pointer: offset of the number of entries */
+    double low, high;           /* range of a number */
+    double missing;             /* value of a number whose member is missing */
+    size_t size;                /* size of a text, or of an entry of an array */
+    size_t count;               /* for an array or a pointer: offset of the number of entries */
     const struct esp_field *of; /* for MODEL, ARRAY and NODES: the members of the struct */
 };
 
