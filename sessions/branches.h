@@ -28,7 +28,7 @@ struct esp_branch {
     int fork;                   /* tokens shared with the parent */
     struct esp_written *tokens; /* (count) the branch's own tokens */
     int count, capacity;
-    int furthest;     /* the highest fork of its children, or 0 */
+    int furthest;     /* the largest `fork` of its children, or 0 */
     char name[48];    /* given by the user, or "" */
     char drafter[32]; /* name of the drafter with which the branch began */
     time_t created;   /* 0 means unknown */

@@ -49,7 +49,7 @@ struct esp_recording {
     struct esp_text_token *tokens; /* (token_count) tokens that events added, in order */
     int token_count, token_capacity;
     int dropped;  /* tokens that were added again because tokens before them were removed */
-    bool writing; /* a generation has not ended after the last event */
+    bool writing; /* the generation of the last event has not ended */
     bool cut;     /* the last line is left out */
 
     struct esp_text_token *text; /* (text_capacity) the result of esp_recording_text() */

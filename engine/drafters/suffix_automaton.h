@@ -60,9 +60,9 @@ void esp_suffix_close(struct esp_suffix *suffix);
 struct esp_guess {
     int32_t parent, token; /* parent: index of a guess; -1 means the root */
     int depth;             /* 1 means directly after the text */
-    float q;               /* share of the parent's continuations that take this token */
-    double d;              /* product of q along the path */
-    int32_t state;         /* the state of the automaton after this token */
+    float q;       /* fraction of the parent's continuations that begin with this token */
+    double d;      /* product of q along the path */
+    int32_t state; /* the state of the automaton after this token */
     /* Set by retrieval.h, which adds guesses of other sources: */
     uint8_t class;  /* ESP_MATCH_... */
     uint8_t source; /* enum esp_source */

@@ -86,7 +86,7 @@ struct cli_case {
     char spec[SUITE_WORD];
     const char *with;       /* the own settings of its choice */
     char draft[SUITE_WORD]; /* a folder inside that of --draft; "" means the draft is --draft */
-    int settings; /* number of the case's settings; equal settings have the same one */
+    int settings; /* number of the case's settings; equal settings have the same number */
     int tokens, prompt_tokens;
     char delay[32];                 /* delay of exchanges between ranks; "" if none */
     struct esp_nominal_costs costs; /* NaN means they are measured, or the drafter needs none */
