@@ -40,7 +40,7 @@ struct esp_race {
     atomic_int holders;
     bool drawn; /* the drawing is final until a key is pressed; only for the drawing thread */
 
-    pthread_mutex_t lock; /* for everything below; taken before the locks of the sides */
+    pthread_mutex_t lock; /* protects all below; taken before the locks of the sides */
     int phase;
     bool recorded;   /* both sides come from recordings */
     char pair[200];  /* the models and the time per target pass, as text */

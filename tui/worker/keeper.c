@@ -25,19 +25,20 @@ enum {
 
 struct esp_keeper {
     pthread_t thread;
-    pthread_mutex_t moving; /* for the library and the next five members */
+    pthread_mutex_t moving; /* protects the library and the next five members */
     char *path;
     esp_keeper_tell *tell;
     void *user;
     struct esp_library *library; /* NULL means not opened yet */
     int chunk;                   /* number of the log's next chunk */
 
-    pthread_mutex_t lock; /* for the next six members; the engine thread reads without it */
+    /* Protects the next six members; the engine thread reads them without it. */
+    pthread_mutex_t lock;
     pthread_cond_t changed;
     struct esp_journal *journal; /* NULL means records wait in memory */
     struct esp_pack waiting;
     bool asleep;  /* the thread waits for records, not for time to pass */
-    bool private; /* records wait in memory */
+    bool private; /* the session is not kept yet; records wait in memory */
     bool quit;
 
     atomic_bool failed; /* nothing more is kept */

@@ -64,7 +64,7 @@ struct esp_continuations {
     struct esp_continuation each[ESP_MOST_CONTINUATIONS]; /* (count) */
     int count;                                            /* 0 if none are written */
     int now;  /* index of the continuation that is being written */
-    int turn; /* its length when the turn began */
+    int turn; /* length of its text when its turn began */
 };
 
 struct esp_worker {

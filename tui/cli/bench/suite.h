@@ -19,6 +19,7 @@
 #include "tui/cli/bench/prompt_list.h"
 #include "tui/cli/bench/result_table.h"
 
+/* Limits. */
 enum {
     SUITE_WORD = 256,   /* bytes of a word, NUL included */
     SUITE_KEYS = 4,     /* keys that vary together, in one 'vary' line */
@@ -84,7 +85,7 @@ int cli_suite_read(struct cli_suite *suite, const char *name, char *err, size_t 
 /* A drafter and verifier with everything that a run depends on. */
 struct cli_case {
     char spec[SUITE_WORD];
-    const char *with;       /* the own settings of its choice */
+    const char *with;       /* the choice's own settings */
     char draft[SUITE_WORD]; /* a folder inside that of --draft; "" means the draft is --draft */
     int settings; /* number of the case's settings; equal settings have the same number */
     int tokens, prompt_tokens;
