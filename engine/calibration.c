@@ -42,7 +42,7 @@ static int tenth_of(double x)
     return bin < 0 ? 0 : bin < BINS ? bin : BINS - 1;
 }
 
-/* Returns the place of q on the scale of the bins of log odds: bin b is centred at b - 4.5,
+/* Returns the position of q on the scale of the bins of log odds: bin b is centred at b - 4.5,
  * and the first and last bin also take what lies beyond. */
 static double odds_of(double q)
 {

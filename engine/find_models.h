@@ -77,9 +77,9 @@ bool esp_mtp_fits(const struct esp_found_model *target, char *why, size_t size);
  * if it can but is not expected to pay; else "". */
 bool esp_copy_fits(const struct esp_found_model *target, char *why, size_t size);
 
-/* Reads what only the header of a GGUF file tells: family, dtype, and the
- * size of all parts of a split file. Reports a family that is not supported in `problem`. Does
- * nothing to a folder. */
+/* Reads what is only in the header of a GGUF file: family, dtype, and the size of all parts of
+ * a split file. Reports a family that is not supported in `problem`. Does nothing to a
+ * folder. */
 void esp_found_model_look(struct esp_found_model *model);
 
 /* Returns whether `draft` is smaller than `target`, so that it may draft for it. If not, writes

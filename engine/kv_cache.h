@@ -117,14 +117,14 @@ int esp_kv_cache_checkpoint(struct esp_kv_cache *cache);
 int esp_kv_cache_forward(struct esp_kv_cache *cache, const struct esp_batch *batch);
 
 /* Returns a copy of `count` tokens (at most max_batch), with token 0 instead of those outside
- * of this model's vocabulary. Valid until the next call. A draft model may have fewer tokens
- * than the target, if the target's logits have more padding. If the model has another
- * vocabulary, a token becomes the last of the tokens that spell it. Replacing tokens only
- * makes drafts worse. */
+ * this model's vocabulary. Valid until the next call. A draft model may have fewer tokens than
+ * the target, if the target's logits have more padding. If the model has another vocabulary, a
+ * token becomes the last of the tokens that spell it. Replacing tokens only makes drafts
+ * worse. */
 const int32_t *esp_kv_cache_known(struct esp_kv_cache *cache, const int32_t *tokens, int count);
 
 /* Returns a list for logits_row of a batch: the logits of the last of `rows` rows go to row 0,
- * those of the other rows are not written. Valid until the next call. */
+ * and those of the other rows are not written. Valid until the next call. */
 const int32_t *esp_kv_cache_last(struct esp_kv_cache *cache, int rows);
 
 /* Runs batch->rows tokens of the text (at most max_batch) and appends them. The caller sets the

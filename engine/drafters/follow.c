@@ -6,8 +6,8 @@
 
 enum { FARTHEST = 64, AGREE = 3, ANCHOR = 8 };
 /* Estimates for places where the expected text may continue, before three tokens agree. A place
- * is likely if the tokens before it are also the last tokens of the answer, and if, counted
- * from the first difference, it is as far in the expected text as the end is in the answer. */
+ * is likely if the tokens before it are also the last tokens of the answer, and if it is as
+ * many tokens past the first difference as the end of the answer is. */
 static const float AGREED[AGREE] = {0.3F, 0.6F, 0.85F}; /* for 0, 1 or 2 tokens that agree */
 static const float LEAST = 0.1F;                        /* less likely places are not guessed */
 

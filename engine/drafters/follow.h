@@ -6,9 +6,9 @@
  * most 64, such that the next three tokens agree. If there are no such i and j, it continues
  * where the expected text contains the last eight tokens of the answer.
  *
- * Until three tokens agree, the pointer has no place, and the place is guessed. After a changed
- * word, the expected text probably continues as many tokens after the difference as the answer
- * has. A place before which one or two tokens agree is likelier.
+ * Until three tokens agree, the pointer has no position, and likely positions are guessed.
+ * After a changed word, the expected text probably is as many tokens past the difference as the
+ * answer is. A position is likelier if one or two tokens before it agree.
  *
  * Predicted outputs (OpenAI) and two designs for llama.cpp (pull requests 12127, 14739) follow
  * a text in this way.

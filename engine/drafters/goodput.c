@@ -54,7 +54,7 @@ enum {
     RANKS = 4, /* children of a node whose acceptance is learned */
 };
 
-static const double FADE = 1.0 / 32; /* share of the newest iteration in the mean gain */
+static const double FADE = 1.0 / 32; /* weight of the newest iteration in the mean gain */
 
 static const struct esp_param params[] = {
     [N] = {"N", ESP_INT, 1, 256, 64, .help = "maximum number of nodes"},

@@ -7,8 +7,8 @@
  * balance is too low for a look, nothing is drafted for 16, 32, ... 512 tokens; for each of
  * these tokens, 0.01 steps are added for the next look. So, however bad the draft is,
  * speculation costs at most a few steps per text, plus one percent, plus its own savings. If a
- * draft's trees have saved time on average, catching up before the next look is free, because
- * the one percent would never pay for it.
+ * draft's trees have saved time on average, catching up before the next look is not charged,
+ * because the one percent would never pay for it.
  */
 #ifndef ESP_GOODPUT_ACCOUNT_H
 #define ESP_GOODPUT_ACCOUNT_H

@@ -8,7 +8,6 @@
  * learned for each class of guesses, and that of the model's trees as well. If the retrieved
  * tree is expected to have at least as long a path as the model's, it is verified alone: a
  * copied passage costs no draft pass.
- * pass.
  *
  * Otherwise the model's tree is grown, and retrieved nodes join it. A retrieved node that the
  * model's tree already has is shared; any other must be among the N likeliest. The q of a

@@ -12,9 +12,9 @@
  * Right after a prompt, the target has not computed anything for the token before the root, so
  * the static action that was best in training is used.
  *
- * A selector identifies the models by their vocabulary and norms, and sees a widened target in
- * its original size. So it also works with quantised models and with --width; a note then says
- * that the costs of these models are not those of its training.
+ * A selector identifies the models by their vocabulary and norms, and reads a widened target's
+ * states in its original size. So it also works with quantised models and with --width; a note
+ * then says that the costs of these models are not those of its training.
  */
 #include "engine/drafters/drafter.h"
 
