@@ -1,8 +1,8 @@
 /* race.h - two drafters decode the same text, shown side by side at true speed.
  *
  * They must not compete for the processors, so the right side decodes first, before the race
- * is shown, and the left side decodes while the user watches. Each side is shown by its own
- * clock (run.h). Two recordings are shown by their recorded times.
+ * is shown, and the left side decodes while the user watches. Each side is shown at the
+ * times of its own clock (run.h), two recordings at their recorded times.
  *
  * The race is reference-counted: the decoding thread and the drawing thread share it.
  */

@@ -1,10 +1,10 @@
 /* keeper.h - keeps the session of the engine thread in the library, while it runs.
  *
  * The engine thread writes what happens into the session's journal, as records of a log
- * (sessions/log.h, journal.h). This copies bytes in memory. They survive the program, because
- * the journal is a memory-mapped file. The keeper's thread moves the records to the library
- * every two seconds, and when there are many. So the engine waits for a disk only when a
- * session begins, when it becomes private, and at the end.
+ * (sessions/log.h, journal.h). This copies bytes in memory. The records survive the program,
+ * because the journal is a memory-mapped file. The keeper's thread moves the records to the
+ * library every two seconds, and when there are many. So the engine waits for a disk only when
+ * a session begins, when it becomes private, and at the end.
  *
  * The first failure (a full disk, a folder that cannot be written) is reported; after that,
  * nothing more is written.

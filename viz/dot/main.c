@@ -103,7 +103,7 @@ static int parse(struct picture_request *request, int argc, char **argv)
         case 'a':
             request->look.aspect = esp_aspect_of(optarg);
             if (request->look.aspect == 0)
-                return fail("--aspect takes W:H, as 16:9, from 1:5 to 5:1");
+                return fail("--aspect takes W:H, such as 16:9, from 1:5 to 5:1");
             break;
         case 'c':
             request->look.caption = esp_caption_find(optarg);
