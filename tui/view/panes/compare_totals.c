@@ -52,7 +52,7 @@ static struct figures figures_of(const struct esp_state *state, double baseline,
                         .plain = NAN};
     if (baseline > 0 && pace > 0)
         f.plain = baseline / pace;
-    return f; /* figures without data: 0/0 = NaN */
+    return f; /* numbers without data: 0/0 = NaN */
 }
 
 /* The statistics of a session since the comparison began, for names and sentences. */
