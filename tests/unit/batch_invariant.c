@@ -117,9 +117,6 @@ static const char *yardstick(const char *isa)
 static bool skipped(int shape, const char *isa, int threads)
 {
     if (strcmp(isa, "cuda") == 0 && !cuda_is_real()) {
-        const enum esp_mixer mixer = last_layers[shape].mixer;
-        if (mixer == ESP_MIXER_CONV || mixer == ESP_MIXER_DELTA)
-            return true; /* tests/unit/states.c and logits.c have these */
         if (shape == SHAPES - 1)
             return true; /* wide and slow; tests/unit/cuda_blocks.c has such experts */
     }
