@@ -494,6 +494,7 @@ static void make_many_keys(struct random_model *m, enum esp_mixer mixer,
     int count = 0;
     random_model_make(m, &recurrent, 21);
     m->desc.key_dim = MANY_KEYS;
+    m->desc.norm_epsilon = 1e-12f; /* queries are divided by a root of the number of keys */
     random_model_recur(m, 0, mixer);
     memcpy(layers, m->layers, 2 * sizeof *layers);
     struct esp_tensor *const tensors[] = {&layers[0].conv_in, &layers[0].conv,
@@ -557,6 +558,7 @@ EACH_BACKEND(states_of_many_keys_are_computed_or_refused)
         for (int i = 0; i < NODES; i++) {
             s.tokens[i] = i * 7 % recurrent.vocabulary;
             s.positions[i] = i;
+            s.parents[i] = i - 1;
         }
         CHECK(esp_cpu_open(&cpu, "generic", 1, err, sizeof err) == 0, "%s", err);
         compute_last(&s, cpu, &few, want);
