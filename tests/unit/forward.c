@@ -484,9 +484,9 @@ static void clear_row(const struct esp_tensor *t, int row)
     memset((char *)t->data + (size_t)row * bytes, 0, bytes);
 }
 
-/* Makes a model with a recurrent layer of MANY_KEYS keys. The first keys of each head are always
- * 0, so `few`, the model without them, has the same logits, up to rounding. used: the channels
- * of its convolution. */
+/* Makes a model with a recurrent layer of MANY_KEYS keys. The first keys of each head are
+ * always 0, so `few`, the model without them, has the same logits, up to rounding. used: the
+ * channels of its convolution. */
 static void make_many_keys(struct random_model *m, enum esp_mixer mixer,
                            struct esp_model_desc *few, struct esp_layer layers[2],
                            int32_t used[MOST_CHANNELS])
