@@ -29,8 +29,8 @@ check "the list shows the default of a choice" sh -c "$ESPALIER list drafters | 
 check "JSON has the default of a choice" grep -q '"default":	"keep"' "$work/json"
 check "the list mentions the paths that TALF leaves out" sh -c "$ESPALIER list losses --json | grep -q '\"differs\":.*every 4th token'"
 check "no existing feature is called missing" sh -c \
-    "sed -n '/^Not here/,/^\.Sh/p' man/espalier-drafters.7 | grep -q 'tree verification' &&
-    ! sed -n '/^Not here/,/^\.Sh/p' man/espalier-drafters.7 | grep -iq 'selector\|talf\|StreamingLLM'"
+    "sed -n '/ is missing: /,/^\.Sh/p' man/espalier-drafters.7 | grep -q 'Tree verification' &&
+    ! sed -n '/ is missing: /,/^\.Sh/p' man/espalier-drafters.7 | grep -iq 'selector\|talf\|StreamingLLM'"
 tests/drafters_page "$ESPALIER" >"$work/page"
 check "the man page is up to date" cmp "$work/page" man/espalier-drafters.7
 finish
