@@ -341,10 +341,9 @@ static void close_one(struct esp_cuda_cache *c)
 void esp_cuda_cache_close(struct esp_cache *cache)
 {
     struct esp_cuda_cache *c = (struct esp_cuda_cache *)cache;
-    ESP_CUDA_EACH_RANK(r, c) /* passes of all ranks end together */
-    {
+    /* Passes of all ranks end together. */
+    for (struct esp_cuda_cache *r = c; esp_cuda_enter_rank(r); r = r->next)
         esp_cuda_fine(cudaStreamSynchronize(esp_cuda_backend_of(r)->stream));
-    }
     while (c) {
         struct esp_cuda_cache *next = c->next;
         close_one(c);

@@ -528,17 +528,14 @@ static inline bool esp_cuda_divides(const struct esp_cuda_cache *c, enum esp_ran
     return part && esp_rank_plan_divides(&part->plan, kind);
 }
 
-/* Makes a cache's device the current one, and returns the cache. */
-static inline struct esp_cuda_cache *esp_cuda_enter_rank(struct esp_cuda_cache *c)
+/* Makes a cache's device the current one. Returns false if `c` is NULL, as after the cache of
+ * the last rank. */
+static inline bool esp_cuda_enter_rank(const struct esp_cuda_cache *c)
 {
     if (c)
         esp_cuda_enter(c->base.weights->backend);
     return c;
 }
-
-/* Goes through the caches of all ranks; each one's device is the current one meanwhile. */
-#define ESP_CUDA_EACH_RANK(r, c)                                                               \
-    for (struct esp_cuda_cache *r = esp_cuda_enter_rank(c); r; r = esp_cuda_enter_rank(r->next))
 
 /* Returns whether kernels of this cache's passes begin early. Those of streamed layers do not,
  * because they wait for copies, too. */

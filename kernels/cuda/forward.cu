@@ -219,8 +219,7 @@ static int end_capture(struct esp_cuda_cache *c, int status, cudaGraphExec_t *ex
 static int capture(struct esp_cuda_cache *c, const struct esp_cuda_shape *s, int i, int j)
 {
     int captures = 0, status = load_kernels(c, s);
-    ESP_CUDA_EACH_RANK(r, c)
-    {
+    for (struct esp_cuda_cache *r = c; esp_cuda_enter_rank(r); r = r->next) {
         const cudaError_t begun =
             status < 0 ? cudaSuccess
                        : cudaStreamBeginCapture(esp_cuda_backend_of(r)->stream,
@@ -231,8 +230,7 @@ static int capture(struct esp_cuda_cache *c, const struct esp_cuda_shape *s, int
     }
     if (status == ESP_OK)
         status = esp_cuda_run_layers(c, s);
-    ESP_CUDA_EACH_RANK(r, c)
-    {
+    for (struct esp_cuda_cache *r = c; esp_cuda_enter_rank(r); r = r->next) {
         if (captures-- > 0)
             status = end_capture(r, status, &r->graph[s->step][i][j]);
     }
@@ -263,12 +261,10 @@ static int capture_one(struct esp_cuda_cache *c, bool step, int i, int j, size_t
     if (status < 0)
         return status;
     *room = true;
-    ESP_CUDA_EACH_RANK(r, c)
-    {
+    for (struct esp_cuda_cache *r = c; esp_cuda_enter_rank(r); r = r->next)
         *room = *room && r->graph[step][i][j];
-    }
-    ESP_CUDA_EACH_RANK(r, c) /* all have the graph, or none */
-    {
+    /* All have the graph, or none. */
+    for (struct esp_cuda_cache *r = c; esp_cuda_enter_rank(r); r = r->next) {
         if (!*room && r->graph[step][i][j])
             esp_cuda_fine(cudaGraphExecDestroy(r->graph[step][i][j]));
         if (!*room)
@@ -305,8 +301,7 @@ static int capture_graphs(struct esp_cuda_cache *c)
 int esp_cuda_prepare(struct esp_cuda_cache *c)
 {
     int status = ESP_OK;
-    ESP_CUDA_EACH_RANK(r, c)
-    {
+    for (struct esp_cuda_cache *r = c; esp_cuda_enter_rank(r); r = r->next) {
         struct esp_cuda_backend *backend = esp_cuda_backend_of(r);
         const bool own = backend->exact || esp_cuda_weights_of(r)->blocks;
         if (status == ESP_OK && !own)
@@ -350,8 +345,7 @@ static int launch(struct esp_cuda_cache *c, const struct esp_cuda_shape *s,
                   const struct esp_batch *b, const struct esp_cuda_step *step, bool *launched)
 {
     *launched = false;
-    ESP_CUDA_EACH_RANK(r, c)
-    {
+    for (struct esp_cuda_cache *r = c; esp_cuda_enter_rank(r); r = r->next) {
         const int status = send_pass(r, b, step);
         if (status < 0)
             return status;
