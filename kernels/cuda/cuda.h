@@ -137,7 +137,8 @@ struct esp_cuda_cost {
     double issue;      /* instructions of a block's warps in its loop; 0: this is no limit */
     double products;   /* multiply-adds of a block on tensor cores; of bytes, they count half */
     double end_cycles; /* cycles of shared memory after the loop of a block */
-    double blocks;     /* how many blocks do this; 0: all of the grid */
+    double ahead;      /* bytes of `memory` that a persistent block has under way meanwhile */
+    double blocks;     /* how many blocks do this; persistent: tiles; 0: all of the grid */
     int waits;         /* how often a block waits for memory outside its loop */
 };
 void esp_cuda_costs(struct esp_cuda_backend *backend, const struct esp_cuda_cost *cost);
