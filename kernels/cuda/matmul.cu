@@ -154,9 +154,11 @@ template <int HIGH, int GROUPS, int DEEP> struct tiling {
     static const int BLOCKS = HIGH * GROUPS > 8 ? 1 : 2; /* per multiprocessor, at least */
     static const size_t RING = (size_t)STAGES * STAGE * sizeof(uint4);
     static const size_t PARTS = esp_cuda_sums_bytes(HEIGHT, WIDTH);
-    /* Whether a block goes on to other tiles; AHEAD: bytes of the first step of their weights,
-     * which are copied while the sums of its last tiles are in shared memory. */
-    static const bool PERSISTENT = BLOCKS == 1;
+    /* Whether a block goes on to other tiles. Only variants that are the highest with 99, 163
+     * or 227 KB of shared memory are chosen for more tiles than there are multiprocessors.
+     * AHEAD: bytes of the first step of the next weights, which are copied while the sums of
+     * the last tiles are in shared memory. */
+    static const bool PERSISTENT = HIGH == 5 || (HIGH == 2 && BLOCKS == 1 && DEEP < 4);
     static const int AHEAD = PERSISTENT ? 2 * HIGH * THREADS * (int)sizeof(uint4) : 0;
     static_assert(!PERSISTENT || RING - AHEAD >= PARTS, "the copies would overwrite the sums");
     static const size_t MOST = RING > PARTS ? RING : PARTS;
@@ -337,10 +339,11 @@ static __global__ void __launch_bounds__(THREADS, tiling<HIGH, GROUPS, DEEP>::BL
     if (a.normed)
         find_factors<GROUPS>(a.squares, s, factor);
     const int by = gridDim.x * Z::HEIGHT;
-    for (int first = blockIdx.x * Z::HEIGHT;; first += by) {
-        const bool more = Z::PERSISTENT && first + by < a.outputs;
+    for (bool more = true; more;) {
         float sum[HIGH][GROUPS][4] = {};
         multiply_steps<T, HIGH, GROUPS, DEEP>(of, ring, a.steps, sum);
+        const int first = a.outputs - of.outputs;
+        more = Z::PERSISTENT && of.outputs > by;
         __syncthreads(); /* the sums are written where the operands were */
         esp_cuda_leave_sums<HIGH, GROUPS>(parts, sum);
         if (more) {
@@ -349,10 +352,10 @@ static __global__ void __launch_bounds__(THREADS, tiling<HIGH, GROUPS, DEEP>::BL
         }
         __syncthreads();
         finish_tiles(at, a, parts, factor, s, bias, first, HIGH, Z::WIDTH / 2);
-        if (!more)
-            break;
-        __syncthreads(); /* operands are copied to where the sums were */
-        begin_tiles<T, HIGH, GROUPS, DEEP>(of, ring, a.steps, 1);
+        if (more) {
+            __syncthreads(); /* operands are copied to where the sums were */
+            begin_tiles<T, HIGH, GROUPS, DEEP>(of, ring, a.steps, 1);
+        }
     }
     if (logits)
         esp_cuda_fill_logits(at, s, a.outputs);
