@@ -416,17 +416,17 @@ static __global__ void __launch_bounds__(THREADS, tiling<D, HIGH, GROUPS>::BLOCK
 enum { VARIANTS = 6 };
 
 /* How many instructions a warp needs for each KB of weights (RESOURCES.md, sm_90), for
- * predictions: of the variants in variants_of(), in their order, in a block with all its tiles
- * and in one with a tile less. */
-static const int instructions[][VARIANTS][2] = {
-    {{179, 179}, {118, 176}, {272, 272}, {197, 251}, {550, 721}, {458, 497}},    /* Q8_0 */
-    {{388, 388}, {291, 363}, {540, 540}, {384, 502}, {875, 1226}, {684, 762}},   /* Q4_0 */
-    {{380, 380}, {311, 367}, {505, 505}, {376, 472}, {777, 1064}, {619, 682}},   /* Q5_0 */
-    {{552, 552}, {464, 537}, {700, 700}, {544, 666}, {1031, 1386}, {842, 918}},  /* IQ4_NL */
-    {{630, 630}, {512, 584}, {756, 756}, {597, 731}, {1114, 1490}, {914, 999}},  /* MXFP4 */
-    {{272, 272}, {205, 248}, {388, 388}, {344, 368}, {895, 1216}, {794, 860}},   /* Q4_K */
-    {{241, 241}, {243, 262}, {432, 432}, {320, 425}, {767, 1032}, {688, 742}},   /* Q5_K */
-    {{224, 224}, {187, 224}, {337, 337}, {379, 330}, {1089, 1089}, {864, 1076}}, /* Q6_K */
+ * predictions: of the kernels for 8 and 16 rows, and of both for 64, in a block with all its
+ * tiles and in one with a tile less. */
+static const int instructions[][4][2] = {
+    {{118, 176}, {197, 251}, {550, 721}, {458, 497}},    /* Q8_0 */
+    {{291, 363}, {384, 502}, {875, 1226}, {684, 762}},   /* Q4_0 */
+    {{311, 367}, {376, 472}, {777, 1064}, {619, 682}},   /* Q5_0 */
+    {{464, 537}, {544, 666}, {1031, 1386}, {842, 918}},  /* IQ4_NL */
+    {{512, 584}, {597, 731}, {1114, 1490}, {914, 999}},  /* MXFP4 */
+    {{205, 248}, {344, 368}, {895, 1216}, {794, 860}},   /* Q4_K */
+    {{243, 262}, {320, 425}, {767, 1032}, {688, 742}},   /* Q5_K */
+    {{187, 224}, {379, 330}, {1089, 1089}, {864, 1076}}, /* Q6_K */
 };
 
 typedef struct esp_cuda_variant<struct esp_block_args> variant;
@@ -442,19 +442,19 @@ template <enum esp_dtype D, int HIGH, int GROUPS> static variant variant_of(int 
             (Z::STAGES - 1) * WARPS * Z::PIECE,
             0,
             esp_cuda_end_cycles(HIGH, Z::WIDTH),
-            issue[0],
+            HIGH > 1 ? issue[0] : issue[1],
             issue[1]};
 }
 
-/* Returns the variants of the kernel for a format. For Q6_K, there are not enough registers for
- * four tiles. The last but one fits into 99 KB of shared memory, because a tile of a mixture of
- * experts may have 32 pairs. */
+/* Returns the variants of the kernel for a format. One of each width fits into 99 KB of shared
+ * memory; for Q6_K, it has one tile. Other formats have the same variant twice instead. For
+ * Q6_K, there are not enough registers for four tiles. */
 template <enum esp_dtype D> static const variant *variants_of()
 {
     enum { LOW = esp_block_format<D>::FORM == TWO_SCALES ? 1 : 2, HIGHEST = 2 * LOW };
     static const variant all[VARIANTS] = {
-        variant_of<D, 1, 1>(0), variant_of<D, 2, 1>(1),   variant_of<D, 1, 2>(2),
-        variant_of<D, 2, 2>(3), variant_of<D, LOW, 8>(4), variant_of<D, HIGHEST, 8>(5)};
+        variant_of<D, LOW, 1>(0), variant_of<D, 2, 1>(0),   variant_of<D, LOW, 2>(1),
+        variant_of<D, 2, 2>(1),   variant_of<D, LOW, 8>(2), variant_of<D, HIGHEST, 8>(3)};
     return all;
 }
 
