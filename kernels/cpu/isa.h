@@ -105,13 +105,13 @@ struct esp_attention {
 /* A part of a head's state are 16 of its value columns, (keys, 16). See enum esp_mixer and
  * kernels/state_plan.h for what follows. `keys` is key_dim, a multiple of 4. */
 
-/* What `rows` rows read from a part of a state: the sums over all keys of each key, or query,
- * times the state. */
+/* What keys and queries of rows read from a part of a state: for each of `count` vectors, the sum
+ * over all keys of its numbers times the state. */
 struct esp_state_read {
-    int keys, rows;
-    const float *state;              /* (keys, 16) */
-    const float *const *key, *const *query; /* (rows) pointers to (keys); `key` may be NULL */
-    float *const *recalled, *const *out;    /* (rows) pointers to (16): the sums */
+    int keys, count;
+    const float *state;       /* (keys, 16) */
+    const float *const *with; /* (count) pointers to (keys) */
+    float *const *out;        /* (count) pointers to (16) */
 };
 
 /* The update of a row for 16 columns, and the row's output, from what the row reads of the

@@ -285,27 +285,23 @@ static void do_rows(const struct part *b, const struct esp_state_group *group, i
     const struct esp_cpu_pass *p = b->p;
     const struct esp_cpu_states *s = &p->c->states;
     const int32_t *row = s->plan.member + group->first;
-    for (int done = 0, n; done < group->count; done += n) {
-        const float *key[MOST], *query[MOST];
-        float *recalled[MOST], *out[MOST];
-        n = group->count - done < MOST ? group->count - done : MOST;
-        for (int i = 0; i < n; i++) {
-            const float *values = s->convolved + (size_t)row[done + i] * s->width;
-            key[i] = values + b->places.key;
-            query[i] = values + b->places.query;
-            recalled[i] =
-                updates_of(s, input_of(p, esp_state_plan_entry(&s->plan, row[done + i]))) +
-                b->column;
-            out[i] = out_of(b, row[done + i]);
+    const float *with[MOST];
+    float *out[MOST];
+    struct esp_state_read read = {
+        .keys = p->d->key_dim, .state = level_of(b, level), .with = with, .out = out};
+    for (int i = 0; i < group->count; i++) {
+        const float *values = s->convolved + (size_t)row[i] * s->width;
+        with[read.count] = values + b->places.query;
+        out[read.count++] = out_of(b, row[i]);
+        if (mixer_of(p) == ESP_MIXER_DELTA) {
+            const int entry = esp_state_plan_entry(&s->plan, row[i]);
+            with[read.count] = values + b->places.key;
+            out[read.count++] = updates_of(s, input_of(p, entry)) + b->column;
         }
-        const struct esp_state_read read = {.keys = p->d->key_dim,
-                                            .rows = n,
-                                            .state = level_of(b, level),
-                                            .key = mixer_of(p) == ESP_MIXER_DELTA ? key : NULL,
-                                            .query = query,
-                                            .recalled = recalled,
-                                            .out = out};
-        p->isa->state_read(&read);
+        if (read.count + 2 > MOST || i == group->count - 1) {
+            p->isa->state_read(&read);
+            read.count = 0;
+        }
     }
     for (int i = 0; i < group->count; i++)
         update_row(b, row[i]);

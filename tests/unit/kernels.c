@@ -421,27 +421,23 @@ static void make_chunk(struct chunk *c, bool delta)
     }
 }
 
-/* Reads the state for all rows, `together` at a time. */
+/* Reads the state for all tokens, `together` at a time. */
 static void read_chunk(const struct esp_cpu_isa *isa, const struct chunk *c, int together,
                        struct chunk_result *r)
 {
-    for (int first = 0, n; first < CHUNK; first += n) {
-        const float *key[CHUNK], *query[CHUNK];
-        float *recalled[CHUNK], *out[CHUNK];
-        n = CHUNK - first < together ? CHUNK - first : together;
-        for (int i = 0; i < n; i++) {
-            key[i] = c->key[first + i];
-            query[i] = c->query[first + i];
-            recalled[i] = r->update[first + i];
-            out[i] = r->out[first + i];
+    for (int first = 0; first < CHUNK; first += together) {
+        const float *with[2 * CHUNK];
+        float *out[2 * CHUNK];
+        struct esp_state_read read = {
+            .keys = STATE_KEYS, .state = c->state, .with = with, .out = out};
+        for (int t = first; t < CHUNK && t < first + together; t++) {
+            with[read.count] = c->query[t];
+            out[read.count++] = r->out[t];
+            with[read.count] = c->key[t];
+            out[read.count] = r->update[t];
+            read.count += c->delta;
         }
-        isa->state_read(&(struct esp_state_read){.keys = STATE_KEYS,
-                                                 .rows = n,
-                                                 .state = c->state,
-                                                 .key = c->delta ? key : NULL,
-                                                 .query = query,
-                                                 .recalled = recalled,
-                                                 .out = out});
+        isa->state_read(&read);
     }
 }
 

@@ -59,42 +59,37 @@ void ISA(products)(float *out, const float *x, const float *const *with, int cou
     }
 }
 
-/* Rows for which each number of a state is loaded once, as there are so many registers. */
-enum { TOGETHER = ESP_SIMD == 3 ? 4 : 1 };
-
-/* Adds up what `rows` rows read with the vectors `with`. The compiler knows `rows`. */
-V16 void read_rows(const struct esp_state_read *r, const float *const *with, float *const *out,
-                   const int rows)
+/* Adds up the products of the state with `count` vectors. The compiler knows `count`. */
+V16 void read_some(const struct esp_state_read *r, const float *const *with, float *const *out,
+                   const int count)
 {
-    struct v16 even[TOGETHER], odd[TOGETHER];
-    for (int i = 0; i < rows; i++)
+    struct v16 even[8], odd[8];
+    for (int i = 0; i < count; i++)
         even[i] = odd[i] = v16_set(0.0f);
     for (int k = 0; k < r->keys; k += 2) {
         const struct v16 first = v16_load(r->state + k * ESP_LANES);
         const struct v16 second = v16_load(r->state + (k + 1) * ESP_LANES);
-        for (int i = 0; i < rows; i++) {
+        for (int i = 0; i < count; i++) {
             even[i] = v16_fma(v16_set(with[i][k]), first, even[i]);
             odd[i] = v16_fma(v16_set(with[i][k + 1]), second, odd[i]);
         }
     }
-    for (int i = 0; i < rows; i++)
+    for (int i = 0; i < count; i++)
         v16_store(out[i], v16_add(even[i], odd[i]));
 }
 
-static void read_all(const struct esp_state_read *r, const float *const *with, float *const *out)
-{
-    int i = 0;
-    for (; i + TOGETHER <= r->rows; i += TOGETHER)
-        read_rows(r, with + i, out + i, TOGETHER);
-    for (; i < r->rows; i++)
-        read_rows(r, with + i, out + i, 1);
-}
-
+/* A number of the state is loaded once for as many vectors as there are registers for. */
 void ISA(state_read)(const struct esp_state_read *r)
 {
-    if (r->key)
-        read_all(r, r->key, r->recalled);
-    read_all(r, r->query, r->out);
+    int i = 0;
+    for (; ESP_SIMD == 3 && i + 8 <= r->count; i += 8)
+        read_some(r, r->with + i, r->out + i, 8);
+    for (; ESP_SIMD == 3 && i + 4 <= r->count; i += 4)
+        read_some(r, r->with + i, r->out + i, 4);
+    for (; i + 2 <= r->count; i += 2)
+        read_some(r, r->with + i, r->out + i, 2);
+    for (; i < r->count; i++)
+        read_some(r, r->with + i, r->out + i, 1);
 }
 
 void ISA(state_update)(const struct esp_state_update *u)
