@@ -12,7 +12,8 @@ struct esp_arrays {
     bool failed; /* at least one esp_arrays_add() returned NULL */
 };
 
-/* Allocates one more array, filled with zeros. Returns NULL if memory or `array` is full. */
+/* Allocates one more array, filled with zeros. Returns NULL if there is no memory or no free
+ * entry of `array`. */
 void *esp_arrays_add(struct esp_arrays *arrays, size_t count, size_t size);
 
 void esp_arrays_free(struct esp_arrays *arrays);

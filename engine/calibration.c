@@ -14,7 +14,7 @@
 
 enum {
     BINS = ESP_CALIBRATION_BINS,
-    PRIOR_TRIES = 4,  /* how many tries the prior counts as */
+    PRIOR_TRIES = 4,  /* number of tries that the prior is worth */
     REMEMBERED = 512, /* tries in a bin before old ones decay */
     FILE_SIZE = 16384,
 };
@@ -42,7 +42,7 @@ static int tenth_of(double x)
     return bin < 0 ? 0 : bin < BINS ? bin : BINS - 1;
 }
 
-/* Returns the place of q on the scale of the bins of log odds: bin b is centred at b - 4.5,
+/* Returns the position of q on the scale of the bins of log odds: bin b is centred at b - 4.5,
  * and the first and last bin also take what lies beyond. */
 static double odds_of(double q)
 {
@@ -113,7 +113,8 @@ int esp_calibration_look(struct esp_calibration *c, struct esp_draft *d, double 
         return ESP_OK;
     for (int i = 0; i < c->rows; i++)
         which[i] = i;
-    /* ESP_LATER: they are written before the verifier's first call with ESP_NOW returns. */
+    /* ESP_LATER: the device writes the sums before the verifier's first call with ESP_NOW
+     * returns. */
     return d->work->cache->ops->temper(d->work->q, which, c->rows, 1 / beta, c->mean_log,
                                        c->power_sum, ESP_LATER);
 }

@@ -19,10 +19,10 @@
  * (natural gradient); older information decays. Only drafted tokens count, so errors in the
  * tail of the vocabulary do not matter.
  *
- * Counts correct the error that tempering leaves. At temperature 0 they give the share of
+ * Counts correct the error that tempering leaves. At temperature 0 they give the fraction of
  * accepted children as a function of q_beta. Above 0, acceptance depends on p and q, and no
- * product of q predicts it; there the counts are kept by the draft's confidence and by the
- * index of the draw below its node.
+ * function of q alone predicts it; there the counts are binned by the parent's confidence and
+ * by the index of the draw among the parent's draws.
  */
 #ifndef ESP_CALIBRATION_H
 #define ESP_CALIBRATION_H
@@ -51,7 +51,7 @@ struct esp_calibration {
     double mean_log[ESP_CALIBRATION_ROWS], power_sum[ESP_CALIBRATION_ROWS];
 };
 
-/* Switches to `key`: stores the current state under the old key, then loads the state of
+/* Switches to another key: stores the current state under the old key, then loads the state of
  * `key`. If `kept` is false or the key is empty, no file is read or written. */
 void esp_calibration_turn(struct esp_calibration *calibration, const char *key, bool kept);
 

@@ -6,12 +6,13 @@
  * then the second. So both are always near the same position, and the second always starts from
  * text of the first.
  *
- * Each has its own clock, too. An iteration of the other session evicts the processor's caches.
- * Where iterations are short, untimed passes therefore run before a timed one: it then takes as
- * long as in a run by itself, and a drafter that weighs costs learns the costs of such a run.
+ * Each has its own clock, too. An iteration of one session evicts the other's data from the
+ * processor's caches. If iterations are short, untimed passes therefore run before a timed one.
+ * The timed pass then takes as long as if the session ran alone, so a drafter that weighs costs
+ * learns realistic ones.
  *
- * At temperature 0 both commit the same tokens, and each has the same totals as in a run by
- * itself. Above temperature 0 the second would write another text. Only the number of tokens
+ * At temperature 0 both commit the same tokens, and each has the same totals as if it ran
+ * alone. Above temperature 0 the second would write another text. Only the number of tokens
  * that it commits is used, and its tokens are replaced by those of the text before its next
  * iteration.
  */

@@ -27,7 +27,7 @@ struct esp_session;
 void esp_conversation_choose(struct esp_session *session);
 /* Adds the turn of a new prompt. Returns 0 or ESP_E_MEMORY. */
 int esp_conversation_add(struct esp_conversation *conversation, struct esp_turn_places turn);
-/* Fits the turns to a text shortened to its first `count` tokens: later turns are removed. */
+/* Removes or shortens the turns after the first `count` tokens of the text. */
 void esp_conversation_cut(struct esp_conversation *conversation, int count);
 /* Reads the turns of a whole text from the kinds of its tokens. Returns 0 or ESP_E_MEMORY. */
 int esp_conversation_read(struct esp_session *session, const struct esp_text_token *text,

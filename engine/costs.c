@@ -12,16 +12,16 @@
 
 enum { EXACT = 16, FILE_SIZE = 1 << 17, SHORTEST = 8 /* octave 0: below 2^8 tokens */ };
 
-/* Cost of one more row in nominal mode, as a share of a one-row pass: about that of processors
- * with tile units. */
+/* Cost of one more row in nominal mode, as a fraction of a one-row pass: about the cost on
+ * processors with tile units. */
 static const double NOMINAL_ROW = 1.0 / 16;
-/* OPTIMISTIC: the same cost, assumed until it is measured. HOPE: factor of the line's slope
- * for sizes that have few samples or none. */
+/* OPTIMISTIC: the cost of one more row, assumed until it is measured. HOPE: factor of the
+ * line's slope for sizes that have few samples or none. */
 static const double OPTIMISTIC = 0.03, HOPE = 0.7;
 /* LEFT: the factor by which a class's weight decays when another class gets a sample.
  * LEFT_PLAIN: the factor when the sample is of plain decoding. TRUSTED: number of samples after
- * which an estimate is no longer lowered. SCATTER: the number of samples that the line counts
- * as. */
+ * which an estimate is no longer lowered. SCATTER: the number of samples that the line is worth
+ * when it is averaged with a class. */
 static const double LEFT = 0.998, LEFT_PLAIN = 0.9995, TRUSTED = 3, SCATTER = 4;
 /* KEPT: maximum weight of a class from a file, because the machine may have been busy when it
  * was written. LEFT_KEPT: the factor by which that weight decays when another class gets a
@@ -85,8 +85,8 @@ static double weight_of(const struct esp_cost_curve *curve, int class)
     return c->count == 0 ? 0 : class == 0 ? c->weight : fmax(c->weight - 1, 1e-3);
 }
 
-/* Fits a line to all classes by their weights. If samples are few or old, OPTIMISTIC pulls its
- * slope down. The class of plain decoding is fitted like the others, because it is seldom
+/* Fits a line to all classes, with their weights. If samples are few or old, OPTIMISTIC pulls
+ * its slope down. The class of plain decoding is fitted like the others, because it is seldom
  * timed while trees pay. */
 static void draw_line(struct esp_cost_curve *curve)
 {

@@ -4,15 +4,15 @@
  * Two curves, in seconds:
  * - draft: a draft pass, as a function of its rows. It includes the draws and the drafter's
  *   own work until the next pass.
- * - verify: the rest of an iteration (target pass, selection, commit), as a function of the
- *   rows that the target verifies. Plain decoding is verify(1).
+ * - verify: the other stages of an iteration (target pass, selection, commit), as a function of
+ *   the rows that the target verifies. Plain decoding is verify(1).
  *
  * Row counts are grouped into classes. A class keeps its last samples and uses their lower
  * quartile, because interruptions only ever make a pass slower. Three steps turn classes into
  * a curve: shrink each class towards a straight line fitted to all of them, pool neighbours
  * until the curve never falls (isotonic regression), interpolate. Beyond the largest measured
- * class a curve continues with a fraction of the line's slope, so that a size that may pay is
- * tried and measured. Classes with few or old samples have a smaller weight, so that a size
+ * class a curve continues with a fraction of the line's slope, so that a tree size that may pay
+ * is tried and measured. Classes with few or old samples have a smaller weight, so that a size
  * that was slow by chance is tried again. When the machine gets slower or faster, classes
  * without recent samples are scaled along with those that have some.
  *
@@ -61,7 +61,7 @@ struct esp_costs {
     int octave;         /* octave of the current text length */
     double relative;    /* draft pass / target pass, assumed until a draft pass is measured */
     bool nominal;       /* the curves are fixed, so that a seed repeats its trees */
-    double nominal_row; /* if nominal: cost of a further row, as a share of a one-row pass */
+    double nominal_row; /* if nominal: cost of a further row, as a fraction of a one-row pass */
     double (*planted[ESP_COSTS])(int rows); /* a test's own curves, in seconds; or NULL */
     double warm; /* seconds of passes so far, until the warm-up ends */
     char key[384], file[64];
@@ -83,8 +83,8 @@ void esp_costs_at(struct esp_costs *costs, int length);
 /* Records the time of a pass. Does nothing if the curve is planted or nominal. */
 void esp_costs_took(struct esp_costs *costs, enum esp_cost of, int rows, double seconds);
 
-/* These return the estimated seconds of a draft pass, and of the rest of an iteration, with
- * this many rows, or 0 while nothing has been measured. In nominal mode the unit is not a
+/* These return the estimated seconds of a draft pass, and of the other stages of an iteration,
+ * with this many rows, or 0 while nothing has been measured. In nominal mode the unit is not a
  * second but a one-row target pass. */
 double esp_costs_draft(const struct esp_costs *costs, int rows);
 double esp_costs_verify(const struct esp_costs *costs, int rows);

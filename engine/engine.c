@@ -3,7 +3,7 @@
  *
  * A draft tree consists of token ids of the target. A draft model with another vocabulary
  * computes logits only for the tokens that both have (translation.h). Logits may differ in
- * width (padding); the target's width is used.
+ * width, because models pad them; the target's width is used.
  */
 #include "engine/engine.h"
 
@@ -108,7 +108,7 @@ static int translate(struct esp_engine *e, struct esp_tokenizer **own, int match
     if (esp_model_desc_recurrent(&e->draft->desc))
         return esp_fail(
             err, errlen, ESP_E_UNSUPPORTED,
-            "the draft %s has recurrent layers and another vocabulary than the target "
+            "the draft %s has recurrent layers and a different vocabulary from the target "
             "%s; such a draft must have the target's tokenizer",
             e->draft->path, e->target->path);
     if (match == ESP_MATCH_TEXT || (match == ESP_MATCH_AUTO && t->text_share < FEW_COMMON)) {
@@ -244,7 +244,7 @@ static int choose_draft(struct esp_engine *e, const struct esp_engine_options *o
     return esp_own_copy_open(&e->draft, e->target, "self", err, errlen);
 }
 
-/* Opens the backend, and its ranks if the options have any. */
+/* Opens the backend, and its ranks if the options ask for ranks. */
 static int open_backend(struct esp_engine *e, const struct esp_engine_options *o,
                         const char *name, char *err, size_t errlen)
 {
@@ -357,8 +357,8 @@ static int open_best_device(struct esp_engine *e, const struct esp_engine_option
     return status;
 }
 
-/* Returns the hash of a model's sizes and of two rows of a matrix. Two are enough, because any
- * training changes every number. */
+/* Returns the hash of a model's sizes and of two rows of a matrix. Two rows are enough, because
+ * any training changes every number. */
 static uint64_t hash_model(const struct esp_model *m, uint64_t hash)
 {
     const struct esp_model_desc *d = &m->desc;
@@ -428,7 +428,7 @@ int esp_engine_open(struct esp_engine **engine, const struct esp_engine_options 
                         o->device);
     struct esp_engine *e = calloc(1, sizeof *e);
     if (!e)
-        return esp_fail(err, errlen, ESP_E_MEMORY, "no memory for the engine");
+        return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for the engine");
     e->process_bytes = esp_resident_bytes();
     e->max_nodes = o->max_nodes ? o->max_nodes : 256;
     int status = open_models(e, o, err, errlen);

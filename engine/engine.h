@@ -22,18 +22,18 @@ struct esp_engine {
     struct esp_weights *target_weights, *draft_weights;
     int max_nodes, context; /* maximum nodes of a tree, maximum tokens of a text */
     double load_seconds;
-    size_t device_free;   /* bytes free on the device before anything was loaded; 0: the backend
+    size_t device_free;   /* free bytes on the device before loading; 0: the backend
                              shares the host's memory */
     size_t process_bytes; /* memory of the process before anything was loaded */
     uint64_t pair;        /* hash of both models, marks files made for the pair; 0: no draft */
     uint64_t sources;     /* hash that is the same for all number formats and target widths */
     int source_hidden;    /* the target's hidden size before it was made wider */
     char device[96];      /* the device, and how much of the target is in memory */
-    char notice[300];     /* why there is no faster backend or a short context; or "" */
+    char notice[300];     /* why a slower backend is used, or why the context is short; or "" */
 };
 
-/* Returns the tokens of the target or, if `draft` is set, those of the draft model, which must
- * have a separate tokenizer. */
+/* Returns the tokenizer of the target or, if `draft` is set, that of the draft model, which
+ * must have a separate tokenizer. */
 struct esp_language esp_engine_language(const struct esp_engine *engine, bool draft);
 
 #endif

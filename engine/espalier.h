@@ -86,7 +86,7 @@ const char *esp_engine_backend(const struct esp_engine *engine); /* e.g. "cpu" *
 /* Returns a description such as "AVX-512, 2 threads" or "AVX-512, 2 threads, 5 of 16 layers in
  * memory". */
 const char *esp_engine_device(const struct esp_engine *engine);
-/* Tells how much of the target is read or copied again on every pass, and how fast that was so
+/* Reports how much of the target is read or copied again on every pass, and how fast so
  * far. Returns false if the whole target is in the backend's memory. */
 bool esp_engine_streamed(const struct esp_engine *engine, struct esp_streamed *streamed);
 /* Returns a sentence that says why backend "auto" does not use an existing device, or, on a
@@ -127,9 +127,9 @@ struct esp_session_options {
     const char *drafter;  /* "name:k=v,..."; NULL, "auto": the pair's preset, else dynatree */
     const char *verifier; /* NULL means greedy at temperature 0, else the best lossless one */
     struct esp_session_values values; /* zeros: all defaults; see espalier_settings.h */
-    /* Start without what earlier sessions learned about the draft's probabilities, and save
-     * nothing, so that a seed gives the same text again. Drafters then use nominal costs of
-     * passes, not measured ones: those of `nominal` (copied). If `nominal` is NULL, row is
+    /* Ignores what earlier sessions learned about the draft's probabilities, and saves nothing,
+     * so that a seed gives the same text again. Drafters then use nominal costs of passes, not
+     * measured ones: those of `nominal` (copied). If `nominal` is NULL, row is
      * 1/16, and draft is the number of the draft's parameters divided by the target's. */
     bool repeatable;
     const struct esp_nominal_costs *nominal;
@@ -191,7 +191,7 @@ bool esp_session_turn(const struct esp_session *session, int index,
 /* Allows `tokens` more tokens before the generation ends; a session starts with 0 allowed. */
 void esp_session_allow(struct esp_session *session, int tokens);
 /* Runs one iteration. Returns the number of tokens committed, 0 when the generation has ended
- * (end of text, nothing allowed any more, context full), or a negative status. */
+ * (end of text, the allowed number of tokens reached, context full), or a negative status. */
 int esp_session_step(struct esp_session *session, char *err, size_t errlen);
 /* Returns why the last generation ended: "end of text", "end of turn", "length", "context
  * full"; "" while it runs. */
@@ -230,8 +230,8 @@ void esp_session_current(const struct esp_session *session,
  * state, random numbers and statistics stay. Returns 0, or ESP_E_ARGUMENT if the text has
  * fewer tokens. */
 int esp_session_rewind(struct esp_session *session, int count);
-/* Makes `text` (count) the session's text: a branch of the present text, or an earlier text.
- * The tokens of the longest common prefix are not computed again. The turns of the
+/* Makes `text` (count) the session's text: a branch of the current text, or an earlier text.
+ * The common prefix of both texts is not computed again. The turns of the
  * conversation follow from the kinds of the tokens. Emits a rewind and prompts as events. Ends
  * the generation; learned state and random numbers continue. Returns the length of the common
  * prefix, or a negative status; after a failure, the text is that prefix. */

@@ -124,7 +124,7 @@ struct esp_gauge {
  * `paths` paths of `branch` tokens. */
 struct esp_shape_choice {
     int paths, stem, branch;
-    double share;   /* probability of this shape under the drafter's policy */
+    double share;   /* probability of this shape in the drafter's policy */
     double tokens;  /* expected number of committed tokens */
     double seconds; /* expected time of its passes */
 };
@@ -171,8 +171,8 @@ struct esp_iteration {
     struct esp_shape_choice choices[ESP_MAX_CHOICES]; /* the shape used, then the next best */
     int choice_count; /* 0 means the drafter does not choose among shapes */
     double seconds[ESP_STAGES];
-    /* Of these: ranks waited for one another and copied; 0 means no ranks. The laps of the last
-     * target pass, one entry for each rank in each lap. */
+    /* Part of `seconds` in which ranks waited for each other and copied rows; 0 without ranks.
+     * `laps`: those of the last target pass, one entry for each rank in each lap. */
     double exchange_seconds;
     struct esp_rank_lap laps[ESP_RANK_LAPS];
     int lap_count;

@@ -19,8 +19,8 @@ extern "C" {
 
 /* X(group, kind, field, name, minimum, maximum, default, values, help)
  *
- * group: the group of the option; a command of the program takes all options of a group.
- * struct esp_value_info explains the other columns. */
+ * group: the group of the option; a command of the program takes either all options of a group
+ * or none. struct esp_value_info explains the other columns. */
 
 /* Models are folders or files. target NULL: the built-in pair. draft NULL: the built-in draft
  * if target is NULL, otherwise none. A draft may also be one of the words "auto", "none", "mtp"
@@ -42,7 +42,7 @@ extern "C" {
  * files must not change while the engine exists. gpu-memory: limit of the models and one
  * session on a GPU; layers of the target that do not fit into it, or into the free memory,
  * stay in the computer's memory. If a limit is too small, creating the engine fails with
- * ESP_E_MEMORY, and the message says how much is enough.
+ * ESP_E_MEMORY, and the message says how much memory is needed.
  *
  * ranks, hosts, launcher, ranks-split, -parts, -whole: see espalier-ranks(7). A program that
  * uses them calls esp_is_rank() at its start.
@@ -54,7 +54,7 @@ extern "C" {
  * output stays the same. */
 #define ESP_ENGINE_VALUES(X)                                                                   \
     X(MODELS, choice, draft_match, "draft-match", 0, 2, 0, "auto|tokens|text",                 \
-      "how a draft of another vocabulary drafts: tokens that both have, or text that is "      \
+      "how a draft with another vocabulary drafts: tokens that both have, or text that is "    \
       "encoded again; auto: text if few tokens are shared")                                    \
     X(DEVICE, whole, threads, "threads", 1, 1024, 0, "auto|NUMBER",                            \
       "processor threads; auto: one per performance core; at most one per core")               \
@@ -91,7 +91,7 @@ extern "C" {
     X(SIZE, whole, width, "width", 1, 64, 0, "auto|NUMBER",                                    \
       "make the target this many times as wide: 1, 2, 4, ... 64; auto: leave it as it is")     \
     X(SIZE, whole, layers, "layers", 1, 1000, 0, "auto|NUMBER",                                \
-      "give the target this many layers in all; auto: as many as it has")
+      "give the target this many layers in total; auto: as many as it has")
 
 #define ESP_ENGINE_OPTIONS(X) ESP_ENGINE_MODELS(X) ESP_ENGINE_BACKEND(X) ESP_ENGINE_VALUES(X)
 
@@ -104,8 +104,9 @@ struct esp_engine_options {
     ESP_ENGINE_OPTIONS(X)
 #undef X
     esp_progress *progress;
-    /* Called again and again while a rank does not answer, in the thread that waits for it;
-     * seconds: for how long. Returns whether to wait on. NULL means the rank is ended. */
+    /* Called again and again while a rank does not answer, in the thread that waits for it.
+     * seconds: how long the rank has not answered. Returns whether to keep waiting. If NULL,
+     * the rank is ended. */
     bool (*patient)(void *user, int rank, int ranks, double seconds);
     void *user; /* argument of both functions */
 };

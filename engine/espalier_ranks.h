@@ -19,7 +19,8 @@ enum { ESP_RANK_KINDS_MOST = 8, ESP_RANKS_MOST = 64 };
 /* Matrices of one kind. `part` is in key/value heads for attention, otherwise in outputs. */
 struct esp_rank_kind_report {
     const char *word, *name;  /* name in options ("mlp"); name in tables ("gate, up") */
-    double bytes;             /* weights that a pass of one row reads, in one process */
+    double bytes;             /* weights that a one-row pass reads if one process computes
+                               * everything */
     bool whole;               /* every rank computes all of it */
     int part[ESP_RANKS_MOST]; /* (ranks) */
     double gathered;          /* bytes that the ranks gather for one row of a pass */
@@ -46,10 +47,10 @@ int esp_engine_set_delay(struct esp_engine *engine, const char *delay, char *err
 
 /* Returns false if the engine has no ranks. */
 bool esp_engine_ranks(const struct esp_engine *engine, struct esp_rank_report *report);
-/* Estimates the seconds of a pass of so many rows from reading weights and exchanging rows
- * alone. ranks: how many there would be; 1: one process. An exchange then takes log2 of their
- * number steps, each as long as measured. Returns 0 if the engine has no ranks, or the model too
- * few layers to be divided by layers. */
+/* Estimates the seconds of a pass over `rows` rows from reading weights and exchanging rows
+ * alone. ranks: the assumed number of ranks; 1: one process. An exchange then takes log2 of
+ * this number steps, each as long as measured. Returns 0 if the engine has no ranks, or the
+ * model too few layers to be divided by layers. */
 double esp_engine_ranks_expected(const struct esp_engine *engine, int ranks, int rows);
 
 #ifdef __cplusplus

@@ -82,7 +82,7 @@ int esp_value_parse(struct esp_session_values *values, int index, const char *ca
                     const char *text, char *err, size_t errlen);
 void esp_value_print(const struct esp_session_values *values, int index, char *text,
                      size_t size);
-/* Sets all texts to auto (NULL), for a copy of the values that outlives the texts' owner. */
+/* Sets all texts to auto (NULL). For a copy of the values that outlives the texts' owner. */
 void esp_values_forget_texts(struct esp_session_values *values);
 /* Replaces zeros that stand for defaults by the defaults. Returns 0, or ESP_E_ARGUMENT if a
  * value is out of range. */

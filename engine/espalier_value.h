@@ -42,7 +42,7 @@ struct esp_value_info {
     enum esp_value_kind kind;
     /* What a user may type: words separated by '|', and perhaps a placeholder in capitals, such
      * as NUMBER. If NUMBER is among them, the first word stands for 0, the second for -1, and
-     * so on; these values are outside of the range. In "auto|TEXT" and "off|FILE", the word
+     * so on; these values are outside the range. In "auto|TEXT" and "off|FILE", the word
      * stands for NULL. */
     const char *values;
     const char *help;
@@ -62,7 +62,8 @@ void esp_value_write(const struct esp_value_info *info, const void *in, char *te
 int esp_value_check(const struct esp_value_info *info, void *in, char *err, size_t errlen);
 /* Returns the address of the pointer to a text; NULL if the value is not a text. */
 const char **esp_value_text(const struct esp_value_info *info, void *in);
-/* Writes the value's name as a flag has it, with '-' instead of '_'. Returns `flag`. */
+/* Writes the value's name in the spelling of a flag, with '-' instead of '_'. Returns
+ * `flag`. */
 enum { ESP_FLAG_NAME = 32 };
 const char *esp_value_flag(const struct esp_value_info *info, char flag[ESP_FLAG_NAME]);
 

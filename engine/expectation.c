@@ -25,8 +25,8 @@ int esp_expectation_read(struct esp_expectation *e, const char *path, char *err,
     const size_t length = text ? esp_read_at(file, text, ESP_EXPECT_BYTES + 1, 0) : 0;
     close(file);
     if (!text)
-        return esp_fail(err, errlen, ESP_E_MEMORY, "no memory for the expected text %.300s",
-                        path);
+        return esp_fail(err, errlen, ESP_E_MEMORY,
+                        "not enough memory for the expected text %.300s", path);
     if (length > ESP_EXPECT_BYTES) {
         free(text);
         return esp_fail(err, errlen, ESP_E_FILE,

@@ -248,7 +248,8 @@ void esp_found_model_look(struct esp_found_model *model)
 
 static void look_into(struct search *s, const char *folder, const char *name, int depth);
 
-/* Returns the depth of a path below the search's starting folder: one per part of its name. */
+/* Returns the depth of a path below the search's starting folder: 1 for each folder in its
+ * name. */
 static int depth_of(const char *name)
 {
     int depth = *name != '\0';
@@ -526,7 +527,7 @@ int esp_model_path(char *path, size_t size, const char *name, char *err, size_t 
         return ESP_OK; /* the call that opens the model reports the error */
     }
     if (esp_find_models(&found) < 0)
-        status = esp_fail(err, errlen, ESP_E_MEMORY, "no memory to search for models");
+        status = esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory to search for models");
     for (int i = 0; i < found.count; i++) {
         const int match = match_of(&found.models[i], name);
         if (match > best) {

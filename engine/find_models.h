@@ -33,7 +33,7 @@ struct esp_found_model {
     char problem[200];   /* why a GGUF file cannot be used, or "" */
     int tokens;          /* size of the vocabulary; 0 means not read yet */
     uint64_t vocabulary; /* hash of the vocabulary */
-    /* Set by esp_draft_fits() for a draft of another vocabulary: how many of the target's
+    /* Set by esp_draft_fits() for a draft with another vocabulary: how many of the target's
      * tokens it has, and which fraction of the tokens of a sample text these are. Else 0. */
     int shared;
     double text_share;
@@ -77,9 +77,9 @@ bool esp_mtp_fits(const struct esp_found_model *target, char *why, size_t size);
  * if it can but is not expected to pay; else "". */
 bool esp_copy_fits(const struct esp_found_model *target, char *why, size_t size);
 
-/* Reads from a GGUF file's header what its name and size do not tell: family, dtype, and the
- * size of all parts of a split file. Reports a family that is not supported in `problem`. Does
- * nothing to a folder. */
+/* Reads what is only in the header of a GGUF file: family, dtype, and the size of all parts of
+ * a split file. Reports a family that is not supported in `problem`. Does nothing to a
+ * folder. */
 void esp_found_model_look(struct esp_found_model *model);
 
 /* Returns whether `draft` is smaller than `target`, so that it may draft for it. If not, writes

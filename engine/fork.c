@@ -1,9 +1,9 @@
 /* fork.c - changes a session's text to a branch of it, or back to the text from which it
  * branched.
  *
- * Rows of the longest common prefix stay in the caches, and only the others are computed, in
- * one pass if they fit in a batch. So the cost of a branch does not depend on the length of
- * the text.
+ * The rows of the longest common prefix stay in the caches. Only the others are computed, in
+ * one pass if they fit in a batch. So the cost of a branch does not depend on the length of the
+ * text.
  */
 #include <string.h>
 
@@ -78,8 +78,8 @@ int esp_session_fork(struct esp_session *s, const struct esp_text_token *text, i
 {
     int status = check_text(s, text, count, err, errlen);
     if (status == ESP_OK && esp_session_text_room(s, count + 1) < 0)
-        status =
-            esp_fail(err, errlen, ESP_E_MEMORY, "no memory for a text of %d tokens", count);
+        status = esp_fail(err, errlen, ESP_E_MEMORY,
+                          "not enough memory for a text of %d tokens", count);
     if (status < 0)
         return status;
     const int common = common_prefix(s, text, count), length = s->length;

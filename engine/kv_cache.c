@@ -40,7 +40,7 @@ static int open_batch(struct esp_kv_cache *c, char *err, size_t errlen)
     c->positions = esp_arrays_add(&c->arrays, (size_t)c->max_batch, sizeof *c->positions);
     c->logits_row = esp_arrays_add(&c->arrays, (size_t)c->max_batch, sizeof *c->logits_row);
     return c->arrays.failed ? esp_fail(err, errlen, ESP_E_MEMORY,
-                                       "no memory for a batch of %d rows", c->max_batch)
+                                       "not enough memory for a batch of %d rows", c->max_batch)
                             : (int)ESP_OK;
 }
 
@@ -227,7 +227,8 @@ int esp_kv_cache_translate(struct esp_kv_cache *c, const struct esp_translation 
             esp_arrays_add(&c->arrays, (size_t)c->max_batch, sizeof *c->part_row[i]);
     return !c->arrays.failed && reserve(c, c->context < 1 << 16 ? c->context : 1)
                ? ESP_OK
-               : esp_fail(err, errlen, ESP_E_MEMORY, "no memory for a text of the draft");
+               : esp_fail(err, errlen, ESP_E_MEMORY,
+                          "not enough memory for a text of the draft");
 }
 
 /* Writes the spelling of `token`, the text's token at index `at`, in the model's own tokens,

@@ -47,7 +47,7 @@ struct esp_kv_cache {
     /* (slots) For a model with recurrent layers, the number of tokens before each checkpoint;
      * 0: the slot is empty. */
     int slots, checkpoint[ESP_CHECKPOINTS];
-    /* NULL, unless the model has another vocabulary than the text. */
+    /* NULL, unless the model has a different vocabulary from that of the text's tokens. */
     const struct esp_translation *translation;
     int32_t *before; /* (length + 1 of before_room) number of rows before each token */
     int before_room;
@@ -59,7 +59,7 @@ struct esp_kv_cache {
  * rows of a tree. */
 int esp_kv_cache_batch(int tokens, int tree_rows);
 
-/* Returns for how many tokens of text a cache with this window must have rows. */
+/* Returns how many tokens of text a cache with this window must have room for. */
 int esp_kv_cache_window_rows(const struct esp_window *window);
 
 /* Opens a cache for `tokens` tokens of text and `tree_rows` rows after them. `vocabulary` is
@@ -100,7 +100,8 @@ bool esp_kv_cache_keeps(const struct esp_kv_cache *cache, int32_t token);
 
 /* Makes room for `rows` rows after the text. */
 int esp_kv_cache_make_room(struct esp_kv_cache *cache, int rows);
-/* Places a batch after the text and `ahead` further rows: fills in first, prefix and window.
+/* Places a batch after the text and `ahead` further rows: fills in `first`, `prefix` and
+ * `window`.
  */
 void esp_kv_cache_place(const struct esp_kv_cache *cache, int ahead, struct esp_batch *batch);
 /* Shortens the text in the cache to its first `length` tokens. Empties the cache if the next
@@ -116,14 +117,14 @@ int esp_kv_cache_checkpoint(struct esp_kv_cache *cache);
 int esp_kv_cache_forward(struct esp_kv_cache *cache, const struct esp_batch *batch);
 
 /* Returns a copy of `count` tokens (at most max_batch), with token 0 instead of those outside
- * of this model's vocabulary. Valid until the next call. A draft model may have fewer tokens
- * than the target, if the target's logits have more padding. If the model has another
- * vocabulary, a token becomes the last of the tokens that spell it. Replacing tokens only
- * makes drafts worse. */
+ * this model's vocabulary. Valid until the next call. A draft model may have fewer tokens than
+ * the target, if the target's logits have more padding. If the model has another vocabulary, a
+ * token becomes the last of the tokens that spell it. Replacing tokens only makes drafts
+ * worse. */
 const int32_t *esp_kv_cache_known(struct esp_kv_cache *cache, const int32_t *tokens, int count);
 
 /* Returns a list for logits_row of a batch: the logits of the last of `rows` rows go to row 0,
- * those of the others nowhere. Valid until the next call. */
+ * and those of the other rows are not written. Valid until the next call. */
 const int32_t *esp_kv_cache_last(struct esp_kv_cache *cache, int rows);
 
 /* Runs batch->rows tokens of the text (at most max_batch) and appends them. The caller sets the

@@ -54,7 +54,7 @@ static void stage_done(struct esp_session *s, enum esp_stage stage, double *star
                             .stage = stage,
                             .iteration = &s->iteration,
                         });
-    *start = esp_clock(); /* so that the observer's time (step mode) is not counted */
+    *start = esp_clock(); /* excludes the observer's time (step mode) */
     if (stage < ESP_STAGE_VERIFY)
         esp_session_mark(s, 2 * (int)stage + 2);
 }
@@ -112,8 +112,8 @@ static int follow_target(struct esp_session *s)
 void esp_session_warm(struct esp_session *s)
 {
     const struct esp_kv_cache *draft = &s->draft_cache;
-    const int nodes = s->iteration.tree.verified; /* assume that the next tree has about this
-                                                     size */
+    const int nodes = s->iteration.tree.verified; /* the next tree is assumed to have this
+                                                   * size */
     int32_t row = 0, token;
     if (s->length == 0)
         return;

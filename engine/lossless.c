@@ -110,7 +110,8 @@ static int open_scorer(struct scorer *s, int tokens, char *err, size_t errlen)
     s->first_p = esp_arrays_add(&s->arrays, vocabulary, sizeof *s->first_p);
     s->rows = esp_arrays_add(&s->arrays, (size_t)tokens, sizeof *s->rows);
     if (s->arrays.failed)
-        return esp_fail(err, errlen, ESP_E_MEMORY, "no memory to check %d tokens", tokens);
+        return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory to check %d tokens",
+                        tokens);
     for (int i = 0; i < tokens; i++)
         s->rows[i] = i;
     int status =

@@ -7,10 +7,11 @@
  * [0, 1) and independent from token to token (Rosenblatt 1952). Chi-square tests look for
  * deviations:
  *
- *   ratio   v with the vocabulary in order of p/q. Shows wrong residuals and wrong acceptance,
- *           because they move probability between tokens of small and of large p/q
- *   rank    v in order of falling p. Shows a bias towards likely tokens
- *   serial  v (ratio) of a token and of the next one. Shows draws that depend on each other
+ *   ratio   v with the vocabulary in order of p/q. Detects wrong residuals and wrong
+ *           acceptance, because they move probability between tokens of small and of large p/q
+ *   rank    v in order of falling p. Detects a bias towards likely tokens
+ *   serial  v (ratio) of each token and of the next one. Detects draws that depend on each
+ *           other
  *   first   counts of the first token after the text, compared with its exact p
  *
  * At temperature 0 no test is needed: every token must be the likeliest one of the plain pass.

@@ -95,7 +95,7 @@ void esp_memory_fit_context(struct esp_engine *e, size_t limit)
     e->context = least * STEP;
 }
 
-/* Lets captured passes use the rest of `room` that the plan leaves, half of it for each
+/* Lets captured passes use the part of `room` that the plan leaves free, half of it for each
  * model. */
 static void allow_graphs(struct esp_engine *e, size_t room, size_t planned)
 {

@@ -1,6 +1,6 @@
 /* pace.c - the lower quartile of steps with the same work; see pace.h.
  *
- * A class of n steps with the lower quartile m counts as n m seconds. With a single class, as
+ * A class of n steps with the lower quartile m counts as n * m seconds. With a single class, as
  * in plain decoding, the time of a step is the quartile. Without interruptions the total is
  * close to the sum of all times. The tokens of every step count, however long it took.
  */

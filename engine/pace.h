@@ -1,12 +1,13 @@
 /* pace.h - seconds per token, measured the same way for speculation and for plain decoding.
  *
- * Interruptions by other programs make a pass of 2 ms take 20. They add to a sum, but not to an
- * order statistic, so a ratio of the two would measure the interruptions. Both sides therefore
- * use the same statistic, separately for drafting, verifying and the rest: steps are grouped by
- * work, and the lower quartile of a group stands for each step in it. (Interruptions only ever
- * make a step slower, and on a busy machine more than half of the steps are interrupted.) Work
- * is rows of the target plus passes of the draft. Groups span a factor of 1.4, because a large
- * tree takes longer than a small one without any interruption.
+ * Interruptions by other programs can make a pass of 2 ms take 20. They raise a sum, but not an
+ * order statistic, so comparing a sum with an order statistic would measure the interruptions.
+ * Both sides therefore use the same statistic, separately for drafting, verifying and the rest:
+ * steps are grouped by work, and the lower quartile of a group stands for each step in it.
+ * (Interruptions only ever make a step slower, and on a busy machine more than half of the
+ * steps are interrupted.) Work is the number of the target's rows plus the number of draft
+ * passes. Groups span a factor of 1.4, because a large tree takes longer than a small one
+ * without any interruption.
  */
 #ifndef ESP_PACE_H
 #define ESP_PACE_H

@@ -13,9 +13,9 @@ struct esp_perplexity {
 
 /* Splits the text into independent pieces of 512 tokens (or of the context, if that is shorter)
  * and counts the second half of each, so that every counted token has at least 256 before it.
- * The tool of llama.cpp with the same name prints this measure, too. An incomplete last piece
+ * llama.cpp's `perplexity` tool prints the same measure. An incomplete last piece
  * is not counted; a text shorter than a piece is one piece. If the tokenizer has a
- * begin-of-text token, that replaces the first token of each piece. `progress` may be NULL. */
+ * begin-of-text token, it replaces the first token of each piece. `progress` may be NULL. */
 int esp_perplexity_measure(struct esp_engine *engine, const char *text, size_t length,
                            struct esp_perplexity *result, esp_progress *progress, void *user,
                            char *err, size_t errlen);

@@ -31,7 +31,7 @@ const struct esp_recycled_row *esp_recycled_of(const struct esp_recycled *r, int
 double esp_recycled_rate(const struct esp_recycled *r, const struct esp_recycled_row *row,
                          int rank)
 {
-    /* Prior rates: that of the first place depends on the streak; the others fall as
+    /* Prior rates: the rate of the first place depends on the streak; the other rates fall as
      * 1 / (rank + 1)^2. */
     static const double first[STREAKS] = {0.2, 0.4, 0.6, 0.8};
     const int class = row->streak;

@@ -2,16 +2,17 @@
  * Luo et al., arXiv 2408.08696).
  *
  * Each verified row of a tree, even of a rejected node, gives the target's likeliest next
- * tokens. They replace what was stored for the token of the row. Drafters fill trees from
- * the matrix without a draft model: the children of a node are the tokens in the matrix row of
- * its token.
+ * tokens. They are stored in a matrix that has one row for each token of the vocabulary, and
+ * replace what this row held. Drafters fill trees from the matrix without a draft model: the
+ * children of a node are the tokens in the matrix row of its token.
  *
- * The rate at which such a child is correct is learned by its place in the row, and by how
- * often the first place of the row was correct before. After "United" the first place nearly
- * always is correct, after "the" rarely. The paper uses a tree of fixed shape instead.
+ * A drafter must know how often such a child is correct. This rate is learned separately for
+ * each place in a row, and for rows whose first place was often or seldom correct before. After
+ * "United" the first place is nearly always correct, after "the" rarely. The paper uses a tree
+ * of fixed shape instead.
  *
  * The matrix is stored for the next run in the state folder, in one file per target.
- * Its content comes from the user's texts, so only the owner may read the file. It has the
+ * Its content comes from the user's texts, so only the owner may read the file. It contains the
  * last ESP_RECYCLED_KEPT rows that were written. A damaged file is ignored. The content of the
  * file affects only which tokens are tried, never the text.
  */

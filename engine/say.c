@@ -17,8 +17,8 @@
 #include "engine/session.h"
 #include "kernels/status.h"
 
-/* Turns are dropped until 1/ROOM of the context is free for an answer. But if at least 1/LEAST
- * of it is free, that is better than dropping the whole conversation. */
+/* Turns are dropped until 1/ROOM of the context is free for an answer. If that would drop the
+ * whole conversation, 1/LEAST is enough. */
 enum { ROOM = 4, LEAST = 16, MARKUP = 32 /* tokens; more than the markup of a turn */ };
 
 /* ------------------------------------------------------------------ room */
@@ -140,7 +140,7 @@ static int write_turn(const struct esp_session *s, struct esp_chat_text *out, co
     return ESP_OK;
 }
 
-/* Joins new tokens to a text that ends with a token that ends answers. If the new tokens begin
+/* Prepares a text whose last token ends an answer for new tokens. If the new tokens begin
  * with the same token, the text has it already; otherwise this token is removed from the text.
  * Returns how many of the new tokens are already in the text. */
 static int join(struct esp_session *s, const int32_t *tokens, int count)

@@ -22,9 +22,10 @@ int esp_scores_open(struct esp_scores *s, struct esp_backend *backend, int recor
     s->mean_log = esp_arrays_add(&s->arrays, nodes, sizeof *s->mean_log);
     s->power = esp_arrays_add(&s->arrays, nodes, sizeof *s->power);
     s->of = esp_arrays_add(&s->arrays, nodes, sizeof *s->of);
-    int status = s->arrays.failed
-                     ? esp_fail(err, errlen, ESP_E_MEMORY, "no memory for scores of tokens")
-                     : s->ops->rows_open(&s->end, backend, 1, vocabulary, err, errlen);
+    int status =
+        s->arrays.failed
+            ? esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for scores of tokens")
+            : s->ops->rows_open(&s->end, backend, 1, vocabulary, err, errlen);
     if (status < 0)
         esp_scores_close(s);
     return status;

@@ -70,7 +70,8 @@ static int take_memory(struct esp_session *s, char *err, size_t errlen)
     s->tokens = esp_arrays_add(&s->arrays, (size_t)rows, sizeof *s->tokens);
     s->committed = esp_arrays_add(&s->arrays, (size_t)rows, sizeof *s->committed);
     if (s->arrays.failed || esp_session_text_room(s, rows) < 0)
-        return esp_fail(err, errlen, ESP_E_MEMORY, "no memory for trees of %d nodes", nodes);
+        return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for trees of %d nodes",
+                        nodes);
     return ESP_OK;
 }
 
@@ -117,7 +118,7 @@ int esp_session_open(struct esp_session **session, struct esp_engine *engine,
     struct esp_session *s = calloc(1, sizeof *s);
     *session = NULL;
     if (!s)
-        return esp_fail(err, errlen, ESP_E_MEMORY, "no memory for a session");
+        return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for a session");
     s->engine = engine;
     s->ops = engine->backend->ops;
     s->observer = o->observer;
@@ -213,7 +214,7 @@ int esp_session_append(struct esp_session *s, const int32_t *tokens, int count, 
             return esp_fail(err, errlen, ESP_E_ARGUMENT, "the model has no token %d",
                             tokens[i]);
     if (esp_session_text_room(s, s->length + count + 1) < 0)
-        return esp_fail(err, errlen, ESP_E_MEMORY, "no memory for a text of %d tokens",
+        return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for a text of %d tokens",
                         s->length + count);
     double start = esp_clock();
     if (prefix >= 0)
@@ -280,7 +281,7 @@ int esp_session_prompt_text(struct esp_session *s, const char *text, size_t leng
                         esp_status_message(count));
     int32_t *tokens = calloc((size_t)count + 1, sizeof *tokens);
     if (!tokens)
-        return esp_fail(err, errlen, ESP_E_MEMORY, "no memory for the prompt");
+        return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for the prompt");
     count = esp_tokenize(s->engine, text, length, tokens, count);
     if (most > 0 && count > most)
         count = most;

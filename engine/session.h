@@ -137,7 +137,7 @@ int esp_session_choose_window(const struct esp_session *session,
 int esp_session_open_caches(struct esp_session *session, const struct esp_window *window,
                             char *err, size_t errlen);
 /* Call this with the status of a pass that failed. If ranks have ended or hang, and the text
- * can be computed again within half a minute, starts them anew and computes the text again.
+ * can be computed again within half a minute, starts them again and recomputes the text.
  * Returns 0 if it did: the failed work can be repeated. Otherwise, returns the status. */
 int esp_session_recover(struct esp_session *session, int status);
 /* Returns the number of tokens that the last token of a text of `length` tokens sees. */

@@ -1,13 +1,13 @@
-/* session_caches.c - the KV caches of a session, which hold the whole text or a window of it, and
- * its matrices of rows.
+/* session_caches.c - the KV caches of a session, which hold the whole text or a window of it,
+ * and its matrices of rows.
  *
- * With a window ("StreamingLLM", Xiao et al. 2024) a text has no end: each token sees the
- * first few tokens of the text (the sinks) and the most recent ones. This changes the output
- * distribution. But only the position of a token decides what it sees, never a tree, a cache
- * or a drafter. So every drafter gives the same output as plain decoding with the same window.
- * Draft models use the target's window, or the largest that fits in their own context. The
- * target's own copy has no cache: it reads the rows of the target's cache, and writes scratch
- * rows after them.
+ * With a window ("StreamingLLM", Xiao et al. 2024) a text may be endless: each token sees only
+ * the first few tokens of the text (the sinks) and the most recent ones. This changes the
+ * output distribution. But only the position of a token decides what it sees, never a tree, a
+ * cache or a drafter. So every drafter gives the same output as plain decoding with the same
+ * window. Draft models use the target's window, or the largest that fits in their own context.
+ * The target's own copy has no cache: it reads the rows of the target's cache, and writes
+ * scratch rows after them.
  *
  * Differences from the paper: the window includes the token itself, so that `sinks` + `window`
  * positions are all that a model must have learned; tokens of a prompt have windows, too; keys
@@ -248,7 +248,8 @@ int esp_session_open_caches(struct esp_session *s, const struct esp_window *wind
                : open_caches(s, window, err, errlen);
 }
 
-/* Seconds that the text would take, computed as fast as so far. */
+/* Returns how many seconds the models would need to compute the text again, at their speed so
+ * far. */
 static double text_seconds(const struct esp_session *s)
 {
     const struct esp_stats *t = &s->stats;
@@ -266,7 +267,8 @@ int esp_session_recover(struct esp_session *s, int status)
     if (status != ESP_E_DEVICE || !s->ops->restart_ranks ||
         !s->ops->rank_times(s->engine->backend, &times))
         return status;
-    const bool first = times.starts == s->rank_starts; /* or another session was quicker */
+    const bool first = times.starts == s->rank_starts; /* false: another session has restarted
+                                                        * them */
     if (first &&
         s->ops->restart_ranks(s->engine->backend, MOST - text_seconds(s), why, sizeof why) < 0)
         return status;

@@ -9,8 +9,8 @@
 /* ------------------------------------------------------------------ tokens of an iteration */
 
 /* At temperature 0, the row after a node without children still has logits. If the drafter
- * reads them later (esp_look_back), a copy is turned into probabilities, otherwise the row
- * itself. */
+ * reads these later (esp_look_back), a copy of the row is turned into probabilities, otherwise
+ * the row itself. */
 static int to_probabilities(struct esp_session *s, int32_t *row, struct esp_rows **rows)
 {
     const struct esp_sampling plain = {.temperature = 1, .top_p = 1};
@@ -91,9 +91,9 @@ int esp_session_score(struct esp_session *s, bool on, char *err, size_t errlen)
     return status;
 }
 
-/* Returns whether the row of the token at `position` can be computed again. A window may have
- * dropped rows that it sees, and the states of recurrent layers are those after the whole
- * text. */
+/* Returns whether the row of the token at `position` can be computed again. It cannot if a
+ * window has dropped rows that the token sees. With recurrent layers, only the row after the
+ * whole text can be computed, because their states are those after the whole text. */
 static bool is_reachable(const struct esp_kv_cache *c, int position)
 {
     const struct esp_window *w = &c->window;

@@ -1,4 +1,5 @@
-/* session_settings.c - the settings of a session: reading, checking, changing and printing them.
+/* session_settings.c - the settings of a session: reading, checking, changing and printing
+ * them.
  *
  * Settings are checked as a whole before any of them takes effect: a drafter, its parameters,
  * the verifier and the temperature must fit together, or the old ones stay.
@@ -215,7 +216,7 @@ int esp_session_keep_texts(struct esp_session *s, struct esp_session_values *val
         if (!text || *text == *old)
             continue;
         if (*text && !(*text = strdup(*text)))
-            return esp_fail(err, errlen, ESP_E_MEMORY, "no memory for %s", info.name);
+            return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for %s", info.name);
         free((char *)*old);
         *old = *text;
     }
@@ -280,7 +281,7 @@ static int apply_settings(struct esp_session *s, struct esp_settings *set, int c
     if (status < 0)
         return status;
     if (!same && !(state = calloc(1, set->drafter->state_size ? set->drafter->state_size : 1)))
-        return esp_fail(err, errlen, ESP_E_MEMORY, "no memory for drafter %s",
+        return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for drafter %s",
                         set->drafter->name);
     if (set->drafter->chooser)
         status = set->drafter->chooser->bind(state, &set->drafter_params, s->engine,

@@ -20,7 +20,8 @@ int esp_features_open(struct esp_features *f, struct esp_backend *backend,
     f->pass_row = esp_arrays_add(&f->arrays, (size_t)room, sizeof *f->pass_row);
     f->used = esp_arrays_add(&f->arrays, 2 * (size_t)room, sizeof *f->used);
     if (f->arrays.failed)
-        return esp_fail(err, errlen, ESP_E_MEMORY, "no memory for a batch of %d rows", room);
+        return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for a batch of %d rows",
+                        room);
     return backend->ops->rows_open(&f->states.to, backend, 2 * room, head->desc.input, err,
                                    errlen);
 }

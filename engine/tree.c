@@ -8,7 +8,7 @@
 #include "kernels/status.h"
 
 /* A drafter tries more tokens than it keeps, and the tree also stores cut ones. A recording
- * allows 4096 nodes in all. */
+ * allows 4096 nodes in total. */
 enum { RECORD_PER_NODE = 3, RECORD_MINIMUM = 1024, RECORD_MAXIMUM = 4096 };
 
 int esp_tree_open(struct esp_tree_builder *b, int capacity, char *err, size_t errlen)
@@ -42,7 +42,7 @@ int esp_tree_open(struct esp_tree_builder *b, int capacity, char *err, size_t er
     b->mask = esp_arrays_add(a, rows * (size_t)b->mask_words, sizeof *b->mask);
     if (a->failed) {
         esp_tree_close(b);
-        return esp_fail(err, errlen, ESP_E_MEMORY, "no memory for a tree of %d nodes",
+        return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for a tree of %d nodes",
                         capacity);
     }
     esp_tree_reset(b, 0);

@@ -63,7 +63,7 @@ int esp_tree_draw(struct esp_tree_builder *builder, int parent, int32_t token, d
 
 /* Lists the children of `parent` in the order in which they were drawn, one entry per draw,
  * without cut children. Writes at most `most` entries to nodes and returns how many there are
- * in all. */
+ * in total. */
 int esp_tree_draws(const struct esp_tree_builder *builder, int parent, int32_t *nodes,
                    int most);
 

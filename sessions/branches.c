@@ -65,8 +65,8 @@ void esp_branches_text(const struct esp_branches *b, struct esp_text_place place
 
 /* ------------------------------------------------------------------ writing */
 
-/* If a branch continues the present text with `token`, returns the place after this token;
- * otherwise nowhere. */
+/* If a branch continues the current text with `token`, returns the place after this token;
+ * otherwise a place with branch -1. */
 static struct esp_text_place follow(const struct esp_branches *b, int32_t token)
 {
     const struct esp_text_place at = b->at;
@@ -92,7 +92,7 @@ void esp_branches_link(struct esp_branches *b, int branch)
         b->branch[own->parent].furthest = own->fork;
 }
 
-/* Starts a branch at the end of the present text, without tokens yet. */
+/* Starts a branch at the end of the current text, without tokens yet. */
 static int begin(struct esp_branches *b, const char *drafter)
 {
     if (esp_grow(&b->branch, b->count, &b->capacity, sizeof *b->branch) < 0)
@@ -132,7 +132,7 @@ int esp_branches_append(struct esp_branches *b, const struct esp_written *token,
     if (status < 0)
         return status;
     if (b->at.length + 1 == esp_branches_end(b, owner).length)
-        b->branch[owner].deleted = false; /* the whole branch is the present text again */
+        b->branch[owner].deleted = false; /* the whole branch is the current text again */
     *stored = &b->branch[owner].tokens[b->at.length - b->branch[owner].fork];
     b->at = (struct esp_text_place){owner, b->at.length + 1};
     return ESP_OK;

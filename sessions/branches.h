@@ -2,11 +2,11 @@
  *
  * A branch shares the tokens before its fork with its parent, and owns its tokens from the
  * fork on. No two branches continue the same text with the same token: if a text is written
- * again, the present text follows the branch that has it. The present text ends at a place of
+ * again, the current text follows the branch that has it. The current text ends at a place of
  * the tree; shortening it only moves this place. So no earlier text is lost, and undo is a list
  * of places.
  *
- * These functions change only this tree. The session has a copy of the present text, which the
+ * These functions change only this tree. The session has a copy of the current text, which the
  * caller must change, too (esp_session_fork).
  */
 #ifndef ESP_BRANCHES_H
@@ -28,7 +28,7 @@ struct esp_branch {
     int fork;                   /* tokens shared with the parent */
     struct esp_written *tokens; /* (count) the branch's own tokens */
     int count, capacity;
-    int furthest;     /* the highest fork of its children, or 0 */
+    int furthest;     /* the largest `fork` of its children, or 0 */
     char name[48];    /* given by the user, or "" */
     char drafter[32]; /* name of the drafter with which the branch began */
     time_t created;   /* 0 means unknown */
@@ -51,7 +51,7 @@ struct esp_steps_back {
 struct esp_branches {
     struct esp_branch *branch; /* (count) in the order in which they began */
     int count, capacity;
-    struct esp_text_place at; /* the present text */
+    struct esp_text_place at; /* the current text */
     struct esp_steps_back undo, redo;
 };
 
@@ -68,7 +68,7 @@ int esp_branches_append(struct esp_branches *branches, const struct esp_written 
 bool esp_branches_fit(const struct esp_branches *branches, const struct esp_branch *branch);
 /* Updates `furthest` in the parent of a branch. Needed after a branch is read from a file. */
 void esp_branches_link(struct esp_branches *branches, int branch);
-/* Shortens the present text to its first `length` tokens. */
+/* Shortens the current text to its first `length` tokens. */
 void esp_branches_cut(struct esp_branches *branches, int length);
 /* Returns the place where the first `length` tokens of a text end. */
 struct esp_text_place esp_branches_before(const struct esp_branches *branches,
@@ -94,17 +94,17 @@ int esp_branches_compact(struct esp_branches *branches);
 
 /* ------------------------------------------------------------------ undo */
 
-/* Call this before the text changes, so that undo can go back to the present text. Returns 0
+/* Call this before the text changes, so that undo can go back to the current text. Returns 0
  * or ESP_E_MEMORY. */
 int esp_branches_keep(struct esp_branches *branches);
-/* Deletes a branch; the present text must not end in it. Undo restores it. Returns 0 or
+/* Deletes a branch; the current text must not end in it. Undo restores it. Returns 0 or
  * ESP_E_MEMORY. */
 int esp_branches_delete(struct esp_branches *branches, int branch);
 /* Returns the next step of undo (or redo), or NULL if there is none. The step may go to the
- * present text, if it only restores or deletes a branch. */
+ * current text, if it only restores or deletes a branch. */
 const struct esp_step_back *esp_branches_back(struct esp_branches *branches, bool redo);
 /* Call this before going to the place of that step. Moves the step to the other list, with the
- * present text as its place, and restores (redo: deletes) its branch. Returns 0 or
+ * current text as its place, and restores (redo: deletes) its branch. Returns 0 or
  * ESP_E_MEMORY. */
 int esp_branches_went_back(struct esp_branches *branches, bool redo);
 

@@ -197,7 +197,7 @@ static int32_t get_token(struct reader *r)
                                                                : INT32_MAX - 1);
 }
 
-/* Reads a name. It is valid as long as the event; the name of a gauge, as long as the texts. */
+/* Reads a name. It is valid as long as the event; a gauge's name, as long as the texts. */
 static const char *get_name(struct reader *r, enum esp_member_kind kind)
 {
     char name[256];

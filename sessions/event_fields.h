@@ -1,9 +1,9 @@
 /* event_fields.h - the members of a recording's lines, as tables.
  *
  * A table lists the members of a JSON object in the order in which they are written, each with
- * its place in a struct. event_write.c, event_read.c and event_bytes.c follow the tables, so a
- * new member is one row of event_fields.c. The binary form numbers the rows, so it is the last
- * one of its table.
+ * its offset in a struct. event_write.c, event_read.c and event_bytes.c follow the tables, so a
+ * new member is one row of event_fields.c. The binary form numbers the rows, so a new row must
+ * be the last one of its table.
  */
 #ifndef ESP_EVENT_FIELDS_H
 #define ESP_EVENT_FIELDS_H
@@ -28,10 +28,10 @@ enum esp_member_kind {
     ESP_FIELD_SETTINGS, /* an object with all settings that have no separate member */
     ESP_FIELD_OPEN,     /* begins an object; its members are the rows up to ESP_FIELD_CLOSE */
     ESP_FIELD_CLOSE,
-    ESP_FIELD_MODEL, /* a struct with members `of`; left out if its first member is "" */
-    ESP_FIELD_ARRAY, /* at most `high` structs with members `of`; left out if empty */
-    ESP_FIELD_NODES, /* a pointer to structs with members `of`; read before all other members */
-    ESP_FIELD_TOKEN, /* an id; its members are those of the object around it */
+    ESP_FIELD_MODEL,  /* a struct that `of` describes; left out if its first member is "" */
+    ESP_FIELD_ARRAY,  /* at most `high` structs that `of` describes; left out if empty */
+    ESP_FIELD_NODES,  /* a pointer to such structs; read before the other members */
+    ESP_FIELD_TOKEN,  /* an id; the token's members are in the object around it */
     ESP_FIELD_TOKENS, /* a pointer to ids of tokens */
     ESP_FIELD_PLACES, /* a pointer to indices of nodes */
     ESP_FIELD_PARENT, /* parent and depth of a node */
@@ -51,11 +51,11 @@ struct esp_field {
     int when;
     const char *name;
     size_t offset;
-    double low, high; /* range of a number */
-    double missing;   /* value of a number whose member is missing */
-    size_t size;      /* size of a text, or of an entry of an array */
-    size_t count;     /* for an array or a pointer: offset of the number of entries */
-    const struct esp_field *of;
+    double low, high;           /* range of a number */
+    double missing;             /* value of a number whose member is missing */
+    size_t size;                /* size of a text, or of an entry of an array */
+    size_t count;               /* for an array or a pointer: offset of the number of entries */
+    const struct esp_field *of; /* for MODEL, ARRAY and NODES: the members of the struct */
 };
 
 extern const struct esp_field esp_fields_event[];     /* struct esp_event, in all events */

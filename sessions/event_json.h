@@ -46,8 +46,8 @@ struct esp_recorded_event {
 int esp_event_from_json(struct esp_recorded_event *recorded, struct esp_texts *texts,
                         const char *line, size_t length, int vocabulary, char *err,
                         size_t errlen);
-/* Checks order, path and committed tokens of an iteration whose numbers are within their ranges.
- * Returns 0, or ESP_E_FORMAT with a sentence. */
+/* Checks order, path and committed tokens of an iteration whose numbers are within their
+ * ranges. Returns 0, or ESP_E_FORMAT with a sentence. */
 int esp_event_check(struct esp_recorded_event *recorded, char *err, size_t errlen);
 void esp_recorded_event_free(struct esp_recorded_event *recorded);
 

@@ -111,7 +111,7 @@ static const char *keep(struct reader *r, const char *value)
 {
     char **place = &r->to->texts[r->kept++], *copy = strdup(value);
     if (!copy)
-        refuse(r, ESP_E_MEMORY, "no memory for its text");
+        refuse(r, ESP_E_MEMORY, "not enough memory for its text");
     free(*place);
     *place = copy;
     return copy;
@@ -178,7 +178,7 @@ static int32_t token(struct reader *r, const cJSON *object)
     if (length < 0)
         refuse(r, ESP_E_FORMAT, "bytes must be pairs of hexadecimal digits");
     else if (esp_texts_add(r->texts, id, bytes ? bytes : string, (size_t)length) < 0)
-        refuse(r, ESP_E_MEMORY, "no memory for its texts");
+        refuse(r, ESP_E_MEMORY, "not enough memory for its texts");
     return id;
 }
 
@@ -264,7 +264,7 @@ static void read_change(struct reader *r, const cJSON *item, int nodes)
     if (!alone)
         read_fields(r, item, esp_fields_change, &change);
     if (r->status == 0 && esp_layers_change(&r->to->layers, change) < 0)
-        refuse(r, ESP_E_MEMORY, "no memory for its layers");
+        refuse(r, ESP_E_MEMORY, "not enough memory for its layers");
 }
 
 static void read_layers(struct reader *r, const cJSON *object)
@@ -280,7 +280,7 @@ static void read_layers(struct reader *r, const cJSON *object)
         const cJSON *list = array(r, item, "was", layer.nodes, &layer.changes);
         cJSON_ArrayForEach(was, list) read_change(r, was, layer.nodes);
         if (r->status == 0 && esp_layers_add(&r->to->layers, layer) < 0)
-            refuse(r, ESP_E_MEMORY, "no memory for its layers");
+            refuse(r, ESP_E_MEMORY, "not enough memory for its layers");
         if (r->status < 0)
             return;
     }
@@ -318,7 +318,7 @@ static const struct esp_token_score *read_scores(struct reader *r, const cJSON *
     if (count != committed)
         refuse(r, ESP_E_FORMAT, "%s must have an entry for each committed token", name);
     if (r->status == 0 && esp_iteration_reserve_scores(to, committed) < 0)
-        refuse(r, ESP_E_MEMORY, "no memory for the iteration");
+        refuse(r, ESP_E_MEMORY, "not enough memory for the iteration");
     cJSON_ArrayForEach(item, items)
     {
         if (r->status < 0)
@@ -430,7 +430,7 @@ static void read_fields(struct reader *r, const cJSON *object, const struct esp_
 static void make_room(struct reader *r, int nodes, int ids)
 {
     if (esp_iteration_reserve(&r->to->iteration, nodes, ids) < 0)
-        refuse(r, ESP_E_MEMORY, "no memory for the iteration");
+        refuse(r, ESP_E_MEMORY, "not enough memory for the iteration");
 }
 
 /* Nodes are read first, because the other members refer to them. */

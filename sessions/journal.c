@@ -102,7 +102,7 @@ int esp_journal_open(struct esp_journal **journal, const char *library, int64_t 
     struct esp_journal *j = calloc(1, sizeof *j);
     *journal = NULL;
     if (!j)
-        return esp_fail(err, errlen, ESP_E_MEMORY, "no memory for the journal");
+        return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for the journal");
     esp_journal_path(j->path, sizeof j->path, library, session);
     if ((j->map = map_file(j->path)) == MAP_FAILED) {
         const int status =

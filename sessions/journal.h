@@ -5,7 +5,7 @@
  * memory to the file. Another thread moves the records to the library and empties the journal.
  * There are two areas: one receives records while those of the other one are moved.
  *
- * The file is PATH-N.journal, beside the library PATH, for session N. It exists while the
+ * The file is PATH-N.journal, next to the library PATH, for session N. It exists while the
  * session is open and claimed (esp_library_claim). If it exists and the session is not claimed,
  * a program was killed; esp_library_open() moves the records to the library.
  */
@@ -37,7 +37,7 @@ void esp_journal_close(struct esp_journal *journal, bool remove);
 bool esp_journal_add(struct esp_journal *journal, const void *records, size_t length);
 /* The number of bytes added since the last call of esp_journal_take(). */
 size_t esp_journal_used(const struct esp_journal *journal);
-/* Returns the records of the present area; from now on, records are added to the other area.
+/* Returns the records of the current area; from now on, records are added to the other area.
  * The result stays valid until esp_journal_taken(). Call that when the records are stored, and
  * before the next esp_journal_take(). */
 struct esp_records esp_journal_take(struct esp_journal *journal);
@@ -50,7 +50,7 @@ struct esp_left {
     unsigned char *file;        /* (allocated) */
     struct esp_records area[2]; /* whole records, the earlier area first */
     int chunk[2];               /* which chunk of the log each area becomes */
-    bool damaged;               /* an area also has bytes that are no record */
+    bool damaged;               /* an area also has bytes that are not a record */
 };
 
 /* If `name` is the file name of a journal of the library, returns the session's number,

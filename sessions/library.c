@@ -114,7 +114,7 @@ static int open_file(struct esp_library *l, enum esp_library_mode mode, char *er
     int status =
         sqlite3_open_v2(l->path, &l->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
     if (!l->db)
-        return esp_fail(err, errlen, ESP_E_MEMORY, "no memory for %s", l->path);
+        return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for %s", l->path);
     if (status != SQLITE_OK)
         return esp_library_fail(l, err, errlen);
     sqlite3_extended_result_codes(l->db, 0);
@@ -204,7 +204,7 @@ static void recover(struct esp_library *l, enum esp_library_mode mode, int64_t i
     esp_library_release(l, id);
 }
 
-/* Looks for journals beside the library. */
+/* Looks for journals next to the library. */
 static void recover_all(struct esp_library *l, enum esp_library_mode mode)
 {
     char folder[PATH_MAX];
@@ -255,7 +255,7 @@ int esp_library_open(struct esp_library **library, const char *path, enum esp_li
     *library = NULL;
     if (!l || !(l->path = strdup(path))) {
         free(l);
-        return esp_fail(err, errlen, ESP_E_MEMORY, "no memory for %s", path);
+        return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for %s", path);
     }
     l->locks = -1;
     const int status = open_library(l, mode, err, errlen);

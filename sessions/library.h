@@ -3,7 +3,7 @@
  * A session is stored as its log (log.h), in chunks; loading it applies the log and gives the
  * tree of texts. The text of a token of a vocabulary is stored once for all sessions.
  * man/espalier-session.5 lists the tables. While a session is open, its last records are in a
- * journal beside the library (journal.h); opening the library stores those that a killed
+ * journal next to the library (journal.h); opening the library stores those that a killed
  * program has left. Several programs may use the file at once, but a session can be open in
  * only one of them (esp_library_claim); the others see what is stored.
  *

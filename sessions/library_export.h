@@ -6,7 +6,7 @@
 
 #include "sessions/library.h"
 
-/* Writes the text of a branch (-1 means the present text) as a recording: kept iterations
+/* Writes the text of a branch (-1 means the current text) as a recording: kept iterations
  * unchanged, and all other tokens as prompts. If the text has only the first tokens of an
  * iteration, a rewind follows that iteration. Returns 0, or a negative status with a sentence
  * in err. If the log is damaged, the status is ESP_E_FORMAT, and the text before the damage is

@@ -1,5 +1,6 @@
-/* library_old.c - rewrites libraries of versions 1 and 2, which had a row for each branch, token
- * and iteration. Iterations were lines of a recording; in version 1, with the texts of tokens.
+/* library_old.c - rewrites libraries of versions 1 and 2, which had a row for each branch,
+ * token and iteration. Iterations were lines of a recording; in version 1, with the texts of
+ * tokens.
  *
  * A session that is damaged is left out, and then a copy of the file as it was is kept.
  */
@@ -179,7 +180,7 @@ static bool load_tokens(struct esp_library *l, int64_t id, struct esp_kept_text 
     return !bad;
 }
 
-/* Sets the end of the present text. */
+/* Sets the end of the current text. */
 static bool check_place(struct esp_branches *b)
 {
     const struct esp_text_place at = b->at;
@@ -320,8 +321,8 @@ static int execute(struct esp_library *l, const char *sql)
     return sqlite3_exec(l->db, sql, NULL, NULL, NULL);
 }
 
-/* Converts all sessions in one transaction. With `all`, a damaged session is an error. Returns an
- * SQLite code, and the number of damaged sessions in *damaged. */
+/* Converts all sessions in one transaction. With `all`, a damaged session is an error. Returns
+ * an SQLite code, and the number of damaged sessions in *damaged. */
 static int convert_all(struct esp_library *l, bool all, int *damaged)
 {
     sqlite3_stmt *s = NULL;

@@ -110,7 +110,7 @@ int64_t esp_library_number(struct esp_library *library, const char *query);
 /* Makes the tables that the file lacks, and sets the version. Returns an SQLite code. */
 int esp_library_make_tables(struct esp_library *library);
 /* Returns whether the file has exactly the `count` tables given.
- * esp_library_has_present_tables(): exactly the tables of the present version. */
+ * esp_library_has_present_tables(): exactly the tables of the current version. */
 bool esp_library_has_tables(struct esp_library *library, esp_library_table *tables, int count);
 bool esp_library_has_present_tables(struct esp_library *library);
 /* Locks the file, so that no other program makes, renames or rewrites it; waits if one does.

@@ -69,7 +69,8 @@ int esp_library_texts(struct esp_library *l, int64_t id, struct esp_pack *to, ch
     const int status = step == SQLITE_DONE ? (int)ESP_OK : esp_library_fail(l, err, errlen);
     sqlite3_reset(s);
     return status == ESP_OK && to->failed
-               ? esp_fail(err, errlen, ESP_E_MEMORY, "no memory for the session's texts")
+               ? esp_fail(err, errlen, ESP_E_MEMORY,
+                          "not enough memory for the session's texts")
                : status;
 }
 
@@ -86,7 +87,7 @@ static int load_log(struct esp_library *l, int64_t id, struct esp_log_texts *to,
             continue;
     esp_pack_free(&log);
     if (status == ESP_OK && to->no_memory)
-        return esp_fail(err, errlen, ESP_E_MEMORY, "no memory for the session's texts");
+        return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for the session's texts");
     return status == ESP_OK && kind != 0 ? damaged(l, id, "its texts", err, errlen) : status;
 }
 
@@ -217,7 +218,8 @@ int esp_library_writers(struct esp_library *l, int64_t id, int iterations, int *
     int step = SQLITE_ERROR, kind = 0;
     *writers = iterations > 0 ? malloc((size_t)iterations * sizeof **writers) : NULL;
     if (iterations > 0 && !*writers)
-        return esp_fail(err, errlen, ESP_E_MEMORY, "no memory for %d iterations", iterations);
+        return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for %d iterations",
+                        iterations);
     for (int i = 0; i < iterations; i++)
         (*writers)[i] = -1;
     if (s)

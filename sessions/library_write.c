@@ -159,7 +159,7 @@ static void put_records(struct esp_library *l, int64_t id, int chunk,
     }
     if ((texts->failed || trees->failed) && l->status == SQLITE_OK) {
         l->status = SQLITE_NOMEM;
-        snprintf(l->what, sizeof l->what, "there is no memory");
+        snprintf(l->what, sizeof l->what, "there is not enough memory");
     }
     sqlite3_stmt *s = esp_library_next(l, ESP_SQL_PUT_CHUNK);
     if (s) {
@@ -200,7 +200,7 @@ static void flush(struct esp_library *l, int64_t id, int *chunk, struct esp_pack
 {
     if (records->failed && l->status == SQLITE_OK) {
         l->status = SQLITE_NOMEM;
-        snprintf(l->what, sizeof l->what, "there is no memory");
+        snprintf(l->what, sizeof l->what, "there is not enough memory");
     }
     if (records->length == 0 || (!all && records->length < CHUNK))
         return;
@@ -300,7 +300,7 @@ int esp_library_rewrite(struct esp_library *l, int64_t id, const struct esp_kept
     if (status == ESP_OK) {
         copy_rest(&log, text->vocabulary, &rest);
         if (log.failed || trees.failed || rest.failed)
-            status = esp_fail(err, errlen, ESP_E_MEMORY, "no memory for session %lld",
+            status = esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for session %lld",
                               (long long)id);
     }
     if (status == ESP_OK) {

@@ -253,7 +253,7 @@ void esp_log_place(struct esp_pack *to, struct esp_text_place place)
 
 /* ------------------------------------------------------------------ reading */
 
-/* Reads an integer. Outside of `least`..`most` it is an error, and the result is `least`. */
+/* Reads an integer. A value outside `least`..`most` is an error, and the result is `least`. */
 static int get_int(struct esp_from *from, int least, int most)
 {
     const uint64_t value = esp_from_number(from, most >= least ? (uint64_t)most : 0);
@@ -309,7 +309,7 @@ static struct esp_written get_token(struct esp_log_texts *t, struct esp_from *fr
     return token;
 }
 
-/* Reads tokens and appends them to the present text, as written by `iteration`. With `anew`, a
+/* Reads tokens and appends them to the current text, as written by `iteration`. With `anew`, a
  * stored token that is equal is replaced, see esp_branches_append(). */
 static void append(struct esp_log_texts *t, struct esp_from *from, int iteration, bool anew)
 {

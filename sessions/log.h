@@ -29,7 +29,7 @@ enum esp_log_kind {
     ESP_LOG_ITERATION,  /* an iteration appends tokens */
     ESP_LOG_TREE,       /* the tree of an iteration, with probabilities and times */
     ESP_LOG_BRANCH,     /* a whole branch, instead of the records that led to it */
-    ESP_LOG_PLACE,      /* where the present text ends */
+    ESP_LOG_PLACE,      /* where the current text ends */
     ESP_LOG_KINDS
 };
 
@@ -55,7 +55,7 @@ void esp_log_scores(struct esp_pack *to, int first, const struct esp_token_score
                     int count);
 void esp_log_judge(struct esp_pack *to, int branch, const char *name, bool marked,
                    bool deleted);
-/* place = -1: the end of the present text. */
+/* place = -1: the end of the current text. */
 void esp_log_generation(struct esp_pack *to, const struct esp_kept_generation *generation);
 /* The tokens of iteration `number` of the session. */
 void esp_log_iteration(struct esp_pack *to, int number, const struct esp_event *event);

@@ -121,7 +121,7 @@ static inline uint64_t esp_from_fixed(struct esp_from *f, int size)
     return value;
 }
 
-/* Reads a float. NaN and numbers outside of the limits are errors. */
+/* Reads a float. NaN and numbers outside the limits are errors. */
 static inline float esp_from_float(struct esp_from *f, double least, double most)
 {
     const uint32_t bits = (uint32_t)esp_from_fixed(f, 4);

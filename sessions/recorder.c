@@ -293,7 +293,8 @@ int esp_recorder_open(struct esp_recorder **recorder, const struct esp_recorder_
     *recorder = NULL;
     if (!r || !(r->path = strdup(o->path))) {
         free(r);
-        return esp_fail(err, errlen, ESP_E_MEMORY, "no memory to record to %s", o->path);
+        return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory to record to %s",
+                        o->path);
     }
     r->write = o->write ? o->write : write;
     r->tokens = o->tokens;

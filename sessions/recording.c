@@ -49,7 +49,7 @@ struct esp_recording {
     struct esp_text_token *tokens; /* (token_count) tokens that events added, in order */
     int token_count, token_capacity;
     int dropped;  /* tokens that were added again because tokens before them were removed */
-    bool writing; /* a generation has not ended after the last event */
+    bool writing; /* the generation of the last event has not ended */
     bool cut;     /* the last line is left out */
 
     struct esp_text_token *text; /* (text_capacity) the result of esp_recording_text() */
@@ -248,7 +248,7 @@ static int open_file(struct esp_recording *r, const char *path, int again, char 
     r->path = strdup(path);
     r->line = malloc(ESP_RECORDING_LINE + 1);
     if (!r->path || !r->line)
-        return esp_fail(err, errlen, ESP_E_MEMORY, "no memory to open %s", path);
+        return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory to open %s", path);
     r->fd = again < 0 ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
                       : fcntl(again, F_DUPFD_CLOEXEC, 0);
     if (r->fd >= 0 &&
@@ -267,7 +267,7 @@ static int open_recording(struct esp_recording **recording, const char *path, in
     struct esp_recording *r = calloc(1, sizeof *r);
     *recording = NULL;
     if (!r)
-        return esp_fail(err, errlen, ESP_E_MEMORY, "no memory to open %s", path);
+        return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory to open %s", path);
     r->fd = -1;
     int status = open_file(r, path, again, err, errlen);
     if (status == ESP_OK)

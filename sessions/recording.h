@@ -57,7 +57,7 @@ struct esp_recording;
 int esp_recording_open(struct esp_recording **recording, const char *path, char *err,
                        size_t errlen);
 /* Opens the recording `of` again, for use in another thread. This works even if another file
- * has its name by now. `of` must stay open during the call, and only one thread at a time may
+ * now has its name. `of` must stay open during the call, and only one thread at a time may
  * make this call. Returns as esp_recording_open(). */
 int esp_recording_open_again(struct esp_recording **recording, const struct esp_recording *of,
                              char *err, size_t errlen);
@@ -123,7 +123,7 @@ int esp_recording_steps(const struct esp_recording *recording);
 const struct esp_event *esp_recording_step(struct esp_recording *recording, int step);
 
 /* The line of an event in the file, NUL-terminated without its newline; valid as long as the
- * result of esp_recording_read(). NULL if it cannot be read any more. */
+ * result of esp_recording_read(). NULL if it can no longer be read. */
 const char *esp_recording_line(struct esp_recording *recording, int event, size_t *length);
 
 #endif

@@ -497,6 +497,6 @@ int esp_course_chart_draw(const struct esp_course *course,
              course->count);
     int status = draw[options->kind](&d, err, errlen);
     if (status == ESP_OK && drawing->failed)
-        status = esp_fail(err, errlen, ESP_E_MEMORY, "no memory for the chart");
+        status = esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for the chart");
     return status;
 }

@@ -4,8 +4,8 @@
  *                  a panel with its own scale and its goal
  *     acceptance   for each depth, how often a draft was accepted: in iterations whose verifier
  *                  reached that depth, and in all iterations
- *     stages       the time of each iteration as a column of its stages, and the time of plain
- *                  decoding for as many tokens
+ *     stages       the time of each iteration as a column of its stages, and the time that
+ *                  plain decoding takes for the same number of tokens
  *
  * No meaning depends on colour alone. The same course gives the same drawing.
  */

@@ -148,7 +148,7 @@ int esp_export_drawing(const struct esp_drawing *drawing, int format, char **byt
     const bool tikz = format == ESP_EXPORT_TIKZ;
     int status = esp_drawing_write(drawing, bytes, length);
     if (status < 0)
-        return esp_fail(err, errlen, status, "no memory for the figure");
+        return esp_fail(err, errlen, status, "not enough memory for the figure");
     if (tikz || format == ESP_EXPORT_SVG)
         return ESP_OK;
     char *svg = *bytes;

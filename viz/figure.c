@@ -37,6 +37,6 @@ int esp_figure_draw(const struct esp_figure *f, struct esp_drawing *d, char *err
     if (d->failed)
         status = ESP_E_MEMORY;
     if (status < 0 && errlen > 0 && !*err)
-        esp_fail(err, errlen, status, "no memory for the figure");
+        esp_fail(err, errlen, status, "not enough memory for the figure");
     return status;
 }

@@ -2,8 +2,8 @@
  *
  *     mask        the tree attention mask: rows and columns in the order of the flattened tree,
  *                 the text before it, the blocks of 32 x 32 and how many of them are not empty
- *     timeline    the six stages on a time axis, each draft pass, and plain decoding of as many
- *                 tokens
+ *     timeline    the six stages on a time axis, each draft pass, and the time that plain
+ *                 decoding takes for the same number of tokens
  *     iteration   the text before the iteration, the committed tokens, and the tree below
  *     tree        the tree alone
  *

@@ -141,7 +141,7 @@ void esp_formula_text(char *to, size_t size, const struct esp_iteration *it, int
     esp_decision_of(&decision, it, node);
     if (node == 0 || !isfinite(n->acceptance))
         return;
-    if (known && !isfinite(n->u)) { /* the verifier leaves nothing to chance */
+    if (known && !isfinite(n->u)) { /* the verifier drew no random number */
         esp_say(to, size, "%s %s",
                 n->verdict == ESP_ACCEPTED ? "accepted if" : "rejected unless", item.formula);
     } else if (decision.kind == ESP_DECISION_DRAW) {

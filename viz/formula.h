@@ -1,8 +1,8 @@
 /* formula.h - the acceptance test of a node as its verifier's formula, with numbers filled in.
  *
  * The formulas are in the table of verifiers (struct esp_item). In them, a letter after '$'
- * stands for a number of the node. It is computed from the iteration alone, so a replay shows
- * the same as the live session. `a` is the recorded acceptance probability:
+ * stands for a number of the node. The numbers are computed from the iteration alone, so a
+ * replay shows the same as the live session. `a` is the recorded acceptance probability:
  *
  *     $p $q  target and draft probability given the parent
  *     $l     a q       the residual of p after rejected drafts (specinfer)

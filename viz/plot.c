@@ -182,8 +182,8 @@ static void draw_axes(const struct plot *plot)
 
 /* ------------------------------------------------------------------ series */
 
-/* How a series is drawn. It depends on its place among the reference series, or among the
- * others. */
+/* How a series is drawn. This depends on its index among the reference series or, if it is
+ * none, among the other series. */
 struct look {
     const char *colour, *dash;
     int ruled; /* how a bar is ruled: 0, ROWS, COLUMNS or their sum */

@@ -148,7 +148,7 @@ int esp_text_picture_draw(const struct esp_text_picture *given, struct esp_drawi
     if (status == ESP_OK && p.count == 0)
         status = esp_fail(err, errlen, ESP_E_ARGUMENT, "there is no text yet");
     if (status == ESP_E_MEMORY)
-        esp_fail(err, errlen, status, "no memory for the picture");
+        esp_fail(err, errlen, status, "not enough memory for the picture");
     if (status == ESP_OK) {
         drawing->background = p.colours->background;
         drawing->width = 2 * EDGE + COLUMNS * cell();

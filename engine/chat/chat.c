@@ -16,7 +16,7 @@ const struct esp_chat_format *const esp_chat_formats[] = {ESP_CHAT_FORMATS(ADDRE
 
 /* ------------------------------------------------------------------ templates */
 
-/* Returns the chat template in the form in which signs are searched: each \n in a literal
+/* Returns the chat template in the form in which it is searched for signs: each \n in a literal
  * becomes a line break, and all quotes become single ones. The caller frees it. */
 static char *plain(const char *text, size_t length)
 {
@@ -31,7 +31,7 @@ static char *plain(const char *text, size_t length)
     return out;
 }
 
-/* Returns the variants that the chat template shows signs of. */
+/* Returns the variants whose signs the chat template contains. */
 static unsigned variant_of(const struct esp_chat_format *format, const char *text)
 {
     unsigned variant = 0;

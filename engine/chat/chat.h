@@ -1,10 +1,10 @@
 /* chat.h - writes conversations as text, in the format that a model expects.
  *
  * A model's folder has a chat template in Jinja, a small language, which writes conversations
- * as text. espalier runs no templates. It recognises those of the formats it knows and writes
- * what they would write, byte for byte (tests/unit/chat.c compares with the Hugging Face
- * library). If a chat template is not recognised, or there is none (a base model), text
- * stays raw.
+ * as text. espalier runs no templates. It recognises the templates of the formats that it
+ * knows, and writes what they would write, byte for byte (tests/unit/chat.c compares with the
+ * Hugging Face library). If a chat template is not recognised, or there is none (a base model),
+ * text stays raw.
  *
  * In text of the chat template, the names of special tokens become these tokens. In text that
  * people wrote they do not: struct esp_chat_text says which bytes people wrote.

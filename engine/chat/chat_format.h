@@ -23,9 +23,9 @@ enum {
     ESP_AT_CLOSE = 16, /* after an answer */
 };
 
-/* The contents of a piece. A piece with the system prompt is left out if there is none. Pieces
- * at the beginning get it, and those of the user's part in the one turn that carries it.
- * "Stripped" means: without white space at both ends. */
+/* The contents of a piece. A piece with the system prompt is left out if there is no system
+ * prompt. Pieces at the beginning of a conversation always get it; pieces of a user's part get
+ * it only in the turn that carries it. "Stripped" means: without white space at both ends. */
 enum esp_chat_content {
     ESP_PUT_NOTHING,
     ESP_PUT_BOS,          /* the text of the begin-of-text token */
@@ -69,13 +69,14 @@ struct esp_chat_piece {
 
 struct esp_chat_format {
     const char *name, *summary;
-    /* Texts with a meaning in this format. In messages they never become tokens. Ends with
-     * NULL. */
+    /* The texts of this format's control tokens. If a message contains one of them, it does not
+     * become that token. Ends with NULL. */
     const char *marks[9];
     /* Tokens that end an answer, if the tokenizer has them. Ends with NULL. */
     const char *ends[4];
     struct esp_chat_sign signs[10]; /* ends with zeros */
-    unsigned usual;                 /* the variant if the model has no chat template of it */
+    unsigned usual;                 /* the variant for a model without a chat template of this
+                                     * format */
     /* The chat template's own system prompt is the text between these two; NULL means it has
      * none. */
     const char *system_after, *system_before;

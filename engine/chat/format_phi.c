@@ -18,8 +18,8 @@ const struct esp_chat_format esp_chat_format_phi = {
     .marks = {"<|system|>", "<|user|>", "<|assistant|>", "<|end|>", "<|im_start|>",
               "<|im_sep|>", "<|im_end|>"},
     .ends = {"<|end|>", "<|im_end|>", "<|endoftext|>"},
-    /* A chat template may write the roles with a variable, so the line break is searched after
-     * the cue. */
+    /* A chat template may write the roles with a variable, so the template is searched for the
+     * line break after the cue. */
     .signs = {{ESP_CHAT_KNOWN | SEPARATED, "<|im_sep|>", NULL, NULL},
               {ESP_CHAT_KNOWN, "<|end|>", "<|assistant|>", NULL},
               {LINES, "<|assistant|>\n", NULL, "<|im_sep|>"},

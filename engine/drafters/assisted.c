@@ -1,11 +1,11 @@
 /* assisted.c - a chain with adaptive length (assisted generation of the Hugging Face library).
  *
- * K starts from its parameter. It grows by 2 if all drafted tokens were accepted; otherwise it
- * falls by 1. A chain that ended early counts as accepted if all of its tokens were, as in
- * recent versions of the library; older ones required K accepted tokens. The chain also ends
- * after a token with a draft probability below the confidence; that token is still verified.
- * This test only reads tokens that are already in the tree, never the next one, so sampled
- * chains stay unbiased.
+ * K starts at the value of its parameter. It grows by 2 if all drafted tokens were accepted;
+ * otherwise it falls by 1. A chain that ended early counts as accepted if all of its tokens
+ * were, as in recent versions of the library; older ones required K accepted tokens. The chain
+ * also ends after a token with a draft probability below parameter `confidence`; that token is
+ * still verified. This test only reads tokens that are already in the tree, never the next one,
+ * so sampled chains stay unbiased.
  */
 #include "engine/drafters/drafter.h"
 

@@ -147,7 +147,7 @@ static void leave(struct esp_draft *d, const int32_t *nodes, int count, int wait
 
 int esp_draft_best(struct esp_draft *d, int budget, int batch, double threshold)
 {
-    struct esp_candidate *queue = d->candidates; /* candidates outside of the tree, likeliest
+    struct esp_candidate *queue = d->candidates; /* candidates outside the tree, likeliest
                                                     first */
     int32_t *taken = d->work->end, *nodes = d->work->frontier;
     int waiting = 0, count = 1, passes = 0, offered, kept;

@@ -40,7 +40,7 @@ int esp_draft_open(struct esp_draft *d, struct esp_tree_builder *tree, char *err
     struct esp_draft_work *w = calloc(1, sizeof *w);
     *d = (struct esp_draft){.tree = tree, .capacity = (int)rows, .work = w};
     if (!w)
-        return esp_fail(err, errlen, ESP_E_MEMORY, "no memory for drafting");
+        return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for drafting");
     struct esp_arrays *a = &w->arrays;
     d->q_row = esp_arrays_add(a, record, sizeof *d->q_row);
     d->top_token = esp_arrays_add(a, rows * ESP_MAX_TOP, sizeof *d->top_token);
@@ -67,7 +67,7 @@ int esp_draft_open(struct esp_draft *d, struct esp_tree_builder *tree, char *err
     if (!a->failed)
         return ESP_OK;
     esp_draft_close(d);
-    return esp_fail(err, errlen, ESP_E_MEMORY, "no memory for drafting");
+    return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for drafting");
 }
 
 void esp_draft_close(struct esp_draft *d)

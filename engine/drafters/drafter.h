@@ -42,7 +42,7 @@ struct esp_recycled; /* tokens that the target found likely after each token: se
  * rows are in the order of expansion; if a pass computed that token itself, it is in row
  * `capacity`. */
 struct esp_look_back {
-    int length;                    /* length of the text for which this is valid, in tokens */
+    int length;                    /* length in tokens of the text for which this is valid */
     struct esp_rows *p;            /* (1, vocabulary) the target's distribution */
     struct esp_rows *state;        /* (rows, hidden) the target's states after the final norm */
     int state_row;                 /* the row of `state` for that token */
@@ -56,8 +56,8 @@ struct esp_look_back {
 /* Data that a drafter gets only if its table requests them. */
 enum esp_asks {
     ESP_ASK_COSTS = 1,     /* calibration and costs */
-    ESP_ASK_PAIR = 2,      /* a name for what it learns */
-    ESP_ASK_PAST = 4,      /* what both models computed for the token before the root */
+    ESP_ASK_PAIR = 2,      /* a name of the pair, under which it stores what it learns */
+    ESP_ASK_PAST = 4,      /* both models' results for the token before the root */
     ESP_ASK_EXPECTED = 8,  /* the expected text */
     ESP_ASK_RECYCLED = 16, /* recycled tokens */
     ESP_ASK_TEXT = 32,     /* both vocabularies, if few tokens are shared: see respell.c */
@@ -79,7 +79,8 @@ struct esp_draft {
     struct esp_tree_builder *tree;
     const struct esp_params *params; /* this drafter's parameters */
     void *state;                     /* (ops->state_size) of this drafter, zeroed before init */
-    unsigned draws;                  /* how it draws children now: one of enum esp_draws */
+    unsigned draws;                  /* how this drafter draws children now: one of enum
+                                      * esp_draws */
     double temperature;              /* temperature of the text */
     bool greedy;                     /* the temperature is 0 */
     struct esp_draft_context *context; /* NULL means the drafter requests nothing */
@@ -136,8 +137,9 @@ int esp_draft_own(struct esp_draft *draft, const struct esp_respelling *respelli
 int esp_draft_draw(struct esp_draft *draft, const int32_t *parents, int count,
                    enum esp_draws how, int32_t *children);
 
-/* Returns R of dyspec: the probability with which `child`, the last one below its parent, was
- * drawn. It is the child's q, divided by the mass that its earlier siblings left; at most 1.
+/* Returns R (of the DySpec paper): the probability with which `child`, the last one below its
+ * parent, was drawn. It is the child's q, divided by the mass that its earlier siblings left;
+ * at most 1.
  */
 double esp_draft_share(const struct esp_draft *draft, int32_t child);
 
@@ -214,7 +216,7 @@ int esp_draft_list(struct esp_draft *draft, int32_t node, int from, int most, in
 /* Sorts candidates by falling cumulative q, and ties in drawing order. */
 void esp_candidates_sort(struct esp_candidate *candidates, int count);
 
-/* Adds candidates, which must be sorted by falling cumulative q, so that the uncut nodes are
+/* Adds candidates, which must be sorted by falling cumulative q. Afterwards the uncut nodes are
  * the `budget` likeliest of all candidates offered so far. Candidates that do not fit are
  * recorded as cut, and nodes that make room for others are cut. nodes[i] (nodes may be NULL)
  * becomes the node of candidate i, or -1 if it was cut. Returns the number of uncut ones. */
@@ -243,9 +245,9 @@ struct esp_chooser_ops {
 struct esp_drafter_ops {
     const char *name, *summary, *source;
     const char *differs; /* differences from the source and their reasons; or NULL */
-    /* The draws that it can produce (flags of enum esp_draws). If these are the likeliest
-     * tokens and one kind of sample, parameter `draws` (ESP_PARAM_DRAWS) decides which are
-     * used; otherwise the temperature decides. */
+    /* The draws that it can produce (flags of enum esp_draws). If it can both take the
+     * likeliest tokens and draw samples of one kind, parameter `draws` (ESP_PARAM_DRAWS)
+     * decides; otherwise the temperature decides. */
     unsigned draws;
     const char *verifier; /* the default, if it is exact; NULL: the default for the draws */
     bool without_model;   /* does not use the draft model */
@@ -277,7 +279,7 @@ struct esp_drafter_ops {
     int (*gauges)(const struct esp_draft *draft, struct esp_gauge *gauges);
 };
 
-/* The last sentences of `differs` for drafters whose paper does not temper the probabilities.
+/* The last sentences of `differs`, for drafters whose paper does not temper probabilities.
  * Here, thresholds and draws use tempered probabilities. */
 #define ESP_DIFFERS_TEMPERED                                                                   \
     "The draft's logits are divided by draft_temp, which is learned unless given. The source " \

@@ -13,7 +13,7 @@
  * that are already in the tree, never on the one drawn next. For the same reason a drawn node
  * is never cut, whatever its probability.
  *
- * In the paper, the acceptance a is the share of drafted tokens that were committed. Side
+ * In the paper, the acceptance a is the fraction of drafted tokens that were committed. Side
  * branches keep it low however good the guesses are, so no target would suit both narrow and
  * wide trees. Here, acceptance is path length / depth. The paper adapts D0 and tauh (sec. 3.3)
  * and taul (app. D, line 7); the released program also adapts rhodeep.

@@ -4,7 +4,7 @@
  *   step          As in the authors' released program (cny123222/DynaTree, class
  *                 TreeSpeculativeGeneratorV2AdaptiveV3): once per generation, from the 5th on.
  *                 Let a = committed tokens per iteration / the maximum that a tree of depth D0
- *                 gives, averaged over the last W generations. If a is outside of target +-
+ *                 gives, averaged over the last W generations. If a is outside target +-
  *                 0.1, D0 moves by 1, and tauh and rhodeep by 0.05 each, within [2, Dmax - 1],
  *                 [0.5, 0.95] and [0.3, 0.8].
  *   proportional  As the paper prints it (dynatree, sec. 3.3): after every iteration. Let
@@ -14,11 +14,11 @@
  *                   rhodeep <- clip(rhodeep - etar (a - target), rhostop, 1)
  *                 If the target does not suit the pair, the error keeps its sign and the
  *                 thresholds move to their limits.
- *   price         Our own rule. A layer is worth drafting if it gains more tokens than could be
- *                 gained in its time without it. The deepest layer gains one token in every
- *                 iteration whose path reaches it. So this rule moves the share of such
- *                 iterations towards `price` (Robbins and Monro 1951): with r = 1 if the path
- *                 reached the deepest layer, else 0,
+ *   price         Our own rule. A layer is worth drafting if it gains more tokens than its time
+ *                 could gain otherwise. The deepest layer gains one token in every iteration
+ *                 whose path reaches it. So this rule moves the fraction of such iterations
+ *                 towards `price` (Robbins and Monro 1951): with r = 1 if the path reached the
+ *                 deepest layer, else 0,
  *                   x       <- clip(x + etap (r - price), -REACH, REACH)
  *                 D0 becomes D0 + x; rhostop, rhodeep and tau are divided by 2^x. x grows only
  *                 if one of these thresholds ended the tree. So it does not keep growing while
@@ -42,7 +42,7 @@ enum { ESP_HISTORY_LONGEST = 1000 };
 struct esp_history_plan {
     enum esp_history_rule rule;
     int window;           /* W */
-    double target, price; /* target of the acceptance; price of a layer, in tokens */
+    double target, price; /* acceptance to aim for; cost of a layer, in tokens */
     double step_d0, step_tauh, step_rhodeep, step_price; /* etaD, etah, etar, etap */
     double d0, tauh, rhostop, rhodeep, tau;              /* starting values */
     double taul, dmax;

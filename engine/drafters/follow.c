@@ -6,10 +6,10 @@
 
 enum { FARTHEST = 64, AGREE = 3, ANCHOR = 8 };
 /* Estimates for places where the expected text may continue, before three tokens agree. A place
- * is likely if the tokens before it are also the last tokens of the answer, and if, counted from
- * the first difference, it is as far in the expected text as the end is in the answer. */
+ * is likely if the tokens before it are also the last tokens of the answer, and if it is as
+ * many tokens past the first difference as the end of the answer is. */
 static const float AGREED[AGREE] = {0.3F, 0.6F, 0.85F}; /* for 0, 1 or 2 tokens that agree */
-static const float LEAST = 0.1F;                        /* less likely places are no guesses */
+static const float LEAST = 0.1F;                        /* less likely places are not guessed */
 
 static bool same(const int32_t *a, const int32_t *b, int count)
 {
@@ -46,7 +46,7 @@ static void go_on(struct esp_follow *f, const struct esp_expected *e, const int3
 static bool skip(struct esp_follow *f, const struct esp_expected *e, const int32_t *text)
 {
     if (f->read - f->lost_text > FARTHEST + AGREE)
-        return false; /* all skips have been tried before */
+        return false; /* every skip was tried when earlier tokens were read */
     for (int both = 0; both <= FARTHEST; both++) {
         for (int of_text = 0; of_text <= both; of_text++) {
             const int at = f->lost_expected + both - of_text, place = f->lost_text + of_text;

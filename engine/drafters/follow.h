@@ -6,9 +6,9 @@
  * most 64, such that the next three tokens agree. If there are no such i and j, it continues
  * where the expected text contains the last eight tokens of the answer.
  *
- * Until three tokens agree, the pointer has no place, and the place is guessed. After a changed
- * word, the expected text probably continues as many tokens after the difference as the answer
- * has. A place before which one or two tokens agree is likelier.
+ * Until three tokens agree, the pointer has no position, and likely positions are guessed.
+ * After a changed word, the expected text probably is as many tokens past the difference as the
+ * answer is. A position is likelier if one or two tokens before it agree.
  *
  * Predicted outputs (OpenAI) and two designs for llama.cpp (pull requests 12127, 14739) follow
  * a text in this way.
@@ -27,7 +27,7 @@ struct esp_expected {
     unsigned serial;       /* changes whenever the tokens change; 0: there never were any */
 };
 
-/* A zero-initialised struct is valid: nothing has been read. */
+/* A zero-initialised struct is valid: nothing has been read yet. */
 struct esp_follow {
     unsigned serial;   /* serial of the expected text that is followed */
     int begin;         /* length of the session's text before the answer, in tokens */
@@ -38,7 +38,7 @@ struct esp_follow {
     int lost_text;     /* where the difference is in the session's text */
 };
 
-/* Reads the session's text up to its end. Starts anew if the expected text or the answer is a
+/* Reads the session's text up to its end. Starts again if the expected text or the answer is a
  * different one, or if the text has become shorter. */
 void esp_follow_read(struct esp_follow *follow, const struct esp_expected *expected,
                      const int32_t *text, int length);

@@ -8,9 +8,9 @@
  * things:
  *
  *   row    Candidates are taken by decreasing P. Their number n maximises the sum of P minus
- *          lambda verify(n + 1). If several rows together cost as much as one, they are paid
- *          for together. Drawn nodes cannot be removed again, so candidates compete with the
- *          nodes that later passes are expected to draft.
+ *          lambda verify(n + 1). If several rows together cost as much as one, the sum of their
+ *          gains is compared with this cost. Drawn nodes cannot be removed again, so candidates
+ *          compete with the nodes that later passes are expected to draft.
  *   layer  Another draft pass over w nodes runs if the expected gain of their children, minus
  *          the cost of their rows, exceeds lambda draft(w).
  *   plain  A tree may cost no more than drafting has saved (goodput_account.h). If that is too
@@ -54,7 +54,7 @@ enum {
     RANKS = 4, /* children of a node whose acceptance is learned */
 };
 
-static const double FADE = 1.0 / 32; /* share of the newest iteration in the mean gain */
+static const double FADE = 1.0 / 32; /* weight of the newest iteration in the mean gain */
 
 static const struct esp_param params[] = {
     [N] = {"N", ESP_INT, 1, 256, 64, .help = "maximum number of nodes"},
@@ -454,7 +454,7 @@ static int draft_with_model(struct esp_draft *d, struct state *s)
         status = expand(d, s, width);
         count = count_worthy(d, s);
         if (s->account.probing && count == 0 && s->count > 0)
-            count = 1; /* after a wait, one node is verified to see how good the draft is */
+            count = 1; /* after a wait, one node is verified to test how good the draft is */
         if (status == ESP_OK)
             status = take(d, s, count);
         if (status == ESP_OK)
@@ -499,7 +499,8 @@ static void learn_shift(struct state *s, const struct esp_iteration *it)
 {
     static const double step = 0.05, kept = 0.97, most = 2;
     const struct esp_tree *tree = &it->tree;
-    s->shift *= kept; /* even if nothing was drafted; otherwise nothing ever would be again */
+    s->shift *= kept; /* decays even if nothing was drafted, so that drafting resumes after a
+                       * bad passage */
     for (int i = 0; i <= it->path_length; i++) {
         int32_t parent = i == 0 ? 0 : it->path[i - 1];
         double above = i == 0 ? 1 : tree->nodes[parent].value, likely = 0;
@@ -541,7 +542,8 @@ static void adapt(struct esp_draft *d, const struct esp_iteration *it)
 static int gauges(const struct esp_draft *d, struct esp_gauge *g)
 {
     const struct state *s = d->state;
-    enum { HIGHEST = 10000 }; /* tokens per second: end of the scale; the price may be higher */
+    /* Tokens per second: the end of the gauge's scale; the value may be higher. */
+    enum { HIGHEST = 10000 };
     g[0] = (struct esp_gauge){"price", .after = s->rate.now, .maximum = HIGHEST};
     g[1] = (struct esp_gauge){"row", .after = s->row, .maximum = 1};
     g[2] = (struct esp_gauge){"layer", .after = s->layer, .maximum = 1};

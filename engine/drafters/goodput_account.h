@@ -2,12 +2,13 @@
  * cost.
  *
  * Time saved compared with plain decoding is added to the account, up to ESP_SAVINGS steps of
- * plain decoding; time lost is subtracted. A tree may cost no more than the balance. If that
- * is too little for one look at the text (the draft model catches up and drafts one node),
- * nothing is drafted for 16, 32, ... 512 tokens, during which 0.01 steps per token are added
- * for the next look. So, however bad the draft is, speculation costs at most a few steps per
- * text, plus one percent, plus its own savings. If a draft's trees have saved time on average,
- * catching up before the next look is free: the one percent would never pay for it.
+ * plain decoding; time lost is subtracted. A tree may cost no more than the balance. A look at
+ * the text is the cheapest trial: the draft model catches up and drafts one node. If the
+ * balance is too low for a look, nothing is drafted for 16, 32, ... 512 tokens; for each of
+ * these tokens, 0.01 steps are added for the next look. So, however bad the draft is,
+ * speculation costs at most a few steps per text, plus one percent, plus its own savings. If a
+ * draft's trees have saved time on average, catching up before the next look is not charged,
+ * because the one percent would never pay for it.
  */
 #ifndef ESP_GOODPUT_ACCOUNT_H
 #define ESP_GOODPUT_ACCOUNT_H
@@ -19,7 +20,7 @@ enum { ESP_LONGEST_WAIT = 512, ESP_SAVINGS = 8, ESP_FIRST_SAVINGS = 2 };
 /* Times are in steps of plain decoding, unless the comment says seconds. */
 struct esp_account {
     double balance;
-    double worth;    /* mean saving of a tree of the draft model */
+    double worth;    /* mean time saved by a tree of the draft model */
     int trees;       /* number of trees in that mean */
     int wait;        /* tokens until the next look */
     int interval;    /* length of the next wait, in tokens */
@@ -31,7 +32,7 @@ struct esp_account {
     bool probing;    /* this is the first iteration after a wait */
     bool timed;      /* this iteration times plain decoding */
     double stake;    /* seconds that the tree may cost beyond plain decoding */
-    double forgiven; /* seconds that are not charged to the account */
+    double forgiven; /* seconds of this iteration that are not charged to the account */
 };
 
 void esp_account_open(struct esp_account *account);

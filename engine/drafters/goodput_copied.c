@@ -9,7 +9,7 @@ static const double PER_TOKEN = 2; /* guesses, per token of the match */
 /* Fraction of correct guesses that is assumed until some were tested, at temperature 0 and
  * above it. Above it, guesses must prove correct before any are verified. */
 static const double RIGHT = 0.5, RIGHT_DRAWN = 0;
-static const double WORTH = 0.1; /* tokens that a tree must be expected to gain */
+static const double WORTH = 0.1; /* minimum expected gain of a tree, in tokens */
 
 int esp_copied_find(struct esp_copied *c, const struct esp_draft *d,
                     const struct esp_rate *rate, const struct esp_copied_plan *plan)

@@ -3,11 +3,11 @@
  *
  * There are two kinds of guesses: those of the draft model, in the tree of `salf`, and those
  * that need no draft pass (retrieval.h): copied from the text or the expected text, or
- * recycled. After every iteration it is known how far the retrieved guesses would have got,
- * whichever tree was verified. So the mean path length of retrieved trees is learned for each
- * class of guesses, and that of the model's trees as well. If the retrieved tree is expected
- * to get at least as far as the model's, it is verified alone: a copied passage costs no draft
- * pass.
+ * recycled. After every iteration it is known how many tokens of the retrieved guesses were
+ * correct, even if they were not verified. So the mean path length of retrieved trees is
+ * learned for each class of guesses, and that of the model's trees as well. If the retrieved
+ * tree is expected to have at least as long a path as the model's, it is verified alone: a
+ * copied passage costs no draft pass.
  *
  * Otherwise the model's tree is grown, and retrieved nodes join it. A retrieved node that the
  * model's tree already has is shared; any other must be among the N likeliest. The q of a
@@ -35,7 +35,7 @@ static const struct esp_param params[] = {
     {0},
 };
 
-/* A decaying sum of samples, and the weight of its samples. */
+/* A decaying sum of samples, and the sum of their weights. */
 struct rate {
     double sum, weight;
 };
@@ -45,7 +45,7 @@ struct state {
     bool alone;                            /* the draft model was not used */
     int joined;                            /* the first node that is not the model's */
     struct rate length[ESP_MATCH_CLASSES]; /* path length in retrieved trees, by class */
-    struct rate right[ESP_MATCH_CLASSES];  /* share of correct guesses, by class */
+    struct rate right[ESP_MATCH_CLASSES];  /* fraction of correct guesses, by class */
     struct rate model;                     /* path length in the model's nodes */
 };
 

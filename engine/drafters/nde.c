@@ -12,9 +12,9 @@
  * Right after a prompt, the target has not computed anything for the token before the root, so
  * the static action that was best in training is used.
  *
- * A selector identifies the models by their vocabulary and norms, and sees a widened target in
- * its original size. So it also works with quantised models and with --width; a note then says
- * that the costs of these models are not those of its training.
+ * A selector identifies the models by their vocabulary and norms, and reads a widened target's
+ * states in its original size. So it also works with quantised models and with --width; a note
+ * then says that the costs of these models are not those of its training.
  */
 #include "engine/drafters/drafter.h"
 
@@ -50,8 +50,8 @@ struct state {
     double obtained;
 };
 
-/* Returns the verifier whose selector is used. The verifier greedy accepts the target's likeliest
- * token, as nss does in the limit of temperature 0. */
+/* Returns the verifier whose selector is used. The verifier greedy accepts the target's
+ * likeliest token, as nss does in the limit of temperature 0. */
 static const char *rule_of(const char *verifier)
 {
     return strcmp(verifier, "greedy") == 0 ? "nss" : verifier;
@@ -100,7 +100,7 @@ static int bind_selector(void *memory, const struct esp_params *values,
         return esp_fail(
             err, errlen, ESP_E_UNSUPPORTED,
             "drafter nde reads the target's hidden states, which the backend %s does "
-            "not hand out yet; use --backend cpu, or another drafter",
+            "not provide yet; use --backend cpu, or another drafter",
             e->backend->ops->name);
     if (s->bound && strcmp(s->selector.rule, rule) == 0 && s->selector.goal == goal)
         return ESP_OK;
@@ -114,7 +114,7 @@ static int bind_selector(void *memory, const struct esp_params *values,
                             sizeof *numbers);
     if (!numbers) {
         esp_selector_close(&selector);
-        return esp_fail(err, errlen, ESP_E_MEMORY, "no memory for drafter nde");
+        return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for drafter nde");
     }
     if (s->bound)
         esp_selector_close(&s->selector);

@@ -1,10 +1,10 @@
 /* ngram.c - drafts what followed the same tokens earlier in the text (prompt lookup).
  *
- * The last n tokens are searched in the text, with n from its parameter down to 1, until there
+ * The text is searched for its last n tokens, with n from parameter `n` down to 1, until there
  * is a match. Up to K tokens after each match are a guess. Several matches make a tree:
- * guesses with a common beginning share nodes, and q of a token is its share of the matches at
- * its parent (a single guess has q = 1). If there are more than N nodes, those shared by most
- * matches are used; among equals, those nearer to the root come first, then those of the
+ * guesses with a common beginning share nodes, and q of a token is its fraction of the matches
+ * at its parent (a single guess has q = 1). If there are more than N nodes, those shared by
+ * most matches are used; among equals, those nearer to the root come first, then those of the
  * latest match.
  *
  * A match near the end of the text continues with the guess itself, so that repetitive text is

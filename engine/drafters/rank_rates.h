@@ -25,8 +25,8 @@ double esp_rank_rate(const struct esp_rank_rates *rates, int rank);
  * each accepted node. */
 void esp_rank_rates_learn(struct esp_rank_rates *rates, const struct esp_iteration *iteration);
 
-/* Switches to the counts for `key`: stores the current counts and reads those. With an empty
- * key, counts are not stored. With NULL, there are no counts, only the prior. */
+/* Switches to the counts for `key`: stores the current counts and reads the new ones. With an
+ * empty key, counts are not stored. With NULL, there are no counts, only the prior. */
 void esp_rank_rates_turn(struct esp_rank_rates *rates, const char *key);
 
 /* Writes unsaved counts to the file. If that fails, the next run learns again. */

@@ -1,4 +1,5 @@
-/* respell.h - what drafter `respell` needs of two models with different vocabularies. */
+/* respell.h - the data about two models with different vocabularies that drafter `respell`
+ * needs. */
 #ifndef ESP_RESPELL_H
 #define ESP_RESPELL_H
 

@@ -97,7 +97,7 @@ static void find_expected(struct esp_retrieval *r, const struct esp_draft *d,
                      ESP_MATCH_FOLLOWING);
 }
 
-/* Adds what followed the same tokens before. Guesses that are there already stay unchanged. */
+/* Adds what followed the same tokens before. Guesses that already exist stay unchanged. */
 static void find_copied(struct esp_retrieval *r, const struct esp_guess_plan *plan)
 {
     struct esp_guess own[ESP_GUESSES];

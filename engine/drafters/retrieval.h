@@ -6,8 +6,9 @@
  *   - recycled tokens: what the target found likeliest after the same token (recycled.h). They
  *     are also added below guesses of the other sources.
  * If several sources guess the same token at the same place, it is one guess. Its source is
- * then the first of these: the expected text, the text, recycled tokens. The first two match
- * more of the context than the last token. (The largest of the estimates would be too high.)
+ * then the first of these: the expected text, the text, recycled tokens. The first two compare
+ * more of the context than recycled tokens do, which depend on the last token alone. (Taking
+ * the largest of the estimates would overestimate.)
  *
  * The relative frequency of a copied token is badly calibrated: far too high after a match of
  * one token that occurred twice, far too low after a match of ten tokens. So the ratio of

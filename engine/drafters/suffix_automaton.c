@@ -187,7 +187,7 @@ void esp_suffix_close(struct esp_suffix *s)
 
 /* ------------------------------------------------------------------ guesses */
 
-/* Returns how often any token follows a state's substrings. */
+/* Returns how many occurrences of a state's substrings are followed by a token. */
 static int32_t followed(const struct esp_suffix *s, int32_t state)
 {
     int32_t sum = 0;

@@ -2,10 +2,10 @@
  * followed the same tokens before.
  *
  * The automaton (Blumer et al. 1985) grows with each token. It has a state for each set of
- * substrings that end at the same positions of the text, with their count and the tokens that
- * follow them. So all continuations of a match of any length, and their frequencies, are known
- * at once (SuffixDecoding, Oliaro et al., arXiv 2411.04975, sec. 4.1, stores them in a suffix
- * tree).
+ * substrings that end at the same positions of the text, with their number of occurrences and
+ * the tokens that follow them. So all continuations of a match of any length, and their
+ * frequencies, are known at once (SuffixDecoding, Oliaro et al., arXiv 2411.04975, sec. 4.1,
+ * stores them in a suffix tree).
  *
  * A tree of guesses starts at a match of m tokens. It grows by the node with the largest D,
  * the product of the relative frequencies along its path, which estimates the probability of
@@ -60,9 +60,9 @@ void esp_suffix_close(struct esp_suffix *suffix);
 struct esp_guess {
     int32_t parent, token; /* parent: index of a guess; -1 means the root */
     int depth;             /* 1 means directly after the text */
-    float q;               /* share of the parent's continuations that take this token */
-    double d;              /* product of q along the path */
-    int32_t state;         /* the state of the automaton after this token */
+    float q;       /* fraction of the parent's continuations that begin with this token */
+    double d;      /* product of q along the path */
+    int32_t state; /* the state of the automaton after this token */
     /* Set by retrieval.h, which adds guesses of other sources: */
     uint8_t class;  /* ESP_MATCH_... */
     uint8_t source; /* enum esp_source */

@@ -4,7 +4,7 @@
  * END) -> token. At each position the longest token is taken, and the search continues after
  * it, even if the token is then dropped because it must be a single word. These rules, and the
  * effect of lstrip and rstrip on overlapping matches, follow the Hugging Face library
- * (AddedVocabulary::find_matches). As in that library, a token that is searched in normalized
+ * (AddedVocabulary::find_matches). As in that library, a token that is found in normalized
  * text is normalized itself. So if the normalizer prepends a text, the token is found only
  * after that text.
  */
@@ -42,9 +42,9 @@ static void insert(struct esp_added_tokens *added, const char *text, size_t leng
     esp_int_map_put(&added->trie, edge(node, END), (uint64_t)id);
 }
 
-/* Visits the tokens that are searched in this kind of text. Adds an upper bound of the trie's
- * edges to *edges, and sets *single_word if a token must be a single word. Once the trie is
- * allocated, fills it. */
+/* Visits the tokens that are found in this kind of text (original or normalized). Adds an upper
+ * bound of the trie's edges to *edges, and sets *single_word if a token must be a single word.
+ * Once the trie is allocated, fills it. */
 static int visit(struct esp_added_tokens *added, const cJSON *json,
                  const struct esp_normalizer *normalizer, size_t *edges, bool *single_word)
 {

@@ -14,10 +14,10 @@ struct esp_added_tokens {
     struct esp_split_pattern *word; /* matches a word character; NULL if no token needs it */
 };
 
-/* Collects added tokens from `json`, the list from which the vocabulary was read: if
- * `normalizer` is NULL, those that are searched in the original text, otherwise those that are
- * searched in normalized text. The vocabulary must outlive `added`. Free `added` even after a
- * failure. */
+/* Collects added tokens from `json`, the list from which the vocabulary was read. Some added
+ * tokens are found in the original text, others in normalized text: collects the first kind if
+ * `normalizer` is NULL, otherwise the second. The vocabulary must outlive `added`. Free `added`
+ * even after a failure. */
 int esp_added_tokens_init(struct esp_added_tokens *added,
                           const struct esp_vocabulary *vocabulary, const cJSON *json,
                           const struct esp_normalizer *normalizer, char *err, size_t errlen);

@@ -1,8 +1,8 @@
 /* arch_mimo.c - the MiMo-7B architecture: Qwen2's, with an MTP layer.
  *
- * Key names and fallbacks are those of Qwen2Config in the transformers library. The MTP layer is
- * a layer of Qwen2, too. Its fc reads the target's last hidden state
- * (before the final norm) followed by the embedding, as in vLLM.
+ * Key names and fallbacks are those of Qwen2Config in the transformers library. The MTP layer
+ * is a layer of Qwen2, too. Its fc reads the target's last hidden state (before the final norm)
+ * followed by the embedding, as in vLLM.
  * Xiaomi, "MiMo: Unlocking the Reasoning Potential of Language Model", 2025, section 2.2.
  */
 #include "engine/model/architecture.h"

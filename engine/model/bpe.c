@@ -147,9 +147,10 @@ static int by_score(const void *a, const void *b)
     return (x->token > y->token) - (x->token < y->token);
 }
 
-/* Adds every pair of tokens that makes `id`, or, before the table is allocated, only counts
- * the places where `id` can be split. Each place costs a hash of the whole token, so a very
- * long token could take minutes. Longer ones are left out; no known vocabulary has any. */
+/* Adds every pair of tokens that makes `id`, or, before the table is allocated, only counts the
+ * positions at which `id` can be split. Each position costs a hash of the whole token, so a
+ * very long token could take minutes. Longer tokens than LONGEST_SCORED are left out; no known
+ * vocabulary has any. */
 static size_t add_pairs(struct esp_bpe *bpe, int32_t id, int32_t rank)
 {
     const struct esp_token *token = &bpe->vocabulary->tokens[id];

@@ -87,7 +87,7 @@ int esp_draft_head_unwrap(struct esp_model *model, struct esp_json *json)
     const char *kind = esp_json_text(json->root, "speculators_model_type");
     if (!kind)
         return ESP_OK;
-    model->head = strcmp(kind, "mtp") == 0; /* tensors tell what other heads are */
+    model->head = strcmp(kind, "mtp") == 0; /* other heads are recognised by their tensors */
     if (!model->head && strcmp(kind, "eagle3") != 0)
         return esp_json_fail(json, ESP_E_UNSUPPORTED,
                              "speculators_model_type is %s, but only eagle3 and mtp are "
@@ -208,7 +208,7 @@ int esp_draft_head_config(struct esp_model *head, struct esp_config *c, enum esp
 int esp_draft_head_names(struct esp_stored_set *set, char *err, size_t errlen)
 {
     static const struct {
-        const char *own, *usual; /* the second is not longer */
+        const char *own, *usual; /* `usual` is never longer than `own` */
     } names[] = {{"mtp_layers.0.input_proj.", "mtp.fc."},
                  {"mtp_layers.0.token_layernorm.", "mtp.pre_fc_norm_embedding."},
                  {"mtp_layers.0.hidden_layernorm.", "mtp.pre_fc_norm_hidden."},

@@ -86,8 +86,8 @@ bool esp_gguf_is(const char *path);
  * esp_gguf_close(); the set may live longer. */
 int esp_gguf_open(struct esp_gguf *gguf, struct esp_stored_set *set, const char *path,
                   char *err, size_t errlen);
-/* The same for a file that may be split: whichever part `path` names, opens the first one,
- * which has the keys for all. */
+/* The same for a file that may be split. Whichever part `path` names, opens the first part,
+ * which has the keys for all parts. */
 int esp_gguf_open_first(struct esp_gguf *gguf, struct esp_stored_set *set, const char *path,
                         char *err, size_t errlen);
 void esp_gguf_close(struct esp_gguf *gguf);
@@ -103,7 +103,7 @@ bool esp_gguf_part(char part[PATH_MAX], const char *path, int number, int count)
 const struct esp_gguf_value *esp_gguf_find(const struct esp_gguf *gguf, const char *key);
 /* Element `index` as a number, a flag as 0 or 1; NaN if it is neither a number nor a flag. */
 double esp_gguf_number(const struct esp_gguf_value *value, uint64_t index);
-/* Returns the number of a key, or `otherwise` if there is no such key. */
+/* Returns the value of a key as a number, or `otherwise` if there is no such key. */
 double esp_gguf_number_of(const struct esp_gguf *gguf, const char *key, double otherwise);
 /* Iterates over the texts of an array, or over a single text. Start with *at = NULL. Returns
  * false at the end. */

@@ -73,7 +73,7 @@ static double value_of(const struct describing *d, const struct esp_gguf_key *ke
     const struct esp_model_desc *m = &d->model->desc;
     if (strcmp(key->gguf, ESP_GGUF_FFN) == 0 && has_shared_expert(d))
         return m->expert_ffn;
-    enum { SIGMOID = 2 }; /* for llama.cpp */
+    enum { SIGMOID = 2 }; /* llama.cpp's number for a sigmoid router */
     return key->field == ESP_CONFIG_layers            ? m->layers + d->mtp
            : key->field == ESP_CONFIG_rotary_fraction ? m->rotary
            : key->field == ESP_CONFIG_sigmoid_router  ? m->sigmoid_router * SIGMOID

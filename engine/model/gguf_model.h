@@ -31,7 +31,8 @@ struct esp_gguf_architecture {
  * is none. */
 const struct esp_gguf_architecture *esp_gguf_architecture_named(const char *name);
 const struct esp_gguf_architecture *esp_gguf_architecture_of(const char *model_type);
-/* The architecture as which a model is written. Nemotron-H with experts has a name of its own. */
+/* Returns the architecture under which a model is written. Nemotron-H with experts has a name
+ * of its own. */
 const struct esp_gguf_architecture *esp_gguf_architecture_for(const struct esp_model *model);
 
 /* Returns whether GGUF files store the rows of this tensor in pairs. `architecture` may be

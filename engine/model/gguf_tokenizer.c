@@ -1,7 +1,7 @@
 /* gguf_tokenizer.c - see gguf_tokenizer.h.
  *
  * The patterns are from the models' own tokenizer.json files. The names are from llama.cpp,
- * which also says which of these tokenizers begin a text with a token. Some
+ * which also says which of these tokenizers begin a text with the begin-of-text token. Some
  * tokenizer.json files also ask for NFC. NFC is applied, although llama.cpp leaves it out,
  * because the models were trained with it.
  */
@@ -32,7 +32,7 @@
     "+" LOWER "*" tail "|" digits                                                              \
     "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
 
-/* The first name of each split is the one that is written. */
+/* When a GGUF file is written, a split gets the first of its names. */
 static const struct esp_gguf_split splits[] = {
     {.names = {"gpt-2", "phi-2", "mpt", "jais", "exaone4", "modern-bert"}, .patterns = {""}},
     {.names = {"llama-bpe", "llama3", "llama-v3", "falcon3", "pixtral", "lfm2"},
@@ -199,7 +199,7 @@ static void add_added(struct reader *r, const char *content, double id, bool spe
     cJSON_AddItemToArray(r->added, token);
 }
 
-/* Returns whether the token is padding, which converters add to a vocabulary and which has no
+/* Returns whether the token is padding. Converters add padding to a vocabulary; it has no
  * text. */
 static bool is_padding(const char *text, uint64_t id)
 {

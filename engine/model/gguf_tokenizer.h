@@ -26,7 +26,7 @@ enum {
 /* One way to split text into words. */
 struct esp_gguf_split {
     const char *names[8];    /* its names in tokenizer.ggml.pre; ends with NULL */
-    const char *patterns[8]; /* each splits the words left by those before it; ends with NULL.
+    const char *patterns[8]; /* each splits the pieces that the one before made; ends with NULL.
                                 An empty one stands for GPT-2's, which ByteLevel includes. */
     bool compose;            /* text is normalised to NFC first */
     bool ignore_merges;      /* a word that is itself a token is not split */

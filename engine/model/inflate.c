@@ -37,7 +37,7 @@ struct made {
     char name[ESP_TENSOR_NAME];
     const struct esp_tensor *part[MOST_PARTS];
     int parts, rank;
-    int together; /* parts alternate every so many rows; 0 means they are consecutive */
+    int together; /* rows after which the parts alternate; 0 means they are consecutive */
 };
 
 struct inflation {
@@ -90,7 +90,8 @@ static int grow(const struct inflation *n, const struct esp_tensor_rule *rule, v
     return ESP_OK;
 }
 
-/* Gives a layer enlarged copies of its experts. Those of an added layer add nothing. */
+/* Gives a layer enlarged copies of its experts. In an added layer, the output of these copies
+ * is 0. */
 static int grow_experts(const struct inflation *n, struct esp_layer *layer, bool added)
 {
     static const size_t zero[] = {offsetof(struct esp_expert, down), 0};
@@ -99,7 +100,7 @@ static int grow_experts(const struct inflation *n, struct esp_layer *layer, bool
     struct esp_expert *expert = malloc((size_t)d->experts * sizeof *expert);
     int status = ESP_OK;
     if (!expert)
-        return esp_fail(n->err, n->errlen, ESP_E_MEMORY, "no memory for %d experts",
+        return esp_fail(n->err, n->errlen, ESP_E_MEMORY, "not enough memory for %d experts",
                         d->experts);
     memcpy(expert, layer->expert, (size_t)d->experts * sizeof *expert);
     layer->expert = expert;
@@ -121,7 +122,8 @@ static int grow_layers(const struct inflation *n)
     struct esp_layer *layer = calloc((size_t)n->layers, sizeof *layer);
     int status = ESP_OK;
     if (!layer)
-        return esp_fail(n->err, n->errlen, ESP_E_MEMORY, "no memory for %d layers", n->layers);
+        return esp_fail(n->err, n->errlen, ESP_E_MEMORY, "not enough memory for %d layers",
+                        n->layers);
     for (int i = 0; i < n->layers; i++) {
         const struct esp_expert *old = d->layer[i % d->layers].expert;
         layer[i] = d->layer[i % d->layers];
@@ -179,7 +181,8 @@ static int add(struct inflation *n, const struct esp_tensor_rule *rules,
         n->room = 2 * n->room + 64;
         struct made *more = realloc(n->made, (size_t)n->room * sizeof *more);
         if (!more)
-            return esp_fail(n->err, n->errlen, ESP_E_MEMORY, "no memory for a list of tensors");
+            return esp_fail(n->err, n->errlen, ESP_E_MEMORY,
+                            "not enough memory for a list of tensors");
         n->made = more;
     }
     struct made *m = &n->made[n->count++];

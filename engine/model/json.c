@@ -125,7 +125,8 @@ int esp_file_read(char **text, size_t *size, char path[PATH_MAX], const char *fo
                     done);
 }
 
-/* Python writes an infinite number as Infinity, which JSON does not know, but 1e999 it does. */
+/* Python writes an infinite number as Infinity, which is not JSON. 1e999 is, and is read as
+ * infinite. */
 static void replace_infinity(char *text)
 {
     static const char infinity[] = "Infinity", number[] = "1e999   ";

@@ -59,7 +59,7 @@ int esp_config_mixed(bool *mixed, int layer, const struct esp_config *config,
                      const struct esp_json *json)
 {
     const cJSON *list = esp_json_find(json->root, "mlp_only_layers", NULL, NULL), *item;
-    if (config->mixed_every == 0) { /* layer_types says which layers are */
+    if (config->mixed_every == 0) { /* layer_types says which layers are mixtures */
         const cJSON *types = esp_json_item(json->root, "layer_types");
         const char *type = cJSON_GetStringValue(cJSON_GetArrayItem(types, layer));
         *mixed = type && strcmp(type, "moe") == 0;

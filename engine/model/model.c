@@ -201,8 +201,8 @@ static int list_conv_rows(struct esp_model *model, const struct esp_config *conf
 }
 
 /* Fills the slot of `rule` in `base` from a stored tensor (NULL means it is missing); checks
- * type and shape. With `experts` > 0, `base` is an array of so many structs, and one tensor has
- * the slots of all. */
+ * type and shape. With `experts` > 0, `base` is an array of this many structs, and one tensor
+ * has the slots of all. */
 static int bind_tensor(const struct binding *binding, const struct esp_tensor_rule *table,
                        const struct esp_tensor_rule *rule, struct esp_expert *base, int experts,
                        struct esp_stored *stored, const char *name)

@@ -33,7 +33,7 @@ static bool open_file(struct esp_model **head, const char *path, const struct es
     return false;
 }
 
-/* Opens an MTP layer in a file beside the target's GGUF file; tries the files in order of
+/* Opens an MTP layer in a file next to the target's GGUF file; tries the files in order of
  * their names. */
 static bool open_beside(struct esp_model **head, const struct esp_model *target)
 {

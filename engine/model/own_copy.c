@@ -66,7 +66,8 @@ static size_t bytes_of(enum esp_dtype dtype, const struct esp_tensor *t)
     return (size_t)t->rows * esp_dtype_row_bytes(dtype, t->columns);
 }
 
-/* Returns the format that a matrix gets. It keeps its own if the type's is not smaller. */
+/* Returns the format that a matrix gets. A matrix keeps its own format if that of the copy's
+ * type is not smaller. */
 static enum esp_dtype dtype_of(const struct type *type, const struct esp_tensor *t, bool head)
 {
     enum esp_dtype dtype = head ? type->head : type->most;
@@ -207,7 +208,8 @@ int esp_own_copy_open(struct esp_model **copy, const struct esp_model *target,
     }
     if (!there || !made->path || !made->name) {
         esp_model_close(made);
-        return esp_fail(err, errlen, ESP_E_MEMORY, "no memory for a copy of %s", target->path);
+        return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for a copy of %s",
+                        target->path);
     }
     made->original = target;
     made->quantising = (struct esp_tensor_file){.fd = -1, .path = made->path};

@@ -13,7 +13,7 @@ struct esp_quantize_report {
     double bits;                      /* bits per number of the matrices */
     double loss;  /* relative error of all matrices: the square root of (sum of squared
                      differences / sum of squared numbers) */
-    double worst; /* relative error of the matrix that has the largest */
+    double worst; /* the largest relative error of a matrix */
     char worst_name[128];
     /* The written tokenizer is checked on a text of the whole vocabulary: number of tokens,
      * and how many of them it encodes differently. */

@@ -3,7 +3,7 @@
  * Reads model.safetensors, or the shards in model.safetensors.index.json. If neither exists,
  * reads pytorch_model.bin (torch_file.h), the format of published draft heads.
  *
- * The format (https://huggingface.co/docs/safetensors): a length (8 bytes, little-endian), so
+ * The format (https://huggingface.co/docs/safetensors): a length (8 bytes, little-endian), that
  * many bytes of JSON, then the data, which the tensors fill without gaps or overlaps.
  */
 #ifndef ESP_SAFETENSORS_H

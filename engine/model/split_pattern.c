@@ -55,7 +55,7 @@ struct translation {
     const char *p; /* the rest of the pattern */
     FILE *out;
     bool group_start;    /* at the start of a group or alternative */
-    int depth;           /* nesting of groups; 1 outside of all groups */
+    int depth;           /* nesting of groups; 1 outside all groups */
     int caseless;        /* depth of the group in which (?i) holds; 0 if none */
     const char *refused; /* the unsupported syntax that was found, or NULL */
 };

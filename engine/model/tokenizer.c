@@ -4,9 +4,9 @@
  * ids:
  *   1. bytes that are not valid UTF-8 are separated; each becomes the token of that byte, and
  *      the valid parts between them are encoded on their own;
- *   2. added tokens that are searched in the original text are taken out;
+ *   2. added tokens of the kind that is found in the original text are taken out;
  *   3. the rest is normalised (to NFC, by making spaces visible, or not at all);
- *   4. added tokens that are searched in normalised text are taken out;
+ *   4. added tokens of the kind that is found in normalised text are taken out;
  *   5. the rest is split into words by the patterns of the pre-tokenizer;
  *   6. each word is encoded by BPE.
  *

@@ -1,4 +1,4 @@
-/* translation.h - lets a draft model of another vocabulary draft for a target.
+/* translation.h - lets a draft model with another vocabulary draft for a target.
  *
  * Token-level intersection (Timor et al., "Accelerating LLM Inference with Lossless Speculative
  * Decoding Algorithms for Heterogeneous Vocabularies", arXiv 2502.05202, 2025, algorithm 4):

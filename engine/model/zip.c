@@ -12,7 +12,7 @@ enum {
     END = 22,        /* bytes of the end record */
     COMMENT = 65535, /* maximum bytes of the comment after the end record */
     LOCATOR = 20,    /* bytes of the locator before the end record, in large archives */
-    LARGE_END = 56,  /* bytes of the large end record, whose place the locator tells */
+    LARGE_END = 56,  /* bytes of the large end record; the locator has its position */
     ENTRY = 46,      /* bytes of an entry of the directory, without its texts */
     LOCAL = 30,      /* bytes of the header before contents, without its texts */
     DIRECTORY_LIMIT = 64 << 20

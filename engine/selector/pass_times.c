@@ -44,8 +44,8 @@ static double between_rows(const float *y, const int *at, int count, double x)
     return y[i] + (y[i + 1] - y[i]) * (x - at[i]) / (at[i + 1] - at[i]);
 }
 
-/* Returns the time for `rows` and `length`. y: (ESP_TIME_LENGTHS, count) measured times; at:
- * (count) the rows that they are for. */
+/* Returns the time for `rows` and `length`. y: (ESP_TIME_LENGTHS, count) measured times. at:
+ * (count) the numbers of rows that were timed. */
 static double at_length(const struct esp_pass_times *t, const float *y, const int *at,
                         int count, double rows, double length)
 {

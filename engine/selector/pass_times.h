@@ -1,7 +1,8 @@
 /* pass_times.h - how long passes of draft and target take, by rows and by length of the text.
  *
  * They are measured once, when a selector is trained (engine/train/measure_times.c), and
- * stored with the selector. So its choices depend on the text alone, and a seed repeats them.
+ * stored with the selector. So the selector's choices depend on the text alone, and a seed
+ * repeats them.
  */
 #ifndef ESP_PASS_TIMES_H
 #define ESP_PASS_TIMES_H

@@ -36,8 +36,8 @@ enum {
 /* h_prev of the target and of the draft, h_cur of the draft. */
 enum esp_selector_state { ESP_SELECTOR_H_TARGET, ESP_SELECTOR_H_DRAFT, ESP_SELECTOR_H_ROOT };
 
-/* The tensors in the order of their memory, with the names of their numbers of inputs and
- * outputs (enum size in selector.c). A matrix has a row for each input. */
+/* The tensors in memory order: identifier, name in the file, and the names of their numbers of
+ * inputs and outputs (enum size in selector.c). A matrix has a row for each input. */
 #define ESP_SELECTOR_TENSORS(X)                                                                \
     X(TARGET, "target.weight", TARGET_HIDDEN, WIDTH)                                           \
     X(TARGET_BIAS, "target.bias", ONE, WIDTH)                                                  \

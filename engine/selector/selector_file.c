@@ -167,7 +167,7 @@ int esp_selector_write(const struct esp_selector *s, const char *path, char *err
         memcpy(file + begin, w.data, w.header.data);
         status = esp_write_file(path, file, begin + w.header.data, true, err, errlen);
     } else {
-        esp_fail(err, errlen, status, "no memory to write %s", path);
+        esp_fail(err, errlen, status, "not enough memory to write %s", path);
     }
     free(file);
     free(w.data);
@@ -201,7 +201,7 @@ static bool get(struct reader *r, const char *name, const char *type, size_t len
     if (!tensor)
         complain(r, name, "is missing");
     else if (strcmp(tensor->type, type) != 0 || tensor->end - tensor->begin != length)
-        complain(r, name, "has another type or size than it must have");
+        complain(r, name, "does not have the type or the size that it must have");
     else
         esp_tensor_file_read(tensor->source, tensor->offset, to, length);
     return r->status == ESP_OK;
@@ -301,7 +301,7 @@ int esp_selector_read(struct esp_selector *s, const char *target, const char *ru
     snprintf(path, sizeof path, "%s/%s", folder, file);
     r.status = esp_safetensors_open(&r.set, folder, file, err, errlen);
     if (r.status == ESP_OK && esp_selector_open(s, shape) < 0)
-        r.status = esp_fail(err, errlen, ESP_E_MEMORY, "no memory for %s", path);
+        r.status = esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for %s", path);
     if (r.status == ESP_OK) {
         snprintf(s->rule, sizeof s->rule, "%s", rule);
         s->goal = goal;
@@ -312,7 +312,7 @@ int esp_selector_read(struct esp_selector *s, const char *target, const char *ru
     if (r.status == ESP_OK)
         r.status = esp_stored_release(r.set, err, errlen);
     if (r.status == ESP_OK && esp_selector_prepare(s) < 0)
-        r.status = esp_fail(err, errlen, ESP_E_MEMORY, "no memory for %s", path);
+        r.status = esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for %s", path);
     esp_stored_close(r.set);
     if (r.status < 0)
         esp_selector_close(s);

@@ -5,12 +5,12 @@
 
 #include "engine/espalier.h"
 
-/* Writes to `path` where the item `name` of a kind is ("models", "themes", "lessons", "samples",
- * "suites"); an empty name stands for the folder of that kind. These places are searched in this
- * order: the folder that the environment variable ESPALIER_DATA names; the source tree or
- * installation of the running program, then that of the loaded library; the folder of `make
- * install`. Returns 0, or ESP_E_FILE if there is no such file or folder, if `name` is not a
- * plain name, or if the path does not fit. */
+/* Writes to `path` where the item `name` of a kind is ("models", "themes", "lessons",
+ * "samples", "suites"); an empty name stands for the folder of that kind. These places are
+ * searched in this order: the folder that the environment variable ESPALIER_DATA names; the
+ * source tree or installation of the running program, then that of the loaded library; the
+ * folder of `make install`. Returns 0, or ESP_E_FILE if there is no such file or folder, if
+ * `name` is not a plain name, or if the path does not fit. */
 int esp_find_data(char *path, size_t size, const char *kind, const char *name);
 
 /* Writes the name of the `index`-th entry of the folder of a kind, in the order of the numbers
@@ -27,8 +27,9 @@ enum esp_user_folder {
 };
 
 /* Writes the path of `name` in the subfolder espalier of one of the user's folders. A relative
- * path in the environment variable is ignored, as the XDG base directory specification
- * demands. Returns 0, or ESP_E_FILE if there is no home folder or the path does not fit. */
+ * path in the environment variable is ignored, as required by the XDG base directory
+ * specification. Returns 0, or ESP_E_FILE if there is no home folder or the path does not
+ * fit. */
 int esp_user_path(char *path, size_t size, enum esp_user_folder folder, const char *name);
 
 /* Learned values are stored in files in ESP_USER_STATE. A file is written whole, or the old

@@ -12,7 +12,7 @@
 #include "engine/train/parameters.h"
 
 struct esp_progress_state {
-    int64_t step, steps; /* steps done, steps in all */
+    int64_t step, steps; /* steps done, total number of steps */
     float *loss;         /* (steps) loss of each step done */
 };
 

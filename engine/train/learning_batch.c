@@ -125,8 +125,9 @@ static void add_depth(struct esp_learning_batch *b, const struct esp_training_sa
     }
 }
 
-/* Sets the weights so that the loss of the text is a mean over its tokens, and that at each
- * depth a mean over roots, with the sum over the nodes of a tree in algorithm 1. */
+/* Sets the weights of the rows. The loss of the text becomes a mean over its tokens. The loss
+ * at each depth becomes a mean over roots; over the nodes of a tree it is a sum (algorithm
+ * 1). */
 static void set_weights(struct esp_learning_batch *b, int texts)
 {
     const struct esp_batch_shape *s = &b->shape;

@@ -4,8 +4,8 @@
  * tokens of a row and q is the draft's ("SALF & TALF", section 2.2 and algorithm 1). EAGLE and
  * HASS add the distance of the features; HASS counts the ten likeliest tokens twice (Zhang
  * et al., "Learning Harmonized Representations for Speculative Sampling", 2025). Their rows
- * differ: EAGLE's are those of the text; HASS adds the text again with the draft's own
- * features, TALF trees grown by the target.
+ * differ: EAGLE's are those of the text; HASS adds the text again, with the draft's own
+ * features; TALF adds trees that the target grew.
  */
 #ifndef ESP_TRAIN_LOSS_H
 #define ESP_TRAIN_LOSS_H

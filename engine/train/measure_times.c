@@ -67,7 +67,7 @@ static int time_choice(struct esp_sampler *s, float *seconds)
     int status = esp_selector_open(&selector, &s->layout.shape);
     if (status < 0)
         return status;
-    for (int i = 0; i < ESP_SELECTOR_STATES; i++) /* any numbers will do as states */
+    for (int i = 0; i < ESP_SELECTOR_STATES; i++) /* the time does not depend on the states */
         states[i] = selector.weights +
                     esp_selector_part(&selector.shape, ESP_SELECTOR_PER_STATE * i).offset;
     for (int i = 0; i < ESP_SCALARS; i++)

@@ -33,8 +33,8 @@ struct esp_parameters {
     float *gradient;       /* (total) */
 };
 
-/* Adds a parameter and returns its number, or -1 if there is no memory; then
- * esp_parameters_open() will fail. Add all parameters before that call. */
+/* Adds a parameter and returns its number, or -1 if there is no memory; in that case
+ * esp_parameters_open() fails later. Add all parameters before that call. */
 int esp_parameters_add(struct esp_parameters *p, const char *name, int rows, int columns);
 /* Allocates the arrays, filled with zeros. */
 int esp_parameters_open(struct esp_parameters *p, char *err, size_t errlen);

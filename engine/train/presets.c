@@ -3,8 +3,8 @@
  *
  * Defaults are the papers' values. If a paper leaves a value open, the default is that of the
  * released code (EAGLE's code: `eagle:cls=0.1,smooth=yes,noise=0.2`), or the help says so.
- * Roots at every token cost a lot and teach little, because the trees of neighbouring roots
- * share half of their nodes. So by default only every fourth token is a root (`every`).
+ * Roots at every token would cost a lot and teach little, because the trees of neighbouring
+ * roots share half of their nodes. So by default only every fourth token is a root (`every`).
  */
 #include "engine/train/presets.h"
 

@@ -61,7 +61,7 @@ struct esp_selector_goal {
 };
 
 struct esp_selector_loss {
-    double lambda, alpha; /* weight of the penalty, and the share of rows that it applies to */
+    double lambda, alpha; /* weight of the penalty; fraction of rows that it applies to */
     double entropy;       /* weight of the policy's entropy, which is subtracted */
 };
 
@@ -69,7 +69,7 @@ enum { ESP_SELECTOR_BATCH = 256 }; /* maximum rows of a batch */
 
 /* Returns the loss of equation 12, less the entropy term. With r = (sum pi E^ / sum pi T^) /
  * base, equation 12 is the mean of -log r plus lambda times the mean of max(1 - r, 0)^2 over
- * the worst rows (a share alpha of all). Sets `gradient` (rows, ESP_ACTIONS) unless it is
+ * the worst rows (a fraction alpha of all). Sets `gradient` (rows, ESP_ACTIONS) unless it is
  * NULL. rows: 1..ESP_SELECTOR_BATCH. */
 double esp_selector_loss(const struct esp_selector_loss *loss, const double *logits,
                          const struct esp_selector_goal *goals, int rows, double *gradient);

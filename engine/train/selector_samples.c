@@ -106,7 +106,7 @@ int esp_sampler_open(struct esp_sampler *s, char *err, size_t errlen)
     if (status == ESP_OK)
         status = open_rows(s, err, errlen);
     if (status == ESP_OK && !(s->memory = take_memory(s)))
-        status = esp_fail(err, errlen, ESP_E_MEMORY, "no memory to make samples");
+        status = esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory to make samples");
     return status;
 }
 

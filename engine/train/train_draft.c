@@ -25,7 +25,7 @@
 #include "kernels/model_desc.h"
 
 enum { LENGTH = 512, BATCH = 8, KEPT_APART = 20, MOST_LENGTH = 1 << 16 };
-static const double WARMUP = 0.05; /* share of all steps */
+static const double WARMUP = 0.05; /* fraction of all steps */
 
 struct training {
     const struct esp_train_options *o;

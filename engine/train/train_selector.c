@@ -85,7 +85,7 @@ static int read_text(struct run *r)
     const size_t length = t->length < most ? t->length : most;
     r->tokens = calloc(length + 1, sizeof *r->tokens);
     if (!r->tokens)
-        return esp_fail(r->err, r->errlen, ESP_E_MEMORY, "no memory for the text");
+        return esp_fail(r->err, r->errlen, ESP_E_MEMORY, "not enough memory for the text");
     const int count = esp_tokenize(t->engine, t->text, length, r->tokens, (int)length);
     if (count < 0)
         return esp_fail(r->err, r->errlen, count, "the text could not be divided into tokens");
@@ -214,8 +214,8 @@ int esp_train_selectors(const struct esp_selector_training *t, char *err, size_t
                         "a selector is for a pair: name a draft model with --draft");
     if (t->engine->translation.tokens > 0)
         return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
-                        "a selector is for models of one vocabulary, but %s has another than "
-                        "%s; choose a draft with the target's tokenizer",
+                        "a selector is for models of one vocabulary, but %s has a different "
+                        "one from %s; choose a draft with the target's tokenizer",
                         t->engine->draft->path, t->engine->target->path);
     r.sampler.engine = t->engine;
     r.sampler.seed = t->seed;

@@ -1,9 +1,9 @@
 /* tree_value.h - how many tokens an iteration with a given tree commits on average: E[tau + 1
  * | tree] of delayed-tree-expansion, eq. 3.
  *
- * The mean over the verifier's random decisions is exact; only which tree was drawn is left to
- * chance. Verifiers that decide node by node have a branching probability for each child (def.
- * 5.3), and the sum goes over the nodes. As long as Traversal refuses nodes, the order in
+ * The mean over the verifier's random decisions is exact; only the tree itself was drawn at
+ * random. Verifiers that decide node by node have a branching probability for each child (def.
+ * 5.3), and the sum goes over the nodes. As long as Traversal rejects nodes, the order in
  * which it tests them depends only on the tree, so its mean is a sum over that order.
  */
 #ifndef ESP_TREE_VALUE_H

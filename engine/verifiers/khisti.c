@@ -221,8 +221,8 @@ static double r_at(const struct plan *plan, double p, double q)
     return plan->factor[esp_ratio_class(p, q)] * q;
 }
 
-/* Alg. 10. This is a lower bound: it does not count that a token drawn from the residual may
- * also be a draft. */
+/* Alg. 10. This is a lower bound: a token drawn from the residual may also be a draft, which is
+ * not counted. */
 static double acceptance_rate(const double *p, const double *q, int n, int k)
 {
     struct plan plan;

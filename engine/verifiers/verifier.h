@@ -174,7 +174,7 @@ int esp_residual_remove(struct esp_verify *verify, int node, int child,
                         struct esp_residual *residual);
 
 /* Copies the target's distribution after `node` to `end`. A verifier must call this before it
- * writes a residual of another form than max(0, a p - b q) into the node's row of p. */
+ * writes a residual that is not of the form max(0, a p - b q) into the node's row of p. */
 int esp_verify_keep_end(struct esp_verify *verify, int node);
 
 /* Ends a select(): the path from the root to `node` is accepted, and the bonus token is drawn

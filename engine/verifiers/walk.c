@@ -42,7 +42,7 @@ int esp_verify_open(struct esp_verify *v, struct esp_tree_builder *tree, char *e
     if (!a->failed)
         return ESP_OK;
     esp_verify_close(v);
-    return esp_fail(err, errlen, ESP_E_MEMORY, "no memory to verify trees of %d nodes",
+    return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory to verify trees of %d nodes",
                     tree->capacity);
 }
 

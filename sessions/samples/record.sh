@@ -62,8 +62,8 @@ session delayed --drafter delayed:K=4,L1=2,L2=3 --verifier traversal --temp 1 --
 Once upon a time there lived a poor widow
 END
 
-# The target of this one has recurrent layers. It does not ship: make_hybrid.py trains it in a few minutes, and then writes
-# another text on another machine. HYBRID names its folder.
+# The target of this one has recurrent layers. It does not ship. make_hybrid.py trains it in a few minutes; trained on another
+# machine, the model writes a different text. HYBRID names its folder.
 if [ -n "${HYBRID:-}" ]; then
     draft=$(pwd)/engine/models/fairytale-draft
     session hybrid --target "$HYBRID" --draft "$draft" --drafter optimal:N=12 -n 48 <<'END'

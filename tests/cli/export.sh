@@ -116,8 +116,8 @@ for shape in 16:9 4:3 1:2; do
         check "a picture is $shape" shaped "$work/shaped.svg" ${shape%:*} ${shape#*:}
     done
 done
-check "a wrong shape is refused" fails 1 "as 16:9" $export --iteration 1 --aspect wide
-check "an aspect ratio that is too wide is refused" fails 1 "as 16:9" $export --iteration 1 --aspect 100:1
+check "a wrong shape is refused" fails 1 "such as 16:9" $export --iteration 1 --aspect wide
+check "an aspect ratio that is too wide is refused" fails 1 "such as 16:9" $export --iteration 1 --aspect 100:1
 check "an unknown caption is refused" fails 1 "full, short or none" $export --iteration 1 --caption some
 check "a text has no aspect ratio" fails 1 "are for pictures" $export --iteration 1 --format txt --aspect 16:9
 for option in --aspect --caption; do

@@ -183,7 +183,7 @@ type Once upon a time
 key Enter
 wait
 $dump" $quiet
-check "a message says that an invalid home folder cannot keep sessions" dumped 'not kept any more: /dev/null/no/espalier/sessions.db'
+check "a message says that an invalid home folder cannot keep sessions" dumped 'no longer kept: /dev/null/no/espalier/sessions.db'
 check "text is generated although no session can be kept" dumped '^│ Once upon a time'
 XDG_STATE_HOME=$work/other
 mkdir -p "$work/other/espalier" && echo 'no library at all, but a text that is long enough' >"$work/other/espalier/sessions.db"

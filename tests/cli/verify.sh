@@ -54,7 +54,7 @@ check "a target with recurrent layers" keeps 7 --target "$work/qwen3-5" --draft 
 check "the same, sampled, without a draft" keeps 8 --target "$work/qwen3-5" --draft none --temp 0.8 --drafter ngram
 
 check "--draft self is refused for a recurrent target" fails 1 "cannot copy such a model yet" $sessions verify 7 --draft self
-check "models with another vocabulary are refused" fails 1 "session 5 has another vocabulary than these models" \
+check "models with another vocabulary are refused" fails 1 "session 5 has a different vocabulary from these models" \
     $sessions verify 5 --target $target
 mv "$work/eagle" "$work/away"
 check "a missing head is reported" fails 1 "eagle" $sessions verify 5

@@ -153,7 +153,7 @@ wait
 key Space Space
 wait
 $dump"
-check "step mode explains the second side's iteration" dumped "runs after the iteration of the other one"
+check "step mode explains the second side's iteration" dumped "runs after the other side's iteration"
 play "$begin
 size 20x5
 $dump

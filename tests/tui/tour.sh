@@ -29,7 +29,7 @@ answer() { # runs a line, and checks the answer
     keys "$1" Enter
     see "$2"
 }
-sed -n '/^## A tour/,/^Without a terminal/p' README.md | tr '\n' ' ' | grep -o '`[^`]*`' | tr -d '`' | sort -u >"$work/spans"
+sed -n '/^## A five-minute tour/,/^Without a terminal/p' README.md | tr '\n' ' ' | grep -o '`[^`]*`' | tr -d '`' | sort -u >"$work/spans"
 while IFS= read -r span; do
     check "this file tests '$span' of the tour" grep -qF -e "$span" tests/tui/tour.sh
 done <"$work/spans"

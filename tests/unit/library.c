@@ -560,7 +560,7 @@ TEST(a_file_of_a_newer_program_stays)
               strstr(err, "newer espalier"),
           "%s", err);
     keep_one();
-    CHECK(kept_troubles == 1 && strstr(kept_told, "not kept any more") &&
+    CHECK(kept_troubles == 1 && strstr(kept_told, "no longer kept") &&
               strstr(kept_told, "newer"),
           "%s", kept_told);
     CHECK(!is_set_aside());
@@ -941,8 +941,8 @@ TEST(a_full_disk_is_said_once)
     for (int i = 0; i < 400; i++)
         step(&m);
     esp_keeper_settle(m.keeper);
-    CHECK(kept_troubles == 1 && strstr(kept_told, "is not kept any more"), "%d: %s",
-          kept_troubles, kept_told);
+    CHECK(kept_troubles == 1 && strstr(kept_told, "is no longer kept"), "%d: %s", kept_troubles,
+          kept_told);
     esp_keeper_close(m.keeper);
     setrlimit(RLIMIT_FSIZE, &before);
     CHECK(count_sessions() == 1, "the sessions written before are there");

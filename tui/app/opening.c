@@ -118,7 +118,7 @@ static int open_settings(struct esp_app *app, bool live, char *err, size_t errle
         status = esp_configuration_apply(&app->control.settings.config, &app->control, false,
                                          err, errlen);
     if (status == 0 && app->control.worker && options->library && keep(app) < 0)
-        status = esp_fail(err, errlen, ESP_E_MEMORY, "no memory for the kept session");
+        status = esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for the kept session");
     if (status == 0 && live && app->control.player)
         esp_replay_play(&app->control, true);
     return status;

@@ -36,8 +36,8 @@ struct esp_screen {
 static const char cursor_on[] = "\033[?25h", cursor_off[] = "\033[?25l";
 static const char paste_on[] = "\033[?2004h", paste_off[] = "\033[?2004l";
 /* Without mouse reports, some terminals send cursor keys for the wheel, which would scroll the
- * history. The terminal's mode is saved and restored; a terminal that cannot save it has it
- * on. */
+ * history. This mode of the terminal is saved, switched off, and restored at the end; in a
+ * terminal that cannot save it, it is on at the end. */
 static const char wheel_off[] = "\033[?1007s\033[?1007l", wheel_on[] = "\033[?1007h\033[?1007r";
 static const char mouse_on[] = "\033[?1000h\033[?1006h", mouse_off[] = "\033[?1006l\033[?1000l";
 
@@ -112,7 +112,7 @@ int esp_screen_open(struct esp_screen **opened, struct esp_terminal *terminal, c
     *opened = NULL;
     if (!screen || esp_canvas_open(&screen->shown, 1, 1) < 0) {
         free(screen);
-        return esp_fail(err, errlen, ESP_E_MEMORY, "no memory for the screen");
+        return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for the screen");
     }
     screen->curses = newterm(NULL, stdout, stdin);
     const char *move = screen->curses ? tigetstr("cup") : NULL;

@@ -29,8 +29,8 @@ bool esp_terminal_is_ours(void)
 /* The functions up to on_signal() are async-signal-safe. */
 
 /* Writes all bytes in one call if the terminal takes them: another thread may be writing a
- * frame, and its bytes must not mix with ours. Gives up after a while if nobody reads the
- * terminal, so that it takes no more bytes. */
+ * frame, and its bytes must not mix with ours. Gives up after a while if the terminal takes no
+ * more bytes because nobody reads it. */
 static void write_if_read(const char *bytes, size_t count)
 {
     enum { TRIES = 30, MILLISECONDS = 10 };

@@ -48,7 +48,7 @@ int cli_import(const char *library, const char *file, char *err, size_t errlen)
     find_model(header->target.name, target, sizeof target);
     find_model(header->draft.name, draft, sizeof draft);
     if (esp_keeper_open(&keeper, library, 0, hear, trouble) < 0) {
-        status = esp_fail(err, errlen, ESP_E_MEMORY, "no memory for the recording");
+        status = esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for the recording");
     } else {
         esp_keeper_private(keeper, false);
         esp_keeper_models(keeper, header, target, draft, &tokens, false);

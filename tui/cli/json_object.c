@@ -26,7 +26,7 @@ cJSON *cli_add_members(cJSON *o, const struct cli_member *m)
 int cli_print_json(cJSON *o)
 {
     char *json = cJSON_Print(o);
-    int code = json ? EXIT_DONE : cli_fail("no memory for the JSON object");
+    int code = json ? EXIT_DONE : cli_fail("not enough memory for the JSON object");
     if (json) {
         esp_safe_json(stdout, json, strlen(json));
         putchar('\n');

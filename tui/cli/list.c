@@ -344,7 +344,7 @@ static int list_models(const char *named, bool json)
     if (named && esp_model_path(path, sizeof path, named, err, sizeof err) < 0)
         code = cli_fail(err);
     else if (esp_find_models(&found) < 0)
-        code = cli_fail("no memory to look for models");
+        code = cli_fail("not enough memory to look for models");
     if (code != EXIT_DONE) {
         cJSON_Delete(all);
         return code;

@@ -24,8 +24,8 @@ static const struct cli_command *find(const char *name)
 }
 
 /* Opens /dev/null for standard streams that are closed. Otherwise a file that is opened later
- * would get the number of such a stream, and with it everything that is printed. Reading from
- * such a stream ends at once, and writing to it fails. */
+ * would get the descriptor of such a stream, and everything that is printed would go into this
+ * file. Reading from such a stream ends at once, and writing to it fails. */
 static void hold_streams(void)
 {
     int fd;

@@ -98,7 +98,7 @@ static bool take_models(struct cli_options *o, const struct esp_kept_session *se
     return true;
 }
 
-/* Replays the session's present text, from a temporary recording. Needs no models. */
+/* Replays the session's current text, from a temporary recording. Needs no models. */
 static int replay(struct esp_interface_options *with, const struct cli_options *o,
                   const char *library, const struct esp_kept_session *session)
 {

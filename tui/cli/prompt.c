@@ -88,7 +88,7 @@ int cli_read_prompt(const struct cli_options *o, char **text, size_t *length)
     if (o->prompt) {
         *length = strlen(o->prompt);
         *text = strdup(o->prompt);
-        return *text ? 0 : cli_fail("no memory for the prompt");
+        return *text ? 0 : cli_fail("not enough memory for the prompt");
     }
     if (!file && isatty(STDIN_FILENO)) {
         fprintf(stderr, "espalier: there is no prompt; give -p TEXT, -f FILE or -\n");

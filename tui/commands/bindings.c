@@ -44,7 +44,7 @@ static int add(struct esp_own_keys *own, struct esp_binding binding, const char 
     if (!grown || !binding.key || (command && !binding.command)) {
         free((char *)binding.key);
         free((char *)binding.command);
-        return esp_fail(err, errlen, ESP_E_MEMORY, "no memory for this key");
+        return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for this key");
     }
     grown[own->count++] = binding;
     return ESP_OK;

@@ -64,7 +64,7 @@ int esp_branching_go(struct esp_control *control, const struct esp_branch_point 
         return esp_refuse(control, "%s", refusal);
     struct esp_text_token *text = esp_branching_text(control, point, &count);
     if (!text)
-        return esp_refuse(control, "no memory for the branch");
+        return esp_refuse(control, "not enough memory for the branch");
     control->forks++;
     ESP_WORKER_POST(control->worker, FORK, .text = {(const char *)text, words},
                     .length = (size_t)count * sizeof *text, .number = {why}, .flag = on);
@@ -119,7 +119,7 @@ void esp_branching_done(struct esp_control *control)
     if (control->forks > 0)
         control->forks--;
     esp_prompts_read(&control->prompts, &control->state);
-    if (control->doomed > 0) /* the branch that the text has left */
+    if (control->doomed > 0) /* the text is no longer on this branch */
         esp_branches_delete(&control->state.branches, control->doomed - 1);
     control->doomed = 0;
     judge_undone(control);

@@ -124,7 +124,7 @@ int esp_command_run(struct esp_control *control, const char *line)
                                           : "works only in a replay");
     char *copy = strdup(arguments);
     if (!copy)
-        return esp_refuse(control, "no memory for this command");
+        return esp_refuse(control, "not enough memory for this command");
     for (size_t end = strlen(copy); end > 0 && copy[end - 1] == ' ';)
         copy[--end] = '\0';
     int status = meaning.command ? meaning.command->run(control, copy)

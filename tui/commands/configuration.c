@@ -34,7 +34,7 @@ static int read_line(void *user, struct esp_file_line *line)
         esp_grow(&config->lines, config->count, &config->capacity, sizeof added) < 0) {
         free(added.key);
         free(added.value);
-        return esp_fail(line->err, line->errlen, ESP_E_MEMORY, "no memory for %s",
+        return esp_fail(line->err, line->errlen, ESP_E_MEMORY, "not enough memory for %s",
                         config->path);
     }
     config->lines[config->count++] = added;
@@ -118,7 +118,7 @@ int esp_configuration_write(const struct esp_control *control, const char *path,
     size_t length = 0;
     FILE *stream = open_memstream(&text, &length);
     if (!stream)
-        return esp_fail(err, errlen, ESP_E_MEMORY, "no memory for %s", path);
+        return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for %s", path);
     fputs("# Written by :config save of espalier. Keys are those of :set; see "
           "espalier-interface(7).\n",
           stream);
@@ -137,7 +137,7 @@ int esp_configuration_write(const struct esp_control *control, const char *path,
     failed = fclose(stream) != 0 || failed;
     int status;
     if (failed) {
-        status = esp_fail(err, errlen, ESP_E_MEMORY, "no memory for %s", path);
+        status = esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for %s", path);
     } else {
         esp_make_folders(path);
         status = esp_write_file(path, text, length, true, err, errlen);

@@ -70,7 +70,7 @@ int esp_control_copy(struct esp_control *control, const char *bytes, size_t leng
     control->requests.clipboard = malloc(length);
     control->requests.clipboard_length = control->requests.clipboard ? length : 0;
     if (!control->requests.clipboard)
-        return esp_refuse(control, "no memory for the clipboard");
+        return esp_refuse(control, "not enough memory for the clipboard");
     memcpy(control->requests.clipboard, bytes, length);
     return esp_answer(control, "%zu bytes copied to the clipboard, if the terminal supports it",
                       length);

@@ -65,7 +65,7 @@ struct esp_turn {
 struct esp_prompts {
     struct esp_turn *turns; /* (count) */
     int count;
-    int kept;         /* tokens of the text that remain after all posted commands; -1: all */
+    int kept;         /* number of tokens that remain after all posted commands; -1: all */
     bool retokenized; /* other models tokenized the text again: starts of prompts are unknown */
 };
 

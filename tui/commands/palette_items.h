@@ -5,11 +5,11 @@
 
 #include "tui/commands/control.h"
 
-/* Opens the palette with all of them. */
+/* Opens the palette with all of these. */
 void esp_palette_fill(struct esp_control *control);
 
 /* Opens the palette with only the drafters or only the verifiers. The current one is marked.
- * Those that do not work with the other settings are refused, with the reason. */
+ * Entries that do not work with the other settings are refused, with the reason. */
 void esp_palette_menu(struct esp_control *control, enum esp_list list);
 
 #endif

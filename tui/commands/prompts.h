@@ -4,12 +4,12 @@
 
 #include "tui/commands/control.h"
 
-/* The reason that no prompt can be sent now, or NULL if one can. */
+/* Returns the reason that no prompt can be sent now, or NULL if one can. */
 const char *esp_prompts_refusal(const struct esp_control *control);
 void esp_prompts_send(struct esp_control *control, const char *line);
 /* Puts the last prompt, which the engine refused, back on the input line. */
 void esp_prompts_refused(struct esp_control *control);
-/* The number of tokens after the last prompt, in the text as it will be when all posted
+/* Returns the number of tokens after the last prompt, in the text as it will be when all posted
  * commands have run. */
 int esp_prompts_answer(const struct esp_control *control);
 /* Call before `count` tokens from `start` on are removed from a text of `tokens` tokens. */

@@ -250,7 +250,7 @@ int esp_replay_open(struct esp_control *control, char *err, size_t errlen)
     const struct esp_interface_options *options = &control->settings.options;
     struct esp_player *player = calloc(1, sizeof *player);
     if (!player)
-        return esp_fail(err, errlen, ESP_E_MEMORY, "no memory for the recording");
+        return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for the recording");
     int status = esp_player_open(player, options->recording, &control->state, err, errlen);
     if (status < 0) {
         free(player);

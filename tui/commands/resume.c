@@ -8,7 +8,7 @@
 
 /* ------------------------------------------------------------------ reading */
 
-/* Reads the last iterations of the present text. */
+/* Reads the last iterations of the current text. */
 static int read_iterations(struct esp_resumed *r, struct esp_library *library)
 {
     const struct esp_branches *b = &r->text.branches;
@@ -70,7 +70,7 @@ int esp_resumed_open(struct esp_resumed **resumed, const char *path, const char 
     struct esp_resumed *r = calloc(1, sizeof *r);
     *resumed = NULL;
     if (!r)
-        return esp_fail(err, errlen, ESP_E_MEMORY, "no memory for the session");
+        return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for the session");
     int status = esp_library_open(&library, path, ESP_LIBRARY_READ, err, errlen);
     if (status == ESP_OK)
         status = read_session(r, library, which, err, errlen);

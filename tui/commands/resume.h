@@ -1,6 +1,6 @@
 /* resume.h - opens a kept session in order to continue it.
  *
- * The interface gets all its texts and the last iterations of the present one, so that the
+ * The interface gets all its texts and the last iterations of the current one, so that the
  * panes show the same as before. The engine thread computes the KV cache rows of the text.
  */
 #ifndef ESP_RESUME_H
@@ -15,7 +15,7 @@ struct esp_resumed {
     struct esp_recording_header header; /* settings and models */
     struct esp_kept_text text;
     struct esp_texts names; /* names of gauges */
-    /* The last iterations of the present text, oldest first, with indices from 0 on. */
+    /* The last iterations of the current text, oldest first, with indices from 0 on. */
     struct esp_resumed_iteration {
         struct esp_recorded_event event;
         struct esp_text_place place; /* the text before it */
@@ -28,7 +28,7 @@ struct esp_resumed {
 int esp_resumed_open(struct esp_resumed **resumed, const char *path, const char *which,
                      char *err, size_t errlen);
 void esp_resumed_close(struct esp_resumed *resumed);
-/* Returns the present text, allocated, or NULL if there is no memory. */
+/* Returns the current text, allocated, or NULL if there is no memory. */
 struct esp_text_token *esp_resumed_text(const struct esp_resumed *resumed, int *count);
 /* Moves the texts and iterations to the interface's state, whose text must be empty. The names
  * of gauges stay in `resumed`. Returns 0 or ESP_E_MEMORY. */

@@ -222,7 +222,8 @@ static int set_model(struct esp_control *control, const char *value, char *err, 
         return ESP_OK;
     }
     struct esp_engine_options *options = &control->settings.options.engine;
-    options->context = options->width = options->layers = 0; /* they were for another model */
+    options->context = options->width = options->layers = 0; /* they were for the previous
+                                                              * model */
     ESP_WORKER_POST(control->worker, LOAD,
                     .text = {"target", folder[0], *folder[1] ? folder[1] : "auto"});
     return ESP_OK;

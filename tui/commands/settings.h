@@ -23,7 +23,7 @@ struct esp_setting {
     /* Sets the value. Returns 0 or a negative status with a message. If NULL, the field is
      * set, or the engine option or session setting `key`. */
     int (*set)(struct esp_control *control, const char *value, char *err, size_t errlen);
-    /* Writes the value in the form in which it is set. If NULL, that of the field, engine
+    /* Writes the value in the form in which it is set. If NULL, the value of the field, engine
      * option or session setting is written. */
     void (*get)(const struct esp_control *control, char *value, size_t size);
     size_t text; /* if get is NULL: offset of the value's text in struct esp_control, or 0 */
@@ -44,8 +44,9 @@ int esp_setting_find(const char *key, size_t length);
 void esp_setting_get(const struct esp_control *control, int index, char *value, size_t size);
 
 /* Changes a setting or a parameter of the drafter. `origin` is the prefix of an error from a
- * file, "FILE, line N: ", or NULL if the user typed the setting and is told the new value.
- * Returns 0 (also if the engine thread still has to check the value) or a negative status. */
+ * file, "FILE, line N: ", or NULL if the user typed the setting, who then gets the new value as
+ * a reply. Returns 0 (also if the engine thread still has to check the value) or a negative
+ * status. */
 int esp_setting_change(struct esp_control *control, const char *key, const char *value,
                        const char *origin, char *err, size_t errlen);
 /* Changes a setting that the user typed. The reply has the new value or the error. Without a

@@ -57,7 +57,7 @@ int esp_lecture_open(struct esp_lecture **opened, const char *path, char *err, s
     struct esp_lecture *lecture = calloc(1, sizeof *lecture);
     *opened = NULL;
     if (!lecture)
-        return esp_fail(err, errlen, ESP_E_MEMORY, "no memory for a lesson");
+        return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for a lesson");
     int status = esp_lesson_read(&lecture->lesson, path, err, errlen);
     if (status < 0) {
         free(lecture);

@@ -21,7 +21,7 @@ struct esp_lecture {
     atomic_bool stopped;                  /* the page was closed */
     atomic_int holders;
 
-    pthread_mutex_t lock; /* for the next three members */
+    pthread_mutex_t lock; /* protects the next three members */
     bool ready;           /* all runs are complete */
     bool failed;          /* `doing` gives the reason */
     char doing[512];      /* progress of the decoding, or the error */

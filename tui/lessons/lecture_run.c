@@ -47,7 +47,7 @@ static struct esp_text_token *begin_branch(struct esp_lecture *lecture, const ch
     *count = it->position + length;
     struct esp_text_token *text = malloc((size_t)*count * sizeof *text);
     if (!text) {
-        esp_fail(err, errlen, ESP_E_MEMORY, "no memory for a branch");
+        esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for a branch");
         return NULL;
     }
     memcpy(text, run->tokens, (size_t)it->position * sizeof *text);

@@ -24,7 +24,8 @@ struct reading {
 
 static int no_memory(const struct esp_file_line *line)
 {
-    return esp_fail(line->err, line->errlen, ESP_E_MEMORY, "no memory for %s", line->path);
+    return esp_fail(line->err, line->errlen, ESP_E_MEMORY, "not enough memory for %s",
+                    line->path);
 }
 
 static int append(const struct esp_file_line *line, char **text, const char *between,

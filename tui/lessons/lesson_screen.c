@@ -93,7 +93,7 @@ static int begin(struct esp_lesson_screen *screen, const char *name, char *err, 
     struct decoding *d = malloc(sizeof *d);
     if (!d) {
         leave_lecture(screen);
-        return esp_fail(err, errlen, ESP_E_MEMORY, "no memory for the lesson");
+        return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for the lesson");
     }
     *d = (struct decoding){screen->lecture, *screen->options};
     esp_lecture_hold(screen->lecture);
@@ -197,7 +197,7 @@ struct esp_lesson_screen *esp_lesson_screen_open(struct esp_worker *worker,
 {
     struct esp_lesson_screen *screen = calloc(1, sizeof *screen);
     if (!screen) {
-        esp_fail(err, errlen, ESP_E_MEMORY, "no memory for the lesson");
+        esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for the lesson");
         return NULL;
     }
     screen->worker = worker;

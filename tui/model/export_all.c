@@ -17,7 +17,7 @@ static int draw(struct esp_course *course, int status,
     struct esp_drawing drawing = {.latex = format == ESP_EXPORT_TIKZ};
     *bytes = NULL;
     if (status == ESP_E_MEMORY)
-        esp_fail(err, errlen, status, "no memory for the chart");
+        esp_fail(err, errlen, status, "not enough memory for the chart");
     if (status == ESP_OK)
         status = esp_course_chart_draw(course, options, &drawing, err, errlen);
     if (status == ESP_OK)

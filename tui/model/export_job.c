@@ -116,7 +116,7 @@ int esp_export_job_start(struct esp_export_job **started,
     struct esp_export_job *job = new_job(draw_picture, path, over);
     *started = NULL;
     if (!job)
-        return esp_fail(err, errlen, ESP_E_MEMORY, "no memory for the picture");
+        return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for the picture");
     job->options = *options;
     job->iteration = options->iteration->index;
     snprintf(job->models, sizeof job->models, "%s", options->models ? options->models : "");
@@ -146,7 +146,7 @@ int esp_export_job_start_page(struct esp_export_job **started, struct esp_record
         status = job->state ? esp_state_copy(job->state, state) : ESP_E_MEMORY;
     }
     if (status < 0)
-        esp_fail(err, errlen, status, "no memory for the page");
+        esp_fail(err, errlen, status, "not enough memory for the page");
     return job ? start(started, job, status, err, errlen) : status;
 }
 

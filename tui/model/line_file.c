@@ -107,7 +107,7 @@ int esp_put_text(const struct esp_file_line *line, char **to, const char *text)
     free(*to);
     *to = strdup(text);
     return *to ? (int)ESP_OK
-               : esp_fail(line->err, line->errlen, ESP_E_MEMORY, "no memory for %s",
+               : esp_fail(line->err, line->errlen, ESP_E_MEMORY, "not enough memory for %s",
                           line->path);
 }
 

@@ -17,7 +17,7 @@
 enum {
     AT_ONCE = 64, /* events applied in one call while playing */
     PACE = 12,    /* iterations per second, to follow by eye */
-    LATE = 1,     /* a delay of so many seconds is caught up; more is skipped */
+    LATE = 1,     /* seconds: a shorter delay is caught up, a longer one skipped */
 };
 
 static int event_count(const struct esp_player *player)
@@ -32,7 +32,7 @@ static int type_of(const struct esp_player *player, int event)
 
 static int no_memory(char *err, size_t errlen)
 {
-    return esp_fail(err, errlen, ESP_E_MEMORY, "no memory to show the recording");
+    return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory to show the recording");
 }
 
 /* ------------------------------------------------------------------ one event */

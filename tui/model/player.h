@@ -29,8 +29,8 @@ struct esp_player {
     int marker_count;
 
     bool playing;
-    /* 0: as recorded. Otherwise a factor, 0.25 to 16, for the recording's pace, which is first
-     * limited to 12 iterations per second, for the eye. */
+    /* 0: as recorded. Otherwise a factor, 0.25 to 16, of the recorded pace, which is first
+     * limited to 12 iterations per second, to follow by eye. */
     double speed;
     double idle; /* longest pause, in seconds; 0 means unlimited */
     double due;  /* time of the next event, on the caller's clock */

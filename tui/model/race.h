@@ -1,8 +1,8 @@
 /* race.h - two drafters decode the same text, shown side by side at true speed.
  *
  * They must not compete for the processors, so the right side decodes first, before the race
- * is shown, and the left side decodes while the user watches. Each side is shown by its own
- * clock (run.h). Two recordings are shown by their recorded times.
+ * is shown, and the left side decodes while the user watches. Each side is shown at the
+ * times of its own clock (run.h), two recordings at their recorded times.
  *
  * The race is reference-counted: the decoding thread and the drawing thread share it.
  */
@@ -40,11 +40,11 @@ struct esp_race {
     atomic_int holders;
     bool drawn; /* the drawing is final until a key is pressed; only for the drawing thread */
 
-    pthread_mutex_t lock; /* for everything below; taken before the locks of the sides */
+    pthread_mutex_t lock; /* protects all below; taken before the locks of the sides */
     int phase;
     bool recorded;   /* both sides come from recordings */
     char pair[200];  /* the models and the time per target pass, as text */
-    char doing[512]; /* the present work, or the error */
+    char doing[512]; /* what is being done now, or the error */
     double share;    /* progress of this phase, 0 to 1 */
     double begun;    /* start of the clock, by esp_clock() */
 };

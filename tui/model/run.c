@@ -105,7 +105,7 @@ static int read_events(struct esp_run *run, struct esp_recording *recording, cha
         if (event->type == ESP_EVENT_CLEAR || event->type == ESP_EVENT_REWIND)
             break;
         if (esp_run_take(run, event, &tokens) < 0)
-            return esp_fail(err, errlen, ESP_E_MEMORY, "no memory for the recording");
+            return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for the recording");
     }
     return ESP_OK;
 }

@@ -18,7 +18,7 @@
 #include "sessions/texts.h"
 
 struct esp_run {
-    pthread_mutex_t lock; /* for everything below */
+    pthread_mutex_t lock; /* protects everything below */
     char drafter[ESP_SPEC_TEXT], verifier[ESP_SPEC_TEXT];
     char target[160], draft[160]; /* names of the models; "" if none */
     double temperature;

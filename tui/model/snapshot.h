@@ -17,10 +17,10 @@
 enum esp_snapshot_type {                           /* continues enum esp_event_type */
                          ESP_SNAPSHOT_PHASE = 100, /* `phase` changed; while loading, `text`
                                                       and `fraction` are set */
-                         ESP_SNAPSHOT_READY,       /* the models are loaded: `loaded` */
-                         ESP_SNAPSHOT_MESSAGE,     /* a command succeeded: `text` */
-                         ESP_SNAPSHOT_ERROR,   /* a command or the generation failed: `text` */
-                         ESP_SNAPSHOT_REFUSED, /* a prompt was refused: `text` */
+                         ESP_SNAPSHOT_READY,       /* the models are loaded; see `loaded` */
+                         ESP_SNAPSHOT_MESSAGE,     /* a command succeeded; see `text` */
+                         ESP_SNAPSHOT_ERROR,   /* a command or generation failed; see `text` */
+                         ESP_SNAPSHOT_REFUSED, /* a prompt was refused; see `text` */
                          ESP_SNAPSHOT_CLEAR,   /* the text was cleared */
                          ESP_SNAPSHOT_COMPARE, /* a comparison begins with the drafter and
                                                   verifier in `loaded`; no drafter: it ended */
@@ -67,8 +67,9 @@ struct esp_snapshot {
     int type;
     bool second;                         /* an iteration of the compared session */
     int stage;                           /* stage events: the stage */
-    int kept;                            /* rewind, fork: tokens that stay; drop: that go */
-    int start;                           /* drop: first token that goes; scores: first token */
+    int kept;                            /* number of tokens: rewind, fork: that stay; drop:
+                                          * removed */
+    int start;                           /* drop: first removed token; scores: first token */
     struct esp_iteration_copy iteration; /* layer, stage and iteration events: the iteration */
     struct esp_written *tokens;          /* (token_count) appended to the text */
     int token_count, token_capacity;

@@ -1,4 +1,4 @@
-/* state.h - the state that is drawn: text, last iterations, figures.
+/* state.h - the state that is drawn: text, last iterations, statistics.
  *
  * Only snapshots change it. The screen is a function of this state and of the user's view
  * (ui.h), so a replay looks like the live session.
@@ -95,10 +95,10 @@ int esp_state_shown(int iterations);
 /* Whether a prompt is being processed or text is being generated. */
 bool esp_state_is_busy(const struct esp_state *state);
 
-/* Returns the iteration with this index, and sets *stages to the number of its finished
- * stages. If it is not kept, or the index is -1: in step mode the running iteration, else the
- * newest; after the end of a text the one before the newest, if only that has drafted nodes.
- * Returns NULL if there is no iteration. */
+/* Returns the iteration with this index, and sets *stages to the number of its finished stages.
+ * If this iteration is not kept, or the index is -1, returns the running iteration in step
+ * mode, else the newest one; after the end of a text, the one before the newest if only that
+ * one has drafted nodes. Returns NULL if there is no iteration. */
 const struct esp_iteration *esp_state_iteration(const struct esp_state *state, int index,
                                                 int *stages);
 /* The iteration `back` iterations before the newest complete one, or NULL. */
@@ -106,7 +106,7 @@ const struct esp_iteration *esp_state_kept(const struct esp_state *state, int ba
 /* The index of the previous (step -1) or next (1) kept iteration, or -1. */
 int esp_state_neighbour(const struct esp_state *state, int index, int step);
 
-/* Figures over the last 32 iterations, or fewer if a setting has changed since then; in a
+/* Statistics over the last 32 iterations, or fewer if a setting has changed since then; in a
  * comparison, over all iterations since it began, as in its table. */
 struct esp_figures {
     int iterations;

@@ -1,7 +1,7 @@
 /* trace.h - the past iterations of a session: the last ones in full, values of earlier ones,
  * and sums.
  *
- * Everything that shows more than one iteration reads a trace: panes, the figures of the
+ * Everything that shows more than one iteration reads a trace: panes, the numbers in the
  * header, comparisons, races, lessons, web pages. It is filled with one iteration after
  * another.
  *
@@ -47,7 +47,7 @@ const struct esp_iteration *esp_trace_at(const struct esp_trace *trace, int inde
 void esp_trace_values(const struct esp_trace *trace, const struct esp_iteration *it,
                       const char *symbol, float values[ESP_POINTS]);
 
-/* Seconds per token over those of the last `count` points that ran outside step mode, measured
+/* Seconds per token in the last `count` points, without those that ran in step mode, measured
  * like plain decoding (engine/pace.h); 0 if there are none. */
 double esp_trace_pace(const struct esp_trace *trace, int count);
 

@@ -55,8 +55,8 @@ static void put_line(struct cast *cast)
     cast->line.comma = false;
 }
 
-/* Writes a text of the recording, made safe, because a player may also show it elsewhere, such as
- * in a title. */
+/* Writes a text of the recording, made safe, because a player may also show it elsewhere, such
+ * as in a title. */
 static void put_text(struct cast *cast, const char *name, const char *text)
 {
     char *shown = NULL;

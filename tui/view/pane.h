@@ -25,7 +25,7 @@ struct esp_look {
     int token;     /* the token at the text's cursor; -1 if there is no cursor */
     bool of_token; /* the node pane shows this token, not a node of the tree */
     int likely;    /* the alternative to this token at the node pane's cursor, from 0 */
-    int branch;    /* the branch at the branches pane's cursor; -1 means the present one */
+    int branch;    /* the branch at the branches pane's cursor; -1 means the current one */
     int heat;      /* enum esp_heat: how the text's tokens are coloured */
     bool collapsed[ESP_MAX_NODES + 1]; /* nodes of the held tree whose children are hidden */
     bool explains;    /* the node pane is hidden: the tree explains the node at the cursor */
@@ -35,8 +35,8 @@ struct esp_look {
     const char *const *help; /* lines of the help pane, NULL at the end */
 };
 
-/* Holds an iteration and moves the cursor to its most telling node (viz/explain.h). With index
- * -1, follows the newest iteration again. */
+/* Holds an iteration and moves the cursor to its most informative node (viz/explain.h). With
+ * index -1, follows the newest iteration again. */
 void esp_look_hold(struct esp_look *look, const struct esp_state *state, int index);
 /* Holds the iteration before or after the shown one. Past the newest, follows again. */
 void esp_look_step(struct esp_look *look, const struct esp_state *state, int step);

@@ -1,7 +1,7 @@
 /* race_view.c - see race_view.h.
  *
  *     row 0            the models and the seed
- *     two frames       drafter; text so far; the tree of the last iteration; figures
+ *     two frames       drafter; text so far; the tree of the last iteration; statistics
  *     below            progress of each side, the verdict or the current step, keys
  *
  * On a narrow screen the sides are stacked. On a low screen, the trees are the first to be
@@ -83,7 +83,8 @@ static void draw_figures(struct esp_canvas *canvas, const struct view *v, int y)
                    v->over ? ESP_STYLE_GOOD : ESP_STYLE_VALUE, 0, text, strlen(text));
 }
 
-/* Draws a side that has no room for a frame: its name and figures, and below them its text. */
+/* Draws a side that has no room for a frame: its name and statistics, and below them its
+ * text. */
 static void draw_low_side(struct esp_canvas *canvas, struct esp_run *run, const struct view *v,
                           struct esp_rect rect)
 {

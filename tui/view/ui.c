@@ -71,7 +71,8 @@ static int draw_speed(struct esp_canvas *canvas, int end, const struct esp_state
         return end;
     esp_state_worth(&figures, esp_state_baseline(state), text);
     const bool wins = esp_state_wins(&figures);
-    enum { LEAST = 40, MODELS = 80 }; /* columns for the rest of the header; with the models */
+    /* Columns kept for the rest of the header: without and with the names of the models. */
+    enum { LEAST = 40, MODELS = 80 };
     int form = wins || (int)strlen(text[0]) > end - MODELS;
     form += form == 1 && (int)strlen(text[1]) > end - LEAST;
     return esp_draw_right(canvas, end, 0, wins ? ESP_STYLE_GOOD : ESP_STYLE_BAD, text[form]);
@@ -167,7 +168,7 @@ static void draw_header(struct esp_canvas *canvas, const struct esp_ui *ui,
     snprintf(setup, sizeof setup, "%.*s, %.*s, %s", name_length(loaded->drafter),
              loaded->drafter, name_length(loaded->verifier), loaded->verifier, loaded->backend);
     int models_width = esp_safe_width(models, strlen(models), 0);
-    /* If there is room, the name, memory and driver of the GPU, or the ranks, are shown, too. */
+    /* If there is room, the GPU's name, memory and driver, or the ranks, are shown, too. */
     int more = 2 + (int)strlen(loaded->device);
     if ((strcmp(loaded->backend, "cuda") == 0 || strstr(loaded->device, " ranks of ")) &&
         x + models_width + 3 + (int)strlen(setup) + more <= end)

@@ -111,7 +111,7 @@ int esp_decode_run(struct esp_run *run, struct esp_engine *engine,
     if (status == ESP_OK)
         status = write_text(session, o, false, err, errlen);
     if (status == ESP_OK && d.status < 0)
-        status = esp_fail(err, errlen, d.status, "no memory for the decoded text");
+        status = esp_fail(err, errlen, d.status, "not enough memory for the decoded text");
     pthread_mutex_lock(&run->lock);
     run->complete = true;
     pthread_mutex_unlock(&run->lock);

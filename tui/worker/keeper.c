@@ -25,22 +25,23 @@ enum {
 
 struct esp_keeper {
     pthread_t thread;
-    pthread_mutex_t moving; /* for the library and the next five members */
+    pthread_mutex_t moving; /* protects the library and the next five members */
     char *path;
     esp_keeper_tell *tell;
     void *user;
     struct esp_library *library; /* NULL means not opened yet */
     int chunk;                   /* number of the log's next chunk */
 
-    pthread_mutex_t lock; /* for the next six members; the engine thread reads without it */
+    /* Protects the next six members; the engine thread reads them without it. */
+    pthread_mutex_t lock;
     pthread_cond_t changed;
     struct esp_journal *journal; /* NULL means records wait in memory */
     struct esp_pack waiting;
     bool asleep;  /* the thread waits for records, not for time to pass */
-    bool private; /* records wait in memory */
+    bool private; /* the session is not kept yet; records wait in memory */
     bool quit;
 
-    atomic_bool failed; /* nothing is kept any more */
+    atomic_bool failed; /* nothing more is kept */
 
     /* The rest belongs to the engine thread. */
     bool resumed;
@@ -58,7 +59,7 @@ struct esp_keeper {
     bool header_changed;
     unsigned char *pieces; /* a bit for each token whose text is in the library or log */
     struct esp_layers layers;
-    struct esp_pack records; /* records of the present call */
+    struct esp_pack records; /* records of the current call */
 };
 
 static void complain(struct esp_keeper *k, const char *err)
@@ -66,7 +67,7 @@ static void complain(struct esp_keeper *k, const char *err)
     char sentence[760];
     if (atomic_exchange(&k->failed, true))
         return;
-    snprintf(sentence, sizeof sentence, "this session is not kept any more: %s", err);
+    snprintf(sentence, sizeof sentence, "this session is no longer kept: %s", err);
     k->tell(k->user, sentence);
 }
 
@@ -254,7 +255,7 @@ static void put_likely(struct esp_keeper *k, const struct esp_token_score *score
         put_piece(k, score->likely[i]);
 }
 
-/* Begins the records of a call. Returns false if nothing is kept any more. */
+/* Begins the records of a call. Returns false if nothing more is kept. */
 static bool begin_records(struct esp_keeper *k)
 {
     struct esp_line line = {.text = NULL};
@@ -292,7 +293,7 @@ static void end_records(struct esp_keeper *k)
         pthread_cond_signal(&k->changed);
     pthread_mutex_unlock(&k->lock);
     if (failed)
-        complain(k, "there is no memory");
+        complain(k, "there is not enough memory");
 }
 
 static void put_prompt(struct esp_keeper *k, const struct esp_event *event)
@@ -473,7 +474,7 @@ void esp_keeper_models(struct esp_keeper *k, const struct esp_recording_header *
     snprintf(k->draft_path, sizeof k->draft_path, "%s", draft_path);
     k->header_changed = true;
     if ((anew || !same) && !forget_pieces(k))
-        complain(k, "there is no memory");
+        complain(k, "there is not enough memory");
 }
 
 /* Claims the kept session that is continued. */

@@ -1,10 +1,10 @@
 /* keeper.h - keeps the session of the engine thread in the library, while it runs.
  *
  * The engine thread writes what happens into the session's journal, as records of a log
- * (sessions/log.h, journal.h). This copies bytes in memory. They survive the program, because
- * the journal is a memory-mapped file. The keeper's thread moves the records to the library
- * every two seconds, and when there are many. So the engine waits for a disk only when a
- * session begins, when it becomes private, and at the end.
+ * (sessions/log.h, journal.h). This copies bytes in memory. The records survive the program,
+ * because the journal is a memory-mapped file. The keeper's thread moves the records to the
+ * library every two seconds, and when there are many. So the engine waits for a disk only when
+ * a session begins, when it becomes private, and at the end.
  *
  * The first failure (a full disk, a folder that cannot be written) is reported; after that,
  * nothing more is written.
@@ -35,12 +35,12 @@ void esp_keeper_settle(struct esp_keeper *keeper);
  * session was resumed). Off: the whole session is kept, including its earlier texts. */
 void esp_keeper_private(struct esp_keeper *keeper, bool on);
 /* Sets the models and settings from now on. `tokens` must stay valid until the next call or the
- * end. `anew`: the vocabulary is another one, so a new session begins. */
+ * end. `anew`: the vocabulary has changed, so a new session begins. */
 void esp_keeper_models(struct esp_keeper *keeper, const struct esp_recording_header *header,
                        const char *target_path, const char *draft_path,
                        const struct esp_tokens *tokens, bool anew);
-/* Assigns the next iterations to generation `number`, which the caller counts from 0. A new
- * number begins a generation at the end of the present text; a number that was used before
+/* Assigns the next iterations to generation `number`; the caller counts generations from 0. A
+ * new number begins a generation at the end of the current text; a number that was used before
  * continues that generation. */
 void esp_keeper_generation(struct esp_keeper *keeper, int number,
                            const struct esp_recording_header *header,

@@ -84,7 +84,7 @@ struct esp_mailbox_now {
 };
 
 struct esp_mailbox {
-    pthread_mutex_t lock; /* for everything below except `iterated` */
+    pthread_mutex_t lock; /* protects everything below except `iterated` */
     pthread_cond_t changed;
     struct esp_message *first, **last;
     struct esp_mailbox_now now;

@@ -33,7 +33,7 @@ static int open_engine(struct esp_models *pair, const struct esp_engine_options 
     *pair = (struct esp_models){.options = *options};
     int status = own_texts(&pair->options);
     if (status < 0)
-        return esp_fail(err, errlen, status, "no memory for the models");
+        return esp_fail(err, errlen, status, "not enough memory for the models");
     return esp_engine_open(&pair->engine, &pair->options, err, errlen);
 }
 
@@ -73,10 +73,10 @@ int esp_models_options(struct esp_engine_options *options, const struct esp_mode
     if (option == esp_engine_option(ESP_OPTION_OF_target)) {
         options->draft = draft;
         options->context = options->width = options->layers =
-            0; /* they were for another model */
+            0; /* they were for the previous model */
     }
     if (option == esp_engine_option(ESP_OPTION_OF_backend))
-        options->device = 0; /* the number was for another backend */
+        options->device = 0; /* the number was for the previous backend */
     return esp_value_read(option, options, key, value, err, errlen);
 }
 
@@ -153,7 +153,7 @@ static int prompt_anew(const struct esp_models *from, struct esp_models *to, cha
     int status = ESP_E_MEMORY;
     char *text = text_of(from, &length);
     if (!text)
-        esp_fail(err, errlen, status, "no memory for the text");
+        esp_fail(err, errlen, status, "not enough memory for the text");
     else if (length == 0)
         status = ESP_OK;
     else

@@ -174,7 +174,7 @@ static bool begin_turn(struct esp_worker *worker)
     return true;
 }
 
-/* Returns the next continuation that has not ended, or -1. It may be the present one. */
+/* Returns the next continuation that has not ended, or -1. It may be the current one. */
 static int next_of(const struct esp_continuations *c)
 {
     for (int step = 1; step <= c->count; step++)
@@ -231,8 +231,8 @@ static int add_continuation(struct esp_worker *worker, const struct esp_text_tok
     return ESP_OK;
 }
 
-/* Adds all continuations. At temperature 0, where all would be the same, each begins with
- * another one of the likeliest tokens. */
+/* Adds all continuations. At temperature 0, where all would be the same, each begins with a
+ * different one of the likeliest tokens. */
 static int add_all(struct esp_worker *worker, const struct esp_message *command, char *err,
                    size_t errlen)
 {
@@ -249,7 +249,7 @@ static int add_all(struct esp_worker *worker, const struct esp_message *command,
     for (int i = 0; i < wanted && i < ESP_MOST_CONTINUATIONS && status == ESP_OK; i++)
         status = add_continuation(worker, text, count, i < score.count ? score.likely[i] : -1);
     return status == ESP_E_MEMORY
-               ? esp_fail(err, errlen, status, "no memory for the continuations")
+               ? esp_fail(err, errlen, status, "not enough memory for the continuations")
                : status;
 }
 

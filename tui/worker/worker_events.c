@@ -35,7 +35,8 @@ static double share_of_pace(const struct esp_worker *worker, bool second)
 
 /* Waits to keep the pace. After a pause, caches are cold and processors slow, and an iteration
  * would take several times as long. If iterations are short compared to the pause, passes that
- * are not counted run first, so that the iteration runs at full speed and is shown so. */
+ * are not counted run first, so that the iteration runs at full speed and its displayed time is
+ * typical. */
 static void keep_pace(struct esp_worker *worker, bool second)
 {
     struct esp_stats stats;

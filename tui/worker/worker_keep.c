@@ -47,8 +47,8 @@ static bool fits(struct esp_worker *worker, const struct esp_resume *resume)
         return true;
     ESP_TELL(
         worker, ERROR,
-        "session %d has another vocabulary than these models, so it is not resumed; name its "
-        "models, or make a recording of it (espalier sessions export %d)",
+        "session %d has a different vocabulary from these models, so it is not resumed; name "
+        "its models, or make a recording of it (espalier sessions export %d)",
         resume->session, resume->session);
     return false;
 }
@@ -62,7 +62,7 @@ bool esp_worker_keep(struct esp_worker *worker, const struct esp_message *comman
         goes_on = resume->session > 0 && fits(worker, resume);
         if (esp_keeper_open(&keeping->keeper, command->text[1], goes_on ? resume->session : 0,
                             tell, worker) < 0) {
-            ESP_TELL(worker, ERROR, "no memory to keep the session");
+            ESP_TELL(worker, ERROR, "not enough memory to keep the session");
             return false;
         }
         atomic_store(&keeping->settling, keeping->keeper);

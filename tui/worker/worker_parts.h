@@ -43,8 +43,8 @@ struct esp_keeping {
     struct esp_keeper *keeper;             /* NULL before the first ESP_COMMAND_KEEP */
     _Atomic(struct esp_keeper *) settling; /* the same keeper, for the UI thread */
     struct esp_recording_header header;
-    int generation, generations; /* numbers of the present one and of the next one */
-    bool begun;                  /* the keeper was told of the present generation */
+    int generation, generations; /* numbers of the current one and of the next one */
+    bool begun;                  /* the keeper has been told of the current generation */
 };
 
 enum { ESP_MOST_CONTINUATIONS = ESP_LIKELY };
@@ -64,7 +64,7 @@ struct esp_continuations {
     struct esp_continuation each[ESP_MOST_CONTINUATIONS]; /* (count) */
     int count;                                            /* 0 if none are written */
     int now;  /* index of the continuation that is being written */
-    int turn; /* its length when the turn began */
+    int turn; /* length of its text when its turn began */
 };
 
 struct esp_worker {
@@ -99,8 +99,8 @@ struct esp_worker {
 void esp_worker_observe(void *user, const struct esp_event *event);
 /* An esp_observer of the compared session; `user` is the worker. */
 void esp_worker_observe_second(void *user, const struct esp_event *event);
-/* See struct esp_engine_options; the user is asked, and the key that stops a generation ends the
- * rank. */
+/* See struct esp_engine_options; the user is asked, and the key that stops a generation ends
+ * the rank. */
 bool esp_worker_is_patient(void *user, int rank, int ranks, double seconds);
 /* An esp_progress; `user` is the worker. */
 bool esp_worker_progress(void *user, const char *what, size_t done, size_t total);
@@ -120,9 +120,9 @@ void esp_worker_note(struct esp_worker *worker, const struct esp_event *event);
 /* Executes ESP_COMMAND_KEEP: starts, pauses or resumes keeping the session in the library.
  * Returns whether a kept session is continued with these models. */
 bool esp_worker_keep(struct esp_worker *worker, const struct esp_message *command);
-/* Call after models were loaded. `anew`: their vocabulary is another one. */
+/* Call after models were loaded. `anew`: the vocabulary has changed. */
 void esp_worker_keep_models(struct esp_worker *worker, bool anew);
-/* Call before an iteration. Begins a generation unless the present one continues. */
+/* Call before an iteration. Begins a generation unless the current one continues. */
 void esp_worker_keep_begin(struct esp_worker *worker);
 /* Assigns the next iterations to an earlier generation or, if it is -1, to a new one. */
 void esp_worker_keep_again(struct esp_worker *worker, int generation);

@@ -107,7 +107,7 @@ static int prefill(struct esp_worker *worker, const char *prompt, size_t prompt_
         return esp_session_say(session, prompt, prompt_length, err, errlen);
     char *text = joined(worker, prompt, prompt_length, &length);
     if (!text)
-        return esp_fail(err, errlen, ESP_E_MEMORY, "no memory for the prompt");
+        return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for the prompt");
     status = esp_session_say(session, text, length, err, errlen);
     free(text);
     return status;

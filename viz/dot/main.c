@@ -53,7 +53,7 @@ static void help(void)
         "  --nodes N         show at most N nodes, the likeliest; 0: all (default: as many as "
         "fit on a slide)\n"
         "  --models TEXT     names of the models, for the caption\n"
-        "  --aspect W:H      aspect ratio, such as 16:9 (default: as large as the tree)\n"
+        "  --aspect W:H      aspect ratio, such as 16:9 (default: that of the tree)\n"
         "  --caption NAME    full (default), short or none: text above and below the tree");
 }
 
@@ -103,7 +103,7 @@ static int parse(struct picture_request *request, int argc, char **argv)
         case 'a':
             request->look.aspect = esp_aspect_of(optarg);
             if (request->look.aspect == 0)
-                return fail("--aspect takes W:H, as 16:9, from 1:5 to 5:1");
+                return fail("--aspect takes W:H, such as 16:9, from 1:5 to 5:1");
             break;
         case 'c':
             request->look.caption = esp_caption_find(optarg);
@@ -211,7 +211,7 @@ static int write_dot(Agraph_t *graph)
     size_t length;
     FILE *file = open_memstream(&text, &length);
     if (!file || agwrite(graph, file) < 0 || fclose(file) != 0)
-        return fail("no memory for the graph");
+        return fail("not enough memory for the graph");
     int code = write_all(text, length);
     free(text);
     return code;
@@ -278,7 +278,7 @@ static int convert(const struct picture_request *request)
     Agraph_t *graph = agopen((char *)"figure", Agdirected, NULL);
     Agnode_t *only = graph ? agnode(graph, (char *)"svg", 1) : NULL;
     if (!only)
-        return fail("no memory for the picture");
+        return fail("not enough memory for the picture");
     snprintf(width, sizeof width, "%.4f", request->width / POINTS);
     snprintf(height, sizeof height, "%.4f", request->height / POINTS);
     agsafeset(graph, (char *)"pad", (char *)"0", (char *)"");
@@ -314,7 +314,7 @@ int main(int argc, char **argv)
     struct esp_tokens tokens = {esp_texts_find, &texts};
     Agraph_t *graph = esp_picture(&recorded.iteration.it, &tokens, &request.look);
     if (!graph)
-        return fail("no memory for the picture");
+        return fail("not enough memory for the picture");
     code =
         strcmp(request.format, "dot") == 0
             ? write_dot(graph)

@@ -547,8 +547,8 @@
             const other = element("div", "bar"), part = element("span", "plain");
             part.style.width = 100 * plain / most + "%";
             other.append(part);
-            made.push(element("p", "", "plain decoding of as many: " + duration(plain) + ", " +
-                              (plain / all).toFixed(2) + "x"), other);
+            made.push(element("p", "", "plain decoding of as many tokens: " + duration(plain) +
+                              ", " + (plain / all).toFixed(2) + "x"), other);
         }
         box.replaceChildren(...made, list);
     }
@@ -594,7 +594,7 @@
             span.append(element("span", "swatch stage-" + kind), text);
             caption.append(span);
         }
-        caption.append(element("span", "", number(mean) + " tokens an iteration on average"));
+        caption.append(element("span", "", number(mean) + " tokens per iteration on average"));
         box.replaceChildren(chart, caption);
     }
 

@@ -515,7 +515,7 @@ int esp_page_close(struct esp_page_writer *page, int status, char **bytes, size_
                  "--iteration 0-999",
                  ESP_PAGE_BYTES >> 20);
     else if (status == ESP_E_MEMORY)
-        esp_fail(err, errlen, status, "no memory for the page");
+        esp_fail(err, errlen, status, "not enough memory for the page");
     else if (!*err)
         esp_fail(err, errlen, status, "the page cannot be written: %s",
                  esp_status_message(status));

@@ -1,10 +1,10 @@
 /* bench.c - `espalier bench`: measures drafters and verifiers on the same prompts.
  *
- * Prints the figures that the papers tabulate: throughput and its spread over prompts, speedup
- * over the first choice, tokens per iteration, accepted path, TTFT, TPOT (dynatree, sec. 4.2).
- * All choices continue a prompt before the next prompt's turn, so a machine that slows down
- * slows all of them. Rounds before the first counted one only warm up. At temperature 0 all
- * choices must write the text of the first one; otherwise the exit code is 1.
+ * Prints the quantities that the papers tabulate: throughput and its spread over prompts,
+ * speedup over the first choice, tokens per iteration, accepted path, TTFT, TPOT (dynatree,
+ * sec. 4.2). All choices continue a prompt before the next prompt's turn, so a machine that
+ * slows down slows all of them. Rounds before the first counted one only warm up. At
+ * temperature 0 all choices must write the text of the first one; otherwise the exit code is 1.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -139,8 +139,8 @@ static void print_table(const struct bench *b)
         wide = (int)strlen(b->choice[i].spec) > wide ? (int)strlen(b->choice[i].spec) : wide;
     esp_safe_print(
         stdout,
-        "%d prompt%s, at most %d tokens each, temperature %g; speedup over %s, and on the "
-        "prompt where it is least\n\n",
+        "%d prompt%s, at most %d tokens each, temperature %g; speedup over %s, and the "
+        "least speedup on any prompt\n\n",
         b->prompts, b->prompts == 1 ? "" : "s", b->o->tokens, b->o->session.values.temperature,
         b->choice[0].spec);
     printf("%-*s          tokens/s  speedup   least  tok/iter   path  path/depth  accepted  "
@@ -210,7 +210,7 @@ static int run_bench(struct bench *b)
     char err[512] = "";
     b->choice = calloc(MOST_CHOICES, sizeof *b->choice);
     if (!b->choice)
-        return cli_fail("no memory for the figures");
+        return cli_fail("not enough memory for the results");
     int status = cli_open_engine(&b->engine, b->o, err, sizeof err);
     if (status == ESP_OK)
         status = open_choices(b, err, sizeof err);

@@ -248,7 +248,7 @@ static int read_prompt(struct run *r, char *err, size_t errlen)
         return count;
     r->prompt = calloc((size_t)count + 1, sizeof *r->prompt);
     if (!r->prompt) {
-        snprintf(err, errlen, "no memory for the prompt");
+        snprintf(err, errlen, "not enough memory for the prompt");
         return ESP_E_MEMORY;
     }
     r->prompt_length = esp_tokenize(r->engine, text, strlen(text), r->prompt, count);
@@ -275,7 +275,7 @@ static int run(struct cli_options *o)
     bool passed = true;
     r.pair = calloc(MOST_PAIRS + 1, sizeof *r.pair);
     if (!r.pair)
-        return cli_fail("no memory for the check");
+        return cli_fail("not enough memory for the check");
     cli_catch_interrupt();
     int status = check_all(&r, err, sizeof err), code = EXIT_DONE;
     if (cli_interrupted)

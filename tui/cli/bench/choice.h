@@ -1,7 +1,7 @@
 /* choice.h - a drafter with its verifier, measured on the same prompts as others.
  *
  * `espalier bench` and `espalier tune` use it: all choices continue a prompt before the next
- * prompt's turn, so a machine that slows down slows all of them. A figure is a mean over
+ * prompt's turn, so a machine that slows down slows all of them. A result is a mean over
  * prompts. A prompt after which the text ended at once does not count.
  */
 #ifndef ESP_CLI_CHOICE_H
@@ -15,7 +15,7 @@
 
 enum { CLI_CHOICE_SPEC = 512 };
 
-/* Sums of a figure over prompts. */
+/* Sums of a result over prompts. */
 struct cli_series {
     int count;
     double sum, squares;
@@ -39,18 +39,18 @@ double cli_deviation(const struct cli_series *series); /* sample standard deviat
 /* Returns an object with the mean and the deviation of a series. */
 cJSON *cli_series_json(const struct cli_series *series);
 
-/* Opens a session for `spec`, with the other settings from `session`, and clears all figures.
+/* Opens a session for `spec`, with the other settings from `session`, and clears all results.
  * The session's observer gets the address of the choice, so the choice must not move. Notices
  * go to standard error. Returns 0, or a negative status with a message. */
 int cli_choice_open(struct cli_choice *choice, const char *spec, struct esp_engine *engine,
                     const struct esp_session_options *session, char *err, size_t errlen);
-void cli_choice_close(struct cli_choice *choice); /* keeps the figures */
+void cli_choice_close(struct cli_choice *choice); /* keeps the results */
 
 /* Continues the first `prompt_tokens` tokens of a prompt by at most `tokens` tokens. Returns
  * 0, also when interrupted, or a negative status with a message. */
 int cli_choice_run(struct cli_choice *choice, const char *prompt, size_t length,
                    int prompt_tokens, int tokens, char *err, size_t errlen);
-/* Adds the last run to the figures. */
+/* Adds the last run to the results. */
 void cli_choice_count(struct cli_choice *choice);
 
 #endif

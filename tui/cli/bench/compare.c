@@ -19,7 +19,7 @@ struct side {
     struct esp_session *session;
     struct esp_stats stats;
     char drafter[1024], verifier[1024];
-    struct esp_contender contender; /* the same facts, for names and sentences */
+    struct esp_contender contender; /* the same data, for names and sentences */
 };
 
 static void look(struct side *side, struct esp_session *session)

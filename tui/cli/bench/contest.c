@@ -12,7 +12,7 @@
 #include "viz/safe.h"
 
 enum {
-    FINALISTS = 3, /* at most so many stay to the end, besides plain decoding */
+    FINALISTS = 3, /* at most this many stay to the end, besides plain decoding */
     WARMUP = 16,   /* tokens that warm up a candidate and are not counted */
     FEWEST_TOKENS = 16,
     MOST_TOKENS = 128, /* maximum number of tokens in a round */
@@ -27,7 +27,7 @@ int cli_contest_open(struct cli_contest *c, struct esp_engine *engine,
 {
     c->candidate = calloc(CLI_CANDIDATES, sizeof *c->candidate);
     if (!c->candidate)
-        return esp_fail(err, errlen, ESP_E_MEMORY, "no memory for the figures");
+        return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for the results");
     c->temperature = session->values.temperature;
     for (int i = 0; specs[i] && c->count < CLI_CANDIDATES; i++) {
         struct cli_candidate *candidate = &c->candidate[c->count];

@@ -202,7 +202,7 @@ int cli_paper_read(struct esp_beside *beside, const char *path, char *err, size_
 {
     struct paper *p = calloc(1, sizeof *p);
     if (!p)
-        return esp_fail(err, errlen, ESP_E_MEMORY, "no memory for the figures");
+        return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for the figures");
     int status = esp_line_file_read(path, take_line, p, err, errlen);
     if (status == ESP_OK && (!*p->beside.title || !*p->results || !*p->column ||
                              p->beside.rows == 0 || p->beside.here_count == 0))

@@ -17,13 +17,13 @@ static int add(struct cli_prompts *list, const char *text, size_t length, const 
     if ((room & (room - 1)) == 0) /* full: the room is always a power of two, or 0 */
         larger = realloc(list->prompt, (room ? 2 * room : 1) * sizeof *larger);
     if (!larger)
-        return esp_fail(err, errlen, ESP_E_MEMORY, "no memory for the prompts");
+        return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for the prompts");
     list->prompt = larger;
     struct cli_prompt *p = &larger[list->count];
     *p = (struct cli_prompt){malloc(length), length, strdup(category)};
     list->count++;
     if (!p->text || !p->category)
-        return esp_fail(err, errlen, ESP_E_MEMORY, "no memory for the prompts");
+        return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for the prompts");
     memcpy(p->text, text, length);
     return ESP_OK;
 }

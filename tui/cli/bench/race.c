@@ -135,7 +135,7 @@ static int run_plain(const struct esp_interface_options *options, bool json)
     char err[512] = "";
     int code = EXIT_DONE;
     if (!race)
-        return cli_fail("no memory for the race");
+        return cli_fail("not enough memory for the race");
     if (options->race_recordings[0]) {
         if (esp_race_read(race, options->race_recordings, err, sizeof err) < 0)
             code = cli_fail(err);

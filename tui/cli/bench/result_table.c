@@ -210,7 +210,7 @@ static bool same_keys(const struct cli_table *t, int a, int b, int besides)
     return true;
 }
 
-/* Whether no earlier row is the same in the sense of `same`. */
+/* Whether no earlier row is the same by the function `same`. */
 static bool is_first(const struct cli_table *t, int row, int column,
                      bool (*same)(const struct cli_table *t, int a, int b, int column))
 {

@@ -6,7 +6,7 @@
  * the table; equal cases run once. A row of a grid shows the best of its candidates. Suites of
  * runs also get rows for plain decoding and for the best of several chains.
  *
- * A case is a choice with its settings. A run is a case on one prompt; its figures are a JSON
+ * A case is a choice with its settings. A run is a case on one prompt; its results are a JSON
  * object, which the journal keeps and from which the table's columns are computed.
  */
 #ifndef ESP_CLI_SUITE_H
@@ -19,6 +19,7 @@
 #include "tui/cli/bench/prompt_list.h"
 #include "tui/cli/bench/result_table.h"
 
+/* Limits. */
 enum {
     SUITE_WORD = 256,   /* bytes of a word, NUL included */
     SUITE_KEYS = 4,     /* keys that vary together, in one 'vary' line */
@@ -84,14 +85,14 @@ int cli_suite_read(struct cli_suite *suite, const char *name, char *err, size_t 
 /* A drafter and verifier with everything that a run depends on. */
 struct cli_case {
     char spec[SUITE_WORD];
-    const char *with;       /* the own settings of its choice */
+    const char *with;       /* the choice's own settings */
     char draft[SUITE_WORD]; /* a folder inside that of --draft; "" means the draft is --draft */
-    int settings; /* number of the case's settings; equal settings have the same one */
+    int settings; /* number of the case's settings; equal settings have the same number */
     int tokens, prompt_tokens;
     char delay[32];                 /* delay of exchanges between ranks; "" if none */
     struct esp_nominal_costs costs; /* NaN means they are measured, or the drafter needs none */
     struct esp_session_values values;
-    cJSON **run; /* (prompts) the figures of each run; NULL means not run yet */
+    cJSON **run; /* (prompts) the results of each run; NULL means not run yet */
 };
 
 /* A row of the table: one case, or the best of several candidates. */
@@ -144,7 +145,7 @@ bool cli_suite_begin_row(struct cli_table *table, const struct cli_suite_plan *p
 /* Returns category `index` of the table's rows, or NULL after the last one. Without the line
  * `by category`, the only one is "", for all prompts. */
 const char *cli_suite_category(const struct cli_suite_plan *plan, int index);
-/* Returns the figures of a case on a prompt, or NULL if the case was not run on it or the
+/* Returns the results of a case on a prompt, or NULL if the case was not run on it or the
  * prompt has another category. */
 const cJSON *cli_suite_figures(const struct cli_suite_plan *plan, const struct cli_case *c,
                                int prompt, const char *category);

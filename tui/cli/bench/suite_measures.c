@@ -141,7 +141,8 @@ static int measure_nodes(struct cli_suite_run *run)
 {
     struct esp_tree_measure *m = calloc(1, sizeof *m);
     if (!m)
-        return esp_fail(run->err, run->errlen, ESP_E_MEMORY, "no memory for the figures");
+        return esp_fail(run->err, run->errlen, ESP_E_MEMORY,
+                        "not enough memory for the results");
     m->draws = DRAWS;
     esp_session_measure(run->choice->session, m);
     int status = measure_run(run);
@@ -159,12 +160,14 @@ static int measure_nodes(struct cli_suite_run *run)
     return status;
 }
 
-/* ------------------------------------------------------------------ a line for each place */
+/* ------------------------------------------------------------------ tables with a line for
+ * each place */
 
-/* A cell is scale * top / bottom. Each of these is the index of one of the place's sums, or 1,
- * the place's number, the total of sum 0 over all places, or the number of bins of q: */
+/* A cell is scale * top / bottom. Each of `top` and `bottom` is the index of one of the place's
+ * sums, or one of these: 1, the place's number, the total of sum 0 over all places, the number
+ * of bins of q. */
 enum { ONE = -1, PLACE = -2, ALL = -3, BINS_OF_Q = -4 };
-enum { VERIFIERS = -5 }; /* a value of `top`: one column for each verifier that has figures */
+enum { VERIFIERS = -5 }; /* a value of `top`: one column for each verifier that has results */
 
 struct column {
     const char *name, *heading;
@@ -200,8 +203,8 @@ static const struct column depth_columns[] = {
     {"distance", "L1 distance", 3, 1, 1, 0}, {"", "", 3, 1, VERIFIERS, 0},
     {"ceiling", "ceiling", 3, 1, 2, 0},      {.name = NULL}};
 
-/* The figures of a run have an array `name` with `width` numbers for each place: for each
- * rank, depth, ... The table has a line for each place that a run has, with sums over the
+/* The results of a run have an array `name` with `width` numbers for each place. A place is a
+ * rank, a depth, ... The table has a line for each place that a run has, with sums over the
  * prompts. */
 static const struct lines {
     const char *measure, *name;
@@ -215,7 +218,7 @@ static const struct lines {
     {"rules", "depths", 3 + ESP_MEASURE_RULES, 0, false, depth_columns},
 };
 
-/* Whether a run has figures of verifier `index`. A verifier without a formula, or with one
+/* Whether a run has results of verifier `index`. A verifier without a formula, or with one
  * that is not valid for several draws, has none. */
 static bool has_rule(const struct cli_suite_plan *plan, int index)
 {
@@ -397,7 +400,7 @@ static int run_alone(struct cli_suite_run *run)
     return status;
 }
 
-/* The child process: writes figures or an error message to `to`. */
+/* The child process: writes results or an error message to `to`. */
 static void run_child(struct cli_suite_run run, int to)
 {
     char err[512] = "";

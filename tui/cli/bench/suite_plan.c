@@ -21,7 +21,7 @@ struct planning {
     const struct cli_options *options;
     int value[SUITE_VARIES];
     struct cli_case settings; /* what these values set; the case has no choice yet */
-    int without_costs;        /* the number of these settings if costs are disregarded */
+    int without_costs;        /* the number of these settings if costs are ignored */
     struct cli_suite_row *row;
     char *err;
     size_t errlen;
@@ -49,7 +49,7 @@ static bool has(const struct cli_vary *v, bool (*is)(const char *key))
 
 static int no_memory(const struct planning *p)
 {
-    return esp_fail(p->err, p->errlen, ESP_E_MEMORY, "no memory for the suite");
+    return esp_fail(p->err, p->errlen, ESP_E_MEMORY, "not enough memory for the suite");
 }
 
 static int too_long(const struct planning *p)
@@ -60,15 +60,15 @@ static int too_long(const struct planning *p)
 
 /* ------------------------------------------------------------------ flags */
 
-/* Whether a key was given as a flag. --draft names the folder of the varied drafts, and there
- * is none for a delay. */
+/* Whether a key was given as a flag. For `draft` it was not, because --draft names the folder
+ * of the varied drafts. There is no flag for a delay. */
 static bool was_given(const struct cli_options *o, const char *key)
 {
     return strcmp(key, "draft") != 0 && strcmp(key, "delay") != 0 && is_setting(key) &&
            cli_is_given(o, key);
 }
 
-/* Gives every key that was also given as a flag the flag's value, and only that. */
+/* Replaces the values of every key that was also given as a flag by the flag's value. */
 static void follow_flags(struct cli_suite *s, const struct cli_options *o)
 {
     for (int i = 0; i < s->varies; i++)
@@ -163,7 +163,7 @@ static int apply_values(struct planning *p)
 
 /* ------------------------------------------------------------------ choices */
 
-/* Replaces each $NAME by its value; used[i] tells whether the value comes from line i. */
+/* Replaces each $NAME by its value; used[i] says whether a value of line i was used. */
 static int substitute(const struct planning *p, const char *spec, char out[SUITE_WORD],
                       bool used[SUITE_VARIES])
 {

@@ -111,7 +111,7 @@ static int write_run(struct running *r, const struct cli_case *c, int prompt)
     return write_line(r, o);
 }
 
-/* Takes the figures of a line. Ignores a case that the suite no longer has. Returns false if
+/* Takes the results of a line. Ignores a case that the suite no longer has. Returns false if
  * `o` is not a line of a journal. */
 static bool take_run(struct running *r, cJSON *o)
 {
@@ -291,7 +291,7 @@ static int run_together(struct running *r, struct cli_case **c, int count)
 {
     struct cli_choice *choice = calloc((size_t)count, sizeof *choice);
     if (!choice)
-        return esp_fail(r->err, r->errlen, ESP_E_MEMORY, "no memory for the sessions");
+        return esp_fail(r->err, r->errlen, ESP_E_MEMORY, "not enough memory for the sessions");
     int status = open_cases(r, c, choice, count);
     for (int prompt = 0; prompt < r->prompts.count; prompt++)
         for (int i = 0; i < count && status == ESP_OK && !cli_interrupted; i++)
@@ -325,7 +325,7 @@ static int run_all(struct running *r)
 
 /* ------------------------------------------------------------------ results */
 
-/* Prints the conditions that name a value, but not those for an empty value. */
+/* Prints the conditions, except those for an empty value. */
 static void print_where(const char *where, FILE *file)
 {
     char word[SUITE_WORD];
@@ -419,7 +419,7 @@ static const struct form {
 
 enum { MARKDOWN, CSV, JSON, FORMS };
 
-/* Writes a form to a file of the folder, or to standard output. */
+/* Writes the table in one format to a file of the folder, or to standard output. */
 static int write_form(const struct running *r, const struct cli_table *t,
                       const struct form *form, bool to_file)
 {
@@ -428,7 +428,7 @@ static int write_form(const struct running *r, const struct cli_table *t,
     FILE *file = open_memstream(&text, &length);
     int status = ESP_OK;
     if (!file)
-        return esp_fail(r->err, r->errlen, ESP_E_MEMORY, "no memory for the results");
+        return esp_fail(r->err, r->errlen, ESP_E_MEMORY, "not enough memory for the results");
     form->print(r, t, file);
     fclose(file);
     name_file(r, form->ending, path);
@@ -583,7 +583,7 @@ int cli_suite_run(const struct cli_options *o)
     char err[1024] = "";
     struct running *r = calloc(1, sizeof *r);
     if (!r)
-        return cli_fail("no memory for the suite");
+        return cli_fail("not enough memory for the suite");
     if (strcmp(o->suite, "list") == 0) {
         free(r);
         return cli_suite_list();

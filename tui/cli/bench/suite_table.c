@@ -128,7 +128,7 @@ static double member(const cJSON *run, const char *name)
     return cJSON_IsNumber(number) ? number->valuedouble : 0;
 }
 
-/* The cost of all passes of a run. A target pass over one row costs 1. */
+/* Returns the cost of all passes of a run. A target pass over one row costs 1. */
 static double cost_of(const cJSON *run, const struct esp_nominal_costs *costs)
 {
     const double passes = member(run, "draft_passes");

@@ -176,7 +176,7 @@ static const char *best_spec(const struct cli_contest *contest)
     return best(contest)->choice.spec;
 }
 
-/* The contest at temperature 0 (i = 0) or above (i = 1) if it has figures, else NULL. */
+/* The contest at temperature 0 (i = 0) or above (i = 1) if it has results, else NULL. */
 static const struct cli_contest *measured(const struct tuning *t, int i)
 {
     bool any = i < t->count && plain(&t->contest[i])->choice.speed.count > 0;

@@ -142,7 +142,7 @@ static int read_figure(struct job *job)
     return ESP_OK;
 }
 
-/* The shape of a picture and the words around it. */
+/* Reads the aspect ratio of a picture and its caption. */
 static int read_look(struct job *job)
 {
     const struct cli_options *o = job->o;
@@ -180,8 +180,8 @@ static void name_models(struct job *job)
 
 /* ------------------------------------------------------------------ writing */
 
-/* The name of the file for one of several iterations: the number replaces %d, or is put before
- * the ending. */
+/* Writes the name of the file for one of several iterations. The number replaces %d, or is put
+ * before the ending. */
 static int name_file(const struct job *job, int iteration, char path[PATH_MAX])
 {
     const char *output = job->o->output, *mark = strstr(output, "%d");

@@ -41,7 +41,7 @@ static int find_passes(struct esp_recording *recording, int event,
         begin -= found->iteration->seconds[s];
     facts->passes = calloc((size_t)(count > 0 ? count : 1), sizeof *facts->passes);
     if (!facts->passes)
-        return esp_fail(err, errlen, ESP_E_MEMORY, "no memory for the figure");
+        return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for the figure");
     for (int i = 0; i < count; i++) {
         const struct esp_event *step = esp_recording_step(recording, i);
         if (step)
@@ -72,7 +72,7 @@ int cli_figure_facts(struct esp_recording *recording, int event, struct esp_expo
     if (status == ESP_OK)
         status = find_passes(recording, event, facts, err, errlen);
     if (status == ESP_OK && (status = find_text(recording, event, facts)) < 0)
-        esp_fail(err, errlen, status, "no memory for the figure");
+        esp_fail(err, errlen, status, "not enough memory for the figure");
     if (status < 0)
         cli_figure_facts_free(facts);
     return status;

@@ -88,7 +88,7 @@ static int replay_plain(const struct cli_options *o)
     char err[512] = "";
     int width, height;
     if (!plain)
-        return cli_fail("no memory for the replay");
+        return cli_fail("not enough memory for the replay");
     int status =
         esp_player_open(&plain->player, o->arguments[0], &plain->state, err, sizeof err);
     if (status == 0) {

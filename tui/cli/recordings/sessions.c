@@ -168,12 +168,13 @@ static int export(struct job *job)
             branch, (long long)session.id);
     FILE *file = open_memstream(&bytes, &length);
     if (!file)
-        return esp_fail(job->err, sizeof job->err, ESP_E_MEMORY, "no memory for the recording");
+        return esp_fail(job->err, sizeof job->err, ESP_E_MEMORY,
+                        "not enough memory for the recording");
     status = esp_library_export(job->library, session.id, branch ? atoi(branch) - 1 : -1, file,
                                 job->err, sizeof job->err);
     if (fclose(file) != 0 && status == ESP_OK)
-        status =
-            esp_fail(job->err, sizeof job->err, ESP_E_MEMORY, "no memory for the recording");
+        status = esp_fail(job->err, sizeof job->err, ESP_E_MEMORY,
+                          "not enough memory for the recording");
     const int written = (status < 0 && status != ESP_E_FORMAT) || length == 0 ? status
                         : job->o->output
                             ? esp_write_file(job->o->output, bytes, length, job->o->force,
@@ -275,7 +276,7 @@ const struct cli_command cli_sessions = {
     .details =
         "list (the default): when, branches, tokens, models, first words. search WORDS: texts\n"
         "that have all words. show: the branches of a session. export [BRANCH]: a recording\n"
-        "of the present text, or of a branch. name: gives it a name. verify: writes all\n"
+        "of the current text, or of a branch. name: gives it a name. verify: writes all\n"
         "texts again with the session's models and compares. SESSION is the number or the\n"
         "name of a session; without it, the last one. espalier --resume SESSION opens one.",
     .run = run,

@@ -1,7 +1,7 @@
 /* stats.c - `espalier stats FILE`: which drafts of a recorded session were accepted.
  *
  * Prints the tables of the papers, from the recording alone (viz/acceptance.h): iterations by
- * length of the accepted path, and acceptance by depth, by place among the siblings, by source
+ * length of the accepted path, and acceptance by depth, by rank among the siblings, by source
  * and by the draft's probability. If the drafter or verifier changed during the session, each
  * pair has its own tables.
  */
@@ -184,7 +184,7 @@ static int run(struct cli_options *o)
     char err[512] = "";
     struct pairs *pairs = calloc(1, sizeof *pairs);
     if (!pairs)
-        return cli_fail("no memory for the tables");
+        return cli_fail("not enough memory for the tables");
     int status = esp_recording_open(&recording, o->arguments[0], err, sizeof err);
     if (status == ESP_OK) {
         snprintf(pairs->draft, sizeof pairs->draft, "%s",
@@ -210,7 +210,7 @@ const struct cli_command cli_stats = {
     .least = 1,
     .most = 1,
     .details =
-        "By length of the accepted path, by depth, by place among the siblings, by source "
+        "By length of the accepted path, by depth, by rank among the siblings, by source "
         "(the draft\nmodel, the text, an expected text, recycled tokens) and by the draft's "
         "probability q, which\nonly the draft model's tokens have. A draft counts as tried if "
         "the verifier reached its\nparent.",

@@ -28,7 +28,7 @@ struct verify {
     int same;   /* generations that gave the same tokens */
     int others; /* generations of other models */
     int differ; /* generations that gave other tokens */
-    int broken; /* generations that gave other tokens and must not */
+    int broken; /* generations that gave other tokens, but should not */
     char *err;
     size_t errlen;
 };
@@ -108,7 +108,7 @@ static int fork_to(struct verify *v, const struct esp_written *tokens, int count
 {
     struct esp_text_token *text = malloc(((size_t)count + 1) * sizeof *text);
     if (!text)
-        return esp_fail(v->err, v->errlen, ESP_E_MEMORY, "no memory for the text");
+        return esp_fail(v->err, v->errlen, ESP_E_MEMORY, "not enough memory for the text");
     for (int i = 0; i < count; i++)
         text[i] = (struct esp_text_token){tokens[i].token, tokens[i].kind};
     const int status = esp_session_fork(v->session, text, count, v->err, v->errlen);
@@ -175,7 +175,7 @@ static int verify_generation(void *user, const struct esp_kept_generation *g)
     }
     struct esp_written *tokens = malloc((size_t)place.length * sizeof *tokens);
     if (!tokens)
-        return esp_fail(v->err, v->errlen, ESP_E_MEMORY, "no memory for the text");
+        return esp_fail(v->err, v->errlen, ESP_E_MEMORY, "not enough memory for the text");
     esp_branches_text(&v->text.branches, place, 0, tokens);
     status = take_settings(v, &header);
     if (status >= 0)
@@ -202,7 +202,7 @@ static int check_vocabulary(struct verify *v, const struct esp_kept_session *ses
     return strcmp(v->ours.vocabulary_hash, v->text.vocabulary_hash) == 0
                ? (int)ESP_OK
                : esp_fail(v->err, v->errlen, ESP_E_MISMATCH,
-                          "session %lld has another vocabulary than these models",
+                          "session %lld has a different vocabulary from these models",
                           (long long)session->id);
 }
 
@@ -247,7 +247,7 @@ int cli_verify_session(const struct cli_options *options, struct esp_library *li
         status = esp_library_writers(library, session->id, v.text.iterations, &v.writers, err,
                                      errlen);
     if (status == ESP_OK && find_texts(&v) < 0)
-        status = esp_fail(err, errlen, ESP_E_MEMORY, "no memory for the texts");
+        status = esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for the texts");
     if (status == ESP_OK)
         status = open_models(&v, options, session);
     if (status == ESP_OK)

@@ -102,7 +102,7 @@ static int go_up(struct esp_control *control)
                       : go_to(control, branch);
 }
 
-/* The branch at the pane's cursor, if the pane has or last had the focus; else the present
+/* The branch at the pane's cursor, if the pane has or last had the focus; else the current
  * one. */
 static int chosen(const struct esp_control *control)
 {
@@ -112,7 +112,7 @@ static int chosen(const struct esp_control *control)
                : control->state.branches.at.branch;
 }
 
-/* Returns the branch to go to when the present one is deleted: the parent, else another one, or
+/* Returns the branch to go to when the current one is deleted: the parent, else another one, or
  * -1. */
 static int refuge_of(const struct esp_control *control, int branch)
 {
@@ -187,7 +187,7 @@ static int mark(struct esp_control *control)
     struct esp_branch *of = &control->state.branches.branch[branch];
     of->marked = !of->marked;
     esp_branching_judge(control, branch);
-    return esp_answer(control, of->marked ? "marked with *" : "not marked any more");
+    return esp_answer(control, of->marked ? "marked with *" : "no longer marked");
 }
 
 /* Returns the arguments after `word`, or NULL if they do not begin with it. */

@@ -18,7 +18,7 @@ static int run(struct esp_control *control, const char *arguments)
         return ESP_E_ARGUMENT;
     struct esp_text_token *text = esp_branching_text(control, &point, &count);
     if (!text)
-        return esp_refuse(control, "no memory for the branches");
+        return esp_refuse(control, "not enough memory for the branches");
     control->forks++;
     ESP_WORKER_POST(control->worker, CONTINUE, .text = {(const char *)text},
                     .length = (size_t)count * sizeof *text, .number = {wanted});

@@ -2,7 +2,7 @@
  *
  *     :export tree.svg                  the tree, as a picture or text
  *     :export! tree.svg                 the same, overwriting a file
- *     :export tree.svg dark 16:9 short  in dark colours, in a slide's shape, with few words
+ *     :export tree.svg dark 16:9 short  dark colours, aspect ratio 16:9, short caption
  *     :export thresholds chart.svg      a chart of a recording, or of the iterations in memory
  *     :export text text.svg             the text, in the colours of :heat
  *     :export page.html                 a web page that plays the iterations
@@ -174,7 +174,7 @@ static int write_text_picture(struct esp_control *control, const struct look *lo
         return esp_refuse(control, "%s does not end in .svg, .png, .pdf or .tikz", path);
     struct esp_picture_token *tokens = calloc((size_t)state->span_count + 1, sizeof *tokens);
     if (!tokens)
-        return esp_refuse(control, "no memory for the picture");
+        return esp_refuse(control, "not enough memory for the picture");
     for (int i = 0; i < state->span_count; i++)
         tokens[i] = picture_token(state, i);
     const struct esp_text_picture picture = {.heat = control->ui.look.heat,

@@ -37,7 +37,7 @@ static int run(struct esp_control *control, const char *arguments)
     const size_t size = strlen(arguments) + 2;
     char *words = malloc(size);
     if (!words)
-        return esp_refuse(control, "no memory for this text");
+        return esp_refuse(control, "not enough memory for this text");
     snprintf(words, size, "%s%s", blank ? " " : "", arguments);
     const int status = esp_branching_go(control, &point, words, ESP_FORK_NEW, true);
     free(words);

@@ -67,7 +67,7 @@ int esp_race_page_read(struct esp_control *control, const char *const paths[2], 
 {
     struct esp_race *race = esp_race_new(NULL);
     int status = race ? esp_race_read(race, paths, err, errlen)
-                      : esp_fail(err, errlen, ESP_E_MEMORY, "no memory for the race");
+                      : esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for the race");
     if (status == ESP_OK)
         esp_control_page(control, &page_ops, race);
     else
@@ -79,7 +79,7 @@ int esp_race_page_open(struct esp_control *control, const struct esp_race_option
 {
     struct esp_race *race = esp_race_new(options);
     if (!race)
-        return esp_refuse(control, "no memory for the race");
+        return esp_refuse(control, "not enough memory for the race");
     esp_control_page(control, &page_ops, race);
     esp_race_hold(race);
     ESP_WORKER_POST(control->worker, JOB, .job = {run_race, release, race});

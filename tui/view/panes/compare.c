@@ -1,10 +1,10 @@
 /* compare.c - the compare pane: two configurations of drafter and verifier over one text.
  *
  * On the left and right are the trees of two iterations that cover the same place in the text.
- * Below them are the text with the iterations of both, and the figures. While the pane follows
- * the end of the text, it shows the newest place where both start an iteration, so that both
- * trees have the same context. Left and Right go to the previous and next place where either
- * starts one, Page Up and Page Down to places where both do.
+ * Below them are the text with the iterations of both, and the statistics. While the pane
+ * follows the end of the text, it shows the newest place where both start an iteration, so that
+ * both trees have the same context. Left and Right go to the previous and next place where
+ * either starts one, Page Up and Page Down to places where both do.
  */
 #include <string.h>
 
@@ -100,7 +100,7 @@ static void draw_side(struct esp_canvas *canvas, const struct esp_state *state,
         draw_tree(canvas, state, it, stages, rect.height - 2);
     } else {
         esp_draw_paragraph(canvas, 1, ESP_STYLE_LABEL,
-                           state->has_partial ? "runs after the iteration of the other one"
+                           state->has_partial ? "runs after the other side's iteration"
                            : state->compared->trace.kept_count ? "its tree is no longer kept"
                            : esp_state_is_busy(state)
                                ? "about to begin"

@@ -18,7 +18,7 @@ void esp_draw_ruler(struct esp_canvas *canvas, const struct esp_state *state,
 
 /* The number of rows that the totals need at this width. */
 int esp_compare_totals_height(const struct esp_state *state, int width);
-/* Draws a table of both sessions' figures, and a sentence that says which one is ahead. */
+/* Draws a table of both sessions' statistics, and a sentence that says which one is ahead. */
 void esp_draw_compare_totals(struct esp_canvas *canvas, const struct esp_state *state, int y);
 
 #endif

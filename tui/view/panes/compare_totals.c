@@ -1,7 +1,7 @@
-/* compare_totals.c - the figures of two sessions over one text: a row for each, and a
+/* compare_totals.c - statistics of two sessions over one text: a row for each, and a
  * sentence.
  *
- * The figures cover the time since the comparison began or a setting changed. Counts cover all
+ * They cover the time since the comparison began or a setting changed. Counts cover all
  * iterations, times only those outside step mode. The better of two numbers is highlighted.
  */
 #include <math.h>
@@ -52,10 +52,10 @@ static struct figures figures_of(const struct esp_state *state, double baseline,
                         .plain = NAN};
     if (baseline > 0 && pace > 0)
         f.plain = baseline / pace;
-    return f; /* figures without data: 0/0 = NaN */
+    return f; /* numbers without data: 0/0 = NaN */
 }
 
-/* The figures of a session since the comparison began, for names and sentences. */
+/* The statistics of a session since the comparison began, for names and sentences. */
 static struct esp_contender contender(const struct esp_state *state)
 {
     const struct esp_totals *all = &state->trace.since;

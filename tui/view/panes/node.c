@@ -114,7 +114,7 @@ static int figures_of(const struct esp_iteration *it, int node,
     return count;
 }
 
-/* The width of a figure, with or without its symbol. */
+/* The width of a number, with or without its symbol. */
 static int width_of(const struct figure *figure, bool symbol)
 {
     return (int)(strlen(figure->name) + 1 + strlen(figure->text)) +

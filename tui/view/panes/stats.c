@@ -1,7 +1,7 @@
 /* stats.c - the stats pane: what speculation gains, and the time of each stage.
  *
  * The comparison with plain decoding is in words, above all when speculation is slower. The
- * figures cover the last iterations since a setting changed, so that the effect of a change is
+ * numbers cover the last iterations since a setting changed, so that the effect of a change is
  * visible.
  */
 #include "tui/view/pane.h"
@@ -59,7 +59,7 @@ static void draw_stages(struct esp_canvas *canvas, int y, const struct esp_figur
     const double *seconds = figures->seconds;
     const struct {
         const char *label;
-        int style, share; /* share: of the room for bars, in eighths */
+        int style, share; /* share: eighths of the room for bars */
         double seconds;
     } parts[] = {
         {"draft", ESP_STYLE_BAR_DRAFT, 3, seconds[ESP_STAGE_DRAFT]},
@@ -121,7 +121,7 @@ static void draw_ranks(struct esp_canvas *canvas, int y, const struct esp_shown 
     }
 }
 
-/* Draws the same figures below each other, for a pane that is too narrow for the rows
+/* Draws the same numbers below each other, for a pane that is too narrow for the rows
  * above. */
 static void draw_column(struct esp_canvas *canvas, const struct esp_shown *s,
                         const struct esp_figures *figures)

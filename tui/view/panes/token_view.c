@@ -37,7 +37,7 @@ static void draw_number(struct esp_canvas *canvas, int *x, int *y, const char *n
     *x = esp_draw(canvas, *x, *y, ESP_STYLE_LABEL, unit) + 2;
 }
 
-/* Draws the figures of a token. Returns the row below them. */
+/* Draws the numbers of a token. Returns the row below them. */
 static int draw_numbers(struct esp_canvas *canvas, const struct esp_token_score *score)
 {
     char text[16];
