@@ -8,6 +8,7 @@
 #include <strings.h>
 #include <sys/stat.h>
 
+#include "engine/model/draft_head.h"
 #include "engine/model/gguf_model.h"
 #include "engine/model/json.h"
 #include "engine/model/tokenizer.h"
@@ -119,8 +120,8 @@ static void read_family(struct esp_found_model *model)
     struct esp_json json = {.root = NULL};
     char err[256];
     if (esp_json_read(&json, model->path, "config.json", err, sizeof err) == ESP_OK) {
-        const char *type =
-            cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(json.root, "model_type"));
+        const char *type = cJSON_GetStringValue(
+            esp_json_find(json.root, "model_type|speculators_model_type", NULL, NULL));
         snprintf(model->family, sizeof model->family, "%s", type ? type : "");
     }
     esp_json_close(&json);
@@ -624,10 +625,32 @@ static void expect(const struct esp_found_model *target, const struct esp_found_
              levels[level].words);
 }
 
+/* Returns whether the draft is a draft head. If it is, *fits becomes whether it is one for this
+ * target, and `why` names its kind or says why it does not fit. */
+static bool is_head(const struct esp_found_model *target, const struct esp_found_model *draft,
+                    bool *fits, char *why, size_t size)
+{
+    struct esp_model *head, *whole;
+    char err[512] = "";
+    const bool is = esp_model_open(&head, draft->path, err, sizeof err) == ESP_OK && head->head;
+    if (is) {
+        *fits = esp_model_open(&whole, target->path, err, sizeof err) == ESP_OK &&
+                esp_draft_head_join(head, whole, err, sizeof err) == ESP_OK;
+        if (*fits)
+            snprintf(why, size, "a draft head (%s)", head->architecture);
+        else
+            snprintf(why, size, "%s", err);
+        esp_model_close(whole);
+    }
+    esp_model_close(head);
+    return is;
+}
+
 bool esp_draft_fits(struct esp_found_model *target, struct esp_found_model *draft, char *why,
                     size_t size)
 {
     char err[256] = "";
+    bool fits;
     const char *no = strcmp(target->path, draft->path) == 0 ? "it is the target itself"
                      : draft->bytes >= target->bytes
                          ? "its weights are as large as the target's"
@@ -636,6 +659,8 @@ bool esp_draft_fits(struct esp_found_model *target, struct esp_found_model *draf
     snprintf(why, size, "%s", no);
     if (*no)
         return false;
+    if (is_head(target, draft, &fits, why, size))
+        return fits;
     const bool read =
         read_vocabulary(target, err, sizeof err) && read_vocabulary(draft, err, sizeof err);
     draft->shared = 0;

@@ -84,7 +84,8 @@ void esp_found_model_look(struct esp_found_model *model);
 
 /* Returns whether `draft` is smaller than `target`, so that it may draft for it. If not, writes
  * the reason to `why`; if it may, but has another vocabulary (model/translation.h), writes how
- * well it can be expected to draft. Reads each tokenizer once, and the target's once more for
+ * well it can be expected to draft. A draft head must be one for a target of these sizes; its
+ * kind is written to `why`. Reads each tokenizer once, and the target's once more for
  * each draft with another vocabulary. */
 bool esp_draft_fits(struct esp_found_model *target, struct esp_found_model *draft, char *why,
                     size_t size);

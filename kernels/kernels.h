@@ -233,8 +233,12 @@ struct esp_clamp {
  *   ESP_READS_EAGLE3: x = fc input, or the input itself if it has the width `hidden`, is the
  *     residual stream. The attention of layer 0 reads [norm1 embedding, norm_input x], so its
  *     matrices for query, key and value have 2 * hidden columns (Li et al., "EAGLE-3", 2025,
- *     section 3.1). Further layers are as in other models. */
+ *     section 3.1). With norm_fc, the input is normalised before fc. Further layers are as in
+ *     other models. */
 enum esp_reads { ESP_READS_TOKENS, ESP_READS_EAGLE, ESP_READS_EAGLE3 };
+
+/* The largest number of norms before the fc of an EAGLE-3 head. */
+enum { ESP_FC_NORMS = 3 };
 
 /* A memory limit for weights: `bytes` minus `others`, the part reserved for what else the
  * caller will open. */
@@ -251,6 +255,10 @@ struct esp_model_desc {
     /* RMSNorms of the two parts of what fc reads: (hidden, 1) each, or none. EAGLE-3 has
      * only norm_input. */
     struct esp_tensor norm_embedding, norm_input;
+    /* EAGLE-3: `fc_norms` RMSNorms of what fc reads, each of an equal part of it: (input /
+     * fc_norms, 1) each. 0: none. */
+    struct esp_tensor norm_fc[ESP_FC_NORMS];
+    int fc_norms;
     bool input_first;     /* fc reads [input, embedding] */
     bool residual_normed; /* EAGLE-3: norm_input x is the residual stream, instead of x */
     enum esp_norm norm;

@@ -456,7 +456,9 @@ static bool fits_together(const struct esp_model_desc *d)
            (!d->norm_embedding.data ||
             (d->reads == ESP_READS_EAGLE && d->input == d->hidden)) &&
            (d->reads != ESP_READS_EAGLE3 ||
-            (d->input != d->hidden && d->hidden <= INT32_MAX / 8));
+            (d->input != d->hidden && d->hidden <= INT32_MAX / 8)) &&
+           (d->fc_norms == 0 || (d->reads == ESP_READS_EAGLE3 && d->fc_norms > 0 &&
+                                 d->fc_norms <= ESP_FC_NORMS && d->input % d->fc_norms == 0));
 }
 
 /* Returns whether the sizes of layers with a state are supported. The heads of a key head
@@ -668,6 +670,8 @@ static void check_draft_head(struct checker *c, const struct esp_model_desc *d)
         check(c, &d->norm_input, "a norm weight", d->hidden, 1);
     if (d->norm_embedding.data)
         check(c, &d->norm_embedding, "a norm weight", d->hidden, 1);
+    for (int i = 0; i < d->fc_norms; i++)
+        check(c, &d->norm_fc[i], "a norm weight", d->input / d->fc_norms, 1);
 }
 
 int esp_model_desc_check(const struct esp_model_desc *d, char *err, size_t errlen)

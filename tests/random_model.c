@@ -277,7 +277,7 @@ void random_model_recur(struct random_model *m, int layer, enum esp_mixer mixer)
     d->conv_kernel = 4;
     d->state_heads = conv ? 0 : 4;
     d->key_heads = conv ? 0 : 2;
-    d->key_dim = conv ? 0 : 12;
+    d->key_dim = conv ? 0 : d->key_dim > 0 ? d->key_dim : 12;
     d->value_dim = conv ? 0 : 32;
     d->least_step = 0.01f;
     d->most_step = 2.0f;

@@ -43,8 +43,9 @@ void random_model_mix(struct random_model *model, int layer, int used, int exper
 /* Gives all layers sink logits and SwiGLU limits, and routers biases, as in gpt-oss. The
  * reference does not compute these. */
 void random_model_add_sinks(struct random_model *model);
-/* Makes layer `layer` a recurrent layer of this kind, with 4 state heads for 2 key heads. The
- * reference transformer does not compute it. */
+/* Makes layer `layer` a recurrent layer of this kind, with 4 state heads for 2 key heads. A
+ * state has 12 keys, unless desc.key_dim is another number. The reference transformer does not
+ * compute it. */
 void random_model_recur(struct random_model *model, int layer, enum esp_mixer mixer);
 void random_model_free(struct random_model *model);
 

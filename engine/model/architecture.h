@@ -79,6 +79,7 @@ struct esp_config {
     /* These have no keys. model.c sets them; for draft heads, draft_head.c does. */
     enum esp_reads reads;
     int input, fc;               /* width of the hidden states read; columns of fc */
+    int fc_norms, fc_part;       /* see struct esp_model_desc; columns of fc that each covers */
     int attended;                /* width of attention's input */
     int outputs;                 /* rows of the LM head */
     bool residual_normed;        /* see struct esp_model_desc */
@@ -123,6 +124,7 @@ enum esp_size {
     ESP_VOCABULARY,
     ESP_ATTENDED,
     ESP_FC,
+    ESP_FC_PART,
     ESP_OUTPUTS
 };
 enum esp_presence {
@@ -140,6 +142,8 @@ enum esp_presence {
     ESP_UNLESS_MIXED,
     ESP_IF_CHOICE_BIAS, /* the layer is a mixture whose experts are chosen with a bias */
     ESP_IF_INPUT_NORM,  /* the first layer of an EAGLE-1 head may lack it */
+    ESP_IF_FC_NORM,     /* all that fc reads is normalised together */
+    ESP_IF_FC_NORMS,    /* each hidden state that fc reads is normalised */
     ESP_UNLESS_TIED
 };
 

@@ -23,6 +23,16 @@ enum { TARGET_STATES = 3 }; /* hidden states of the target that an EAGLE-3 head 
     ESP_MODEL(fc, "fc.weight", HIDDEN, FC, ALWAYS),                                            \
         ESP_MODEL(fc_bias, "fc.bias", HIDDEN, ONE, IF_STORED),                                 \
         ESP_MODEL(embedding, "embed_tokens.weight", VOCABULARY, HIDDEN, IF_STORED)
+/* Norms before fc: of all that it reads, or of each of the target's states. */
+#define FC_NORM "input_norm.weight"
+#define FC_NORMS(i) "fc_norm." #i ".weight"
+#define EAGLE3_TENSORS                                                                         \
+    EAGLE_TENSORS, ESP_MODEL(norm_fc[0], FC_NORM, FC_PART, ONE, IF_FC_NORM),                   \
+        ESP_MODEL(norm_fc[0], FC_NORMS(0), FC_PART, ONE, IF_FC_NORMS),                         \
+        ESP_MODEL(norm_fc[1], FC_NORMS(1), FC_PART, ONE, IF_FC_NORMS),                         \
+        ESP_MODEL(norm_fc[2], FC_NORMS(2), FC_PART, ONE, IF_FC_NORMS),                         \
+        ESP_MODEL(norm_final, "norm.weight", HIDDEN, ONE, ALWAYS),                             \
+        ESP_MODEL(head, "lm_head.weight", OUTPUTS, HIDDEN, ALWAYS)
 
 static const struct esp_tensor_rule eagle_tensors[] = {EAGLE_TENSORS, {0}};
 
@@ -33,10 +43,8 @@ static const struct esp_family eagle_family = {
 };
 
 static const struct esp_tensor_rule eagle3_tensors[] = {
-    EAGLE_TENSORS,
+    EAGLE3_TENSORS,
     ESP_MODEL(norm_input, "midlayer.hidden_norm.weight", HIDDEN, ONE, ALWAYS),
-    ESP_MODEL(norm_final, "norm.weight", HIDDEN, ONE, ALWAYS),
-    ESP_MODEL(head, "lm_head.weight", OUTPUTS, HIDDEN, ALWAYS),
     {0},
 };
 
@@ -51,10 +59,8 @@ static const struct esp_family eagle3_family = {
 static const char speculators_norm[] = "layers.0.hidden_norm.weight";
 
 static const struct esp_tensor_rule speculators_tensors[] = {
-    EAGLE_TENSORS,
+    EAGLE3_TENSORS,
     ESP_MODEL(norm_input, "layers.0.hidden_norm.weight", HIDDEN, ONE, ALWAYS),
-    ESP_MODEL(norm_final, "norm.weight", HIDDEN, ONE, ALWAYS),
-    ESP_MODEL(head, "lm_head.weight", OUTPUTS, HIDDEN, ALWAYS),
     {0},
 };
 
@@ -80,10 +86,14 @@ enum esp_reads esp_draft_head_kind(const struct esp_stored_set *files)
 
 int esp_draft_head_unwrap(struct esp_model *model, struct esp_json *json)
 {
-    static const char *const own[] = {
-        "draft_vocab_size",     "target_hidden_size", "eagle_aux_hidden_state_layer_ids",
-        "norm_before_residual", "norm_output",        "num_nextn_predict_layers"};
-    static const char *const other[] = {"norm_before_fc", "fc_norm"};
+    static const char *const own[] = {"draft_vocab_size",
+                                      "target_hidden_size",
+                                      "eagle_aux_hidden_state_layer_ids",
+                                      "norm_before_residual",
+                                      "norm_output",
+                                      "num_nextn_predict_layers",
+                                      "norm_before_fc",
+                                      "fc_norm"};
     const char *kind = esp_json_text(json->root, "speculators_model_type");
     if (!kind)
         return ESP_OK;
@@ -93,11 +103,6 @@ int esp_draft_head_unwrap(struct esp_model *model, struct esp_json *json)
                              "speculators_model_type is %s, but only eagle3 and mtp are "
                              "supported",
                              kind);
-    for (size_t i = 0; i < sizeof other / sizeof *other; i++)
-        if (esp_json_true(json->root, other[i]))
-            return esp_json_fail(json, ESP_E_UNSUPPORTED,
-                                 "%s is true; draft heads are supported only if it is false",
-                                 other[i]);
     cJSON *inner =
         cJSON_DetachItemFromObjectCaseSensitive(json->root, "transformer_layer_config");
     if (!cJSON_IsObject(inner)) {
@@ -136,12 +141,21 @@ static int read_size(int *value, const char *key, int least, int most,
     return ESP_OK;
 }
 
-/* Sets which states of the target a head of speculators reads. State N is the input of layer
- * N. */
+/* The keys of an EAGLE-3 head; heads by NVIDIA have them in eagle_config. */
+#define EAGLE_KEY(key) key "|eagle_config." key
+
+static bool is_true(const struct esp_json *json, const char *keys)
+{
+    return cJSON_IsTrue(esp_json_find(json->root, keys, NULL, NULL));
+}
+
+/* Sets which states of the target a head reads. State N is the input of layer N. Without a
+ * list, or with an empty one, they are the usual ones. */
 static int read_states(struct esp_model *head, const struct esp_json *json)
 {
-    const cJSON *list = esp_json_item(json->root, "eagle_aux_hidden_state_layer_ids");
-    if (!list)
+    const cJSON *list =
+        esp_json_find(json->root, EAGLE_KEY("eagle_aux_hidden_state_layer_ids"), NULL, NULL);
+    if (!list || (cJSON_IsArray(list) && cJSON_GetArraySize(list) == 0))
         return ESP_OK;
     for (int i = 0; i < TARGET_STATES; i++) {
         const cJSON *item = cJSON_GetArrayItem(list, i);
@@ -155,39 +169,53 @@ static int read_states(struct esp_model *head, const struct esp_json *json)
     return ESP_OK;
 }
 
-int esp_draft_head_config(struct esp_model *head, struct esp_config *c, enum esp_reads reads,
-                          const struct esp_architecture *architecture,
-                          const struct esp_json *json)
+/* Sets which norms come before fc: those that config.json names, or else those that are
+ * stored. */
+static int read_fc_norms(struct esp_config *c, const struct esp_stored_set *files,
+                         const struct esp_json *json)
 {
-    const struct esp_stored_set *files = head->files;
-    const struct esp_family *family = esp_draft_head_family(files);
-    const bool eagle3 = reads == ESP_READS_EAGLE3;
-    int target = c->hidden, status = ESP_OK;
-    if (architecture->family != &esp_family_llama)
+    bool one = is_true(json, EAGLE_KEY("norm_before_fc"));
+    bool each = is_true(json, EAGLE_KEY("fc_norm"));
+    if (one && each)
         return esp_json_fail(json, ESP_E_UNSUPPORTED,
-                             "a draft head needs a model_type with layers of Llama, not "
-                             "%s",
-                             architecture->name);
-    c->reads = reads;
-    c->attended = eagle3 ? 2 * c->hidden : c->hidden;
-    if (family->single_layer)
-        c->layers = 1;
-    if (eagle3) {
-        c->residual_normed = esp_json_true(json->root, "norm_before_residual");
-        head->feeds_normed = esp_json_true(json->root, "norm_output");
-        status = read_size(&target, "target_hidden_size", 1, 65536, json);
-        if (status == ESP_OK)
-            status = read_size(&c->outputs, "draft_vocab_size", 1, c->vocabulary, json);
+                             "norm_before_fc and fc_norm are both true, but only one of them "
+                             "is supported at a time");
+    if (!one && !each) {
+        one = esp_stored_find(files, FC_NORM) != NULL;
+        each = !one && esp_stored_find(files, FC_NORMS(0));
     }
-    if (status == ESP_OK && eagle3)
+    c->fc_norms = one ? 1 : each ? TARGET_STATES : 0;
+    c->fc_part = each ? c->fc / TARGET_STATES : c->fc;
+    return ESP_OK;
+}
+
+/* Reads what config.json says about an EAGLE-3 head. */
+static int read_eagle3(struct esp_model *head, struct esp_config *c,
+                       const struct esp_json *json)
+{
+    int target = c->hidden;
+    c->residual_normed = is_true(json, EAGLE_KEY("norm_before_residual"));
+    head->feeds_normed = is_true(json, "norm_output|eagle_config.return_hidden_post_norm");
+    int status = read_size(&target, "target_hidden_size", 1, 65536, json);
+    if (status == ESP_OK)
+        status = read_size(&c->outputs, "draft_vocab_size", 1, c->vocabulary, json);
+    if (status == ESP_OK)
         status = read_states(head, json);
-    c->input = eagle3 ? TARGET_STATES * target : c->hidden;
-    c->fc = eagle3 ? c->input : c->hidden + c->input;
-    if (status == ESP_OK && eagle3 && c->input == c->hidden)
+    c->attended = 2 * c->hidden;
+    c->input = c->fc = TARGET_STATES * target;
+    if (status == ESP_OK)
+        status = read_fc_norms(c, head->files, json);
+    if (status == ESP_OK && c->input == c->hidden)
         status = esp_json_fail(json, ESP_E_UNSUPPORTED,
                                "hidden_size is three times target_hidden_size, so hidden "
                                "states of head and target cannot be told apart");
-    const char *layer = family->single_layer ? "midlayer." : "layers.0.";
+    return status;
+}
+
+/* Sets which biases and norms the layers have: those that the first one has. */
+static void read_layer(struct esp_config *c, const char *layer,
+                       const struct esp_stored_set *files)
+{
     char name[64];
     const struct {
         bool *flag;
@@ -200,7 +228,24 @@ int esp_draft_head_config(struct esp_model *head, struct esp_config *c, enum esp
         snprintf(name, sizeof name, "%s%s", layer, found[i].tensor);
         *found[i].flag = esp_stored_find(files, name) != NULL;
     }
-    return status;
+}
+
+int esp_draft_head_config(struct esp_model *head, struct esp_config *c, enum esp_reads reads,
+                          const struct esp_architecture *architecture,
+                          const struct esp_json *json)
+{
+    const bool single = esp_draft_head_family(head->files)->single_layer;
+    if (architecture->family != &esp_family_llama)
+        return esp_json_fail(json, ESP_E_UNSUPPORTED,
+                             "a draft head needs a model_type with layers of Llama, not "
+                             "%s",
+                             architecture->name);
+    c->reads = reads;
+    c->layers = single ? 1 : c->layers;
+    c->attended = c->input = c->hidden;
+    c->fc = 2 * c->hidden;
+    read_layer(c, single ? "midlayer." : "layers.0.", head->files);
+    return reads == ESP_READS_EAGLE3 ? read_eagle3(head, c, json) : ESP_OK;
 }
 
 /* ------------------------------------------------------------------ MTP layers */

@@ -32,8 +32,8 @@ int esp_draft_head_unwrap(struct esp_model *model, struct esp_json *json);
  * files of a target. Does nothing with other sets. */
 int esp_draft_head_names(struct esp_stored_set *set, char *err, size_t errlen);
 
-/* Completes the configuration of a head from its tensors: its widths, and which
- * biases it has. Sets the members of `head` that say which states it reads. */
+/* Completes the configuration of a head from its tensors: its widths, and which biases and norms
+ * it has. Sets the members of `head` that say which states it reads. */
 int esp_draft_head_config(struct esp_model *head, struct esp_config *config,
                           enum esp_reads reads, const struct esp_architecture *architecture,
                           const struct esp_json *json);

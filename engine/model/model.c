@@ -62,6 +62,7 @@ static int size_of(enum esp_size size, const struct esp_config *config)
                          [ESP_EXPERT_FFN] = config->expert_ffn,
                          [ESP_ATTENDED] = config->attended,
                          [ESP_FC] = config->fc,
+                         [ESP_FC_PART] = config->fc_part,
                          [ESP_OUTPUTS] = config->outputs};
     return sizes[size];
 }
@@ -82,6 +83,8 @@ static bool expected(enum esp_presence when, const struct binding *binding, int 
         return binding->mixer == ESP_MIXER_NONE && !binding->mixed;
     if (when == ESP_IF_CHOICE_BIAS)
         return binding->mixed && config->choice_bias;
+    if (when == ESP_IF_FC_NORM || when == ESP_IF_FC_NORMS)
+        return config->fc_norms > 0 && (config->fc_norms == 1) == (when == ESP_IF_FC_NORM);
     if (when == ESP_IF_INPUT_NORM)
         return stored || layer > 0 || config->reads != ESP_READS_EAGLE;
     return when == ESP_IF_ATTENTION_BIAS ? config->attention_bias
@@ -309,6 +312,8 @@ static int bind_table(const struct binding *binding, const struct esp_tensor_rul
                               rule->when == ESP_IF_HEAD_NORM  ? ""
                               : is_of_kind(rule->when)        ? "layer_types or "
                               : rule->when == ESP_IF_MLP_BIAS ? "mlp_bias or "
+                              : rule->when == ESP_IF_FC_NORM || rule->when == ESP_IF_FC_NORMS
+                                  ? "norm_before_fc, fc_norm or "
                               : rule->when == ESP_IF_MIXED || rule->when == ESP_UNLESS_MIXED
                                   ? "mlp_only_layers or "
                                   : "attention_bias or ");
@@ -489,6 +494,7 @@ static void describe(struct esp_model_desc *desc, const struct esp_family *famil
     desc->input = config->input;
     desc->input_first = family->input_first;
     desc->residual_normed = config->residual_normed;
+    desc->fc_norms = config->fc_norms;
     desc->layers = config->layers;
     desc->hidden = config->hidden;
     desc->heads = config->heads;

@@ -58,6 +58,7 @@ struct esp_cpu_weights {
     struct esp_weights base;
     struct esp_cpu_layer *layer; /* (layers) */
     const float *norm_final, *norm_final_bias, *norm_embedding, *norm_input;
+    const float *norm_fc[ESP_FC_NORMS];
     struct esp_packed head, fc;
     /* (vocabulary, hidden) a copy; if it has no data, rows are read from `embedding_head` */
     struct esp_tensor embedding;

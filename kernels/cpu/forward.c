@@ -45,17 +45,24 @@ static void join(const struct esp_cpu_pass *p, int row, int begin, int end, cons
     memcpy(to, values, (size_t)(end - begin) * sizeof *to);
 }
 
-/* The same with values that are normalised first, unless `weight` is NULL. */
+/* Writes `count` columns from `begin` on, and normalises them unless `weight` is NULL. */
 static void join_normed(const struct esp_cpu_pass *p, int row, int begin, int count,
                         const float *values, const float *weight)
 {
-    float *normed = p->c->normed.x + (size_t)row * p->c->hidden;
-    if (weight) {
-        memcpy(normed, values, (size_t)count * sizeof *normed);
-        p->isa->norm(normed, normed, count, weight, NULL, p->d->norm, p->d->norm_epsilon);
-        values = normed;
-    }
+    float *to = p->c->joined.x + (size_t)row * p->c->joined.stride + begin;
     join(p, row, begin, begin + count, values);
+    if (weight)
+        p->isa->rmsnorm_head(to, count, weight, p->d->norm_epsilon);
+}
+
+/* Joins the hidden states that fc reads. */
+static void join_input(const struct esp_cpu_pass *p, int row, int begin, const float *values)
+{
+    const struct esp_model_desc *d = p->d;
+    const int parts = d->fc_norms > 0 ? d->fc_norms : 1, count = d->input / parts;
+    for (int i = 0; i < parts; i++)
+        join_normed(p, row, begin + i * count, count, values + i * count,
+                    d->reads == ESP_READS_EAGLE ? p->w->norm_input : p->w->norm_fc[i]);
 }
 
 /* Pads a joined vector of `width` columns with zeros, because matmul reads them. */
@@ -122,8 +129,7 @@ static void read_row(const struct esp_cpu_pass *p, int row)
     const bool first = p->d->input_first;
     if (begin > 0)
         join_normed(p, row, first ? p->d->input : 0, hidden, x, p->w->norm_embedding);
-    join_normed(p, row, first ? 0 : begin, p->d->input, values,
-                begin > 0 ? p->w->norm_input : NULL);
+    join_input(p, row, first ? 0 : begin, values);
     join_end(p, row, begin + p->d->input);
 }
 

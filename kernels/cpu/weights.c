@@ -306,6 +306,8 @@ static void pack_ends(struct packer *p, struct esp_cpu_weights *w)
     w->norm_final_bias = pack_vector(p, &d->norm_final_bias);
     w->norm_embedding = pack_vector(p, &d->norm_embedding);
     w->norm_input = pack_vector(p, &d->norm_input);
+    for (int i = 0; i < d->fc_norms; i++)
+        w->norm_fc[i] = pack_vector(p, &d->norm_fc[i]);
     if (esp_model_desc_lent(d, &d->head) && lends_head(lender, w)) {
         w->head = lender->head;
         note_kind(p, &w->head);

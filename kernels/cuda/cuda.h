@@ -258,6 +258,7 @@ struct esp_cuda_weights {
     struct esp_cuda_layer *layer;
     const float *norm_final, *norm_final_bias;
     const float *norm_embedding, *norm_input; /* of draft heads; or NULL */
+    const float *norm_fc[ESP_FC_NORMS];
     struct esp_cuda_matrix fc; /* for draft heads; otherwise no data */
     const int32_t *output_of; /* (vocabulary) row of `head`; -1: none. NULL: token i is row i */
     const float *inverse_frequency, *local_inverse_frequency; /* (rotary / 2); or NULL */

@@ -20,8 +20,11 @@ template <typename T, typename A> struct embed_args {
     float scale, *x, *embedded;
     int hidden;        /* numbers in a row of x and of `embedded`, padded */
     int values, input; /* the model's hidden and input widths, not padded */
-    /* The norms of the two parts of what fc reads; without a weight, the identity. */
-    struct esp_cuda_norm_args of_embedding, of_input;
+    /* The norm of the embedding that fc reads, and the weights of the norms of the equal parts
+     * of its input; without a weight, the identity. */
+    struct esp_cuda_norm_args of_embedding;
+    const float *weight[ESP_FC_NORMS]; /* (parts) */
+    int parts;
     bool input_first; /* fc reads [input, embedding] */
     A *joined;
     size_t joined_width;
@@ -66,6 +69,37 @@ static __device__ void rotate_both(const struct embed_args<T, A> &a, int row, in
         rotate(a.local_frequency, a.local_rotation + to, a.half, a.rotary_scale, position, far);
 }
 
+/* Writes a normalised vector. Every thread of the block calls this. */
+template <typename A>
+static __device__ void write_normed(const float *x, const struct esp_cuda_norm_args &norm,
+                                    A *out, float *room)
+{
+    const auto normed = esp_cuda_normalise(x, norm, room);
+    for (int i = threadIdx.x; i < norm.n; i += blockDim.x)
+        out[i] = esp_from_float<A>(normed[i]);
+}
+
+/* Writes what fc reads. */
+template <typename T, typename A>
+static __device__ void join(const struct embed_args<T, A> &a, const float *x,
+                            const float *input, A *joined, float *room)
+{
+    const int values = a.reads == ESP_READS_EAGLE ? a.values : 0;
+    const int begin = a.input_first ? 0 : values;
+    struct esp_cuda_norm_args norm = a.of_embedding;
+    norm.n = a.input / a.parts;
+    if (values > 0)
+        write_normed(x, a.of_embedding, joined + (a.input_first ? a.input : 0), room);
+#pragma unroll
+    for (int i = 0; i < ESP_FC_NORMS; i++)
+        if (i < a.parts) {
+            norm.weight = a.weight[i];
+            write_normed(input + i * norm.n, norm, joined + begin + i * norm.n, room);
+        }
+    for (int i = values + a.input + threadIdx.x; i < (int)a.joined_width; i += blockDim.x)
+        joined[i] = esp_from_float<A>(0.0f);
+}
+
 /* Copies the hidden states that layer 0 of a draft head reads, see enum esp_reads: in addition
  * to the embedding, which is in x, or instead of it. Every thread of the block calls this. */
 template <typename T, typename A>
@@ -74,26 +108,13 @@ static __device__ void read_input(const struct esp_cuda_arrays &at,
 {
     const float *input = at.pass->input + (size_t)at.input_row[row] * at.pass->input_stride;
     float *x = a.x + (size_t)row * a.hidden;
-    A *joined = a.joined + (size_t)row * a.joined_width;
-    const int values = a.reads == ESP_READS_EAGLE ? a.values : 0;
-    const int embedding = a.input_first ? a.input : 0, begin = a.input_first ? 0 : values;
     for (int i = threadIdx.x; a.reads == ESP_READS_EAGLE3 && i < a.hidden; i += blockDim.x) {
         a.embedded[(size_t)row * a.hidden + i] = x[i];
         if (!a.fc)
             x[i] = i < a.values ? input[i] : 0.0f;
     }
-    if (!a.fc)
-        return;
-    const auto x_normed = esp_cuda_normalise(x, a.of_embedding, room);
-    const auto input_normed = esp_cuda_normalise(input, a.of_input, room);
-    for (int i = threadIdx.x; i < (int)a.joined_width; i += blockDim.x) {
-        float value = 0.0f;
-        if (i >= embedding && i < embedding + values)
-            value = x_normed[i - embedding];
-        else if (i >= begin && i < begin + a.input)
-            value = input_normed[i - begin];
-        joined[i] = esp_from_float<A>(value);
-    }
+    if (a.fc)
+        join(a, x, input, a.joined + (size_t)row * a.joined_width, room);
 }
 
 template <typename T, typename A>
@@ -145,18 +166,16 @@ void esp_cuda_embed(struct esp_cuda_cache *c, bool fc, int rows)
     if (quantised) /* another kernel has written the embedding to x */
         esp_cuda_blocks_embed(c, rows);
     const struct esp_model_desc *d = w->base.desc;
-    const bool eagle3 = d->reads == ESP_READS_EAGLE3; /* its norm comes after fc */
+    const bool eagle3 = d->reads == ESP_READS_EAGLE3; /* its norm_input comes after fc */
     const struct esp_cuda_norm of_embedding = {w->norm_embedding, NULL, ESP_CUDA_NO_STATE,
-                                               false},
-                               of_input = {eagle3 ? NULL : w->norm_input, NULL,
-                                           ESP_CUDA_NO_STATE, false};
+                                               false};
     const struct embed_args<T, A> a = {
         d->reads, fc, quantised ? NULL : (const T *)w->embedding.data,
             (const T *)w->position_embedding.data, w->embedding.stride,
             d->embedding_scale != 0 ? d->embedding_scale : 1.0f, c->x, c->embedded,
             (int)c->hidden, d->hidden, d->input, esp_cuda_norm_args_of(c, &of_embedding),
-            esp_cuda_norm_args_of(c, &of_input), d->input_first, (A *)c->joined,
-            c->joined_width,
+            {eagle3 ? w->norm_fc[0] : w->norm_input, w->norm_fc[1], w->norm_fc[2]},
+            d->fc_norms > 0 ? d->fc_norms : 1, d->input_first, (A *)c->joined, c->joined_width,
             w->inverse_frequency, w->local_inverse_frequency, c->rotation, c->local_rotation,
             d->rotary / 2, c->max_batch, d->rotary_scale != 0 ? d->rotary_scale : 1.0f
     };

@@ -624,6 +624,8 @@ static void put_rest(struct loader *l)
     }
     w->norm_embedding = put_vector(l, &d->norm_embedding);
     w->norm_input = put_vector(l, &d->norm_input);
+    for (int i = 0; i < d->fc_norms; i++)
+        w->norm_fc[i] = put_vector(l, &d->norm_fc[i]);
     if (d->reads != ESP_READS_TOKENS)
         w->fc = put_tensor(l, &d->fc, &d->fc_bias);
     if (d->output_token) {

@@ -25,8 +25,6 @@ static bool same_bias(const struct esp_tensor *a, const struct esp_tensor *b)
  * all experts of a layer have one type, so nothing else is supported. */
 static const char *missing_for(const struct esp_model_desc *d)
 {
-    if (d->key_dim > ESP_CUDA_STATE_KEYS)
-        return "so large states";
     if (d->experts > ESP_CUDA_EXPERTS || d->experts_used > ESP_CUDA_EXPERTS_USED)
         return "so many experts";
     for (int i = 0; i < d->layers; i++)
@@ -175,6 +173,11 @@ int esp_cuda_weights_open(struct esp_weights **weights, struct esp_backend *back
         return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
                         "--backend cuda cannot compute a model with %s yet; use --backend cpu",
                         missing);
+    if (desc->key_dim > ESP_CUDA_STATE_KEYS)
+        return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
+                        "states of %d keys are larger than the %d that --backend cuda can do; "
+                        "use --backend cpu",
+                        desc->key_dim, ESP_CUDA_STATE_KEYS);
     if (desc->head_dim > WIDEST_HEAD)
         return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
                         "heads of %d values are wider than the %d that --backend cuda can do; "

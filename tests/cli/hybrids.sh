@@ -123,6 +123,16 @@ check "a model without an MTP layer is not listed as mtp" sh -c "! $ESPALIER lis
 check "inspect names the MTP layer" sh -c "$ESPALIER inspect '$own' --backend cpu | grep -q 'MTP layer .*--draft mtp'"
 check "inspect describes the pair" sh -c \
     "$ESPALIER inspect '$own' mtp --backend cpu | grep -q 'pair fits  *yes: vocabulary and hidden states'"
+next=$work/mtp-next
+mkdir "$next" && cp tests/vectors/heads/mtp-qwen3-next/* "$next" && tokenizer >"$next/tokenizer.json"
+sed -i "s/\"eos_token_id\": 2/\"eos_token_id\": 96/" "$next/config.json"
+check "Qwen3-Next's MTP layer drafts if no draft is named" test "$(own=$next && drafts)" = mtp
+check "its drafts do not change the text" test "$(generate "$next" --drafter dynatree)" = "$(generate "$next" --draft none)"
+check "quantize keeps it" $ESPALIER quantize "$next" "$work/next.gguf" --type q8_0 >/dev/null 2>&1
+check "the quantised layer drafts" test "$(own=$work/next.gguf && drafts)" = mtp
+check "inspect names it" sh -c "$ESPALIER inspect '$work/next.gguf' --backend cpu | grep -q 'MTP layer .*--draft mtp'"
+check "its drafts do not change the text, either" \
+    test "$(generate "$work/next.gguf" --drafter dynatree)" = "$(generate "$work/next.gguf" --draft none)"
 check "a model without one is named" fails 1 "qwen3-5 has no MTP layer" generate "$work/qwen3-5" --draft mtp
 check "quantising keeps the MTP layer" sh -c "$ESPALIER quantize '$own' '$work/whole.gguf' --type q8_0 | grep -q '^MTP layer '"
 check "inspect names the MTP layer of the quantised file" sh -c "$ESPALIER inspect '$work/whole.gguf' --backend cpu | grep -q 'MTP layer .*--draft mtp'"

@@ -2,6 +2,7 @@
 # The models on a machine: the program finds them in the folders of other programs, accepts their names, and says which
 # fit as drafts. All home folders in this test are made up.
 . tests/shell.sh
+. tests/letters.sh
 home="$work/home"
 export HOME="$home" XDG_STATE_HOME="$work/state" XDG_CONFIG_HOME="$work/config"
 unset ESPALIER_MODELS HF_HOME HF_HUB_CACHE XDG_CACHE_HOME OLLAMA_MODELS
@@ -107,6 +108,20 @@ check "a draft as large as the target is reported" fits first 'as large as the t
 $list fairytale-target --json >"$work/json"
 check "JSON says that a draft fits" grep -q '"fits":	true' "$work/json"
 check "an unknown target is refused" fails 1 "no model 'nobody'" $list nobody
+
+# Draft heads have no tokenizer. They fit the target whose sizes they have.
+cp -r tests/vectors/heads/target "$work/goal" && tokenizer >"$work/goal/tokenizer.json"
+mkdir "$work/heads" && for head in eagle3-narrow eagle3-speculators-fc-norm; do
+    cp -r tests/vectors/heads/$head "$work/heads"
+done
+ESPALIER_MODELS="$work/heads" $list "$work/goal" >"$work/list"
+check "a draft head that fits is listed with its kind" fits eagle3-narrow 'fits as a draft: a draft head (eagle3)'
+check "a head of speculators that fits is listed with its kind" fits eagle3-speculators-fc-norm 'fits as a draft: a draft head (eagle3)'
+check "inspect names the kind of such a head" sh -c \
+    "$ESPALIER inspect '$work/goal' '$work/heads/eagle3-speculators-fc-norm' --backend cpu | grep -q 'eagle3 draft head, 1 layer'"
+ESPALIER_MODELS="$work/heads" $list fairytale-target >"$work/list"
+check "a draft head of another target is reported" fits eagle3-speculators-fc-norm \
+    'no draft for it: the draft head .* is for a target with a vocabulary of 97 tokens'
 check "a file that is not a model is refused" fails 1 'neither a model folder' $list "$work"
 
 # `list` reads the properties of GGUF files.

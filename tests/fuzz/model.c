@@ -46,6 +46,8 @@ static void touch_model(struct esp_model *model)
     touch(&model->desc.fc);
     touch(&model->desc.norm_embedding);
     touch(&model->desc.norm_input);
+    for (int i = 0; i < model->desc.fc_norms; i++)
+        touch(&model->desc.norm_fc[i]);
     for (int i = 0; i < model->desc.outputs && model->desc.output_token; i++)
         FUZZ_REQUIRE(model->desc.output_token[i] < model->desc.vocabulary,
                      "every row of a draft head's LM head has a token");

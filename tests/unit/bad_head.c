@@ -73,9 +73,11 @@ TEST(a_config_that_does_not_fit_the_head_is_named)
                "2 MTP layers", "single one");
     BAD_CONFIG(own, "transformer_layer_config", "[]", ESP_E_FORMAT, "transformer_layer_config",
                "decoder layer");
-    BAD_CONFIG(own, "norm_before_fc", "true", ESP_E_UNSUPPORTED, "norm_before_fc is true",
-               "config.json");
-    BAD_CONFIG(own, "fc_norm", "true", ESP_E_UNSUPPORTED, "fc_norm is true", "config.json");
+    BAD_CONFIG(own, "norm_before_fc", "true", ESP_E_FORMAT, "input_norm.weight",
+               "(96) is missing");
+    BAD_CONFIG(own, "fc_norm", "true", ESP_E_FORMAT, "fc_norm.0.weight", "(32) is missing");
+    BAD_CONFIG("eagle3-speculators-fc-norm", "norm_before_fc", "true", ESP_E_UNSUPPORTED,
+               "norm_before_fc and fc_norm", "config.json");
     BAD_CONFIG(own, "draft_vocab_size", "41", ESP_E_FORMAT, "lm_head.weight", "(41, 32)");
     BAD_CONFIG(own, "eagle_aux_hidden_state_layer_ids", "[1, 2]", ESP_E_UNSUPPORTED,
                "eagle_aux_hidden_state_layer_ids", "3 layers");
@@ -188,23 +190,26 @@ TEST(an_mtp_layer_of_another_shape_is_refused)
 /* The target must not use tensors of the layer, and the layer none of the target. */
 TEST(a_target_and_its_mtp_layer_use_all_tensors_together)
 {
-    struct esp_model *parts[2];
-    const char *unused;
-    copy_head("mtp-qwen3-5");
-    CHECK(esp_model_open(&parts[0], folder_path(), err, sizeof err) == 0, "%s", err);
-    CHECK(esp_model_open_mtp(&parts[1], folder_path(), err, sizeof err) == 0, "%s", err);
-    CHECK(parts[0]->mtp && !parts[0]->head && !parts[1]->mtp && parts[1]->head);
-    int64_t numbers = 0;
-    for (size_t i = 0; i < parts[0]->files->count; i++) {
-        int64_t count = 1;
-        for (int k = 0; k < parts[0]->files->tensors[i].rank; k++)
-            count *= parts[0]->files->tensors[i].shape[k];
-        numbers += count;
-    }
-    CHECK(parts[0]->parameters + parts[1]->parameters == numbers);
-    for (int i = 0; i < 2; i++) {
-        CHECK(esp_stored_unused(parts[i]->files, &unused) == 0, "%s", unused);
-        esp_model_close(parts[i]);
+    static const char *const heads[] = {"mtp-qwen3-5", "mtp-qwen3-next"};
+    for (int h = 0; h < 2; h++) {
+        struct esp_model *parts[2];
+        const char *unused;
+        copy_head(heads[h]);
+        CHECK(esp_model_open(&parts[0], folder_path(), err, sizeof err) == 0, "%s", err);
+        CHECK(esp_model_open_mtp(&parts[1], folder_path(), err, sizeof err) == 0, "%s", err);
+        CHECK(parts[0]->mtp && !parts[0]->head && !parts[1]->mtp && parts[1]->head);
+        int64_t numbers = 0;
+        for (size_t i = 0; i < parts[0]->files->count; i++) {
+            int64_t count = 1;
+            for (int k = 0; k < parts[0]->files->tensors[i].rank; k++)
+                count *= parts[0]->files->tensors[i].shape[k];
+            numbers += count;
+        }
+        CHECK(parts[0]->parameters + parts[1]->parameters == numbers, "%s", heads[h]);
+        for (int i = 0; i < 2; i++) {
+            CHECK(esp_stored_unused(parts[i]->files, &unused) == 0, "%s", unused);
+            esp_model_close(parts[i]);
+        }
     }
 }
 
@@ -381,6 +386,15 @@ TEST(a_tensor_that_is_missing_is_named)
                   "missing");
     check_renamed(__LINE__, "eagle3", "\"norm.weight\"", "\"nose.weight\"", "norm.weight",
                   "missing");
+    check_renamed(__LINE__, "eagle3-speculators-norm-before-fc", "input_norm", "imput_norm",
+                  "input_norm.weight", "(96) is missing");
+    check_renamed(__LINE__, "eagle3-speculators-fc-norm", "fc_norm.2", "fc_norm.3",
+                  "fc_norm.2.weight", "(32) is missing");
+    copy_head("eagle3-speculators-fc-norm");
+    folder_edit("config.json", "fc_norm", NULL, "false");
+    replace("model.safetensors", "fc_norm.0", "fc_norm.9");
+    check_refused(__LINE__, ESP_E_FORMAT, "fc_norm.1.weight",
+                  "correct norm_before_fc, fc_norm");
     check_renamed(__LINE__, "eagle-own", "layers.1.input_layernorm", "layers.1.input_layernose",
                   "layers.1.input_layernorm.weight", "missing");
 }
@@ -523,6 +537,51 @@ static void write_head(void)
                       "{\"model_type\": \"llama\", \"hidden_size\": 256, \"vocab_size\": 4096,"
                       " \"num_hidden_layers\": 1, \"num_attention_heads\": 1, \"head_dim\": 2,"
                       " \"intermediate_size\": 1}");
+}
+
+/* Other trainers write the keys of the head beside those of its layer, NVIDIA in eagle_config.
+ * Without a key, the tensors tell which norms the head has. */
+TEST(keys_of_a_head_may_be_in_other_places)
+{
+    static const char layer[] = "\"model_type\": \"qwen3\", \"vocab_size\": 97, "
+                                "\"hidden_size\": 32, \"intermediate_size\": 24, "
+                                "\"num_hidden_layers\": 1, \"num_attention_heads\": 4, "
+                                "\"num_key_value_heads\": 2, \"head_dim\": 8, "
+                                "\"draft_vocab_size\": 40";
+    static const struct {
+        const char *head, *keys;
+        int norms, state; /* the second one that is read; 0: the usual one */
+        bool fed_normed;
+    } cases[] = {
+        {"eagle3-speculators-norm-before-fc",
+         "\"eagle_config\": {\"norm_before_fc\": true, \"return_hidden_post_norm\": true, "
+         "\"eagle_aux_hidden_state_layer_ids\": [1, 5, 6]}",
+         1, 5, true},
+        {"eagle3-speculators-norm-before-fc",
+         "\"norm_before_fc\": true, \"eagle_config\": {\"eagle_aux_hidden_state_layer_ids\": "
+         "[]}",
+         1, 0, false},
+        {"eagle3-speculators-norm-before-fc", "\"norm_output\": true", 1, 0, true},
+        {"eagle3-speculators-fc-norm", "\"fc_norm\": true", 3, 0, false},
+        {"eagle3-speculators-fc-norm", "\"tie_word_embeddings\": false", 3, 0, false},
+        {"eagle3-speculators", "\"tie_word_embeddings\": false", 0, 0, false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct esp_model *head;
+        char text[1024];
+        const char *unused;
+        copy_head(cases[i].head);
+        snprintf(text, sizeof text, "{%s, %s}", layer, cases[i].keys);
+        folder_write_text("config.json", text);
+        CHECK(esp_model_open(&head, folder_path(), err, sizeof err) == 0, "%s", err);
+        CHECK(head->desc.reads == ESP_READS_EAGLE3 && head->desc.fc_norms == cases[i].norms,
+              "%s", text);
+        CHECK(head->feeds_normed == cases[i].fed_normed &&
+                  head->reads_state[1] == cases[i].state,
+              "%s", text);
+        CHECK(esp_stored_unused(head->files, &unused) == 0, "%s", unused);
+        esp_model_close(head);
+    }
 }
 
 static void write_text(struct esp_engine *engine, const char *drafter, int32_t *tokens,

@@ -14,7 +14,7 @@
 #include "tests/each_backend.h"
 #include "tests/random_model.h"
 
-enum { TOKENS = 168, CACHE = 240, BATCH = 64, VOCABULARY = 75 };
+enum { TOKENS = 168, CACHE = 240, BATCH = 64, VOCABULARY = 75, SHORT_PREFIX = 16 };
 
 static const struct random_shape shapes[] = {
     {"llama", 2, 72, 6, 3, 24, 80, VOCABULARY, 24, ESP_BF16, false, false, false, false, false},
@@ -117,13 +117,19 @@ static const char *yardstick(const char *isa)
 static bool skipped(int shape, const char *isa, int threads)
 {
     if (strcmp(isa, "cuda") == 0 && !cuda_is_real()) {
-        const enum esp_mixer mixer = last_layers[shape].mixer;
-        if (mixer == ESP_MIXER_CONV || mixer == ESP_MIXER_DELTA)
-            return true; /* tests/unit/states.c and logits.c have these */
         if (shape == SHAPES - 1)
             return true; /* wide and slow; tests/unit/cuda_blocks.c has such experts */
     }
     return (check_quick() || shape > 1 || strcmp(isa, "cuda") == 0) && threads != 2;
+}
+
+/* Returns whether the test takes fewer sizes: in the short check, and on the emulator for short
+ * convolutions and delta rules, of which tests/unit/states.c tests more. */
+static bool is_short(const struct runner *r)
+{
+    const enum esp_mixer mixer = r->weights->desc->layer[0].mixer;
+    return check_quick() || (r->backend->ops != &esp_backend_cpu && !cuda_is_real() &&
+                             (mixer == ESP_MIXER_CONV || mixer == ESP_MIXER_DELTA));
 }
 
 /* Makes the pool work as on a processor whose cores differ in speed. */
@@ -206,7 +212,7 @@ static void decode_plainly(const struct random_model *model, const char *isa,
 {
     struct runner r;
     CHECK(open_runner(&r, model, isa, 1));
-    for (int i = 0; i < TOKENS; i++) {
+    for (int i = 0; i < (is_short(&r) ? SHORT_PREFIX + BATCH : TOKENS); i++) {
         run_chain(&r, tokens + i, i, 1, 1);
         r.backend->ops->read_row(r.logits, 0, want + i * VOCABULARY);
     }
@@ -215,16 +221,15 @@ static void decode_plainly(const struct random_model *model, const char *isa,
 
 static void check_chains(struct runner *r, int shape, const int32_t *tokens, const float *want)
 {
-    static const int prefixes[] = {0, 1, 15, 16, 33, 100};
+    static const int prefixes[] = {0, 1, 15, SHORT_PREFIX, 33, 100};
+    const bool brief = is_short(r);
     for (size_t p = 0; p < sizeof prefixes / sizeof *prefixes; p++) {
         int prefix = prefixes[p];
-        if (check_quick() && p % 3 != 0)
+        if (brief && p % 3 != 0)
             continue;
         run_chain(r, tokens, 0, prefix, 1 + prefix / 3);
         const bool each = p == 5 && shape < 2;
-        for (int rows = 1; rows <= BATCH; rows += each            ? 1
-                                                  : check_quick() ? 1 + rows
-                                                                  : 1 + rows / 4) {
+        for (int rows = 1; rows <= BATCH; rows += each ? 1 : brief ? 1 + rows : 1 + rows / 4) {
             run_chain(r, tokens + prefix, prefix, rows, rows);
             for (int i = 0; i < rows; i++)
                 CHECK(same_row(r, i, want + (prefix + i) * VOCABULARY),
@@ -347,8 +352,8 @@ static void check_trees(struct runner *r, struct runner *plain,
     enum { SIZES = sizeof rows / sizeof *rows };
     static float want[SIZES][BATCH * VOCABULARY];
     int32_t tokens[TOKENS];
-    const bool all = !check_quick() && (shape == &shapes[0] || shape == &shapes[1]);
-    for (int i = 0; i < SIZES - (check_quick() ? 2 : 0); i += check_quick() ? 3 : all ? 1 : 2) {
+    const bool brief = is_short(r), all = shape == &shapes[0] || shape == &shapes[1];
+    for (int i = 0; i < SIZES - (brief ? 2 : 0); i += brief ? 3 : all ? 1 : 2) {
         struct random_tree tree;
         int prefix = (int)(check_uniform(&seed) * 100);
         int gap = (int)(check_uniform(&seed) * 40); /* rows of other branches before it */
@@ -403,8 +408,9 @@ static void check_compaction(struct runner *r, struct runner *plain,
                              const struct random_shape *shape, unsigned long long state,
                              float *want)
 {
+    const int end = is_short(r) && !check_quick() ? SHORT_PREFIX : TOKENS - BATCH;
     int length = 0;
-    for (int turn = 0; length < TOKENS - BATCH; turn++) {
+    for (int turn = 0; length < end; turn++) {
         struct random_tree tree;
         int32_t path[BATCH], rows[BATCH];
         plant(&tree, 1 + (int)(check_uniform(&state) * BATCH), length, length, &state);

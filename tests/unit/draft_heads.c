@@ -45,7 +45,10 @@ static const char *const heads[] = {"eagle",
                                     "eagle3-speculators-layers",
                                     "speculators-mtp",
                                     "speculators-mtp-qwen3-5",
-                                    "speculators-mtp-qwen3-next"};
+                                    "speculators-mtp-qwen3-next",
+                                    "mtp-qwen3-next",
+                                    "eagle3-speculators-norm-before-fc",
+                                    "eagle3-speculators-fc-norm"};
 
 /* The first ones run in all tests, the others only where formulas and texts are compared. */
 enum { HEADS = sizeof heads / sizeof *heads, FIRST_HEADS = 6 };
@@ -463,6 +466,7 @@ TEST(an_mtp_layer_in_a_gguf_file_drafts_what_the_reference_drafts)
 {
     check_head("mtp-qwen3-5.gguf", false);
     check_head("mtp-qwen3-5-moe.gguf", false);
+    check_head("mtp-qwen3-next.gguf", false);
 }
 
 TEST(every_kind_of_head_drafts_what_the_reference_drafts_on_cuda)
@@ -592,9 +596,23 @@ EACH_ISA(every_drafter_with_a_head_writes_what_plain_decoding_writes)
     }
 }
 
+TEST(a_drafter_with_an_mtp_layer_of_a_gguf_file_writes_what_plain_decoding_writes)
+{
+    struct esp_engine e;
+    open_engine(&e, "mtp-qwen3-next.gguf", 2);
+    check_drafters(&e, "mtp-qwen3-next.gguf", 0, 4);
+    close_engine(&e);
+}
+
 TEST(a_drafter_with_a_head_on_cuda_writes_what_plain_decoding_writes)
 {
-    static const char *const some[] = {"eagle-own", "eagle3-narrow", "mtp-mimo", "mtp-qwen3-5"};
+    static const char *const some[] = {"eagle-own",
+                                       "eagle3-narrow",
+                                       "mtp-mimo",
+                                       "mtp-qwen3-5",
+                                       "mtp-qwen3-next",
+                                       "eagle3-speculators-norm-before-fc",
+                                       "eagle3-speculators-fc-norm"};
     for (size_t h = 0; h < sizeof some / sizeof *some; h++) {
         struct esp_engine e;
         open_engine(&e, some[h], CUDA);

@@ -464,6 +464,123 @@ EACH_BACKEND(a_type_that_is_not_known_is_refused)
     close_setup(&s);
 }
 
+/* ------------------------------------------------------------------ states of many keys */
+
+enum {
+    MANY_KEYS = 260,
+    KEYS = 256,
+    UNUSED_KEYS = MANY_KEYS - KEYS,
+    MOST_CHANNELS = 2048,
+    FEW_TOKENS = 5
+};
+
+static const struct random_shape recurrent = {
+    "many keys", 2, 40, 2, 1, 16, 48, 75, 8, ESP_F32, false, false, false, false, false};
+
+/* Sets a row of a tensor of floats to zero. */
+static void clear_row(const struct esp_tensor *t, int row)
+{
+    const size_t bytes = (size_t)t->columns * sizeof(float);
+    memset((char *)t->data + (size_t)row * bytes, 0, bytes);
+}
+
+/* Makes a model with a recurrent layer of MANY_KEYS keys. The first keys of each head are
+ * always 0, so `few`, the model without them, has the same logits, up to rounding. used: the
+ * channels of its convolution. */
+static void make_many_keys(struct random_model *m, enum esp_mixer mixer,
+                           struct esp_model_desc *few, struct esp_layer layers[2],
+                           int32_t used[MOST_CHANNELS])
+{
+    int count = 0;
+    random_model_make(m, &recurrent, 21);
+    m->desc.key_dim = MANY_KEYS;
+    m->desc.norm_epsilon = 1e-12f; /* queries are divided by a root of the number of keys */
+    random_model_recur(m, 0, mixer);
+    memcpy(layers, m->layers, 2 * sizeof *layers);
+    struct esp_tensor *const tensors[] = {&layers[0].conv_in, &layers[0].conv,
+                                          &layers[0].conv_bias};
+    const int first = mixer == ESP_MIXER_SSM ? m->desc.state_heads * m->desc.value_dim : 0;
+    const int end = first + 2 * m->desc.key_heads * MANY_KEYS;
+    for (int i = 0; i < layers[0].conv.rows; i++) {
+        const bool unused = i >= first && i < end && (i - first) % MANY_KEYS < UNUSED_KEYS;
+        if (!unused)
+            used[count++] = i;
+        for (int t = 0; t < 3 && unused; t++)
+            clear_row(tensors[t], i);
+    }
+    *few = m->desc;
+    few->key_dim = KEYS;
+    few->layer = layers;
+    for (int t = 0; t < 3; t++) {
+        tensors[t]->rows = count;
+        tensors[t]->listed = used;
+    }
+}
+
+/* Writes the logits after FEW_TOKENS tokens. */
+static void compute_last(struct setup *s, struct esp_backend *backend,
+                         const struct esp_model_desc *desc, float *logits)
+{
+    const struct esp_model_desc own = s->model.desc;
+    s->model.desc = *desc;
+    open_model(s, backend);
+    CHECK(run(s, 0, FEW_TOKENS, 0, false) == 0);
+    CHECK(backend->ops->read_row(s->logits, FEW_TOKENS - 1, logits) == 0);
+    close_model(s);
+    s->model.desc = own;
+}
+
+static double relative_difference(const float *a, const float *b, int n)
+{
+    double error = 0, norm = 0;
+    for (int i = 0; i < n; i++) {
+        error += pow((double)a[i] - b[i], 2);
+        norm += pow(b[i], 2);
+    }
+    return sqrt(error / norm);
+}
+
+/* The CPU computes them. CUDA refuses more than 256 keys, and computes 256. */
+EACH_BACKEND(states_of_many_keys_are_computed_or_refused)
+{
+    static const enum esp_mixer mixers[] = {ESP_MIXER_DELTA, ESP_MIXER_SSM};
+    const bool on_cpu = backend->ops == &esp_backend_cpu;
+    for (int m = 0; m < 2; m++) {
+        static struct setup s;
+        struct esp_model_desc few;
+        struct esp_layer layers[2];
+        int32_t used[MOST_CHANNELS];
+        float want[MAX_VOCABULARY], got[MAX_VOCABULARY];
+        struct esp_backend *cpu;
+        struct esp_weights *none;
+        char err[300] = "";
+        make_many_keys(&s.model, mixers[m], &few, layers, used);
+        for (int i = 0; i < NODES; i++) {
+            s.tokens[i] = i * 7 % recurrent.vocabulary;
+            s.positions[i] = i;
+            s.parents[i] = i - 1;
+        }
+        CHECK(esp_cpu_open(&cpu, "generic", 1, err, sizeof err) == 0, "%s", err);
+        compute_last(&s, cpu, &few, want);
+        cpu->ops->close(cpu);
+        compute_last(&s, backend, on_cpu ? &s.model.desc : &few, got);
+        const double off = relative_difference(got, want, recurrent.vocabulary);
+        CHECK(off < (on_cpu ? 1e-4 : 3e-2), "mixer %d: %g", mixers[m], off);
+        if (!on_cpu) {
+            CHECK(backend->ops->weights_open(&none, backend, &s.model.desc, NULL, NULL, err,
+                                             sizeof err) == ESP_E_UNSUPPORTED);
+            CHECK(!none && strstr(err, "states of 260 keys") && strstr(err, "--backend cpu") &&
+                      !strchr(err, '\n'),
+                  "%s", err);
+        }
+        few.key_dim = 4100;
+        CHECK(backend->ops->weights_open(&none, backend, &few, NULL, NULL, err, sizeof err) ==
+              ESP_E_UNSUPPORTED);
+        CHECK(!none && strstr(err, "4100 by 32 values are not supported"), "%s", err);
+        random_model_free(&s.model);
+    }
+}
+
 TEST(what_the_processor_lacks_is_refused)
 {
     struct esp_backend *backend;

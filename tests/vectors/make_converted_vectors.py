@@ -26,7 +26,7 @@ FOLDERS = ["gemma2", "gemma3", "phi3-short", "phi3-long", "phi3-partial", "olmo2
 # tensor, as in the folder.
 OLD = "qwen3-next"
 # Folders of tests/vectors/heads, which are converted together with their MTP layer.
-MTP = ["mtp-qwen3-5", "mtp-qwen3-5-moe"]
+MTP = ["mtp-qwen3-5", "mtp-qwen3-5-moe", "mtp-qwen3-next"]
 # The folder whose MTP layer is also converted to a separate file.
 ALONE = "mtp-qwen3-5"
 

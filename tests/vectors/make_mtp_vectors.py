@@ -16,10 +16,11 @@ import sys
 import safetensors.torch
 import torch
 from transformers import AutoModelForCausalLM
-from transformers import Qwen2Config, Qwen3_5MoeTextConfig
+from transformers import Qwen2Config, Qwen3_5MoeTextConfig, Qwen3NextConfig
 from transformers.models.qwen2 import modeling_qwen2 as qwen2
 from transformers.models.qwen3_5 import modeling_qwen3_5 as dense
 from transformers.models.qwen3_5_moe import modeling_qwen3_5_moe as mixture
+from transformers.models.qwen3_next import modeling_qwen3_next as qwen3_next
 
 from make_logits_vectors import llama, qwen3_5
 
@@ -30,6 +31,7 @@ TREE = [[-1, 5], [-1, 40], [0, 8], [0, 91], [2, 3], [1, 17], [4, 66]]
 class Head(torch.nn.Module):
     """An MTP layer, with the names of Qwen3.5's tensors after "mtp."."""
     unnormed = False  # whether it reads the target's states before the final norm
+    key = "mtp_num_hidden_layers"  # of config.json
 
     def __init__(self, config, decoder_layer, norm):
         super().__init__()
@@ -60,9 +62,27 @@ class Head(torch.nn.Module):
         return {"mtp." + name: value for name, value in self.state_dict().items()}
 
 
+class NextHead(Head):
+    """Qwen3-Next's: each matrix of an expert is a tensor, and config.json has no key."""
+    key = None
+
+    def positions(self, count):
+        return torch.arange(count)[None]
+
+    def stored(self):
+        tensors = super().stored()
+        experts = "mtp.layers.0.mlp.experts."
+        both, down = tensors.pop(experts + "gate_up_proj"), tensors.pop(experts + "down_proj")
+        for i, (gate, up) in enumerate(each.chunk(2) for each in both):
+            for name, value in ("gate", gate), ("up", up), ("down", down[i]):
+                tensors[f"{experts}{i}.{name}_proj.weight"] = value.contiguous()
+        return tensors
+
+
 class MimoHead(Head):
     """MiMo's: other names, and fc reads the two parts the other way round."""
     unnormed = True
+    key = "num_nextn_predict_layers"
     names = {"fc": "input_proj", "pre_fc_norm_embedding": "token_layernorm",
              "pre_fc_norm_hidden": "hidden_layernorm", "norm": "final_layernorm"}
 
@@ -125,7 +145,7 @@ def make(folder, seed, config, kind, decoder_layer, norm):
     own = head.stored()
     safetensors.torch.save_file({**safetensors.torch.load_file(path), **own}, path, {"format": "pt"})
     values = json.loads((folder / "config.json").read_text())
-    values["num_nextn_predict_layers" if kind is MimoHead else "mtp_num_hidden_layers"] = 1
+    values.update({kind.key: 1} if kind.key else {})
     (folder / "config.json").write_text(json.dumps(values, indent=2) + "\n")
     (folder / "generation_config.json").unlink(missing_ok=True)
 
@@ -171,6 +191,11 @@ FOLDERS = {
                         Head, mixture.Qwen3_5MoeDecoderLayer, mixture.Qwen3_5MoeRMSNorm),
     "mtp-mimo": (llama(Qwen2Config, num_key_value_heads=2), MimoHead, qwen2.Qwen2DecoderLayer,
                  qwen2.Qwen2RMSNorm),
+    "mtp-qwen3-next": (qwen3_5(Qwen3NextConfig, num_hidden_layers=2, num_experts=5,
+                               num_experts_per_tok=2, moe_intermediate_size=12,
+                               shared_expert_intermediate_size=20, linear_key_head_dim=12,
+                               layer_types=["linear_attention", "full_attention"]),
+                       NextHead, qwen3_next.Qwen3NextDecoderLayer, qwen3_next.Qwen3NextRMSNorm),
 }
 
 

@@ -82,6 +82,17 @@ def run_eagle3(model, tokens, inputs, positions, seen):
     return (normed if model.config.norm_output else out)[0], model.lm_head(normed)[0]
 
 
+def combine(model, tokens, states):
+    """What the library computes from the target's states of three layers, side by side, before the
+    head's layers."""
+    combined = []
+    hook = model.fc.register_forward_hook(lambda module, inputs, output: combined.append(output[0]))
+    model(states.unsqueeze(0), torch.tensor([tokens]), torch.zeros(1, len(tokens), dtype=torch.long),
+          ttt_steps=1)
+    hook.remove()
+    return combined[0]
+
+
 def run_mtp(model, tokens, inputs, positions, seen):
     turns = model.rotary_emb(inputs.unsqueeze(0), torch.tensor([positions]))
     out = model.mtp_layers[0](inputs.unsqueeze(0), model.embed_tokens(torch.tensor([tokens])),
@@ -136,7 +147,7 @@ def make_eagle3(name, seed, layer, states, inner={}, **changes):
     layers = heads.run_target(target, tokens)
     features = torch.stack([torch.cat([layers[i][s] for i in states]) for s in range(len(tokens))])
     with torch.no_grad():
-        rows = draft(run_eagle3, model, tokens, model.fc(features))
+        rows = draft(run_eagle3, model, tokens, combine(model, tokens, features))
     write(BASE / name, rows, tokens=tokens, tree=heads.TREE, input=states)
 
 
@@ -182,6 +193,9 @@ EAGLE3 = {
         13, Qwen3Config, [0, 4, 5],
         dict(num_hidden_layers=3, use_sliding_window=True, sliding_window=5,
              layer_types=["sliding_attention", "full_attention", "sliding_attention"]), {}),
+    "eagle3-speculators-norm-before-fc": (17, Qwen3Config, [2, 3, 4], {}, dict(norm_before_fc=True)),
+    "eagle3-speculators-fc-norm": (18, LlamaConfig, [1, 4, 6], {},
+                                   dict(fc_norm=True, norm_output=True)),
 }
 MTP = {
     "speculators-mtp": (14, BASE / "target", Qwen3Config),
