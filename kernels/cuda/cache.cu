@@ -184,7 +184,7 @@ static void lay_out(struct esp_cuda_arena *arena, struct esp_cuda_cache *c,
         esp_cuda_states_lay_out(arena, &c->states, d, rows);
 
     /* The block that is sent to the device before every pass. The masks are last, because only
-     * a part of them is sent. The walk over recurrent layers is sent separately. */
+     * a part of them is sent. The plan for recurrent layers is sent separately. */
     const size_t start = arena->used;
     c->at.pass = esp_cuda_take<struct esp_cuda_pass>(arena, 1);
     c->pass_device = (char *)c->at.pass;

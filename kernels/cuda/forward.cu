@@ -93,6 +93,7 @@ static int send_pass(struct esp_cuda_cache *c, const struct esp_batch *b,
     const struct esp_cuda_rows *logits = (const struct esp_cuda_rows *)b->logits;
     const size_t count = (size_t)b->rows;
     struct esp_cuda_pass pass = {};
+    int visits = 0;
     if (count > 0) { /* not if only states change */
         memcpy((void *)in_slot(c, slot, c->at.tokens), b->tokens, count * sizeof(int32_t));
         memcpy((void *)in_slot(c, slot, c->at.positions), b->positions,
@@ -125,18 +126,20 @@ static int send_pass(struct esp_cuda_cache *c, const struct esp_batch *b,
         list_rows((int32_t *)in_slot(c, slot, c->at.wanted_at), NULL, pass.wanted);
     }
     if (c->states.layers > 0) {
-        pass.visits = c->states.plan.walk.count;
+        pass.entries = c->states.plan.entries;
+        pass.steps = c->states.plan.groups;
         pass.folded = c->states.before;
-        esp_cuda_states_write(c, (struct esp_cuda_visit *)in_slot(c, slot, c->at.visit));
+        visits =
+            esp_cuda_states_write(c, (struct esp_cuda_visit *)in_slot(c, slot, c->at.visit));
     }
     memcpy(slot, &pass, sizeof pass);
     const size_t masks = count * (size_t)pass.words * sizeof(uint64_t);
     if (masks > 0)
         memcpy((void *)in_slot(c, slot, c->at.mask), b->mask, masks);
     status = esp_cuda_send_slot(c, 0, ((const char *)c->at.mask - c->pass_device) + masks);
-    if (status == ESP_OK && pass.visits > 0)
+    if (status == ESP_OK && visits > 0)
         status = esp_cuda_send_slot(c, (const char *)c->at.visit - c->pass_device,
-                                    (size_t)pass.visits * sizeof *c->at.visit);
+                                    (size_t)visits * sizeof *c->at.visit);
     return status;
 }
 

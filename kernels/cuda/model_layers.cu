@@ -486,7 +486,7 @@ static int mix(struct esp_cuda_cache *c, int i, const struct esp_cuda_shape *s,
     esp_cuda_launched(backend, recurs ? "inputs of states" : "queries, keys, values",
                       input_bytes_of(layer));
     if (recurs) { /* 3, 4 */
-        esp_cuda_mix<T>(c, layer, i, s->rows, s->rows);
+        esp_cuda_mix<T>(c, layer, i, s->rows);
         esp_cuda_launched(backend, "states", 0);
         return ESP_OK;
     }
@@ -643,7 +643,7 @@ template <typename T> static int run_fold(struct esp_cuda_cache *c)
         const struct esp_cuda_layer *layer = NULL;
         status = esp_cuda_stream_hold(w, i, &layer);
         if (status == ESP_OK && esp_recurs(mixer))
-            esp_cuda_mix<T>(c, layer, i, 0, c->states.plan.walk.count);
+            esp_cuda_mix<T>(c, layer, i, 0);
         if (status == ESP_OK)
             status = esp_cuda_stream_release(w, i);
     }

@@ -187,6 +187,9 @@ TEST(passes_are_as_many_as_the_tree_is_deep)
                 int limit = deepest_in_record(&it->tree) + 1;
                 if (strcmp(name, "optimal") == 0 || strcmp(name, "salf") == 0)
                     limit += 60 / 10; /* one more for every B of the N nodes */
+                if (strcmp(name, "goodput") == 0)
+                    limit += 60 / 10; /* it may come back to shallow nodes, as measured times
+                                         tell it */
                 passes += it->draft_passes;
                 nodes += it->tree.verified - 1;
                 CHECK(strcmp(name, "dyspec") == 0 || it->draft_passes <= limit,
