@@ -120,7 +120,7 @@ PUBLIC_HEADERS := $(addprefix engine/,espalier.h espalier_event.h espalier_lists
 # shared library exports what these and the installed headers declare.
 SHARED_HEADERS := $(addprefix engine/support/,suggestion.h hash.h int_map.h open_file.h part_file.h paths.h \
                       utf8_stream.h write_file.h) \
-                  engine/text_token.h kernels/system.h kernels/walk.h
+                  engine/text_token.h kernels/system.h kernels/state_plan.h
 
 # All .c files in a folder and its subfolders.
 sources = $(shell find $(1) -name '*.c' | LC_ALL=C sort)

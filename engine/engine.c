@@ -271,7 +271,8 @@ static void choose_checkpoints(const struct esp_engine *e, struct esp_model *mod
 {
     static const size_t BUDGET = (size_t)512 << 20;
     const struct esp_backend_ops *ops = e->backend->ops;
-    const size_t bytes = model && ops->state_bytes ? ops->state_bytes(&model->desc) : 0;
+    const size_t bytes =
+        model && ops->checkpoint_bytes ? ops->checkpoint_bytes(&model->desc) : 0;
     const size_t fit = bytes > 0 ? BUDGET / bytes : 0;
     if (bytes > 0)
         model->desc.state_slots = fit < 1                 ? 1
@@ -498,6 +499,7 @@ static bool describe(const struct esp_engine *e, const struct esp_model *m,
         .recurrent = esp_model_desc_recurrents(&m->desc),
         .checkpoints = m->desc.state_slots,
         .state_bytes = ops->state_bytes ? ops->state_bytes(&m->desc) : 0,
+        .checkpoint_bytes = ops->checkpoint_bytes ? ops->checkpoint_bytes(&m->desc) : 0,
         .vocabulary = m->desc.vocabulary,
         .outputs = m->desc.outputs,
         .context = m->desc.context,

@@ -62,9 +62,9 @@ struct esp_model_info {
     int layers, hidden, heads, kv_heads, head_dim, ffn, vocabulary, context;
     /* recurrent: number of layers that have a state instead of attention. state_bytes: size of
      * all states of a text. checkpoints: number of copies of these states that a session
-     * keeps, to go back in a text. */
+     * keeps, to go back in a text; checkpoint_bytes: size of a copy. */
     int recurrent, checkpoints;
-    size_t state_bytes;
+    size_t state_bytes, checkpoint_bytes;
     int outputs; /* tokens of the vocabulary that can get a probability above 0 */
     /* A draft model with another vocabulary. shared: how many of the target's tokens it has as
      * well; text_share: which fraction of a sample text's tokens these are. */

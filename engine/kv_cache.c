@@ -110,11 +110,11 @@ static bool is_recurrent(const struct esp_kv_cache *c)
     return c->weights && esp_model_desc_recurrent(c->weights->desc);
 }
 
-/* Updates the states to those after the whole text. */
+/* Adds the updates of all complete chunks of the text to the states. */
 static int fold(struct esp_kv_cache *c)
 {
     const int dropped = c->window.dropped;
-    if (!is_recurrent(c) || c->length == 0 || c->cache->folded == c->length)
+    if (!is_recurrent(c) || c->length < c->cache->folded + ESP_STATE_CHUNK)
         return ESP_OK;
     return c->ops->fold(c->cache, c->length - dropped, dropped);
 }
@@ -162,7 +162,7 @@ int esp_kv_cache_checkpoint(struct esp_kv_cache *c)
     if (status < 0)
         return status;
     const int slot = least_missed(c);
-    status = c->ops->state_save(c->cache, slot);
+    status = c->ops->state_save(c->cache, slot, c->length);
     if (status == ESP_OK)
         c->checkpoint[slot] = c->length;
     return status;

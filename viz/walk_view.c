@@ -1,69 +1,75 @@
-/* walk_view.c - the walk of a pass over the rows of a tree; see walk_view.h. */
+/* walk_view.c - which states the rows of a tree read; see walk_view.h. */
 #include "viz/walk_view.h"
 
 #include <stdlib.h>
 
-#include "kernels/walk.h"
+#include "kernels/state_plan.h"
 
-enum { LABEL = 14, LEVEL = 3, KEY = 26 };
+enum { LABEL = 14, LEVEL = 3, ADDS = 6, KEY = 26 };
 
-/* Orders the rows of a tree as the backend does. The root is the text's last token. Returns
- * false if there is no memory, or if the tree has no rows; else the caller frees walk->step. */
-static bool open_walk(struct esp_state_walk *walk, const struct esp_tree *tree)
+/* Plans the pass over an iteration's tree as the backends do. The root is the text's last token.
+ * Returns false if there is no memory, or if the tree has no rows; else the caller frees
+ * plan->walk.step. */
+static bool open_plan(struct esp_state_plan *plan, const struct esp_iteration *it)
 {
-    const int rows = tree->verified;
-    if (rows < 1 || !tree->order)
+    const struct esp_tree *tree = &it->tree;
+    const int rows = tree->verified, before = (it->position + ESP_STATE_CHUNK - 1) % ESP_STATE_CHUNK;
+    *plan = (struct esp_state_plan){.room = rows + ESP_STATE_CHUNK};
+    void *memory = rows < 1 || !tree->order ? NULL : malloc(esp_state_plan_bytes(plan->room));
+    int32_t *entry = memory ? malloc((size_t)tree->count * sizeof *entry) : NULL;
+    if (!entry) {
+        free(memory);
         return false;
-    const size_t each = (size_t)rows + 1;
-    struct esp_walk_step *step =
-        calloc(1, each * sizeof *step + (7 * each + (size_t)tree->count) * sizeof(int32_t));
-    if (!step)
-        return false;
-    int32_t *parts = (int32_t *)(step + each), *row = parts + 7 * each;
-    *walk = (struct esp_state_walk){.count = rows,
-                                    .texts = 1,
-                                    .step = step,
-                                    .parent = parts,
-                                    .size = parts + each,
-                                    .heavy = parts + 2 * each,
-                                    .first = parts + 3 * each,
-                                    .next = parts + 4 * each,
-                                    .pending = parts + 5 * each,
-                                    .level = parts + 6 * each};
+    }
+    esp_state_plan_lay_out(plan, memory);
+    esp_state_plan_begin(plan);
+    for (int i = 0; i < before; i++)
+        esp_state_plan_add(plan, i - 1);
     for (int i = 0; i < rows; i++) {
         const int parent = tree->nodes[tree->order[i]].parent;
-        row[tree->order[i]] = i;
-        walk->parent[i] = parent < 0 ? -1 : row[parent];
+        entry[tree->order[i]] =
+            esp_state_plan_add(plan, parent < 0 ? before - 1 : entry[parent]);
     }
-    esp_walk_order(walk);
+    esp_state_plan_end(plan, before + 1, rows);
+    free(entry);
     return true;
 }
 
-static int levels_of(const struct esp_state_walk *walk)
+static int levels_of(const struct esp_state_plan *plan)
 {
     int levels = 0;
-    for (int i = 0; i < walk->count; i++)
-        levels = walk->step[i].to > levels ? walk->step[i].to : levels;
+    for (int i = 0; i < plan->walk.count; i++)
+        levels = plan->walk.step[i].to > levels ? plan->walk.step[i].to : levels;
     return levels;
 }
 
-int esp_walk_levels(const struct esp_tree *tree)
+int esp_walk_levels(const struct esp_iteration *it)
 {
-    struct esp_state_walk walk;
-    if (!open_walk(&walk, tree))
+    struct esp_state_plan plan;
+    if (!open_plan(&plan, it))
         return 0;
-    const int levels = levels_of(&walk);
-    free(walk.step);
+    const int levels = levels_of(&plan);
+    free(plan.walk.step);
     return levels;
 }
 
-int esp_walk_width(const struct esp_tree *tree)
+int esp_walk_width(const struct esp_iteration *it)
 {
-    const int width = LABEL + LEVEL * (esp_walk_levels(tree) + 1);
+    const int width = LABEL + LEVEL * (esp_walk_levels(it) + 1) + ADDS;
     return width > KEY ? width : KEY;
 }
 
-/* Whether a step after step i reads what is in a level after step i. */
+/* What is drawn of a pass. */
+struct picture {
+    struct esp_canvas *canvas;
+    const struct esp_iteration *it;
+    const struct esp_tokens *tokens;
+    const struct esp_state_plan *plan;
+    int node, levels;
+    int y, end; /* the next line, and the one after the last */
+};
+
+/* Whether a step after step `i` of the walk reads the state that a level has after it. */
 static bool is_kept(const struct esp_state_walk *walk, int i, int level)
 {
     for (int next = i + 1; next < walk->count; next++) {
@@ -75,30 +81,47 @@ static bool is_kept(const struct esp_state_walk *walk, int i, int level)
     return level == 0;
 }
 
-static void draw_step(struct esp_canvas *canvas, const struct esp_state_walk *walk, int i,
-                      int y, int levels)
+/* Marks the levels in the line of a row that reads level `to` after step `i`. `from`: the level
+ * that the step read before this row, or -1. */
+static void draw_levels(const struct picture *p, int i, int from, int to)
 {
-    const struct esp_walk_step *step = &walk->step[i];
-    for (int level = 0; level <= levels; level++) {
-        const bool writes = level == step->to, reads = level == step->from;
-        const char *text = writes  ? canvas->glyphs->eighths[8]
-                           : reads ? canvas->glyphs->arrow
-                           : is_kept(walk, i, level)
-                               ? canvas->glyphs->lines[ESP_LINE_UP | ESP_LINE_DOWN]
-                               : canvas->glyphs->dot;
-        const int style = writes                    ? ESP_STYLE_BAR_VERIFY
-                          : reads                   ? ESP_STYLE_KEY
-                          : is_kept(walk, i, level) ? ESP_STYLE_BAR_DRAFT
-                                                    : ESP_STYLE_EDGE;
-        esp_draw_repeat(canvas, LABEL + LEVEL * level, y, writes ? 2 : 1, style, text);
+    const struct esp_glyphs *g = p->canvas->glyphs;
+    for (int level = 0; level <= p->levels; level++) {
+        const bool writes = level == to && from >= 0, reads = level == to || level == from;
+        const bool kept = is_kept(&p->plan->walk, i, level);
+        const char *text = writes  ? g->eighths[8]
+                           : reads ? g->arrow
+                           : kept  ? g->lines[ESP_LINE_UP | ESP_LINE_DOWN]
+                                   : g->dot;
+        const int style = writes  ? ESP_STYLE_BAR_VERIFY
+                          : reads ? ESP_STYLE_KEY
+                          : kept  ? ESP_STYLE_BAR_DRAFT
+                                  : ESP_STYLE_EDGE;
+        esp_draw_repeat(p->canvas, LABEL + LEVEL * level, p->y, writes ? 2 : 1, style, text);
     }
 }
 
-static void draw_head(struct esp_canvas *canvas, int levels)
+/* Draws the rows of a group, which read level `to` after step `i` of the walk. */
+static void draw_group(struct picture *p, const struct esp_state_group *group, int i, int from,
+                       int to)
 {
-    esp_draw(canvas, 0, 0, ESP_STYLE_LABEL, "step");
-    for (int level = 0; level <= levels; level++)
-        esp_drawf(canvas, LABEL + LEVEL * level, 0, ESP_STYLE_LABEL, "%d", level);
+    for (int m = group->first; m < group->first + group->count && p->y < p->end; m++, p->y++) {
+        const int row = p->plan->member[m], at = p->it->tree.order[row];
+        esp_draw_token(p->canvas, 0, p->y, LABEL - 1,
+                       at == p->node ? ESP_STYLE_KEY : ESP_STYLE_LABEL, p->tokens,
+                       p->it->tree.nodes[at].token);
+        draw_levels(p, i, m == group->first ? from : -1, to);
+        esp_drawf(p->canvas, LABEL + LEVEL * (p->levels + 1), p->y, ESP_STYLE_VALUE, "+%d",
+                  p->plan->entry[esp_state_plan_entry(p->plan, row)].place);
+    }
+}
+
+static void draw_head(const struct picture *p)
+{
+    esp_draw(p->canvas, 0, 0, ESP_STYLE_LABEL, "state");
+    for (int level = 0; level <= p->levels; level++)
+        esp_drawf(p->canvas, LABEL + LEVEL * level, 0, ESP_STYLE_LABEL, "%d", level);
+    esp_draw(p->canvas, LABEL + LEVEL * (p->levels + 1), 0, ESP_STYLE_LABEL, "adds");
 }
 
 /* Says what the glyphs mean. */
@@ -116,22 +139,27 @@ static void draw_key(struct esp_canvas *canvas, int y)
 void esp_walk_draw(struct esp_canvas *canvas, const struct esp_iteration *it,
                    const struct esp_tokens *tokens, int node)
 {
-    struct esp_state_walk walk;
-    const int height = canvas->view.rect.height;
-    if (!open_walk(&walk, &it->tree))
+    struct esp_state_plan plan;
+    if (!open_plan(&plan, it))
         return;
-    const int levels = levels_of(&walk);
-    const int room = height - ESP_WALK_ROWS, shown = walk.count <= room ? walk.count : room - 1;
-    draw_head(canvas, levels);
-    for (int i = 0; i < shown; i++) {
-        const int at = it->tree.order[walk.step[i].entry];
-        esp_draw_token(canvas, 0, i + 1, LABEL - 1,
-                       at == node ? ESP_STYLE_KEY : ESP_STYLE_LABEL, tokens,
-                       it->tree.nodes[at].token);
-        draw_step(canvas, &walk, i, i + 1, levels);
+    const int room = canvas->view.rect.height - ESP_WALK_ROWS;
+    const int shown = plan.rows <= room ? plan.rows : room - 1;
+    struct picture p = {.canvas = canvas,
+                        .it = it,
+                        .tokens = tokens,
+                        .plan = &plan,
+                        .node = node,
+                        .levels = levels_of(&plan),
+                        .y = 1,
+                        .end = shown + 1};
+    draw_head(&p);
+    draw_group(&p, &plan.group[0], -1, -1, 0);
+    for (int i = 0; i < plan.walk.count; i++) {
+        const struct esp_walk_step *step = &plan.walk.step[i];
+        draw_group(&p, &plan.group[step->entry + 1], i, step->from, step->to);
     }
-    if (shown >= 0 && shown < walk.count)
-        esp_drawf(canvas, 0, shown + 1, ESP_STYLE_WARN, "%d more", walk.count - shown);
+    if (shown >= 0 && shown < plan.rows)
+        esp_drawf(canvas, 0, shown + 1, ESP_STYLE_WARN, "%d more", plan.rows - shown);
     draw_key(canvas, shown + 2);
-    free(walk.step);
+    free(plan.walk.step);
 }

@@ -1,22 +1,23 @@
-/* walk_view.h - draws the order in which the target's pass visits the rows of a tree to compute
- * the states of recurrent layers (kernels/walk.h).
+/* walk_view.h - draws which states of recurrent layers the rows of the target's pass read, and
+ * how many updates they add (kernels/state_plan.h).
  *
- * There is a row for each step and a column for each level of the stack. Level 0 is the state
- * of the text in memory. In each step, one level is read and one is written; levels that a
- * later step reads are marked as kept.
+ * There is a line for each row and a column for each level of the stack of states (kernels/walk.h).
+ * Level 0 is the state of the text in memory. Where a state is computed, one level is read and one
+ * is written; levels that are read again later are marked as kept. The last column is the number
+ * of ancestors whose updates the row adds to what it reads.
  */
 #ifndef ESP_WALK_VIEW_H
 #define ESP_WALK_VIEW_H
 
 #include "viz/tree_view.h"
 
-/* The number of levels that the walk over a tree needs besides the state in memory. */
-int esp_walk_levels(const struct esp_tree *tree);
+/* The number of states that the pass over an iteration's tree needs beside the one in memory. */
+int esp_walk_levels(const struct esp_iteration *it);
 
-enum { ESP_WALK_ROWS = 3 }; /* rows of a drawing besides one for each step */
+enum { ESP_WALK_ROWS = 3 }; /* lines of a drawing besides one for each row */
 
 /* The columns that a drawing needs. */
-int esp_walk_width(const struct esp_tree *tree);
+int esp_walk_width(const struct esp_iteration *it);
 /* Fills the view of the canvas. The row of `node` is marked, unless it is -1. */
 void esp_walk_draw(struct esp_canvas *canvas, const struct esp_iteration *it,
                    const struct esp_tokens *tokens, int node);

@@ -96,6 +96,7 @@ const struct esp_backend_ops esp_backend_cpu = {
     .set_rank_delay = esp_cpu_set_rank_delay,
     .plan_ranks = esp_cpu_plan_ranks,
     .state_bytes = esp_cpu_state_bytes,
+    .checkpoint_bytes = esp_cpu_checkpoint_bytes,
     .fold = esp_cpu_fold,
     .state_save = esp_cpu_state_save,
     .state_load = esp_cpu_state_load,

@@ -163,7 +163,7 @@ void esp_cpu_cache_drop(struct esp_cache *cache);
 int esp_cpu_cache_keep(struct esp_cache *cache, int first, const int32_t *which, int count);
 int esp_cpu_pass(struct esp_cache *cache, const struct esp_batch *batch);
 int esp_cpu_states_fold(struct esp_cache *cache, int prefix, int dropped);
-int esp_cpu_states_save(struct esp_cache *cache, int slot);
+int esp_cpu_states_save(struct esp_cache *cache, int slot, int length);
 int esp_cpu_states_load(struct esp_cache *cache, int slot);
 
 /* Returns the bytes that an order to run a pass may need (pass_order.h). */
@@ -174,8 +174,9 @@ const char *esp_cpu_way_key(const struct esp_backend *backend);
 /* Defined in states.c, in pass_mixer.c and, for operations that other ranks must repeat, in
  * orders.c; see esp_backend_ops. */
 size_t esp_cpu_state_bytes(const struct esp_model_desc *desc);
+size_t esp_cpu_checkpoint_bytes(const struct esp_model_desc *desc);
 int esp_cpu_fold(struct esp_cache *cache, int prefix, int dropped);
-int esp_cpu_state_save(struct esp_cache *cache, int slot);
+int esp_cpu_state_save(struct esp_cache *cache, int slot, int length);
 int esp_cpu_state_load(struct esp_cache *cache, int slot);
 int esp_cpu_measure_ways(struct esp_weights *weights, struct esp_way_times *times);
 

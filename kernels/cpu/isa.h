@@ -102,17 +102,42 @@ struct esp_attention {
     size_t scores_stride;
 };
 
-/* The change of 16 columns of a head's state by one token, see enum esp_mixer. `from` and `to`
- * may be the same. */
-struct esp_state_step {
-    int keys;          /* key_dim, a multiple of 4 */
-    bool delta;        /* the value that the state has for the key is replaced, not added to */
+/* A part of a head's state are 16 of its value columns, (keys, 16). See enum esp_mixer and
+ * kernels/state_plan.h for what follows. `keys` is key_dim, a multiple of 4. */
+
+/* What keys and queries of rows read from a part of a state: for each of `count` vectors, the sum
+ * over all keys of its numbers times the state. */
+struct esp_state_read {
+    int keys, count;
+    const float *state;       /* (keys, 16) */
+    const float *const *with; /* (count) pointers to (keys) */
+    float *const *out;        /* (count) pointers to (16) */
+};
+
+/* The update of a row for 16 columns, and the row's output, from what the row reads of the
+ * state before its chunk and from the updates of its `ancestors` in the chunk, the nearest
+ * first. by_key[i] and by_query[i] are the products of its key and query with the key of
+ * ancestor i, decayed since that ancestor. By the row's own decay and all of these, the state
+ * before the chunk has decayed to the fraction `left`. */
+struct esp_state_update {
+    int ancestors;
+    const float *const *before;        /* (ancestors) pointers to (16): their updates */
+    const float *by_key, *by_query;    /* (ancestors); by_key = NULL: nothing is replaced */
+    float left, write, own, skip; /* own: key times query; skip: of the value in the output */
+    const float *value;                /* (16) */
+    float *update; /* (16) in: what the key recalled from the state; out: the update */
+    float *out;    /* (16) in: what the query read from the state; out: the output */
+};
+
+/* Adds the updates of a chunk, the oldest first, to a part of a state. `from` and `to` may be
+ * the same. `left`: what is left of `from` after the chunk; weight[i]: of update i. */
+struct esp_state_fold {
+    int keys;
     const float *from; /* (keys, 16) */
     float *to;         /* (keys, 16) */
-    const float *query, *key; /* (keys) */
-    const float *value;       /* (16) */
-    float write, decay, skip; /* factors of the value, the state, and the value in the output */
-    float *out;               /* (16), or NULL */
+    float left, weight[ESP_STATE_CHUNK];
+    const float *key[ESP_STATE_CHUNK];    /* pointers to (keys) */
+    const float *update[ESP_STATE_CHUNK]; /* pointers to (16) */
 };
 
 struct esp_cpu_gradients;

@@ -439,9 +439,10 @@ int esp_cpu_fold(struct esp_cache *cache, int prefix, int dropped)
                        esp_cpu_states_fold(cache, prefix, dropped));
 }
 
-int esp_cpu_state_save(struct esp_cache *cache, int slot)
+int esp_cpu_state_save(struct esp_cache *cache, int slot, int length)
 {
-    return send_states(cache, ESP_ORDER_STATE_SAVE, slot, 0, esp_cpu_states_save(cache, slot));
+    return send_states(cache, ESP_ORDER_STATE_SAVE, slot, length,
+                       esp_cpu_states_save(cache, slot, length));
 }
 
 int esp_cpu_state_load(struct esp_cache *cache, int slot)

@@ -1,5 +1,13 @@
-/* pass_mixer.c - the convolution, the walk over the states, and the output's norm and gate;
- * see pass_mixer.h. isa/recurrent.c computes one step of a state. */
+/* pass_mixer.c - the convolution, what rows read from the states, and the output's norm and gate;
+ * see pass_mixer.h. isa/recurrent.c has the arithmetic on 16 columns of a state.
+ *
+ * Let S be the state before a row's chunk, j its ancestors in the chunk, and d(j) the product of
+ * all decays after j up to the row's own. The row's update u and output o are (enum esp_mixer has
+ * the formulas for one token after the other)
+ *   DELTA: u = write (v - d k^T S - sum of d(j) (k . k_j) u_j),    SSM: u = write v,
+ *   o = d q^T S + sum of d(j) (q . k_j) u_j + (q . k) u + skip v,
+ * where d is the product of all decays of the chunk. The state after a chunk is d S + sum of
+ * d(j) k_j u_j^T. */
 #include "kernels/cpu/pass_mixer.h"
 
 #include <math.h>
@@ -35,6 +43,47 @@ static struct places places_of(const struct esp_model_desc *d, enum esp_mixer mi
                                     : (struct places){values + keys + key, values + key, value};
 }
 
+/* Parts of the input of a slot, see struct esp_cpu_states. */
+static float *writes_of(const struct esp_cpu_states *s, float *input)
+{
+    return input + s->width;
+}
+
+static float *decays_of(const struct esp_cpu_states *s, float *input)
+{
+    return input + s->width + s->rates;
+}
+
+static float *keys_of(const struct esp_cpu_states *s, float *input)
+{
+    return input + s->width + 2 * s->rates;
+}
+
+static float *updates_of(const struct esp_cpu_states *s, float *input)
+{
+    return keys_of(s, input) + s->keys;
+}
+
+static float *input_of(const struct esp_cpu_pass *p, int entry)
+{
+    const struct esp_cpu_states *s = &p->c->states;
+    return esp_states_input(s, place_of(p), s->plan.entry[entry].slot);
+}
+
+/* Sets input[i] to that of the i-th ancestor of an entry in its chunk, the nearest first. Returns
+ * the number of ancestors. */
+static int find_ancestors(const struct esp_cpu_pass *p, int entry,
+                          float *input[ESP_STATE_CHUNK - 1])
+{
+    const struct esp_state_entry *at = &p->c->states.plan.entry[entry];
+    const int count = at->place;
+    for (int i = 0; i < count; i++) {
+        input[i] = input_of(p, at->parent);
+        at = &p->c->states.plan.entry[at->parent];
+    }
+    return count;
+}
+
 /* ------------------------------------------------------------------ 3: inputs of the states */
 
 /* log(1 + e^x) */
@@ -43,19 +92,18 @@ static double softplus(double x)
     return x > 30 ? x : log1p(exp(x));
 }
 
-static void find_factors(const struct esp_cpu_pass *p, const float *input, float *factors)
+/* Replaces the outputs of the products `write` and `decay` by the factors. */
+static void find_factors(const struct esp_cpu_pass *p, float *write, float *decay)
 {
     const struct esp_cpu_layer *layer = &p->w->layer[p->layer];
     const struct esp_model_desc *d = p->d;
-    const struct esp_cpu_states *s = &p->c->states;
-    const float *write = input + s->width, *decay = write + s->rates;
     const bool delta = mixer_of(p) == ESP_MIXER_DELTA;
     for (int h = 0; h < d->state_heads; h++) {
         double t = softplus((double)decay[h] + (double)layer->decay_bias[h]);
         if (!delta)
             t = fmin(fmax(t, (double)d->least_step), (double)d->most_step);
-        factors[h] = delta ? (float)(1 / (1 + exp(-(double)write[h]))) : (float)t;
-        factors[s->rates + (size_t)h] = (float)exp((double)layer->rate[h] * t);
+        write[h] = delta ? (float)(1 / (1 + exp(-(double)write[h]))) : (float)t;
+        decay[h] = (float)exp((double)layer->rate[h] * t);
     }
 }
 
@@ -71,25 +119,28 @@ static void scale_heads(const struct esp_cpu_pass *p, float *convolved)
     }
 }
 
-static void prepare_entry(void *step, int entry)
+/* Convolves a row, and keeps what later rows need. */
+static void prepare_row(void *step, int row)
 {
     const struct esp_cpu_pass *p = step;
     const struct esp_cpu_layer *layer = &p->w->layer[p->layer];
     const struct esp_cpu_states *s = &p->c->states;
+    const struct esp_model_desc *d = p->d;
     const enum esp_mixer mixer = mixer_of(p);
+    const int entry = esp_state_plan_entry(&s->plan, row), width = esp_conv_width(d, mixer);
     const float *taps[ESP_MOST_TAPS];
-    float *out = s->convolved + (size_t)entry * s->width;
-    const int width = esp_conv_width(p->d, mixer);
-    if (mixer == ESP_MIXER_CONV && s->plan.entry[entry].row < 0)
-        return;
-    esp_states_taps(s, place_of(p), p->d->conv_kernel, entry, taps);
+    float *out = s->convolved + (size_t)row * s->width, *input = input_of(p, entry);
+    esp_states_taps(s, place_of(p), d->conv_kernel, entry, taps);
     p->isa->convolve(out, taps, layer->conv, layer->conv_bias,
-                     (int)esp_cpu_pad(width, ESP_LANES), p->d->conv_kernel,
+                     (int)esp_cpu_pad(width, ESP_LANES), d->conv_kernel,
                      esp_cpu_pad(width, ESP_PANEL), mixer != ESP_MIXER_CONV);
+    if (mixer == ESP_MIXER_CONV)
+        return;
     if (mixer == ESP_MIXER_DELTA)
         scale_heads(p, out);
-    if (mixer != ESP_MIXER_CONV)
-        find_factors(p, taps[p->d->conv_kernel - 1], s->factors + (size_t)entry * 2 * s->rates);
+    memcpy(keys_of(s, input), out + places_of(d, mixer, 0).key,
+           (size_t)(d->key_heads * d->key_dim) * sizeof *out);
+    find_factors(p, writes_of(s, input), decays_of(s, input));
 }
 
 /* LFM2 convolves the product of its input and a gate. */
@@ -103,57 +154,196 @@ static void gate_input(void *step, int row)
         input[i] *= gate[i];
 }
 
-/* ------------------------------------------------------------------ 4: the walk */
+/* ------------------------------------------------------------------ 4: the states */
 
-/* Applies all rows of the walk to one block of 16 columns of a head. */
-static void walk(const struct esp_cpu_pass *p, int thread, int head, int column)
+/* Products of a row's key and query with the keys of its ancestors in its chunk, for one state
+ * head. Those of ancestor i have decayed since that ancestor; number `ancestors` of by_key is
+ * the decay since the chunk began, and of by_query the product of the row's query and key. */
+struct products {
+    float by_key[ESP_STATE_CHUNK], by_query[ESP_STATE_CHUNK];
+};
+
+_Static_assert(sizeof(struct products) == ESP_STATE_PRODUCTS * sizeof(float), "no padding");
+
+static struct products *products_of(const struct esp_cpu_pass *p, int row, int head)
+{
+    return (struct products *)p->c->states.products +
+           (size_t)row * (size_t)p->d->state_heads + (size_t)head;
+}
+
+/* Writes the products of a head, which are `plain` before any decay. */
+static void decay_products(struct products *to, const struct products *plain,
+                           const float *decay, float *const *ancestor, int count)
+{
+    float left = *decay;
+    for (int i = 0; i < count; i++) {
+        to->by_key[i] = left * plain->by_key[i];
+        to->by_query[i] = left * plain->by_query[i];
+        left *= *ancestor[i];
+    }
+    to->by_key[count] = left;
+    to->by_query[count] = plain->by_query[count];
+}
+
+static void find_products(void *step, int row)
+{
+    const struct esp_cpu_pass *p = step;
+    const struct esp_cpu_states *s = &p->c->states;
+    const struct esp_model_desc *d = p->d;
+    const enum esp_mixer mixer = mixer_of(p);
+    const int entry = esp_state_plan_entry(&s->plan, row);
+    const float *values = s->convolved + (size_t)row * s->width;
+    float *ancestor[ESP_STATE_CHUNK], *own = input_of(p, entry);
+    const int count = find_ancestors(p, entry, ancestor);
+    ancestor[count] = own;
+    for (int h = 0; h < d->state_heads; h++) {
+        const struct places at = places_of(d, mixer, h), first = places_of(d, mixer, 0);
+        const float *key[ESP_STATE_CHUNK];
+        float *decay[ESP_STATE_CHUNK];
+        struct products plain = {{0}, {0}};
+        for (int i = 0; i <= count; i++) {
+            key[i] = keys_of(s, ancestor[i]) + (at.key - first.key);
+            decay[i] = decays_of(s, ancestor[i]) + h;
+        }
+        if (mixer == ESP_MIXER_DELTA)
+            p->isa->products(plain.by_key, key[count], key, count, d->key_dim);
+        p->isa->products(plain.by_query, values + at.query, key, count + 1, d->key_dim);
+        decay_products(products_of(p, row, h), &plain, decay[count], decay, count);
+    }
+}
+
+/* 16 columns of a head in a pass. */
+struct part {
+    const struct esp_cpu_pass *p;
+    int head;
+    size_t keys, column;  /* where the keys of the head, and the columns of the update, begin */
+    struct places places; /* in the convolved values */
+    float *state, *stack;
+};
+
+static float *level_of(const struct part *b, int level)
+{
+    return level == 0 ? b->state : b->stack + (size_t)level * b->p->c->states.block;
+}
+
+/* Adds the updates of the chunk that ends with entry `last`. */
+static void fold(const struct part *b, int last, int from, int to)
+{
+    const struct esp_cpu_states *s = &b->p->c->states;
+    struct esp_state_fold f = {.keys = b->p->d->key_dim,
+                               .from = level_of(b, from),
+                               .to = level_of(b, to),
+                               .left = 1};
+    for (int i = ESP_STATE_CHUNK - 1; i >= 0; i--, last = s->plan.entry[last].parent) {
+        float *input = input_of(b->p, last);
+        f.key[i] = keys_of(s, input) + b->keys;
+        f.update[i] = updates_of(s, input) + b->column;
+        f.weight[i] = f.left;
+        f.left *= decays_of(s, input)[b->head];
+    }
+    b->p->isa->state_fold(&f);
+}
+
+static float *out_of(const struct part *b, int row)
+{
+    const struct esp_cpu_states *s = &b->p->c->states;
+    return s->o + (size_t)row * s->out + b->column;
+}
+
+/* Computes the update and the output of a row from what it read from the state. */
+static void update_row(const struct part *b, int row)
+{
+    const struct esp_cpu_pass *p = b->p;
+    const struct esp_cpu_states *s = &p->c->states;
+    const int entry = esp_state_plan_entry(&s->plan, row);
+    const struct products *products = products_of(p, row, b->head);
+    float *ancestor[ESP_STATE_CHUNK - 1], *own = input_of(p, entry);
+    const float *before[ESP_STATE_CHUNK - 1];
+    const int count = find_ancestors(p, entry, ancestor);
+    for (int i = 0; i < count; i++)
+        before[i] = updates_of(s, ancestor[i]) + b->column;
+    const bool delta = mixer_of(p) == ESP_MIXER_DELTA;
+    const struct esp_state_update update = {
+        .ancestors = count,
+        .before = before,
+        .by_key = delta ? products->by_key : NULL,
+        .by_query = products->by_query,
+        .left = products->by_key[count],
+        .own = products->by_query[count],
+        .write = writes_of(s, own)[b->head],
+        .skip = delta ? 0 : p->w->layer[p->layer].skip[b->head],
+        .value = s->convolved + (size_t)row * s->width + b->places.value,
+        .update = updates_of(s, own) + b->column,
+        .out = out_of(b, row)};
+    p->isa->state_update(&update);
+}
+
+/* Computes the rows of a group, which read level `level` of the stack. */
+static void do_rows(const struct part *b, const struct esp_state_group *group, int level)
+{
+    enum { MOST = 16 };
+    const struct esp_cpu_pass *p = b->p;
+    const struct esp_cpu_states *s = &p->c->states;
+    const int32_t *row = s->plan.member + group->first;
+    const float *with[MOST];
+    float *out[MOST];
+    struct esp_state_read read = {
+        .keys = p->d->key_dim, .state = level_of(b, level), .with = with, .out = out};
+    for (int i = 0; i < group->count; i++) {
+        const float *values = s->convolved + (size_t)row[i] * s->width;
+        with[read.count] = values + b->places.query;
+        out[read.count++] = out_of(b, row[i]);
+        if (mixer_of(p) == ESP_MIXER_DELTA) {
+            const int entry = esp_state_plan_entry(&s->plan, row[i]);
+            with[read.count] = values + b->places.key;
+            out[read.count++] = updates_of(s, input_of(p, entry)) + b->column;
+        }
+        if (read.count + 2 > MOST || i == group->count - 1) {
+            p->isa->state_read(&read);
+            read.count = 0;
+        }
+    }
+    for (int i = 0; i < group->count; i++)
+        update_row(b, row[i]);
+}
+
+/* Does all groups of the plan for 16 columns of a head. */
+static void do_part(const struct esp_cpu_pass *p, int thread, int head, int column)
 {
     const struct esp_cpu_states *s = &p->c->states;
     const struct esp_model_desc *d = p->d;
     const enum esp_mixer mixer = mixer_of(p);
-    const struct places at = places_of(d, mixer, head);
     const size_t blocks = (size_t)(d->value_dim / ESP_LANES),
                  place = (size_t)column * ESP_LANES;
-    float *state = esp_states_of(s, place_of(p)) + s->tail +
-                   ((size_t)head * blocks + (size_t)column) * s->block;
-    float *stack = s->stack + (size_t)thread * ESP_WALK_LEVELS * s->block;
-    bool reads = false, writes = false;
+    struct part b = {.p = p,
+                     .head = head,
+                     .column = (size_t)(head * d->value_dim) + place,
+                     .places = places_of(d, mixer, head),
+                     .state = esp_states_of(s, place_of(p)) + s->tail +
+                              ((size_t)head * blocks + (size_t)column) * s->block,
+                     .stack = s->stack + (size_t)thread * ESP_WALK_LEVELS * s->block};
+    b.keys = b.places.key - places_of(d, mixer, 0).key;
+    b.places.value += place;
+    do_rows(&b, &s->plan.group[0], 0);
     for (int i = 0; i < s->plan.walk.count; i++) {
         const struct esp_walk_step *step = &s->plan.walk.step[i];
-        const struct esp_state_entry *entry = &s->plan.entry[step->entry];
-        const float *values = s->convolved + (size_t)step->entry * s->width;
-        const float *factors = s->factors + (size_t)step->entry * 2 * s->rates;
-        const struct esp_state_step one = {
-            .keys = d->key_dim,
-            .delta = mixer == ESP_MIXER_DELTA,
-            .from = step->from == 0 ? state : stack + (size_t)step->from * s->block,
-            .to = step->to == 0 ? state : stack + (size_t)step->to * s->block,
-            .query = values + at.query,
-            .key = values + at.key,
-            .value = values + at.value + place,
-            .write = factors[head],
-            .decay = factors[s->rates + (size_t)head],
-            .skip = mixer == ESP_MIXER_SSM ? p->w->layer[p->layer].skip[head] : 0,
-            .out = entry->row < 0 ? NULL
-                                  : s->o + (size_t)entry->row * s->out +
-                                        (size_t)(head * d->value_dim) + place,
-        };
-        p->isa->state_step(&one);
-        reads |= step->from == 0;
-        writes |= step->to == 0;
+        const struct esp_state_group *group = &s->plan.group[step->entry + 1];
+        fold(&b, group->last, step->from, step->to);
+        do_rows(&b, group, step->to);
     }
-    s->moved[thread].read += reads ? (int64_t)(s->block * sizeof *state) : 0;
-    s->moved[thread].written += writes ? (int64_t)(s->block * sizeof *state) : 0;
+    const int64_t bytes = (int64_t)(s->block * sizeof *b.state);
+    s->moved[thread].read += bytes;
+    s->moved[thread].written += s->plan.walk.texts > 0 ? bytes : 0;
 }
 
-static void walk_part(void *step, int part, int thread)
+static void do_parts(void *step, int part, int thread)
 {
     const struct esp_cpu_pass *p = step;
     const int blocks = p->d->value_dim / ESP_LANES;
     int begin, end;
     esp_cpu_share(p->d->state_heads * blocks, part, p->parts, &begin, &end);
     for (int i = begin; i < end; i++)
-        walk(p, thread, i / blocks, i % blocks);
+        do_part(p, thread, i / blocks, i % blocks);
 }
 
 /* Writes the mixer's output for the i-th row that later layers need. */
@@ -169,11 +359,8 @@ static void put_out(void *step, int i)
     const size_t offset = (size_t)row * s->out;
     float *out = p->c->mixed.x + (size_t)i * p->c->mixed.stride, *o = s->o + offset;
     const float *gate = s->out_gate + offset;
-    if (mixer == ESP_MIXER_CONV) {
-        const int entry = s->plan.walk.count - p->batch->rows + row;
-        for (int k = 0; k < width; k++)
-            out[k] = gate[k] * s->convolved[(size_t)entry * s->width + (size_t)k];
-    }
+    for (int k = 0; mixer == ESP_MIXER_CONV && k < width; k++)
+        out[k] = gate[k] * s->convolved[(size_t)row * s->width + (size_t)k];
     if (mixer == ESP_MIXER_SSM)
         p->isa->activation(o, gate, o, width, ESP_SWIGLU, NULL);
     for (int g = 0; mixer != ESP_MIXER_CONV && g < groups; g++) {
@@ -195,12 +382,14 @@ void esp_cpu_mix(struct esp_cpu_pass *p)
     const enum esp_mixer mixer = mixer_of(p);
     if (mixer == ESP_MIXER_CONV)
         esp_cpu_run_rows(p, p->batch->rows, s->width, gate_input, p);
-    esp_cpu_run_rows(p, s->plan.walk.count, s->width, prepare_entry, p);
-    if (mixer != ESP_MIXER_CONV)
-        esp_cpu_run_step(p, d->state_heads * (d->value_dim / ESP_LANES), walk_part, p);
+    esp_cpu_run_rows(p, p->batch->rows, s->width, prepare_row, p);
+    if (mixer != ESP_MIXER_CONV) {
+        esp_cpu_run_rows(p, p->batch->rows, s->width, find_products, p);
+        esp_cpu_run_step(p, d->state_heads * (d->value_dim / ESP_LANES), do_parts, p);
+    }
     esp_cpu_run_rows(p, p->rows, s->out, put_out, p);
     esp_states_move_tail(s, place_of(p), d->conv_kernel, p->folded);
-    s->moved[0].steps += s->plan.walk.count;
+    s->moved[0].steps += p->batch->rows;
     s->moved[0].read += (int64_t)(s->tail * sizeof(float));
     s->moved[0].written += s->plan.folded > p->folded ? (int64_t)(s->tail * sizeof(float)) : 0;
 }
@@ -259,7 +448,7 @@ int esp_cpu_states_fold(struct esp_cache *cache, int prefix, int dropped)
     if (prefix < 0 || prefix > c->rows || dropped < 0 || !esp_cpu_begin_states(&p))
         return ESP_E_ARGUMENT;
     p.threads = cpu->threads;
-    for (; c->states.plan.walk.count > 0 && p.layer < p.d->layers; p.layer++)
+    for (; c->states.plan.walk.texts > 0 && p.layer < p.d->layers; p.layer++)
         if (esp_recurs(mixer_of(&p)) && esp_cpu_has_layer(&p))
             esp_cpu_mix(&p);
     esp_cpu_end_states(&p);

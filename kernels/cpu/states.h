@@ -1,11 +1,10 @@
-/* states.h - the states of recurrent layers, and the walk of a pass over its rows.
+/* states.h - the states of recurrent layers and the updates of later rows.
  *
- * A node of a tree needs the state after its parent. The value columns of a state never mix, so
- * the work is divided into blocks of 16 columns of a head. For each block, a thread walks the
- * whole tree, depth first (kernels/walk.h): it reads the block as it was after the parent,
- * applies one token and writes it to a small stack. So a row of a tree takes the time of a
- * token of a chain, and its numbers come from the same operations in the same order as in a
- * chain of its ancestors. Results are bit-identical for trees, chains, and any order of rows.
+ * kernels/state_plan.h says which rows read which state. The value columns of a state never mix,
+ * so the work is divided into blocks of 16 columns of a head. For each block, a thread does the
+ * groups of the plan in turn: it adds the updates of a chunk to the block, multiplies it by the
+ * keys and queries of the group's rows, and computes the updates and outputs of these rows, parents
+ * first.
  */
 #ifndef ESP_CPU_STATES_H
 #define ESP_CPU_STATES_H
@@ -25,16 +24,22 @@ struct esp_cpu_states {
     size_t block;        /* size of 16 columns of a head's state in floats */
     size_t each;         /* size of a layer's tail and states in floats */
     size_t out;          /* values per token that a mixer outputs, padded */
+    size_t keys, values; /* values per token in all keys and in all updates, padded */
     int layers;          /* number of recurrent layers */
 
-    float *inputs; /* (layers, ring, width + 2 * rates): values to convolve, write, decay */
+    /* (layers, ring, width + 2 * rates + keys + values): values to convolve; the factors
+     * `write` and `decay` of each head, which replace the outputs of the products of the same
+     * names; keys; updates (enum esp_mixer calls them u). */
+    float *inputs;
     /* (layers, each): the tail (conv_kernel - 1, width), which is the convolved values of the
      * text's last tokens, then the states (state_heads, value_dim / 16, key_dim, 16). */
     float *memory;
-    float *slots;     /* (state_slots, layers * each) saved copies of `memory` */
-    int32_t *saved;   /* (state_slots) `folded` + 1 of each copy; 0 means the slot is empty */
-    float *convolved; /* (ring, width) by entry: output of the convolution */
-    float *factors;   /* (ring, 2 * rates) by entry: write, decay */
+    float *slots;     /* (state_slots, checkpoint) copies of `memory` and of an incomplete chunk */
+    int32_t *saved;   /* (state_slots) tokens of each copy + 1; 0 means the slot is empty */
+    float *convolved; /* (max_batch, width) output of the convolution */
+    /* (max_batch, state_heads, PRODUCTS) products of a row's key and query with the keys of its
+     * ancestors in its chunk, see pass_mixer.c. */
+    float *products;
     float *stack;     /* (threads, ESP_WALK_LEVELS, block) */
     float *in_gate;   /* (max_batch, width) */
     float *out_gate;  /* (max_batch, out) */
@@ -42,12 +47,14 @@ struct esp_cpu_states {
     struct esp_state_traffic *moved; /* (threads): counts of the current pass */
 };
 
+enum { ESP_STATE_PRODUCTS = 2 * ESP_STATE_CHUNK };
+
 static inline size_t esp_states_stride(const struct esp_cpu_states *s)
 {
-    return s->width + 2 * s->rates;
+    return s->width + 2 * s->rates + s->keys + s->values;
 }
 
-/* Returns the input of a slot for recurrent layer number `place`. */
+/* Returns the input and update of a slot for recurrent layer number `place`. */
 static inline float *esp_states_input(const struct esp_cpu_states *s, int place, int slot)
 {
     return s->inputs +
@@ -63,13 +70,15 @@ static inline float *esp_states_of(const struct esp_cpu_states *s, int place)
 void esp_states_set_sizes(struct esp_cpu_states *s, const struct esp_model_desc *d,
                           int max_batch);
 
+/* Returns the floats of a copy of the states and of an incomplete chunk. */
+size_t esp_states_copy(const struct esp_cpu_states *s);
 /* Sets taps[0..kernel-1] to the values that the convolution of an entry reads: its own and
  * those of the entries before it, oldest first. */
 void esp_states_taps(const struct esp_cpu_states *s, int place, int kernel, int entry,
                      const float *taps[ESP_MOST_TAPS]);
-/* Updates the tail of a layer after the walk. */
+/* Updates the tail of a layer after a pass. */
 void esp_states_move_tail(struct esp_cpu_states *s, int place, int kernel, int folded_before);
-/* Moves inputs as keep() of struct esp_backend_ops moves rows. */
+/* Moves inputs and updates as keep() of struct esp_backend_ops moves rows. */
 void esp_states_keep(struct esp_cpu_states *s, int folded, int first, const int32_t *which,
                      int count);
 

@@ -1,23 +1,25 @@
 /* attention_mma.cu - tree attention on tensor cores, for default mode.
  *
- * A block processes one key/value head, 16 or 64 of its queries (rows of the batch times the
- * heads of a group) and a share of the keys ("split-KV"). Keys are in tiles of neighbouring
+ * A block processes one key/value head, 16, 64 or 128 of its queries (rows of the batch times
+ * the heads of a group) and a share of the keys ("split-KV"). Keys are in tiles of neighbouring
  * rows of the cache: first those of the prefix, then those after it. A query sees
  * those in its mask; a word of the mask belongs to a tile. While a tile is computed, the next
  * one is copied to shared memory. Scores and sums are float32; queries and weights are rounded
  * to the type of the cache, as tensor cores need them ("FlashAttention-2", Dao 2023; the tree
  * mask of "SpecInfer", Miao et al. 2024, section 4.2, as bits).
  *
- * With 64 queries, each warp has 16 of them and all keys of a tile. With 16 queries, the warps
- * divide the keys of a tile, and their sums are joined at the end. attention.h joins the
- * shares. The sinks of a window are a separate share, see attention.cu.
+ * With 64 or 128 queries, each warp has 16 of them and all keys of a tile. A multiprocessor has
+ * registers for two blocks of 64 queries or for one of 128, which reads keys and values half as
+ * often but needs more shared memory. With 16 queries, the warps divide the keys of a tile, and
+ * their sums are joined at the end. attention.h joins the shares. The sinks of a window are a
+ * separate share, see attention.cu.
  *
  * The number of shares depends on the device and on the number of queries, so that small
  * passes over long texts occupy all multiprocessors.
  */
 #include "kernels/cuda/attention.h"
 
-enum { FEW_QUERIES = 32, HIGH = 4, BLOCKS_EACH = 2, STAGES = 2, QUERIES_TOGETHER = 4 };
+enum { FEW_QUERIES = 32, HIGH = 4, HIGHEST = 8, STAGES = 2, QUERIES_TOGETHER = 4 };
 /* Instructions of a warp for each tile of keys (RESOURCES.md, sm_90), for predictions: with few
  * queries, and with many. */
 enum { INSTRUCTIONS_FEW = 350, INSTRUCTIONS_MANY = 560 };
@@ -30,6 +32,7 @@ template <typename T, int DIM, int WARPS_HIGH> struct tiling {
     static const int EACH = KEYS / ACROSS;                    /* keys of a tile for a warp */
     static const int ROWS = 16 * WARPS_HIGH;                  /* queries in a block */
     static const int THREADS = ESP_WARP * WARPS_HIGH * ACROSS;
+    static const int BLOCKS = WARPS_HIGH > HIGH ? 1 : 2; /* on a multiprocessor */
     /* From row to row in shared memory; the 8 extra elements avoid bank conflicts. */
     static const int STRIDE = DIM + 8;
     static const int TILE = KEYS * STRIDE;
@@ -483,7 +486,8 @@ static __device__ __forceinline__ struct shares shares_of(const struct esp_cuda_
 
 /* Grid: (kv_head, tile of queries, share or the sinks). */
 template <typename T, int DIM, int WARPS_HIGH, bool CAPPED>
-static __global__ void __launch_bounds__(tiling<T, DIM, WARPS_HIGH>::THREADS, 2)
+static __global__ void __launch_bounds__(tiling<T, DIM, WARPS_HIGH>::THREADS,
+                                         tiling<T, DIM, WARPS_HIGH>::BLOCKS)
     attend_mma_kernel(struct esp_cuda_arrays at, struct esp_cuda_attend<T> a)
 {
     typedef struct tiling<T, DIM, WARPS_HIGH> Z;
@@ -515,7 +519,7 @@ static __global__ void join_mma_kernel(struct esp_cuda_arrays at, struct esp_cud
 /* A kernel for heads of up to `widest` numbers; the narrowest kernel that fits is used. */
 template <typename T> struct variant {
     void (*kernel)(struct esp_cuda_arrays, struct esp_cuda_attend<T>);
-    int widest, rows, threads, keys;
+    int widest, rows, threads, keys, blocks; /* blocks: on a multiprocessor */
     size_t bytes;
 };
 
@@ -527,24 +531,29 @@ static struct variant<T> variant_of() {
             Z::ROWS,
             Z::THREADS,
             Z::KEYS,
+            Z::BLOCKS,
             Z::BYTES};
 }
 
 enum {
     WIDTHS = 4,
     CAPPED_WIDTHS = 2,
-    VARIANTS = 2 * (WIDTHS + CAPPED_WIDTHS)
+    HEIGHTS = 3,
+    VARIANTS = HEIGHTS * (WIDTHS + CAPPED_WIDTHS)
 };
 
-/* Returns the kernels for few queries, then those for many, then the same with a cap. */
+/* Returns the kernels for 16, 64 and 128 queries, then the same with a cap. */
 template <typename T> static const struct variant<T> *variants() {
     static const struct variant<T> all[VARIANTS] = {
         variant_of<T, 64, 1, false>(), variant_of<T, 96, 1, false>(),
             variant_of<T, 128, 1, false>(), variant_of<T, 256, 1, false>(),
             variant_of<T, 64, HIGH, false>(), variant_of<T, 96, HIGH, false>(),
             variant_of<T, 128, HIGH, false>(), variant_of<T, 256, HIGH, false>(),
+            variant_of<T, 64, HIGHEST, false>(), variant_of<T, 96, HIGHEST, false>(),
+            variant_of<T, 128, HIGHEST, false>(), variant_of<T, 256, HIGHEST, false>(),
             variant_of<T, 128, 1, true>(), variant_of<T, 256, 1, true>(),
-            variant_of<T, 128, HIGH, true>(), variant_of<T, 256, HIGH, true>()
+            variant_of<T, 128, HIGH, true>(), variant_of<T, 256, HIGH, true>(),
+            variant_of<T, 128, HIGHEST, true>(), variant_of<T, 256, HIGHEST, true>()
     };
     return all;
 }
@@ -569,14 +578,28 @@ static struct esp_cuda_cost cost_of(const struct esp_cuda_attend<T> &a,
     return cost;
 }
 
-/* Returns the narrowest kernel for heads of this width. */
+/* Returns the narrowest kernel for heads of this width. height: 0, 1 or 2, for 16, 64 or 128
+ * queries. */
 template <typename T>
-static const struct variant<T> *choose_variant(bool many, bool capped, int width) {
+static const struct variant<T> *find_variant(int height, bool capped, int width) {
     const struct variant<T> *v =
-        variants<T>() + (capped ? 2 * WIDTHS + many * CAPPED_WIDTHS : many * WIDTHS);
+        variants<T>() + (capped ? HEIGHTS * WIDTHS + height * CAPPED_WIDTHS : height * WIDTHS);
     while (v->widest < width)
         v++;
     return v;
+}
+
+/* Returns the kernel for a key/value head with `queries` queries. More than 64 are computed 128
+ * at a time, if a block may have enough shared memory. */
+template <typename T>
+static const struct variant<T> *choose_variant(const struct esp_cuda_backend *backend,
+                                               int queries, bool capped, int width) {
+    const struct variant<T> *highest = find_variant<T>(2, capped, width);
+    if (queries <= FEW_QUERIES)
+        return find_variant<T>(0, capped, width);
+    return queries > highest->rows / 2 && highest->bytes <= backend->shared_limit
+               ? highest
+               : find_variant<T>(1, capped, width);
 }
 
 template <typename T>
@@ -586,9 +609,9 @@ void esp_cuda_attention_mma(struct esp_cuda_cache *c, const struct esp_cuda_laye
     const struct esp_cuda_backend *backend = esp_cuda_backend_of(c);
     struct esp_cuda_attend<T> a = esp_cuda_attend_of<T>(c, held, layer, rows);
     const struct variant<T> *v =
-        choose_variant<T>(rows * a.group > FEW_QUERIES, a.cap > 0.0f, a.width);
+        choose_variant<T>(backend, rows * a.group, a.cap > 0.0f, a.width);
     const int tiles_high = (rows * a.group + v->rows - 1) / v->rows;
-    const int shares = BLOCKS_EACH * backend->multiprocessors / (a.heads.kv_heads * tiles_high);
+    const int shares = v->blocks * backend->multiprocessors / (a.heads.kv_heads * tiles_high);
     a.parts = shares < 1 ? 1 : shares < chunks ? shares : chunks;
     const int together = (int)(c->parts / ((size_t)a.heads.heads * (a.parts + 1)));
     for (; a.first_row < rows; a.first_row = a.end_row) {

@@ -356,13 +356,13 @@ static __device__ __forceinline__ float esp_block_add(float sum, float dot, floa
 
 enum { ESP_BLOCK_MATRICES = 3 };
 
-/* A matrix and where its outputs go. */
+/* A matrix, where its outputs go, and how many blocks of threads compute them. */
 struct esp_block_matrix {
     const char *w;
     const float *bias;
     float *y;
     size_t y_stride;
-    int outputs;
+    int outputs, blocks;
 };
 
 /* Arguments of a product's kernel: up to ESP_BLOCK_MATRICES matrices of one type that multiply
@@ -377,21 +377,24 @@ struct esp_block_args {
     struct esp_cuda_mixture mixture;
 };
 
-/* What a block of threads computes: outputs of a matrix, from number `first` on. */
+/* What a block of threads computes: `tiles` tiles of 16 outputs of a matrix, from output number
+ * `first` on. */
 struct esp_block_part {
     struct esp_block_matrix of;
-    int first;
+    int first, tiles;
 };
 
-/* Returns the part of blockIdx.x: blocks with `height` outputs each, of one matrix after the
- * other. */
+/* Returns the part of blockIdx.x. The blocks of a matrix divide its tiles evenly. */
 static __device__ __forceinline__ struct esp_block_part
-esp_block_part_of(const struct esp_block_args &a, int height)
+esp_block_part_of(const struct esp_block_args &a)
 {
     int i = 0, block = blockIdx.x;
-    for (; i + 1 < a.matrices && block * height >= a.matrix[i].outputs; i++)
-        block -= (a.matrix[i].outputs + height - 1) / height;
-    return {a.matrix[i], block * height};
+    for (; i + 1 < a.matrices && block >= a.matrix[i].blocks; i++)
+        block -= a.matrix[i].blocks;
+    const int tiles = (a.matrix[i].outputs + ESP_CUDA_TILE - 1) / ESP_CUDA_TILE;
+    const int each = tiles / a.matrix[i].blocks, more = tiles % a.matrix[i].blocks;
+    const int first = block * each + (block < more ? block : more);
+    return {a.matrix[i], first * ESP_CUDA_TILE, each + (block < more)};
 }
 
 /* ------------------------------------------------------------------ copies of units */

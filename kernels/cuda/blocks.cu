@@ -12,14 +12,15 @@
  * The first product is exact, apart from the rounding of integers above 2^24, because the scale
  * of the activations is a power of two.
  *
- * A block of threads computes 1, 2 or 4 tiles of 16 outputs. Each of its 8 warps processes
- * every eighth unit (blocks.h) in ascending order, and their sums are added in the order of
- * the warps. This order depends only on the format and the width, so a row's results are
+ * A block of threads computes up to 4 tiles of 16 outputs. Each of its 8 warps processes every
+ * eighth unit (blocks.h) in ascending order, and their sums are added in the order of the
+ * warps. This order depends only on the format and the width, so a row's results are
  * bit-identical in a batch of any size, in both modes. It is not the order of the CPU, which
  * adds all blocks one after the other. A pass of one row uses one_row.cu. A warp copies its
  * next units to shared memory in the background; weights are read once for 64 rows. As in
  * matmul.cu, a block with more tiles reads the activations less often. Matrices of one type
- * that read the same activations are multiplied in one launch.
+ * that read the same activations are multiplied in one launch. Its blocks divide the tiles
+ * evenly, because the multiprocessor with most tiles decides how long it takes.
  *
  * These products are limited by instructions, so little is done more than once: a warp computes
  * the scales of 256 columns for all of its lanes, weights are made signed while they are
@@ -241,14 +242,14 @@ static __device__ __forceinline__ void make_scales(struct esp_block_scales *to,
 }
 
 /* Adds the warps' sums and writes the block's outputs for its rows. parts: (WARPS, 16 high,
- * pairs). */
+ * pairs); high: at least part.tiles. */
 static __device__ __forceinline__ void
 finish_tiles(const struct esp_cuda_arrays &at, enum esp_cuda_epilogue epilogue,
              const struct esp_block_part &part, const float2 *parts,
              const struct esp_cuda_span &s, int high, int pairs)
 {
     const int height = ESP_CUDA_TILE * high;
-    for (int i = threadIdx.x; i < height * pairs; i += THREADS) {
+    for (int i = threadIdx.x; i < part.tiles * ESP_CUDA_TILE * pairs; i += THREADS) {
         const int pair = i / ESP_CUDA_TILE % pairs, row = s.first + 2 * pair;
         const int in_block = i / ESP_CUDA_TILE / pairs * ESP_CUDA_TILE + i % ESP_CUDA_TILE;
         const float2 sum = esp_cuda_collect(parts, height, pairs, in_block, pair);
@@ -304,29 +305,27 @@ multiply_block(const struct esp_block_args &a,
     }
 }
 
+/* Returns the weights of a part. */
+template <enum esp_dtype D>
+static __device__ __forceinline__ const char *weights_of(const struct esp_block_args &a,
+                                                         const struct esp_cuda_span &s,
+                                                         const struct esp_block_part &part)
+{
+    const size_t tiles = esp_cuda_pad(part.of.outputs, ESP_CUDA_TILE) / ESP_CUDA_TILE;
+    const size_t first = s.expert * tiles + part.first / ESP_CUDA_TILE;
+    return part.of.w + first * a.units * esp_block_format<D>::BYTES;
+}
+
+/* Computes the block's part: `count` tiles, at most HIGH. */
 template <enum esp_dtype D, int HIGH, int GROUPS>
-static __global__ void __launch_bounds__(THREADS, tiling<D, HIGH, GROUPS>::BLOCKS)
-    blocks_kernel(struct esp_cuda_arrays at, struct esp_block_args a)
+static __device__ __forceinline__ void
+multiply_part(const struct esp_cuda_arrays &at, const struct esp_block_args &a,
+              const struct esp_cuda_span &s, int count, char *ring)
 {
     typedef struct esp_block_format<D> F;
     typedef struct tiling<D, HIGH, GROUPS> Z;
-    /* (WARPS, STAGES, PIECE), then the warps' scales; the warps' sums overwrite both. At the
-     * end, where the block's rows begin (lane_rows). */
-    ESP_SHARED(char, ring);
-    esp_let_next_begin();
-    if (a.mixture.tiles) /* the previous kernels compute the tiles */
-        esp_wait_previous();
-    const struct esp_cuda_span s =
-        esp_cuda_span_of(at, a.mixture, a.epilogue == ESP_CUDA_LOGITS, Z::WIDTH);
-    if (s.first >= s.end) {
-        esp_wait_previous();
-        return;
-    }
     const int warp = threadIdx.x / ESP_WARP, groups = (s.end - s.first + COLUMNS - 1) / COLUMNS;
-    const struct esp_block_part part = esp_block_part_of(a, Z::HEIGHT);
-    const size_t tiles = esp_cuda_pad(part.of.outputs, ESP_CUDA_TILE) / ESP_CUDA_TILE;
-    const int first = part.first / ESP_CUDA_TILE, left = (int)tiles - first;
-    const char *w = part.of.w + (s.expert * tiles + first) * a.units * F::BYTES;
+    const char *w = weights_of<D>(a, s, esp_block_part_of(a));
     char *mine = ring + (size_t)warp * Z::STAGES * Z::PIECE;
     struct esp_block_scales *scales =
         reinterpret_cast<struct esp_block_scales *>(ring + Z::RING) + warp * Z::SCALES;
@@ -334,7 +333,7 @@ static __global__ void __launch_bounds__(THREADS, tiling<D, HIGH, GROUPS>::BLOCK
 
 #pragma unroll
     for (int i = 0; i < Z::STAGES - 1; i++) {
-        esp_block_begin_step<D, HIGH>(mine + i * Z::PIECE, w, left, a.units,
+        esp_block_begin_step<D, HIGH>(mine + i * Z::PIECE, w, count, a.units,
                                       warp + i * F::UNITS * WARPS, WARPS);
         esp_copy_group();
     }
@@ -349,7 +348,7 @@ static __global__ void __launch_bounds__(THREADS, tiling<D, HIGH, GROUPS>::BLOCK
         const int ahead = unit + (Z::STAGES - 1) * F::UNITS * WARPS;
         __syncwarp(); /* all lanes have read the data that are overwritten next */
         if (ahead < a.units)
-            esp_block_begin_step<D, HIGH>(mine + next * Z::PIECE, w, left, a.units, ahead,
+            esp_block_begin_step<D, HIGH>(mine + next * Z::PIECE, w, count, a.units, ahead,
                                           WARPS);
         esp_copy_group();
         esp_copy_wait<Z::STAGES - 1>();
@@ -383,22 +382,51 @@ static __global__ void __launch_bounds__(THREADS, tiling<D, HIGH, GROUPS>::BLOCK
     float2 *parts = reinterpret_cast<float2 *>(ring);
     esp_cuda_leave_sums<HIGH, GROUPS>(parts, sum);
     __syncthreads();
-    finish_tiles(at, a.epilogue, part, parts, s, HIGH, Z::WIDTH / 2);
+    /* The part is computed again, because the loop needs all registers. */
+    finish_tiles(at, a.epilogue, esp_block_part_of(a), parts, s, HIGH, Z::WIDTH / 2);
+}
+
+/* A block has HIGH tiles or, so that all multiprocessors have the same number, one less. */
+template <enum esp_dtype D, int HIGH, int GROUPS>
+static __global__ void __launch_bounds__(THREADS, tiling<D, HIGH, GROUPS>::BLOCKS)
+    blocks_kernel(struct esp_cuda_arrays at, struct esp_block_args a)
+{
+    enum { LOWER = HIGH > 1 ? HIGH - 1 : 1 };
+    typedef struct tiling<D, HIGH, GROUPS> Z;
+    static_assert(tiling<D, LOWER, GROUPS>::BYTES <= Z::BYTES, "there is room for both");
+    /* (WARPS, STAGES, PIECE), then the warps' scales; the warps' sums overwrite both. At the
+     * end, where the block's rows begin (lane_rows). */
+    ESP_SHARED(char, ring);
+    esp_let_next_begin();
+    if (a.mixture.tiles) /* the previous kernels compute the tiles */
+        esp_wait_previous();
+    const struct esp_cuda_span s =
+        esp_cuda_span_of(at, a.mixture, a.epilogue == ESP_CUDA_LOGITS, Z::WIDTH);
+    if (s.first >= s.end) {
+        esp_wait_previous();
+        return;
+    }
+    const int count = esp_block_part_of(a).tiles;
+    if (HIGH > 1 && count < HIGH)
+        multiply_part<D, LOWER, GROUPS>(at, a, s, count, ring);
+    else
+        multiply_part<D, HIGH, GROUPS>(at, a, s, HIGH, ring);
 }
 
 enum { VARIANTS = 6 };
 
 /* How many instructions a warp needs for each KB of weights (RESOURCES.md, sm_90), for
- * predictions: of the variants in variants_of(), in their order. */
-static const int instructions[][VARIANTS] = {
-    {176, 120, 262, 196, 550, 469},  /* Q8_0 */
-    {378, 297, 537, 384, 884, 694},  /* Q4_0 */
-    {393, 304, 497, 376, 784, 628},  /* Q5_0 */
-    {564, 450, 692, 543, 1042, 850}, /* IQ4_NL */
-    {609, 503, 733, 593, 1124, 921}, /* MXFP4 */
-    {244, 206, 390, 344, 901, 806},  /* Q4_K */
-    {237, 242, 426, 319, 774, 700},  /* Q5_K */
-    {228, 184, 339, 377, 1086, 867}, /* Q6_K */
+ * predictions: of the kernels for 8 and 16 rows, and of both for 64, in a block with all its
+ * tiles and in one with a tile less. */
+static const int instructions[][4][2] = {
+    {{118, 176}, {197, 251}, {550, 721}, {458, 497}},    /* Q8_0 */
+    {{291, 363}, {384, 502}, {875, 1226}, {684, 762}},   /* Q4_0 */
+    {{311, 367}, {376, 472}, {777, 1064}, {619, 682}},   /* Q5_0 */
+    {{464, 537}, {544, 666}, {1031, 1386}, {842, 918}},  /* IQ4_NL */
+    {{512, 584}, {597, 731}, {1114, 1490}, {914, 999}},  /* MXFP4 */
+    {{205, 248}, {344, 368}, {895, 1216}, {794, 860}},   /* Q4_K */
+    {{243, 262}, {320, 425}, {767, 1032}, {688, 742}},   /* Q5_K */
+    {{187, 224}, {379, 330}, {1089, 1089}, {864, 1076}}, /* Q6_K */
 };
 
 typedef struct esp_cuda_variant<struct esp_block_args> variant;
@@ -406,24 +434,27 @@ typedef struct esp_cuda_variant<struct esp_block_args> variant;
 template <enum esp_dtype D, int HIGH, int GROUPS> static variant variant_of(int place)
 {
     typedef struct tiling<D, HIGH, GROUPS> Z;
+    const int *const issue = instructions[D - ESP_Q8_0][place];
     return {blocks_kernel<D, HIGH, GROUPS>,
             Z::WIDTH,
             Z::HEIGHT,
             Z::BYTES,
             (Z::STAGES - 1) * WARPS * Z::PIECE,
+            0,
             esp_cuda_end_cycles(HIGH, Z::WIDTH),
-            instructions[D - ESP_Q8_0][place]};
+            HIGH > 1 ? issue[0] : issue[1],
+            issue[1]};
 }
 
-/* Returns the variants of the kernel for a format. For Q6_K, there are not enough registers for
- * four tiles. The last but one fits into 99 KB of shared memory, because a tile of a mixture of
- * experts may have 32 pairs. */
+/* Returns the variants of the kernel for a format. One of each width fits into 99 KB of shared
+ * memory; for Q6_K, it has one tile. Other formats have the same variant twice instead. For
+ * Q6_K, there are not enough registers for four tiles. */
 template <enum esp_dtype D> static const variant *variants_of()
 {
     enum { LOW = esp_block_format<D>::FORM == TWO_SCALES ? 1 : 2, HIGHEST = 2 * LOW };
     static const variant all[VARIANTS] = {
-        variant_of<D, 1, 1>(0), variant_of<D, 2, 1>(1),   variant_of<D, 1, 2>(2),
-        variant_of<D, 2, 2>(3), variant_of<D, LOW, 8>(4), variant_of<D, HIGHEST, 8>(5)};
+        variant_of<D, LOW, 1>(0), variant_of<D, 2, 1>(0),   variant_of<D, LOW, 2>(1),
+        variant_of<D, 2, 2>(1),   variant_of<D, LOW, 8>(2), variant_of<D, HIGHEST, 8>(3)};
     return all;
 }
 
@@ -440,33 +471,92 @@ static const variant *variants(enum esp_dtype dtype)
     }
 }
 
+/* Returns how many blocks the matrices need if a block has `high` tiles. */
+static int blocks_of(const struct esp_block_args &a, int high)
+{
+    int blocks = 0;
+    for (int i = 0; i < a.matrices; i++)
+        blocks += (a.matrix[i].outputs + high * ESP_CUDA_TILE - 1) / (high * ESP_CUDA_TILE);
+    return blocks;
+}
+
+/* Returns the number of waves of blocks of `high` tiles, each for every span. */
+static int waves_of(const struct esp_cuda_backend *backend, const struct esp_block_args &a,
+                    int high, int spans)
+{
+    const int here = backend->multiprocessors;
+    return (int)(((size_t)blocks_of(a, high) * spans + here - 1) / here);
+}
+
+/* Returns how many tiles the busiest multiprocessor gets: the even share of all tiles, or more
+ * if blocks of `high` tiles or one less cannot be divided so. */
+static int busiest(const struct esp_cuda_backend *backend, const struct esp_block_args &a,
+                   int high, int spans)
+{
+    const int even = waves_of(backend, a, 1, spans);
+    const int least = (high - 1) * waves_of(backend, a, high, spans);
+    return even > least ? even : least;
+}
+
+/* Divides the tiles evenly among all blocks for which there is room in the waves that blocks of
+ * `high` tiles need; each has `high` tiles or one less. Returns the number of blocks. */
+static int divide(const struct esp_cuda_backend *backend, struct esp_block_args *a, int high,
+                  int spans)
+{
+    const int lower = high > 1 ? high - 1 : 1, tiles = blocks_of(*a, 1);
+    const int room = waves_of(backend, *a, high, spans) * backend->multiprocessors / spans;
+    const int spare = room - blocks_of(*a, high);
+    int blocks = 0;
+    for (int i = 0; i < a->matrices; i++) {
+        struct esp_block_matrix *m = &a->matrix[i];
+        const int own = (m->outputs + ESP_CUDA_TILE - 1) / ESP_CUDA_TILE;
+        const int most = (own + lower - 1) / lower;
+        const int even = (own + high - 1) / high + (int)((size_t)spare * own / tiles);
+        m->blocks = even < most ? even : most;
+        blocks += m->blocks;
+    }
+    return blocks;
+}
+
+/* Returns the kernel for a pass of `rows` rows: the one with the highest blocks that give the
+ * busiest multiprocessor no more tiles, because these read the activations less often. */
+static const variant *choose(const struct esp_cuda_cache *c, const struct esp_cuda_product *p,
+                             const struct esp_block_args &a, int rows)
+{
+    const struct esp_cuda_backend *backend = esp_cuda_backend_of(c);
+    const int most = p->tile > 0 ? p->tile : rows;
+    if (most == 1)
+        return esp_cuda_one_row(p->w->dtype);
+    return esp_cuda_choose_variant(
+        backend, variants(p->w->dtype), VARIANTS, most,
+        [&](const variant *one, const variant *before) {
+            const int spans = esp_cuda_spans_of(c, p, rows, one->width);
+            return busiest(backend, a, one->height / ESP_CUDA_TILE, spans) <=
+                   busiest(backend, a, before->height / ESP_CUDA_TILE, spans);
+        });
+}
+
 /* Runs `count` products with matrices of one type, that read the same activations, in one
  * launch. */
 static void multiply(struct esp_cuda_cache *c, const struct esp_cuda_product *p, int count,
                      int rows)
 {
-    const enum esp_dtype dtype = p->w->dtype;
     struct esp_block_args a = {};
-    int outputs = 0;
     for (int i = 0; i < count; i++) {
         const struct esp_cuda_matrix *w = p[i].w;
-        a.matrix[i] = {(const char *)w->data, w->bias, p[i].y, p[i].y_stride, w->rows};
-        outputs += w->rows;
+        a.matrix[i] = {(const char *)w->data, w->bias, p[i].y, p[i].y_stride, w->rows, 0};
     }
     a.matrices = count;
-    a.units = (int)(p->w->columns / esp_dtype_block(dtype));
+    a.units = (int)(p->w->columns / esp_dtype_block(p->w->dtype));
     a.words = (const uint4 *)c->cut_words;
     a.cuts = c->cuts;
     a.blocks = (int)(p->x_stride / ESP_BLOCK_COLUMNS);
     a.epilogue = p->epilogue;
     a.mixture = esp_cuda_mixture_of(c, p);
-    const int most = p->tile > 0 ? p->tile : rows;
-    esp_cuda_launch_product(c, p, count,
-                            most == 1 ? esp_cuda_one_row(dtype)
-                                      : esp_cuda_choose_variant(esp_cuda_backend_of(c),
-                                                                variants(dtype), VARIANTS, most,
-                                                                outputs),
-                            a, rows);
+    const variant *v = choose(c, p, a, rows);
+    const int spans = esp_cuda_spans_of(c, p, rows, v->width);
+    const int blocks = divide(esp_cuda_backend_of(c), &a, v->height / ESP_CUDA_TILE, spans);
+    esp_cuda_launch_product(c, p, count, v, a, blocks, spans, rows);
 }
 
 /* Runs the products whose matrices have the type `dtype`. */

@@ -184,7 +184,7 @@ static void lay_out(struct esp_cuda_arena *arena, struct esp_cuda_cache *c,
         esp_cuda_states_lay_out(arena, &c->states, d, rows);
 
     /* The block that is sent to the device before every pass. The masks are last, because only
-     * a part of them is sent. The walk over recurrent layers is sent separately. */
+     * a part of them is sent. The plan for recurrent layers is sent separately. */
     const size_t start = arena->used;
     c->at.pass = esp_cuda_take<struct esp_cuda_pass>(arena, 1);
     c->pass_device = (char *)c->at.pass;
@@ -341,10 +341,9 @@ static void close_one(struct esp_cuda_cache *c)
 void esp_cuda_cache_close(struct esp_cache *cache)
 {
     struct esp_cuda_cache *c = (struct esp_cuda_cache *)cache;
-    ESP_CUDA_EACH_RANK(r, c) /* the passes of all ranks end together */
-    {
+    /* Passes of all ranks end together. */
+    for (struct esp_cuda_cache *r = c; esp_cuda_enter_rank(r); r = r->next)
         esp_cuda_fine(cudaStreamSynchronize(esp_cuda_backend_of(r)->stream));
-    }
     while (c) {
         struct esp_cuda_cache *next = c->next;
         close_one(c);

@@ -137,7 +137,8 @@ struct esp_cuda_cost {
     double issue;      /* instructions of a block's warps in its loop; 0 means no limit */
     double products;   /* multiply-adds of a block on tensor cores; those of bytes count half */
     double end_cycles; /* cycles of shared memory after the loop of a block */
-    double blocks;     /* how many blocks do this; 0 means the whole grid */
+    double ahead;      /* of `memory`, bytes that a persistent block reads ahead */
+    double blocks;     /* how many blocks do this; 0 means the whole grid; persistent: tiles */
     int waits;         /* how often a block waits for memory outside its loop */
 };
 void esp_cuda_costs(struct esp_cuda_backend *backend, const struct esp_cuda_cost *cost);
@@ -350,15 +351,18 @@ struct esp_cuda_pass {
     size_t states_stride;
     const float *input; /* input of a draft head: rows of `input_stride` numbers */
     size_t input_stride;
-    int32_t visits, folded; /* entries of the walk; tokens that the states include before it */
+    /* Of the plan for recurrent layers: entries, steps; tokens that the states include before. */
+    int32_t entries, steps, folded;
     struct esp_cuda_step step;
 };
 
-/* Entry i and step i of the walk over the states (state_plan.h). */
+/* Entry i, member i and step i of the plan for recurrent layers (state_plan.h). A step is a
+ * group: it takes a state, adds a chunk to it, and does the group's rows. */
 struct esp_cuda_visit {
-    int32_t slot, row, parent; /* of entry i; row = -1 means a row of an earlier pass */
-    int32_t entry;             /* of step i */
-    /* Levels from which step i loads the state, and to which it stores the new one. -1 means
+    int32_t slot, parent, place; /* of the entry */
+    int32_t member;              /* a row of the batch */
+    int32_t last, first, count;  /* of the step's group */
+    /* Levels from which the step loads the state, and to which it stores the new one; -1 means
      * that the state stays where the step before left it, or is not needed again. */
     int16_t load, store;
 };
@@ -376,7 +380,7 @@ struct esp_cuda_arrays {
     int32_t *seen;       /* (rows, seen_stride) cache rows seen after the prefix, ascending */
     int32_t *seen_count; /* (rows) */
     int seen_stride;
-    const struct esp_cuda_visit *visit; /* (pass->visits) */
+    const struct esp_cuda_visit *visit; /* (the larger of pass->entries and steps) */
 };
 
 /* Returns whether the window of the text leaves a gap in what this row sees. */
@@ -421,20 +425,22 @@ struct esp_cuda_states {
     struct esp_state_plan plan;
     void *plan_memory;   /* of the host */
     int before;          /* tokens that the states include before the current pass */
-    int32_t *saved;      /* (state_slots) `folded` + 1 of each copy; 0 in an empty slot */
+    int32_t *saved;      /* (state_slots) tokens of each copy + 1; 0 means the slot is empty */
     size_t width, rates; /* values of a token that are convolved; state heads */
+    size_t key_values, values; /* values of a token in all keys, and in all updates */
     size_t out;          /* values of a token that a mixer outputs */
     int keys;            /* keys of a thread */
     size_t each;         /* numbers in the states of a layer */
-    /* (layers, plan.ring, width + 2 * rates): values to convolve, write, decay */
+    /* (layers, plan.ring, width + 2 * rates + key_values + values): values to convolve, the
+     * factors write and decay, keys, updates */
     float *inputs;
     float *memory; /* (layers, each) the states after the first `folded` tokens */
-    /* (state_slots, layers, (conv_kernel - 1) * width + each): what the convolution reads of the
-     * last tokens, and the states */
+    /* (state_slots, layers, conv_kernel - 1 + ESP_STATE_CHUNK - 1 inputs and `each`): inputs of
+     * the last tokens before `folded` and of those after it, and the states */
     float *slots;
-    float *convolved; /* (plan.room, width) by entry */
-    float *factors;   /* (plan.room, 2 * rates) by entry: write, decay */
-    float *stack;     /* (levels, each) states after rows that are no text */
+    float *convolved; /* (max_batch, width) */
+    float *products;  /* (max_batch, state_heads, 2 * ESP_STATE_CHUNK), see mixer.cu */
+    float *stack;     /* (levels, each) states after chunks that are no text */
     float *o;         /* (max_batch, out) values read from the states */
     void *mixed;      /* (max_batch, out) 16-bit numbers: the mixer's output */
 };
@@ -529,18 +535,14 @@ static inline bool esp_cuda_divides(const struct esp_cuda_cache *c, enum esp_ran
     return part && esp_rank_plan_divides(&part->plan, kind);
 }
 
-/* Makes a cache's device the current one, and returns the cache. */
-static inline struct esp_cuda_cache *esp_cuda_enter_rank(struct esp_cuda_cache *c)
+/* Makes a cache's device the current one. Returns false if `c` is NULL, as after the cache of
+ * the last rank. */
+static inline bool esp_cuda_enter_rank(const struct esp_cuda_cache *c)
 {
     if (c)
         esp_cuda_enter(c->base.weights->backend);
     return c;
 }
-
-/* Goes through the caches of all ranks. In the loop, the device of the cache is the current
- * one. */
-#define ESP_CUDA_EACH_RANK(r, c)                                                               \
-    for (struct esp_cuda_cache *r = esp_cuda_enter_rank(c); r; r = esp_cuda_enter_rank(r->next))
 
 /* Returns whether kernels of this cache's passes begin early. Those of streamed layers do not,
  * because they wait for copies, too. */
@@ -619,10 +621,10 @@ void esp_cuda_attention(struct esp_cuda_cache *c, const struct esp_cuda_layer *h
 /* c->attended *= sigmoid of the gate in c->inputs. */
 template <typename T> void esp_cuda_gate(struct esp_cuda_cache *c, int rows);
 /* c->states.mixed = output of a recurrent layer for the inputs in c->inputs; also changes its
- * states. With rows = 0, only the states change, for the `visits` entries of the walk. */
+ * states. With rows = 0, only complete chunks are added to the states. */
 template <typename T>
 void esp_cuda_mix(struct esp_cuda_cache *c, const struct esp_cuda_layer *held, int layer,
-                  int rows, int visits);
+                  int rows);
 /* x += residual_scale * norm(y). y is c->branch or, if `experts` is a layer, the weighted sum
  * of c->pair_out over each row's experts plus c->branch, the output of its shared expert. norm
  * = NULL means the identity. If `next` is not NULL, also does what esp_cuda_norms() does with
@@ -759,8 +761,9 @@ int esp_cuda_step_begin(struct esp_rows *logits, const struct esp_step *step, in
 
 /* Defined in states.cu; see esp_backend_ops. */
 size_t esp_cuda_state_bytes(const struct esp_model_desc *desc);
+size_t esp_cuda_checkpoint_bytes(const struct esp_model_desc *desc);
 int esp_cuda_fold(struct esp_cache *cache, int prefix, int dropped);
-int esp_cuda_state_save(struct esp_cache *cache, int slot);
+int esp_cuda_state_save(struct esp_cache *cache, int slot, int length);
 int esp_cuda_state_load(struct esp_cache *cache, int slot);
 /* esp_cuda_states_set_sizes() sets the sizes for batches of max_batch rows.
  * esp_cuda_states_lay_out() places the arrays, with room for the activations of `rows` rows. */
@@ -770,14 +773,14 @@ void esp_cuda_states_lay_out(struct esp_cuda_arena *arena, struct esp_cuda_state
                              const struct esp_model_desc *d, size_t rows);
 int esp_cuda_states_open(struct esp_cuda_states *s, const struct esp_model_desc *d);
 void esp_cuda_states_close(struct esp_cuda_states *s);
-/* Plans the walk of a batch and, if this begins a text, sets the states to zero. The cache's
- * `folded` becomes -1 until esp_cuda_states_end(). Returns ESP_E_ARGUMENT if the batch does not
- * fit the states. */
+/* Plans the pass of a batch and, if this begins a text, sets the states to zero. The cache's
+ * `folded` becomes -1 until esp_cuda_states_end(). ESP_E_ARGUMENT: the batch does not fit the
+ * states. */
 int esp_cuda_states_begin(struct esp_cuda_cache *c, const struct esp_batch *batch);
-/* Writes the planned walk to a pinned block. */
-void esp_cuda_states_write(const struct esp_cuda_cache *c, struct esp_cuda_visit *visit);
+/* Writes the plan to a pinned block. Returns the number of visits. */
+int esp_cuda_states_write(const struct esp_cuda_cache *c, struct esp_cuda_visit *visit);
 void esp_cuda_states_end(struct esp_cuda_cache *c);
-/* Runs the recurrent layers for a walk without rows of a batch. */
+/* Runs the recurrent layers for a plan without rows of a batch. */
 int esp_cuda_run_fold(struct esp_cuda_cache *c, const struct esp_batch *none);
 /* Moves the stored inputs of the rows whose numbers are in c->keep_rows. */
 void esp_cuda_keep_inputs(struct esp_cuda_cache *c, int first, int count);

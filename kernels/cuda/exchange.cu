@@ -187,8 +187,7 @@ static int share_rows(struct esp_cuda_cache *c, const struct esp_cuda_exchange *
     struct exchange_args a[ESP_MAX_RANKS];
     char *at[ESP_MAX_RANKS];
     int ranks = 0;
-    ESP_CUDA_EACH_RANK(r, c)
-    {
+    for (struct esp_cuda_cache *r = c; esp_cuda_enter_rank(r); r = r->next) {
         struct exchange_args *of = &a[ranks];
         set_up(r, e, of);
         of->first = first;
@@ -201,8 +200,7 @@ static int share_rows(struct esp_cuda_cache *c, const struct esp_cuda_exchange *
                            ? (int)ESP_OK
                            : esp_cuda_all_gather(gpus, at, a[0].rows * a[0].row_bytes);
     ranks = 0;
-    ESP_CUDA_EACH_RANK(r, c)
-    {
+    for (struct esp_cuda_cache *r = c; esp_cuda_enter_rank(r); r = r->next) {
         const struct exchange_args *of = &a[ranks++];
         if (status == ESP_OK && (!of->logits || r == c))
             ESP_LAUNCH(unpack_kernel, dim3(of->rows, gpus->count), dim3(THREADS), 0,

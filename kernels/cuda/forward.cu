@@ -93,6 +93,7 @@ static int send_pass(struct esp_cuda_cache *c, const struct esp_batch *b,
     const struct esp_cuda_rows *logits = (const struct esp_cuda_rows *)b->logits;
     const size_t count = (size_t)b->rows;
     struct esp_cuda_pass pass = {};
+    int visits = 0;
     if (count > 0) { /* count is 0 if only states change */
         memcpy((void *)in_slot(c, slot, c->at.tokens), b->tokens, count * sizeof(int32_t));
         memcpy((void *)in_slot(c, slot, c->at.positions), b->positions,
@@ -125,18 +126,20 @@ static int send_pass(struct esp_cuda_cache *c, const struct esp_batch *b,
         list_rows((int32_t *)in_slot(c, slot, c->at.wanted_at), NULL, pass.wanted);
     }
     if (c->states.layers > 0) {
-        pass.visits = c->states.plan.walk.count;
+        pass.entries = c->states.plan.entries;
+        pass.steps = c->states.plan.groups;
         pass.folded = c->states.before;
-        esp_cuda_states_write(c, (struct esp_cuda_visit *)in_slot(c, slot, c->at.visit));
+        visits =
+            esp_cuda_states_write(c, (struct esp_cuda_visit *)in_slot(c, slot, c->at.visit));
     }
     memcpy(slot, &pass, sizeof pass);
     const size_t masks = count * (size_t)pass.words * sizeof(uint64_t);
     if (masks > 0)
         memcpy((void *)in_slot(c, slot, c->at.mask), b->mask, masks);
     status = esp_cuda_send_slot(c, 0, ((const char *)c->at.mask - c->pass_device) + masks);
-    if (status == ESP_OK && pass.visits > 0)
+    if (status == ESP_OK && visits > 0)
         status = esp_cuda_send_slot(c, (const char *)c->at.visit - c->pass_device,
-                                    (size_t)pass.visits * sizeof *c->at.visit);
+                                    (size_t)visits * sizeof *c->at.visit);
     return status;
 }
 
@@ -219,8 +222,7 @@ static int end_capture(struct esp_cuda_cache *c, int status, cudaGraphExec_t *ex
 static int capture(struct esp_cuda_cache *c, const struct esp_cuda_shape *s, int i, int j)
 {
     int captures = 0, status = load_kernels(c, s);
-    ESP_CUDA_EACH_RANK(r, c)
-    {
+    for (struct esp_cuda_cache *r = c; esp_cuda_enter_rank(r); r = r->next) {
         const cudaError_t begun =
             status < 0 ? cudaSuccess
                        : cudaStreamBeginCapture(esp_cuda_backend_of(r)->stream,
@@ -231,8 +233,7 @@ static int capture(struct esp_cuda_cache *c, const struct esp_cuda_shape *s, int
     }
     if (status == ESP_OK)
         status = esp_cuda_run_layers(c, s);
-    ESP_CUDA_EACH_RANK(r, c)
-    {
+    for (struct esp_cuda_cache *r = c; esp_cuda_enter_rank(r); r = r->next) {
         if (captures-- > 0)
             status = end_capture(r, status, &r->graph[s->step][i][j]);
     }
@@ -263,12 +264,10 @@ static int capture_one(struct esp_cuda_cache *c, bool step, int i, int j, size_t
     if (status < 0)
         return status;
     *room = true;
-    ESP_CUDA_EACH_RANK(r, c)
-    {
+    for (struct esp_cuda_cache *r = c; esp_cuda_enter_rank(r); r = r->next)
         *room = *room && r->graph[step][i][j];
-    }
-    ESP_CUDA_EACH_RANK(r, c) /* all have the graph, or none */
-    {
+    /* All have the graph, or none. */
+    for (struct esp_cuda_cache *r = c; esp_cuda_enter_rank(r); r = r->next) {
         if (!*room && r->graph[step][i][j])
             esp_cuda_fine(cudaGraphExecDestroy(r->graph[step][i][j]));
         if (!*room)
@@ -305,8 +304,7 @@ static int capture_graphs(struct esp_cuda_cache *c)
 int esp_cuda_prepare(struct esp_cuda_cache *c)
 {
     int status = ESP_OK;
-    ESP_CUDA_EACH_RANK(r, c)
-    {
+    for (struct esp_cuda_cache *r = c; esp_cuda_enter_rank(r); r = r->next) {
         struct esp_cuda_backend *backend = esp_cuda_backend_of(r);
         const bool own = backend->exact || esp_cuda_weights_of(r)->blocks;
         if (status == ESP_OK && !own)
@@ -350,8 +348,7 @@ static int launch(struct esp_cuda_cache *c, const struct esp_cuda_shape *s,
                   const struct esp_batch *b, const struct esp_cuda_step *step, bool *launched)
 {
     *launched = false;
-    ESP_CUDA_EACH_RANK(r, c)
-    {
+    for (struct esp_cuda_cache *r = c; esp_cuda_enter_rank(r); r = r->next) {
         const int status = send_pass(r, b, step);
         if (status < 0)
             return status;

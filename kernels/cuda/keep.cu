@@ -56,8 +56,7 @@ int esp_cuda_keep(struct esp_cache *cache, int first, const int32_t *which, int 
     if (count > c->max_batch || !esp_keep_fits(c->rows, first, which, count))
         return esp_cuda_end(esp_cuda_backend_of(c), ESP_E_ARGUMENT);
     int status = ESP_OK;
-    ESP_CUDA_EACH_RANK(r, c)
-    {
+    for (struct esp_cuda_cache *r = c; esp_cuda_enter_rank(r); r = r->next) {
         if (status == ESP_OK && count > 0)
             status = keep(r, first, which, count);
     }

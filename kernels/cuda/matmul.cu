@@ -7,9 +7,10 @@
  * one 16-byte load from row-major memory, and uses them for two instructions. Nothing is
  * repacked, and cuBLASLt can use the same weights.
  *
- * A block computes 1, 2 or 4 tiles of outputs. Each of its 8 warps processes every eighth step,
- * and their sums are added in the order of the warps. This order depends only on the width of
- * W, so a row of the result is bit-identical in a batch of one row or of a thousand.
+ * A block computes 1 to 5 tiles of outputs at a time. Each of its 8 warps processes every
+ * eighth step, and their sums are added in the order of the warps. This order depends only on
+ * the width of W, so a row of the result is bit-identical in a batch of one row or of a
+ * thousand.
  *
  * The next steps are copied to shared memory while one step is multiplied. A thread copies
  * just what it multiplies itself, 16 bytes at a time, so the copies need no barrier: shared
@@ -19,6 +20,10 @@
  *
  * The first copies of W begin before the previous kernel has ended (device.h), because no
  * kernel writes W.
+ *
+ * A block of many tiles and rows is alone on its multiprocessor. No other block reads memory
+ * while it adds the sums of its warps. So it is persistent: it goes on to the next tiles that
+ * no block has, and begins to copy their weights before it finishes its own.
  */
 #include "kernels/cuda/activation.h"
 #include "kernels/cuda/norm.h"
@@ -90,20 +95,20 @@ finish_output(const struct esp_cuda_arrays &at, const struct matmul_args<T> &a, 
         esp_cuda_begin_norm(at, a.next, a.squares, row, output, y, there, a.out);
 }
 
-/* Adds the warps' sums and writes the block's outputs for its rows. parts: (WARPS, 16 high,
- * pairs); factor: (2 pairs) the factors of the rows' norms. */
+/* Adds the warps' sums and writes the outputs from `first_output` on for the block's rows.
+ * parts: (WARPS, 16 high, pairs); factor: (2 pairs) the factors of the rows' norms. */
 template <typename T>
 static __device__ void finish_tiles(const struct esp_cuda_arrays &at,
                                     const struct matmul_args<T> &a, const float2 *parts,
                                     const float *factor, const struct esp_cuda_span &s,
-                                    const float *bias, int high, int pairs)
+                                    const float *bias, int first_output, int high, int pairs)
 {
     const bool gated = a.epilogue == ESP_CUDA_GATED;
     const int height = gated ? ESP_CUDA_TILE / 2 : ESP_CUDA_TILE, rows = high * ESP_CUDA_TILE;
     for (int i = threadIdx.x; i < high * height * pairs; i += THREADS) {
         const int pair = i / height % pairs, column = s.first + 2 * pair;
         const int row = i / height / pairs * ESP_CUDA_TILE + i % height;
-        const int output = blockIdx.x * rows + row;
+        const int output = first_output + row;
         const float2 sum = esp_cuda_collect(parts, rows, pairs, row, pair);
         float2 up = make_float2(0.0f, 0.0f);
         if (gated)
@@ -145,30 +150,38 @@ template <int HIGH, int GROUPS, int DEEP> struct tiling {
     static const int WIDTH = COLUMNS * GROUPS, HEIGHT = ESP_CUDA_TILE * HIGH;
     static const int PIECES =
         2 * HIGH + GROUPS; /* 16-byte pieces that a thread needs in a step */
-    static const int STAGES = DEEP;
+    static const int STAGES = DEEP, STAGE = PIECES * THREADS;
     static const int BLOCKS = HIGH * GROUPS > 8 ? 1 : 2; /* per multiprocessor, at least */
-    static const size_t RING = (size_t)STAGES * PIECES * THREADS * sizeof(uint4);
+    static const size_t RING = (size_t)STAGES * STAGE * sizeof(uint4);
     static const size_t PARTS = esp_cuda_sums_bytes(HEIGHT, WIDTH);
+    /* Whether a block goes on to other tiles. Only variants that are the highest with 99, 163
+     * or 227 KB of shared memory are chosen for more tiles than there are multiprocessors.
+     * AHEAD: bytes of the first step of the next weights, which are copied while the sums of
+     * the last tiles are in shared memory. */
+    static const bool PERSISTENT = HIGH == 5 || (HIGH == 2 && BLOCKS == 1 && DEEP < 4);
+    static const int AHEAD = PERSISTENT ? 2 * HIGH * THREADS * (int)sizeof(uint4) : 0;
+    static_assert(!PERSISTENT || RING - AHEAD >= PARTS, "the copies would overwrite the sums");
     static const size_t MOST = RING > PARTS ? RING : PARTS;
     static const size_t BYTES = MOST + WIDTH * sizeof(float);
 };
 
-/* Where a thread's operands of a step come from. */
+/* Where a thread's operands of a step come from. In shared memory, its pieces of x are followed
+ * by those of W; they are THREADS apart. */
 template <typename T, int HIGH, int GROUPS> struct operands {
     const T *w, *x;       /* the thread's columns of step 0, in the first tile and in row 0 */
     uint32_t row[GROUPS]; /* where its rows begin, as multiples of 8 numbers: fewer registers */
     int outputs, rows;    /* how many exist, from the tile's first output and from row[0] on */
     size_t eight_rows;    /* numbers between rows i and i + 8 of W */
 
-    /* These begin to copy the thread's operands of a step to `to`; its pieces are THREADS
-     * apart. */
+    /* These begin to copy the thread's operands of a step to `to`. */
     __device__ __forceinline__ void begin_weights(uint4 *to, int step) const
     {
         const size_t column = (size_t)step * STEP;
 #pragma unroll
         for (int i = 0; i < 2 * HIGH; i++) {
             const bool there = i < 2 || i / 2 * ESP_CUDA_TILE < outputs;
-            esp_copy_begin(to + i * THREADS, w + (there ? i * eight_rows : 0) + column, there);
+            esp_copy_begin(to + (GROUPS + i) * THREADS,
+                           w + (there ? i * eight_rows : 0) + column, there);
         }
     }
     __device__ __forceinline__ void begin_rows(uint4 *to, int step) const
@@ -176,8 +189,14 @@ template <typename T, int HIGH, int GROUPS> struct operands {
         const size_t column = (size_t)step * STEP;
 #pragma unroll
         for (int j = 0; j < GROUPS; j++)
-            esp_copy_begin(to + (2 * HIGH + j) * THREADS, x + 8 * (size_t)row[j] + column,
+            esp_copy_begin(to + j * THREADS, x + 8 * (size_t)row[j] + column,
                            COLUMNS * j < rows);
+    }
+    /* Goes on to the tiles whose outputs are `by` later. */
+    __device__ __forceinline__ void advance(int by)
+    {
+        w += by / 8 * eight_rows;
+        outputs -= by;
     }
 };
 
@@ -196,10 +215,11 @@ static __device__ __forceinline__ void multiply(const uint4 *from, float sum[HIG
     esp_eight<T> x[GROUPS];
 #pragma unroll
     for (int j = 0; j < GROUPS; j++)
-        x[j] = piece<T>(from, 2 * HIGH + j);
+        x[j] = piece<T>(from, j);
 #pragma unroll
     for (int h = 0; h < HIGH; h++) {
-        const esp_eight<T> above = piece<T>(from, 2 * h), below = piece<T>(from, 2 * h + 1);
+        const esp_eight<T> above = piece<T>(from, GROUPS + 2 * h);
+        const esp_eight<T> below = piece<T>(from, GROUPS + 2 * h + 1);
 #pragma unroll
         for (int j = 0; j < GROUPS; j++) {
             esp_mma(sum[h][j], above.pair[0], below.pair[0], above.pair[1], below.pair[1],
@@ -208,6 +228,86 @@ static __device__ __forceinline__ void multiply(const uint4 *from, float sum[HIG
                     x[j].pair[2], x[j].pair[3], T());
         }
     }
+}
+
+/* Returns where the thread's operands of its warp's step number i are. The first step is in the
+ * last stage, of which the sums of the previous tiles leave AHEAD bytes free. */
+template <int HIGH, int GROUPS, int DEEP>
+static __device__ __forceinline__ uint4 *stage_of(uint4 *ring, int i)
+{
+    return ring + (DEEP - 1 + i) % DEEP * tiling<HIGH, GROUPS, DEEP>::STAGE + threadIdx.x;
+}
+
+/* Begins to copy the weights of the warp's steps from..to-1. */
+template <typename T, int HIGH, int GROUPS, int DEEP>
+static __device__ __forceinline__ void begin_weights(const struct operands<T, HIGH, GROUPS> &of,
+                                                     uint4 *ring, int steps, int from, int to)
+{
+    const int warp = threadIdx.x / ESP_WARP;
+#pragma unroll
+    for (int i = from; i < to; i++)
+        if (warp + i * WARPS < steps)
+            of.begin_weights(stage_of<HIGH, GROUPS, DEEP>(ring, i), warp + i * WARPS);
+}
+
+/* Begins to copy the first operands of the block's tiles. The weights of `begun` steps are
+ * already under way. */
+template <typename T, int HIGH, int GROUPS, int DEEP>
+static __device__ __forceinline__ void begin_tiles(const struct operands<T, HIGH, GROUPS> &of,
+                                                   uint4 *ring, int steps, int begun)
+{
+    const int warp = threadIdx.x / ESP_WARP;
+#pragma unroll
+    for (int i = 0; i < DEEP - 1; i++) {
+        if (i >= begun)
+            begin_weights<T, HIGH, GROUPS, DEEP>(of, ring, steps, i, i + 1);
+        if (warp + i * WARPS < steps)
+            of.begin_rows(stage_of<HIGH, GROUPS, DEEP>(ring, i), warp + i * WARPS);
+        esp_copy_group();
+    }
+}
+
+/* Multiplies all steps of the warp; the first copies are under way. */
+template <typename T, int HIGH, int GROUPS, int DEEP>
+static __device__ __forceinline__ void
+multiply_steps(const struct operands<T, HIGH, GROUPS> &of, uint4 *ring, int steps,
+               float sum[HIGH][GROUPS][4])
+{
+    typedef struct tiling<HIGH, GROUPS, DEEP> Z;
+    uint4 *const mine = ring + threadIdx.x;
+    int stage = Z::STAGES - 1, next = Z::STAGES - 2;
+    for (int step = threadIdx.x / ESP_WARP; step < steps; step += WARPS) {
+        const int ahead = step + (Z::STAGES - 1) * WARPS;
+        if (ahead < steps) {
+            of.begin_weights(mine + next * Z::STAGE, ahead);
+            of.begin_rows(mine + next * Z::STAGE, ahead);
+        }
+        esp_copy_group();
+        esp_copy_wait<Z::STAGES - 1>();
+        multiply<T, HIGH, GROUPS>(mine + stage * Z::STAGE, sum);
+        stage = stage + 1 == Z::STAGES ? 0 : stage + 1;
+        next = next + 1 == Z::STAGES ? 0 : next + 1;
+    }
+}
+
+/* Finds the operands of a thread for the block's first tiles. padded: outputs of an expert's
+ * matrix. */
+template <typename T, int HIGH, int GROUPS>
+static __device__ __forceinline__ void
+find_operands(const struct matmul_args<T> &a, const struct esp_cuda_span &s, size_t padded,
+              struct operands<T, HIGH, GROUPS> *of)
+{
+    const int tile = blockIdx.x * ESP_CUDA_TILE * HIGH;
+    const int group = threadIdx.x % ESP_WARP / 4, t = threadIdx.x % 4;
+    of->w = a.w + (s.expert * padded + tile + group) * a.w_stride + 8 * t;
+    of->x = a.x + 8 * t;
+    of->eight_rows = 8 * a.w_stride;
+    of->outputs = a.outputs - tile;
+    of->rows = s.end - s.first - group;
+#pragma unroll
+    for (int j = 0; j < GROUPS; j++)
+        of->row[j] =
+            (uint32_t)(esp_cuda_row_of(s, s.first + COLUMNS * j + group) * (a.x_stride / 8));
 }
 
 template <typename T, int HIGH, int GROUPS, int DEEP>
@@ -219,6 +319,7 @@ static __global__ void __launch_bounds__(THREADS, tiling<HIGH, GROUPS, DEEP>::BL
      * of the rows (WIDTH). */
     ESP_SHARED(uint4, ring);
     float *factor = reinterpret_cast<float *>(ring + Z::MOST / sizeof *ring);
+    float2 *parts = reinterpret_cast<float2 *>(ring);
     const bool logits = a.epilogue == ESP_CUDA_LOGITS;
     esp_let_next_begin();
     if (a.mixture.tiles) /* the previous kernels write them */
@@ -228,55 +329,34 @@ static __global__ void __launch_bounds__(THREADS, tiling<HIGH, GROUPS, DEEP>::BL
         esp_wait_previous();
         return;
     }
-    const int warp = threadIdx.x / ESP_WARP, lane = threadIdx.x % ESP_WARP;
-    const int group = lane / 4, t = lane % 4;
     const size_t padded = esp_cuda_pad(a.outputs, ESP_CUDA_TILE);
-    const int tile = blockIdx.x * Z::HEIGHT;
-    struct operands<T, HIGH, GROUPS> from;
-    float sum[HIGH][GROUPS][4] = {};
-    from.w = a.w + (s.expert * padded + tile + group) * a.w_stride + 8 * t;
-    from.x = a.x + 8 * t;
-    from.eight_rows = 8 * a.w_stride;
-    from.outputs = a.outputs - tile;
-    from.rows = s.end - s.first - group;
-#pragma unroll
-    for (int j = 0; j < GROUPS; j++)
-        from.row[j] =
-            (uint32_t)(esp_cuda_row_of(s, s.first + COLUMNS * j + group) * (a.x_stride / 8));
-
-    uint4 *const mine = ring + threadIdx.x;
-#pragma unroll
-    for (int i = 0; i < Z::STAGES - 1; i++)
-        if (warp + i * WARPS < a.steps)
-            from.begin_weights(mine + i * Z::PIECES * THREADS, warp + i * WARPS);
+    const float *bias = a.bias ? a.bias + s.expert * padded : NULL;
+    struct operands<T, HIGH, GROUPS> of;
+    find_operands(a, s, padded, &of);
+    begin_weights<T, HIGH, GROUPS, DEEP>(of, ring, a.steps, 0, DEEP - 1);
     esp_wait_previous();
-#pragma unroll
-    for (int i = 0; i < Z::STAGES - 1; i++) {
-        if (warp + i * WARPS < a.steps)
-            from.begin_rows(mine + i * Z::PIECES * THREADS, warp + i * WARPS);
-        esp_copy_group();
-    }
+    begin_tiles<T, HIGH, GROUPS, DEEP>(of, ring, a.steps, DEEP - 1);
     if (a.normed)
         find_factors<GROUPS>(a.squares, s, factor);
-    int stage = 0, next = Z::STAGES - 1;
-    for (int step = warp; step < a.steps; step += WARPS) {
-        const int ahead = step + (Z::STAGES - 1) * WARPS;
-        if (ahead < a.steps) {
-            from.begin_weights(mine + next * Z::PIECES * THREADS, ahead);
-            from.begin_rows(mine + next * Z::PIECES * THREADS, ahead);
+    const int by = gridDim.x * Z::HEIGHT;
+    for (bool more = true; more;) {
+        float sum[HIGH][GROUPS][4] = {};
+        multiply_steps<T, HIGH, GROUPS, DEEP>(of, ring, a.steps, sum);
+        const int first = a.outputs - of.outputs;
+        more = Z::PERSISTENT && of.outputs > by;
+        __syncthreads(); /* the sums are written where the operands were */
+        esp_cuda_leave_sums<HIGH, GROUPS>(parts, sum);
+        if (more) {
+            of.advance(by);
+            begin_weights<T, HIGH, GROUPS, DEEP>(of, ring, a.steps, 0, 1);
         }
-        esp_copy_group();
-        esp_copy_wait<Z::STAGES - 1>();
-        multiply<T, HIGH, GROUPS>(mine + stage * Z::PIECES * THREADS, sum);
-        stage = stage + 1 == Z::STAGES ? 0 : stage + 1;
-        next = next + 1 == Z::STAGES ? 0 : next + 1;
+        __syncthreads();
+        finish_tiles(at, a, parts, factor, s, bias, first, HIGH, Z::WIDTH / 2);
+        if (more) {
+            __syncthreads(); /* operands are copied to where the sums were */
+            begin_tiles<T, HIGH, GROUPS, DEEP>(of, ring, a.steps, 1);
+        }
     }
-    __syncthreads(); /* the sums are written where the operands were */
-    float2 *parts = reinterpret_cast<float2 *>(ring);
-    esp_cuda_leave_sums<HIGH, GROUPS>(parts, sum);
-    __syncthreads();
-    finish_tiles(at, a, parts, factor, s, a.bias ? a.bias + s.expert * padded : NULL, HIGH,
-                 Z::WIDTH / 2);
     if (logits)
         esp_cuda_fill_logits(at, s, a.outputs);
 }
@@ -289,7 +369,9 @@ static struct esp_cuda_variant<struct matmul_args<T>> variant_of() {
             Z::HEIGHT,
             Z::BYTES,
             (DEEP - 1) * 2 * HIGH *THREADS *(int)sizeof(uint4),
+            Z::AHEAD,
             esp_cuda_end_cycles(HIGH, Z::WIDTH),
+            0,
             0};
 }
 
@@ -330,6 +412,20 @@ static struct matmul_args<T> args_of(const struct esp_cuda_cache *c,
     return a;
 }
 
+/* Returns whether blocks of a variant occupy the device. They do if 15 of 32 multiprocessors
+ * have one and 20 KB of weights are under way for each multiprocessor. So many blocks can use
+ * the whole bandwidth of memory and of the second-level cache. The cache limits a product of
+ * many rows, and higher blocks read the activations from it less often. */
+template <typename A>
+static bool occupies(const struct esp_cuda_backend *backend,
+                     const struct esp_cuda_variant<A> *v, int outputs)
+{
+    enum { UNDER_WAY = 20480, MANY = 15, OF = 32 };
+    const size_t blocks = (outputs + v->height - 1) / v->height;
+    const size_t here = backend->multiprocessors;
+    return OF * blocks >= MANY * here && blocks * v->flight >= UNDER_WAY * here;
+}
+
 template <typename T>
 void esp_cuda_matmul(struct esp_cuda_cache *c, const struct esp_cuda_product *p, int rows)
 {
@@ -344,12 +440,15 @@ void esp_cuda_matmul(struct esp_cuda_cache *c, const struct esp_cuda_product *p,
         a.squares.sum += p->first / ESP_CUDA_TILE;
         a.out = (T *)c->normed + p->first;
     }
+    const struct esp_cuda_backend *backend = esp_cuda_backend_of(c);
     const int most = p->tile > 0 ? p->tile : rows;
-    esp_cuda_launch_product(c, p, 1,
-                            esp_cuda_choose_variant(esp_cuda_backend_of(c), variants<T>(),
-                                                    VARIANTS, most < TOGETHER ? most : TOGETHER,
-                                                    a.outputs),
-                            a, rows);
+    const struct esp_cuda_variant<struct matmul_args<T>> *v = esp_cuda_choose_variant(
+        backend, variants<T>(), VARIANTS, most < TOGETHER ? most : TOGETHER,
+        [&](const auto *one, const auto *before) {
+            return one->height == before->height || occupies(backend, one, a.outputs);
+        });
+    esp_cuda_launch_product(c, p, 1, v, a, (a.outputs + v->height - 1) / v->height,
+                            esp_cuda_spans_of(c, p, rows, v->width), rows);
 }
 
 int esp_cuda_matmul_prepare(struct esp_cuda_backend *backend)

@@ -1,14 +1,14 @@
-/* mixer.cu - recurrent layers: the convolution, the walk over the states, and the output's norm
- * and gates (enum esp_mixer in kernels.h has the formulas).
+/* mixer.cu - recurrent layers: the convolution, what rows read from the states, and the output's
+ * norm and gates (enum esp_mixer in kernels.h has the formulas for one token after the other,
+ * cpu/pass_mixer.c those for a chunk).
  *
- * As on the CPU (cpu/pass_mixer.c), the value columns of a state never mix. So a block has 16
- * columns of a head, and walks the whole tree, depth first (kernels/walk.h), with its part of
- * the state in registers. It loads another state only where a path ends, and stores its own
- * only where a second path begins. A row's numbers come from the same operations in the same
- * order as in a chain of its ancestors: results are bit-identical for trees, chains, any order
- * of rows and any chunk of a prompt, in both modes.
+ * As on the CPU, the value columns of a state never mix. So a block has 16 columns of a head, with
+ * its part of the state in registers, and does all groups of the plan (state_plan.h) in turn. A
+ * row's numbers come from the same operations in the same order whatever else is in its pass:
+ * results are bit-identical for trees, chains, any order of rows and any parts of a prompt, in both
+ * modes.
  *
- * The kernels find the rows of the walk in at.visit, so a captured pass may have any walk.
+ * The kernels find the plan in at.visit, so a captured pass may have any tree.
  */
 #include "kernels/cuda/state_layout.h"
 
@@ -23,13 +23,15 @@ struct mixer_args {
     const float *conv, *conv_bias;                   /* (width, kernel); (width) or NULL */
     const float *decay_bias, *rate, *skip, *norm;
     int kernel, width, out_width; /* not padded */
-    int key_heads, state_heads, key_dim, value_dim, keys;
+    int key_heads, state_heads, key_dim, value_dim, keys; /* keys: of a thread */
     bool tiled;
     float least_step, most_step, epsilon;
     float *inputs; /* (ring, stride) of this layer */
     int ring;
-    size_t stride, rates, padded; /* between inputs; padded numbers of heads and of `width` */
-    float *convolved, *factors, *state, *stack, *o;
+    size_t stride, padded; /* between inputs; between rows of `convolved` */
+    /* Where an input has the factors `write` and `decay` of the heads, keys and updates. */
+    size_t writes, decays, key_values, updates;
+    float *convolved, *products, *state, *stack, *o;
     size_t each, out; /* numbers of a layer's states; between rows of `o` and of the output */
 };
 
@@ -52,8 +54,14 @@ static __device__ __forceinline__ float fresh_input(const struct mixer_args &a, 
     return a.mixer == ESP_MIXER_CONV ? from[i] * from[a.in_gate_at + i] : from[i];
 }
 
-/* Returns the convolution of channel i at an entry of the walk: the sum over the entry and those
- * before it, the newest first. Tokens before the walk have their inputs in their slots. */
+/* Returns the entry of the first row of the batch. */
+static __device__ __forceinline__ int first_entry(const struct esp_cuda_arrays &at)
+{
+    return at.pass->entries - at.pass->rows;
+}
+
+/* Returns the convolution of channel i at an entry of the plan: the sum over the entry and those
+ * before it, the newest first. Earlier tokens have their inputs in their slots. */
 static __device__ float convolve(const struct esp_cuda_arrays &at, const struct mixer_args &a,
                                  int entry, int i)
 {
@@ -63,8 +71,8 @@ static __device__ float convolve(const struct esp_cuda_arrays &at, const struct 
         float value = 0.0f;
         if (entry >= 0) {
             const struct esp_cuda_visit &visit = at.visit[entry];
-            value = visit.row >= 0 ? fresh_input(a, visit.row, i)
-                                   : a.inputs[visit.slot * a.stride + i];
+            const int row = entry - first_entry(at);
+            value = row >= 0 ? fresh_input(a, row, i) : a.inputs[visit.slot * a.stride + i];
             entry = visit.parent;
         } else if (--token >= 0) {
             value = a.inputs[token % a.ring * a.stride + i];
@@ -82,7 +90,7 @@ static __global__ void conv_kernel(struct esp_cuda_arrays at, struct mixer_args 
     const int row = blockIdx.x, i = blockIdx.y * THREADS + threadIdx.x;
     if (row >= at.pass->rows || i >= a.width)
         return;
-    const int entry = at.pass->visits - at.pass->rows + row;
+    const int entry = first_entry(at) + row;
     const float gate = a.projected[(size_t)row * a.projected_stride + a.out_gate_at + i];
     out[row * a.out + i] = esp_from_float<T>(gate * convolve(at, a, entry, i));
     a.inputs[at.visit[entry].slot * a.stride + i] = fresh_input(a, row, i);
@@ -109,61 +117,132 @@ static __device__ int find_part(const struct mixer_args &a, int part, int *head,
     return (delta ? 2 * keys : 0) + *head * a.value_dim;
 }
 
-/* Computes the two factors of a head for a token, see struct esp_cuda_states. */
-static __device__ void find_factors(const struct mixer_args &a, const float *write,
-                                    const float *decay, int head, float *to)
+/* Computes the two factors of a head for a token from the outputs of the products. */
+static __device__ void find_factors(const struct mixer_args &a, const float *projected,
+                                    float *input, int head)
 {
     const bool delta = a.mixer == ESP_MIXER_DELTA;
-    const float x = decay[head] + a.decay_bias[head];
+    const float x = projected[a.decay_at + head] + a.decay_bias[head];
     float t = x > 20.0f ? x : log1pf(expf(x)); /* softplus */
     if (!delta)
         t = fminf(fmaxf(t, a.least_step), a.most_step);
-    to[head] = delta ? sigmoid(write[head]) : t;
-    to[a.rates + head] = expf(a.rate[head] * t);
+    input[a.writes + head] = delta ? sigmoid(projected[a.write_at + head]) : t;
+    input[a.decays + head] = expf(a.rate[head] * t);
 }
 
-/* Computes the convolved values and the factors of all entries of the walk, and stores the
- * inputs of the batch's rows. A warp does a head of queries, keys or values. Grid: (any number,
- * heads of all three). */
+/* Computes the convolved values and the factors of the batch's rows, and stores their inputs. A
+ * warp does a head of queries, keys or values. Grid: (rows, heads of all three). */
 static __global__ void prepare_kernel(struct esp_cuda_arrays at, struct mixer_args a)
 {
     esp_begin_early();
     const int part = blockIdx.y * WARPS + threadIdx.x / ESP_WARP, lane = threadIdx.x % ESP_WARP;
+    const int row = blockIdx.x;
     int head;
     bool query;
-    if (part >= 2 * a.key_heads + a.state_heads)
+    if (row >= at.pass->rows || part >= 2 * a.key_heads + a.state_heads)
         return;
     const int begin = find_part(a, part, &head, &query);
-    const int n = head < 0 ? a.key_dim : a.value_dim;
-    for (int entry = blockIdx.x; entry < at.pass->visits; entry += gridDim.x) {
-        const struct esp_cuda_visit &visit = at.visit[entry];
-        float *own = a.inputs + visit.slot * a.stride;
-        float *to = a.convolved + entry * a.padded + begin, sum = 0.0f;
-        for (int i = lane; i < n; i += ESP_WARP) {
-            to[i] = silu(convolve(at, a, entry, begin + i));
-            sum = fmaf(to[i], to[i], sum);
-            if (visit.row >= 0)
-                own[begin + i] = fresh_input(a, visit.row, begin + i);
-        }
-        if (a.mixer == ESP_MIXER_DELTA && head < 0) {
-            const float length = sqrtf(esp_warp_sum(sum) + 1e-6f);
-            const float scale = (query ? 1.0f / sqrtf((float)a.key_dim) : 1.0f) / length;
-            for (int i = lane; i < n; i += ESP_WARP)
-                to[i] *= scale;
-        }
-        if (head < 0 || lane > 0)
-            continue;
-        float *write = own + a.padded, *decay = write + a.rates;
-        const float *from = a.projected + (size_t)visit.row * a.projected_stride;
-        if (visit.row >= 0 && a.mixer == ESP_MIXER_DELTA)
-            write[head] = from[a.write_at + head];
-        if (visit.row >= 0)
-            decay[head] = from[a.decay_at + head];
-        find_factors(a, write, decay, head, a.factors + entry * 2 * a.rates);
+    const int n = head < 0 ? a.key_dim : a.value_dim, entry = first_entry(at) + row;
+    const int key_begin = a.mixer == ESP_MIXER_DELTA ? a.key_heads * a.key_dim
+                                                     : a.state_heads * a.value_dim;
+    float *own = a.inputs + at.visit[entry].slot * a.stride;
+    float *to = a.convolved + row * a.padded + begin, sum = 0.0f;
+    for (int i = lane; i < n; i += ESP_WARP) {
+        to[i] = silu(convolve(at, a, entry, begin + i));
+        sum = fmaf(to[i], to[i], sum);
+        own[begin + i] = fresh_input(a, row, begin + i);
     }
+    if (a.mixer == ESP_MIXER_DELTA && head < 0) {
+        const float length = sqrtf(esp_warp_sum(sum) + 1e-6f);
+        const float scale = (query ? 1.0f / sqrtf((float)a.key_dim) : 1.0f) / length;
+        for (int i = lane; i < n; i += ESP_WARP)
+            to[i] *= scale;
+    }
+    for (int i = lane; i < n && head < 0 && !query; i += ESP_WARP)
+        own[a.key_values + begin - key_begin + i] = to[i];
+    if (head >= 0 && lane == 0)
+        find_factors(a, a.projected + (size_t)row * a.projected_stride, own, head);
 }
 
-/* ------------------------------------------------------------------ the walk */
+/* Where the query, key and value of a head begin in the convolved values, and its keys in the
+ * keys of an input. */
+struct places {
+    int query, key, value, key_value;
+};
+
+static __device__ __forceinline__ struct places places_of(const struct mixer_args &a, int head)
+{
+    const bool delta = a.mixer == ESP_MIXER_DELTA;
+    const int key_head = a.tiled ? head % a.key_heads : head / (a.state_heads / a.key_heads);
+    const int keys = a.key_heads * a.key_dim, values = a.state_heads * a.value_dim;
+    const int of_key = key_head * a.key_dim, of_value = head * a.value_dim;
+    struct places at;
+    at.query = delta ? of_key : values + keys + of_key;
+    at.key = delta ? keys + of_key : values + of_key;
+    at.value = delta ? 2 * keys + of_value : of_value;
+    at.key_value = of_key;
+    return at;
+}
+
+/* Products of a row's key and query with the keys of its ancestors in its chunk, the nearest
+ * first, decayed since that ancestor. Number `place` of the first ESP_STATE_CHUNK numbers (by key)
+ * is the decay since the chunk began, and of the second (by query) the product of the row's query
+ * and key. A warp does a state head. Grid: (rows, heads). */
+static __global__ void products_kernel(struct esp_cuda_arrays at, struct mixer_args a)
+{
+    esp_begin_early();
+    const int head = blockIdx.y * WARPS + threadIdx.x / ESP_WARP, lane = threadIdx.x % ESP_WARP;
+    const int row = blockIdx.x;
+    if (row >= at.pass->rows || head >= a.state_heads)
+        return;
+    const struct places places = places_of(a, head);
+    const float *token = a.convolved + row * a.padded;
+    float *to = a.products + ((size_t)row * a.state_heads + head) * 2 * ESP_STATE_CHUNK;
+    int entry = first_entry(at) + row;
+    const int place = at.visit[entry].place;
+    float left = 1.0f;
+    for (int i = -1; i < place; i++, entry = at.visit[entry].parent) {
+        const float *input = a.inputs + at.visit[entry].slot * a.stride;
+        const float *key = input + a.key_values + places.key_value;
+        float by_key = 0.0f, by_query = 0.0f;
+        for (int k = lane; k < a.key_dim; k += ESP_WARP) {
+            by_key = fmaf(token[places.key + k], key[k], by_key);
+            by_query = fmaf(token[places.query + k], key[k], by_query);
+        }
+        by_key = esp_warp_sum(by_key);
+        by_query = esp_warp_sum(by_query);
+        if (lane == 0 && i >= 0)
+            to[i] = left * by_key;
+        if (lane == 0)
+            to[ESP_STATE_CHUNK + (i < 0 ? place : i)] = left * by_query;
+        left *= input[a.decays + head];
+    }
+    if (lane == 0)
+        to[place] = left;
+}
+
+/* ------------------------------------------------------------------ the states */
+
+/* A thread's part of a state: one value column, and every ESP_STATE_SLICES-th key. */
+struct part {
+    int head, slice, column; /* column: in the block */
+    int value;               /* the column among all values of a token */
+    size_t place;            /* in the states of a layer */
+    struct places places;
+};
+
+static __device__ __forceinline__ struct part part_of(const struct mixer_args &a)
+{
+    const int blocks = a.value_dim / ESP_STATE_COLUMNS;
+    struct part b;
+    b.head = blockIdx.x / blocks;
+    b.slice = threadIdx.x % ESP_STATE_SLICES;
+    b.column = threadIdx.x / ESP_STATE_SLICES;
+    b.value = b.head * a.value_dim + blockIdx.x % blocks * ESP_STATE_COLUMNS + b.column;
+    b.place = (size_t)blockIdx.x * a.keys * ESP_STATE_THREADS + threadIdx.x;
+    b.places = places_of(a, b.head);
+    return b;
+}
 
 /* Returns the sum over the slices of a column to all its threads. */
 static __device__ __forceinline__ float slice_sum(float x)
@@ -173,62 +252,145 @@ static __device__ __forceinline__ float slice_sum(float x)
     return x;
 }
 
+static __device__ __forceinline__ float *level_of(const struct mixer_args &a,
+                                                  const struct part &b, int level)
+{
+    return (level == 0 ? a.state : a.stack + (level - 1) * a.each) + b.place;
+}
+
+/* Adds the updates of the chunk that ends with entry `entry`, the oldest first. */
+template <int KEYS>
+static __device__ __forceinline__ void fold(const struct esp_cuda_arrays &at,
+                                            const struct mixer_args &a, const struct part &b,
+                                            int entry, float s[KEYS])
+{
+    float update[ESP_STATE_CHUNK], left = 1.0f;
+    const float *key[ESP_STATE_CHUNK];
+#pragma unroll
+    for (int i = ESP_STATE_CHUNK - 1; i >= 0; i--) {
+        const float *input = a.inputs + at.visit[entry].slot * a.stride;
+        key[i] = input + a.key_values + b.places.key_value;
+        update[i] = left * input[a.updates + b.value];
+        left *= input[a.decays + b.head];
+        entry = at.visit[entry].parent;
+    }
+#pragma unroll
+    for (int j = 0; j < KEYS; j++) {
+        const int k = ESP_STATE_SLICES * j + b.slice;
+        s[j] *= left;
+#pragma unroll
+        for (int i = 0; i < ESP_STATE_CHUNK; i++)
+            s[j] = fmaf(update[i], k < a.key_dim ? key[i][k] : 0.0f, s[j]);
+    }
+}
+
+/* What a row's key and query read from the state. */
+template <int KEYS>
+static __device__ __forceinline__ void read_state(const struct mixer_args &a,
+                                                  const struct part &b, const float s[KEYS],
+                                                  const float *token, float *recalled,
+                                                  float *out)
+{
+    float by_key = 0.0f, by_query = 0.0f;
+#pragma unroll
+    for (int j = 0; j < KEYS; j++) {
+        const int k = ESP_STATE_SLICES * j + b.slice;
+        by_key = fmaf(s[j], k < a.key_dim ? token[b.places.key + k] : 0.0f, by_key);
+        by_query = fmaf(s[j], k < a.key_dim ? token[b.places.query + k] : 0.0f, by_query);
+    }
+    *recalled = slice_sum(by_key);
+    *out = slice_sum(by_query);
+}
+
+/* Computes the update and the output of a row from what it read from the state. Slice i adds the
+ * update of the i-th ancestor in the chunk; the last slice, which never has an ancestor, adds
+ * what was read. */
+static __device__ __forceinline__ void update_row(const struct esp_cuda_arrays &at,
+                                                  const struct mixer_args &a,
+                                                  const struct part &b, int row,
+                                                  float recalled, float out)
+{
+    int entry = first_entry(at) + row;
+    const int place = at.visit[entry].place;
+    const float *products =
+        a.products + ((size_t)row * a.state_heads + b.head) * 2 * ESP_STATE_CHUNK;
+    float *own = a.inputs + at.visit[entry].slot * a.stride, before = 0.0f;
+    for (int i = 0; i < place && i <= b.slice; i++)
+        entry = at.visit[entry].parent;
+    const bool last = b.slice == ESP_STATE_SLICES - 1, adds = b.slice < place;
+    if (adds)
+        before = a.inputs[at.visit[entry].slot * a.stride + a.updates + b.value];
+    const float by_key = adds ? products[b.slice] : last ? products[place] : 0.0f;
+    const float by_query = adds   ? products[ESP_STATE_CHUNK + b.slice]
+                           : last ? products[place]
+                                  : 0.0f;
+    const float value = a.convolved[row * a.padded + b.places.value + b.value % a.value_dim];
+    recalled = slice_sum(by_key * (last ? recalled : before));
+    out = slice_sum(by_query * (last ? out : before));
+    const float u = own[a.writes + b.head] *
+                    (a.mixer == ESP_MIXER_DELTA ? value - recalled : value);
+    out = fmaf(products[ESP_STATE_CHUNK + place], u, out);
+    if (a.mixer == ESP_MIXER_SSM)
+        out = fmaf(value, a.skip[b.head], out);
+    if (b.slice == 0) {
+        own[a.updates + b.value] = u;
+        a.o[row * a.out + b.value] = out;
+    }
+}
+
+/* Rows whose keys and queries read the state before the first of them is updated. */
+enum { TOGETHER = 32, ROOM_BYTES = TOGETHER * 2 * ESP_STATE_COLUMNS * sizeof(float) };
+
+/* Returns where shared memory has what row `i` read with its key (0) or query (1). */
+static __device__ __forceinline__ float *place_of(float *room, int i, int which,
+                                                  const struct part &b)
+{
+    return room + (2 * i + which) * ESP_STATE_COLUMNS + b.column;
+}
+
 /* Grid: (state heads * blocks of columns). KEYS: at least a.keys. */
 template <int KEYS>
-static __global__ void walk_kernel(struct esp_cuda_arrays at, struct mixer_args a)
+static __global__ void states_kernel(struct esp_cuda_arrays at, struct mixer_args a)
 {
+    ESP_SHARED(float, room); /* (TOGETHER, 2, ESP_STATE_COLUMNS) */
     esp_begin_early();
-    const int blocks = a.value_dim / ESP_STATE_COLUMNS;
-    const int head = blockIdx.x / blocks, slice = threadIdx.x % ESP_STATE_SLICES;
-    const int column = blockIdx.x % blocks * ESP_STATE_COLUMNS + threadIdx.x / ESP_STATE_SLICES;
-    const bool delta = a.mixer == ESP_MIXER_DELTA;
-    const int key_head = a.tiled ? head % a.key_heads : head / (a.state_heads / a.key_heads);
-    const int keys = a.key_heads * a.key_dim, values = a.state_heads * a.value_dim;
-    const int of_key = key_head * a.key_dim, of_value = head * a.value_dim + column;
-    const int query_at = delta ? of_key : values + keys + of_key;
-    const int key_at = delta ? keys + of_key : values + of_key;
-    const int value_at = delta ? 2 * keys + of_value : of_value;
-    const size_t place = (size_t)blockIdx.x * a.keys * ESP_STATE_THREADS + threadIdx.x;
-    const float skip = delta ? 0.0f : a.skip[head];
+    const struct part b = part_of(a);
     float s[KEYS] = {};
-    for (int i = 0; i < at.pass->visits; i++) {
-        const int entry = at.visit[i].entry, load = at.visit[i].load, store = at.visit[i].store;
-        const int row = at.visit[entry].row;
-        const float *token = a.convolved + entry * a.padded;
-        const float *factors = a.factors + entry * 2 * a.rates;
-        const float write = factors[head], decay = factors[a.rates + head];
-        const float value = token[value_at];
-        float key[KEYS], sum = 0.0f;
-        if (load >= 0) {
-            const float *from = (load == 0 ? a.state : a.stack + (load - 1) * a.each) + place;
+    for (int i = 0; i < at.pass->steps; i++) {
+        const struct esp_cuda_visit &step = at.visit[i];
+        if (step.load >= 0) {
+            const float *from = level_of(a, b, step.load);
 #pragma unroll
             for (int j = 0; j < KEYS; j++)
                 s[j] = j < a.keys ? from[j * ESP_STATE_THREADS] : 0.0f;
         }
-#pragma unroll
-        for (int j = 0; j < KEYS; j++) {
-            const int k = ESP_STATE_SLICES * j + slice;
-            key[j] = k < a.key_dim ? token[key_at + k] : 0.0f;
-            s[j] *= decay;
-            sum = fmaf(s[j], key[j], sum);
-        }
-        const float change = delta ? value - slice_sum(sum) : value, u = write * change;
-        sum = 0.0f;
-#pragma unroll
-        for (int j = 0; j < KEYS; j++) {
-            const int k = ESP_STATE_SLICES * j + slice;
-            s[j] = fmaf(u, key[j], s[j]);
-            sum = fmaf(s[j], k < a.key_dim ? token[query_at + k] : 0.0f, sum);
-        }
-        sum = fmaf(value, skip, slice_sum(sum));
-        if (row >= 0 && slice == 0)
-            a.o[row * a.out + of_value] = sum;
-        if (store >= 0) {
-            float *to = (store == 0 ? a.state : a.stack + (store - 1) * a.each) + place;
+        if (step.last >= 0)
+            fold<KEYS>(at, a, b, step.last, s);
+        if (step.store >= 0) {
+            float *to = level_of(a, b, step.store);
 #pragma unroll
             for (int j = 0; j < KEYS; j++)
                 if (j < a.keys)
                     to[j * ESP_STATE_THREADS] = s[j];
+        }
+        for (int first = step.first; first < step.first + step.count; first += TOGETHER) {
+            const int end = min(step.first + step.count, first + TOGETHER);
+            for (int m = first; m < end; m++) {
+                const float *token = a.convolved + at.visit[m].member * a.padded;
+                float recalled, out;
+                read_state<KEYS>(a, b, s, token, &recalled, &out);
+                if (b.slice == 0) {
+                    *place_of(room, m - first, 0, b) = recalled;
+                    *place_of(room, m - first, 1, b) = out;
+                }
+            }
+            /* A warp has whole columns, so it only waits for itself. */
+            for (int m = first; m < end; m++) {
+                __syncwarp();
+                update_row(at, a, b, at.visit[m].member, *place_of(room, m - first, 0, b),
+                           *place_of(room, m - first, 1, b));
+            }
+            __syncwarp();
         }
     }
 }
@@ -297,10 +459,13 @@ static struct mixer_args args_of(const struct esp_cuda_cache *c,
     a.stride = esp_cuda_input_stride(s);
     a.inputs = s->inputs + held->place * s->plan.ring * a.stride;
     a.ring = s->plan.ring;
-    a.rates = s->rates;
     a.padded = s->width;
+    a.writes = s->width;
+    a.decays = a.writes + s->rates;
+    a.key_values = a.decays + s->rates;
+    a.updates = a.key_values + s->key_values;
     a.convolved = s->convolved;
-    a.factors = s->factors;
+    a.products = s->products;
     a.state = s->memory + held->place * s->each;
     a.stack = s->stack;
     a.o = s->o;
@@ -311,7 +476,7 @@ static struct mixer_args args_of(const struct esp_cuda_cache *c,
 
 template <typename T>
 void esp_cuda_mix(struct esp_cuda_cache *c, const struct esp_cuda_layer *held, int layer,
-                  int rows, int visits)
+                  int rows)
 {
     const struct mixer_args a = args_of(c, held, esp_cuda_desc_of(c)->layer[layer].mixer);
     cudaStream_t stream = esp_cuda_backend_of(c)->stream;
@@ -326,24 +491,29 @@ void esp_cuda_mix(struct esp_cuda_cache *c, const struct esp_cuda_layer *held, i
     }
     const int parts = 2 * a.key_heads + a.state_heads;
     const int groups = a.mixer == ESP_MIXER_SSM ? a.key_heads : a.state_heads;
-    const dim3 walkers(a.state_heads * (a.value_dim / ESP_STATE_COLUMNS));
-    ESP_LAUNCH_EARLY(early, prepare_kernel, dim3(visits, (parts + WARPS - 1) / WARPS),
-                     dim3(THREADS), 0, stream, c->at, a);
+    const dim3 blocks(a.state_heads * (a.value_dim / ESP_STATE_COLUMNS));
+    if (rows > 0) {
+        ESP_LAUNCH_EARLY(early, prepare_kernel, dim3(rows, (parts + WARPS - 1) / WARPS),
+                         dim3(THREADS), 0, stream, c->at, a);
+        ESP_LAUNCH_EARLY(early, products_kernel,
+                         dim3(rows, (a.state_heads + WARPS - 1) / WARPS), dim3(THREADS), 0,
+                         stream, c->at, a);
+    }
     if (a.keys <= 16)
-        ESP_LAUNCH_EARLY(early, (walk_kernel<16>), walkers, dim3(ESP_STATE_THREADS), 0, stream,
-                         c->at, a);
+        ESP_LAUNCH_EARLY(early, (states_kernel<16>), blocks, dim3(ESP_STATE_THREADS),
+                         ROOM_BYTES, stream, c->at, a);
     else
-        ESP_LAUNCH_EARLY(early, (walk_kernel<ESP_CUDA_STATE_KEYS / ESP_STATE_SLICES>), walkers,
-                         dim3(ESP_STATE_THREADS), 0, stream, c->at, a);
+        ESP_LAUNCH_EARLY(early, (states_kernel<ESP_CUDA_STATE_KEYS / ESP_STATE_SLICES>), blocks,
+                         dim3(ESP_STATE_THREADS), ROOM_BYTES, stream, c->at, a);
     if (rows > 0)
         ESP_LAUNCH_EARLY(early, (out_kernel<T>), dim3(rows, groups), dim3(THREADS),
                          WARPS * sizeof(float), stream, c->at, a, out);
 }
 
 template void esp_cuda_mix<esp_bf16>(struct esp_cuda_cache *, const struct esp_cuda_layer *,
-                                     int, int, int);
+                                     int, int);
 template void esp_cuda_mix<esp_f16>(struct esp_cuda_cache *, const struct esp_cuda_layer *, int,
-                                    int, int);
+                                    int);
 
 /* ------------------------------------------------------------------ the gate of attention */
 

@@ -194,8 +194,7 @@ static int add(struct esp_cuda_cache *c, enum esp_rank_kind kind, int i, int row
     struct esp_cuda_norm next = {};
     bool branch = false, follows = false;
     int status = ESP_OK;
-    ESP_CUDA_EACH_RANK(r, c)
-    {
+    for (struct esp_cuda_cache *r = c; esp_cuda_enter_rank(r); r = r->next) {
         struct esp_cuda_product p = added(r, r->held, i, kind);
         follows = find_next(r, i, kind, &next);
         branch = p.epilogue != ESP_CUDA_ADD;
@@ -209,8 +208,7 @@ static int add(struct esp_cuda_cache *c, enum esp_rank_kind kind, int i, int row
     *ready = exchange.halves ? HALF : branch && follows ? WHOLE : NOTHING;
     if (status == ESP_OK)
         status = esp_cuda_share(c, &exchange);
-    ESP_CUDA_EACH_RANK(r, c)
-    {
+    for (struct esp_cuda_cache *r = c; esp_cuda_enter_rank(r); r = r->next) {
         const struct esp_cuda_layer *held = r->held;
         if (branch && status == ESP_OK)
             esp_cuda_add<A>(r, NULL,
@@ -322,23 +320,20 @@ template <typename T, typename A>
 static int add_experts(struct esp_cuda_cache *c, int i, int rows, enum ready *ready)
 {
     int status = ESP_OK;
-    ESP_CUDA_EACH_RANK(r, c)
-    {
+    for (struct esp_cuda_cache *r = c; esp_cuda_enter_rank(r); r = r->next) {
         if (status == ESP_OK && r->held->shared.up.data)
             status = run_shared<T>(r, mlp_input(r), *ready == HALF, rows);
     }
     for (const enum esp_rank_kind kind : {ESP_RANK_EXPERTS, ESP_RANK_DOWN}) {
         const struct esp_cuda_exchange exchange = {kind, rows, true, false, ESP_CUDA_NO_STATE};
-        ESP_CUDA_EACH_RANK(r, c)
-        {
+        for (struct esp_cuda_cache *r = c; esp_cuda_enter_rank(r); r = r->next) {
             if (status == ESP_OK)
                 multiply_experts<T, A>(r, kind, mlp_input(r), *ready == HALF, i, rows);
         }
         if (status == ESP_OK)
             status = esp_cuda_share(c, &exchange);
     }
-    ESP_CUDA_EACH_RANK(r, c)
-    {
+    for (struct esp_cuda_cache *r = c; esp_cuda_enter_rank(r); r = r->next) {
         struct esp_cuda_norm next;
         const bool follows = find_next(r, i, ESP_RANK_DOWN, &next);
         if (status == ESP_OK)
@@ -388,8 +383,7 @@ template <typename T> static int head(struct esp_cuda_cache *c, const struct esp
     const struct esp_cuda_exchange logits = {ESP_RANK_HEAD, s->head_rows, false, false,
                                              ESP_CUDA_NO_STATE};
     int status = ESP_OK;
-    ESP_CUDA_EACH_RANK(r, c)
-    {
+    for (struct esp_cuda_cache *r = c; esp_cuda_enter_rank(r); r = r->next) {
         struct esp_cuda_shape own = *s;
         if (r->own_logits) {
             own.logits = r->own_logits;
@@ -493,7 +487,7 @@ static int mix(struct esp_cuda_cache *c, int i, const struct esp_cuda_shape *s,
     esp_cuda_launched(backend, recurs ? "inputs of states" : "queries, keys, values",
                       input_bytes_of(layer));
     if (recurs) { /* 3, 4 */
-        esp_cuda_mix<T>(c, layer, i, s->rows, s->rows);
+        esp_cuda_mix<T>(c, layer, i, s->rows);
         esp_cuda_launched(backend, "states", 0);
         return ESP_OK;
     }
@@ -513,8 +507,7 @@ static int add_mlp(struct esp_cuda_cache *c, int i, int rows, enum ready *ready)
                                              ESP_CUDA_NO_STATE};
     struct esp_cuda_backend *backend = esp_cuda_backend_of(c);
     int status = ESP_OK;
-    ESP_CUDA_EACH_RANK(r, c)
-    {
+    for (struct esp_cuda_cache *r = c; esp_cuda_enter_rank(r); r = r->next) {
         if (status == ESP_OK)
             status = activate<T>(r, &r->held->mlp, mlp_input(r), *ready == HALF, rows); /* 7 */
     }
@@ -539,8 +532,7 @@ static int run_layer(struct esp_cuda_cache *c, int i, const struct esp_cuda_shap
     const struct esp_layer *of = &esp_cuda_desc_of(c)->layer[i];
     const bool mixes = of->mixer != ESP_MIXER_NONE;
     int status = ESP_OK;
-    ESP_CUDA_EACH_RANK(r, c)
-    {
+    for (struct esp_cuda_cache *r = c; esp_cuda_enter_rank(r); r = r->next) {
         if (status == ESP_OK)
             status = mix<T, A>(r, i, s, *ready);
     }
@@ -552,8 +544,7 @@ static int run_layer(struct esp_cuda_cache *c, int i, const struct esp_cuda_shap
         esp_cuda_launched(esp_cuda_backend_of(c), "output", bytes_of(c->held->output));
     if (status < 0 || !esp_layer_has_mlp(of))
         return status;
-    ESP_CUDA_EACH_RANK(r, c)
-    {
+    for (struct esp_cuda_cache *r = c; esp_cuda_enter_rank(r); r = r->next) {
         struct esp_cuda_norm norm2;
         if (mixes && *ready == NOTHING && find_next(r, i, ESP_RANK_OUTPUT, &norm2)) { /* 6 */
             esp_cuda_norms<A>(r, &norm2, 1, s->rows);
@@ -586,8 +577,7 @@ static int finish(struct esp_cuda_cache *c, const struct esp_cuda_shape *s)
 {
     struct esp_cuda_backend *backend = esp_cuda_backend_of(c);
     int status = ESP_OK;
-    ESP_CUDA_EACH_RANK(r, c)
-    {
+    for (struct esp_cuda_cache *r = c; esp_cuda_enter_rank(r); r = r->next) {
         if ((r == c && s->states) || (s->head_rows > 0 && (r == c || r->own_logits))) {
             esp_cuda_norm_final<A>(r, s->rows);
             esp_cuda_launched(esp_cuda_backend_of(r), "norm", 0);
@@ -610,22 +600,19 @@ template <typename T, typename A>
 static int run(struct esp_cuda_cache *c, const struct esp_cuda_shape *s)
 {
     int status = ESP_OK;
-    ESP_CUDA_EACH_RANK(r, c)
-    {
+    for (struct esp_cuda_cache *r = c; esp_cuda_enter_rank(r); r = r->next) {
         if (status == ESP_OK)
             status = embed<T, A>(r, s);
     }
     enum ready ready = NOTHING;
     for (int i = 0; i < esp_cuda_desc_of(c)->layers && status == ESP_OK; i++) {
-        ESP_CUDA_EACH_RANK(r, c)
-        {
+        for (struct esp_cuda_cache *r = c; esp_cuda_enter_rank(r); r = r->next) {
             if (status == ESP_OK)
                 status = esp_cuda_stream_hold(esp_cuda_weights_of(r), i, &r->held);
         }
         if (status == ESP_OK)
             status = run_layer<T, A>(c, i, s, &ready);
-        ESP_CUDA_EACH_RANK(r, c)
-        {
+        for (struct esp_cuda_cache *r = c; esp_cuda_enter_rank(r); r = r->next) {
             if (status == ESP_OK)
                 status = esp_cuda_stream_release(esp_cuda_weights_of(r), i);
         }
@@ -657,7 +644,7 @@ template <typename T> static int run_fold(struct esp_cuda_cache *c)
         const struct esp_cuda_layer *layer = NULL;
         status = esp_cuda_stream_hold(w, i, &layer);
         if (status == ESP_OK && esp_recurs(mixer))
-            esp_cuda_mix<T>(c, layer, i, 0, c->states.plan.walk.count);
+            esp_cuda_mix<T>(c, layer, i, 0);
         if (status == ESP_OK)
             status = esp_cuda_stream_release(w, i);
     }

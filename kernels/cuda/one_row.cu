@@ -108,7 +108,7 @@ static __global__ void __launch_bounds__(THREADS, tiling<D>::BLOCKS)
         return;
     }
     const int warp = threadIdx.x / ESP_WARP, lane = threadIdx.x % ESP_WARP;
-    const struct esp_block_part part = esp_block_part_of(a, ESP_CUDA_TILE);
+    const struct esp_block_part part = esp_block_part_of(a);
     const char *w = part.of.w + (size_t)(part.first / ESP_CUDA_TILE) * a.units * F::BYTES;
     char *mine = ring + (size_t)warp * Z::STAGES * Z::PIECE;
     const uint4 *words = a.words + (size_t)s.first * a.blocks * ESP_CUT_WORDS;
@@ -169,8 +169,8 @@ static constexpr int instructions_of(enum esp_dtype dtype)
 template <enum esp_dtype D> static const struct esp_cuda_variant<struct esp_block_args> *of() {
     static const struct esp_cuda_variant<struct esp_block_args> one = {
         one_row_kernel<D>, 1, ESP_CUDA_TILE, tiling<D>::BYTES,
-            (tiling<D>::STAGES - 1) * WARPS *tiling<D>::PIECE, esp_cuda_end_cycles(1, 1),
-            instructions_of(D)
+            (tiling<D>::STAGES - 1) * WARPS *tiling<D>::PIECE, 0, esp_cuda_end_cycles(1, 1),
+            instructions_of(D), instructions_of(D)
     };
     return &one;
 }

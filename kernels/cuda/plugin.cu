@@ -361,6 +361,7 @@ static struct esp_backend_ops make_ops(void)
     ops.time_kernels = esp_cuda_time_kernels;
     ops.predict = esp_cuda_predict;
     ops.state_bytes = esp_cuda_state_bytes;
+    ops.checkpoint_bytes = esp_cuda_checkpoint_bytes;
     ops.fold = esp_cuda_fold;
     ops.state_save = esp_cuda_state_save;
     ops.state_load = esp_cuda_state_load;

@@ -2,10 +2,10 @@
  * numbers show where this model of the device is wrong.
  *
  * The code of a pass is run, but launches are only recorded, and memory is not allocated:
- * model_layers.cu and the launchers decide as usual which kernels are launched with which blocks.
- * So no weights are needed, and a model of any size can be predicted on any device or on the
- * emulator. Launchers say what their blocks read (struct esp_cuda_cost). The time of a launch
- * is the sum of
+ * model_layers.cu and the launchers decide as usual which kernels are launched with which
+ * blocks. So no weights are needed, and a model of any size can be predicted on any device or
+ * on the emulator. Launchers say what their blocks read (struct esp_cuda_cost). The time of a
+ * launch is the sum of
  *
  *     begin   the gap after the previous kernel. If kernels begin early, it is shorter, and the
  *             blocks that find room then read ahead while the previous kernel ends and leaves
@@ -15,7 +15,9 @@
  *             by instructions, and by tensor cores
  *     end     what a block does before and after its loop: waits for memory, and cycles of
  *             shared memory including bank conflicts. It is added once for each wave of blocks,
- *             even if a multiprocessor has several blocks, because their waits overlap.
+ *             or once if a multiprocessor has several blocks at a time, because their waits
+ *             overlap. A persistent block waits only once between two tiles, and what it reads
+ *             meanwhile is subtracted.
  *
  * The constants are assumptions, from NVIDIA's documents and common microbenchmarks; none was
  * measured with this program.
@@ -106,6 +108,17 @@ static void read_ahead(struct esp_cuda_prediction *p, const struct esp_launch *l
     p->cost.waits--;
 }
 
+/* Returns the seconds that blocks take before and after their loops, in `waves` waves. */
+static double end_of(const struct esp_cuda_prediction *p, double waves, double under_way)
+{
+    const double end = p->cost.end_cycles / p->speed.clock;
+    const double first = end + p->cost.waits * WAIT;
+    if (p->cost.ahead <= 0)
+        return waves * first;
+    const double later = end + WAIT - under_way * p->cost.ahead / p->speed.read_rate;
+    return first + (waves - 1) * most(0, later);
+}
+
 /* Adds the time of a launch to p->seconds. */
 static void add_launch(void *user, const struct esp_launch *launch)
 {
@@ -116,11 +129,11 @@ static void add_launch(void *user, const struct esp_launch *launch)
     const int each = blocks_each(launch);
     const double busiest = (double)(size_t)((blocks + here - 1) / here);
     const double waves = each > 1 ? 1 : busiest, most_here = busiest < each ? busiest : each;
-    const double under_way = blocks < here * each ? blocks : here * each;
+    const double at_once = blocks < all ? blocks : all; /* persistent blocks have more tiles */
+    const double under_way = at_once < here * each ? at_once : here * each;
     read_ahead(p, launch, under_way);
     const double seconds = (launch->early ? BEGIN_EARLY : BEGIN) +
-                           loop_of(p, blocks, busiest, under_way) +
-                           waves * (p->cost.end_cycles / p->speed.clock + p->cost.waits * WAIT);
+                           loop_of(p, blocks, busiest, under_way) + end_of(p, waves, under_way);
     p->seconds += seconds;
     p->idle = seconds - p->cost.memory / p->speed.read_rate;
     p->room = p->shared - most_here * (double)(launch->shared + SHARED_RESERVED);

@@ -13,13 +13,13 @@ enum {
     ESP_STATE_COLUMNS = 16,
     ESP_STATE_SLICES = 8,
     ESP_STATE_THREADS = ESP_STATE_COLUMNS * ESP_STATE_SLICES,
-    ESP_STATE_LEVELS = 33 /* more than a walk of 2^31 entries has */
+    ESP_STATE_LEVELS = 33 /* more than a plan of 2^31 groups has */
 };
 
 /* Returns how many numbers the input of a row has. */
 static inline size_t esp_cuda_input_stride(const struct esp_cuda_states *s)
 {
-    return s->width + 2 * s->rates;
+    return s->width + 2 * s->rates + s->key_values + s->values;
 }
 
 #endif

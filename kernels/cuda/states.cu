@@ -1,7 +1,7 @@
-/* states.cu - the states of recurrent layers: their memory, copies of them, and the walk of a
+/* states.cu - the states of recurrent layers: their memory, copies of them, and the plan of a
  * pass. mixer.cu has the arithmetic.
  *
- * The host plans a walk (state_plan.h) and sends it before the pass. The inputs of the text's
+ * The host makes the plan (state_plan.h) and sends it before the pass. The inputs of the text's
  * last tokens, which convolutions read, stay in their slots: there are conv_kernel - 1 slots
  * more than rows after the states. So a pass moves no inputs. A copy of the states contains these
  * inputs, too.
@@ -22,28 +22,44 @@ void esp_cuda_states_set_sizes(struct esp_cuda_states *s, const struct esp_model
     s->layers = esp_model_desc_recurrents(d);
     if (s->layers == 0)
         return;
-    s->plan.room = 2 * max_batch;
+    s->plan.room = esp_state_plan_room(max_batch);
     s->plan.ring = s->plan.room + d->conv_kernel - 1;
     s->width = esp_cuda_pad(esp_model_desc_conv_width(d), ESP_CUDA_PAD);
     s->rates = esp_cuda_pad(d->state_heads, ESP_CUDA_PAD);
     s->out = esp_cuda_pad(esp_model_desc_mixed_width(d), ESP_CUDA_PAD);
+    s->key_values = esp_cuda_pad(d->key_heads * d->key_dim, ESP_CUDA_PAD);
+    s->values = esp_cuda_pad(d->state_heads * d->value_dim, ESP_CUDA_PAD);
     s->keys = (d->key_dim + ESP_STATE_SLICES - 1) / ESP_STATE_SLICES;
     s->each = (size_t)d->state_heads * (d->value_dim / ESP_STATE_COLUMNS) * s->keys *
               ESP_STATE_THREADS;
 }
 
-static size_t tail_of(const struct esp_cuda_states *s)
+/* Returns the number of tokens whose inputs convolutions read before the next token. */
+static int taps_of(const struct esp_cuda_states *s)
 {
-    return (s->plan.ring - s->plan.room) * s->width;
+    return s->plan.ring - s->plan.room;
 }
 
-/* Returns the numbers of a copy of all states. */
+static size_t tail_of(const struct esp_cuda_states *s)
+{
+    return taps_of(s) * s->width;
+}
+
+/* Returns the numbers of a copy of all states, see struct esp_cuda_states. */
 static size_t copy_of(const struct esp_cuda_states *s)
 {
-    return s->layers * (tail_of(s) + s->each);
+    return s->layers *
+           ((taps_of(s) + ESP_STATE_CHUNK - 1) * esp_cuda_input_stride(s) + s->each);
 }
 
 size_t esp_cuda_state_bytes(const struct esp_model_desc *d)
+{
+    struct esp_cuda_states s = {};
+    esp_cuda_states_set_sizes(&s, d, 1);
+    return s.layers > 0 ? s.layers * (tail_of(&s) + s.each) * sizeof *s.memory : 0;
+}
+
+size_t esp_cuda_checkpoint_bytes(const struct esp_model_desc *d)
 {
     struct esp_cuda_states s = {};
     esp_cuda_states_set_sizes(&s, d, 1);
@@ -62,12 +78,12 @@ static int levels_of(int count)
 void esp_cuda_states_lay_out(struct esp_cuda_arena *arena, struct esp_cuda_states *s,
                              const struct esp_model_desc *d, size_t rows)
 {
-    const size_t layers = s->layers, room = s->plan.room;
+    const size_t layers = s->layers;
     s->inputs = esp_cuda_take<float>(arena, layers * s->plan.ring * esp_cuda_input_stride(s));
     s->memory = esp_cuda_take<float>(arena, layers * s->each);
     s->slots = esp_cuda_take<float>(arena, d->state_slots * copy_of(s));
-    s->convolved = esp_cuda_take<float>(arena, room * s->width);
-    s->factors = esp_cuda_take<float>(arena, room * 2 * s->rates);
+    s->convolved = esp_cuda_take<float>(arena, rows * s->width);
+    s->products = esp_cuda_take<float>(arena, rows * d->state_heads * 2 * ESP_STATE_CHUNK);
     s->stack = esp_cuda_take<float>(arena, levels_of(s->plan.room) * s->each);
     s->o = esp_cuda_take<float>(arena, rows * s->out);
     s->mixed = esp_cuda_take_bytes(arena, rows * s->out * 2);
@@ -93,26 +109,27 @@ void esp_cuda_states_close(struct esp_cuda_states *s)
 
 struct copy_args {
     float *memory, *inputs, *copy;
-    size_t each, width, stride; /* numbers of a layer's states; of an input; between inputs */
-    int layers, ring, taps;     /* taps: tokens before the next one that convolutions read */
-    int folded;                 /* tokens that the states include */
+    size_t each, stride;    /* numbers of a layer's states, and of an input */
+    int layers, ring;
+    int first, begin, end;  /* the copy has inputs of tokens first.., of which begin..end-1 exist */
+    int tokens;
     bool save;
 };
 
-/* Copies the states, and the inputs of the last tokens, to `copy`, or back. */
+/* Copies the states, and the inputs of tokens begin..end-1, to `copy`, or back. */
 static __global__ void copy_kernel(struct copy_args a)
 {
-    const size_t tail = a.taps * a.width, layer_size = tail + a.each;
+    const size_t inputs = a.tokens * a.stride, layer_size = inputs + a.each;
     const size_t step = (size_t)gridDim.x * blockDim.x;
     for (size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x; i < a.layers * layer_size;
          i += step) {
         const size_t layer = i / layer_size, at = i % layer_size;
-        const int token = a.folded - a.taps + (int)(at / a.width);
-        if (at < tail && token < 0)
-            continue; /* before the text, which is never read */
-        float *own =
-            at < tail ? a.inputs + (layer * a.ring + token % a.ring) * a.stride + at % a.width
-                      : a.memory + layer * a.each + at - tail;
+        const int token = a.first + (int)(at / a.stride);
+        if (at < inputs && (token < a.begin || token >= a.end))
+            continue;
+        float *own = at < inputs
+                         ? a.inputs + (layer * a.ring + token % a.ring) * a.stride + at % a.stride
+                         : a.memory + layer * a.each + at - inputs;
         if (a.save)
             a.copy[i] = *own;
         else
@@ -120,14 +137,24 @@ static __global__ void copy_kernel(struct copy_args a)
     }
 }
 
-static int copy(struct esp_cuda_cache *c, int slot, int folded, bool save)
+/* Copies what a text of `length` tokens left. */
+static int copy(struct esp_cuda_cache *c, int slot, int length, bool save)
 {
     const struct esp_cuda_states *s = &c->states;
     const size_t blocks = (copy_of(s) + THREADS - 1) / THREADS;
-    const struct copy_args a = {s->memory, s->inputs,    s->slots + slot * copy_of(s),
-                                s->each,   s->width,     esp_cuda_input_stride(s),
-                                s->layers, s->plan.ring, s->plan.ring - s->plan.room,
-                                folded,    save};
+    const int first = length / ESP_STATE_CHUNK * ESP_STATE_CHUNK - taps_of(s);
+    const struct copy_args a = {s->memory,
+                                s->inputs,
+                                s->slots + slot * copy_of(s),
+                                s->each,
+                                esp_cuda_input_stride(s),
+                                s->layers,
+                                s->plan.ring,
+                                first,
+                                first < 0 ? 0 : first,
+                                length,
+                                taps_of(s) + ESP_STATE_CHUNK - 1,
+                                save};
     esp_cuda_enter(c->base.weights->backend);
     ESP_LAUNCH(copy_kernel, dim3((unsigned)(blocks < MOST_BLOCKS ? blocks : MOST_BLOCKS)),
                dim3(THREADS), 0, esp_cuda_backend_of(c)->stream, a);
@@ -139,13 +166,14 @@ static bool has_slot(const struct esp_cuda_cache *c, int slot)
     return c->states.layers > 0 && slot >= 0 && slot < esp_cuda_desc_of(c)->state_slots;
 }
 
-int esp_cuda_state_save(struct esp_cache *cache, int slot)
+int esp_cuda_state_save(struct esp_cache *cache, int slot, int length)
 {
     struct esp_cuda_cache *c = (struct esp_cuda_cache *)cache;
-    if (!has_slot(c, slot) || cache->folded < 0)
+    if (!has_slot(c, slot) || cache->folded < 0 || length < cache->folded ||
+        length - cache->folded >= ESP_STATE_CHUNK)
         return esp_cuda_end(esp_cuda_backend_of(c), ESP_E_ARGUMENT);
-    c->states.saved[slot] = cache->folded + 1;
-    return esp_cuda_end(esp_cuda_backend_of(c), copy(c, slot, cache->folded, true));
+    c->states.saved[slot] = length + 1;
+    return esp_cuda_end(esp_cuda_backend_of(c), copy(c, slot, length, true));
 }
 
 int esp_cuda_state_load(struct esp_cache *cache, int slot)
@@ -153,8 +181,9 @@ int esp_cuda_state_load(struct esp_cache *cache, int slot)
     struct esp_cuda_cache *c = (struct esp_cuda_cache *)cache;
     if (!has_slot(c, slot) || c->states.saved[slot] == 0)
         return esp_cuda_end(esp_cuda_backend_of(c), ESP_E_ARGUMENT);
-    cache->folded = c->states.saved[slot] - 1;
-    return esp_cuda_end(esp_cuda_backend_of(c), copy(c, slot, cache->folded, false));
+    const int length = c->states.saved[slot] - 1;
+    cache->folded = length / ESP_STATE_CHUNK * ESP_STATE_CHUNK;
+    return esp_cuda_end(esp_cuda_backend_of(c), copy(c, slot, length, false));
 }
 
 /* ------------------------------------------------------------------ rows that are kept */
@@ -212,36 +241,42 @@ int esp_cuda_states_begin(struct esp_cuda_cache *c, const struct esp_batch *batc
 }
 
 /* A step loads the state unless the step before has it, and stores it if a later step loads it,
- * or if it is that of the text. */
-void esp_cuda_states_write(const struct esp_cuda_cache *c, struct esp_cuda_visit *visit)
+ * or if it is that of the text. Step 0 is group 0, which adds no chunk. */
+int esp_cuda_states_write(const struct esp_cuda_cache *c, struct esp_cuda_visit *visit)
 {
     const struct esp_state_plan *p = &c->states.plan;
-    bool needed[ESP_STATE_LEVELS] = {true};
-    for (int i = p->walk.count - 1; i >= 0; i--) {
-        const struct esp_walk_step *step = &p->walk.step[i];
-        const bool loads = i == 0 || step[-1].to != step->from;
-        visit[i] = {p->entry[i].slot,
-                    p->entry[i].row,
-                    p->walk.parent[i],
-                    step->entry,
-                    (int16_t)(loads ? step->from : -1),
-                    (int16_t)(needed[step->to] ? step->to : -1)};
-        needed[step->to] = false;
+    bool needed[ESP_STATE_LEVELS] = {p->walk.texts > 0};
+    for (int i = 0; i < p->entries; i++) {
+        visit[i].slot = p->entry[i].slot;
+        visit[i].parent = p->entry[i].parent;
+        visit[i].place = p->entry[i].place;
+        visit[i].member = i < p->rows ? p->member[i] : 0;
+    }
+    for (int i = p->groups - 1; i >= 0; i--) {
+        const struct esp_walk_step none = {}, *step = i > 0 ? &p->walk.step[i - 1] : &none;
+        const struct esp_state_group *group = &p->group[i > 0 ? step->entry + 1 : 0];
+        const int held = i > 1 ? p->walk.step[i - 2].to : 0; /* by the step before */
+        const bool loads = i == 0 || held != step->from;
+        visit[i].last = group->last;
+        visit[i].first = group->first;
+        visit[i].count = group->count;
+        visit[i].load = (int16_t)(loads ? step->from : -1);
+        visit[i].store = (int16_t)(i > 0 && needed[step->to] ? step->to : -1);
+        needed[step->to] = i > 0 ? false : needed[0];
         needed[step->from] = needed[step->from] || loads;
     }
+    return p->entries > p->groups ? p->entries : p->groups;
 }
 
 void esp_cuda_states_end(struct esp_cuda_cache *c)
 {
     const struct esp_cuda_states *s = &c->states;
     struct esp_state_traffic *all = &c->base.traffic;
-    const int64_t tail = (int64_t)(tail_of(s) * sizeof(float));
-    const int64_t states = (int64_t)(s->each * sizeof(float));
-    const int64_t count = s->plan.walk.count;
+    const int64_t bytes = (int64_t)((tail_of(s) + s->each) * sizeof(float));
     c->base.folded = s->plan.folded;
-    all->steps += s->layers * count;
-    all->read += s->layers * ((count > 0 ? states : 0) + tail);
-    all->written += s->layers * ((s->plan.walk.texts > 0 ? states + tail : 0));
+    all->steps += (int64_t)s->layers * s->plan.rows;
+    all->read += s->layers * bytes;
+    all->written += s->plan.walk.texts > 0 ? s->layers * bytes : 0;
 }
 
 /* A pass without rows. */
@@ -258,7 +293,7 @@ int esp_cuda_fold(struct esp_cache *cache, int prefix, int dropped)
         return esp_cuda_end(esp_cuda_backend_of(c), ESP_E_ARGUMENT);
     esp_cuda_enter(cache->weights->backend);
     int status = esp_cuda_states_begin(c, &none);
-    if (status == ESP_OK && c->states.plan.walk.count > 0)
+    if (status == ESP_OK && c->states.plan.walk.texts > 0)
         status = esp_cuda_run_fold(c, &none);
     if (status == ESP_OK)
         esp_cuda_states_end(c);

@@ -108,10 +108,15 @@ template <typename A> struct esp_cuda_variant {
     void (*kernel)(struct esp_cuda_arrays, A);
     int width, height;
     size_t bytes;
-    /* For predictions: the bytes of weights that a block has under way, the cycles of its
-     * shared memory after the loop, and, from tests/cuda/sass.py, the instructions of a warp
-     * for each KB of weights (0 means that instructions are never the limit). */
-    int flight, end_cycles, issue;
+    int flight; /* bytes of weights that a block has under way */
+    /* Bytes of the next tile's weights that a persistent block has under way while it finishes
+     * a tile; 0 means that a block computes one tile. */
+    int ahead;
+    /* For predictions: the cycles of a block's shared memory after the loop, and, from
+     * tests/cuda/sass.py, the instructions of a warp for each KB of weights, of a block with
+     * all its tiles of 16 outputs and of one with a tile less (0 means that instructions are
+     * never the limit). */
+    int end_cycles, issue, issue_lower;
 };
 
 /* Returns in how many cycles `high` tiles of sums for `width` rows are written to shared
@@ -121,79 +126,82 @@ static constexpr int esp_cuda_end_cycles(int high, int width)
     return ESP_PRODUCT_WARPS * high * width;
 }
 
-/* Returns whether blocks of this height occupy the device. It is enough if five of eight
- * multiprocessors have a block: these can use the whole bandwidth of the second-level cache,
- * which limits a product of many rows, and higher blocks read the activations from that cache
- * less often. */
-static inline bool esp_cuda_occupies(const struct esp_cuda_backend *backend, int height,
-                                     int outputs)
-{
-    return 8 * (size_t)outputs >= 5 * (size_t)height * backend->multiprocessors;
-}
-
-/* Chooses the narrowest variant that takes `rows` rows at once, or else the widest. If several
- * variants that take all rows at once have this width, the highest that still occupies the
- * device with `outputs` outputs is chosen, and the one with the most stages. Variants are
+/* Chooses the narrowest variant that takes `rows` rows at once, or else the widest. Among
+ * variants of this width, a later one is chosen if better(later, one before). Variants are
  * sorted by width, by height, then by stages. Those that need more shared memory than a block
  * may have are ignored. */
-template <typename A>
+template <typename A, typename Better>
 static const struct esp_cuda_variant<A> *
 esp_cuda_choose_variant(const struct esp_cuda_backend *backend,
                         const struct esp_cuda_variant<A> *all, int count, int rows,
-                        int outputs) {
+                        const Better &better) {
     const struct esp_cuda_variant<A> *best = all;
     for (const struct esp_cuda_variant<A> *v = all + 1; v < all + count; v++)
         if (v->bytes <= backend->shared_limit &&
-            (best->width < rows
-                 ? v->width > best->width
-                 : v->width == best->width && (v->height == best->height ||
-                                               esp_cuda_occupies(backend, v->height, outputs))))
+            (best->width < rows ? v->width > best->width
+                                : v->width == best->width && better(v, best)))
             best = v;
     return best;
 }
 
-/* Returns the cost of products with a grid of `tiles` by `spans` blocks. Each span has rows of
- * its own and, with experts, a matrix of its own. `matrix`: the bytes of the matrices. */
+/* Returns the number of groups of `width` rows; with experts, of tiles of pairs. Each has its
+ * own rows and, with experts, its own matrix. */
+static inline int
+esp_cuda_spans_of(const struct esp_cuda_cache *c, const struct esp_cuda_product *p, int rows,
+                  int width)
+{
+    return p->tile > 0 ? esp_cuda_tiles_of(c, rows, p->tile) : (rows + width - 1) / width;
+}
+
+/* Returns the cost of products with a grid of `blocks` by `spans` blocks. The matrices have
+ * `matrix` bytes and `tiles` tiles of 16 outputs. */
 template <typename A>
 static struct esp_cuda_cost esp_cuda_cost_of(const struct esp_cuda_product *p,
                                              const struct esp_cuda_variant<A> *v, double matrix,
-                                             int tiles, int spans, int rows)
+                                             int tiles, int blocks, int spans, int rows)
 {
     const double value = esp_dtype_quantised(p->w->dtype) ? 2.25 : 2.0; /* bytes of x */
     const int of_span = rows < v->width ? rows : v->width;
+    const int high = v->height / ESP_CUDA_TILE, lower = high > 1 ? high - 1 : 1;
+    const int more = tiles - lower * blocks, full = more > 0 ? more : 0; /* blocks */
     struct esp_cuda_cost cost = {};
     cost.memory = p->tile > 0 ? spans * matrix : matrix;
     cost.cache =
-        spans * matrix - cost.memory + (double)tiles * spans * of_span * p->w->stride * value;
+        spans * matrix - cost.memory + (double)blocks * spans * of_span * p->w->stride * value;
     cost.flight = v->flight;
-    cost.issue = v->issue * matrix / tiles / 1024;
+    cost.ahead = v->ahead;
+    cost.blocks = (double)blocks * spans;
+    cost.issue =
+        ((double)full * high * v->issue + (double)(tiles - full * high) * v->issue_lower) *
+        matrix / tiles / 1024 / blocks;
     if (v->width > 1) /* one_row.cu uses no tensor cores */
-        cost.products = (double)v->height * v->width * p->w->stride;
+        cost.products = (double)tiles / blocks * ESP_CUDA_TILE * v->width * p->w->stride;
     cost.end_cycles = v->end_cycles;
     cost.waits = 2;
     return cost;
 }
 
-/* Launches the kernel for `count` products, whose matrices have as many columns and read the
- * same activations. */
+/* Launches the kernel with a grid of `blocks` by `spans` blocks for `count` products, whose
+ * matrices have as many columns and read the same activations. */
 template <typename A>
 static void esp_cuda_launch_product(struct esp_cuda_cache *c, const struct esp_cuda_product *p,
                                     int count, const struct esp_cuda_variant<A> *v, const A &a,
-                                    int rows)
+                                    int blocks, int spans, int rows)
 {
+    const struct esp_cuda_backend *backend = esp_cuda_backend_of(c);
+    const bool persistent = v->ahead > 0 && blocks > backend->multiprocessors;
     double matrix = 0;
     int tiles = 0;
     for (int i = 0; i < count; i++) {
         matrix += (double)esp_cuda_matrix_bytes(p[i].w);
-        tiles += (p[i].w->rows + v->height - 1) / v->height;
+        tiles += (p[i].w->rows + ESP_CUDA_TILE - 1) / ESP_CUDA_TILE;
     }
-    const int spans =
-        p->tile > 0 ? esp_cuda_tiles_of(c, rows, p->tile) : (rows + v->width - 1) / v->width;
-    const struct esp_cuda_cost cost = esp_cuda_cost_of(p, v, matrix, tiles, spans, rows);
+    const struct esp_cuda_cost cost =
+        esp_cuda_cost_of(p, v, matrix, tiles, blocks, spans, rows);
     esp_cuda_costs(esp_cuda_backend_of(c), &cost);
-    ESP_LAUNCH_EARLY(esp_cuda_early(c), v->kernel, dim3(tiles, spans),
-                     dim3(ESP_PRODUCT_THREADS), v->bytes, esp_cuda_backend_of(c)->stream, c->at,
-                     a);
+    ESP_LAUNCH_EARLY(esp_cuda_early(c), v->kernel,
+                     dim3(persistent ? backend->multiprocessors : blocks, spans),
+                     dim3(ESP_PRODUCT_THREADS), v->bytes, backend->stream, c->at, a);
 }
 
 #endif

@@ -35,9 +35,9 @@ LANES = 32
 TYPES = {"Q8_0": (34, 1, 4), "Q4_0": (18, 1, 4), "Q5_0": (22, 1, 4), "IQ4_NL": (18, 1, 4), "MXFP4": (17, 1, 4),
          "Q4_K": (144, 8, 1), "Q5_K": (176, 8, 1), "Q6_K": (210, 8, 1)}
 OUTPUTS = 16
+LESS = ", a tile less>"
 HALVES = 2  # iterations of the loop between the outer and the inner loop: each computes scales for half of 256 columns
-# The numbers of enum esp_dtype (kernels/dtype.h), which the compiler uses in the names of
-# variants.
+# The numbers of enum esp_dtype (kernels/dtype.h), which the compiler uses in the names of variants.
 DTYPES = ["F32", "F16", "BF16", *TYPES]
 
 
@@ -99,9 +99,26 @@ def loops(instructions):
     return sorted(found, key=len)
 
 
-def main_loop(instructions):
-    """The shortest loop with products and copies, or None."""
-    return next((loop for loop in loops(instructions) if any(i.text.startswith("LDGSTS") for i in loop)), None)
+def copies_in(loop):
+    return sum(i.text.startswith("LDGSTS") for i in loop)
+
+
+def main_loops(instructions):
+    """The shortest loops with products and copies that have no instruction in common, the shortest first."""
+    found = []
+    for loop in filter(copies_in, loops(instructions)):
+        if all(loop[-1].address < other[0].address or loop[0].address > other[-1].address for other in found):
+            found.append(loop)
+    return found
+
+
+def named_loops(name, instructions):
+    """The main loops of a kernel, and their names. A kernel of blocks.cu has a second one, for a tile less."""
+    found = main_loops(instructions)
+    if not name.startswith("blocks"):
+        return [(name, loop) for loop in found[:1]]
+    found.sort(key=copies_in, reverse=True)
+    return list(zip([name, name.replace(">", LESS)], found))
 
 
 def stalls(loop):
@@ -128,17 +145,19 @@ def copies_of(name):
 def usual(loop, most):
     """The number of instructions of the shortest iteration that has `most` copies, or as many as there are."""
     place = {i.address: number for number, i in enumerate(loop)}
-    best = [(0, 0)] * (len(loop) + 1)
+    least = [{} for _ in loop] + [{0: 0}]  # from each instruction on, for each number of copies
     for number in range(len(loop) - 1, -1, -1):
         i = loop[number]
         branch = re.match(r"BRA\b(?!\.DIV).*?(0x[0-9a-f]+)$", i.text)
         to = place.get(int(branch[1], 16), -1) if branch else -1
-        ways = [best[to]] if to > number else []
+        ways = [least[to]] if to > number else []
         if not branch or i.predicated or not ways:
-            ways.append(best[number + 1])
-        copies, least = max(ways)
-        best[number] = (min(most, copies + i.text.startswith("LDGSTS")), least - 1)
-    return -best[0][1]
+            ways.append(least[number + 1])
+        for copies, length in [item for way in ways for item in way.items()]:
+            copies += i.text.startswith("LDGSTS")
+            if copies <= most:
+                least[number][copies] = min(length + 1, least[number].get(copies, length + 1))
+    return least[0][max(least[0])]
 
 
 def work_of(name):
@@ -152,6 +171,7 @@ def work_of(name):
         return 0, 0
     block, subs, units = TYPES[kind]
     high, groups = map(int, arguments[1:3]) if len(arguments) > 2 else (1, 1)
+    high -= name.endswith(LESS)
     each = 8 if name.startswith("one_row") else 4 if kind == "Q6_K" else 2
     return OUTPUTS * block * high * units, subs * units * each * high * groups
 
@@ -199,9 +219,7 @@ def main():
                     plain = subprocess.run(["c++filt", name], capture_output=True, text=True).stdout.strip()
                     if kernel not in plain:
                         continue
-                    loop = main_loop(instructions)
-                    if loop:
-                        short = short_name(plain)
+                    for short, loop in named_loops(short_name(plain), instructions):
                         rows[short, arch] = row_of(short, loop)
     print("| kernel | sm_ | instructions | per KB | products | copied | waits per 4 KB | in flight | loaded | stalls |\n"
           "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|")

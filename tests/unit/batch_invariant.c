@@ -322,7 +322,7 @@ static void decode_each_path(struct runner *plain, const struct random_tree *t, 
     const struct esp_backend_ops *ops = plain->backend->ops;
     int32_t path[BATCH];
     CHECK(ops->fold(plain->cache, t->positions[0], 0) == 0);
-    CHECK(ops->state_save(plain->cache, 0) == 0);
+    CHECK(ops->state_save(plain->cache, 0, t->positions[0]) == 0);
     for (int node = 0; node < t->rows; node++) {
         CHECK(ops->state_load(plain->cache, 0) == 0);
         run_chain(plain, path, t->positions[0], path_to(t, node, path), 1);

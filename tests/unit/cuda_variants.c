@@ -51,6 +51,10 @@ static const struct random_shape blocks = {
     "mixed blocks", 2,     256,   4,     4,    64,   256, VOCABULARY, 64,
     ESP_Q8_0,       false, false, false, true, false};
 
+static const struct random_shape heads = {"wide heads", 1,     64,         8,    2,
+                                          128,          64,    VOCABULARY, 128,  ESP_BF16,
+                                          false,        false, false,      true, false};
+
 static struct controls {
     void (*set_multiprocessors)(int);
     void (*set_shared)(int);
@@ -266,6 +270,26 @@ TEST(products_of_quantised_weights_are_the_same_on_every_gpu)
     for (int i = 1; find_emulator() && i < LIMITS; i++)
         CHECK(peak[i][ROW_COUNTS - 1] > (size_t)kilobytes[i - 1] << 10,
               "64 rows: %zu bytes of %d KB", peak[i][ROW_COUNTS - 1], kilobytes[i]);
+}
+
+/* With four queries for a key and row, passes in default mode use tiles of 16, 64 and 128
+ * queries, the last only where a block may have 102 KB. In a pass of 20 rows, no product needs
+ * so much. */
+TEST(attention_is_right_with_every_tile_of_queries_on_every_gpu)
+{
+    static const int multiprocessors[] = {4, 46, 132};
+    static struct yardstick y;
+    static struct random_model model;
+    size_t peak[ROW_COUNTS];
+    random_model_make(&model, &heads, 4);
+    measure(&y, &model);
+    for (int i = 0; i < LIMITS; i++)
+        for (int j = check_quick() ? i : 0; j < (check_quick() ? i + 1 : LIMITS); j++) {
+            check_device(&y, &model, false, UNCAPTURED, multiprocessors[j], kilobytes[i], peak);
+            CHECK(!find_emulator() || (peak[2] >= 102 << 10) == (i > 0),
+                  "20 rows, %d KB: %zu bytes", kilobytes[i], peak[2]);
+        }
+    random_model_free(&model);
 }
 
 /* Each token uses all experts, so that rounding does not change the choice. In a pass of 12

@@ -187,6 +187,8 @@ TEST(a_tree_takes_one_pass_per_layer)
                 int limit = deepest_in_record(&it->tree) + 1;
                 if (strcmp(name, "optimal") == 0 || strcmp(name, "salf") == 0)
                     limit += 60 / 10; /* one more pass for every B of the N nodes */
+                if (strcmp(name, "goodput") == 0)
+                    limit += 60 / 10; /* measured times may lead it back to shallow nodes */
                 passes += it->draft_passes;
                 nodes += it->tree.verified - 1;
                 CHECK(strcmp(name, "dyspec") == 0 || it->draft_passes <= limit,

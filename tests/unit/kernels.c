@@ -386,61 +386,156 @@ TEST(convolutions_agree_with_double_precision)
     }
 }
 
-TEST(a_step_of_a_state_agrees_with_double_precision)
+enum { STATE_KEYS = 20, CHUNK = ESP_STATE_CHUNK };
+
+/* A state, and what CHUNK tokens read and add to it. */
+struct chunk {
+    bool delta;
+    float state[STATE_KEYS * ESP_LANES];
+    float query[CHUNK][STATE_KEYS], key[CHUNK][STATE_KEYS], value[CHUNK][ESP_LANES];
+    float write[CHUNK], decay[CHUNK], skip;
+};
+
+/* The state after the tokens, and the outputs, as the functions of an instruction set compute
+ * them. */
+struct chunk_result {
+    float state[STATE_KEYS * ESP_LANES], out[CHUNK][ESP_LANES], update[CHUNK][ESP_LANES];
+};
+
+static void make_chunk(struct chunk *c, bool delta)
 {
-    enum { KEYS = 20, LANES = ESP_LANES };
+    unsigned long long random = 70 + delta;
+    c->delta = delta;
+    c->skip = delta ? 0 : 0.3f;
+    for (int i = 0; i < STATE_KEYS * ESP_LANES; i++)
+        c->state[i] = around(&random, 1);
+    for (int t = 0; t < CHUNK; t++) {
+        c->write[t] = 0.3f + 0.05f * (float)t;
+        c->decay[t] = 0.95f - 0.04f * (float)t;
+        for (int k = 0; k < STATE_KEYS; k++) {
+            c->query[t][k] = around(&random, 0.5);
+            c->key[t][k] = around(&random, 0.5);
+        }
+        for (int i = 0; i < ESP_LANES; i++)
+            c->value[t][i] = around(&random, 2);
+    }
+}
+
+/* Reads the state for all tokens, `together` at a time. */
+static void read_chunk(const struct esp_cpu_isa *isa, const struct chunk *c, int together,
+                       struct chunk_result *r)
+{
+    for (int first = 0; first < CHUNK; first += together) {
+        const float *with[2 * CHUNK];
+        float *out[2 * CHUNK];
+        struct esp_state_read read = {
+            .keys = STATE_KEYS, .state = c->state, .with = with, .out = out};
+        for (int t = first; t < CHUNK && t < first + together; t++) {
+            with[read.count] = c->query[t];
+            out[read.count++] = r->out[t];
+            with[read.count] = c->key[t];
+            out[read.count] = r->update[t];
+            read.count += c->delta;
+        }
+        isa->state_read(&read);
+    }
+}
+
+/* Computes the update and the output of token `t`. */
+static void update_token(const struct esp_cpu_isa *isa, const struct chunk *c, int t,
+                         struct chunk_result *r)
+{
+    float by_key[CHUNK], by_query[CHUNK], left = c->decay[t];
+    const float *before[CHUNK], *key[CHUNK];
+    for (int i = 0; i <= t; i++) {
+        before[i] = i < t ? r->update[t - 1 - i] : NULL;
+        key[i] = i < t ? c->key[t - 1 - i] : c->key[t];
+    }
+    isa->products(by_key, c->key[t], key, t, STATE_KEYS);
+    isa->products(by_query, c->query[t], key, t + 1, STATE_KEYS);
+    for (int i = 0; i < t; i++) {
+        by_key[i] *= left;
+        by_query[i] *= left;
+        left *= c->decay[t - 1 - i];
+    }
+    isa->state_update(&(struct esp_state_update){.ancestors = t,
+                                                 .before = before,
+                                                 .by_key = c->delta ? by_key : NULL,
+                                                 .by_query = by_query,
+                                                 .left = left,
+                                                 .write = c->write[t],
+                                                 .own = by_query[t],
+                                                 .skip = c->skip,
+                                                 .value = c->value[t],
+                                                 .update = r->update[t],
+                                                 .out = r->out[t]});
+}
+
+static void run_chunk(const struct esp_cpu_isa *isa, const struct chunk *c, int together,
+                      struct chunk_result *r)
+{
+    struct esp_state_fold fold = {
+        .keys = STATE_KEYS, .from = c->state, .to = r->state, .left = 1};
+    read_chunk(isa, c, together, r);
+    for (int t = 0; t < CHUNK; t++)
+        update_token(isa, c, t, r);
+    for (int t = CHUNK - 1; t >= 0; t--) {
+        fold.key[t] = c->key[t];
+        fold.update[t] = r->update[t];
+        fold.weight[t] = fold.left;
+        fold.left *= c->decay[t];
+    }
+    isa->state_fold(&fold);
+    float in_place[STATE_KEYS * ESP_LANES];
+    memcpy(in_place, c->state, sizeof in_place);
+    fold.from = fold.to = in_place;
+    isa->state_fold(&fold);
+    CHECK(memcmp(in_place, r->state, sizeof in_place) == 0, "%s in place", isa->name);
+}
+
+/* Compares a result with one token after the other, see enum esp_mixer. */
+static void check_steps(const struct chunk *c, const struct chunk_result *r)
+{
+    for (int lane = 0; lane < ESP_LANES; lane++) {
+        double state[STATE_KEYS];
+        for (int k = 0; k < STATE_KEYS; k++)
+            state[k] = (double)c->state[k * ESP_LANES + lane];
+        for (int t = 0; t < CHUNK; t++) {
+            double recalled = 0, read = (double)c->skip * (double)c->value[t][lane];
+            for (int k = 0; k < STATE_KEYS; k++) {
+                state[k] *= (double)c->decay[t];
+                recalled += c->delta ? state[k] * (double)c->key[t][k] : 0;
+            }
+            const double u = (double)c->write[t] * ((double)c->value[t][lane] - recalled);
+            for (int k = 0; k < STATE_KEYS; k++) {
+                state[k] += u * (double)c->key[t][k];
+                read += state[k] * (double)c->query[t][k];
+            }
+            CHECK(fabs((double)r->update[t][lane] - u) < 1e-5, "token %d: update", t);
+            CHECK(fabs((double)r->out[t][lane] - read) < 1e-5, "token %d: %g, not %g", t,
+                  (double)r->out[t][lane], read);
+        }
+        for (int k = 0; k < STATE_KEYS; k++)
+            CHECK(fabs((double)r->state[k * ESP_LANES + lane] - state[k]) < 1e-5);
+    }
+}
+
+TEST(a_chunk_agrees_with_its_tokens_one_by_one_in_double_precision)
+{
     const struct esp_cpu_isa *isas[ISAS];
     const int count = find_isas(isas);
     for (int delta = 0; delta < 2; delta++) {
-        unsigned long long state = 70 + (unsigned)delta;
-        float from[KEYS * LANES], query[KEYS], key[KEYS], value[LANES], first[KEYS * LANES];
-        float first_out[LANES];
-        for (int i = 0; i < KEYS * LANES; i++)
-            from[i] = around(&state, 1);
-        for (int i = 0; i < KEYS; i++) {
-            query[i] = around(&state, 0.5);
-            key[i] = around(&state, 0.5);
-        }
-        for (int i = 0; i < LANES; i++)
-            value[i] = around(&state, 2);
-        for (int i = 0; i < count; i++) {
-            float to[KEYS * LANES], out[LANES];
-            struct esp_state_step step = {.keys = KEYS,
-                                          .delta = delta,
-                                          .from = from,
-                                          .to = to,
-                                          .query = query,
-                                          .key = key,
-                                          .value = value,
-                                          .write = 0.7f,
-                                          .decay = 0.9f,
-                                          .skip = delta ? 0 : 0.3f,
-                                          .out = out};
-            isas[i]->state_step(&step);
-            for (int lane = 0; lane < LANES && i == 0; lane++) {
-                double recalled = 0, read = delta ? 0 : 0.3 * (double)value[lane];
-                for (int k = 0; k < KEYS && delta; k++)
-                    recalled += 0.9 * (double)from[k * LANES + lane] * key[k];
-                for (int k = 0; k < KEYS; k++) {
-                    const double want = 0.9 * (double)from[k * LANES + lane] +
-                                        0.7 * (value[lane] - recalled) * key[k];
-                    CHECK(fabs(to[k * LANES + lane] - want) < 1e-5);
-                    read += want * query[k];
-                }
-                CHECK(fabs(out[lane] - read) < 1e-5, "%g, not %g", out[lane], read);
+        struct chunk chunk;
+        struct chunk_result first, other;
+        make_chunk(&chunk, delta);
+        run_chunk(isas[0], &chunk, CHUNK, &first);
+        check_steps(&chunk, &first);
+        for (int i = 0; i < count; i++)
+            for (int together = 1; together <= CHUNK; together++) {
+                run_chunk(isas[i], &chunk, together, &other);
+                CHECK(memcmp(&first, &other, sizeof first) == 0, "%s, %d rows together",
+                      isas[i]->name, together);
             }
-            memcpy(i == 0 ? first : to, to, sizeof to);
-            memcpy(i == 0 ? first_out : out, out, sizeof out);
-            CHECK(memcmp(to, first, sizeof to) == 0 && memcmp(out, first_out, sizeof out) == 0,
-                  "%s", isas[i]->name);
-            /* The step also works in place, as when the last child of a node overwrites its
-             * block. */
-            memcpy(to, from, sizeof to);
-            step.from = to;
-            step.out = NULL;
-            isas[i]->state_step(&step);
-            CHECK(memcmp(to, first, sizeof to) == 0, "%s in place", isas[i]->name);
-        }
     }
 }
 

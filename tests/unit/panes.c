@@ -58,7 +58,7 @@ TEST(the_walk_is_beside_the_mask)
     scene_golden(&scene, "walk_80x24");
     CHECK(esp_canvas_resize(&scene.canvas, 40, 12) == 0);
     scene_golden(&scene, "walk_40x12");
-    CHECK(esp_walk_levels(&it.tree) == 2 && esp_walk_width(&it.tree) == 26);
+    CHECK(esp_walk_levels(&it) == 1 && esp_walk_width(&it) == 26);
     scene_close(&scene);
 }
 

@@ -602,10 +602,10 @@ static size_t run_states(struct esp_backend *backend, const struct esp_model_des
     divided_open_on(&m, backend, desc);
     const size_t width = (size_t)m.vocabulary;
     CHECK(run_text(&m, 0, 0, PREFIX) == 0);
-    CHECK(m.ops->state_save(m.cache, 0) == 0);
-    CHECK(divided_run_chain(&m, PREFIX, 3, false) == 0);
-    CHECK(m.ops->fold(m.cache, PREFIX + 3, 0) == 0);
-    CHECK(run_text(&m, PREFIX + 3, 40, 2) == 0);
+    CHECK(m.ops->state_save(m.cache, 0, PREFIX) == 0);
+    CHECK(divided_run_chain(&m, PREFIX, ESP_STATE_CHUNK, false) == 0);
+    CHECK(m.ops->fold(m.cache, PREFIX + ESP_STATE_CHUNK, 0) == 0);
+    CHECK(run_text(&m, PREFIX + ESP_STATE_CHUNK, 40, 2) == 0);
     CHECK(m.ops->read_row(m.logits, 1, out) == 0);
     CHECK(run_text(&m, PREFIX, 50, 2) == ESP_E_ARGUMENT); /* is in the states already */
     CHECK(m.ops->state_load(m.cache, 1) == ESP_E_ARGUMENT);

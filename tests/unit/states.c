@@ -1,5 +1,5 @@
-/* states.c - tests recurrent layers: rows of trees change only their inputs, and a text can be
- * shortened.
+/* states.c - tests recurrent layers: which state a row reads, that rows of trees leave no trace, and
+ * that a text can be shortened.
  *
  * tests/unit/batch_invariant.c compares the logits of trees and chains with recurrent layers
  * bit by bit. This file tests the states: how much memory they take, which rows change them,
@@ -283,32 +283,37 @@ static struct esp_state_traffic count_pass(struct runner *r, int rows, bool tree
                                       now->written - before.written};
 }
 
-/* A tree takes as many steps as a chain with the same number of rows, and reads and writes
- * each state once, like plain decoding. With a copy for each node, each state would be
- * written once per node. */
-ON_BOTH(a_tree_costs_the_steps_of_a_chain)
+static int folded_after(int length)
+{
+    return length / ESP_STATE_CHUNK * ESP_STATE_CHUNK;
+}
+
+/* A tree takes as many updates as a chain with the same number of rows. A pass reads each state
+ * once, and writes it only if the text has completed a chunk. With a copy for each node, each
+ * state would be written once per node. */
+ON_BOTH(a_tree_costs_the_updates_of_a_chain)
 {
     static struct runner r;
     const int32_t path[3] = {0, 2, 6};
     for (int m = 0; m < MIXERS; m++)
         for (int rows = 1; rows <= TREE; rows += 7)
             for (int tree = 0; tree < 2; tree++) {
+                const int begin = 16 + rows % ESP_STATE_CHUNK;
+                int folded = folded_after(begin);
                 open_runner(&r, mixers[m], 0);
                 const int64_t states = (int64_t)state_bytes(&r);
-                CHECK(esp_kv_cache_append(&r.cache, r.text, 20, NULL, NULL) == 0);
-                struct esp_state_traffic t = count_pass(&r, rows, tree, 1);
-                CHECK(t.steps == 2 * rows, "%d rows took %d steps", rows, (int)t.steps);
-                CHECK(t.read == states && t.written == states, "%d rows", rows);
-                /* The next pass applies the accepted rows, the first of which was text. */
-                const int kept = rows > 6 ? 3 : 1;
-                CHECK(esp_kv_cache_keep(&r.cache, path, kept) == 0);
-                t = count_pass(&r, rows, tree, 1);
-                CHECK(t.steps == 2 * (rows + kept - 1), "%d steps", (int)t.steps);
-                CHECK(t.read == states && t.written == states);
-                CHECK(esp_kv_cache_keep(&r.cache, path, 1) == 0);
-                /* no row is text yet, so the states must not be written */
-                t = count_pass(&r, rows, tree, 0);
-                CHECK(t.steps == 2 * rows && t.read == states && t.written == 0);
+                CHECK(esp_kv_cache_append(&r.cache, r.text, begin, NULL, NULL) == 0);
+                for (int pass = 0; pass < 6; pass++) {
+                    const int certain = pass % 3 != 2, text = r.cache.length + certain;
+                    const bool writes = folded_after(text) > folded;
+                    struct esp_state_traffic t = count_pass(&r, rows, tree, certain);
+                    CHECK(t.steps == 2 * rows, "%d rows had %d updates", rows, (int)t.steps);
+                    CHECK(t.read == states && t.written == (writes ? states : 0),
+                          "%d rows after %d tokens", rows, text);
+                    folded = folded_after(text);
+                    CHECK(r.cache.cache->folded == folded);
+                    CHECK(esp_kv_cache_keep(&r.cache, path, rows > 6 ? 3 : 1) == 0);
+                }
                 close_runner(&r);
             }
 }
@@ -349,6 +354,73 @@ TEST(a_walk_reads_the_state_after_the_parent)
     }
 }
 
+/* Follows the path of an entry back to the start of its chunk. Returns the last entry before the
+ * chunk, or -1. */
+static int before_chunk(const struct esp_state_plan *p, int entry)
+{
+    for (int i = p->entry[entry].place; i >= 0; i--)
+        entry = p->entry[entry].parent;
+    return entry;
+}
+
+/* Makes a random batch whose first `text` rows are a chain. */
+static struct esp_batch random_batch(unsigned long long *random, int rows, int text, int prefix,
+                                     uint64_t *mask, int *depth)
+{
+    for (int i = 0; i < rows; i++) {
+        const int low = text > 0 ? text - 1 : -1;
+        const int parent = i <= text ? i - 1
+                           : check_uniform(random) < 0.6
+                               ? i - 1
+                               : low + (int)(check_uniform(random) * (i - low));
+        mask[i] = (parent < 0 ? 0 : mask[parent]) | UINT64_C(1) << i;
+        depth[i] = parent < 0 ? 0 : depth[parent] + 1;
+    }
+    return (struct esp_batch){.rows = rows,
+                              .first = prefix,
+                              .prefix = prefix,
+                              .mask = mask,
+                              .mask_words = 1,
+                              .text = text};
+}
+
+/* Each row must be in a group that begins with the state before the row's chunk. */
+TEST(a_row_reads_the_state_before_its_chunk)
+{
+    enum { ROWS = 60 };
+    unsigned long long random = 8;
+    struct esp_state_plan p = {.room = esp_state_plan_room(ROWS), .ring = 200};
+    void *memory = malloc(esp_state_plan_bytes(p.room));
+    CHECK(memory != NULL);
+    esp_state_plan_lay_out(&p, memory);
+    for (int trial = 0; trial < 500; trial++) {
+        uint64_t mask[ROWS];
+        int depth[ROWS], seen[ROWS] = {0};
+        const int rows = (int)(check_uniform(&random) * (ROWS + 1));
+        const int text = (int)(check_uniform(&random) * (rows + 1));
+        const int folded = ESP_STATE_CHUNK * (int)(check_uniform(&random) * 9);
+        const int prefix = folded + (int)(check_uniform(&random) * (p.room - rows));
+        const struct esp_cache cache = {.folded = folded};
+        const struct esp_batch batch =
+            random_batch(&random, rows, text, prefix, mask, depth);
+        CHECK(esp_state_plan_make(&p, &cache, &batch));
+        CHECK(p.folded == folded_after(prefix + text));
+        CHECK(p.walk.texts == (p.folded - (prefix == 0 ? 0 : folded)) / ESP_STATE_CHUNK);
+        for (int g = 0; g < p.groups; g++)
+            for (int m = 0; m < p.group[g].count; m++) {
+                const int row = p.member[p.group[g].first + m];
+                const int entry = esp_state_plan_entry(&p, row);
+                CHECK(p.entry[entry].place == (prefix + depth[row]) % ESP_STATE_CHUNK);
+                CHECK(before_chunk(&p, entry) == p.group[g].last);
+                CHECK(m == 0 || row > p.member[p.group[g].first + m - 1]);
+                seen[row]++;
+            }
+        for (int row = 0; row < rows; row++)
+            CHECK(seen[row] == 1);
+    }
+    free(memory);
+}
+
 ON_BOTH(a_past_that_is_gone_is_refused)
 {
     static struct runner r;
@@ -359,11 +431,13 @@ ON_BOTH(a_past_that_is_gone_is_refused)
     struct esp_batch batch = {
         .rows = 1, .tokens = &token, .positions = &position, .first = 10, .prefix = 10};
     CHECK(ops->forward(r.cache.cache, &batch) == ESP_E_ARGUMENT);
-    CHECK(r.cache.cache->folded == 30);
-    CHECK(ops->fold(r.cache.cache, 29, 0) == ESP_E_ARGUMENT);
+    CHECK(r.cache.cache->folded == 24);
+    CHECK(ops->fold(r.cache.cache, 23, 0) == ESP_E_ARGUMENT);
     CHECK(ops->state_load(r.cache.cache, 0) == ESP_E_ARGUMENT); /* nothing was saved */
-    CHECK(ops->state_save(r.cache.cache, 1) == ESP_E_ARGUMENT);
-    CHECK(ops->state_save(r.cache.cache, -1) == ESP_E_ARGUMENT);
+    CHECK(ops->state_save(r.cache.cache, 1, 30) == ESP_E_ARGUMENT);
+    CHECK(ops->state_save(r.cache.cache, -1, 30) == ESP_E_ARGUMENT);
+    CHECK(ops->state_save(r.cache.cache, 0, 23) == ESP_E_ARGUMENT);
+    CHECK(ops->state_save(r.cache.cache, 0, 32) == ESP_E_ARGUMENT); /* not folded */
     /* These rows do not see the text of their batch. */
     const uint64_t mask[2] = {1, 2};
     const int32_t tokens[2] = {1, 2}, positions[2] = {30, 30};
@@ -432,7 +506,7 @@ TEST(layers_that_do_not_fit_have_the_same_states)
             for (int tree = 0; tree < 3; tree++)
                 run_tree(&r[i], TREE, parents, &state);
             CHECK(ops->fold(r[i].cache.cache, r[i].cache.length, 0) == 0);
-            CHECK(ops->state_save(r[i].cache.cache, 0) == 0);
+            CHECK(ops->state_save(r[i].cache.cache, 0, r[i].cache.length) == 0);
             run_tree(&r[i], TREE, parents, &state);
             CHECK(ops->state_load(r[i].cache.cache, 0) == 0);
             compute_on(&r[i], r[i].cache.length + 2, logits[i]);
@@ -562,6 +636,20 @@ ON_BOTH(a_window_limits_attention_alone)
 
 /* ------------------------------------------------------------------ memory */
 
+static size_t padded(int n)
+{
+    return (size_t)(n + 31) / 32 * 32;
+}
+
+/* Returns the bytes of an input and its update in both recurrent layers. */
+static size_t input_bytes(const struct esp_model_desc *d, enum esp_mixer mixer)
+{
+    const size_t width = padded(esp_conv_width(d, mixer));
+    const size_t factors = 2 * padded(d->state_heads), keys = padded(d->key_heads * d->key_dim);
+    return 2 * sizeof(float) *
+           (width + factors + keys + padded(d->state_heads * d->value_dim));
+}
+
 TEST(memory_is_counted_to_the_byte)
 {
     static struct runner r;
@@ -570,15 +658,15 @@ TEST(memory_is_counted_to_the_byte)
         for (int slots = 0; slots < 3; slots++) {
             open_runner(&r, mixers[m], slots);
             const struct esp_model_desc *d = &r.model.desc;
-            const size_t width = (size_t)(esp_conv_width(d, mixers[m]) + 31) / 32 * 32;
-            const size_t heads = mixers[m] == ESP_MIXER_CONV
-                                     ? 0
-                                     : (size_t)(d->state_heads * d->value_dim * d->key_dim);
+            const size_t width = padded(esp_conv_width(d, mixers[m]));
+            const size_t heads = (size_t)(d->state_heads * d->value_dim * d->key_dim);
+            const size_t copy = esp_backend_cpu.checkpoint_bytes(d);
             CHECK(state_bytes(&r) == 2 * 4 * ((size_t)(d->conv_kernel - 1) * width + heads));
+            CHECK(copy == state_bytes(&r) + (ESP_STATE_CHUNK - 1) * input_bytes(d, mixers[m]));
             bytes[slots] = r.cache.cache->bytes;
             CHECK(r.backend->ops->cache_need(d, TOKENS + TREE,
                                              esp_kv_cache_batch(TOKENS, TREE)) >= bytes[slots]);
-            CHECK(slots == 0 || bytes[slots] - bytes[slots - 1] == state_bytes(&r) + 4);
+            CHECK(slots == 0 || bytes[slots] - bytes[slots - 1] == copy + 4);
             close_runner(&r);
         }
     }
@@ -589,6 +677,7 @@ TEST(without_recurrent_layers_there_is_nothing)
     struct random_model model;
     random_model_make(&model, &shape, 1);
     CHECK(esp_backend_cpu.state_bytes(&model.desc) == 0);
+    CHECK(esp_backend_cpu.checkpoint_bytes(&model.desc) == 0);
     CHECK(!esp_model_desc_recurrent(&model.desc));
     random_model_free(&model);
 }

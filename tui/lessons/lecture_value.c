@@ -112,7 +112,7 @@ static bool of_iteration(const struct esp_iteration *it, const char *name, doubl
         {"state_bytes", (double)it->state_bytes},
         {"state_read", (double)it->state_read},
         {"state_written", (double)it->state_written},
-        {"levels", esp_walk_levels(&it->tree)},
+        {"levels", esp_walk_levels(it)},
         {"road_p", road_p(it)},
         {"bonus_p", it->scores ? (double)it->scores[it->committed_count - 1].p : 0}};
     for (int i = 0; i < it->gauge_count; i++) {

@@ -1,8 +1,8 @@
-/* recurrent.c - one step of a recurrent layer: the convolution of a row, and the update of 16
- * columns of a head's state by a token.
+/* recurrent.c - the arithmetic of recurrent layers: the convolution of a row, and what rows read
+ * from 16 columns of a head's state and add to it.
  *
- * Each lane is a column, so sums over keys have the same order on every instruction set: key i
- * is added to sum i % 4, and the four sums are added in pairs at the end.
+ * Each lane is a column, so sums over keys have the same order on every instruction set: even
+ * and odd keys are added separately.
  */
 #include "kernels/cpu/isa/parts.h"
 
@@ -46,37 +46,86 @@ void ISA(sigmoid)(float *x, const float *gate, int n)
     }
 }
 
-V16 struct v16 sum_of(const struct v16 *sums)
+void ISA(products)(float *out, const float *x, const float *const *with, int count, int n)
 {
-    return v16_add(v16_add(sums[0], sums[1]), v16_add(sums[2], sums[3]));
+    for (int i = 0; i < count; i++) {
+        struct v16 sum = v16_set(0.0f);
+        for (int k = 0; k < n; k += ESP_LANES) {
+            const int part = n - k < ESP_LANES ? n - k : ESP_LANES;
+            sum = v16_fma(v16_load_part(x + k, part, 0.0f),
+                          v16_load_part(with[i] + k, part, 0.0f), sum);
+        }
+        out[i] = v16_sum(sum);
+    }
 }
 
-/* Returns the value that the decayed state has for the key. */
-V16 struct v16 recall(const struct esp_state_step *s)
+/* Adds up the products of the state with `count` vectors. The compiler knows `count`. */
+V16 void read_some(const struct esp_state_read *r, const float *const *with, float *const *out,
+                   const int count)
 {
-    const struct v16 decay = v16_set(s->decay);
-    struct v16 sums[4] = {v16_set(0.0f), v16_set(0.0f), v16_set(0.0f), v16_set(0.0f)};
-    for (int k = 0; k < s->keys; k += 4)
-        for (int i = 0; i < 4; i++) {
-            const struct v16 row = v16_mul(v16_load(s->from + (k + i) * ESP_LANES), decay);
-            sums[i] = v16_fma(row, v16_set(s->key[k + i]), sums[i]);
+    struct v16 even[8], odd[8];
+    for (int i = 0; i < count; i++)
+        even[i] = odd[i] = v16_set(0.0f);
+    for (int k = 0; k < r->keys; k += 2) {
+        const struct v16 first = v16_load(r->state + k * ESP_LANES);
+        const struct v16 second = v16_load(r->state + (k + 1) * ESP_LANES);
+        for (int i = 0; i < count; i++) {
+            even[i] = v16_fma(v16_set(with[i][k]), first, even[i]);
+            odd[i] = v16_fma(v16_set(with[i][k + 1]), second, odd[i]);
         }
-    return sum_of(sums);
+    }
+    for (int i = 0; i < count; i++)
+        v16_store(out[i], v16_add(even[i], odd[i]));
 }
 
-void ISA(state_step)(const struct esp_state_step *s)
+/* A number of the state is loaded once for as many vectors as there are registers for. */
+void ISA(state_read)(const struct esp_state_read *r)
 {
-    const struct v16 decay = v16_set(s->decay), value = v16_load(s->value);
-    struct v16 sums[4] = {v16_set(0.0f), v16_set(0.0f), v16_set(0.0f), v16_set(0.0f)};
-    const struct v16 change = s->delta ? v16_sub(value, recall(s)) : value;
-    const struct v16 u = v16_mul(v16_set(s->write), change);
-    for (int k = 0; k < s->keys; k += 4)
-        for (int i = 0; i < 4; i++) {
-            struct v16 row = v16_mul(v16_load(s->from + (k + i) * ESP_LANES), decay);
-            row = v16_fma(u, v16_set(s->key[k + i]), row);
-            v16_store(s->to + (k + i) * ESP_LANES, row);
-            sums[i] = v16_fma(row, v16_set(s->query[k + i]), sums[i]);
-        }
-    if (s->out)
-        v16_store(s->out, v16_fma(value, v16_set(s->skip), sum_of(sums)));
+    int i = 0;
+    for (; ESP_SIMD == 3 && i + 8 <= r->count; i += 8)
+        read_some(r, r->with + i, r->out + i, 8);
+    for (; ESP_SIMD == 3 && i + 4 <= r->count; i += 4)
+        read_some(r, r->with + i, r->out + i, 4);
+    for (; i + 2 <= r->count; i += 2)
+        read_some(r, r->with + i, r->out + i, 2);
+    for (; i < r->count; i++)
+        read_some(r, r->with + i, r->out + i, 1);
+}
+
+void ISA(state_update)(const struct esp_state_update *u)
+{
+    const struct v16 left = v16_set(u->left), value = v16_load(u->value);
+    struct v16 recalled = v16_set(0.0f), out = v16_set(0.0f);
+    for (int i = 0; i < u->ancestors; i++) {
+        const struct v16 before = v16_load(u->before[i]);
+        if (u->by_key)
+            recalled = v16_fma(v16_set(u->by_key[i]), before, recalled);
+        out = v16_fma(v16_set(u->by_query[i]), before, out);
+    }
+    struct v16 change = value;
+    if (u->by_key)
+        change = v16_sub(value, v16_fma(left, v16_load(u->update), recalled));
+    change = v16_mul(v16_set(u->write), change);
+    out = v16_fma(left, v16_load(u->out), out);
+    out = v16_fma(v16_set(u->own), change, out);
+    v16_store(u->update, change);
+    v16_store(u->out, v16_fma(value, v16_set(u->skip), out));
+}
+
+void ISA(state_fold)(const struct esp_state_fold *f)
+{
+    const struct v16 left = v16_set(f->left);
+    struct v16 update[ESP_STATE_CHUNK];
+    for (int i = 0; i < ESP_STATE_CHUNK; i++)
+        update[i] = v16_mul(v16_set(f->weight[i]), v16_load(f->update[i]));
+    for (int k = 0; k < f->keys; k += 4) {
+        struct v16 state[4];
+        for (int j = 0; j < 4; j++)
+            state[j] = v16_mul(left, v16_load(f->from + (k + j) * ESP_LANES));
+        for (int i = 0; i < ESP_STATE_CHUNK; i++)
+            for (int j = 0; j < 4; j++)
+                state[j] = v16_fma(update[i], v16_set(f->key[i][k + j]), state[j]);
+        for (int j = 0; j < 4; j++)
+            v16_store(f->to + (k + j) * ESP_LANES, state[j]);
+    }
 }

@@ -25,7 +25,8 @@ static cJSON *model_json(const struct esp_model_info *m)
         CLI_NUMBER("hidden", m->hidden), CLI_NUMBER("heads", m->heads),
         CLI_NUMBER("kv_heads", m->kv_heads), CLI_NUMBER("head_dim", m->head_dim),
         CLI_NUMBER("recurrent_layers", m->recurrent), CLI_NUMBER("state_bytes", m->state_bytes),
-        CLI_NUMBER("checkpoints", m->checkpoints), CLI_NUMBER("ffn", m->ffn),
+        CLI_NUMBER("checkpoints", m->checkpoints),
+        CLI_NUMBER("checkpoint_bytes", m->checkpoint_bytes), CLI_NUMBER("ffn", m->ffn),
         CLI_NUMBER("vocabulary", m->vocabulary), CLI_NUMBER("outputs", m->outputs),
         CLI_BOOL("other_vocabulary", m->translated), CLI_NUMBER("shared_tokens", m->shared),
         CLI_NUMBER("text_share", m->text_share), CLI_NUMBER("context", m->context),
@@ -44,7 +45,7 @@ static void print_model(const char *role, const struct esp_model_info *m)
         printf(
             "  recurrence     %d of %d layers; %d checkpoint%s of their states, %.1f MB each\n",
             m->recurrent, m->layers, m->checkpoints, m->checkpoints == 1 ? "" : "s",
-            1e-6 * (double)m->state_bytes);
+            1e-6 * (double)m->checkpoint_bytes);
     printf("  vocabulary     %d tokens", m->vocabulary);
     if (m->outputs < m->vocabulary && !m->translated)
         printf(", of which %d are drafted", m->outputs);

@@ -22,7 +22,7 @@ static void draw_both(struct esp_canvas *canvas, const struct esp_shown *s, int 
     enum { GAP = 3 };
     const struct esp_rect *all = &canvas->view.rect;
     const int width = all->width, height = all->height;
-    const int walk = s->it->state_bytes > 0 ? esp_walk_width(&s->it->tree) : 0;
+    const int walk = s->it->state_bytes > 0 ? esp_walk_width(s->it) : 0;
     const int left = walk > 0 && width >= 2 * walk ? width - walk - GAP : width;
     struct esp_view whole = esp_canvas_enter(canvas, (struct esp_rect){0, 0, left, height});
     esp_mask_draw(canvas, s->it, &s->state->tokens, node);
