@@ -54,30 +54,33 @@ def blocks(kind, rows, columns, rng):
 SHAPES = {"1b": (16, 2048, 8192, 32, 8, 64),     # Llama 3.2 1B
           "0.8b": (24, 1024, 3584, 8, 2, 256),   # Qwen3.5 0.8B: 18 of 24 layers are recurrent
           "full": (24, 1024, 4608, 16, 8, 128),  # about as many bytes as 0.8b, but all layers have attention
+          "4b": (32, 2560, 9216, 16, 4, 256),    # Qwen3.5 4B: 24 of 32 layers are recurrent
+          "4b-full": (32, 2560, 11008, 32, 8, 128),
           "tiny": (1, 256, 512, 4, 4, 64)}       # a draft
-HYBRID = "0.8b"
-STATE_HEADS, STATE_DIM, KERNEL, EVERY = 16, 128, 4, 4  # of Qwen3.5 0.8B
+# Heads of keys and of values of the recurrent layers.
+HYBRIDS = {"0.8b": (16, 16), "4b": (16, 32)}
+STATE_DIM, KERNEL, EVERY = 128, 4, 4  # of Qwen3.5
 
 
-def add_hybrid_keys(writer):
+def add_hybrid_keys(writer, key_heads, value_heads):
     writer.add_ssm_conv_kernel(KERNEL)
     writer.add_ssm_state_size(STATE_DIM)
-    writer.add_ssm_group_count(STATE_HEADS)
-    writer.add_ssm_time_step_rank(STATE_HEADS)
-    writer.add_ssm_inner_size(STATE_HEADS * STATE_DIM)
+    writer.add_ssm_group_count(key_heads)
+    writer.add_ssm_time_step_rank(value_heads)
+    writer.add_ssm_inner_size(value_heads * STATE_DIM)
     writer.add_full_attention_interval(EVERY)
 
 
-def add_recurrent_layer(writer, add, i, most, important, hidden):
-    values = STATE_HEADS * STATE_DIM
-    floats = {"ssm_conv1d.weight": (np.eye(KERNEL)[-1:].repeat(3 * values, 0)),
-              "ssm_a": np.full(STATE_HEADS, -0.05), "ssm_dt.bias": np.zeros(STATE_HEADS),
+def add_recurrent_layer(writer, add, i, most, important, hidden, key_heads, value_heads):
+    values, width = value_heads * STATE_DIM, (2 * key_heads + value_heads) * STATE_DIM
+    floats = {"ssm_conv1d.weight": (np.eye(KERNEL)[-1:].repeat(width, 0)),
+              "ssm_a": np.full(value_heads, -0.05), "ssm_dt.bias": np.zeros(value_heads),
               "ssm_norm.weight": np.ones(STATE_DIM)}
     for name, data in floats.items():
         writer.add_tensor(f"blk.{i}.{name}", data.astype(np.float32))
     for name, kind, rows, columns in (
-            ("attn_qkv", most, 3 * values, hidden), ("attn_gate", most, values, hidden),
-            ("ssm_beta", most, STATE_HEADS, hidden), ("ssm_alpha", most, STATE_HEADS, hidden),
+            ("attn_qkv", most, width, hidden), ("attn_gate", most, values, hidden),
+            ("ssm_beta", most, value_heads, hidden), ("ssm_alpha", most, value_heads, hidden),
             ("ssm_out", important, hidden, values)):
         add(f"blk.{i}.{name}.weight", kind, rows, columns)
 
@@ -87,11 +90,11 @@ def make(path, kind, shape="1b"):
     types = gguf.GGMLQuantizationType
     most, important = {"q8_0": (types.Q8_0, types.Q8_0), "q4_k": (types.Q4_K, types.Q6_K)}[kind]
     layers, hidden, ffn, heads, kv, head = SHAPES[shape]
-    vocabulary, hybrid = 128256, shape == HYBRID
+    vocabulary, hybrid = 128256, shape in HYBRIDS
     rng = np.random.default_rng(1)
     writer = gguf.GGUFWriter(path, "qwen35" if hybrid else "llama")
     if hybrid:
-        add_hybrid_keys(writer)
+        add_hybrid_keys(writer, *HYBRIDS[shape])
     writer.add_key_length(head)
     writer.add_value_length(head)
     writer.add_block_count(layers)
@@ -126,7 +129,7 @@ def make(path, kind, shape="1b"):
                      ("attn_output", most, hidden, heads * head))
         recurs = hybrid and (i + 1) % EVERY != 0
         if recurs:
-            add_recurrent_layer(writer, add, i, most, important, hidden)
+            add_recurrent_layer(writer, add, i, most, important, hidden, *HYBRIDS[shape])
         for name, kind, rows, columns in (
                 *(() if recurs else attention), ("ffn_gate", most, ffn, hidden),
                 ("ffn_up", most, ffn, hidden), ("ffn_down", more, hidden, ffn)):
