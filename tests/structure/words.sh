@@ -17,6 +17,7 @@ cat >"$work/words" <<'WORDS'
 \bthe law of the text\b|\bkeeps its law\b	the output distribution does not change
 \b[Ww]hat a row more\b	the cost of one more row
 \bis asked for nothing\b	is not used
+^(<{7}|>{7}) 	(finish the merge)
 WORDS
 files=$(git ls-files engine kernels viz sessions tui man '*.md' 2>/dev/null | grep '\.[chu]$\|\.cu$\|\.def$\|\.md$\|\.[1-9]$\|\.lesson$\|\.sh$')
 [ -n "$files" ] || files=$(find engine kernels viz sessions tui man ./*.md -name '*.[ch]' -o -name '*.cu' -o -name '*.def' -o -name '*.md' -o -name '*.[1-9]' -o -name '*.lesson')
