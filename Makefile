@@ -340,7 +340,7 @@ print-public-headers:
 print-shared-headers:
 	@printf '%s\n' $(SHARED_HEADERS)
 
-# The program prints the manual pages that list the contents of tables; tests compare both. It also draws the picture of
+# The program prints the manual pages that list the contents of tables; tests compare both. It also draws the picture in
 # the README, which is a real screen (this needs python3).
 pages: $(BUILD)/espalier
 	for page in drafters interface; do \

@@ -135,7 +135,7 @@ static int open_models(struct esp_engine *e, const struct esp_engine_options *o,
             return esp_fail(
                 err, errlen, ESP_E_FILE,
                 "the built-in model pair was not found; name a model with --target, "
-                "or the folder that holds models/ in ESPALIER_DATA");
+                "or set ESPALIER_DATA to the folder that contains models/");
         target_path = target;
         if ((!draft_path || strcmp(draft_path, "auto") == 0) &&
             esp_find_data(draft, sizeof draft, "models", "fairytale-draft") == 0)

@@ -163,7 +163,7 @@ int esp_session_choose_window(const struct esp_session *s,
     if (recent > room)
         return esp_fail(err, errlen, ESP_E_ARGUMENT,
                         "a window of %d tokens with %d sinks does not fit in a context of %d: "
-                        "the window may have %d",
+                        "the window can have at most %d",
                         recent, sinks, context, room);
     return ESP_OK;
 }

@@ -11,9 +11,10 @@
 
 #include "kernels/kernels.h"
 
-/* Reads the times of the backend's processor, lets the backend measure those that the weights
- * need and the file lacks, and writes the file if anything was measured. Does nothing if the
- * backend has only one way. weights: (count) weights on the backend; NULL ones are skipped. */
+/* Reads the stored times for the backend's processor, lets the backend measure the times that
+ * the weights need and the file lacks, and writes the file if anything was measured. Does
+ * nothing if the backend has only one way. weights: (count) weights on the backend; NULL ones
+ * are skipped. */
 void esp_way_times_use(struct esp_backend *backend, struct esp_weights *const weights[],
                        int count);
 

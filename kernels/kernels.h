@@ -455,25 +455,26 @@ struct esp_weights {
     size_t bytes; /* memory that the weights take */
 };
 /* Counts how much passes over a cache read and wrote of the states of recurrent layers. A part
- * of a state stays in the processor's cache during a pass, so it is read from memory at most once
- * in a pass, and written at most once. */
+ * of a state stays in the processor's cache during a pass, so it is read from memory at most
+ * once in a pass, and written at most once. */
 struct esp_state_traffic {
     int64_t steps;         /* number of updates: a row has one for each recurrent layer */
     int64_t read, written; /* bytes of states */
 };
 
-/* The states of recurrent layers are only computed for the start of each chunk of this many tokens
- * (state_plan.h). */
+/* The states of recurrent layers are only computed for the start of each chunk of this many
+ * tokens (state_plan.h). */
 enum { ESP_STATE_CHUNK = 8 };
 
-/* For recurrent layers, a cache contains the state of each layer after the first `folded` tokens
- * of the text and, for each later row, the input of the layer and the update with which the row
- * changes the state. `folded` is a multiple of ESP_STATE_CHUNK. All rows of a pass follow rows
- * folded..prefix-1 (rows that a window dropped count, too), so a pass first adds the updates of
- * the complete chunks of these to the states, and later those of chunks that its own `text` rows
- * complete. `prefix` must not be less than `folded`, except that 0 begins a new text. To
- * go back further in a text, load a copy of the states. Updates are kept for up to twice as many
- * rows as a batch may have; a batch that needs more is refused (ESP_E_ARGUMENT). */
+/* For recurrent layers, a cache contains the state of each layer after the first `folded`
+ * tokens of the text and, for each later row, the input of the layer and the update with which
+ * the row changes the state. `folded` is a multiple of ESP_STATE_CHUNK. All rows of a pass
+ * follow rows folded..prefix-1 (rows that a window dropped count, too), so a pass first adds
+ * the updates of the complete chunks of these to the states, and later those of chunks that its
+ * own `text` rows complete. `prefix` must not be less than `folded`, except that 0 begins a new
+ * text. To go back further in a text, load a copy of the states. Updates are kept for up to
+ * twice as many rows as a batch may have; a batch that needs more is refused (ESP_E_ARGUMENT).
+ */
 struct esp_cache {
     struct esp_weights *weights;
     size_t bytes;
@@ -576,10 +577,11 @@ struct esp_backend_ops {
                       size_t errlen);
     /* For a backend that computes recurrent layers. state_bytes() returns the size of a
      * model's states, or 0 if it has none, and checkpoint_bytes() that of a copy, which also
-     * contains the updates of an incomplete chunk. fold() adds the updates of all complete chunks
-     * of rows folded..prefix-1 to the states; `dropped` tokens of the text have no row. After
-     * fold(), state_save() copies what the first `length` = prefix + dropped tokens of the text
-     * left to slot 0..desc->state_slots-1, and state_load() restores it, with `folded`. */
+     * contains the updates of an incomplete chunk. fold() adds the updates of all complete
+     * chunks of rows folded..prefix-1 to the states; `dropped` tokens of the text have no row.
+     * After fold(), state_save() copies what the first `length` = prefix + dropped tokens of
+     * the text left to slot 0..desc->state_slots-1, and state_load() restores it, with
+     * `folded`. */
     size_t (*state_bytes)(const struct esp_model_desc *desc);
     size_t (*checkpoint_bytes)(const struct esp_model_desc *desc);
     int (*fold)(struct esp_cache *cache, int prefix, int dropped);

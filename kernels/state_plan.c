@@ -145,9 +145,8 @@ static void add_rows(struct esp_state_plan *p, const struct esp_batch *b, int64_
     find_parents(p, b);
     for (int i = 0; i < ahead + b->rows; i++) {
         const int before = p->before[i];
-        p->known[i] = before == -2
-                          ? -1
-                          : add_token(p, prefix + i, before < 0 ? last : p->known[before]);
+        p->known[i] =
+            before == -2 ? -1 : add_token(p, prefix + i, before < 0 ? last : p->known[before]);
         if (i >= ahead)
             p->batch_slot[i - ahead] = p->entry[p->known[i]].slot;
     }

@@ -1,20 +1,20 @@
 /* state_plan.h - which rows of a pass read which state of a recurrent layer; shared by the
  * backends.
  *
- * A text is cut into chunks of ESP_STATE_CHUNK tokens. A state is only computed for the start of
- * a chunk. What a row reads from the state after its token follows from the state before its
+ * A text is cut into chunks of ESP_STATE_CHUNK tokens. A state is only computed for the start
+ * of a chunk. What a row reads from the state after its token follows from the state before its
  * chunk and from the updates of its ancestors in the chunk, which are kept (the chunk form of
  * Yang et al., "Gated Delta Networks", 2024, section 3, on a path of a tree). So the rows of a
  * tree need no states of their own, and since the chunks depend on positions alone, a row's
  * numbers come from the same operations whatever else is in its pass.
  *
- * Rows that read the same state are a group. Group 0 reads the state in memory. Every other group
- * begins with the state after a complete chunk: the state of an earlier group to which the
- * updates of the chunk have been added. For chunks of the text this replaces the state in memory;
- * for a path of a tree it is put on a small stack (walk.h).
+ * Rows that read the same state are a group. Group 0 reads the state in memory. Every other
+ * group begins with the state after a complete chunk: the state of an earlier group to which
+ * the updates of the chunk have been added. For chunks of the text this replaces the state in
+ * memory; for a path of a tree it is put on a small stack (walk.h).
  *
- * The input and the update of row r are in slot (r + dropped) % ring, which does not change when
- * a window drops rows.
+ * The input and the update of row r are in slot (r + dropped) % ring, which does not change
+ * when a window drops rows.
  */
 #ifndef ESP_STATE_PLAN_H
 #define ESP_STATE_PLAN_H
@@ -26,12 +26,13 @@
 extern "C" {
 #endif
 
-/* A row that is not in the states yet: of the text, of an earlier pass over the same tree, or of
- * the batch. */
+/* A row that is not in the states yet: of the text, of an earlier pass over the same tree, or
+ * of the batch. */
 struct esp_state_entry {
-    int32_t slot;   /* slot of the row's input and update */
-    int32_t parent; /* the entry before it in its path; -1 means it follows the state in memory */
-    int32_t place;  /* number of its ancestors in its chunk */
+    int32_t slot; /* slot of the row's input and update */
+    int32_t
+        parent; /* the entry before it in its path; -1 means it follows the state in memory */
+    int32_t place; /* number of its ancestors in its chunk */
     int32_t group;
 };
 
@@ -46,11 +47,11 @@ struct esp_state_plan {
     int dropped; /* rows that the window has dropped, as of the last pass */
 
     /* Of the current pass. */
-    int folded;             /* the cache's `folded` afterwards */
-    bool begins;            /* the pass begins a text, so it must set the states to zero first */
-    int entries, groups;    /* the last entries are the rows of the batch */
-    int rows;               /* rows of the batch */
-    struct esp_state_walk walk; /* order of the groups; its entry i is group i + 1 */
+    int folded;          /* the cache's `folded` afterwards */
+    bool begins;         /* the pass begins a text, so it must set the states to zero first */
+    int entries, groups; /* the last entries are the rows of the batch */
+    int rows;            /* rows of the batch */
+    struct esp_state_walk walk;    /* order of the groups; its entry i is group i + 1 */
     struct esp_state_entry *entry; /* (room) */
     struct esp_state_group *group; /* (room + 1) */
     int32_t *member;               /* (room) rows of the batch, by group, in ascending order */
@@ -73,18 +74,18 @@ static inline int esp_state_plan_room(int batch)
 size_t esp_state_plan_bytes(int room);
 void esp_state_plan_lay_out(struct esp_state_plan *plan, void *memory);
 
-/* Makes a plan in parts, without slots: begin(), add() for the tokens of the text that are not in
- * the states yet and then for each row, and end(). add() returns the new entry, which follows
- * entry `parent` in its path, or the state in memory (-1). The first `text` entries are the
- * text's, and the last `rows` entries are the rows. The plan has room for one array element per
- * entry. */
+/* Makes a plan in parts, without slots: begin(), add() for the tokens of the text that are not
+ * in the states yet and then for each row, and end(). add() returns the new entry, which
+ * follows entry `parent` in its path, or the state in memory (-1). The first `text` entries are
+ * the text's, and the last `rows` entries are the rows. The plan has room for one array element
+ * per entry. */
 void esp_state_plan_begin(struct esp_state_plan *plan);
 int esp_state_plan_add(struct esp_state_plan *plan, int parent);
 void esp_state_plan_end(struct esp_state_plan *plan, int text, int rows);
 
-/* Plans the pass of a batch, which begins after the cache's first `folded` tokens. The batch may
- * have no rows. Returns false if the states are past the batch's prefix, or if inputs that they
- * lack are no longer kept. */
+/* Plans the pass of a batch, which begins after the cache's first `folded` tokens. The batch
+ * may have no rows. Returns false if the states are past the batch's prefix, or if inputs that
+ * they lack are no longer kept. */
 bool esp_state_plan_make(struct esp_state_plan *plan, const struct esp_cache *cache,
                          const struct esp_batch *batch);
 /* Returns whether esp_state_plan_make() would succeed. Changes nothing. */

@@ -226,7 +226,7 @@ static int softmax(struct esp_rows *rows, const int32_t *which, int count,
                    const struct esp_sampling *sampling)
 {
     int n = rows->vocabulary;
-    /* otherwise the order does not matter */
+    /* the order matters only if top-k or top-p cuts the distribution */
     const bool cut = sampling->top_k > 0 || sampling->top_p < 1;
     for (int i = 0; i < count; i++) {
         double *v = row_of(rows, which[i]), out[MOST], most = -INFINITY, sum = 0, ahead = 0;

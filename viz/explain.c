@@ -132,7 +132,7 @@ static void say_miss(struct talk *t, const struct esp_decision *d)
     char chance[16];
     say(t, ": the target drew %s at random", quote(t, d->token));
     if (!d->whole)
-        say(t, " from what rejected guesses left");
+        say(t, " from the probability that the rejected guesses left");
     else if (isfinite(d->chance))
         say(t, "; the chance of this one was %s (p)", esp_probability_exact(chance, d->chance));
 }

@@ -22,7 +22,7 @@ int esp_heat_step(int heat, int kind, const struct esp_token_score *score);
 int esp_heat_style(int step);
 /* Returns the ends of the first four steps of surprisal, entropy or rank. */
 const double *esp_heat_limits(int heat);
-/* Returns the title of a legend, as "surprisal, bits". */
+/* Returns the title of a legend, for example "surprisal, bits". */
 const char *esp_heat_title(int heat);
 /* Returns the label of a step, as "1-2", or NULL if no token can have this step. */
 const char *esp_heat_words(int heat, int step);

@@ -7,13 +7,14 @@
 
 enum { LABEL = 14, LEVEL = 3, ADDS = 6, KEY = 26 };
 
-/* Plans the pass over an iteration's tree as the backends do. The root is the text's last token.
- * Returns false if there is no memory, or if the tree has no rows; else the caller frees
+/* Plans the pass over an iteration's tree as the backends do. The root is the text's last
+ * token. Returns false if there is no memory, or if the tree has no rows; else the caller frees
  * plan->walk.step. */
 static bool open_plan(struct esp_state_plan *plan, const struct esp_iteration *it)
 {
     const struct esp_tree *tree = &it->tree;
-    const int rows = tree->verified, before = (it->position + ESP_STATE_CHUNK - 1) % ESP_STATE_CHUNK;
+    const int rows = tree->verified,
+              before = (it->position + ESP_STATE_CHUNK - 1) % ESP_STATE_CHUNK;
     *plan = (struct esp_state_plan){.room = rows + ESP_STATE_CHUNK};
     void *memory = rows < 1 || !tree->order ? NULL : malloc(esp_state_plan_bytes(plan->room));
     int32_t *entry = memory ? malloc((size_t)tree->count * sizeof *entry) : NULL;

@@ -1,17 +1,18 @@
 /* walk_view.h - draws which states of recurrent layers the rows of the target's pass read, and
  * how many updates they add (kernels/state_plan.h).
  *
- * There is a line for each row and a column for each level of the stack of states (kernels/walk.h).
- * Level 0 is the state of the text in memory. Where a state is computed, one level is read and one
- * is written; levels that are read again later are marked as kept. The last column is the number
- * of ancestors whose updates the row adds to what it reads.
+ * There is a line for each row and a column for each level of the stack of states
+ * (kernels/walk.h). Level 0 is the state of the text in memory. Where a state is computed, one
+ * level is read and one is written; levels that are read again later are marked as kept. The
+ * last column is the number of ancestors whose updates the row adds to what it reads.
  */
 #ifndef ESP_WALK_VIEW_H
 #define ESP_WALK_VIEW_H
 
 #include "viz/tree_view.h"
 
-/* The number of states that the pass over an iteration's tree needs beside the one in memory. */
+/* The number of states that the pass over an iteration's tree needs beside the one in memory.
+ */
 int esp_walk_levels(const struct esp_iteration *it);
 
 enum { ESP_WALK_ROWS = 3 }; /* lines of a drawing besides one for each row */

@@ -275,7 +275,8 @@ struct esp_drafter_ops {
     void (*finish)(struct esp_draft *draft);
     /* Learns from the iteration; NULL means it does not learn. */
     void (*adapt)(struct esp_draft *draft, const struct esp_iteration *iteration);
-    /* Writes the controller's values as `after`; returns how many. NULL if none. */
+    /* Writes the controller's values to `after` of the gauges, and returns how many there are.
+     * NULL means there are none. */
     int (*gauges)(const struct esp_draft *draft, struct esp_gauge *gauges);
 };
 

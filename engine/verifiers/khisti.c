@@ -8,12 +8,12 @@
  *
  * Construction of r. Order the tokens by ascending p/q and let P and Q be their cumulative
  * sums. F = Q^k is the cumulative distribution of the highest of k drafts. The cumulative
- * distribution G of r is a convex curve over Q that is nowhere below F. Let D_i be the largest
- * F_j - P_j (at least 0), taken over j <= i up to the place where F - P is largest, and over
- * j >= i beyond it. Then G = P + D. G rises faster than P before that place and slower after
- * it, so sum min(p, r) loses only what D falls by, which is max (F - P) = 1 - alpha*. G is
- * convex: where D is flat, G has the slopes p/q of P, elsewhere the slopes of chords of F, and
- * the slope rises at each change.
+ * distribution G of r is a convex curve over Q that is nowhere below F. Let m be where F - P is
+ * largest. For i <= m, let D_i be the largest F_j - P_j over all j <= i; for i > m, over all
+ * j >= i; in both cases at least 0. Then G = P + D. G rises faster than P before m and slower
+ * after it, so sum min(p, r) loses only what D falls by, which is max (F - P) = 1 - alpha*. G
+ * is convex: where D is flat, G has the slopes p/q of P, elsewhere the slopes of chords of F,
+ * and the slope rises at each change.
  *
  * The tournament. Cut the order of tokens into classes. The highest class that contains a
  * draft wins, and within it the first draft. The winner's cumulative distribution is then the
@@ -269,7 +269,7 @@ const struct esp_verifier_ops esp_verifier_khisti = {
     .lossless = ESP_DRAW_IID,
     .formula = "min(1, p/r)",
     .numbers = "min(1, $p/$r)",
-    .where = "r is the distribution of the tournament that picked this draft",
+    .where = "r is the distribution of the winner of the tournament that picked this draft",
     .solve = solve,
     .acceptance_rate = acceptance_rate,
     .branching = branching,

@@ -40,7 +40,7 @@ static void list_buffers(struct esp_cpu_cache *c, struct buffer list[BUFFERS])
     const size_t mixed = d->experts > 0 ? batch : 0;
     const size_t split = w->split ? 1 : 0, cut = w->cut ? 1 : 0;
     struct esp_cpu_states *s = &c->states;
-    const size_t recurrent = (size_t)s->layers, walk = recurrent > 0 ? (size_t)s->plan.room : 0;
+    const size_t recurrent = (size_t)s->layers, kept = recurrent > 0 ? (size_t)s->plan.room : 0;
     const size_t states = recurrent * s->each,
                  slots = recurrent > 0 ? (size_t)d->state_slots : 0;
     const size_t mixed_rows = recurrent > 0 ? batch : 0;
@@ -89,7 +89,7 @@ static void list_buffers(struct esp_cpu_cache *c, struct buffer list[BUFFERS])
         {&c->mixed.parts, recurrent ? split : 0, esp_parts_bytes(batch, s->out), 1},
         {&c->mixed.cut, recurrent ? cut : 0, esp_cut_count(batch, s->out),
          sizeof(struct esp_cut)},
-        {&s->inputs, recurrent * walk, esp_states_stride(s), f},
+        {&s->inputs, recurrent * kept, esp_states_stride(s), f},
         {&s->memory, states, 1, f},
         {&s->slots, slots, recurrent ? esp_states_copy(s) : 0, f},
         {&s->saved, slots, 1, i32},

@@ -105,8 +105,8 @@ struct esp_attention {
 /* A part of a head's state are 16 of its value columns, (keys, 16). See enum esp_mixer and
  * kernels/state_plan.h for what follows. `keys` is key_dim, a multiple of 4. */
 
-/* What keys and queries of rows read from a part of a state: for each of `count` vectors, the sum
- * over all keys of its numbers times the state. */
+/* What keys and queries of rows read from a part of a state: for each of `count` vectors, the
+ * sum over all keys of its numbers times the state. */
 struct esp_state_read {
     int keys, count;
     const float *state;       /* (keys, 16) */
@@ -121,10 +121,10 @@ struct esp_state_read {
  * before the chunk has decayed to the fraction `left`. */
 struct esp_state_update {
     int ancestors;
-    const float *const *before;        /* (ancestors) pointers to (16): their updates */
-    const float *by_key, *by_query;    /* (ancestors); by_key = NULL: nothing is replaced */
-    float left, write, own, skip; /* own: key times query; skip: of the value in the output */
-    const float *value;                /* (16) */
+    const float *const *before;     /* (ancestors) pointers to (16): their updates */
+    const float *by_key, *by_query; /* (ancestors); by_key = NULL: nothing is replaced */
+    float left, write, own, skip;   /* own: key times query; skip: of the value in the output */
+    const float *value;             /* (16) */
     float *update; /* (16) in: what the key recalled from the state; out: the update */
     float *out;    /* (16) in: what the query read from the state; out: the output */
 };

@@ -121,7 +121,7 @@ static struct esp_greeting greet_as(const struct esp_cpu_backend *cpu)
     snprintf(g.layout, sizeof g.layout, "%zu+%zu+%zu+%zu", sizeof(struct esp_order),
              sizeof(struct esp_model_desc), sizeof(struct esp_tensor),
              sizeof(struct esp_answer));
-    snprintf(g.sums, sizeof g.sums, "%s", cpu->isa->pairs ? "that of AMX tiles" : "the usual");
+    snprintf(g.sums, sizeof g.sums, "%s", cpu->isa->pairs ? "by AMX tiles" : "by vectors");
     return g;
 }
 

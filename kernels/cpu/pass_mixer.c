@@ -1,13 +1,12 @@
-/* pass_mixer.c - the convolution, what rows read from the states, and the output's norm and gate;
- * see pass_mixer.h. isa/recurrent.c has the arithmetic on 16 columns of a state.
+/* pass_mixer.c - the convolution, what rows read from the states, and the output's norm and
+ * gate; see pass_mixer.h. isa/recurrent.c has the arithmetic on 16 columns of a state.
  *
- * Let S be the state before a row's chunk, j its ancestors in the chunk, and d(j) the product of
- * all decays after j up to the row's own. The row's update u and output o are (enum esp_mixer has
- * the formulas for one token after the other)
- *   DELTA: u = write (v - d k^T S - sum of d(j) (k . k_j) u_j),    SSM: u = write v,
- *   o = d q^T S + sum of d(j) (q . k_j) u_j + (q . k) u + skip v,
- * where d is the product of all decays of the chunk. The state after a chunk is d S + sum of
- * d(j) k_j u_j^T. */
+ * Let S be the state before a row's chunk, j its ancestors in the chunk, and d(j) the product
+ * of all decays after j up to the row's own. The row's update u and output o are (enum
+ * esp_mixer has the formulas for one token after the other) DELTA: u = write (v - d k^T S - sum
+ * of d(j) (k . k_j) u_j),    SSM: u = write v, o = d q^T S + sum of d(j) (q . k_j) u_j + (q .
+ * k) u + skip v, where d is the product of all decays of the chunk. The state after a chunk is
+ * d S + sum of d(j) k_j u_j^T. */
 #include "kernels/cpu/pass_mixer.h"
 
 #include <math.h>
@@ -70,8 +69,8 @@ static float *input_of(const struct esp_cpu_pass *p, int entry)
     return esp_states_input(s, place_of(p), s->plan.entry[entry].slot);
 }
 
-/* Sets input[i] to that of the i-th ancestor of an entry in its chunk, the nearest first. Returns
- * the number of ancestors. */
+/* Sets input[i] to that of the i-th ancestor of an entry in its chunk, the nearest first.
+ * Returns the number of ancestors. */
 static int find_ancestors(const struct esp_cpu_pass *p, int entry,
                           float *input[ESP_STATE_CHUNK - 1])
 {
@@ -167,8 +166,8 @@ _Static_assert(sizeof(struct products) == ESP_STATE_PRODUCTS * sizeof(float), "n
 
 static struct products *products_of(const struct esp_cpu_pass *p, int row, int head)
 {
-    return (struct products *)p->c->states.products +
-           (size_t)row * (size_t)p->d->state_heads + (size_t)head;
+    return (struct products *)p->c->states.products + (size_t)row * (size_t)p->d->state_heads +
+           (size_t)head;
 }
 
 /* Writes the products of a head, which are `plain` before any decay. */
@@ -230,10 +229,8 @@ static float *level_of(const struct part *b, int level)
 static void fold(const struct part *b, int last, int from, int to)
 {
     const struct esp_cpu_states *s = &b->p->c->states;
-    struct esp_state_fold f = {.keys = b->p->d->key_dim,
-                               .from = level_of(b, from),
-                               .to = level_of(b, to),
-                               .left = 1};
+    struct esp_state_fold f = {
+        .keys = b->p->d->key_dim, .from = level_of(b, from), .to = level_of(b, to), .left = 1};
     for (int i = ESP_STATE_CHUNK - 1; i >= 0; i--, last = s->plan.entry[last].parent) {
         float *input = input_of(b->p, last);
         f.key[i] = keys_of(s, input) + b->keys;

@@ -219,11 +219,12 @@ static int keep(struct server *s, const struct esp_order *order, const char *pay
 static int change_states(struct server *s, const struct esp_order *order)
 {
     struct esp_cache *cache = find_cache(s, order->id);
-    const int status =
-        !cache                          ? (int)ESP_E_ARGUMENT
-        : order->kind == ESP_ORDER_FOLD ? esp_cpu_states_fold(cache, order->first, order->rows)
-        : order->kind == ESP_ORDER_STATE_SAVE ? esp_cpu_states_save(cache, order->first, order->rows)
-                                              : esp_cpu_states_load(cache, order->first);
+    const int status = !cache ? (int)ESP_E_ARGUMENT
+                       : order->kind == ESP_ORDER_FOLD
+                           ? esp_cpu_states_fold(cache, order->first, order->rows)
+                       : order->kind == ESP_ORDER_STATE_SAVE
+                           ? esp_cpu_states_save(cache, order->first, order->rows)
+                           : esp_cpu_states_load(cache, order->first);
     return status < 0 ? esp_ranks_fail(s->cpu->ranks, "an order to change states is damaged")
                       : status;
 }

@@ -1,10 +1,10 @@
 /* states.h - the states of recurrent layers and the updates of later rows.
  *
- * kernels/state_plan.h says which rows read which state. The value columns of a state never mix,
- * so the work is divided into blocks of 16 columns of a head. For each block, a thread does the
- * groups of the plan in turn: it adds the updates of a chunk to the block, multiplies it by the
- * keys and queries of the group's rows, and computes the updates and outputs of these rows, parents
- * first.
+ * kernels/state_plan.h says which rows read which state. The value columns of a state never
+ * mix, so the work is divided into blocks of 16 columns of a head. For each block, a thread
+ * does the groups of the plan in turn: it adds the updates of a chunk to the block, multiplies
+ * it by the keys and queries of the group's rows, and computes the updates and outputs of these
+ * rows, parents first.
  */
 #ifndef ESP_CPU_STATES_H
 #define ESP_CPU_STATES_H
@@ -34,16 +34,16 @@ struct esp_cpu_states {
     /* (layers, each): the tail (conv_kernel - 1, width), which is the convolved values of the
      * text's last tokens, then the states (state_heads, value_dim / 16, key_dim, 16). */
     float *memory;
-    float *slots;     /* (state_slots, checkpoint) copies of `memory` and of an incomplete chunk */
+    float *slots; /* (state_slots, checkpoint) copies of `memory` and of an incomplete chunk */
     int32_t *saved;   /* (state_slots) tokens of each copy + 1; 0 means the slot is empty */
     float *convolved; /* (max_batch, width) output of the convolution */
     /* (max_batch, state_heads, PRODUCTS) products of a row's key and query with the keys of its
      * ancestors in its chunk, see pass_mixer.c. */
     float *products;
-    float *stack;     /* (threads, ESP_WALK_LEVELS, block) */
-    float *in_gate;   /* (max_batch, width) */
-    float *out_gate;  /* (max_batch, out) */
-    float *o;         /* (max_batch, out) values read from the states */
+    float *stack;                    /* (threads, ESP_WALK_LEVELS, block) */
+    float *in_gate;                  /* (max_batch, width) */
+    float *out_gate;                 /* (max_batch, out) */
+    float *o;                        /* (max_batch, out) values read from the states */
     struct esp_state_traffic *moved; /* (threads): counts of the current pass */
 };
 

@@ -252,7 +252,7 @@ struct esp_cuda_weights {
     struct esp_weights base;
     struct esp_cuda_part *part;    /* NULL means the whole model */
     struct esp_cuda_weights *next; /* the part of the next rank, or NULL */
-    bool half; /* weights are fp16, not bf16 */
+    bool half;                     /* weights are fp16, not bf16 */
     /* Some of the matrices are quantised. Then every tensor is a separate matrix with its own
      * type, and activations are float32 except for c->attended. */
     bool blocks;
@@ -351,7 +351,8 @@ struct esp_cuda_pass {
     size_t states_stride;
     const float *input; /* input of a draft head: rows of `input_stride` numbers */
     size_t input_stride;
-    /* Of the plan for recurrent layers: entries, steps; tokens that the states include before. */
+    /* Of the plan for recurrent layers: entries, steps; tokens that the states include before.
+     */
     int32_t entries, steps, folded;
     struct esp_cuda_step step;
 };
@@ -428,9 +429,9 @@ struct esp_cuda_states {
     int32_t *saved;      /* (state_slots) tokens of each copy + 1; 0 means the slot is empty */
     size_t width, rates; /* values of a token that are convolved; state heads */
     size_t key_values, values; /* values of a token in all keys, and in all updates */
-    size_t out;          /* values of a token that a mixer outputs */
-    int keys;            /* keys of a thread */
-    size_t each;         /* numbers in the states of a layer */
+    size_t out;                /* values of a token that a mixer outputs */
+    int keys;                  /* keys of a thread */
+    size_t each;               /* numbers in the states of a layer */
     /* (layers, plan.ring, width + 2 * rates + key_values + values): values to convolve, the
      * factors write and decay, keys, updates */
     float *inputs;
@@ -613,8 +614,8 @@ template <typename A> void esp_cuda_join(struct esp_cuda_cache *c, int rows);
 template <typename T>
 void esp_cuda_rope(struct esp_cuda_cache *c, const struct esp_cuda_layer *held, int layer,
                    int rows);
-/* c->attended = attention of the queries in c->inputs over the cache, which has at most `chunks`
- * chunks of keys. */
+/* c->attended = attention of the queries in c->inputs over the cache, which has at most
+ * `chunks` chunks of keys. */
 template <typename T>
 void esp_cuda_attention(struct esp_cuda_cache *c, const struct esp_cuda_layer *held, int layer,
                         int rows, int chunks);

@@ -1,12 +1,12 @@
-/* mixer.cu - recurrent layers: the convolution, what rows read from the states, and the output's
- * norm and gates (enum esp_mixer in kernels.h has the formulas for one token after the other,
- * cpu/pass_mixer.c those for a chunk).
+/* mixer.cu - recurrent layers: the convolution, what rows read from the states, and the
+ * output's norm and gates (enum esp_mixer in kernels.h has the formulas for one token after the
+ * other, cpu/pass_mixer.c those for a chunk).
  *
- * As on the CPU, the value columns of a state never mix. So a block has 16 columns of a head, with
- * its part of the state in registers, and does all groups of the plan (state_plan.h) in turn. A
- * row's numbers come from the same operations in the same order whatever else is in its pass:
- * results are bit-identical for trees, chains, any order of rows and any parts of a prompt, in both
- * modes.
+ * As on the CPU, the value columns of a state never mix. So a block has 16 columns of a head,
+ * with its part of the state in registers, and does all groups of the plan (state_plan.h) in
+ * turn. A row's numbers come from the same operations in the same order whatever else is in its
+ * pass: results are bit-identical for trees, chains, any order of rows and any parts of a
+ * prompt, in both modes.
  *
  * The kernels find the plan in at.visit, so a captured pass may have any tree.
  */
@@ -22,7 +22,7 @@ struct mixer_args {
     int write_at, decay_at, in_gate_at, out_gate_at; /* columns of `projected` */
     const float *conv, *conv_bias;                   /* (width, kernel); (width) or NULL */
     const float *decay_bias, *rate, *skip, *norm;
-    int kernel, width, out_width; /* not padded */
+    int kernel, width, out_width;                         /* not padded */
     int key_heads, state_heads, key_dim, value_dim, keys; /* keys: of a thread */
     bool tiled;
     float least_step, most_step, epsilon;
@@ -60,8 +60,8 @@ static __device__ __forceinline__ int first_entry(const struct esp_cuda_arrays &
     return at.pass->entries - at.pass->rows;
 }
 
-/* Returns the convolution of channel i at an entry of the plan: the sum over the entry and those
- * before it, the newest first. Earlier tokens have their inputs in their slots. */
+/* Returns the convolution of channel i at an entry of the plan: the sum over the entry and
+ * those before it, the newest first. Earlier tokens have their inputs in their slots. */
 static __device__ float convolve(const struct esp_cuda_arrays &at, const struct mixer_args &a,
                                  int entry, int i)
 {
@@ -143,8 +143,8 @@ static __global__ void prepare_kernel(struct esp_cuda_arrays at, struct mixer_ar
         return;
     const int begin = find_part(a, part, &head, &query);
     const int n = head < 0 ? a.key_dim : a.value_dim, entry = first_entry(at) + row;
-    const int key_begin = a.mixer == ESP_MIXER_DELTA ? a.key_heads * a.key_dim
-                                                     : a.state_heads * a.value_dim;
+    const int key_begin =
+        a.mixer == ESP_MIXER_DELTA ? a.key_heads * a.key_dim : a.state_heads * a.value_dim;
     float *own = a.inputs + at.visit[entry].slot * a.stride;
     float *to = a.convolved + row * a.padded + begin, sum = 0.0f;
     for (int i = lane; i < n; i += ESP_WARP) {
@@ -185,9 +185,9 @@ static __device__ __forceinline__ struct places places_of(const struct mixer_arg
 }
 
 /* Products of a row's key and query with the keys of its ancestors in its chunk, the nearest
- * first, decayed since that ancestor. Number `place` of the first ESP_STATE_CHUNK numbers (by key)
- * is the decay since the chunk began, and of the second (by query) the product of the row's query
- * and key. A warp does a state head. Grid: (rows, heads). */
+ * first, decayed since that ancestor. Number `place` of the first ESP_STATE_CHUNK numbers (by
+ * key) is the decay since the chunk began, and of the second (by query) the product of the
+ * row's query and key. A warp does a state head. Grid: (rows, heads). */
 static __global__ void products_kernel(struct esp_cuda_arrays at, struct mixer_args a)
 {
     esp_begin_early();
@@ -286,10 +286,9 @@ static __device__ __forceinline__ void fold(const struct esp_cuda_arrays &at,
 
 /* What a row's key and query read from the state. */
 template <int KEYS>
-static __device__ __forceinline__ void read_state(const struct mixer_args &a,
-                                                  const struct part &b, const float s[KEYS],
-                                                  const float *token, float *recalled,
-                                                  float *out)
+static __device__ __forceinline__ void
+read_state(const struct mixer_args &a, const struct part &b, const float s[KEYS],
+           const float *token, float *recalled, float *out)
 {
     float by_key = 0.0f, by_query = 0.0f;
 #pragma unroll
@@ -302,13 +301,13 @@ static __device__ __forceinline__ void read_state(const struct mixer_args &a,
     *out = slice_sum(by_query);
 }
 
-/* Computes the update and the output of a row from what it read from the state. Slice i adds the
- * update of the i-th ancestor in the chunk; the last slice, which never has an ancestor, adds
- * what was read. */
+/* Computes the update and the output of a row from what it read from the state. Slice i adds
+ * the update of the i-th ancestor in the chunk; the last slice, which never has an ancestor,
+ * adds what was read. */
 static __device__ __forceinline__ void update_row(const struct esp_cuda_arrays &at,
                                                   const struct mixer_args &a,
-                                                  const struct part &b, int row,
-                                                  float recalled, float out)
+                                                  const struct part &b, int row, float recalled,
+                                                  float out)
 {
     int entry = first_entry(at) + row;
     const int place = at.visit[entry].place;
@@ -327,8 +326,8 @@ static __device__ __forceinline__ void update_row(const struct esp_cuda_arrays &
     const float value = a.convolved[row * a.padded + b.places.value + b.value % a.value_dim];
     recalled = slice_sum(by_key * (last ? recalled : before));
     out = slice_sum(by_query * (last ? out : before));
-    const float u = own[a.writes + b.head] *
-                    (a.mixer == ESP_MIXER_DELTA ? value - recalled : value);
+    const float u =
+        own[a.writes + b.head] * (a.mixer == ESP_MIXER_DELTA ? value - recalled : value);
     out = fmaf(products[ESP_STATE_CHUNK + place], u, out);
     if (a.mixer == ESP_MIXER_SSM)
         out = fmaf(value, a.skip[b.head], out);

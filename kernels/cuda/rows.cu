@@ -1,5 +1,6 @@
-/* rows.cu - matrices of rows over the vocabulary on the device: their memory, draft steps, and
- * whole rows. Each operation on rows has a separate file, see rows.h.
+/* rows.cu - matrices of rows over the vocabulary on the device: their memory, their part of a
+ * draft step, and copies of whole rows. Each other operation on rows has a separate file, see
+ * rows.h.
  */
 #include "kernels/cuda/rows.h"
 

@@ -3,8 +3,8 @@
  *
  * The host makes the plan (state_plan.h) and sends it before the pass. The inputs of the text's
  * last tokens, which convolutions read, stay in their slots: there are conv_kernel - 1 slots
- * more than rows after the states. So a pass moves no inputs. A copy of the states contains these
- * inputs, too.
+ * more than rows after the states. So a pass moves no inputs. A copy of the states contains
+ * these inputs, too.
  */
 #include <climits>
 #include <cstdlib>
@@ -109,9 +109,10 @@ void esp_cuda_states_close(struct esp_cuda_states *s)
 
 struct copy_args {
     float *memory, *inputs, *copy;
-    size_t each, stride;    /* numbers of a layer's states, and of an input */
+    size_t each, stride; /* numbers of a layer's states, and of an input */
     int layers, ring;
-    int first, begin, end;  /* the copy has inputs of tokens first.., of which begin..end-1 exist */
+    int first, begin,
+        end; /* the copy has inputs of tokens first.., of which begin..end-1 exist */
     int tokens;
     bool save;
 };
@@ -127,9 +128,9 @@ static __global__ void copy_kernel(struct copy_args a)
         const int token = a.first + (int)(at / a.stride);
         if (at < inputs && (token < a.begin || token >= a.end))
             continue;
-        float *own = at < inputs
-                         ? a.inputs + (layer * a.ring + token % a.ring) * a.stride + at % a.stride
-                         : a.memory + layer * a.each + at - inputs;
+        float *own = at < inputs ? a.inputs + (layer * a.ring + token % a.ring) * a.stride +
+                                       at % a.stride
+                                 : a.memory + layer * a.each + at - inputs;
         if (a.save)
             a.copy[i] = *own;
         else

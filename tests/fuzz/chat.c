@@ -1,6 +1,7 @@
-/* Fuzzes a chat template and a conversation: the template is recognised or not, every format
- * writes the conversation, and each message must be unchanged in the part that is marked as
- * the user's. The input has the parts chat_template.jinja, tokenizer_config.json and text. */
+/* Fuzzes a chat template and a conversation: the template may or may not be recognised. Every
+ * format must write the conversation, and each message must be unchanged in the part that is
+ * marked as the user's. The input has the parts chat_template.jinja, tokenizer_config.json and
+ * text. */
 #include "engine/chat/chat.h"
 
 #include <stdlib.h>

@@ -37,7 +37,7 @@ static void check(const struct esp_translation *t, const struct esp_language *dr
         FUZZ_REQUIRE(t->output_token[i] >= 0 && t->output_token[i] < t->tokens, "it is one");
         FUZZ_REQUIRE(t->output_row[i] >= 0 && t->output_row[i] < draft->vocabulary,
                      "it is one");
-        FUZZ_REQUIRE(!used[t->output_row[i]]++, "token %d is shared once",
+        FUZZ_REQUIRE(!used[t->output_row[i]]++, "token %d is shared only once",
                      (int)t->output_row[i]);
     }
     free(used);

@@ -193,7 +193,7 @@ type mo
 key Tab'
 check "/themes is a search" play_and_see "not found: 'themes' is not in the text" 'type /themes
 key Enter'
-check "in a pane every word is searched for" play_and_see "not found: 'theme' is not in the tree" 'type Once
+check "in a pane, / always searches, even for the name of a command" play_and_see "not found: 'theme' is not in the tree" 'type Once
 key Enter
 wait
 key Tab Tab

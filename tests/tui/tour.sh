@@ -328,7 +328,7 @@ check "12: the file has the changed theme" grep -q 'theme light' "$work/config/e
 
 # 14. The session was kept.
 run --resume --no-config
-check "14: \`espalier --resume\` opens the last session" see 'goes on; Enter continues its text'
+check "14: \`espalier --resume\` opens the last session" see 'is open again; Enter continues its text'
 keys Tab B
 check "14: the resumed session has all its branches" see 'branches   [0-9]* of [0-9]*'
 check "14: Esc leaves the pane" escapes '^┌ branches'
@@ -340,7 +340,7 @@ check "14: the session was kept in \`~/.local/state/espalier/sessions.db\`" test
 run --no-config --private
 check "14: \`--private\` starts a session that is not kept" see 'Type the beginning'
 keys ':resume' Enter
-check "14: \`:resume\` opens another session" see 'goes on; Enter continues its text'
+check "14: \`:resume\` opens another session" see 'is open again; Enter continues its text'
 keys ':quit' Enter
 check "14: the program ends again" left 0
 check "14: \`espalier sessions\` lists the session" sh -c "XDG_STATE_HOME=$work/state $program sessions | grep -q 'fairytale-target'"

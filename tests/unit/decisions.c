@@ -243,7 +243,8 @@ static enum sentence check_sentence(const char *text, int node)
         return accepted ? TEST_PASSED : TEST_FAILED;
     }
     if (strstr(text, "the target drew this token at random")) {
-        const bool left = strstr(text, "from what rejected guesses left") != NULL;
+        const bool left =
+            strstr(text, "from the probability that the rejected guesses left") != NULL;
         check_drawn(text, node, !left);
         return left ? LEFT : DRAWN;
     }

@@ -195,7 +195,7 @@ TEST(drawn_trees_have_the_distribution_of_the_rules)
             check_plan(&plans[i], 20 + seed, seed % 2);
 }
 
-/* A vocabulary with fewer likely tokens than children. */
+/* Fewer tokens have a probability above 0 than a node is to have children. */
 TEST(only_possible_tokens_are_drawn)
 {
     struct drafting d;

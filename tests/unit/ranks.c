@@ -31,21 +31,33 @@ static struct esp_backend *open_backend(const struct division *d)
 
 /* ------------------------------------------------------------------ bit-identical results */
 
-static const char *const models[] = {
-    "logits/llama-gqa",      "logits/llama-mqa-tied",
-    "logits/llama-bf16",     "logits/qwen3",
-    "logits/qwen3-moe-some", "logits/olmo2",
-    "logits/gemma2",         "logits/gemma3",
-    "logits/gpt-oss",        "logits/neox-parallel",
-    "logits/gpt2-f16",       "logits/granite",
-    "logits/phi3-long",      "logits/smollm3-window",
-    "logits/llama-head-dim", "logits/lfm2",
-    "logits/qwen3-5",        "logits/qwen3-5-moe",
-    "logits/granite-hybrid", "logits/granite-hybrid-moe",
-    "logits/qwen3-next",     "logits/nemotron-h",
-    "logits/nemotron-h-moe", "logits/lfm2-moe",
-    "gguf/qwen3-moe.gguf",   "gguf/mixed.gguf",
-    "gguf/llama-gqa-00001-of-00002.gguf"};
+static const char *const models[] = {"logits/llama-gqa",
+                                     "logits/llama-mqa-tied",
+                                     "logits/llama-bf16",
+                                     "logits/qwen3",
+                                     "logits/qwen3-moe-some",
+                                     "logits/olmo2",
+                                     "logits/gemma2",
+                                     "logits/gemma3",
+                                     "logits/gpt-oss",
+                                     "logits/neox-parallel",
+                                     "logits/gpt2-f16",
+                                     "logits/granite",
+                                     "logits/phi3-long",
+                                     "logits/smollm3-window",
+                                     "logits/llama-head-dim",
+                                     "logits/lfm2",
+                                     "logits/qwen3-5",
+                                     "logits/qwen3-5-moe",
+                                     "logits/granite-hybrid",
+                                     "logits/granite-hybrid-moe",
+                                     "logits/qwen3-next",
+                                     "logits/nemotron-h",
+                                     "logits/nemotron-h-moe",
+                                     "logits/lfm2-moe",
+                                     "gguf/qwen3-moe.gguf",
+                                     "gguf/mixed.gguf",
+                                     "gguf/llama-gqa-00001-of-00002.gguf"};
 enum { MODELS = sizeof models / sizeof *models };
 
 static const struct division divisions[] = {

@@ -1,10 +1,10 @@
-/* states.c - tests recurrent layers: which state a row reads, that rows of trees leave no trace, and
- * that a text can be shortened.
+/* states.c - tests recurrent layers: which state a row reads, that rows of trees leave no
+ * trace, and that a text can be shortened.
  *
  * tests/unit/batch_invariant.c compares the logits of trees and chains with recurrent layers
  * bit by bit. This file tests the states: how much memory they take, which rows change them,
- * and the checkpoints with which esp_kv_cache_cut() goes back. CUDA runs in exact mode, except in
- * one test.
+ * and the checkpoints with which esp_kv_cache_cut() goes back. CUDA runs in exact mode, except
+ * in one test.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -354,8 +354,8 @@ TEST(a_walk_reads_the_state_after_the_parent)
     }
 }
 
-/* Follows the path of an entry back to the start of its chunk. Returns the last entry before the
- * chunk, or -1. */
+/* Follows the path of an entry back to the start of its chunk. Returns the last entry before
+ * the chunk, or -1. */
 static int before_chunk(const struct esp_state_plan *p, int entry)
 {
     for (int i = p->entry[entry].place; i >= 0; i--)
@@ -401,8 +401,7 @@ TEST(a_row_reads_the_state_before_its_chunk)
         const int folded = ESP_STATE_CHUNK * (int)(check_uniform(&random) * 9);
         const int prefix = folded + (int)(check_uniform(&random) * (p.room - rows));
         const struct esp_cache cache = {.folded = folded};
-        const struct esp_batch batch =
-            random_batch(&random, rows, text, prefix, mask, depth);
+        const struct esp_batch batch = random_batch(&random, rows, text, prefix, mask, depth);
         CHECK(esp_state_plan_make(&p, &cache, &batch));
         CHECK(p.folded == folded_after(prefix + text));
         CHECK(p.walk.texts == (p.folded - (prefix == 0 ? 0 : folded)) / ESP_STATE_CHUNK);
@@ -646,8 +645,7 @@ static size_t input_bytes(const struct esp_model_desc *d, enum esp_mixer mixer)
 {
     const size_t width = padded(esp_conv_width(d, mixer));
     const size_t factors = 2 * padded(d->state_heads), keys = padded(d->key_heads * d->key_dim);
-    return 2 * sizeof(float) *
-           (width + factors + keys + padded(d->state_heads * d->value_dim));
+    return 2 * sizeof(float) * (width + factors + keys + padded(d->state_heads * d->value_dim));
 }
 
 TEST(memory_is_counted_to_the_byte)

@@ -366,7 +366,7 @@ TEST(invalid_windows_are_refused)
     CHECK(session->target.window.recent == 764, "%d", session->target.window.recent);
     CHECK(session->target.window.sinks == 4);
     refused(session, "window", "0", "off, on or a whole number from 1");
-    refused(session, "window", "765", "the window may have 764");
+    refused(session, "window", "765", "the window can have at most 764");
     refused(session, "sinks", "768", "no room for a window in a context of 768");
     refused(session, "sinks", "-3", "auto, none or a whole number");
     int32_t prompt[LONG];

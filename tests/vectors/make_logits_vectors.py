@@ -2,7 +2,8 @@
 """Makes tests/vectors/logits: tiny random model folders and their logits from the Hugging Face library.
 
 Each folder holds what save_pretrained writes (config.json and weights, in one file or in
-shards), in part with the configuration rewritten as older releases wrote it, and
+shards). In some folders, the configuration is rewritten in the form that older releases used.
+Besides, each folder holds
 
     reference.json   tokens: the sequence; greedy: the likeliest tokens after it, one after the
                      other; inverse_frequency: those of the rotary embedding
@@ -240,7 +241,7 @@ def older_granite_hybrid(config):
 
 
 def fused_experts(folder):
-    """Joins the experts of a folder, as in the published mixtures of Qwen3.5."""
+    """Joins the tensors of the single experts of a model, as in the published Qwen3.5 MoE models."""
     path = folder / "model.safetensors"
     tensors = safetensors.torch.load_file(path)
     layers = sorted({name.split(".mlp.experts.")[0] for name in tensors if ".mlp.experts." in name})

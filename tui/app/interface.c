@@ -108,7 +108,8 @@ static void resize(struct session *session)
     esp_app_resize(&session->app, width, height);
 }
 
-/* Takes the terminal back after a stop. The window may have another size, without a signal. */
+/* Takes the terminal back after the program was suspended. The window may have been resized
+ * in that time, for which there is no signal. */
 static void take_again(struct session *session)
 {
     esp_screen_enter(session->screen);

@@ -133,7 +133,7 @@ void esp_worker_resume(struct esp_worker *worker, const struct esp_message *comm
     const struct esp_text_token *text = (const void *)(resume + 1);
     esp_session_count_from(worker->pair.session, resume->iterations);
     if (turn_to(worker, text, resume->tokens, ESP_FORK_RESUME) == ESP_OK && resume->tokens > 0)
-        ESP_TELL(worker, MESSAGE, "session %d goes on; Enter continues its text",
+        ESP_TELL(worker, MESSAGE, "session %d is open again; Enter continues its text",
                  resume->session);
     esp_reporter_phase(&worker->report, ESP_PHASE_IDLE, "", 0);
 }

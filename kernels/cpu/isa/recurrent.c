@@ -1,5 +1,5 @@
-/* recurrent.c - the arithmetic of recurrent layers: the convolution of a row, and what rows read
- * from 16 columns of a head's state and add to it.
+/* recurrent.c - the arithmetic of recurrent layers: the convolution of a row, and what rows
+ * read from 16 columns of a head's state and add to it.
  *
  * Each lane is a column, so sums over keys have the same order on every instruction set: even
  * and odd keys are added separately.

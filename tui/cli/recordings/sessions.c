@@ -215,7 +215,8 @@ static int name(struct job *job)
     join(words, sizeof words, job->o, 2);
     if (status == ESP_OK && *words && strtol(words, NULL, 10) > 0)
         status = esp_fail(job->err, sizeof job->err, ESP_E_ARGUMENT,
-                          "a name must not begin with a number, which would mean a session");
+                          "a name must not begin with a number: it would be taken for the "
+                          "number of a session");
     if (status == ESP_OK)
         status = esp_library_rename(job->library, session.id, words, job->err, sizeof job->err);
     return status;
