@@ -80,7 +80,7 @@ key Enter
 wait
 $dump-before" --resume 1 --no-config -n 10
 check "a resumed session shows its text" dumped '^│ There was a queen'
-check "a message says that a resumed session continues" dumped 'session 1 goes on'
+check "a message says that a resumed session continues" dumped 'session 1 is open again'
 check "a resumed session shows its trees" dumped '┬ tree   iter'
 check "a resumed session can be continued" grep -q 'token limit reached' "$work/screen-more"
 check "a resumed session has its branches" grep -q 'fox\|Once upon' "$work/screen-before"
@@ -89,10 +89,10 @@ check "verify reproduces what a resumed session added" sh -c "$sessions verify 1
 $sessions name 1 the tale
 play "wait
 $dump" --resume 'the tale' --no-config
-check "a session is resumed by its name" dumped 'session 1 goes on'
+check "a session is resumed by its name" dumped 'session 1 is open again'
 play "wait
 $dump" --no-config --resume
-check "--resume without a name opens the last session" dumped 'session 1 goes on'
+check "--resume without a name opens the last session" dumped 'session 1 is open again'
 check "an unknown name is refused" fails 1 "no session 'nothing' is kept" $ESPALIER --resume nothing
 
 # A recording can be resumed, and then becomes a session.
@@ -102,7 +102,7 @@ $dump
 key Enter
 wait
 $dump-more" --resume sessions/samples/same-text-linear.esp.jsonl --no-config -n 10
-check "a recording is resumed as a session" dumped 'session 2 goes on'
+check "a recording is resumed as a session" dumped 'session 2 is open again'
 check "a resumed recording can be continued" grep -q 'token limit reached' "$work/screen-more"
 check "a resumed recording is kept" test "$($sessions | wc -l)" = 2
 

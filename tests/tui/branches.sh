@@ -58,7 +58,7 @@ check "80x24: the program ends" left 0
 # The session was kept with its text, branches and trees.
 open 80x24
 run --theme light --no-config --resume
-check "80x24: another run resumes the session" see 'session 1 goes on'
+check "80x24: another run resumes the session" see 'session 1 is open again'
 check "80x24: with its text" see '^│ There was once'
 keys Tab Left
 check "80x24: and its trees" see 'iter [0-9]* (held)\|┬ tree'
@@ -107,7 +107,7 @@ check "40x12: with its branches" see '● '
 keys Escape
 check "40x12: Esc leaves the pane" see '^ F1 help'
 keys ':resume' Enter
-check "40x12: :resume opens the previous session" see 'session 1 goes on'
+check "40x12: :resume opens the previous session" see 'session 1 is open again'
 keys ':heat surprisal' Enter
 check "40x12: with its colours" see 'bits <1'
 keys ':quit' Enter
@@ -118,7 +118,7 @@ open 80x24
 run replay "$PWD/sessions/samples/same-text-linear.esp.jsonl" --no-config
 check "a recording is replayed" see 'Space play'
 keys ':resume' Enter
-check ":resume continues a recording as a session" see 'session 3 goes on'
+check ":resume continues a recording as a session" see 'session 3 is open again'
 keys Enter
 check "the resumed recording can be continued" see 'limit reached'
 keys ':quit' Enter
