@@ -115,8 +115,8 @@ static void explain_accepted(struct talk *t, const struct esp_decision *d)
     case ESP_DECISION_DRAW:
         say(t,
             d->whole ? ": the target drew this token at random; its chance was %s (p)"
-                     : ": the target drew this token at random from what rejected guesses "
-                       "left; its chance there was %s",
+                     : ": the target drew this token at random from the probability that the "
+                       "rejected guesses left; its chance there was %s",
             chance);
         break;
     case ESP_DECISION_PATH:
