@@ -20,8 +20,8 @@ static const double NOMINAL_ROW = 1.0 / 16;
 static const double OPTIMISTIC = 0.03, HOPE = 0.7;
 /* LEFT: the factor by which a class's weight decays when another class gets a sample.
  * LEFT_PLAIN: the factor when the sample is of plain decoding. TRUSTED: number of samples after
- * which an estimate is no longer lowered. SCATTER: the number of samples that the line is worth
- * when it is averaged with a class. */
+ * which an estimate is no longer lowered. SCATTER: when a class is averaged with
+ * the line, the line has the weight of this number of samples. */
 static const double LEFT = 0.998, LEFT_PLAIN = 0.9995, TRUSTED = 3, SCATTER = 4;
 /* KEPT: maximum weight of a class from a file, because the machine may have been busy when it
  * was written. LEFT_KEPT: the factor by which that weight decays when another class gets a

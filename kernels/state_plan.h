@@ -29,10 +29,9 @@ extern "C" {
 /* A row that is not in the states yet: of the text, of an earlier pass over the same tree, or
  * of the batch. */
 struct esp_state_entry {
-    int32_t slot; /* slot of the row's input and update */
-    int32_t
-        parent; /* the entry before it in its path; -1 means it follows the state in memory */
-    int32_t place; /* number of its ancestors in its chunk */
+    int32_t slot;   /* slot of the row's input and update */
+    int32_t parent; /* the entry before it in its path; -1 means the state in memory */
+    int32_t place;  /* number of its ancestors in its chunk */
     int32_t group;
 };
 

@@ -94,7 +94,7 @@ static void list_buffers(struct esp_cpu_cache *c, struct buffer list[BUFFERS])
         {&s->slots, slots, recurrent ? esp_states_copy(s) : 0, f},
         {&s->saved, slots, 1, i32},
         {&s->convolved, mixed_rows, s->width, f},
-        {&s->products, mixed_rows, (size_t)d->state_heads * ESP_STATE_PRODUCTS, f},
+        {&s->products, mixed_rows, (size_t)d->state_heads, sizeof *s->products},
         {&s->stack, recurrent ? threads * ESP_WALK_LEVELS : 0, s->block, f},
         {&s->in_gate, mixed_rows, s->width, f},
         {&s->out_gate, mixed_rows, s->out, f},

@@ -1,12 +1,14 @@
 /* pass_mixer.c - the convolution, what rows read from the states, and the output's norm and
  * gate; see pass_mixer.h. isa/recurrent.c has the arithmetic on 16 columns of a state.
  *
- * Let S be the state before a row's chunk, j its ancestors in the chunk, and d(j) the product
- * of all decays after j up to the row's own. The row's update u and output o are (enum
- * esp_mixer has the formulas for one token after the other) DELTA: u = write (v - d k^T S - sum
- * of d(j) (k . k_j) u_j),    SSM: u = write v, o = d q^T S + sum of d(j) (q . k_j) u_j + (q .
- * k) u + skip v, where d is the product of all decays of the chunk. The state after a chunk is
- * d S + sum of d(j) k_j u_j^T. */
+ * enum esp_mixer has the formulas for one token after the other. Here, S is the state before a
+ * row's chunk, and j are the row's ancestors in the chunk. d(j) is the product of all decays
+ * after j, up to the row's own, and d is the product of all decays in the chunk, up to the
+ * row's own. The row's update u and its output o are
+ *   DELTA:  u = write (v - d k^T S - sum of d(j) (k . k_j) u_j)
+ *   SSM:    u = write v
+ *   both:   o = d q^T S + sum of d(j) (q . k_j) u_j + (q . k) u + skip v
+ * The state after a chunk is d S + sum of d(j) k_j u_j^T. */
 #include "kernels/cpu/pass_mixer.h"
 
 #include <math.h>
@@ -15,9 +17,10 @@
 #include "kernels/cpu/divided.h"
 #include "kernels/model_desc.h"
 
-/* Offsets of a head's query, key and value in the convolved values of a token. */
+/* Where a head's query, key and value begin in the convolved values of a token, and its key in
+ * the keys of an input. */
 struct places {
-    size_t query, key, value;
+    size_t query, key, value, kept;
 };
 
 static enum esp_mixer mixer_of(const struct esp_cpu_pass *p)
@@ -38,8 +41,9 @@ static struct places places_of(const struct esp_model_desc *d, enum esp_mixer mi
     const size_t key =
         (size_t)(d->heads_tiled ? head % d->key_heads : head / each) * (size_t)d->key_dim;
     const size_t value = (size_t)head * (size_t)d->value_dim;
-    return mixer == ESP_MIXER_DELTA ? (struct places){key, keys + key, 2 * keys + value}
-                                    : (struct places){values + keys + key, values + key, value};
+    return mixer == ESP_MIXER_DELTA
+               ? (struct places){key, keys + key, 2 * keys + value, key}
+               : (struct places){values + keys + key, values + key, value, key};
 }
 
 /* Parts of the input of a slot, see struct esp_cpu_states. */
@@ -155,30 +159,24 @@ static void gate_input(void *step, int row)
 
 /* ------------------------------------------------------------------ 4: the states */
 
-/* Products of a row's key and query with the keys of its ancestors in its chunk, for one state
- * head. Those of ancestor i have decayed since that ancestor; number `ancestors` of by_key is
- * the decay since the chunk began, and of by_query the product of the row's query and key. */
-struct products {
-    float by_key[ESP_STATE_CHUNK], by_query[ESP_STATE_CHUNK];
-};
-
-_Static_assert(sizeof(struct products) == ESP_STATE_PRODUCTS * sizeof(float), "no padding");
-
-static struct products *products_of(const struct esp_cpu_pass *p, int row, int head)
+static struct esp_state_products *products_of(const struct esp_cpu_pass *p, int row, int head)
 {
-    return (struct products *)p->c->states.products + (size_t)row * (size_t)p->d->state_heads +
-           (size_t)head;
+    return p->c->states.products + (size_t)row * (size_t)p->d->state_heads + (size_t)head;
 }
 
-/* Writes the products of a head, which are `plain` before any decay. */
-static void decay_products(struct products *to, const struct products *plain,
-                           const float *decay, float *const *ancestor, int count)
+/* Writes the products of a head, which are `plain` before any decay. input: those of `count`
+ * ancestors and of the row. */
+static void decay_products(const struct esp_cpu_pass *p, int row, int head,
+                           const struct esp_state_products *plain, float *const *input,
+                           int count)
 {
-    float left = *decay;
+    const struct esp_cpu_states *s = &p->c->states;
+    struct esp_state_products *to = products_of(p, row, head);
+    float left = decays_of(s, input[count])[head];
     for (int i = 0; i < count; i++) {
         to->by_key[i] = left * plain->by_key[i];
         to->by_query[i] = left * plain->by_query[i];
-        left *= *ancestor[i];
+        left *= decays_of(s, input[i])[head];
     }
     to->by_key[count] = left;
     to->by_query[count] = plain->by_query[count];
@@ -190,24 +188,23 @@ static void find_products(void *step, int row)
     const struct esp_cpu_states *s = &p->c->states;
     const struct esp_model_desc *d = p->d;
     const enum esp_mixer mixer = mixer_of(p);
-    const int entry = esp_state_plan_entry(&s->plan, row);
+    const int entry = esp_state_plan_entry(&s->plan, row), each = d->state_heads / d->key_heads;
     const float *values = s->convolved + (size_t)row * s->width;
-    float *ancestor[ESP_STATE_CHUNK], *own = input_of(p, entry);
-    const int count = find_ancestors(p, entry, ancestor);
-    ancestor[count] = own;
-    for (int h = 0; h < d->state_heads; h++) {
-        const struct places at = places_of(d, mixer, h), first = places_of(d, mixer, 0);
+    float *input[ESP_STATE_CHUNK];
+    const int count = find_ancestors(p, entry, input);
+    input[count] = input_of(p, entry);
+    for (int k = 0; k < d->key_heads; k++) {
+        const struct places at = places_of(d, mixer, d->heads_tiled ? k : k * each);
         const float *key[ESP_STATE_CHUNK];
-        float *decay[ESP_STATE_CHUNK];
-        struct products plain = {{0}, {0}};
-        for (int i = 0; i <= count; i++) {
-            key[i] = keys_of(s, ancestor[i]) + (at.key - first.key);
-            decay[i] = decays_of(s, ancestor[i]) + h;
-        }
+        struct esp_state_products plain = {{0}, {0}};
+        for (int i = 0; i <= count; i++)
+            key[i] = keys_of(s, input[i]) + at.kept;
         if (mixer == ESP_MIXER_DELTA)
-            p->isa->products(plain.by_key, key[count], key, count, d->key_dim);
+            p->isa->products(plain.by_key, values + at.key, key, count, d->key_dim);
         p->isa->products(plain.by_query, values + at.query, key, count + 1, d->key_dim);
-        decay_products(products_of(p, row, h), &plain, decay[count], decay, count);
+        for (int i = 0; i < each; i++)
+            decay_products(p, row, d->heads_tiled ? k + i * d->key_heads : k * each + i, &plain,
+                           input, count);
     }
 }
 
@@ -215,8 +212,8 @@ static void find_products(void *step, int row)
 struct part {
     const struct esp_cpu_pass *p;
     int head;
-    size_t keys, column;  /* where the keys of the head, and the columns of the update, begin */
-    struct places places; /* in the convolved values */
+    size_t column; /* where the columns begin in an update */
+    struct places places;
     float *state, *stack;
 };
 
@@ -233,7 +230,7 @@ static void fold(const struct part *b, int last, int from, int to)
         .keys = b->p->d->key_dim, .from = level_of(b, from), .to = level_of(b, to), .left = 1};
     for (int i = ESP_STATE_CHUNK - 1; i >= 0; i--, last = s->plan.entry[last].parent) {
         float *input = input_of(b->p, last);
-        f.key[i] = keys_of(s, input) + b->keys;
+        f.key[i] = keys_of(s, input) + b->places.kept;
         f.update[i] = updates_of(s, input) + b->column;
         f.weight[i] = f.left;
         f.left *= decays_of(s, input)[b->head];
@@ -253,7 +250,7 @@ static void update_row(const struct part *b, int row)
     const struct esp_cpu_pass *p = b->p;
     const struct esp_cpu_states *s = &p->c->states;
     const int entry = esp_state_plan_entry(&s->plan, row);
-    const struct products *products = products_of(p, row, b->head);
+    const struct esp_state_products *products = products_of(p, row, b->head);
     float *ancestor[ESP_STATE_CHUNK - 1], *own = input_of(p, entry);
     const float *before[ESP_STATE_CHUNK - 1];
     const int count = find_ancestors(p, entry, ancestor);
@@ -319,7 +316,6 @@ static void do_part(const struct esp_cpu_pass *p, int thread, int head, int colu
                      .state = esp_states_of(s, place_of(p)) + s->tail +
                               ((size_t)head * blocks + (size_t)column) * s->block,
                      .stack = s->stack + (size_t)thread * ESP_WALK_LEVELS * s->block};
-    b.keys = b.places.key - places_of(d, mixer, 0).key;
     b.places.value += place;
     do_rows(&b, &s->plan.group[0], 0);
     for (int i = 0; i < s->plan.walk.count; i++) {

@@ -16,6 +16,14 @@
 
 enum { ESP_WALK_LEVELS = 32, ESP_MOST_TAPS = 16 };
 
+/* Products of a row's key and query with the keys of its ancestors in its chunk, for a state
+ * head, the nearest ancestor first. Product i has decayed since ancestor i. For n ancestors,
+ * by_key[n] is the decay since the chunk began, and by_query[n] the product of the row's own
+ * query and key. */
+struct esp_state_products {
+    float by_key[ESP_STATE_CHUNK], by_query[ESP_STATE_CHUNK];
+};
+
 struct esp_cpu_states {
     struct esp_state_plan plan;
     void *plan_memory;
@@ -37,17 +45,13 @@ struct esp_cpu_states {
     float *slots; /* (state_slots, checkpoint) copies of `memory` and of an incomplete chunk */
     int32_t *saved;   /* (state_slots) tokens of each copy + 1; 0 means the slot is empty */
     float *convolved; /* (max_batch, width) output of the convolution */
-    /* (max_batch, state_heads, PRODUCTS) products of a row's key and query with the keys of its
-     * ancestors in its chunk, see pass_mixer.c. */
-    float *products;
-    float *stack;                    /* (threads, ESP_WALK_LEVELS, block) */
-    float *in_gate;                  /* (max_batch, width) */
-    float *out_gate;                 /* (max_batch, out) */
-    float *o;                        /* (max_batch, out) values read from the states */
-    struct esp_state_traffic *moved; /* (threads): counts of the current pass */
+    struct esp_state_products *products; /* (max_batch, state_heads) */
+    float *stack;                        /* (threads, ESP_WALK_LEVELS, block) */
+    float *in_gate;                      /* (max_batch, width) */
+    float *out_gate;                     /* (max_batch, out) */
+    float *o;                            /* (max_batch, out) values read from the states */
+    struct esp_state_traffic *moved;     /* (threads): counts of the current pass */
 };
-
-enum { ESP_STATE_PRODUCTS = 2 * ESP_STATE_CHUNK };
 
 static inline size_t esp_states_stride(const struct esp_cpu_states *s)
 {

@@ -284,20 +284,22 @@ static __device__ __forceinline__ void fold(const struct esp_cuda_arrays &at,
     }
 }
 
-/* What a row's key and query read from the state. */
+/* What a row's key, if the mixer needs it, and its query read from the state. */
 template <int KEYS>
 static __device__ __forceinline__ void
 read_state(const struct mixer_args &a, const struct part &b, const float s[KEYS],
            const float *token, float *recalled, float *out)
 {
+    const bool delta = a.mixer == ESP_MIXER_DELTA;
     float by_key = 0.0f, by_query = 0.0f;
 #pragma unroll
     for (int j = 0; j < KEYS; j++) {
         const int k = ESP_STATE_SLICES * j + b.slice;
-        by_key = fmaf(s[j], k < a.key_dim ? token[b.places.key + k] : 0.0f, by_key);
+        if (delta)
+            by_key = fmaf(s[j], k < a.key_dim ? token[b.places.key + k] : 0.0f, by_key);
         by_query = fmaf(s[j], k < a.key_dim ? token[b.places.query + k] : 0.0f, by_query);
     }
-    *recalled = slice_sum(by_key);
+    *recalled = delta ? slice_sum(by_key) : 0.0f;
     *out = slice_sum(by_query);
 }
 

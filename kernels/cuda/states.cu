@@ -111,9 +111,8 @@ struct copy_args {
     float *memory, *inputs, *copy;
     size_t each, stride; /* numbers of a layer's states, and of an input */
     int layers, ring;
-    int first, begin,
-        end; /* the copy has inputs of tokens first.., of which begin..end-1 exist */
-    int tokens;
+    int first, tokens; /* the copy has the inputs of so many tokens from the first on ... */
+    int begin, end;    /* ... of which tokens begin..end-1 exist */
     bool save;
 };
 
@@ -152,9 +151,9 @@ static int copy(struct esp_cuda_cache *c, int slot, int length, bool save)
                                 s->layers,
                                 s->plan.ring,
                                 first,
+                                taps_of(s) + ESP_STATE_CHUNK - 1,
                                 first < 0 ? 0 : first,
                                 length,
-                                taps_of(s) + ESP_STATE_CHUNK - 1,
                                 save};
     esp_cuda_enter(c->base.weights->backend);
     ESP_LAUNCH(copy_kernel, dim3((unsigned)(blocks < MOST_BLOCKS ? blocks : MOST_BLOCKS)),
@@ -263,7 +262,8 @@ int esp_cuda_states_write(const struct esp_cuda_cache *c, struct esp_cuda_visit 
         visit[i].count = group->count;
         visit[i].load = (int16_t)(loads ? step->from : -1);
         visit[i].store = (int16_t)(i > 0 && needed[step->to] ? step->to : -1);
-        needed[step->to] = i > 0 ? false : needed[0];
+        if (i > 0)
+            needed[step->to] = false;
         needed[step->from] = needed[step->from] || loads;
     }
     return p->entries > p->groups ? p->entries : p->groups;
