@@ -524,13 +524,16 @@ static void explain_commit(struct talk *t)
     say(t, ".");
 }
 
-static void say_times(struct talk *t, int64_t bytes)
+/* Says how often `bytes` bytes are all states: "read once", "not read". */
+static void say_times(struct talk *t, const char *done, int64_t bytes)
 {
     const double times = (double)bytes / (double)t->it->state_bytes;
-    if (bytes == 0 || bytes == t->it->state_bytes)
-        say(t, bytes ? " once" : " never");
+    if (bytes == 0)
+        say(t, " not %s", done);
+    else if (bytes == t->it->state_bytes)
+        say(t, " %s once", done);
     else
-        say(t, " %.3g times", times);
+        say(t, " %s %.3g times", done, times);
 }
 
 static void explain_states(struct talk *t)
@@ -538,11 +541,11 @@ static void explain_states(struct talk *t)
     const struct esp_iteration *it = t->it;
     if (it->state_bytes <= 0)
         return;
-    say(t, " For all %d rows, the states of its recurrent layers (%.3g MB) were read",
+    say(t, " For all %d rows, the states of its recurrent layers (%.3g MB) were",
         it->tree.verified, 1e-6 * (double)it->state_bytes);
-    say_times(t, it->state_read);
-    say(t, " and written");
-    say_times(t, it->state_written);
+    say_times(t, "read", it->state_read);
+    say(t, " and");
+    say_times(t, "written", it->state_written);
     say(t, ".");
 }
 

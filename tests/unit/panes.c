@@ -235,6 +235,25 @@ TEST(sentences_name_random_draws)
     CHECK(!strstr(text, "ms"), "an unknown time is left out: %s", text);
 }
 
+/* A pass reads the states of recurrent layers; whether it writes them depends on the text. */
+TEST(step_mode_says_how_often_states_were_read_and_written)
+{
+    char text[768] = "";
+    struct esp_tokens tokens = {scene_text, NULL};
+    struct esp_iteration it = *scene_king(0);
+    esp_explain_stop(text, sizeof text, &it, ESP_EVENT_STAGE, ESP_STAGE_VERIFY + 1, &tokens);
+    CHECK(!strstr(text, "states"), "there are none: %s", text);
+    it.state_bytes = it.state_read = 1000000;
+    esp_explain_stop(text, sizeof text, &it, ESP_EVENT_STAGE, ESP_STAGE_VERIFY + 1, &tokens);
+    CHECK(strstr(text, "(1 MB) were read once and not written."), "%s", text);
+    it.state_written = 1000000;
+    esp_explain_stop(text, sizeof text, &it, ESP_EVENT_STAGE, ESP_STAGE_VERIFY + 1, &tokens);
+    CHECK(strstr(text, "were read once and written once."), "%s", text);
+    it.state_written = 1500000;
+    esp_explain_stop(text, sizeof text, &it, ESP_EVENT_STAGE, ESP_STAGE_VERIFY + 1, &tokens);
+    CHECK(strstr(text, "and written 1.5 times."), "%s", text);
+}
+
 /* Small probabilities must not be shown as 0. */
 TEST(small_probabilities_are_not_shown_as_0)
 {
