@@ -196,7 +196,8 @@ static void begin_piece(struct esp_sampler *s)
     const int at = (int)(esp_rng_uniform(&s->rng) * (s->length - prompt + 1));
     memcpy(s->piece, s->text + at, (size_t)prompt * sizeof *s->piece);
     s->piece_length = prompt;
-    s->target.length = s->draft.length = 0;
+    esp_kv_cache_cut(&s->target, 0);
+    esp_kv_cache_cut(&s->draft, 0);
 }
 
 /* ------------------------------------------------------------------ stem and paths */
