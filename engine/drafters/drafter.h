@@ -283,8 +283,8 @@ struct esp_drafter_ops {
 /* The last sentences of `differs`, for drafters whose paper does not temper probabilities.
  * Here, thresholds and draws use tempered probabilities. */
 #define ESP_DIFFERS_TEMPERED                                                                   \
-    "The draft's logits are divided by draft_temp, which is learned unless given. The source " \
-    "does not do this (--draft-temp off prevents it)"
+    "The draft's logits are divided by draft_temp, which is learned unless you set it. "       \
+    "The source does not divide them (--draft-temp off prevents it)"
 
 extern const struct esp_drafter_ops *const esp_drafters[]; /* NULL-terminated */
 const struct esp_drafter_ops *esp_drafter_find(const char *name);
@@ -296,7 +296,7 @@ enum { ESP_PRUNE_CUT, ESP_PRUNE_STOP };
     {                                                                                          \
         "cache", ESP_CHOICE, 0, 1, 0,                                                          \
             .choices = "keep|rebuild",                                                         \
-            .help = "keep accepted rows, or compute them again (the papers' literal form)"     \
+            .help = "keep accepted KV rows, or compute them again (literally as in a paper)"   \
     }
 #define ESP_PARAM_DRAWS(sampled)                                                               \
     {                                                                                          \

@@ -237,13 +237,13 @@ const struct esp_drafter_ops esp_drafter_dynatree = {
     .differs =
         "a layer that exceeds N is treated as in fixed. Above temperature 0 children are "
         "drawn without replacement, which keeps the target's distribution (the paper only "
-        "decodes greedily). history=step is the released program's rule (once per "
-        "generation, fixed steps outside a dead band). history=proportional is the paper's "
-        "rule, except that acceptance is path length / depth (accepted / drafted tokens "
-        "stays low with side branches), that rhodeep is adapted too and taul (app. D) is "
-        "not, and that tauh stays above taul. The paper prints no step sizes, so those "
-        "here are our own. prune=cut follows the paper's text, prune=stop the released "
-        "program. " ESP_DIFFERS_TEMPERED,
+        "decodes greedily). history=step is the released program's rule: it changes "
+        "thresholds once per generation, by fixed steps, if acceptance is outside a dead "
+        "band. history=proportional is the paper's rule with three differences: acceptance "
+        "is path length / depth (accepted / drafted tokens stays low with side branches), "
+        "rhodeep is adapted instead of taul (app. D), and tauh stays above taul. The paper "
+        "prints no step sizes, so those here are our own. prune=cut follows the paper's "
+        "text, and prune=stop the released program. " ESP_DIFFERS_TEMPERED,
     .draws = ESP_DRAW_TOPK | ESP_DRAW_SWOR,
     .params = params,
     .state_size = sizeof(struct esp_history),

@@ -160,9 +160,9 @@ const struct esp_drafter_ops esp_drafter_dyspec_layer = {
     .source = "dyspec, alg. 2",
     .differs =
         "trees have a size limit, unlike in alg. 2: if a round of draws would exceed it, "
-        "only those with the largest v are made. threshold=0 predicts the threshold for N "
-        "nodes from earlier trees, while the paper sets it by hand. --draft-temp 0.6 is "
-        "the setting of sec. 5.1. " ESP_DIFFERS_TEMPERED,
+        "only the draws with the largest v are made. threshold=0 predicts from earlier "
+        "trees the threshold that gives N nodes; the paper sets a fixed threshold. "
+        "--draft-temp 0.6 is the setting of sec. 5.1. " ESP_DIFFERS_TEMPERED,
     .draws = ESP_DRAW_SWOR,
     .params = params,
     .state_size = sizeof(struct state),

@@ -57,10 +57,11 @@ const struct esp_drafter_ops esp_drafter_fixed = {
     .summary = "a tree of fixed depth and breadth, with unlikely paths cut",
     .source = "dynatree-fixed-tree, sec. 3.3",
     .differs =
-        "if a layer exceeds N, its likeliest nodes are kept, not its first. prune=cut is "
-        "sec. 3.3. prune=stop is alg. 1 and the released program, which verify leaves "
-        "below tau without expanding them. root=draft,cache=rebuild,prune=stop is alg. 1 "
-        "except for which nodes are kept. " ESP_DIFFERS_TEMPERED,
+        "if a layer exceeds N, its likeliest nodes are kept instead of its first ones. "
+        "prune=cut follows sec. 3.3. prune=stop follows alg. 1 and the released program, "
+        "which verify leaves below tau without expanding them. "
+        "root=draft,cache=rebuild,prune=stop is exactly alg. 1, except for the choice of "
+        "the nodes that are kept. " ESP_DIFFERS_TEMPERED,
     .draws = ESP_DRAW_TOPK,
     .params = params,
     .draft = draft,

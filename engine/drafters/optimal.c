@@ -23,9 +23,10 @@ const struct esp_drafter_ops esp_drafter_optimal = {
     .name = "optimal",
     .summary = "the N likeliest nodes",
     .source = "SpecExec; salf-talf, app. B",
-    .differs = "N counts candidates (app. D), and so does not count the root. Only the 64 "
-               "likeliest children of a node are considered, which matters only for N above "
-               "64. " ESP_DIFFERS_TEMPERED,
+    .differs =
+        "N is the number of candidates (app. D), so the root is not counted. Only the 64 "
+        "likeliest children of a node are considered, which matters only for N above 64. "
+        ESP_DIFFERS_TEMPERED,
     .draws = ESP_DRAW_TOPK,
     .params = params,
     .draft = draft,

@@ -109,8 +109,10 @@ const struct esp_drafter_ops esp_drafter_recycle = {
     .name = "recycle",
     .summary = "tokens that the target found likely before; needs no draft model",
     .source = "Token Recycling, Luo et al. 2024; SuffixDecoding, Oliaro et al. 2024",
-    .differs = "the tree grows by learned probabilities and measured costs, not by one shape. "
-               "Rows are kept for the next run. Copied passages are in the tree, too",
+    .differs =
+        "the tree grows by learned probabilities and measured costs, instead of having one "
+        "fixed shape. The rows of likely tokens are saved for the next run. Passages copied "
+        "from the text are in the tree, too",
     .draws = ESP_DRAW_TOPK,
     .without_model = true,
     .asks = ESP_ASK_COSTS | ESP_ASK_EXPECTED | ESP_ASK_RECYCLED,

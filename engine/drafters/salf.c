@@ -29,9 +29,9 @@ const struct esp_drafter_ops esp_drafter_salf = {
     .summary = "the likeliest nodes, until further drafting gains little",
     .source = "salf-talf, alg. 2",
     .differs =
-        "N counts candidates (app. D), and so does not count the root. Drafting also stops "
-        "if no node is left to expand, since th=0 would never end otherwise. Only the 64 "
-        "likeliest children of a node are considered, which matters only for N above "
+        "N is the number of candidates (app. D), so the root is not counted. Drafting also "
+        "stops if no node is left to expand; otherwise it would never end with th=0. Only "
+        "the 64 likeliest children of a node are considered, which matters only for N above "
         "64. " ESP_DIFFERS_TEMPERED,
     .draws = ESP_DRAW_TOPK,
     .params = params,

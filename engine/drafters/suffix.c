@@ -49,8 +49,8 @@ const struct esp_drafter_ops esp_drafter_suffix = {
     .summary = "likeliest continuations of all matches in the text; needs no draft model",
     .source = "SuffixDecoding, Oliaro et al. 2024",
     .differs =
-        "it searches this text only, with a suffix automaton, while the source also has a "
-        "suffix tree of other outputs. A path that reaches the end of the text continues "
+        "it searches only this text, with a suffix automaton, while the source also has a "
+        "suffix tree of other outputs. If a path reaches the end of the text, it continues "
         "with a shorter match. Guesses with a frequency below `least` are left out",
     .draws = ESP_DRAW_TOPK,
     .without_model = true,

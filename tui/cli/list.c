@@ -92,7 +92,7 @@ static void print_mdoc(int list)
         if (*item.draws)
             printf(".Pp\n%s: %s.\n",
                    list == ESP_DRAFTERS ? "How children are drawn"
-                                        : "Keeps the distribution with",
+                                        : "Keeps the target's distribution with",
                    item.draws);
         for (int j = 0; param_at(list, item.name, j, &param); j++) {
             char range[64];
