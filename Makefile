@@ -1,7 +1,7 @@
 # espalier - build, test, install. `make help` lists the targets.
 #
-# All output goes to $(BUILD); a target with other flags (asan, headless) uses its own folder in it.
-# A new source file needs no line here: only folders are listed.
+# All output goes to $(BUILD); a target with other flags (asan, headless) uses its own subfolder there.
+# A new source file needs no line here, because only folders are listed.
 
 BUILD   ?= build
 PREFIX  ?= /usr/local
@@ -9,8 +9,8 @@ LIBDIR  ?= $(PREFIX)/lib
 DESTDIR ?=
 VERSION := $(shell sed -n 's/^.define ESP_VERSION "\(.*\)"/\1/p' kernels/version.h)
 
-# For a cross build, set CC and PKG_CONFIG (and CXX, for the emulated GPU). Everything else
-# follows from the compiler.
+# For a cross build, set CC and PKG_CONFIG (and CXX, for the emulated GPU). The compiler determines
+# everything else.
 CC      ?= cc
 PKG_CONFIG ?= pkg-config
 MACHINE := $(shell $(CC) -dumpmachine)
@@ -24,17 +24,17 @@ WARN    := -Wall -Wextra -Wshadow -Wvla -Wstrict-prototypes -Wmissing-prototypes
 ifeq ($(CI),true)
 WARN    += -Werror
 endif
-# Without contraction, a * b + c rounds twice everywhere, so that all builds give bit-identical results.
+# -ffp-contract=off: a * b + c is rounded twice in every build, so that all builds give bit-identical results.
 STRICT  := -std=c11 -D_GNU_SOURCE -ffp-contract=off -fno-math-errno -fno-trapping-math -fPIC -pthread
 INCLUDE := -I.
 ALL_CFLAGS = $(STRICT) $(WARN) $(INCLUDE) $(CFLAGS) $(EXTRA) $(DEFS) -MMD -MP
 
 LIB_PKGS := libcjson libpcre2-8 libutf8proc
 TUI_PKGS := ncursesw readline
-# Kept sessions.
+# Saved sessions are an SQLite file.
 KEEP_PKGS := sqlite3
-# On macOS, Homebrew has the libraries. Three of them are in separate folders, because the system has other libraries with
-# the same names.
+# On macOS, the libraries come from Homebrew. Three of them are in separate folders, because the system has other libraries
+# with the same names.
 ifneq ($(DARWIN),)
 BREW    := make coreutils pkg-config cjson pcre2 utf8proc ncurses readline sqlite graphviz
 INSTALL ?= ginstall
@@ -54,14 +54,14 @@ DOT_CFLAGS = $(shell $(PKG_CONFIG) --cflags $(DOT_PKGS))
 DOT_LIBS   = $(shell $(PKG_CONFIG) --libs $(DOT_PKGS))
 DOT        := $(shell $(PKG_CONFIG) --exists $(DOT_PKGS) && echo $(BUILD)/espalier-dot)
 
-# The program that runs a rank on another machine: one for each installed MPI library.
+# espalier-rank runs a rank on another machine. It is built once for each installed MPI library.
 MPIS     := $(if $(DARWIN),,$(foreach mpi,openmpi mpich,$(if $(shell command -v mpicc.$(mpi)),$(mpi))))
 RANKS    := $(MPIS:%=$(BUILD)/espalier-rank.%)
 
 # ---------------------------------------------------------------- sources
 
-# kernels/cpu/isa/*.c is compiled once per instruction set; the program chooses one when it
-# starts. For VNNI and AVX-VNNI, only the products with quantised blocks are compiled;
+# kernels/cpu/isa/*.c is compiled once per instruction set; the program chooses a set when it
+# starts. For VNNI and AVX-VNNI, only the products with quantised blocks are compiled again;
 # everything else comes from AVX-512 or AVX2. AMX is VNNI with other products and amx.c.
 # EMULATED is AVX-VNNI with its instruction emulated, for tests on processors without AVX-VNNI.
 X86      := $(filter x86_64-% amd64-%,$(MACHINE))
@@ -72,7 +72,7 @@ AMX  := $(if $(DARWIN),,amx)
 EMULATED := dpbusd
 else ifneq ($(filter aarch64-% arm64-%,$(MACHINE)),)
 ISAS := generic neon
-# Extensions of NEON, as VNNI is one of AVX-512.
+# dotprod and i8mm extend NEON, as VNNI extends AVX-512.
 VNNI := dotprod i8mm
 AMX  :=
 else
@@ -82,8 +82,8 @@ AMX  :=
 EMULATED :=
 endif
 ISA_FLAGS_generic :=
-# With -O3 -g, the compiler spends half of its time on recording for a debugger where variables
-# are. -g1 leaves this out.
+# With -O3 -g, the compiler spends half of its time on writing down, for a debugger, where each
+# variable is. -g1 leaves this out.
 KERNEL_OPT        := -O3 -g1
 ISA_FLAGS_avx2    := -mavx2 -mfma -mf16c
 ISA_FLAGS_avx512  := -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mf16c
@@ -95,12 +95,12 @@ ISA_FLAGS_dotprod := -march=armv8.2-a+dotprod -DESP_DOTPROD -DESP_BASE=neon
 ISA_FLAGS_i8mm    := -march=armv8.2-a+dotprod+i8mm -DESP_DOTPROD -DESP_I8MM -DESP_BASE=neon
 # The tests emulate the tile unit's instructions in C, because few processors have that unit.
 ISA_FLAGS_tiles    = $(ISA_FLAGS_avx2) -DESP_AMX -DESP_BASE=avx2 -include tests/emu/tiles.h
-# AVX-VNNI with its instruction emulated by instructions of AVX2. EVEX=1 uses the instruction
-# itself in AVX-512's encoding, which is as fast as AVX-VNNI.
+# dpbusd is AVX-VNNI with its instruction emulated by instructions of AVX2. With EVEX=1, the real
+# instruction is used in AVX-512's encoding, which is as fast as AVX-VNNI.
 ISA_FLAGS_dpbusd   = $(ISA_FLAGS_avx2) -DESP_VNNI -DESP_BASE=avx2 -include tests/emu/dpbusd.h $(if $(EVEX),-DESP_EVEX)
 
-# Names of shared libraries, and the options that link them. $(1): a library's name; $(2): its
-# folder on macOS.
+# Names of shared libraries, and the options that link them. Arguments of `shared`: the library's
+# name, and its folder on macOS.
 LIB_SO      := libespalier.$(if $(DARWIN),dylib,so)
 LIB_SO_NAME := $(if $(DARWIN),libespalier.0.dylib,libespalier.so.0)
 ORIGIN      := $(if $(DARWIN),@loader_path,$$ORIGIN)
@@ -116,8 +116,8 @@ PUBLIC_HEADERS := $(addprefix engine/,espalier.h espalier_event.h espalier_lists
                   $(addprefix engine/model/,inflate.h preset.h quantize.h) \
                   $(addprefix engine/train/,train_draft.h train_selector.h) \
                   engine/support/statistics.h $(addprefix kernels/,clock.h rank_lap.h serve.h status.h streamed.h version.h)
-# Further headers that tui/, viz/ and sessions/ may include. They include no other header of engine/ and kernels/; the
-# shared library exports what these and the installed headers declare.
+# Other headers that tui/, viz/ and sessions/ may include. These folders may include no further header of engine/ and
+# kernels/. The shared library exports what these headers and the installed headers declare.
 SHARED_HEADERS := $(addprefix engine/support/,suggestion.h hash.h int_map.h open_file.h part_file.h paths.h \
                       utf8_stream.h write_file.h) \
                   engine/text_token.h kernels/system.h kernels/state_plan.h
@@ -126,7 +126,7 @@ SHARED_HEADERS := $(addprefix engine/support/,suggestion.h hash.h int_map.h open
 sources = $(shell find $(1) -name '*.c' | LC_ALL=C sort)
 obj = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 
-# The build folder with the objects of the instruction sets; it may belong to another build.
+# The build folder with the objects of the instruction sets; it may be the folder of another build.
 ISA_BUILD := $(BUILD)
 ISA_SRC  := $(call sources,kernels/cpu/isa)
 KERNEL_SRC := $(shell find kernels -path kernels/cuda -prune -o -name '*.[ch]' -print -o -name '*.def' -print | LC_ALL=C sort)
@@ -149,7 +149,7 @@ DOT_OBJ  := $(call obj,$(call sources,viz/dot)) $(filter-out $(call obj,$(wildca
 TEST_OBJ := $(call obj,$(wildcard tests/*.c))
 TEST_BIN := $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/lossless/*.c tests/unit/*.c)) \
             $(patsubst tests/%.cpp,$(BUILD)/tests/%,$(wildcard tests/emu/unit/*.cpp))
-# Tests start in this order: the longest first.
+# The tests that take longest start first, in this order.
 LONGEST  := %/greedy_identity %/chi_square %/batch_invariant %/cuda_failures %/chi_square_toy %/draft_heads %/logits %/forward
 TEST_BIN := $(filter $(LONGEST),$(TEST_BIN)) $(filter-out $(LONGEST),$(TEST_BIN))
 TEST_SCRIPTS := $(wildcard tests/structure/*.sh tests/cli/*.sh tests/tui/*.sh)
@@ -160,10 +160,10 @@ EMU_CUDA_OBJ := $(patsubst %,$(BUILD)/emu/%.o,$(CUDA_SRC))
 ifeq ($(origin NVCC),undefined)
 NVCC     := $(shell command -v nvcc || command -v /usr/local/cuda/bin/nvcc)
 endif
-# An nvcc of CUDA 12, if given, makes a second plugin, for drivers that are too old for the
-# first plugin.
+# If NVCC12 names an nvcc of CUDA 12, it builds a second plugin, for drivers that are too old for
+# the first one.
 NVCC12   ?=
-# Where CUDA objects and plugins go.
+# The folder for CUDA objects and plugins.
 CUDA_BUILD ?= $(BUILD)
 
 # Make keeps the objects of the tests for the next build.
@@ -175,7 +175,8 @@ CUDA_BUILD ?= $(BUILD)
 
 # ---------------------------------------------------------------- what is shown
 
-# Prints one short line for each file: its number, how many there are, the action and the name. V=1 shows whole commands.
+# Make prints one short line for each file: its number, the number of files, the action and the name. V=1 shows whole
+# commands.
 ifeq ($(V),1)
 say =
 Q   :=
@@ -186,8 +187,8 @@ ALL_OBJ := $(LIB_OBJ) $(VIEW_OBJ) $(APP_OBJ) $(CLI_OBJ) $(if $(DOT),$(DOT_OBJ)) 
 ALL_OBJ := $(sort $(ALL_OBJ))
 TO_DO   := $(filter-out $(wildcard $(ALL_OBJ)),$(ALL_OBJ))
 DONE    :=
-# The total counts only objects that do not exist yet. Once as many lines as that are printed,
-# further files (which are compiled again or linked) have a line without the total.
+# The total counts only objects that do not exist yet. After as many lines, further files, which
+# are compiled again or linked, have a line without the total.
 of_all   = $(if $(word $(words $(DONE)),$(TO_DO)),/$(words $(TO_DO)))
 say      = $(eval DONE += x)@printf '[%3d%s] %-4s %s\n' $(words $(DONE)) '$(of_all)' $(1) $(2);
 Q       := @
@@ -241,7 +242,8 @@ $(foreach isa,$(ISAS) $(VNNI) $(AMX) $(EMULATED),$(eval $(call isa_rule,$(isa)))
 
 $(sort $(BUILD)/obj/kernels/cpu/%.o $(ISA_BUILD)/obj/kernels/cpu/%.o): DEFS += $(foreach isa,$(ISAS) $(VNNI) $(AMX),-DESP_HAVE_$(isa))
 $(BUILD)/obj/kernels/cpu/amx.o: DEFS += $(KERNEL_OPT) $(ISA_FLAGS_amx) -DESP_ISA=amx
-# For the tests: amx.c and its products with emulated tiles, the products of emulated AVX-VNNI, and a cpu.c with both.
+# These objects are for the tests: amx.c and its products with emulated tiles, the products of emulated AVX-VNNI, and a
+# cpu.c that knows both instruction sets.
 EMULATED_OBJ := $(foreach isa,$(AMX),$(addprefix $(BUILD)/tests/obj/kernels/cpu/,amx.o isa/blocks.o isa/table.o cpu.o)) \
                 $(foreach isa,$(EMULATED),$(addprefix $(ISA_BUILD)/obj/kernels/cpu/isa/,blocks.$(isa).o table.$(isa).o))
 $(BUILD)/tests/obj/kernels/cpu/%.o: DEFS += $(foreach isa,$(ISAS) $(VNNI) $(AMX) $(EMULATED),-DESP_HAVE_$(isa)) -DESP_HAVE_tiles
@@ -249,8 +251,8 @@ $(BUILD)/tests/obj/kernels/cpu/amx.o $(BUILD)/tests/obj/kernels/cpu/isa/%.o: DEF
 $(BUILD)/tests/obj/%.o: %.c
 	@mkdir -p $(@D)
 	$(call say,CC,$<:emulated)$(CC) $(ALL_CFLAGS) -c -o $@ $<
-# The commit that is built, if there is git. Tables of suites name the commit of the program
-# that made them. The file changes only when the commit changes.
+# This file has the commit that is built, if git is installed. Tables of suites name the commit of
+# the program that made them. The file changes only when the commit changes.
 $(BUILD)/commit: always
 	@mkdir -p $(@D)
 	@git describe --always --dirty >$@.new 2>/dev/null || cat tui/package/commit >$@.new; cmp -s $@.new $@ && rm $@.new || mv $@.new $@
@@ -259,12 +261,12 @@ always:
 $(BUILD)/obj/tui/cli/bench/suite_committed.o: $(BUILD)/commit
 $(BUILD)/obj/tui/cli/bench/suite_committed.o: DEFS += -DESP_COMMIT='"$(shell cat $(BUILD)/commit)"'
 
-# A hash of the source of everything that ranks run. Ranks compare it before they compute
-# together.
+# A hash of the source files of all code that ranks run. Ranks compare their hashes before they
+# compute together.
 $(BUILD)/obj/kernels/cpu/order_wire.o: $(KERNEL_SRC)
 $(BUILD)/obj/kernels/cpu/order_wire.o: DEFS += -DESP_BUILD='"$(shell cat $(KERNEL_SRC) | cksum | tr ' ' -)"'
 
-# Where the built-in pair and the themes are installed; a program in a build tree looks there first.
+# The folder of the built-in pair and the themes, after installation. A program in a build tree looks in that tree first.
 $(BUILD)/obj/engine/support/paths.o: DEFS += -DESP_DATA_DIR='"$(PREFIX)/share/espalier"'
 
 $(PAGE_OBJ): $(PAGE)
@@ -323,7 +325,8 @@ $(BUILD)/tests/%: tests/%.c $(BUILD)/tests/everything.so
 
 BENCHES = $(addprefix $(BUILD)/tests/,cuda/bench cuda/shapes cpu/bench cpu/attention)
 
-# The benchmark also runs emulated instruction sets; their objects come before the library, in which they replace others.
+# The CPU benchmark also runs emulated instruction sets. Their objects come before the library, so they replace the
+# library's own.
 $(BUILD)/tests/cpu/bench: $(EMULATED_OBJ)
 $(BENCHES): $(BUILD)/tests/%: tests/%.c $(BUILD)/libespalier.a
 	@mkdir -p $(@D)
@@ -340,8 +343,8 @@ print-public-headers:
 print-shared-headers:
 	@printf '%s\n' $(SHARED_HEADERS)
 
-# The program prints the manual pages that list the contents of tables; tests compare both. It also draws the picture in
-# the README, which is a real screen (this needs python3).
+# Some manual pages list the contents of the program's tables. The program prints these pages, and tests compare the pages
+# with its output. It also draws the picture in the README, which is a real screen; this needs python3.
 pages: $(BUILD)/espalier
 	for page in drafters interface; do \
 	    tests/$${page}_page $(BUILD)/espalier >man/espalier-$$page.7.new && \
@@ -354,9 +357,9 @@ pages: $(BUILD)/espalier
 # ---------------------------------------------------------------- CUDA
 
 comma := ,
-# The backend for NVIDIA GPUs is a separate library, loaded only if it is used. It has code for the listed architectures,
-# as far as this nvcc knows them, and PTX for others: that of the newest architecture for later ones, and that of the oldest
-# architecture for those between the listed ones.
+# The backend for NVIDIA GPUs is a separate library, which is loaded only if it is used. It has code for those of the listed
+# architectures that this nvcc knows, and PTX for others: the PTX of the newest architecture is for later ones, and the PTX
+# of the oldest is for those between the listed ones.
 CUDA_ARCHS    ?= 80 89 90 100 120
 CUDA_KNOWN     = $(filter $(CUDA_ARCHS),$(patsubst compute_%,%,$(shell $(NVCC) --list-gpu-arch)))
 CUDA_PTX       = $(sort $(firstword $(CUDA_KNOWN)) $(lastword $(CUDA_KNOWN)))
@@ -369,8 +372,8 @@ CUDA_GENCODE   = $(if $(CUDA_ONCE),$(CUDA_FROM_ONE),\
 empty :=
 CUDA_FROM_ONE  = -gencode 'arch=compute_$(firstword $(CUDA_KNOWN)),code=[$(subst $(empty) $(empty),$(comma),$(strip \
                  compute_$(firstword $(CUDA_KNOWN)) $(CUDA_KNOWN:%=sm_%)))]'
-# Compression makes the library six times smaller. Drivers from the time of CUDA 12 may not read what
-# --compress-mode writes.
+# Compression makes the library six times smaller. Drivers from the time of CUDA 12 may not be able to read the output of
+# --compress-mode.
 CUDA_MAJOR     = $(shell $(1) --version | sed -n 's/.*release \([0-9]*\)\..*/\1/p')
 NVCC_SMALL     = $(if $(filter 11 12,$(call CUDA_MAJOR,$(NVCC))),-Xfatbin=-compress-all,--compress-mode=size)
 NVCC_FLAGS    ?= -O3 -lineinfo --threads 4 $(NVCC_SMALL)
@@ -388,7 +391,7 @@ cuda: $(CUDA_PLUGINS)
 CUDA_SHARED := $(addprefix $(BUILD)/obj/kernels/,status.o batch.o row_checks.o dtype.o model_desc.o walk.o state_plan.o \
                   ranks/rank_plan.o)
 
-# Rules for a plugin. $(1): cuda or cuda12; $(2): the variable with the nvcc that makes it.
+# Rules for a plugin. $(1): cuda or cuda12; $(2): the variable that names the nvcc for it.
 define cuda_rules
 $(CUDA_BUILD)/$(1)/% $(CUDA_BUILD)/libespalier-$(1).so: override NVCC := $$($(2))
 
@@ -405,13 +408,13 @@ endef
 $(eval $(call cuda_rules,cuda,NVCC))
 $(eval $(call cuda_rules,cuda12,NVCC12))
 
-# The same sources compiled for the host, with tests/emu. Tests load this library if there is no GPU.
+# The CUDA sources are also compiled for the host, with tests/emu. Tests load this library if there is no GPU.
 CXX_CFLAGS = -std=c++17 -ffp-contract=off -fno-strict-aliasing -fno-semantic-interposition -fPIC -Wall -Wextra -Wshadow=local -Wvla \
              -Wno-unknown-pragmas $(if $(filter true,$(CI)),-Werror) -DESP_EMULATE \
              -ftls-model=initial-exec $(INCLUDE) $(CFLAGS) $(EXTRA) $(EMU_SANITIZE) $(EMU_OPT) -MMD -MP
 # The emulator spends most of its time in operations of a whole warp. These read and write only
-# values that the threads pass to them, not the backend's memory, so sanitizers need not check
-# them.
+# values that the threads pass to them, not the backend's memory. So sanitizers need not check
+# these operations.
 $(EMU_OBJ): EMU_OPT := -O2
 $(addprefix $(BUILD)/emu/tests/emu/emu_,warp.cpp.o block.cpp.o): EMU_OPT := -O2 -fno-sanitize=all
 
@@ -461,9 +464,9 @@ deps-arm:
 # ---------------------------------------------------------------- the two commands of the README
 
 DEMO_PROMPT := There was once upon a time a fisherman who lived with his wife in a little hut close by the sea.
-# A pass of the built-in target takes less than a millisecond, too little for trees to save much
-# on some machines. At four times the width, a pass takes as long as a pass of a model that is
-# 16 times as large; the output is the same.
+# A pass of the built-in target takes less than a millisecond. On some machines this is too short
+# for trees to save much. At four times the width, a pass takes as long as a pass of a model that
+# is 16 times as large; the output is the same.
 DEMO_WIDTH := 4
 # A drafter whose trees and thresholds change visibly; `:drafter auto` in the interface chooses the fastest one.
 DEMO_DRAFTER := dynatree:Bmid=1,Bmax=2,taul=0.3,rhostop=0.05,rhodeep=0.1,tau=0,N=8,history=price
@@ -484,24 +487,24 @@ race: deps
 	@$(MAKE) --no-print-directory -j$$(nproc) $(BUILD)/espalier
 	@$(BUILD)/espalier race $(WITH_SEED)
 
-# The conversion of a float that is out of the range of the integer type gives different results
-# on different processors, so the sanitizer also checks such conversions.
+# If a float is out of the range of an integer type, converting it gives different results on
+# different processors. So the sanitizer also checks such conversions.
 SANITIZE := -fsanitize=address,undefined,float-cast-overflow -fno-sanitize-recover=all
 # -Wno-maybe-uninitialized: with the sanitizer's checks, gcc does not see that some variables
 # are initialised. -g1: the reports need only line numbers, and complete debugging information
-# would take a third of the compile time. use-after-return=0: emulated kernels return no
-# pointers to their variables, and this check takes a third of the run time.
+# would take a third of the compile time. use-after-return=0 turns off a check that takes a third
+# of the run time; emulated kernels return no pointers to their variables.
 ASAN     := BUILD=$(BUILD)/asan CFLAGS='-O1 -g1 -fno-omit-frame-pointer' \
             KERNEL_OPT='-O2 -fno-sanitize=undefined,float-cast-overflow -fno-sanitize-address-use-after-scope -Wno-maybe-uninitialized' \
             EXTRA='$(SANITIZE)' EMU_SANITIZE='-fno-sanitize=float-cast-overflow --param asan-use-after-return=0'
-# Programs with several threads, for tests/tui/races.sh. Their objects of instruction sets are those of the normal build,
-# which the sanitizer does not check.
+# The thread sanitizer checks programs with several threads, for tests/tui/races.sh. The objects of instruction sets come
+# from the normal build, so the sanitizer does not check them.
 TSAN     := BUILD=$(BUILD)/tsan ISA_BUILD=$(BUILD) CFLAGS='-O1 -g1 -fno-omit-frame-pointer' \
             KERNEL_OPT='-O2 -fno-sanitize=thread' EXTRA='-fsanitize=thread'
 TSAN_BIN  = $(addprefix $(BUILD)/tsan/,espalier tests/unit/ring tests/unit/mailbox tests/unit/pool)
 TIMED_BIN = $(BUILD)/tests/unit/terminal
-# Left out under sanitizers: four tests that run the program in a terminal, because the program is the normal one in any
-# case; and chi_square, which runs the code of chi_square_toy on the built-in pair, for minutes.
+# Five tests are left out under sanitizers. Four of them run the program in a terminal, and that program is always the one
+# of the normal build. The fifth, chi_square, runs the code of chi_square_toy on the built-in pair, which takes minutes.
 ASAN_BIN  = $(filter-out %/terminal %/cursor %/unsafe_text %/shutdown %/lossless/chi_square,$(patsubst $(BUILD)/%,$(BUILD)/asan/%,$(TEST_BIN) $(FUZZ_BIN)))
 CHECKED  := $(BUILD)/checked
 TEST_ENV := XDG_STATE_HOME=$(abspath $(BUILD))/state ESPALIER_TESTS=tests ESPALIER=$(BUILD)/espalier BUILD=$(BUILD) \
@@ -525,7 +528,8 @@ CHECK_CUDA := NVCC= NVCC12=
 endif
 CHECK_SCRIPTS := $(filter-out tests/tui/races.sh,$(TEST_SCRIPTS)) $(CHECK_TSAN)
 
-# T=NAME: builds and runs one test, a program or a script, in full unless QUICK=1. Several tests may have the same name.
+# `make test T=NAME` builds and runs one test, a program or a script; with QUICK=1 it runs the short form. Several tests may
+# have the same name; then all of them run.
 TEST_NAMED = $(filter %/$(T),$(TEST_BIN) $(FUZZ_BIN)) $(filter %/$(T).sh,$(TEST_SCRIPTS))
 
 test:
@@ -534,7 +538,7 @@ test:
 	@$(MAKE) --no-print-directory -j$$(nproc) $(BUILD)/espalier $(BUILD)/emu/libespalier-cuda.so $(filter $(BUILD)/%,$(TEST_NAMED))
 	@$(TEST_ENV) tests/run $(if $(filter 1,$(QUICK)),--quick,--whole) $(TEST_NAMED)
 
-# QUICK=1: only the short tests, without sanitizers, for use while writing code.
+# With QUICK=1, `make check` runs only the short tests, without sanitizers, for use while writing code.
 LONG_BIN  = %/terminal %/cursor %/unsafe_text %/shutdown %/bad_tokenizer %/bad_recording %/cuda_failures %/inflate %/pictures \
             %/cuda_blocks %/cuda_variants %/tree_attention %/windows_agree
 QUICK_BIN = $(filter-out $(LONG_BIN),$(filter $(BUILD)/tests/unit/%,$(TEST_BIN)))
@@ -553,9 +557,10 @@ check: deps-check
 	    $(CHECK_SIZE) --alone $(TIMED_BIN)
 endif
 
-# The program for 64-bit ARM and its tests, in an emulator of the processor. The compiler's libraries are in ARM_ROOT.
-# Left out are test programs that measure a terminal, those that compare with CUDA (its emulator would take hours here),
-# those that take half an hour or more each, and tests of a memory limit, which this emulator does not support.
+# `make check-arm` builds the program for 64-bit ARM and its tests, and runs them in an emulator of the processor. The
+# compiler's libraries are in ARM_ROOT. Some test programs are left out: those that measure a terminal, those that compare
+# with CUDA (its emulator would take hours here), those that take half an hour or more each, and tests of a memory limit,
+# which this emulator does not support.
 ARM       := $(BUILD)/arm64
 ARM_CC    ?= aarch64-linux-gnu-gcc
 ARM_ROOT  ?= $(abspath $(ARM))/root
@@ -566,11 +571,11 @@ ARM_RUN    = qemu-aarch64 -L $(abspath $(ARM_ROOT))
 ARM_HERE   = $(eval ARM_HERE := $(shell tests/arm/root $(ARM_ROOT) $(ARM_CC) && echo here))$(ARM_HERE)
 ARM_NOT   := $(addprefix %/,terminal cursor unsafe_text shutdown pictures cuda_blocks cuda_failures cuda_streamed \
                  cuda_variants rows_agree tree_attention windows_agree lossless/chi_square lossless/greedy_identity)
-# QUICK=1: only tests of code that is compiled differently for ARM.
+# With QUICK=1, only tests of code that is compiled differently for ARM run.
 ARM_SHORT := $(addprefix %/,attention blocks gradients hidden_states kernels pool training_step)
 ARM_BIN   := $(filter-out $(ARM_NOT) $(BUILD)/tests/emu/%,$(if $(filter 1,$(QUICK)),$(filter $(ARM_SHORT),$(TEST_BIN)),$(TEST_BIN)))
 ARM_BIN   := $(ARM_BIN:$(BUILD)/%=$(ARM)/%)
-# Scripts that test the program itself; those with pictures are left out, because they need Graphviz.
+# Scripts that test the program itself. Those that make pictures are left out, because they need Graphviz.
 ARM_SCRIPTS := $(if $(filter 1,$(QUICK)),,$(patsubst %,tests/cli/%.sh,bad_input drafters export generate models record samples stats) \
                  tests/tui/interface.sh)
 # Tests whose results depend on the processor's instructions; they run on each of $(ARM_CPUS).
@@ -597,8 +602,8 @@ asan: deps-check
 
 # ---------------------------------------------------------------- headless
 
-# A program for machines without these libraries: it does not use ncurses, readline or graphviz. Other libraries are linked
-# statically, except for the one of which Debian has no static version; it is copied next to the program.
+# The headless program is for machines without ncurses, readline and Graphviz. Other libraries are linked statically, except
+# for cJSON, of which Debian has no static version; its shared library is copied next to the program.
 HEADLESS := $(BUILD)/headless
 HEADLESS_OBJ = $(VIEW_OBJ) $(CLI_OBJ) $(call obj,tui/cli/no_interface.c)
 CJSON_SO := libcjson.so.1
@@ -616,16 +621,17 @@ $(HEADLESS)/espalier: $(HEADLESS_OBJ) $(BUILD)/libespalier.a
 
 # ---------------------------------------------------------------- on a machine with a GPU
 
-# Everything that check-cuda and bench-cuda need, in one folder, which can be copied to a machine that has only a driver:
-# programs with their libraries, the plugin, the built-in pair, the files that the tests read, and a script that runs all.
+# The kit is one folder with everything that check-cuda and bench-cuda need. It can be copied to a machine that has only a
+# driver. It has programs with their libraries, the plugin, the built-in pair, the files that the tests read, and a script
+# that runs all of this.
 KIT       := $(BUILD)/cuda-kit
 KIT_TESTS := unit/rows unit/rows_agree unit/ratio unit/forward unit/step unit/batch_invariant unit/logits \
              unit/tree_attention unit/windows_agree unit/hidden_states unit/draft_heads \
              unit/cuda_variants unit/cuda_blocks unit/cuda_streamed unit/cuda_ranks \
              lossless/greedy_identity
 KIT_LIBS  := -l:libpcre2-8.a -l:libutf8proc.a -l:libsqlite3.a -lcjson -lm -lpthread -ldl
-# Twenty programs share one library. If all kernels were linked into each program, each would
-# have 2 MB.
+# Twenty programs share one library. If all kernels were linked into each program, each program
+# would have 2 MB.
 KIT_SO    := $(KIT)/libespalier-kit.so
 KIT_LINK   = $(CC) $(CFLAGS) $(EXTRA) -s -static-libgcc -o $@ $^ -Wl,-rpath,'$$ORIGIN/../..:$$ORIGIN/..:$$ORIGIN' \
              $(KIT_LIBS)
@@ -635,7 +641,7 @@ $(KIT_SO): $(LIB_OBJ)
 	$(call say,LINK,$@)$(CC) $(CFLAGS) $(EXTRA) -s -shared -static-libgcc -Wl,-soname,$(@F) -o $@ $^ \
 	    -Wl,-rpath,'$$ORIGIN' $(KIT_LIBS)
 
-# From this archive, each test is linked only with what it needs.
+# The linker takes from this archive only the objects that a test needs.
 $(BUILD)/libtests.a: $(TEST_OBJ) $(VIEW_OBJ)
 	@rm -f $@
 	$(call say,AR,$@)$(AR) rcs $@ $^
@@ -664,7 +670,7 @@ cuda-kit: $(KIT)/espalier $(KIT)/tests/bench $(KIT)/tests/shapes $(addprefix $(K
 	@du -sm $(KIT) | awk '$$1 > 60 { print "the kit has " $$1 " MB, more than the 60 that are easily carried"; exit 1 }'
 	@touch $(KIT)/ready
 
-# A kit that was copied to this machine is not built again.
+# If the kit was copied to this machine, it is not built again.
 KIT_MADE = $(if $(wildcard $(KIT)/ready),,cuda-kit)
 
 check-cuda:
@@ -675,25 +681,25 @@ bench-cuda:
 	@$(if $(KIT_MADE),$(MAKE) --no-print-directory -j$$(nproc) cuda-kit)
 	@$(KIT)/run bench
 
-# Arguments, as in BENCH='best 1 64 Q8_0 Q4_K': instruction set, number of threads, megabytes of
-# weights, types.
+# BENCH='best 1 64 Q8_0 Q4_K' gives arguments: the instruction set, the number of threads, the
+# megabytes of weights, and the types.
 bench-cpu: $(BUILD)/tests/cpu/bench
 	@$< $(BENCH)
 
-# Arguments, as in BENCH='64 256': sizes of trees.
+# BENCH='64 256' gives the sizes of the trees.
 bench-attention: $(BUILD)/tests/cpu/attention
 	@$< $(BENCH)
 
-# Arguments, as in BENCH='0.6 0.06 0.05 goodput linear:K=3': temperature, cost of a row, cost of
-# a draft pass, drafters.
+# BENCH='0.6 0.06 0.05 goodput linear:K=3' gives arguments: the temperature, the cost of a row, the
+# cost of a draft pass, and the drafters.
 bench-counted: $(BUILD)/tests/cpu/counted
 	@$< $(BENCH)
 
 # ---------------------------------------------------------------- fuzzing
 
-# A harness is tests/fuzz/NAME.c, and its inputs are tests/fuzz/corpus/NAME; make finds both. It
-# may use all code, even code that no other test links: each harness is linked only with those
-# parts of the archive that it uses.
+# A harness is tests/fuzz/NAME.c, and its inputs are in tests/fuzz/corpus/NAME; make finds both.
+# The archive has all code, even code that no other test links, and each harness is linked only
+# with the parts that it uses.
 FUZZ_SRC   := $(filter-out $(if $(DOT),,tests/fuzz/picture.c),$(wildcard tests/fuzz/*.c))
 FUZZ_BIN   := $(patsubst tests/%.c,$(BUILD)/tests/%,$(FUZZ_SRC))
 FUZZ_MAIN  := $(BUILD)/obj/tests/fuzz/support/corpus.o
@@ -722,7 +728,7 @@ $(FUZZ_BIN): $(BUILD)/tests/fuzz/%: tests/fuzz/%.c $(FUZZ_MAIN) $(BUILD)/fuzz-pa
 
 fuzz-tests: $(FUZZ_BIN)
 
-# clang is needed for libFuzzer. Kernels read no files, so they are compiled as usual, without instrumentation.
+# libFuzzer needs clang. Kernels read no files, so they are compiled as usual, without instrumentation.
 FUZZ_SECONDS ?= 60
 FUZZ         ?= *
 CLANG        ?= clang
