@@ -28,7 +28,7 @@ static const struct cli_command *command_of(const char *name,
     return commands[0];
 }
 
-/* ------------------------------------------------------------------ words of a kind */
+/* ------------------------------------------------------------------ completing one word */
 
 static void offer_items(enum esp_list list, struct esp_choices *choices)
 {
@@ -82,7 +82,7 @@ static void offer_suites(struct esp_choices *choices)
 
 /* ------------------------------------------------------------------ flags */
 
-/* The flag of a command that takes the word after `text` as its value, or -1. */
+/* Returns the flag whose value is the word after `text`, or -1. */
 static int flag_before(const struct cli_command *command, const char *text)
 {
     char name[ESP_FLAG_NAME];

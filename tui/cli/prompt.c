@@ -49,8 +49,8 @@ static int refuse(const char *name, const char *why)
     return EXIT_BAD;
 }
 
-/* Does not wait for a writer of a named pipe, since none may ever come. A pipe that has a
- * writer, such as the shell's <(...), is read to its end. */
+/* Does not wait until a program opens a named pipe for writing, since none may ever do so. A
+ * pipe that has a writer, such as the shell's <(...), is read to its end. */
 int cli_read_text(const char *path, char **text, size_t *length)
 {
     struct stat about;

@@ -171,7 +171,8 @@ static bool is_in_text(const struct esp_state *state, const struct esp_iteration
     return true;
 }
 
-/* Returns how many of the newest iterations still have their text in place, without a gap. */
+/* Returns how many of the newest iterations, without a gap, still have their tokens in the
+ * text. */
 static int count_kept(const struct esp_state *state)
 {
     int count = 0, end = state->span_count;

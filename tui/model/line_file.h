@@ -38,8 +38,9 @@ struct esp_line_kind {
  * if none of the `count` kinds has that name; the text is then the word. */
 int esp_take_kind(const struct esp_line_kind *kinds, size_t count, void *user,
                   struct esp_file_line *line);
-/* Takes the text up to one of the characters `ends` (or all of it) off *text, with the blanks
- * around it. Returns it without these blanks. */
+/* Splits *text at the first of the characters `ends`. *text becomes what follows, and the part
+ * before is returned, both without the blanks between them. Without such a character, the part
+ * is the whole text. */
 char *esp_take_part(char **text, const char *ends);
 /* Copies a text. If it is empty or longer than size - 1, that is an error. */
 int esp_take_text(const struct esp_file_line *line, char *to, size_t size, const char *text);

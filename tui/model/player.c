@@ -15,7 +15,7 @@
 #include "kernels/status.h"
 
 enum {
-    AT_ONCE = 64, /* events applied in one call while playing */
+    AT_ONCE = 64, /* maximum number of events that one call applies while playing */
     PACE = 12,    /* iterations per second, to follow by eye */
     LATE = 1,     /* seconds: a shorter delay is caught up, a longer one skipped */
 };
@@ -67,7 +67,7 @@ static int apply_iteration(struct esp_player *player, const struct esp_event *ev
     return status < 0 ? status : apply(player, event);
 }
 
-/* Applies a recorded event with its phases. */
+/* Applies a recorded event and the phases that follow from it. */
 static int apply_recorded(struct esp_player *player, const struct esp_event *event)
 {
     int status;
@@ -140,7 +140,7 @@ static int show_step(struct esp_player *player, int step, char *err, size_t errl
         return no_memory(err, errlen);
     struct esp_iteration untimed = *event->iteration;
     struct esp_event shown = *event;
-    if (player->stepped) { /* times mean nothing then, and the live session showed none */
+    if (player->stepped) { /* in step mode, times mean nothing and were not shown live */
         memset(untimed.seconds, 0, sizeof untimed.seconds);
         shown.iteration = &untimed;
     }

@@ -29,8 +29,9 @@ struct esp_player {
     int marker_count;
 
     bool playing;
-    /* 0: as recorded. Otherwise a factor, 0.25 to 16, of the recorded pace, which is first
-     * limited to 12 iterations per second, to follow by eye. */
+    /* 0: the recorded pace. Otherwise a factor from 0.25 to 16, by which the recorded pace is
+     * multiplied. That pace is first limited to 12 iterations per second, so that the eye can
+     * follow. */
     double speed;
     double idle; /* longest pause, in seconds; 0 means unlimited */
     double due;  /* time of the next event, on the caller's clock */

@@ -1,8 +1,8 @@
 /* race.h - two drafters decode the same text, shown side by side at true speed.
  *
- * They must not compete for the processors, so the right side decodes first, before the race
- * is shown, and the left side decodes while the user watches. Each side is shown at the
- * times of its own clock (run.h), two recordings at their recorded times.
+ * The two must not compete for the processors. So the right side decodes first, before the race
+ * is shown, and the left side decodes while the user watches. Each side is shown at the times
+ * of its own clock (run.h). Two recordings are shown at their recorded times.
  *
  * The race is reference-counted: the decoding thread and the drawing thread share it.
  */
@@ -67,7 +67,7 @@ void esp_race_begin(struct esp_race *race);
 /* Returns the seconds on the clock. Sets the phase to OVER when both sides have finished. */
 double esp_race_clock(struct esp_race *race);
 
-/* Returns the current phase, after a look at the clock. */
+/* Updates the phase by the clock, and returns it. */
 int esp_race_now(struct esp_race *race);
 
 /* Compares the texts of both sides. *compared gets the number of tokens that agree before any

@@ -4,8 +4,8 @@
  * (state.h) that is drawn. In addition to the session's events, there are those of the engine
  * thread: loading, ready, phase, answers to commands.
  *
- * If the UI thread falls behind, iterations are merged. Only the last tree survives, but all
- * committed tokens and totals do: no text and no total is lost.
+ * If the UI thread falls behind, iterations are merged. Then only the last tree is kept, but
+ * all committed tokens and totals are kept: no text and no total is lost.
  */
 #ifndef ESP_SNAPSHOT_H
 #define ESP_SNAPSHOT_H

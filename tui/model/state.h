@@ -10,7 +10,7 @@
 #include "tui/model/trace.h"
 #include "tui/model/snapshot.h"
 
-/* A token of the text: its bytes from `start` to the start of the next token. */
+/* A token of the text. Its bytes begin at `start` and end where the next token starts. */
 struct esp_text_span {
     uint32_t start;
     int32_t token;
@@ -33,8 +33,8 @@ struct esp_state {
     struct esp_text_span *spans; /* (span_count) its tokens */
     int span_count, span_capacity;
 
-    struct esp_trace trace; /* `since`: since the last change of a setting or start
-                                          of a comparison */
+    struct esp_trace trace; /* its `since` begins at the last change of a setting
+                                          or at the start of a comparison */
     /* All texts of a live session. A replay has only the recorded text. */
     bool has_branches;
     struct esp_branches branches;
@@ -69,12 +69,14 @@ int esp_state_copy(struct esp_state *to, const struct esp_state *from);
 /* Applies a snapshot. Returns 0 or ESP_E_MEMORY. */
 int esp_state_apply(struct esp_state *state, const struct esp_snapshot *snapshot);
 
-/* The start of the text after the last prompt: as an index of a token, and of a byte. */
+/* These return where the text after the last prompt starts: the index of its first token, and
+ * that of its first byte. */
 int esp_state_answer(const struct esp_state *state);
 size_t esp_state_last_answer(const struct esp_state *state);
 
 /* Returns the iteration that wrote a token of the text, and sets *index to the token's place
- * among those that it committed. NULL if none did, or it is not kept. */
+ * among those that it committed. Returns NULL if no iteration wrote the token, or if the
+ * iteration is no longer kept. */
 const struct esp_iteration *esp_state_writer(const struct esp_state *state, int token,
                                              int *index);
 /* Sets *place to the text before an iteration. Returns false if that is unknown or there are no
@@ -117,7 +119,7 @@ struct esp_figures {
     double speedup;    /* over plain decoding, without pauses; 0 means not measured */
     bool timed;        /* some iterations ran outside step mode, so there are times */
     double seconds[ESP_STAGES]; /* means over these iterations */
-    double exchange;            /* part of these: exchanges between ranks */
+    double exchange;            /* the part of `seconds` that exchanges between ranks took */
 };
 
 struct esp_figures esp_state_figures(const struct esp_state *state);

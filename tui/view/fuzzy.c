@@ -17,7 +17,7 @@ static int lower(char c)
     return tolower((unsigned char)c);
 }
 
-/* The score of a letter matched at this place, whatever was matched before it. */
+/* The score of a match of one letter at text[at], regardless of the letters before it. */
 static int worth(const char *text, int at)
 {
     if (at == 0)
@@ -29,8 +29,8 @@ static int worth(const char *text, int at)
  * letter's. */
 static void find_letter(char letter, const char *text, int length, bool first, int best[MOST])
 {
-    int before = first ? 0 : NONE; /* the best of the previous row left of j */
-    int diagonal = NONE;           /* the previous row at j - 1 */
+    int before = first ? 0 : NONE; /* the best score in the previous row, left of j */
+    int diagonal = NONE;           /* the score in the previous row at j - 1 */
     for (int j = 0; j < length; j++) {
         const int above = first ? NONE : best[j];
         best[j] = NONE;

@@ -15,7 +15,7 @@
 
 struct esp_pane_view {
     int scroll;  /* scroll position in rows; each pane defines the origin */
-    long anchor; /* the text pane's byte at the top, or the compare pane's place; -1: follow */
+    long anchor; /* text pane: byte at the top; compare pane: its place; -1: follow the end */
 };
 
 /* The selection that all panes share. */
@@ -67,19 +67,20 @@ struct esp_shown {
     bool wheel;                     /* the action comes from the mouse wheel */
 };
 
-/* Where a branch begins: a text of the tree of branches, followed by some tokens. */
+/* Where a branch begins: after a text of the tree of branches and some more tokens. */
 struct esp_branch_point {
     struct esp_text_place place;
     int32_t tokens[ESP_MAX_NODES]; /* (count) */
     int count;
-    bool written; /* the text is one that exists: show it, and write nothing */
+    bool written; /* the text exists already: show it, and generate nothing */
 };
 
 struct esp_pane_ops {
     const char *name, *summary;
     /* Writes the title for the top line of the frame. If NULL, the title is the name. */
     void (*title)(const struct esp_shown *shown, char *title, size_t size);
-    /* Fills the canvas's view, the area inside the frame; changes neither look nor view. */
+    /* Draws into the canvas's view, which is the area inside the frame. Changes neither
+     * `look` nor `view`. */
     void (*draw)(struct esp_canvas *canvas, const struct esp_shown *shown);
     /* Handles an action. Returns false if the pane has no use for it. May be NULL. */
     bool (*request)(const struct esp_shown *shown, int action);

@@ -30,7 +30,7 @@ enum {
 /* The part of a side that is visible at this time. */
 struct view {
     int steps, tokens, written, all;
-    double seconds; /* on the side's own clock: at its end, else now */
+    double seconds; /* time on the side's own clock: its end, or now */
     bool over;
 };
 

@@ -10,7 +10,7 @@
 struct esp_decode_options {
     struct esp_session_options session; /* observer and user are replaced */
     const char *prompt;
-    const struct esp_text_token *text; /* (text_count) begins the text; NULL: the prompt does */
+    const struct esp_text_token *text; /* (text_count) the text to continue; NULL: `prompt` */
     int text_count;
     bool scores; /* iterations have scores (esp_session_score) */
     int tokens;  /* maximum number of new tokens */

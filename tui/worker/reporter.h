@@ -24,9 +24,9 @@ void esp_reporter_close(struct esp_reporter *report);
 
 /* Makes the descriptor readable. */
 void esp_reporter_wake(struct esp_reporter *report);
-/* Makes the descriptor readable after an iteration, but at a limited rate: every wake-up takes
- * a processor from the computation. The next wake-up also announces the iterations that were
- * skipped. */
+/* Makes the descriptor readable after an iteration, but at a limited rate, because every
+ * wake-up takes a processor from the computation. The next wake-up also announces the
+ * iterations that were skipped. */
 void esp_reporter_wake_for_iteration(struct esp_reporter *report);
 
 /* Answers a command. `type` is ESP_SNAPSHOT_MESSAGE, ERROR, REFUSED, CLEAR or RECORD. */

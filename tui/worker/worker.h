@@ -24,8 +24,8 @@ struct esp_worker;
 int esp_worker_open(struct esp_worker **worker, const struct esp_engine_options *engine,
                     const struct esp_session_options *session, int tokens, char *err,
                     size_t errlen);
-/* Ends the thread. Returns false if the thread did not end within a few seconds (a long prompt
- * on a slow machine) and so still uses its memory. */
+/* Ends the thread. Returns false if it did not end within a few seconds, as with a long prompt
+ * on a slow machine. Then it still uses its memory. */
 bool esp_worker_close(struct esp_worker *worker);
 
 /* The thread's snapshots, and a file descriptor that is readable when there are some. */
@@ -43,8 +43,8 @@ void esp_worker_set(struct esp_worker *worker, const char *key, const char *valu
 /* The mailbox, for the commands that take effect immediately: stop, step mode, pace. */
 struct esp_mailbox *esp_worker_mailbox(struct esp_worker *worker);
 
-/* Returns whether no command waits, no generation runs (in step mode: the engine waits for a
- * step) and all snapshots are read. Scripts wait for this. */
+/* Returns whether no command waits, no generation runs and all snapshots have been read. In
+ * step mode a generation may run if the engine waits for a step. Scripts wait for this. */
 bool esp_worker_settled(struct esp_worker *worker);
 
 #endif

@@ -44,7 +44,7 @@ static int open_second(struct esp_worker *worker, char *err, size_t errlen)
     return status;
 }
 
-/* Keeps the names. Returns false if they are too long for anything that can be opened. */
+/* Stores the names. Returns false if they are longer than any valid name. */
 static bool keep_names(struct esp_second *s, const char *drafter, const char *verifier)
 {
     return snprintf(s->drafter, sizeof s->drafter, "%s", drafter) < (int)sizeof s->drafter &&

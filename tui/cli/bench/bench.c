@@ -2,9 +2,9 @@
  *
  * Prints the quantities that the papers tabulate: throughput and its spread over prompts,
  * speedup over the first choice, tokens per iteration, accepted path, TTFT, TPOT (dynatree,
- * sec. 4.2). All choices continue a prompt before the next prompt's turn, so a machine that
- * slows down slows all of them. Rounds before the first counted one only warm up. At
- * temperature 0 all choices must write the text of the first one; otherwise the exit code is 1.
+ * sec. 4.2). All choices continue one prompt before the next prompt begins. So if the machine
+ * slows down, all choices slow down. The first rounds only warm up and are not counted. At
+ * temperature 0 all choices must write the same text; otherwise the exit code is 1.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -61,7 +61,7 @@ static int open_choices(struct bench *b, char *err, size_t errlen)
 
 /* ------------------------------------------------------------------ runs */
 
-/* Compares the text of a choice with that of the first one. */
+/* Compares the text of a choice with the text of the first choice. */
 static int compare(struct bench *b, int which)
 {
     int length;

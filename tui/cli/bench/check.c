@@ -40,7 +40,7 @@ struct run {
     bool bar;
 };
 
-/* ------------------------------------------------------------------ which pairs */
+/* ------------------------------------------------------------------ choosing the pairs */
 
 static int open_session(struct run *r, const struct pair *pair, struct esp_session **session,
                         char *err, size_t errlen)
@@ -135,7 +135,7 @@ static double smallest_p(const struct pair *pair)
     return p;
 }
 
-/* The smallest p that passes. */
+/* Returns the smallest p-value that passes a test. */
 static double least_p(const struct run *r)
 {
     return FALSE_ALARMS / (r->count * (ESP_LOSSLESS_TEST_COUNT + 1));

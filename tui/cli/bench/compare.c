@@ -1,4 +1,4 @@
-/* compare.c - `espalier compare`: two choices of drafter and verifier over one text.
+/* compare.c - `espalier compare`: two choices of drafter and verifier decode the same text.
  *
  * Both run in lock step (engine/compare.h), each with its own caches and its own clock. At
  * temperature 0 the two texts must be the same, and the exit code says whether they are; above
@@ -37,8 +37,8 @@ static void look(struct side *side, struct esp_session *session)
 
 /* ------------------------------------------------------------------ output */
 
-/* Seconds per token of plain decoding: those of the side that decodes plainly, if one does,
- * else as measured between the iterations. */
+/* Returns the seconds per token of plain decoding. They come from the side that decodes
+ * plainly, if there is one. Otherwise they were measured between the iterations. */
 static double baseline_of(const struct side sides[2])
 {
     for (int i = 0; i < 2; i++)

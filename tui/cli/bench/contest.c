@@ -140,8 +140,8 @@ static int rivals(const struct cli_contest *c)
     return n;
 }
 
-/* The number of parts of a contest with n rivals. Half of them leave after each part but the
- * last. */
+/* The number of parts of a contest with n rivals. Half of the rivals leave after each part but
+ * the last. */
 static int parts(int n)
 {
     int parts = 1;

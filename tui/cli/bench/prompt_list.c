@@ -37,7 +37,7 @@ static int add_json(struct cli_prompts *list, const char *line, size_t length, c
     int status = ESP_OK;
     if (!cJSON_IsObject(o))
         status = esp_fail(err, errlen, ESP_E_FORMAT,
-                          "%s, line %d: this is no JSON object; every line must be one", name,
+                          "%s, line %d: this is not a JSON object; each line must be one", name,
                           number);
     else if (!cJSON_IsString(text) || (category && !cJSON_IsString(category)))
         status = esp_fail(err, errlen, ESP_E_FORMAT,

@@ -30,7 +30,7 @@ static const cJSON *part(const cJSON *run, const char *name, int index)
 
 /* ------------------------------------------------------------------ runs */
 
-/* [[nodes, tried, accepted], ..], by rank. */
+/* Returns [[nodes, tried, accepted], ..] with an entry for each rank. */
 static cJSON *ranks_json(const struct esp_acceptance *a)
 {
     cJSON *ranks = cJSON_CreateArray();
@@ -42,8 +42,8 @@ static cJSON *ranks_json(const struct esp_acceptance *a)
     return ranks;
 }
 
-/* [[tried, accepted, with_q, q, with_p, p], ..], by the draft's probability; the members of
- * struct esp_trial_counts. */
+/* Returns [[tried, accepted, with_q, q, with_p, p], ..] with an entry for each range of the
+ * draft's probability. The numbers are the members of struct esp_trial_counts. */
 static cJSON *shares_json(const struct esp_acceptance *a)
 {
     cJSON *shares = cJSON_CreateArray();
@@ -124,8 +124,8 @@ static cJSON *depth_json(const struct esp_depth_measure *d)
     return o;
 }
 
-/* [number, ..]: for each guess its confidence or, if it was wrong, -1 - confidence. Six digits
- * are enough. */
+/* Returns [number, ..] with a number for each guess: its confidence or, if it was wrong,
+ * -1 - confidence. Six digits are enough. */
 static cJSON *rank_json(const struct esp_rank_measure *r)
 {
     cJSON *o = cJSON_CreateArray();
@@ -163,8 +163,9 @@ static int measure_nodes(struct cli_suite_run *run)
 /* ------------------------------------------------------------------ tables with a line for
  * each place */
 
-/* A cell is scale * top / bottom. Each of `top` and `bottom` is the index of one of the place's
- * sums, or one of these: 1, the place's number, the total of sum 0 over all places, the number
+/* A place is a rank, a depth, ... A cell of its line is scale * top / bottom. Each of `top` and
+ * `bottom` is the index of one of the place's sums, or one of these constants. ONE is 1, PLACE
+ * is the place's number, ALL is the total of sum 0 over all places, and BINS_OF_Q is the number
  * of bins of q. */
 enum { ONE = -1, PLACE = -2, ALL = -3, BINS_OF_Q = -4 };
 enum { VERIFIERS = -5 }; /* a value of `top`: one column for each verifier that has results */
@@ -209,7 +210,7 @@ static const struct column depth_columns[] = {
 static const struct lines {
     const char *measure, *name;
     int width, first; /* `first`: number of the first place */
-    bool one_prompt;  /* only the first prompt counts */
+    bool one_prompt;  /* only the first prompt is used */
     const struct column *columns;
 } all_lines[] = {
     {"ranks", "ranks", 3, 1, false, rank_columns},

@@ -38,14 +38,16 @@ static const char PROMPTS[] =
     "Dear Sir, thank you for your letter of the third of March, in which you\n"
     "Es war einmal ein armer Müller, der hatte eine schöne Tochter. Eines Tages\n";
 
-/* Temperature 0: chains, trees of the most probable nodes, drafters without weights. */
+/* Candidates at temperature 0: chains, trees of the most probable nodes, and drafters without
+ * weights. */
 static const char *const greedy_specs[] = {
     "ar",        "linear:K=2",   "linear:K=4",  "linear:K=8",  "goodput",
     "dynatree",  "dynatree:N=8", "optimal:N=4", "optimal:N=8", "optimal:N=16",
     "salf:N=16", "hybrid",       "suffix",      NULL,
 };
 
-/* Above 0: drafters that sample, for verifiers that accept more of such drafts. */
+/* Candidates above temperature 0: drafters that sample their tokens, because some verifiers
+ * accept more of such drafts. */
 static const char *const sampling_specs[] = {
     "ar",          "linear:K=2",  "linear:K=4", "linear:K=8", "iid:K=2,L=2",
     "iid:K=2,L=4", "iid:K=4,L=4", "goodput",    "dynatree",   "dyspec:N=8",
@@ -202,7 +204,7 @@ static void print_contest(const struct cli_contest *contest)
                        contest->candidate[i].speedup);
     }
     if (best(contest) == plain(contest))
-        printf("ar wins: no drafter is faster by %.0f %% and by more than chance\n\n",
+        printf("ar wins: no drafter is %.0f %% faster and by more than chance\n\n",
                100 * (WORTH - 1));
     else
         esp_safe_print(stdout, "%s wins: %.2fx plain decoding\n\n", best_spec(contest),
@@ -257,12 +259,12 @@ static void print_text(const struct tuning *t, const char *written)
     if (written)
         esp_safe_print(stdout, "the preset is in %s\n", written);
     else if (is_pair(t) && !t->o->write && !cli_interrupted)
-        printf("with --write this becomes the pair's preset\n");
+        printf("add --write to make this the pair's preset\n");
 }
 
 /* ------------------------------------------------------------------ the command */
 
-/* Checked before anything is measured, so that the user need not wait for the error. */
+/* Called before anything is measured, so that the user does not have to wait for the error. */
 static int can_write(const struct tuning *t, char *err, size_t errlen)
 {
     if (t->o->write && !is_pair(t))
@@ -286,7 +288,7 @@ static int finish(const struct tuning *t)
     }
     if (!greedy)
         return cli_fail(
-            "the model ends the text at once after every prompt; give other prompts");
+            "the model ends the text right after every prompt; give other prompts");
     const bool write = t->o->write && !cli_interrupted;
     if (write)
         status = esp_preset_write(t->target.path, best_spec(greedy),

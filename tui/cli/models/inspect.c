@@ -131,7 +131,7 @@ static double expected(const struct esp_engine *engine, int ranks, int rows)
 static void print_predicted(const struct esp_engine *engine, int ranks, int i)
 {
     const int rows = rows_shown[i];
-    printf("  %-14s a pass of %d row%s takes %.2f ms or more; in one process like each "
+    printf("  %-14s a pass of %d row%s takes %.2f ms or more; in a single such process "
            "%.2f ms",
            i == 0 ? "predicted" : "", rows, rows == 1 ? "" : "s", expected(engine, ranks, rows),
            expected(engine, 1, rows));

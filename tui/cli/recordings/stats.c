@@ -31,7 +31,7 @@ struct pairs {
 
 /* ------------------------------------------------------------------ counting */
 
-/* The entry of a pair; all pairs after the first MOST_PAIRS - 1 share one. */
+/* Returns the entry of a pair. All pairs after the first MOST_PAIRS - 1 share the last one. */
 static struct pair *find_pair(struct pairs *pairs, const struct esp_iteration *it)
 {
     char drafter[NAME], verifier[NAME];

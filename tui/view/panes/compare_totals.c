@@ -1,8 +1,8 @@
-/* compare_totals.c - statistics of two sessions over one text: a row for each, and a
- * sentence.
+/* compare_totals.c - statistics of two sessions that decode one text: a row for each session,
+ * and a sentence.
  *
- * They cover the time since the comparison began or a setting changed. Counts cover all
- * iterations, times only those outside step mode. The better of two numbers is highlighted.
+ * The statistics cover the time since the comparison began or a setting changed. Counts include
+ * all iterations, times only those outside step mode. The better of two numbers is highlighted.
  */
 #include <math.h>
 #include <string.h>
@@ -52,7 +52,7 @@ static struct figures figures_of(const struct esp_state *state, double baseline,
                         .plain = NAN};
     if (baseline > 0 && pace > 0)
         f.plain = baseline / pace;
-    return f; /* numbers without data: 0/0 = NaN */
+    return f; /* numbers without data are NaN, from 0/0 */
 }
 
 /* The statistics of a session since the comparison began, for names and sentences. */

@@ -1,6 +1,6 @@
 /* mask.c - the mask pane: which rows of the target's one pass see which others
- * (viz/mask_view.h) and, if the target has recurrent layers, in which order they are visited
- * for the states (viz/walk_view.h). */
+ * (viz/mask_view.h). If the target has recurrent layers, it also shows in which order their
+ * states are computed for these rows (viz/walk_view.h). */
 #include "tui/view/pane.h"
 
 #include "viz/mask_view.h"

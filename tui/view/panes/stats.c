@@ -1,8 +1,8 @@
 /* stats.c - the stats pane: what speculation gains, and the time of each stage.
  *
- * The comparison with plain decoding is in words, above all when speculation is slower. The
- * numbers cover the last iterations since a setting changed, so that the effect of a change is
- * visible.
+ * A sentence compares the speed with plain decoding and says so clearly when speculation is
+ * slower. The numbers cover only iterations since the last change of a setting, so that the
+ * effect of the change is visible.
  */
 #include "tui/view/pane.h"
 

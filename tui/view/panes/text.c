@@ -110,7 +110,7 @@ struct matches {
     const char *what;
     size_t length, end;
     long at;      /* the match that contains the byte, else the next match; -1 if none */
-    long current; /* the match that was found last; -1 if none */
+    long current; /* the match that the last search found; -1 if none */
 };
 
 static struct matches matches_in(const struct esp_wrap *w, const struct esp_look *look,
@@ -342,7 +342,7 @@ static size_t line_of(const struct esp_wrap *w, size_t byte)
     return start;
 }
 
-/* Unless a byte is visible, scrolls so that its line is a third of the height below the
+/* If a byte is not visible, scrolls so that its line is a third of the height below the
  * top. */
 static void bring_up(struct esp_pane_view *view, const struct esp_wrap *w, size_t byte,
                      int height)
@@ -432,8 +432,8 @@ static size_t line_after(const struct esp_wrap *w, size_t line, int lines)
     return line;
 }
 
-/* Returns the token `lines` lines below the one at the cursor (above it, if negative), or
- * further away if that is still the same token. At an end of the text: its last or first
+/* Returns the token `lines` lines below the token at the cursor (above it, if negative). If that
+ * is still the same token, goes further. At an end of the text, returns the last or first
  * token. */
 static int token_below(const struct esp_shown *s, const struct esp_wrap *w, int lines)
 {
@@ -491,7 +491,7 @@ static bool move(const struct esp_shown *s, int action)
     return true;
 }
 
-/* If there is no cursor, the first key that would move it puts it at the end of the visible
+/* If there is no cursor, the first key that moves a cursor puts one at the end of the visible
  * text. */
 static bool begin_cursor(const struct esp_shown *s, int action)
 {

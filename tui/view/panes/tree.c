@@ -15,7 +15,7 @@
 #include "viz/tree_right.h"
 #include "viz/wrap.h"
 
-/* Whether the shown iteration is one within which step mode has stopped. */
+/* Whether step mode has stopped within the shown iteration. */
 static bool is_partial(const struct esp_shown *s)
 {
     return s->it == &s->state->partial.it;
@@ -72,7 +72,7 @@ static int deepest(const struct esp_iteration *it)
     return depth;
 }
 
-/* The depth of the nodes that the last draft pass added, while step mode shows that pass; else
+/* While step mode shows a draft pass, the depth of the nodes that the pass added; otherwise
  * 0. */
 static int new_depth(const struct esp_shown *s)
 {
@@ -105,8 +105,8 @@ static int build(struct shown_tree *d, const struct esp_iteration *it,
     return status;
 }
 
-/* Builds as much of a tree that grows to the right as fits. Several of its rows share a row of
- * the screen, so their number is found by bisection. */
+/* Builds as much as fits of a tree that grows to the right. Several rows of the tree can share a
+ * row of the screen, so the number of rows that fit is found by bisection. */
 static int fit(struct shown_tree *d, const struct esp_iteration *it,
                struct esp_tree_choice *choice, int width, int height, bool ascii)
 {
@@ -162,8 +162,8 @@ static int open_drawing(struct shown_tree *d, const struct esp_shown *s, int wid
     return status;
 }
 
-/* The first row to draw: the cursor is centred or, if there is none, the end of the accepted
- * path is near the bottom. */
+/* The first row to draw. The cursor is centred. Without a cursor, the end of the accepted path
+ * is near the bottom. */
 static int first_row(const struct esp_tree_rows *rows, int cursor, int height)
 {
     int most = rows->count > height ? rows->count - height : 0;
@@ -216,9 +216,9 @@ static bool is_free(const struct esp_canvas *canvas, int y, int columns)
 }
 
 /* Draws the position at the right end of the first and last rows. The first row has the number
- * of the cursor's node and of the rows above; the last row has the number of rows below, and
- * whether there is more to the left or right. If only the first row is full, all goes into the
- * last. */
+ * of the cursor's node and the number of rows above. The last row has the number of rows below,
+ * and says whether there is more to the left or right. If only the first row has no room,
+ * everything is in the last row. */
 static void draw_place(struct esp_canvas *canvas, const struct shown_tree *d, int x, int y)
 {
     const int width = canvas->view.rect.width, height = canvas->view.rect.height;
@@ -423,7 +423,7 @@ static void unfold_to(struct esp_look *look, const struct esp_tree *tree, int no
             look->collapsed[up] = false;
 }
 
-/* Finds the next match after row `at` (step 1) or the last one before it (-1), wrapping
+/* Finds the first match after row `at` (step 1) or the last match before it (-1), wrapping
  * around. */
 static struct esp_search_result find_row(const struct esp_tree_rows *rows,
                                          const struct esp_iteration *it,
