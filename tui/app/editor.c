@@ -1,7 +1,7 @@
 /* editor.c - passes a file to the editor and reads it back; see editor.h.
  *
- * While the editor runs, C-c goes to it, and C-z stops both, like any two programs of one
- * process group. SIGTERM and SIGHUP are passed on to the editor (terminal.h).
+ * While the editor runs, C-c goes to the editor. C-z stops both programs, because they are in
+ * one process group. SIGTERM and SIGHUP are passed on to the editor (terminal.h).
  */
 #include "tui/app/editor.h"
 

@@ -19,7 +19,7 @@
 
 enum { NEW_TOKENS = 256, PACE = 12 /* iterations per second, to follow by eye */ };
 
-/* Loads the named theme, which must exist, or, if name is NULL, the one for the background. */
+/* Loads the named theme, which must exist. If name is NULL, loads the background's theme. */
 static int first_theme(struct esp_app *app, const char *name, char *err, size_t errlen)
 {
     const char *colours = getenv("COLORFGBG"),

@@ -31,7 +31,7 @@ static int read_iterations(struct esp_resumed *r, struct esp_library *library)
             break;
         }
         it->event.iteration.it.index = number;
-        /* A later iteration may have written its first tokens again. */
+        /* A later iteration may have written the first tokens of this one again. */
         const int position = it->event.iteration.it.position;
         it->place = esp_branches_before(b, b->at, position < place ? position : place);
         used++;

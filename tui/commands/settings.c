@@ -159,7 +159,7 @@ static int model_path(const char *word, bool draft, char *path, size_t size, cha
     return ESP_OK;
 }
 
-/* Limits the number of threads to that of processors: more would only take turns. */
+/* Limits the number of threads to the number of processors: more would only take turns. */
 static void limit_threads(struct esp_control *control, int *threads)
 {
     const int cores = esp_cores_all();
@@ -514,8 +514,8 @@ static bool is_drafter_parameter(const char *key)
     return false;
 }
 
-/* Checks that `key` is a setting or a parameter that is allowed here. `of_file`: it is from a
- * configuration file, which may have settings for live sessions and for replays. */
+/* Checks that `key` is a setting or a parameter that is allowed here. `of_file`: it comes from
+ * a configuration file, which may have settings for live sessions and for replays. */
 static int check_key(const struct esp_control *control, int index, const char *key,
                      bool of_file, char *err, size_t errlen)
 {

@@ -50,8 +50,8 @@ static int numbered_key(int number)
     return number >= 0 && number < (int)(sizeof keys / sizeof *keys) ? keys[number] : 0;
 }
 
-/* Reads a decimal number that ends before `end`, and returns a pointer to the byte after it. The
- * number is -1 if there is none or if it is larger than any number that terminals send. */
+/* Reads a decimal number that ends before `end`, and returns a pointer to the byte after it.
+ * The number is -1 if there is none or if it is larger than any number that terminals send. */
 static const char *read_number(const char *at, const char *end, int *number)
 {
     enum { LARGEST = 1 << 16 };
@@ -206,8 +206,8 @@ static void keep(struct esp_decoder *decoder, const char *bytes, size_t count)
     decoder->paste_count = needed;
 }
 
-/* Takes bytes up to the end of the paste; returns their number. The sequence that ends the paste
- * may arrive in pieces, so a possible start of the sequence is left for the next call. */
+/* Takes bytes up to the end of the paste; returns their number. The sequence that ends the
+ * paste may arrive in pieces, so a possible start of it is left for the next call. */
 static size_t take_paste(struct esp_decoder *decoder, const char *bytes, size_t count)
 {
     static const char mark[] = "\033[201~";

@@ -37,8 +37,8 @@ static const struct pane_plan wide = {
     .bottom = {{{ESP_PANE_stats, 2}}, 1},
 };
 
-/* Returns the plan for a height. A wide screen has room for the timeline if it has at least TALL
- * rows, and for the whole node pane if it has at least LARGE rows. */
+/* Returns the plan for a height. A wide screen has room for the timeline if it has at least
+ * TALL rows, and for the whole node pane if it has at least LARGE rows. */
 static struct pane_plan plan_of(bool is_wide, int height)
 {
     struct pane_plan plan = is_wide ? wide : normal;

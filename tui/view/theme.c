@@ -207,8 +207,8 @@ static int nearest_of_256(int32_t rgb)
 }
 
 /* Returns the terminal colour with the same hue. Shades are ignored, because the user may have
- * changed those of the 8 or 16 colours. In a colour number, red is 1, green 2 and blue 4; bright
- * adds 8. */
+ * changed those of the 8 or 16 colours. In a colour number, red is 1, green 2 and blue 4;
+ * bright adds 8. */
 static int nearest_of_16(int32_t rgb, int colours)
 {
     enum { GREY = 40 /* a colour is grey if its parts differ by less than this */ };

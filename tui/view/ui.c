@@ -221,8 +221,8 @@ static bool is_valid(const struct esp_canvas *canvas, const struct esp_ui *ui,
     }
 }
 
-/* Returns how important a key is; the footer shows the highest first. These are keys to continue
- * or stop, then those of the focused pane, then all others. */
+/* Returns how important a key is. The footer shows the most important keys first: keys to
+ * continue or stop, then those of the focused pane, then all others. */
 static int urgency_of(const struct esp_binding *b)
 {
     if (b->when == ESP_WHEN_STEP || b->when == ESP_WHEN_REPLAY ||

@@ -8,8 +8,8 @@
 #include "tui/commands/branching.h"
 #include "tui/commands/command.h"
 
-/* In a conversation, a branch within the user's own text begins a new turn: that text returns
- * to the input line. Returns false if the point is elsewhere. */
+/* If a branch begins within what the user said in a conversation, puts the user's text back on
+ * the input line, to be sent as a new turn. Returns false if the branch begins elsewhere. */
 static bool edits_words(struct esp_control *control, const struct esp_branch_point *point)
 {
     const struct esp_state *state = &control->state;
@@ -71,8 +71,8 @@ static int go_to(struct esp_control *control, int branch)
     return esp_branching_go(control, &point, NULL, ESP_FORK_NEW, false);
 }
 
-/* Goes to branch `number` of the list, counted from 1, or if that is 0, `step` branches
- * forward. */
+/* Goes to branch `number` of the list, counted from 1. If `number` is 0, goes `step` branches
+ * forward from the current one. */
 static int go_by(struct esp_control *control, int step, int number)
 {
     int count, at;
@@ -102,8 +102,8 @@ static int go_up(struct esp_control *control)
                       : go_to(control, branch);
 }
 
-/* The branch at the pane's cursor, if the pane has or last had the focus; else the current
- * one. */
+/* Returns the branch at the pane's cursor if the branches pane has or last had the focus.
+ * Otherwise returns the current branch. */
 static int chosen(const struct esp_control *control)
 {
     const struct esp_ui *ui = &control->ui;

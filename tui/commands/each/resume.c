@@ -13,8 +13,8 @@ static int take_other(void *user, const struct esp_kept_session *session)
     return *id > 0;
 }
 
-/* Writes the number of the session that is meant to `to`. Returns 0, or a negative status with
- * a reply. */
+/* Finds the session that the user means and writes its number to `to`. Returns 0, or a negative
+ * status with a reply. */
 static int find(struct esp_control *control, const char *which, char *to, size_t size)
 {
     struct esp_library *library;

@@ -432,8 +432,8 @@ static size_t line_after(const struct esp_wrap *w, size_t line, int lines)
     return line;
 }
 
-/* Returns the token `lines` lines below the token at the cursor (above it, if negative). If that
- * is still the same token, goes further. At an end of the text, returns the last or first
+/* Returns the token `lines` lines below the token at the cursor (above it, if negative). If
+ * that is still the same token, goes further. At an end of the text, returns the last or first
  * token. */
 static int token_below(const struct esp_shown *s, const struct esp_wrap *w, int lines)
 {

@@ -105,8 +105,8 @@ static int build(struct shown_tree *d, const struct esp_iteration *it,
     return status;
 }
 
-/* Builds as much as fits of a tree that grows to the right. Several rows of the tree can share a
- * row of the screen, so the number of rows that fit is found by bisection. */
+/* Builds as much as fits of a tree that grows to the right. Several rows of the tree can share
+ * a row of the screen, so the number of rows that fit is found by bisection. */
 static int fit(struct shown_tree *d, const struct esp_iteration *it,
                struct esp_tree_choice *choice, int width, int height, bool ascii)
 {
