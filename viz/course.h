@@ -1,4 +1,4 @@
-/* course.h - a session's values over its iterations, for charts; and sums of them. */
+/* course.h - the values of a session's iterations, for charts, and sums of such values. */
 #ifndef ESP_COURSE_H
 #define ESP_COURSE_H
 
@@ -38,7 +38,7 @@ struct esp_course {
 struct esp_totals {
     int iterations;
     int64_t committed;         /* tokens */
-    int64_t drafted, accepted; /* verified nodes without roots; accepted nodes */
+    int64_t drafted, accepted; /* verified nodes except roots; accepted nodes */
     double seconds[ESP_STAGES];
 };
 

@@ -29,7 +29,7 @@ enum {
     SECONDS = 10,
     MEMORY = 512 << 20,
     OUTPUT = 64 << 20,
-    NOT_THERE = 127, /* exit status of a child that could not start the helper */
+    NOT_THERE = 127, /* exit status of a child process that could not start the helper */
 };
 
 static const char helper_name[] = "espalier-dot";

@@ -43,7 +43,7 @@ struct esp_export_options {
     const char *models; /* "target <- draft", for captions; NULL means unknown */
     int format;
     const char *theme; /* pictures: "light" (NULL) or "dark" */
-    int nodes;         /* pictures: most nodes to show; 0: all, -1: as many as fit on a slide */
+    int nodes;         /* pictures: most nodes to show; 0: all; -1: as many as fit on a slide */
     int caption;       /* pictures: enum esp_caption */
     double aspect;     /* pictures: width / height; 0 means any */
     bool ascii;        /* text: ASCII only */

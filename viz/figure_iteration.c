@@ -8,11 +8,11 @@
 
 enum { CELLS = 76, LINES_BEFORE = 3, LONGEST = 40, TEXT = 10, PITCH = 17 };
 
-static const char blank[] = "\u2423"; /* what esp_drawing_cells() writes for a blank */
+static const char blank[] = "\u2423"; /* esp_drawing_cells() writes this for a blank */
 
 static const double cell = TEXT * ESP_MONO_CELL;
 
-/* A place in lines of cells. */
+/* A position in lines of character cells. */
 struct cursor {
     int column;
     double y;

@@ -152,7 +152,7 @@ int esp_figure_timeline(const struct esp_figure *f, struct esp_drawing *d, char 
     l.y = esp_figure_caption(f, d, title, words);
     const double top = l.y - 3;
     draw_stages(&l);
-    if (exchange > 0) { /* in pieces, in every pass of the target */
+    if (exchange > 0) { /* every pass of the target has several exchanges */
         draw_bar(&l, "of it, exchange", 0, exchange, f->colours->edge);
         l.y += LANE;
     }

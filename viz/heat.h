@@ -8,8 +8,8 @@
 enum esp_heat {
     ESP_HEAT_OFF,
     ESP_HEAT_SURPRISAL, /* -log2 p of the token */
-    ESP_HEAT_ENTROPY,   /* entropy of the target's distribution at its place, in bits */
-    ESP_HEAT_RANK,      /* its rank in that distribution, from 1 */
+    ESP_HEAT_ENTROPY,   /* entropy of the target's distribution for the token, in bits */
+    ESP_HEAT_RANK,      /* rank of the token in that distribution, from 1 */
     ESP_HEAT_ORIGIN,    /* origin of the token */
     ESP_HEATS
 };

@@ -14,7 +14,7 @@ struct esp_plot_series {
      * bars.
      */
     const double *error;
-    bool reference; /* the others are compared with this series: a dark line, no marks */
+    bool reference; /* other series are compared with this one: a dark line, no marks */
 };
 
 struct esp_plot {

@@ -10,7 +10,7 @@
  *
  *     no two boxes or edges meet; a leaf is followed by at least one blank column
  *     a parent is in the middle between its first and its last child
- *     children keep their order, and each subtree is as close as possible to those above it
+ *     children keep their order, and each subtree is as close as possible to the one above
  *     equal subtrees are drawn alike everywhere
  */
 #ifndef ESP_TIDY_H

@@ -11,11 +11,11 @@
 
 #include "viz/tree_view.h"
 
-/* The number of states that the pass over an iteration's tree needs beside the one in memory.
+/* The number of states that the pass over an iteration's tree needs besides that of the text.
  */
 int esp_walk_levels(const struct esp_iteration *it);
 
-enum { ESP_WALK_ROWS = 3 }; /* lines of a drawing besides one for each row */
+enum { ESP_WALK_ROWS = 3 }; /* lines of a drawing in addition to one for each row */
 
 /* The columns that a drawing needs. */
 int esp_walk_width(const struct esp_iteration *it);

@@ -71,10 +71,9 @@ int esp_ansi_update(FILE *file, struct esp_canvas *shown, const struct esp_canva
     if (all) {
         put_style(file, &theme->style[ESP_STYLE_TEXT]);
         fputs("\033[H\033[2J", file);
-        memset(
-            shown->cells,
-            0xff, /* no cell is equal to this, so all are drawn, even blanks (background) */
-            (size_t)shown->width * (size_t)shown->height * sizeof *shown->cells);
+        memset(shown->cells,
+               0xff, /* no cell is equal to this, so all are drawn, even blanks (background) */
+               (size_t)shown->width * (size_t)shown->height * sizeof *shown->cells);
     }
     for (int y = 0; y < rows && y < canvas->height; y++) {
         size_t row = (size_t)y * (size_t)canvas->width;

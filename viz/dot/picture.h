@@ -11,7 +11,7 @@
  *
  * The width of an edge is the draft probability; the shade of a node is the draft's confidence
  * at that node. A large tree is reduced to its likeliest nodes, with counts of the others. The
- * caption above the tree says what happened, with the settings; the legend is below. Nodes
+ * caption above the tree says what happened and with which settings; the legend is below. Nodes
  * also have their data as attributes (token, text, q, p, confidence, verdict, reason), for
  * programs that read DOT files. The same iteration always gives the same graph.
  */

@@ -89,7 +89,7 @@
         }
     }
 
-    /* The text after iteration `index` (`committed`: with the tokens that it committed). */
+    /* The text at iteration `index`: before it or, with `committed`, after it. */
     function textAt(index, committed) {
         const text = [];
         follow(text, index, committed, () => {});
@@ -156,10 +156,10 @@
 
     /* ------------------------------------------------------------ branches */
 
-    /* Lists the texts that were given up for another one, and the last text: {frame, fork, words, count}. */
+    /* Lists the texts that another text replaced, and the last text: {frame, fork, words, count}. */
     const branches = (function () {
         const found = [], text = [];
-        let shared = 0; /* tokens of the text that an earlier branch has, too */
+        let shared = 0; /* number of tokens that the text shares with an earlier branch */
         const note = (frame) => {
             const own = text.slice(shared);
             if (own.length)
@@ -608,7 +608,7 @@
     /* ------------------------------------------------------------ moving */
 
     function draw() {
-        if (!picked) /* the choice must not reveal the decision before it is made */
+        if (!picked) /* choosing a node must not reveal a decision before it is made */
             chosen = stage >= 3 ? frames[at].telling : 0;
         $("number").textContent = frames[at].index + " (" + (at + 1) + " of " + frames.length + ")";
         $("place").value = at;

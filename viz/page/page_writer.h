@@ -1,5 +1,5 @@
-/* page_writer.h - writes iterations as one HTML file that plays in a browser and loads
- * nothing.
+/* page_writer.h - writes iterations as one HTML file that plays in a browser and loads no other
+ * file.
  *
  * The page is this folder's page.html with the iterations as JSON in a data element:
  *
@@ -64,9 +64,9 @@ __attribute__((format(printf, 2, 3))) void esp_page_add_note(struct esp_page_wri
  * ESP_E_ARGUMENT if the page becomes larger than ESP_PAGE_BYTES. */
 int esp_page_add(struct esp_page_writer *page, const struct esp_iteration *it, double time,
                  double baseline, const struct esp_text_token *text, int count);
-/* Ends the page and frees the writer (NULL counts as out of memory). If `status` is 0, the
- * page goes to *bytes, and the caller frees it; otherwise `status` is returned. Returns 0, or
- * a negative status with a message; a message that is already in `err` stays. */
+/* Ends the page and frees the writer; a NULL writer means that memory ran out. If `status` is
+ * 0, writes the page to *bytes, which the caller frees. Otherwise returns `status`. Returns 0,
+ * or a negative status with a message; a message that is already in `err` stays. */
 int esp_page_close(struct esp_page_writer *page, int status, char **bytes, size_t *length,
                    char *err, size_t errlen);
 

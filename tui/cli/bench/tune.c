@@ -287,8 +287,7 @@ static int finish(const struct tuning *t)
         return EXIT_INTERRUPTED;
     }
     if (!greedy)
-        return cli_fail(
-            "the model ends the text right after every prompt; give other prompts");
+        return cli_fail("the model ends the text right after every prompt; give other prompts");
     const bool write = t->o->write && !cli_interrupted;
     if (write)
         status = esp_preset_write(t->target.path, best_spec(greedy),
