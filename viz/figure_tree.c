@@ -131,7 +131,7 @@ static void draw_node(const struct placed *p, int index)
         esp_figure_mark(p->d, ESP_MARK_CROSS, colours->rejected, at, y + 12, 5.5);
 }
 
-/* Draws what frames, shades and letters mean. */
+/* Draws the legend, which explains frames, shades and letters. */
 static double draw_key(const struct esp_figure *f, struct esp_drawing *d, double y)
 {
     static const char *const words[] = {"accepted", "rejected", "not tested",

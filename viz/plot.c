@@ -213,8 +213,8 @@ static struct esp_pen line_pen(const struct look *look)
 static void draw_mark(const struct plot *plot, double x, double y, const struct look *look)
 {
     enum { CORNERS = 12 };
-    /* The corners of the marks, as x and y relative to the middle. The first mark is a circle.
-     * */
+    /* The corners of the marks, as x and y relative to the middle. The first mark is a
+     * circle. */
     static const struct {
         int count;
         signed char at[2 * CORNERS];

@@ -476,7 +476,7 @@ static bool is_text(int index)
            info.kind == ESP_KIND_text;
 }
 
-/* Whether the setting's text is the path of a file. */
+/* Whether the value of the setting is the path of a file. */
 static bool names_file(int index)
 {
     return is_text(index) && strstr(settings[index].values, "FILE");

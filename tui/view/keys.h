@@ -1,7 +1,7 @@
 /* keys.h - keys and their bindings. keys.def is the only table of them.
  *
- * The table feeds key handling, footer, help and manual. Panes never see keys: a key becomes
- * an action, and a pane gets its actions through `request`.
+ * The table is used for key handling, footer, help and manual. Panes never see keys: a key
+ * becomes an action, and a pane gets its actions through `request`.
  */
 #ifndef ESP_KEYS_H
 #define ESP_KEYS_H

@@ -36,7 +36,7 @@ void esp_reporter_phase(struct esp_reporter *report, int phase, const char *text
                         double fraction);
 /* Reports the configuration of the compared session, or that there is none (NULL). */
 void esp_reporter_compared(struct esp_reporter *report, const struct esp_session *session);
-/* Reports the loaded models and the settings; `anew`: see esp_setup. */
+/* Reports the loaded models and the settings. For `anew` see struct esp_setup. */
 void esp_reporter_loaded(struct esp_reporter *report, const struct esp_models *pair, int serial,
                          bool anew);
 

@@ -28,11 +28,11 @@
 #include "viz/export.h"
 #include "viz/safe.h"
 
-enum { TOGETHER = 24, LONGEST = 1 << 20 }; /* sessions that are open at once; bytes of a line */
+enum { TOGETHER = 24, LONGEST = 1 << 20 }; /* limits: open sessions; bytes of a line */
 
 struct running {
     const struct cli_options *o;
-    struct cli_options own; /* the same, with the engine options of the suite and of a case */
+    struct cli_options own; /* copy of *o with the engine options of the suite and of a case */
     char draft[PATH_MAX];   /* draft of the open engine, if cases name one */
     struct cli_suite suite;
     struct cli_prompts prompts;

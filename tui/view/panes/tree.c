@@ -2,8 +2,8 @@
  * or growing to the right (viz/tree_right.h).
  *
  * While the pane follows the newest iteration, it shows as much as fits and folds the rest.
- * Moving the cursor holds the iteration: it stays while others follow, nodes are folded only
- * by the user, and the node pane shows the node at the cursor.
+ * Moving the cursor holds the iteration: the pane keeps showing it while new iterations run,
+ * only the user folds nodes, and the node pane shows the node at the cursor.
  */
 #include "tui/view/pane.h"
 
