@@ -706,39 +706,59 @@ int esp_model_desc_check(const struct esp_model_desc *d, char *err, size_t errle
     return c.status;
 }
 
-const char *esp_model_desc_special(const struct esp_model_desc *d)
+/* Returns the special features of one layer. */
+static unsigned layer_specials(const struct esp_model_desc *d, const struct esp_layer *l)
 {
+    const bool head_norms = l->query_norm.data && l->query_norm.rows == d->head_dim;
+    /* In a recurrent model, a layer may lack the MLP, and with it norm2. */
+    const bool lacks_norm = !l->norm2.data && !esp_model_desc_recurrent(d);
+    unsigned found = 0;
+    if (l->norm_attended.data || l->norm_mlp.data || lacks_norm)
+        found |= ESP_SPECIAL_OUTPUT_NORMS;
+    if (l->rotation != ESP_ROTATION_GLOBAL)
+        found |= ESP_SPECIAL_ROTATIONS;
+    if (l->query_norm.data && !head_norms)
+        found |= ESP_SPECIAL_WIDE_NORMS;
+    if (l->router.data)
+        found |= ESP_SPECIAL_MIXTURE;
+    if (l->sink_logit.data)
+        found |= ESP_SPECIAL_SINKS;
+    if (l->query.transposed != 0)
+        found |= ESP_SPECIAL_TRANSPOSED;
+    return found;
+}
+
+unsigned esp_model_desc_specials(const struct esp_model_desc *d)
+{
+    unsigned found = 0;
     if (esp_model_desc_recurrent(d))
-        return ESP_SPECIAL_RECURRENT;
+        found |= ESP_SPECIAL_RECURRENT;
     if (d->norm_embedding.data)
-        return ESP_SPECIAL_MTP;
+        found |= ESP_SPECIAL_MTP;
     if (d->position_embedding.data)
-        return "learned positions";
+        found |= ESP_SPECIAL_POSITIONS;
     if (d->activation == ESP_GELU_TANH || d->activation == ESP_GEGLU)
-        return "GELU by tanh";
+        found |= ESP_SPECIAL_GELU;
     if (d->activation == ESP_SWIGLU_CLAMPED)
-        return "SwiGLU with limits";
+        found |= ESP_SPECIAL_CLAMPED;
     if (d->attention_cap != 0 || d->logit_cap != 0)
-        return "capped scores";
+        found |= ESP_SPECIAL_CAPPED;
     if (d->embedding_scale != 0 || d->residual_scale != 0 || d->logit_scale != 0 ||
         d->attention_scale != 0)
-        return "scaled embeddings, scores or logits";
+        found |= ESP_SPECIAL_SCALED;
     if (d->rotary_scale != 0)
-        return "a scaled rotation";
-    for (int i = 0; i < d->layers; i++) {
-        const struct esp_layer *l = &d->layer[i];
-        if (l->norm_attended.data || l->norm_mlp.data || !l->norm2.data)
-            return "norms after attention and MLP";
-        if (l->rotation != ESP_ROTATION_GLOBAL)
-            return "a rotation that differs from layer to layer";
-        if (l->query_norm.data && l->query_norm.rows != d->head_dim)
-            return "norms of all heads together";
-        if (l->router.data)
-            return ESP_SPECIAL_MIXTURE;
-        if (l->sink_logit.data)
-            return "logits of sinks";
-        if (l->query.transposed != 0)
-            return "transposed weights";
-    }
-    return NULL;
+        found |= ESP_SPECIAL_SCALED_ROTATION;
+    for (int i = 0; i < d->layers; i++)
+        found |= layer_specials(d, &d->layer[i]);
+    return found;
+}
+
+const char *esp_special_name(unsigned specials)
+{
+    static const char *const names[] = {
+#define X(name, text) text,
+        ESP_SPECIALS(X)
+#undef X
+    };
+    return specials ? names[__builtin_ctz(specials)] : NULL;
 }

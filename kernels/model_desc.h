@@ -12,12 +12,39 @@ extern "C" {
  * not, returns ESP_E_FORMAT with one sentence in err. */
 int esp_model_desc_check(const struct esp_model_desc *desc, char *err, size_t errlen);
 
-/* Names a feature of the model that only some backends support ("norms of all heads
- * together"), or returns NULL. Attention windows of single layers do not count. */
-const char *esp_model_desc_special(const struct esp_model_desc *desc);
-#define ESP_SPECIAL_MIXTURE "a mixture of experts"
-#define ESP_SPECIAL_RECURRENT "recurrent layers"
-#define ESP_SPECIAL_MTP "an MTP layer"
+/* X(name, text): features that only some parts of the program support. Attention windows of
+ * single layers do not count. */
+#define ESP_SPECIALS(X)                                                                        \
+    X(RECURRENT, "recurrent layers")                                                           \
+    X(MTP, "an MTP layer")                                                                     \
+    X(POSITIONS, "learned positions")                                                          \
+    X(GELU, "GELU by tanh")                                                                    \
+    X(CLAMPED, "SwiGLU with limits")                                                           \
+    X(CAPPED, "capped scores")                                                                 \
+    X(SCALED, "scaled embeddings, scores or logits")                                           \
+    X(SCALED_ROTATION, "a scaled rotation")                                                    \
+    X(OUTPUT_NORMS, "norms after attention and MLP")                                           \
+    X(ROTATIONS, "a rotation that differs from layer to layer")                                \
+    X(WIDE_NORMS, "norms of all heads together")                                               \
+    X(MIXTURE, "a mixture of experts")                                                         \
+    X(SINKS, "logits of sinks")                                                                \
+    X(TRANSPOSED, "transposed weights")
+
+enum esp_special_number {
+#define X(name, text) ESP_SPECIAL_NUMBER_##name,
+    ESP_SPECIALS(X)
+#undef X
+};
+enum esp_special {
+#define X(name, text) ESP_SPECIAL_##name = 1 << ESP_SPECIAL_NUMBER_##name,
+    ESP_SPECIALS(X)
+#undef X
+};
+
+/* Returns the features that the model has: a sum of ESP_SPECIAL_*. */
+unsigned esp_model_desc_specials(const struct esp_model_desc *desc);
+/* Names the first of these features; NULL if `specials` is 0. */
+const char *esp_special_name(unsigned specials);
 
 /* These return whether the model has recurrent layers, how many of its layers have attention,
  * and how many are recurrent. */

@@ -10,11 +10,16 @@
  * compute everything and add nothing. In a mixture, the experts become larger, but their
  * number and the router's logits stay the same.
  *
+ * The rows of a convolution are queries, keys and values. Each of the three is repeated on its
+ * own, so that the copies of a key head follow the copies of the one before it, as those of
+ * the values do. This is a list of rows (esp_tensor.listed).
+ *
  * The architecture's tables list the tensors and the meaning of their dimensions.
  */
 #include "engine/model/inflate.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,15 +34,16 @@
 #include "engine/model/stored.h"
 #include "engine/support/part_file.h"
 
-enum { MOST_PARTS = 3 /* maximum number of slots in one tensor */ };
+/* The parts of the rows of a convolution: queries, keys and values, in the mixer's order. */
+enum { CONV_PARTS = 3, MOST_PARTS = 2 + CONV_PARTS /* most parts of one tensor */ };
 
-/* One tensor of the new file: one slot of the enlarged model, or the parts of a fused
- * matrix. */
+/* One tensor of the new file: one slot of the enlarged model, or the parts of a fused matrix.
+ * The parts alternate: the file has `rounds` times a share of the rows of each part. */
 struct made {
     char name[ESP_TENSOR_NAME];
-    const struct esp_tensor *part[MOST_PARTS];
-    int parts, rank;
-    int together; /* rows after which the parts alternate; 0 means they are consecutive */
+    struct esp_tensor part[MOST_PARTS];
+    int parts, rounds;
+    int dimensions; /* 1: a vector. 3: a dimension of 1 is between rows and columns */
 };
 
 struct inflation {
@@ -61,19 +67,89 @@ static int refuse_type(const struct inflation *n, enum esp_dtype dtype)
                     n->model->path, esp_dtype_name(dtype));
 }
 
+/* Returns whether the enlarged model has `width` times this size. */
+static bool grows(enum esp_size size)
+{
+    static const enum esp_size sizes[] = {ESP_HIDDEN,     ESP_HEADS,   ESP_QUERIES, ESP_KEYS,
+                                          ESP_CONV,       ESP_MIXED,   ESP_STATES,  ESP_FFN,
+                                          ESP_EXPERT_FFN, ESP_ATTENDED};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        if (sizes[i] == size)
+            return true;
+    return false;
+}
+
+/* Writes to `rows` (CONV_PARTS) how many rows of a convolution are in each part; returns the
+ * number of parts. */
+static int conv_parts(const struct esp_model_desc *d, enum esp_mixer mixer,
+                      int rows[CONV_PARTS])
+{
+    const int keys = d->key_heads * d->key_dim, values = d->state_heads * d->value_dim;
+    const bool values_first = mixer == ESP_MIXER_SSM;
+    if (mixer == ESP_MIXER_CONV) {
+        rows[0] = d->hidden;
+        return 1;
+    }
+    rows[0] = values_first ? values : keys;
+    rows[1] = keys;
+    rows[2] = values_first ? keys : values;
+    return CONV_PARTS;
+}
+
+/* Writes to `list` which row of a convolution each row of the enlarged one repeats. If `old` is
+ * not NULL, it is where the rows are stored. */
+static void list_rows(const struct inflation *n, enum esp_mixer mixer, const int32_t *old,
+                      int32_t *list)
+{
+    int rows[CONV_PARTS], first = 0;
+    const int parts = conv_parts(&n->model->desc, mixer, rows);
+    for (int part = 0; part < parts; first += rows[part++])
+        for (int i = 0; i < rows[part] * n->width; i++) {
+            const int row = first + i % rows[part];
+            *list++ = old ? old[row] : row;
+        }
+}
+
+/* Replaces model->conv_rows, where the rows of `conv_in` are stored, by two lists for the
+ * enlarged model: the rows of `conv`, which are stored in the mixer's order, and then the rows
+ * of `conv_in`. The dimensions must still be those of the original model. */
+static int list_conv_rows(const struct inflation *n)
+{
+    struct esp_model *model = n->model;
+    const enum esp_mixer mixer = n->architecture->family->mixer;
+    if (!esp_recurs(mixer))
+        return ESP_OK;
+    const size_t width = (size_t)esp_conv_width(&model->desc, mixer) * (size_t)n->width;
+    int32_t *lists = malloc(2 * width * sizeof *lists);
+    if (!lists)
+        return esp_fail(n->err, n->errlen, ESP_E_MEMORY, "not enough memory for %zu rows",
+                        width);
+    list_rows(n, mixer, NULL, lists);
+    list_rows(n, mixer, model->conv_rows, lists + width);
+    free(model->conv_rows);
+    model->conv_rows = lists;
+    return ESP_OK;
+}
+
+/* Two rules may name the tensor of one slot: one in layers that are mixtures, one in other
+ * layers. Returns whether the rule is the other one. */
+static bool is_for_other_layers(const struct esp_tensor_rule *rule,
+                                const struct esp_layer *layer)
+{
+    return layer && rule->when == (layer->expert ? ESP_IF_ONLY_MLP : ESP_IF_MIXED);
+}
+
 /* Makes the slots of a table larger and adds their sizes to the model's. `zero` (ends with 0;
  * may be NULL) lists the slots that become zeros. */
 static int grow(const struct inflation *n, const struct esp_tensor_rule *rule, void *base,
-                bool layer, const size_t *zero)
+                const struct esp_layer *layer, const size_t *zero)
 {
     for (; rule->name; rule++) {
         struct esp_tensor *t = esp_rule_slot(base, rule);
-        const bool columns = rule->columns != ESP_ONE;
+        const bool columns = grows(rule->columns), rows = grows(rule->rows);
         const bool embedding =
             !layer && rule->slot == offsetof(struct esp_model_desc, embedding);
-        const bool rows =
-            rule->rows != ESP_VOCABULARY && rule->rows != ESP_HEAD && rule->rows != ESP_EXPERTS;
-        if (!t->data)
+        if (!t->data || is_for_other_layers(rule, layer))
             continue;
         if (esp_dtype_quantised(t->dtype) || (columns && !embedding && t->dtype == ESP_F16))
             return refuse_type(n, t->dtype);
@@ -82,6 +158,8 @@ static int grow(const struct inflation *n, const struct esp_tensor_rule *rule, v
         t->rows *= rows ? n->width : 1;
         t->columns *= columns ? n->width : 1;
         t->divisor = columns && !embedding ? n->width : 1;
+        if (layer && rule->rows == ESP_CONV)
+            t->listed = n->model->conv_rows + (t->listed ? t->rows : 0);
         for (const size_t *slot = zero; slot && *slot; slot++)
             t->divisor = *slot == rule->slot ? 0 : t->divisor;
         n->model->parameters += (int64_t)t->rows * t->columns;
@@ -105,7 +183,7 @@ static int grow_experts(const struct inflation *n, struct esp_layer *layer, bool
     memcpy(expert, layer->expert, (size_t)d->experts * sizeof *expert);
     layer->expert = expert;
     for (int i = 0; i < d->experts && status == ESP_OK; i++)
-        status = grow(n, n->architecture->family->expert_tensors, &expert[i], true,
+        status = grow(n, n->architecture->family->expert_tensors, &expert[i], layer,
                       added ? zero : NULL);
     n->model->idle +=
         (n->model->parameters - before) / d->experts * (d->experts - d->experts_used);
@@ -115,9 +193,13 @@ static int grow_experts(const struct inflation *n, struct esp_layer *layer, bool
 /* Makes the layers larger and adds layers. The last matrices of an added layer are zero. */
 static int grow_layers(const struct inflation *n)
 {
-    static const size_t zero[] = {
-        offsetof(struct esp_layer, output), offsetof(struct esp_layer, output_bias),
-        offsetof(struct esp_layer, down), offsetof(struct esp_layer, down_bias), 0};
+    static const size_t zero[] = {offsetof(struct esp_layer, output),
+                                  offsetof(struct esp_layer, output_bias),
+                                  offsetof(struct esp_layer, mixed),
+                                  offsetof(struct esp_layer, mixed_bias),
+                                  offsetof(struct esp_layer, down),
+                                  offsetof(struct esp_layer, down_bias),
+                                  0};
     struct esp_model_desc *d = &n->model->desc;
     struct esp_layer *layer = calloc((size_t)n->layers, sizeof *layer);
     int status = ESP_OK;
@@ -128,7 +210,7 @@ static int grow_layers(const struct inflation *n)
         const struct esp_expert *old = d->layer[i % d->layers].expert;
         layer[i] = d->layer[i % d->layers];
         if (status == ESP_OK)
-            status = grow(n, n->architecture->family->layer_tensors, &layer[i], true,
+            status = grow(n, n->architecture->family->layer_tensors, &layer[i], &layer[i],
                           i >= d->layers ? zero : NULL);
         if (status == ESP_OK && old)
             status = grow_experts(n, &layer[i], i >= d->layers);
@@ -152,7 +234,9 @@ static int grow_all(const struct inflation *n)
     const bool tied = d->head.data == d->embedding.data;
     model->parameters = model->idle = 0;
     model->bytes = 0;
-    int status = grow(n, n->architecture->family->tensors, d, false, NULL);
+    int status = list_conv_rows(n);
+    if (status == ESP_OK)
+        status = grow(n, n->architecture->family->tensors, d, NULL, NULL);
     if (tied)
         d->head.data = &d->head;
     if (status == ESP_OK)
@@ -162,10 +246,34 @@ static int grow_all(const struct inflation *n)
     d->expert_ffn *= n->width;
     d->heads *= n->width;
     d->kv_heads *= n->width;
+    d->state_heads *= n->width;
+    d->key_heads *= n->width;
     return status;
 }
 
 /* ------------------------------------------------------------------ the list of tensors */
+
+/* Returns the first rule with this tensor name. (In folders, `apart` has no meaning.) */
+static const struct esp_tensor_rule *first_named(const struct esp_tensor_rule *rules,
+                                                 const char *name)
+{
+    while (strcmp(rules->name, name) != 0)
+        rules++;
+    return rules;
+}
+
+/* Adds the slot of a rule to a tensor. If the rows of key heads are stored together, queries,
+ * keys and values are parts of their own. */
+static void add_part(const struct inflation *n, struct made *m,
+                     const struct esp_tensor_rule *rule, const struct esp_tensor *slot)
+{
+    int rows[CONV_PARTS] = {slot->rows}, first = 0;
+    const bool divided = rule->grouped && rule->rows == ESP_CONV;
+    const int parts =
+        divided ? conv_parts(&n->model->desc, n->architecture->family->mixer, rows) : 1;
+    for (int i = 0; i < parts; first += rows[i++])
+        m->part[m->parts++] = esp_tensor_slice(slot, first, rows[i]);
+}
 
 /* Adds the tensor of a rule to the list, unless the model lacks it or an earlier rule names the
  * same tensor. */
@@ -173,7 +281,8 @@ static int add(struct inflation *n, const struct esp_tensor_rule *rules,
                const struct esp_tensor_rule *rule, const void *base, int layer, int expert)
 {
     const struct esp_tensor *slot = esp_rule_slot(base, rule);
-    if (!slot->data || esp_rule_first(rules, rule) != rule)
+    const struct esp_model_desc *d = &n->model->desc;
+    if (!slot->data || first_named(rules, rule->name) != rule)
         return ESP_OK;
     if (slot->dtype != ESP_F32 && slot->dtype != ESP_BF16)
         return refuse_type(n, slot->dtype);
@@ -186,12 +295,16 @@ static int add(struct inflation *n, const struct esp_tensor_rule *rules,
         n->made = more;
     }
     struct made *m = &n->made[n->count++];
-    *m = (struct made){.rank = rule->columns == ESP_ONE ? 1 : 2,
-                       .together = rule->parts > 0 ? n->model->desc.head_dim : 0};
+    *m = (struct made){.dimensions = rule->middle               ? 3
+                                     : rule->columns == ESP_ONE ? 1
+                                                                : 2,
+                       .rounds = rule->grouped     ? d->key_heads
+                                 : rule->parts > 0 ? slot->rows / d->head_dim
+                                                   : 1};
     esp_rule_name(m->name, n->architecture->family, rule, layer, expert);
     for (const struct esp_tensor_rule *part = rules; part->name; part++)
-        if (esp_rule_first(rules, part) == rule)
-            m->part[m->parts++] = esp_rule_slot(base, part);
+        if (strcmp(part->name, rule->name) == 0)
+            add_part(n, m, part, esp_rule_slot(base, part));
     return ESP_OK;
 }
 
@@ -201,7 +314,8 @@ static int add_table(struct inflation *n, const struct esp_tensor_rule *rules, c
 {
     int status = ESP_OK;
     for (const struct esp_tensor_rule *rule = rules; rule->name && status == ESP_OK; rule++)
-        status = add(n, rules, rule, base, layer, ESP_NO_EXPERT);
+        if (!is_for_other_layers(rule, layer < 0 ? NULL : base))
+            status = add(n, rules, rule, base, layer, ESP_NO_EXPERT);
     return status;
 }
 
@@ -227,13 +341,13 @@ static int rows_of(const struct made *m)
 {
     int rows = 0;
     for (int i = 0; i < m->parts; i++)
-        rows += m->part[i]->rows;
+        rows += m->part[i].rows;
     return rows;
 }
 
 static size_t row_bytes(const struct made *m)
 {
-    return esp_dtype_row_bytes(m->part[0]->dtype, m->part[0]->columns);
+    return esp_dtype_row_bytes(m->part[0].dtype, m->part[0].columns);
 }
 
 static void add_number(cJSON *list, double number)
@@ -248,11 +362,13 @@ static char *header(const struct inflation *n)
     for (int i = 0; i < n->count; i++) {
         const struct made *m = &n->made[i];
         cJSON *entry = cJSON_AddObjectToObject(all, m->name);
-        cJSON_AddStringToObject(entry, "dtype", esp_dtype_name(m->part[0]->dtype));
+        cJSON_AddStringToObject(entry, "dtype", esp_dtype_name(m->part[0].dtype));
         cJSON *shape = cJSON_AddArrayToObject(entry, "shape");
         add_number(shape, rows_of(m));
-        if (m->rank > 1)
-            add_number(shape, m->part[0]->columns);
+        if (m->dimensions > 2)
+            add_number(shape, 1);
+        if (m->dimensions > 1)
+            add_number(shape, m->part[0].columns);
         cJSON *place = cJSON_AddArrayToObject(entry, "data_offsets");
         add_number(place, (double)at);
         at += (size_t)rows_of(m) * row_bytes(m);
@@ -265,15 +381,16 @@ static char *header(const struct inflation *n)
 
 static bool write_tensor(const struct made *m, FILE *file)
 {
-    const int rows = rows_of(m), together = m->together ? m->together : rows;
     const size_t bytes = row_bytes(m);
     char *row = malloc(bytes);
     bool good = row != NULL;
-    int done[MOST_PARTS] = {0}; /* rows written of each part */
-    for (int at = 0, i = 0; at < rows && good; i = (i + 1) % m->parts)
-        for (int k = 0; k < together && done[i] < m->part[i]->rows && good; k++, at++) {
-            esp_tensor_copy_rows(m->part[i], done[i]++, 1, row);
-            good = fwrite(row, 1, bytes, file) == bytes;
+    for (int round = 0; round < m->rounds; round++)
+        for (int i = 0; i < m->parts; i++) {
+            const int share = m->part[i].rows / m->rounds;
+            for (int k = 0; k < share && good; k++) {
+                esp_tensor_copy_rows(&m->part[i], round * share + k, 1, row);
+                good = fwrite(row, 1, bytes, file) == bytes;
+            }
         }
     free(row);
     return good;
@@ -341,10 +458,58 @@ static void set_key(const struct inflation *n, cJSON *config, enum esp_config_fi
         return; /* without this key, kv_heads follows heads */
     snprintf(key, sizeof key, "%.*s", length, name);
     cJSON_DeleteItemFromObjectCaseSensitive(config, key);
-    if (field == ESP_CONFIG_tied)
+    if (field == ESP_CONFIG_tied || field == ESP_CONFIG_ffn_adjusted)
         cJSON_AddBoolToObject(config, key, value != 0);
     else
         cJSON_AddNumberToObject(config, key, value);
+}
+
+/* Repeats a list with an entry for each layer, until it has one for each layer of the enlarged
+ * model. */
+static void repeat_list(const struct inflation *n, cJSON *list)
+{
+    const int before = cJSON_GetArraySize(list);
+    for (int i = before; before > 0 && i < n->layers; i++)
+        cJSON_AddItemToArray(list, cJSON_Duplicate(cJSON_GetArrayItem(list, i - before), true));
+}
+
+/* Names the infinite numbers of a list as the transformers library does, because JSON has none.
+ */
+static void name_infinities(cJSON *list)
+{
+    for (int i = 0; i < cJSON_GetArraySize(list); i++) {
+        if (!cJSON_IsNumber(cJSON_GetArrayItem(list, i)) ||
+            !isinf(cJSON_GetArrayItem(list, i)->valuedouble))
+            continue;
+        cJSON *named = cJSON_CreateObject();
+        cJSON_AddStringToObject(named, "__float__", "Infinity");
+        cJSON_ReplaceItemInArray(list, i, named);
+    }
+}
+
+/* Writes which layers are recurrent. A file may list the kinds of all layers, or only say how
+ * often a layer has attention. */
+static int set_layer_types(const struct inflation *n, struct esp_json *json)
+{
+    static const char types[] = "layer_types";
+    static const char *const other[] = {"full_attn_idxs", "hybrid_override_pattern"};
+    const struct esp_model_desc *d = &n->model->desc;
+    int status = esp_config_pattern(json);
+    if (status < 0 || !esp_model_desc_recurrent(d))
+        return status;
+    cJSON *list = cJSON_GetObjectItemCaseSensitive(json->root, types);
+    repeat_list(n, list);
+    name_infinities(cJSON_GetObjectItemCaseSensitive(json->root, "time_step_limit"));
+    for (int i = 0; i < d->layers && !list; i++) {
+        cJSON *made = i == 0 ? cJSON_AddArrayToObject(json->root, types)
+                             : cJSON_GetObjectItemCaseSensitive(json->root, types);
+        cJSON_AddItemToArray(made, cJSON_CreateString(esp_recurs(d->layer[i].mixer)
+                                                          ? "linear_attention"
+                                                          : "full_attention"));
+    }
+    for (size_t i = 0; i < sizeof other / sizeof *other; i++)
+        cJSON_DeleteItemFromObjectCaseSensitive(json->root, other[i]);
+    return ESP_OK;
 }
 
 static int write_config(const struct inflation *n)
@@ -355,6 +520,8 @@ static int write_config(const struct inflation *n)
     int status = esp_json_read(&json, n->model->path, "config.json", n->err, n->errlen);
     if (status == ESP_OK)
         status = esp_multimodal_config(&json);
+    if (status == ESP_OK)
+        status = set_layer_types(n, &json);
     if (status < 0) {
         esp_json_close(&json);
         return status;
@@ -365,8 +532,13 @@ static int write_config(const struct inflation *n)
         set_key(n, json.root, ESP_CONFIG_expert_ffn, d->expert_ffn);
     set_key(n, json.root, ESP_CONFIG_heads, d->heads);
     set_key(n, json.root, ESP_CONFIG_kv_heads, d->kv_heads);
+    if (d->key_heads > 0) {
+        set_key(n, json.root, ESP_CONFIG_state_heads, d->state_heads);
+        set_key(n, json.root, ESP_CONFIG_key_heads, d->key_heads);
+    }
     set_key(n, json.root, ESP_CONFIG_layers, d->layers);
     set_key(n, json.root, ESP_CONFIG_tied, false);
+    set_key(n, json.root, ESP_CONFIG_ffn_adjusted, false); /* ffn is the final number */
     char *text = cJSON_Print(json.root);
     esp_json_close(&json);
     FILE *file = text ? create(n, "config.json", path) : NULL;
@@ -430,6 +602,22 @@ static void note_folder(const struct inflation *n, const char *to, int noted[FIL
     }
 }
 
+/* Returns the special features that an enlarged model can have. */
+static unsigned can_grow(const struct inflation *n)
+{
+    const struct esp_family *family = n->architecture->family;
+    const struct esp_config_rule *root =
+        esp_config_rule(n->architecture, ESP_CONFIG_root_embedding);
+    unsigned can = ESP_SPECIAL_RECURRENT;
+    if (family->expert_tensors && !family->experts_stacked)
+        can |= ESP_SPECIAL_MIXTURE;
+    if (esp_recurs(family->mixer)) /* every attention layer has the same rotation */
+        can |= ESP_SPECIAL_ROTATIONS;
+    if (!root) /* no scale follows from the hidden size */
+        can |= ESP_SPECIAL_SCALED;
+    return can;
+}
+
 static int check(const struct inflation *n)
 {
     const struct esp_model_desc *d = &n->model->desc;
@@ -440,13 +628,16 @@ static int check(const struct inflation *n)
         return esp_fail(n->err, n->errlen, ESP_E_ARGUMENT,
                         "%s has %d layers; it can have %d to 1000, not %d", n->model->path,
                         d->layers, d->layers, n->layers);
-    const char *special = esp_model_desc_special(d);
-    const struct esp_family *family = n->architecture->family;
-    const bool plain_mixture = family->expert_tensors && !family->experts_stacked;
-    if (special && !(plain_mixture && strcmp(special, ESP_SPECIAL_MIXTURE) == 0))
+    const unsigned special = esp_model_desc_specials(d) & ~can_grow(n);
+    if (special)
         return esp_fail(n->err, n->errlen, ESP_E_UNSUPPORTED,
                         "%s is a model with %s; it cannot be made larger", n->model->path,
-                        special);
+                        esp_special_name(special));
+    if (d->heads_tiled)
+        return esp_fail(n->err, n->errlen, ESP_E_UNSUPPORTED,
+                        "%s has its state heads in the order of GGUF files; enlarge the model "
+                        "folder it was made from",
+                        n->model->path);
     for (int i = 1; i < d->layers && n->layers > d->layers; i++)
         if (!d->layer[i].expert != !d->layer[0].expert)
             return esp_fail(n->err, n->errlen, ESP_E_UNSUPPORTED,
@@ -454,7 +645,8 @@ static int check(const struct inflation *n)
                             "deeper",
                             n->model->path);
     if ((int64_t)d->hidden * n->width > 65536 || (int64_t)d->heads * n->width > 4096 ||
-        (int64_t)d->ffn * n->width > 1 << 20 || (int64_t)d->expert_ffn * n->width > 1 << 20)
+        (int64_t)d->ffn * n->width > 1 << 20 || (int64_t)d->expert_ffn * n->width > 1 << 20 ||
+        (int64_t)d->state_heads * n->width > 4096)
         return esp_fail(n->err, n->errlen, ESP_E_ARGUMENT,
                         "%s would become too wide to open; choose a smaller width",
                         n->model->path);

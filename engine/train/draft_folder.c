@@ -49,7 +49,7 @@ int esp_draft_shape(struct esp_network_shape *shape, const struct esp_model *dra
                             draft->path);
     }
     if (d->norm != ESP_NORM_RMS || d->activation != ESP_SWIGLU || d->parallel_residual ||
-        d->rotary != d->head_dim || esp_model_desc_special(d))
+        d->rotary != d->head_dim || esp_model_desc_specials(d) != 0)
         return esp_fail(
             err, errlen, ESP_E_UNSUPPORTED,
             "%s has the architecture %s; only draft models with the layers of Llama "

@@ -5,8 +5,8 @@
  * seconds, that does not make one number of rows look expensive.
  *
  * The time of a pass includes what follows it in an iteration: softmax and a draw below each
- * row after a draft pass, softmax after a target pass. The content of the cache does not
- * affect the time, so no text is needed.
+ * row after a draft pass, softmax after a target pass. The text before a pass does not affect
+ * its time, so the text is token 0 again and again.
  */
 #include "engine/train/selector_samples.h"
 
@@ -24,8 +24,9 @@ enum { TRIES = 12, LEAST_ROUNDS = 4, MOST_ROUNDS = 60 };
 static const double SETTLED = 0.004, SECONDS = 4;
 
 static int time_pass(struct esp_sampler *s, struct esp_kv_cache *c, struct esp_rows *rows,
-                     int count, int length, float *least)
+                     int count, float *least)
 {
+    const int length = c->length;
     static const struct esp_sampling sampling = {1, 1, 0};
     for (int i = 0; i < count; i++) {
         s->positions[i] = length + i;
@@ -55,6 +56,18 @@ static int time_pass(struct esp_sampler *s, struct esp_kv_cache *c, struct esp_r
         *least = fminf(*least, (float)(esp_clock() - start));
     }
     return ESP_OK;
+}
+
+/* Makes the cache's text `length` tokens long. Later calls find a checkpoint there. */
+static int go_to(struct esp_sampler *s, struct esp_kv_cache *c, int length)
+{
+    esp_kv_cache_cut(c, length);
+    const int missing = length - c->length;
+    if (missing == 0)
+        return ESP_OK;
+    memset(s->piece, 0, (size_t)missing * sizeof *s->piece);
+    int status = esp_kv_cache_append(c, s->piece, missing, NULL, NULL);
+    return status < 0 ? status : esp_kv_cache_checkpoint(c);
 }
 
 static int time_choice(struct esp_sampler *s, float *seconds)
@@ -91,11 +104,13 @@ static int time_round(struct esp_sampler *s, struct esp_pass_times *times)
     int status = ESP_OK;
     for (int i = 0; i < ESP_TIME_LENGTHS && status == ESP_OK; i++) {
         const int length = (int)times->length[i];
+        status = go_to(s, &s->draft, length);
+        if (status == ESP_OK)
+            status = go_to(s, &s->target, length);
         for (int j = 0; j < ESP_TIME_DRAFT_ROWS && status == ESP_OK; j++)
-            status = time_pass(s, &s->draft, s->q, j + 1, length, &times->draft[i][j]);
+            status = time_pass(s, &s->draft, s->q, j + 1, &times->draft[i][j]);
         for (int j = 0; j < ESP_TIME_ROWS && status == ESP_OK; j++)
-            status =
-                time_pass(s, &s->target, s->p, esp_time_rows[j], length, &times->target[i][j]);
+            status = time_pass(s, &s->target, s->p, esp_time_rows[j], &times->target[i][j]);
     }
     return status;
 }

@@ -86,10 +86,6 @@ int esp_sampler_open(struct esp_sampler *s, char *err, size_t errlen)
     s->layout.shape.hidden[ESP_SELECTOR_H_TARGET] = target->hidden;
     s->layout.shape.hidden[ESP_SELECTOR_H_DRAFT] = s->layout.shape.hidden[ESP_SELECTOR_H_ROOT] =
         draft->hidden;
-    if (esp_model_desc_recurrent(target) || esp_model_desc_recurrent(draft))
-        return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
-                        "%s has recurrent layers, for which no selector can be trained yet",
-                        esp_model_desc_recurrent(target) ? e->target->path : e->draft->path);
     if (s->context < LEAST_PROMPT + 2 * ESP_SAMPLE_EVERY)
         return esp_fail(
             err, errlen, ESP_E_ARGUMENT,
@@ -200,7 +196,8 @@ static void begin_piece(struct esp_sampler *s)
     const int at = (int)(esp_rng_uniform(&s->rng) * (s->length - prompt + 1));
     memcpy(s->piece, s->text + at, (size_t)prompt * sizeof *s->piece);
     s->piece_length = prompt;
-    s->target.length = s->draft.length = 0;
+    esp_kv_cache_cut(&s->target, 0);
+    esp_kv_cache_cut(&s->draft, 0);
 }
 
 /* ------------------------------------------------------------------ stem and paths */

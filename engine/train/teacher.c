@@ -1,8 +1,9 @@
 /* teacher.c - runs a target over texts and trees; see teacher.h.
  *
- * A text is run once, in batches; its keys and values stay in the cache. Then the trees are
- * run, those of many roots in one batch. A row of a tree sees the text up to its root, its
- * ancestors and itself.
+ * A text is run up to the last root of a grove: the trees of a few roots, which grow in the same
+ * batches. A row of a tree sees the text up to its root, its ancestors and itself. Then the
+ * text continues; its rows replace the trees. So a cache never goes back, which recurrent
+ * layers could not do without a copy of their states.
  */
 #include "engine/train/teacher.h"
 
@@ -13,7 +14,6 @@
 #include "engine/train/block.h"
 #include "kernels/dtype.h"
 #include "kernels/kernels.h"
-#include "kernels/model_desc.h"
 #include "kernels/status.h"
 
 enum { MOST_ROWS = 256, MOST_NODES = 256 };
@@ -109,14 +109,6 @@ int esp_teacher_open(struct esp_teacher **teacher, const struct esp_model *targe
     *teacher = NULL;
     if (!t)
         return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for the target");
-    if (shape->every > 0 && esp_model_desc_recurrent(&target->desc)) {
-        free(t);
-        return esp_fail(
-            err, errlen, ESP_E_UNSUPPORTED,
-            "%s has recurrent layers, on which loss talf cannot be trained yet; use "
-            "another --loss",
-            target->path);
-    }
     t->target = target;
     t->shape = *shape;
     int status = esp_backend_cpu.open(&t->backend, threads, err, errlen);
@@ -186,15 +178,16 @@ static int run(struct esp_teacher *t, struct esp_batch *b, int wanted, uint16_t 
     return status < 0 ? status : ESP_OK;
 }
 
-static int run_text(struct esp_teacher *t, struct esp_training_sample *l)
+/* Runs tokens from..end-1 of the text. Those at roots get their likeliest next tokens. */
+static int run_text(struct esp_teacher *t, struct esp_training_sample *l, int from, int end)
 {
-    const int length = t->shape.length, every = t->shape.every, k = t->shape.k;
+    const int every = t->shape.every, k = t->shape.k;
     uint16_t *feature[MOST_ROWS];
-    int status = ESP_OK, root = 0;
-    for (int first = 0; first < length && status == ESP_OK; first += MOST_ROWS) {
+    int status = ESP_OK, root = every > 0 ? (from + every - 1) / every : 0;
+    for (int first = from; first < end && status == ESP_OK; first += MOST_ROWS) {
         struct esp_batch b = {.first = first, .prefix = first};
         int wanted = 0;
-        b.rows = length - first < MOST_ROWS ? length - first : MOST_ROWS;
+        b.rows = end - first < MOST_ROWS ? end - first : MOST_ROWS;
         for (int i = 0; i < b.rows; i++) {
             const bool is_root = every > 0 && (first + i) % every == 0;
             t->tokens[i] = l->token[first + i];
@@ -215,6 +208,7 @@ static int run_text(struct esp_teacher *t, struct esp_training_sample *l)
 /* Trees that grow together. The arrays are (count, k): the nodes of one depth. */
 struct grove {
     int first, count;        /* first root, number of roots */
+    int prefix, text;        /* tokens of the text up to the first and up to the last root */
     float chance[MOST_ROWS]; /* path probabilities of the nodes of the last depth */
     /* The nodes of the next depth: tokens, parents, path probabilities. */
     int32_t next[MOST_ROWS];
@@ -232,14 +226,13 @@ static void see(uint64_t *mask, int bit)
 static void set_mask(struct esp_teacher *t, const struct esp_training_sample *l,
                      const struct grove *g, int tree, int node, uint64_t *mask)
 {
-    const int every = t->shape.every, k = t->shape.k, root = g->first + tree;
-    const int prefix = g->first * every + 1;
+    const int k = t->shape.k, root = g->first + tree;
     memset(mask, 0, (size_t)t->mask_words * sizeof *mask);
-    for (int i = prefix; i <= root * every; i++)
-        see(mask, i - prefix);
+    for (int i = g->prefix; i <= root * t->shape.every; i++)
+        see(mask, i - g->prefix);
     for (int at = node; at >= 0; at = l->node_parent[root * l->nodes + at]) {
         const int row = at / k * g->count * k + tree * k + at % k;
-        see(mask, t->shape.length + row - prefix);
+        see(mask, g->text + row - g->prefix);
     }
 }
 
@@ -251,8 +244,8 @@ static int run_depth(struct esp_teacher *t, struct esp_training_sample *l, struc
     const bool last = depth == t->shape.depth - 1;
     uint16_t *feature[MOST_ROWS];
     struct esp_batch b = {.rows = rows,
-                          .first = t->shape.length + before,
-                          .prefix = g->first * t->shape.every + 1,
+                          .first = g->text + before,
+                          .prefix = g->prefix,
                           .mask = t->mask,
                           .mask_words = t->mask_words};
     for (int i = 0; i < rows; i++) {
@@ -311,17 +304,39 @@ static int grow(struct esp_teacher *t, struct esp_training_sample *l, struct gro
     return status;
 }
 
+/* Returns the number of trees that grow together. Their rows must fit a batch, and so must the
+ * text between two groves: the text before a grove's first root must be in the states of
+ * recurrent layers or among the inputs that these keep. */
+static int grove_size(const struct esp_teacher *t, const struct esp_training_sample *l)
+{
+    const int nodes = MOST_NODES / l->nodes, texts = MOST_ROWS / t->shape.every;
+    return nodes < texts ? nodes : texts > 0 ? texts : 1;
+}
+
+/* Runs the text from token `from` up to the last root of the grove, and grows the trees. */
+static int teach_grove(struct esp_teacher *t, struct esp_training_sample *l, struct grove *g,
+                       int from)
+{
+    const int every = t->shape.every;
+    g->prefix = g->first * every + 1;
+    g->text = (g->first + g->count - 1) * every + 1;
+    int status = run_text(t, l, from, g->text);
+    return status < 0 ? status : grow(t, l, g);
+}
+
 int esp_teacher_teach(struct esp_teacher *t, struct esp_training_sample *l, char *err,
                       size_t errlen)
 {
-    int status = run_text(t, l);
-    const int together = l->nodes > 0 ? MOST_NODES / l->nodes : 1;
-    for (int first = 0; first < l->roots && l->nodes > 0 && status == ESP_OK;
-         first += together) {
-        struct grove g = {.first = first};
-        g.count = l->roots - first < together ? l->roots - first : together;
-        status = grow(t, l, &g);
+    int status = ESP_OK, done = 0;
+    for (int root = 0; root < l->roots && l->nodes > 0 && status == ESP_OK;) {
+        struct grove g = {.first = root, .count = grove_size(t, l)};
+        g.count = l->roots - root < g.count ? l->roots - root : g.count;
+        status = teach_grove(t, l, &g, done);
+        done = g.text;
+        root += g.count;
     }
+    if (status == ESP_OK)
+        status = run_text(t, l, done, t->shape.length);
     if (status < 0)
         return esp_fail(err, errlen, status, "%s cannot be learned from: %s", t->target->path,
                         esp_status_message(status));

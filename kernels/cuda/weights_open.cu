@@ -43,7 +43,7 @@ static const char *missing_for(const struct esp_model_desc *d)
 static const char *undivided_of(const struct esp_model_desc *d)
 {
     if (esp_model_desc_recurrent(d))
-        return ESP_SPECIAL_RECURRENT;
+        return esp_special_name(ESP_SPECIAL_RECURRENT);
     for (int i = 0; i < d->layers; i++) {
         if (d->layer[i].attention_gate.data)
             return "gates of attention";

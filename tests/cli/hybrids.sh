@@ -71,10 +71,14 @@ for family in lfm2 qwen3-5 granite-hybrid; do
     check "$family: in a window, trees with ranks give the text of plain decoding" \
         test "$(generate "$model" $window --draft "$draft" --drafter dynatree --ranks 2 --ranks-whole none)" = "$plain"
     check "$family: --draft self is refused with the reason" fails 1 "recurrent layers" generate "$model" --draft self
-    check "$family: inflate refuses it with the reason" fails 1 "recurrent layers" \
-        $ESPALIER inflate "$model" "$work/$family-wide" --width 2
+    check "$family: inflate makes it wider and deeper" $ESPALIER inflate "$model" "$work/$family-wide" --width 2 --layers 8
+    check "$family: a tree of the enlarged model gives its text of plain decoding" \
+        test "$(generate "$work/$family-wide" --draft "$draft" --drafter dynatree)" = "$(generate "$work/$family-wide" --drafter ar)"
     check_gpu "$family" "$model" "$draft"
 done
+
+check "a GGUF file with another order of heads cannot be enlarged" fails 1 "order of GGUF files; enlarge the model folder" \
+    generate "$work/qwen3-5.gguf" --width 2
 
 # Related families: some drafters are enough, because families.sh tests chains and files.
 for family in qwen3-next nemotron-h nemotron-h-moe lfm2-moe; do

@@ -50,6 +50,15 @@ $train --verifier greedy >/dev/null 2>"$work/err"
 check "a verifier without a formula is refused" test $? -eq 1 -a "$(grep -c "for verifier 'greedy'" "$work/err")" = 1
 $ESPALIER train bread >/dev/null 2>"$work/err"
 check "other kinds of training are refused" test $? -eq 2
+. tests/letters.sh
+mkdir "$work/hybrid" && cp tests/vectors/logits/qwen3-5/*.json tests/vectors/logits/qwen3-5/*.safetensors "$work/hybrid"
+tokenizer >"$work/hybrid/tokenizer.json"
+$ESPALIER quantize "$work/hybrid" "$work/hybrid.gguf" --type q4_0 >/dev/null 2>&1
+pair="--target $work/hybrid --draft $work/hybrid.gguf"
+check "a selector is trained for a pair with recurrent layers" $ESPALIER train selector $pair --verifier nss \
+    --text README.md --context 120 --epochs 1 --seed 5 --threads 1 --pieces 2 --json
+check "nde generates with that selector" sh -c \
+    "$ESPALIER generate $pair -p Once -n 24 --drafter nde --verifier nss --temp 0.6 --seed 3 --json | grep -q '\"drafter\":.*\"nde\"'"
 full() { (ulimit -f 1; exec $train --verifier nss --pieces 2 --json -o "$work/full.safetensors"); }
 check "a full disk is reported, with the reason" fails 1 "full.*samples cannot be written: File too large" full
 finish

@@ -10,6 +10,8 @@
 #include "engine/espalier.h"
 #include "engine/kv_cache.h"
 #include "engine/session.h"
+#include "engine/train/selector_samples.h"
+#include "engine/verifiers/verifier.h"
 #include "tests/divided.h"
 #include "tests/each_backend.h"
 #include "tests/folder.h"
@@ -315,4 +317,77 @@ TEST(a_rank_that_is_killed_does_not_change_the_text)
             CHECK(memcmp(one, two, (size_t)length * sizeof *one) == 0, "%s, window %d",
                   vectors[v], window);
         }
+}
+
+/* ------------------------------------------------------------------ samples for a selector */
+
+/* Checks that row `row` of `rows` is the distribution after the last of `count` tokens. */
+static void check_distribution(const struct esp_sampler *s, struct esp_weights *weights,
+                               struct esp_rows *rows, int row, const int32_t *tokens, int count)
+{
+    static const int32_t first = 0;
+    float want[VOCABULARY], found[VOCABULARY];
+    struct esp_kv_cache fresh;
+    struct esp_rows *alone;
+    CHECK(esp_kv_cache_open(&fresh, s->ops, weights, VOCABULARY, CONTEXT, 8, err, sizeof err) ==
+              0,
+          "%s", err);
+    CHECK(s->ops->rows_open(&alone, engine->backend, 1, VOCABULARY, err, sizeof err) == 0, "%s",
+          err);
+    CHECK(esp_kv_cache_append(&fresh, tokens, count, alone, NULL) == 0 &&
+          s->ops->softmax(alone, &first, 1, s->sampling) == 0 &&
+          s->ops->read_row(alone, 0, want) == 0 && s->ops->read_row(rows, row, found) == 0);
+    CHECK(memcmp(want, found, sizeof want) == 0, "row %d after %d tokens", row, count);
+    s->ops->rows_close(alone);
+    esp_kv_cache_close(&fresh);
+}
+
+/* Checks the rows of both models for some nodes of the last rollouts, which follow the first
+ * `prompt` tokens of the piece. */
+static void check_rollouts(const struct esp_sampler *s, int prompt)
+{
+    int32_t tokens[CONTEXT];
+    for (int stem = 0; stem < ESP_ROLLOUT_STEM; stem += 3)
+        for (int at = 0; at < ESP_ACTION_LENGTH - 1; at += 3) {
+            const int path = (stem + at) % ESP_ACTION_PATHS;
+            const int row = esp_rollout_row(stem, path, at), count = prompt + stem + at + 1;
+            memcpy(tokens, s->piece, (size_t)prompt * sizeof *tokens);
+            memcpy(tokens + prompt, s->rollouts.stem, (size_t)stem * sizeof *tokens);
+            memcpy(tokens + prompt + stem, s->rollouts.path[stem][path],
+                   (size_t)(at + 1) * sizeof *tokens);
+            check_distribution(s, engine->target_weights, s->p, row, tokens, count);
+            check_distribution(s, engine->draft_weights, s->q, row, tokens, count);
+        }
+}
+
+TEST(the_trees_that_a_selector_learns_from_have_the_models_distributions)
+{
+    int32_t text[60];
+    for (int i = 0; i < 60; i++)
+        text[i] = i * 11 % VOCABULARY;
+    for (int v = 0; v < VECTORS; v++) {
+        open_engine(vectors[v]);
+        struct esp_sampler s = {.engine = engine,
+                                .rules = {esp_verifier_find("nss")},
+                                .layout.rules = 1,
+                                .text = text,
+                                .length = 60,
+                                .seed = 5};
+        CHECK(esp_sampler_open(&s, err, sizeof err) == 0, "%s", err);
+        float *samples = calloc(ESP_SAMPLE_ROOTS * esp_sample_size(&s.layout), sizeof *samples);
+        int checked = 0;
+        for (int piece = 0; piece < 20 && checked < 2; piece++) {
+            const int count = samples ? esp_sampler_piece(&s, piece, samples) : -1;
+            CHECK(count >= 0, "%s: %d", vectors[v], count);
+            if (count == 0)
+                continue; /* the target has ended the text */
+            const float *last = samples + (size_t)(count - 1) * esp_sample_size(&s.layout);
+            check_rollouts(&s, (int)last[ESP_SAMPLE_LENGTH]);
+            checked++;
+        }
+        CHECK(checked == 2, "%s", vectors[v]);
+        free(samples);
+        esp_sampler_close(&s);
+        esp_engine_close(engine);
+    }
 }

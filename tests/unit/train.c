@@ -97,57 +97,84 @@ static struct esp_train_options options_for(const char *output, const char *loss
 
 /* ------------------------------------------------------------------ the target's trees */
 
-TEST(a_tree_has_the_targets_distributions_along_its_paths)
+/* Puts the tokens of a path, from the root to `node`, into a text. Returns the position of the
+ * node. */
+static int put_path(const struct esp_training_sample *sample,
+                    const struct esp_teacher_shape *shape, int root, int node, int32_t *tokens)
 {
-    const struct esp_teacher_shape with = {.length = length(), .every = 5, .k = 3, .depth = 4};
-    struct esp_teacher_shape shape = with, plain = with;
-    struct esp_draft_samples samples;
+    const int at = root * shape->every + node / 3 + 1;
+    for (int i = node, d = at; i >= 0 && at < shape->length; d--) {
+        tokens[d] = sample->node_token[root * 9 + i];
+        i = sample->node_parent[root * 9 + i];
+        CHECK((i < 0) == (d == root * shape->every + 1), "depth of node %d", node);
+    }
+    return at;
+}
+
+/* Lets the model at `folder` grow trees at every n-th token of a text, and runs each path as a
+ * text. */
+static void check_trees(const char *folder, int tokens, int every)
+{
+    struct esp_teacher_shape shape = {.length = tokens, .every = every, .k = 3, .depth = 4};
+    struct esp_teacher_shape plain;
     struct esp_training_sample sample, path;
     struct esp_model *model;
     struct esp_teacher *teacher;
     char err[512] = "";
-    begin();
-    CHECK(esp_model_open(&model, target, err, sizeof err) == 0, "%s", err);
+    CHECK(esp_model_open(&model, folder, err, sizeof err) == 0, "%s", err);
     shape.hidden = model->desc.hidden;
     shape.vocabulary = model->desc.vocabulary;
     plain = shape;
     plain.every = 0;
-    CHECK(esp_draft_samples_read(&samples, target, &shape, texts, 1, shape.vocabulary, length(),
-                                 err, sizeof err) == 0,
-          "%s", err);
     CHECK(esp_training_sample_open(&sample, &shape) == 0 &&
               esp_training_sample_open(&path, &plain) == 0,
           "room");
-    CHECK(sample.roots == (length() + 4) / 5 && sample.nodes == 9, "%d roots, %d nodes",
-          sample.roots, sample.nodes);
-    memcpy(sample.token, samples.token, (size_t)length() * sizeof *sample.token);
+    CHECK(sample.roots == (tokens + every - 1) / every && sample.nodes == 9,
+          "%d roots, %d nodes", sample.roots, sample.nodes);
+    for (int i = 0; i < tokens; i++)
+        sample.token[i] = (7 * i * i + 3) % shape.vocabulary;
     CHECK(esp_teacher_open(&teacher, model, &shape, 2, err, sizeof err) == 0, "%s", err);
     CHECK(esp_teacher_teach(teacher, &sample, err, sizeof err) == 0, "%s", err);
     esp_teacher_close(teacher);
     CHECK(esp_teacher_open(&teacher, model, &plain, 1, err, sizeof err) == 0, "%s", err);
-    for (int root = 0; root < sample.roots; root++)
-        for (int node = 0; node < sample.nodes; node++) {
-            const int depth = node / 3 + 1, at = root * 5 + depth;
-            const size_t hidden = (size_t)shape.hidden;
-            if (at >= length())
-                continue;
-            memcpy(path.token, sample.token, (size_t)length() * sizeof *path.token);
-            for (int i = node, d = at; i >= 0; d--) {
-                path.token[d] = sample.node_token[root * 9 + i];
-                i = sample.node_parent[root * 9 + i];
-                CHECK((i < 0) == (d == root * 5 + 1), "depth of node %d", node);
-            }
-            CHECK(esp_teacher_teach(teacher, &path, err, sizeof err) == 0, "%s", err);
-            CHECK(memcmp(path.feature + (size_t)at * hidden,
-                         sample.node_feature + (size_t)(root * 9 + node) * hidden,
-                         hidden * sizeof *path.feature) == 0,
-                  "node %d of root %d", node, root);
-        }
+    for (int i = 0; i < sample.roots * sample.nodes; i++) {
+        memcpy(path.token, sample.token, (size_t)tokens * sizeof *path.token);
+        const int at =
+            put_path(&sample, &shape, i / sample.nodes, i % sample.nodes, path.token);
+        const size_t hidden = (size_t)shape.hidden;
+        if (at >= tokens)
+            continue;
+        CHECK(esp_teacher_teach(teacher, &path, err, sizeof err) == 0, "%s", err);
+        CHECK(memcmp(path.feature + (size_t)at * hidden,
+                     sample.node_feature + (size_t)i * hidden,
+                     hidden * sizeof *path.feature) == 0,
+              "%s: node %d", folder, i);
+    }
     esp_teacher_close(teacher);
     esp_training_sample_close(&sample);
     esp_training_sample_close(&path);
-    esp_draft_samples_close(&samples);
     esp_model_close(model);
+}
+
+TEST(a_tree_has_the_targets_distributions_along_its_paths)
+{
+    begin();
+    check_trees(target, length(), 5);
+}
+
+TEST(trees_of_recurrent_models_have_their_distributions)
+{
+    static const char *const folders[] = {"qwen3-5", "granite-hybrid", "lfm2"};
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
+        char name[64], folder[PATH_MAX];
+        snprintf(name, sizeof name, "vectors/logits/%s", folders[i]);
+        snprintf(folder, sizeof folder, "%s", check_path(name));
+        check_trees(folder, length(), 5);
+        if (check_quick())
+            continue;
+        check_trees(folder, 300, 90);  /* the trees of two roots grow together */
+        check_trees(folder, 290, 270); /* more text between two roots than fits a batch */
+    }
 }
 
 TEST(halves_are_rounded_to_even)
