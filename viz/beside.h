@@ -21,7 +21,7 @@ struct esp_beside_row {
 struct esp_beside {
     char title[ESP_BESIDE_TEXT], measure[ESP_BESIDE_TEXT];
     char paper[ESP_BESIDE_TEXT], source[ESP_BESIDE_TEXT]; /* where the numbers come from */
-    char here[ESP_BESIDE_HERE][ESP_BESIDE_TEXT];          /* (here_count) names of the ways */
+    char here[ESP_BESIDE_HERE][ESP_BESIDE_TEXT];          /* (here_count) ways of measuring */
     int here_count;
     double reference; /* a value marked in both panels, e.g. that of plain decoding; 0: none */
     char reference_label[ESP_BESIDE_TEXT];

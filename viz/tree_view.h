@@ -53,7 +53,7 @@ struct esp_tree_look {
     int stages, new_depth; /* as in struct esp_tree_choice; new nodes are marked */
     int first;             /* row at the top of the view */
     int cursor;            /* row at the cursor, or -1 */
-    bool numbered;         /* nodes show their place in the flattened order */
+    bool numbered;         /* nodes show their position in the flattened order */
     const char *search;    /* tokens that contain this text are marked; NULL or "": none */
 };
 

@@ -650,7 +650,7 @@ int esp_app_wake_fd(const struct esp_app *app)
     return app->control.player ? -1 : esp_worker_report(app->control.worker)->wake[0];
 }
 
-/* Returns the milliseconds until the page must be drawn again, or -1 if it need not be. */
+/* Returns the milliseconds until the page must be drawn again, or -1 if it will not change. */
 static int page_due(const struct esp_app *app)
 {
     const struct esp_page *page = &app->control.page;
@@ -684,7 +684,7 @@ bool esp_app_settled(struct esp_app *app)
  * coloured by scores, for all tokens. Each score is requested only once. */
 static void ask_scores(struct esp_app *app)
 {
-    enum { MOST = 64 /* tokens at a time: a prompt need not wait for long */ };
+    enum { MOST = 64 /* tokens at a time, so that a prompt does not wait long */ };
     const struct esp_state *state = &app->control.state;
     const struct esp_look *look = &app->control.ui.look;
     const bool all = look->heat != ESP_HEAT_OFF && look->heat != ESP_HEAT_ORIGIN;

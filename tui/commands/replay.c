@@ -27,8 +27,8 @@ static int follow(struct esp_control *control, int status)
     return status;
 }
 
-/* Continues to play after a jump, but not at the end: there, playing would start from the
- * beginning. */
+/* Continues to play after a jump. At the end of the recording it does not, because playing
+ * would start from the beginning. */
 static void play_on(struct esp_control *control)
 {
     char err[512];

@@ -22,7 +22,7 @@ struct esp_player {
     struct esp_snapshot snapshot; /* reused buffers */
     int at;                       /* number of applied events */
     int step, steps; /* if step > 0: shown steps and all steps of the next iteration */
-    int phase;       /* the state's phase without the step */
+    int phase;       /* the state's phase before a step was shown */
     bool stepped;    /* the recorded session was in step mode */
 
     int *markers; /* (marker_count) event numbers */

@@ -99,8 +99,8 @@ bool esp_state_is_busy(const struct esp_state *state);
 
 /* Returns the iteration with this index, and sets *stages to the number of its finished stages.
  * If this iteration is not kept, or the index is -1, returns the running iteration in step
- * mode, else the newest one; after the end of a text, the one before the newest if only that
- * one has drafted nodes. Returns NULL if there is no iteration. */
+ * mode, or else the newest one. After the end of a text, returns the iteration before the
+ * newest if only that one has drafted nodes. Returns NULL if there is no iteration. */
 const struct esp_iteration *esp_state_iteration(const struct esp_state *state, int index,
                                                 int *stages);
 /* The iteration `back` iterations before the newest complete one, or NULL. */
@@ -125,7 +125,7 @@ struct esp_figures {
 struct esp_figures esp_state_figures(const struct esp_state *state);
 
 /* Seconds per token of plain decoding: those of the session that decodes plainly, if there is
- * one, else those measured between iterations; 0 means not measured. */
+ * one. Otherwise those that were measured between iterations; 0 means not measured. */
 double esp_state_baseline(const struct esp_state *state);
 
 /* Whether speculation is at least as fast as plain decoding, rounded to the shown percent. */

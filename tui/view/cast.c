@@ -18,7 +18,7 @@ enum {
     KEYS = 1 /* the last row has key hints, which are useless in a file */
 };
 
-static const double frame = 1.0 / 30; /* least seconds between two frames */
+static const double frame = 1.0 / 30; /* shortest time between two frames, in seconds */
 static const double hold = 1.5;       /* seconds for which the last frame is shown */
 
 struct cast {

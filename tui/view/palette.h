@@ -51,7 +51,7 @@ enum esp_palette_answer esp_palette_key(struct esp_palette *palette, int key);
 /* The selected item, or NULL if nothing matches. */
 const struct esp_palette_item *esp_palette_selected(const struct esp_palette *palette);
 
-/* The index of the shown item at a cell of the canvas, or one of these. */
+/* Returns the index of the shown item at a cell of the canvas, or one of these constants. */
 enum { ESP_PALETTE_NOTHING = -1, ESP_PALETTE_OUTSIDE = -2 };
 int esp_palette_at(const struct esp_palette *palette, int width, int height, int x, int y);
 

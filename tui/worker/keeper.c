@@ -37,7 +37,7 @@ struct esp_keeper {
     pthread_cond_t changed;
     struct esp_journal *journal; /* NULL means records wait in memory */
     struct esp_pack waiting;
-    bool asleep;  /* the thread waits for records, not for time to pass */
+    bool asleep;  /* the thread waits for new records, without a time limit */
     bool private; /* the session is not kept yet; records wait in memory */
     bool quit;
 

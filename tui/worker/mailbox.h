@@ -26,7 +26,7 @@ enum esp_command_type {
     ESP_COMMAND_REWIND,   /* number of tokens that stay */
     ESP_COMMAND_FORK,     /* a text (length bytes of struct esp_text_token), what the user typed
                          after it or NULL; enum esp_fork; flag: continue it (worker_branch.c) */
-    ESP_COMMAND_CONTINUE, /* a text in the same form; number of continuations */
+    ESP_COMMAND_CONTINUE, /* a text as for FORK; number of continuations */
     ESP_COMMAND_SCORES,   /* first token, number of tokens: report their scores */
     ESP_COMMAND_KEEP,     /* struct esp_resume and its text (length bytes), path of the library;
                           flag: private (keeper.h). Later commands change only the flag */

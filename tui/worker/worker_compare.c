@@ -2,8 +2,8 @@
  *
  * A second session of the same engine decodes the text that the first one writes, in lock step
  * (engine/compare.h). The second session has its own caches, so these take twice the memory
- * until it ends. Its events go into the ring. An error in it ends the comparison, but never
- * the text.
+ * until it ends. Its events go into the ring. An error in it ends the comparison, but the first
+ * session goes on.
  */
 #include "tui/worker/worker_parts.h"
 

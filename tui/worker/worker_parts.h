@@ -7,8 +7,8 @@
  *
  * The threads share only the mailbox (commands) and the ring (reports). Models and session
  * belong to the engine thread. The one exception is an engine's token texts, which never
- * change: the UI thread may read them from when it applies the READY snapshot of these models
- * until it has applied the next one.
+ * change. The UI thread may read them after it has applied the READY snapshot of these models,
+ * until it has applied the next READY snapshot.
  */
 #ifndef ESP_WORKER_PARTS_H
 #define ESP_WORKER_PARTS_H

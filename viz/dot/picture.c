@@ -239,7 +239,7 @@ static Agnode_t *add_bonus(struct picture *d)
     return node;
 }
 
-/* Adds a node that stands for the children of a node that are not shown. */
+/* Adds a fold node, which counts the children of a node that are not shown. */
 static Agnode_t *add_fold(struct picture *d, const struct esp_tree_row *row)
 {
     char name[24];
@@ -324,7 +324,7 @@ static int choose_most(const struct picture *d, struct esp_tree_choice *choice,
     return status;
 }
 
-/* Chooses as many rows as the drawing options say, or as many as fit on a slide. On a slide,
+/* Chooses as many rows as the drawing options allow, or as many as fit on a slide. On a slide,
  * the children of nodes at depth LEVELS or deeper are hidden, except those of accepted nodes.
  */
 static int choose_rows(const struct picture *d, struct esp_tree_rows *rows)

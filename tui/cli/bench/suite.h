@@ -46,7 +46,7 @@ struct cli_vary {
 };
 
 struct cli_suite_choice {
-    char spec[SUITE_WORD]; /* {..} stands for several values, $KEY for a varied one */
+    char spec[SUITE_WORD]; /* {..} means several values, $KEY the value of a varied key */
     char label[SUITE_WORD];
     char with[SUITE_WORD]; /* settings of this choice, "KEY=VALUE,..", or "" */
     bool best;             /* only the best of several configurations is shown */
@@ -86,7 +86,7 @@ int cli_suite_read(struct cli_suite *suite, const char *name, char *err, size_t 
 struct cli_case {
     char spec[SUITE_WORD];
     const char *with;       /* the choice's own settings */
-    char draft[SUITE_WORD]; /* a folder inside that of --draft; "" means the draft is --draft */
+    char draft[SUITE_WORD]; /* a folder inside the folder --draft; "" means --draft itself */
     int settings; /* number of the case's settings; equal settings have the same number */
     int tokens, prompt_tokens;
     char delay[32];                 /* delay of exchanges between ranks; "" if none */

@@ -52,8 +52,8 @@ static bool hash_file(const char *path, struct esp_hash_key *key)
     return n == 0;
 }
 
-/* Whether a file belongs to the model. A README does not; selectors only matter to drafter
- * nde. */
+/* Whether a file belongs to the model. A README does not, and neither does a selector (nde-*),
+ * which only drafter nde uses. */
 static int is_model_file(const struct dirent *entry)
 {
     const char *end = strrchr(entry->d_name, '.');

@@ -331,8 +331,9 @@ static bool collect_guesses(struct esp_rank_measure *r, const cJSON *guesses)
     return true;
 }
 
-/* Adds a line for each rank: how often the draft's next token is right after a first guess of
- * this rank, and the calibration error of its confidence (salf-talf, fig. 2b). */
+/* Adds a line for each rank of the first guess. The line says how often the draft's next token
+ * is right after this guess, and has the calibration error of the draft's confidence
+ * (salf-talf, fig. 2b). */
 static bool fill_guesses(struct cli_table *t, const struct cli_suite_plan *plan)
 {
     bool good = cli_suite_keys(t, plan) && cli_table_column(t, "rank", "rank", 0, true) &&
@@ -422,7 +423,7 @@ static int measure_memory(struct cli_suite_run *run)
     char *text = NULL;
     size_t length = 0;
     if (pipe(ends) < 0)
-        return esp_fail(run->err, run->errlen, ESP_E_FILE, "no pipe could be made: %s",
+        return esp_fail(run->err, run->errlen, ESP_E_FILE, "cannot make a pipe: %s",
                         strerror(errno));
     fflush(NULL);
     const pid_t child = fork();
@@ -433,7 +434,7 @@ static int measure_memory(struct cli_suite_run *run)
     close(ends[1]);
     if (child < 0) {
         close(ends[0]);
-        return esp_fail(run->err, run->errlen, ESP_E_MEMORY, "no process could be started: %s",
+        return esp_fail(run->err, run->errlen, ESP_E_MEMORY, "cannot start a process: %s",
                         strerror(errno));
     }
     cli_read_all(ends[0], READ, &text, &length);

@@ -164,7 +164,8 @@ static bool is_faster(const struct cli_candidate *candidate)
     return candidate->speedup >= WORTH && cli_mean(s) > 2 * error;
 }
 
-/* The fastest candidate that stayed to the end, if it is_faster(); else plain decoding. */
+/* Returns the fastest candidate that stayed to the end, or plain decoding unless is_faster().
+ * */
 static const struct cli_candidate *best(const struct cli_contest *contest)
 {
     for (int i = 0; i < contest->count && !contest->candidate[i].left; i++)
@@ -178,7 +179,7 @@ static const char *best_spec(const struct cli_contest *contest)
     return best(contest)->choice.spec;
 }
 
-/* The contest at temperature 0 (i = 0) or above (i = 1) if it has results, else NULL. */
+/* Returns the contest at temperature 0 (i = 0) or above (i = 1), or NULL without results. */
 static const struct cli_contest *measured(const struct tuning *t, int i)
 {
     bool any = i < t->count && plain(&t->contest[i])->choice.speed.count > 0;
@@ -204,7 +205,7 @@ static void print_contest(const struct cli_contest *contest)
                        contest->candidate[i].speedup);
     }
     if (best(contest) == plain(contest))
-        printf("ar wins: no drafter is %.0f %% faster and by more than chance\n\n",
+        printf("ar wins: no drafter is faster by %.0f %% and by more than chance\n\n",
                100 * (WORTH - 1));
     else
         esp_safe_print(stdout, "%s wins: %.2fx plain decoding\n\n", best_spec(contest),

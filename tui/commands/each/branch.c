@@ -112,8 +112,8 @@ static int chosen(const struct esp_control *control)
                : control->state.branches.at.branch;
 }
 
-/* Returns the branch to go to when the current one is deleted: the parent, else another one, or
- * -1. */
+/* Returns the branch to go to when the current one is deleted: the parent, or another branch if
+ * there is no parent, or -1. */
 static int refuge_of(const struct esp_control *control, int branch)
 {
     const struct esp_branches *b = &control->state.branches;
@@ -231,10 +231,10 @@ static void complete(const struct esp_control *control, struct esp_choices *choi
     (void)control;
     if (*choices->before)
         return;
-    esp_choices_offer(choices, "next", "to the next branch of the list");
-    esp_choices_offer(choices, "previous", "to the one before");
-    esp_choices_offer(choices, "parent", "to the branch that this one left");
-    esp_choices_offer(choices, "name", "give it a name; without one: take the name away");
+    esp_choices_offer(choices, "next", "go to the next branch of the list");
+    esp_choices_offer(choices, "previous", "go to the previous branch of the list");
+    esp_choices_offer(choices, "parent", "go to the branch from which this one starts");
+    esp_choices_offer(choices, "name", "name the branch; without TEXT: remove its name");
     esp_choices_offer(choices, "mark", "mark the branch, or remove its mark");
     esp_choices_offer(choices, "delete", "delete the branch, after asking");
 }

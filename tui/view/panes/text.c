@@ -109,7 +109,7 @@ struct matches {
     const struct esp_wrap *w;
     const char *what;
     size_t length, end;
-    long at;      /* the match that contains the byte, else the next match; -1 if none */
+    long at;      /* the match that contains the byte, or the next match; -1 if none */
     long current; /* the match that the last search found; -1 if none */
 };
 

@@ -171,8 +171,8 @@ static int first_row(const struct esp_tree_rows *rows, int cursor, int height)
     return first < 0 ? 0 : first > most ? most : first;
 }
 
-/* The row that must be visible: the cursor's; else one of the newest layer, the bonus token,
- * or the end of the accepted path. */
+/* The row that must be visible. This is the cursor's row. Without a cursor it is a row of the
+ * newest layer, the bonus token, or the end of the accepted path. */
 static int telling_row(const struct shown_tree *d)
 {
     int row = d->look.cursor >= 0 ? d->look.cursor : d->rows.path_end;
@@ -329,7 +329,8 @@ static int step_row(const struct esp_tree_rows *rows, int at, int steps, int dep
     return last;
 }
 
-/* The row of the accepted child, else of the first child; -1 if none is visible. */
+/* The row of the accepted child or, if there is none, of the first child. -1 if no child is
+ * visible. */
 static int child_row(const struct esp_tree_rows *rows, const struct esp_iteration *it, int at)
 {
     int first = -1;
