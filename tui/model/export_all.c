@@ -96,7 +96,7 @@ static void add_event_note(struct esp_page_writer *page, const struct esp_event 
         esp_page_add_note(page, "a new text");
         break;
     case ESP_EVENT_REWIND:
-        esp_page_add_note(page, "part of the text was taken back");
+        esp_page_add_note(page, "part of the text was removed");
         break;
     case ESP_EVENT_DROP:
         esp_page_add_note(page, "the oldest turns were dropped");

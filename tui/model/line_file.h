@@ -38,9 +38,9 @@ struct esp_line_kind {
  * if none of the `count` kinds has that name; the text is then the word. */
 int esp_take_kind(const struct esp_line_kind *kinds, size_t count, void *user,
                   struct esp_file_line *line);
-/* Splits *text at the first of the characters `ends`. *text becomes what follows, and the part
- * before is returned, both without the blanks between them. Without such a character, the part
- * is the whole text. */
+/* Splits *text at the first of the characters `ends`. Returns the part before it, without the
+ * blanks around that part. *text becomes the rest, without blanks at its start. If there is no
+ * such character, the whole text is returned. */
 char *esp_take_part(char **text, const char *ends);
 /* Copies a text. If it is empty or longer than size - 1, that is an error. */
 int esp_take_text(const struct esp_file_line *line, char *to, size_t size, const char *text);

@@ -57,7 +57,7 @@ struct esp_setup {
     int context;                      /* maximum length of a text, in tokens; 0 means unknown */
     char chat[16];                    /* chat format or "" */
     bool lossy;                       /* the settings may change the output */
-    struct esp_session_values values; /* without strings */
+    struct esp_session_values values; /* strings are left out */
     int serial;                       /* counts loaded model pairs; 0 if none, or a recording */
     bool anew;                        /* the text was tokenized again for this pair */
     struct esp_tokens tokens;         /* token texts; if empty, the old ones are kept */

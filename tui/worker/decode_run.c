@@ -145,7 +145,7 @@ static int time_pass(struct esp_engine *engine, double *seconds, char *err, size
     return status;
 }
 
-/* Returns how many bytes the weights may have: a quarter of the free memory, at most 4 GB. */
+/* Returns how many bytes the weights may use: a quarter of the free memory, at most 4 GB. */
 static double room(void)
 {
     const double free_pages = (double)sysconf(_SC_AVPHYS_PAGES),

@@ -257,12 +257,11 @@ const struct cli_command cli_bench = {
         "Every line of the file is a prompt, or a JSON object {\"prompt\": .., \"category\": "
         "..}.\nEvery choice, a drafter or drafter+verifier, continues each prompt in turn. "
         "Without\nchoices, all drafters are measured. Speedups are over the first choice. At "
-        "temperature 0\nall texts must equal those of the first choice; exit code 1: one does "
-        "not.\n\n--suite runs an experiment from a file. With -o, tables and plots also go to "
-        "that folder,\nand --resume continues an interrupted run. A suite uses nothing that "
-        "other sessions\nlearned and keeps nothing, so it gives the same counts every time. "
-        "ROW "
-        "limits the table to\nthe named choices. --check compares with results/NAME.json next "
-        "to the suite.",
+        "temperature 0\nall texts must equal those of the first choice; if one differs, the "
+        "exit code is 1.\n\n--suite runs an experiment from a file. With -o, tables and plots "
+        "also go to that folder,\nand --resume continues an interrupted run. A suite uses "
+        "nothing that other sessions\nlearned and stores nothing, so it gives the same counts "
+        "every time. ROW limits the table to\nthe named choices. --check compares with "
+        "results/NAME.json next to the suite.",
     .run = run,
 };

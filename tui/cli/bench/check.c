@@ -305,7 +305,7 @@ const struct cli_command cli_check = {
     .chooses = CLI_SETTING(baseline) | CLI_SETTING(chat) | CLI_SETTING(system),
     .details =
         "Without a drafter or verifier, all lossless pairs are checked, at temperature 1 "
-        "unless\n--temp says otherwise. Exit code 1: a pair changes the output.",
+        "unless\n--temp says otherwise. The exit code is 1 if a pair changes the output.",
     .temperature = 1,
     .run = run,
 };

@@ -196,10 +196,11 @@ const struct cli_command cli_compare = {
     .flags = CLI(PROMPT) | CLI(FILE) | CLI(TOKENS) | CLI(DRAFTER) | CLI(VERIFIER) | CLI(WITH) |
              CLI_SESSION | CLI(SIZE) | CLI(JSON),
     .chooses = CLI_SETTING(baseline) | CLI_SETTING(chat) | CLI_SETTING(system),
-    .details = "Both run in lock step on one text, each with its own caches and its own clock. "
-               "At\ntemperature 0 their texts must be identical; exit code 1: they differ. "
-               "Above it, the\ntext is that of the first; the second drafts and verifies along "
-               "it.",
+    .details =
+        "Both run in lock step on one text, each with its own caches and its own clock. "
+        "At\ntemperature 0 their texts must be identical; if they differ, the exit code is "
+        "1. Above\ntemperature 0 the first writes the text, and the second drafts and verifies "
+        "along it.",
     .most = 1,
     .run = run,
 };

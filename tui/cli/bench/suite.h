@@ -56,7 +56,7 @@ struct cli_suite {
     char name[SUITE_WORD], path[PATH_MAX], prompts[PATH_MAX];
     char title[SUITE_WORD], source[SUITE_WORD], target[PATH_MAX];
     int most_prompts, max_nodes; /* 0 means all prompts, or the engine's default */
-    int ranks;                   /* number of ranks; 0 means that of the command line */
+    int ranks;                   /* 0 means as the command line says, or no ranks */
     const struct cli_suite_measure *measure;
     struct cli_vary vary[SUITE_VARIES];
     int varies;
@@ -130,8 +130,8 @@ void cli_suite_plan_free(struct cli_suite_plan *plan);
 /* Fills the table from the runs so far. Returns 0 or ESP_E_MEMORY. */
 int cli_suite_table(struct cli_table *table, const struct cli_suite_plan *plan);
 bool cli_suite_has_column(const char *name);
-/* Whether a column has the same values on every machine. Tokens per iteration have, speeds
- * have not. */
+/* Whether a column has the same values on every machine. For example, this holds for tokens
+ * per iteration, but not for speeds. */
 bool cli_suite_is_counted(const char *name);
 /* Whether this column can decide which of several cases is the best. */
 bool cli_suite_can_choose(const char *name);

@@ -164,8 +164,8 @@ static bool is_faster(const struct cli_candidate *candidate)
     return candidate->speedup >= WORTH && cli_mean(s) > 2 * error;
 }
 
-/* Returns the fastest candidate that stayed to the end, or plain decoding unless is_faster().
- * */
+/* Returns the fastest candidate that stayed to the end. If it is not is_faster(), returns plain
+ * decoding instead. */
 static const struct cli_candidate *best(const struct cli_contest *contest)
 {
     for (int i = 0; i < contest->count && !contest->candidate[i].left; i++)

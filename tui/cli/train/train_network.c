@@ -239,7 +239,7 @@ static int train(struct cli_options *o, bool head)
         return cli_fail("name the folder to make: -o DIR");
     if (built_in(o->engine.target, "fairytale-target", target, sizeof target) < 0 ||
         (!head && own && built_in(o->engine.draft, "fairytale-draft", draft, sizeof draft) < 0))
-        return cli_fail("the built-in pair is not there; name a target with --target DIR");
+        return cli_fail("the built-in models were not found; name a target with --target DIR");
     const struct esp_train_options options = {
         .head = head,
         .target = target,

@@ -155,7 +155,7 @@ int cli_train_text(struct cli_options *o)
     if (!o->output)
         return cli_fail("name the file to make: -o FILE");
     if (!o->text)
-        return cli_fail("there is no text for the pieces to begin with: give --text FILE");
+        return cli_fail("each piece begins with tokens of a given text: give --text FILE");
     w.wanted = o->given[CLI_FLAG_tokens] ? o->tokens : 100000;
     if (cli_open_engine(&w.engine, o, err, sizeof err) < 0)
         return cli_fail(err);

@@ -30,7 +30,7 @@ static int find(struct esp_control *control, const char *which, char *to, size_t
     if (status < 0)
         return esp_refuse(control, "%s", err);
     if (session.open)
-        return esp_refuse(control, "session %lld is open: here, or in another program",
+        return esp_refuse(control, "session %lld is already open, here or in another program",
                           (long long)session.id);
     if (session.id == 0)
         return esp_refuse(control, "no other session is kept");

@@ -65,7 +65,8 @@ static double round_up(double value)
     return scale * (digits <= 1 ? 1 : digits <= 2 ? 2 : digits <= 5 ? 5 : 10);
 }
 
-/* Draws a stacked bar upward from row `bottom`. A total of `most` fills `rows` rows. */
+/* Draws a stacked bar in the `rows` rows above row `bottom`. A total of `most` fills all of
+ * these rows. */
 static void draw_stack(struct esp_canvas *canvas, int x, int bottom, int rows,
                        const struct part parts[PARTS], double most)
 {
