@@ -28,8 +28,8 @@ struct esp_accept_depth {
     int64_t nodes; /* drafted at this depth */
     int64_t tried; /* iterations in which the verifier reached the parent of such a node */
     int64_t accepted;
-    /* Sums of the acceptance rate by the verifier's formula, and of the ceiling alpha*, over
-     * the parents of these nodes, reached or not, for which both are known
+    /* Sums of the acceptance rate by the verifier's formula, and of the ceiling alpha*. They
+     * are over all parents of these nodes, reached or not, for which both values are known
      * (esp_session_explain). */
     int64_t rated;
     double rate, ceiling;

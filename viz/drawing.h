@@ -19,7 +19,7 @@ enum esp_anchor { ESP_ANCHOR_START, ESP_ANCHOR_MIDDLE, ESP_ANCHOR_END };
 enum {
     ESP_TEXT_BOLD = 1,
     ESP_TEXT_MONO = 2,
-    ESP_TEXT_UPWARDS = 4 /* runs from bottom to top */
+    ESP_TEXT_UPWARDS = 4 /* the text runs from bottom to top */
 };
 
 /* Width of a monospace cell relative to the font size; it varies a little between fonts. */
@@ -93,7 +93,7 @@ struct esp_drawing_backend {
     const char *end;
 };
 
-/* A TikZ file is for \input in a document that loads tikz and is typeset by pdflatex. */
+/* A TikZ file is read with \input by a document that loads tikz and is typeset by pdflatex. */
 extern const struct esp_drawing_backend esp_drawing_svg, esp_drawing_tikz;
 
 /* Whether LaTeX can print this Unicode character. */

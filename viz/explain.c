@@ -241,7 +241,7 @@ int esp_telling_node(const struct esp_iteration *it)
 
 /* ------------------------------------------------------------------ step mode */
 
-/* Explains the number of a node's children by the draft's confidence at this node. */
+/* Explains by the draft's confidence at this node how many children the node got. */
 static void say_breadth(struct talk *t, int node, int children)
 {
     const struct esp_gauge *high = esp_gauge_find(t->it, "tauh"),
@@ -262,8 +262,8 @@ static void say_breadth(struct talk *t, int node, int children)
         children == 1 ? "" : "ren");
 }
 
-/* Returns how the entry named by `spec` in a list draws children; "" if there is no such
- * entry. */
+/* Finds the entry that `spec` names in a list. Returns how it draws children; "" if there is no
+ * such entry. */
 static const char *draws_of(enum esp_list list, const char *spec)
 {
     struct esp_item item;

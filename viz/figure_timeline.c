@@ -13,7 +13,7 @@ enum { LANE = 20, BAR = 12, NAMES = 86, TIME = 330, NUMBERS = 96, MOST_RANKS = 1
 struct line {
     const struct esp_figure *f;
     struct esp_drawing *d;
-    double x, y, scale; /* points per second */
+    double x, y, scale; /* scale: points per second */
 };
 
 /* Draws a bar, visible even if the time is very short, and the time next to it. */
@@ -87,7 +87,7 @@ static void draw_rank(const struct line *l, int rank, double from, double whole)
                                         FIGURE_EDGE);
 }
 
-/* Draws a lane for every rank and what the colours mean. */
+/* Draws a lane for every rank, and a legend of the colours. */
 static void draw_ranks(struct line *l)
 {
     const struct esp_iteration *it = l->f->iteration;

@@ -98,8 +98,8 @@ static void say_drawn(const struct text *text, const struct esp_decision *d)
             number_text(chance, d->chance), number_text(u, d->u));
 }
 
-/* Whether all numbers of the formula are known. Most are computed from the acceptance, which
- * does not determine them if it is 1 or, for some, 0. */
+/* Whether all numbers of the formula are known. Most are computed from the acceptance. If that
+ * is 1, it does not determine them; some are not determined if it is 0. */
 static bool is_known(const char *numbers, double acceptance)
 {
     bool known = numbers != NULL;

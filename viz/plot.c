@@ -26,7 +26,7 @@ enum {
     SAMPLE = 28,
     TEXT = 12,
     TITLE = 14,
-    RULES = 4 /* distance between the lines across a ruled bar */
+    RULES = 4 /* distance between the lines of a ruled bar */
 };
 
 static const char *const colours[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",

@@ -29,7 +29,7 @@ static double cell(void)
 
 /* ------------------------------------------------------------------ styles */
 
-/* Returns the step of a token, or -1. */
+/* Returns the colour step of a token (viz/heat.h), or -1. */
 static int step_of(const struct picture *p, int token)
 {
     const struct esp_picture_token *t = &p->given->tokens[token];

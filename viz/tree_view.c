@@ -91,9 +91,9 @@ static int by_interest(const void *left, const void *right)
     return a->node - b->node;
 }
 
-/* Returns the nodes in order of interest: new nodes and their ancestors first, then by verdict,
- * then by cumulative draft probability. The caller frees the array; NULL means no memory.
- */
+/* Returns the nodes in order of interest: first new nodes and their ancestors, then the others
+ * by verdict and by cumulative draft probability. The caller frees the array; NULL means no
+ * memory. */
 static struct interest *rank(const struct building *b)
 {
     static const int class[] = {

@@ -3,9 +3,9 @@
  *
  * There is a line for each row and a column for each level of the stack of states
  * (kernels/walk.h). Level 0 is the state of the text in memory. Where a state is computed, one
- * level is read and one is written; levels that are read again later are marked as kept. The
- * last column is the number of ancestors whose updates the row adds to what it reads.
- */
+ * level is read and another is written. Levels that are read again later are marked as kept.
+ * The last column is the number of ancestors whose updates the row adds to the state that it
+ * reads. */
 #ifndef ESP_WALK_VIEW_H
 #define ESP_WALK_VIEW_H
 

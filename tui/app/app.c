@@ -97,7 +97,8 @@ static void put_line(struct esp_app *app, const char *line)
     esp_input_replace(app->input, line);
 }
 
-/* Takes the line after submission. Readline empties its line only then. */
+/* Called after a submission, when readline has emptied its line. Ends a command line, or puts a
+ * requested line on the input line. */
 static void take_line(struct esp_app *app)
 {
     struct esp_control *control = &app->control;

@@ -1,4 +1,4 @@
-/* app.h - the interface without a terminal: state, layout, input line, engine.
+/* app.h - the interface without a terminal. It connects state, layout, input line and engine.
  *
  * A runner gives it keys, pasted text and sizes, calls esp_app_receive() for reports of the
  * engine thread, and shows the canvas. On a terminal the runner is interface.c, without one
@@ -21,15 +21,15 @@ struct esp_app {
     double rated;      /* time of the last measurement of the iteration rate */
     int rated_at;      /* iteration of that measurement; -1 if none yet */
     char **help;       /* lines of the help pane, NULL at the end */
-    int searched;      /* the pane that a line "/TEXT" searches; -1: "/NAME VALUE" is a setting,
-                          other lines search the text */
+    int searched;      /* the pane that a line "/TEXT" searches. -1: "/NAME VALUE" is a setting,
+                          and other lines search the text */
     char *prompt;      /* the prompt that a command line has replaced, or NULL */
     bool ended;        /* the command line has ended, so the prompt returns */
     int asked;         /* 1 + the first token of the last score request; 0: none yet */
     int scored;        /* no scores need to be requested for tokens before this one */
     int interrupts;    /* how many times in a row C-c was pressed */
     double page_drawn; /* time of the last drawing of a page, by esp_clock() */
-    bool suspend;      /* requests to the runner (interface.c, script.c) */
+    bool suspend;      /* requests to the runner: to suspend, and to redraw */
     bool redraw;
 };
 

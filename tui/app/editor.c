@@ -48,7 +48,7 @@ static int run(const char *path, char *err, size_t errlen)
     pid_t ended = child;
     esp_root.editor = child > 0 ? child : 0;
     if (esp_root.ending && child > 0)
-        kill(child, esp_root.ending); /* the signal came before the line above */
+        kill(child, esp_root.ending); /* the signal came before the child was known */
     while (child > 0 && waitid(P_PID, (id_t)child, &about, WEXITED | WNOWAIT) < 0 &&
            errno == EINTR)
         continue;

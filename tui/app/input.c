@@ -476,7 +476,7 @@ void esp_input_key(struct esp_input *input, int key)
         escape(input);
         return;
     }
-    if (rl_editing_mode == 0 && key & ESP_KEY_META) { /* for vi these are two keys */
+    if (rl_editing_mode == 0 && key & ESP_KEY_META) { /* vi sees Escape and a key */
         escape(input);
         key &= ~ESP_KEY_META;
     }

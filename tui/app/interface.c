@@ -281,7 +281,7 @@ static int exit_code(void)
     return esp_root.ending ? 128 + esp_root.ending : 0;
 }
 
-/* Runs the session from taking over the terminal to restoring it. */
+/* Takes over the terminal, runs the session, and restores the terminal. */
 static int on_terminal(struct session *session, const struct esp_interface_options *options,
                        bool utf8, char *err, size_t errlen)
 {

@@ -103,7 +103,7 @@ int cli_parse(struct cli_options *options, const struct cli_command *command, in
               char **argv);
 
 struct cli_flag {
-    struct esp_value_info info; /* a member of struct cli_options */
+    struct esp_value_info info; /* describes a member of struct cli_options */
     uint64_t group;
     char letter; /* the short form; 0 if none */
 };
@@ -132,7 +132,8 @@ int cli_open_interface(struct esp_interface_options *with, const struct cli_opti
 int cli_resume(struct esp_interface_options *with, const struct cli_options *options,
                const char *which);
 
-/* Adds a recording to the library at a path. Returns 0 or a negative status with a sentence. */
+/* Adds a recording to the library at the path `library`. Returns 0 or a negative status with a
+ * sentence. */
 int cli_import(const char *library, const char *file, char *err, size_t errlen);
 
 /* From now on Ctrl-C, SIGTERM and SIGHUP remove incomplete files (engine/support/part_file.h),

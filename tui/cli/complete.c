@@ -17,8 +17,8 @@
 #include "tui/view/theme.h"
 #include "viz/safe.h"
 
-/* Returns the command with this name or, if there is none, the first one, which is the one that
- * runs without a name. */
+/* Returns the command with this name. If there is none, returns the first command, which runs
+ * when no name is given. */
 static const struct cli_command *command_of(const char *name,
                                             const struct cli_command *const *commands)
 {

@@ -30,7 +30,7 @@ int cli_read_all(int file, size_t most, char **text, size_t *length)
         n = error ? 0 : read(file, buffer + used, size - used);
         used += n > 0 ? (size_t)n : 0;
         if (n < 0 && errno == EAGAIN)
-            poll(&ready, 1, -1); /* another program has the pipe open for writing */
+            poll(&ready, 1, -1); /* another program still has the pipe open for writing */
         else if (n < 0 && errno != EINTR)
             error = errno;
         else if (n > 0 && used >= most)

@@ -10,7 +10,8 @@
 bool esp_branching_point(struct esp_control *control, struct esp_branch_point *point);
 /* Returns the reason that the text cannot be changed now, or NULL if it can. */
 const char *esp_branching_refusal(const struct esp_control *control);
-/* Returns the text of a point, in the form that the engine thread takes, allocated. */
+/* Returns the text of a point, allocated, in the form of ESP_COMMAND_FORK
+ * (tui/worker/mailbox.h). */
 struct esp_text_token *esp_branching_text(const struct esp_control *control,
                                           const struct esp_branch_point *point, int *count);
 /* Switches the session to the text of a point, followed by `words` (or NULL), and continues it

@@ -20,7 +20,7 @@
 struct esp_control;
 
 struct esp_configuration {
-    char path[1024]; /* "" if no folder for the file is known */
+    char path[1024]; /* path of the file; "" if no folder for it is known */
     struct esp_configuration_line {
         char *key, *value;
         int number; /* line number */

@@ -72,10 +72,10 @@ struct esp_prompts {
 /* The settings (settings.h), except those that are stored only in the session or the view. */
 struct esp_interface_settings {
     struct esp_interface_options options;
-    char target[1200], draft[1200], backend[32]; /* texts to which the options point */
+    char target[1200], draft[1200], backend[32]; /* strings to which the options point */
     struct esp_configuration config;
-    bool chosen[ESP_MOST_SETTINGS]; /* set by the user anywhere; the others are defaults */
-    char *said[ESP_MOST_SETTINGS];  /* latest values of the session's settings that are texts */
+    bool chosen[ESP_MOST_SETTINGS]; /* settings that the user has set; others are defaults */
+    char *said[ESP_MOST_SETTINGS];  /* latest values of the session's string settings */
     int tokens;                     /* new tokens per prompt */
     bool mouse;
     bool private; /* the session is not kept */
@@ -103,7 +103,7 @@ struct esp_requests {
     bool leaving;
     bool edit;          /* edit the prompt in an editor */
     char *line;         /* new input line, allocated; NULL means no change */
-    bool line_if_empty; /* only if the input line is empty */
+    bool line_if_empty; /* set the line only if the input line is empty */
     char *clipboard;    /* (clipboard_length) bytes for the terminal's clipboard, allocated */
     size_t clipboard_length;
     struct esp_export_job *export; /* running export, or NULL */
@@ -125,7 +125,7 @@ struct esp_control {
     /* The pace, or in a replay the speed, to which ESP_ACTION_FULL_SPEED returns. */
     double pace;
     int forks;  /* changes of the text that the engine thread has not reported yet */
-    int doomed; /* 1 + the branch to delete once the text has left it; 0 if none */
+    int doomed; /* 1 + the branch to delete when the session has left it; 0 if none */
     int races;  /* races so far; each gets a new seed */
 };
 

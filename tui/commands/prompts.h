@@ -12,7 +12,7 @@ void esp_prompts_refused(struct esp_control *control);
 /* Returns the number of tokens that follow the last prompt when all posted commands have been
  * executed. */
 int esp_prompts_answer(const struct esp_control *control);
-/* Call before `count` tokens from `start` on are removed from a text of `tokens` tokens. */
+/* Call before tokens [start, start + count) are removed from a text of `tokens` tokens. */
 void esp_prompts_taken_out(struct esp_prompts *prompts, int tokens, int start, int count);
 /* Call before all tokens except the first `count` are removed. */
 void esp_prompts_shortened(struct esp_prompts *prompts, int count);

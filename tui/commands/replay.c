@@ -10,7 +10,7 @@
 #include "kernels/status.h"
 #include "viz/search.h"
 
-static const double ANEW = 1.5; /* seconds without a digit after which a new number starts */
+static const double ANEW = 1.5; /* after so many seconds, a digit starts a new number */
 
 /* ------------------------------------------------------------------ moving */
 

@@ -454,8 +454,8 @@ static int set_field(struct esp_control *control, const struct esp_setting *sett
     return status;
 }
 
-/* Writes the text of a setting as it was given, or "" if it does not fit on a line of the
- * configuration file. */
+/* Writes the value of a string setting as it was given, or "" if it does not fit on a line of
+ * the configuration file. */
 static void get_text(const struct esp_control *control, int index, char *value, size_t size)
 {
     struct esp_session_values given = control->settings.options.session.values;
@@ -548,7 +548,7 @@ int esp_setting_change(struct esp_control *control, const char *key, const char 
     if (control->player && (index < 0 || esp_setting_place(&settings[index]) == ESP_IN_LIVE))
         return 0;
     control->settings.chosen[index < 0 ? esp_setting_find("drafter", 7) : index] =
-        index < 0 || strcmp(value, "auto") != 0; /* auto counts as not chosen */
+        index < 0 || strcmp(value, "auto") != 0; /* auto means not chosen */
     control->requests.changed = true;
     if (index >= 0 && settings[index].set)
         return settings[index].set(control, value, err, errlen);

@@ -14,7 +14,7 @@ enum esp_setting_kind {
     ESP_SETTING_PROMPT,    /* concerns prompts in a live session; takes effect immediately */
     ESP_SETTING_REPLAY,    /* concerns the playback of a recording; takes effect immediately */
     ESP_SETTING_MODELS,    /* concerns the models; changing it later loads them again */
-    ESP_SETTING_SESSION,   /* set by the engine thread, which also reports errors */
+    ESP_SETTING_SESSION,   /* the engine thread sets it and reports errors */
 };
 
 struct esp_setting {
@@ -30,8 +30,8 @@ struct esp_setting {
     /* Adds completions. choices->before has the value up to the word. If NULL, the lower-case
      * words of `values` are offered. */
     void (*complete)(struct esp_choices *choices);
-    /* If set and get are NULL: the field of struct esp_control that has the value (offset 0:
-     * none has), and a function, or NULL, that is called when the field has changed. */
+    /* If set and get are NULL: the field of struct esp_control that has the value (offset 0
+     * means no field), and a function, or NULL, that is called when the field has changed. */
     struct esp_value_info field;
     void (*changed)(struct esp_control *control);
 };

@@ -1,8 +1,8 @@
 /* player.c - positions in a recording, and moving between them; see player.h.
  *
  * In a live session, the worker adds phases to the session's events (worker.c). Here they are
- * derived from the events: a prompt is processed, then continued; an iteration means that text
- * is being generated; the end of a generation makes the session idle.
+ * derived from the events. A prompt is processed, then continued. An iteration means that text
+ * is being generated. The end of a generation makes the session idle.
  */
 #include "tui/model/player.h"
 
@@ -16,8 +16,8 @@
 
 enum {
     AT_ONCE = 64, /* maximum number of events that one call applies while playing */
-    PACE = 12,    /* iterations per second, to follow by eye */
-    LATE = 1,     /* seconds: a shorter delay is caught up, a longer one skipped */
+    PACE = 12,    /* iterations per second, which the eye can follow */
+    LATE = 1,     /* seconds; a shorter delay is caught up, a longer delay is skipped */
 };
 
 static int event_count(const struct esp_player *player)

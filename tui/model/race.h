@@ -40,7 +40,7 @@ struct esp_race {
     atomic_int holders;
     bool drawn; /* the drawing is final until a key is pressed; only for the drawing thread */
 
-    pthread_mutex_t lock; /* protects all below; taken before the locks of the sides */
+    pthread_mutex_t lock; /* protects everything below; locked before the locks of the sides */
     int phase;
     bool recorded;   /* both sides come from recordings */
     char pair[200];  /* the models and the time per target pass, as text */
@@ -77,8 +77,8 @@ bool esp_race_check(struct esp_race *race, int *compared, int *differs);
 /* Tokens per second of the right side divided by those of the left; 0 if there are no
  * times. */
 double esp_race_times_as_fast(const struct esp_race *race);
-/* Writes the result: "identical, 2.78 times as fast", or the difference. Returns false if a
- * difference is an error: at temperature 0. */
+/* Writes the result: "identical, 2.78 times as fast", or the difference. Returns false if the
+ * texts differ at temperature 0, which is an error. */
 bool esp_race_verdict(struct esp_race *race, char *text, size_t size);
 
 #endif

@@ -58,7 +58,7 @@ struct esp_setup {
     char chat[16];                    /* chat format or "" */
     bool lossy;                       /* the settings may change the output */
     struct esp_session_values values; /* strings are left out */
-    int serial;                       /* counts loaded model pairs; 0 if none, or a recording */
+    int serial;                       /* number of the loaded pair, from 1; 0: no pair */
     bool anew;                        /* the text was tokenized again for this pair */
     struct esp_tokens tokens;         /* token texts; if empty, the old ones are kept */
 };

@@ -108,8 +108,9 @@ const struct esp_iteration *esp_state_kept(const struct esp_state *state, int ba
 /* The index of the previous (step -1) or next (1) kept iteration, or -1. */
 int esp_state_neighbour(const struct esp_state *state, int index, int step);
 
-/* Statistics over the last 32 iterations, or fewer if a setting has changed since then; in a
- * comparison, over all iterations since it began, as in its table. */
+/* Statistics over the last 32 iterations, or fewer if a setting has changed since then. During
+ * a comparison, they cover all iterations since it began, like the table of the compare
+ * pane. */
 struct esp_figures {
     int iterations;
     double tokens_per_second; /* without pauses of the machine (engine/pace.h); 0: unknown */

@@ -2,7 +2,7 @@
  *
  *     ESC [ parameters final     CSI: cursor keys, "number ~" keys, paste brackets
  *     ESC [ < b ; x ; y M|m      mouse: pressed, released (SGR form)
- *     ESC [ M b x y              mouse, old form, from terminals that have no other: dropped
+ *     ESC [ M b x y              mouse, old form, from terminals without the new one: dropped
  *     ESC O final                SS3: F1..F4, cursor keys in application mode
  *     ESC [ [ A..E               F1..F5 of the Linux console
  *     ESC ] 11;rgb:R/G/B         the background's colour, if it was asked for; ends with BEL or
@@ -20,7 +20,7 @@
 
 enum { MOST_PASTED = 64 << 20 };
 
-/* A match at the start of some bytes: its length, or 0 if more bytes must come. */
+/* A match at the start of some bytes. Its length is 0 if more bytes must come. */
 struct match {
     size_t taken;
     int key; /* 0 means drop the sequence */

@@ -65,7 +65,7 @@ struct esp_binding {
     const char *command; /* or NULL */
 };
 
-extern const struct esp_binding esp_bindings[]; /* ends with key = NULL */
+extern const struct esp_binding esp_bindings[]; /* the last entry has the key NULL */
 
 /* The facts that decide which bindings are valid now. */
 struct esp_key_when {

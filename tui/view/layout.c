@@ -13,7 +13,7 @@ enum { LEAST_WIDTH = 20, LEAST_HEIGHT = 5, LEAST_ROWS = 4, TALL = 44, LARGE = 56
 
 struct pane_place {
     int pane;
-    int rows; /* rows inside the frame; 0 means all that remain */
+    int rows; /* rows inside the frame; 0 means all remaining rows */
 };
 
 struct region {

@@ -99,7 +99,7 @@ static int read_line(void *user, struct esp_file_line *line)
                  : 0;
 }
 
-/* Fills in missing colours of each style from the style `text`. */
+/* Gives each style that lacks a colour the colour of the style `text`. */
 static void inherit(struct esp_theme *theme)
 {
     const struct esp_appearance *text = &theme->style[ESP_STYLE_TEXT];

@@ -230,7 +230,7 @@ static void finish(struct esp_keeper *k)
     if (k->id > 0 && k->library && whole && !k->private) {
         if (k->judged)
             drop_deleted(k);
-        esp_library_refresh(k->library, k->id, err, sizeof err); /* otherwise a list does it */
+        esp_library_refresh(k->library, k->id, err, sizeof err); /* else a list does it */
     }
     if (k->id > 0 && k->library)
         esp_library_release(k->library, k->id);
@@ -282,7 +282,7 @@ static bool begin_records(struct esp_keeper *k)
     return true;
 }
 
-/* Adds the records of a call to the journal or to those that wait. */
+/* Adds the records of a call to the journal or to the waiting records. */
 static void end_records(struct esp_keeper *k)
 {
     pthread_mutex_lock(&k->lock);

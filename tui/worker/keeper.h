@@ -31,8 +31,8 @@ void esp_keeper_settle(struct esp_keeper *keeper);
 
 /* ---- for the engine thread */
 
-/* On: nothing more is written, and what was kept of this session is deleted (unless the
- * session was resumed). Off: the whole session is kept, including its earlier texts. */
+/* `on`: nothing more is written, and what was kept of this session is deleted, unless the
+ * session was resumed. Otherwise the whole session is kept, including its earlier texts. */
 void esp_keeper_private(struct esp_keeper *keeper, bool on);
 /* Sets the models and settings from now on. `tokens` must stay valid until the next call or the
  * end. `anew`: the vocabulary has changed, so a new session begins. */

@@ -15,7 +15,7 @@
 #include "tui/worker/models.h"
 
 /* The types of commands. Each comment lists what the message of the command contains: its
- * texts; its numbers; its flag. */
+ * texts, then its numbers, then its flag. */
 enum esp_command_type {
     ESP_COMMAND_PROMPT,   /* prompt (length) */
     ESP_COMMAND_SET,      /* key, value, origin as in esp_worker_set() or NULL */
@@ -31,7 +31,7 @@ enum esp_command_type {
     ESP_COMMAND_KEEP,     /* struct esp_resume and its text (length bytes), path of the library;
                           flag: private (keeper.h). Later commands change only the flag */
     ESP_COMMAND_JUDGE,    /* name of a branch; its number, 1 if marked + 2 if deleted */
-    ESP_COMMAND_TELL,     /* an error, for the user */
+    ESP_COMMAND_TELL,     /* an error message that is shown to the user */
     ESP_COMMAND_LOAD,     /* key, value, draft or NULL (models.h) */
     ESP_COMMAND_RECORD,   /* path or NULL; columns, rows; overwrite (worker_record.c) */
     ESP_COMMAND_MARK,     /* text of the marker */
@@ -52,7 +52,7 @@ struct esp_resume {
  * are loaded, if any. */
 struct esp_job {
     void (*run)(void *user, struct esp_models *models);
-    void (*release)(void *user); /* called after run(), or alone if the thread ends first */
+    void (*release)(void *user); /* called once: after run(), or instead if the thread ends */
     void *user;
 };
 

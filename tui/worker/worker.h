@@ -5,10 +5,9 @@
  * (ring.h). Posting never blocks. In step mode the thread stops after every draft layer and
  * every stage and waits for a step.
  *
- * Other models can be loaded while it runs (models.h). The UI thread may still read token
- * texts of the old models until it has applied the READY snapshot of the new ones. It reports
- * that with ESP_COMMAND_RETIRE; then the old models are closed.
- */
+ * Other models can be loaded while it runs (models.h). The UI thread may still read token texts
+ * of the old models until it has applied the READY snapshot of the new ones. It then posts
+ * ESP_COMMAND_RETIRE, and the old models are closed. */
 #ifndef ESP_WORKER_H
 #define ESP_WORKER_H
 
@@ -36,8 +35,8 @@ void esp_worker_post(struct esp_worker *worker, const struct esp_message *comman
 /* Posts a command with these members: ESP_WORKER_POST(worker, MARK, .text = {text}). */
 #define ESP_WORKER_POST(worker, name, ...)                                                     \
     esp_worker_post(worker, &(struct esp_message){.type = ESP_COMMAND_##name, __VA_ARGS__})
-/* Posts a change of a setting. `origin` is a prefix for error messages, and success is then
- * silent (settings.h); if it is NULL, the user is told the new value. */
+/* Posts a change of a setting. `origin` is a prefix for error messages, and success is then not
+ * reported (settings.h). If `origin` is NULL, the user is told the new value. */
 void esp_worker_set(struct esp_worker *worker, const char *key, const char *value,
                     const char *origin);
 /* The mailbox, for the commands that take effect immediately: stop, step mode, pace. */

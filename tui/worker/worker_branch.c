@@ -142,9 +142,9 @@ void esp_worker_resume(struct esp_worker *worker, const struct esp_message *comm
 
 /* Continuations are written in turns, so that the user sees all of them grow. The first turn of
  * each is one iteration. Switching to a continuation computes the rows of its own tokens again,
- * in one pass. To keep this a fraction of the work, later turns are longer: a turn ends when it
- * has written a quarter of the continuation. Each continuation draws from its own section of
- * the random numbers, 2^DRAWS_LOG long. */
+ * in one pass. To keep this work small compared with the rest, later turns are longer: a turn
+ * ends when it has written a quarter of the continuation. Each continuation draws from its own
+ * section of the random numbers, 2^DRAWS_LOG long. */
 enum { TURN_PART = 4, DRAWS_LOG = 40 };
 
 void esp_worker_continue_end(struct esp_worker *worker)
@@ -189,7 +189,8 @@ bool esp_worker_continue_turn(struct esp_worker *worker, bool ended)
     struct esp_continuation *now = &c->each[c->now];
     if (ended)
         now->left = 0;
-    /* The compared session can only follow one continuation to its end. */
+    /* During a comparison, each continuation is written to its end in one turn, because the
+     * compared session cannot switch between them. */
     const bool compared = worker->second.compare.second != NULL;
     const int turn = now->count - c->turn, own = now->count - now->begin;
     if (!ended && (compared || TURN_PART * turn < own))

@@ -86,7 +86,7 @@ struct esp_worker {
     bool quiet;  /* events of the session are neither recorded nor shown */
     bool hidden; /* events of the session are recorded but not shown */
     double progress;
-    double asked; /* when the user was told last that a rank does not answer */
+    double asked; /* when the user was last told that a rank does not answer */
 };
 
 /* Answers a command: ESP_TELL(worker, ERROR, "%s", err). */
@@ -107,7 +107,7 @@ bool esp_worker_progress(void *user, const char *what, size_t done, size_t total
 
 /* ---- worker_record.c */
 
-/* Starts or ends the recording, as an ESP_COMMAND_RECORD asks. The text so far is recorded as
+/* Executes ESP_COMMAND_RECORD: starts or ends the recording. The text so far is recorded as
  * prompts. */
 void esp_worker_record(struct esp_worker *worker, const struct esp_message *command);
 void esp_worker_stop_recording(struct esp_worker *worker);

@@ -241,7 +241,7 @@ static int render(GVC_t *context, Agraph_t *graph, const char *format)
         return fail("the picture is too large for a PNG; export it as svg, or show fewer nodes "
                     "(--nodes)");
     agsafeset(graph, (char *)"margin", (char *)"0",
-              (char *)""); /* by default a PDF has a margin */
+              (char *)""); /* without this, a PDF would have a margin */
     esp_arrange_bend(graph);
     if (gvRenderData(context, graph, format, &bytes, &length) != 0 || !bytes || length == 0)
         code = fail("Graphviz cannot write this format; is its plugin for it installed?");

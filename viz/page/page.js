@@ -12,7 +12,7 @@
     const VERDICTS = ["unvisited", "accepted", "rejected", "cut"];
     const MARKS = ["", "\u2713", "\u2717", ""];
     const KINDS = ["prompt", "drafted", "bonus", "mark", "chosen"];
-    const SHOWN_TOKENS = 1500; /* how many tokens of a long text are shown while it plays */
+    const SHOWN_TOKENS = 1500; /* maximum number of tokens that are shown while the page plays */
     const CHART_POINTS = 400;
     const narrow = matchMedia("(max-width: 820px)");
     const dark = matchMedia("(prefers-color-scheme: dark)");
@@ -72,8 +72,8 @@
         return made;
     }
 
-    /* Appends the text of the iterations up to `last` to `text`. Before iteration `frame` shortens the text to
-     * `length` tokens, calls left(length, frame). */
+    /* Appends the text of the iterations up to `last` to `text`. If iteration `frame` shortens the text to
+     * `length` tokens, first calls left(length, frame). */
     function follow(text, last, committed, left) {
         const added = (more) => more.forEach((token) => text.push(token));
         for (let i = 0; i <= last; i++) {
@@ -683,7 +683,7 @@
         schedule();
     }
 
-    /* Wraps an action of the user: it also stops playing. */
+    /* Wraps an action of the user, so that it also stops playing. */
     const byHand = (move) => () => {
         pause();
         move();

@@ -4,7 +4,7 @@
  * The page is this folder's page.html with the iterations as JSON in a data element:
  *
  *     program, target, draft, device, started
- *     earlier      number of iterations before the first one here
+ *     earlier      number of iterations before the first one on the page
  *     strings      every text once; other fields refer to it by index
  *     stages       the names of the six stages
  *     heats        [{title, limits, words}] of the colours of the text (viz/heat.h), for
@@ -20,12 +20,12 @@
  *         nodes:   [[token, parent, verdict, q, p, confidence, probability of the path, u
  *                  (if it was compared with the acceptance), acceptance, copies, sentence,
  *                  distance to the copied token (0: drafted; -1: copied from an unknown
- *                  place; -2 means expected; -3: recycled)], ...], the root first
+ *                  place; -2: expected; -3: recycled)], ...], the root first
  *         hidden:  number of omitted nodes, in a tree of more than ESP_PAGE_NODES
  *         bonus:   the target's own token
  *         gauges:  [[gauge, before, after, sentence], ...]
  *         said:    sentences about drafting, verifying, selecting, committing, adapting
- *         telling: the node selected at first }]
+ *         telling: the node that is selected at first }]
  *
  * All text passes viz/safe.h, so it cannot reorder, hide or control anything. '<' is escaped,
  * so text cannot end the element. The same iterations give the same bytes.

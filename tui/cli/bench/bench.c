@@ -23,7 +23,7 @@ struct bench {
     const struct cli_options *o;
     struct esp_engine *engine;
     struct cli_choice *choice;  /* (count) */
-    double least[MOST_CHOICES]; /* least speedup over the first choice on any prompt; 0: none */
+    double least[MOST_CHOICES]; /* smallest speedup over the first choice on any prompt */
     int count;
     struct cli_prompts list;
     int prompts;    /* prompts that were counted */

@@ -28,7 +28,7 @@ struct cli_choice {
     bool counting;               /* whether iterations go to `acceptance` */
     struct esp_acceptance acceptance;
     cJSON *steps; /* gets [nodes, accepted] of every iteration; NULL means unused */
-    /* Speed in tokens per second; times in ms; tokens and iterations of a continuation. */
+    /* Speed in tokens per second, times in ms, and the numbers of tokens and of iterations. */
     struct cli_series speed, first_token, token, tokens, iterations;
     double latest; /* speed of the last run that was counted; 0 means it generated no token */
 };

@@ -1,8 +1,8 @@
 /* compare.c - `espalier compare`: two choices of drafter and verifier decode the same text.
  *
  * Both run in lock step (engine/compare.h), each with its own caches and its own clock. At
- * temperature 0 the two texts must be the same, and the exit code says whether they are; above
- * it, the first choice writes the text, and the second drafts and verifies along it.
+ * temperature 0 the two texts must be the same, and the exit code says whether they are. Above
+ * temperature 0 the first choice writes the text, and the second drafts and verifies along it.
  */
 #include <stdio.h>
 #include <stdlib.h>

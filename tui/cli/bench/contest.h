@@ -1,4 +1,4 @@
-/* contest.h - which drafter is fastest at one temperature, found in a given time.
+/* contest.h - finds the fastest drafter at one temperature, in a given time.
  *
  * Successive halving (Jamieson and Talwalkar 2016, "Non-stochastic best arm identification and
  * hyperparameter optimization", sec. 3): all candidates continue some prompts, the slower half
@@ -46,9 +46,10 @@ struct cli_contest {
 int cli_contest_open(struct cli_contest *contest, struct esp_engine *engine,
                      const struct esp_session_options *session, const char *const *specs,
                      char *err, size_t errlen);
-/* Measures for about `seconds`, but at least one round before and after each halving; ends
- * early when interrupted. Then sorts the candidates: those that stayed come first, then those
- * with more rounds, then the faster ones. Returns 0, or a negative status with a message. */
+/* Measures for about `seconds`, but at least one round before and after each halving. Ends
+ * early when interrupted. Then sorts the candidates: first those that stayed, then those that
+ * took part in more rounds, then the faster ones. Returns 0, or a negative status with a
+ * message. */
 int cli_contest_run(struct cli_contest *contest, double seconds, char *err, size_t errlen);
 void cli_contest_close(struct cli_contest *contest);
 

@@ -84,8 +84,8 @@ static const char *shown(const struct cli_table *t, int row, int column, const c
 /* ------------------------------------------------------------------ CSV, JSON, Markdown */
 
 /* Labels and categories are untrusted text, and a table goes to spreadsheets, browsers and
- * terminals. CSV and Markdown replace what could act on a terminal, and newlines, as safe.h
- * does; JSON escapes it. */
+ * terminals. In CSV and Markdown, newlines and all that could act on a terminal are replaced as
+ * in safe.h. In JSON they are escaped. */
 
 /* Whether a text is one number, such as -0.5 or 1e3. The text -1+1 is not. */
 static bool is_number(const char *text)
@@ -107,7 +107,7 @@ static bool is_formula(const char *text)
     return begins && !is_number(text);
 }
 
-/* An apostrophe makes a spreadsheet take a cell as text. */
+/* An apostrophe at its start makes a spreadsheet treat a cell as text. */
 static void print_csv(FILE *file, const char *text)
 {
     struct esp_safe_unit shown;
@@ -220,8 +220,8 @@ static bool is_first(const struct cli_table *t, int row, int column,
     return i == row;
 }
 
-/* The first row that has the keys of row `keys` and the value of row `value` in column x; -1
- * if there is none. */
+/* Returns the first row that has the same keys as row `keys` and, in column x, the same value
+ * as row `value`; -1 if there is none. */
 static int find_row(const struct cli_table *t, int keys, int value, int x)
 {
     int i = t->rows - 1, found = -1;

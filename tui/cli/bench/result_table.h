@@ -52,9 +52,10 @@ void cli_table_pivot(const struct cli_table *table, const char *across, const ch
  * the table's texts; free it with free(part->cell). Returns false if there is no memory. */
 bool cli_table_part(struct cli_table *part, const struct cli_table *table, const char *where);
 cJSON *cli_table_json(const struct cli_table *table);
-/* Fills an empty drawing: column y over column x, a line (or bars, if x is not a number) for
- * each of the other keys' values, with the spread of y as error bars. Rows that have the word
- * `reference` as a key are drawn as the reference for the others. NULL means no reference. */
+/* Fills an empty drawing with column y over column x. Each combination of the other keys has a
+ * line or, if x is not a number, bars. The spread of y gives error bars. Rows that have the
+ * word `reference` as a key are drawn as the reference for the others. NULL means no
+ * reference. */
 void cli_table_plot(const struct cli_table *table, const char *title, const char *x,
                     const char *y, const char *reference, struct esp_drawing *drawing);
 

@@ -75,7 +75,7 @@ struct cli_suite {
     int pivots, plots;
     char best_by[SUITE_WORD]; /* the column that decides which candidate is best */
     bool by_category, no_chain;
-    bool counts; /* only columns that do not depend on the machine */
+    bool counts; /* show only columns that do not depend on the machine */
 };
 
 /* Reads a suite by its name, or by its path if that contains a '/' or ends in ".suite".
@@ -98,7 +98,7 @@ struct cli_case {
 /* A row of the table: one case, or the best of several candidates. */
 struct cli_suite_row {
     int choice;              /* index in the suite's choices */
-    int value[SUITE_VARIES]; /* index for each varied line; -1: the row does not depend on it */
+    int value[SUITE_VARIES]; /* value index for each 'vary' line; -1: row is independent */
     int settings;
     struct esp_nominal_costs costs; /* NaN means not given */
     int first, count;               /* its cases: cli_suite_plan.candidate[first..] */
@@ -149,7 +149,7 @@ const char *cli_suite_category(const struct cli_suite_plan *plan, int index);
  * prompt has another category. */
 const cJSON *cli_suite_figures(const struct cli_suite_plan *plan, const struct cli_case *c,
                                int prompt, const char *category);
-/* The case of a row, or the best if there are several; NULL if none was run. */
+/* Returns the case of a row, or its best case if there are several; NULL if none was run. */
 const struct cli_case *cli_suite_best(const struct cli_suite_plan *plan, int row,
                                       const char *category);
 
@@ -174,8 +174,8 @@ struct cli_suite_measure {
     bool baseline; /* also measures plain decoding and chains */
     /* Runs the case and sets `figures`. Returns 0 or a negative status with a message. */
     int (*run)(struct cli_suite_run *run);
-    /* Fills an empty table. NULL means the table has one line for each row, with the suite's
-     * columns. */
+    /* Fills an empty table. If this is NULL, the table has a line for each row, with the
+     * suite's columns. */
     bool (*fill)(struct cli_table *table, const struct cli_suite_plan *plan);
 };
 

@@ -204,9 +204,9 @@ static const struct column depth_columns[] = {
     {"distance", "L1 distance", 3, 1, 1, 0}, {"", "", 3, 1, VERIFIERS, 0},
     {"ceiling", "ceiling", 3, 1, 2, 0},      {.name = NULL}};
 
-/* The results of a run have an array `name` with `width` numbers for each place. A place is a
- * rank, a depth, ... The table has a line for each place that a run has, with sums over the
- * prompts. */
+/* The results of a run have an array `name` with `width` numbers for each place (a rank, a
+ * depth, ...). The table has a line for each place that a run has, with sums over the prompts.
+ */
 static const struct lines {
     const char *measure, *name;
     int width, first; /* `first`: number of the first place */

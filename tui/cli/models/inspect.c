@@ -70,8 +70,8 @@ static void print_model(const char *role, const struct esp_model_info *m)
                        m->unused, m->unused == 1 ? "" : "s", m->unused_name);
 }
 
-/* Prints how many layers stay in memory and the speed to expect: a pass takes at least as long
- * as reading the other layers, or copying them to the GPU. */
+/* Prints how many layers stay in memory, and the expected speed. A pass takes at least as long
+ * as reading the other layers or copying them to the GPU. */
 static void print_memory(const struct esp_engine *engine, const struct cli_options *o)
 {
     struct esp_streamed s;

@@ -1,11 +1,10 @@
 /* export.c - `espalier export FILE`: iterations of a recording as pictures, text or JSON, or
  * all of them as a page for a browser.
  *
- * Iterations are counted from 0 through the whole recording, as replay counts them. One of
- * them goes to standard output or to the file given with -o. Several go to one file each or,
- * as dot, txt or json, one after the other to standard output. A file appears only when it is
- * complete.
- */
+ * Iterations are counted from 0 through the whole recording, as in a replay. One iteration is
+ * written to standard output or to the file given with -o. Several are written to one file each
+ * or, as dot, txt or json, one after the other to standard output. A file appears only when it
+ * is complete. */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>

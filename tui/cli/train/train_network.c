@@ -27,7 +27,7 @@ struct showing {
     enum esp_train_stage stage;
     double began, drawn;         /* when the stage began; when the picture was drawn last */
     int64_t first, first_tokens; /* steps and tokens that were done when the stage began */
-    int64_t printed; /* without a terminal: the last of LINES lines that was printed */
+    int64_t printed; /* without a terminal: index of the last printed line, of LINES lines */
     int rows;        /* rows of the picture on the terminal */
     int checked;     /* epoch of the last check that was printed */
     struct esp_train_report last;

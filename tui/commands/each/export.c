@@ -247,7 +247,7 @@ static int run(struct esp_control *control, const char *arguments)
     return write_chart(control, chart, &look, path, over);
 }
 
-/* Returns the arguments that a key inserts: the name of the chart that suits the focused
+/* Returns the arguments that a key inserts: the name of the chart that fits the focused
  * pane. */
 static const char *begin(const struct esp_control *control)
 {

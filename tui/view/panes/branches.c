@@ -131,7 +131,7 @@ static void draw_branch(struct esp_canvas *canvas, const struct esp_shown *s,
 /* Texts that differ after one place: the branches that begin there, and their parent. */
 struct family {
     int branch[COLUMNS]; /* (count) */
-    int from[COLUMNS];   /* (count) its own token after that place */
+    int from[COLUMNS];   /* (count) the branch's token after that place */
     int count, most;
 };
 

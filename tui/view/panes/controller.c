@@ -80,7 +80,7 @@ static bool moves(const struct esp_shown *s, int gauge)
     return axis.high > axis.low || s->it->gauges[gauge].before != s->it->gauges[gauge].after;
 }
 
-/* Draws as many of the `count` values as fit, up to the last, with their range:
+/* Draws the last of the `count` values, as many as fit, with their range:
  * ".0016 to .10 ▇▆▅". */
 static void draw_spark(struct esp_canvas *canvas, int x, int y, const float *values, int count)
 {

@@ -59,7 +59,7 @@ static void draw_stages(struct esp_canvas *canvas, int y, const struct esp_figur
     const double *seconds = figures->seconds;
     const struct {
         const char *label;
-        int style, share; /* share: eighths of the room for bars */
+        int style, share; /* share: how many eighths of the room for bars this part gets */
         double seconds;
     } parts[] = {
         {"draft", ESP_STYLE_BAR_DRAFT, 3, seconds[ESP_STAGE_DRAFT]},

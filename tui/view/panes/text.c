@@ -3,11 +3,10 @@
  * A cursor walks the tokens. The other panes then show the iteration that wrote the token, and
  * the node pane explains it. While an iteration is held, its tokens are marked.
  *
- * The text may be long, so only the visible lines are laid out: backward from the end (or from
- * the line to which the user scrolled), paragraph by paragraph. Every PIECE bytes, the next
- * space also ends a paragraph, which bounds the work per frame. Lines are identified by their
- * first byte, so a scrolled view stays in place while text is added.
- */
+ * The text may be long, so only the visible lines are laid out, paragraph by paragraph. This
+ * goes backward from the end, or from the line to which the user scrolled. Every PIECE bytes,
+ * the next space also ends a paragraph, which bounds the work per frame. Lines are identified
+ * by their first byte, so a scrolled view stays in place while text is added. */
 #include "tui/view/pane.h"
 
 #include <inttypes.h>
@@ -23,7 +22,8 @@ enum { PIECE = 32768, WORD = 256, REMEMBERED = 1024 };
 
 /* ------------------------------------------------------------------ lines */
 
-/* The start of piece `index` of the text: after the first blank from index * PIECE on. */
+/* Returns the start of piece `index` of the text: after the first blank at or after byte
+ * index * PIECE. */
 static size_t piece_start(const struct esp_wrap *w, size_t index)
 {
     size_t raw = index * PIECE, at = raw;
@@ -104,7 +104,7 @@ static int span_at(const struct esp_state *state, size_t byte)
     return low;
 }
 
-/* The matches of a search, for bytes that are visited in order. */
+/* The matches of a search, for a caller that visits the bytes in order. */
 struct matches {
     const struct esp_wrap *w;
     const char *what;

@@ -183,8 +183,8 @@ static int telling_row(const struct shown_tree *d)
     return row;
 }
 
-/* Returns where a view of length `size` starts in a drawing of length `whole`, so that it
- * contains `from` to `to`. */
+/* Returns where a view of length `size` starts in a drawing of length `whole`, so that
+ * positions `from` to `to` are visible. */
 static int start_of(int from, int to, int size, int whole)
 {
     int start = whole <= size ? 0 : (from + to - size) / 2;
@@ -263,9 +263,9 @@ static void draw_tree(struct esp_canvas *canvas, struct shown_tree *d,
     draw_place(canvas, d, x, y);
 }
 
-/* Writes the sentences for the bottom of the pane: in step mode about the last stage, else
- * about the node at the cursor, unless the node pane shows that. Returns the number of rows
- * that are left for the tree; `height` if there is no room for sentences. */
+/* Writes the sentences for the bottom of the pane. In step mode they are about the last stage.
+ * Otherwise they are about the node at the cursor, if no node pane shows it. Returns the number
+ * of rows that are left for the tree; `height` if there is no room for sentences. */
 static int tree_height(const struct esp_shown *s, int width, int height, char *text,
                        size_t size)
 {
@@ -314,8 +314,9 @@ static void draw(struct esp_canvas *canvas, const struct esp_shown *s)
 
 /* ------------------------------------------------------------------ the cursor */
 
-/* The row `steps` nodes forward or, if negative, back, among the nodes of one depth or of all
- * depths (-1); if there are fewer, the last of them. */
+/* Returns the row that is `steps` nodes further (back, if negative). Only nodes at this depth
+ * are counted, or all nodes if `depth` is -1. If there are fewer nodes, returns the last of
+ * them. */
 static int step_row(const struct esp_tree_rows *rows, int at, int steps, int depth)
 {
     int last = at, direction = steps > 0 ? 1 : -1;
