@@ -39,7 +39,7 @@ struct dot_process {
     char *arguments[16];
     int seconds;
     int input, output, messages[2];
-    char said[256]; /* the first line of standard error */
+    char said[256]; /* the first line that the helper wrote to standard error */
     bool late;
     int status; /* from waitpid() */
 };

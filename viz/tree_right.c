@@ -189,7 +189,7 @@ static void draw_edge(const struct drawing *d, int row)
     esp_draw_restyle(d->canvas, (struct esp_rect){x, to->y - d->y, 2, 1}, ESP_STYLE_ACCEPTED);
 }
 
-/* Marks rows that extend beyond the left or the right of the view. */
+/* Marks rows that extend beyond the left or the right edge of the view. */
 static void draw_ends(const struct drawing *d)
 {
     struct esp_canvas *canvas = d->canvas;

@@ -5,7 +5,8 @@
  * (kernels/walk.h). Level 0 is the state of the text in memory. Where a state is computed, one
  * level is read and another is written. Levels that are read again later are marked as kept.
  * The last column is the number of ancestors whose updates the row adds to the state that it
- * reads. */
+ * reads.
+ */
 #ifndef ESP_WALK_VIEW_H
 #define ESP_WALK_VIEW_H
 

@@ -2,7 +2,8 @@
  * message if a device cannot be used.
  *
  * Both are written to standard error. The bar is only shown on a terminal, if loading takes
- * long. */
+ * long.
+ */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>

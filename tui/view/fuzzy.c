@@ -2,7 +2,8 @@
  *
  * The method is dynamic programming. There is a row best[] for each letter of the query,
  * computed from the previous row. best[j] is the best score of a match of the query up to this
- * letter, with this letter at text[j]. Both texts are truncated to MOST bytes. */
+ * letter, with this letter at text[j]. Both texts are truncated to MOST bytes.
+ */
 #include "tui/view/fuzzy.h"
 
 #include <ctype.h>

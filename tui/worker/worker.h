@@ -7,7 +7,8 @@
  *
  * Other models can be loaded while it runs (models.h). The UI thread may still read token texts
  * of the old models until it has applied the READY snapshot of the new ones. It then posts
- * ESP_COMMAND_RETIRE, and the old models are closed. */
+ * ESP_COMMAND_RETIRE, and the old models are closed.
+ */
 #ifndef ESP_WORKER_H
 #define ESP_WORKER_H
 

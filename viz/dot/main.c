@@ -8,8 +8,8 @@
  *
  *     espalier export FILE --iteration 3 --format json | espalier-dot --format svg
  *
- * The picture is complete in memory before its first byte is written. The exit status is 0, or
- * 1 with one sentence on standard error, or 2 for wrong usage.
+ * The picture is complete in memory before its first byte is written. The exit status is 0 for
+ * success, 1 after an error with one sentence on standard error, or 2 for wrong usage.
  */
 #include <errno.h>
 #include <getopt.h>

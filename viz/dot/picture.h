@@ -27,7 +27,7 @@
 struct esp_picture_look {
     const struct esp_colours *colours;
     const char *models; /* for the caption, e.g. "target <- draft"; "" if none */
-    int most;    /* nodes to show (the accepted path may need more); 0: all, -1: fit a slide */
+    int most;    /* nodes to show (the accepted path may need more); 0: all; -1: fit a slide */
     int caption; /* enum esp_caption */
     double aspect; /* width divided by height; 0 means that of the tree */
 };

@@ -27,8 +27,8 @@
  *         said:    sentences about drafting, verifying, selecting, committing, adapting
  *         telling: the node that is selected at first }]
  *
- * All text passes viz/safe.h, so it cannot reorder, hide or control anything. '<' is escaped,
- * so text cannot end the element. The same iterations give the same bytes.
+ * All text passes through viz/safe.h, so it cannot reorder, hide or control anything. '<' is
+ * escaped, so text cannot end the element. The same iterations give the same bytes.
  */
 #ifndef ESP_PAGE_WRITER_H
 #define ESP_PAGE_WRITER_H

@@ -4,7 +4,8 @@
  * Iterations are counted from 0 through the whole recording, as in a replay. One iteration is
  * written to standard output or to the file given with -o. Several are written to one file each
  * or, as dot, txt or json, one after the other to standard output. A file appears only when it
- * is complete. */
+ * is complete.
+ */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
  * Prints the tables of the papers, from the recording alone (viz/acceptance.h): iterations by
  * length of the accepted path, and acceptance by depth, by rank among the siblings, by source
  * and by the draft's probability. If the drafter or verifier changed during the session, each
- * pair has its own tables.
+ * pair of drafter and verifier has its own tables.
  */
 #include <math.h>
 #include <stdlib.h>

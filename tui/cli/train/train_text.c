@@ -1,8 +1,9 @@
 /* train_text.c - `espalier train text`: text written by the target, to train its draft on.
  *
- * A draft must predict the target, and in use it sees text of the target (self-distillation:
- * Zhou et al., "DistillSpec", 2024). Each piece begins with some tokens of a given text. The
- * target continues it at temperature 1, with the pair's drafter, which changes only the speed.
+ * A draft must predict the target, and in use it sees text that the target wrote
+ * (self-distillation: Zhou et al., "DistillSpec", 2024). Each piece begins with some tokens of
+ * a given text. The target continues it at temperature 1, with the pair's drafter, which
+ * changes only the speed.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -129,7 +130,7 @@ static int make(struct writing *w, char *err, size_t errlen)
     return status;
 }
 
-/* The file appears when it is complete; after Ctrl-C, with the text so far. */
+/* The file appears when it is complete. After Ctrl-C it has the text so far. */
 static int write_file(struct writing *w)
 {
     char err[512] = "";

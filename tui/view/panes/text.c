@@ -6,7 +6,8 @@
  * The text may be long, so only the visible lines are laid out, paragraph by paragraph. This
  * goes backward from the end, or from the line to which the user scrolled. Every PIECE bytes,
  * the next space also ends a paragraph, which bounds the work per frame. Lines are identified
- * by their first byte, so a scrolled view stays in place while text is added. */
+ * by their first byte, so a scrolled view stays in place while text is added.
+ */
 #include "tui/view/pane.h"
 
 #include <inttypes.h>
