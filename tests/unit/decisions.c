@@ -102,6 +102,14 @@ static double number_at(const char *text)
     return text[0] == '.' || (text[0] >= '0' && text[0] <= '9') ? atof(text) : NAN;
 }
 
+/* Returns the number after `before`, which the text must have. */
+static double number_after(const char *text, const char *before)
+{
+    const char *at = strstr(text, before);
+    CHECK(at, "'%s' is missing in: %s", before, text);
+    return number_at(at + strlen(before));
+}
+
 /* Returns whether `value`, rounded to two significant digits or to 1.0, is `shown`. */
 static bool rounds_to(double shown, double value)
 {
@@ -142,8 +150,7 @@ static void check_drawn(const char *text, int node, bool whole)
 {
     const struct esp_node *n = &now.it->tree.nodes[node];
     double p[VOCABULARY], q[VOCABULARY], left = 0;
-    const double chance = number_at(
-        strstr(text, whole ? "its chance was " : "chance there was ") + (whole ? 15 : 17));
+    const double chance = number_after(text, whole ? "its chance was " : "chance there was ");
     if (n->verdict != ESP_ACCEPTED || token_after(n->parent) != n->token)
         fail(node, text, "the quoted token is not in the text");
     if (whole == was_tested(n->parent))
