@@ -134,7 +134,7 @@ static void offer_values(int flag, struct esp_choices *choices)
         esp_choices_offer(choices, "self", "a quantised copy of the target");
         esp_choices_offer(choices, "none", "no draft model");
         esp_choices_offer(choices, "auto",
-                          "mtp if there is one, else self if it is expected to pay");
+                          "mtp if there is one, else self if it should be faster");
         esp_complete_model(NULL, choices);
         return;
     case CLI_FLAG_target:

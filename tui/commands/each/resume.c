@@ -43,7 +43,7 @@ static int run(struct esp_control *control, const char *arguments)
     const struct esp_interface_options *options = &control->settings.options;
     char which[32];
     if (!options->library || !options->next)
-        return esp_refuse(control, "sessions are not kept here");
+        return esp_refuse(control, "kept sessions cannot be opened from here");
     const bool replayed = control->player && !*arguments;
     if (!replayed && find(control, arguments, which, sizeof which) < 0)
         return ESP_E_ARGUMENT;

@@ -346,8 +346,8 @@ static int child_row(const struct esp_tree_rows *rows, const struct esp_iteratio
 }
 
 /* Returns the cursor's next row. Up and Down go to the neighbouring row or, in a tree that
- * grows to the right, to a node of the same depth. Left goes to the parent, Right to a child.
- * */
+ * grows to the right, to a node of the same depth. Left goes to the parent, Right to a
+ * child. */
 static int next_row(const struct shown_tree *d, const struct esp_iteration *it, int action,
                     int height)
 {
