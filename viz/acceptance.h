@@ -8,7 +8,7 @@
  * tau of salf-talf. A draft counts as tried if the verifier reached its parent. The tried
  * drafts are all verified children of the root and of accepted nodes.
  *
- * Only iteration events are needed, live or recorded.
+ * The counts need only iteration events, live or recorded.
  */
 #ifndef ESP_ACCEPTANCE_H
 #define ESP_ACCEPTANCE_H

@@ -390,9 +390,9 @@ static void go_back(struct esp_app *app)
         app->control.requests.leaving = true;
 }
 
-/* Handles Enter in a pane that does not handle it. In the text, Enter goes to the alternatives
- * for the token at the cursor. There, it begins a branch with the chosen alternative. In the
- * branches pane, it goes to the chosen branch. */
+/* Handles Enter if the pane did not. In the text, Enter goes to the alternatives for the token
+ * at the cursor. There, it begins a branch with the chosen alternative. In the branches pane, it
+ * goes to the chosen branch. */
 static void enter_pane(struct esp_app *app)
 {
     struct esp_ui *ui = &app->control.ui;

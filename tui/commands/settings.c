@@ -276,8 +276,7 @@ static void complete_draft(struct esp_choices *choices)
     esp_choices_offer(choices, ESP_MTP, "the target's MTP layer");
     esp_choices_offer(choices, "self", "a quantised copy of the target");
     esp_choices_offer(choices, "none", "no draft model");
-    esp_choices_offer(choices, "auto",
-                      "mtp if there is one, else self if it should be faster");
+    esp_choices_offer(choices, "auto", "mtp if there is one, else self if it should be faster");
     esp_complete_path(true, choices);
     esp_complete_model(NULL, choices);
 }

@@ -183,8 +183,8 @@ const struct esp_iteration *esp_state_kept(const struct esp_state *state, int ba
     return esp_trace_at(&state->trace, state->trace.kept_count - 1 - back);
 }
 
-/* The newest iteration. After the end of a text, the one before it, if that has a tree and the
- * newest has none: often the last iteration is a single token without drafts. */
+/* Returns the newest iteration. After the end of a text, returns the one before it if only that
+ * one has a tree: often the last iteration is a single token without drafts. */
 static const struct esp_iteration *newest(const struct esp_state *state)
 {
     const struct esp_iteration *it = esp_state_kept(state, 0),
