@@ -391,8 +391,8 @@ static void go_back(struct esp_app *app)
 }
 
 /* Handles Enter if the pane did not. In the text, Enter goes to the alternatives for the token
- * at the cursor. There, it begins a branch with the chosen alternative. In the branches pane, it
- * goes to the chosen branch. */
+ * at the cursor. There, it begins a branch with the chosen alternative. In the branches pane,
+ * it goes to the chosen branch. */
 static void enter_pane(struct esp_app *app)
 {
     struct esp_ui *ui = &app->control.ui;
