@@ -102,12 +102,12 @@ enum esp_rotation { ESP_ROTATION_GLOBAL, ESP_ROTATION_LOCAL, ESP_ROTATION_NONE }
 // clang-format on
 #define ESP_LAYER_VECTORS(X) ESP_FIRST_NORM(X) ESP_OTHER_VECTORS(X)
 
-/* How a layer mixes a token with those before it. With ESP_MIXER_NONE it does not: the layer is
- * only an MLP. All mixers except attention are recurrent: such a layer has a
+/* How a layer mixes a token with the tokens before it. A layer with ESP_MIXER_NONE does not mix
+ * tokens: it is only an MLP. All mixers except attention are recurrent. A recurrent layer has a
  * state that each token changes, and a causal convolution over the token and the conv_kernel
- * - 1 tokens before it. In the following, c are the convolved values, S is a head's state
- * (key_dim, value_dim), which is zero before the text, and W x is a product with the layer's
- * input x:
+ * - 1 tokens before it. In the following, c are the convolved values, S is the state of a head
+ * (key_dim, value_dim), which is zero before the text, and W x is the product of the matrix W
+ * and the layer's input x:
  *   ESP_MIXER_CONV (LFM2's short convolution; there is no S): out = (out_gate x) * c, where
  *     (in_gate x) * (conv_in x) is convolved.
  *   ESP_MIXER_DELTA (Yang et al., "Gated Delta Networks", 2024, eq. 10): q, k, v = silu(c) in
@@ -192,9 +192,9 @@ struct esp_layer {
         choice_bias; /* (experts, 1) added to weights to choose experts; or none */
     struct esp_expert *expert;
 
-    /* Of the rows that a row of a batch may see, attention in this layer sees only the last
-     * `window`, its own included; 0 means all of them. These rows have consecutive positions,
-     * so a row at position t sees positions t - window + 1 to t. */
+    /* In this layer, attention sees only the last `window` of the rows that a row of a batch
+     * may see, and its own row is one of these; 0 means all rows. They have consecutive
+     * positions, so a row at position t sees positions t - window + 1 to t. */
     int window;
     enum esp_rotation rotation;
 };

@@ -66,13 +66,13 @@ static int run(const struct check_test *test)
     return ended;
 }
 
-/* Tests of the emulator are linked without the engine. */
+/* The tests of the emulator are linked without the engine, so they lack this function. */
 #pragma weak esp_is_rank
 #pragma weak esp_serve_rank
 
 int main(int argc, char **argv)
 {
-    /* this process is a rank, started by a test that opened an engine with ranks */
+    /* this process is a rank that a test started when it opened an engine with ranks */
     if (esp_is_rank && esp_is_rank(argc, argv))
         return esp_serve_rank(argc, argv);
     int count[SKIPPED + 1] = {0};

@@ -25,8 +25,8 @@ struct check_test {
 void check_register(struct check_test *test);
 void check_fail(const char *file, int line, const char *format, ...)
     __attribute__((noreturn, format(printf, 3, 4)));
-/* Ends a test whose requirements were left out on purpose. The test counts as neither passed
- * nor failed. */
+/* Ends a test that cannot run because something that it needs was left out on purpose. The test
+ * is counted neither as passed nor as failed. */
 void check_skip(void) __attribute__((noreturn));
 
 #define TEST(test_name)                                                                        \
@@ -47,13 +47,13 @@ void check_skip(void) __attribute__((noreturn));
 /* A deterministic random number for test data: splitmix64 of a counter. */
 double check_uniform(unsigned long long *state); /* in [0, 1) */
 
-/* Returns whether this is the short form (ESPALIER_QUICK), which is used under sanitizers
- * and without CI=true. Tests may then do fewer repetitions. */
+/* Returns whether the short form of the tests runs (ESPALIER_QUICK), in which tests may do
+ * fewer repetitions. It is used under sanitizers and without CI=true. */
 bool check_quick(void);
 
-/* Returns the path of a file below the source tree's tests/ folder, which is named by an
- * environment variable or found beside the build. The result is static storage, valid until
- * the next call. */
+/* Returns the path of a file in the source tree's tests/ folder. An environment variable names
+ * this folder; without it, the folder is found beside the build. The result is static storage,
+ * valid until the next call. */
 const char *check_path(const char *relative);
 
 #ifdef __cplusplus

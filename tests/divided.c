@@ -86,9 +86,9 @@ int divided_run_chain(struct divided *m, int first, int count, bool wanted)
     return divided_run_rows(m, first, first, count, 0, wanted);
 }
 
-/* Runs a tree of NODES nodes after PREFIX rows: node i is a child of node (i - 1) / 2. Asks
- * for logits of every second node and hidden states of every third one, with a window if one
- * is given. */
+/* Runs a tree of NODES nodes after PREFIX rows: node i is a child of node (i - 1) / 2. Requests
+ * the logits of every second node and the hidden states of every third node. `window` may be
+ * NULL. */
 static int run_tree(struct divided *m, const struct esp_window *window)
 {
     int32_t tokens[NODES], positions[NODES], logits_row[NODES], states_row[NODES];
@@ -116,7 +116,8 @@ static int run_tree(struct divided *m, const struct esp_window *window)
     return m->ops->forward(m->cache, &batch);
 }
 
-/* Writes all outputs of four passes: a chain, a tree, a kept path and one more step. */
+/* Writes all outputs of passes over a chain, a tree, and one more row after a path of the tree
+ * was accepted. Returns how many numbers there are. */
 static size_t run_all(struct divided *m, const struct esp_window *window, float *out)
 {
     static const int32_t path[] = {PREFIX, PREFIX + 2, PREFIX + 5};
@@ -162,13 +163,14 @@ void divided_compare(struct esp_backend *backend, const struct esp_model_desc *d
     CHECK(other.count == e->count);
     for (size_t i = 0; i < e->count; i++)
         differ += memcmp(&e->values[i], &other.values[i], sizeof(float)) != 0;
-    CHECK(differ == 0, "%s, %d ranks, whole %u: %zu of %zu numbers differ", name, d->ranks,
-          d->whole, differ, e->count);
+    CHECK(differ == 0,
+          "%s, %d ranks, whole %u: %zu of %zu outputs differ from those of one rank", name,
+          d->ranks, d->whole, differ, e->count);
     free(other.values);
 }
 
-/* Runs the copy on the cache of the target. Writes a row of logits (vocabulary) and returns its
- * length. */
+/* Runs the target's own copy on the target's cache. Writes a row of logits (vocabulary) and
+ * returns its length. */
 static size_t run_joined(struct esp_backend *backend, struct esp_model *model,
                          struct esp_model *copy, float *out)
 {

@@ -1,5 +1,5 @@
-/* divided.h - passes of models that are divided among ranks, for the tests of both backends:
- * their results must be bit-identical to those of one rank. */
+/* divided.h - runs passes of models that are divided among ranks, for the tests of both
+ * backends. The results must be bit-identical to those of one rank. */
 #ifndef ESP_TEST_DIVIDED_H
 #define ESP_TEST_DIVIDED_H
 
@@ -13,7 +13,7 @@ enum { CACHE = 80, PREFIX = 9, NODES = 12 };
 
 /* Describes how a model is divided. */
 struct division {
-    int ranks, threads; /* threads: of each rank, on the CPU */
+    int ranks, threads; /* threads: of each rank on the CPU */
     double share[5];
     unsigned whole;
     bool by_layers;
@@ -33,7 +33,7 @@ enum {
 int divided_start(struct esp_backend *backend, const struct division *d, char *err,
                   size_t errlen);
 
-/* Opens a model of tests/vectors, to be divided. */
+/* Opens a model of tests/vectors that will be divided. */
 struct esp_model *divided_model(const char *name);
 
 /* A model with a cache and rows on a backend. */
@@ -49,27 +49,28 @@ void divided_open_on(struct divided *m, struct esp_backend *backend,
                      const struct esp_model_desc *desc);
 void divided_close_on(struct divided *m);
 
-/* Runs `count` rows after `first` rows. Their tokens are `seed`, seed + 1, ...; the first
- * `text` rows are text, which cannot be removed again. Returns the status. */
+/* Runs `count` rows after `first` rows. Their tokens are `seed`, seed + 1, ... The first `text`
+ * rows belong to the text, so they cannot be removed again. Returns the status. */
 int divided_run_rows(struct divided *m, int first, int seed, int count, int text, bool wanted);
 int divided_run_chain(struct divided *m, int first, int count, bool wanted);
 
-/* All outputs of four passes: a chain, a tree, a kept path and one more step. */
+/* All outputs of passes over a chain, a tree, and one more row after a path of the tree was
+ * accepted. */
 struct divided_results {
     size_t count;
     float *values; /* free() it */
 };
 
-/* window: used for the tree, or NULL. */
+/* Runs these passes. window: used for the tree, or NULL. */
 struct divided_results divided_compute(struct esp_backend *backend,
                                        const struct esp_model_desc *desc,
                                        const struct esp_window *window);
-/* Computes the same again, and fails if a bit differs. */
+/* Runs the same passes on this backend. The test fails if a bit of the outputs differs. */
 void divided_compare(struct esp_backend *backend, const struct esp_model_desc *desc,
                      const struct esp_window *window, const struct divided_results *e,
                      const char *name, const struct division *d);
-/* Compares the logits of the target's own copy, which drafts on the target's cache, on both
- * backends. They must be equal to the last bit. */
+/* Runs the target's own copy, which drafts in the target's cache, on both backends. The logits
+ * must be bit-identical. */
 void divided_compare_copy(struct esp_backend *one, struct esp_backend *many);
 
 /* Returns the id of child process number `which`, counted from 0; 0 if there are fewer

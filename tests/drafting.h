@@ -4,12 +4,12 @@
 
 #include "tests/toy.h"
 
-/* Members that are 0 get defaults: 12 tokens, a context of 256, 64 nodes, sharpness 2, toy seed
- * 1, and, for the draft, the temperature of the text. */
+/* Members that are 0 get defaults: 12 tokens, a context of 256, 64 nodes, sharpness 2, and toy
+ * seed 1. The draft's default temperature is that of the text. */
 struct drafting_setup {
     const char *drafter, *draft_temp;
     int vocabulary, context, max_nodes, top_k;
-    unsigned long long toy_seed, seed; /* seeds of the distributions and of the session */
+    unsigned long long toy_seed, seed; /* seed of the toy distributions; seed of the session */
     double sharpness, temperature;
     esp_observer *observer;
     bool waits; /* use toy_backend_that_waits() */
@@ -19,7 +19,7 @@ struct drafting {
     struct toy toy;
     struct esp_backend_ops ops;
     struct esp_session *session;
-    const struct esp_tree *tree; /* tree of the last iteration */
+    const struct esp_tree *tree; /* the tree of the last iteration */
     char err[512];
 };
 

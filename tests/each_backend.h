@@ -2,19 +2,20 @@
  *
  *     EACH_BACKEND(sums_are_right) { ... CHECK(backend->ops->...); }
  *
- * is a TEST of its body with `backend` open: the CPU with each of its instruction sets, and
- * CUDA through the plugin, as the program loads it. ESPALIER_CUDA_PLUGIN names the plugin of a
- * real GPU. Without it, the plugin that `make tests` builds on the emulator, in emu/ next to
- * the tests, is used. The plugin must open. ESPALIER_CUDA_PLUGIN=none leaves CUDA out (`make
- * check-arm` has no emulator). The test prints on which backends it ran.
+ * is a TEST that runs its body with each `backend`: the CPU with each of its instruction sets,
+ * and CUDA, whose plugin is loaded as the program loads it. ESPALIER_CUDA_PLUGIN names the
+ * plugin of a real GPU. Without it, the test uses the plugin that `make tests` builds on the
+ * emulator, in emu/ next to the tests. If the plugin does not open, the test fails.
+ * ESPALIER_CUDA_PLUGIN=none leaves CUDA out, as in `make check-arm`, which has no emulator. The
+ * test prints on which backends it ran.
  *
  *     EACH_ISA(sums_are_right) { ... }
  *
  * is a TEST that runs its body once for each instruction set of this processor and build,
  * including "tiles", which is AMX with the tile unit emulated. During a run, ESPALIER_ISA names
- * the set, so that all code that opens the CPU backend uses this set. If ESPALIER_ISA is
- * already set, the body runs only with that set. The short check takes the best set, and
- * "tiles", which sums in another order than the others.
+ * the set, so that all code that opens the CPU backend uses that set. If ESPALIER_ISA is
+ * already set, the body runs only with that set. The short form runs only the best set, and
+ * "tiles", because "tiles" adds in another order than the other sets.
  */
 #ifndef ESP_EACH_BACKEND_H
 #define ESP_EACH_BACKEND_H
@@ -38,12 +39,13 @@
     }                                                                                          \
     static void test_name##_with_one(void)
 
-/* Returns the name of the i-th of these instruction sets, or NULL after the last. */
+/* Returns the name of the i-th instruction set on which EACH_ISA runs, or NULL after the
+ * last. */
 const char *test_isa(int i);
 void each_isa(void (*run)(void));
 void each_backend(const char *name, void (*run)(struct esp_backend *backend));
 
-/* Returns whether the CUDA backend is tested at all. */
+/* Returns whether the CUDA backend is tested, on a GPU or on the emulator. */
 bool has_cuda(void);
 
 /* Returns whether the plugin is for a real GPU, not for the emulator. Like open_cuda(), it

@@ -24,7 +24,7 @@ double enumerate_number(void *user, const struct esp_odds *odds)
         while (all->decision[i].next < count && !(weight[all->decision[i].next] > 0))
             all->decision[i].next++;
         if (all->decision[i].next == count)
-            return 0; /* there is only one outcome */
+            return 0; /* this decision has only one outcome */
         all->decision[i].taken = all->decision[i].next;
         all->decision[i].next = -1;
     }

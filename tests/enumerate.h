@@ -6,9 +6,9 @@
  *         sum += all.probability;
  *     } while (enumerate_next(&all));
  *
- * The verifier is the real one; only its random numbers come from here. Each decision lists the
- * outcomes between which its random number decides (struct esp_odds). So every outcome is taken
- * once, with its exact probability.
+ * The verifier is the real one, but it gets its random numbers from this enumeration. Each
+ * decision lists the outcomes between which its random number decides (struct esp_odds). So
+ * every outcome occurs once, with its exact probability.
  *
  * A rig is a small draft tree with target and draft distributions, on which a verifier can run
  * repeatedly. The test chooses the tree and the distributions.
@@ -22,9 +22,10 @@ enum { MOST_DECISIONS = 64 };
 
 struct enumerate {
     struct {
-        int taken, next; /* the outcome; the next possible outcome, or -1 */
+        int taken, next; /* the outcome of this run; the next possible outcome, or -1 */
     } decision[MOST_DECISIONS];
-    int known, at;      /* decisions to repeat; decisions made in this run */
+    /* number of decisions to repeat; number of decisions made in this run */
+    int known, at;
     double probability; /* probability of the outcomes of this run so far */
 };
 
@@ -40,12 +41,12 @@ struct rig {
     struct esp_rows *p, *q;
     struct esp_verify verify;
     struct enumerate all;
-    /* Returns the distribution after a node: (vocabulary) doubles. */
+    /* Writes the distribution (vocabulary) after a node to `values`. */
     void (*distribution)(void *user, bool draft, const int32_t *tokens, int count,
                          double *values);
     void *user;
-    /* Draft distributions are known for nodes above this depth, because their children were
-     * drawn. After opening, they are known for all nodes. */
+    /* Only nodes above this depth have a draft distribution, because their children were drawn.
+     * rig_open() sets it so that all nodes have one. */
     int drawn;
 };
 
@@ -62,8 +63,8 @@ void rig_run(struct rig *rig, const struct esp_verifier_ops *rule);
  * number. */
 int rig_path(const struct rig *rig, int node, int32_t *tokens);
 
-/* Writes the tokens that the verifier committed: accepted path and bonus token. Returns
- * their number. */
+/* Writes the tokens that the verifier committed: the accepted path and the bonus token. Returns
+ * how many there are. */
 int rig_output(const struct rig *rig, int32_t *tokens);
 
 #endif

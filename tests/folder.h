@@ -26,7 +26,7 @@ void folder_write_text(const char *name, const char *text);
 /* Sets root[key], or root[key][inner] unless inner is NULL, of a JSON file to the JSON text
  * `value`; NULL removes it. */
 void folder_edit(const char *file, const char *key, const char *inner, const char *value);
-/* Does the same in the header of a safetensors file. */
+/* Does the same as folder_edit() in the header of a safetensors file. */
 void folder_edit_header(const char *file, const char *key, const char *inner,
                         const char *value);
 /* Removes a prefix from the names of tensors. */

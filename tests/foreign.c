@@ -21,8 +21,8 @@ enum {
 
 /* The new vocabulary. */
 struct foreign {
-    cJSON *tokens;             /* texts as in the file, with their ids */
-    int count, row[ROOM];      /* for each id, the row of the old model */
+    cJSON *tokens;             /* maps the texts of tokens, as in the file, to their ids */
+    int count, row[ROOM];      /* row[i]: the row of new token i in the old model */
     int end;                   /* the token that ends a text */
     char old[TOKENS][LONGEST]; /* texts of the old tokens */
 };
@@ -105,8 +105,8 @@ static void use_byte_fallback(struct foreign *f)
     }
 }
 
-/* Returns the merges of the old file whose three tokens (both parts and the result) all
- * exist. */
+/* Returns those merges of the old file of which both parts and the result are tokens of the new
+ * vocabulary. */
 static cJSON *merges_of(const struct foreign *f, const cJSON *old, bool marks)
 {
     cJSON *merges = cJSON_CreateArray();
@@ -143,7 +143,7 @@ static void set(cJSON *object, const char *key, const char *json)
     cJSON_AddItemToObject(object, key, cJSON_Parse(json));
 }
 
-/* Adds what Llama 2's tokenizer has in addition to its vocabulary. */
+/* Adds the normalizer and the other settings of Llama 2's tokenizer. */
 static void describe_byte_fallback(cJSON *root, cJSON *model)
 {
     set(root, "normalizer",
@@ -199,7 +199,7 @@ static void write_tokenizer(struct foreign *f, enum foreign_kind kind)
     free(bytes.data);
 }
 
-/* Writes the weights with the rows of the embedding, the first tensor of the file, in the new
+/* Writes the weights. The rows of the embedding, the first tensor of the file, get their new
  * order. */
 static void write_weights(const struct foreign *f)
 {

@@ -1,7 +1,9 @@
-/* foreign.h - the built-in draft with another vocabulary, as a temporary folder (folder.h).
+/* foreign.h - writes the built-in draft with another vocabulary to a temporary folder
+ * (folder.h).
  *
- * The model itself is the same: the rows of its embedding, which is also its head, move with
- * their tokens. So it must draft the same text as the built-in draft.
+ * The model itself stays the same: when a token gets another id, its row of the embedding moves
+ * with it. (The embedding is also the head.) So the model must draft the same text as the
+ * built-in draft.
  */
 #ifndef ESP_FOREIGN_H
 #define ESP_FOREIGN_H

@@ -8,8 +8,8 @@
 enum { VOCABULARY = 26 };
 
 extern char kept_folder[64], kept_path[128]; /* the folder, and the library's file in it */
-extern char kept_told[700];                  /* the last message of a keeper */
-extern int kept_troubles;                    /* number of messages */
+extern char kept_told[700];                  /* the last message that a keeper gave */
+extern int kept_troubles;                    /* number of messages that keepers gave */
 
 /* Makes the folder. */
 void kept_begin(void);
@@ -19,7 +19,7 @@ void kept_tell(void *user, const char *sentence);
 /* Returns the text of a token. */
 const char *kept_letter(void *user, int32_t token, size_t *length);
 struct esp_recording_header kept_header(const char *target);
-/* Opens a keeper for a new session (0), or for one that is kept. */
+/* Opens a keeper. `resume` is the id of a kept session, or 0 for a new session. */
 struct esp_keeper *kept_keeper(int64_t resume);
 /* Runs SQL statements on the library. */
 void kept_execute(const char *statements);

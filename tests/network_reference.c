@@ -1,4 +1,5 @@
-/* network_reference.c - a simple implementation of the network that is trained. */
+/* network_reference.c - a simple implementation of the network that is trained; see
+ * network_reference.h. */
 #include "tests/network_reference.h"
 
 #include <math.h>
@@ -68,7 +69,7 @@ static void add_text(struct reference_batch *b, int text, unsigned long long *st
         add_row(b, (int)(check_uniform(state) * REFERENCE_VOCABULARY), i, first, i + 1, -1, 0);
 }
 
-/* Adds the nodes at `depth` of all trees of a text. at[root][child]: their rows. */
+/* Adds the nodes of depth `depth` of all trees of a text. at[root][child] has their rows. */
 static void add_nodes(struct reference_batch *b, int text, int first, int depth, int at[3][2],
                       unsigned long long *state)
 {

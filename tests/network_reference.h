@@ -1,6 +1,6 @@
-/* network_reference.h - a simple implementation of the network that is trained, in double
- * precision, one row after the other, directly from the formulas. It shares no code with
- * engine/train. There is also a small batch for it. */
+/* network_reference.h - a simple implementation of the network that is trained. It computes one
+ * row after the other, in double precision, directly from the formulas, and shares no code with
+ * engine/train. This file also declares a small batch of rows for it. */
 #ifndef ESP_NETWORK_REFERENCE_H
 #define ESP_NETWORK_REFERENCE_H
 
@@ -9,8 +9,8 @@
 
 enum { REFERENCE_ROWS = 64, REFERENCE_VOCABULARY = 37, REFERENCE_HIDDEN = 24 };
 
-/* Two texts of 6 and 4 tokens, and on every second token a tree with two children of the root
- * and a child of each. */
+/* Two texts of 6 and 4 tokens. Every second token is the root of a tree, which has two
+ * children, each with one child. */
 struct reference_batch {
     struct esp_training_rows rows;
     int32_t token[REFERENCE_ROWS], position[REFERENCE_ROWS], parent[REFERENCE_ROWS];
@@ -22,8 +22,8 @@ struct reference_batch {
     float target_feature[REFERENCE_ROWS * REFERENCE_HIDDEN];
 };
 
-/* With features, the rows are divided into passes. Without features, the rows of a text and of
- * its trees follow one another. */
+/* If `features` is set, the rows are divided into passes. Otherwise the rows of a text are
+ * followed by those of its trees. */
 void reference_batch_make(struct reference_batch *batch, bool features);
 
 void reference_shape(struct esp_network_shape *shape, bool features, bool bias, bool tied);

@@ -22,9 +22,10 @@ double pty_now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static pid_t owner; /* the process that made the folder; child processes do not remove it */
+/* the process that made the folder; its child processes do not remove the folder */
+static pid_t owner;
 
-/* Returns a folder of this process, which is removed when it ends. */
+/* Returns the folder for the files of the programs. It is removed when this process ends. */
 static const char *home(void)
 {
     static char folder[64];

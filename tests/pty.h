@@ -1,8 +1,8 @@
 /* pty.h - runs the program in a pseudo-terminal, for tests.
  *
- * It gives only the bytes that the program writes, without a screen; tests that need a screen
- * use tests/terminal.sh. Each program gets empty folders for its configuration and state. An
- * error in these functions fails the running test.
+ * Tests get only the bytes that the program writes, not a screen. Tests that need a screen use
+ * tests/terminal.sh. Each program gets empty folders for its configuration and state. An error
+ * in these functions fails the running test.
  */
 #ifndef ESP_PTY_H
 #define ESP_PTY_H
@@ -14,23 +14,25 @@
 
 struct pty {
     pid_t pid;
-    int fd, other;         /* this end; the program's end, kept open */
+    /* the test's end of the terminal; the program's end, which stays open */
+    int fd, other;
     struct termios before; /* modes of the terminal before the program ran */
     char *output;          /* (count) and a NUL: the output since the last pty_forget() */
     size_t count, capacity;
-    double started; /* pty_now() */
+    double started; /* the time (pty_now()) at which the program was started */
 };
 
 double pty_now(void); /* seconds, monotonic */
 
-/* Runs the program ($ESPALIER) with these arguments. environment ("NAME=value"; NULL if none)
- * is added to TERM=xterm-256color and LC_ALL=C.UTF-8. Both lists end with NULL. */
+/* Runs the program ($ESPALIER) with these arguments. Its environment has TERM=xterm-256color,
+ * LC_ALL=C.UTF-8 and the given variables ("NAME=value"). `environment` may be NULL. Both lists
+ * end with NULL. */
 void pty_open(struct pty *pty, int width, int height, const char *const *environment,
               const char *const *arguments);
 /* Kills the program if it still runs. */
 void pty_close(struct pty *pty);
 
-/* Reads output for at most `seconds`, at least once. Returns false if there was none. */
+/* Reads output for at most `seconds`, at least once. Returns false if there was no output. */
 bool pty_read(struct pty *pty, double seconds);
 /* Reads until the output contains `text`. Returns false if this takes longer than `seconds`. */
 bool pty_wait(struct pty *pty, const char *text, double seconds);

@@ -10,7 +10,8 @@
 
 /* ------------------------------------------------------------------ weights */
 
-/* Rounds towards zero to the dtype's precision; all values used are well inside its range. */
+/* Rounds towards zero to the dtype's precision. All values that tests use are far from the
+ * limits of its range. */
 static void store(unsigned char *at, enum esp_dtype dtype, double value)
 {
     float single = (float)value;
@@ -66,8 +67,8 @@ static double value_of(const struct esp_tensor *t, int row, int column)
     return value;
 }
 
-/* Makes `rows` x `columns` random numbers around `middle`, which the model owns. Their address
- * is odd, to test unaligned reads. */
+/* Makes a tensor of `rows` x `columns` random numbers around `middle`. The model owns its
+ * memory. The address is odd, to test unaligned reads. */
 static struct esp_tensor tensor(struct random_model *m, int rows, int columns, double middle,
                                 double spread)
 {
@@ -85,8 +86,8 @@ static struct esp_tensor tensor(struct random_model *m, int rows, int columns, d
                                .stride = rows};
 }
 
-/* Returns the quantised type of tensor number `i`: each type in turn, if its blocks divide
- * the columns. */
+/* Returns the quantised type of tensor number `i`. Tensors use all types in turn whose block
+ * size divides the number of columns. */
 static enum esp_dtype type_of(int i, int columns)
 {
     for (;; i++) {
@@ -124,8 +125,8 @@ static struct esp_tensor matrix(struct random_model *m, int rows, int columns)
     return tensor(m, rows, columns, 0, 2 / sqrt(columns));
 }
 
-/* Makes matrix number `part` of an expert. As in files, it has the same type for all
- * experts. */
+/* Makes matrix number `part` of an expert. As in model files, this matrix has the same type in
+ * all experts. */
 static struct esp_tensor expert_matrix(struct random_model *m, int part, int rows, int columns)
 {
     if (esp_dtype_quantised(m->shape.dtype))
@@ -139,7 +140,8 @@ static struct esp_tensor bias(struct random_model *m, int rows)
     return m->shape.bias ? tensor(m, rows, 1, 0, 0.5) : none;
 }
 
-/* Returns q, k or v (`part`) of a tensor that has the q, k and v of each head together. */
+/* Returns q, k or v (`part`) from a tensor in which the q, k and v of each head are stored
+ * together. */
 static struct esp_tensor third(struct esp_tensor fused, int part, int head_dim)
 {
     if (!fused.data)
@@ -368,7 +370,7 @@ static void rotate(const struct random_model *m, double *heads, int count, int p
         }
 }
 
-/* Computes one query head over its own row and its ancestors. */
+/* Computes attention for one query head, over its own row and its ancestors. */
 static void attend(const struct random_model *m, const double *q, const double *keys,
                    const double *values, size_t stride, const int32_t *parents, int node,
                    int window, double *out)
@@ -405,7 +407,7 @@ static void mlp(const struct random_model *m, const struct esp_layer *layer, con
     free(gate);
 }
 
-/* Computes the input of layer 0: (hidden). */
+/* Computes the input (hidden) of layer 0. */
 static void begin(const struct random_model *m, int32_t token, const double *input, double *x)
 {
     const struct esp_model_desc *d = &m->desc;

@@ -238,8 +238,8 @@ void recorded_same(const struct esp_iteration *a, const struct esp_iteration *b,
           a->position, a->deepest, a->mask_blocks, b->index, b->position, b->deepest,
           b->mask_blocks);
     CHECK(a->draft_passes == b->draft_passes && a->target_passes == b->target_passes,
-          "%s: %d and %d passes, not %d and %d", what, a->draft_passes, a->target_passes,
-          b->draft_passes, b->target_passes);
+          "%s: %d draft and %d target passes, not %d and %d", what, a->draft_passes,
+          a->target_passes, b->draft_passes, b->target_passes);
     CHECK(a->tree.count == b->tree.count && a->tree.verified == b->tree.verified &&
               a->path_length == b->path_length && a->committed_count == b->committed_count &&
               a->gauge_count == b->gauge_count,
@@ -251,7 +251,7 @@ void recorded_same(const struct esp_iteration *a, const struct esp_iteration *b,
     CHECK(same_ids(a->tree.order, b->tree.order, a->tree.verified) &&
               same_ids(a->path, b->path, a->path_length) &&
               same_ids(a->committed, b->committed, a->committed_count),
-          "%s: order, path or committed tokens", what);
+          "%s: the order, the path or the committed tokens differ", what);
     CHECK(a->bonus == b->bonus && same_float(a->bonus_u, b->bonus_u), "%s: bonus", what);
     for (int i = 0; i < a->gauge_count; i++)
         same_gauge(&a->gauges[i], &b->gauges[i], what);
@@ -269,7 +269,7 @@ void recorded_same(const struct esp_iteration *a, const struct esp_iteration *b,
               what, i, a->seconds[i], b->seconds[i]);
     CHECK(same_double(a->baseline, b->baseline) && strcmp(a->drafter, b->drafter) == 0 &&
               strcmp(a->verifier, b->verifier) == 0,
-          "%s: baseline, drafter or verifier", what);
+          "%s: the baseline, the drafter or the verifier differs", what);
 }
 
 void recorded_mark(struct esp_recorder *recorder, const char *text)

@@ -7,8 +7,8 @@
 #include "sessions/iteration_copy.h"
 #include "sessions/recorder.h"
 
-/* Returns the path of a file that does not exist at first and is removed at the end. There is
- * only one such file. */
+/* Returns the path of the test's recording. The file does not exist at first and is removed
+ * when the program ends. */
 const char *recorded_path(void);
 void recorded_write(const char *bytes, size_t length);
 /* Returns the whole file with a NUL at the end; the caller frees it. */
@@ -31,15 +31,15 @@ struct recorded_events {
 void recorded_keep(struct recorded_events *events, const struct esp_event *event);
 void recorded_forget(struct recorded_events *events);
 
-/* Returns the text of a token. Texts differ: plain text, control characters, quotes, wide
- * characters, invalid UTF-8, a NUL, or nothing. */
+/* Returns the text of a token. Tokens have texts of all kinds: plain text, control characters,
+ * quotes, wide characters, invalid UTF-8, a NUL, or nothing. */
 const char *recorded_token(void *user, int32_t token, size_t *length);
 
 /* Records a marker with this text. */
 void recorded_mark(struct esp_recorder *recorder, const char *text);
 
-/* Records `iterations` iterations of a session on the toy models, with changed settings
- * and a second prompt in between. Keeps the events unless `events` is NULL. */
+/* Records `iterations` iterations of a session on the toy models. In between, settings change
+ * and a second prompt is added. Stores the events in `events` unless it is NULL. */
 void recorded_session(struct recorded_events *events, const char *drafter, double temperature,
                       int iterations);
 

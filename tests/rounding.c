@@ -1,5 +1,5 @@
-/* rounding.c - see rounding.h. Noise is added by an instruction set whose products first
- * change a copy of the activations. */
+/* rounding.c - see rounding.h. Noise is added by a special instruction set. Before a product,
+ * it copies the activations and adds noise to the copy. */
 #include "tests/rounding.h"
 
 #include <math.h>
@@ -17,7 +17,7 @@ static const struct esp_cpu_isa *plain;
 static bool tiles;
 static uint32_t seed;
 
-/* Returns a number from -1 to 1, always the same one for the same activation. */
+/* Returns a random number from -1 to 1. It is always the same for the same activation. */
 static float draw(float x, int column)
 {
     uint32_t bits;

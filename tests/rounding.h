@@ -1,8 +1,8 @@
-/* rounding.h - estimates how much rounding may change a model's outputs, from the arithmetic
- * and from runs of the model itself.
+/* rounding.h - estimates how much rounding may change a model's outputs. The estimate comes
+ * from the arithmetic and from runs of the model itself.
  *
- * Rounding in a matrix product has the effect of a small random error, relative to its size, in
- * each activation that it reads:
+ * Rounding in a matrix product has the same effect as a small random error in each activation
+ * that the product reads. These are the relative errors:
  *
  *   float32               n sums, each rounded to 24 bits: as if by 2^-24 sqrt(n / 2)
  *   BF16 on a tile unit   an activation keeps two BF16 parts: 2^-18 more
@@ -23,9 +23,9 @@ enum { ROUNDING_NOISE = 16, ROUNDING_MOST = 3 };
 /* Computes `count` outputs on a CPU backend. */
 typedef void rounding_outputs(struct esp_backend *cpu, void *user, float *out, int count);
 
-/* Returns the largest error (root mean square over `compared` of the outputs) that rounding on
- * the backend `cpu` explains: ROUNDING_MOST times the expected error, and, if few outputs are
- * compared, four standard deviations of chi-square more. */
+/* Returns the largest error that rounding on the backend `cpu` explains, as a root mean square
+ * over `compared` outputs. It is ROUNDING_MOST times the expected error. If few outputs are
+ * compared, four standard deviations of chi-square are added. */
 double rounding_bound(const struct esp_backend *cpu, rounding_outputs *run, void *user,
                       int count, long compared);
 

@@ -1,4 +1,4 @@
-# script.sh - the interface driven by a script (tui/app/script.h), for tests. Source it after shell.sh.
+# script.sh - runs the interface with a script (tui/app/script.h), for tests. Source it after shell.sh.
 #
 #     play INSTRUCTIONS [ARGUMENTS...]    runs the instructions; stops the test if they take two minutes
 #     $dump                               the instruction that dumps the screen for `dumped`
@@ -9,7 +9,7 @@ dump="dump $work/screen"
 # on the speed of the machine.
 default_drafter=
 
-# The default drafter, unless the arguments name one or are those of a subcommand.
+# Prints the option for the default drafter, unless the arguments name a drafter or begin with a subcommand.
 with_drafter() {
     case "$1 $*" in
     *--drafter* | [a-z]*) ;;

@@ -1,4 +1,4 @@
-# terminal.sh - a terminal for tests: an interactive shell in tmux on a separate socket.
+# terminal.sh - a terminal for tests: an interactive shell in tmux, which uses a separate socket.
 # Source it after shell.sh.
 #
 #     open WIDTHxHEIGHT        opens a new shell, whose prompt is "@@"

@@ -20,8 +20,9 @@ struct toy_cache {
     struct esp_cache base;
     int rows;
     int32_t *tokens, *positions; /* (rows) -1 means never written */
-    bool *scratch;               /* (rows) whether a pass over a joined cache wrote the row */
-    bool joined;                 /* the arrays belong to another cache */
+    /* (rows) whether a pass of the target's own copy wrote the row */
+    bool *scratch;
+    bool joined; /* this cache uses the arrays of another cache */
 };
 
 struct toy_rows {
@@ -84,14 +85,14 @@ void toy_distribution(const struct toy *toy, bool draft, const int32_t *tokens, 
 
 enum { LEAST = -1000000 /* the logit of a token that has probability 0 */ };
 
-/* Computes the logits of a draft with another vocabulary, which has read these tokens of its
- * own. */
+/* Computes the logits of a draft with another vocabulary. `tokens` are the draft's own tokens,
+ * which it has read. */
 static void translated_logits(const struct toy *toy, const int32_t *tokens, int count,
                               double *logits)
 {
     const struct esp_translation *t = &toy->engine.translation;
     double own[MOST];
-    int rows = 0; /* number of rows needed */
+    int rows = 0; /* number of the draft's own logits */
     for (int i = 0; i < t->shared; i++)
         rows = t->output_row[i] >= rows ? t->output_row[i] + 1 : rows;
     distribution(toy, rows, true, tokens, count, own);
@@ -212,8 +213,8 @@ static int top_k(struct esp_rows *rows, const int32_t *which, int count, int k, 
     return ESP_OK;
 }
 
-/* Returns the rank of token x: how many tokens precede it, sorted by descending value, then by
- * index. */
+/* Returns the rank of token x: the number of tokens before it if tokens are sorted by
+ * descending value, then by index. */
 static int rank_of(const double *v, int n, int x)
 {
     int rank = 0;
@@ -474,7 +475,7 @@ const struct esp_backend_ops toy_backend = {
 struct esp_backend_ops toy_backend_that_waits(void)
 {
     struct esp_backend_ops ops = toy_backend;
-    ops.asynchronous = true; /* it may still return values immediately */
+    ops.asynchronous = true; /* calls of this backend still return values immediately */
     return ops;
 }
 

@@ -1,11 +1,11 @@
-/* toy.h - a backend for tests: random distributions instead of a transformer, in double
+/* toy.h - a backend for tests. Instead of a transformer it has random distributions, in double
  * precision.
  *
  * The next-token distribution after a context is a function of a seed and of the tokens that
  * the row sees, in order, through the prefix and the tree mask. So a wrong mask, position,
  * cache row or compaction gives another distribution, and a test can compute the right one with
- * toy_distribution(). Target and draft have different seeds; `closeness` (0 to 1) mixes the
- * target's distribution into the draft's.
+ * toy_distribution(). Target and draft have different seeds. `closeness` (0 to 1) is the share
+ * of the target's distribution in the draft's.
  */
 #ifndef ESP_TOY_H
 #define ESP_TOY_H
@@ -18,15 +18,16 @@ struct toy {
     struct esp_model target, draft;
     unsigned long long seed;
     double closeness;
-    double sharpness; /* 1 means flat distributions; with larger values, one token dominates */
-    double dulled;    /* 0, or beta: the draft's own log probabilities are divided by it */
-    /* The target's likeliest token is random: Gumbel noise is added to the logits. After the
-     * same tokens it is always the same. */
+    double sharpness; /* 1: flat distributions; with larger values, one token dominates */
+    double dulled;    /* the draft's own log probabilities are divided by this; 0: by nothing */
+    /* If true, the target's likeliest token is random, because Gumbel noise is added to the
+     * logits. After the same tokens, the noise is always the same. */
     bool chancy;
     int vocabulary;
 };
 
-/* Opens an engine of two toy models. max_nodes as in esp_engine_options. */
+/* Opens an engine with two toy models. max_nodes has the meaning that it has in
+ * esp_engine_options. */
 void toy_open(struct toy *toy, int vocabulary, int context, int max_nodes,
               unsigned long long seed);
 /* Makes the draft the target's own copy from now on: it drafts in the target's cache, and a
@@ -46,8 +47,8 @@ double *toy_row(struct esp_rows *rows, int which);
 
 extern const struct esp_backend_ops toy_backend;
 
-/* Returns the same backend, but with `asynchronous` set, as if calls that return values waited
- * for a device. Then drafters draw children before they need them. */
+/* Returns the same backend with `asynchronous` set, as if calls that return values had to wait
+ * for a device. With this backend, drafters draw children before they need them. */
 struct esp_backend_ops toy_backend_that_waits(void);
 
 #endif

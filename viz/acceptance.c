@@ -29,8 +29,8 @@ static int bin_of(double q)
     return bin < 0 ? 0 : bin < ESP_ACCEPT_BINS ? bin : ESP_ACCEPT_BINS - 1;
 }
 
-/* Counts the children of a node that the verifier reached. `next` is the child that it
- * accepted, or -1. */
+/* Counts the children of a node that the verifier reached. `next` is the child that the
+ * verifier accepted, or -1. */
 static void count_children(struct esp_acceptance *a, const struct esp_iteration *it, int parent,
                            int next)
 {
@@ -75,7 +75,7 @@ static void count_node(struct esp_acceptance *a, const struct esp_iteration *it,
     }
 }
 
-/* The number of blocks of 32 rows; blocks as in esp_iteration.mask_blocks. */
+/* Returns the number of blocks of 32 rows (see esp_iteration.mask_blocks). */
 static int blocks_of(int rows)
 {
     return rows > 0 ? (rows + 31) / 32 : 0;

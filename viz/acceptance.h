@@ -1,14 +1,14 @@
-/* acceptance.h - how many drafts are accepted, counted over iterations, as the papers tabulate
- * it.
+/* acceptance.h - counts over iterations how many drafts are accepted. The papers have tables of
+ * the same counts.
  *
  * Drafts are counted by length of the accepted path, by depth (delayed-tree-expansion, fig. 1),
  * by source (model, text, ...), by child rank (salf-talf, fig. 2a; Sequoia plans its trees with
- * it), and by draft probability (dyspec, hypothesis 1 and fig. 2). The mean length of the
- * accepted path plus one is the block efficiency of delayed-tree-expansion, sec. 2, and the tau
- * of salf-talf. A draft counts as tried if the verifier reached its parent; these are all
- * verified children of the root and of accepted nodes.
+ * these counts), and by draft probability (dyspec, hypothesis 1 and fig. 2). The mean length of
+ * the accepted path plus one is the block efficiency of delayed-tree-expansion, sec. 2, and the
+ * tau of salf-talf. A draft counts as tried if the verifier reached its parent. The tried
+ * drafts are all verified children of the root and of accepted nodes.
  *
- * Only iteration events are needed, live or recorded.
+ * The counts need only iteration events, live or recorded.
  */
 #ifndef ESP_ACCEPTANCE_H
 #define ESP_ACCEPTANCE_H
@@ -28,15 +28,15 @@ struct esp_accept_depth {
     int64_t nodes; /* drafted at this depth */
     int64_t tried; /* iterations in which the verifier reached the parent of such a node */
     int64_t accepted;
-    /* Sums of the acceptance rate by the verifier's formula, and of the ceiling alpha*, over
-     * the parents of these nodes, reached or not, for which both are known
+    /* Sums of the acceptance rate by the verifier's formula, and of the ceiling alpha*. They
+     * are over all parents of these nodes, reached or not, for which both values are known
      * (esp_session_explain). */
     int64_t rated;
     double rate, ceiling;
 };
 
 struct esp_acceptance {
-    int iterations, most_nodes;         /* most_nodes: in the largest tree */
+    int iterations, most_nodes;         /* most_nodes: nodes of the largest tree */
     int64_t drafted, accepted, deepest; /* sums over iterations */
     int64_t mask_blocks;                /* sum over iterations */
     int64_t
@@ -44,12 +44,13 @@ struct esp_acceptance {
     int64_t length[ESP_ACCEPT_DEPTHS + 1]; /* iterations by length of the accepted path */
     struct esp_accept_depth depth[ESP_ACCEPT_DEPTHS]; /* from depth 1 on */
     struct esp_trial_counts rank[ESP_ACCEPT_RANKS];
-    /* By draft probability: [i] has q from i / ESP_ACCEPT_BINS on. Copied and recycled tokens
-     * are left out. */
+    /* Counts by draft probability: bin i has q from i / ESP_ACCEPT_BINS up to the next bin.
+     * Copied and recycled tokens are left out. */
     struct esp_trial_counts share[ESP_ACCEPT_BINS];
     struct esp_trial_counts source[ESP_SOURCES]; /* by enum esp_source */
     int known; /* iterations with drafts for which esp_formula_tokens() gives a value */
-    double expected, obtained; /* sums over these: tokens by the formula; accepted path + 1 */
+    /* Sums over the known iterations: tokens by the formula, and accepted path + 1. */
+    double expected, obtained;
 };
 
 /* Counts an iteration. A zero-initialised struct has counted nothing. */

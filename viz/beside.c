@@ -28,9 +28,9 @@ static double row_height(const struct esp_beside *b)
     return BAR * (b->here_count > 1 ? b->here_count : 1) + GAP;
 }
 
-/* Returns the pen of a bar of measured values, for way `way` of `ways`, or of a bar of the
- * paper's values if `ways` is 0. If there are several ways, the bars of the first one are
- * outlines. */
+/* Returns the pen for a bar. If `ways` is 0, the bar is for a value of the paper. Otherwise it
+ * is for a value that was measured in way `way` of `ways`. If there are several ways, the bars
+ * of the first way are outlines. */
 static struct esp_pen pen_of(const struct panel *p, int way, int ways)
 {
     const char *colour = ways == 0  ? p->colours->stage[0]
@@ -76,7 +76,7 @@ static double largest(const struct esp_beside *b)
     return most > 0 ? most : 1;
 }
 
-/* The width of the widest of the rows' names. */
+/* Returns the width of the widest name of a row. */
 static double names_width(const struct esp_beside *b)
 {
     double wide = 0;
@@ -110,8 +110,8 @@ static double say(const struct panel *p, double y, const char *text)
     return y + SMALL + 5;
 }
 
-/* Draws the meaning of the bars and the dashed line, and the source of the numbers; returns the
- * y of the next line. */
+/* Draws texts that explain the bars and the dashed line and name the source of the numbers.
+ * Returns the y of the next line. */
 static double draw_legend(const struct panel *here, double y)
 {
     const struct esp_beside *b = here->b;

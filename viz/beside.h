@@ -1,8 +1,8 @@
-/* beside.h - a picture of a paper's numbers and numbers measured here, side by side.
+/* beside.h - a picture that shows a paper's numbers beside numbers measured with this program.
  *
- * Two panels of bars have the same rows and the same scale. The left one has the paper's
- * values. The right one has the values measured here, with a bar for each of several ways of
- * measuring; the ways are told apart by outlined and filled bars, not by colour alone.
+ * Two panels of bars have the same rows and the same scale. The left panel has the paper's
+ * values. The right panel has the measured values. If they were measured in several ways, each
+ * way has its own bar, and outlined and filled bars tell the ways apart, not colour alone.
  */
 #ifndef ESP_BESIDE_H
 #define ESP_BESIDE_H
@@ -21,7 +21,7 @@ struct esp_beside_row {
 struct esp_beside {
     char title[ESP_BESIDE_TEXT], measure[ESP_BESIDE_TEXT];
     char paper[ESP_BESIDE_TEXT], source[ESP_BESIDE_TEXT]; /* where the numbers come from */
-    char here[ESP_BESIDE_HERE][ESP_BESIDE_TEXT];          /* (here_count) names of the ways */
+    char here[ESP_BESIDE_HERE][ESP_BESIDE_TEXT];          /* (here_count) ways of measuring */
     int here_count;
     double reference; /* a value marked in both panels, e.g. that of plain decoding; 0: none */
     char reference_label[ESP_BESIDE_TEXT];

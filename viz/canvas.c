@@ -118,7 +118,7 @@ static void put(struct esp_canvas *canvas, int x, int y, int style, const char *
     }
 }
 
-/* Draws one unit of text; an ASCII stand-in takes one cell per character. */
+/* Draws one unit of text (safe.h). An ASCII stand-in takes one cell per character. */
 static int put_shown(struct esp_canvas *canvas, int x, int y, int style,
                      const struct esp_safe_unit *shown)
 {

@@ -3,7 +3,8 @@
  * Drawing never touches a terminal: it fills a canvas, and the canvas is then shown with
  * ncurses, dumped as text, or compared with a golden screen. Coordinates are relative to the
  * current view, a rectangle of the canvas. Everything outside the view is clipped, so drawing
- * code need not check sizes. All text passes through safe.h. Frames join where they meet.
+ * code does not have to check sizes. All text passes through safe.h. Frames join where they
+ * meet.
  */
 #ifndef ESP_CANVAS_H
 #define ESP_CANVAS_H
@@ -65,7 +66,7 @@ int esp_draw_bytes(struct esp_canvas *canvas, int x, int y, int room, int style,
                    const char *bytes, size_t length);
 /* Draws text so that it ends before column `end`; returns the column where it starts. */
 int esp_draw_right(struct esp_canvas *canvas, int end, int y, int style, const char *text);
-/* Draws the same glyph `count` times; returns as esp_draw(). */
+/* Draws the same glyph `count` times. Returns the same as esp_draw(). */
 int esp_draw_repeat(struct esp_canvas *canvas, int x, int y, int count, int style,
                     const char *glyph);
 

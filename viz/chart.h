@@ -32,19 +32,20 @@ struct esp_axis {
     double low, high;
 };
 
-/* The range of those of `count` values that are finite. */
+/* Returns an axis that covers the finite ones among `count` values. */
 struct esp_axis esp_axis_of(const float *values, int count);
 void esp_axis_include(struct esp_axis *axis, double value);
-/* The place of a value on the axis, 0 at its low end and 1 at its high end; NaN if the value
- * is not finite. */
+/* Returns the position of a value on the axis: 0 is the low end, 1 the high end. NaN if the
+ * value is not finite. */
 double esp_axis_place(const struct esp_axis *axis, double value);
 bool esp_axis_is_log(const struct esp_axis *axis);
 /* Writes both ends of the axis as numbers, with enough digits to tell them apart. */
 void esp_axis_ends(const struct esp_axis *axis, char low[16], char high[16]);
 
-/* The smallest number of the form 1, 2 or 5 times a power of ten that is not below `raw`. */
+/* Returns the smallest of the numbers 1, 2, 5, 10, 20, 50, ... (and 0.5, 0.2, 0.1, ...) that is
+ * at least `raw`. */
 double esp_axis_step(double raw);
-/* The given time, or 0 if it was not measured. */
+/* Returns `seconds`, or 0 if the time was not measured. */
 double esp_measured(double seconds);
 
 /* Draws the last `rect.width` of `count` values, oldest first, as columns as high as `rect`.

@@ -1,8 +1,8 @@
 /* colours.h - the colours of pictures and charts, light and dark.
  *
- * They have the hues of the terminal's light and dark themes, so that slides and screens
- * agree. No meaning depends on colour alone: accepted nodes also have a thick frame and a
- * check mark, cut nodes are dashed, and so on.
+ * They have the hues of the terminal's light and dark themes, so that slides look like screens.
+ * No meaning depends on colour alone: accepted nodes also have a thick frame and a check mark,
+ * cut nodes are dashed, and so on.
  */
 #ifndef ESP_COLOURS_H
 #define ESP_COLOURS_H
@@ -10,7 +10,7 @@
 struct esp_colours {
     const char *name;
     const char *background, *text, *label, *edge, *frame; /* #rrggbb */
-    const char *number;                                   /* label on a shaded node */
+    const char *number;                                   /* text on a shaded node */
     const char *accepted, *rejected, *cut, *bonus;
     const char *stage[6]; /* bars of stages: draft, flatten, verify, select, commit, adapt */
     const char *course;   /* a line in a chart */
@@ -23,7 +23,7 @@ const struct esp_colours *esp_colours_find(const char *name);
 /* The colour of a node's frame by its verdict (enum esp_verdict). */
 const char *esp_colours_verdict(const struct esp_colours *colours, int verdict);
 
-/* Writes the fill colour of a node with this confidence; NaN counts as 0. */
+/* Writes the fill colour of a node with this confidence; NaN is treated as 0. */
 void esp_colours_shade(const struct esp_colours *colours, double confidence, char colour[8]);
 
 #endif

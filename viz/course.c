@@ -94,7 +94,7 @@ static void add_name(char list[256], const char *name)
         esp_say(list, 256, "%s%s", *list ? ", " : "", name);
 }
 
-/* Writes the next point, but does not increase the count. */
+/* Writes the next point into the array, but does not increase the count of points. */
 static void add_point(struct esp_course *course, const struct esp_iteration *it)
 {
     struct esp_course_point *point = &course->points[course->count];

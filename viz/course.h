@@ -1,4 +1,4 @@
-/* course.h - a session's values over its iterations, for charts; and sums of them. */
+/* course.h - the values of a session's iterations, for charts, and sums of such values. */
 #ifndef ESP_COURSE_H
 #define ESP_COURSE_H
 
@@ -8,12 +8,12 @@ enum { ESP_COURSE_GAUGES = 64 };
 
 struct esp_course_point {
     int index, committed, path, deepest;
-    int drafted, cut; /* nodes that were verified, without the root; nodes that were cut */
+    int drafted, cut; /* verified nodes except the root; nodes that were cut */
     int passes;       /* passes of the draft model */
     double seconds[ESP_STAGES], exchange, baseline;
     double at;       /* seconds of all stages of all iterations up to the end of this one */
     int64_t written; /* tokens committed so far */
-    bool stepped;    /* ran in step mode, so the times mean nothing; set by the caller */
+    bool stepped;    /* it ran in step mode, so the times mean nothing; the caller sets this */
 };
 
 /* A value of one drafter's controller, or of the session (esp_gauge_owner()). */
@@ -38,7 +38,7 @@ struct esp_course {
 struct esp_totals {
     int iterations;
     int64_t committed;         /* tokens */
-    int64_t drafted, accepted; /* verified nodes without roots; accepted nodes */
+    int64_t drafted, accepted; /* verified nodes except roots; accepted nodes */
     double seconds[ESP_STAGES];
 };
 

@@ -1,7 +1,7 @@
 /* course_chart.c - draws a course as a chart; see course_chart.h.
  *
- * Lengths are in points. A chart of any shape has the area of 960 x 540, or more if it has
- * many panels. Texts are anchored at one end, and their widths are estimated generously,
+ * Lengths are in points. A chart of any shape has the area of a chart of 960 x 540, or more if
+ * it has many panels. Texts are anchored at one end, and their widths are estimated generously,
  * because the program that shows them may use another font.
  */
 #include "viz/course_chart.h"
@@ -38,7 +38,7 @@ struct chart {
     const struct esp_course_chart_options *options;
     const struct esp_colours *colours;
     double width, height;
-    double top; /* y where the next part may begin */
+    double top; /* y where the next part of the chart may begin */
 };
 
 struct box {
@@ -90,7 +90,7 @@ static void draw_rect(struct chart *d, struct box box, const char *fill)
                      box.height, 0);
 }
 
-/* Draws a ring, which marks a fraction of all iterations. */
+/* Draws a ring, the mark for a fraction of all iterations. */
 static void draw_ring(struct chart *d, double x, double y)
 {
     const struct esp_pen ring = {d->colours->background, d->colours->accepted, 2, NULL, NULL};
@@ -185,7 +185,8 @@ static int goal_of(const struct esp_course *course, int gauge)
     return esp_course_find(course, g->owner, g->goal);
 }
 
-/* Writes "at the end .83", or "last .83" if the drafter was changed before the end. */
+/* Writes the last value: "at the end .83", or "last .83" if the drafter was changed before the
+ * end. */
 static const char *say_last(char text[32], const struct esp_course *course, int gauge)
 {
     const float *values = course->gauges[gauge].values;
@@ -388,8 +389,8 @@ static int rising(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The time in seconds that is as high as the chart: that of the longest column, unless it is
- * an outlier. */
+/* Returns the time in seconds at the top of the chart: the time of the highest column, unless
+ * that column is an outlier. */
 static double find_scale(const struct column *columns, int count, bool *cut)
 {
     double sorted[MOST_COLUMNS];

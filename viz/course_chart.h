@@ -1,7 +1,7 @@
 /* course_chart.h - charts of a session, for slides.
  *
- *     thresholds   the values of the controller over the iterations; each value that moves has
- *                  a panel with its own scale and its goal
+ *     thresholds   the values of the controller over the iterations; each value that changes
+ *                  has a panel with its own scale and its goal
  *     acceptance   for each depth, how often a draft was accepted: in iterations whose verifier
  *                  reached that depth, and in all iterations
  *     stages       the time of each iteration as a column of its stages, and the time that

@@ -2,8 +2,8 @@
  *
  * A node has two numbers, u and acceptance, with two possible meanings. If the verifier tested
  * the node, it compared u with the acceptance. If it drew this token from a distribution
- * (`drawn`), u picked one of all tokens, and the acceptance is only the probability of this
- * one: u may be above it.
+ * (`drawn`), u selected one of all tokens. Then the acceptance is only the probability of this
+ * token, and u may be above it.
  */
 #include "viz/decision.h"
 
@@ -17,8 +17,8 @@ static bool is_greedy(const struct esp_iteration *it)
     return it->verifier && strncmp(it->verifier, "greedy", 6) == 0;
 }
 
-/* Early recordings lack the flag `drawn`; in them, a u that is not below the acceptance of an
- * accepted node means that it was drawn. */
+/* Early recordings lack the flag `drawn`. There, an accepted node whose u is not below its
+ * acceptance must have been drawn. */
 static bool is_drawn(const struct esp_node *n)
 {
     return n->drawn || (n->verdict == ESP_ACCEPTED && n->u >= n->acceptance);
@@ -29,9 +29,9 @@ static bool is_tested(const struct esp_node *n)
     return isfinite(n->u) && isfinite(n->acceptance) && !is_drawn(n);
 }
 
-/* Whether the token after `parent` was drawn from the target's whole distribution: no child of
- * `parent` was tested, and if the drawn token is a child, it was drawn with its target
- * probability. */
+/* Whether the token after `parent` was drawn from the target's whole distribution. This is so
+ * if no child of `parent` was tested. If the drawn token is a child, it must also have been
+ * drawn with its target probability. */
 static bool drew_from_all(const struct esp_iteration *it, int parent)
 {
     for (int i = parent + 1; i < it->tree.count; i++) {
@@ -44,7 +44,7 @@ static bool drew_from_all(const struct esp_iteration *it, int parent)
     return true;
 }
 
-/* The first node on the accepted path, from `node` on, that passed a test, or -1. */
+/* Returns the first node on the accepted path, from `node` on, that passed a test, or -1. */
 static int tested_below(const struct esp_iteration *it, int node)
 {
     for (int i = it->tree.nodes[node].depth; i < it->path_length; i++)

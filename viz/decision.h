@@ -1,4 +1,4 @@
-/* decision.h - the reason for a node's verdict, as facts of the iteration.
+/* decision.h - finds the facts of the iteration that explain a node's verdict.
  *
  * All sentences about verdicts are made from these facts, so that a test can compare the two.
  */

@@ -29,7 +29,7 @@ enum {
     SECONDS = 10,
     MEMORY = 512 << 20,
     OUTPUT = 64 << 20,
-    NOT_THERE = 127, /* exit status of a child that could not start the helper */
+    NOT_THERE = 127, /* exit status of a child process that could not start the helper */
 };
 
 static const char helper_name[] = "espalier-dot";
@@ -39,7 +39,7 @@ struct dot_process {
     char *arguments[16];
     int seconds;
     int input, output, messages[2];
-    char said[256]; /* the first line of standard error */
+    char said[256]; /* the first line that the helper wrote to standard error */
     bool late;
     int status; /* from waitpid() */
 };

@@ -1,4 +1,4 @@
-/* drawing.c - hands shapes to a backend; see drawing.h. */
+/* drawing.c - passes shapes to the backend for SVG or TikZ; see drawing.h. */
 #include "viz/drawing.h"
 
 #include <stdlib.h>
@@ -79,8 +79,8 @@ double esp_drawing_width(const char *text, int size, int flags)
 
 /* ------------------------------------------------------------------ tokens */
 
-/* Takes the next unit of text in the form that the drawing's kind of file can show. Returns
- * how many bytes were taken. */
+/* Reads the next unit of text and writes it to `shown`, in a form that the drawing's kind of
+ * file can show. Returns how many bytes the unit has. */
 static size_t next_unit(const struct esp_drawing *d, const char *bytes, size_t length,
                         struct esp_safe_unit *shown)
 {

@@ -1,10 +1,10 @@
 /* drawing.h - a figure of lines, shapes and texts, as SVG or as TikZ.
  *
- * Every shape is written at once, by drawing_svg.c or drawing_tikz.c. (espalier-dot converts
- * the SVG to PNG and PDF.) Coordinates are in points, from the top left corner. Colours are
- * "#rrggbb".
+ * Every shape is written as soon as it is drawn, by drawing_svg.c or drawing_tikz.c.
+ * espalier-dot converts the SVG to PNG and PDF. Coordinates are in points, from the top left
+ * corner. Colours are "#rrggbb".
  *
- * Texts may contain any bytes; those that the kind of file cannot contain get a visible
+ * Texts may contain any bytes. Bytes that the kind of file cannot contain get a visible
  * stand-in (safe.h). Monospace text is set in cells of equal width, so its width is known, both
  * in SVG and in LaTeX, with any font.
  */
@@ -19,7 +19,7 @@ enum esp_anchor { ESP_ANCHOR_START, ESP_ANCHOR_MIDDLE, ESP_ANCHOR_END };
 enum {
     ESP_TEXT_BOLD = 1,
     ESP_TEXT_MONO = 2,
-    ESP_TEXT_UPWARDS = 4 /* runs from bottom to top */
+    ESP_TEXT_UPWARDS = 4 /* the text runs from bottom to top */
 };
 
 /* Width of a monospace cell relative to the font size; it varies a little between fonts. */
@@ -31,7 +31,7 @@ struct esp_pen {
     const char *stroke; /* colour of the line; NULL means no line */
     double width;       /* width of the line; 0 means 1 */
     const char *dashes; /* lengths of dashes and gaps, e.g. "6 4"; NULL means a solid line */
-    const char *kind;   /* what the shape means, becomes its class in SVG; NULL: no class */
+    const char *kind;   /* what the shape means; its class in SVG; NULL: no class */
 };
 
 static inline double esp_pen_width(const struct esp_pen *pen)
@@ -65,7 +65,8 @@ void esp_drawing_rect(struct esp_drawing *drawing, const struct esp_pen *pen, do
                       double y, double width, double height, double round);
 void esp_drawing_circle(struct esp_drawing *drawing, const struct esp_pen *pen, double x,
                         double y, double radius);
-/* Draws a text. By `anchor`, its baseline starts, has its middle, or ends at (x, y). */
+/* Draws a text. `anchor` says whether the start, the middle or the end of its baseline is at
+ * (x, y). */
 void esp_drawing_text(struct esp_drawing *drawing, double x, double y, int size, int anchor,
                       int flags, const char *colour, const char *text);
 
@@ -92,7 +93,7 @@ struct esp_drawing_backend {
     const char *end;
 };
 
-/* A TikZ file is for \input in a document that loads tikz and is typeset by pdflatex. */
+/* A TikZ file is read with \input by a document that loads tikz and is typeset by pdflatex. */
 extern const struct esp_drawing_backend esp_drawing_svg, esp_drawing_tikz;
 
 /* Whether LaTeX can print this Unicode character. */

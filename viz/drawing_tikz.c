@@ -2,8 +2,9 @@
  *
  * The document needs \usepackage{tikz} and no other package, and pdflatex typesets it. ASCII
  * characters with a meaning in TeX are escaped, ligatures are broken up, and accented letters
- * are composed, so no encoding or font has to be chosen, and the fonts of any TeX installation
- * suffice (no TS1). Any other character gets its stand-in from safe.h, <U+HEX>.
+ * are composed of a letter and an accent. So no encoding or font has to be chosen, and the
+ * fonts of any TeX installation suffice (no TS1). Any other character gets its stand-in from
+ * safe.h, <U+HEX>.
  */
 #include "viz/drawing.h"
 
@@ -70,7 +71,7 @@ static const char *find_special(int character)
     return NULL;
 }
 
-/* Divides an accented letter into *letter and an accent. Returns the command for the accent,
+/* Splits an accented letter into *letter and an accent. Returns the TeX command for the accent,
  * or NULL. */
 static const char *find_accent(int character, int *letter)
 {

@@ -34,7 +34,7 @@ const char *esp_quote_token(char text[48], const struct esp_tokens *tokens, int3
     return text;
 }
 
-/* A text to which sentences are added, and their subject. */
+/* A text to which sentences are added, and the iteration that they describe. */
 struct talk {
     char *text;
     size_t size;
@@ -87,7 +87,7 @@ bool esp_explain_refusal(char *text, size_t size, const struct esp_iteration *it
     return *text != '\0';
 }
 
-/* Says the two numbers of a test, with enough digits to tell them apart. */
+/* Adds the two numbers of a test, with enough digits to tell them apart. */
 static void say_test(struct talk *t, const struct esp_decision *d, bool accepted)
 {
     char u[16], chance[16];
@@ -241,7 +241,7 @@ int esp_telling_node(const struct esp_iteration *it)
 
 /* ------------------------------------------------------------------ step mode */
 
-/* Explains the number of a node's children by the draft's confidence at this node. */
+/* Explains by the draft's confidence at this node how many children the node got. */
 static void say_breadth(struct talk *t, int node, int children)
 {
     const struct esp_gauge *high = esp_gauge_find(t->it, "tauh"),
@@ -262,16 +262,17 @@ static void say_breadth(struct talk *t, int node, int children)
         children == 1 ? "" : "ren");
 }
 
-/* Returns how the entry named by `spec` in a list draws children; "" if there is no such
- * entry. */
+/* Finds the entry that `spec` names in a list. Returns how it draws children; "" if there is no
+ * such entry. */
 static const char *draws_of(enum esp_list list, const char *spec)
 {
     struct esp_item item;
     return esp_item_of(list, spec, &item) && item.draws ? item.draws : "";
 }
 
-/* Whether children were certainly drawn at random from the draft's distribution: above
- * temperature 0, if drafter or verifier support no other draws. */
+/* Whether children were certainly drawn at random from the draft's distribution. This is
+ * certain above temperature 0 if the drafter or the verifier supports no other way of
+ * drawing. */
 static bool draws_at_random(const struct esp_iteration *it)
 {
     const char *drafter = draws_of(ESP_DRAFTERS, it->drafter),
@@ -347,7 +348,7 @@ static int count_copied(const struct esp_iteration *it)
     return it->tree.count - 1 - count[ESP_SOURCE_DRAFT];
 }
 
-/* Returns the source of all nodes of the tree, or ESP_SOURCES if they have several. */
+/* Returns the source of all nodes of the tree, or ESP_SOURCES if they have several sources. */
 static int only_source(const struct esp_iteration *it, const int count[ESP_SOURCES])
 {
     int only = 0;
@@ -524,7 +525,7 @@ static void explain_commit(struct talk *t)
     say(t, ".");
 }
 
-/* Says how often `bytes` bytes are all states: "read once", "not read". */
+/* Writes how often all states were accessed if `bytes` bytes were: "read once", "not read". */
 static void say_times(struct talk *t, const char *done, int64_t bytes)
 {
     const double times = (double)bytes / (double)t->it->state_bytes;

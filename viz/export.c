@@ -38,8 +38,8 @@ int esp_export_of_path(const char *path)
 
 /* ------------------------------------------------------------------ text */
 
-/* Writes a name safely: in a recording it may contain anything, even lines that look like
- * ours. */
+/* Writes a name safely. In a recording it may contain anything, even lines that look like those
+ * of this text. */
 static void put_name(FILE *file, const char *name)
 {
     struct esp_safe_unit shown;
@@ -104,7 +104,7 @@ static int make_text(const struct esp_export_options *options, char **bytes, siz
 
 /* ------------------------------------------------------------------ JSON and pictures */
 
-/* Writes the iteration's line, with a newline; made safe, because a recording may contain
+/* Writes the iteration's line, with a newline. It is made safe, because a recording may contain
  * anything. */
 static int make_line(const struct esp_export_options *options, char **bytes, size_t *length)
 {

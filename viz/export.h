@@ -12,7 +12,7 @@
 #include "viz/picture_options.h"
 #include "viz/tree_view.h"
 
-/* X(identifier, name, whether espalier-dot draws trees in it) */
+/* X(identifier, name, whether espalier-dot draws trees in this format) */
 #define ESP_EXPORTS(X)                                                                         \
     X(DOT, "dot", true)                                                                        \
     X(SVG, "svg", true)                                                                        \
@@ -43,12 +43,12 @@ struct esp_export_options {
     const char *models; /* "target <- draft", for captions; NULL means unknown */
     int format;
     const char *theme; /* pictures: "light" (NULL) or "dark" */
-    int nodes;         /* pictures: most nodes to show; 0: all, -1: as many as fit on a slide */
+    int nodes;         /* pictures: most nodes to show; 0: all; -1: as many as fit on a slide */
     int caption;       /* pictures: enum esp_caption */
     double aspect;     /* pictures: width / height; 0 means any */
     bool ascii;        /* text: ASCII only */
     int figure;        /* enum esp_figure_kind; _NONE: the tree, drawn by espalier-dot */
-    const struct esp_export_facts *facts; /* for figures; NULL if none */
+    const struct esp_export_facts *facts; /* for figures; NULL means no facts */
 };
 
 /* Data from the recording that figures need in addition to the iteration. */

@@ -8,11 +8,11 @@
 
 enum { CELLS = 76, LINES_BEFORE = 3, LONGEST = 40, TEXT = 10, PITCH = 17 };
 
-static const char blank[] = "\u2423"; /* what esp_drawing_cells() writes for a blank */
+static const char blank[] = "\u2423"; /* esp_drawing_cells() writes this for a blank */
 
 static const double cell = TEXT * ESP_MONO_CELL;
 
-/* A place in lines of cells. */
+/* A position in lines of character cells. */
 struct cursor {
     int column;
     double y;
@@ -40,7 +40,7 @@ static void put_token(const struct esp_figure *f, struct esp_drawing *d, struct 
         at->column = 0;
         at->y += PITCH;
     }
-    const char *word = text; /* without the marks for blanks at its start */
+    const char *word = text; /* the text without the marks for blanks at its start */
     while (strncmp(word, blank, sizeof blank - 1) == 0)
         word += sizeof blank - 1;
     const int blanks = (int)((size_t)(word - text) / (sizeof blank - 1)),
@@ -62,8 +62,8 @@ static void put_token(const struct esp_figure *f, struct esp_drawing *d, struct 
         at->column = CELLS;
 }
 
-/* The index of the first token to show, so that the text before the iteration takes at most
- * LINES_BEFORE lines. */
+/* Returns the index of the first token to show. It is chosen so that the text before the
+ * iteration takes at most LINES_BEFORE lines. */
 static int first_shown(const struct esp_figure *f, const struct esp_drawing *d)
 {
     char text[256];

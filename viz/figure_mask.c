@@ -4,8 +4,8 @@
 #include "kernels/status.h"
 #include "viz/mask.h"
 
-/* Masks with up to LABELLED rows show the tokens of the rows; larger masks than MOST_ROWS are
- * not drawn. */
+/* Masks with up to LABELLED rows show the tokens of the rows. Masks with more than MOST_ROWS
+ * rows are not drawn. */
 enum { LABELLED = 48, MOST_ROWS = 1024 };
 enum { LABEL_CELLS = 12, PREFIX = 64 };
 
@@ -13,7 +13,7 @@ struct picture {
     const struct esp_figure *f;
     struct esp_drawing *d;
     struct esp_mask mask;
-    double x, y, cell; /* corner and cell size of the tree's part of the mask */
+    double x, y, cell; /* corner and cell size of the part of the mask that is for the tree */
     bool labelled;
 };
 
@@ -51,8 +51,8 @@ static void draw_grid(const struct picture *p)
     }
 }
 
-/* Draws a frame around each block that is not empty, and a cross in the others. Returns the
- * number of non-empty blocks, and the number of all blocks in *all. */
+/* Draws a frame around each non-empty block, and a cross in each empty block. Returns the
+ * number of non-empty blocks, and sets *all to the number of all blocks. */
 static int draw_blocks(const struct picture *p, int *all)
 {
     const struct esp_pen frame = {.stroke = p->f->colours->accepted, .width = 1.6},
@@ -60,7 +60,7 @@ static int draw_blocks(const struct picture *p, int *all)
                              .stroke = p->f->colours->frame, .width = 0.6, .dashes = "3 2"};
     const int blocks = (p->mask.rows + ESP_MASK_BLOCK - 1) / ESP_MASK_BLOCK;
     int used = 0;
-    for (int pass = 0; pass < 2; pass++) /* frames over dashes */
+    for (int pass = 0; pass < 2; pass++) /* frames are drawn over dashes */
         for (int i = 0; i < blocks * blocks; i++) {
             const int row = i / blocks, column = i % blocks;
             const double x = p->x + column * ESP_MASK_BLOCK * p->cell,

@@ -31,8 +31,8 @@ void esp_figure_mark(struct esp_drawing *drawing, int mark, const char *colour, 
 int esp_figure_tree(const struct esp_figure *figure, struct esp_drawing *drawing, double x,
                     double y, int most);
 
-/* These draw the figures. They return 0 or a negative status; not all write a sentence to
- * err. */
+/* These draw the figures. They return 0 or a negative status. Not all of them write a sentence
+ * to err. */
 int esp_figure_of_tree(const struct esp_figure *figure, struct esp_drawing *drawing, char *err,
                        size_t errlen);
 int esp_figure_iteration(const struct esp_figure *figure, struct esp_drawing *drawing,

@@ -13,7 +13,7 @@ enum { LANE = 20, BAR = 12, NAMES = 86, TIME = 330, NUMBERS = 96, MOST_RANKS = 1
 struct line {
     const struct esp_figure *f;
     struct esp_drawing *d;
-    double x, y, scale; /* points per second */
+    double x, y, scale; /* scale: points per second */
 };
 
 /* Draws a bar, visible even if the time is very short, and the time next to it. */
@@ -87,7 +87,7 @@ static void draw_rank(const struct line *l, int rank, double from, double whole)
                                         FIGURE_EDGE);
 }
 
-/* Draws a lane for every rank and what the colours mean. */
+/* Draws a lane for every rank, and a legend of the colours. */
 static void draw_ranks(struct line *l)
 {
     const struct esp_iteration *it = l->f->iteration;
@@ -152,7 +152,7 @@ int esp_figure_timeline(const struct esp_figure *f, struct esp_drawing *d, char 
     l.y = esp_figure_caption(f, d, title, words);
     const double top = l.y - 3;
     draw_stages(&l);
-    if (exchange > 0) { /* in pieces, in every pass of the target */
+    if (exchange > 0) { /* every pass of the target has several exchanges */
         draw_bar(&l, "of it, exchange", 0, exchange, f->colours->edge);
         l.y += LANE;
     }

@@ -1,7 +1,7 @@
 /* figure_tree.c - a draft tree that grows to the right; see figure.h.
  *
  * The nodes to show are chosen as for the tree pane (tree_view.h), and tidy.h places them. A
- * column of the placement is one cell of text; a row of it has two lines of text.
+ * column of this placement is one cell of text. A row of it has two lines of text.
  */
 #include "viz/figure_parts.h"
 
@@ -23,7 +23,7 @@ struct placed {
     double x, y;
 };
 
-/* Writes the two lines of a node; returns the width of the wider one, in cells of the first.
+/* Writes the two lines of a node. Returns the width of the wider line, in cells of the first.
  */
 static int words_of(const struct placed *p, int index, char token[256], char numbers[64])
 {
@@ -75,7 +75,7 @@ static void draw_edge(const struct placed *p, int index)
     esp_drawing_path(p->d, &pen, points, 4, false);
 }
 
-/* The frame of a node with this verdict. */
+/* Returns the pen for the frame of a node with this verdict. */
 static struct esp_pen frame_of(const struct esp_colours *colours, int verdict)
 {
     static const double widths[] = {
@@ -131,7 +131,7 @@ static void draw_node(const struct placed *p, int index)
         esp_figure_mark(p->d, ESP_MARK_CROSS, colours->rejected, at, y + 12, 5.5);
 }
 
-/* Draws what frames, shades and letters mean. */
+/* Draws the legend, which explains frames, shades and letters. */
 static double draw_key(const struct esp_figure *f, struct esp_drawing *d, double y)
 {
     static const char *const words[] = {"accepted", "rejected", "not tested",

@@ -25,8 +25,8 @@ static double weight_of(const struct esp_tree *tree, int node)
     return n->q > 0 ? fmin(1, weight_of(tree, n->parent) * n->p / n->q) : 0;
 }
 
-/* q of a node after its siblings that were drawn before it have been removed from the
- * distribution. */
+/* Returns q of a node after removing from the distribution the siblings that were drawn before
+ * it. */
 static double q_left(const struct esp_tree *tree, int node)
 {
     const struct esp_node *n = &tree->nodes[node];
@@ -72,7 +72,7 @@ static const char *number_text(char number[16], double value)
     return value > 1.05 ? esp_number(number, value, 3) : esp_probability_exact(number, value);
 }
 
-/* Copies the template; a letter after '$' becomes a number of the node. */
+/* Copies the template. A letter after '$' is replaced by a number of the node. */
 static void fill(const struct text *text, const char *template, const struct esp_tree *tree,
                  int node)
 {
@@ -98,8 +98,8 @@ static void say_drawn(const struct text *text, const struct esp_decision *d)
             number_text(chance, d->chance), number_text(u, d->u));
 }
 
-/* Whether all numbers of the formula are known. Most are computed from the acceptance, which
- * does not determine them if it is 1 or, for some, 0. */
+/* Whether all numbers of the formula are known. Most are computed from the acceptance. If that
+ * is 1, it does not determine them; some are not determined if it is 0. */
 static bool is_known(const char *numbers, double acceptance)
 {
     bool known = numbers != NULL;
@@ -110,7 +110,7 @@ static bool is_known(const char *numbers, double acceptance)
     return known;
 }
 
-/* Says how a node was tested. `item`: the verifier's entry, or NULL. */
+/* Writes how a node was tested. `item` is the verifier's entry in the table, or NULL. */
 static void say_tested(const struct text *text, const struct esp_item *item,
                        const struct esp_tree *tree, int node)
 {

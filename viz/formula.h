@@ -23,14 +23,15 @@ bool esp_item_of(enum esp_list list, const char *spec, struct esp_item *item);
 /* Writes the test of a node as a formula; "" if the node was neither tested nor drawn. */
 void esp_formula_text(char *text, size_t size, const struct esp_iteration *it, int node);
 
-/* Probability that the verifier accepts one of the existing children of `node`: the sum of
- * their branching probabilities; NaN if they are unknown. */
+/* Returns the probability that the verifier accepts one of the children that `node` has. This
+ * is the sum of their branching probabilities; NaN if these are unknown. */
 double esp_formula_goes_on(const struct esp_iteration *it, int node);
 
-/* Expected tokens of this tree over the verifier's random numbers: the sum over nodes of the
- * product of branching probabilities from the root to the node, which is 1 for the root
- * (delayed-tree-expansion, eqs. 1 to 3). NaN if branching probabilities are unknown: they were
- * not requested (esp_session_explain), or the verifier has none. */
+/* Returns the expected number of tokens of this tree over the verifier's random numbers. For
+ * each node, the branching probabilities from the root to the node are multiplied; for the root
+ * this product is 1. The result is the sum of these products (delayed-tree-expansion, eqs. 1 to
+ * 3). NaN if branching probabilities are unknown: they were not requested
+ * (esp_session_explain), or the verifier has none. */
 double esp_formula_tokens(const struct esp_iteration *it);
 
 #endif

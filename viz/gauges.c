@@ -12,7 +12,7 @@ static const struct entry {
     const char *symbol, *name, *meaning;
     const char *up, *down; /* the effect of a rise and of a fall; or NULL */
     const char *goal;      /* symbol of the value that is its goal; or NULL */
-    int success; /* 1: accepted drafts raise it, -1: they lower it; 0: they do not move it */
+    int success; /* 1: accepted drafts raise it; -1: they lower it; 0: they do not change it */
 } entries[] = {
     {"tauh", "upper confidence",
      "A node whose best guess is at least this likely gets the fewest children.",
@@ -143,7 +143,7 @@ const struct esp_gauge *esp_gauge_goal(const struct esp_iteration *it, const cha
     return entry && entry->goal ? esp_gauge_find(it, entry->goal) : NULL;
 }
 
-/* If the controller has a goal, says ", as the accepted share .74 is above the goal .70". */
+/* If the controller has a goal, adds ", as the accepted share .74 is above the goal .70". */
 static void say_share(char *text, size_t size, const struct esp_iteration *it, int direction)
 {
     const struct esp_gauge *share = esp_gauge_find(it, "acceptance");
@@ -156,7 +156,7 @@ static void say_share(char *text, size_t size, const struct esp_iteration *it, i
             direction > 0 ? "above" : "below", b);
 }
 
-/* For a value that every tree moves, says how many levels of the tree were accepted. */
+/* For a value that changes after every tree, adds how many levels of the tree were accepted. */
 static void say_levels(char *text, size_t size, const struct esp_iteration *it, int direction)
 {
     if (direction > 0 && it->path_length == it->deepest)
@@ -168,9 +168,9 @@ static void say_levels(char *text, size_t size, const struct esp_iteration *it, 
                 it->deepest, it->deepest == 1 ? " was" : "s were");
 }
 
-/* Writes why a value moved. The drafter's values show which controller rule ran: dynatree has
+/* Writes why a value changed. The drafter's values show which controller rule ran: dynatree has
  * a reached share with history=price, and an accepted share otherwise. `direction` is 1 if the
- * value moved as it does when drafts are accepted, otherwise -1. Writes nothing if the values
+ * value changed as it does when drafts are accepted, otherwise -1. Writes nothing if the values
  * in a recording fit no rule. */
 static void say_cause(char *text, size_t size, const struct esp_iteration *it, int direction)
 {

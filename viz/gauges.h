@@ -1,7 +1,7 @@
 /* gauges.h - the values of adaptive drafters in words.
  *
- * Drafters and recordings know a value by its symbol ("tauh"). These functions give its name,
- * a sentence about its effect, its goal, and the reason that it moved.
+ * In drafters and recordings, a value has only a symbol ("tauh"). These functions give its
+ * name, a sentence about its effect, its goal, and the reason that it changed.
  */
 #ifndef ESP_GAUGES_H
 #define ESP_GAUGES_H
@@ -10,23 +10,23 @@
 
 /* The value with this symbol, or NULL. */
 const struct esp_gauge *esp_gauge_find(const struct esp_iteration *it, const char *symbol);
-/* The name, e.g. "upper confidence"; the symbol itself if it is not in the table. */
+/* The name of the value, e.g. "upper confidence"; its symbol if it is not in the table. */
 const char *esp_gauge_name(const struct esp_iteration *it, const char *symbol);
 /* Writes name and symbol, e.g. "upper confidence (tauh)"; returns `text`. */
 const char *esp_gauge_full_name(char text[64], const struct esp_iteration *it,
                                 const char *symbol);
-/* The effect of the value, as a sentence; "" if it is not in the table. */
+/* A sentence about the effect of the value; "" if the value is not in the table. */
 const char *esp_gauge_meaning(const struct esp_iteration *it, const char *symbol);
-/* The owner of the value: the name of the drafter, or "" if it belongs to the session (the
- * draft temperature does) and stays when the drafter changes. Values with the same symbol and
- * owner form one series. */
+/* The owner of the value: the name of the drafter, or "" if the value belongs to the session
+ * and stays when the drafter changes, as the draft temperature does. Values with the same
+ * symbol and owner form one series. */
 const char *esp_gauge_owner(const struct esp_iteration *it, const char *symbol);
-/* The value that is its goal, or NULL. */
+/* Returns the value that is the goal of this value, or NULL. */
 const struct esp_gauge *esp_gauge_goal(const struct esp_iteration *it, const char *symbol);
-/* Writes why a value moved in this iteration, and the effect: "It rose, as the accepted share
+/* Writes why a value changed in this iteration, and the effect: "It rose, as the accepted share
  * .74 is above the goal .70: trees may get deeper." The cause depends on the controller rule
- * (dynatree_history.h). It is the share over many iterations, or this tree alone. "" if the
- * value did not move. */
+ * (dynatree_history.h): it is the share over many iterations, or this tree alone. Writes "" if
+ * the value did not change. */
 void esp_gauge_why(char *text, size_t size, const struct esp_iteration *it, int gauge);
 
 #endif

@@ -1,8 +1,8 @@
 /* glyphs.h - the characters of drawings, in three sets.
  *
- * full: box drawing, block eighths, check marks; for terminals with a modern font.
- * plain: box drawing only; for fonts without the rest (the Linux console).
- * ascii: no byte above 127.
+ * full: box drawing, block eighths and check marks, for terminals with a modern font.
+ * plain: only box drawing, for fonts without the other characters (the Linux console).
+ * ascii: only bytes up to 127.
  * Every glyph is one cell wide.
  */
 #ifndef ESP_GLYPHS_H
@@ -18,12 +18,12 @@ struct esp_glyphs {
     const char *eighths[9]; /* a cell filled from the left by 0/8..8/8 */
     const char *sparks[8];  /* a cell filled from below by 1/8..8/8 */
     const char *shades[3];  /* a full cell in the first, second, third part of a stacked bar */
-    /* A cell with neither half filled, the upper half, the lower half, both. If [1] is NULL,
-     * the set has neither half blocks nor braille. */
+    /* A cell in which no half, the upper half, the lower half or both halves are filled. If [1]
+     * is NULL, the set has neither half blocks nor braille. */
     const char *halves[4];
     const char *accepted, *rejected;
     const char *arrow, *ellipsis, *dot, *running, *cursor;
-    const char *more[4]; /* there is more above, below, to the left, to the right */
+    const char *more[4]; /* signs that there is more above, below, to the left, to the right */
 };
 
 extern const struct esp_glyphs esp_glyphs_full, esp_glyphs_plain, esp_glyphs_ascii;

@@ -8,7 +8,7 @@
 
 enum { LIMITS = ESP_HEAT_STEPS - 1 };
 
-/* limit[i] is the first value that is beyond step i. */
+/* limit[i] is the smallest value that is above step i. */
 static const struct {
     const char *title;
     double limit[LIMITS];

@@ -18,10 +18,10 @@ struct esp_lap_piece {
 
 enum { ESP_LAP_PIECES = ESP_LAP_PARTS * ESP_RANK_LAPS };
 
-/* The number of ranks; 0 means the iteration had none. */
+/* The number of ranks; 0 means that the iteration ran without ranks. */
 int esp_laps_ranks(const struct esp_iteration *it);
-/* Writes the pieces of a rank in order; returns how many. Laps begin in all ranks at the same
- * time. *all: the seconds of the whole pass. */
+/* Writes the pieces of a rank in order, and returns how many there are. A lap begins in all
+ * ranks at the same time. *all is set to the seconds of the whole pass. */
 int esp_laps_of(const struct esp_iteration *it, int rank,
                 struct esp_lap_piece pieces[ESP_LAP_PIECES], double *all);
 /* The seconds of each part of a rank. */

@@ -24,8 +24,8 @@ static void draw_labelled(struct esp_canvas *canvas, const struct esp_mask *mask
     }
 }
 
-/* Draws the mask with `wide` x `high` entries in each cell; the entries that are seen select
- * the glyph of the cell, a bit for each. */
+/* Draws the mask with `wide` x `high` entries in each cell. Each entry that is seen sets a bit,
+ * and the bits select the glyph of the cell. */
 static void draw_packed(struct esp_canvas *canvas, const struct esp_mask *mask, int wide,
                         int high)
 {
@@ -55,7 +55,7 @@ static void draw_characters(struct esp_canvas *canvas, const struct esp_mask *ma
                                                       : canvas->glyphs->dot);
 }
 
-/* Says how much of the mask is shown, if only `height` rows and `width` columns fit. */
+/* Draws how much of the mask is shown if only `height` rows and `width` columns fit. */
 static void note_rest(struct esp_canvas *canvas, const struct esp_mask *mask, int height,
                       int width)
 {

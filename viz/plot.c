@@ -26,7 +26,7 @@ enum {
     SAMPLE = 28,
     TEXT = 12,
     TITLE = 14,
-    RULES = 4 /* distance between the lines across a ruled bar */
+    RULES = 4 /* distance between the lines of a ruled bar */
 };
 
 static const char *const colours[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
@@ -34,7 +34,7 @@ static const char *const colours[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7"
 
 enum { COLOURS = sizeof colours / sizeof *colours };
 
-/* The dashes of the first series of each colour, of the second, and so on. */
+/* The dashes of the first series of each colour, of the second series, and so on. */
 static const char *const dashes[] = {NULL, "7 4", "2 3", "6 3 2 3"};
 enum { ROUNDS = sizeof dashes / sizeof *dashes };
 enum { ROWS = 1, COLUMNS = 2 }; /* how bars are ruled: 0, one of these, or their sum */
@@ -83,7 +83,8 @@ static bool names_upwards(const struct esp_plot *p)
 
 /* ------------------------------------------------------------------ scales */
 
-/* The length of a point's error bar; 0 if none. There is none if the error is only rounding. */
+/* The length of a point's error bar. It is 0 if there is none or if the error is only
+ * rounding. */
 static double error_of(const struct esp_plot_series *s, int point)
 {
     const double error = s->error ? s->error[point] : 0;
@@ -182,8 +183,8 @@ static void draw_axes(const struct plot *plot)
 
 /* ------------------------------------------------------------------ series */
 
-/* How a series is drawn. This depends on its index among the reference series or, if it is
- * none, among the other series. */
+/* How a series is drawn. For a reference series this depends on its index among the reference
+ * series, for any other series on its index among the others. */
 struct look {
     const char *colour, *dash;
     int ruled; /* how a bar is ruled: 0, ROWS, COLUMNS or their sum */
@@ -212,7 +213,8 @@ static struct esp_pen line_pen(const struct look *look)
 static void draw_mark(const struct plot *plot, double x, double y, const struct look *look)
 {
     enum { CORNERS = 12 };
-    /* Corners of the marks, x and y from their middle; the first mark is a circle. */
+    /* The corners of the marks, as x and y relative to the middle. The first mark is a
+     * circle. */
     static const struct {
         int count;
         signed char at[2 * CORNERS];
@@ -308,7 +310,7 @@ static int count_bars(const struct esp_plot *p, int before)
     return count;
 }
 
-/* Draws a bar over each name; for a reference series, a line across the whole group of bars.
+/* Draws a bar over each name. For a reference series, draws a line across the group of bars.
  */
 static void draw_bars(const struct plot *plot, int index, const struct look *look)
 {

@@ -14,13 +14,13 @@ struct esp_plot_series {
      * bars.
      */
     const double *error;
-    bool reference; /* the others are compared with this series: a dark line, no marks */
+    bool reference; /* other series are compared with this one: a dark line, no marks */
 };
 
 struct esp_plot {
     const char *title, *x_label, *y_label;
-    /* If there are names, series are bars side by side over names[x]; otherwise they are lines
-     * over numbers. */
+    /* If there are names, series are drawn as bars side by side over names[x]. Otherwise they
+     * are drawn as lines over numbers. */
     const char *const *names; /* (name_count), or NULL */
     int name_count;
     const struct esp_plot_series *series; /* (series_count) */

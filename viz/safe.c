@@ -32,8 +32,8 @@ static bool is_mark(utf8proc_int32_t c)
     return is_shown(c) && utf8proc_charwidth(c) == 0;
 }
 
-/* U+FE00..FE0F select a shape of the previous character. Terminals disagree on its width then,
- * so they count as part of the character and are not sent. */
+/* U+FE00..FE0F select a shape of the previous character. Terminals disagree on the width of
+ * that shape, so these selectors are treated as part of the character and are not sent. */
 static bool is_variation(utf8proc_int32_t c)
 {
     return c >= 0xfe00 && c <= 0xfe0f;
@@ -143,7 +143,7 @@ int esp_safe_width(const char *bytes, size_t length, int flags)
     return width;
 }
 
-/* Writes text; if `lines` is set, newlines and tabs are written unchanged. */
+/* Writes text. If `lines` is true, newlines and tabs are written unchanged. */
 static void write_units(FILE *file, const char *bytes, size_t length, bool lines)
 {
     struct esp_safe_unit shown;
@@ -162,9 +162,9 @@ void esp_safe_write(FILE *file, const char *bytes, size_t length)
     write_units(file, bytes, length, true);
 }
 
-/* Formats twice, the second time with other bytes in place of newlines and tabs of the format.
- * Those that differ between the two results come from the format, all others from arguments.
- */
+/* Formats twice, the second time with other bytes instead of the format's newlines and tabs.
+ * Newlines and tabs that differ in the second result come from the format, others from
+ * arguments. */
 void esp_safe_print(FILE *file, const char *format, ...)
 {
     char *marked = strdup(format), *text = NULL, *other = NULL;

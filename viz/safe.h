@@ -2,7 +2,7 @@
  *
  * Token text, paths and error texts may contain anything: escape sequences, bidirectional
  * overrides, zero-width characters, half a UTF-8 sequence. The canvas draws text only through
- * these functions, so no other code needs to check it. Unprintable parts get a visible
+ * these functions, so no other code has to check it. Unprintable parts get a visible
  * stand-in:
  *
  *     C0 controls, DEL             ^A ^[ ^?
@@ -43,13 +43,13 @@ int esp_safe_width(const char *bytes, size_t length, int flags);
 
 /* Writes text of several lines: newlines and tabs are written unchanged. */
 void esp_safe_write(FILE *file, const char *bytes, size_t length);
-/* As printf(), but the output is safe for any string arguments: their newlines and tabs get
+/* Like printf(), but the output is safe for any string arguments: their newlines and tabs get
  * stand-ins, too. Writes nothing if memory runs out. */
 void esp_safe_print(FILE *file, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Writes equivalent JSON that is safe on a terminal: characters with a stand-in above become
- * escapes (\u202e), bytes that are not UTF-8 become U+FFFD, and control characters between
- * strings, except newlines and tabs, become blanks. */
+/* Writes equivalent JSON that is safe on a terminal. Characters that have a stand-in in the
+ * list above become escapes (\u202e). Bytes that are not UTF-8 become U+FFFD. Control
+ * characters between strings, except newlines and tabs, become blanks. */
 void esp_safe_json(FILE *file, const char *json, size_t length);
 
 /* Writes a string as the text of an XML element or attribute; flags as above. */

@@ -1,4 +1,4 @@
-/* scrolled.c - shows part of a higher drawing; see scrolled.h. */
+/* scrolled.c - shows part of a drawing that is taller than its view; see scrolled.h. */
 #include "viz/scrolled.h"
 
 #include <string.h>

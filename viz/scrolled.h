@@ -9,10 +9,10 @@
  * closes it. */
 int esp_scrolled_open(struct esp_canvas *page, const struct esp_canvas *like, int width,
                       int height);
-/* The number of rows up to the last non-blank one. */
+/* Returns the number of rows up to the last row that is not blank. */
 int esp_scrolled_rows(const struct esp_canvas *page);
-/* Fills the view of a canvas with `rows` rows of the page from `first` on, as many as fit.
- * Marks at the right end say how many there are above and below. */
+/* Fills the view of a canvas with rows of the page, starting at row `first`. The page has
+ * `rows` rows. Marks at the right end say how many rows there are above and below. */
 void esp_scrolled_show(struct esp_canvas *canvas, const struct esp_canvas *page, int rows,
                        int first);
 

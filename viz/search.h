@@ -8,7 +8,7 @@
 
 #include <stddef.h>
 
-/* The place of the first match at or after `from`, or -1. */
+/* Returns the index of the first match at or after `from`, or -1. */
 long esp_search_forward(const char *bytes, size_t count, size_t from, const char *what);
 
 #endif

@@ -1,8 +1,8 @@
 /* style.h - the meanings of text on the screen.
  *
- * Drawing code never names a colour: it names a meaning, and a theme decides what that looks
- * like. A style also has default attributes, which a theme may override, so that styles differ
- * by more than colour (a drafted token is underlined, a cut node is dim).
+ * Drawing code never names a colour. It names a meaning, and a theme decides what that looks
+ * like. A style also has default attributes, which a theme may override. So styles differ by
+ * more than colour: a drafted token is underlined, a cut node is dim.
  */
 #ifndef ESP_STYLE_H
 #define ESP_STYLE_H

@@ -29,7 +29,7 @@ static double cell(void)
 
 /* ------------------------------------------------------------------ styles */
 
-/* Returns the step of a token, or -1. */
+/* Returns the colour step of a token (viz/heat.h), or -1. */
 static int step_of(const struct picture *p, int token)
 {
     const struct esp_picture_token *t = &p->given->tokens[token];
@@ -38,7 +38,7 @@ static int step_of(const struct picture *p, int token)
 }
 
 /* Draws a piece of text in which all tokens have the same step, at a column of the current
- * line: with a background and, for the higher steps, an underline. */
+ * line. The piece has a background and, for the higher steps, an underline. */
 static void draw_run(struct picture *p, int column, int cells, int step, const char *text)
 {
     const double x = EDGE + column * cell();

@@ -18,9 +18,9 @@ struct esp_picture_token {
 };
 
 struct esp_text_picture {
-    int heat;                               /* enum esp_heat; OFF means ORIGIN */
+    int heat;                               /* enum esp_heat; OFF is treated as ORIGIN */
     const char *theme;                      /* "light" (NULL) or "dark" */
-    const char *models;                     /* their names, for the caption */
+    const char *models;                     /* names of the models, for the caption */
     int caption;                            /* enum esp_caption */
     const struct esp_picture_token *tokens; /* (count) */
     int count;

@@ -1,11 +1,11 @@
 /* tidy.c - tidy placement of a tree; see tidy.h.
  *
  * Boxes are visited from the last to the first, so children come before their parent. The
- * subtrees of a box are placed below each other, each moved up until its outline touches the
- * outline above, and merged into one outline. An outline gives, from left to right, the range
- * of rows that a drawing takes; it starts at the edge to the parent, so it covers the edges
- * too. Its rows are relative to the subtree's root. Building one for every box costs count *
- * depth at worst, which is negligible for trees that fit on a screen.
+ * subtrees of a box are placed below each other. Each is moved up until its outline touches the
+ * outline above, and the two outlines are merged. An outline gives, from left to right, the
+ * range of rows that a subtree occupies. It starts at the edge to the parent, so it covers the
+ * edges, too. Its rows are relative to the subtree's root. Building an outline for every box
+ * costs count * depth at worst, which is negligible for trees that fit on a screen.
  */
 #include "viz/tidy.h"
 
@@ -13,7 +13,7 @@
 
 #include "engine/espalier.h"
 
-/* A piece of an outline: from the end of the previous piece up to column `end`, the drawing is
+/* A piece of an outline: from the end of the previous piece to column `end`, the subtree is
  * within rows top..bottom. */
 struct piece {
     int end, top, bottom;
@@ -38,7 +38,7 @@ static int distance(const struct outline *above, const struct outline *below)
     return least;
 }
 
-/* Makes `above` the outline of both subtrees; `down`: rows from the upper root to the lower.
+/* Makes `above` the outline of both subtrees. `down`: rows from the upper root to the lower.
  */
 static int join(struct outline *above, const struct outline *below, int down)
 {

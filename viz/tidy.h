@@ -5,12 +5,12 @@
  *          └─ e └─ f
  *
  * A box starts `gap` columns to the right of its parent's end. Boxes may differ in width, and
- * levels need not be aligned (van der Ploeg, "Drawing non-layered tidy trees in linear time",
+ * levels may be unaligned (van der Ploeg, "Drawing non-layered tidy trees in linear time",
  * 2014, after Reingold and Tilford 1981). Invariants of a drawing:
  *
  *     no two boxes or edges meet; a leaf is followed by at least one blank column
  *     a parent is in the middle between its first and its last child
- *     children keep their order, and each subtree is as close as possible to those above it
+ *     children keep their order, and each subtree is as close as possible to the one above
  *     equal subtrees are drawn alike everywhere
  */
 #ifndef ESP_TIDY_H

@@ -1,7 +1,8 @@
 /* tree_right.c - a tree that grows to the right; see tree_right.h.
  *
  * A node is drawn as its token followed by words: probability, mark, and notes of step mode.
- * The function write_node() both counts its width and draws its cells, so that the two agree.
+ * The function write_node() both counts the width of a node and draws its cells, so the two
+ * always agree.
  */
 #include "viz/tree_right.h"
 
@@ -17,7 +18,7 @@ enum { DETAILS = 3 };
  * columns between a node and its children (a blank, the joint, a dash and perhaps a blank). */
 static const int room_of_token[DETAILS] = {8, 14, 28}, gap_of[DETAILS] = {3, 4, 4};
 
-/* Where a node is drawn; if there is no canvas, its columns are only counted. */
+/* Where a node is drawn. If the canvas is NULL, the node's columns are only counted. */
 struct pen {
     struct esp_canvas *canvas;
     int x, y;
@@ -170,7 +171,7 @@ static void draw_joint(const struct drawing *d, int parent)
     }
 }
 
-/* Draws the rest of the edge to a row; on the accepted path it is highlighted. */
+/* Draws the rest of the edge to a row. An edge on the accepted path is highlighted. */
 static void draw_edge(const struct drawing *d, int row)
 {
     const struct esp_glyphs *glyphs = d->canvas->glyphs;
@@ -188,7 +189,7 @@ static void draw_edge(const struct drawing *d, int row)
     esp_draw_restyle(d->canvas, (struct esp_rect){x, to->y - d->y, 2, 1}, ESP_STYLE_ACCEPTED);
 }
 
-/* Marks rows that extend beyond the left or the right of the view. */
+/* Marks rows that extend beyond the left or the right edge of the view. */
 static void draw_ends(const struct drawing *d)
 {
     struct esp_canvas *canvas = d->canvas;

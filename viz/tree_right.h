@@ -3,8 +3,9 @@
  *     · " and" ┬─ " the" .81 ✓ ── " old" .44 ✓ ┬─ " king" .71 ✓ ── " fell" +
  *              └─ " he" .11                    └┄ " had" .08 cut
  *
- * The rows decide which nodes are shown, and tidy.h places them. The width decides the detail
- * of a node (its probability, the length of its token).
+ * The rows decide which nodes are shown, and tidy.h places them. The available width decides
+ * how much detail a node has: whether its probability is shown, and how long its token may be.
+ *
  */
 #ifndef ESP_TREE_RIGHT_H
 #define ESP_TREE_RIGHT_H

@@ -1,8 +1,9 @@
 /* tree_view.c - which rows of a draft tree are shown, and how; see tree_view.h.
  *
  * Rows are chosen greedily: first the root and the accepted path, then nodes in order of
- * interest as long as their rows fit, each after its parent. A node needs a row, plus one for
- * the fold row of its children, minus the parent's fold row if it was the last hidden child.
+ * interest while their rows fit, each after its parent. A node needs one row, and a fold row if
+ * it has children. If it was the last hidden child, the fold row of its parent is not needed
+ * any more.
  */
 #include "viz/tree_view.h"
 
@@ -90,9 +91,9 @@ static int by_interest(const void *left, const void *right)
     return a->node - b->node;
 }
 
-/* Returns the nodes in order of interest: new nodes and their ancestors first, then by verdict,
- * then by cumulative draft probability. The caller frees the array; NULL means no memory.
- */
+/* Returns the nodes in order of interest: first new nodes and their ancestors, then the others
+ * by verdict and by cumulative draft probability. The caller frees the array; NULL means no
+ * memory. */
 static struct interest *rank(const struct building *b)
 {
     static const int class[] = {
@@ -153,7 +154,7 @@ static void count_hidden(const struct building *b, int node, struct esp_tree_row
     }
 }
 
-/* Appends the row of `node` and those below it. */
+/* Appends the row of `node` and the rows of its descendants. */
 static void emit(const struct building *b, struct esp_tree_rows *rows, struct esp_tree_row row)
 {
     int at = rows->count, last = -1, node = row.node;
@@ -368,8 +369,8 @@ static struct columns columns_of(const struct esp_canvas *canvas,
     return c;
 }
 
-/* Draws the edges at the left of a row: its own, and those of the levels above, up to the
- * root. */
+/* Draws the edges at the left of a row: the edge of its node, and those of the node's ancestors
+ * that go on to later rows. */
 static void draw_edges(struct esp_canvas *canvas, const struct esp_tree_rows *rows, int index,
                        int y, int step, bool dashed)
 {

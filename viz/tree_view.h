@@ -7,7 +7,7 @@
  *     │  └┄ " dog"   .03  cut: path too unlikely
  *     └─ … 3 more (1 cut)
  *
- * Building the rows decides which nodes are shown: all if they fit; otherwise the accepted
+ * When the rows are built, the nodes to show are chosen. If not all fit, these are the accepted
  * path, then rejected nodes, then the others by cumulative draft probability. One row under
  * each parent counts the children that are not shown. Drawing puts the rows on a canvas. Both
  * depend on the iteration alone.
@@ -53,8 +53,8 @@ struct esp_tree_look {
     int stages, new_depth; /* as in struct esp_tree_choice; new nodes are marked */
     int first;             /* row at the top of the view */
     int cursor;            /* row at the cursor, or -1 */
-    bool numbered;         /* nodes show their place in the flattened order */
-    const char *search;    /* marks tokens with this text; NULL or "": none */
+    bool numbered;         /* nodes show their position in the flattened order */
+    const char *search;    /* tokens that contain this text are marked; NULL or "": none */
 };
 
 /* Fills the view of the canvas. */

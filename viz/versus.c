@@ -1,8 +1,8 @@
 /* versus.c - says which side of a comparison is ahead; see versus.h.
  *
  * Compares the numbers of iterations, which determine the cost for a large target, and the
- * times on this machine. If they disagree, the sentence names both. A difference in time of
- * less than EQUAL is noise.
+ * times on this machine. If the two comparisons disagree, the sentence names both. A difference
+ * in time of less than EQUAL is noise.
  */
 #include "viz/versus.h"
 

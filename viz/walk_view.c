@@ -8,8 +8,8 @@
 enum { LABEL = 14, LEVEL = 3, ADDS = 6, KEY = 26 };
 
 /* Plans the pass over an iteration's tree as the backends do. The root is the text's last
- * token. Returns false if there is no memory, or if the tree has no rows; else the caller frees
- * plan->walk.step. */
+ * token. Returns false if there is no memory, or if the tree has no rows. Otherwise the caller
+ * frees plan->walk.step. */
 static bool open_plan(struct esp_state_plan *plan, const struct esp_iteration *it)
 {
     const struct esp_tree *tree = &it->tree;
@@ -60,17 +60,17 @@ int esp_walk_width(const struct esp_iteration *it)
     return width > KEY ? width : KEY;
 }
 
-/* What is drawn of a pass. */
+/* The data from which a pass is drawn. */
 struct picture {
     struct esp_canvas *canvas;
     const struct esp_iteration *it;
     const struct esp_tokens *tokens;
     const struct esp_state_plan *plan;
     int node, levels;
-    int y, end; /* the next line, and the one after the last */
+    int y, end; /* the next line, and the line after the last */
 };
 
-/* Whether a step after step `i` of the walk reads the state that a level has after it. */
+/* Whether a later step of the walk reads the state that `level` has after step `i`. */
 static bool is_kept(const struct esp_state_walk *walk, int i, int level)
 {
     for (int next = i + 1; next < walk->count; next++) {
@@ -82,8 +82,8 @@ static bool is_kept(const struct esp_state_walk *walk, int i, int level)
     return level == 0;
 }
 
-/* Marks the levels in the line of a row that reads level `to` after step `i`. `from`: the level
- * that the step read before this row, or -1. */
+/* Draws the marks for the levels in the line of a row. The row reads level `to` after step `i`.
+ * `from` is the level that the step read before this row, or -1. */
 static void draw_levels(const struct picture *p, int i, int from, int to)
 {
     const struct esp_glyphs *g = p->canvas->glyphs;
@@ -125,7 +125,7 @@ static void draw_head(const struct picture *p)
     esp_draw(p->canvas, LABEL + LEVEL * (p->levels + 1), 0, ESP_STYLE_LABEL, "adds");
 }
 
-/* Says what the glyphs mean. */
+/* Draws a line that says what the glyphs mean. */
 static void draw_key(struct esp_canvas *canvas, int y)
 {
     const struct esp_glyphs *g = canvas->glyphs;

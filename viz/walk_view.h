@@ -3,19 +3,20 @@
  *
  * There is a line for each row and a column for each level of the stack of states
  * (kernels/walk.h). Level 0 is the state of the text in memory. Where a state is computed, one
- * level is read and one is written; levels that are read again later are marked as kept. The
- * last column is the number of ancestors whose updates the row adds to what it reads.
+ * level is read and another is written. Levels that are read again later are marked as kept.
+ * The last column is the number of ancestors whose updates the row adds to the state that it
+ * reads.
  */
 #ifndef ESP_WALK_VIEW_H
 #define ESP_WALK_VIEW_H
 
 #include "viz/tree_view.h"
 
-/* The number of states that the pass over an iteration's tree needs beside the one in memory.
+/* The number of states that the pass over an iteration's tree needs besides that of the text.
  */
 int esp_walk_levels(const struct esp_iteration *it);
 
-enum { ESP_WALK_ROWS = 3 }; /* lines of a drawing besides one for each row */
+enum { ESP_WALK_ROWS = 3 }; /* lines of a drawing in addition to one for each row */
 
 /* The columns that a drawing needs. */
 int esp_walk_width(const struct esp_iteration *it);

@@ -12,13 +12,13 @@ struct esp_wrap {
     int flags; /* ESP_SAFE_* of safe.h */
 };
 
-/* Reads the next unit and returns how many bytes it takes; a tab extends to the next multiple
- * of 4 columns. */
+/* Reads the next unit (safe.h) and returns how many bytes it takes. A tab extends to the next
+ * multiple of 4 columns. */
 size_t esp_wrap_unit(const struct esp_wrap *wrap, size_t at, size_t end, int column,
                      struct esp_safe_unit *shown);
-/* The end of the line that starts at byte `at`, at most `end`: after the last space before the
- * edge, otherwise after the last unit that fits. A newline belongs to the line that it ends;
- * spaces at the end of a line may exceed the edge. */
+/* Returns where the line that starts at byte `at` ends, at most `end`. A line ends after the
+ * last space before the edge or, without a space, after the last unit that fits. A newline
+ * belongs to the line that it ends. Spaces at the end of a line may exceed the edge. */
 size_t esp_wrap_line(const struct esp_wrap *wrap, size_t at, size_t end);
 
 /* The number of lines of a text. */

@@ -74,7 +74,7 @@ static inline float *esp_states_of(const struct esp_cpu_states *s, int place)
 void esp_states_set_sizes(struct esp_cpu_states *s, const struct esp_model_desc *d,
                           int max_batch);
 
-/* Returns the floats of a copy of the states and of an incomplete chunk. */
+/* Returns the number of floats in a copy of the states and of an incomplete chunk. */
 size_t esp_states_copy(const struct esp_cpu_states *s);
 /* Sets taps[0..kernel-1] to the values that the convolution of an entry reads: its own and
  * those of the entries before it, oldest first. */

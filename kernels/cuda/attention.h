@@ -260,7 +260,7 @@ static inline unsigned *esp_cuda_done(const struct esp_cuda_cache *c, int querie
     return waits <= MOST_WAITS ? c->done : NULL;
 }
 
-/* Fills in everything except `parts`, the rows and `done`. */
+/* Returns the arguments of a launch, without `parts`, the rows and `done`. */
 template <typename T>
 static struct esp_cuda_attend<T> esp_cuda_attend_of(const struct esp_cuda_cache *c,
                                                     const struct esp_cuda_layer *held,

@@ -33,7 +33,7 @@ template <typename T, int DIM, int WARPS_HIGH> struct tiling {
     static const int ROWS = 16 * WARPS_HIGH;                  /* queries in a block */
     static const int THREADS = ESP_WARP * WARPS_HIGH * ACROSS;
     static const int BLOCKS = WARPS_HIGH > HIGH ? 1 : 2; /* on a multiprocessor */
-    /* From row to row in shared memory; the 8 extra elements avoid bank conflicts. */
+    /* Elements between rows in shared memory; 8 extra ones avoid bank conflicts. */
     static const int STRIDE = DIM + 8;
     static const int TILE = KEYS * STRIDE;
     static const size_t BYTES = (ROWS * STRIDE + STAGES * 2 * TILE) * sizeof(T);
@@ -120,7 +120,7 @@ static __device__ __forceinline__ void load(T *to, const T *from, int start, int
                                             int fresh, int width)
 {
     typedef struct tiling<T, DIM, WARPS_HIGH> Z;
-    const int eights = DIM / 8, apart = Z::THREADS / eights; /* rows from copy to copy */
+    const int eights = DIM / 8, apart = Z::THREADS / eights; /* rows between copies */
     const int mine = threadIdx.x / eights, column = threadIdx.x % eights * 8;
     if (Z::THREADS % eights == 0 && width == DIM && start + Z::KEYS <= stop &&
         start + Z::KEYS <= fresh) { /* most tiles */

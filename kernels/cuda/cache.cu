@@ -15,9 +15,9 @@
 
 /* FEWEST_QUERIES: the smallest number of queries in a tile of attention's queries. */
 enum { ROW_STEP = 64, FEWEST_QUERIES = 16 };
-/* Maximum number of partial results of attention that are stored. Default mode has at most two
- * blocks of up to 64 queries for each multiprocessor: with 132 multiprocessors and the sinks,
- * 19,000 partial results. Exact mode has one for every chunk of keys; the second number limits
+/* Maximum number of partial results of attention that are stored. In default mode, the
+ * blocks on a multiprocessor have at most 128 queries together: with 132 multiprocessors and
+ * the sinks, 19,000 partial results. Exact mode has one for every chunk of keys; the second number limits
  * the bytes of all of them. */
 static const size_t PARTS = 24000, PART_BYTES_EXACT = (size_t)64 << 20;
 

@@ -311,7 +311,7 @@ char *esp_cuda_stream_host(const struct esp_cuda_stream *stream, int layer, cons
 /* Must be called when all layers are in the host's memory: requests the first ones, and
  * measures the speed of the copies. */
 int esp_cuda_stream_start(struct esp_cuda_stream *stream);
-/* Fills in everything except resident_bytes. */
+/* Fills in *streamed, except resident_bytes. */
 void esp_cuda_stream_count(const struct esp_cuda_stream *stream, struct esp_streamed *streamed);
 
 /* begin() starts a pass, which then calls hold() and release() for each layer, in order.

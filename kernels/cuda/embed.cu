@@ -101,9 +101,8 @@ static __device__ void join(const struct embed_args<T, A> &a, const float *x,
         joined[i] = esp_from_float<A>(0.0f);
 }
 
-/* Copies the hidden states that layer 0 of a draft head reads, in addition to the embedding
- * (which is in x) or instead of it; see enum esp_reads. Every thread of the block calls
- * this. */
+/* Copies the hidden states that layer 0 of a draft head reads: in addition to the embedding,
+ * which is in x, or instead of it (enum esp_reads). Every thread of the block calls this. */
 template <typename T, typename A>
 static __device__ void read_input(const struct esp_cuda_arrays &at,
                                   const struct embed_args<T, A> &a, int row, float *room)

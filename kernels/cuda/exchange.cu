@@ -125,7 +125,7 @@ static int list_pieces(const struct esp_cuda_cache *c, const struct esp_cuda_exc
     }
 }
 
-/* Fills in everything except `exchanged` and the rows. */
+/* Fills in the arguments, except `exchanged` and the rows. */
 static void set_up(const struct esp_cuda_cache *c, const struct esp_cuda_exchange *e,
                    struct exchange_args *a)
 {

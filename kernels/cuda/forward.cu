@@ -266,7 +266,7 @@ static int capture_one(struct esp_cuda_cache *c, bool step, int i, int j, size_t
     *room = true;
     for (struct esp_cuda_cache *r = c; esp_cuda_enter_rank(r); r = r->next)
         *room = *room && r->graph[step][i][j];
-    /* All have the graph, or none. */
+    /* Either all GPUs have the graph, or none has it. */
     for (struct esp_cuda_cache *r = c; esp_cuda_enter_rank(r); r = r->next) {
         if (!*room && r->graph[step][i][j])
             esp_cuda_fine(cudaGraphExecDestroy(r->graph[step][i][j]));

@@ -27,7 +27,7 @@ static int nccl_failed(struct esp_cuda_gpus *gpus, const char *function, int res
             return nccl_failed((gpus), #function, nccl_result);                                \
     } while (0)
 
-/* The function must not return between the begin and the end of a NCCL group. */
+/* Between ncclGroupStart() and ncclGroupEnd(), this function must not return. */
 int esp_cuda_all_gather(struct esp_cuda_gpus *gpus, char *const *at, size_t bytes)
 {
     int result = ESP_NCCL_SUCCESS;

@@ -23,7 +23,8 @@ struct esp_cuda_gpus {
     struct esp_rank_costs costs;
 };
 
-/* Members of the backend's table. The ranks are the devices that follow the backend's. */
+/* Members of struct esp_backend_ops. Rank r uses the device whose number is r larger than that
+ * of the backend's own device. */
 int esp_cuda_start_ranks(struct esp_backend *backend, const struct esp_rank_options *options,
                          char *err, size_t errlen);
 bool esp_cuda_rank_times(const struct esp_backend *backend, struct esp_rank_times *times);

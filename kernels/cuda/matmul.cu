@@ -169,7 +169,7 @@ template <int HIGH, int GROUPS, int DEEP> struct tiling {
  * by those of W; they are THREADS apart. */
 template <typename T, int HIGH, int GROUPS> struct operands {
     const T *w, *x;       /* the thread's columns of step 0, in the first tile and in row 0 */
-    uint32_t row[GROUPS]; /* where its rows begin, as multiples of 8 numbers: fewer registers */
+    uint32_t row[GROUPS]; /* where its rows begin, in units of 8 numbers */
     int outputs, rows;    /* how many exist, from the tile's first output and from row[0] on */
     size_t eight_rows;    /* numbers between rows i and i + 8 of W */
 

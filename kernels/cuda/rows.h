@@ -58,7 +58,7 @@ int esp_cuda_top_k_at_once(int n, int k);
 /* Bytes of work memory that top_k needs for a row of n values; no operation needs more. */
 size_t esp_cuda_top_k_work(int n);
 
-/* Returns the factor of softmax.h for a temperature. */
+/* Returns the factor by which softmax.h multiplies logits, for a temperature. */
 float esp_cuda_softmax_factor(double temperature);
 
 /* The work of a call of softmax or top_k. */

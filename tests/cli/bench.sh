@@ -56,7 +56,7 @@ check "JSON Lines are prompts, with newlines" test "$(number prompts 1)" = 2
 printf '{"prompt": 3}\n' >"$work/prompts"
 check "a prompt that is not a string is refused" fails 1 "line 1" $bench ar
 printf '{"prompt": "A fox"}\nA king\n' >"$work/prompts"
-check "a line that is not JSON is refused" fails 1 "line 2.*no JSON object" $bench ar
+check "a line that is not JSON is refused" fails 1 "line 2.*not a JSON object" $bench ar
 printf '\n\n' >"$work/prompts"
 check "a file with only empty lines is refused" fails 1 "no prompt" $bench ar
 finish

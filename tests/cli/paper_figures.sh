@@ -54,7 +54,7 @@ check "a format that does not exist for figures is refused" fails 1 "svg, png, p
     $ESPALIER export $adapting --iteration 3 --figure mask --format txt
 check "a figure and a chart exclude each other" fails 1 "exclude each other" \
     $ESPALIER export $adapting --iteration 3 --figure mask --chart stages
-check "--aspect is refused for a figure" fails 1 "as large as" \
+check "--aspect is refused for a figure" fails 1 "the size of a figure" \
     $ESPALIER export $adapting --iteration 3 --figure mask --aspect 16:9
 
 # A document that loads tikz and nothing else.

@@ -1,15 +1,16 @@
 /* emu_banks.cpp - counts bank conflicts of shared memory.
  *
- * Shared memory has 32 banks of 4 bytes. A warp's access takes a cycle if its lanes need
- * different banks or the same words; otherwise as many cycles as the busiest bank has words.
- * Accesses of 8 bytes are made for 16 lanes at a time, accesses of 16 bytes for 8 lanes. NVIDIA
- * describes all architectures since 5.0 in this way.
+ * Shared memory has 32 banks of 4 bytes. A warp's access takes one cycle if its lanes need
+ * different banks or the same words. Otherwise it takes as many cycles as the number of
+ * different words that the lanes need from the busiest bank. An access of 8 bytes is made for
+ * 16 lanes at a time, an access of 16 bytes for 8 lanes. NVIDIA describes all architectures
+ * since 5.0 in this way.
  *
  * The accesses of esp_shared_get(), esp_shared_put() and ldmatrix and the writes of cp.async
- * are counted. The lanes of a warp run one after another here. So the n-th access of a lane at
- * a place (a function) is assumed to be the same instruction as the n-th access of the other
- * lanes. This is right for kernels whose lanes all make the same accesses, as in a pass that
- * fills its blocks.
+ * are counted. The emulator runs the lanes of a warp one after another. So it assumes that the
+ * n-th access that a lane makes in a function is the same instruction as the n-th access of the
+ * other lanes in that function. This is right for kernels whose lanes all make the same
+ * accesses, as in a pass that fills its blocks.
  */
 #include <array>
 #include <cstdio>
@@ -29,10 +30,10 @@ struct access {
     std::array<uintptr_t, lanes> at;
 };
 
-/* The accesses of the running block at one place. */
+/* The accesses that the running block has made in one function. */
 struct place {
     std::vector<access> of_warp[most_warps];
-    std::array<size_t, most_warps *lanes> made = {}; /* by each thread */
+    std::array<size_t, most_warps *lanes> made = {}; /* number of accesses of each thread */
 };
 
 struct counts {
@@ -45,7 +46,7 @@ static std::map<std::string, place> &running()
     return *all;
 }
 
-/* The counts, by kernel and place. */
+/* Returns the counts, which are stored by the names of the kernel and the function. */
 static std::map<std::pair<std::string, std::string>, counts> &counted()
 {
     static auto *all = new std::map<std::pair<std::string, std::string>, counts>;
@@ -86,7 +87,7 @@ void emu_banks_touch(int thread, const void *at, size_t bytes, const char *where
     warp[number].at[(size_t)(thread % lanes)] = reinterpret_cast<uintptr_t>(at);
 }
 
-/* Returns the cycles that the lanes first..first+count-1 take. */
+/* Returns the cycles that the access takes for the lanes first..first+count-1. */
 static int cycles_of(const access &a, int first, int count)
 {
     std::array<std::vector<uintptr_t>, banks> words;

@@ -1,4 +1,4 @@
-/* emu_banks.h - the calls with which emu_banks.cpp counts bank conflicts; see there. */
+/* emu_banks.h - the functions with which emu_banks.cpp counts bank conflicts. */
 #ifndef EMU_BANKS_H
 #define EMU_BANKS_H
 

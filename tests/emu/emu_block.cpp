@@ -63,7 +63,7 @@ static struct {
     int threads, order[max_threads];       /* the order in which threads begin */
     int lanes[warp_lanes];                 /* the order of lanes, from last to first */
     uint64_t blocks, block, first, stride; /* block i is number (first + stride i) % blocks */
-    unsigned char *shared;                 /* between its guards */
+    unsigned char *shared;                 /* lies between two guards */
     const char *function; /* the kernel, after it has requested shared memory */
 
     thread thread_of[max_threads];
@@ -72,7 +72,8 @@ static struct {
     emu_count barrier_count;
     thread *barrier_first;
 
-    thread *head, *tail;                                            /* the queue */
+    /* first and last thread of the queue */
+    thread *head, *tail;
     std::vector<emu_fibre *> &idle = *new std::vector<emu_fibre *>; /* outlives main */
     emu_fibre *running;
 } run;

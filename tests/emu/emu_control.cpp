@@ -1,4 +1,5 @@
-/* emu_control.cpp - errors, planted failures, live handles, and the settings of a test. */
+/* emu_control.cpp - the emulator's errors, planted failures, live handles, and the settings
+ * that a test makes. */
 #include "tests/emu/emu_control.h"
 
 #include <csignal>
@@ -184,7 +185,7 @@ const char *emu_failed_call(void)
 
 int emu_leaks(char *text, size_t bytes)
 {
-    std::map<std::string, live> sums; /* for each kind, how many there are and their bytes */
+    std::map<std::string, live> sums; /* number and bytes of the objects of each kind */
     std::map<std::string, int> counts;
     for (const auto &entry : control().handles) {
         counts[entry.second.kind]++;

@@ -5,8 +5,8 @@
  * ESPALIER_EMU_DRIVER and ESPALIER_EMU_LT (versions), ESPALIER_EMU_MEMORY (bytes),
  * ESPALIER_EMU_NCCL=0 (this machine has no NCCL), ESPALIER_EMU_NODE (bytes of a node of a
  * graph), ESPALIER_EMU_SMS (multiprocessors), ESPALIER_EMU_SHARED (kilobytes),
- * ESPALIER_EMU_SEED, ESPALIER_EMU_FAIL (number of the call), ESPALIER_EMU_LEAKS=1 (print at
- * exit which objects were never released).
+ * ESPALIER_EMU_SEED, ESPALIER_EMU_FAIL (number of the call that fails), ESPALIER_EMU_LEAKS=1
+ * (print at exit which objects were never released).
  */
 #ifndef EMU_CONTROL_H
 #define EMU_CONTROL_H
@@ -34,9 +34,10 @@ void emu_set_shared(int kilobytes);
 /* Returns the most bytes of shared memory that a block has had since the last call of this
  * function. */
 size_t emu_shared_peak(void);
-void emu_set_node_bytes(size_t bytes); /* memory of each node of a ready graph, 0 at first */
+/* memory that each node of a ready graph takes; 0 at first */
+void emu_set_node_bytes(size_t bytes);
 size_t emu_memory_used(void);
-size_t emu_memory_peak(void); /* the most that was in use since the last call of this */
+size_t emu_memory_peak(void); /* the most memory in use since the last call of this function */
 
 /* Sets the order of threads, blocks and streams: 0 is the natural one; any other number draws
  * a new order for every launch. The program starts with 1. */
@@ -60,11 +61,11 @@ long emu_kernels_run(void), emu_waits_made(void);
 
 /* Bank conflicts of shared memory (emu_banks.cpp). Switching the count on starts it from 0.
  * Entry `index` is for a kernel (with its template arguments) and a function in it that
- * accesses shared memory. The result is 0 after the last entry. Conflicts slow its accesses
- * down by the factor cycles / least. */
+ * accesses shared memory. The result is 0 after the last entry. Conflicts slow the accesses of
+ * this function down by the factor cycles / least. */
 struct emu_banks {
     char kernel[120], place[40];
-    long blocks, accesses, cycles, least; /* accesses: of a warp */
+    long blocks, accesses, cycles, least; /* accesses: one for each access of a whole warp */
 };
 void emu_count_banks(bool on);
 int emu_banks_of(int index, struct emu_banks *of);

@@ -17,7 +17,7 @@ struct emu_place {
     uint3 block;
     dim3 blocks, threads; /* gridDim, blockDim */
 };
-extern const uint3 *emu_thread; /* of the running thread; NULL outside kernels */
+extern const uint3 *emu_thread; /* index of the running thread; NULL outside kernels */
 extern const emu_place *emu_where;
 
 #define threadIdx (*emu_thread)
@@ -44,7 +44,7 @@ void emu_touch(const void *at, size_t bytes, const char *caller);
 #define EMU_SITE const char *file = __builtin_FILE(), int line = __builtin_LINE()
 
 struct emu_count {
-    int all, yes; /* threads that met, and those whose predicate was not 0 */
+    int all, yes; /* number of threads that met, and of those whose predicate was not 0 */
 };
 emu_count emu_barrier(const char *what, int predicate, const char *file, int line);
 
@@ -104,8 +104,8 @@ static inline T emu_shuffle(const char *what, unsigned mask, T value, int source
     return value;
 }
 
-/* shfl as PTX defines it: lanes of a segment of `width`; if the source is outside the
- * segment, a lane gets its own value. */
+/* Computes shfl as PTX defines it. Lanes read only within their segment of `width` lanes. If
+ * the source is outside the segment, a lane gets its own value. */
 template <typename T>
 static inline T __shfl_sync(unsigned mask, T value, int source, int width = 32, EMU_SITE)
 {

@@ -37,7 +37,7 @@ template <typename F> struct emu_body_of : emu_body {
     }
 };
 
-/* Takes over the body. An error becomes the last error, see cudaGetLastError. */
+/* Takes over the body. An error becomes the one that cudaGetLastError() returns. */
 void emu_enqueue_kernel(const emu_launch_shape &launch, cudaStream_t stream,
                         const emu_body *body);
 void emu_check_parameter(const char *kernel, int index, const void *value, size_t bytes);

@@ -1,8 +1,8 @@
 /* emu_lt.cpp - the reference product that replaces cuBLASLt; see emu_lt.h.
  *
  * Algorithm 1 needs no workspace. Algorithm 2 needs one, and overwrites all of it. Both divide
- * a sum into pieces, whose number depends on the algorithm and the shape. The product is queued
- * like a kernel; descriptions and scalars are copied when the call is made.
+ * a sum into pieces. The number of pieces depends on the algorithm and the shape. The product
+ * is queued like a kernel; descriptions and scalars are copied when the call is made.
  */
 #include "tests/emu/emu_lt.h"
 
@@ -251,8 +251,8 @@ static cublasStatus_t check_shapes(const cublasLtMatmulDescOpaque_t &desc, const
                                                     : CUBLAS_STATUS_NOT_SUPPORTED;
 }
 
-/* Returns whether a matrix is completely on the device, and aligned as fast algorithms need
- * it. */
+/* Returns whether a matrix is completely on the device and has the alignment that fast
+ * algorithms need. */
 static bool reachable(const void *data, const layout *l)
 {
     uint64_t lines = l->order == CUBLASLT_ORDER_COL ? l->columns : l->rows;

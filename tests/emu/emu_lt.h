@@ -61,8 +61,8 @@ struct cublasLtMatmulHeuristicResult_t {
     int reserved[4];
 };
 
-/* Returns the library as if it were loaded by name; NULL if the emulated machine has none,
- * or another version, see emu_control.h. */
+/* Returns the library as if it were loaded by name; NULL if the emulated machine has no such
+ * library or another version of it (emu_control.h). */
 void *emu_library_open(const char *name);
 void *emu_library_symbol(void *library, const char *name);
 #define ESP_LIBRARY_OPEN(name) emu_library_open(name)

@@ -3,8 +3,9 @@
  * Device memory is a separate range of addresses that the host cannot access: it is opened
  * while kernels and copies run, and closed when the host continues. So a host that follows a
  * device pointer faults, as it would with a GPU. An allocation is 256-byte aligned, has exactly
- * the requested size, and is filled with 0xff, which is NaN in every float format (allocations
- * of more than 8 MB only in the first and last four). Addresses are reused as late as possible.
+ * the requested size, and is filled with 0xff, which is NaN in every float format (for an
+ * allocation of more than 8 MB, only its first and last 4 MB). Addresses are reused as late as
+ * possible.
  */
 #include <cstdlib>
 #include <iterator>
@@ -98,9 +99,9 @@ emu_where_is emu_find(const void *address, size_t bytes)
     return emu_on_device;
 }
 
-/* Returns a free place at or after the cursor, otherwise the first free place, or arena_bytes
- * if there is none. The cursor does not walk through the whole arena, because pages that were
- * touched once stay in memory. */
+/* Returns the offset of free memory at or after the cursor, otherwise that of the first free
+ * memory, or arena_bytes if there is none. The cursor does not walk through the whole arena,
+ * because pages that were touched once stay in memory. */
 static size_t find_room(size_t room)
 {
     if (arena().cursor + room > 2 * arena().peak + 8 * huge_page)

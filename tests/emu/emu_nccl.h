@@ -2,8 +2,8 @@
  * this process. The signatures are those of nccl.h.
  *
  * As in NCCL, one thread that has several communicators must begin their operations together,
- * in a group; none or all of a group's streams may be in a capture. An all-gather waits on each
- * stream until the other streams have reached it.
+ * in a group. Either all or none of a group's streams must be in a capture. An all-gather waits
+ * on each stream until the other streams have reached it.
  */
 #ifndef EMU_NCCL_H
 #define EMU_NCCL_H

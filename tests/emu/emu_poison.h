@@ -1,7 +1,7 @@
 /* emu_poison.h - memory of exactly the requested size.
  *
- * A block lies between two guards. With AddressSanitizer, an access to a guard is reported at
- * once; without it, guards have a pattern that is checked later.
+ * A block lies between two guards. With AddressSanitizer, an access to a guard is reported
+ * immediately. Without it, guards contain a pattern that is checked later.
  */
 #ifndef EMU_POISON_H
 #define EMU_POISON_H

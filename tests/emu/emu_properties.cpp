@@ -1,9 +1,9 @@
 /* emu_properties.cpp - properties of the emulated device, and checks of launches.
  *
  * Limits are those of a GPU of compute capability 9.0, except the number of multiprocessors.
- * There are few of them, so that even the tests' small shapes have more blocks than run at a
- * time. This number and the shared memory can be set (emu_control.h), because they decide which
- * kernels are used.
+ * The emulated device has few of them, so that even the tests' small shapes have more blocks
+ * than can run at a time. This number and the shared memory can be set (emu_control.h), because
+ * they decide which kernels are used.
  */
 #include <cstdio>
 #include <map>

@@ -17,7 +17,7 @@
 typedef std::chrono::steady_clock::time_point time_point;
 
 struct work {
-    uint64_t number; /* position in the order in which all work was submitted */
+    uint64_t number; /* position in the order in which all work was queued */
     std::function<void()> run;
 };
 

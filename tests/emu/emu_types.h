@@ -2,10 +2,10 @@
  * and the 16-bit floats.
  *
  * Vector types have CUDA's alignment, so that the sanitizer reports an access that a GPU would
- * refuse. The 16-bit floats convert only by named functions (__float2bfloat16, ...), because
- * with implicit conversions, this compiler would compute in 32 bits what CUDA computes in 16
- * bits. Rounding is to nearest, ties to even, with subnormals, and NaN becomes 0x7fff, as on a
- * GPU.
+ * refuse. The 16-bit floats can only be converted by named functions (__float2bfloat16, ...).
+ * With implicit conversions, a plain compiler would compute in 32 bits what CUDA computes in 16
+ * bits. As on a GPU, conversions round to nearest, ties to even; subnormals are kept, and NaN
+ * becomes 0x7fff.
  */
 #ifndef EMU_TYPES_H
 #define EMU_TYPES_H

@@ -137,8 +137,8 @@ template <typename T> static void unpack(float *to, uint32_t pair)
     to[1] = widen((uint16_t)(pair >> 16), T());
 }
 
-/* Every sum adds products 0 to 15, in this order, to its old value. The loops over columns are
- * innermost, so that the compiler can vectorise them.
+/* For every sum, products 0 to 15 are added to the old value in this order. The loops over
+ * columns are innermost, so that the compiler can vectorise them.
  */
 template <typename T> static void multiply(void **data)
 {

@@ -1,10 +1,10 @@
-/* tiles.h - the instructions of Intel's tile unit (AMX) that the CPU backend uses, in C. What
- * would raise an exception on the processor ends the program here.
+/* tiles.h - implements in C the instructions of Intel's tile unit (AMX) that the CPU backend
+ * uses. An operation that would raise an exception on the processor ends the program.
  *
- * From the "Intel Architecture Instruction Set Extensions" reference: a load fills rows and
- * columns that are not configured with zeros; a store writes only the configured ones; in a
- * product C += A B, C and A have the same rows, C and B the same columns, and B has a row for
- * every four bytes of a row of A.
+ * From the "Intel Architecture Instruction Set Extensions" reference: A load sets all rows and
+ * columns of a tile that are not configured to zero. A store writes only the configured ones.
+ * In a product C += A B, C and A have the same number of rows, and C and B the same number of
+ * columns. B has a row for every four bytes of a row of A.
  */
 #ifndef TEST_TILES_H
 #define TEST_TILES_H
@@ -56,7 +56,7 @@ static inline void emulated_configure(const void *config)
 static inline void emulated_use(int tile)
 {
     const struct emulated_tiles *t = &emulated_tiles;
-    emulated_demand(t->configured, "tiles are used that were not configured");
+    emulated_demand(t->configured, "tiles are used before they are configured");
     emulated_demand(t->rows[tile] > 0 && t->row_bytes[tile] > 0, "an empty tile is used");
 }
 
@@ -90,12 +90,14 @@ static inline void emulated_shapes(int c, int a, int b)
     emulated_use(a);
     emulated_use(b);
     emulated_use(c);
-    emulated_demand(a != b && b != c && a != c, "a tile is used twice");
+    emulated_demand(a != b && b != c && a != c, "two operands are the same tile");
     emulated_demand(t->row_bytes[a] % 4 == 0 && t->row_bytes[b] % 4 == 0,
                     "the length of a row is not a multiple of four bytes");
-    emulated_demand(t->rows[a] == t->rows[c], "A and C differ in their rows");
-    emulated_demand(t->row_bytes[b] == t->row_bytes[c], "B and C differ in their columns");
-    emulated_demand(t->rows[b] == t->row_bytes[a] / 4, "B's rows are not A's columns");
+    emulated_demand(t->rows[a] == t->rows[c], "A and C have different numbers of rows");
+    emulated_demand(t->row_bytes[b] == t->row_bytes[c],
+                    "B and C have different numbers of columns");
+    emulated_demand(t->rows[b] == t->row_bytes[a] / 4,
+                    "B does not have a row for every four bytes of a row of A");
 }
 
 /* Multiplies signed bytes by signed bytes, and adds four products to each sum of 32 bits. */
@@ -124,8 +126,8 @@ static inline float emulated_float(uint32_t bits)
     return x;
 }
 
-/* Multiplies BF16 by BF16: sums even and odd columns separately, then adds both to the sum.
- * The processor treats subnormal numbers as 0, but this function does not. */
+/* Multiplies BF16 by BF16: adds up even and odd columns separately, then adds both results to
+ * the sum. Unlike this function, the processor treats subnormal numbers as 0. */
 static inline void emulated_dpbf16ps(int c, int a, int b)
 {
     struct emulated_tiles *t = &emulated_tiles;

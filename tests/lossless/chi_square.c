@@ -22,12 +22,12 @@ static const double FALSE_ALARMS = 1e-3; /* probability for the whole test */
 static struct esp_engine *engine;
 static char err[512];
 
-/* Variants of drafters with parameters that are not the defaults: single paths, more branches,
- * nothing stored on disk. */
+/* Drafters with parameters that are not the defaults: with single paths, with more branches,
+ * and with nothing stored on disk. */
 static const char *const spellings[] = {"iid:K=1", "delayed:K=1", "specinfer:expansion=3.2.1",
                                         "sequoia:learn=off,draws=topk", NULL};
 
-/* Returns NULL if the pair is refused. */
+/* Opens a session. Returns NULL if this drafter and this verifier may not be combined. */
 static struct esp_session *open_session(const char *drafter, const char *verifier,
                                         uint64_t seed, double temperature, double top_p)
 {
@@ -65,7 +65,7 @@ static double smallest_p(const struct esp_lossless *result)
     return p;
 }
 
-/* Results of all pairs measured so far. */
+/* The results of all pairs of drafter and verifier that were measured so far. */
 struct tally {
     int pairs;
     double worst_p; /* smallest p of any test */
@@ -73,7 +73,7 @@ struct tally {
     double ratio[MOST_RULES][ESP_LOSSLESS_BINS]; /* summed per verifier */
 };
 
-/* rule: index in esp_verifiers, or -1 for the default. */
+/* rule: index of the verifier in esp_verifiers, or -1 for the default verifier. */
 static void add_pair(struct tally *tally, const char *drafter, int rule, double temperature,
                      double top_p)
 {
@@ -149,8 +149,8 @@ TEST(own_copies_follow_the_target)
     check_drafters(&(struct esp_engine_options){.draft = "self"}, some_drafters, 15);
 }
 
-/* q is 0 for a fifth of the tokens, and the text takes more rows in the draft's cache than in
- * the target's. */
+/* The draft cannot draft a fifth of the target's tokens (q = 0), and the same text takes more
+ * rows in the draft's cache than in the target's. */
 TEST(drafts_of_another_vocabulary_do_not_change_the_distribution)
 {
     static const enum foreign_kind kinds[] = {FOREIGN_EACH_FIFTH_REPLACED,
@@ -190,7 +190,7 @@ TEST(planted_biases_are_found)
 {
     const struct esp_verifier_ops wrong[] = {{.name = "from_p", .solve = from_p},
                                              {.name = "too_easily", .solve = too_easily}};
-    /* enough to detect the bias, whatever draft temperature is learned */
+    /* enough trials to detect the bias, whatever draft temperature is learned */
     const int trials[] = {240, 800};
     CHECK(esp_engine_open(&engine, NULL, err, sizeof err) == ESP_OK, "%s", err);
     for (int i = 0; i < 2; i++) {

@@ -58,9 +58,9 @@ static const char *const drafters[] = {
     NULL,
 };
 
-/* Rows and passes are so cheap that goodput drafts many nodes. From the seventh row on they are
- * more expensive, so that goodput has to compare the cost of such rows with the cost of rows in
- * later passes. */
+/* Returns the cost of a pass. Rows and passes are so cheap that goodput drafts many nodes. From
+ * the seventh row on, rows are more expensive, so that goodput must compare their cost with
+ * that of rows in later passes. */
 static double cheap_pass(int rows)
 {
     return 0.01 + 0.001 * rows;
@@ -71,7 +71,7 @@ static double cheap_rows(int rows)
     return 1 + 0.01 * rows + (rows > 6 ? 0.1 * (rows - 6) : 0);
 }
 
-/* Opens a session. Returns NULL if drafter and verifier are refused. */
+/* Opens a session. Returns NULL if this drafter and this verifier may not be combined. */
 static struct esp_session *open_session(const char *drafter, const char *verifier,
                                         uint64_t seed, double temperature, double top_p)
 {
@@ -164,8 +164,8 @@ TEST(pairs_follow_the_target_when_trees_do_not_fit)
     check_pairs(&toy_backend, 5, 1, 1);
 }
 
-/* If every call waits for a device, drafters draw children ahead, before they know whether the
- * children are needed. */
+/* If every call waits for a device, drafters draw children ahead of time, before they know
+ * whether the children are needed. */
 TEST(pairs_follow_the_target_when_children_are_drawn_ahead)
 {
     const struct esp_backend_ops ops = toy_backend_that_waits();
@@ -173,7 +173,8 @@ TEST(pairs_follow_the_target_when_children_are_drawn_ahead)
 }
 
 #ifndef __SANITIZE_ADDRESS__
-/* Refused pairs are refused for a reason: they would change the distribution. */
+/* Shows why some pairs of drafter and verifier are refused: they would change the
+ * distribution. */
 TEST(refused_pairs_change_the_distribution)
 {
     static const char *const pairs[][2] = {
@@ -201,7 +202,7 @@ TEST(refused_pairs_change_the_distribution)
 }
 #endif
 
-/* A pass of the target that sees a row of the copy fails. */
+/* In this backend, a pass of the target fails if it sees a row of the copy. */
 TEST(own_copies_follow_the_target)
 {
     check_drafts(&toy_backend, true, 64, 0.8, 0.95);

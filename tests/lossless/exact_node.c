@@ -1,8 +1,8 @@
-/* Enumerates single nodes: on small vocabularies, every draw of the children (weighted by q)
- * and every outcome of the verifier, by running the verifier itself. The distribution of the
- * token must equal the target's to 1e-12, the published acceptance rates and branching
- * probabilities must equal the verifier's, and no verifier may accept more often than the
- * ceiling. */
+/* Enumerates single nodes with small vocabularies: every draw of the children (weighted by q)
+ * and every outcome of the verifier. The verifier itself is run for each outcome. The
+ * distribution of the token must equal the target's to 1e-12, the published acceptance rates
+ * and branching probabilities must equal the verifier's, and no verifier may accept more often
+ * than the ceiling. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -23,8 +23,8 @@ static struct rig rig;
 static struct node node;
 static unsigned long long seed;
 
-/* After the node itself, the distributions are its p and q. After a child, one token has
- * probability 1, so that only the node matters. */
+/* After the tested node, the distributions are p and q. After a child, one token has
+ * probability 1, so that only the tested node affects the result. */
 static void distribution(void *user, bool draft, const int32_t *tokens, int count,
                          double *values)
 {
@@ -101,8 +101,7 @@ static void add_outcomes(const struct esp_verifier_ops *rule, double weight, str
     } while (enumerate_next(&rig.all));
 }
 
-/* For given children, checks the probability with which the verifier continues to each of
- * them. */
+/* Checks the probability with which the verifier continues to each of the current children. */
 static void check_branching(const struct esp_verifier_ops *rule, const int32_t *children)
 {
     struct law law = {{0}, 0};
@@ -122,8 +121,8 @@ static void check_branching(const struct esp_verifier_ops *rule, const int32_t *
     CHECK(fabs(sum - law.accepted) < EXACT);
 }
 
-/* Draws the children from number k on. weight: the probability of the first k children.
- * rest: q without these, for draws without replacement. */
+/* Draws the children from number k on. weight: the probability of the first k children. rest: q
+ * without those children, for draws without replacement. */
 static void add_draws(const struct esp_verifier_ops *rule, bool replace, int drawn,
                       int32_t *children, const double *rest, double weight, struct law *law)
 {
@@ -147,7 +146,7 @@ static void add_draws(const struct esp_verifier_ops *rule, bool replace, int dra
         children[drawn] = x;
         if (sum > 0)
             add_draws(rule, replace, drawn + 1, children, left, weight * rest[x], law);
-        else { /* no token is left to draw, so the tree has fewer children */
+        else { /* all tokens with q > 0 are drawn, so the node has fewer children */
             int k = node.k;
             node.k = drawn + 1;
             add_draws(rule, replace, node.k, children, left, weight * rest[x], law);
@@ -230,8 +229,8 @@ TEST(every_verifier_keeps_the_target_in_degenerate_cases)
 
 /* ------------------------------------------------------------------ the tests can fail */
 
-/* A wrong verifier, with the most common mistake: after a rejection it samples from p, not from
- * the residual. */
+/* A wrong verifier with the most common mistake: after a rejection, it samples from p instead
+ * of the residual. */
 static int wrong_solve(struct esp_verify *v, const struct esp_site *site,
                        struct esp_residual *left)
 {
@@ -240,7 +239,8 @@ static int wrong_solve(struct esp_verify *v, const struct esp_site *site,
     return esp_verify_accept(v, first, esp_keep(v->p_of[first], v->q_of[first])) ? first : 0;
 }
 
-/* A wrong verifier, with a subtler mistake: recursive rejection that subtracts q only once. */
+/* A wrong verifier with a less obvious mistake: in recursive rejection, it subtracts q only
+ * once. */
 static int forgetful_solve(struct esp_verify *v, const struct esp_site *site,
                            struct esp_residual *p)
 {

@@ -3,9 +3,9 @@
  * distribution of the first output tokens must equal the target's to 1e-9.
  *
  * Three kinds of drafts are tested. The first has another vocabulary
- * (engine/model/translation.h), so some of its probabilities are zero, and it reads some tokens
- * as two tokens. The second is the target's own copy, on the target's cache. The third is the
- * matrix of recycled tokens, with random contents. */
+ * (engine/model/translation.h), so some of its probabilities are zero, and it reads some of the
+ * target's tokens as two tokens. The second is the target's own copy, on the target's cache.
+ * The third comes from the matrix of recycled tokens, which has random contents. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,7 +15,7 @@
 #include "tests/folder.h"
 
 enum { V = 3, TOKENS = 2, SEQUENCES = V * V, PROMPT = 3, ALLOWED = 8 };
-enum { MOST_OUTCOMES = 100000 /* outcomes of one configuration */ };
+enum { MOST_OUTCOMES = 100000 /* of one configuration */ };
 static const double EXACT = 1e-9;
 
 static const int32_t start[PROMPT] = {0, 2, 1};
@@ -133,7 +133,7 @@ static void translate(const struct vocabulary *v)
 
 /* ------------------------------------------------------------------ enumerated sessions */
 
-/* Drafters that learn nothing, and the number of iterations to enumerate. */
+/* Drafters that learn nothing, each with the number of iterations to enumerate. */
 static const struct {
     const char *name;
     int iterations;
@@ -202,7 +202,7 @@ static struct esp_session *open_session(const char *drafter, const char *verifie
     return session;
 }
 
-/* Returns the largest difference from the target's distribution. */
+/* Returns the largest difference between a measured probability and that of the target. */
 static double difference(const struct seen *seen)
 {
     double want[SEQUENCES] = {0}, worst = 0;
@@ -308,7 +308,7 @@ static struct esp_session *open_scrambled(const char *drafter, const char *verif
 }
 
 /* These drafters learn, so each outcome needs a new session. Returns the largest difference
- * from the target, or -1 if the pair is refused. */
+ * from the target's probabilities, or -1 if drafter and verifier may not be combined. */
 static double enumerate_scrambled(const char *drafter, const char *verifier, struct seen *seen)
 {
     struct esp_session *session = open_scrambled(drafter, verifier);
@@ -350,7 +350,7 @@ TEST(random_contents_of_the_recycled_matrix_keep_the_target)
     toy_close(&toy);
 }
 
-/* Shows that the enumeration can fail. */
+/* Shows that the enumeration detects a draft that draws from a wrong distribution. */
 TEST(a_draft_that_draws_from_another_distribution_is_detected)
 {
     static const char *const pairs[][2] = {

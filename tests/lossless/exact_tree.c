@@ -1,9 +1,9 @@
-/* Enumerates whole trees: with a vocabulary of three, every draft tree that a kind of draws
- * can produce, and every outcome of the verifier on it. The distribution of the first three
- * output tokens must equal the target's to 1e-9 (shorter outputs are completed by the
- * target). The enumeration also shows which verifiers are equal on a single path, which
- * accept more tokens on average, and that a tree gives as many tokens as its branching
- * probabilities predict. */
+/* Enumerates whole trees with a vocabulary of three: every draft tree that a way of drawing can
+ * produce, and every outcome of the verifier on it. The distribution of the first three output
+ * tokens must equal the target's to 1e-9. (Shorter outputs are completed with tokens of the
+ * target.) The enumeration also shows which verifiers are equal on a single path, and which
+ * accept more tokens on average. It also shows that a tree gives as many tokens as its
+ * branching probabilities predict. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,9 +14,9 @@
 
 enum { V = 3, DEPTH = 3, CONTEXTS = 1 + V + V * V + V * V * V, SEQUENCES = V * V * V };
 static const double EXACT = 1e-9;
-static const double SINGLE = 1e-5; /* records have single precision */
+static const double SINGLE = 1e-5; /* for recorded values, which have single precision */
 
-/* One random distribution per context of at most DEPTH tokens, for target and draft. */
+/* For target and draft, a random distribution after each context of at most DEPTH tokens. */
 struct model {
     double p[CONTEXTS][V], q[CONTEXTS][V];
 };
@@ -63,7 +63,7 @@ struct law {
     double outcome[256];        /* probability of each output, by context() */
 };
 
-/* Completes an output with tokens of the target. */
+/* Completes an output with all possible tokens of the target. */
 static void complete(int32_t *tokens, int count, double weight, double *sequence)
 {
     if (count >= DEPTH) {
@@ -93,15 +93,15 @@ static void add_outcomes(const struct esp_verifier_ops *rule, double weight, str
         CHECK(index < (int)(sizeof law->outcome / sizeof *law->outcome));
         if (rig.verify.explain)
             formula = esp_formula_tokens(&it);
-        rig.verify.explain = false; /* once per tree is enough */
+        rig.verify.explain = false; /* requested only once for each tree */
         tokens += rig.all.probability * count;
         law->outcome[index] += part;
         law->length += part * rig.verify.path_length;
         complete(output, count, part, law->sequence);
     } while (enumerate_next(&rig.all));
     CHECK(!rule->branching || fabs(formula - tokens) < SINGLE,
-          "%s: %.9f tokens are predicted for a tree that gives %.9f", rule->name, formula,
-          tokens);
+          "%s: its formula predicts %.9f tokens for a tree that gives %.9f", rule->name,
+          formula, tokens);
 }
 
 static double target(int index)
@@ -158,7 +158,7 @@ static const double *draft_after(int node)
 
 /* ------------------------------------------------------------------ independent paths */
 
-/* A stem of `trunk` tokens, then `paths` independent paths of `length` tokens
+/* A stem of `trunk` tokens, followed by `paths` independent paths of `length` tokens
  * (delayed-tree-expansion, def. 5.2; without a stem, sec. 3.2). */
 struct shape {
     int paths, trunk, length;
@@ -245,7 +245,8 @@ static int breadth(int depth, int rank, int32_t token, int variant)
     return depth == 0 ? 1 + variant % 3 : (by_rank[rank][variant / 3] + (token == 1)) % 4;
 }
 
-/* Gives children to node `node` and the nodes after it, in order of creation. */
+/* Gives children to node `node` and to all nodes after it, in the order in which nodes are
+ * created. */
 static void draw_swor(const struct esp_verifier_ops *rule, int variant, int node, int drawn,
                       double taken, double weight, struct law *law)
 {
@@ -308,7 +309,7 @@ static void take_fixed_back(void)
         take_back(&fixed[fixed_count - 1].before, fixed[fixed_count - 1].child);
 }
 
-/* Adds two children below `node`. The second has one child, which has one of two tokens. */
+/* Adds two children below `node`. The second child has one child with one of two tokens. */
 static void add_fixed_tree(int node)
 {
     add_fixed(node, 1);
@@ -408,7 +409,8 @@ static void check_longer(const char *better, const char *other, int paths, int t
 {
     double a = law_of_paths(rule(better), paths, trunk, length).length;
     double b = law_of_paths(rule(other), paths, trunk, length).length;
-    CHECK(a > b - EXACT, "%d paths of %d after %d: %s accepts %.9f tokens, %s %.9f", paths,
+    CHECK(a > b - EXACT,
+          "%d paths of %d tokens after a stem of %d: %s accepts %.9f tokens, %s %.9f", paths,
           length, trunk, better, a, other, b);
 }
 

@@ -1,8 +1,9 @@
 /* Greedy identity on the built-in pair: every drafter must write the same tokens as plain
- * decoding, for 50 prompts of 256 tokens each. With rebuilt cache rows, which depend only on
- * the loop, every fifth prompt is tested; each instruction set is tested with two prompts. The
- * CUDA backend must do the same in exact mode: with all prompts on a GPU (ESPALIER_CUDA_PLUGIN
- * names its plugin), with one prompt and few tokens on the emulator.
+ * decoding, for 50 prompts of 256 tokens each. Only every fifth prompt is tested with cache
+ * rows that are rebuilt, because rebuilding depends only on the loop. Each instruction set is
+ * tested with two prompts. The CUDA backend must do the same in exact mode. On a GPU
+ * (ESPALIER_CUDA_PLUGIN names its plugin) it gets all prompts, on the emulator one prompt and
+ * few tokens.
  *
  * The short form has six prompts (under sanitizers two) and fewer tokens.
  */
@@ -66,8 +67,8 @@ static int generate(struct esp_session *session, int i, int32_t *tokens, char *e
     return length;
 }
 
-/* Continues the worker's prompts, or every `every`-th of them, with one drafter. Stores the
- * texts in plain[], or compares them with it. */
+/* Continues every `every`-th of the worker's prompts with one drafter. If `fill` is set, stores
+ * the texts in plain[]. Otherwise compares them with plain[]. */
 static void work(int worker, const char *spec, int every, bool fill, char *err, size_t errlen)
 {
     struct esp_session *session;
@@ -142,8 +143,8 @@ static bool goes_with_any(int i)
     return !esp_drafters[i]->without_model && !esp_drafters[i]->chooser;
 }
 
-/* Returns whether this is a drafter's name without parameters; such a drafter has already
- * run. */
+/* Returns whether `spec` is a drafter's name without parameters. The drafter with these
+ * defaults has already run. */
 static bool is_drafter(const char *spec)
 {
     int i = 0;
@@ -153,7 +154,7 @@ static bool is_drafter(const char *spec)
 }
 
 /* Writes the texts of plain decoding once, and compares the texts of every `step`-th drafter
- * with them. If these are all drafters, also tests some drafters with other parameters. */
+ * with them. If `step` is 1, also tests some drafters with other parameters. */
 static void check_drafters(int step)
 {
     run("ar", 1, true);
@@ -193,8 +194,8 @@ TEST(every_drafter_equals_plain_decoding)
     close_engines();
 }
 
-/* Runs the drafters that accept any draft, on few prompts: a pass of these drafts may take as
- * long as a pass of the target. */
+/* Runs the drafters that accept any draft. Uses few prompts, because a pass of such a draft may
+ * take as long as a pass of the target. */
 static void check_any_draft(const struct esp_engine_options *options)
 {
     open_engines(options, WORKERS);
@@ -214,7 +215,7 @@ TEST(every_drafter_equals_plain_decoding_with_the_targets_own_copy)
     check_any_draft(&options);
 }
 
-/* The draft spells a fifth of the target's tokens with several of its own. */
+/* The draft spells a fifth of the target's tokens with several of its own tokens. */
 TEST(every_drafter_equals_plain_decoding_with_a_draft_of_another_vocabulary)
 {
     static const enum foreign_kind kinds[] = {FOREIGN_EACH_FIFTH_REPLACED,
@@ -237,7 +238,7 @@ EACH_ISA(every_drafter_equals_plain_decoding_with_each_instruction_set)
     prompts = 2;
     new_tokens = TOKENS / 16;
     printf("    on %s\n", esp_engine_device(engines[0]));
-    /* A test above runs all drafters on the best set. */
+    /* An earlier test runs all drafters on the best instruction set. */
     check_drafters(3);
     close_engines();
 }

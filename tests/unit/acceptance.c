@@ -1,6 +1,6 @@
-/* Tests acceptance statistics: a tree counted by hand, sums that must agree over whole
- * sessions, acceptance by depth compared with the verifier's formula, and the expected
- * tokens of a tree. */
+/* Tests acceptance statistics. The counts of a small tree are compared with those made by hand,
+ * and sums over whole sessions must agree. Acceptance by depth is compared with the verifier's
+ * formula. The expected tokens of a tree are tested, too. */
 #include "viz/acceptance.h"
 
 #include <math.h>
@@ -70,7 +70,7 @@ TEST(the_counts_of_a_tree_match_those_made_by_hand)
     CHECK(a.rank[0].nodes == 4 && a.rank[1].nodes == 4 && a.share[9].nodes == 2);
     CHECK(a.share[5].tried == 2 && a.share[3].tried + a.share[2].tried == 2);
     CHECK(a.share[9].tried == 2 && a.share[0].tried == 2);
-    /* mean q and accepted fraction of four bins: .55 and 0, .3 and 1, 1 and 0, 0 and 0 */
+    /* the four bins have mean q .55, .3, 1, 0 and accepted fraction 0, 1, 0, 0 */
     CHECK(near(esp_acceptance_error(&a), (0.55 + 0.7 + 1 + 0) / 4));
     CHECK(near(esp_formula_tokens(&it), 1 + 0.25 + 0.5 * (1 + 0.5 + 0.25)));
     CHECK(a.known == 2 && near(a.expected / 2, 2.125) && near(a.obtained, 4));
@@ -102,9 +102,9 @@ TEST(a_long_path_and_an_empty_tree_are_counted)
     it = (struct esp_iteration){.tree = {.nodes = nodes, .count = 1, .verified = 1}};
     esp_acceptance_add(&a, &it);
     CHECK(a.length[0] == 1 && a.depth[0].tried == 1 && a.drafted == LONG);
-    /* the branching probability above is 0 */
+    /* the parent's branching probability is 0 */
     CHECK(near(esp_formula_tokens(&it), 1) && a.known == 1);
-    it.tree.verified = 0; /* a recording whose order is missing */
+    it.tree.verified = 0; /* as in a recording that lacks the order of the nodes */
     esp_acceptance_add(&a, &it);
     CHECK(a.drafted == LONG && a.iterations == 3);
 }
@@ -112,7 +112,8 @@ TEST(a_long_path_and_an_empty_tree_are_counted)
 /* ------------------------------------------------------------------ whole sessions */
 
 static struct esp_acceptance counted;
-static double wanted[8], spread[8]; /* by depth: expected acceptances and their variance */
+/* by depth: expected number of accepted nodes, and its variance */
+static double wanted[8], spread[8];
 
 static void add(void *user, const struct esp_event *event)
 {
@@ -140,7 +141,7 @@ static void check_sums(const char *what)
     for (int i = 0; i < ESP_ACCEPT_RANKS; i++)
         by_rank += a->rank[i].accepted;
     CHECK(a->accepted > 10 && iterations == a->iterations, "%s", what);
-    /* copied tokens have no draft probabilities */
+    /* copied tokens have no draft probability */
     const bool copies = strcmp(what, "ngram") == 0;
     CHECK(by_share == (copies ? 0 : a->accepted), "%s", what);
     CHECK(by_length == a->accepted && by_depth == a->accepted && by_rank == a->accepted &&
@@ -166,8 +167,8 @@ TEST(sums_agree_over_whole_sessions)
     }
 }
 
-/* Adds, for each depth that verifier naive reaches, its acceptance probability there, the
- * sum of min(p, q). */
+/* For each depth that verifier naive reaches, adds its acceptance probability at that depth,
+ * which is the sum of min(p, q). */
 static void add_formula(void *user, const struct esp_event *event)
 {
     const struct drafting *d = user;
@@ -203,7 +204,7 @@ TEST(acceptance_by_depth_matches_the_formula)
     for (int i = 0; i < 4; i++) {
         double off = (double)counted.depth[i].accepted - wanted[i];
         CHECK(counted.depth[i].tried > 30 && fabs(off) < 4.5 * sqrt(spread[i]),
-              "depth %d: %lld of %lld, expected %.1f", i + 1,
+              "depth %d: %lld of %lld were accepted, expected %.1f", i + 1,
               (long long)counted.depth[i].accepted, (long long)counted.depth[i].tried,
               wanted[i]);
     }

@@ -1,5 +1,5 @@
 /* attention.c - tests that the CPU's attention skips key blocks that no query sees. In a tree,
- * most blocks after the prefix are of this kind. batch_invariant.c tests that skipping does not
+ * this is true of most blocks after the prefix. batch_invariant.c tests that skipping does not
  * change results.
  */
 #include <math.h>
@@ -29,7 +29,7 @@ static void fill(float *x, int n, unsigned long long *state)
         x[i] = (float)check_uniform(state) - 0.5f;
 }
 
-/* Every query sees the prefix and two more rows, all in blocks 4 and 9. */
+/* Every query sees the prefix and two more rows, one in block 4 and one in block 9. */
 static void make(struct problem *p, unsigned long long seed)
 {
     static const int32_t extra[QUERIES][2] = {{64, 147}, {65, 148}, {70, 150}, {79, 159}};
@@ -122,7 +122,7 @@ TEST(blocks_that_no_query_sees_are_skipped)
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         struct esp_backend *backend;
         if (esp_cpu_open(&backend, names[i], 1, err, sizeof err) < 0)
-            continue; /* this computer lacks it */
+            continue; /* this computer lacks the instruction set */
         check_isa(((struct esp_cpu_backend *)backend)->isa);
         backend->ops->close(backend);
     }

@@ -27,7 +27,7 @@ static void copy_head(const char *head)
     folder_copy(name);
 }
 
-/* Checks that the folder in its current state is refused. */
+/* Checks that the folder, as it is now, is refused. */
 static void check_refused(int line, int want, const char *first, const char *second)
 {
     struct esp_model *model;
@@ -122,7 +122,7 @@ static void check_renamed(int line, const char *head, const char *from, const ch
 
 /* ------------------------------------------------------------------ MTP layers */
 
-/* Checks that the MTP layer of the folder in its current state is refused. */
+/* Checks that the MTP layer of the folder, as it is now, is refused. */
 static void check_mtp_refused(int line, int want, const char *first, const char *second)
 {
     struct esp_model *head;
@@ -132,8 +132,8 @@ static void check_mtp_refused(int line, int want, const char *first, const char 
     check_sentence(line, status, want, first, second);
 }
 
-/* Renames a tensor of an MTP layer, keeping the length of the name; the tensor must be
- * reported as missing. */
+/* Renames a tensor of an MTP layer to a name of the same length. The tensor must be reported as
+ * missing. */
 static void check_mtp_renamed(int line, const char *from, const char *to, const char *shape)
 {
     copy_head("mtp-qwen3-5");
@@ -187,7 +187,7 @@ TEST(an_mtp_layer_of_another_shape_is_refused)
     }
 }
 
-/* The target must not use tensors of the layer, and the layer must not use tensors of the
+/* The target must not use tensors of its MTP layer, and the layer must not use tensors of the
  * target. */
 TEST(a_target_and_its_mtp_layer_use_all_tensors_together)
 {
@@ -240,8 +240,8 @@ TEST(a_truncated_or_invalid_file_of_pytorch_is_refused)
     free(good.data);
 }
 
-/* Changes every byte of the pickle and of the archive's directory in several ways. The
- * folder may open or be refused. Sanitizers detect reads beyond the file. */
+/* Changes every byte of the pickle and of the archive's directory in several ways. Opening the
+ * folder may succeed or fail. Sanitizers detect reads beyond the file. */
 TEST(a_damaged_file_of_pytorch_never_crashes)
 {
     static const unsigned char flips[] = {0x01, 0x80, 0xff};
@@ -264,7 +264,8 @@ TEST(a_damaged_file_of_pytorch_never_crashes)
     free(good.data);
 }
 
-/* Replaces a part of the pickle by another one of the same length. */
+/* Replaces some bytes of the pickle with others of the same length. The file must be
+ * refused. */
 static void check_pickle(int line, const char *from, const char *to, size_t length,
                          const char *text)
 {
@@ -282,7 +283,8 @@ TEST(a_pickle_that_does_more_than_needed_is_refused)
 {
     check_pickle(__LINE__, "BFloat16Storage", "BFloat17Storage", 15, "unknown type");
     check_pickle(__LINE__, "X\7\0\0\0storage", "X\7\0\0\0storagf", 12, "other than a storage");
-    check_pickle(__LINE__, "}q", "iq", 2, "weights do not need"); /* INST makes an object */
+    /* the opcode INST makes an object */
+    check_pickle(__LINE__, "}q", "iq", 2, "weights do not need");
     check_pickle(__LINE__, "X\7\0\0\0storage", "X\7\0\0\7storage", 12, "is truncated");
 }
 
@@ -294,8 +296,8 @@ static void put(FILE *file, unsigned long number, int bytes)
         putc(i < 8 ? (int)(number >> 8 * i & 255) : 0, file);
 }
 
-/* Writes the header of a part of an archive, before the part or in the directory. The checksum
- * is never checked. */
+/* Writes the header of one file in an archive: the header before the file, or its entry in the
+ * directory. The checksum is 0, because it is never checked. */
 static void put_header(FILE *file, bool directory, const char *name, size_t length,
                        size_t start)
 {
@@ -341,7 +343,7 @@ static int open_pickle(const char *pickle, size_t length)
     return status;
 }
 
-/* Opens a dictionary that has one tensor with the same name many times; each time takes 4
+/* Opens a dictionary that has one tensor many times under the same name. Each entry takes 4
  * bytes of the pickle. */
 static int open_names(size_t length, int times)
 {
@@ -493,8 +495,8 @@ TEST(a_user_is_told_which_pair_does_not_fit)
 
 enum { HIDDEN = 256, NUMBERS = HIDDEN * 2 * HIDDEN + 3 * 2 * HIDDEN + 2 * HIDDEN + 4 * HIDDEN };
 
-/* Makes the smallest head for the built-in target. Its fc passes on the hidden state, and
- * everything else is 0, so it drafts the token that the target expected one token earlier.
+/* Makes the smallest possible head for the built-in target. Its fc copies the hidden state, and
+ * all other weights are 0. So it drafts the token that the target expected one token earlier.
  */
 static void write_head(void)
 {
@@ -540,8 +542,8 @@ static void write_head(void)
                       " \"intermediate_size\": 1}");
 }
 
-/* Other trainers write the keys of the head beside those of its layer, NVIDIA in eagle_config.
- * Without a key, the tensors tell which norms the head has. */
+/* Other training programs write the keys of the head beside those of its layer; NVIDIA's writes
+ * them in eagle_config. If a key is missing, the tensors show which norms the head has. */
 TEST(keys_of_a_head_may_be_in_other_places)
 {
     static const char layer[] = "\"model_type\": \"qwen3\", \"vocab_size\": 97, "
@@ -551,7 +553,8 @@ TEST(keys_of_a_head_may_be_in_other_places)
                                 "\"draft_vocab_size\": 40";
     static const struct {
         const char *head, *keys;
-        int norms, state; /* the second one that is read; 0: the usual one */
+        /* state: the second hidden state that the head reads; 0: the default */
+        int norms, state;
         bool fed_normed;
     } cases[] = {
         {"eagle3-speculators-norm-before-fc",

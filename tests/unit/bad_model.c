@@ -47,7 +47,8 @@ static void check_config(int line, const char *vector, const char *key, const ch
 #define BAD_CONFIG(vector, key, inner, value, status, text)                                    \
     check_config(__LINE__, vector, key, inner, value, status, text)
 
-/* Changes an entry of the header. The refusal must name the file and contain `text`. */
+/* Changes an entry of the safetensors header. The refusal must name the file and contain
+ * `text`. */
 static void check_header(int line, const char *key, const char *inner, const char *value,
                          int want, const char *text)
 {
@@ -73,7 +74,8 @@ TEST(missing_files_are_named)
     REFUSED(ESP_E_FILE, "config.json", "not a regular file");
 }
 
-/* Changes numbers in config.json, so that the required shapes differ from those in the file. */
+/* Changes numbers in config.json, so that the shapes that it requires differ from those in the
+ * file. */
 TEST(tensors_of_recurrent_layers_are_checked)
 {
     static const struct {
@@ -162,12 +164,12 @@ TEST(layers_without_a_part_are_refused_in_other_models)
     CHECK(esp_model_open(&model, folder_path(), err, sizeof err) == 0, "%s", err);
     struct esp_model_desc d = model->desc;
     CHECK(esp_model_desc_check(&d, err, sizeof err) == 0, "%s", err);
-    d.layer += 2; /* attention alone */
+    d.layer += 2; /* a layer with attention but no MLP */
     d.layers = 1;
     CHECK(esp_model_desc_check(&d, err, sizeof err) == 0, "%s", err);
     d.conv_kernel = 0;
     CHECK(esp_model_desc_check(&d, err, sizeof err) == ESP_E_FORMAT);
-    d.layer -= 2; /* an MLP alone */
+    d.layer -= 2; /* a layer with an MLP but no mixer */
     CHECK(esp_model_desc_check(&d, err, sizeof err) == ESP_E_UNSUPPORTED);
     esp_model_close(model);
 }
@@ -370,7 +372,7 @@ TEST(bad_text_parts_are_refused)
     BAD_CONFIG("gemma3-pictures", "text_config", "model_type", "\"mamba\"", ESP_E_UNSUPPORTED,
                "mamba");
     BAD_CONFIG("gemma3-pictures", "text_config", "hidden_size", "64", ESP_E_FORMAT, "(97, 64)");
-    /* A 7B model of LLaVA's format omits keys. */
+    /* A 7B model in LLaVA's format leaves keys out of text_config. */
     BAD_CONFIG("llava-pictures", "text_config", "hidden_size", NULL, ESP_E_FORMAT,
                "(97, 4096)");
     BAD_CONFIG("gemma3-pictures", "model_type", NULL, "\"paligemma\"", ESP_E_UNSUPPORTED,
@@ -541,7 +543,7 @@ TEST(truncated_files_are_refused)
     free(bytes.data);
 }
 
-/* A prefix may be missing from all names, but not from only some of them. */
+/* The prefix may be missing from all names of tensors, but not from only some of them. */
 TEST(a_prefix_that_only_some_names_lack_is_refused)
 {
     folder_copy("llama-mha");
@@ -609,8 +611,8 @@ static unsigned touch(const struct esp_tensor *tensor)
     return sum;
 }
 
-/* Random damage to the header or to config.json: either the folder is refused with a sentence,
- * or every tensor can be read. */
+/* After random damage to the header or to config.json, either the folder is refused with a
+ * sentence, or every tensor can be read. */
 TEST(random_damage_never_crashes)
 {
     unsigned long long state = 1;

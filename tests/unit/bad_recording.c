@@ -216,7 +216,7 @@ TEST(a_file_that_changes_is_noticed)
 
 /* ------------------------------------------------------------------ mutations */
 
-/* Shows an event as the interface would. */
+/* Shows an event as the interface would do it. */
 static void show(struct scene *scene, const struct esp_event *event)
 {
     struct esp_snapshot snapshot = {.type = 0};
@@ -227,7 +227,8 @@ static void show(struct scene *scene, const struct esp_event *event)
     esp_snapshot_free(&snapshot);
 }
 
-/* Opens, reads and draws any bytes. Returns the number of events that were shown. */
+/* Opens any bytes as a recording, reads it and draws it. Returns the number of events that were
+ * shown. */
 static int fuzz(const uint8_t *bytes, size_t length)
 {
     char path[64];
@@ -257,8 +258,9 @@ static int fuzz(const uint8_t *bytes, size_t length)
     return shown;
 }
 
-/* Fuzzing found this case: iterations without arrays, before any memory was allocated. No
- * pointer may be computed from a null pointer, and even an empty array needs an address. */
+/* Fuzzing found this case: iterations without arrays, before any memory was allocated. The
+ * reader must not compute a pointer from a null pointer, and must give even an empty array an
+ * address. */
 TEST(iterations_without_arrays_are_read)
 {
     static const char empty[] = HEADER ITERATION(BONUS ",\"nodes\":[{\"id\":2}]");
@@ -289,7 +291,7 @@ static size_t below(unsigned long long *random, size_t limit)
     return (size_t)(check_uniform(random) * (double)limit);
 }
 
-/* Replaces the number at or after a random place. */
+/* Replaces the number at or after a random offset. */
 static size_t replace_number(char *bytes, size_t length, unsigned long long *random)
 {
     static const char *const numbers[] = {"-1", "0",    "4095",       "2147483648", "1e999",
@@ -306,7 +308,7 @@ static size_t replace_number(char *bytes, size_t length, unsigned long long *ran
     return length + new - old;
 }
 
-/* Makes one change. `bytes` has room for twice `length`, and a NUL at the end. */
+/* Makes one random change. `bytes` has room for 2 * `length` bytes and ends with a NUL. */
 static size_t mutate(char *bytes, size_t length, unsigned long long *random)
 {
     size_t from = below(random, length), count = below(random, 40), to = below(random, length);
@@ -350,5 +352,5 @@ TEST(no_mutation_of_a_recording_does_harm)
         free(changed);
         free(bytes);
     }
-    CHECK(shown > trials / 2, "only %d events were good enough to be shown", shown);
+    CHECK(shown > trials / 2, "only %d events could be read and were shown", shown);
 }

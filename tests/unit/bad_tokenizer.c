@@ -1,6 +1,6 @@
 /* bad_tokenizer.c - tests that bad tokenizer.json files are refused with a sentence, and that
- * no file can crash or hang the program. Each is a copy of a good file of
- * tests/vectors/tokenizers, damaged in one place.
+ * no file can crash or hang the program. Each bad file is a copy of a good file of
+ * tests/vectors/tokenizers with one change.
  */
 #include "engine/model/tokenizer.h"
 
@@ -16,7 +16,7 @@
 #include "tests/check.h"
 #include "tests/folder.h"
 
-/* Copies this configuration's folder to the temporary folder; returns the text of the file. */
+/* Copies the folder `name` to the temporary folder. Returns the text of its tokenizer.json. */
 static struct folder_bytes copy_folder(const char *name)
 {
     char beside_logits[64];
@@ -205,7 +205,7 @@ TEST(bad_values_with_byte_fallback_are_refused_with_a_sentence)
     free(good.data);
 }
 
-/* These patterns would split differently in PCRE2, or are invalid. */
+/* These patterns would split text differently in PCRE2, or are invalid. */
 TEST(patterns_that_pcre2_would_split_differently_are_refused)
 {
     static const char *const patterns[] = {
@@ -415,8 +415,8 @@ static void damage(const char *name)
     free(good.data);
 }
 
-/* The file has two steps that expand one byte to a million, and many tokens that must be
- * normalised. */
+/* The file's normalizer has two steps, which together expand one byte to a million bytes. The
+ * file also has many tokens that must be normalised. */
 TEST(a_normalizer_that_makes_texts_longer_stays_fast)
 {
     enum { TIMES = 1000, TOKENS = 2000 };
@@ -452,8 +452,8 @@ TEST(a_normalizer_that_makes_texts_longer_stays_fast)
     free(good.data);
 }
 
-/* After any change, a file must give a tokenizer or a sentence, and an opened tokenizer must
- * be able to encode. */
+/* After any change, opening a file must give a tokenizer or an error message. A tokenizer that
+ * was opened must be able to encode. */
 TEST(damaged_files_never_crash)
 {
     damage("llama3");

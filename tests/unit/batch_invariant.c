@@ -40,13 +40,13 @@ static const struct random_shape shapes[] = {
 };
 
 /* Properties of each shape's last layer. Experts as wide as the model may be K-quants, whose
- * blocks have 256 columns; narrow experts use only a part of the buffers for activations. */
+ * blocks have 256 columns. Narrow experts use only a part of the buffers for activations. */
 static const struct {
     int expert_ffn; /* 0 means no experts */
     enum esp_dtype experts;
     bool sinks;
     int window;
-    enum esp_mixer mixer; /* mixer of the last layer and of the first */
+    enum esp_mixer mixer; /* the mixer of the first and of the last layer */
 } last_layers[] = {{.window = 21},
                    {.window = 21},
                    {.window = 0},
@@ -112,19 +112,20 @@ static const char *yardstick(const char *isa)
     return "generic";
 }
 
-/* Returns whether a case is left out. The number of threads does not affect a device, so one
- * number is enough there. */
+/* Returns whether a case is left out. On a device, only one number of threads is tested,
+ * because it has no effect there. */
 static bool skipped(int shape, const char *isa, int threads)
 {
     if (strcmp(isa, "cuda") == 0 && !cuda_is_real()) {
         if (shape == SHAPES - 1)
-            return true; /* wide and slow; cuda_blocks.c tests such experts */
+            /* the wide experts are slow on the emulator; cuda_blocks.c tests them */
+            return true;
     }
     return (check_quick() || shape > 1 || strcmp(isa, "cuda") == 0) && threads != 2;
 }
 
-/* Returns whether the test takes fewer sizes: in the short check, and on the emulator for short
- * convolutions and delta rules, of which tests/unit/states.c tests more. */
+/* Returns whether fewer sizes are tested. This is so in the short form, and on the emulator for
+ * short convolutions and delta rules, which tests/unit/states.c tests more thoroughly. */
 static bool is_short(const struct runner *r)
 {
     const enum esp_mixer mixer = r->weights->desc->layer[0].mixer;
@@ -132,7 +133,7 @@ static bool is_short(const struct runner *r)
                              (mixer == ESP_MIXER_CONV || mixer == ESP_MIXER_DELTA));
 }
 
-/* Makes the pool work as on a processor whose cores differ in speed. */
+/* Makes the thread pool work as on a processor whose cores differ in speed. */
 static void make_uneven(struct esp_cpu_backend *cpu)
 {
     esp_pool_close(cpu->pool);
@@ -140,8 +141,9 @@ static void make_uneven(struct esp_cpu_backend *cpu)
     CHECK(cpu->pool);
 }
 
-/* Opens a runner that divides even small batches among all threads; in every second runner,
- * cores differ in speed. Returns false if this computer lacks the instruction set. */
+/* Opens a runner that divides even small batches among all threads. In every second runner, the
+ * pool works as if cores differed in speed. Returns false if this computer lacks the
+ * instruction set. */
 static bool open_runner(struct runner *r, const struct random_model *model, const char *isa,
                         int threads)
 {
@@ -247,7 +249,7 @@ TEST(chains_of_1_to_64_rows_equal_plain_decoding)
         int32_t tokens[TOKENS];
         unsigned long long state = 11;
         static float want[TOKENS * VOCABULARY];
-        const char *decoded = ""; /* the instruction set that computed `want` */
+        const char *decoded = ""; /* the reference that computed `want` */
         make_model(&model, shape, 100 + (unsigned)shape);
         random_tokens(tokens, TOKENS, &state);
         for (int i = 0; isa_name(i); i++)
@@ -274,8 +276,8 @@ struct random_tree {
     uint64_t mask[BATCH][2];
 };
 
-/* Makes a random tree. Node 0 is the root at position `prefix`. Its cache row is `first`, so
- * bit first - prefix of a mask stands for it. */
+/* Makes a random tree. Node 0 is the root at position `prefix`. Its cache row is `first`, so it
+ * has bit first - prefix in the masks. */
 static void plant(struct random_tree *t, int rows, int prefix, int first,
                   unsigned long long *state)
 {
@@ -307,7 +309,7 @@ static void run_tree(struct runner *r, const struct random_tree *t, int prefix, 
     CHECK(r->backend->ops->forward(r->cache, &batch) == 0);
 }
 
-/* Writes the tokens from the root to `node`; returns how many there are. */
+/* Writes the tokens on the path from the root to `node`. Returns how many there are. */
 static int path_to(const struct random_tree *t, int node, int32_t *path)
 {
     int length = t->positions[node] - t->positions[0] + 1, at = length;
@@ -316,7 +318,8 @@ static int path_to(const struct random_tree *t, int node, int32_t *path)
     return length;
 }
 
-/* States cannot be shortened, so each path starts from the states after the prefix. */
+/* Recurrent states cannot be shortened, so each path starts from the states after the
+ * prefix. */
 static void decode_each_path(struct runner *plain, const struct random_tree *t, float *want)
 {
     const struct esp_backend_ops *ops = plain->backend->ops;
@@ -330,9 +333,9 @@ static void decode_each_path(struct runner *plain, const struct random_tree *t, 
     }
 }
 
-/* Writes the logits of each node, with its path decoded alone, to `want` (rows, VOCABULARY).
- * Nodes are computed after their parents, so the cache already has a node's path and only one
- * row is decoded for it. */
+/* Decodes the path of each node alone, and writes the node's logits to `want` (rows,
+ * VOCABULARY). Nodes are computed after their parents. So the cache already has the rest of a
+ * node's path, and only one row is decoded for the node. */
 static void decode_paths(struct runner *plain, const struct random_tree *t, int node,
                          float *want)
 {
@@ -343,8 +346,8 @@ static void decode_paths(struct runner *plain, const struct random_tree *t, int 
             decode_paths(plain, t, child, want);
 }
 
-/* If `plain` is NULL, reuses the logits of the paths from an earlier call with the same seed
- * and the same reference, because decoding the paths one by one takes most of the time. */
+/* Decoding the paths one by one takes most of the time. So if `plain` is NULL, their logits are
+ * those of an earlier call with the same seed and the same reference. */
 static void check_trees(struct runner *r, struct runner *plain,
                         const struct random_shape *shape, unsigned long long seed)
 {
@@ -356,7 +359,8 @@ static void check_trees(struct runner *r, struct runner *plain,
     for (int i = 0; i < SIZES - (brief ? 2 : 0); i += brief ? 3 : all ? 1 : 2) {
         struct random_tree tree;
         int prefix = (int)(check_uniform(&seed) * 100);
-        int gap = (int)(check_uniform(&seed) * 40); /* rows of other branches before the tree */
+        /* rows of other branches, after the prefix */
+        int gap = (int)(check_uniform(&seed) * 40);
         random_tokens(tokens, prefix + gap, &seed);
         run_chain(r, tokens, 0, prefix, BATCH);
         run_chain(r, tokens + prefix, prefix, gap, BATCH);
@@ -437,7 +441,7 @@ TEST(decoding_after_compaction_equals_plain_decoding)
     for (int shape = 0; shape < shape_count(); shape++) {
         struct random_model model;
         static float want[TOKENS * VOCABULARY];
-        const char *decoded = ""; /* the instruction set that computed `want` */
+        const char *decoded = ""; /* the reference that computed `want` */
         make_model(&model, shape, 300);
         for (int i = 0; isa_name(i); i++) {
             const char *isa = isa_name(i);

@@ -1,5 +1,6 @@
-/* Tests products with quantised blocks: they are compared with double precision, and bit for
- * bit between instruction sets and batches. Also tests packing and unpacking of panels.
+/* Tests products with quantised blocks. They are compared with products in double precision.
+ * Between instruction sets and batches, results must be bit-identical. Packing and unpacking of
+ * panels is tested, too.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -17,12 +18,12 @@ static const char *const names[ISAS] = {"generic", "avx2",    "avx512",  "vnni",
 
 struct example {
     struct esp_packed w;
-    char *stored, *packed; /* the rows as in a file; the panels */
+    char *stored, *packed; /* the rows as in a file; the same rows as panels */
     float weights[OUTPUTS * COLUMNS], bias[PANELS * ESP_PANEL];
     float x[ROWS * COLUMNS];
 };
 
-static bool bytes; /* activations have 8 bits instead of 16 */
+static bool bytes; /* whether activations have 8 bits instead of 16 */
 
 static float around(unsigned long long *state, double spread)
 {
@@ -109,8 +110,8 @@ static void multiply(const struct example *e, const struct esp_cpu_isa *isa, int
     esp_cpu_free(in.cut);
 }
 
-/* Rounding changes activations by at most 2^-16 (16 bits) or 1 / 254 (8 bits) of the largest of
- * 32, which is 30 times as large as the others here. */
+/* Rounding changes an activation by at most 2^-16 (16 bits) or 1 / 254 (8 bits) of the largest
+ * of its 32 activations. Here, the largest is 30 times as large as the others. */
 static void check_against_double(enum esp_dtype dtype, int i, const struct esp_cpu_isa *isa)
 {
     static float y[ROWS * PANELS * ESP_PANEL];
@@ -128,7 +129,8 @@ static void check_against_double(enum esp_dtype dtype, int i, const struct esp_c
             size += want * want;
         }
     const double relative = sqrt(off / size);
-    CHECK(relative < (bytes ? 2e-2 : 1e-4), "%s, %s, %d bits: an error of %g", names[i],
+    CHECK(relative < (bytes ? 2e-2 : 1e-4),
+          "%s, %s, activations of %d bits: the relative error is %g", names[i],
           esp_dtype_name(dtype), bytes ? 8 : 16, relative);
     close_example(e);
 }
@@ -148,15 +150,15 @@ TEST(products_agree_with_double_precision)
         }
 }
 
-/* Returns the next number of rows to test. With tiles, all numbers up to 68 are tested, and
- * some larger than the number of rows for which a block is unpacked. */
+/* Returns the next number of rows to test. With tiles, all numbers up to 68 are tested. The
+ * last number is larger than the number of rows for which a block is unpacked. */
 static int next_rows(const struct esp_cpu_isa *isa, int rows)
 {
     const int step = isa->two_ways ? 1 : rows / 3 + 1;
     return rows < 68 ? rows + step : rows < ROWS ? ROWS : ROWS + 1;
 }
 
-/* Checks every row, in batches of any size that start anywhere, on every instruction set. For
+/* Checks every row on every instruction set, in batches of any size that start at any row. For
  * types with short blocks, the number of columns is not a multiple of 256. */
 static void check_bits(void)
 {
@@ -214,7 +216,7 @@ TEST(products_can_be_added_to_the_result)
     close_example(e);
 }
 
-/* A file may have any bit pattern as integers, even if no careful program writes it. */
+/* The integers in a file may have any bit pattern, even one that no correct program writes. */
 TEST(random_bytes_as_blocks_give_the_same_bits)
 {
     static float want[2][PANELS * ESP_PANEL], y[PANELS * ESP_PANEL];
@@ -222,7 +224,7 @@ TEST(random_bytes_as_blocks_give_the_same_bits)
     for (int t = ESP_Q8_0; t < ESP_DTYPE_COUNT; t++) {
         struct example *e = open_example((enum esp_dtype)t, OUTPUTS, 512, 5);
         const size_t size = OUTPUTS * esp_dtype_row_bytes((enum esp_dtype)t, 512);
-        for (size_t i = 0; i < size; i++) /* no F16 number becomes NaN or infinite */
+        for (size_t i = 0; i < size; i++) /* the mask keeps F16 numbers finite */
             e->stored[i] = (char)((int)(check_uniform(&state) * 256) & (i % 2 ? 0xbb : 0xff));
         esp_cpu_free(e->packed);
         pack_example(e, (enum esp_dtype)t, OUTPUTS, 512);
@@ -309,8 +311,8 @@ TEST(rows_can_be_read_from_panels)
         }
 }
 
-/* Includes the smallest and largest exponents, for which the scale is subnormal or a product
- * overflows. */
+/* The exponents include the smallest, for which the scale is subnormal, and the largest, for
+ * which a product overflows. */
 TEST(every_exponent_gives_the_same_bits)
 {
     static float want[PANELS * ESP_PANEL], y[PANELS * ESP_PANEL];

@@ -1,5 +1,5 @@
-/* Compares the tree of texts with a plain list of strings: whatever is written, shortened,
- * undone or deleted, the current text must be the expected one, and no text may be lost. */
+/* Compares the tree of texts with a plain list of strings. After any writing, shortening,
+ * undoing and deleting, the current text must be the expected one, and no text may be lost. */
 #include "sessions/branches.h"
 
 #include <stdlib.h>
@@ -9,8 +9,8 @@
 
 enum { LONGEST = 60, TEXTS = 4000, STEPS = 3000, LETTERS = 4 };
 
-/* The plain model: the current text, all texts that ever existed, and the texts that undo and
- * redo would show. */
+/* The expected state: the current text, all texts that ever existed, and the texts that undo
+ * and redo would show. */
 struct text {
     char letters[LONGEST + 1];
 };
@@ -91,7 +91,8 @@ static void check_list(const struct esp_branches *b)
     CHECK(right, "the list has every branch that is not deleted once, below its parent");
 }
 
-/* Switches to a text as a session does: back to the common prefix, then token by token. */
+/* Switches to a text as a session does: goes back to the common prefix, then adds token by
+ * token. */
 static void go(struct esp_branches *b, struct model *m, struct esp_text_place place)
 {
     struct esp_written tokens[LONGEST], *stored;
@@ -104,20 +105,20 @@ static void go(struct esp_branches *b, struct model *m, struct esp_text_place pl
     for (int i = common; i < place.length; i++) {
         const struct esp_written plain = {.token = tokens[i].token, .iteration = -7};
         CHECK(esp_branches_append(b, &plain, false, "ar", &stored) == 0);
-        CHECK(stored->iteration != -7, "the data of a token stays");
+        CHECK(stored->iteration != -7, "the data of each token is still stored");
     }
     for (int i = 0; i < place.length; i++)
         m->now.letters[i] = (char)tokens[i].token;
     m->now.letters[place.length] = '\0';
     CHECK(b->at.branch == place.branch && b->at.length == place.length,
-          "the same place of the tree");
+          "both lead to the same place in the tree");
 }
 
 static void keep(struct esp_branches *b, struct model *m)
 {
     CHECK(esp_branches_keep(b) == 0);
     if (m->undo_count > 0 && strcmp(m->undo[m->undo_count - 1].letters, m->now.letters) == 0)
-        m->undo_count--; /* nothing has changed since the last step */
+        m->undo_count--; /* the last undo step has the same text */
     m->undo[m->undo_count++] = m->now;
     m->redo_count = 0;
 }
@@ -207,7 +208,7 @@ TEST(deleting_a_branch_keeps_the_others_and_can_be_undone)
     write_text(&b, "z");
     CHECK(esp_branches_list(&b, order, depth) == 3);
     CHECK(depth[0] == 0 && depth[1] == 1 && depth[2] == 2,
-          "abcde, below it abcxy, below that abcxz");
+          "the branches are abcde, its child abcxy, and the child abcxz of that");
     CHECK(esp_branches_delete(&b, 1) == 0);
     CHECK(esp_branches_list(&b, order, depth) == 2 && order[1] == 2 && depth[1] == 1);
     check_text(&b, esp_branches_end(&b, 2), "abcxz", "a child of the deleted branch");
@@ -223,8 +224,8 @@ TEST(deleting_a_branch_keeps_the_others_and_can_be_undone)
     esp_branches_free(&b);
 }
 
-/* If tokens are already in a branch, the text follows this branch, so writing the same text
- * again makes no new one. */
+/* If the next tokens are already in a branch, the text follows this branch. So writing the same
+ * text again makes no new branch. */
 TEST(writing_the_same_text_again_makes_no_new_branch)
 {
     struct esp_branches b;
@@ -241,7 +242,7 @@ TEST(writing_the_same_text_again_makes_no_new_branch)
     esp_branches_free(&b);
 }
 
-/* In a chain of branches, one in the middle and one at the end are deleted. */
+/* In a chain of branches, a branch in the middle and one at the end are deleted. */
 TEST(deleted_branches_are_dropped_unless_others_share_them)
 {
     struct esp_branches b;

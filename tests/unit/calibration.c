@@ -1,5 +1,5 @@
-/* Tests calibration: it must find a planted draft temperature, make predictions accurate, store
- * what it has learned, and accept no damaged file. */
+/* Tests calibration. It must find a planted draft temperature, make predictions accurate, and
+ * store what it has learned. It must not use a damaged file. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,7 +26,7 @@ EACH_BACKEND(the_mean_log_and_the_sum_of_powers_of_rows_are_right)
         for (int j = 0; j < n; j++)
             sum += x[j] = (float)exp(-30 * check_uniform(&state));
         for (int j = 0; j < n; j++)
-            /* some probabilities are 0 */
+            /* so that some probabilities are 0 */
             x[j] = n > 20 && j % 7 == 0 ? 0 : (float)(x[j] / sum);
         CHECK(backend->ops->write_row(rows, 2, x) == 0);
         CHECK(backend->ops->write_row(rows, 0, x) == 0);
@@ -55,8 +55,8 @@ EACH_BACKEND(the_mean_log_and_the_sum_of_powers_of_rows_are_right)
 /* ------------------------------------------------------------------ planted temperatures */
 
 /* The draft equals the target, except that its logits are divided by `beta`. At temperature 0,
- * the target's likeliest token is drawn once for every text. Returns what the session has
- * learned after some texts. */
+ * the target's likeliest token is random, and differs from text to text. Returns the value that
+ * the session has learned after `texts` texts. */
 static double learned_beta(const char *drafter, double beta, double temperature, int texts,
                            struct esp_stats *stats)
 {
@@ -70,7 +70,7 @@ static double learned_beta(const char *drafter, double beta, double temperature,
     d.toy.dulled = beta;
     d.toy.chancy = temperature == 0;
     for (int text = 0; text < texts; text++) {
-        /* otherwise the text would be repeated */
+        /* with the same seed, the text would be the same again */
         d.toy.seed = 9 + 1000 * (unsigned long long)text;
         drafting_restart(&d, (unsigned long long)text);
         while (drafting_step(&d))
@@ -113,7 +113,8 @@ TEST(tempered_probabilities_are_calibrated)
     }
 }
 
-/* A temperature set by the user does not change, and the error is still reported. */
+/* A draft temperature that the user has set does not change, and the calibration error is still
+ * reported. */
 TEST(a_draft_temperature_set_by_the_user_stays)
 {
     struct drafting d;
@@ -199,7 +200,7 @@ TEST(learned_values_are_stored_and_damaged_files_do_no_harm)
     one.learned = true;
     esp_calibration_save(&one);
     memset(&other, 0, sizeof other);
-    esp_calibration_turn(&other, "a", false); /* as a repeatable session does */
+    esp_calibration_turn(&other, "a", false); /* a repeatable session reads no file */
     CHECK(other.log_beta == 0 && !*other.file);
     leave_home(home);
 }

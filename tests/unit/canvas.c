@@ -1,5 +1,5 @@
-/* Tests drawing: it is clipped, joins lines and keeps wide characters whole; numbers and
- * bars are formatted correctly. */
+/* Tests drawing: the canvas clips what is drawn, joins lines, and never shows half a wide
+ * character. Numbers and bars are formatted correctly. */
 #include "viz/canvas.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
-/* Tests asciicasts: a small terminal that plays one must show the same screens as the canvas,
- * whether it gets changes or whole screens, and the file must conform to its format.
+/* Tests asciicasts. A small terminal that plays one must show the same screens as the canvas,
+ * whether the file has changed cells or whole screens. The file must conform to the format.
  */
 #include "tui/view/cast.h"
 
@@ -42,7 +42,7 @@ static void reset(struct terminal *t, int width, int height)
     clear(t);
 }
 
-/* Executes ESC [ parameters final; returns the rest of the text. */
+/* Executes a sequence of the form ESC [ parameters final. Returns the text after it. */
 static const char *obey(struct terminal *t, const char *bytes)
 {
     size_t length = strspn(bytes + 2, "0123456789;?");

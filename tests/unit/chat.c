@@ -1,6 +1,6 @@
-/* Tests that conversations are written byte for byte as by apply_chat_template() of the
- * Hugging Face library, and that the format is recognised from a model's template. The
- * references come from tests/vectors/make_chat_vectors.py. */
+/* Tests that conversations are written byte for byte as apply_chat_template() of the Hugging
+ * Face library writes them. Also tests that the format is recognised from a model's template.
+ * The reference texts come from tests/vectors/make_chat_vectors.py. */
 #include <cJSON.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -65,7 +65,7 @@ static int read_messages(struct chat_message *messages, int most, const cJSON *j
     return count;
 }
 
-/* Inserts the date at the placeholders. */
+/* Replaces the placeholders in a reference text with today's date. */
 static char *dated(const char *text)
 {
     static const char *const marks[] = {"<DATE>", "<DATE IN WORDS>"};
@@ -123,7 +123,7 @@ TEST(conversations_are_written_as_their_templates_write_them)
     CHECK(compared > 200, "%d", compared);
 }
 
-/* Returns whether the chat template keeps the system prompt at the beginning, and writes an
+/* Returns whether the chat template leaves the system prompt at the beginning and writes an
  * answer as the cue followed by the model's text. */
 static bool keeps_turns(const struct esp_chat *chat)
 {
@@ -139,7 +139,8 @@ static bool keeps_turns(const struct esp_chat *chat)
     return true;
 }
 
-/* Turns written one by one, with their answers, must equal the whole conversation. */
+/* If turns and answers are written one by one, the text must equal that of the whole
+ * conversation. */
 TEST(turns_written_one_by_one_give_the_same_text)
 {
     cJSON *json = vectors();

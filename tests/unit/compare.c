@@ -1,5 +1,5 @@
-/* Tests two configurations in lock step on one text: the first side writes the text, both see
- * the same contexts, and their totals equal those of separate runs. */
+/* Tests a comparison of two configurations on one text. The first side writes the text, and
+ * both sides see the same contexts. Their totals must equal those of separate runs. */
 #include "engine/compare.h"
 
 #include <string.h>
@@ -12,7 +12,7 @@ enum { VOCABULARY = 20, CONTEXT = 240, TOKENS = 150, MOST = 4 * CONTEXT };
 static struct toy toy;
 static char err[512];
 
-/* A step of one side; steps are stored in the order in which both sides ran. */
+/* One iteration of one side. Steps are stored in the order in which they ran. */
 struct step {
     bool second;
     int position, committed;
@@ -23,7 +23,7 @@ struct race {
     struct esp_compare compare;
     struct step steps[MOST];
     int count;
-    int32_t seen[CONTEXT]; /* text before the second session's iteration */
+    int32_t seen[CONTEXT]; /* the text before the second session's iteration */
 };
 
 static void note(struct race *race, bool second, const struct esp_iteration *it)
@@ -96,7 +96,7 @@ static void run(struct race *race, int tokens, int stop)
     CHECK(status >= 0, "%s", err);
 }
 
-/* Writes the text with only one side; returns its totals. */
+/* Writes the text with one session alone. Returns its totals. */
 static struct esp_stats alone(const char *drafter, double temp, int32_t *text)
 {
     struct esp_session *session;
@@ -197,11 +197,12 @@ TEST(a_sampled_text_is_that_of_the_first)
         close_race(&race);
         toy_close(&toy);
     }
-    CHECK(different >= 15, "only %d of 25 texts had to be corrected", different);
+    CHECK(different >= 15, "the second side had to be corrected in only %d of 25 texts",
+          different);
 }
 
-/* Every generation must start from a common text: after a prompt, a stop in the middle, a
- * shortened text, or changed settings. */
+/* Both sides must start every generation from the same text: after a prompt, after a stop in
+ * the middle, after the text was shortened, and after settings were changed. */
 TEST(a_comparison_can_begin_anywhere)
 {
     struct race race;
@@ -246,7 +247,7 @@ TEST(both_sides_fill_the_context)
         esp_session_tokens(race.first, &length);
         esp_session_tokens(race.compare.second, &own);
         CHECK(length == 60 && own == 60, "%d and %d tokens", length, own);
-        run(&race, 10, -1); /* nothing is left to write */
+        run(&race, 10, -1); /* the text is complete already */
         close_race(&race);
     }
     toy_close(&toy);
@@ -272,7 +273,7 @@ TEST(a_configuration_that_is_not_allowed_is_refused)
     toy_close(&toy);
 }
 
-/* The stage times of both sides together must not exceed the elapsed time. */
+/* The sum of the stage times of both sides must not exceed the elapsed time. */
 TEST(no_time_is_counted_twice)
 {
     struct race race;

@@ -1,5 +1,5 @@
-/* Tests the comparison pane: which iterations are shown beside each other, what the pane
- * shows of them, and what the keys do. */
+/* Tests the comparison pane: which iterations it shows beside each other, what it shows of
+ * them, and what its keys do. */
 #include "tui/model/comparison.h"
 
 #include <stdlib.h>
@@ -8,8 +8,8 @@
 #include "tests/check.h"
 #include "tests/scene.h"
 
-/* The numbers of tokens that each side commits, from token 2 on. Both reach tokens 2, 10 and
- * 18. */
+/* The numbers of tokens that each side commits per iteration, from token 2 on. Iterations of
+ * both sides begin at tokens 2, 10 and 18. */
 static const int firsts[] = {4, 4, 4, 4, 2}, seconds[] = {2, 3, 3, 4, 4, 4};
 
 /* The next tokens of the text: " the old king fell", repeated. */
@@ -114,7 +114,7 @@ TEST(overwritten_iterations_are_not_shown)
     scene_event(&scene, &(struct esp_event){.type = ESP_EVENT_ITERATION, .iteration = &it});
     CHECK(esp_iteration_covering(&scene.state, 5)->index == 9 &&
           esp_iteration_covering(&scene.state, 8)->index == 9);
-    CHECK(!esp_iteration_covering(&scene.state, 9), "an iteration before the text is shown");
+    CHECK(!esp_iteration_covering(&scene.state, 9), "an iteration of an earlier text is shown");
     CHECK(esp_iteration_covering(&scene.state, 4)->index == 0);
     scene_close(&scene);
 }
@@ -134,12 +134,13 @@ TEST(totals_start_with_the_comparison_and_with_every_changed_setting)
     CHECK(scene.state.trace.since.iterations == 4 && scene.state.trace.since.committed == 16);
     CHECK(scene.state.compared->trace.since.iterations == 5);
     CHECK(scene.state.compared->trace.since.committed == 16);
-    CHECK(scene.state.trace.course.count == 9, "the statistics of the text continue");
+    CHECK(scene.state.trace.course.count == 9, "the statistics of the whole text continue");
     scene_phase(&scene, ESP_PHASE_WAITING, "", 0);
     both_write(&scene, 2);
     CHECK(scene.state.trace.since.iterations == 5 && scene.state.trace.timed.iterations == 4);
     CHECK(scene.state.compared->trace.since.iterations == 6);
-    CHECK(scene.state.compared->trace.timed.iterations == 5, "times of step mode are counted");
+    CHECK(scene.state.compared->trace.timed.iterations == 5,
+          "iterations of step mode were timed");
     scene_event(&scene,
                 &(struct esp_event){.type = ESP_EVENT_SETTING, .key = "drafter", .text = "ar"});
     CHECK(scene.state.trace.since.iterations == 0 &&
@@ -199,7 +200,7 @@ TEST(step_mode_shows_whose_turn_it_is)
     scene_close(&scene);
 }
 
-/* Keys move forward and back between the starts of iterations, and other panes show the same
+/* Keys move forward and back from iteration to iteration, and the other panes show the same
  * iteration. */
 TEST(keys_go_from_place_to_place)
 {
@@ -208,7 +209,7 @@ TEST(keys_go_from_place_to_place)
     compared(&scene, 80, 24, 9);
     esp_ui_act(ui, &scene.state, ESP_ACTION_NEXT_PANE, 80, 24);
     CHECK(ui->layout.focused && ui->layout.current == ESP_PANE_compare,
-          "the comparison pane has the focus first");
+          "the comparison pane gets the focus first");
     esp_ui_act(ui, &scene.state, ESP_ACTION_LEFT, 80, 24);
     CHECK(ui->look.iteration == 2 && ui->view[ESP_PANE_compare].anchor == 10);
     esp_ui_act(ui, &scene.state, ESP_ACTION_LEFT, 80, 24);
@@ -217,7 +218,7 @@ TEST(keys_go_from_place_to_place)
     esp_ui_act(ui, &scene.state, ESP_ACTION_PAGE_UP, 80, 24);
     CHECK(ui->look.iteration == 0 && ui->view[ESP_PANE_compare].anchor == 2);
     esp_ui_act(ui, &scene.state, ESP_ACTION_LEFT, 80, 24);
-    CHECK(ui->look.iteration == 0, "the cursor stays at the first place");
+    CHECK(ui->look.iteration == 0, "the cursor stays at the first iteration");
     both_write(&scene, 0);
     esp_ui_act(ui, &scene.state, ESP_ACTION_PAGE_DOWN, 80, 24);
     CHECK(ui->look.iteration == 2);
@@ -225,7 +226,8 @@ TEST(keys_go_from_place_to_place)
     CHECK(ui->look.iteration == -1 && ui->layout.focused);
     esp_ui_act(ui, &scene.state, ESP_ACTION_LEFT, 80, 24);
     esp_ui_act(ui, &scene.state, ESP_ACTION_LEAVE_PANE, 80, 24);
-    CHECK(ui->look.iteration == -1 && ui->layout.focused, "the first Esc shows the newest");
+    CHECK(ui->look.iteration == -1 && ui->layout.focused,
+          "the first Esc returns to the newest iteration");
     esp_ui_act(ui, &scene.state, ESP_ACTION_LEAVE_PANE, 80, 24);
     CHECK(!ui->layout.focused);
     esp_ui_act(ui, &scene.state, ESP_ACTION_NEXT_PANE, 80, 24);
@@ -263,7 +265,8 @@ TEST(every_size_can_be_drawn)
     scene_close(&scene);
 }
 
-/* At the end of the text nothing is drafted, so the trees before it are shown. */
+/* The last iteration of a text drafts nothing, so the trees of the iterations before it are
+ * shown. */
 TEST(the_newest_place_has_a_tree_if_one_is_near)
 {
     struct scene scene;

@@ -1,6 +1,6 @@
 /* Tests conversations of a session, on the toy backend with a tokenizer that has ChatML's
- * tokens. A turn must compute only new rows, user messages must never contain control tokens,
- * and a full context must drop the oldest turns. */
+ * tokens. A turn must compute only new rows. User messages must never give control tokens. If
+ * the context is full, the oldest turns must be dropped. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -75,7 +75,7 @@ static int answer(struct esp_session *session, int tokens)
     return written;
 }
 
-/* Returns the bytes of tokens [start, end) of the text; static storage. */
+/* Returns the bytes of the tokens from `start` to `end` - 1 of the text, in static storage. */
 static const char *text_of(const struct esp_session *session, int start, int end)
 {
     static char text[1 << 16];
@@ -112,9 +112,10 @@ TEST(twenty_turns_compute_no_row_twice)
         say(session, text);
         answer(session, 15);
         esp_session_stats(session, &stats);
-        CHECK(stats.prefill_rows + stats.generated_tokens == length_of(session) - 1,
-              "turn %d: %lld rows of prompts and %d of answers for %d tokens", turn,
-              (long long)stats.prefill_rows, stats.generated_tokens, length_of(session));
+        CHECK(
+            stats.prefill_rows + stats.generated_tokens == length_of(session) - 1,
+            "turn %d: %lld rows of prompts and %d rows of answers were computed for %d tokens",
+            turn, (long long)stats.prefill_rows, stats.generated_tokens, length_of(session));
     }
     CHECK(drops == 0 && stats.prompt_tokens + stats.generated_tokens == length_of(session));
     close_chat(session);
@@ -134,13 +135,14 @@ TEST(replacing_a_turn_computes_only_its_own_rows)
     esp_session_stats(session, &before);
     say(session, "three");
     esp_session_stats(session, &after);
-    /* the last remaining token, and all new tokens except the last */
+    /* computed are the last remaining token and all new tokens except the last one */
     CHECK(after.prefill_rows - before.prefill_rows == length_of(session) - kept, "%lld, %d",
           (long long)(after.prefill_rows - before.prefill_rows), length_of(session) - kept);
     close_chat(session);
 }
 
-/* The text of a conversation must equal the text that a template writes for these turns. */
+/* The text of a conversation must equal the text that the chat template writes for these
+ * turns. */
 TEST(the_text_is_that_of_the_format)
 {
     struct esp_session *session = open_chat(4000, ESP_CHAT_CHOICE_chatml, "Sys");
@@ -155,7 +157,8 @@ TEST(the_text_is_that_of_the_format)
     const int start = length_of(session);
     answer(session, 12);
     snprintf(first, sizeof first, "%s", text_of(session, start, length_of(session)));
-    CHECK(!strstr(first, "<|im_end|>"), "the toy ends early: another seed is needed");
+    CHECK(!strstr(first, "<|im_end|>"),
+          "the toy model ends the answer too early: choose another seed");
     const int before = length_of(session);
     say(session, "more");
     snprintf(want, sizeof want,
@@ -178,7 +181,7 @@ TEST(an_answer_that_ended_is_not_ended_again)
     CHECK(strcmp(text_of(session, before - 1, length_of(session)),
                  "<|im_end|>\n<|im_start|>user\ntwo<|im_end|>\n<|im_start|>assistant\n") == 0,
           "%s", text_of(session, before - 1, length_of(session)));
-    /* Another end token must be replaced by the format's. */
+    /* If an answer ends with another end token, the format's end token must replace it. */
     CHECK(esp_session_append(session, &endoftext, 1, false, 0, 1, err, sizeof err) == ESP_OK);
     before = length_of(session) - 1;
     say(session, "three");
@@ -194,7 +197,7 @@ TEST(an_end_token_stops_an_answer)
     say(session, "one");
     answer(session, 40);
     const int written = length_of(session);
-    int at = written - 1; /* turn a token of the model into an end token */
+    int at = written - 1; /* replace a token of the answer with an end token */
     const int32_t *tokens = esp_session_tokens(session, &at);
     const int32_t token = tokens[at - 1];
     int first = 0;
@@ -234,7 +237,7 @@ TEST(a_full_context_drops_the_oldest_turns)
         CHECK(strstr(text_of(session, 0, length_of(session)), text), "turn %d", turn);
         CHECK(answer(session, 25) == 25 || strcmp(esp_session_end(session), "end of turn") == 0,
               "turn %d: %s", turn, esp_session_end(session));
-        /* The caches and the turns must belong to this text. */
+        /* The caches and the turns must match the text. */
         const struct esp_conversation *c = &session->conversation;
         CHECK(session->target.length == length_of(session) - 1);
         for (int i = 0; i < c->count; i++) {
@@ -248,7 +251,8 @@ TEST(a_full_context_drops_the_oldest_turns)
     close_chat(session);
 }
 
-/* After a drop, the answer must be that of a new session with the remaining text. */
+/* After turns were dropped, the answer must be that of a new session with the remaining
+ * text. */
 TEST(remaining_turns_are_computed_at_their_new_positions)
 {
     struct esp_session *session = open_chat(300, ESP_CHAT_CHOICE_chatml, NULL);

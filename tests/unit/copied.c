@@ -1,6 +1,6 @@
-/* Tests tokens that were copied from the text: their origin is reported correctly, no pane
- * shows a draft probability for them, and tokens that have a draft probability are not called
- * copied.
+/* Tests tokens that were copied from the text. Their origin must be reported correctly, and no
+ * pane may show a draft probability for them. Tokens with a draft probability must not be
+ * called copied.
  */
 #include <math.h>
 #include <stdio.h>
@@ -36,7 +36,7 @@ static double verify_cost(int rows)
     return 1 + 0.01 * (rows - 1);
 }
 
-/* Writes the text of the tree pane, with one node per line. */
+/* Writes what the tree pane shows, with one node per line. */
 static void dump_rows(const struct esp_iteration *it, char text[TEXT])
 {
     struct esp_tree_rows rows;
@@ -53,7 +53,8 @@ static void dump_rows(const struct esp_iteration *it, char text[TEXT])
     fclose(file);
 }
 
-/* Checks the line of a node, in a tree that has only the root and this node. */
+/* Checks the line that the tree pane shows for a node. The tree has only the root and this
+ * node. */
 static void check_row(const struct esp_iteration *it, int node)
 {
     struct esp_node nodes[2] = {it->tree.nodes[0], it->tree.nodes[node]};
@@ -101,7 +102,8 @@ static void check_recycled(const struct esp_iteration *it, int node)
     recycled++;
 }
 
-/* Checks that the node has the draft model's own probability; hybrid does not temper it. */
+/* Checks that the node has the draft model's own probability. In drafter hybrid, no temperature
+ * is applied to it. */
 static void check_drafted(const struct drafting *d, const struct esp_iteration *it, int node)
 {
     const struct esp_node *n = &it->tree.nodes[node];
@@ -116,7 +118,7 @@ static void check_drafted(const struct drafting *d, const struct esp_iteration *
     drafted++;
 }
 
-/* A recording stores the origin. */
+/* Checks that a recording stores the origins of tokens. */
 static void check_recorded(const struct esp_iteration *it)
 {
     const struct esp_event event = {.type = ESP_EVENT_ITERATION, .iteration = it};
@@ -136,7 +138,7 @@ static void check_recorded(const struct esp_iteration *it)
     esp_line_free(&line);
 }
 
-/* The table by draft probability counts only nodes that the draft model drafted. */
+/* Checks that the table by draft probability counts only nodes that the draft model drafted. */
 static void check_table(const struct esp_iteration *it)
 {
     struct esp_acceptance a = {.iterations = 0};
@@ -258,7 +260,7 @@ TEST(salf_copies_no_token)
     CHECK(copied == 0 && drafted > 50, "%d, %d", copied, drafted);
 }
 
-/* In a recording of an earlier version, only the root says that tokens were copied. */
+/* In recordings of earlier versions, only the root records that tokens were copied. */
 TEST(in_an_old_recording_the_root_says_that_tokens_are_copied)
 {
     struct esp_node nodes[2] = {{.parent = -1, .reason = ESP_REASON_RETRIEVED},

@@ -1,4 +1,5 @@
-/* Tests which cores count as performance cores, with folders that imitate Linux's /sys. */
+/* Tests which cores are counted as performance cores. The test's folders imitate Linux's
+ * /sys. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,11 +71,12 @@ TEST(on_intels_hybrid_processors_each_performance_core_counts_once)
         write_of(i, "topology/thread_siblings_list", siblings);
     }
     CHECK(best(0, 19) == 6, "%d", best(0, 19));
-    CHECK(best(1, 12) == 6, "a core counts with only its second thread: %d", best(1, 12));
+    CHECK(best(1, 12) == 6, "a core is counted if only its second thread may be used: %d",
+          best(1, 12));
     CHECK(best(9, 14) == 2, "%d", best(9, 14));
-    CHECK(best(12, 19) == 8, "if only slower cores may be used, all of them count: %d",
+    CHECK(best(12, 19) == 8, "if only slower cores may be used, all of them are counted: %d",
           best(12, 19));
-    CHECK(best(0, 11) == 12, "if all cores are of one kind, all of them count: %d",
+    CHECK(best(0, 11) == 12, "if all cores are of the same kind, all of them are counted: %d",
           best(0, 11));
     end();
 }
@@ -141,9 +143,10 @@ static struct esp_nodes nodes_of(int first, int last)
 TEST(cpus_belong_to_nodes_of_memory)
 {
     begin();
-    CHECK(nodes_of(0, 7).count == 1 && nodes_of(0, 7).cores[0] == 8); /* there are no files */
+    /* no files describe nodes yet */
+    CHECK(nodes_of(0, 7).count == 1 && nodes_of(0, 7).cores[0] == 8);
     write_node(0, "0-1,4-5\n");
-    write_node(1, "\n"); /* memory without CPUs */
+    write_node(1, "\n"); /* a node that has memory but no CPUs */
     write_node(3, "2-3,6-7\n");
     const struct esp_nodes all = nodes_of(0, 7), some = nodes_of(1, 3), one = nodes_of(4, 5),
                            more = nodes_of(0, 8);

@@ -1,5 +1,6 @@
-/* Tests the chart of thresholds when the drafter changes: each value of each drafter has a
- * curve over the iterations with that drafter, between the ends of its axis. */
+/* Tests the chart of thresholds when the drafter changes: each value of a drafter has a curve
+ * over the iterations that ran with that drafter, and the curve stays between the ends of its
+ * axis. */
 #include "viz/course_chart.h"
 
 #include <math.h>
@@ -71,14 +72,15 @@ TEST(values_with_the_same_name_in_two_drafters_stay_separate)
         CHECK(i / EACH == 1 ? price[i] != 0.4f : isnan(price[i]), "%d: %g", i,
               (double)price[i]);
         CHECK(isfinite(hope[i]) == (i / EACH == 1) && isfinite(hoped[i]) == (i / EACH == 2));
-        CHECK(isfinite(temperature[i]), "the session's own values continue");
+        CHECK(isfinite(temperature[i]),
+              "the curve of a session's value continues when the drafter changes");
     }
     CHECK(strcmp(course.drafters, "dynatree, goodput, sequoia") == 0, "%s", course.drafters);
     esp_course_free(&course);
 }
 
-/* Reads the panel of one value from its title on: the ends of its axis, and the curve between
- * them.
+/* Reads the panel of one value, from its title on. Checks that the curve is between the ends of
+ * the axis.
  */
 static void check_panel(const char *svg, int gauge, const char *title)
 {
@@ -89,12 +91,12 @@ static void check_panel(const char *svg, int gauge, const char *title)
     snprintf(name, sizeof name, ">%s</text>", title);
     const char *at = strstr(svg, name);
     CHECK(at, "%s has no panel", title);
-    CHECK(!strstr(at + 1, name), "%s has two", title);
+    CHECK(!strstr(at + 1, name), "%s has two panels", title);
     at = strstr(at, "<path d=\"M");
     CHECK(at && sscanf(at, "<path d=\"M%lf %lfL%*f %lf", &x0, &y0, &y1) == 3);
     at = strstr(at + 1, "<path d=\"M");
     CHECK(at && sscanf(at, "<path d=\"M%*f %*fL%lf", &x1) == 1);
-    do /* a dashed curve is the goal */
+    do /* skip dashed curves, which show goals */
         at = strstr(at + 1, "<path d=\"M");
     while (at && strstr(at, "/>") > strstr(at, "dasharray") && strstr(at, "dasharray"));
     CHECK(at, "%s has no curve", title);
@@ -103,7 +105,8 @@ static void check_panel(const char *svg, int gauge, const char *title)
     for (at += 9; *at == 'M' || *at == 'L'; points++) {
         int used;
         CHECK(sscanf(at + 1, "%lf %lf%n", &x, &y, &used) == 2, "%.40s", at);
-        CHECK(y >= y0 - 0.1 && y <= y1 + 0.1, "%s: %g is not in %g to %g", title, y, y0, y1);
+        CHECK(y >= y0 - 0.1 && y <= y1 + 0.1, "%s: %g is not between %g and %g", title, y, y0,
+              y1);
         CHECK(points > 0 || fabs(x - (x0 + (x1 - x0) * first / (course.count - 1))) < 0.2,
               "%s begins at %g", title, x);
         at += 1 + used;

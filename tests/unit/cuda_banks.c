@@ -1,11 +1,11 @@
-/* cuda_banks.c - limits the bank conflicts of the CUDA backend's kernels, as counted by the
- * emulator.
+/* cuda_banks.c - tests that the CUDA backend's kernels have few bank conflicts. The emulator
+ * counts them.
  *
  * There are two limits for each kernel that multiplies, and for each of its functions that
- * access shared memory. One is for the cycles at the end of a block, where the sums of its
- * warps are joined. The other is for the factor by which conflicts slow down all other
- * accesses. Passes of 1, 16 and 64 rows fill their blocks, so all lanes make the same accesses.
- * ESPALIER_BANKS=1 prints the counts.
+ * access shared memory. One limits the cycles at the end of a block, where the sums of its
+ * warps are added. The other limits the factor by which conflicts slow down all other accesses.
+ * The passes have 1, 16 and 64 rows, which fill the blocks, so all lanes make the same
+ * accesses. ESPALIER_BANKS=1 prints the counts.
  */
 #include <dlfcn.h>
 #include <stdio.h>
@@ -71,8 +71,8 @@ static void take_counts(struct counted *c, int rows)
     }
 }
 
-/* Runs a pass of `rows` rows over a model, on an emulated GPU with this many multiprocessors,
- * and adds its bank conflicts to *c. */
+/* Runs a pass of `rows` rows through a model, on an emulated GPU with the given number of
+ * multiprocessors. Adds its bank conflicts to *c. */
 static void count_pass(struct counted *c, const struct random_shape *shape, int rows,
                        int multiprocessors)
 {
@@ -125,7 +125,8 @@ static double end_cycles(const struct counted *c, const char *kernel)
     return cycles;
 }
 
-/* Checks the cycles of all kernels with this name and these template arguments at the end. */
+/* Checks the cycles at the end of a block, for all kernels with this name and these last
+ * template arguments. */
 static void check_end(const struct counted *c, const char *name, const char *arguments,
                       double most)
 {
@@ -139,16 +140,17 @@ static void check_end(const struct counted *c, const char *name, const char *arg
         CHECK(cycles <= most, "%s: %.0f cycles at the end of a block, more than %.0f", kernel,
               cycles, most);
     }
-    CHECK(any, "%s with %s was not run", name, arguments);
+    CHECK(any, "kernel %s with %s did not run", name, arguments);
 }
 
-/* Conflicts must never add more than half of the cycles that the accesses themselves take. */
+/* Conflicts may add at most half of the cycles that the accesses would take without
+ * conflicts. */
 static void check_everywhere(const struct counted *c)
 {
     for (int i = 0; i < c->entries; i++)
         CHECK(2 * c->entry[i].cycles <= 3 * c->entry[i].least,
-              "%s, %s: %ld cycles instead of %ld", c->entry[i].kernel, c->entry[i].place,
-              c->entry[i].cycles, c->entry[i].least);
+              "%s, %s: %ld cycles; without conflicts %ld", c->entry[i].kernel,
+              c->entry[i].place, c->entry[i].cycles, c->entry[i].least);
 }
 
 TEST(joining_the_sums_of_warps_has_few_conflicts)

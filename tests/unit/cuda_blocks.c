@@ -1,9 +1,10 @@
-/* cuda_blocks.c - compares products with quantised weights on the GPU, for every type, with the
- * CPU's exact integers.
+/* cuda_blocks.c - compares products with quantised weights on the GPU with the CPU's, which add
+ * exact integers, for every type.
  *
- * In a model whose matrices use all types in turn, the logits must equal the CPU's as far as
- * attention's 16-bit keys, values and results allow. (batch_invariant.c checks that bits do not
- * depend on the batch.) Quantised matrices must take as many bytes as in the file.
+ * In a model whose matrices use all types in turn, the logits may differ from the CPU's only as
+ * much as rounding the keys, values and results of attention to 16 bits explains.
+ * (batch_invariant.c checks that results do not depend on the batch.) On the GPU, quantised
+ * matrices must take as many bytes as in the file.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -58,7 +59,7 @@ static void pass(struct runner *r, struct esp_backend *backend, float *values)
         CHECK(backend->ops->read_row(r->logits, i, values + i * VOCABULARY) == 0);
 }
 
-/* Returns the root mean square of the difference, relative to the root mean square of a. */
+/* Returns the root mean square of b - a, relative to the root mean square of a. */
 static double difference(const float *a, const float *b)
 {
     double squares = 0, all = 0;
@@ -98,7 +99,7 @@ static void change(struct model *m, struct esp_tensor *t, enum esp_dtype dtype, 
     m->own[m->count++] = data;
 }
 
-/* Gives all matrices one type. With attended = 0, the values that attention adds up are
+/* Gives all matrices the same type. If `attended` is 0, the values that attention adds up are
  * zero. */
 static void make_model(struct model *m, enum esp_dtype dtype, float attended)
 {
@@ -129,7 +130,8 @@ static double difference_from_cpu(struct model *m)
     char err[200] = "";
     struct esp_backend *backend[2] = {NULL, open_cuda()};
     CHECK(esp_cpu_open(&backend[0], "generic", 1, err, sizeof err) == 0, "%s", err);
-    backend[0]->ops->set_exact(backend[0], true); /* activations of 16 bits, as on a GPU */
+    /* exact mode: activations have 16 bits, as on a GPU */
+    backend[0]->ops->set_exact(backend[0], true);
     for (int i = 0; i < 2; i++) {
         struct runner r;
         open_runner(&r, backend[i], &m->random.desc);
@@ -143,7 +145,7 @@ static double difference_from_cpu(struct model *m)
 /* ------------------------------------------------------------------ tests */
 
 /* If attention adds nothing, the results differ only because float32 sums have another order,
- * and because some activations are therefore rounded to the next integer. With activations as
+ * and because some activations are therefore rounded to the next integer. If activations were
  * 16-bit floats, the error would be 1e-3. */
 TEST(every_type_agrees_with_the_cpu)
 {
@@ -173,8 +175,9 @@ TEST(a_model_of_all_types_agrees_with_the_cpu)
     free_model(&m);
 }
 
-/* The first model is like gpt-oss: experts in MXFP4 with biases, limits and sink logits, and 16
- * bits elsewhere. The second has a mixture of all types. */
+/* The first model is like gpt-oss: its experts are in MXFP4 and have biases and limits, its
+ * layers have sink logits, and all other weights have 16 bits. The second model has a mixture
+ * of experts in all types. */
 TEST(experts_agree_with_the_cpu)
 {
     for (int types = 0; types < 2; types++) {

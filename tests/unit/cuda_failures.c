@@ -1,10 +1,10 @@
 /* cuda_failures.c - tests the CUDA backend with a runtime that fails.
  *
- * A short use of the backend (a model, a cache, rows; passes by graph and by cuBLASLt; draws
- * and compaction) is repeated on the emulator. Each time, another call fails, or memory runs
- * out earlier. Every failure must give a status and a sentence, no memory may stay allocated,
- * and the next use must succeed. A real GPU cannot be made to fail; there, the backend is used
- * only once.
+ * On the emulator, the test repeats a short use of the backend: it opens a model, a cache and
+ * rows, runs passes by graph and by cuBLASLt, draws tokens, and compacts the cache. Each time,
+ * another call fails, or memory runs out earlier. Every failure must give a status and an error
+ * message, no memory may stay allocated, and the next use must succeed. A real GPU cannot be
+ * made to fail, so the backend is used only once there.
  */
 #include <dlfcn.h>
 #include <math.h>
@@ -77,10 +77,10 @@ struct life {
     struct esp_cache *cache;
     struct esp_rows *rows;
     char err[400];
-    long calls; /* calls before anything was released */
+    long calls; /* number of calls before anything was released */
 };
 
-/* Opens everything that an open backend has. */
+/* Opens the model, the cache and the rows on the open backend. */
 static int open_parts(struct life *l)
 {
     const struct esp_backend_ops *ops = l->backend->ops;
@@ -93,7 +93,7 @@ static int open_parts(struct life *l)
     return status;
 }
 
-/* Opens everything. A divided model is divided between two GPUs. */
+/* Opens the backend and everything on it. If the model is divided, two GPUs are used. */
 static int open_all(struct life *l)
 {
     const struct esp_rank_options two = {.ranks = 2, .planned = true};
@@ -157,7 +157,8 @@ static int use_all(struct life *l)
     return status;
 }
 
-/* Returns the status of the first call that failed; `err` then has its sentence. */
+/* Uses the backend once. Returns the status of the first call that failed, whose error message
+ * is then in `err`. */
 static int live(struct life *l, struct random_model *model, const struct controls *c)
 {
     memset(l, 0, sizeof *l);
@@ -182,7 +183,8 @@ static int live(struct life *l, struct random_model *model, const struct control
     return status;
 }
 
-/* Makes every step-th call fail in turn; `ever_after`: see emu_fail_at. */
+/* Repeats the use of the backend, and makes every step-th call fail in turn. ever_after: as in
+ * emu_fail_at(). */
 static void fail_each(const struct controls *c, struct random_model *model, int error,
                       bool ever_after, int step)
 {
@@ -200,15 +202,16 @@ static void fail_each(const struct controls *c, struct random_model *model, int 
         int leaks = c->leaks(left, sizeof left);
         CHECK(leaks == 0, "%s (call %ld) failed: %s were not released", name, call, left);
         bool gives_back = strstr(name, "Destroy") || strstr(name, "Free");
-        /* Our own product, or single launches, replace calls that failed. After a failure of
-         * cudaSetDevice(), the calls for the other device would fail on a GPU. */
+        /* If one of these calls fails, our own product or single launches replace it. After a
+         * failure of cudaSetDevice(), the calls for the other device would fail on a GPU. */
         bool replaced = strstr(name, "GetHeuristic") ||
                         (model->desc.divided && strstr(name, "SetDevice")) ||
                         (error == OUT_OF_MEMORY &&
                          (strstr(name, "GraphInstantiate") || strstr(name, "GraphUpload")));
         CHECK(gives_back || replaced || call > last || status < 0,
               "the failure of %s (call %ld) was not reported", name, call);
-        CHECK(status == 0 || l.err[0], "%s (call %ld) failed without a sentence", name, call);
+        CHECK(status == 0 || l.err[0], "%s (call %ld) failed without an error message", name,
+              call);
         CHECK(error != OUT_OF_MEMORY || status == 0 || status == ESP_E_MEMORY ||
                   status == ESP_E_DEVICE || status == ESP_E_UNSUPPORTED,
               "%s (call %ld): status %d", name, call, status);
@@ -223,7 +226,8 @@ TEST(every_failing_call_gives_a_status_and_leaks_nothing)
     struct life l;
     struct random_shape small = shape;
     struct random_model *model = calloc(1, sizeof *model);
-    small.layers = check_quick() ? 1 : shape.layers; /* a second layer makes the same calls */
+    /* a second layer would make the same calls */
+    small.layers = check_quick() ? 1 : shape.layers;
     random_model_make(model, &small, 3);
     if (find_controls(&c)) {
         fail_each(&c, model, DEVICE_FAULT, false, 1);
@@ -249,7 +253,8 @@ TEST(every_failing_call_with_two_gpus_gives_a_status_and_leaks_nothing)
     random_model_make(model, &wide, 3);
     model->desc.divided = true;
     c.set_devices(2);
-    c.set_memory((size_t)256 << 20); /* a part of this memory is read to measure its speed */
+    /* enough memory, because the backend reads a part of it to measure its speed */
+    c.set_memory((size_t)256 << 20);
     fail_each(&c, model, DEVICE_FAULT, false, 41);
     fail_each(&c, model, OUT_OF_MEMORY, false, 151);
     c.set_memory((size_t)4 << 30);
@@ -275,7 +280,7 @@ TEST(too_little_memory_is_reported_and_leaks_nothing)
         c.set_memory(need * (size_t)part / 40);
         status = live(&l, model, &c);
         int leaks = c.leaks(left, sizeof left);
-        CHECK(leaks == 0, "%d/40 of the memory: %s were not released", part, left);
+        CHECK(leaks == 0, "with %d/40 of the memory, %s were not released", part, left);
         CHECK(part == 40 ? status == 0 : status == ESP_E_MEMORY && strstr(l.err, "memory"),
               "%d/40 of the memory: %d, %s", part, status, l.err);
     }
@@ -288,7 +293,7 @@ TEST(too_little_memory_is_reported_and_leaks_nothing)
 
 enum { ASKED = 2, BEST = 4 };
 
-/* Memory for the results of the calls below. */
+/* Memory for the results of the calls that can fail below. */
 struct answers {
     int32_t ids[ASKED * BEST];
     float values[VOCABULARY];
@@ -354,7 +359,7 @@ static int ask_row(struct life *l, struct answers *to)
     return l->backend->ops->read_row(l->rows, 0, to->values);
 }
 
-/* Requests values for later, then makes a call that is refused without reaching the device. */
+/* Requests deferred results, then makes a call that is refused without reaching the device. */
 static int ask_and_be_refused(struct life *l, struct answers *to)
 {
     int status = ask_gather_later(l, to);
@@ -367,7 +372,7 @@ static int ask_twice(struct life *l, struct answers *to)
     return status < 0 ? status : ask_argmax(l, to);
 }
 
-/* Prepares rows with probabilities and a cache with a prompt. */
+/* Prepares rows that have probabilities and a cache that has a prompt. */
 static int make_ready(struct life *l)
 {
     const struct esp_sampling sampling = {0.8, 1, 0};
@@ -429,7 +434,7 @@ TEST(a_failure_discards_all_deferred_results)
             c.fail_at(0, 0, false);
             CHECK(status < 0 || calls < call, "call %zu: the failure of %s was not reported", i,
                   name);
-            here = untouched; /* from now on, no result may be written to `here` */
+            here = untouched; /* from here on, no call may write to `here` */
             status = make_ready(&l);
             CHECK(status == 0, "after call %zu without %s: %d, %s", i, name, status,
                   l.backend->ops->failure(l.backend));
@@ -528,7 +533,7 @@ TEST(a_driver_that_is_too_old_is_reported)
     CHECK(status == 0 && backend->ops == &esp_backend_cpu && strstr(err, "driver"), "%d, %s",
           status, err);
     backend->ops->close(backend);
-    c.set_driver(0); /* a missing driver is not reported */
+    c.set_driver(0); /* with backend "auto", a missing driver is not reported */
     status = esp_backend_open(&backend, "auto", 0, 0, err, sizeof err);
     CHECK(status == 0 && backend->ops == &esp_backend_cpu && !*err, "%d, %s", status, err);
     backend->ops->close(backend);
@@ -555,7 +560,7 @@ static void read_logits(struct life *l, bool exact, float *logits)
         CHECK(ops->read_row(l->rows, i, logits + i * VOCABULARY) == 0);
 }
 
-/* Without cuBLASLt, all products are computed by our own kernels. */
+/* Without cuBLASLt, our own kernels compute all products. */
 TEST(without_cublaslt_products_are_our_own)
 {
     static float with[BATCH * VOCABULARY], exact[BATCH * VOCABULARY],
@@ -584,7 +589,7 @@ TEST(without_cublaslt_products_are_our_own)
         c.set_lt(versions[i]);
         read_logits(&l, false, with);
         CHECK(!strstr(l.backend->ops->device(l.backend), "cuBLASLt"),
-              "version %d was not found", versions[i]);
+              "cuBLASLt of version %d was not found", versions[i]);
         CHECK(memcmp(with, without, sizeof with) != 0,
               "products of BATCH = %d rows do not use cuBLASLt", (int)BATCH);
         close_parts(&l);
@@ -637,7 +642,9 @@ static size_t take_graphs(const struct controls *c, struct random_model *model, 
     model->desc.graph_bytes = graph_bytes;
     c->set_node_bytes(node);
     c->set_memory(memory);
-    CHECK(open_all(&l) == 0, "%zu bytes for a node, %zu allowed: %s", node, graph_bytes, l.err);
+    CHECK(open_all(&l) == 0,
+          "opening failed with %zu bytes for a node and a limit of %zu bytes: %s", node,
+          graph_bytes, l.err);
     const size_t open = c->memory_used() - before;
     CHECK(pass(&l, 0, 4) == 0, "%s", l.backend->ops->failure(l.backend));
     for (int i = 0; i < 4; i++)
@@ -670,7 +677,8 @@ TEST(graphs_use_only_the_allowed_memory)
     CHECK(one > 0 && one < 30 * NODE, "the first graph takes %zu bytes", one);
     CHECK(memcmp(with, without, sizeof with) == 0);
     const size_t left = take_graphs(&c, model, large, 0, large, without);
-    CHECK(left == none, "a graph without room: %zu bytes, %zu without graphs", left, none);
+    CHECK(left == none, "a graph that does not fit: %zu bytes are used, %zu without graphs",
+          left, none);
     CHECK(memcmp(with, without, sizeof with) == 0);
     random_model_free(model);
     free(model);
@@ -684,7 +692,8 @@ static void *use_elsewhere(void *life)
     return use_all(l) == 0 ? life : NULL;
 }
 
-/* CUDA has a current device per thread. The backend must hide this from callers. */
+/* In CUDA, each thread has its own current device. Callers of the backend must not notice
+ * this. */
 TEST(a_device_serves_every_thread)
 {
     struct controls c;
@@ -711,7 +720,8 @@ TEST(a_device_serves_every_thread)
         CHECK(use_all(l) == 0, "%s", l->backend->ops->failure(l->backend));
         CHECK(pthread_create(&thread, NULL, use_elsewhere, l) == 0);
         pthread_join(thread, &used);
-        CHECK(used, "device %d in another thread: %s", i, l->backend->ops->failure(l->backend));
+        CHECK(used, "device %d cannot be used by another thread: %s", i,
+              l->backend->ops->failure(l->backend));
     }
     for (int i = 0; i < 2; i++)
         close_parts(&lives[i]);

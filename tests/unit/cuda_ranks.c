@@ -1,7 +1,9 @@
-/* cuda_ranks.c - tests models that are divided among GPUs: in exact mode results are
- * bit-identical to those of one GPU for any division. cuda_failures.c tests failures with two.
+/* cuda_ranks.c - tests models that are divided among GPUs. In exact mode, the results of any
+ * division must be bit-identical to those of one GPU. cuda_failures.c tests failures with two
+ * GPUs.
  *
- * The emulator has as many GPUs as a test asks for. A real machine needs at least two GPUs.
+ * The emulator has as many GPUs as a test needs. A real machine needs at least two GPUs for
+ * this test.
  */
 #include <dlfcn.h>
 #include <stdio.h>
@@ -24,7 +26,7 @@ static void *symbol(const char *name)
     return found;
 }
 
-/* Returns how many GPUs there are, at most MOST_GPUS. With one GPU, nothing is tested. */
+/* Returns the number of GPUs, at most MOST_GPUS. With only one GPU, nothing is tested. */
 static int gpus(void)
 {
     struct esp_backend *backend;
@@ -98,8 +100,8 @@ TEST(any_number_of_gpus_gives_the_same_bits)
     }
 }
 
-/* The pass has more rows than rows of logits that are exchanged at a time, and more than a
- * graph has. */
+/* The pass has more rows than a graph can have, and more rows of logits than are exchanged at a
+ * time. */
 TEST(a_long_pass_gives_the_same_bits)
 {
     const int most = gpus();

@@ -1,9 +1,10 @@
-/* cuda_streamed.c - tests that results are bit-identical whether layers fit on the GPU or not.
+/* cuda_streamed.c - tests that results are bit-identical whether or not all layers fit on the
+ * GPU.
  *
  * In exact mode, a model runs with all, none or some of its layers on the device. It computes
  * prompts, single tokens and trees of hundreds of nodes, pass after pass, so that the buffers
- * are used in turn. A pass that fails must not affect the next one, and all memory must be
- * released.
+ * for streamed layers are used in turn. A pass that fails must not affect the next one, and all
+ * memory must be released.
  */
 #include <dlfcn.h>
 #include <stdio.h>
@@ -22,8 +23,8 @@ static const struct random_shape shapes[] = {
     {"neox", 2, 20, 2, 2, 10, 24, VOCABULARY, 6, ESP_F16, true, true, true, false, false},
 };
 
-/* The layers of a small model, repeated. Layers of the Llama model have all vectors that a
- * layer may have (norms of heads, sink logits), and experts. */
+/* The layers of a small model, repeated. The layers of the Llama model have experts and all
+ * vectors that a layer may have, such as norms of heads and sink logits. */
 struct many {
     struct random_model model;
     struct esp_layer layer[LAYERS];
@@ -157,7 +158,7 @@ TEST(layers_that_do_not_fit_give_the_same_bits)
             CHECK(backend->ops->weights_streamed(streamed.weights, &s));
             CHECK(s.layers == LAYERS && s.resident == stay && s.resident_bytes <= limit &&
                       s.buffer_bytes <= 2 * layer && s.pass_bytes > 0,
-                  "%d of %d layers stay, %zu bytes of %zu", s.resident, s.layers,
+                  "%d of %d layers stay in memory, in %zu of %zu bytes", s.resident, s.layers,
                   s.resident_bytes, limit);
             CHECK(s.bytes > 0 && s.seconds > 0, "%g bytes in %g s", s.bytes, s.seconds);
             check_passes(&resident, &streamed, i > 0 || stay > 0 || check_quick() ? 70 : 250);
@@ -218,9 +219,9 @@ TEST(a_pass_that_fails_halfway_does_not_harm_the_next)
     for (long call = 1; call <= calls; call += check_quick() ? 11 : 2) {
         c.fail_at(call, OUT_OF_MEMORY, false);
         int status = pass(&streamed, 4, 0, false);
-        if (status == 0) /* the call that returns values reports a failed launch */
+        if (status == 0) /* only the call that returns values reports a failed launch */
             status = backend->ops->read_row(streamed.logits, 0, values);
-        CHECK(status < 0, "the failure of call %ld of %ld, %s, was not reported", call, calls,
+        CHECK(status < 0, "call %ld of %ld (%s) failed, but this was not reported", call, calls,
               c.failed_call());
         c.fail_at(0, 0, false);
         check_pass(&resident, &streamed, 2, 0, false);

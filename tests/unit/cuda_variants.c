@@ -4,13 +4,13 @@
  * The variant that computes a product depends on the rows of the pass, the outputs of the
  * matrix, the number of multiprocessors and the shared memory of a block. So the emulator has
  * 4, 46 or 132 multiprocessors here (an H100 has 132), and 99, 163 or 227 KB of shared memory
- * (compute capability 8.6, 8.0, 9.0). The number of columns does not matter: the matrices of
- * 8B models, with 28672 outputs (gate and up) or 14336 columns (down), are tested with a size
- * of 64 in the other dimension.
+ * (compute capability 8.6, 8.0, 9.0). The other dimension of a matrix does not matter. So the
+ * matrices of 8B models with 28672 outputs (gate and up) or 14336 columns (down) are tested
+ * with only 64 columns or outputs.
  *
  * In exact mode, every row of a pass must be bit-identical to plain decoding on every GPU. In
- * both modes, the logits must be those of the CPU, as far as 16-bit activations allow. On a
- * real GPU, only that device is tested.
+ * both modes, the logits may differ from the CPU's only as much as rounding activations to 16
+ * bits explains. On a real GPU, only that device is tested.
  */
 #include <dlfcn.h>
 #include <math.h>
@@ -25,12 +25,12 @@
 
 enum { BATCH = 64, VOCABULARY = 300 };
 
-/* Rows of passes for which products of each width are used: 8, 16, 32, 64. */
+/* Numbers of rows for which products of all widths (8, 16, 32, 64 rows) are used. */
 static const int row_counts[] = {7, 12, 20, 32, 40, 63};
 enum { ROW_COUNTS = sizeof row_counts / sizeof *row_counts };
 
-/* A cache for this many rows has no graph of 64 rows, in which all passes of 17 to 64 rows
- * would use the widest products; a cache for BATCH rows has one. */
+/* A cache for BATCH rows has a graph of 64 rows, in which all passes of 17 to 64 rows use the
+ * widest products. A cache for UNCAPTURED rows has no such graph. */
 enum { UNCAPTURED = 63 };
 
 /* Under sanitizers, a smaller GPU and smaller matrices use the same variants. */
@@ -41,7 +41,7 @@ enum { FFN = 14336, LARGE_GPU = 132 };
 #endif
 
 /* With 4 multiprocessors, all products of the first and third model have enough outputs for the
- * highest variants. With 132, this is true of gate and up of the second model. */
+ * highest variants. With 132, only the gate and up matrices of the second model have enough. */
 static const struct random_shape dense = {
     "bf16", 2, 256, 4, 2, 64, 160, VOCABULARY, 64, ESP_BF16, false, false, false, true, false};
 static const struct random_shape wide = {"8B, cut", 1,     64,         2,    1,
@@ -123,7 +123,8 @@ static void close_runner(struct runner *r)
     ops->close(r->backend);
 }
 
-/* Computes the logits (rows, VOCABULARY) of a chain of `rows` tokens, from number `first` on.
+/* Computes the logits (rows, VOCABULARY) of a chain of `rows` tokens that begins with token
+ * number `first`.
  */
 static void run(struct runner *r, int first, int rows, float *logits)
 {
@@ -146,7 +147,8 @@ static void run(struct runner *r, int first, int rows, float *logits)
         CHECK(ops->read_row(r->logits, i, logits + i * VOCABULARY) == 0);
 }
 
-/* Returns the root mean square of the difference of two rows, relative to the first. */
+/* Returns the root mean square of the difference between two rows, relative to the first
+ * row. */
 static double difference(const float *want, const float *is)
 {
     double error = 0, norm = 0;
@@ -232,11 +234,13 @@ TEST(products_of_16_bit_weights_are_the_same_on_every_gpu)
     for (int i = 0; i < ROW_COUNTS; i++)
         CHECK(row_counts[i] > 32 ? peak[2][i] > 163 << 10 && peak[0][i] <= 99 << 10
                                  : peak[2][i] == peak[0][i],
-              "%d rows: %zu bytes of %d KB, %zu of %d KB", row_counts[i], peak[2][i],
-              kilobytes[2], peak[0][i], kilobytes[0]);
-    CHECK(peak[2][2] > few[2], "20 rows: %zu bytes for many outputs, %zu for few", peak[2][2],
+              "%d rows: products take %zu bytes of %d KB, and %zu bytes of %d KB",
+              row_counts[i], peak[2][i], kilobytes[2], peak[0][i], kilobytes[0]);
+    CHECK(peak[2][2] > few[2],
+          "20 rows: products take %zu bytes with many outputs, %zu with few", peak[2][2],
           few[2]);
-    CHECK(captured[2] == peak[2][ROW_COUNTS - 1], "20 rows in a graph: %zu bytes", captured[2]);
+    CHECK(captured[2] == peak[2][ROW_COUNTS - 1], "20 rows in a graph: products take %zu bytes",
+          captured[2]);
 }
 
 TEST(products_of_an_8b_model_are_the_same_on_every_gpu)
@@ -269,12 +273,13 @@ TEST(products_of_quantised_weights_are_the_same_on_every_gpu)
     random_model_free(&model);
     for (int i = 1; find_emulator() && i < LIMITS; i++)
         CHECK(peak[i][ROW_COUNTS - 1] > (size_t)kilobytes[i - 1] << 10,
-              "64 rows: %zu bytes of %d KB", peak[i][ROW_COUNTS - 1], kilobytes[i]);
+              "64 rows: products take %zu bytes of %d KB", peak[i][ROW_COUNTS - 1],
+              kilobytes[i]);
 }
 
-/* With four queries for a key and row, passes in default mode use tiles of 16, 64 and 128
- * queries, the last only where a block may have 102 KB. In a pass of 20 rows, no product needs
- * so much. */
+/* Four query heads share a head of keys. So passes in default mode use tiles of 16, 64 and 128
+ * queries. Tiles of 128 queries are used only if a block may have 102 KB of shared memory,
+ * which no product needs in a pass of 20 rows. */
 TEST(attention_is_right_with_every_tile_of_queries_on_every_gpu)
 {
     static const int multiprocessors[] = {4, 46, 132};
@@ -287,14 +292,14 @@ TEST(attention_is_right_with_every_tile_of_queries_on_every_gpu)
         for (int j = check_quick() ? i : 0; j < (check_quick() ? i + 1 : LIMITS); j++) {
             check_device(&y, &model, false, UNCAPTURED, multiprocessors[j], kilobytes[i], peak);
             CHECK(!find_emulator() || (peak[2] >= 102 << 10) == (i > 0),
-                  "20 rows, %d KB: %zu bytes", kilobytes[i], peak[2]);
+                  "20 rows, %d KB: attention takes %zu bytes", kilobytes[i], peak[2]);
         }
     random_model_free(&model);
 }
 
 /* Each token uses all experts, so that rounding does not change the choice. In a pass of 12
- * rows or more, each expert then gets tiles of up to 32 rows. Products with Q6_K need most
- * shared memory, and must have a variant for that many rows on the smallest GPU. */
+ * rows or more, each expert then gets tiles of up to 32 rows. Products with Q6_K need the most
+ * shared memory. They must have a variant for 32 rows even on the smallest GPU. */
 TEST(experts_of_q6_k_are_right_with_little_shared_memory)
 {
     static struct yardstick y;
@@ -309,8 +314,8 @@ TEST(experts_of_q6_k_are_right_with_little_shared_memory)
     random_model_free(&model);
 }
 
-/* With a long text, each mode must use only the memory that it needs, besides keys and
- * values. */
+/* In a cache for a long text, each mode must allocate only the memory that its attention needs,
+ * in addition to keys and values. */
 TEST(a_cache_has_only_the_memory_for_attention_that_its_mode_needs)
 {
     enum { LONG = 131072, MEGABYTE = 1 << 20 };
@@ -328,7 +333,8 @@ TEST(a_cache_has_only_the_memory_for_attention_that_its_mode_needs)
     backend->ops->close(backend);
 }
 
-/* A cache that was not opened for exact mode gives the same results, a few rows at a time. */
+/* A cache that was not opened for exact mode must give the same results in exact mode, although
+ * it computes only a few rows at a time. */
 TEST(a_cache_not_opened_for_exact_mode_gives_the_same_results)
 {
     enum { LONG = 60000 };
@@ -348,7 +354,7 @@ TEST(a_cache_not_opened_for_exact_mode_gives_the_same_results)
     random_model_free(&model);
 }
 
-/* Returns the predicted seconds of attention in a pass after 32768 tokens of text. */
+/* Returns the predicted time of attention, in seconds, in a pass after 32768 tokens of text. */
 static double attention_seconds(struct esp_backend *backend, const struct esp_model_desc *desc,
                                 int rows)
 {
@@ -364,7 +370,7 @@ static double attention_seconds(struct esp_backend *backend, const struct esp_mo
 }
 
 /* The prediction counts the launches of attention: if there is room for all partial results,
- * there is only one launch, whatever the number of rows. */
+ * there is only one launch for any number of rows. */
 TEST(a_tree_of_16_nodes_reads_a_long_text_once)
 {
     static const struct random_shape shape = {"heads of 8B", 1,     64,         32,   8,

@@ -1,10 +1,10 @@
-/* Tests that the cursor stands where the next character will appear: editing text with wide and
- * combining characters, and reverse search, in a real terminal (tmux), compared with widths
- * from utf8proc.
+/* Tests that the cursor is always where the next character will appear, while text with wide
+ * and combining characters is edited and during reverse search. The program runs in a real
+ * terminal (tmux). The expected column follows from the widths that utf8proc gives.
  *
- * A line is a list of units, each a character with its combining marks. A test case types some
- * units and edits them. The expected line and column follow from the list; the actual line and
- * column are read from the terminal.
+ * A line is a list of units. A unit is a character with its combining marks. A test case types
+ * some units and edits them. The expected line and column follow from the list; the actual line
+ * and column are read from the terminal.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,7 +46,7 @@ static const char *tmux(const char *arguments)
     return line;
 }
 
-/* Sends bytes as the terminal would, quoted for the shell. */
+/* Sends bytes to the program as the terminal would, and quotes them for the shell. */
 static void send(const char *bytes)
 {
     char arguments[3000] = "send-keys -t main -l -- '";
@@ -92,7 +92,8 @@ static void open_terminal(void)
     const char *program = getenv("ESPALIER");
     snprintf(folder, sizeof folder, P_tmpdir "/espalier-cursor-XXXXXX");
     CHECK(mkdtemp(folder));
-    /* Every test has its own server, because the previous one may still be closing. */
+    /* Every test has its own tmux server, because the server of the previous test may still be
+     * closing. */
     static int servers;
     snprintf(socket_name, sizeof socket_name, "espalier-cursor-%d-%d", (int)getpid(),
              ++servers);
@@ -142,8 +143,8 @@ static void cut(struct line *line, int from, int to)
     line->point = from;
 }
 
-/* Applies an editing key to the line. Returns the byte to send, or 0 if the key would do
- * nothing now. */
+/* Applies an editing key to the line. Returns the byte to send, or 0 if the key would have no
+ * effect now. */
 static char edit(struct line *line, int what)
 {
     switch (what) {
@@ -164,7 +165,7 @@ static char edit(struct line *line, int what)
         if (line->point > 0)
             cut(line, line->point - 1, line->point);
         return 8;
-    case 6: /* C-d in an empty line would end the program */
+    case 6: /* because C-d in an empty line would end the program */
         if (line->point == line->count || line->count < 2)
             return 0;
         cut(line, line->point, line->point + 1);
@@ -192,7 +193,7 @@ static void make_case(struct line *line, char *keys, unsigned long long *random)
 {
     const int typed = 3 + (int)(check_uniform(random) * 12);
     *line = (struct line){.count = 0};
-    strcpy(keys, "\005\025"); /* C-e C-u: an empty line */
+    strcpy(keys, "\005\025"); /* C-e C-u empties the line */
     for (int i = 0; i < typed; i++) {
         int unit = (int)(check_uniform(random) * UNITS);
         insert(line, unit);
@@ -220,7 +221,7 @@ static int expect(const struct line *line, char *text)
         column += i < line->point ? width_of(units[line->unit[i]]) : 0;
     }
     for (size_t end = strlen(text); end > 0 && text[end - 1] == ' ';)
-        text[--end] = '\0'; /* tmux does not report blanks at the end of a line */
+        text[--end] = '\0'; /* because tmux does not report blanks at the end of a line */
     return column;
 }
 
@@ -242,8 +243,8 @@ TEST(the_column_is_right_while_editing)
     CHECK(wrong == 0, "%d cases are wrong", wrong);
 }
 
-/* The test has lines in the history (unknown commands), the newest last. Each case has the
- * search text, the index of the line that is found, and the text before the match. */
+/* The history has several lines (unknown commands), the newest last. Each case has the text to
+ * search for, the index of the line that is found, and the text before the match. */
 TEST(the_column_is_right_in_reverse_search)
 {
     static const char *const lines[] = {

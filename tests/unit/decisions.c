@@ -27,7 +27,7 @@ static const char *token_text(void *user, int32_t token, size_t *length)
     return to;
 }
 
-/* Sentences with the same beginning and the same end around their numbers. */
+/* The kinds of sentences. Sentences of a kind differ only in their numbers and tokens. */
 enum sentence {
     TEST_PASSED,
     TEST_FAILED,
@@ -48,12 +48,12 @@ static struct {
     const struct esp_iteration *it;
     const char *drafter;
     double temperature;
-    int nodes, seen[SENTENCES]; /* nodes: number of nodes with this verifier */
+    int nodes, seen[SENTENCES]; /* nodes: the number of nodes so far with this verifier */
 } now;
 
 /* ------------------------------------------------------------------ the events */
 
-/* Computes the distribution after a node, as the verifier sees it. */
+/* Computes the distribution after a node that the verifier uses. */
 static void distribution_after(bool draft, int node, double *values)
 {
     const struct esp_node *nodes = now.it->tree.nodes;
@@ -70,7 +70,8 @@ static void distribution_after(bool draft, int node, double *values)
         values[x] /= sum;
 }
 
-/* Returns the token that follows a node in the text. The node must be on the path of the text.
+/* Returns the token that follows a node in the text. The node must be on the path that became
+ * text.
  */
 static int32_t token_after(int node)
 {
@@ -80,7 +81,7 @@ static int32_t token_after(int node)
     return depth < it->path_length ? it->tree.nodes[it->path[depth]].token : it->bonus;
 }
 
-/* Returns whether drafts were tested below a node before a token was drawn there. */
+/* Returns whether the verifier tested children of a node before it drew a token there. */
 static bool was_tested(int node)
 {
     const struct esp_session *s = now.session;
@@ -100,6 +101,14 @@ static void fail(int node, const char *text, const char *why)
 static double number_at(const char *text)
 {
     return text[0] == '.' || (text[0] >= '0' && text[0] <= '9') ? atof(text) : NAN;
+}
+
+/* Returns the number after `before`, which the text must have. */
+static double number_after(const char *text, const char *before)
+{
+    const char *at = strstr(text, before);
+    CHECK(at, "'%s' is missing in: %s", before, text);
+    return number_at(at + strlen(before));
 }
 
 /* Returns whether `value`, rounded to two significant digits or to 1.0, is `shown`. */
@@ -122,14 +131,14 @@ static void check_test(const char *text, int node, int tested)
     if (!below && !strstr(text, "(u) is above its"))
         fail(node, text, "no comparison");
     if (below ? !(u < chance) : !(u > chance))
-        fail(node, text, "its own numbers contradict the sentence");
+        fail(node, text, "the sentence contradicts its own numbers");
     if (!rounds_to(u, (double)n->u) || !rounds_to(chance, (double)n->acceptance))
-        fail(node, text, "its numbers are not the event's");
+        fail(node, text, "the sentence has other numbers than the event");
     if (below != (n->verdict == ESP_ACCEPTED) || n->drawn)
-        fail(node, text, "there was no test, or it had the other result");
+        fail(node, text, "the node was not tested, or the test had the other result");
 }
 
-/* Returns the quoted token after `before`. */
+/* Returns the token that is quoted after the words `before`. */
 static int32_t quoted(const char *text, const char *before)
 {
     const char *at = strstr(text, before);
@@ -142,10 +151,9 @@ static void check_drawn(const char *text, int node, bool whole)
 {
     const struct esp_node *n = &now.it->tree.nodes[node];
     double p[VOCABULARY], q[VOCABULARY], left = 0;
-    const double chance = number_at(
-        strstr(text, whole ? "its chance was " : "chance there was ") + (whole ? 15 : 17));
+    const double chance = number_after(text, whole ? "its chance was " : "chance there was ");
     if (n->verdict != ESP_ACCEPTED || token_after(n->parent) != n->token)
-        fail(node, text, "the quoted token is not in the text");
+        fail(node, text, "the quoted token does not occur in the text");
     if (whole == was_tested(n->parent))
         fail(node, text, "the distribution of the draw is wrong");
     distribution_after(false, n->parent, p);
@@ -208,7 +216,7 @@ static void check_ancestor(const char *text, int node)
     for (int up = nodes[node].parent; up > 0; up = nodes[up].parent)
         if (nodes[up].verdict != ESP_ACCEPTED) {
             if (nodes[up].token != token || nodes[node].verdict != ESP_UNVISITED)
-                fail(node, text, "it names another node");
+                fail(node, text, "the sentence names another node");
             return;
         }
     fail(node, text, "all nodes above it were accepted");
@@ -269,7 +277,7 @@ static enum sentence check_sentence(const char *text, int node)
         check_first(text, node, accepted);
         return accepted ? FIRST : NOT_FIRST;
     }
-    fail(node, text, "no test knows this sentence");
+    fail(node, text, "this sentence is of no known kind");
     return SENTENCES;
 }
 
@@ -283,14 +291,14 @@ static void check_formula(int node)
     const char *u = strstr(text, ", u = "), *ratio = strstr(text, " = min(1, .");
     if (!u) {
         if (isfinite(n->u) && !strstr(text, " drew it"))
-            fail(node, text, "the number is missing");
+            fail(node, text, "the formula lacks a number");
         return;
     }
     const char *equal = u;
     while (equal > text && *equal != '=')
         equal--;
     if (n->drawn || (number_at(u + 6) < number_at(equal + 2)) != (n->verdict == ESP_ACCEPTED))
-        fail(node, text, "the verdict is the opposite");
+        fail(node, text, "the verdict contradicts the formula");
     if (!ratio || ratio > u)
         return;
     const bool scaled =
@@ -368,7 +376,7 @@ TEST(every_sentence_about_a_node_is_true)
     toy_close(&toy);
 }
 
-/* Compared numbers must be shown with enough digits to differ. */
+/* If a sentence compares two numbers, they must be shown with enough digits to differ. */
 TEST(compared_numbers_are_shown_with_enough_digits)
 {
     char a[16], b[16];

@@ -2,10 +2,10 @@
  * (tests/vectors/make_head_vectors.py, make_mtp_vectors.py), and tests that a session uses them
  * correctly.
  *
- * A head in tests/vectors/heads belongs to the target in that folder, or to the target that
- * target_of() names; an MTP layer may belong to the model in its own folder. Sessions use
- * target and head without a tokenizer. The CUDA backend, in exact mode, gives the same results
- * rounded to 16 bits.
+ * A head in tests/vectors/heads belongs to the target in that folder or to the target that
+ * target_of() names. An MTP layer may belong to the model in its own folder. Sessions use
+ * target and head without a tokenizer. The results of the CUDA backend in exact mode may differ
+ * only by rounding to 16 bits.
  */
 #include <cJSON.h>
 #include <math.h>
@@ -51,7 +51,8 @@ static const char *const heads[] = {"eagle",
                                     "eagle3-speculators-norm-before-fc",
                                     "eagle3-speculators-fc-norm"};
 
-/* The first heads run in all tests, the others only where formulas and texts are compared. */
+/* The first heads run in all tests. The others run only in the tests that compare formulas and
+ * texts. */
 enum { HEADS = sizeof heads / sizeof *heads, FIRST_HEADS = 6 };
 
 static char err[512];
@@ -102,12 +103,12 @@ static struct esp_model *open_mtp(const char *folder)
 /* threads = CUDA selects the CUDA backend. */
 enum { CUDA = -1, EMULATED_NODES = 24 };
 
-/* Memory of the matrices that this test quantises; kept until the engine is closed. */
+/* Memory of the matrices that this test quantises. It is freed after the engine is closed. */
 enum { MOST_QUANTISED = 64 };
 static void *quantised[MOST_QUANTISED];
 static int quantised_count;
 
-/* Turns the numbers of a matrix into Q8_0, if its width allows that. */
+/* Quantises a matrix to Q8_0 if its width allows that. */
 static void quantise(struct esp_tensor *t)
 {
     if (!t->data || t->columns % esp_dtype_block(ESP_Q8_0) != 0)
@@ -155,7 +156,7 @@ static void open_models(struct esp_engine *e, const char *head, bool quantised_t
         ops->set_exact(e->backend, true);
     e->target = open_model(target_of(head));
     e->draft = is_mtp(head) ? open_mtp(head) : open_model(head);
-    e->target->end_count = 0; /* a random model would soon write the end of the text */
+    e->target->end_count = 0; /* because a random model would soon write an end token */
     if (quantised_target)
         quantise_model(&e->target->desc);
     CHECK(esp_draft_head_join(e->draft, e->target, err, sizeof err) == 0, "%s", err);
@@ -291,8 +292,8 @@ static void run_text(struct passes *p, int chunk)
     }
 }
 
-/* Runs the nodes, with one pass for each depth, in which they read the states of their
- * parents. */
+/* Runs the nodes of the tree with one pass for each depth. In a pass, nodes read the states of
+ * their parents. */
 static void run_tree(struct passes *p)
 {
     const struct reference *want = p->want;
@@ -363,7 +364,7 @@ static void compute(struct esp_engine *e, const struct reference *want, int chun
     ops->rows_close(p.logits);
 }
 
-/* Computes all outputs of a head; user: its name. */
+/* Computes all outputs of a head. user: the name of the head. */
 static void compute_outputs(struct esp_backend *cpu, void *user, float *out, int count)
 {
     static struct reference want;
@@ -383,7 +384,7 @@ static void compute_outputs(struct esp_backend *cpu, void *user, float *out, int
     close_models(&e);
 }
 
-/* Adds up the squares of the differences and of the reference. */
+/* Adds the squared differences to one sum and the squares of the reference to another. */
 static void compare_row(const struct esp_model_desc *d, const struct reference *want,
                         const struct computed *got, int row, double *error, double *norm)
 {
@@ -411,8 +412,8 @@ static void check_missing(const char *name, const struct esp_model_desc *d,
     CHECK(!d->output_token || output == d->outputs);
 }
 
-/* Returns the largest allowed difference, as a norm relative to that of the reference. The
- * states of recurrent layers accumulate the rounding of all tokens. */
+/* Returns the largest allowed norm of the difference, relative to the norm of the reference.
+ * The states of recurrent layers accumulate the rounding errors of all tokens. */
 static double tolerance(const struct esp_engine *e, const char *head, double norm)
 {
     const int count = ROWS * (e->draft->desc.hidden + e->draft->desc.outputs);
@@ -422,9 +423,10 @@ static double tolerance(const struct esp_engine *e, const char *head, double nor
            sqrt(norm / count);
 }
 
-/* Compares a head in one batch and in several, on 1 and 2 threads of the CPU, or on CUDA. For a
- * hybrid on CUDA, only rows of the text are compared: nodes of the tree read the head's own
- * states, and with bf16 the head may choose another expert for them. */
+/* Compares a head in one batch and in several, on 1 and 2 threads of the CPU, or on CUDA. If
+ * the target has recurrent layers, only rows of the text are compared on CUDA. Nodes of the
+ * tree read the head's own states, and with bf16 the head may choose another expert for
+ * them. */
 static void check_head(const char *head, bool cuda)
 {
     const int rows = cuda && is_hybrid(head) ? TEXT - 1 : ROWS;
@@ -442,7 +444,8 @@ static void check_head(const char *head, bool cuda)
             compare_row(&e.draft->desc, &want, &got, row, &error, &norm);
         }
         const double most = tolerance(&e, head, norm);
-        CHECK(sqrt(error / norm) < most, "%s: off by %g of the reference, more than %g", head,
+        CHECK(sqrt(error / norm) < most,
+              "%s: differs by %g relative to the reference, more than %g", head,
               sqrt(error / norm), most);
         if (i == 0)
             first = got;
@@ -476,10 +479,10 @@ TEST(every_kind_of_head_matches_the_reference_on_cuda)
         check_heads(true);
 }
 
-/* Heads have matrices of floats, and borrow the target's quantised embedding or head. CUDA
- * stores keys, values and the activations of float matrices in 16 bits. Nodes of a tree read
- * the head's own states, and a random head enlarges differences, so only rows of the text are
- * compared. */
+/* Draft heads have matrices of floats, and use the target's quantised embedding or output head.
+ * CUDA stores keys, values and the activations of float matrices in 16 bits. Nodes of a tree
+ * read the head's own states, and a random head enlarges differences, so only rows of the text
+ * are compared. */
 TEST(a_head_works_beside_a_quantised_target)
 {
     for (int h = 0; h < HEADS; h++) {
@@ -487,7 +490,7 @@ TEST(a_head_works_beside_a_quantised_target)
         static struct computed got[3];
         struct esp_engine e;
         double error = 0, norm = 0;
-        if (is_hybrid(heads[h])) /* their first layer has no queries that could be quantised */
+        if (is_hybrid(heads[h])) /* the first layer of this target has no queries to quantise */
             continue;
         for (int i = 0; i < 3; i++) {
             open_engine_as(&e, heads[h], i == 0 ? 1 : CUDA, true);
@@ -517,7 +520,7 @@ TEST(a_head_works_beside_a_quantised_target)
 
 enum { NEW = 32 };
 
-/* Under sanitizers, texts are short, and one head of each form is enough. */
+/* Under sanitizers, texts are short, and only one head of each form is tested. */
 static int new_tokens(void)
 {
     return check_quick() ? 12 : NEW;
@@ -572,8 +575,8 @@ static void check_drafters(struct esp_engine *e, const char *head, int first, in
     const int32_t *want = esp_session_tokens(plain, &length);
     CHECK(length == PROMPT + tokens_on(e));
     for (int i = 0; esp_drafters[i]; i++) {
-        if (i % step != first ||
-            esp_drafters[i]->chooser) /* nde: there is no selector for these models */
+        /* drafter nde needs a selector, and there is none for these models */
+        if (i % step != first || esp_drafters[i]->chooser)
             continue;
         struct esp_session *session = open_session(e, esp_drafters[i]->name, NULL, NULL);
         prompt_session(session);
@@ -622,7 +625,7 @@ TEST(a_drafter_with_a_head_on_cuda_writes_what_plain_decoding_writes)
     }
 }
 
-/* The drafts of an iteration: tokens and probabilities of all nodes, in order. */
+/* What an iteration drafted: the tokens and probabilities of all nodes, in order. */
 struct drafted {
     int count;
     struct {
@@ -631,8 +634,8 @@ struct drafted {
     } node[65];
 };
 
-/* A window drops rows from the caches of target and head. If the text is shortened by more
- * than the remaining rows allow, both are computed again. */
+/* A window drops rows from the caches of target and head. If the text is shortened so much that
+ * the remaining rows do not suffice, both compute their rows again. */
 TEST(with_a_window_a_head_drafts_and_does_not_change_the_text)
 {
     enum { MOST = 560 };
@@ -682,9 +685,9 @@ static void note_drafted(void *user, const struct esp_event *event)
     }
 }
 
-/* Checks that a session drafts exactly what a new session drafts after the same text, whatever
- * the session did before. The head's rows must come from the target's states, not from the
- * head's own drafts. */
+/* Checks that a session drafts exactly what a new session drafts after the same text. What the
+ * session did before must not matter. The head's rows must come from the target's states, not
+ * from the head's own drafts. */
 static void check_like_new(struct esp_engine *e, struct esp_session *session,
                            const struct drafted *got, const char *what)
 {
@@ -728,7 +731,8 @@ EACH_ISA(drafts_depend_only_on_the_text)
         check_like_new(&e, s, &got, "rows that were computed again");
         esp_session_warm(s);
         check_like_new(&e, s, &got, "warming up");
-        CHECK(esp_session_rewind(s, 1) == 0); /* no hidden state precedes the first token */
+        /* there is no hidden state before the first token */
+        CHECK(esp_session_rewind(s, 1) == 0);
         esp_session_allow(s, 5);
         finish(s);
         check_like_new(&e, s, &got, "a text of one token");
@@ -766,8 +770,8 @@ EACH_ISA(a_long_prompt_runs_in_several_passes)
     close_engine(&e);
 }
 
-/* The head catches up with the stored states of the target. If more states are needed, the
- * target computes them again. */
+/* When the head is used again, it reads the stored states of the target. If more states are
+ * needed, the target computes them again. */
 EACH_ISA(a_head_that_was_not_used_for_long_catches_up)
 {
     static const int pauses[] = {1, 70, 200};
@@ -790,8 +794,8 @@ EACH_ISA(a_head_that_was_not_used_for_long_catches_up)
     close_engine(&e);
 }
 
-/* The head's distribution is the one from which drafts are sampled and by which verifiers
- * divide, even for tokens that it cannot draft. */
+/* Drafts must be sampled from the same distribution q that verifiers divide by, even if the
+ * head cannot draft some tokens. */
 TEST(sampling_with_a_head_follows_the_target)
 {
     static const char *const drafters[] = {"dynatree", "iid"};
@@ -809,7 +813,7 @@ TEST(sampling_with_a_head_follows_the_target)
             options.values.temperature = 0.8;
             options.values.seed = 7;
             if (esp_session_open(&s, &e, &options, err, sizeof err) < 0)
-                continue; /* these settings would not be exact with this drafter */
+                continue; /* this verifier would not be exact with this drafter */
             CHECK(esp_session_prompt(s, prompt, PROMPT, err, sizeof err) == 0, "%s", err);
             CHECK(esp_lossless_measure(s, &plan, &result, err, sizeof err) == 0, "%s", err);
             CHECK(result.impossible == 0, "%s, %s, %s", heads[i / 2], options.drafter,
@@ -839,8 +843,8 @@ static int write_on(struct esp_session *session, int tokens, int32_t *text)
     return count;
 }
 
-/* A branch must continue like a new session with the same text: the head's cache and the
- * target's states must belong to the text. */
+/* A branch must continue like a new session with the same text. So the head's cache and the
+ * target's states must be those of the branch. */
 TEST(branches_with_a_head_match_fresh_sessions)
 {
     for (int i = 0; i < FIRST_HEADS; i++)

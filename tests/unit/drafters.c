@@ -1,6 +1,6 @@
 /* Tests requirements of every drafter. With any settings, the text must be that of plain
- * decoding, with few passes. Every cut node must have a reason. Settings must take effect at
- * once. In special cases, different drafters must draft the same trees. */
+ * decoding, with few passes. Every cut node must have a reason. Changed settings must take
+ * effect immediately. In special cases, different drafters must draft the same trees. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "tests/check.h"
 #include "tests/drafting.h"
 
-/* Settings far from the defaults, in addition to the defaults of every drafter. */
+/* Settings that are far from the defaults. (The defaults of every drafter are tested, too.) */
 static const char *const specs[] = {
     "linear:K=64",
     "linear:draws=iid",
@@ -56,7 +56,8 @@ static const char *spec_of(int i)
 {
     int drafters = 0;
     for (int j = 0; esp_drafters[j]; j++) {
-        if (esp_drafters[j]->chooser) /* nde: the toy models have no selector */
+        /* drafter nde needs a selector, and the toy models have none */
+        if (esp_drafters[j]->chooser)
             continue;
         if (drafters++ == i)
             return esp_drafters[j]->name;
@@ -86,14 +87,14 @@ static void check_record(const struct drafting *d, const char *what)
     const struct esp_tree_builder *b = &d->session->tree;
     int remaining = d->toy.engine.context - it->position;
     CHECK(it->tree.verified - 1 <= b->capacity && it->tree.count <= b->record, "%s", what);
-    CHECK(it->deepest < remaining, "%s: depth %d with %d tokens to go", what, it->deepest,
-          remaining);
+    CHECK(it->deepest < remaining, "%s: the tree has depth %d, but only %d tokens may follow",
+          what, it->deepest, remaining);
     for (int u = 1; u < it->tree.count; u++) {
         const struct esp_node *node = &it->tree.nodes[u];
         bool leaf = b->first_child[u] < 0, cut = node->verdict == ESP_CUT;
         CHECK(!(cut || leaf) || node->reason != ESP_REASON_NONE ||
                   (leaf && !isnan(node->confidence)),
-              "%s: node %d gives no reason", what, u);
+              "%s: node %d has no reason", what, u);
         CHECK(isfinite(node->cumulative_log_q) && node->copies >= 1 && node->token >= 0 &&
                   node->token < d->toy.vocabulary,
               "%s: node %d", what, u);
@@ -126,8 +127,9 @@ TEST(drafters_survive_small_trees_small_vocabularies_and_certain_drafts)
         {.vocabulary = 12, .max_nodes = 1, .context = 40},
         {.vocabulary = 3, .max_nodes = 200, .context = 60},
         {.vocabulary = 2, .max_nodes = 64, .context = 60},
-        {.vocabulary = 12, .max_nodes = 64, .context = 60, .sharpness = 10}, /* nearly sure */
-        /* certain, above temperature 0 */
+        /* the models are nearly sure */
+        {.vocabulary = 12, .max_nodes = 64, .context = 60, .sharpness = 10},
+        /* the next token is certain, although the temperature is above 0 */
         {.vocabulary = 12, .max_nodes = 64, .context = 60, .top_k = 1},
         {.vocabulary = 12, .max_nodes = 64, .context = 60, .sharpness = 1e-9}, /* flat */
     };
@@ -141,8 +143,8 @@ TEST(drafters_survive_small_trees_small_vocabularies_and_certain_drafts)
         }
 }
 
-/* A drafter must work with the draft cache as another drafter has left it, even if the cache
- * lacks many tokens after plain decoding or lookup. */
+/* A drafter must be able to use the draft cache as another drafter has left it. After plain
+ * decoding or lookup, the cache lacks many tokens. */
 TEST(drafters_can_take_turns)
 {
     struct drafting d;
@@ -155,9 +157,10 @@ TEST(drafters_can_take_turns)
     for (; drafting_step(&d); turns++) {
         check_record(&d, d.session->iteration.drafter);
         drafting_set(&d, "drafter",
-                     spec_of(turns * 17 % drafters)); /* each drafter once, in a mixed order */
+                     /* uses each drafter once, in a mixed order */
+                     spec_of(turns * 17 % drafters));
     }
-    CHECK(turns > drafters, "only %d of %d drafters had a turn", turns, drafters);
+    CHECK(turns > drafters, "only %d of %d drafters were used", turns, drafters);
     CHECK(d.session->length == DRAFTING_PROMPT + DRAFTING_ALLOWED);
     CHECK(memcmp(d.session->text, want, (size_t)d.session->length * sizeof *want) == 0);
     drafting_close(&d);
@@ -186,13 +189,15 @@ TEST(a_tree_takes_one_pass_per_layer)
                 const struct esp_iteration *it = &d.session->iteration;
                 int limit = deepest_in_record(&it->tree) + 1;
                 if (strcmp(name, "optimal") == 0 || strcmp(name, "salf") == 0)
-                    limit += 60 / 10; /* one more pass for every B of the N nodes */
+                    limit += 60 / 10; /* one more pass for each B of the N nodes */
                 if (strcmp(name, "goodput") == 0)
-                    limit += 60 / 10; /* measured times may lead it back to shallow nodes */
+                    /* because of measured times, goodput may expand shallow nodes later */
+                    limit += 60 / 10;
                 passes += it->draft_passes;
                 nodes += it->tree.verified - 1;
                 CHECK(strcmp(name, "dyspec") == 0 || it->draft_passes <= limit,
-                      "%s: %d passes for a depth of %d", name, it->draft_passes, limit - 1);
+                      "%s: %d draft passes for a tree of depth %d", name, it->draft_passes,
+                      limit - 1);
             }
             drafting_close(&d);
         }
@@ -256,7 +261,8 @@ TEST(settings_take_effect_at_the_next_iteration)
 {
     static const struct {
         const char *drafter, *key, *value;
-        int nodes, depth; /* maximum after the change; trees before it are larger */
+        /* their maxima after the change; trees before the change are larger */
+        int nodes, depth;
     } cases[] = {
         {"linear", "K", "2", 2, 2},
         {"assisted:confidence=0", "K", "2", 2, 2},
@@ -343,7 +349,7 @@ TEST(parameters_are_checked_against_each_other)
 
 /* ------------------------------------------------------------------ assisted and ngram */
 
-/* Returns the depth that the remaining tokens allow. */
+/* Returns the depth to which the remaining tokens limit a tree. */
 static int left_of(const struct esp_iteration *it)
 {
     return DRAFTING_PROMPT + DRAFTING_ALLOWED - it->position - 1;
@@ -362,13 +368,13 @@ TEST(assisted_follows_success)
         double k = drafting_gauge(&d, "K", true), now = drafting_gauge(&d, "K", false);
         bool all = it->path_length == it->deepest;
         if (left_of(it) <= k)
-            break; /* the end of the text limits the depth */
+            break; /* near the end of the text, the depth is limited */
         CHECK(now == (all ? fmin(k + 2, 64) : fmax(k - 1, 1)), "%g after %g", now, k);
         grown += all;
         shrunk += !all;
         for (int u = 1; u < d.tree->count; u++) {
             bool last = u == d.tree->count - 1, low = d.tree->nodes[u].q < 0.3f;
-            CHECK(last ? u == k || low : !low, "the chain of %g ends at %d", k, u);
+            CHECK(last ? u == k || low : !low, "the chain with K = %g ends at node %d", k, u);
             unsure += low;
             CHECK(!last ||
                   d.tree->nodes[u].reason == (low ? ESP_REASON_CONFIDENCE : ESP_REASON_DEPTH));
@@ -378,8 +384,8 @@ TEST(assisted_follows_success)
     drafting_close(&d);
 }
 
-/* Finds all guesses with a simple search. A guess has the token after a match at each depth;
- * the search continues in the guess itself. */
+/* Finds all guesses with a simple search. At each depth, a guess has the token that follows a
+ * match. The search continues in the guess itself. */
 static int guesses(const int32_t *text, int length, int longest, int depth, int32_t guess[][16])
 {
     for (int n = longest; n > 0; n--) {
@@ -436,7 +442,9 @@ TEST(ngram_copies_the_tokens_that_followed_a_match)
                 if (d.tree->nodes[u].verdict != ESP_CUT)
                     least = agree < least ? agree : least;
                 else
-                    CHECK(agree <= least, "a node that more guesses agree on was cut");
+                    CHECK(
+                        agree <= least,
+                        "a node was cut although more guesses agree on it than on a kept one");
             }
             for (int i = 0; i < count && it->tree.verified < 21; i++) {
                 int u = 0;

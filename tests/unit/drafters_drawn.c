@@ -1,8 +1,8 @@
-/* Tests drafters that sample: their draws have the stated joint distribution, dyspec always
- * draws at the largest v and finds the best tree, and verifiers get the distribution that was
- * sampled from.
+/* Tests drafters that sample. Their draws must have the stated joint distribution. Drafter
+ * dyspec must always draw where v is largest, and must find the best tree. Verifiers must get
+ * the distribution that was sampled from.
  *
- * The joint distributions prove that a decision to draw is made before the token is known: if
+ * The joint distributions prove that the decision to draw is made before the token is known. If
  * it depended on the token, some trees would occur too often.
  */
 #include <math.h>
@@ -83,8 +83,8 @@ static void check_two_paths(const char *drafter, double temperature)
 TEST(paths_are_drawn_independently)
 {
     check_two_paths("iid:K=2,L=2", 1);
-    check_two_paths("iid:K=2,L=2",
-                    0); /* greedy text: the draft samples at its own temperature */
+    /* although the text is greedy, the draft samples at its own temperature */
+    check_two_paths("iid:K=2,L=2", 0);
     check_two_paths("delayed:K=2,L1=0,L2=2", 1);
     check_two_paths("specinfer:expansion=2.1,draws=iid", 0);
 }
@@ -116,7 +116,8 @@ TEST(a_stem_splits_into_paths)
     drafting_close(&d);
 }
 
-/* If the paths do not fit, the number of draws below a node must not depend on the tokens. */
+/* If not all paths fit, the number of draws below a node must not depend on the drawn
+ * tokens. */
 TEST(a_small_tree_leaves_out_draws_by_their_number)
 {
     struct drafting d;
@@ -132,7 +133,7 @@ TEST(a_small_tree_leaves_out_draws_by_their_number)
             draws += n;
             below += u > 0 ? n : 0;
         }
-        CHECK(draws == 6 && below == 2, "%d draws, %d of them below the first depth", draws,
+        CHECK(draws == 6 && below == 2, "%d draws, %d of them below nodes of depth 1", draws,
               below);
     }
     drafting_close(&d);
@@ -140,7 +141,7 @@ TEST(a_small_tree_leaves_out_draws_by_their_number)
 
 /* ------------------------------------------------------------------ without replacement */
 
-/* Three children of the root over four tokens have 24 ordered outcomes. */
+/* With four tokens, three children of the root have 24 ordered outcomes. */
 static void check_three_children(const char *drafter, double sampling, const char *draft_temp,
                                  double temperature, bool waits)
 {
@@ -180,7 +181,7 @@ TEST(children_are_drawn_without_replacement)
     }
 }
 
-/* Tests more children than are drawn at a time. */
+/* Uses more children of a node than are drawn at a time. */
 TEST(no_child_is_drawn_twice)
 {
     static const char *const specs[] = {"dyspec:N=40", "dyspec-layer:N=40,threshold=0.001"};
@@ -208,10 +209,10 @@ TEST(no_child_is_drawn_twice)
 }
 
 /* Enumerates every tree that three draws of dyspec can give, with its probability, with a
- * direct implementation of algorithm 1. A tree is coded as the sequence of (parent draw,
- * token). */
+ * direct implementation of algorithm 1. A tree is represented as a sequence of pairs (parent
+ * draw, token). */
 struct draw {
-    int parent, token; /* parent: number of the draw, 0 for the root */
+    int parent, token; /* parent: number of the parent's draw, 0 for the root */
     double v, r;
 };
 
@@ -241,7 +242,7 @@ static long code_of(const struct draw *draws, int count)
     return code;
 }
 
-/* Returns v of the next draw below draw u, given the earlier draws. */
+/* Returns the value v of the next draw below draw u, after the earlier draws. */
 static double next_v(const struct draw *draws, int count, int u)
 {
     double v = u == 0 ? 1 : draws[u].v * draws[u].r;
@@ -326,7 +327,8 @@ TEST(dyspec_trees_have_the_distribution_of_algorithm_1)
 
 /* ------------------------------------------------------------------ what dyspec draws */
 
-/* Returns R of a node: its q divided by the mass that its earlier siblings left. */
+/* Returns R of a node, which is its q divided by the probability that its earlier siblings
+ * left. */
 static double share(const struct esp_tree *t, int node)
 {
     double left = 1;
@@ -336,7 +338,7 @@ static double share(const struct esp_tree *t, int node)
     return t->nodes[node].q / left;
 }
 
-/* Returns v of the next draw below node u after the first `count` nodes. */
+/* Returns the value v of the next draw below node u in the tree of the first `count` nodes. */
 static double pending(const struct esp_tree *t, int count, int u)
 {
     double v = u == 0 ? 1 : t->nodes[u].value * share(t, u);
@@ -371,13 +373,13 @@ TEST(dyspec_draws_in_descending_order_of_v)
     }
 }
 
-/* Lists all possible draws to a depth. A possible draw has the token that was drawn there in
- * the tree or, if none was drawn, an invented R. Finds the largest sum of v over `left` draws
- * such that each draw also has its parent's draw and the draw of its earlier sibling. This is
- * the expected number of accepted tokens, because all draws have the same acceptance rate
- * (dyspec, app. D, eq. 7 and 11). */
+/* Considers all possible draws up to a depth. A possible draw has the token that was drawn
+ * there in the tree. If none was drawn there, its R is random. Finds the largest sum of v over
+ * `left` draws that form a tree: with each draw, the draws of its parent and of its earlier
+ * sibling are in the set. This is the expected number of accepted tokens, because all draws
+ * have the same acceptance rate (dyspec, app. D, eq. 7 and 11). */
 struct place {
-    int node; /* node of the tree; -1 means not drawn */
+    int node; /* the drawn node; -1: nothing was drawn here */
     double v;
 };
 
@@ -387,7 +389,7 @@ static double best_sum(const struct esp_tree *t, struct place *open, int count, 
     double best = 0;
     if (left == 0)
         return 0;
-    /* Takes the open draw i next; earlier open draws are excluded from now on. */
+    /* The next draw is open draw i. Earlier open draws are excluded from now on. */
     for (int i = from; i < count; i++) {
         struct place place = open[i];
         unsigned long long own = *state + (unsigned long long)(long long)(place.v * 1e9);
@@ -424,8 +426,9 @@ TEST(no_other_choice_of_draws_is_expected_to_accept_more)
             got += d.tree->nodes[u].value;
         open[0] = (struct place){1, 1};
         double best = best_sum(d.tree, open, 1, 0, 7, &seed);
-        CHECK(got > best - 1e-5, "draws worth %g, others %g", got, best);
-        CHECK(got < best + 1e-5, "the search did not find the drafted tree: %g, %g", got, best);
+        CHECK(got > best - 1e-5, "the drafted tree is worth %g, another one %g", got, best);
+        CHECK(got < best + 1e-5,
+              "the search missed the drafted tree, which is better: %g, found %g", got, best);
         drafting_close(&d);
     }
 }
@@ -459,7 +462,7 @@ TEST(dyspec_layer_draws_all_above_the_threshold)
 }
 
 /* The value of a tree is the sum of v over its draws. With the predicted threshold, it must be
- * close to the value of the best tree with as many draws, and trees must have N nodes on
+ * close to that of the best tree with the same number of draws. The trees must have N nodes on
  * average. */
 TEST(dyspec_layer_finds_the_threshold_of_n_nodes)
 {
@@ -504,7 +507,7 @@ TEST(dyspec_layer_takes_one_pass_per_depth)
 
 /* ------------------------------------------------------------------ the input of verifiers */
 
-/* Rows are compared when drafting ends, because a verifier may change them. */
+/* The rows of q are compared when drafting ends, because a verifier may change them. */
 static int rows_compared;
 static double drafted_at;
 
@@ -518,7 +521,7 @@ static void compare_rows(void *user, const struct esp_event *event)
         double want[12];
         int row = d->session->draft.q_row[u];
         if (row < 0) {
-            CHECK(b->first_child[u] < 0, "node %d has children, but no q", u);
+            CHECK(b->first_child[u] < 0, "node %d has children, but no row of q", u);
             continue;
         }
         rows_compared++;
@@ -539,7 +542,7 @@ TEST(verifiers_get_the_distribution_that_was_sampled_from)
 {
     static const struct {
         const char *drafter, *draft_temp;
-        double sampling, temperature; /* 0 means the learned temperature */
+        double sampling, temperature; /* 0: the learned temperature */
     } cases[] = {
         {"dyspec", "0.6", 1, 0.6},
         {"dyspec", "1.3", 0.5, 1.3},

@@ -1,8 +1,9 @@
 /* Compares the drafters that search for the likeliest nodes (optimal, salf, eagle2) with direct
  * implementations.
  *
- * The implementations work on whole distributions of the toy model and share no code with the
- * project's tree, queue or pruning. A small vocabulary and depth make brute force possible.
+ * These implementations work on whole distributions of the toy model. They share no code with
+ * the project's tree, queue or pruning. The vocabulary and the depth are small, so that all
+ * trees can be tried.
  */
 #include <math.h>
 #include <stdio.h>
@@ -29,7 +30,7 @@ static int by_falling_p(const void *a, const void *b)
     return (x->p < y->p) - (x->p > y->p);
 }
 
-/* Appends the children of a path; returns the new count. */
+/* Appends the children of the node to `to`. Returns the new number of nodes in `to`. */
 static int add_children(const struct drafting *d, struct path path, struct path *to, int count)
 {
     double q[VOCABULARY];
@@ -53,7 +54,7 @@ static bool same_path(const struct esp_tree *tree, int node, const struct path *
     return true;
 }
 
-/* Checks that the verified nodes are exactly these. */
+/* Checks that the verified nodes are exactly the nodes of `want`. */
 static void check_tree(const struct drafting *d, const struct path *want, int count,
                        const char *what)
 {
@@ -124,8 +125,8 @@ TEST(salf_without_threshold_is_optimal)
 
 /* ------------------------------------------------------------------ SALF */
 
-/* Follows the algorithm line by line, except that N does not count the root, and with th=0, an
- * empty D also ends it. */
+/* Follows the algorithm line by line, with two exceptions: N does not count the root, and with
+ * th=0, an empty D also ends it. */
 static void check_salf(const struct drafting *d, const char *what)
 {
     static struct path q[MOST], g[MOST], batch[MOST];

@@ -79,8 +79,8 @@ TEST(the_search_for_the_scale_has_a_smaller_error_than_the_gguf_package)
     }
 }
 
-/* Bounds of the error relative to the standard deviation, for normal numbers; they are a tenth
- * above the measured errors.
+/* Upper bounds of the error, relative to the standard deviation, for normally distributed
+ * numbers. They are 10 % above the measured errors.
  */
 TEST(more_bits_have_smaller_errors)
 {
@@ -188,7 +188,8 @@ TEST(rows_of_a_tensor_are_read_from_blocks)
     for (int t = ESP_Q8_0; t < ESP_DTYPE_COUNT; t++) {
         const enum esp_dtype dtype = (enum esp_dtype)t;
         read_example(&e, dtype);
-        /* Two rows of 512 numbers; in the fused matrix, another row lies between them. */
+        /* The tensor has two rows of 512 numbers. In the fused matrix, another row lies between
+         * them. */
         struct esp_tensor tensor = {.data = e.stored,
                                     .dtype = dtype,
                                     .rows = 2,
@@ -215,8 +216,8 @@ TEST(fields_cover_a_block_once)
                 covered[f->from + i]++;
         }
         for (int i = 0; i < bytes; i++)
-            CHECK(covered[i] == 1, "%s: byte %d is in %d fields", esp_dtype_name(dtype), i,
-                  covered[i]);
+            CHECK(covered[i] == 1, "%s: byte %d of a block belongs to %d fields",
+                  esp_dtype_name(dtype), i, covered[i]);
     }
 }
 

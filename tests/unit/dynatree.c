@@ -101,7 +101,8 @@ static void transcribe(const struct toy *toy, const struct plain_rule *r, const 
                 alive += !cut;
             }
         }
-        if (alive > r->n - kept) { /* too many: keep those with the highest P */
+        /* if there are too many nodes, those with the highest P are kept */
+        if (alive > r->n - kept) {
             double line;
             struct plain_node sorted[MOST];
             int n = 0;
@@ -122,8 +123,8 @@ static void transcribe(const struct toy *toy, const struct plain_rule *r, const 
     }
 }
 
-/* Checks that both trees have the same kept nodes and the same cut nodes, each below the same
- * path. */
+/* Checks that both trees have the same kept nodes and the same cut nodes, each with the same
+ * path above it. */
 static void compare(const struct plain_tree *want, const struct esp_tree *got, const char *what)
 {
     CHECK(want->count == got->count, "%s: %d nodes, want %d", what, got->count, want->count);
@@ -142,8 +143,9 @@ static void compare(const struct plain_tree *want, const struct esp_tree *got, c
 struct watch {
     const struct toy *toy;
     struct plain_rule rule;
-    bool adaptive; /* the rule's D0, tauh, rhodeep, rhostop and tau come from the gauges */
-    bool price;    /* the controller's rule is `price`, not the paper's */
+    /* whether the rule's D0, tauh, rhodeep, rhostop and tau are read from the gauges */
+    bool adaptive;
+    bool price; /* whether the controller uses the rule `price` instead of the paper's */
     double x;
     int seen, grown, shrunk, held;
     double a[64];
@@ -162,7 +164,7 @@ static double clip(double x, double low, double high)
     return fmin(fmax(x, low), high);
 }
 
-/* Implements the controller's updates (dynatree, sec. 3.3). */
+/* Checks the controller's updates with its own implementation (dynatree, sec. 3.3). */
 static void check_history(struct watch *w, const struct esp_iteration *it)
 {
     double mean = 0;
@@ -183,8 +185,9 @@ static void check_history(struct watch *w, const struct esp_iteration *it)
                clip(gauge(it, "rhodeep", true) - 0.05 * off, w->rule.rhostop, 1)) < 1e-12);
 }
 
-/* Implements the rule `price` with the settings of the test below. It depends on whether the
- * path reached the deepest layer, and on whether a threshold or D0 ended the tree there. */
+/* Checks the rule `price` with its own implementation, for the settings of the test below. The
+ * update depends on whether the path reached the deepest layer, and on whether a threshold or
+ * D0 ended the tree there. */
 static void check_price(struct watch *w, const struct esp_iteration *it)
 {
     const double price = 0.4, step = 0.5;
@@ -231,7 +234,7 @@ static void on_event(void *user, const struct esp_event *event)
         w->rule.rhostop = gauge(it, "rhostop", true);
         w->rule.tau = gauge(it, "tau", true);
     }
-    if (it->position + 40 < 256) /* not near the end, where the depth is limited */
+    if (it->position + 40 < 256) /* not near the end of the text, where the depth is limited */
         transcribe(w->toy, &w->rule, text, text_length, &want);
     if (it->position + 40 < 256) {
         compare(&want, &it->tree, it->drafter);
@@ -288,7 +291,8 @@ TEST(fixed_drafts_the_papers_tree)
     }
 }
 
-/* The released programs also verify nodes that they do not expand. */
+/* With prune=stop, nodes that are not expanded are verified, too, as in the programs that the
+ * papers' authors released. */
 TEST(fixed_only_stops_at_the_threshold)
 {
     struct plain_rule rule = {
@@ -368,7 +372,8 @@ TEST(dynatree_depth_follows_the_cost_of_a_layer)
 
 /* ------------------------------------------------------------------ the released history */
 
-/* The attributes and both functions of TreeSpeculativeGeneratorV2AdaptiveV3. */
+/* The state of the authors' class TreeSpeculativeGeneratorV2AdaptiveV3. Its two functions
+ * follow. */
 struct released {
     double history[10];
     int length;

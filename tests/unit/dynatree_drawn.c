@@ -1,9 +1,9 @@
-/* Tests dynatree above temperature 0: its trees must have the joint distribution that its rules
- * give when children are drawn without replacement.
+/* Tests dynatree above temperature 0, where it draws children without replacement. Its trees
+ * must have the joint distribution that follows from its rules.
  *
- * The reference follows every outcome of every draw, with whole distributions of the toy model
- * and without the project's tree or draft code. If a decision to draw depended on the token, or
- * if a drawn node could be cut, some trees would occur too often.
+ * The reference enumerates every outcome of every draw. It uses whole distributions of the toy
+ * model, but not the project's tree or draft code. If a decision to draw depended on the token,
+ * or if a drawn node could be cut, some trees would occur too often.
  */
 #include <math.h>
 #include <string.h>
@@ -20,16 +20,17 @@ struct plan {
 };
 
 struct draw {
-    int parent, token, depth; /* parent: number of the draw; 0 means the root */
+    int parent, token, depth; /* parent: number of the parent's draw; 0: the root */
     double p;                 /* probability of the path */
 };
 
-/* A growing tree: draws 1..count, the layer that gets children, and the current round. */
+/* A growing tree: its draws 1..count, the layer whose nodes get children, and the current round
+ * of draws. */
 struct growing {
     struct draw draw[DRAWS + 1];
     int count;
     int layer[DRAWS + 1], layer_count;
-    int parent[DRAWS + 1], parent_count, at; /* parents of this round; `at`: the next parent */
+    int parent[DRAWS + 1], parent_count, at; /* the parents of this round; at: the next one */
     int next[DRAWS + 1], next_count;         /* layer */
     int round, room;
 };
@@ -95,7 +96,7 @@ static bool next_round(struct growing *g)
         if (g->layer_count == 0)
             return false;
     }
-    /* the least likely parent is removed; of equal ones, the last */
+    /* removes the least likely parent, or the last of several equal ones */
     while (g->parent_count > g->room) {
         int least = 0;
         for (int i = 1; i < g->parent_count; i++)
@@ -195,7 +196,7 @@ TEST(drawn_trees_have_the_distribution_of_the_rules)
             check_plan(&plans[i], 20 + seed, seed % 2);
 }
 
-/* Fewer tokens have a probability above 0 than a node is to have children. */
+/* Fewer tokens have a probability above 0 than a node should get children. */
 TEST(only_possible_tokens_are_drawn)
 {
     struct drafting d;

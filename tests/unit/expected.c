@@ -1,5 +1,6 @@
-/* Tests the expected text: the pointer that follows it, and the guesses from it. With any
- * expected text, the output must equal that of plain decoding. */
+/* Tests the expected text, a text that is similar to the output. A pointer marks the place in
+ * it that the output has reached, and guesses are copied from there. With any expected text,
+ * the output must equal that of plain decoding. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +17,8 @@ enum { FILE_TOKENS = 300, TEXT = 1000 };
 static int32_t file[FILE_TOKENS], text[TEXT];
 static struct esp_expected expected = {.tokens = file, .count = FILE_TOKENS, .serial = 1};
 
-/* Makes an expected text of different tokens, so that each token identifies its place. */
+/* Makes an expected text in which all tokens are different, so that a token identifies its
+ * place. */
 static void write_file(void)
 {
     for (int i = 0; i < FILE_TOKENS; i++)
@@ -41,7 +43,8 @@ static int invent(int length, int count)
     return length;
 }
 
-/* Reads the output token by token; returns the place of the pointer afterwards. */
+/* Lets the pointer follow the output token by token. Returns its final place in the expected
+ * text. */
 static int place_after(int length)
 {
     struct esp_follow follow = {0};
@@ -56,7 +59,8 @@ TEST(the_pointer_moves_along_while_the_texts_are_equal)
     CHECK(place_after(2) == 0);
     CHECK(place_after(copy(2, 0, 1)) == 1);
     CHECK(place_after(copy(2, 0, 120)) == 120);
-    CHECK(place_after(copy(2, 0, FILE_TOKENS)) == -1, "the file has ended");
+    CHECK(place_after(copy(2, 0, FILE_TOKENS)) == -1,
+          "at the end of the expected text, there is no pointer");
 }
 
 TEST(the_pointer_continues_after_an_insert_a_deletion_and_a_changed_line)
@@ -71,14 +75,15 @@ TEST(the_pointer_continues_after_an_insert_a_deletion_and_a_changed_line)
     /* i + j may be 64, but not 65. */
     CHECK(place_after(copy(invent(copy(2, 0, 50), 30), 84, 87)) == 87, "30 and 34");
     CHECK(place_after(copy(invent(copy(2, 0, 50), 30), 85, 88)) == -1, "30 and 35");
-    /* Farther away, eight tokens must agree. They may also be before the place where the
-     * pointer was lost. */
+    /* At a larger distance, eight tokens must agree. The new place may also be before the one
+     * where the pointer was lost. */
     CHECK(place_after(copy(copy(2, 0, 50), 200, 207)) == -1);
     CHECK(place_after(copy(copy(2, 0, 50), 200, 208)) == 208);
     CHECK(place_after(copy(invent(copy(2, 0, 150), 200), 20, 28)) == 28);
 }
 
-/* Reads the output token by token; returns how many places are guessed afterwards. */
+/* Lets the pointer follow the output token by token. Then writes the guesses of its place, and
+ * returns how many there are. */
 static int guesses_after(int length, struct esp_follow_guess *guesses)
 {
     struct esp_follow follow = {0};
@@ -91,18 +96,19 @@ TEST(after_a_difference_the_pointer_guesses_where_the_file_continues)
 {
     struct esp_follow_guess g[ESP_FOLLOW_PLACES];
     write_file();
-    CHECK(guesses_after(copy(2, 0, 50), g) == 0, "there is no difference");
-    /* After a changed token, as many tokens are skipped as were written, or one more or one
-     * less. */
+    CHECK(guesses_after(copy(2, 0, 50), g) == 0, "without a difference, no place is guessed");
+    /* After a changed token, the guesses skip as many tokens as were written, or one more or
+     * one less. */
     CHECK(guesses_after(invent(copy(2, 0, 50), 1), g) == 3);
     CHECK(g[0].place == 51 && g[1].place == 50 && g[2].place == 52);
     CHECK(g[0].q > g[1].q && g[1].q == g[2].q && g[2].q > 0);
     CHECK(guesses_after(invent(copy(2, 0, 50), 2), g) > 0 && g[0].place == 52);
-    /* A token that agrees is more important than the number of tokens. */
+    /* If a token agrees, its place comes first, even if another number of tokens is skipped. */
     CHECK(guesses_after(copy(invent(copy(2, 0, 50), 1), 53, 54), g) > 0 && g[0].place == 54);
     CHECK(guesses_after(copy(invent(copy(2, 0, 50), 4), 50, 51), g) > 0 && g[0].place == 51);
     CHECK(guesses_after(copy(invent(copy(2, 0, 50), 1), 53, 56), g) == 0, "three agree");
-    /* There are few or no guesses at the end of the file, and none if nothing agrees. */
+    /* There are few or no guesses at the end of the expected text, and none if nothing
+     * agrees. */
     CHECK(guesses_after(invent(copy(2, 0, FILE_TOKENS - 1), 1), g) == 1);
     CHECK(guesses_after(invent(copy(2, 0, 50), 20), g) == 0);
 }
@@ -110,8 +116,10 @@ TEST(after_a_difference_the_pointer_guesses_where_the_file_continues)
 TEST(the_pointer_is_found_after_words_before_the_expected_text)
 {
     write_file();
-    CHECK(place_after(copy(invent(2, 12), 0, 3)) == 3, "a sentence before the file");
-    CHECK(place_after(copy(2, 5, 8)) == 8, "the file's first line is left out");
+    CHECK(place_after(copy(invent(2, 12), 0, 3)) == 3,
+          "the output has a sentence before the expected text");
+    CHECK(place_after(copy(2, 5, 8)) == 8,
+          "the output lacks the first line of the expected text");
 }
 
 TEST(the_pointer_is_lost_if_the_texts_have_nothing_in_common)
@@ -151,10 +159,10 @@ TEST(the_automaton_copies_from_its_seed)
     CHECK(esp_suffix_read(&s, said, 3) == ESP_OK);
     CHECK(esp_suffix_guess(&s, &plan, guesses, &match) == 1 && match == 2);
     CHECK(guesses[0].token == 5 && esp_suffix_back(&s, &guesses[0]) == 0);
-    /* Nothing follows the end of the seed, in particular not the text. */
+    /* Nothing may follow the end of the seed, not even the beginning of the text. */
     CHECK(esp_suffix_read(&s, again, 3) == ESP_OK);
     CHECK(esp_suffix_guess(&s, &plan, guesses, &match) == 0);
-    /* If the text is shortened, the seed stays. */
+    /* If the text is shortened, the automaton keeps the seed. */
     CHECK(esp_suffix_read(&s, said, 2) == ESP_OK);
     CHECK(esp_suffix_guess(&s, &plan, guesses, &match) == 2 && guesses[0].token == 4);
     CHECK(esp_suffix_seed(&s, NULL, 0) == ESP_OK && esp_suffix_read(&s, said, 2) == ESP_OK);
@@ -196,7 +204,7 @@ static int plain(int32_t *tokens, double temperature)
     return length;
 }
 
-/* Writes a text with this expected text. Returns the number of iterations. */
+/* Writes a text while `tokens` are the expected text. Returns the number of iterations. */
 static int write_with(const char *drafter, const int32_t *tokens, int count,
                       const int32_t *want, int length)
 {
@@ -240,7 +248,7 @@ TEST(with_any_expected_text_the_output_is_that_of_plain_decoding)
     }
 }
 
-/* A tree may have 24 nodes, so if all guesses are right, a text of 200 tokens takes 9
+/* A tree has up to 24 nodes. So if all guesses are right, a text of 200 tokens takes 9
  * iterations. */
 TEST(a_right_expected_text_takes_few_iterations)
 {
@@ -255,8 +263,8 @@ TEST(a_right_expected_text_takes_few_iterations)
             changed[i + j] = (changed[i + j] + 5) % 12;
     const int some = write_with("suffix", changed, count, want, length);
     CHECK(some < count / 4, "%d iterations for %d tokens", some, count);
-    /* After a changed token, drafting does not wait until three tokens agree: there is an
-     * iteration up to the changed token, and sometimes one more after it. */
+    /* After a changed token, guesses do not wait until three tokens agree. Each change costs
+     * the iteration that ends at the changed token, and sometimes one more. */
     memcpy(changed, answer, (size_t)count * sizeof *answer);
     for (int i = 12; i < count; i += 12)
         changed[i] = (changed[i] + 5) % 12;
@@ -293,7 +301,7 @@ static void say(struct esp_session *session, int tokens)
         continue;
 }
 
-/* Writes the text of the session's answer to `bytes`; returns its length. */
+/* Writes the text of the session's answer to `bytes`. Returns the length of the text. */
 static size_t answer_of(const struct esp_session *session, char *bytes)
 {
     struct esp_turn_places turn;
@@ -370,7 +378,7 @@ TEST(hostile_files_are_refused_or_do_not_change_the_text)
     say(session, 40);
     memcpy(want, esp_session_tokens(session, &count), sizeof want / 4);
     esp_session_close(session);
-    /* The files have invalid UTF-8, NUL bytes, CRLF, or end tokens; one is empty, and one has
+    /* The files contain invalid UTF-8, NUL bytes, CRLF or end tokens. One is empty, and one has
      * the largest allowed size. */
     const struct {
         const char *bytes;
@@ -386,8 +394,8 @@ TEST(hostile_files_are_refused_or_do_not_change_the_text)
         say(session, 40);
         CHECK(memcmp(esp_session_tokens(session, &same), want, sizeof want / 4) == 0 &&
                   same == count,
-              "file %zu: another text", i);
-        /* If the new file cannot be read, the old setting stays. */
+              "with file %zu, the output differs", i);
+        /* If the new file cannot be read, the setting must keep its old value. */
         CHECK(esp_session_set(session, "expect", folder, err, sizeof err) == ESP_E_FILE);
         char now[600];
         CHECK(esp_session_get(session, "expect", now, sizeof now) == 0 &&

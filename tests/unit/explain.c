@@ -1,6 +1,7 @@
-/* Tests the probabilities that formulas give (esp_session_explain): recorded values must equal
- * those of the formula functions for the distributions at each node, recomputed from the text.
- * Requesting them must not change a token, and without a request nothing is recorded. */
+/* Tests the recording of the probabilities that formulas give (esp_session_explain). Recorded
+ * values must equal those of the formula functions for the distributions at each node, which
+ * the test computes again from the text. Recording must not change a token, and without a
+ * request nothing may be recorded. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -192,15 +193,15 @@ TEST(drawn_tokens_are_distinguished_from_accepted_ones)
 
 static int weights, remainders;
 
-/* Returns whether a number that is shown with two digits fits the value. */
+/* Returns whether the value, rounded to two digits, is the shown number. */
 static bool close_to(double shown, double value)
 {
     return fabs(shown - value) <= 0.006 * fmax(1, 10 * value);
 }
 
-/* Some numbers in a formula are not recorded: the weight at the end of a path (bv), and the
- * remainder of p and q after a rejected sibling (swor). The shown numbers must be those of the
- * verifier. */
+/* Some numbers that a formula shows are not recorded: the weight at the end of a path (bv), and
+ * what is left of p and q after a rejected sibling (swor). The test checks that the shown
+ * numbers are those of the verifier. */
 static void check_shown(void *user, const struct esp_event *event)
 {
     const struct esp_session *s = *(struct esp_session **)user;
@@ -215,7 +216,7 @@ static void check_shown(void *user, const struct esp_event *event)
         if (isnan(n->acceptance) || n->drawn)
             continue;
         esp_formula_text(text, sizeof text, event->iteration, u);
-        if (bv && deepest) { /* without nodes below, the formula shows w itself */
+        if (bv && deepest) { /* if the node has no children, the formula shows w itself */
             const char *weight = strstr(text, ", w' of");
             while (weight && weight > text && *--weight != '=')
                 continue;
@@ -250,5 +251,6 @@ TEST(derived_numbers_match_the_verifier)
         esp_session_close(session);
         toy_close(&toy);
     }
-    CHECK(weights > 5 && remainders > 5, "only %d and %d were compared", weights, remainders);
+    CHECK(weights > 5 && remainders > 5, "only %d weights and %d remainders were compared",
+          weights, remainders);
 }

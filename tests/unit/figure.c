@@ -1,5 +1,5 @@
-/* Tests figures for papers: blocks of the mask are counted as in the engine, tokens may be any
- * text, and text that does not fit is truncated. */
+/* Tests figures for papers. The blocks of the mask must be counted as in the engine. Tokens may
+ * have any text, and text that does not fit must be truncated. */
 #include "viz/figure.h"
 
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include "tests/check.h"
 #include "viz/mask.h"
 
-/* Grows a tree of `count` nodes; the parent of node i + 1 is node i / 3. */
+/* Makes a tree of `count` nodes. The parent of node i + 1 is node i / 3. */
 static void grow(struct esp_tree_builder *builder, int count)
 {
     char err[128];
@@ -44,7 +44,7 @@ TEST(a_mask_figure_has_the_blocks_that_the_engine_counts)
         differ = differ || (before > 0 && before != used);
         before = used;
     }
-    CHECK(differ, "the order matters for this tree");
+    CHECK(differ, "the order of this tree's nodes changes the number of blocks");
     esp_tree_close(&builder);
 }
 
@@ -97,7 +97,8 @@ static char *draw(int kind, bool latex, const char *text)
     return bytes;
 }
 
-/* No TeX command begins in a token: if our own commands are removed, none are left. */
+/* No token may contain a TeX command. So if the program's own commands are removed, none are
+ * left. */
 TEST(tokens_are_plain_text_in_latex)
 {
     char *tikz = draw(ESP_FIGURE_TREE, true, "\\a{%#_}~^&$");
@@ -140,8 +141,8 @@ TEST(a_long_token_is_truncated)
     CHECK(strcmp(text, "\u2423a\u2026") == 0, "%s", text);
 }
 
-/* Bars follow each other: the second stage begins where the first one ends, and the draft
- * passes are separate. */
+/* Each stage's bar begins where the bar of the previous stage ends. Each draft pass has its own
+ * bar. */
 TEST(a_timeline_has_its_stages_in_order)
 {
     char *svg = draw(ESP_FIGURE_TIMELINE, false, "a");
@@ -164,7 +165,8 @@ TEST(a_timeline_has_its_stages_in_order)
     free(svg);
 }
 
-/* Spaces are dropped at the beginning of a line, but not from a token that has only spaces. */
+/* At the beginning of a line, a token is drawn without its leading spaces. A token that has
+ * only spaces keeps them. */
 TEST(a_token_of_blanks_has_room)
 {
     char *svg = draw(ESP_FIGURE_ITERATION, false, "  ");

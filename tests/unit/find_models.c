@@ -1,5 +1,6 @@
-/* Tests the cost of the search for models: stat() is called at most once for each file of a
- * folder, and never for files that cannot be models; vocabularies are read once. */
+/* Tests the cost of the search for models. stat() must be called at most once for each file of
+ * a folder, and never for files that cannot be models. Each vocabulary must be read only
+ * once. */
 #include "engine/find_models.h"
 
 #include <dlfcn.h>
@@ -44,7 +45,7 @@ static void remove_folder(void)
         perror(command);
 }
 
-/* Makes a home folder that has only the test's files. */
+/* Makes a home folder that contains only the test's files. */
 static void begin(void)
 {
     strcpy(folder, P_tmpdir "/espalier-find-XXXXXX");

@@ -1,6 +1,6 @@
 /* Tests sessions that change to another text: a branch must continue like a new session with
- * the same text, and no row of the common prefix may be computed again. Scores must equal
- * those of the distributions. */
+ * the same text, and no row of the common prefix may be computed again. The scores of tokens
+ * must follow from the target's distributions. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,7 +56,7 @@ static void prompt(struct esp_session *session)
 }
 
 /* Goes back to the first `keep` tokens of a text and continues with two other tokens. A new
- * session must write the same. */
+ * session with the same tokens must write the same text. */
 static void check_branch(const char *drafter, double temperature, int keep)
 {
     int32_t first[CONTEXT], branch[CONTEXT], fresh[CONTEXT];
@@ -71,8 +71,8 @@ static void check_branch(const char *drafter, double temperature, int keep)
     CHECK(fork_to(session, branch, keep + 2) == keep);
     esp_session_stats(session, &after);
     CHECK(after.prefill_rows - before.prefill_rows == 1,
-          "%s: %d rows for a path of two, whose last one is the next root", drafter,
-          (int)(after.prefill_rows - before.prefill_rows));
+          "%s: %d rows were computed for two new tokens, the last of which is the next root",
+          drafter, (int)(after.prefill_rows - before.prefill_rows));
     CHECK(esp_session_set(session, "seed", "6", err, sizeof err) == ESP_OK);
     const int length = generate(session, START, branch);
 
@@ -155,7 +155,7 @@ static void check_score(const struct esp_token_score *score, const int32_t *text
     }
     CHECK(score->count == ESP_LIKELY, "%s: %d likely tokens at %d", what, score->count,
           position);
-    /* rows that a verifier has changed have unknown scores */
+    /* if a verifier has changed a row, its scores are unknown */
     CHECK((score->rank == 0 && isnan(score->p)) || fabs(score->p - p[text[position]]) < 1e-4,
           "%s: p of token %d is %g, not %g", what, position, (double)score->p,
           p[text[position]]);
@@ -213,13 +213,13 @@ TEST(scores_are_those_of_the_target)
                 check_score(&again[j - 1], text, j, "again");
             CHECK(esp_session_score_text(session, length, 1, again, err, sizeof err) == ESP_OK);
             CHECK(again[0].rank == 0 && again[0].count == ESP_LIKELY,
-                  "the score of the next token");
+                  "the next token has its score");
             esp_session_close(session);
             toy_close(&toy);
         }
 }
 
-/* Scores change nothing: text and random numbers are the same with and without. */
+/* Text and random numbers must be the same with scores and without them. */
 TEST(scores_do_not_change_the_text)
 {
     int32_t with[CONTEXT], without[CONTEXT];

@@ -1,7 +1,7 @@
-/* Tests on real models that a branch continues like a new session with the same text: with
- * drafters of every kind, windows, conversations, quantised targets, draft heads and the
- * target's own copy, on both backends. Greedy texts must be equal, and so must sampled texts
- * with the same seed. */
+/* Tests with real models that a branch continues like a new session with the same text. The
+ * cases have drafters of every kind, windows, conversations, quantised targets, draft heads and
+ * the target's own copy, on both backends. Greedy texts must be equal, and so must sampled
+ * texts with the same seed. */
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -54,7 +54,8 @@ static int generate(struct esp_session *session, int count, int32_t *text)
     return length;
 }
 
-/* Writes the first `keep` tokens of a session's text with their kinds, then one other token. */
+/* Writes a branch to `to`: the first `keep` tokens of a session's text with their kinds, then
+ * another token. */
 static int make_branch(const struct esp_session *session, const int32_t *text, int keep,
                        struct esp_text_token *branch)
 {

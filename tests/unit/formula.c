@@ -1,5 +1,5 @@
-/* Tests that formulas of verifiers show a node's numbers in the right places, and that
- * recordings have these numbers. */
+/* Tests that verifiers' formulas show the numbers of a node in the right places, and that
+ * recordings contain these numbers. */
 #include "viz/formula.h"
 
 #include <math.h>
@@ -86,7 +86,7 @@ TEST(formulas_are_filled_in)
     check_text(&it, 3, "rejected unless p is the largest");
 }
 
-/* Every verifier has a formula, and its '$' names stand for existing numbers. */
+/* Every verifier must have a formula, and each '$' name in it must be the name of a number. */
 TEST(every_verifier_has_a_formula)
 {
     struct esp_item item;

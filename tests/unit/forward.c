@@ -1,7 +1,7 @@
 /* forward.c - compares the forward pass of every backend with the reference transformer of
- * tests/random_model.c: both families of models, every dtype, sizes that do not fill
- * registers, chains and trees. Also tests compaction of the cache, and batches that must be
- * refused.
+ * tests/random_model.c. The models are of both families, with every dtype and with sizes that
+ * do not fill registers, and run chains and trees. Also tests compaction of the cache, and
+ * batches that must be refused.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -26,7 +26,8 @@ static const struct random_shape shapes[] = {
     {"neox sequential bf16", 2, 48, 3, 3, 16, 100, 130, 16, ESP_BF16, true, false, true, false,
      false},
     {"neox f16 odd sizes", 2, 39, 3, 3, 13, 71, 47, 6, ESP_F16, true, true, true, true, false},
-    /* Widths of heads in real models: Llama 3.2 1B, Pythia 2.8B, Llama 3.1 8B, Pythia 1B.
+    /* These models have heads of the widths of Llama 3.2 1B, Pythia 2.8B, Llama 3.1 8B and
+     * Pythia 1B.
      */
     {"llama bf16 heads of 64", 1, 32, 4, 1, 64, 40, 40, 64, ESP_BF16, false, false, false,
      false, false},
@@ -38,7 +39,7 @@ static const struct random_shape shapes[] = {
      false},
 };
 
-/* The last four shapes test attention; other tests leave them out. */
+/* The last four shapes are for tests of attention. Other tests do not use them. */
 enum { SHAPES = sizeof shapes / sizeof *shapes, NARROW_SHAPES = SHAPES - 4 };
 
 struct setup {
@@ -49,7 +50,7 @@ struct setup {
     struct esp_rows *logits;
     int32_t tokens[NODES], positions[NODES], parents[NODES];
     double reference[NODES * MAX_VOCABULARY];
-    double square; /* sum of the squared differences from the reference so far, on a CPU */
+    double square; /* on a CPU: the sum of the squared differences from the reference so far */
     long compared;
 };
 
@@ -105,8 +106,8 @@ static void close_setup(struct setup *s)
     random_model_free(&s->model);
 }
 
-/* Makes a tree: the first `trunk` nodes are a chain; the parents of the others are random
- * nodes from the end of the chain on. */
+/* Makes a tree. The first `trunk` nodes are a chain. Each other node has a random parent: the
+ * end of the chain or a later node. */
 static void plant(struct setup *s, int trunk, unsigned long long seed)
 {
     for (int i = 0; i < NODES; i++) {
@@ -137,7 +138,8 @@ static void check_row_on_cuda(const struct setup *s, int node, const float *valu
     }
 }
 
-/* Checks a row. On a CPU, only adds the differences, which close_setup() checks together. */
+/* Checks a row. On a CPU, only adds up the differences, which close_setup() checks for all rows
+ * together. */
 static void check_row(struct setup *s, int row, int node)
 {
     float values[MAX_VOCABULARY];
@@ -152,8 +154,8 @@ static void check_row(struct setup *s, int row, int node)
     s->compared += n;
 }
 
-/* Runs nodes first..first+rows-1; with a mask, a node sees the cache rows before `prefix`, and
- * after them only its ancestors. */
+/* Runs nodes first..first+rows-1. With a mask, a node sees the cache rows before `prefix`, and
+ * of the later rows only its ancestors. */
 static int run(struct setup *s, int first, int rows, int prefix, bool masked)
 {
     uint64_t mask[NODES] = {0};
@@ -221,8 +223,8 @@ EACH_BACKEND(a_tree_agrees_with_the_reference)
         }
 }
 
-/* A cache must not change the settings of the device that another cache needs. A prompt, which
- * has no graph, is run first, then a tree. */
+/* A cache must not change the device's settings that another cache needs. The test runs a
+ * prompt, for which there is no graph, and then a tree. */
 EACH_BACKEND(a_cache_of_wide_heads_works_beside_one_of_narrow_heads)
 {
     for (int wide = 0; wide < SHAPES; wide++) {
@@ -285,7 +287,7 @@ EACH_BACKEND(only_wanted_rows_get_logits)
     }
 }
 
-/* Draft and target may be padded to different vocabularies. */
+/* The vocabularies of draft and target may be padded to different sizes. */
 EACH_BACKEND(logits_may_be_wider_or_narrower_than_the_model)
 {
     for (int i = 0; i < NARROW_SHAPES; i++)
@@ -484,9 +486,9 @@ static void clear_row(const struct esp_tensor *t, int row)
     memset((char *)t->data + (size_t)row * bytes, 0, bytes);
 }
 
-/* Makes a model with a recurrent layer of MANY_KEYS keys. The first keys of each head are
- * always 0, so `few`, the model without these keys, has the same logits, up to rounding. `used`
- * receives the channels of its convolution. */
+/* Makes a model whose recurrent layer has MANY_KEYS keys. The first keys of each head are
+ * always 0. So the model `few`, which lacks these keys, has the same logits, up to rounding.
+ * `used` receives the channels of the convolution of `few`. */
 static void make_many_keys(struct random_model *m, enum esp_mixer mixer,
                            struct esp_model_desc *few, struct esp_layer layers[2],
                            int32_t used[MOST_CHANNELS])
@@ -494,7 +496,8 @@ static void make_many_keys(struct random_model *m, enum esp_mixer mixer,
     int count = 0;
     random_model_make(m, &recurrent, 21);
     m->desc.key_dim = MANY_KEYS;
-    m->desc.norm_epsilon = 1e-12f; /* queries are divided by a root of the number of keys */
+    /* small, because queries are divided by the root of the number of keys */
+    m->desc.norm_epsilon = 1e-12f;
     random_model_recur(m, 0, mixer);
     memcpy(layers, m->layers, 2 * sizeof *layers);
     struct esp_tensor *const tensors[] = {&layers[0].conv_in, &layers[0].conv,
@@ -540,7 +543,8 @@ static double relative_difference(const float *a, const float *b, int n)
     return sqrt(error / norm);
 }
 
-/* The CPU computes states of more than 256 keys. CUDA refuses them, but computes 256 keys. */
+/* The CPU backend supports states of more than 256 keys. The CUDA backend refuses them, but
+ * supports 256 keys. */
 EACH_BACKEND(states_of_many_keys_are_computed_or_refused)
 {
     static const enum esp_mixer mixers[] = {ESP_MIXER_DELTA, ESP_MIXER_SSM};

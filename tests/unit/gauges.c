@@ -1,6 +1,7 @@
-/* Tests the sentences that say why a controller moved a value, for every controller rule, over
- * hundreds of iterations. The comparison in a sentence must be true of the event, and the
- * value must have moved in the direction that the rule then takes. */
+/* Tests the sentences that say why a controller changed a value. The test runs hundreds of
+ * iterations with every rule of a controller. The comparison in a sentence must be true of the
+ * event, and the value must have changed in the direction that the rule prescribes in this
+ * case. */
 #include "viz/gauges.h"
 
 #include <math.h>
@@ -11,7 +12,8 @@
 #include "tests/check.h"
 #include "tests/drafting.h"
 
-/* Gauges that rise if drafts do well (1) or badly (-1), and the effect of a higher value. */
+/* Gauges that rise if drafts do well (1) or badly (-1), and the words for the effect of a
+ * higher and of a lower value. */
 static const struct {
     const char *symbol;
     int success;
@@ -27,8 +29,8 @@ static const struct {
 enum { MOVING = sizeof moving / sizeof *moving };
 
 static int moves,
-    causes[2][2]; /* moves in iterations, by cause (share, levels) and direction */
-static int jumps; /* moves between iterations */
+    causes[2][2]; /* numbers of changes in iterations, by cause (share, levels) and direction */
+static int jumps; /* number of changes between iterations */
 static double before[MOVING];
 
 static const struct esp_gauge *gauge(const struct esp_iteration *it, const char *name)
@@ -88,7 +90,7 @@ static void check_gauges(void *user, const struct esp_event *event)
     const struct esp_iteration *it = event->iteration;
     for (int m = 0; m < MOVING; m++) {
         const struct esp_gauge *g = gauge(it, moving[m].symbol);
-        if (!g || gauge(it, "L1")) /* in `delayed`, K is a number of paths */
+        if (!g || gauge(it, "L1")) /* in `delayed`, K is not a length but a number of paths */
             continue;
         esp_gauge_why(text, sizeof text, it, (int)(g - it->gauges));
         const bool up = g->after > g->before;
@@ -106,7 +108,8 @@ static void check_gauges(void *user, const struct esp_event *event)
     }
 }
 
-/* Runs this number of iterations, in several generations. */
+/* Runs this number of iterations, in several generations, and checks every change of a
+ * value. */
 static void run(const char *drafter, int iterations)
 {
     struct drafting d;
@@ -136,7 +139,7 @@ TEST(history_off_moves_no_threshold)
     CHECK(moves == 0 && jumps == 0, "%d, %d", moves, jumps);
 }
 
-/* This rule learns from whole generations, between iterations. */
+/* This rule learns from whole generations, so values change between iterations. */
 TEST(history_step_moves_thresholds_between_generations)
 {
     run("dynatree:history=step", 300);
@@ -151,7 +154,8 @@ TEST(history_proportional_follows_the_acceptance)
     CHECK(causes[1][0] + causes[1][1] == 0);
 }
 
-/* The mean over the last iterations may be above the goal although this path was too short. */
+/* This rule looks only at the last tree. The mean over the last iterations may be above the
+ * goal although the last path was too short. */
 TEST(history_price_uses_only_the_last_tree)
 {
     run("dynatree:history=price", 600);
@@ -166,8 +170,8 @@ TEST(a_chain_grows_when_all_its_nodes_were_accepted)
     CHECK(causes[1][0] > 50 && causes[1][1] > 20, "%d down, %d up", causes[1][0], causes[1][1]);
 }
 
-/* A recording may contain any numbers. The sentence must not name a cause that contradicts
- * them. */
+/* A recording may contain any numbers. The sentence must not name a cause that they
+ * contradict. */
 TEST(a_sentence_does_not_contradict_the_numbers)
 {
     struct esp_iteration it = {.gauges = {{"D0", 4, 4.5, 1, 7},

@@ -1,9 +1,9 @@
-/* gguf.c - tests GGUF files: they give the same numbers as folders, and bad files give a
- * sentence.
+/* gguf.c - tests GGUF files. They must give the same numbers as folders, and bad files must
+ * give an error message.
  *
- * The files in tests/vectors/gguf are what llama.cpp's converter would make of the folders in
- * tests/vectors/logits. So both must give the same logits, which are bit-identical if the
- * conversion has rounded nothing.
+ * The files in tests/vectors/gguf are those that llama.cpp's converter would make from the
+ * folders in tests/vectors/logits. So a file and its folder must give the same logits. They are
+ * bit-identical if the conversion rounds nothing.
  */
 #include <cJSON.h>
 #include <math.h>
@@ -93,11 +93,11 @@ EACH_ISA(a_file_gives_the_logits_of_its_folder)
 {
     static const struct {
         const char *file, *folder;
-        bool rounded; /* the conversion rounds a number */
+        bool rounded; /* whether the conversion rounds numbers */
     } cases[] = {
         {"llama-gqa-00001-of-00002.gguf", "llama-gqa", false},
         {"llama-gqa-00002-of-00002.gguf", "llama-gqa",
-         false}, /* any part opens the whole model */
+         false}, /* opening any part opens the whole model */
         {"llama-bias.gguf", "llama-bias", false},
         {"llama-bf16.gguf", "llama-bf16", false},
         {"neox-parallel.gguf", "neox-parallel", false},
@@ -125,9 +125,10 @@ EACH_ISA(a_file_gives_the_logits_of_its_folder)
         {"qwen3-next.gguf", "qwen3-next", true},
         {"nemotron-h.gguf", "nemotron-h", true},
         {"nemotron-h-moe.gguf", "nemotron-h-moe", true},
-        {"qwen3-next-old.gguf", "qwen3-next", true}, /* the mixer's matrices are one tensor */
+        /* the mixer's matrices are stored as one tensor */
+        {"qwen3-next-old.gguf", "qwen3-next", true},
         {"lfm2-moe.gguf", "lfm2-moe", true},
-        {"gpt-oss.gguf", "gpt-oss", true}, /* llama.cpp keeps the factor of yarn only */
+        {"gpt-oss.gguf", "gpt-oss", true}, /* llama.cpp stores only yarn's factor */
     };
     static float from_file[TOKENS * MAX_VOCABULARY], from_folder[TOKENS * MAX_VOCABULARY];
     struct esp_backend *backend = open_cpu(true);
@@ -148,7 +149,8 @@ EACH_ISA(a_file_gives_the_logits_of_its_folder)
         run(backend, &text, from_file, count);
         run(backend, &other, from_folder, count);
         const double error = distance(from_file, from_folder, count);
-        /* A tile unit sums products of BF16 in another order, and a file may have F32 instead.
+        /* A tile unit adds products of BF16 in another order than products of F32, and a file
+         * may have F32 where the folder has BF16.
          */
         const bool rounded =
             cases[i].rounded || ((struct esp_cpu_backend *)backend)->isa->pairs;
@@ -162,7 +164,7 @@ EACH_ISA(a_file_gives_the_logits_of_its_folder)
 }
 
 /* mixed.gguf has every quantised type. llama.cpp computed the reference logits from the same
- * numbers, stored as floats. */
+ * numbers, which it stored as floats. */
 EACH_ISA(every_quantised_type_gives_the_logits_of_its_numbers)
 {
     static float logits[TOKENS * MAX_VOCABULARY];
@@ -196,7 +198,7 @@ EACH_ISA(every_quantised_type_gives_the_logits_of_its_numbers)
 struct made {
     unsigned char bytes[ROOM];
     size_t size;
-    size_t counts; /* the position of the numbers of tensors and keys */
+    size_t counts; /* the offset of the two counts, of tensors and of keys */
 };
 
 static void put(struct made *m, uint64_t value, int bytes)
@@ -260,7 +262,8 @@ static const char *write_made(const struct made *m)
     return folder_file("made.gguf");
 }
 
-/* Opens the file, and expects one sentence that has its name and `want`. */
+/* Opens the file, which must be refused with an error message that contains its name and
+ * `want`. */
 static void refused(int line, const struct made *m, const char *want)
 {
     char err[512] = "";
@@ -282,7 +285,7 @@ TEST(files_that_are_not_gguf_are_refused)
     REFUSED(&m, "does not give general.architecture");
     m.bytes[4] = 1;
     REFUSED(&m, "version 1");
-    m.bytes[4] = 0; /* version 3 with its bytes in reverse order */
+    m.bytes[4] = 0; /* the bytes of the version, which is 3, in reverse order */
     m.bytes[7] = 3;
     REFUSED(&m, "little-endian");
     m.size = 20;
@@ -310,7 +313,7 @@ TEST(counts_lengths_and_offsets_are_checked)
     put_text(&m, "a");
     put(&m, ESP_GGUF_ARRAY, 4);
     put(&m, ESP_GGUF_F64, 4);
-    put(&m, UINT64_MAX / 4, 8); /* elements: their size in bytes overflows */
+    put(&m, UINT64_MAX / 4, 8); /* the number of elements; their size in bytes overflows */
     REFUSED(&m, "beyond the end");
     begin(&m, 0, 1);
     put_text(&m, "a");
@@ -321,7 +324,7 @@ TEST(counts_lengths_and_offsets_are_checked)
     begin(&m, 0, 1);
     put_text(&m, "a");
     put(&m, ESP_GGUF_ARRAY, 4);
-    for (int i = 0; i < 40; i++) { /* arrays in arrays in arrays */
+    for (int i = 0; i < 40; i++) { /* nests arrays 40 levels deep */
         put(&m, ESP_GGUF_ARRAY, 4);
         put(&m, 1, 8);
     }

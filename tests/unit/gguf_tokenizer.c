@@ -1,5 +1,6 @@
-/* gguf_tokenizer.c - tests that a tokenizer written to a GGUF file gives the same tokens as
- * in its folder, and that bad tokenizers in GGUF files are refused with a sentence. */
+/* gguf_tokenizer.c - tests that a tokenizer that was written to a GGUF file gives the same
+ * tokens as the tokenizer of its folder. Also tests that bad tokenizers in GGUF files are
+ * refused with an error message. */
 #include <cJSON.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,7 +31,8 @@ static void copy_tokenizer(const char *name)
     free(bytes.data);
 }
 
-/* Writes the folder's tokenizer to a GGUF file; its model has one row for each token. */
+/* Writes the folder's tokenizer to a GGUF file. The model in this file has one row for each
+ * token. */
 static void write_gguf(const struct esp_tokenizer *tokenizer)
 {
     char err[512] = "";
@@ -51,7 +53,7 @@ static void write_gguf(const struct esp_tokenizer *tokenizer)
     esp_model_close(model);
 }
 
-/* Returns for how many of the texts `b` gives other tokens than `a`. */
+/* Returns the number of texts for which `b` gives other tokens than `a`. */
 static int count_differences(const struct esp_tokenizer *a, const struct esp_tokenizer *b)
 {
     enum { ROOM = 1 << 16 };

@@ -1,7 +1,7 @@
-/* Tests drafter goodput: it is nearly as good as the best of all small trees, it is never
- * slower than plain decoding with the given costs, and it writes the same text at temperature
- * 0. Also tests how costs are learned, stored and used. No test reads a clock: all costs are
- * set. */
+/* Tests drafter goodput. Its trees must be nearly as good as the best of all small trees. With
+ * the given costs, it must never be slower than plain decoding, and at temperature 0 it must
+ * write the same text. Also tests how costs are learned, stored and used. No test reads a
+ * clock, because the tests set all costs. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,8 +16,8 @@
 /* ------------------------------------------------------------------ given costs */
 
 static double draft_first, draft_row, verify_row;
-static int verify_class; /* cost of verifying rises in steps of this many rows */
-static int nearly_free;  /* this many first rows cost a tenth of the others; or 0 */
+static int verify_class; /* the cost of verifying rises in steps of this many rows */
+static int nearly_free;  /* number of rows that cost only a tenth of the others, or 0 */
 
 static double draft_cost(int rows)
 {
@@ -85,8 +85,8 @@ static void add_children(const struct search *s, struct candidate *c, int *count
     }
 }
 
-/* Tries every choice of at most AT_ONCE nodes for the next pass, and every number of nodes
- * taken.
+/* Finds the best tree that continues from these candidates. Tries every choice of at most
+ * AT_ONCE nodes for the next draft pass, and every number of nodes to verify.
  */
 static void search_layer(struct search *s, const struct candidate *c, int count, double spent,
                          int layers)
@@ -105,7 +105,8 @@ static void search_layer(struct search *s, const struct candidate *c, int count,
         struct candidate more[MOST];
         int total = count;
         double cost = spent + draft_cost(width);
-        /* In each layer, children add at most their parents' probability. */
+        /* an upper bound: in each layer, children add at most the probability of their
+         * parents */
         double most = 0;
         for (int i = 0; i < n; i++)
             most += set >> i & 1 ? c[open[i]].p * (DEEPEST - c[open[i]].depth) : 0;
@@ -123,8 +124,8 @@ static void search_layer(struct search *s, const struct candidate *c, int count,
     }
 }
 
-/* Returns the largest value of any tree here: tokens minus price times cost. behind: the number
- * of tokens of the text that the draft model has not read yet. */
+/* Returns the largest value of any tree after this text. The value is tokens minus price times
+ * cost. behind: the number of tokens of the text that the draft model has not read yet. */
 static double best_tree(const struct drafting *d, const int32_t *text, int length, int behind,
                         double price)
 {
@@ -136,7 +137,7 @@ static double best_tree(const struct drafting *d, const int32_t *text, int lengt
     return s.best;
 }
 
-/* Returns the expected tokens of the drafted tree; q equals p here. */
+/* Returns the expected tokens of the drafted tree. (In this test, q equals p.) */
 static double expected(const struct esp_tree *tree)
 {
     double sum = 0;
@@ -161,7 +162,7 @@ static void note_context(struct context *at, const struct drafting *d)
     memcpy(at->text, d->session->text, (size_t)at->length * sizeof *at->text);
 }
 
-/* Returns the sum, over all contexts, of the gains of the best trees at a price. */
+/* Returns what the best trees gain at a price, added up over all contexts. */
 static double gain_of_all(struct drafting *d, double price)
 {
     double gain = 0;
@@ -172,9 +173,9 @@ static double gain_of_all(struct drafting *d, double price)
     return gain;
 }
 
-/* Returns the rate of the best trees, which is the price at which they gain nothing
- * (Dinkelbach). The gain is convex and falls with the price, so steps that start below that
- * price never exceed it. */
+/* Returns the rate of the best trees, in tokens per cost. It is the price at which they gain
+ * nothing (Dinkelbach). The gain is convex and falls with the price. So if the steps start
+ * below this price, they never exceed it. */
 static double best_rate(struct drafting *d, double price)
 {
     const double little = 1e-4;
@@ -185,8 +186,8 @@ static double best_rate(struct drafting *d, double price)
     return price;
 }
 
-/* Returns the drafter's rate divided by the best one, if p = q and at most DEEPEST tokens are
- * drafted. */
+/* Returns the drafter's rate divided by the best rate, for p = q and at most DEEPEST drafted
+ * tokens. */
 static double share_of_best(double sharpness, unsigned long long seed)
 {
     struct drafting d;
@@ -240,12 +241,14 @@ TEST(trees_are_within_3_percent_of_the_best_of_all_small_ones)
             sum += share;
             n++;
         }
-    CHECK(worst > 0.97, "%g of the best tree, on average %g", worst, sum / n);
+    CHECK(worst > 0.97,
+          "in the worst case the drafter reaches %g of the best rate, on average %g", worst,
+          sum / n);
 }
 
 /* ------------------------------------------------------------------ never slower */
 
-/* Returns the cost of `texts` texts of 200 tokens, divided by that of plain decoding. */
+/* Returns the cost of `texts` texts of 200 tokens, divided by the cost with plain decoding. */
 static double cost_over_plain(const struct drafting_setup *setup, double closeness, int texts)
 {
     struct drafting d;
@@ -260,8 +263,8 @@ static double cost_over_plain(const struct drafting_setup *setup, double closene
             cost += cost_of(&d);
             tokens += d.session->iteration.committed_count;
         }
-        CHECK(cost < 1.02 * tokens, "%s: %g steps for %g tokens after text %d", setup->drafter,
-              cost, tokens, text);
+        CHECK(cost < 1.02 * tokens, "%s: the cost is %g for %g tokens after text %d",
+              setup->drafter, cost, tokens, text);
     }
     drafting_close(&d);
     return cost / (tokens * verify_cost(1));
@@ -275,8 +278,8 @@ static double tokens_over_cost(const char *drafter, double temperature)
     return 1 / cost_over_plain(&setup, 0.9, 40);
 }
 
-/* Drawn nodes stay in the tree, so rows that are nearly free must not be used for siblings
- * instead of deeper nodes of a chain. */
+/* Drawn nodes stay in the tree. So if rows are nearly free, they must not be used for siblings
+ * where deeper nodes of a chain would gain more. */
 TEST(nearly_free_rows_are_used_where_they_gain_most)
 {
     draft_first = 0.04;
@@ -340,13 +343,13 @@ TEST(a_good_draft_is_used_again_after_it_was_useless)
                                                .context = 2048,
                                                .sharpness = 5});
     draft_first = 0.05;
-    draft_row = 0.002; /* the draft must catch up with text that was written without it */
+    draft_row = 0.002; /* also paid for each token that was written without the draft */
     verify_row = 0.05;
     verify_class = 1;
     plant(&d);
     esp_session_allow(d.session, 2000);
     d.toy.closeness = 0;
-    while (d.session->length < 400) /* the draft is noise, and then it is good */
+    while (d.session->length < 400) /* at first, the draft is noise */
         CHECK(drafting_step(&d));
     d.toy.closeness = 1;
     double cost = 0;
@@ -360,12 +363,13 @@ TEST(a_good_draft_is_used_again_after_it_was_useless)
         cost += cost_of(&d);
     }
     after = 700 / cost;
-    CHECK(before > 1.2 && after > 2, "%g, then %g tokens for the cost of one", before, after);
+    CHECK(before > 1.2 && after > 2, "%g, then %g tokens were written for the cost of one",
+          before, after);
     drafting_close(&d);
 }
 
-/* Catching up with text that was written without the draft costs more than was saved by not
- * using it. */
+/* When the draft is used again, it must first read the tokens that were written without it.
+ * Here this costs more than was saved while the draft was not used. */
 TEST(a_good_draft_is_used_again_even_if_catching_up_is_expensive)
 {
     struct drafting d;
@@ -386,11 +390,12 @@ TEST(a_good_draft_is_used_again_even_if_catching_up_is_expensive)
         CHECK(drafting_step(&d));
         cost += d.session->length > 1100 ? cost_of(&d) : 0;
     }
-    CHECK(800 / cost > 1.3, "%g tokens for the cost of one", 800 / cost);
+    CHECK(800 / cost > 1.3, "%g tokens were written for the cost of one", 800 / cost);
     drafting_close(&d);
 }
 
-/* If rows and passes cost almost nothing, there are more candidates than are kept. */
+/* If rows and passes cost almost nothing, there are more candidates than the drafter can
+ * store. */
 TEST(the_root_stays_if_there_are_too_many_candidates)
 {
     struct drafting d;
@@ -437,7 +442,7 @@ TEST(cut_and_expanded_nodes_record_their_costs)
             if (node->verdict == ESP_CUT) {
                 CHECK(node->reason == ESP_REASON_PRICE);
                 CHECK(node->value <= row + 1e-6,
-                      "node %d is refused, but its P, %g, is above the cost of a row, %g", u,
+                      "node %d was cut, but its P, %g, is above the cost of a row, %g", u,
                       node->value, row);
                 refused++;
             } else {
@@ -491,11 +496,11 @@ TEST(costs_rise_with_rows_and_single_samples_count_little)
     memset(&costs, 0, sizeof costs);
     CHECK(esp_costs_verify(&costs, 1) == 0 && esp_costs_draft(&costs, 1) == 0);
     esp_costs_took(&costs, ESP_COST_VERIFY, 1,
-                   5 * ESP_COST_WARM_UP); /* a program's first pass */
+                   5 * ESP_COST_WARM_UP); /* the first pass of a program is not counted */
     CHECK(esp_costs_verify(&costs, 1) == 0);
     esp_costs_took(&costs, ESP_COST_VERIFY, 1, 1);
     CHECK(esp_costs_verify(&costs, 1) == 1 && esp_costs_verify(&costs, 9) < 1.5);
-    esp_costs_took(&costs, ESP_COST_VERIFY, 8, 20); /* a hiccup */
+    esp_costs_took(&costs, ESP_COST_VERIFY, 8, 20); /* one pass that was slow by chance */
     double once = esp_costs_verify(&costs, 8);
     CHECK(once > 1 && once < 10, "%g", once);
     for (int i = 0; i < 8; i++)
@@ -503,14 +508,14 @@ TEST(costs_rise_with_rows_and_single_samples_count_little)
     CHECK(fabs(esp_costs_verify(&costs, 8) - 2) < 0.01, "%g", esp_costs_verify(&costs, 8));
     for (int i = 0; i < 8; i++)
         esp_costs_took(&costs, ESP_COST_VERIFY, 4,
-                       3); /* more than 8 rows take: both are pooled */
+                       3); /* more than 8 rows cost, so both sizes are averaged */
     for (int rows = 2; rows < 2000; rows++)
         CHECK(esp_costs_verify(&costs, rows) >= esp_costs_verify(&costs, rows - 1), "%d", rows);
     costs.relative = 0.25;
     const double one = esp_costs_verify(&costs, 1);
     CHECK(one > 0 && one < 3, "%g", one);
     CHECK(esp_costs_draft(&costs, 1) == 0.25 * one);
-    esp_costs_at(&costs, 5000); /* a longer text starts from the known costs */
+    esp_costs_at(&costs, 5000); /* costs of longer texts start from the known costs */
     CHECK(fabs(esp_costs_verify(&costs, 1) - one) < 0.2 * one, "%g",
           esp_costs_verify(&costs, 1));
     esp_costs_took(&costs, ESP_COST_VERIFY, 1, 7);
@@ -519,8 +524,8 @@ TEST(costs_rise_with_rows_and_single_samples_count_little)
     CHECK(esp_costs_verify(&costs, 1) == one);
 }
 
-/* The machine gets three times as slow while four rows are verified. The cost of eight rows,
- * relative to four, stays the same, although it was not measured since. */
+/* The machine gets three times as slow while four rows are verified. The estimated cost of
+ * eight rows must rise in proportion, although it is no longer measured. */
 TEST(sizes_without_recent_samples_follow_the_others)
 {
     memset(&costs, 0, sizeof costs);
@@ -537,7 +542,8 @@ TEST(sizes_without_recent_samples_follow_the_others)
     CHECK(fabs(eight / four - 2) < 0.2, "%g, %g", four, eight);
 }
 
-/* While trees are faster, plain decoding is seldom timed; the times of trees correct its time.
+/* While trees are faster, plain decoding is seldom timed. So the times of trees must correct
+ * its time.
  */
 TEST(the_line_through_all_sizes_corrects_an_old_time_of_plain_decoding)
 {
@@ -550,7 +556,7 @@ TEST(the_line_through_all_sizes_corrects_an_old_time_of_plain_decoding)
     CHECK(esp_costs_verify(&costs, 1) < 1.35, "%g", esp_costs_verify(&costs, 1));
 }
 
-/* On some processors, a second row is nearly free and a third one is not. */
+/* On some processors, the second row is nearly free, but the third is not. */
 TEST(a_size_off_the_line_counts_if_its_samples_agree)
 {
     static const double seconds[] = {0, 1, 1.2, 2, 2.3};
@@ -568,7 +574,8 @@ TEST(a_size_off_the_line_counts_if_its_samples_agree)
     CHECK(esp_costs_verify(&costs, 2) > 1.25, "%g", esp_costs_verify(&costs, 2));
 }
 
-/* A size that was never tried is estimated from its neighbours, a little lower. */
+/* The cost of a size that was never tried is estimated from the neighbouring sizes, but a
+ * little lower. */
 TEST(an_untried_size_costs_about_the_cost_of_its_additional_rows)
 {
     memset(&costs, 0, sizeof costs);
@@ -599,12 +606,13 @@ TEST(costs_are_stored_and_damaged_files_do_no_harm)
     memset(&again, 0, sizeof again);
     esp_costs_turn(&costs, "a");
     esp_costs_turn(&again, "a");
-    for (int i = 0; i < 3; i++) { /* few samples count only in part */
+    for (int i = 0; i < 3; i++) { /* few samples have little weight */
         esp_costs_took(&costs, ESP_COST_VERIFY, 1, 0.5);
         esp_costs_took(&again, ESP_COST_VERIFY, 4, 0.75);
     }
     esp_costs_save(&costs);
-    esp_costs_save(&again); /* adds what it has measured, and keeps the rest */
+    /* adds its own measurements to the file, and keeps those that are there */
+    esp_costs_save(&again);
     memset(&costs, 0, sizeof costs);
     esp_costs_turn(&costs, "a");
     CHECK(fabs(esp_costs_verify(&costs, 1) - 0.5) < 0.02 && esp_costs_verify(&costs, 4) > 0.6 &&

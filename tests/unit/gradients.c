@@ -1,8 +1,8 @@
-/* gradients.c - compares backward passes with finite differences and products with plain loops.
- * Results must be bit-identical for every instruction set and any number of threads.
+/* gradients.c - compares backward passes with finite differences, and products with plain
+ * loops. Results must be bit-identical for every instruction set and any number of threads.
  *
  * The finite differences come from a reference in double precision (tests/network_reference.h).
- * Their own error is below 1e-8, so a tolerance of 1e-4 is strict.
+ * Their error is below 1e-8, so a tolerance of 1e-4 detects every real mistake.
  */
 #include <math.h>
 #include <stdio.h>
@@ -23,7 +23,7 @@ struct network {
     struct esp_loss_memory *memory;
     struct reference_batch batch;
     struct esp_loss_input input;
-    float table[V * H], target_head[V * H]; /* embedding and head of the target */
+    float table[V * H], target_head[V * H]; /* the target's embedding and output head */
     struct esp_loss_sums sums;
 };
 
@@ -95,8 +95,8 @@ static double slope(const struct network *n, const double *direction,
     return (loss[1] - loss[0]) / (2 * h);
 }
 
-/* For every parameter, compares the slope in the direction of its gradient plus a random
- * vector. */
+/* For every parameter, compares the slope along one direction, which is the gradient plus a
+ * random vector. */
 static void check_slopes(struct network *n, const struct esp_loss_weights *weights)
 {
     const struct esp_parameters *p = &n->network.parameters;
@@ -193,7 +193,8 @@ TEST(any_number_of_threads_gives_the_same_bits)
 
 static const char *const names[] = {"generic", "avx2", "avx512", "neon"};
 
-/* Lists the tables of this processor's instruction sets; the first is the portable one. */
+/* Lists the function tables of this processor's instruction sets. The first is the portable
+ * one. */
 static int tables(const struct esp_cpu_gradients *found[4])
 {
     int count = 0;

@@ -1,4 +1,5 @@
-/* Tests hash tables whose keys come from a file: no choice of keys may make them slow. */
+/* Tests hash tables whose keys come from a file. Even keys that an attacker chooses must not
+ * make them slow. */
 #include "engine/support/hash.h"
 
 #include <stdio.h>
@@ -43,15 +44,16 @@ TEST(a_map_grows_and_replaces)
         CHECK(esp_int_map_get(&map, i * i) == i + 1);
     CHECK(esp_int_map_get(&map, 3) == ESP_INT_MAP_NONE);
     esp_int_map_free(&map);
-    CHECK(!esp_int_map_init(&map, SIZE_MAX / 2), "room for more than there can be");
+    CHECK(!esp_int_map_init(&map, SIZE_MAX / 2),
+          "a map that is too large for memory is refused");
 }
 
 /* ------------------------------------------------------------------ keys that collide */
 
 enum { KEYS = 30000, TRIES = 3 };
 
-/* Returns the processor time of the fastest of several tries. So a busy machine does not slow
- * only one side of a ratio. */
+/* Returns the processor time of the fastest of several runs, so that a busy machine does not
+ * slow only one side of a comparison. */
 static double fastest(double (*once)(bool attack), bool attack)
 {
     double best = 1e9;
@@ -62,9 +64,9 @@ static double fastest(double (*once)(bool attack), bool attack)
     return best;
 }
 
-/* Checks that the keys of an attack cost as much as other keys. With a known hash they would
- * cost thirty to a thousand times as much, because each key would be compared with all earlier
- * ones. */
+/* Checks that keys that were chosen for an attack cost as much as other keys. If the attacker
+ * knew the hash, they would cost thirty to a thousand times as much, because each key would be
+ * compared with all earlier keys. */
 static void cost_the_same(double (*once)(bool attack), const char *what)
 {
     double ordinary = fastest(once, false), attack = fastest(once, true);
@@ -72,8 +74,8 @@ static void cost_the_same(double (*once)(bool attack), const char *what)
     CHECK(attack < 5 * ordinary + 1e-3, "%s: %.1f times as slow", what, attack / ordinary);
 }
 
-/* Returns the key whose hash by the finalizer of splitmix64, which these tables once used,
- * is `hash`. */
+/* Earlier, these tables used the finalizer of splitmix64 as a hash. Returns the key that had
+ * the hash `hash` then. */
 static uint64_t unmixed(uint64_t hash)
 {
     hash ^= hash >> 31 ^ hash >> 62;
@@ -107,8 +109,8 @@ static bool collides(uint32_t token)
     return ((token * 0x9e3779b97f4a7c15u) >> 20 & 0xffff) == 0;
 }
 
-/* Tokens that collide lie at three distances from each other (Steinhaus's three-gap theorem).
- * The first few tokens are searched; the others follow from these distances. */
+/* The gaps between colliding tokens have only three sizes (Steinhaus's three-gap theorem). The
+ * first few tokens are found by trying all numbers. The others follow from the gaps. */
 static void find_colliding(uint32_t tokens[KEYS])
 {
     uint32_t gaps[3] = {0}, token = 0;
@@ -131,7 +133,7 @@ static void find_colliding(uint32_t tokens[KEYS])
     }
 }
 
-/* A recording whose prompt names each token once. */
+/* Writes a recording whose prompt has each of these tokens once. */
 static void write_recording(const uint32_t *tokens)
 {
     FILE *file = fopen(recorded_path(), "w");
@@ -150,7 +152,7 @@ static uint32_t colliding[KEYS];
 static double open_recording(bool attack)
 {
     uint32_t ordinary[KEYS];
-    for (uint32_t i = 0; i < KEYS; i++) /* all tokens have the same number of digits */
+    for (uint32_t i = 0; i < KEYS; i++) /* because all tokens have the same number of digits */
         ordinary[i] = 1000000000 + i;
     write_recording(attack ? colliding : ordinary);
     clock_t start = clock();

@@ -2,9 +2,9 @@
  * them.
  *
  * Hidden states are compared with the reference transformer, and bit by bit between instruction
- * sets, numbers of threads and sizes of batches: the promise of kernels.h holds for hidden
- * states as for logits. AMX and CUDA (in exact mode) sum in other orders, so they are compared
- * only with themselves. */
+ * sets, numbers of threads and sizes of batches: kernels.h promises the same for hidden states
+ * as for logits. AMX and CUDA (in exact mode) add in other orders, so the results of each are
+ * compared only with its own. */
 #include <math.h>
 #include <string.h>
 
@@ -35,7 +35,7 @@ struct runner {
     struct esp_rows *logits, *states, *input;
 };
 
-/* A model, tokens of a tree, and the input of a draft head. */
+/* A model, the tokens of a tree, and the input of a draft head. */
 struct scene {
     struct random_model model;
     int32_t tokens[NODES], parents[NODES], positions[NODES];
@@ -83,7 +83,7 @@ static bool open_runner(struct runner *r, const struct scene *s, const char *isa
         float row[HIDDEN];
         for (int j = 0; j < HIDDEN; j++)
             row[j] = (float)s->input[i * HIDDEN + j];
-        /* input_row must reverse this order */
+        /* the rows are stored in reverse order, which input_row must undo */
         CHECK(ops->write_row(r->input, NODES - 1 - i, row) == 0);
     }
     return true;
@@ -100,8 +100,8 @@ static void close_runner(struct runner *r)
     ops->close(r->backend);
 }
 
-/* Runs the nodes in batches of `chunk`. All states are returned, and the logits of every
- * `step`-th node (0 if none). */
+/* Runs the nodes in batches of `chunk`. Requests the hidden states of all nodes, and the logits
+ * of every `step`-th node. step = 0: no logits. */
 static void run(struct runner *r, const struct scene *s, int chunk, int step)
 {
     for (int first = 0, rows; first < NODES; first += rows) {
@@ -143,7 +143,7 @@ static void read_outcome(struct runner *r, struct outcome *o)
     }
 }
 
-/* CUDA rounds what products read to 16 bits. */
+/* CUDA rounds the inputs of products to 16 bits. */
 static void check_against_reference(const struct scene *s, const struct outcome *got, bool cuda)
 {
     const double slack = cuda ? 6e-2 : 2e-3;
@@ -209,7 +209,8 @@ TEST(a_draft_head_computes_from_hidden_states)
     random_model_free(&s.model);
 }
 
-/* Rows without wanted outputs leave the last layer early; this must not mix up the others. */
+/* Rows whose outputs are not requested are dropped in the last layer. The outputs of the other
+ * rows must stay in their places. */
 static void check_wanted(const char *isa)
 {
     static struct scene s;
@@ -232,7 +233,7 @@ static void check_wanted(const char *isa)
         for (int node = 0; node < NODES; node++) {
             bool wanted = steps[i] && node % steps[i] == 0;
             CHECK(memcmp(wanted ? all.logits[node] : none, some.logits[node], sizeof none) == 0,
-                  "logits of node %d, step %d", node, steps[i]);
+                  "the logits of node %d differ, step %d", node, steps[i]);
         }
     }
     close_runner(&r);
@@ -264,7 +265,7 @@ static void check_refusals(const char *isa)
     struct esp_batch bad = good;
     bad.input = NULL; /* a head needs an input */
     CHECK(ops->forward(r.cache, &bad) == ESP_E_ARGUMENT);
-    bad.input = r.states; /* the rows of `states` have another width */
+    bad.input = r.states; /* the rows of `states` have another width than inputs */
     CHECK(ops->forward(r.cache, &bad) == ESP_E_ARGUMENT);
     bad = good;
     bad.input_row = &beyond;

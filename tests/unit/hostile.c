@@ -1,4 +1,4 @@
-/* Tests that text from any source sends the terminal only printable characters. */
+/* Tests that text from any source reaches the terminal only as printable characters. */
 #include "tui/view/ui.h"
 
 #include <stdio.h>
@@ -9,7 +9,8 @@
 #include "tests/check.h"
 #include "tests/scene.h"
 
-/* Checks for valid UTF-8 without control, format, bidirectional or zero-width characters. */
+/* Checks that the text is valid UTF-8 without control, format, bidirectional or zero-width
+ * characters. */
 static void is_safe(const char *text, const char *where)
 {
     while (*text) {
@@ -57,7 +58,8 @@ static void dump_safe(struct scene *scene, const char *where)
     free(text);
 }
 
-/* Names, paths, settings, messages, choices, typed text and searched text are hostile, too.
+/* Here, names, paths, settings, messages, choices, typed text and searched text are hostile,
+ * too.
  */
 TEST(hostile_text_has_no_effect_in_any_pane)
 {

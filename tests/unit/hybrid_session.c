@@ -1,6 +1,6 @@
 /* hybrid_session.c - tests sessions with models that have recurrent layers, as target and as
- * draft: after a text was shortened or branched, it continues as in a new session, and little
- * is computed twice.
+ * draft. After a text was shortened or branched, it must continue as in a new session, and
+ * little may be computed twice.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -20,7 +20,7 @@ enum { VOCABULARY = 97, CONTEXT = 220 };
 
 static char err[512];
 static struct esp_engine *engine;
-static const char *backend = "cpu"; /* of the next engine; on a GPU, in exact mode */
+static const char *backend = "cpu"; /* of the next engine; CUDA runs in exact mode */
 
 /* The vocabulary has a token for each printable character, the space, the end of a line, and
  * one more token. */
@@ -156,7 +156,7 @@ TEST(shortened_texts_match_on_a_gpu)
 {
     if (!has_cuda())
         check_skip();
-    cuda_is_real(); /* chooses the plugin */
+    cuda_is_real(); /* this call chooses the plugin */
     for (int v = 0; v < VECTORS; v++) {
         backend = "cuda";
         open_engine(vectors[v]);
@@ -167,7 +167,8 @@ TEST(shortened_texts_match_on_a_gpu)
     }
 }
 
-/* After the text was shortened, the head's rows must again come from the target's states. */
+/* After the text was shortened, the head's rows must again be computed from the target's
+ * states. */
 TEST(shortened_texts_match_with_drafts_of_an_mtp_layer)
 {
     static const char *const drafters[] = {"dynatree", "goodput", "linear:cache=rebuild"};
@@ -208,7 +209,8 @@ TEST(another_answer_does_not_compute_the_prompt_again)
     }
 }
 
-/* If all rows had one token, they would all use the same experts. */
+/* A warm-up pass must have different tokens. If all rows had the same token, they would all use
+ * the same experts. */
 TEST(a_warm_up_pass_has_the_last_tokens)
 {
     int32_t tokens[30];
@@ -231,7 +233,7 @@ TEST(a_warm_up_pass_has_the_last_tokens)
     esp_engine_close(engine);
 }
 
-/* The engine's memory plan must have the sizes of the caches. */
+/* The engine's memory plan must count the checkpoints that the caches really have. */
 TEST(checkpoints_are_counted)
 {
     open_engine("qwen3-5");
@@ -243,7 +245,7 @@ TEST(checkpoints_are_counted)
 
 /* A branch goes back to a checkpoint, and its text is that of plain decoding. The target's
  * scores of earlier tokens cannot be computed again, but the score of the next token can;
- * computing it changes nothing. */
+ * computing it must change nothing. */
 TEST(branches_of_hybrid_models_match_fresh_sessions)
 {
     for (int v = 0; v < VECTORS; v++) {
@@ -279,8 +281,8 @@ TEST(branches_of_hybrid_models_match_fresh_sessions)
     }
 }
 
-/* Writes a text that continues after a rank was killed, and again after it was shortened.
- * Returns its length. */
+/* Writes a text. If there are several ranks, one is killed, and the text continues. Then the
+ * text is shortened and continues again. Returns its length. */
 static int write_text(const char *vector, int ranks, int window, int32_t *to)
 {
     int32_t tokens[40];
@@ -305,7 +307,8 @@ static int write_text(const char *vector, int ranks, int window, int32_t *to)
     return length;
 }
 
-/* The states of recurrent layers are computed once more from the whole text. */
+/* After a rank was killed, the states of recurrent layers are computed again from the whole
+ * text. */
 TEST(a_rank_that_is_killed_does_not_change_the_text)
 {
     int32_t one[CONTEXT], two[CONTEXT];

@@ -1,6 +1,6 @@
 /* inflate.c - tests that an enlarged model computes the same as the original. For every small
- * model of tests/vectors/logits, the logits are equal, and the enlarged built-in target
- * continues a text with the same tokens. A refused enlargement leaves no file.
+ * model of tests/vectors/logits, the logits must be equal. The enlarged built-in target must
+ * continue a text with the same tokens. If an enlargement is refused, it must leave no file.
  */
 #include <dirent.h>
 #include <limits.h>
@@ -43,7 +43,8 @@ static void begin(void)
     snprintf(made, sizeof made, "%s/large", parent);
 }
 
-/* With width > 0, the model is enlarged in memory. */
+/* Computes the logits of a model. If `width` is above 0, the model is enlarged in memory
+ * first. */
 static void read_logits_of(const char *folder, int width, int layers,
                            float logits[TOKENS][MAX_VOCABULARY], struct esp_model_desc *desc)
 {
@@ -157,7 +158,8 @@ TEST(a_larger_model_has_the_same_logits)
     }
 }
 
-/* The names of tensors in the file lack the prefix "model."; the enlarged model has it. */
+/* The names of tensors in the file lack the prefix "model.". In the enlarged model, they have
+ * it. */
 TEST(a_model_whose_names_lack_the_prefix_can_be_enlarged)
 {
     static float before[TOKENS][MAX_VOCABULARY], after[TOKENS][MAX_VOCABULARY];

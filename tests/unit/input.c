@@ -1,4 +1,4 @@
-/* Tests that no keys in the input line end the program, in any combination. */
+/* Tests that no combination of keys in the input line ends the program. */
 #include "tui/app/input.h"
 
 #include <locale.h>
@@ -23,8 +23,8 @@ const char *__lsan_default_suppressions(void)
 }
 
 /* Readline aborts a sequence of keys with longjmp(). AddressSanitizer then searches its own
- * stack for dead frames; with the smallest possible stack, this search takes a sixteenth of the
- * time. The sanitizer calls this function. */
+ * stack for dead frames. This function makes that stack as small as possible, so that the
+ * search takes only a sixteenth of the time. The sanitizer calls this function. */
 const char *__asan_default_options(void);
 const char *__asan_default_options(void)
 {
@@ -51,7 +51,7 @@ static void complete(void *user, const char *before, const char *word,
     esp_choices_add(choices, "beta", NULL);
 }
 
-/* Opens the input without the user's files. */
+/* Opens the input line without the user's files. */
 static void open_input(void)
 {
     const struct esp_input_hooks hooks = {.submit = submit, .complete = complete};
@@ -69,7 +69,7 @@ static void close_input(void)
     input = NULL;
 }
 
-/* Ends unfinished keys and empties the line. */
+/* Ends unfinished key sequences and empties the line. */
 static void begin_anew(void)
 {
     for (int i = 0; i < 3; i++)
@@ -81,8 +81,8 @@ static void begin_anew(void)
 
 enum { MOST_KEYS = 512 };
 
-/* Lists controls, Meta with every ASCII character and special key, special keys, and some
- * characters. */
+/* Lists the keys: all control characters, special keys, Meta with every ASCII character and
+ * special key, and some other characters. */
 static int list_keys(int keys[MOST_KEYS])
 {
     const int characters[] = {'a', ' ', '0', ':', '/', 0x7f, 0xe9, 0x6f22, 0xfffd};
@@ -168,7 +168,7 @@ static void press_pairs(void)
     alarm(0);
 }
 
-/* Presses every key of `first` (count), then every two keys. */
+/* Presses each key of `first` (count), followed by every pair of keys. */
 static void press_threes(const int *first, int count)
 {
     int keys[MOST_KEYS];
@@ -191,8 +191,8 @@ TEST(every_pair_of_keys_is_safe)
     close_input();
 }
 
-/* In readline's vi mode, the first key of each pair switches to command mode, and the second is
- * a command there. */
+/* In readline's vi mode, keys have other meanings in command mode. So several prefixes, such as
+ * Esc, are typed before each pair, too. */
 TEST(every_pair_of_keys_in_vi_mode_is_safe)
 {
     const char *const before[] = {"", "\033", "\0330", "\033d", "\033/", "\033kk", "R"};

@@ -1,5 +1,5 @@
-/* kernels.c - tests the arithmetic of the CPU backend function by function: results are
- * compared with double precision, and every instruction set must equal portable C bit for bit.
+/* kernels.c - tests each function of the CPU backend's arithmetic. Results are compared with
+ * double precision, and every instruction set must give the same bits as portable C.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -40,8 +40,8 @@ struct example {
     float bias[MAX_OUTPUTS], x[MAX_ROWS * MAX_COLUMNS];
 };
 
-/* Packs as struct esp_packed describes. The weights are multiples of 1/8, which every dtype
- * represents exactly. */
+/* Makes random weights and packs them as struct esp_packed describes. The weights are multiples
+ * of 1/8, which every dtype represents exactly. */
 static void make_example(struct example *e, enum esp_dtype dtype, int rows, int columns,
                          unsigned long long seed)
 {
@@ -145,7 +145,7 @@ TEST(products_of_every_dtype_and_size_agree_with_double_precision)
             }
 }
 
-/* Tests every number of F16, through a product with a single input of 1. */
+/* Tests every number of F16 with a product whose only input is 1. */
 TEST(all_halves_expand_exactly)
 {
     const struct esp_cpu_isa *isas[ISAS];
@@ -214,7 +214,7 @@ TEST(norms_agree_with_double_precision)
         }
 }
 
-/* silu with up = 1 tests e^x over its whole range, gelu the error function. */
+/* silu with up = 1 tests e^x over its whole range, and gelu tests the error function. */
 TEST(activations_agree_with_double_precision)
 {
     const struct esp_cpu_isa *isas[ISAS];
@@ -388,7 +388,7 @@ TEST(convolutions_agree_with_double_precision)
 
 enum { STATE_KEYS = 20, CHUNK = ESP_STATE_CHUNK };
 
-/* A state, and what CHUNK tokens read and add to it. */
+/* A recurrent state, and the inputs of CHUNK tokens that read and update it. */
 struct chunk {
     bool delta;
     float state[STATE_KEYS * ESP_LANES];
@@ -396,8 +396,8 @@ struct chunk {
     float write[CHUNK], decay[CHUNK], skip;
 };
 
-/* The state after the tokens, and the outputs, as the functions of an instruction set compute
- * them. */
+/* The state after the tokens and the tokens' outputs, computed by the functions of an
+ * instruction set. */
 struct chunk_result {
     float state[STATE_KEYS * ESP_LANES], out[CHUNK][ESP_LANES], update[CHUNK][ESP_LANES];
 };
@@ -493,7 +493,7 @@ static void run_chunk(const struct esp_cpu_isa *isa, const struct chunk *c, int 
     CHECK(memcmp(in_place, r->state, sizeof in_place) == 0, "%s in place", isa->name);
 }
 
-/* Compares a result with one token after the other, see enum esp_mixer. */
+/* Compares a result with that of the tokens one by one, as enum esp_mixer defines it. */
 static void check_steps(const struct chunk *c, const struct chunk_result *r)
 {
     for (int lane = 0; lane < ESP_LANES; lane++) {

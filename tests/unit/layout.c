@@ -1,5 +1,5 @@
-/* Tests the layout of panes for every size: they are inside the screen, overlap only in
- * shared frames, and all of them appear on large screens. */
+/* Tests the layout of panes for every size of the screen. Panes must be inside the screen and
+ * overlap only in shared frames. On large screens, all of them must appear. */
 #include "tui/view/layout.h"
 
 #include "tests/check.h"
@@ -17,8 +17,8 @@ static int overlap(int a, int a_length, int b, int b_length)
     return high > low ? high - low : 0;
 }
 
-/* Returns whether two rectangles share at most this much. Frames share one column or one
- * row. */
+/* Returns whether two rectangles share at most `shared` columns or rows. Neighbouring panes
+ * share one column or row of their frames. */
 static bool apart(struct esp_rect a, struct esp_rect b, int shared)
 {
     if (a.width == 0 || b.width == 0)

@@ -86,7 +86,7 @@ TEST(questions_have_right_answers)
     esp_lecture_choice(lecture, 1, text, sizeof text);
     CHECK(strcmp(text, "b 60") == 0, "%s", text);
     esp_lecture_answer(lecture, 7);
-    CHECK(esp_lecture_asks(lecture), "there is no such choice");
+    CHECK(esp_lecture_asks(lecture), "an answer that is no choice leaves the question open");
     esp_lecture_answer(lecture, 1);
     CHECK(!esp_lecture_asks(lecture) && lecture->asked == 1 && lecture->right == 1);
     esp_lecture_answer(lecture, 0);
@@ -94,7 +94,8 @@ TEST(questions_have_right_answers)
     esp_lecture_text(lecture, esp_lecture_page(lecture)->answer, text, sizeof text);
     CHECK(strcmp(text, "nothing") == 0, "%s", text);
     CHECK(!esp_lecture_turn(lecture, -1) && esp_lecture_turn(lecture, 1));
-    CHECK(esp_lecture_choices(lecture) == 2, "this question about a chain has two answers");
+    CHECK(esp_lecture_choices(lecture) == 2,
+          "the question about the branches of a chain has two choices");
     CHECK(esp_lecture_is_right(lecture, 0) && !esp_lecture_is_right(lecture, 1));
     CHECK(!esp_lecture_turn(lecture, 1));
     esp_lecture_release(lecture);
@@ -111,7 +112,7 @@ static void walk(struct esp_lecture *lecture, struct esp_canvas *canvas)
     } while (esp_lecture_turn(lecture, 1));
 }
 
-/* Returns whether the page, in its current state, shows the verdict of a node. */
+/* Returns whether the page, as it is now, shows the verdict of a node. */
 static bool tells_outcome(struct esp_lecture *lecture, struct esp_canvas *canvas)
 {
     bool tells = false;
@@ -162,12 +163,13 @@ TEST(no_page_shows_the_answer_of_a_later_one)
         }
         esp_lecture_release(lecture);
     }
-    CHECK(asked > 6 && shown > 1, "%d questions, %d pages before them", asked, shown);
+    CHECK(asked > 6 && shown > 1, "only %d questions and %d earlier pages were tested", asked,
+          shown);
     esp_canvas_close(&canvas);
 }
 
-/* A lesson changed at random can be opened and walked through, or is refused with a
- * sentence. */
+/* A lesson with random changes must open, so that all its pages can be shown, or must be
+ * refused with an error message. */
 TEST(damaged_lessons_never_crash)
 {
     static char text[16384];
@@ -176,7 +178,7 @@ TEST(damaged_lessons_never_crash)
     char name[256], title[200], found[PATH_MAX], err[600];
     int opened = 0, refused = 0;
     CHECK(esp_canvas_open(&canvas, 80, 24) == 0);
-    for (int i = 1; i < 7; i++) { /* the lessons that use recordings */
+    for (int i = 1; i < 7; i++) { /* these lessons use recordings */
         CHECK(esp_lesson_list(i, name, sizeof name, title, sizeof title));
         CHECK(esp_lesson_find(found, name, err, sizeof err) == 0);
         FILE *file = fopen(found, "r");

@@ -1,6 +1,6 @@
-/* Tests kept sessions. Whatever changes are made to a text, the library must have the same
- * tree of texts, even if the program was killed. A file that is damaged or is not a library
- * must give one error message, and lose nothing. */
+/* Tests kept sessions. After any changes of a text, the library must have the same tree of
+ * texts, even if the program was killed. A file that is damaged or is not a library must give
+ * one error message, and lose nothing. */
 #include "sessions/library.h"
 
 #include <fcntl.h>
@@ -237,7 +237,7 @@ static void check_tree(const struct model *m, const struct esp_kept_text *text)
               "branch %d leaves %d at %d with %d tokens", i, y->parent, y->fork, y->count);
         CHECK(strcmp(x->name, y->name) == 0 && x->marked == y->marked &&
                   x->deleted == y->deleted,
-              "the description of branch %d", i);
+              "the description of branch %d differs", i);
         for (int j = 0; j < x->count && j < y->count; j++)
             CHECK(x->tokens[j].token == y->tokens[j].token &&
                       x->tokens[j].kind == y->tokens[j].kind &&
@@ -290,13 +290,13 @@ static void check_iterations(const struct model *m, const struct esp_resumed *re
         const bool written = esp_branches_token(&m->tree, at, i)->iteration >= 0;
         const int index = esp_branches_token(b, at, i)->iteration;
         CHECK(index < resumed->count && (index >= 0 || !written || index == ESP_BY_FORGOTTEN));
-        CHECK(!written || index >= 0, "the iteration of token %d is read", i);
+        CHECK(!written || index >= 0, "the iteration of token %d was read", i);
         if (index < 0)
             continue;
         const struct esp_iteration *it = esp_trace_at(&state->trace, index);
         const int place = i - resumed->iterations[index].place.length;
         CHECK(it->index == index && place >= 0 && place < it->committed_count);
-        CHECK(it->committed[place] == m->now[i] - 'a', "token %d is one that it wrote", i);
+        CHECK(it->committed[place] == m->now[i] - 'a', "the iteration committed token %d", i);
     }
 }
 
@@ -353,9 +353,9 @@ TEST(random_sessions_are_kept)
 
 /* ------------------------------------------------------------------ kill -9 */
 
-/* Runs in a separate process: writes iterations until it is killed, and reports each iteration
- * that it has passed to the keeper. With `settle`, each iteration is moved to the library at
- * once. */
+/* Runs in a separate process. Writes iterations until it is killed, and reports each iteration
+ * that the keeper has received. With `settle`, the keeper moves each iteration to the library
+ * immediately. */
 static void write_until_killed(int to, bool settle)
 {
     struct model m = {.random = 5};
@@ -371,7 +371,7 @@ static void write_until_killed(int to, bool settle)
         if (settle)
             esp_keeper_settle(m.keeper);
         else
-            usleep(10); /* much faster than any model, but not faster than a disk */
+            usleep(10); /* models are much slower than this, but disks are not */
     }
 }
 
@@ -610,7 +610,7 @@ TEST(an_export_has_texts_and_scores)
     kept_end();
 }
 
-/* Makes the library of version 2 that is in tests/vectors. */
+/* Makes the library of version 2 in tests/vectors the test's library, and executes `change`. */
 static void make_old(const char *change)
 {
     char sql[20000];
@@ -881,8 +881,8 @@ TEST(a_damaged_journal_is_renamed)
     }
 }
 
-/* After random changes to bytes of pages, opening gives a sentence or a complete tree, never a
- * crash. */
+/* After random changes to the file, opening it must give an error message or a complete tree,
+ * never a crash. */
 TEST(random_damage_gives_a_sentence_or_a_complete_tree)
 {
     uint32_t random = 17;

@@ -40,12 +40,12 @@ TEST(words_are_found)
           "%s", err);
     CHECK(esp_library_search(library, "do", ignore, &found, err, sizeof err) == ESP_OK &&
               found == 2,
-          "the beginning of a word");
+          "the search finds the beginning of a word");
     CHECK(esp_library_search(library, "cat", ignore, &found, err, sizeof err) == ESP_OK &&
           found == 2);
     CHECK(esp_library_search(library, "\"do OR * ( NEAR", ignore, &found, err, sizeof err) ==
               ESP_OK,
-          "words of a search are never operators: %s", err);
+          "a word of a search is never an operator: %s", err);
     esp_library_close(library);
     esp_keeper_close(keeper);
     kept_end();
@@ -89,8 +89,8 @@ TEST(a_damaged_index_of_words_is_rebuilt)
 
 /* ------------------------------------------------------------------ size */
 
-/* Adds a session of `branches` branches of `each` tokens, all of which start from the first
- * one. */
+/* Adds a session of `branches` branches of `each` tokens. All of them start from the first
+ * branch. */
 static void add_large(struct esp_library *library, int branches, int each)
 {
     struct esp_written *tokens = calloc((size_t)each, sizeof *tokens);
@@ -140,7 +140,7 @@ static int count_any(void *user, const struct esp_kept_match *match)
     return 0;
 }
 
-/* The limits are the planned times, increased for a busy machine. */
+/* The limits are larger than the planned times, because the machine may be busy. */
 TEST(ten_thousand_branches_open_quickly)
 {
     enum { BRANCHES = 10000, EACH = 100 };

@@ -3,9 +3,9 @@
  *
  * tests/vectors/logits has small random models with the logits that the Hugging Face library
  * computes for one sequence. Every backend must agree, whether the sequence runs in one batch,
- * token by token or in chunks. In a tree that is computed as one batch, each node sees its
- * ancestors. Its results must be bit-identical to those of its path alone (on CUDA, in exact
- * mode).
+ * token by token or in chunks. In a tree that is computed as one batch, each node sees only its
+ * ancestors. Its logits must be bit-identical to those of its path alone. (On CUDA, this is
+ * true in exact mode.)
  */
 #include <cJSON.h>
 #include <limits.h>
@@ -180,7 +180,7 @@ static void read_logits(struct setup *setup, int row, float *values)
 
 /* ------------------------------------------------------------------ against the reference */
 
-/* Computes all logits of the reference's tokens. user: the folder. */
+/* Computes all logits of the reference's tokens. user: the name of the model's folder. */
 static void compute_logits(struct esp_backend *cpu, void *user, float *out, int count)
 {
     static struct setup setup;
@@ -193,9 +193,9 @@ static void compute_logits(struct esp_backend *cpu, void *user, float *out, int 
     close_setup(&setup);
 }
 
-/* Returns the largest allowed difference, as a norm relative to that of the reference. CUDA
- * rounds weights and activations to 16 bits. Recurrent states accumulate the errors of all
- * tokens: with bf16, they are 5 % in the worst of these models (with fp16, .5 %). */
+/* Returns the largest allowed norm of the difference, relative to the norm of the reference.
+ * CUDA rounds weights and activations to 16 bits. Recurrent states accumulate the errors of all
+ * tokens. In the worst of these models, the error is 5 % with bf16 and .5 % with fp16. */
 static double tolerance(const struct setup *setup, const char *folder)
 {
     const int vocabulary = setup->model->desc.vocabulary, count = setup->count * vocabulary;
@@ -233,7 +233,7 @@ static int step_of_trees(const struct esp_backend *backend)
 #endif
 }
 
-/* The difference of one row from the reference. */
+/* The difference between one row and the reference. */
 struct difference {
     double error, norm; /* squared */
 };
@@ -251,8 +251,9 @@ static struct difference difference_of(struct setup *setup, int row, int token)
     return d;
 }
 
-/* Returns the difference of all rows. Because of rounding, a row may choose another expert if
- * two are nearly equally likely; so for a mixture on CUDA, the worst row does not count. */
+/* Returns the difference of all rows together. Because of rounding, a row may choose another
+ * expert if two are nearly equally likely. So for a mixture on CUDA, the worst row is left
+ * out. */
 static double join_rows(const struct setup *setup, const struct difference *d)
 {
     const bool mixed =
@@ -306,8 +307,8 @@ EACH_BACKEND(chunks_match_the_reference)
     check_chunks(backend, 16);
 }
 
-/* With CUDA's rounding, another token may be chosen if two are nearly equally likely. If a
- * matrix is stored transposed, a thread loads several panels at a time. */
+/* Because of CUDA's rounding, another token may be chosen if two are nearly equally likely. If
+ * a matrix is stored transposed, a thread loads several panels at a time. */
 TEST(greedy_tokens_are_those_of_the_reference)
 {
     static struct setup setup;
@@ -394,7 +395,8 @@ EACH_BACKEND(a_tree_equals_its_paths)
             CHECK(setup.backend->ops->forward(setup.cache, &batch) == 0);
             for (int i = 0; i < NODES; i++)
                 read_logits(&setup, i, masked[i]);
-            for (int i = 0; i < NODES; i++) { /* a leaf's path includes its ancestors */
+            /* running a leaf's path also computes its ancestors */
+            for (int i = 0; i < NODES; i++) {
                 int row = is_leaf(&tree, i) ? run_path(&setup, &tree, i) : 0;
                 for (int n = i; row-- > 0; n = tree.parent[n]) {
                     read_logits(&setup, row, alone);
@@ -402,8 +404,8 @@ EACH_BACKEND(a_tree_equals_its_paths)
                           folders[f], n, round);
                 }
             }
-            /* Siblings with different tokens must differ; otherwise the comparison proves
-             * nothing. */
+            /* Siblings with different tokens must have different logits. Otherwise the
+             * comparison proves nothing. */
             for (int i = 1; i < NODES; i++)
                 CHECK(tree.tokens[i] == tree.tokens[0] ||
                       memcmp(masked[i], masked[0], bytes) != 0);
@@ -443,7 +445,8 @@ EACH_BACKEND(compaction_keeps_a_path)
         run_chain(&setup, &next, 1, PREFIX + depth);
         read_logits(&setup, 0, kept);
 
-        run_chain(&setup, setup.tokens, PREFIX, 0); /* recurrent states cannot be shortened */
+        /* because recurrent states cannot be shortened */
+        run_chain(&setup, setup.tokens, PREFIX, 0);
         read_logits(&setup, run_path(&setup, &tree, deepest) - 1, alone);
         run_chain(&setup, &next, 1, PREFIX + depth);
         read_logits(&setup, 0, alone);

@@ -84,7 +84,8 @@ TEST(commands_keep_their_order)
         if (i % 100 == 0)
             esp_mailbox_pace(&served.mailbox, i % 200 ? 0 : 1e6);
         if (i % 100 == 50) {
-            free(esp_mailbox_stop(&served.mailbox)); /* this removes only waiting prompts */
+            /* stop removes prompts, but no other commands */
+            free(esp_mailbox_stop(&served.mailbox));
             esp_mailbox_break(&served.mailbox, (struct esp_breakpoints){.path = i});
         }
     }
@@ -104,7 +105,7 @@ static struct esp_message *through(struct esp_mailbox *mailbox, struct esp_messa
     return taken;
 }
 
-/* Stop removes waiting prompts and returns the last of them. */
+/* A stop must remove all waiting prompts and return the last of them. */
 TEST(stop_withdraws_prompts)
 {
     struct esp_mailbox mailbox;
@@ -170,13 +171,14 @@ TEST(a_step_wakes_the_thread_that_waits_for_it)
     }
     for (int i = 0; i < 50; i++)
         esp_mailbox_step(&served.mailbox);
-    esp_mailbox_step_mode(&served.mailbox, false); /* discards steps that came too early */
+    /* discards steps that were requested too early */
+    esp_mailbox_step_mode(&served.mailbox, false);
     wait_settled(&served);
     close_served(&served, thread);
     CHECK(served.taken == 50 && served.disordered == 0, "%d taken", served.taken);
 }
 
-/* The command to quit is noticed during a pause of the pace and in step mode. */
+/* The command to quit must be noticed while the thread waits for the pace and in step mode. */
 TEST(quitting_takes_effect_at_once)
 {
     for (int round = 0; round < 2; round++) {
@@ -196,8 +198,8 @@ TEST(quitting_takes_effect_at_once)
     }
 }
 
-/* Waits until the next iteration may begin, then for `share` of the time that the pace gives an
- * iteration. Returns how many seconds this took. */
+/* Waits until the next iteration may begin. Then waits for the fraction `share` of the time
+ * between iterations that the pace sets. Returns the seconds that the second wait took. */
 static double wait_twice(struct esp_mailbox *mailbox, double share)
 {
     esp_mailbox_wait_pace(mailbox, 1e-9);
@@ -206,7 +208,8 @@ static double wait_twice(struct esp_mailbox *mailbox, double share)
     return esp_clock() - start;
 }
 
-/* In a comparison, each side waits for a part of the time that the pace gives an iteration. */
+/* In a comparison, each side waits for a fraction of the time between iterations that the pace
+ * sets. */
 TEST(each_side_of_a_comparison_waits_a_fraction_of_the_pace)
 {
     struct esp_mailbox mailbox;

@@ -103,7 +103,8 @@ TEST(layers_have_their_windows)
     }
 }
 
-/* There are two sets of frequencies; the length of the context decides which one is used. */
+/* The model has two sets of RoPE frequencies. The length of the context decides which set is
+ * used. */
 TEST(the_context_chooses_frequencies)
 {
     struct esp_model *model = open_vector("phi3-short");
@@ -115,7 +116,8 @@ TEST(the_context_chooses_frequencies)
     esp_model_close(model);
 }
 
-/* Layers with windows have their own frequencies; every fourth layer does not rotate. */
+/* In gemma3, layers with windows have their own RoPE frequencies. In smollm3, every fourth
+ * layer has no RoPE. */
 TEST(layers_have_their_rotations)
 {
     struct esp_model *gemma = open_vector("gemma3"), *smol = open_vector("smollm3");
@@ -152,8 +154,8 @@ TEST(norms_of_heads_of_qwen3_are_read)
     esp_model_close(other);
 }
 
-/* save_pretrained stores nothing that the model does not use, so the description must account
- * for every byte of data in the files. */
+/* save_pretrained stores only what the model uses. So the description must use every byte of
+ * data in the files. */
 TEST(every_stored_number_is_used)
 {
     static const char *const names[] = {
@@ -193,7 +195,8 @@ static void check_text_part(const char *folder, const char *architecture, const 
     esp_model_close(model);
 }
 
-/* Versions of the transformers library put "language_model" at different places of a name. */
+/* Versions of the transformers library put "language_model" in different places of a tensor's
+ * name. */
 TEST(text_parts_of_vision_models_open)
 {
     static const char *const names[][2] = {{"gemma3-pictures", "gemma3_text"},
@@ -220,7 +223,8 @@ static size_t row_of(const struct esp_tensor *tensor, int row)
     return tensor->offset + at * (size_t)tensor->columns * width;
 }
 
-/* gpt_neox: row r of head h of query, key, value is row (3 h + part) head_dim + r of the file.
+/* In gpt_neox, query, key and value are parts 0, 1 and 2 of one tensor. Row r of head h of a
+ * part is row (3 h + part) head_dim + r in the file.
  */
 TEST(fused_attention_is_split_by_head)
 {
@@ -261,8 +265,8 @@ TEST(plain_tensors_are_contiguous)
     esp_model_close(model);
 }
 
-/* Compares with the results of the Hugging Face library, for every RoPE type and both
- * spellings. powf may differ in the last bit. */
+/* Compares the frequencies with those of the Hugging Face library, for every RoPE type and for
+ * both spellings in config.json. powf may differ in the last bit. */
 TEST(rotary_frequencies_match)
 {
     static const char *const names[] = {
@@ -304,7 +308,8 @@ TEST(names_without_prefix_are_accepted)
     }
 }
 
-/* Layers beyond the number in config.json are reported; the model has the smaller number. */
+/* If the files have more layers than config.json says, the surplus layers are not used, and
+ * their tensors are reported. */
 TEST(tensors_that_are_not_used_are_counted)
 {
     const char *name = NULL;

@@ -1,6 +1,6 @@
-/* Tests draft models with another vocabulary: which tokens the vocabularies share, how the
- * draft reads the target's text, and that it drafts as well as with the target's vocabulary
- * (engine/model/translation.h). */
+/* Tests draft models with another vocabulary (engine/model/translation.h): which tokens the
+ * vocabularies share, how the draft reads the target's text, and whether it drafts as well as
+ * with the target's vocabulary. */
 #include <math.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -64,7 +64,7 @@ static void close_two(struct two *two)
     esp_tokenizer_close(two->tokenizer[1]);
 }
 
-/* Finds the bytes of a token, and returns their number; 0 for special tokens. */
+/* Finds the bytes of a token. Returns their number, or 0 for special tokens. */
 static size_t bytes_of(const struct two *two, int i, int32_t token, const char **bytes)
 {
     size_t length = 0;
@@ -110,10 +110,12 @@ static void check_shared(const struct two *two)
         const char *a, *b;
         const int32_t token = t->output_token[i], row = t->output_row[i];
         const size_t n = bytes_of(two, 0, token, &a), m = bytes_of(two, 1, row, &b);
-        CHECK(i == 0 || t->output_token[i - 1] < token, "not ascending");
-        CHECK(row < 4096 && !used[row], "token %d of the draft has two places", row);
+        CHECK(i == 0 || t->output_token[i - 1] < token,
+              "the tokens are not in ascending order");
+        CHECK(row < 4096 && !used[row], "row %d of the draft is used for two tokens", row);
         used[row] = true;
-        CHECK(n == m && (n == 0 || memcmp(a, b, n) == 0), "%d and %d differ", token, row);
+        CHECK(n == m && (n == 0 || memcmp(a, b, n) == 0),
+              "target token %d and draft token %d have different bytes", token, row);
         CHECK((token == two->end[0]) == (row == two->end[1]),
               "an end token is shared only with an end token");
         CHECK(token != esp_tokenizer_prefix(two->tokenizer[0]), "BOS is never drafted");
@@ -164,7 +166,7 @@ TEST(ten_thousand_texts_are_translated_without_change)
 
 /* ------------------------------------------------------------------ memory */
 
-/* Counts allocations on platforms where a program may replace malloc() and free(). */
+/* Allocations are counted on platforms where a program may replace malloc() and free(). */
 #if defined __GLIBC__ && !defined __SANITIZE_ADDRESS__ && !defined __SANITIZE_THREAD__
 #define COUNTS_ALLOCATIONS true
 
@@ -261,8 +263,8 @@ static void write_tokenizer(const char *more, const char *added)
     "{\"id\":" #id ",\"content\":\"" name "\",\"special\":true,\"normalized\":false,"          \
     "\"single_word\":false,\"lstrip\":false,\"rstrip\":false}"
 
-/* The files have a token of 100000 bytes, a token that is special in only one of them, and
- * gaps in the ids. */
+/* The vocabularies have a token of 100000 bytes, a token that is special in only one of them,
+ * and gaps in the ids. */
 TEST(hostile_vocabularies_are_translated)
 {
     enum { LONG = 100000 };
@@ -335,8 +337,8 @@ static bool same(const struct run *a, const struct run *b)
 
 static const char prompt[] = "Once upon a time there was a king who had three daughters, and";
 
-/* If all tokens are shared, the draft gives the same trees with the same random numbers, and
- * so the same text, as without translation. */
+/* If all tokens are shared, the draft must give the same trees as without translation, with the
+ * same random numbers, and so the same text. */
 TEST(a_draft_with_other_ids_drafts_the_same)
 {
     static const char *const drafters[] = {"linear:K=5", "dynatree", "iid:K=3,L=4", "dyspec"};
@@ -361,8 +363,8 @@ TEST(a_draft_with_other_ids_drafts_the_same)
     esp_engine_close(other);
 }
 
-/* Returns the fraction of the gain that remains if a part of the draft's vocabulary is
- * replaced. */
+/* The gain is the number of tokens per iteration above 1. Returns the fraction of it that
+ * remains if a part of the draft's vocabulary is replaced. */
 static double gain_kept(enum foreign_kind kind, const char *drafter, double temperature)
 {
     const bool text = strcmp(drafter, "respell") == 0;
@@ -383,7 +385,7 @@ static double gain_kept(enum foreign_kind kind, const char *drafter, double temp
             .repeatable = true,
             .values = {.temperature = temperature, .seed = (uint64_t)i + 1}};
         line[strcspn(line, "\n")] = '\0';
-        /* If both have the same vocabulary, respell drafts a chain of 6 tokens. */
+        /* In the pair with one vocabulary, respell drafts a chain of 6 tokens. */
         generate(&run[0], own, line, &options, TOKENS);
         generate(&run[1], other, line, &options, TOKENS);
         CHECK(temperature > 0 || same(&run[0], &run[1]), "prompt %d", i);
@@ -398,14 +400,14 @@ static double gain_kept(enum foreign_kind kind, const char *drafter, double temp
     return gained[1] / gained[0];
 }
 
-#ifndef __SANITIZE_ADDRESS__ /* too slow there; other tests also run this code */
+#ifndef __SANITIZE_ADDRESS__ /* too slow with this sanitizer; other tests also run this code */
 TEST(with_four_fifths_of_the_vocabulary_most_of_the_speedup_stays)
 {
     CHECK(gain_kept(FOREIGN_RARE_REPLACED, "linear:K=4", 0) >= 0.85);
     CHECK(gain_kept(FOREIGN_RARE_REPLACED, "dynatree", 0) >= 0.85);
     CHECK(gain_kept(FOREIGN_RARE_REPLACED, "iid:K=2,L=4", 1) >= 0.85);
-    /* This replaces "the" and "and", which the draft has only read as whole tokens, not as
-     * letters. */
+    /* Here "the" and "and" are replaced, too. In training, the draft has read them only as
+     * whole tokens, never as letters. */
     printf("    every fifth token, including frequent ones:\n");
     CHECK(gain_kept(FOREIGN_EACH_FIFTH_REPLACED, "dynatree", 0) > 0.05);
     printf("    byte fallback:\n");
@@ -415,7 +417,7 @@ TEST(with_four_fifths_of_the_vocabulary_most_of_the_speedup_stays)
 
 /* ------------------------------------------------------------------ rows */
 
-/* Writes the text as the draft reads it; returns the number of rows. */
+/* Writes the text in the draft's tokens, one for each row. Returns the number of rows. */
 static int flatten(const struct esp_translation *t, const int32_t *text, int length,
                    int32_t *flat)
 {
@@ -462,8 +464,8 @@ static void close_caches(struct caches *c)
     esp_kv_cache_close(&c->plain);
 }
 
-/* Both caches must give the same logits after the first `length` tokens. The translated cache
- * continues from its current length; the plain cache begins again. */
+/* Checks that both caches give the same logits after the first `length` tokens. The translated
+ * cache continues from its current length. The plain cache begins again. */
 static void compare_after(struct caches *c, const int32_t *text, int length)
 {
     const struct esp_backend_ops *ops = c->engine->backend->ops;
@@ -498,7 +500,7 @@ static int text_of(const struct esp_engine *engine, int32_t *text, int most)
     return count;
 }
 
-/* split: whether many tokens have several rows. */
+/* split: whether many tokens take several rows. */
 static void check_rows(const struct esp_window *window, int length, bool split)
 {
     struct caches c = {.engine = open_pair(folder_path(), ESP_MATCH_TOKENS)};
@@ -553,15 +555,15 @@ TEST(the_text_is_the_same_in_windows_and_full_contexts)
     check_same_text(engine, "dynatree", 40, 300);
     check_same_text(engine, "linear:K=4", 40, 300);
     esp_engine_close(engine);
-    /* The text has more rows for the draft than the context: from some token on, nothing is
-     * drafted. */
+    /* For the draft, the text takes more rows than the context has. So from some token on,
+     * nothing is drafted. */
     CHECK(esp_engine_open(&engine, &options, err, sizeof err) == 0, "%s", err);
     check_same_text(engine, "dynatree", 0, 300);
     esp_engine_close(engine);
 }
 
-/* This runs on a GPU or on the emulator, which is slow. The first text is that of plain
- * decoding. */
+/* Compares the texts of these drafters on CUDA. If `plain` is empty, it receives the first
+ * text, which is that of plain decoding. The emulator is slow, so texts are short. */
 static void check_on_cuda(int match, const char *const drafters[], struct run *plain)
 {
     const struct esp_engine_options options = {.draft = folder_path(),
@@ -617,7 +619,7 @@ TEST(the_text_is_the_same_with_quantised_models)
     esp_engine_close(engine);
 }
 
-/* A draft whose tokens are single letters is bad, and the user gets a warning. */
+/* A draft that has only letters as tokens drafts badly, so the user must get a warning. */
 TEST(a_draft_with_only_letters_does_not_change_the_text)
 {
     struct esp_session *session;
@@ -646,7 +648,8 @@ TEST(drafted_text_is_tokenized_again)
     CHECK(gain_kept(FOREIGN_RARE_REPLACED, "respell", 0) >= 0.85);
 }
 
-/* No iteration allocates once the buffers are as large as the text needs. */
+/* When the buffers have become large enough for the text, an iteration must allocate
+ * nothing. */
 TEST(respelling_allocates_nothing)
 {
     enum { WARM = 20, COUNTED = 40 };
@@ -683,8 +686,8 @@ static bool opens(struct esp_engine *engine, const char *drafter, const char *ve
     return true;
 }
 
-/* If few tokens are shared, text is drafted by default; drafters that need tokens and
- * verifiers that need q are refused by name. */
+/* If few tokens are shared, the draft writes text by default. Then drafters that need its
+ * tokens and verifiers that need q must be refused by name. */
 TEST(with_draft_match_text_drafters_that_need_its_tokens_are_refused)
 {
     char drafter[128];
@@ -711,7 +714,7 @@ TEST(with_draft_match_text_drafters_that_need_its_tokens_are_refused)
     esp_engine_close(engine);
 }
 
-/* The draft must end its text where the target ends it. */
+/* The draft must end its text at the same place as the target. */
 TEST(drafted_text_works_in_a_window_and_in_a_full_context)
 {
     foreign_draft(FOREIGN_SENTENCEPIECE);

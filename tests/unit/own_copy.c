@@ -1,6 +1,7 @@
-/* own_copy.c - tests the target's own copy as draft model. Its matrices are the target's,
- * quantised. It drafts in the target's cache, and computes no prompt and no row twice. The
- * target never sees its rows, with any drafter, even if an iteration ends early. */
+/* own_copy.c - tests the target's own copy as draft model. The copy's matrices are the
+ * target's, but quantised. It drafts in the target's cache, does not compute the prompt, and
+ * computes no row twice. The target must never see its rows, with any drafter, even if an
+ * iteration ends early. */
 #include <dirent.h>
 #include <math.h>
 #include <stdio.h>
@@ -22,16 +23,18 @@ static char err[512];
 
 /* ------------------------------------------------------------------ recording passes */
 
-/* Wraps the backend of one engine. */
+/* Replaces the backend of one engine, and counts what its passes do. */
 static struct {
     struct esp_backend_ops ops;
     const struct esp_backend_ops *real;
     const struct esp_weights *copy;
-    int calls, fails_at; /* number of passes and compactions; which of them fails, or 0 */
-    bool poisons;        /* write NaN to all rows that the target's pass may overwrite */
-    int rows[2];         /* rows computed by the target, and by the copy */
-    int again;           /* how often the copy computed a row again in one iteration */
-    int first_rows;      /* maximum number of rows in the copy's first pass of an iteration */
+    /* number of passes and compactions so far; number of the one that fails, or 0 */
+    int calls, fails_at;
+    /* whether NaN is written to all rows that the target's pass may overwrite */
+    bool poisons;
+    int rows[2];    /* rows computed by the target, and by the copy */
+    int again;      /* number of rows that the copy computed twice in one iteration */
+    int first_rows; /* maximum number of rows in the copy's first pass of an iteration */
     bool written[4096], drafting;
 } spy;
 
@@ -156,7 +159,7 @@ static void check_each_drafter(struct esp_engine *engine, struct esp_session_opt
     write_plainly(engine, &options, tokens, length, count, want);
     for (int i = 0; esp_drafters[i]; i++) {
         options.drafter = esp_drafters[i]->name;
-        if (!esp_drafters[i]->chooser) /* nde: there is no selector for the copy */
+        if (!esp_drafters[i]->chooser) /* drafter nde needs a selector, and the copy has none */
             check_drafter(engine, &options, tokens, length, count, want);
     }
     for (int i = 0; more[i]; i++) {
@@ -176,7 +179,8 @@ static void open_toy(unsigned long long seed)
     toy.closeness = 0.8;
 }
 
-/* A pass of the toy's target fails if it sees a cache row that the copy has written. */
+/* In the toy backend, a pass of the target fails if it sees a cache row that the copy has
+ * written. */
 TEST(every_drafter_writes_what_plain_decoding_writes)
 {
     for (unsigned long long seed = 1; seed <= 3; seed++) {
@@ -243,11 +247,13 @@ TEST(nothing_is_computed_twice)
         open_session(&toy.engine, &(struct esp_session_options){.drafter = "dynatree"});
     struct esp_stats stats;
     prompt(session, start, 4);
-    CHECK(spy.rows[false] == 3 && spy.rows[true] == 0, "the prompt took %d and %d rows",
-          spy.rows[false], spy.rows[true]);
+    CHECK(spy.rows[false] == 3 && spy.rows[true] == 0,
+          "for the prompt, the target computed %d rows and the copy %d", spy.rows[false],
+          spy.rows[true]);
     generate(session, NEW, text);
     esp_session_stats(session, &stats);
-    CHECK(spy.first_rows == 1, "the copy caught up by %d rows", spy.first_rows - 1);
+    CHECK(spy.first_rows == 1, "the copy computed %d rows of tokens before the root",
+          spy.first_rows - 1);
     CHECK(spy.again == 0, "the copy computed %d rows twice", spy.again);
     CHECK(spy.rows[true] == stats.draft_rows && stats.draft_passes > 0);
     CHECK(spy.rows[false] == 3 + stats.iterations + stats.drafted_nodes,
@@ -257,7 +263,7 @@ TEST(nothing_is_computed_twice)
     toy_close(&toy);
 }
 
-/* Texts are shortened, continued and started again. */
+/* The text is shortened to several lengths and continued each time. */
 TEST(texts_can_be_shortened)
 {
     int32_t want[CONTEXT], text[CONTEXT];
@@ -285,7 +291,8 @@ static void check_q(struct esp_session *session, int row, int length)
         CHECK(fabs(toy_row(session->q, row)[x] - want[x]) < 1e-6, "row %d, token %d", row, x);
 }
 
-/* Drafter nde also needs the row of the token before the root, which is the target's. */
+/* Drafter nde also needs the row of the token before the root. The target has computed this
+ * row. */
 TEST(the_token_before_the_root_keeps_its_row)
 {
     int32_t want[CONTEXT], text[CONTEXT];
@@ -383,7 +390,8 @@ TEST(a_name_that_does_not_mean_a_copy_is_refused)
     CHECK(!esp_is_own_copy("selfish") && !esp_is_own_copy(NULL) && esp_is_own_copy("self"));
 }
 
-/* A copy of a copy would be no smaller. */
+/* Here the target is a copy itself. It is refused, because a copy of it would not be
+ * smaller. */
 TEST(a_small_target_is_refused)
 {
     struct esp_engine *engine = open_engine("self");
@@ -401,13 +409,13 @@ static int tokens_of(struct esp_engine *engine, int32_t tokens[64])
     return count;
 }
 
-/* With the target's weights, a pass over a joined cache gives bit-identical results. */
+/* If the target's own weights run on a joined cache, the results must be bit-identical. */
 TEST(a_joined_cache_has_the_owners_rows)
 {
     struct esp_engine *engine = open_engine("self");
     const struct esp_backend_ops *ops = engine->backend->ops;
     const int vocabulary = engine->target->desc.vocabulary;
-    struct esp_model *target; /* its files are open, unlike the engine's */
+    struct esp_model *target; /* opened again, because the engine has closed its files */
     struct esp_weights *weights;
     struct esp_kv_cache owner, view;
     struct esp_rows *logits;
@@ -443,7 +451,7 @@ TEST(a_joined_cache_has_the_owners_rows)
     esp_engine_close(engine);
 }
 
-/* Rows of another shape would be read as if they were rows of the target. */
+/* If a cache of another shape could join, its rows would be read as rows of the target. */
 TEST(a_cache_of_another_shape_cannot_join)
 {
     struct esp_engine *engine = open_engine(NULL); /* the built-in draft */
@@ -478,7 +486,7 @@ TEST(the_target_sees_no_row_of_the_copy)
 
 static int32_t first_tokens[3] = {3, 1, 4};
 
-/* Writes a text with a drafter. The test builds the engine itself, because these models have no
+/* Writes a text with a drafter. The test makes the engine itself, because these models have no
  * tokenizer. */
 static void write_with(struct esp_engine *engine, const char *drafter, int count, int32_t *text)
 {
@@ -519,8 +527,8 @@ static bool check_architecture(struct esp_backend *backend, const char *folder, 
     return there;
 }
 
-/* The models have windows of layers, mixtures, learned positions, local rotations, tied and
- * capped heads. */
+/* Among the models are some with windows of layers, mixtures of experts, learned positions,
+ * local RoPE, and tied or capped heads. */
 EACH_BACKEND(copies_of_every_architecture_write_the_text_of_their_target)
 {
     const bool cuda = strcmp(backend->ops->name, "cuda") == 0;

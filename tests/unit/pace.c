@@ -1,5 +1,5 @@
-/* Tests seconds per token: interruptions do not count for either side, but steps with more work
- * do. */
+/* Tests the estimate of seconds per token. Interruptions of the machine must not change it, but
+ * steps with more work must. */
 #include <math.h>
 
 #include "tests/check.h"
@@ -7,7 +7,8 @@
 
 static unsigned long long state = 9;
 
-/* Every second step takes up to 40 times as long. */
+/* Returns the seconds of a step. In half of the steps, other programs make it up to 40 times as
+ * long. */
 static double disturbed(double seconds)
 {
     bool hit = check_uniform(&state) < 0.5;
@@ -34,13 +35,13 @@ TEST(plain_decoding_is_as_fast_as_itself)
         }
         double ratio = esp_pace_per_token(&plain) / esp_pace_per_token(&ar);
         CHECK(fabs(ratio - 1) < 1e-9, "%g", ratio);
-        /* the ratio by totals would be wrong */
+        /* a ratio of total times would be wrong */
         CHECK(esp_pace_per_token(&plain) * 500 / total < 0.2);
     }
 }
 
-/* For each large tree there are three small ones. With and without interruptions, the result is
- * the time without interruptions divided by the tokens. */
+/* For each large tree there are three small ones. With and without interruptions, the result
+ * must be the time without interruptions divided by the tokens. */
 TEST(the_cost_of_a_large_tree_is_no_interruption)
 {
     for (int hiccups = 0; hiccups < 2; hiccups++) {
@@ -64,8 +65,9 @@ TEST(only_the_latest_steps_count)
     add(&pace, 0, 5, 0, 1);
     CHECK(esp_pace_per_token(&pace) == 0);
     add(&pace, 0, 7, 1, 1);
-    CHECK(esp_pace_per_token(&pace) == 10); /* two steps of 5 seconds for one token */
+    CHECK(esp_pace_per_token(&pace) == 10); /* two steps of 5 seconds each for one token */
     for (int i = 1; i <= 6; i++)
         add(&pace, 1, i, 1, 1);
-    CHECK(pace.count == 5 && esp_pace_per_token(&pace) == 1 + 3); /* of 2, 3, 4, 5, 6 */
+    /* the last five steps took 2, 3, 4, 5, 6 */
+    CHECK(pace.count == 5 && esp_pace_per_token(&pace) == 1 + 3);
 }

@@ -1,4 +1,5 @@
-/* Tests the palette: which items match, their order, and its keys. */
+/* Tests the palette: which entries match a query, in which order they are listed, and the
+ * palette's keys. */
 #include "tui/view/palette.h"
 
 #include <string.h>
@@ -36,7 +37,8 @@ TEST(better_matches_score_higher)
     is_better("light", ":theme light", ":theme light and more of it");
 }
 
-/* The dynamic programming must find the same result as trying all matches. */
+/* Returns the best score of all ways to match the query, by trying each. Dynamic programming
+ * must find the same score. */
 static int tried(const char *query, const char *text, int at, int last)
 {
     int best = -1;
@@ -94,7 +96,7 @@ TEST(typing_filters_the_entries)
     CHECK(esp_palette_key(&palette, 't') == ESP_PALETTE_STAYS);
     CHECK(palette.shown_count == 2);
     CHECK(strcmp(esp_palette_selected(&palette)->text, ":step") == 0);
-    CHECK(palette.shown[1] == 3, "descriptions of items are searched, too");
+    CHECK(palette.shown[1] == 3, "the descriptions of entries are searched, too");
     CHECK(esp_palette_key(&palette, ESP_KEY_DOWN) == ESP_PALETTE_STAYS);
     CHECK(esp_palette_key(&palette, ESP_KEY_ENTER) == ESP_PALETTE_CHOSE);
     CHECK(esp_palette_selected(&palette)->binding == &esp_bindings[0]);
@@ -111,7 +113,7 @@ TEST(typing_filters_the_entries)
     CHECK(palette.shown_count == 0 && !esp_palette_selected(&palette));
     CHECK(esp_palette_key(&palette, ESP_KEY_ENTER) == ESP_PALETTE_STAYS);
     esp_palette_key(&palette, 127);
-    CHECK(strcmp(palette.query, "\u00e9") == 0, "characters are erased whole");
+    CHECK(strcmp(palette.query, "\u00e9") == 0, "erasing removes a whole character");
     for (int i = 0; i < 500; i++)
         esp_palette_key(&palette, 0x1f333);
     CHECK(strlen(palette.query) < sizeof palette.query);

@@ -12,7 +12,7 @@
 #include "viz/walk_view.h"
 #include "tests/scene.h"
 
-/* The iterations have different numbers, so that the chart varies. */
+/* The iterations have different numbers, so that their bars in the chart differ. */
 TEST(the_timeline_and_the_mask_match_their_golden_screens)
 {
     struct scene scene;
@@ -45,7 +45,8 @@ TEST(the_timeline_and_the_mask_match_their_golden_screens)
     scene_close(&scene);
 }
 
-/* For a target with recurrent layers, the walk is shown beside the mask if both have room. */
+/* If the target has recurrent layers, the pane shows the walk beside the mask, if there is room
+ * for both. The walk is the order in which a pass computes states. */
 TEST(the_walk_is_beside_the_mask)
 {
     struct scene scene;
@@ -62,7 +63,7 @@ TEST(the_walk_is_beside_the_mask)
     scene_close(&scene);
 }
 
-/* A mask that has no room in its pane says so, in ASCII and in braille. */
+/* If the mask does not fit in its pane, the pane must say so, in ASCII and in braille. */
 TEST(a_mask_that_does_not_fit_says_so)
 {
     static struct esp_node nodes[150];
@@ -137,7 +138,7 @@ TEST(the_mask_is_the_ancestor_relation)
     }
 }
 
-/* Sentences about verifiers that sample, with their numbers. */
+/* Compares sentences about verifiers that sample, with their numbers. */
 TEST(sampled_decisions_are_explained)
 {
     char text[160];
@@ -170,8 +171,8 @@ TEST(sampled_decisions_are_explained)
           "%s", text);
 }
 
-/* The zoomed controller pane has charts with the goal of the acceptance, and the reasons why
- * values moved. */
+/* The zoomed controller pane has charts, in which the goal of the acceptance rate is drawn, and
+ * the reasons why values changed. */
 TEST(the_controller_has_charts)
 {
     struct scene scene;
@@ -195,7 +196,7 @@ TEST(the_controller_has_charts)
     scene_close(&scene);
 }
 
-/* If no pane explains the node at the cursor, a sentence under the tree does. */
+/* If the node pane is not shown, a sentence under the tree explains the node at the cursor. */
 TEST(the_tree_explains_its_node)
 {
     struct scene scene;
@@ -209,10 +210,11 @@ TEST(the_tree_explains_its_node)
     const bool once = first && !strstr(first + 1, "first choice is");
     free(text);
     scene_close(&scene);
-    CHECK(once, "the node pane has the sentence");
+    CHECK(once, "only the node pane has the sentence");
 }
 
-/* Above temperature 0, sentences say that a token was drawn at random; at 0, never. */
+/* Above temperature 0, sentences say that a token was drawn at random. At temperature 0, they
+ * never say so. */
 TEST(sentences_name_random_draws)
 {
     char text[768] = "";
@@ -235,7 +237,8 @@ TEST(sentences_name_random_draws)
     CHECK(!strstr(text, "ms"), "an unknown time is left out: %s", text);
 }
 
-/* A pass reads the states of recurrent layers; whether it writes them depends on the text. */
+/* Each pass reads the states of recurrent layers. Whether it also writes them depends on the
+ * text. */
 TEST(step_mode_says_how_often_states_were_read_and_written)
 {
     char text[768] = "";
@@ -264,7 +267,8 @@ TEST(small_probabilities_are_not_shown_as_0)
     CHECK(strcmp(esp_probability(text, 0), ".00") == 0, "%s", text);
 }
 
-/* For a verifier that samples, formulas are shown beside the numbers, in panes of all sizes. */
+/* For a verifier that samples, the inspector shows formulas beside the numbers, in panes of all
+ * sizes. */
 TEST(the_inspector_shows_the_formulas)
 {
     struct scene scene;

@@ -1,4 +1,5 @@
-/* Tests parameters: parsing, range errors, and text that can be read back. */
+/* Tests parameters of drafters and verifiers: they are parsed, values out of range are refused,
+ * and printed parameters can be read again. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,9 +1,9 @@
-/* paths.c - tests that the program finds its data in a source tree, in an installation, and
- * where ESPALIER_DATA points.
+/* paths.c - tests that the program finds its data in a source tree, in an installation, and in
+ * the folder that ESPALIER_DATA names.
  *
- * The result depends on the place of the running program, so this program copies itself into
- * test trees and runs there. With PATHS_PROBE=kind/name in the environment, it only prints what
- * it finds.
+ * The result depends on the folder of the running program. So this program copies itself into
+ * several test folders and runs there. With PATHS_PROBE=kind/name in the environment, it only
+ * prints the path that it finds.
  */
 #include "engine/support/paths.h"
 

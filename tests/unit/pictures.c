@@ -1,7 +1,7 @@
-/* Tests pictures of trees: hostile token text stays text in DOT and SVG, the same tree gives
- * the same bytes, and a tree of any size is drawn within the limits. A helper program that is
- * missing, fails, hangs or takes too much memory is reported in one sentence. Needs
- * espalier-dot in $BUILD; gvpr reads DOT back, and xmllint SVG. */
+/* Tests pictures of trees. Hostile token text must stay text in DOT and SVG. The same tree must
+ * give the same bytes, and a tree of any size must be drawn within the limits. If the helper
+ * program is missing, fails, hangs or takes too much memory, one error message must say so. The
+ * test needs espalier-dot in $BUILD. It reads DOT with gvpr, and SVG with xmllint. */
 #include "viz/dot_helper.h"
 
 #include <math.h>
@@ -119,7 +119,7 @@ static bool has_helper(void)
     setenv("ESPALIER_DOT", path, 1);
     if (access(path, X_OK) == 0)
         return true;
-    printf("  %s is not there: not tested\n", path);
+    printf("  not tested, because there is no %s\n", path);
     return false;
 }
 
@@ -133,7 +133,7 @@ static char *line_of(const struct esp_iteration *it, esp_token_text *text, size_
     return line.text;
 }
 
-/* Draws; returns the picture as text, or NULL with a sentence in err. */
+/* Draws a picture. Returns its text, or NULL with an error message in err. */
 static char *draw(const struct esp_iteration *it, esp_token_text *text,
                   const struct esp_dot_options *options, size_t *size)
 {
@@ -204,8 +204,8 @@ TEST(hostile_text_is_plain_text_in_dot)
     free(dot);
 }
 
-/* Every angle bracket except Graphviz's own is written as a reference, so none of these can
- * occur unless a token left its label. */
+/* All angle brackets except Graphviz's own are written as character references. So none of
+ * these elements can occur unless a token got out of its label. */
 TEST(hostile_text_opens_no_element_in_svg)
 {
     static const char *const forbidden[] = {"<script", "<a ",    "<a>",      "href=\"",
@@ -266,7 +266,8 @@ static double height_of(const char *plain, const char *name)
     return y;
 }
 
-/* This must also hold if another program lays out the DOT file. There, y grows upwards. */
+/* This must also hold if another program lays out the DOT file. In such a layout, y grows
+ * upwards. */
 TEST(siblings_stand_in_order_of_rank)
 {
     size_t size;
@@ -285,7 +286,7 @@ TEST(siblings_stand_in_order_of_rank)
     free(dot);
 }
 
-/* The texts in the picture of the scene's tree. */
+/* The picture of the scene's tree must contain these texts. */
 TEST(the_picture_says_what_happened)
 {
     static const char *const words[] = {
@@ -318,7 +319,8 @@ TEST(the_picture_says_what_happened)
     free(svg);
 }
 
-/* A random number is shown next to a probability only if the two were compared. */
+/* A picture may show a random number next to a probability only if the verifier compared the
+ * two. */
 TEST(a_draw_is_no_test_in_the_picture)
 {
     const struct esp_dot_options options = {.format = "svg", .theme = "light", .nodes = -1};
@@ -355,8 +357,8 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* The largest tree in a recording: a part that fits a slide is drawn quickly; the whole is
- * drawn within the limits or refused. */
+/* Uses the largest tree that a recording can have. A part of it that fits on a slide must be
+ * drawn quickly. The whole tree must be drawn within the limits or refused. */
 TEST(a_huge_tree_is_drawn_or_refused_in_time)
 {
     static struct esp_node nodes[MOST_NODES];
@@ -445,14 +447,14 @@ TEST(a_large_png_can_be_read)
     char *png = draw(&it, scene_text, &options, &size);
     CHECK(png && size > 24, "%s", err);
     int width = (unsigned char)png[18] << 8 | (unsigned char)png[19];
-    CHECK(width >= 500, "500 nodes are %d pixels wide", width);
+    CHECK(width >= 500, "the picture of 500 nodes is only %d pixels wide", width);
     free(png);
     make_fan(&it, nodes, 2000);
     png = draw(&it, scene_text, &options, &size);
     CHECK(!png && strstr(err, "too large for a PNG"), "%s", err);
 }
 
-/* Makes a helper that is a shell script. */
+/* Makes a shell script the helper. */
 static void pretend(const char *script)
 {
     static char path[] = "/tmp/espalier-helper-XXXXXX";
@@ -465,7 +467,7 @@ static void pretend(const char *script)
     setenv("ESPALIER_DOT", path, 1);
 }
 
-/* Runs the script as the helper; returns its text, or NULL. */
+/* Draws with the script as the helper. Returns what it printed, or NULL. */
 static char *run_pretended(void)
 {
     size_t size;
@@ -510,6 +512,6 @@ TEST(the_helper_has_resource_limits)
     CHECK(limits && strcmp(limits, "524288\n1\n131072\n0\n") == 0, "%s", limits ? limits : err);
     free(limits);
     pretend("head -c 100000000 /dev/zero");
-    CHECK(!run_pretended(), "more than 64 MB were accepted");
+    CHECK(!run_pretended(), "a picture of more than 64 MB was accepted");
     unlink(getenv("ESPALIER_DOT"));
 }

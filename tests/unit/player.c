@@ -1,5 +1,5 @@
-/* Tests that a replay shows the same screens as the live session: at every iteration, draft
- * pass and stage, and after any jump. Frames are whole screens, compared byte for byte. */
+/* Tests that a replay shows the same screens as the live session, at every iteration, draft
+ * pass and stage, and after any jump. Whole screens (frames) are compared byte for byte. */
 #include "tui/model/player.h"
 
 #include <stdio.h>
@@ -21,9 +21,10 @@ struct live {
     struct scene scene;
     struct esp_session *session;
     struct esp_recorder *recorder;
-    bool stepping;             /* also keep frames of draft passes and stages */
+    bool stepping;             /* whether frames of draft passes and stages are stored, too */
     char *frames[MOST_FRAMES]; /* (count) in order */
-    int steps[MOST_FRAMES];    /* number of steps of the next iteration that the frame shows */
+    /* number of steps of the unfinished iteration that the frame shows */
+    int steps[MOST_FRAMES];
     int count, step;
 };
 
@@ -162,7 +163,8 @@ static void make_toy(struct toy *toy, int context)
     toy->closeness = 0.6;
 }
 
-/* The end of the recording also ends the generation, so the last iteration looks different. */
+/* At the end of the recording, the generation has ended, too. So the last iteration looks
+ * different and is not compared. */
 TEST(every_iteration_looks_as_in_the_live_session)
 {
     struct toy toy;
@@ -217,7 +219,7 @@ TEST(every_draft_pass_and_stage_looks_as_in_the_live_session)
     }
     for (int i = live.count - 3; i >= 0; i--) {
         CHECK(esp_player_step(&replay.player, -1, err, sizeof err) == 0, "%s", err);
-        CHECK(looks_like(&replay, live.frames[i]), "frame %d, on the way back", i);
+        CHECK(looks_like(&replay, live.frames[i]), "frame %d differs when stepping back", i);
     }
     replay_close(&replay);
     live_close(&live);
@@ -356,7 +358,8 @@ TEST(markers_and_searches_move_the_player)
     CHECK(esp_player_seek(player, second, 0, err, sizeof err) == 0);
     CHECK(esp_player_iteration(player) == 6 && esp_player_marker(player, 1) == -1);
     CHECK(esp_player_marker(player, -1) == first);
-    /* Iterations write " the old king fell"; the match spans two of them. */
+    /* Each iteration writes " the old king fell", so a match of "fell the" spans two of
+     * them. */
     CHECK(esp_player_go(player, 0, err, sizeof err) == 0);
     int at = esp_player_find(player, "fell the", 1);
     CHECK(esp_player_seek(player, at, 0, err, sizeof err) == 0);
@@ -364,7 +367,7 @@ TEST(markers_and_searches_move_the_player)
     int back = esp_player_find(player, "fell the", -1);
     CHECK(esp_player_seek(player, back, 0, err, sizeof err) == 0);
     CHECK(esp_player_iteration(player) == 10,
-          "a search beyond the start continues at the last match, not at iteration %d",
+          "a backward search at the first match must find the last one, not iteration %d",
           esp_player_iteration(player));
     CHECK(esp_player_find(player, "Once upon", 1) == 1, "the prompt is part of the text");
     CHECK(esp_player_find(player, "no such words", 1) == -1);
@@ -402,11 +405,13 @@ TEST(a_recording_plays_at_the_requested_speed)
     CHECK(esp_player_is_at_end(player) && !player->playing);
     CHECK(replay.scene.state.phase == ESP_PHASE_IDLE);
     CHECK(esp_player_play(player, true, 900, err, sizeof err) == 0 && player->playing);
-    CHECK(esp_player_iteration(player) == 0, "playing at the end starts again");
+    CHECK(esp_player_iteration(player) == 0,
+          "playing at the end of a recording starts it again");
     replay_close(&replay);
 }
 
-/* Fast iterations are shown slowly enough to follow, unless the original speed is chosen. */
+/* Fast iterations are slowed down so that users can follow, unless the original speed is
+ * chosen. */
 TEST(fast_iterations_are_slowed_down)
 {
     struct replay replay;
@@ -494,8 +499,8 @@ TEST(the_screen_of_a_replay_matches_its_golden_screen)
 
 /* ------------------------------------------------------------------ damaged files */
 
-/* Changes some bytes: digits to other digits, so that most lines are still JSON, or arbitrary
- * bytes. */
+/* Changes some bytes. Digits become other digits, so that most lines are still JSON. Some bytes
+ * become arbitrary ones. */
 static void damage(char *bytes, size_t length, unsigned long long *random)
 {
     int changes = 1 + (int)(check_uniform(random) * 6);
@@ -535,7 +540,7 @@ TEST(a_damaged_recording_is_shown_or_refused)
         scene_open(&replay.scene, 80, 24);
         if (esp_player_open(&replay.player, recorded_path(), &replay.scene.state, err,
                             sizeof err) < 0) {
-            CHECK(*err && !strchr(err, '\n'), "a refusal is one sentence: %s", err);
+            CHECK(*err && !strchr(err, '\n'), "an error message must be one line: %s", err);
             scene_close(&replay.scene);
             continue;
         }

@@ -1,5 +1,5 @@
-/* Tests plots of experiments: any two of many series must look different, and the reference
- * must differ from all of them. */
+/* Tests plots of experiments. Any two of many series must look different, and the reference
+ * line must look different from all of them. */
 #include "viz/plot.h"
 
 #include <math.h>
@@ -91,8 +91,8 @@ static int points_of(const char *line, double points[64])
     return count;
 }
 
-/* Appends the shape of a line of the SVG to the sample: its style, and its points relative
- * to a place. */
+/* Appends the shape in a line of the SVG to the sample: its style, and its points relative to
+ * (left, top). */
 static void add_shape(const char *line, double left, double top, char sample[SAMPLE])
 {
     const char *looks = strstr(line, " fill=");
@@ -107,8 +107,8 @@ static void add_shape(const char *line, double left, double top, char sample[SAM
                                  points[2 * i] - left, points[2 * i + 1] - top);
 }
 
-/* Writes the sample of a series in the legend: all shapes to the left of its label on the same
- * line, relative to the label. */
+/* Writes the sample of a series in the legend. It consists of all shapes to the left of the
+ * label on the same line, relative to the label. */
 static void sample_of(const struct picture *p, int index, char sample[SAMPLE])
 {
     char label[32];
@@ -153,7 +153,8 @@ TEST(twenty_lines_can_be_distinguished)
 {
     struct picture p = draw(false, false);
     check_apart(&p);
-    CHECK(count_kind(&p, "reference") == 2, "a line and its sample");
+    CHECK(count_kind(&p, "reference") == 2,
+          "the reference is a line, and has a sample in the legend");
     free(p.svg);
 }
 
@@ -161,12 +162,13 @@ TEST(twenty_kinds_of_bars_can_be_distinguished)
 {
     struct picture p = draw(true, false);
     check_apart(&p);
-    CHECK(count_kind(&p, "reference") == POINTS + 1, "a line over each group");
+    CHECK(count_kind(&p, "reference") == POINTS + 1,
+          "the reference has a line over each group of bars, and a sample in the legend");
     free(p.svg);
 }
 
-/* Writes the points of the next path of a kind. Returns the place after it, or NULL if there
- * is none. */
+/* Writes the points of the next path of a kind. Returns a pointer behind it, or NULL if there
+ * is no such path. */
 static const char *next_of(const char *svg, const char *kind, double points[64])
 {
     char class[32];
@@ -192,8 +194,8 @@ TEST(a_value_for_all_x_is_a_level_line)
     }
 }
 
-/* Error bars go from the value minus its deviation to the value plus it, but not below the
- * axis. */
+/* Error bars go from the value minus its deviation to the value plus its deviation, but not
+ * below the axis. */
 TEST(deviations_are_error_bars)
 {
     static const char *const names[] = {"a", "b", "c"};
@@ -204,18 +206,19 @@ TEST(deviations_are_error_bars)
                                       3,       &series, 1,   "deviation"};
         struct picture p = picture_of(&plot);
         double first[64], second[64];
-        CHECK(count_kind(&p, "error") == 3, "two bars and the sample in the legend");
+        CHECK(count_kind(&p, "error") == 3,
+              "there are two error bars, and a sample in the legend");
         CHECK(find_text(&p, "deviation") != NULL);
         next_of(next_of(p.svg, "error", first), "error", second);
         CHECK(first[7] - first[1] > 119 && first[7] - first[1] < 121,
-              "2 of 5 units in 300 points");
+              "an error bar of 2 units, on an axis of 5 units and 300 points");
         CHECK(second[7] > 339 && second[7] < 341,
               "an error bar ends at %g, not at the bottom of the plot", second[7]);
         free(p.svg);
     }
 }
 
-/* Long names are rotated, and nothing is beyond the edges. */
+/* Long names are rotated, and nothing may go beyond the edges. */
 TEST(long_names_do_not_run_into_each_other)
 {
     static const char *const names[] = {"a name that is longer than its place",

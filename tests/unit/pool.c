@@ -1,5 +1,5 @@
-/* Tests the thread pool: every part runs once, however slow the helpers are, and there are
- * fewer helpers if the system refuses threads. */
+/* Tests the thread pool. Every part of the work must run once, even if helper threads are slow.
+ * If the system refuses threads, there are fewer helpers. */
 #include "kernels/cpu/pool.h"
 
 #include <dlfcn.h>
@@ -48,7 +48,7 @@ static void wait_for(double seconds)
 
 struct step {
     atomic_int ran[MOST];
-    atomic_int on[8]; /* parts that run at the same time with this thread number */
+    atomic_int on[8]; /* number of parts that run now with each thread number */
     atomic_int threads, faults, helped;
     double helper_sleeps; /* seconds that a helper sleeps in its first part */
 };
@@ -85,7 +85,7 @@ TEST(every_part_runs_once)
             struct step step = {0};
             run_step(pool, &step, i % 2 ? i % 7 : i % MOST);
             if (i % 1000 == 500)
-                wait_for(5e-3); /* helpers fall asleep */
+                wait_for(5e-3); /* long enough for helpers to fall asleep */
         }
         esp_pool_close(pool);
     }
@@ -129,7 +129,8 @@ TEST(a_delayed_helper_delays_only_one_part)
             wait_for(1e-3);
     }
     CHECK(helped);
-    struct step step = {0}; /* after a long wait, the pool rests and does not use helpers */
+    /* after such a long wait, the pool does not use helpers for some time */
+    struct step step = {0};
     run_step(pool, &step, MOST);
     CHECK(step.helped == 0);
     helped = false;
@@ -143,11 +144,11 @@ TEST(a_delayed_helper_delays_only_one_part)
 }
 
 struct order {
-    int last[2]; /* the last part of each thread */
+    int last[2]; /* the last part that each thread has run */
     atomic_int faults, helped;
 };
 
-/* In this step, the caller is slower than the helper. */
+/* Runs a part. The calling thread is slower than the helper. */
 static void part_in_order(void *arg, int at, int thread)
 {
     struct order *order = arg;
@@ -159,7 +160,8 @@ static void part_in_order(void *arg, int at, int thread)
         wait_for(1e-3);
 }
 
-/* In a pool with equal cores, a fast thread would wait for the slow thread's share. */
+/* If cores are equal, each thread has a fixed share. Here that would make the fast thread wait
+ * for the slow one. */
 TEST(if_cores_differ_each_thread_takes_the_next_part)
 {
     struct esp_pool *pool = esp_pool_open(2, true);
@@ -223,15 +225,15 @@ static void write_list(const char *sys, int node, int cpu)
     CHECK(system(command) == 0);
 }
 
-/* Two CPUs of this process, each as a node of its own. Helpers of the second node run only on
- * its CPU, every part runs once, and parts are numbered node by node. */
+/* The test needs two CPUs, and each of them becomes a node. Helpers of the second node must run
+ * only on its CPU. Every part must run once, and parts are numbered node by node. */
 TEST(helpers_stay_on_their_node)
 {
     cpu_set_t set;
     char sys[] = "/tmp/espalier-nodes-XXXXXX", command[64];
     int cpu[2], found = 0;
     CHECK(sched_getaffinity(0, sizeof set, &set) == 0);
-    if (CPU_COUNT(&set) != 2) /* there are other CPUs, which belong to no node */
+    if (CPU_COUNT(&set) != 2) /* if there are more CPUs, the others belong to no node */
         for (int i = 0, seen = 0; i < CPU_SETSIZE; i++)
             if (CPU_ISSET(i, &set) && ++seen > 2)
                 CPU_CLR(i, &set);
@@ -239,7 +241,7 @@ TEST(helpers_stay_on_their_node)
         if (CPU_ISSET(i, &set))
             cpu[found++] = i;
     if (found < 2 || sched_setaffinity(0, sizeof set, &set) != 0) {
-        printf("  not checked, because there is one CPU: nodes of memory\n");
+        printf("  nodes of memory are not tested, because there is only one CPU\n");
         return;
     }
     CHECK(mkdtemp(sys));

@@ -1,4 +1,4 @@
-/* race.c - tests races of two runs in memory: their clocks, which tokens are shown when, and
+/* race.c - tests races between two runs in memory: their clocks, when each token is shown, and
  * the verdict, which is computed from the texts.
  */
 #include <string.h>
@@ -49,8 +49,8 @@ static void step(struct esp_run *run, const int32_t *committed, int count, doubl
                        &tokens) == 0);
 }
 
-/* Makes a race. The left side writes a token every second. The right side writes the same four
- * tokens in two iterations of `seconds`. */
+/* Makes a race. The left side writes a token every second. The right side writes the tokens
+ * `right` in two iterations of `seconds` each. */
 static struct esp_race *race_of(const int32_t right[4], double seconds)
 {
     static const int32_t left[] = {2, 3, 4, 5};
@@ -79,7 +79,8 @@ TEST(a_run_has_the_times_of_its_own_iterations)
     esp_race_release(race);
 }
 
-/* A run of a race ends, so it can keep everything that an endless session would drop. */
+/* Unlike a session, a run of a race has an end. So it stores all its iterations, while a
+ * session drops old ones. */
 TEST(a_run_keeps_all_iterations)
 {
     enum { STEPS = 2 * ESP_POINTS };

@@ -1,8 +1,8 @@
-/* ranks.c - tests models that are divided among processes: results are bit-identical for any
- * number of ranks and any plan, and a process that ends, hangs or has another file gives an
- * error message.
+/* ranks.c - tests models that are divided among processes. Results must be bit-identical for
+ * any number of ranks and any plan. If a process ends, hangs or has another file, there must be
+ * an error message.
  *
- * The other ranks run this test program (tests/check.c calls esp_is_rank()).
+ * The other ranks are processes of this test program (tests/check.c calls esp_is_rank()).
  */
 #include <signal.h>
 #include <stdio.h>
@@ -105,7 +105,7 @@ TEST(any_division_gives_the_same_bits)
     }
 }
 
-/* Quantises all matrices of the layers; they are converted while they are read. */
+/* Makes all matrices of the layers quantised ones, which are converted while they are read. */
 static void quantise(struct esp_layer *layer, const struct esp_model_desc *desc,
                      struct esp_tensor_file *source, enum esp_dtype dtype)
 {
@@ -162,7 +162,7 @@ TEST(every_quantised_type_gives_the_same_bits)
     many->ops->close(many);
 }
 
-/* Tests of other backends use models in memory. */
+/* Models that tests make in memory must be sent to the ranks, too. */
 TEST(tensors_in_memory_reach_the_ranks)
 {
     const struct division alone = {.ranks = 1, .threads = 1};
@@ -253,7 +253,7 @@ TEST(a_rank_that_hangs_is_ended)
 
 static int asked;
 
-/* Waits for a while, then continues the stopped rank. */
+/* Called while a rank does not answer. After a while, lets the stopped rank continue. */
 static bool wakes(void *user, int rank, int ranks, double seconds)
 {
     asked += rank == 1 && ranks == 2;
@@ -281,8 +281,8 @@ TEST(the_user_can_wait_for_a_rank_that_hangs)
     esp_model_close(model);
 }
 
-/* After a restart, the weights stay loaded, caches must be opened again, and results are
- * bit-identical. */
+/* After a restart, the weights need not be opened again, but the caches must be. Results must
+ * be bit-identical. */
 TEST(killed_ranks_are_started_again_once)
 {
     const struct division three = {.ranks = 3, .threads = 1};
@@ -297,15 +297,17 @@ TEST(killed_ranks_are_started_again_once)
     divided_open_on(&m, backend, &model->desc);
     CHECK(m.vocabulary <= 4096 && divided_run_chain(&m, 0, PREFIX, false) == 0);
     CHECK(divided_run_chain(&m, PREFIX, 1, true) == 0 && ops->read_row(m.logits, 0, a) == 0);
-    CHECK(ops->restart_ranks(backend, 30, why, sizeof why) < 0); /* the ranks are alive */
+    /* refused, because the ranks are alive */
+    CHECK(ops->restart_ranks(backend, 30, why, sizeof why) < 0);
     CHECK(kill(divided_child(0), SIGKILL) == 0);
     CHECK(divided_run_chain(&m, 0, PREFIX, true) == ESP_E_DEVICE);
-    CHECK(ops->restart_ranks(backend, 0, why, sizeof why) < 0); /* no time to restart */
+    /* fails, because no time is allowed for the restart */
+    CHECK(ops->restart_ranks(backend, 0, why, sizeof why) < 0);
     CHECK(ops->restart_ranks(backend, 30, why, sizeof why) == 0);
     CHECK(strstr(why, "ended (signal 9)"), "%s", why);
     CHECK(ops->rank_times(backend, &times) && times.starts == 2);
     CHECK(divided_run_chain(&m, 0, PREFIX, true) ==
-          ESP_E_DEVICE); /* a cache of the old ranks */
+          ESP_E_DEVICE); /* the old ranks had this cache */
     CHECK(strstr(ops->failure(backend), "do not know this text"), "%s", ops->failure(backend));
     old = m.cache;
     CHECK(ops->cache_open(&m.cache, m.weights, CACHE, CACHE, err, sizeof err) == 0, "%s", err);
@@ -324,8 +326,8 @@ TEST(killed_ranks_are_started_again_once)
 
 /* ------------------------------------------------------------------ what a pass does */
 
-/* Two ranks with whole layers: rank 0 computes, then rank 1, then rank 0. After each of the
- * first two laps, the rows travel for the delay of the simulated network. */
+/* Each of two ranks has whole layers. Rank 0 computes, then rank 1, then rank 0. After each of
+ * the first two laps, the rows travel for as long as the simulated network delays them. */
 TEST(laps_of_a_pass_say_who_computes)
 {
     static const double DELAY = 0.02;
@@ -341,19 +343,20 @@ TEST(laps_of_a_pass_say_who_computes)
     for (int i = 0; i < 6; i++) {
         const struct esp_rank_lap *lap = &times.laps[i];
         CHECK(lap->rank == i % 2 && lap->wait >= 0);
-        /* A hop is the time of an exchange without waiting, so it may be slightly less than the
-         * delay. */
+        /* A hop is the time of an exchange without the time of waiting, so it may be slightly
+         * less than the delay. */
         CHECK(i > 3 || (lap->hop > 0.9 * DELAY && lap->hop < 1), "%d: hop %g", i, lap->hop);
         CHECK(i <= 3 || (lap->hop == 0 && lap->wait == 0));
         CHECK(i / 2 % 2 != i % 2 || lap->compute > 0);
-        CHECK(i != 5 || lap->compute == 0); /* rank 0 has the last layers and the head */
+        /* rank 0 has the last layers and the head, so rank 1 computes nothing */
+        CHECK(i != 5 || lap->compute == 0);
     }
     divided_close_on(&m);
     backend->ops->close(backend);
     esp_model_close(model);
 }
 
-/* Divided matrices need many exchanges, so a lap has several of them. */
+/* Divided matrices need many exchanges, so several of them are reported as one lap. */
 TEST(laps_of_many_exchanges_are_merged)
 {
     const struct division three = {.ranks = 3, .threads = 1};
@@ -487,7 +490,7 @@ TEST(a_truncated_description_is_refused)
 
 /* ------------------------------------------------------------------ greetings */
 
-/* A group of two ranks, in which rank 1 sends a copy of rank 0's greeting with one change. */
+/* A group of two ranks. Rank 1 sends a copy of rank 0's greeting, with one change. */
 struct mirror {
     struct esp_ranks base;
     char *area[2];
@@ -619,7 +622,8 @@ static size_t run_states(struct esp_backend *backend, const struct esp_model_des
     CHECK(m.ops->fold(m.cache, PREFIX + ESP_STATE_CHUNK, 0) == 0);
     CHECK(run_text(&m, PREFIX + ESP_STATE_CHUNK, 40, 2) == 0);
     CHECK(m.ops->read_row(m.logits, 1, out) == 0);
-    CHECK(run_text(&m, PREFIX, 50, 2) == ESP_E_ARGUMENT); /* is in the states already */
+    /* the states already include these tokens */
+    CHECK(run_text(&m, PREFIX, 50, 2) == ESP_E_ARGUMENT);
     CHECK(m.ops->state_load(m.cache, 1) == ESP_E_ARGUMENT);
     CHECK(m.ops->state_load(m.cache, 0) == 0);
     CHECK(run_text(&m, PREFIX, 60, 2) == 0);

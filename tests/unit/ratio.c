@@ -1,12 +1,12 @@
-/* Tests ratio classes: their order, the backends' sums over them compared with plain loops,
- * and the ceiling that `khisti` reaches with them. */
+/* Tests ratio classes, which group tokens by p / q: their order, and the ceiling that `khisti`
+ * reaches with them. The backends' sums over the classes are compared with plain loops. */
 #include <math.h>
 #include <stdlib.h>
 
 #include "tests/each_backend.h"
 #include "engine/verifiers/verifier.h"
 
-enum { N = 5003 }; /* not a multiple of a vector's width */
+enum { N = 5003 }; /* not a multiple of the width of a vector register */
 
 static unsigned long long seed;
 static float p_row[N], q_row[N], left_row[N];
@@ -84,8 +84,8 @@ EACH_BACKEND(sums_over_classes_equal_those_of_plain_loops)
     ops->rows_close(rows);
 }
 
-/* Every set of tokens gives a bound of the acceptance rate; the ceiling is the smallest
- * bound. */
+/* Every set of tokens gives an upper bound of the acceptance rate. The ceiling is the smallest
+ * of these bounds. */
 TEST(the_ceiling_is_the_smallest_bound_over_all_sets)
 {
     enum { SMALL = 10 };

@@ -41,7 +41,7 @@ static void record_prompt(struct esp_recorder *recorder)
 
 /* ------------------------------------------------------------------ killed */
 
-/* Returns whether a generation was running after the lines that end at `cut` or before it. */
+/* Returns whether a generation was running after the last whole line before `cut`. */
 static bool was_writing(const char *bytes, size_t cut)
 {
     static const char mark[] = "\"type\":\"";
@@ -58,7 +58,8 @@ static bool was_writing(const char *bytes, size_t cut)
     return writing;
 }
 
-/* Opens the first `cut` bytes of the file; all events with complete lines must be readable. */
+/* Opens the first `cut` bytes of the file. All events whose lines are complete must be
+ * readable. */
 static void open_cut(const char *bytes, size_t cut, size_t header_length)
 {
     struct esp_recording *recording;
@@ -98,7 +99,7 @@ TEST(a_truncation_anywhere_loses_at_most_the_last_event)
     free(bytes);
 }
 
-/* Records markers forever, and reports each. */
+/* Records markers forever, and reports each of them by a byte. */
 static _Noreturn void mark_until_killed(int told)
 {
     struct esp_recorder *recorder = open_recorder(recorded_path(), true, NULL);
@@ -140,7 +141,8 @@ TEST(a_killed_program_leaves_all_that_it_had_recorded)
 static int good_writes, failure;
 static size_t part;
 
-/* Lets this many writes succeed; after them, only `part` more bytes can be written. */
+/* Replaces write(). Lets `good_writes` writes succeed. After them, only `part` more bytes can
+ * be written. */
 static ssize_t failing(int fd, const void *bytes, size_t length)
 {
     if (good_writes-- > 0)
@@ -181,7 +183,7 @@ TEST(a_failing_write_suspends_the_recording_and_keeps_whole_lines)
 
 static bool interrupt_next;
 
-/* Interrupts every other write; the remaining writes write only a few bytes. */
+/* Replaces write(). Interrupts every second write. The others write only a few bytes. */
 static ssize_t in_pieces(int fd, const void *bytes, size_t length)
 {
     interrupt_next = !interrupt_next;
@@ -291,11 +293,11 @@ TEST(a_file_is_overwritten_only_by_force)
     esp_recording_close(recorded_open());
 }
 
-/* Two recorders would mix their lines, so even --force does not allow it. */
+/* Two recorders of one file would mix their lines, so even --force does not allow this. */
 TEST(a_file_has_one_recorder_at_a_time)
 {
     unlink(recorded_path());
-    for (int made = 0; made < 2; made++) { /* a new file, then an existing one */
+    for (int made = 0; made < 2; made++) { /* first a new file, then an existing one */
         struct esp_recorder *first = open_recorder(recorded_path(), made, NULL);
         CHECK(first, "%s", err);
         record_prompt(first);
@@ -309,7 +311,7 @@ TEST(a_file_has_one_recorder_at_a_time)
         esp_recording_close(recording);
     }
     struct esp_recorder *next = open_recorder(recorded_path(), true, NULL);
-    CHECK(next, "the lock is still held: %s", err);
+    CHECK(next, "the file is still locked: %s", err);
     CHECK(esp_recorder_close(next, err, sizeof err) == 0);
 }
 
@@ -354,7 +356,7 @@ TEST(a_file_that_cannot_be_made_is_named)
     part = 20;
     failure = ENOSPC;
     CHECK(!open_recorder(recorded_path(), false, failing));
-    CHECK(access(recorded_path(), F_OK) < 0, "a file without a header remains");
+    CHECK(access(recorded_path(), F_OK) < 0, "a file without a header is left");
 }
 
 TEST(a_generation_can_be_ended_from_outside)

@@ -1,5 +1,5 @@
-/* Tests recordings: every event (also random ones) and every step of every drafter is read back
- * bit for bit; the index has the text and the sums; seeking is fast. */
+/* Tests recordings. Every event (also random ones) and every step of every drafter must be read
+ * back bit for bit. The index must have the text and the sums, and seeking must be fast. */
 #include "sessions/recording.h"
 
 #include <math.h>
@@ -41,7 +41,8 @@ static void same_event(const struct esp_event *got, const struct recorded_event 
           "%s: %s %s", what, want->key, want->text);
 }
 
-/* Compares each event of the file with that of the session; an iteration's steps precede it. */
+/* Compares each event of the file with that of the session. The steps of an iteration come
+ * before it. */
 static void compare(struct esp_recording *recording, const struct recorded_events *events,
                     const char *drafter)
 {
@@ -61,8 +62,8 @@ static void compare(struct esp_recording *recording, const struct recorded_event
             recorded_same(got->iteration, &want->iteration.it, what);
         }
         snprintf(what, sizeof what, "%s event %d", drafter, e);
-        CHECK(at < events->count, "%s: the file has more events than the %d of the session",
-              what, events->count);
+        CHECK(at < events->count, "%s: the session had %d events, but the file has more", what,
+              events->count);
         if (steps > 0) {
             CHECK(events->event[at]->type == ESP_EVENT_ITERATION, "%s", what);
             recorded_same(event->iteration, &events->event[at]->iteration.it, what);
@@ -112,7 +113,8 @@ TEST(events_can_be_read_in_any_order)
     recorded_forget(&events);
 }
 
-/* An exported page uses a second reader, while the screen continues with the first one. */
+/* While a page is exported, a second reader reads the recording. The screen continues to use
+ * the first reader. */
 TEST(two_readers_do_not_disturb_each_other)
 {
     struct recorded_events events = {.count = 0};
@@ -450,7 +452,7 @@ TEST(every_double_is_read_as_written)
             double value;
         } any = {.bits = high << 32 | (uint64_t)(check_uniform(&random) * 0x100000000)};
         const double place[] = {1, 1e3, 1e6, 1e9};
-        if (i % 2) /* a decimal number of up to nine places, or a value between two of them */
+        if (i % 2) /* a decimal number with up to nine decimals, or the value after it */
             any.value = floor(2e7 * check_uniform(&random) - 1e7) / place[i / 2 % 4];
         if (i % 8 == 1)
             any.value = nextafter(any.value, 1);
@@ -593,7 +595,7 @@ TEST(seeking_in_ten_thousand_iterations_is_quick)
 
 /* ------------------------------------------------------------------ the manual */
 
-/* Reads the literal block of a man page, and joins continued lines. */
+/* Reads the example from a literal block of the man page, and joins continued lines. */
 static size_t read_example(const char *path, char *text, size_t size)
 {
     char line[512];

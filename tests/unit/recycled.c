@@ -1,6 +1,6 @@
-/* Tests recycled tokens. The matrix must have the target's likeliest tokens, and trees must be
- * filled with the likeliest paths through it. The matrix's file may affect only the speed, even
- * if it is damaged.
+/* Tests recycled tokens. The matrix must have the target's likeliest tokens after each token,
+ * and trees must be filled with the likeliest paths through the matrix. The file of the matrix
+ * may affect only the speed, even if it is damaged.
  */
 #include <math.h>
 #include <stdio.h>
@@ -38,7 +38,7 @@ static void leave_home(void)
 
 /* ------------------------------------------------------------------ the matrix */
 
-/* Makes the row of `token` contain the tokens first, first + 1, ... */
+/* Stores the tokens first, first + 1, ... in the row of `token`. */
 static void write_row(struct esp_recycled *r, int32_t token, int32_t first, int count)
 {
     int32_t next[WIDTH];
@@ -54,18 +54,19 @@ TEST(a_new_row_of_a_token_replaces_the_old_one)
           !esp_recycled_of(&one, 100));
     write_row(&one, 5, 20, WIDTH);
     write_row(&one, 5, 30, 3);
-    write_row(&one, 100, 30, 3); /* 100 is not a token */
+    write_row(&one, 100, 30, 3); /* has no effect, because token ids end at 99 */
     const struct esp_recycled_row *row = esp_recycled_of(&one, 5);
     CHECK(row && row->token[0] == 30 && row->token[2] == 32 && row->token[3] == -1);
     esp_recycled_close(&one);
 }
 
-/* The expected rates are computed by hand. A new row has class 0, whose prior counts as 16
- * observed rows: the first place is right with probability .2, the k-th with .8 * .4 / k^2. */
+/* The expected rates are computed by hand. A new row has class 0. The prior of class 0 has the
+ * weight of 16 observed rows: the first place is right with probability .2, the k-th place with
+ * probability .8 * .4 / k^2. */
 TEST(rates_are_learned_per_class)
 {
     CHECK(esp_recycled_open(&one, "a", 100, false) == ESP_OK);
-    esp_recycled_learn(&one, 5, 7); /* the row is unknown, so nothing is learned */
+    esp_recycled_learn(&one, 5, 7); /* nothing is learned, because there is no such row yet */
     write_row(&one, 5, 20, WIDTH);
     const struct esp_recycled_row *row = esp_recycled_of(&one, 5);
     CHECK(fabs(esp_recycled_rate(&one, row, 0) - 0.2) < 1e-12);
@@ -108,8 +109,8 @@ static int list_paths(int32_t token, double above, int depth, double *value)
     return count;
 }
 
-/* Fills the matrix: token t is followed by t + 1 and, less often, by t + 2, ..., t + 8. For
- * every third row, one prediction was right before. */
+/* Fills the matrix. After token t come t + 1 and, less often, t + 2, ..., t + 8. Every third
+ * row has made one right prediction. */
 static void plant_chain(void)
 {
     CHECK(esp_recycled_open(&one, "a", 100, false) == ESP_OK);
@@ -151,8 +152,8 @@ TEST(the_tree_has_the_likeliest_paths_of_a_planted_chain)
     esp_recycled_close(&one);
 }
 
-/* A token that is both copied and recycled is one guess. Recycled tokens are also added below
- * copied ones. */
+/* A token that is both copied and recycled must be one guess. Recycled tokens are also guessed
+ * below copied ones. */
 TEST(sources_join_in_one_tree)
 {
     static struct esp_retrieval r;
@@ -170,7 +171,8 @@ TEST(sources_join_in_one_tree)
     CHECK(esp_retrieval_find(&r, &d, &plan, true) == ESP_OK && r.match == 5);
     for (int i = 0; i < r.count; i++) {
         const struct esp_guess *g = &r.guesses[i];
-        CHECK(i == 0 || r.value[i] <= r.value[i - 1] + 1e-12, "the values rise");
+        CHECK(i == 0 || r.value[i] <= r.value[i - 1] + 1e-12,
+              "the guesses are not in descending order of value");
         CHECK(g->parent < i);
         fours += g->parent < 0 && g->token == 4;
         below_copies += g->source == ESP_SOURCE_RECYCLED && g->parent >= 0 &&
@@ -212,7 +214,7 @@ static void check_rows(const struct drafting *d)
     for (int i = 0; i < tree->verified; i++) {
         const int32_t token = tree->nodes[tree->order[i]].token;
         int32_t want[WIDTH];
-        bool last = true; /* no later node has the same token */
+        bool last = true; /* whether no later node has the same token */
         for (int j = i + 1; j < tree->verified; j++)
             last = last && tree->nodes[tree->order[j]].token != token;
         if (!last)
@@ -289,7 +291,8 @@ static void scramble(struct esp_recycled *r, unsigned long long *state)
     }
 }
 
-/* Writes a text, and scrambles the matrix before each iteration. Returns the text's length. */
+/* Writes a text, and fills the matrix with random rows before each iteration. Returns the
+ * length of the text. */
 static int write_scrambled(const char *drafter, double temperature, int32_t *text)
 {
     struct drafting d;
@@ -313,8 +316,9 @@ static int write_scrambled(const char *drafter, double temperature, int32_t *tex
     return length;
 }
 
-/* Sampled texts are equal, too, because nss uses one random number per token of the text.
- * Verifiers that use more keep the distribution (tests/lossless/exact_session.c). */
+/* Sampled texts are equal, too, because nss uses one random number for each token of the text.
+ * With verifiers that use more, only the distribution stays the same
+ * (tests/lossless/exact_session.c). */
 TEST(random_contents_do_not_change_the_text)
 {
     static const char *const drafters[] = {"recycle:cost=off,N=16", "recycle:suffix=off",
@@ -341,7 +345,7 @@ static void check_permissions(const char *name, bool group)
         CHECK(chmod(path, 0644) == 0);
 }
 
-/* Opens the stored matrix of key "a"; returns the number of its rows. */
+/* Opens the stored matrix of key "a". Returns the number of its rows. */
 static int load(int vocabulary, char notice[300])
 {
     int rows = 0;
@@ -433,7 +437,8 @@ TEST(a_damaged_file_gives_one_sentence)
     CHECK(esp_state_write_private(one.file, bytes, (size_t)length) == ESP_OK);
     CHECK(load(99, notice) == 0 && *notice, "another vocabulary");
     CHECK(esp_state_write_private(one.file, "", 0) == ESP_OK);
-    CHECK(load(100, notice) == 0 && !*notice, "an empty file counts as none: '%s'", notice);
+    CHECK(load(100, notice) == 0 && !*notice,
+          "an empty file is treated like a missing one: '%s'", notice);
     snprintf(path, sizeof path, "%s/espalier/%s", home, kept.file);
     CHECK(remove(path) == 0 && mkdir(path, 0700) == 0);
     CHECK(load(100, notice) == 0 && *notice, "a folder");

@@ -1,5 +1,5 @@
-/* Tests the ring between two threads: it keeps the order, and a slow reader loses neither a
- * token nor a total. */
+/* Tests the ring of snapshots between two threads. It must keep their order, and even a slow
+ * reader must get every token and correct totals. */
 #include "tui/model/ring.h"
 
 #include <pthread.h>
@@ -62,7 +62,8 @@ TEST(a_reader_that_does_not_read_loses_no_token)
     esp_ring_close(ring);
 }
 
-/* Iterations of two sessions take turns; only iterations of the same session are merged. */
+/* The iterations of two sessions alternate. Only iterations of the same session may be
+ * merged. */
 TEST(two_sessions_are_not_mixed_up)
 {
     struct esp_ring *ring;
@@ -123,8 +124,8 @@ static bool lies_in(const void *pointer, const struct esp_snapshot *snapshot)
     return at >= start && at < start + sizeof *snapshot;
 }
 
-/* Each snapshot names the drafter that ran, in its own memory, even if the drafter was replaced
- * later. */
+/* Each snapshot must store the name of the drafter in its own memory, because the drafter may
+ * be replaced later. */
 TEST(every_snapshot_points_into_itself)
 {
     struct esp_ring *ring;
@@ -156,7 +157,7 @@ TEST(every_snapshot_points_into_itself)
             esp_ring_pop(ring);
         }
     }
-    CHECK(seen > 50 && merged > 5, "%d seen, %d of them merged", seen, merged);
+    CHECK(seen > 50 && merged > 5, "%d snapshots were seen, %d of them merged", seen, merged);
     esp_ring_close(ring);
 }
 

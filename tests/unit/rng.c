@@ -1,4 +1,5 @@
-/* Tests random numbers: the generator's published test values, and the session's requirements.
+/* Tests random numbers: the published test values of the generator, and what sessions require
+ * of it.
  */
 #include <math.h>
 #include <string.h>
@@ -42,7 +43,7 @@ TEST(streams_repeat_and_differ)
           square / 1e5 < 0.339);
 }
 
-/* A stream and the parts split off from it must have no number in common. */
+/* A stream and the streams that are split off from it must have no number in common. */
 TEST(a_stream_splits_into_streams_of_their_own)
 {
     enum { PARTS = 200, EACH = 50 };

@@ -28,7 +28,8 @@ static void close_setup(struct setup *s)
     s->ops->rows_close(s->rows);
 }
 
-/* Computes softmax. An asynchronous device reports bad values only with a later call. */
+/* Computes softmax and returns its status. An asynchronous device reports bad values only in a
+ * later call, so this makes one. */
 static int softmax(struct setup *s, int32_t row, const struct esp_sampling *sampling)
 {
     double value;
@@ -37,7 +38,7 @@ static int softmax(struct setup *s, int32_t row, const struct esp_sampling *samp
                       : s->ops->gather(s->rows, &row, &(int32_t){0}, 1, &value, ESP_NOW);
 }
 
-/* Makes a row of one of several kinds: smooth, with many ties, peaked, all equal, ascending. */
+/* Makes a row of one of these kinds: smooth, with many ties, peaked, all equal, ascending. */
 static void make_row(float *x, int n, int kind, unsigned long long *state)
 {
     for (int i = 0; i < n; i++) {
@@ -101,8 +102,8 @@ EACH_BACKEND(largest_entries_equal_those_of_a_sort)
                 CHECK(s.ops->top_k(s.rows, which, 2, k, ids, values, ESP_NOW) == 0);
                 for (int i = 0; i < k; i++)
                     CHECK(ids[i] == order[i].id && values[i] == order[i].value,
-                          "%d of %d, kind %d: place %d has entry %d, not %d", k, n, kind, i,
-                          ids[i], order[i].id);
+                          "largest %d of %d, kind %d: place %d has entry %d, not %d", k, n,
+                          kind, i, ids[i], order[i].id);
             }
         }
         close_setup(&s);
@@ -153,10 +154,10 @@ EACH_BACKEND(probabilities_equal_those_of_a_sort)
                 reference_softmax(x, n, &settings[setting], want);
                 for (int i = 0; i < n; i++) {
                     sum += got[i];
-                    /* magnitude of the exponent */
+                    /* the error grows with the size of the exponent */
                     double places = want[i] > 0 ? 1 - log(want[i]) : 1;
                     CHECK(fabs(got[i] - want[i]) <= 5e-7 * places * want[i] + 1e-37,
-                          "%d values, kind %d, setting %zu: %d has %g, not %g", n, kind,
+                          "%d values, kind %d, setting %zu: value %d is %g, not %g", n, kind,
                           setting, i, got[i], want[i]);
                 }
                 CHECK(fabs(sum - 1) < 1e-6, "the sum is %.9g", sum);
@@ -262,7 +263,7 @@ static void make_distribution(float *p, int n, unsigned long long *state)
         p[i] = (float)(p[i] / sum);
 }
 
-/* Checks a draw from p (n), and removes the token. */
+/* Checks that a token can have been drawn from p (n), and sets its probability to 0. */
 static void check_draw(float *p, int n, double u, int32_t token, double value)
 {
     double total = 0, sum = 0;

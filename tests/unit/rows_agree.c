@@ -55,7 +55,7 @@ static void close_rows(struct pair *p)
         p->backend[b]->ops->rows_close(p->rows[b]);
 }
 
-/* Runs the operation on both; both must succeed. */
+/* Runs the operation on both backends. Both must succeed. */
 #define BOTH(p, operation, ...)                                                                \
     for (int b = 0; b < 2; b++) {                                                              \
         int status = (p)->backend[b]->ops->operation((p)->rows[b], __VA_ARGS__);               \
@@ -141,7 +141,8 @@ static void compare_logits(struct pair *p, int trials)
         const int kind = below(LOGIT_KINDS), count = 1 + below(ROWS), ks[] = {1, 3, 8, 9, 64};
         int32_t which[ROWS];
         for (int i = 0; i < ROWS; i++)
-            which[i] = (i * 5 + trial) % ROWS; /* 5 and ROWS have no common factor */
+            /* different rows, because 5 and ROWS have no common factor */
+            which[i] = (i * 5 + trial) % ROWS;
         for (int i = 0; i < count; i++)
             write_logits(p, which[i], (kind + i / 2) % LOGIT_KINDS);
         if (kind != HOLES && kind + (count - 1) / 2 < HOLES) {
@@ -169,7 +170,7 @@ static void write_distribution(struct pair *p, int at)
     BOTH(p, write_row, at, row[0]);
 }
 
-/* Makes `each` draws, one after the other, from each of 40 / `each` rows. */
+/* Draws `each` times in a row from each of 40 / `each` rows. */
 static void compare_draws(struct pair *p, int per, int each)
 {
     enum { DRAWS = 40, PER = 40 };
@@ -278,7 +279,8 @@ TEST(backends_agree_on_vocabularies_of_all_sizes)
     close_backends(&p);
 }
 
-/* Rows that are divided into parts, and rows larger than the shared memory of softmax. */
+/* Uses rows that are divided into parts, and rows that do not fit in softmax's shared
+ * memory. */
 TEST(backends_agree_on_large_vocabularies)
 {
     const int sizes[] = {12289, 20001, check_quick() ? 60000 : MOST};
@@ -327,7 +329,7 @@ TEST(a_row_does_not_depend_on_the_others)
     close_backends(&p);
 }
 
-/* Asynchronous calls, in any order, must not overwrite each other's arguments. */
+/* Asynchronous calls must not overwrite each other's arguments, in any order. */
 TEST(asynchronous_calls_keep_their_own_arguments)
 {
     const int calls = check_quick() ? 1500 : 6000;
@@ -348,7 +350,8 @@ TEST(asynchronous_calls_keep_their_own_arguments)
     close_backends(&p);
 }
 
-/* One call with more entries than rows, so that memory for arguments and results grows. */
+/* Makes calls with more entries than there are rows. Memory for arguments and results must
+ * grow. */
 TEST(calls_may_be_larger_than_the_rows)
 {
     enum { N = 50, MANY = 30000 };

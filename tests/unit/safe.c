@@ -1,4 +1,5 @@
-/* Tests that no byte that a terminal could act on reaches it, and that all text is visible. */
+/* Tests that a terminal gets no byte that it could interpret as a command, and that all text is
+ * visible. */
 #include "viz/safe.h"
 
 #include <stdio.h>
@@ -74,7 +75,7 @@ TEST(combining_marks_need_a_character)
 {
     same("\u0301a", 0, "\u25cc\u0301a", 2);
     same("\u2764\ufe0f", 0, "\u2764", 1);
-    /* Combining marks beyond the capacity of a cell must not vanish. */
+    /* Combining marks that do not fit in a cell must not be lost. */
     CHECK(esp_safe_width("a\u0301\u0301\u0301\u0301\u0301\u0301", 13, 0) == 3);
 }
 
@@ -84,8 +85,8 @@ TEST(ascii_terminals_get_ascii)
     same("e\u0301", ESP_SAFE_ASCII, "e<U+0301>", 9);
 }
 
-/* For any bytes, each step must consume some of them, give a short result with the reported
- * width, and write no control characters. */
+/* For any bytes, each step must consume some of them and give a short text. The text must have
+ * the reported width and no control characters. */
 TEST(random_bytes_are_safe)
 {
     unsigned long long random = 1;

@@ -1,9 +1,9 @@
-/* Tests that a seed gives the same text on every backend. On a backend with which each call
- * waits for a device, children are drawn ahead; this must change only the number of waits.
+/* Tests that a seed gives the same text on every backend. If every call of a backend waits for
+ * a device, children are drawn ahead of time. This may change only the number of waits.
  *
- * Every drafter and setting that samples runs with every verifier that accepts its draws, on
- * toy models and on small transformers, on the CPU and on CUDA, whose probabilities are
- * bit-identical here.
+ * Every drafter and setting that samples runs with every verifier that accepts its draws. It
+ * runs on toy models and on small transformers, on the CPU and on CUDA. The probabilities of
+ * these models are bit-identical on both.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -26,11 +26,12 @@ static const char *const drawing[] = {
 };
 enum { DRAWING = sizeof drawing / sizeof *drawing, MOST = 64 };
 
-/* The text of a session, and how many random numbers it used. */
+/* The text of a session, and how many random numbers the session used. */
 struct outcome {
     int32_t text[MOST];
     int length;
-    /* numbers of streams split off for the draft, and of random numbers used by the verifier */
+    /* how many streams were split off for the draft; how many random numbers the verifier
+     * used */
     uint64_t expanded, decided;
     int nodes; /* drafted */
 };
@@ -82,7 +83,7 @@ TEST(drawing_ahead_does_not_change_the_text)
                 struct outcome now, ahead;
                 struct toy toy;
                 toy_open(&toy, 20, 128, 24, seed);
-                toy.sharpness = 1; /* many children below a node */
+                toy.sharpness = 1; /* so that nodes have many children */
                 if (generate(&toy.engine, drawing[d], esp_verifiers[v]->name, seed, 50, &now)) {
                     toy.engine.backend->ops = &waits;
                     generate(&toy.engine, drawing[d], esp_verifiers[v]->name, seed, 50, &ahead);
@@ -131,10 +132,10 @@ static float sixteenths(double u)
     return (float)((int)(33 * u) - 16) / 16;
 }
 
-/* Makes a model whose logits do not depend on precision or the order of sums. Its layers add
- * nothing, its embedding has only 1 and -1, which the norm does not change, and its head has
- * multiples of 1/16. The output depends on the last token. The heads of both models share some
- * of their rows. */
+/* Makes a model whose logits do not depend on precision or on the order of sums. Its layers add
+ * nothing. Its embedding has only 1 and -1, which the norm does not change, and its head has
+ * only multiples of 1/16. So the output depends only on the last token. The heads of target and
+ * draft have some rows in common. */
 static void make_model(struct random_model *m, bool draft)
 {
     static const struct random_shape shape = {"exact", 1,     HIDDEN,     2,     1,

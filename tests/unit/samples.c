@@ -1,5 +1,5 @@
-/* Tests the sample recordings. They must open without any model, every event and step must be
- * readable, and they must contain what sessions/samples/README.md describes. */
+/* Tests the sample recordings. They must open without any model, and every event and step must
+ * be readable. They must contain what sessions/samples/README.md describes. */
 #include <dirent.h>
 #include <math.h>
 #include <stdio.h>
@@ -42,7 +42,7 @@ static double gauge(const struct esp_iteration *it, const char *name)
     check_fail(__FILE__, __LINE__, " there is no gauge %s", name);
 }
 
-/* Reads all of a recording. Returns the number of tokens in its text. */
+/* Reads the whole recording. Returns the number of tokens in its text. */
 static int read_all(struct esp_recording *recording, const char *name)
 {
     const struct esp_text_token *text;

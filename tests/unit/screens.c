@@ -1,5 +1,5 @@
-/* Tests whole screens, drawn from fixed events: golden screens for several sizes, and no
- * crash, control character or foreign byte at any size. */
+/* Tests whole screens, which are drawn from fixed events. At several sizes, they must equal
+ * golden screens. At no size may there be a crash, a control character or a foreign byte. */
 #include "tui/view/ui.h"
 
 #include <stdio.h>
@@ -77,7 +77,7 @@ TEST(loading_and_failing)
     scene_close(&scene);
 }
 
-/* While other models are loaded, the old text is shown. */
+/* While other models are loaded, the screen still shows the old text. */
 TEST(loading_others)
 {
     struct scene scene;
@@ -129,7 +129,8 @@ static bool header_says(struct scene *scene, const char *what)
     return says;
 }
 
-/* No pace, a pace that is kept, and a pace that is too fast for the machine. */
+/* The header must show that there is no pace, that a pace is kept, or that it is too fast for
+ * the machine. */
 TEST(the_screen_shows_the_pace)
 {
     struct scene scene;
@@ -145,7 +146,8 @@ TEST(the_screen_shows_the_pace)
     CHECK(full && paced && kept && slower);
 }
 
-/* F7 is in the footer at every width at which there is a footer, whatever has the focus. */
+/* The footer must name the key F7 at every width at which there is a footer, whichever pane has
+ * the focus. */
 TEST(the_menu_stays_in_the_footer)
 {
     struct scene scene;
@@ -162,8 +164,8 @@ TEST(the_menu_stays_in_the_footer)
     scene_close(&scene);
 }
 
-/* At every width the header compares the speed with plain decoding, in words if it is
- * slower. */
+/* At every width, the header compares the speed with that of plain decoding. If speculation is
+ * slower, it says so in words. */
 TEST(the_header_says_that_speculation_is_slower)
 {
     struct scene scene;
@@ -223,7 +225,7 @@ TEST(which_drafts_were_accepted)
     const bool empty = strstr(text, "is counted here") != NULL;
     free(text);
     scene_close(&scene);
-    CHECK(empty, "counts start again after a change of a setting");
+    CHECK(empty, "after a change of a setting, counts start again");
 }
 
 TEST(help_and_choices)
@@ -328,7 +330,7 @@ TEST(every_size_can_be_drawn)
     scene_close(&scene);
 }
 
-/* Scrolling through the text must never show anything else. */
+/* While the user scrolls through the text, only this text may be shown. */
 TEST(the_text_can_be_scrolled)
 {
     struct scene scene;
@@ -343,7 +345,8 @@ TEST(the_text_can_be_scrolled)
     CHECK(strstr(start, "Once upon a time") && !strstr(end, "Once upon a time"));
     scene_iteration(&scene, 60);
     char *later = scene_dump(&scene, false);
-    CHECK(strstr(later, "Once upon a time"), "the scrolled view moved when text was added");
+    CHECK(strstr(later, "Once upon a time"),
+          "the view moved when text was added, although the user had scrolled");
     for (int i = 0; i < 20; i++)
         esp_ui_act(&scene.ui, &scene.state, ESP_ACTION_PAGE_DOWN, 80, 24);
     CHECK(scene.ui.view[ESP_PANE_text].anchor == -1);
@@ -380,7 +383,7 @@ TEST(the_focus_goes_round)
         esp_ui_act(&scene.ui, &scene.state, ESP_ACTION_NEXT_PANE, 120, 36);
         seen += scene.ui.layout.focused;
     }
-    /* except help and the comparison pane, because nothing is compared */
+    /* all panes except help and the comparison pane; nothing is compared here */
     CHECK(seen == ESP_PANES - 2 && !scene.ui.layout.focused, "%d panes had the focus", seen);
     esp_ui_act(&scene.ui, &scene.state, ESP_ACTION_PREVIOUS_PANE, 120, 36);
     CHECK(scene.ui.layout.focused && scene.ui.layout.current != ESP_PANE_help);

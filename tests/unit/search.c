@@ -1,4 +1,4 @@
-/* Tests the search in the text and in the tree: matches are found, visible and marked. */
+/* Tests the search in the text and in the tree. Matches must be found, visible and marked. */
 #include "tui/view/ui.h"
 
 #include <stdio.h>
@@ -43,8 +43,8 @@ TEST(a_text_is_found_in_the_text)
     scene_close(&scene);
 }
 
-/* Returns whether a row below the header and the first title has this number of cells with this
- * style. */
+/* Returns whether a row below the header and the first title has at least `cells` adjacent
+ * cells with this style. */
 static bool has_style(struct scene *scene, int style, int cells)
 {
     char wanted[16] = "", *styles = scene_dump(scene, true);
@@ -55,7 +55,7 @@ static bool has_style(struct scene *scene, int style, int cells)
     return has;
 }
 
-/* Every match must be visible when it is found, and marked; other matches have a different
+/* When a match is found, it must be visible and marked. The other matches have a different
  * mark. */
 TEST(a_match_is_visible_and_marked)
 {
@@ -70,8 +70,8 @@ TEST(a_match_is_visible_and_marked)
     int count = look_for(&scene, "old", 1).count;
     for (int i = 0; i < count; i++) {
         CHECK(look_for(&scene, NULL, 1).count == count);
-        CHECK(has_style(&scene, ESP_STYLE_SELECTION, 3), "place %d of %d at byte %ld", i, count,
-              scene.ui.look.match);
+        CHECK(has_style(&scene, ESP_STYLE_SELECTION, 3),
+              "match %d of %d, at byte %ld, is not marked", i, count, scene.ui.look.match);
         CHECK(has_style(&scene, ESP_STYLE_MATCH, 3));
     }
     scene_close(&scene);
@@ -84,12 +84,12 @@ TEST(a_text_is_found_in_the_tree)
     scene_focus(&scene, ESP_PANE_tree, false);
     struct esp_search_result found = look_for(&scene, "king", 1);
     CHECK(found.index == 1 && found.count == 2 && scene.ui.look.node == 6);
-    CHECK(scene.ui.look.iteration == 6, "the tree pane is held");
+    CHECK(scene.ui.look.iteration == 6, "the tree pane keeps showing this iteration");
     scene_act(&scene, ESP_ACTION_LEFT); /* moves to " old" and folds it */
     scene_act(&scene, ESP_ACTION_TOGGLE);
     found = look_for(&scene, NULL, 1);
     CHECK(found.index == 1 && scene.ui.look.node == 6 && !scene.ui.look.collapsed[4],
-          "a match does not unfold its subtree");
+          "a match must unfold the subtree that contains it");
     scene_golden(&scene, "found_tree_120x36");
     found = look_for(&scene, NULL, 1);
     CHECK(found.index == 2 && scene.ui.look.node == 3 && !found.round);

@@ -1,6 +1,6 @@
 /* Tests selectors. A selector must give the output of the trained network, also after it was
- * written to a file and read again. Each damaged file must give a message of one sentence.
- * Features must have the documented meaning. */
+ * written to a file and read again. Each damaged file must give an error message. Features must
+ * have the documented meaning. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 #include "engine/train/selector_net.h"
 #include "kernels/status.h"
 
-enum { PAIR = 77 }; /* the hash of the models from which the pair was made */
+enum { PAIR = 77 }; /* stands for the hash of the two models */
 
 static const struct esp_selector_shape shape = {{24, 16, 16}};
 static char err[512];
@@ -99,7 +99,7 @@ TEST(a_selector_gives_the_result_of_its_network)
     double most = 0;
     for (int a = 0; a < ESP_ACTIONS; a++)
         most = fmax(most, fabs(net.logits[a]));
-    for (int a = 0; a < ESP_ACTIONS; a++) /* except for rounding to 8 bits */
+    for (int a = 0; a < ESP_ACTIONS; a++) /* equal except for rounding to 8 bits */
         CHECK(fabs(net.logits[a] - score.logits[a]) < 0.03 * most, "logit %d: %g, not %g", a,
               (double)score.logits[a], net.logits[a]);
     esp_selector_close(&s);
@@ -176,7 +176,8 @@ TEST(damaged_files_and_other_pairs_are_refused)
         refused(folder, "nss", PAIR, &shape, "cut");
     }
     const float nan = NAN;
-    memcpy(bytes + length - sizeof nan, &nan, sizeof nan); /* a bias of the last layer */
+    /* makes a bias of the last layer NaN */
+    memcpy(bytes + length - sizeof nan, &nan, sizeof nan);
     CHECK((file = fopen(path, "wb")));
     fwrite(bytes, 1, length, file);
     fclose(file);
@@ -219,7 +220,8 @@ TEST(features_are_entropies_and_divergences)
 
 struct chosen {
     struct esp_shape_choice choice[64];
-    int count, rows_before; /* first draft passes that also covered the token before the root */
+    /* rows_before: number of first draft passes that also computed the token before the root */
+    int count, rows_before;
 };
 
 /* Writes tokens with the built-in pair. If `forget` is set, the draft's distributions of
@@ -266,13 +268,13 @@ TEST(nde_chooses_the_same_shapes_without_stored_draft_distributions)
     for (int i = 0; i < kept.count; i++)
         CHECK(memcmp(&kept.choice[i], &lost.choice[i], sizeof *kept.choice) == 0, "choice %d",
               i);
-    CHECK(kept.rows_before < lost.rows_before, "%d and %d passes covered two tokens",
+    CHECK(kept.rows_before < lost.rows_before, "%d and %d draft passes computed two tokens",
           kept.rows_before, lost.rows_before);
     esp_engine_close(engine);
 }
 
-/* With twice the width, the target's states are the same numbers twice, summed in another
- * order. */
+/* In a target of twice the width, states have the same numbers twice, but sums are added in
+ * another order. */
 TEST(nde_chooses_the_same_shapes_with_a_wider_target)
 {
     static struct chosen chosen[2];

@@ -1,5 +1,6 @@
-/* Tests sequoia: the shape is the one that an exhaustive search finds, rates are counted as
- * defined, and they are stored in the state folder, whatever its files contain. */
+/* Tests sequoia. Its shape must be as good as the best one that an exhaustive search finds, and
+ * rates must be counted as defined. Rates are stored in the state folder, whose files may have
+ * any content. */
 #include <dirent.h>
 #include <math.h>
 #include <stdio.h>
@@ -16,8 +17,8 @@
 
 /* ------------------------------------------------------------------ the shape */
 
-/* Returns the value of the best of all ordered trees with at most n nodes below the root. A
- * tree is a sequence of depths in depth-first order. */
+/* Tries all ordered trees with at most n nodes below the root, and returns the value of the
+ * best. A tree is represented by the depths of its nodes in depth-first order. */
 static double search(const double *rate, int ranks, int n, int depth, double *product,
                      int *children, int at, double sum)
 {
@@ -61,7 +62,7 @@ TEST(shapes_equal_an_exhaustive_search)
         int ranks = 1 + (int)(check_uniform(&state) * 5);
         int nodes = 1 + (int)(check_uniform(&state) * 9);
         int depth = 1 + (int)(check_uniform(&state) * 6);
-        for (int k = 0; k < ranks; k++) { /* rates may rise from one place to the next */
+        for (int k = 0; k < ranks; k++) { /* the rate of a later rank may be higher */
             rate[k] = left * check_uniform(&state);
             left -= rate[k] * (trial % 2);
         }
@@ -172,7 +173,7 @@ TEST(the_shape_follows_what_is_learned)
     struct drafting d;
     int deepest = 0, shallow = 100;
     drafting_open(&d, &(struct drafting_setup){.drafter = "sequoia:N=12"});
-    d.toy.closeness = 1; /* the draft is always right: so a chain is best */
+    d.toy.closeness = 1; /* the draft is always right, so a chain is best */
     while (drafting_step(&d) && d.session->iteration.index < 15)
         deepest = d.session->iteration.deepest;
     CHECK(deepest == 12, "depth %d", deepest);
@@ -210,8 +211,8 @@ static void leave_home(void)
     unsetenv("XDG_STATE_HOME");
 }
 
-/* Counts the files, except those of the session itself. `name` becomes the name of the last
- * one. */
+/* Counts the files in the state folder, except those of the session itself. `name` receives the
+ * name of the last one. */
 static int list_files(char *name, size_t size)
 {
     int count = 0;
@@ -231,7 +232,7 @@ static void open_pair(struct drafting *d, const char *drafter, double temperatur
 {
     static char target[] = "large", draft[] = "small";
     drafting_open(d, &(struct drafting_setup){.drafter = drafter, .temperature = temperature});
-    esp_session_close(d->session); /* is opened again with other names of models */
+    esp_session_close(d->session); /* it is opened again below, with other names of models */
     d->toy.target.name = target;
     d->toy.draft.name = draft;
     struct esp_session_options options = {.drafter = drafter,
@@ -260,7 +261,8 @@ TEST(rates_are_stored_per_pair_temperature_and_kind_of_draws)
     CHECK(drafting_step(&d));
     CHECK(fabs(drafting_gauge(&d, "r1", true) - rate) < 0.02, "%g after %g",
           drafting_gauge(&d, "r1", true), rate);
-    drafting_set(&d, "temp", "0.5"); /* has counts of its own, from the next iteration on */
+    /* from the next iteration on, there are separate counts for this temperature */
+    drafting_set(&d, "temp", "0.5");
     CHECK(drafting_step(&d));
     CHECK(list_files(name, sizeof name) == 1,
           "the old counts must be written to the same file");
@@ -343,7 +345,7 @@ TEST(state_files_are_replaced_whole_and_stay_in_their_folder)
     CHECK(mkdir(path, 0700) == 0);
     CHECK(esp_state_read("b", text, sizeof text) == ESP_E_FILE, "a folder was read");
     CHECK(esp_state_write("b", "x") == ESP_E_FILE && list_files(name, sizeof name) == 2,
-          "a failed write left a file");
+          "a write failed, but left a file");
     CHECK(rmdir(path) == 0 && mkfifo(path, 0600) == 0);
     CHECK(esp_state_read("b", text, sizeof text) == ESP_E_FILE, "a pipe was read");
     setenv("XDG_STATE_HOME", "relative", 1);

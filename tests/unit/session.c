@@ -1,5 +1,6 @@
-/* Tests sessions on the toy backend: the output does not depend on the drafter, combinations of
- * settings are checked, and text, limits and events are as the header promises. */
+/* Tests sessions on the toy backend. The output must not depend on the drafter, and bad
+ * combinations of settings must be refused. Text, limits and events must be as the header
+ * promises. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -39,7 +40,8 @@ static int generate(struct esp_session *session, int count, int32_t *text)
     return length;
 }
 
-/* Plain decoding that uses none of the project's code: the argmax of the toy's distribution. */
+/* Does plain decoding without the project's code: takes the argmax of the toy's
+ * distribution. */
 static void plain(int32_t first, int count, int32_t *text)
 {
     int32_t start[4] = {first, 5, 7, 1};
@@ -87,7 +89,8 @@ TEST(every_drafter_writes_what_plain_decoding_writes)
         toy.closeness = 0.5 + 0.1 * trial;
         plain(trial, 150, want);
         for (int i = 0; esp_drafters[i]; i++)
-            if (!esp_drafters[i]->chooser) /* nde: the toy models have no selector */
+            /* drafter nde needs a selector, and the toy models have none */
+            if (!esp_drafters[i]->chooser)
                 check_identity(esp_drafters[i]->name, trial, want);
         for (int i = 0; more[i]; i++)
             check_identity(more[i], trial, want);
@@ -95,7 +98,7 @@ TEST(every_drafter_writes_what_plain_decoding_writes)
     }
 }
 
-/* The target has more padding of logits than the draft. */
+/* The target's logits are padded to a larger vocabulary than the draft's. */
 TEST(a_draft_with_fewer_tokens_does_not_change_the_text)
 {
     int32_t want[CONTEXT];
@@ -324,7 +327,7 @@ TEST(events_tell_the_whole_story)
     CHECK(stats.generated_tokens == 60 && stats.draft_passes == seen.layers);
     CHECK(stats.accepted_nodes <= stats.drafted_nodes && stats.acceptance_rate <= 1);
     CHECK(fabs(stats.tokens_per_iteration - 60.0 / stats.iterations) < 1e-12);
-    CHECK(stats.target_passes == stats.iterations, "one target pass per iteration");
+    CHECK(stats.target_passes == stats.iterations, "each iteration has one target pass");
     CHECK(esp_session_set(session, "tau", "0.2", err, sizeof err) == 0);
     CHECK(seen.settings == 1 && strcmp(seen.key, "tau") == 0 && strcmp(seen.value, "0.2") == 0);
     esp_session_close(session);
@@ -367,11 +370,12 @@ TEST(the_default_drafter_follows_the_temperature)
     drafter_is(session, "dyspec:N=6");
     set(session, "temp", "0.7");
     drafter_is(session, "iid:K=2,L=3");
-    set(session, "verifier", "swor"); /* does not accept the preset's draws */
+    /* verifier swor does not accept the draws of the preset's drafter */
+    set(session, "verifier", "swor");
     drafter_is(session, "dyspec:N=6");
     set(session, "verifier", "auto");
     drafter_is(session, "iid:K=2,L=3");
-    set(session, "K", "4"); /* the user has now chosen K */
+    set(session, "K", "4"); /* now K is a choice of the user */
     set(session, "temp", "0");
     drafter_is(session, "iid:L=3");
     set(session, "drafter", "auto");
@@ -407,7 +411,8 @@ TEST(presets_with_the_same_drafter_can_differ_in_parameters)
     toy_close(&toy);
 }
 
-/* dynatree keeps what it has learned when the temperature changes but its parameters do not. */
+/* If the temperature changes but dynatree's parameters do not, it must keep what it has
+ * learned. */
 TEST(an_unchanged_preset_keeps_what_was_learned)
 {
     char preset[] = "dynatree:history=proportional";
@@ -432,7 +437,7 @@ TEST(a_notice_says_that_a_tree_does_not_fit)
 {
     char note[300];
     toy_open(&toy, VOCABULARY, CONTEXT, 32, 4);
-    struct esp_session *session = open_session("dyspec", NULL, NULL); /* 64 by default */
+    struct esp_session *session = open_session("dyspec", NULL, NULL); /* N is 64 by default */
     CHECK(esp_session_get(session, "notice", note, sizeof note) == ESP_OK && !*note, "%s",
           note);
     CHECK(esp_session_set(session, "N", "33", err, sizeof err) == ESP_OK, "%s", err);
@@ -512,7 +517,8 @@ TEST(a_target_alone_decodes_plainly)
     toy_close(&toy);
 }
 
-/* Returns the cost of a pass. Measured costs would vary from run to run. */
+/* Returns the cost of a pass. Costs are fixed here, because measured ones would vary from run
+ * to run. */
 static double pass_cost(int rows)
 {
     return 0.1 + 0.01 * rows;
@@ -542,7 +548,7 @@ TEST(warm_up_passes_change_nothing)
                 session->costs.planted[ESP_COST_DRAFT] = pass_cost;
                 session->costs.planted[ESP_COST_VERIFY] = rows_cost;
                 set(session, "temp", sampled ? "0.9" : "0");
-                esp_session_warm(session); /* there is no text yet */
+                esp_session_warm(session); /* this must work although there is no text yet */
                 prompt(session, 2);
                 CHECK(generate(session, 196, warmed ? text : want) == CONTEXT);
                 esp_session_close(session);
@@ -560,7 +566,7 @@ TEST(measuring_the_baseline_does_not_change_the_text)
     for (int sampled = 0; sampled < 2; sampled++) {
         struct esp_session *session = open_session("dynatree", NULL, NULL);
         set(session, "temp", sampled ? "0.8" : "0");
-        /* a learned draft temperature would change the second text */
+        /* because a learned draft temperature would change the second text */
         set(session, "draft_temp", "off");
         prompt(session, 1);
         CHECK(generate(session, 150, want) == 154);
@@ -580,7 +586,7 @@ TEST(measuring_the_baseline_does_not_change_the_text)
 
 /* ------------------------------------------------------------------ times */
 
-/* The toy backend with some operations replaced. */
+/* The toy backend, in which a test replaces some operations. */
 static struct esp_backend_ops changed;
 
 static void open_changed(void)
@@ -590,8 +596,8 @@ static void open_changed(void)
     toy.engine.backend->ops = &changed;
 }
 
-/* Each of the device's three stages takes a millisecond, and a hundred milliseconds in every
- * second iteration. */
+/* Returns the time of a stage. Each of the device's three stages takes a millisecond, but a
+ * hundred milliseconds in every second iteration. */
 static double stage_with_hiccups(struct esp_backend *backend, int from, int to)
 {
     static int iteration;
@@ -650,7 +656,7 @@ static int failing_keep(struct esp_cache *cache, int first, const int32_t *which
     return ESP_E_DEVICE;
 }
 
-/* After a failed iteration the text is unchanged, and the next one continues. */
+/* If an iteration fails, the text must not change, and the next iteration must continue it. */
 TEST(a_failed_commit_leaves_the_text_unchanged)
 {
     int32_t want[CONTEXT], text[CONTEXT];

@@ -1,5 +1,5 @@
-/* Tests the table of settings: every line of the table is read, printed, checked, copied to
- * other sessions and recorded. The tests name no setting, so they work for any table. */
+/* Tests the table of settings. Every setting must be read, printed, checked, copied to other
+ * sessions and recorded. The tests name no setting, so they work for any table. */
 #include "engine/espalier_settings.h"
 
 #include <stdio.h>
@@ -17,7 +17,7 @@ enum { VOCABULARY = 12, CONTEXT = 64 };
 static struct toy toy;
 static char err[512];
 
-/* Writes a value other than the default, as text. */
+/* Writes a value that is not the setting's default, as text. */
 static void another(int index, char *text, size_t size)
 {
     struct esp_value_info info;
@@ -26,7 +26,8 @@ static void another(int index, char *text, size_t size)
     CHECK(esp_value_info(index, &info));
     CHECK(esp_values_check(&zeros, err, sizeof err) == ESP_OK, "%s", err);
     esp_value_print(&zeros, index, now, sizeof now);
-    const bool of_file = strstr(info.values, "FILE") != NULL; /* a file that can be read */
+    /* the value must be a readable file */
+    const bool of_file = strstr(info.values, "FILE") != NULL;
     const char *const tried[] = {of_file ? check_path("prompts.txt") : "1", "0.5", "7"};
     for (size_t i = 0; i < sizeof tried / sizeof *tried; i++) {
         snprintf(text, size, "%s", tried[i]);
@@ -35,7 +36,7 @@ static void another(int index, char *text, size_t size)
             return;
     }
     const char *words = info.values;
-    do { /* the first word that is not the default */
+    do { /* finds the first word that is not the default */
         snprintf(text, size, "%.*s", (int)strcspn(words, "|"), words);
         words += strcspn(words, "|");
         words += *words == '|';
@@ -47,7 +48,7 @@ static void another(int index, char *text, size_t size)
 static struct esp_session_values others(void)
 {
     struct esp_session_values values = {.baseline = false};
-    static char text[ESP_VALUES][64]; /* a text is not copied */
+    static char text[ESP_VALUES][64]; /* static, because values point to their texts */
     for (int i = 0; i < ESP_VALUES; i++) {
         another(i, text[i], sizeof text[i]);
         CHECK(esp_value_parse(&values, i, "it", text[i], err, sizeof err) == ESP_OK);
@@ -111,7 +112,8 @@ TEST(printed_values_can_be_read_again)
                   "%s", err);
             if (info.kind == ESP_KIND_text) {
                 CHECK(strncmp(text, printed, 23) == 0, "%s is printed as %s", text, printed);
-                /* Each set of values has a copy of the text at an address of its own. */
+                /* The two sets of values have copies of the text at different addresses, so
+                 * make the addresses equal before the comparison. */
                 *esp_value_text(&info, &values) = *esp_value_text(&info, &again);
             }
             CHECK(memcmp(&values, &again, sizeof values) == 0, "%s = %s", info.name, text);
@@ -129,7 +131,7 @@ TEST(invalid_values_are_reported_and_change_nothing)
     for (int i = 0; esp_value_info(i, &info); i++)
         for (size_t j = 0; j < sizeof wrong / sizeof *wrong; j++) {
             if (info.kind == ESP_KIND_text)
-                continue; /* any text is valid */
+                continue; /* because any text is valid */
             CHECK(esp_value_parse(&values, i, "--it", wrong[j], err, sizeof err) ==
                       ESP_E_ARGUMENT,
                   "%s takes '%s'", info.name, wrong[j]);
@@ -233,8 +235,8 @@ TEST(another_session_can_take_over_all_settings)
     toy_close(&toy);
 }
 
-/* "auto" does not count as a choice of the user: with other models, the default of these models
- * is used. */
+/* "auto" is not a choice of the user. So if a session with other models takes over the
+ * settings, it uses the default of those models. */
 TEST(automatic_choices_are_not_passed_to_another_session)
 {
     struct esp_session_options options = {.drafter = "auto", .verifier = "auto"}, now;
@@ -248,7 +250,8 @@ TEST(automatic_choices_are_not_passed_to_another_session)
     esp_session_current(session, &now);
     CHECK(strcmp(now.drafter, "linear:K=4") == 0 && strcmp(now.verifier, "greedy") == 0);
     CHECK(esp_session_set(session, "drafter", "auto", err, sizeof err) == ESP_OK);
-    CHECK(esp_session_set(session, "temp", "0.5", err, sizeof err) < 0); /* is greedy only */
+    /* verifier greedy works only at temperature 0 */
+    CHECK(esp_session_set(session, "temp", "0.5", err, sizeof err) < 0);
     CHECK(esp_session_set(session, "verifier", "auto", err, sizeof err) == ESP_OK);
     esp_session_current(session, &now);
     CHECK(!now.drafter && !now.verifier);
@@ -256,8 +259,8 @@ TEST(automatic_choices_are_not_passed_to_another_session)
     toy_close(&toy);
 }
 
-/* In a comparison, the other session has the settings of the first from the start, and follows
- * its changes. Only the first session measures plain decoding. */
+/* In a comparison, the other session has the settings of the first from the start. When they
+ * change, it changes, too. Only the first session measures plain decoding. */
 TEST(the_other_session_of_a_comparison_has_the_settings_of_the_first)
 {
     struct esp_session_options options = {.values = others()}, second = {.drafter = "linear"},
@@ -294,7 +297,7 @@ TEST(a_recording_has_all_settings)
     struct esp_recording_header header = {.values = others()};
     struct esp_recorder_options options = {.path = recorded_path(), .force = true};
     struct esp_recorder *recorder;
-    esp_values_forget_texts(&header.values); /* the prompts contain them */
+    esp_values_forget_texts(&header.values); /* prompts contain these texts already */
     CHECK(esp_recorder_open(&recorder, &options, &header, err, sizeof err) == 0, "%s", err);
     CHECK(esp_recorder_close(recorder, err, sizeof err) == 0, "%s", err);
     struct esp_recording *recording = recorded_open();
@@ -302,8 +305,8 @@ TEST(a_recording_has_all_settings)
     esp_recording_close(recording);
 }
 
-/* If a recording is older than a setting, it gives the setting's default. Values that cannot be
- * read are left out. */
+/* If a recording is older than a setting, the setting has its default. Values that cannot be
+ * read are ignored. */
 TEST(an_old_recording_has_the_defaults)
 {
     static const char *const headers[] = {

@@ -1,5 +1,5 @@
-/* Tests that SIGTERM and SIGHUP end the interface within a few seconds, whatever it waits for,
- * and that the terminal is restored. */
+/* Tests that SIGTERM and SIGHUP end the interface within a few seconds, even if it waits for
+ * something, and that the terminal is restored. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -65,8 +65,8 @@ static pid_t sleeper(struct pty *pty, const char *path)
     return pid;
 }
 
-/* Returns whether the process ends within five seconds. A zombie counts, because perhaps no
- * process waits for it. */
+/* Returns whether the process ends within five seconds. A zombie is a process that has ended,
+ * too, because perhaps no process waits for it. */
 static bool has_gone(pid_t pid)
 {
     char path[64], state = 'X';
@@ -82,7 +82,7 @@ static bool has_gone(pid_t pid)
     return state == 'Z';
 }
 
-/* Does what pty_end() does, but does not read the program's output. */
+/* Does the same as pty_end(), but without reading the program's output. */
 static int end_unread(struct pty *pty)
 {
     int status;
@@ -203,7 +203,8 @@ TEST(a_terminal_that_takes_no_output_does_not_block_the_end)
     ended_well(&pty, end_unread(&pty), SIGTERM);
 }
 
-/* Once the terminal's modes are restored, C-s stops the output and C-z the program. */
+/* When the terminal's modes have been restored, C-s stops the output, and C-z stops the
+ * program. */
 TEST(stopped_output_does_not_block_the_end)
 {
     for (int i = 0; i < 3; i++) {
@@ -269,7 +270,7 @@ static void type_any(struct pty *pty, unsigned long long *random)
     (void)!write(pty->fd, bytes, count);
 }
 
-/* Once the terminal's modes are restored, C-c and C-\ end the program like any other
+/* When the terminal's modes have been restored, C-c and C-\ end the program like any other
  * program. */
 TEST(keys_do_no_harm_while_the_program_ends)
 {
@@ -295,7 +296,7 @@ TEST(keys_do_no_harm_while_the_program_ends)
         CHECK(status != -1, "session %d does not end", i);
         CHECK(WIFEXITED(status) || WTERMSIG(status) == SIGINT || WTERMSIG(status) == SIGQUIT,
               "session %d ends with %x", i, (unsigned)status);
-        CHECK(pty_restored(&pty), "session %d does not restore the modes", i);
+        CHECK(pty_restored(&pty), "session %d does not restore the terminal's modes", i);
         pty_close(&pty);
     }
 }

@@ -1,5 +1,5 @@
-/* Tests that the interface state follows the events: text, statistics, past iterations,
- * phases. */
+/* Tests that the state of the interface follows the events: its text, statistics, past
+ * iterations and phases. */
 #include "tui/model/state.h"
 
 #include <math.h>
@@ -90,16 +90,16 @@ TEST(histories_have_a_limited_size)
     CHECK(!esp_trace_at(trace, ESP_KEPT) && !esp_trace_at(trace, -1));
     float values[ESP_POINTS];
     esp_trace_values(trace, scene_king(0), "tauh", values);
-    for (int i = 0; i < course->count; i++) { /* each value belongs to its iteration */
+    for (int i = 0; i < course->count; i++) { /* each value must be that of its iteration */
         const struct esp_course_point *point = &course->points[i];
         CHECK(values[i] == (float)scene_king(point->index)->gauges[0].after);
-        CHECK(point->written == 4 * (point->index + 1), "sums go on");
+        CHECK(point->written == 4 * (point->index + 1), "the sums continue");
     }
     scene_close(&scene);
 }
 
-/* Two drafters have a value "price" with different meanings, so each drafter has its own course
- * of it. The draft's temperature has one course for both drafters. */
+/* Two drafters have a value "price" with different meanings, so each drafter has its own
+ * history of "price". The draft's temperature has one history for both drafters. */
 TEST(values_of_two_drafters_have_two_histories)
 {
     struct scene scene;
@@ -180,9 +180,11 @@ TEST(after_the_end_of_a_text_the_last_tree_is_shown)
     scene_open(&scene, 10, 10);
     scene_iteration(&scene, 0);
     struct esp_iteration last = *scene_king(1);
-    last.tree.count = last.tree.verified = 1; /* only the root, because nothing was drafted */
+    /* this iteration has drafted nothing, so its tree has only a root */
+    last.tree.count = last.tree.verified = 1;
     last.path_length = last.deepest = 0;
-    for (int i = 0; i < 2; i++) { /* the second time, the newest draft is older */
+    /* the second time, the newest iteration with a draft is an older one */
+    for (int i = 0; i < 2; i++) {
         scene_event(&scene,
                     &(struct esp_event){.type = ESP_EVENT_ITERATION, .iteration = &last});
         scene.state.phase = ESP_PHASE_GENERATING;

@@ -1,5 +1,5 @@
-/* app.c - turns keys into actions, lines into commands and prompts, reports into state; see
- * app.h. */
+/* app.c - runs actions for keys, runs typed lines as commands or prompts, and applies reports
+ * to the state; see app.h. */
 #include "tui/app/app_parts.h"
 #include "tui/app/editor.h"
 
@@ -66,7 +66,7 @@ static bool is_command_line(const char *line)
     return line[0] == ':' || line[0] == '/';
 }
 
-/* Starts a command line. The current prompt returns after it. */
+/* Starts a command line. The current prompt returns when the command line ends. */
 static void begin_command(struct esp_app *app, const char *line)
 {
     const char *typed = esp_input_text(app->input);
@@ -97,7 +97,8 @@ static void put_line(struct esp_app *app, const char *line)
     esp_input_replace(app->input, line);
 }
 
-/* Takes the line after submission. Readline empties its line only then. */
+/* Called after a submission, when readline has emptied its line. Ends a command line, or puts a
+ * requested line on the input line. */
 static void take_line(struct esp_app *app)
 {
     struct esp_control *control = &app->control;
@@ -288,8 +289,8 @@ void esp_app_interrupt(struct esp_app *app)
     esp_app_say(app, false, "C-c again leaves");
 }
 
-/* Escape: ends an operation of the input line, else a command line, else the zoom, else the
- * generation. */
+/* Handles Escape. It ends the first of these that is active: an operation of the input line, a
+ * command line, the zoom, the generation. */
 static void cancel(struct esp_app *app)
 {
     const char *line = esp_input_text(app->input);
@@ -306,8 +307,9 @@ static void cancel(struct esp_app *app)
     }
 }
 
-/* y runs the command of a question. Returns whether the key belonged to the question. Any
- * other key cancels the question and has its usual effect. */
+/* Handles a key while a question waits: y runs the command of the question, and any other key
+ * cancels the question. Returns true for y, and for n, Escape and Enter, which only cancel. All
+ * other keys also have their usual effect. */
 static bool answer_question(struct esp_app *app, int key)
 {
     struct esp_control *control = &app->control;
@@ -377,8 +379,8 @@ static bool act_on_view(struct esp_app *app, int action)
                       app->canvas.height);
 }
 
-/* q leaves the help, the pane or the zoom, and the program if there is nothing else to
- * leave. */
+/* Handles q. It leaves the help, the pane or the zoom. If there is nothing else to leave, it
+ * leaves the program. */
 static void go_back(struct esp_app *app)
 {
     struct esp_ui *ui = &app->control.ui;
@@ -388,9 +390,9 @@ static void go_back(struct esp_app *app)
         app->control.requests.leaving = true;
 }
 
-/* Handles Enter in a pane that has no use for it. In the text, goes to the alternatives for the
- * token at the cursor; from there it begins a branch with the chosen one. In the branches pane,
- * goes to the chosen branch. */
+/* Handles Enter if the pane did not. In the text, Enter goes to the alternatives for the token
+ * at the cursor. There, it begins a branch with the chosen alternative. In the branches pane,
+ * it goes to the chosen branch. */
 static void enter_pane(struct esp_app *app)
 {
     struct esp_ui *ui = &app->control.ui;
@@ -479,7 +481,7 @@ static void act(struct esp_app *app, int action, int key)
     }
 }
 
-/* Any input hides the message, and C-c counts from 0 again. */
+/* Called at any input: hides the message and restarts the count of C-c. */
 static void touch(struct esp_app *app)
 {
     app->control.requests.changed = true;
@@ -501,8 +503,8 @@ static void obey(struct esp_app *app, const struct esp_binding *binding, int key
     take_line(app);
 }
 
-/* Executes the selected item of the palette. A key that is chosen there works with any
- * focus. */
+/* Executes the selected item of the palette. If the item is a key, it works no matter what has
+ * the focus. */
 static void choose(struct esp_app *app)
 {
     const struct esp_palette_item item = *esp_palette_selected(&app->control.ui.palette);
@@ -584,14 +586,14 @@ void esp_app_key(struct esp_app *app, int key)
         return;
     }
     if (replay && empty && key != ':')
-        return; /* a replay takes no prompt */
+        return; /* a replay has no input line for prompts */
     esp_ui_leave(&app->control.ui);
     if (!move_in_line(app, key))
         esp_input_key(app->input, key);
     take_line(app);
 }
 
-/* A click in the palette chooses an item; one outside closes it. */
+/* A click in the palette chooses an item. A click outside closes the palette. */
 static void click_palette(struct esp_app *app, struct esp_mouse mouse)
 {
     struct esp_palette *palette = &app->control.ui.palette;
@@ -649,7 +651,7 @@ int esp_app_wake_fd(const struct esp_app *app)
     return app->control.player ? -1 : esp_worker_report(app->control.worker)->wake[0];
 }
 
-/* Returns the milliseconds until the page must be drawn again, or -1 if it need not be. */
+/* Returns the milliseconds until the page must be drawn again, or -1 if it will not change. */
 static int page_due(const struct esp_app *app)
 {
     const struct esp_page *page = &app->control.page;
@@ -679,11 +681,11 @@ bool esp_app_settled(struct esp_app *app)
                                 : esp_worker_settled(app->control.worker));
 }
 
-/* Requests scores for tokens that have none: for the one at the cursor and, if the text is
- * coloured by scores, for all. Each is requested only once. */
+/* Requests scores for tokens without a score: for the token at the cursor and, if the text is
+ * coloured by scores, for all tokens. Each score is requested only once. */
 static void ask_scores(struct esp_app *app)
 {
-    enum { MOST = 64 /* tokens at a time: a prompt need not wait for long */ };
+    enum { MOST = 64 /* tokens at a time, so that a prompt does not wait long */ };
     const struct esp_state *state = &app->control.state;
     const struct esp_look *look = &app->control.ui.look;
     const bool all = look->heat != ESP_HEAT_OFF && look->heat != ESP_HEAT_ORIGIN;

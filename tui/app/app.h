@@ -1,9 +1,9 @@
-/* app.h - the interface without a terminal: state, layout, input line, engine.
+/* app.h - the interface without a terminal. It connects state, layout, input line and engine.
  *
- * A runner (interface.c on a terminal, script.c without one) gives it keys, pasted text and
- * sizes, calls esp_app_receive() for reports of the engine thread, and shows the canvas.
- * Commands and settings act on the control (tui/commands/control.h). The app shows their
- * replies and fulfils their requests to the terminal.
+ * A runner gives it keys, pasted text and sizes, calls esp_app_receive() for reports of the
+ * engine thread, and shows the canvas. On a terminal the runner is interface.c, without one
+ * script.c. Commands and settings act on the control (tui/commands/control.h). The app shows
+ * their replies and carries out their requests to the terminal.
  */
 #ifndef ESP_APP_H
 #define ESP_APP_H
@@ -21,19 +21,20 @@ struct esp_app {
     double rated;      /* time of the last measurement of the iteration rate */
     int rated_at;      /* iteration of that measurement; -1 if none yet */
     char **help;       /* lines of the help pane, NULL at the end */
-    int searched;      /* the pane that a line "/TEXT" searches; -1: "/NAME VALUE" is a setting,
-                          other lines search the text */
+    int searched;      /* the pane that a line "/TEXT" searches. -1: "/NAME VALUE" is a setting,
+                          and other lines search the text */
     char *prompt;      /* the prompt that a command line has replaced, or NULL */
-    bool ended;        /* the command line is done; the prompt returns */
-    int asked;         /* 1 + the first token of the last request for scores; 0 if none yet */
+    bool ended;        /* the command line has ended, so the prompt returns */
+    int asked;         /* 1 + the first token of the last score request; 0: none yet */
     int scored;        /* no scores need to be requested for tokens before this one */
     int interrupts;    /* how many times in a row C-c was pressed */
     double page_drawn; /* time of the last drawing of a page, by esp_clock() */
-    bool suspend;      /* requests to the runner (interface.c, script.c) */
+    bool suspend;      /* requests to the runner: to suspend, and to redraw */
     bool redraw;
 };
 
-/* `live`: for a user at a terminal, with history, configuration file and a readable pace. */
+/* `live`: for a user at a terminal. Then the app uses the input history and the configuration
+ * file, and paces the iterations so that they can be read. */
 int esp_app_open(struct esp_app *app, const struct esp_interface_options *options, bool live,
                  char *err, size_t errlen);
 /* Returns false if the engine thread did not end in time and still uses its memory; then only
@@ -60,7 +61,7 @@ int esp_app_wake_fd(const struct esp_app *app);
 /* Milliseconds until esp_app_receive() must be called even if nothing is readable; -1:
  * never. */
 int esp_app_due(const struct esp_app *app);
-/* Whether the screen stays as it is until a key is pressed. */
+/* Whether the screen will not change until a key is pressed. */
 bool esp_app_settled(struct esp_app *app);
 /* Brings the canvas up to date. */
 void esp_app_draw(struct esp_app *app);

@@ -1,7 +1,7 @@
 /* editor.c - passes a file to the editor and reads it back; see editor.h.
  *
- * While the editor runs, C-c goes to it, and C-z stops both, like any two programs of one
- * process group. SIGTERM and SIGHUP are passed on to the editor (terminal.h).
+ * While the editor runs, C-c goes to the editor. C-z stops both programs, because they are in
+ * one process group. SIGTERM and SIGHUP are passed on to the editor (terminal.h).
  */
 #include "tui/app/editor.h"
 
@@ -48,7 +48,7 @@ static int run(const char *path, char *err, size_t errlen)
     pid_t ended = child;
     esp_root.editor = child > 0 ? child : 0;
     if (esp_root.ending && child > 0)
-        kill(child, esp_root.ending); /* the signal came before the line above */
+        kill(child, esp_root.ending); /* the signal came before the child was known */
     while (child > 0 && waitid(P_PID, (id_t)child, &about, WEXITED | WNOWAIT) < 0 &&
            errno == EINTR)
         continue;

@@ -34,7 +34,7 @@ struct esp_input {
     char queue[16];
     int queued, taken;
     struct esp_choices choices;
-    int next_choice; /* the next one to give to readline, which reads them one by one */
+    int next_choice; /* the next choice for readline, which reads them one by one */
     bool show_choices;
     char *history_path; /* NULL means the history is not saved */
 };
@@ -129,9 +129,9 @@ static void line_done(char *line)
     X(rl_vi_search_again)                                                                      \
     X(rl_vi_fetch_history)
 
-/* Readline 8.2 keeps the undo list of a line that it leaves in several places, and uses it in
- * one after freeing it in another. So the undo list is dropped when a line is left: undo
- * returns to the line as it was entered. */
+/* When Readline 8.2 leaves a line, it stores the line's undo list in several places. It frees
+ * the list in one place and uses it in another. So the undo list is dropped when a line is
+ * left: undo then returns to the line as it was entered. */
 #define X(function)                                                                            \
     static int safe_##function(int count, int key)                                             \
     {                                                                                          \
@@ -152,8 +152,8 @@ static int refuse(int count, int key)
     return rl_ding();
 }
 
-/* Replaces these functions by safe ones for all keys that are bound to them, by default or in
- * the user's inputrc. */
+/* Replaces the unsafe functions of readline by safe ones, for all keys that are bound to them
+ * by default or in the user's inputrc. */
 static void bind_safely(void)
 {
     static const struct {
@@ -273,7 +273,7 @@ static void open_history(struct esp_input *input)
         return;
     read_history(input->history_path);
     forget_invalid_lines();
-    using_history(); /* the next line is added after the last one */
+    using_history(); /* the next line is added at the end of the history */
 }
 
 void esp_input_remember(struct esp_input *input, const char *line)
@@ -418,7 +418,7 @@ static void feed(struct esp_input *input, int key)
     mend_line();
 }
 
-/* Ends a search (its match stays), a repeat count, or a sequence of keys that was begun. */
+/* Ends a search (its match stays), a repeat count, or an incomplete sequence of keys. */
 static void end_begun(struct esp_input *input)
 {
     if (RL_ISSTATE(RL_STATE_NSEARCH | RL_STATE_NUMERICARG | RL_STATE_MULTIKEY |
@@ -427,8 +427,8 @@ static void end_begun(struct esp_input *input)
     rl_callback_sigcleanup();
 }
 
-/* Whether a key starts a sequence. Readline 8.2 looks such a sequence up during a search, and
- * dereferences a null pointer if it does not belong to the search. */
+/* Whether a key starts a sequence of keys. During a search, Readline 8.2 looks the sequence up
+ * and dereferences a null pointer if it is not one of the search's own. */
 static bool begins_sequence(int key)
 {
     char bytes[16];
@@ -471,12 +471,12 @@ void esp_input_key(struct esp_input *input, int key)
     input->show_choices = false;
     if ((RL_ISSTATE(RL_STATE_ISEARCH) && begins_sequence(key)) ||
         (RL_ISSTATE(RL_STATE_NUMERICARG) && (key == ESP_KEY_ENTER || key == '\n')))
-        end_begun(input); /* after a repeat count, readline submits only with the next key */
+        end_begun(input); /* with a repeat count, readline would submit after another key */
     if (key == ESP_KEY_ESCAPE) {
         escape(input);
         return;
     }
-    if (rl_editing_mode == 0 && key & ESP_KEY_META) { /* for vi these are two keys */
+    if (rl_editing_mode == 0 && key & ESP_KEY_META) { /* vi sees Escape and a key */
         escape(input);
         key &= ~ESP_KEY_META;
     }
@@ -532,7 +532,7 @@ void esp_input_show(const struct esp_input *input, struct esp_ui *ui)
     ui->input.line = rl_line_buffer ? rl_line_buffer : "";
     ui->input.length = (size_t)rl_end;
     ui->input.point =
-        (size_t)(rl_point < rl_end ? rl_point : rl_end); /* a search may go past the end */
+        (size_t)(rl_point < rl_end ? rl_point : rl_end); /* a search may set a larger point */
     ui->choices = input->choices.choice;
     ui->choice_count = input->show_choices ? input->choices.count : 0;
 }

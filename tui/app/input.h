@@ -24,13 +24,13 @@ struct esp_input_hooks {
                      struct esp_choices *choices);
 };
 
-/* Returns 0, ESP_E_MEMORY or ESP_E_FILE. Only one can exist at a time, because readline has
- * one line. `history`: whether to load and keep the history. */
+/* Returns 0, ESP_E_MEMORY or ESP_E_FILE. Only one input line can exist at a time, because
+ * readline has only one. `history`: whether to load and save the history. */
 int esp_input_open(struct esp_input **input, const struct esp_input_hooks *hooks, bool history);
 void esp_input_close(struct esp_input *input);
 
 void esp_input_key(struct esp_input *input, int key);
-/* Handles Escape: ends a search, a number or vi's insert mode. Returns false if there was
+/* Handles Escape: ends a search, a repeat count or vi's insert mode. Returns false if there was
  * nothing to end. */
 bool esp_input_escape(struct esp_input *input);
 /* Moves the cursor to a byte of the line. */

@@ -27,7 +27,7 @@
 #include "tui/app/script.h"
 
 enum { FRAME_MS = 33, ESCAPE_MS = 25 };
-/* The longest pause within a terminal's answer, and the time after the question in which an
+/* A query to the terminal: the longest pause within its answer, and how long after the query an
  * answer is accepted. */
 enum { PIECES_MS = 300, ANSWER_MS = 1000 };
 
@@ -48,8 +48,8 @@ static int64_t now_ms(void)
     return (int64_t)(esp_clock() * 1e3);
 }
 
-/* Sets the character set; if the environment names none, UTF-8, which is more likely than
- * ASCII. Returns whether characters beyond ASCII can be shown. */
+/* Sets the character set of the environment. If the environment names none, sets UTF-8, which
+ * is more likely than ASCII. Returns whether characters beyond ASCII can be shown. */
 static bool choose_character_set(void)
 {
     const char *all = getenv("LC_ALL"), *type = getenv("LC_CTYPE"), *lang = getenv("LANG");
@@ -108,8 +108,8 @@ static void resize(struct session *session)
     esp_app_resize(&session->app, width, height);
 }
 
-/* Takes the terminal back after the program was suspended. The window may have been resized
- * in that time, for which there is no signal. */
+/* Takes the terminal back after the program was suspended. If the window was resized in that
+ * time, no signal says so. */
 static void take_again(struct session *session)
 {
     esp_screen_enter(session->screen);
@@ -199,7 +199,7 @@ static int sooner(int wait, int other)
     return wait < 0 || other < wait ? other : wait;
 }
 
-/* The time at which pending bytes are taken as single keys. */
+/* Returns the time when pending bytes will be taken as single keys, if none follow. */
 static int64_t silence_ends(const struct session *session)
 {
     return session->heard + (esp_decode_answers(&session->decoder) ? PIECES_MS : ESCAPE_MS);
@@ -273,7 +273,7 @@ static void choose_glyphs(struct session *session, bool utf8)
         canvas->glyphs = &esp_glyphs_ascii;
     else if (type && strcmp(type, "linux") == 0 && canvas->glyphs == &esp_glyphs_full)
         canvas->glyphs =
-            &esp_glyphs_plain; /* the console's fonts have few characters besides boxes */
+            &esp_glyphs_plain; /* console fonts have few special characters except boxes */
 }
 
 static int exit_code(void)
@@ -281,7 +281,7 @@ static int exit_code(void)
     return esp_root.ending ? 128 + esp_root.ending : 0;
 }
 
-/* Runs the session from taking over the terminal to restoring it. */
+/* Takes over the terminal, runs the session, and restores the terminal. */
 static int on_terminal(struct session *session, const struct esp_interface_options *options,
                        bool utf8, char *err, size_t errlen)
 {
@@ -305,7 +305,7 @@ static int on_terminal(struct session *session, const struct esp_interface_optio
         esp_screen_close(session->screen);
     esp_terminal_close(&session->terminal);
     if (!esp_app_close(&session->app))
-        _exit(status < 0 ? 1 : exit_code()); /* memory that the engine still uses must stay */
+        _exit(status < 0 ? 1 : exit_code()); /* frees nothing that the engine still uses */
     return status;
 }
 

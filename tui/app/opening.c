@@ -17,9 +17,9 @@
 #include "tui/commands/settings.h"
 #include "viz/safe.h"
 
-enum { NEW_TOKENS = 256, PACE = 12 /* iterations per second, to follow by eye */ };
+enum { NEW_TOKENS = 256, PACE = 12 /* iterations per second, which the eye can follow */ };
 
-/* Loads the named theme, which must exist, or, if name is NULL, the one for the background. */
+/* Loads the named theme, which must exist. If name is NULL, loads the background's theme. */
 static int first_theme(struct esp_app *app, const char *name, char *err, size_t errlen)
 {
     const char *colours = getenv("COLORFGBG"),

@@ -1,5 +1,5 @@
-/* root.h - the only mutable global variable. Signal handlers and readline's callbacks get no
- * pointer from us, so they find their data here. */
+/* root.h - the only mutable global variable. Signal handlers and readline's callbacks do not
+ * get a pointer of ours as an argument, so they find their data here. */
 #ifndef ESP_ROOT_H
 #define ESP_ROOT_H
 

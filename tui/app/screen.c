@@ -29,19 +29,19 @@ struct esp_screen {
     bool true_colours; /* the terminal shows 24-bit colours */
     bool direct;       /* ncurses is bypassed: the program's own colour codes are written */
     struct esp_theme theme; /* used while `direct` */
-    bool taken;             /* modes beyond those of ncurses are on */
+    bool taken;             /* the modes that ncurses does not set are on */
     bool mouse;             /* mouse reports are on */
 };
 
 static const char cursor_on[] = "\033[?25h", cursor_off[] = "\033[?25l";
 static const char paste_on[] = "\033[?2004h", paste_off[] = "\033[?2004l";
 /* Without mouse reports, some terminals send cursor keys for the wheel, which would scroll the
- * history. This mode of the terminal is saved, switched off, and restored at the end; in a
- * terminal that cannot save it, it is on at the end. */
+ * input history. This mode of the terminal is saved, switched off, and restored at the end. If
+ * a terminal cannot save the mode, it is on at the end. */
 static const char wheel_off[] = "\033[?1007s\033[?1007l", wheel_on[] = "\033[?1007h\033[?1007r";
 static const char mouse_on[] = "\033[?1000h\033[?1006h", mouse_off[] = "\033[?1006l\033[?1000l";
 
-/* Appends a string capability without its padding marks, "$<5>". */
+/* Appends a string capability of terminfo without its padding marks, such as "$<5>". */
 static void append_capability(char *text, size_t size, const char *name)
 {
     const char *from = tigetstr(name);
@@ -68,7 +68,7 @@ static void prepare_restore(struct esp_terminal *terminal)
     esp_terminal_restore_with(terminal, text);
 }
 
-/* An error means that the terminal is gone; nothing is left to do. */
+/* Writes a text to the terminal. An error means that the terminal is gone, so it is ignored. */
 static void send(const char *text)
 {
     (void)!esp_write_all(STDOUT_FILENO, text, strlen(text));
@@ -83,7 +83,7 @@ static bool has_true_colours(void)
     return COLORS >= 256 && (strncmp(type, "screen", 6) != 0 || getenv("TMUX"));
 }
 
-/* Switches the modes beyond those of ncurses on. */
+/* Switches on the terminal modes that ncurses does not set. */
 static void take(void)
 {
     send(paste_on);
@@ -210,7 +210,8 @@ void esp_screen_size(struct esp_screen *screen, int *width, int *height)
     *height = LINES;
 }
 
-/* Writes four characters for every three bytes. Returns the number of characters. */
+/* Encodes bytes as base64: four characters for every three bytes. Returns the number of
+ * characters. */
 static size_t base64(const unsigned char *bytes, size_t length, char *text)
 {
     static const char digits[] =
@@ -256,8 +257,8 @@ bool esp_screen_ask_background(struct esp_screen *screen)
     return true;
 }
 
-/* Writes the characters of a cell. If the C library gives them another width, writes a
- * question mark instead, which keeps the columns aligned. */
+/* Writes the characters of a cell. If the C library assumes a different width for them, writes
+ * a question mark instead, which keeps the columns aligned. */
 static void cell_characters(const char *text, int width, wchar_t characters[CCHARW_MAX + 1])
 {
     size_t count = mbstowcs(characters, text, CCHARW_MAX);
@@ -298,7 +299,7 @@ static void paint_directly(struct esp_screen *screen, const struct esp_canvas *c
         fprintf(file, "\033[%d;%dH%s", canvas->cursor_y + 1, canvas->cursor_x + 1, cursor_on);
     screen->everything = status < 0;
     if (fclose(file) == 0)
-        (void)!esp_write_all(STDOUT_FILENO, bytes, length); /* as in send() */
+        (void)!esp_write_all(STDOUT_FILENO, bytes, length); /* ignored as in send() */
     free(bytes);
 }
 

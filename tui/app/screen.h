@@ -19,7 +19,8 @@ int esp_screen_open(struct esp_screen **screen, struct esp_terminal *terminal, c
                     size_t errlen);
 void esp_screen_close(struct esp_screen *screen);
 
-/* Sets the theme, with the nearest colours that the terminal has, or without `colours`. */
+/* Sets the theme, with the nearest colours that the terminal has. If `colours` is false, uses
+ * no colours. */
 void esp_screen_theme(struct esp_screen *screen, const struct esp_theme *theme, bool colours);
 /* Gets the size of the terminal and tells ncurses. */
 void esp_screen_size(struct esp_screen *screen, int *width, int *height);

@@ -1,7 +1,7 @@
 /* script.h - drives the interface from a file, without a terminal.
  *
- * For tests and pictures: keys and drawing work as on a terminal; the canvas is written as
- * text. One instruction per line; '#' starts a comment.
+ * Scripts are for tests and pictures. Keys and drawing work as on a terminal, and the canvas is
+ * written as text. Each line has one instruction; '#' starts a comment.
  *
  *     size WxH              size of the screen; may be changed later
  *     glyphs full|plain|ascii

@@ -28,9 +28,9 @@ bool esp_terminal_is_ours(void)
 
 /* The functions up to on_signal() are async-signal-safe. */
 
-/* Writes all bytes in one call if the terminal takes them: another thread may be writing a
- * frame, and its bytes must not mix with ours. Gives up after a while if the terminal takes no
- * more bytes because nobody reads it. */
+/* Writes all bytes in one call if the terminal accepts that, because another thread may be
+ * writing a frame, and its bytes must not mix with these. Gives up after a while if the
+ * terminal accepts no more bytes because nobody reads it. */
 static void write_if_read(const char *bytes, size_t count)
 {
     enum { TRIES = 30, MILLISECONDS = 10 };
@@ -93,8 +93,8 @@ static void on_alarm(int number)
     _exit(128 + esp_root.ending);
 }
 
-/* Starts to end the program. From here on it must not be stopped, neither by C-z nor because
- * it uses the terminal in the background. */
+/* Starts to end the program. From here on nothing must stop the process: neither C-z nor the
+ * use of the terminal in the background. */
 static void begin_to_end(int number)
 {
     esp_root.ending = number;
@@ -118,7 +118,7 @@ static void on_signal(int number)
             begin_to_end(number);
     }
     if (terminal && write(terminal->signals[1], &byte, 1) < 0) {
-        /* A full pipe is no problem: the event loop has enough signals to read. */
+        /* If the pipe is full, the byte is lost. The event loop has enough signals to read. */
     }
     errno = error;
 }

@@ -29,8 +29,8 @@ struct esp_terminal {
 /* Saves the modes and installs the signal handlers. Returns 0 or a negative status with a
  * message; ESP_E_ARGUMENT if standard input or output is not a terminal. */
 int esp_terminal_open(struct esp_terminal *terminal, char *err, size_t errlen);
-/* Restores the modes, and the default handlers of all signals but SIGTERM and SIGHUP: the
- * program may still be writing its files. */
+/* Restores the modes, and the default handlers of all signals except SIGTERM and SIGHUP,
+ * because the program may still be writing its files. */
 void esp_terminal_close(struct esp_terminal *terminal);
 /* Sets the bytes to write to the terminal on a crash. */
 void esp_terminal_restore_with(struct esp_terminal *terminal, const char *text);

@@ -1,4 +1,4 @@
-/* cli.h - the command line: one cli_command per subcommand, one X(name) line each in
+/* cli.h - the command line. Each subcommand is a cli_command and has a line X(name) in
  * subcommands.def. */
 #ifndef ESP_CLI_H
 #define ESP_CLI_H
@@ -11,8 +11,8 @@
 
 enum { EXIT_DONE = 0, EXIT_BAD = 1, EXIT_USAGE = 2, EXIT_INTERRUPTED = 130 };
 
-/* Groups of flags. A command takes whole groups; every command takes ALL. SETTINGS are the
- * settings of a session, except those that the command chooses. */
+/* Groups of flags. A command takes whole groups; every command takes the group ALL. SETTINGS
+ * has the settings of a session, except those that the command chooses itself. */
 enum cli_group {
     CLI_GROUP_ALL,
     CLI_GROUP_PROMPT,
@@ -65,7 +65,7 @@ enum cli_flag_index {
 #define ENGINE(group, kind, field, ...) CLI_FLAG_##field,
 #define SETTING(kind, field, ...) CLI_FLAG_##field,
 #include "tui/cli/flags.def"
-    CLI_FLAGS /* how many there are */
+    CLI_FLAGS /* the number of flags */
 };
 
 /* The values of all flags; see flags.def. */
@@ -75,7 +75,7 @@ struct cli_options {
 #define FLAG(group, letter, kind, field, ...) ESP_VALUE_##kind field;
 #include "tui/cli/flags.def"
     bool given[CLI_FLAGS];                  /* the flags that were given */
-    char target[PATH_MAX], draft[PATH_MAX]; /* where the named models are */
+    char target[PATH_MAX], draft[PATH_MAX]; /* paths of the named models */
     const char **arguments;                 /* the arguments that are not flags */
     int argument_count;
     const struct cli_command *const *commands; /* all commands: cli_commands */
@@ -84,7 +84,7 @@ struct cli_options {
 struct cli_command {
     const char *name, *arguments, *summary;
     uint64_t flags;      /* the groups of flags that the command takes: CLI(PROMPT) | ... */
-    uint64_t chooses;    /* settings that the command chooses itself: it has no such flags */
+    uint64_t chooses;    /* settings that the command chooses itself: they have no flags */
     int least, most;     /* how many arguments the command takes */
     bool names_models;   /* the arguments, except "-", are a target and a draft */
     bool draws_seed;     /* without --seed, draws a seed instead of taking 0 */
@@ -103,7 +103,7 @@ int cli_parse(struct cli_options *options, const struct cli_command *command, in
               char **argv);
 
 struct cli_flag {
-    struct esp_value_info info; /* a member of struct cli_options */
+    struct esp_value_info info; /* describes a member of struct cli_options */
     uint64_t group;
     char letter; /* the short form; 0 if none */
 };
@@ -127,12 +127,13 @@ struct esp_interface_options;
 int cli_open_interface(struct esp_interface_options *with, const struct cli_options *options);
 
 /* Opens the interface with the kept session `which`. If that is the path of a recording, first
- * adds it to the library. Models and settings that no flag gives are those of the session. If
+ * adds it to the library. Uses the session's models and settings unless flags give others. If
  * its models are gone, the session is replayed. Returns the exit code. */
 int cli_resume(struct esp_interface_options *with, const struct cli_options *options,
                const char *which);
 
-/* Adds a recording to the library at a path. Returns 0 or a negative status with a sentence. */
+/* Adds a recording to the library at the path `library`. Returns 0 or a negative status with a
+ * sentence. */
 int cli_import(const char *library, const char *file, char *err, size_t errlen);
 
 /* From now on Ctrl-C, SIGTERM and SIGHUP remove incomplete files (engine/support/part_file.h),
@@ -141,7 +142,7 @@ void cli_clean_up_at_end(void);
 /* From now on Ctrl-C only sets cli_interrupted to the signal's number; a second one ends the
  * program. */
 void cli_catch_interrupt(void);
-/* As cli_catch_interrupt(), but for SIGTERM and SIGHUP, too: for commands that keep partial
+/* Like cli_catch_interrupt(), but also for SIGTERM and SIGHUP. For commands that keep partial
  * results. */
 void cli_catch_end(void);
 extern volatile sig_atomic_t cli_interrupted;
@@ -180,8 +181,9 @@ void cli_note(const struct esp_session *session);
 /* Takes the arguments other than "-" as target and draft. Returns -1, or an exit code after
  * printing a message. */
 int cli_take_models(struct cli_options *options);
-/* Replaces the names of target and draft by their paths. With `later`, an unknown name stays,
- * and opening the model reports the error. Returns -1, or an exit code after a message. */
+/* Replaces the names of target and draft by their paths. With `later`, an unknown name is not
+ * changed, and opening the model reports the error. Returns -1, or an exit code after printing
+ * a message. */
 int cli_find_models(struct cli_options *options, bool later);
 /* Replaces the name of a model in the first argument by its path. Returns false after printing
  * a message. */

@@ -17,8 +17,8 @@
 #include "tui/view/theme.h"
 #include "viz/safe.h"
 
-/* Returns the command with this name or, if there is none, the first one, which is the one that
- * runs without a name. */
+/* Returns the command with this name. If there is none, returns the first command, which runs
+ * when no name is given. */
 static const struct cli_command *command_of(const char *name,
                                             const struct cli_command *const *commands)
 {
@@ -28,7 +28,7 @@ static const struct cli_command *command_of(const char *name,
     return commands[0];
 }
 
-/* ------------------------------------------------------------------ words of a kind */
+/* ------------------------------------------------------------------ completing one word */
 
 static void offer_items(enum esp_list list, struct esp_choices *choices)
 {
@@ -82,7 +82,7 @@ static void offer_suites(struct esp_choices *choices)
 
 /* ------------------------------------------------------------------ flags */
 
-/* The flag of a command that takes the word after `text` as its value, or -1. */
+/* Returns the flag whose value is the word after `text`, or -1. */
 static int flag_before(const struct cli_command *command, const char *text)
 {
     char name[ESP_FLAG_NAME];
@@ -134,7 +134,7 @@ static void offer_values(int flag, struct esp_choices *choices)
         esp_choices_offer(choices, "self", "a quantised copy of the target");
         esp_choices_offer(choices, "none", "no draft model");
         esp_choices_offer(choices, "auto",
-                          "mtp if there is one, else self if it is expected to pay");
+                          "mtp if there is one, else self if it should be faster");
         esp_complete_model(NULL, choices);
         return;
     case CLI_FLAG_target:

@@ -110,7 +110,7 @@ static int print_json(const struct output *out, const struct esp_session *sessio
 
 /* ------------------------------------------------------------------ statistics */
 
-/* Of a target with recurrent layers. */
+/* For a target with recurrent layers: prints how many bytes of states were read and written. */
 static void print_states(const struct esp_stats *s)
 {
     const double passes = (double)s->iterations;
@@ -123,7 +123,8 @@ static void print_states(const struct esp_stats *s)
             1e-6 * (double)s->state_copies / passes);
 }
 
-/* Accepted and drafted nodes by source: "copied 40 of 52, recycled 12 of 30 accepted". */
+/* Prints accepted and drafted nodes by source, such as "copied 40 of 52, recycled 12 of 30
+ * accepted". */
 static void print_sources(const struct esp_stats *s)
 {
     const char *between = "sources              ";

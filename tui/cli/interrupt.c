@@ -14,7 +14,7 @@
 
 volatile sig_atomic_t cli_interrupted;
 
-/* The signal that ends the program; whether tell() has reported a removed file. */
+/* `ending` is the signal that ends the program. `told`: tell() has reported a removed file. */
 static volatile sig_atomic_t ending, told;
 
 static void handle(int number, void (*handler)(int), int flags)

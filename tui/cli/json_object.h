@@ -41,7 +41,7 @@ struct cli_member {
 /* Returns `o`. */
 cJSON *cli_add_members(cJSON *o, const struct cli_member *members);
 
-/* sum / count; NaN if the count is 0. */
+/* Returns sum / count, or NaN if the count is 0. */
 static inline double cli_mean_of(double sum, double count)
 {
     return count > 0 ? sum / count : NAN;

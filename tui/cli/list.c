@@ -65,8 +65,8 @@ static void print_param(const struct esp_param_info *p)
     printf("    %-10s %-40s %s\n", p->name, range, p->help);
 }
 
-/* Escapes full stops: mdoc reads one at the start of a line as a macro, and one before a blank
- * as the end of a sentence. */
+/* Escapes full stops. For mdoc, a full stop at the start of a line begins a macro, and one
+ * before a blank ends a sentence. */
 static void print_plain(const char *before, const char *text, const char *after)
 {
     printf("%s%s", before, *text == '.' ? "\\&" : "");
@@ -279,7 +279,8 @@ static bool fits(struct esp_found_model *model, struct esp_found_model *target, 
                                           : esp_draft_fits(target, model, why, size);
 }
 
-/* Prints a model; with a target, also whether it fits as its draft. */
+/* Prints a model. With a target, also prints whether the model fits as a draft of the
+ * target. */
 static void print_model(struct esp_found_model *model, struct esp_found_model *target)
 {
     enum { COLUMNS = 36 };

@@ -1,7 +1,8 @@
 /* loading.c - opens an engine for a command, with a bar while a large model loads and a
  * message if a device cannot be used.
  *
- * Both go to standard error; the bar only to a terminal, and only if loading takes long.
+ * Both are written to standard error. The bar is only shown on a terminal, if loading takes
+ * long.
  */
 #include <stdio.h>
 #include <string.h>

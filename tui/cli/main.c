@@ -35,7 +35,7 @@ static void hold_streams(void)
         close(fd);
 }
 
-/* Whether this is a path, or the name of one model or of several. */
+/* Whether this is a path or the name of at least one model. */
 static bool is_model(const char *name)
 {
     char path[PATH_MAX], err[512];
@@ -88,7 +88,7 @@ int main(int argc, char **argv)
     cli_clean_up_at_end();
     signal(SIGXFSZ, SIG_IGN); /* write() then fails if a file grows too large */
     setlocale(LC_ALL, "");
-    setlocale(LC_NUMERIC, "C"); /* numbers in files and flags have a point */
+    setlocale(LC_NUMERIC, "C"); /* numbers in files and flags have a decimal point */
     int code = run(argc, argv);
     bool lost = fflush(stdout) != 0 || ferror(stdout);
     return code == EXIT_DONE && lost ? cli_fail("standard output could not be written") : code;

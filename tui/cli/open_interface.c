@@ -1,5 +1,5 @@
-/* open_interface.c - opens the interface: for a command, with a kept session (`espalier
- * --resume`), and again for `:resume`. */
+/* open_interface.c - opens the interface for a command or with a kept session (`espalier
+ * --resume`), and opens it again for `:resume`. */
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>

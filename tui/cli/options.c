@@ -81,7 +81,7 @@ static int usage(const struct cli_command *command, const char *what, const char
     return EXIT_USAGE;
 }
 
-/* Reports an option that is unknown, or that is the beginning of several. */
+/* Reports an option that is unknown, or that is the beginning of several options. */
 static int unknown(const struct cli_command *command, const char *typed)
 {
     struct esp_suggestion guess;

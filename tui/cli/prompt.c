@@ -30,7 +30,7 @@ int cli_read_all(int file, size_t most, char **text, size_t *length)
         n = error ? 0 : read(file, buffer + used, size - used);
         used += n > 0 ? (size_t)n : 0;
         if (n < 0 && errno == EAGAIN)
-            poll(&ready, 1, -1); /* another program has the pipe open for writing */
+            poll(&ready, 1, -1); /* another program still has the pipe open for writing */
         else if (n < 0 && errno != EINTR)
             error = errno;
         else if (n > 0 && used >= most)
@@ -49,8 +49,8 @@ static int refuse(const char *name, const char *why)
     return EXIT_BAD;
 }
 
-/* Does not wait for a writer of a named pipe, since none may ever come. A pipe that has a
- * writer, such as the shell's <(...), is read to its end. */
+/* Does not wait until a program opens a named pipe for writing, since none may ever do so. A
+ * pipe that has a writer, such as the shell's <(...), is read to its end. */
 int cli_read_text(const char *path, char **text, size_t *length)
 {
     struct stat about;

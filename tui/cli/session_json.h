@@ -26,9 +26,9 @@ void cli_json_settings(cJSON *o, const struct esp_session_values *values);
  * speed and the speedup over it are null */
 void cli_json_figures(cJSON *o, const struct esp_engine *engine,
                       const struct esp_session *session, double baseline);
-/* streamed: which part of the target is read for every pass, and how fast; null if none is */
+/* streamed: the part of the target that every pass reads, and how fast; null if none */
 void cli_json_streamed(cJSON *o, const struct esp_engine *engine);
-/* Bytes read per second of reading; 0 if nothing was read yet. */
+/* Returns the bytes read per second of reading; 0 if nothing was read yet. */
 double cli_read_rate(const struct esp_streamed *streamed);
 /* Whether the session has an expected text. */
 bool cli_is_expecting(const struct esp_session *session);

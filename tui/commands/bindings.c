@@ -61,14 +61,15 @@ int esp_bindings_set(struct esp_own_keys *own, const char *text, char *err, size
         return esp_fail(err, errlen, ESP_E_ARGUMENT,
                         "there is no key '%.40s'; write F12, C-t, M-t or a character", text);
     if (key == ('c' & 0x1f))
-        return esp_fail(err, errlen, ESP_E_ARGUMENT, "C-c always stops and leaves");
+        return esp_fail(err, errlen, ESP_E_ARGUMENT,
+                        "C-c cannot be bound; it always stops and leaves");
     const int action = esp_action_find(what);
     const bool none = strcmp(what, "none") == 0, normal = strcmp(what, "default") == 0;
     if (action == ESP_ACTION_DIGIT && (key < '0' || key > '9'))
-        return esp_fail(err, errlen, ESP_E_ARGUMENT, "digit is for the keys 0 to 9");
+        return esp_fail(err, errlen, ESP_E_ARGUMENT, "the action digit is for the keys 0 to 9");
     if (strlen(what) > LONGEST)
-        return esp_fail(err, errlen, ESP_E_ARGUMENT, "a command of a key has at most %d bytes",
-                        LONGEST);
+        return esp_fail(err, errlen, ESP_E_ARGUMENT,
+                        "the command of a key may have at most %d bytes", LONGEST);
     if (what[0] != ':' && !none && !normal && action < 0)
         return refuse_action(what, err, errlen);
     for (int i = own->count - 1; i >= 0; i--)

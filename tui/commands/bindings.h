@@ -12,7 +12,7 @@
  * ESP_E_ARGUMENT with a message. */
 int esp_bindings_set(struct esp_own_keys *own, const char *text, char *err, size_t errlen);
 void esp_bindings_free(struct esp_own_keys *own);
-/* Writes a user's binding as ":bind" takes it, without the key. Returns `text`. */
+/* Writes a user's binding in the form that ":bind" reads, without the key. Returns `text`. */
 const char *esp_bindings_text(const struct esp_binding *binding, char *text, size_t size);
 
 #endif

@@ -155,7 +155,8 @@ static void print_text(FILE *file, const char *text)
     fputc('\n', file);
 }
 
-/* Prints "Up Down" as "Up , Down"; escapes punctuation, which would be a delimiter. */
+/* Prints "Up Down" as "Up , Down". Escapes punctuation, which mdoc would read as a
+ * delimiter. */
 static void print_keys(FILE *file, char *keys)
 {
     char *rest = NULL;

@@ -1,7 +1,7 @@
 /* catalogue.h - lists all keys, commands and settings, for the help pane and the manual.
  *
- * Both come from the tables that the program uses (keys.def, commands.def, settings.c), so
- * they are complete.
+ * The lists come from the tables that the program itself uses (keys.def, commands.def,
+ * settings.c), so they are complete.
  */
 #ifndef ESP_CATALOGUE_H
 #define ESP_CATALOGUE_H

@@ -1,8 +1,8 @@
 /* command.h - the ':' commands.
  *
  * A command is one file in each/ that exports a `const struct esp_command_ops`, and one line
- * in commands.def. The table feeds dispatch, help and completion. Any unambiguous prefix of a
- * name works. A setting (settings.h) can be set like a command: ":temp 0.8".
+ * in commands.def. That table is used for dispatch, help and completion. Any unambiguous prefix
+ * of a name works. A setting (settings.h) can be set like a command: ":temp 0.8".
  */
 #ifndef ESP_COMMAND_H
 #define ESP_COMMAND_H
@@ -22,7 +22,7 @@ struct esp_command_ops {
     struct {
         const char *word, *summary;
     } offers[5]; /* the last one is NULL */
-    /* Adds other completions. choices->before has the arguments up to the word. May be
+    /* Adds more completions. choices->before has the arguments up to the word. May be
      * NULL. */
     void (*complete)(const struct esp_control *control, struct esp_choices *choices);
     /* The arguments to insert when a key begins the command, depending on what the screen
@@ -40,7 +40,7 @@ bool esp_command_is(const struct esp_control *control, const char *word);
 bool esp_command_sets(const struct esp_control *control, const char *line);
 /* Runs a line that starts with ':'. Returns 0 or a negative status, with a reply. */
 int esp_command_run(struct esp_control *control, const char *line);
-/* The arguments that a key adds to a command line that it begins, or "". */
+/* If a key begins a command line: the arguments that it inserts, or "". */
 const char *esp_command_begin(const struct esp_control *control, const char *line);
 /* Completes a word of a line that starts with ':'. */
 void esp_command_complete(const struct esp_control *control, struct esp_choices *choices);

@@ -29,9 +29,9 @@ struct meaning {
     bool several; /* the name is ambiguous; command and setting are NULL */
 };
 
-/* Finds the command or setting with this name. If there is none, finds the command that is
- * allowed here and starts with it, if there is only one; if there is no such command, finds
- * the setting in the same way. */
+/* Finds the command or setting with this name. If there is none, `name` may be a prefix: finds
+ * the only command that is allowed here and starts with it. If no command starts with it, finds
+ * a setting in the same way. */
 static struct meaning find(const struct esp_control *control, const char *name, size_t length)
 {
     struct meaning found = {.several = false};

@@ -172,7 +172,7 @@ static bool is_word(const char *name)
 static void describe_model(struct esp_found_model *model, struct esp_found_model *target,
                            int *checked, char *text, size_t size)
 {
-    enum { CHECKED = 12 }; /* limit of vocabularies to read; one may take 0.1 s */
+    enum { CHECKED = 12 }; /* maximum number of vocabularies to read; each may take 0.1 s */
     char why[300] = "";
     bool fits = false;
     if (target && (model->bytes >= target->bytes || (*checked)++ < CHECKED))

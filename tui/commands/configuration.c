@@ -99,8 +99,8 @@ int esp_configuration_apply(const struct esp_configuration *config, struct esp_c
 
 /* ------------------------------------------------------------------ writing */
 
-/* Whether the setting goes into the file. Settings of the interface always do. Others only if
- * the user chose them: their defaults depend on program and models. */
+/* Whether the setting is written to the file. Settings of the interface always are. Others are
+ * only written if the user chose them, because their defaults depend on program and models. */
 static bool is_written(const struct esp_control *control, int index)
 {
     const struct esp_setting *setting = esp_setting(index);

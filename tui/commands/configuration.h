@@ -20,7 +20,7 @@
 struct esp_control;
 
 struct esp_configuration {
-    char path[1024]; /* "" if no folder for the file is known */
+    char path[1024]; /* path of the file; "" if no folder for it is known */
     struct esp_configuration_line {
         char *key, *value;
         int number; /* line number */
@@ -28,15 +28,15 @@ struct esp_configuration {
     int count, capacity;
 };
 
-/* Reads `path`, which must exist, or, if it is NULL, the user's file, which may be missing.
- * Without `lines` it only sets config->path, for writing. Returns 0, or ESP_E_FILE or
+/* Reads `path`, which must exist. If `path` is NULL, reads the user's file, which may be
+ * missing. Without `lines`, only sets config->path, for writing. Returns 0, or ESP_E_FILE or
  * ESP_E_FORMAT with a message that names the file and the line. */
 int esp_configuration_read(struct esp_configuration *config, const char *path, bool lines,
                            char *err, size_t errlen);
 void esp_configuration_free(struct esp_configuration *config);
 
-/* Applies the lines that set models (`models`) or all other lines, except settings that were
- * given on the command line. Returns 0 or a negative status with a message. */
+/* With `models`, applies the lines that set models; otherwise all other lines. Skips settings
+ * that were given on the command line. Returns 0 or a negative status with a message. */
 int esp_configuration_apply(const struct esp_configuration *config, struct esp_control *control,
                             bool models, char *err, size_t errlen);
 /* Writes all settings of the interface, the other settings that the user chose, and the bound

@@ -2,7 +2,7 @@
  *
  * A live session has a worker and no player; a replay has a player and no worker. Functions
  * that take a control return 0 or a negative status, with a message for the user in `reply`.
- * Only tui/app shows it. A function that needs only one part of the control takes that part.
+ * Only tui/app shows the reply. A function that needs one part of the control takes that part.
  */
 #ifndef ESP_CONTROL_H
 #define ESP_CONTROL_H
@@ -52,7 +52,7 @@ struct esp_interface_options {
     const char *lesson;
 };
 
-/* Where a command or setting is allowed. Most need an engine, so only in a live session. */
+/* Where a command or setting is allowed. Most need an engine, which only a live session has. */
 enum esp_place { ESP_IN_LIVE, ESP_IN_REPLAY, ESP_IN_BOTH };
 
 /* A prompt that was submitted (prompts.h). */
@@ -65,17 +65,17 @@ struct esp_turn {
 struct esp_prompts {
     struct esp_turn *turns; /* (count) */
     int count;
-    int kept;         /* number of tokens that remain after all posted commands; -1: all */
+    int kept;         /* tokens that remain after all posted commands; -1: all */
     bool retokenized; /* other models tokenized the text again: starts of prompts are unknown */
 };
 
 /* The settings (settings.h), except those that are stored only in the session or the view. */
 struct esp_interface_settings {
     struct esp_interface_options options;
-    char target[1200], draft[1200], backend[32]; /* texts to which the options point */
+    char target[1200], draft[1200], backend[32]; /* strings to which the options point */
     struct esp_configuration config;
-    bool chosen[ESP_MOST_SETTINGS]; /* set by the user anywhere; the others are defaults */
-    char *said[ESP_MOST_SETTINGS];  /* latest values of the session's settings that are texts */
+    bool chosen[ESP_MOST_SETTINGS]; /* settings that the user has set; others are defaults */
+    char *said[ESP_MOST_SETTINGS];  /* latest values of the session's string settings */
     int tokens;                     /* new tokens per prompt */
     bool mouse;
     bool private; /* the session is not kept */
@@ -103,7 +103,7 @@ struct esp_requests {
     bool leaving;
     bool edit;          /* edit the prompt in an editor */
     char *line;         /* new input line, allocated; NULL means no change */
-    bool line_if_empty; /* only if the input line is empty */
+    bool line_if_empty; /* set the line only if the input line is empty */
     char *clipboard;    /* (clipboard_length) bytes for the terminal's clipboard, allocated */
     size_t clipboard_length;
     struct esp_export_job *export; /* running export, or NULL */
@@ -125,7 +125,7 @@ struct esp_control {
     /* The pace, or in a replay the speed, to which ESP_ACTION_FULL_SPEED returns. */
     double pace;
     int forks;  /* changes of the text that the engine thread has not reported yet */
-    int doomed; /* 1 + the branch to delete once the text has left it; 0 if none */
+    int doomed; /* 1 + the branch to delete when the session has left it; 0 if none */
     int races;  /* races so far; each gets a new seed */
 };
 
@@ -139,7 +139,7 @@ int esp_answer(struct esp_control *control, const char *format, ...)
 int esp_ask(struct esp_control *control, const char *line, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Whether something with this place is allowed in the control's live session or replay. */
+/* Whether a command or setting for this place is allowed in the present session or replay. */
 bool esp_control_is_in(const struct esp_control *control, enum esp_place place);
 
 int esp_control_step_mode(struct esp_control *control, bool on);
@@ -154,7 +154,7 @@ void esp_request_line(struct esp_requests *requests, const char *line, bool if_e
 /* Stops the generation. A prompt that the engine has not begun to read is withdrawn: it
  * returns to the input line if that is empty. Returns whether a prompt was withdrawn. */
 bool esp_control_stop_engine(struct esp_control *control);
-/* Prepares for a page: stops the generation (the text stays) or pauses the replay. */
+/* Called before a page opens: stops the generation (the text stays) or pauses the replay. */
 void esp_control_stop(struct esp_control *control);
 /* Closes the page and opens another one or, if ops is NULL, shows the panes again. */
 void esp_control_page(struct esp_control *control, const struct esp_page_ops *ops, void *data);

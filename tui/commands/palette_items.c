@@ -1,6 +1,7 @@
 /* palette_items.c - fills the palette from the tables; see palette_items.h.
  *
- * A line that ends with a blank or '=' is put on the input line, to be completed. Others run.
+ * An item whose line ends with a blank or '=' is put on the input line, to be completed. Other
+ * items run.
  */
 #include "tui/commands/palette_items.h"
 

@@ -5,7 +5,7 @@
 
 #include "tui/commands/control.h"
 
-/* Opens the palette with all of these. */
+/* Opens the palette with all of these items. */
 void esp_palette_fill(struct esp_control *control);
 
 /* Opens the palette with only the drafters or only the verifiers. The current one is marked.

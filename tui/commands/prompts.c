@@ -1,7 +1,8 @@
 /* prompts.c - see prompts.h.
  *
- * A prompt is identified by the number of tokens before it. Between the request to shorten the
- * text and its completion, that number is control->prompts.kept, not the length of the text.
+ * A prompt is identified by the number of tokens before it. For the next prompt, this is the
+ * length of the text. While a request to shorten the text is not completed, it is
+ * control->prompts.kept instead.
  */
 #include "tui/commands/prompts.h"
 
@@ -90,8 +91,8 @@ void esp_prompts_retokenized(struct esp_prompts *prompts)
     esp_prompts_forget(prompts);
 }
 
-/* Returns the text of tokens [from, to), without the line breaks that separate it from the text
- * before. */
+/* Returns the text of tokens [from, to), without the line breaks that separate it from the
+ * previous text. */
 static char *words_of(const struct esp_state *state, int from, int to)
 {
     size_t start = state->spans[from].start;
@@ -122,8 +123,8 @@ void esp_prompts_read(struct esp_prompts *prompts, const struct esp_state *state
     for (int at = 0, before; at < count; at++) {
         if (spans[at].kind != ESP_TEXT_PROMPT)
             continue;
-        /* Control tokens before the prompt belong to it, unless an iteration wrote them: then
-         * they end the answer before. */
+        /* Control tokens before the prompt belong to it. But if an iteration wrote them, they
+         * end the previous answer. */
         for (before = at; before > 0 && spans[before - 1].kind == ESP_TEXT_MARK &&
                           spans[before - 1].iteration == ESP_BY_NO_ITERATION;)
             before--;

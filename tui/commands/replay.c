@@ -10,11 +10,12 @@
 #include "kernels/status.h"
 #include "viz/search.h"
 
-static const double ANEW = 1.5; /* seconds without a digit after which a new number starts */
+static const double ANEW = 1.5; /* after so many seconds, a digit starts a new number */
 
 /* ------------------------------------------------------------------ moving */
 
-/* After a jump, a held tree belongs to another iteration. Returns the status of the jump. */
+/* Called after a jump. If an iteration was held, the newest one at the new position is held
+ * instead. Returns `status`, the status of the jump. */
 static int follow(struct esp_control *control, int status)
 {
     int stages;
@@ -26,8 +27,8 @@ static int follow(struct esp_control *control, int status)
     return status;
 }
 
-/* Continues to play after a jump, but not at the end: there, playing would start from the
- * beginning. */
+/* Continues to play after a jump. At the end of the recording it does not, because playing
+ * would start from the beginning. */
 static void play_on(struct esp_control *control)
 {
     char err[512];
@@ -177,8 +178,8 @@ int esp_replay_idle(struct esp_control *control, double seconds)
 
 /* ------------------------------------------------------------------ keys */
 
-/* A digit jumps to that tenth of the recording. Several digits form the number that the key g
- * goes to. */
+/* A digit jumps to that tenth of the recording. Several digits form an iteration's number, to
+ * which the key g then goes. */
 static int type_digit(struct esp_control *control, int key)
 {
     struct esp_typed *typed = &control->typed;

@@ -20,7 +20,7 @@ int esp_replay_act(struct esp_control *control, int action, int key);
 /* Goes to the next (direction 1) or previous (-1) match in the recorded text. */
 int esp_replay_find(struct esp_control *control, int direction);
 
-/* Plays or pauses. As the functions below, it is for commands and keys, and may set the
+/* Plays or pauses. Like the functions below, this is for commands and keys, and may set the
  * reply. */
 int esp_replay_play(struct esp_control *control, bool on);
 /* Goes to an iteration by number, or to "start" or "end". */

@@ -31,7 +31,7 @@ static int read_iterations(struct esp_resumed *r, struct esp_library *library)
             break;
         }
         it->event.iteration.it.index = number;
-        /* A later iteration may have written its first tokens again. */
+        /* A later iteration may have written the first tokens of this one again. */
         const int position = it->event.iteration.it.position;
         it->place = esp_branches_before(b, b->at, position < place ? position : place);
         used++;
@@ -114,8 +114,8 @@ struct esp_text_token *esp_resumed_text(const struct esp_resumed *r, int *count)
     return text;
 }
 
-/* Returns the new index of iteration `number`. `least` and `most` bound the numbers that were
- * read. */
+/* Returns the new index of iteration `number`. `least` and `most` are the smallest and the
+ * largest number that were read. */
 static int index_of(const struct esp_resumed *r, int number, int least, int most)
 {
     for (int i = 0; number >= least && number <= most && i < r->count; i++)

@@ -1,7 +1,8 @@
 /* resume.h - opens a kept session in order to continue it.
  *
- * The interface gets all its texts and the last iterations of the current one, so that the
- * panes show the same as before. The engine thread computes the KV cache rows of the text.
+ * The interface gets all texts of the session and the last iterations of the current text, so
+ * that the panes show the same as before. The engine thread computes the KV cache rows of the
+ * text.
  */
 #ifndef ESP_RESUME_H
 #define ESP_RESUME_H

@@ -159,7 +159,7 @@ static int model_path(const char *word, bool draft, char *path, size_t size, cha
     return ESP_OK;
 }
 
-/* Limits the number of threads to that of processors: more would only take turns. */
+/* Limits the number of threads to the number of processors: more would only take turns. */
 static void limit_threads(struct esp_control *control, int *threads)
 {
     const int cores = esp_cores_all();
@@ -276,8 +276,7 @@ static void complete_draft(struct esp_choices *choices)
     esp_choices_offer(choices, ESP_MTP, "the target's MTP layer");
     esp_choices_offer(choices, "self", "a quantised copy of the target");
     esp_choices_offer(choices, "none", "no draft model");
-    esp_choices_offer(choices, "auto",
-                      "mtp if there is one, else self if it is expected to pay");
+    esp_choices_offer(choices, "auto", "mtp if there is one, else self if it should be faster");
     esp_complete_path(true, choices);
     esp_complete_model(NULL, choices);
 }
@@ -454,8 +453,8 @@ static int set_field(struct esp_control *control, const struct esp_setting *sett
     return status;
 }
 
-/* Writes the text of a setting as it was given, or "" if it does not fit on a line of the
- * configuration file. */
+/* Writes the value of a string setting as it was given, or "" if it does not fit on a line of
+ * the configuration file. */
 static void get_text(const struct esp_control *control, int index, char *value, size_t size)
 {
     struct esp_session_values given = control->settings.options.session.values;
@@ -476,7 +475,7 @@ static bool is_text(int index)
            info.kind == ESP_KIND_text;
 }
 
-/* Whether the setting's text is the path of a file. */
+/* Whether the value of the setting is the path of a file. */
 static bool names_file(int index)
 {
     return is_text(index) && strstr(settings[index].values, "FILE");
@@ -514,8 +513,8 @@ static bool is_drafter_parameter(const char *key)
     return false;
 }
 
-/* Checks that `key` is a setting or a parameter that is allowed here. `of_file`: it is from a
- * configuration file, which may have settings for live sessions and for replays. */
+/* Checks that `key` is a setting or a parameter that is allowed here. `of_file`: it comes from
+ * a configuration file, which may have settings for live sessions and for replays. */
 static int check_key(const struct esp_control *control, int index, const char *key,
                      bool of_file, char *err, size_t errlen)
 {
@@ -548,7 +547,7 @@ int esp_setting_change(struct esp_control *control, const char *key, const char 
     if (control->player && (index < 0 || esp_setting_place(&settings[index]) == ESP_IN_LIVE))
         return 0;
     control->settings.chosen[index < 0 ? esp_setting_find("drafter", 7) : index] =
-        index < 0 || strcmp(value, "auto") != 0; /* auto counts as not chosen */
+        index < 0 || strcmp(value, "auto") != 0; /* auto means not chosen */
     control->requests.changed = true;
     if (index >= 0 && settings[index].set)
         return settings[index].set(control, value, err, errlen);

@@ -1,7 +1,7 @@
 /* settings.h - the settings that `:set` and the configuration file change.
  *
- * A setting is one entry of the table in settings.c. The table feeds `:set`, commands named
- * like settings (":temp 0.8"), the configuration file, completion, help and the manual.
+ * A setting is one entry of the table in settings.c. The table is used for `:set`, commands
+ * named like settings (":temp 0.8"), the configuration file, completion, help and the manual.
  * Parameters of the drafter can be set in the same places; the engine lists them.
  */
 #ifndef ESP_SETTINGS_H
@@ -14,14 +14,14 @@ enum esp_setting_kind {
     ESP_SETTING_PROMPT,    /* concerns prompts in a live session; takes effect immediately */
     ESP_SETTING_REPLAY,    /* concerns the playback of a recording; takes effect immediately */
     ESP_SETTING_MODELS,    /* concerns the models; changing it later loads them again */
-    ESP_SETTING_SESSION,   /* set by the engine thread, which also reports errors */
+    ESP_SETTING_SESSION,   /* the engine thread sets it and reports errors */
 };
 
 struct esp_setting {
     const char *key, *values, *summary; /* values: "on|off", or words like NUMBER */
     enum esp_setting_kind kind;
-    /* Sets the value. Returns 0 or a negative status with a message. If NULL, the field is
-     * set, or the engine option or session setting `key`. */
+    /* Sets the value. Returns 0 or a negative status with a message. If NULL, `field` is set
+     * or, without a field, the engine option or session setting named `key`. */
     int (*set)(struct esp_control *control, const char *value, char *err, size_t errlen);
     /* Writes the value in the form in which it is set. If NULL, the value of the field, engine
      * option or session setting is written. */
@@ -30,8 +30,8 @@ struct esp_setting {
     /* Adds completions. choices->before has the value up to the word. If NULL, the lower-case
      * words of `values` are offered. */
     void (*complete)(struct esp_choices *choices);
-    /* If set and get are NULL: the field of struct esp_control that has the value (offset 0:
-     * none has), and a function, or NULL, that is called when the field has changed. */
+    /* If set and get are NULL: the field of struct esp_control that has the value (offset 0
+     * means no field), and a function, or NULL, that is called when the field has changed. */
     struct esp_value_info field;
     void (*changed)(struct esp_control *control);
 };
@@ -43,10 +43,10 @@ enum esp_place esp_setting_place(const struct esp_setting *setting);
 int esp_setting_find(const char *key, size_t length);
 void esp_setting_get(const struct esp_control *control, int index, char *value, size_t size);
 
-/* Changes a setting or a parameter of the drafter. `origin` is the prefix of an error from a
- * file, "FILE, line N: ", or NULL if the user typed the setting, who then gets the new value as
- * a reply. Returns 0 (also if the engine thread still has to check the value) or a negative
- * status. */
+/* Changes a setting or a parameter of the drafter. For a setting in a file, `origin` is the
+ * prefix of an error message, "FILE, line N: ". If `origin` is NULL, the user typed the
+ * setting, and the reply has the new value. Returns 0 (also if the engine thread still has to
+ * check the value) or a negative status. */
 int esp_setting_change(struct esp_control *control, const char *key, const char *value,
                        const char *origin, char *err, size_t errlen);
 /* Changes a setting that the user typed. The reply has the new value or the error. Without a

@@ -8,8 +8,8 @@
 
 #include <limits.h>
 
-/* The next older iteration that was not overwritten, or NULL. `back` (at first 0) and `before`
- * (at first INT_MAX) keep the caller's position. */
+/* Returns the next older iteration that was not overwritten, or NULL. `back` and `before` keep
+ * the caller's position; they start at 0 and INT_MAX. */
 static const struct esp_iteration *next_kept(const struct esp_state *state, int *back,
                                              int *before)
 {
@@ -55,7 +55,7 @@ static bool has_drafted(const struct esp_comparison *both)
 
 struct esp_comparison esp_comparison_newest(const struct esp_state *state)
 {
-    enum { BACK = 8 }; /* how many common starts to look at for a tree */
+    enum { BACK = 8 }; /* number of common starts among which a tree is searched */
     const struct esp_iteration *newest = esp_state_kept(state, 0);
     struct esp_comparison found = {.place = INT_MAX}, both;
     if (state->has_partial)

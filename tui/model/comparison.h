@@ -22,9 +22,10 @@ const struct esp_iteration *esp_iteration_covering(const struct esp_state *state
 
 /* The two iterations that cover a place. */
 struct esp_comparison esp_comparison_at(const struct esp_state *state, int place);
-/* The newest place where both start. If neither drafted anything there (as for the last token
- * of a text), a place shortly before it where one did. If there is no such place, or during an
- * iteration in step mode: the start of the first session's newest iteration. */
+/* Returns the newest place where both start. If neither drafted anything there, as for the last
+ * token of a text, returns a place shortly before it where one did. If there is no such place,
+ * or during an iteration in step mode, returns the start of the first session's newest
+ * iteration. */
 struct esp_comparison esp_comparison_newest(const struct esp_state *state);
 /* The previous (step -1) or next (1) place where either starts or, with `both`, where both do.
  * The first session must cover it. Returns -1 if there is none. */

@@ -96,7 +96,7 @@ static void add_event_note(struct esp_page_writer *page, const struct esp_event 
         esp_page_add_note(page, "a new text");
         break;
     case ESP_EVENT_REWIND:
-        esp_page_add_note(page, "part of the text was taken back");
+        esp_page_add_note(page, "part of the text was removed");
         break;
     case ESP_EVENT_DROP:
         esp_page_add_note(page, "the oldest turns were dropped");
@@ -171,7 +171,8 @@ static bool is_in_text(const struct esp_state *state, const struct esp_iteration
     return true;
 }
 
-/* Returns how many of the newest iterations still have their text in place, without a gap. */
+/* Returns how many of the newest iterations, without a gap, still have their tokens in the
+ * text. */
 static int count_kept(const struct esp_state *state)
 {
     int count = 0, end = state->span_count;

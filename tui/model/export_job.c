@@ -1,4 +1,4 @@
-/* export_job.c - a thread around esp_export() and esp_export_page(); see export_job.h.
+/* export_job.c - runs esp_export() or esp_export_page() in a thread; see export_job.h.
  *
  * The iteration and the models may be freed during the export. So the calling thread first
  * writes the iteration as a line of a recording, and the picture is made from that line alone.

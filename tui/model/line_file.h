@@ -25,7 +25,7 @@ int esp_line_file_read(const char *path, esp_take_line *take, void *user, char *
 __attribute__((format(printf, 2, 3))) int esp_wrong_line(const struct esp_file_line *line,
                                                          const char *format, ...);
 
-/* A kind of line: its first word, and what to do with the rest of the line. */
+/* A kind of line: its first word, and the function that handles the rest of the line. */
 struct esp_line_kind {
     const char *name;
     esp_take_line *take;
@@ -34,12 +34,14 @@ struct esp_line_kind {
     size_t offset, size;
 };
 
-/* Takes the first word off the text and handles the rest as the kind with this name. Returns 1
- * if none of the `count` kinds has that name; the text is then the word. */
+/* Removes the first word from the line's text, and handles the rest as the kind that has this
+ * word as its name. If none of the `count` kinds has this name, sets the text to the word and
+ * returns 1. */
 int esp_take_kind(const struct esp_line_kind *kinds, size_t count, void *user,
                   struct esp_file_line *line);
-/* Takes the text up to one of the characters `ends` (or all of it) off *text, with the blanks
- * around it. Returns it without these blanks. */
+/* Splits *text at the first of the characters `ends`. Returns the part before it, without the
+ * blanks around that part. *text becomes the rest, without blanks at its start. If there is no
+ * such character, the whole text is returned. */
 char *esp_take_part(char **text, const char *ends);
 /* Copies a text. If it is empty or longer than size - 1, that is an error. */
 int esp_take_text(const struct esp_file_line *line, char *to, size_t size, const char *text);

@@ -1,8 +1,8 @@
 /* player.c - positions in a recording, and moving between them; see player.h.
  *
  * In a live session, the worker adds phases to the session's events (worker.c). Here they are
- * derived from the events: a prompt is processed, then continued; an iteration means that text
- * is being generated; the end of a generation makes the session idle.
+ * derived from the events. A prompt is processed, then continued. An iteration means that text
+ * is being generated. The end of a generation makes the session idle.
  */
 #include "tui/model/player.h"
 
@@ -15,9 +15,9 @@
 #include "kernels/status.h"
 
 enum {
-    AT_ONCE = 64, /* events applied in one call while playing */
-    PACE = 12,    /* iterations per second, to follow by eye */
-    LATE = 1,     /* seconds: a shorter delay is caught up, a longer one skipped */
+    AT_ONCE = 64, /* maximum number of events that one call applies while playing */
+    PACE = 12,    /* iterations per second, which the eye can follow */
+    LATE = 1,     /* seconds; a shorter delay is caught up, a longer delay is skipped */
 };
 
 static int event_count(const struct esp_player *player)
@@ -67,7 +67,7 @@ static int apply_iteration(struct esp_player *player, const struct esp_event *ev
     return status < 0 ? status : apply(player, event);
 }
 
-/* Applies a recorded event with its phases. */
+/* Applies a recorded event and the phases that follow from it. */
 static int apply_recorded(struct esp_player *player, const struct esp_event *event)
 {
     int status;
@@ -140,7 +140,7 @@ static int show_step(struct esp_player *player, int step, char *err, size_t errl
         return no_memory(err, errlen);
     struct esp_iteration untimed = *event->iteration;
     struct esp_event shown = *event;
-    if (player->stepped) { /* times mean nothing then, and the live session showed none */
+    if (player->stepped) { /* in step mode, times mean nothing and were not shown live */
         memset(untimed.seconds, 0, sizeof untimed.seconds);
         shown.iteration = &untimed;
     }

@@ -22,15 +22,16 @@ struct esp_player {
     struct esp_snapshot snapshot; /* reused buffers */
     int at;                       /* number of applied events */
     int step, steps; /* if step > 0: shown steps and all steps of the next iteration */
-    int phase;       /* the state's phase without the step */
+    int phase;       /* the state's phase before a step was shown */
     bool stepped;    /* the recorded session was in step mode */
 
     int *markers; /* (marker_count) event numbers */
     int marker_count;
 
     bool playing;
-    /* 0: as recorded. Otherwise a factor, 0.25 to 16, of the recorded pace, which is first
-     * limited to 12 iterations per second, to follow by eye. */
+    /* 0: the recorded pace. Otherwise a factor from 0.25 to 16, by which the recorded pace is
+     * multiplied. That pace is first limited to 12 iterations per second, so that the eye can
+     * follow. */
     double speed;
     double idle; /* longest pause, in seconds; 0 means unlimited */
     double due;  /* time of the next event, on the caller's clock */
@@ -56,8 +57,8 @@ void esp_player_close(struct esp_player *player);
 int esp_player_iteration(const struct esp_player *player);
 int esp_player_iterations(const struct esp_player *player);
 bool esp_player_is_at_end(const struct esp_player *player);
-/* Recorded seconds from the session's start to the last applied event, and to the last
- * event. */
+/* Return the recorded seconds from the session's start to the last applied event, and to the
+ * last event. */
 double esp_player_time(const struct esp_player *player);
 double esp_player_duration(const struct esp_player *player);
 
@@ -75,9 +76,9 @@ int esp_player_step(struct esp_player *player, int direction, char *err, size_t 
 
 /* The number of events up to and including the next marker in this direction, or -1. */
 int esp_player_marker(const struct esp_player *player, int direction);
-/* The position (in events) of the next match of `text` (search.h) in the written text, forward
- * (1) or backward (-1), wrapping around. -1: no match, -2: read error. Does not move the
- * player. */
+/* Finds the next match of `text` (search.h) in the written text, forward (1) or backward (-1),
+ * wrapping around. Returns its position in events; -1 means no match, -2 a read error. Does not
+ * move the player. */
 int esp_player_find(struct esp_player *player, const char *text, int direction);
 
 /* ------------------------------------------------------------------ time */

@@ -14,7 +14,7 @@
 struct tail {
     const char *wanted;
     size_t length; /* length of `wanted` */
-    char *bytes;   /* (count) at most the last length - 1 bytes, then those of an event */
+    char *bytes;   /* (count) at most length - 1 old bytes, then those of the current event */
     size_t count, capacity;
 };
 
@@ -73,7 +73,7 @@ int esp_player_find(struct esp_player *player, const char *text, int direction)
 {
     struct tail tail = {.wanted = text, .length = strlen(text)};
     int events = esp_recording_events(player->recording), found = 0;
-    int here = -1, beyond = -1; /* matches in search direction, and after wrapping around */
+    int here = -1, beyond = -1; /* matches without and with wrapping around */
     for (int i = 0; tail.length > 0 && i < events && found >= 0; i++) {
         found = look_at(player, &tail, i);
         if (found != 1)

@@ -1,4 +1,4 @@
-/* race.c - two runs, one clock, one verdict; see race.h. */
+/* race.c - the clock of a race, and the comparison of its two runs; see race.h. */
 #include "tui/model/race.h"
 
 #include <stdarg.h>

@@ -1,8 +1,8 @@
 /* race.h - two drafters decode the same text, shown side by side at true speed.
  *
- * They must not compete for the processors, so the right side decodes first, before the race
- * is shown, and the left side decodes while the user watches. Each side is shown at the
- * times of its own clock (run.h), two recordings at their recorded times.
+ * The two must not compete for the processors. So the right side decodes first, before the race
+ * is shown, and the left side decodes while the user watches. Each side is shown at the times
+ * of its own clock (run.h). Two recordings are shown at their recorded times.
  *
  * The race is reference-counted: the decoding thread and the drawing thread share it.
  */
@@ -40,7 +40,7 @@ struct esp_race {
     atomic_int holders;
     bool drawn; /* the drawing is final until a key is pressed; only for the drawing thread */
 
-    pthread_mutex_t lock; /* protects all below; taken before the locks of the sides */
+    pthread_mutex_t lock; /* protects everything below; locked before the locks of the sides */
     int phase;
     bool recorded;   /* both sides come from recordings */
     char pair[200];  /* the models and the time per target pass, as text */
@@ -67,7 +67,7 @@ void esp_race_begin(struct esp_race *race);
 /* Returns the seconds on the clock. Sets the phase to OVER when both sides have finished. */
 double esp_race_clock(struct esp_race *race);
 
-/* Returns the current phase, after a look at the clock. */
+/* Updates the phase by the clock, and returns it. */
 int esp_race_now(struct esp_race *race);
 
 /* Compares the texts of both sides. *compared gets the number of tokens that agree before any
@@ -77,8 +77,8 @@ bool esp_race_check(struct esp_race *race, int *compared, int *differs);
 /* Tokens per second of the right side divided by those of the left; 0 if there are no
  * times. */
 double esp_race_times_as_fast(const struct esp_race *race);
-/* Writes the result: "identical, 2.78 times as fast", or the difference. Returns false if a
- * difference is an error: at temperature 0. */
+/* Writes the result: "identical, 2.78 times as fast", or the difference. Returns false if the
+ * texts differ at temperature 0, which is an error. */
 bool esp_race_verdict(struct esp_race *race, char *text, size_t size);
 
 #endif

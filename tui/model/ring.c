@@ -2,7 +2,8 @@
  * see ring.h.
  *
  * `written` and `read` only grow; their difference is the number of snapshots in the ring.
- * Each is written by one thread, with release order, when that thread is done with the slot.
+ * Each of the two is changed by only one thread, with release order, when that thread has
+ * finished with the slot.
  */
 #include "tui/model/ring.h"
 

@@ -1,7 +1,7 @@
 /* ring.h - a ring buffer of snapshots from the engine thread to the UI thread.
  *
- * One writer, one reader. All slots are allocated at the start, with room for the largest
- * tree. A slow reader does not block the writer. When the ring is full:
+ * There is one writer and one reader. All slots are allocated at the start, with room for the
+ * largest tree. A slow reader does not block the writer. When the ring is full:
  *
  * - Iterations are merged into one pending snapshot, which is written when a slot is free.
  * - Partial trees (layer and stage events) are dropped; the next one replaces them.

@@ -1,7 +1,7 @@
 /* run.h - one session in memory: its text, its iterations, and its clock.
  *
- * Races show two runs side by side, lessons ask about runs. A run is filled from the events of
- * a session or from a recording, and needs neither afterwards.
+ * Races show two runs side by side, and lessons ask questions about a run. A run is filled from
+ * the events of a session or from a recording, and needs neither afterwards.
  *
  * The clock of a run is the sum of its iterations' stage times. It leaves out pauses between
  * iterations (pace, step mode, turns of another session).

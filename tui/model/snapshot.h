@@ -4,8 +4,8 @@
  * (state.h) that is drawn. In addition to the session's events, there are those of the engine
  * thread: loading, ready, phase, answers to commands.
  *
- * If the UI thread falls behind, iterations are merged. Only the last tree survives, but all
- * committed tokens and totals do: no text and no total is lost.
+ * If the UI thread falls behind, iterations are merged. Then only the last tree is kept, but
+ * all committed tokens and totals are kept: no text and no total is lost.
  */
 #ifndef ESP_SNAPSHOT_H
 #define ESP_SNAPSHOT_H
@@ -57,8 +57,8 @@ struct esp_setup {
     int context;                      /* maximum length of a text, in tokens; 0 means unknown */
     char chat[16];                    /* chat format or "" */
     bool lossy;                       /* the settings may change the output */
-    struct esp_session_values values; /* texts are left out */
-    int serial;                       /* counts loaded model pairs; 0 if none, or a recording */
+    struct esp_session_values values; /* strings are left out */
+    int serial;                       /* number of the loaded pair, from 1; 0: no pair */
     bool anew;                        /* the text was tokenized again for this pair */
     struct esp_tokens tokens;         /* token texts; if empty, the old ones are kept */
 };

@@ -139,7 +139,7 @@ size_t esp_state_last_answer(const struct esp_state *state)
 
 int esp_state_shown(int iterations)
 {
-    const int half = ESP_POINTS / 2; /* dropped when there is no room */
+    const int half = ESP_POINTS / 2; /* so many points are dropped when there is no room */
     return iterations <= ESP_POINTS ? iterations
                                     : half + 1 + (iterations - ESP_POINTS - 1) % half;
 }
@@ -183,8 +183,8 @@ const struct esp_iteration *esp_state_kept(const struct esp_state *state, int ba
     return esp_trace_at(&state->trace, state->trace.kept_count - 1 - back);
 }
 
-/* The newest iteration. After the end of a text, the one before it, if that has a tree and the
- * newest has none: often the last iteration is a single token without drafts. */
+/* Returns the newest iteration. After the end of a text, returns the one before it if only that
+ * one has a tree: often the last iteration is a single token without drafts. */
 static const struct esp_iteration *newest(const struct esp_state *state)
 {
     const struct esp_iteration *it = esp_state_kept(state, 0),
@@ -209,7 +209,7 @@ const struct esp_iteration *esp_state_writer(const struct esp_state *state, int 
     for (int back = 0; (it = esp_state_kept(state, back)) && it->index >= writer; back++) {
         if (it->index != writer)
             continue;
-        /* A later iteration may have written its first tokens again. */
+        /* A later iteration may have written the first tokens of this one again. */
         const int place = looked - it->position;
         if (place >= 0 && place < it->committed_count &&
             it->committed[place] == state->spans[looked].token)
@@ -429,7 +429,7 @@ static int set_second(struct esp_state *state, const struct esp_setup *loaded)
     return 0;
 }
 
-/* Makes undo go back to the current text. */
+/* Lets undo go back to the current text. */
 static int keep_text(struct esp_state *state)
 {
     return state->has_branches ? esp_branches_keep(&state->branches) : 0;

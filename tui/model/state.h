@@ -10,7 +10,7 @@
 #include "tui/model/trace.h"
 #include "tui/model/snapshot.h"
 
-/* A token of the text: its bytes from `start` to the start of the next token. */
+/* A token of the text. Its bytes begin at `start` and end where the next token starts. */
 struct esp_text_span {
     uint32_t start;
     int32_t token;
@@ -33,8 +33,8 @@ struct esp_state {
     struct esp_text_span *spans; /* (span_count) its tokens */
     int span_count, span_capacity;
 
-    struct esp_trace trace; /* `since`: since the last change of a setting or start
-                                          of a comparison */
+    struct esp_trace trace; /* its `since` begins at the last change of a setting
+                                          or at the start of a comparison */
     /* All texts of a live session. A replay has only the recorded text. */
     bool has_branches;
     struct esp_branches branches;
@@ -69,12 +69,14 @@ int esp_state_copy(struct esp_state *to, const struct esp_state *from);
 /* Applies a snapshot. Returns 0 or ESP_E_MEMORY. */
 int esp_state_apply(struct esp_state *state, const struct esp_snapshot *snapshot);
 
-/* The start of the text after the last prompt: as an index of a token, and of a byte. */
+/* These return where the text after the last prompt starts: the index of its first token, and
+ * that of its first byte. */
 int esp_state_answer(const struct esp_state *state);
 size_t esp_state_last_answer(const struct esp_state *state);
 
 /* Returns the iteration that wrote a token of the text, and sets *index to the token's place
- * among those that it committed. NULL if none did, or it is not kept. */
+ * among those that it committed. Returns NULL if no iteration wrote the token, or if the
+ * iteration is no longer kept. */
 const struct esp_iteration *esp_state_writer(const struct esp_state *state, int token,
                                              int *index);
 /* Sets *place to the text before an iteration. Returns false if that is unknown or there are no
@@ -97,8 +99,8 @@ bool esp_state_is_busy(const struct esp_state *state);
 
 /* Returns the iteration with this index, and sets *stages to the number of its finished stages.
  * If this iteration is not kept, or the index is -1, returns the running iteration in step
- * mode, else the newest one; after the end of a text, the one before the newest if only that
- * one has drafted nodes. Returns NULL if there is no iteration. */
+ * mode, or else the newest one. After the end of a text, returns the iteration before the
+ * newest if only that one has drafted nodes. Returns NULL if there is no iteration. */
 const struct esp_iteration *esp_state_iteration(const struct esp_state *state, int index,
                                                 int *stages);
 /* The iteration `back` iterations before the newest complete one, or NULL. */
@@ -106,8 +108,9 @@ const struct esp_iteration *esp_state_kept(const struct esp_state *state, int ba
 /* The index of the previous (step -1) or next (1) kept iteration, or -1. */
 int esp_state_neighbour(const struct esp_state *state, int index, int step);
 
-/* Statistics over the last 32 iterations, or fewer if a setting has changed since then; in a
- * comparison, over all iterations since it began, as in its table. */
+/* Statistics over the last 32 iterations, or fewer if a setting has changed since then. During
+ * a comparison, they cover all iterations since it began, like the table of the compare
+ * pane. */
 struct esp_figures {
     int iterations;
     double tokens_per_second; /* without pauses of the machine (engine/pace.h); 0: unknown */
@@ -117,13 +120,13 @@ struct esp_figures {
     double speedup;    /* over plain decoding, without pauses; 0 means not measured */
     bool timed;        /* some iterations ran outside step mode, so there are times */
     double seconds[ESP_STAGES]; /* means over these iterations */
-    double exchange;            /* part of these: exchanges between ranks */
+    double exchange;            /* the part of `seconds` that exchanges between ranks took */
 };
 
 struct esp_figures esp_state_figures(const struct esp_state *state);
 
 /* Seconds per token of plain decoding: those of the session that decodes plainly, if there is
- * one, else those measured between iterations; 0 means not measured. */
+ * one. Otherwise those that were measured between iterations; 0 means not measured. */
 double esp_state_baseline(const struct esp_state *state);
 
 /* Whether speculation is at least as fast as plain decoding, rounded to the shown percent. */

@@ -1,13 +1,12 @@
-/* trace.h - the past iterations of a session: the last ones in full, values of earlier ones,
- * and sums.
+/* trace.h - the past iterations of a session. A trace has the last ones in full, some values of
+ * earlier ones, and sums.
  *
  * Everything that shows more than one iteration reads a trace: panes, the numbers in the
- * header, comparisons, races, lessons, web pages. It is filled with one iteration after
- * another.
+ * header, comparisons, races, lessons, web pages. Iterations are added one by one.
  *
  * A session may continue forever, so a trace keeps the last ESP_KEPT iterations and the
- * values (viz/course.h) of at most ESP_POINTS. With `whole` it keeps everything, since the run
- * of a race or a lesson does end.
+ * values (viz/course.h) of at most ESP_POINTS. With `whole` it keeps everything. This is for
+ * the runs of races and lessons, which end.
  */
 #ifndef ESP_TRACE_H
 #define ESP_TRACE_H

@@ -44,8 +44,8 @@ static bool has_sure_width(const char *text)
     return first < 0xcc || (first == 0xe2 && second <= 0xa3);
 }
 
-/* Moves the cursor to column x of row y. To pass over a few cells in the current style, writes
- * them again, which takes no more bytes. */
+/* Moves the cursor to column x of row y. If only a few cells in the current style lie between,
+ * writes them again, which takes no more bytes than a cursor sequence. */
 static void move_to(FILE *file, const struct esp_canvas *canvas, int from, int x, int y,
                     int style)
 {
@@ -71,10 +71,9 @@ int esp_ansi_update(FILE *file, struct esp_canvas *shown, const struct esp_canva
     if (all) {
         put_style(file, &theme->style[ESP_STYLE_TEXT]);
         fputs("\033[H\033[2J", file);
-        memset(
-            shown->cells,
-            0xff, /* equals no cell, so that all are drawn, even blanks, for the background */
-            (size_t)shown->width * (size_t)shown->height * sizeof *shown->cells);
+        memset(shown->cells,
+               0xff, /* no cell is equal to this, so all are drawn, even blanks (background) */
+               (size_t)shown->width * (size_t)shown->height * sizeof *shown->cells);
     }
     for (int y = 0; y < rows && y < canvas->height; y++) {
         size_t row = (size_t)y * (size_t)canvas->width;

@@ -18,7 +18,7 @@ enum {
     KEYS = 1 /* the last row has key hints, which are useless in a file */
 };
 
-static const double frame = 1.0 / 30; /* least seconds between two frames */
+static const double frame = 1.0 / 30; /* shortest time between two frames, in seconds */
 static const double hold = 1.5;       /* seconds for which the last frame is shown */
 
 struct cast {
@@ -55,8 +55,8 @@ static void put_line(struct cast *cast)
     cast->line.comma = false;
 }
 
-/* Writes a text of the recording, made safe, because a player may also show it elsewhere, such
- * as in a title. */
+/* Writes a text of the recording. It is made safe, because a player may also show it elsewhere,
+ * such as in a title. */
 static void put_text(struct cast *cast, const char *name, const char *text)
 {
     char *shown = NULL;
@@ -74,7 +74,7 @@ static void put_text(struct cast *cast, const char *name, const char *text)
     free(shown);
 }
 
-/* Colours for the styles that use the terminal's own. */
+/* Writes colours for the styles that use the terminal's default colours. */
 static void put_terminal(struct cast *cast)
 {
     static const char palette[] =
@@ -135,7 +135,7 @@ static int put_frame(struct cast *cast, double time, const char *before)
     return status;
 }
 
-/* Writes the markers among the applied events from `from` on. */
+/* Writes the markers that are among the applied events, starting at event `from`. */
 static int put_markers(struct cast *cast, double time, int from, char *err, size_t errlen)
 {
     struct esp_recording *recording = cast->player.recording;

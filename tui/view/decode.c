@@ -2,7 +2,7 @@
  *
  *     ESC [ parameters final     CSI: cursor keys, "number ~" keys, paste brackets
  *     ESC [ < b ; x ; y M|m      mouse: pressed, released (SGR form)
- *     ESC [ M b x y              mouse, old form, from terminals that have no other: dropped
+ *     ESC [ M b x y              mouse, old form, from terminals without the new one: dropped
  *     ESC O final                SS3: F1..F4, cursor keys in application mode
  *     ESC [ [ A..E               F1..F5 of the Linux console
  *     ESC ] 11;rgb:R/G/B         the background's colour, if it was asked for; ends with BEL or
@@ -20,7 +20,7 @@
 
 enum { MOST_PASTED = 64 << 20 };
 
-/* A match at the start of some bytes: its length, or 0 if more bytes must come. */
+/* A match at the start of some bytes. Its length is 0 if more bytes must come. */
 struct match {
     size_t taken;
     int key; /* 0 means drop the sequence */
@@ -50,8 +50,8 @@ static int numbered_key(int number)
     return number >= 0 && number < (int)(sizeof keys / sizeof *keys) ? keys[number] : 0;
 }
 
-/* Reads a decimal number that ends before `end`, and returns the place after it. The number is
- * -1 if there is none or it is larger than any that terminals send. */
+/* Reads a decimal number that ends before `end`, and returns a pointer to the byte after it.
+ * The number is -1 if there is none or if it is larger than any number that terminals send. */
 static const char *read_number(const char *at, const char *end, int *number)
 {
     enum { LARGEST = 1 << 16 };
@@ -206,8 +206,8 @@ static void keep(struct esp_decoder *decoder, const char *bytes, size_t count)
     decoder->paste_count = needed;
 }
 
-/* Takes bytes up to the end of the paste; returns their number. The sequence that ends it may
- * arrive in pieces, so a possible start of it is left for the next call. */
+/* Takes bytes up to the end of the paste; returns their number. The sequence that ends the
+ * paste may arrive in pieces, so a possible start of it is left for the next call. */
 static size_t take_paste(struct esp_decoder *decoder, const char *bytes, size_t count)
 {
     static const char mark[] = "\033[201~";

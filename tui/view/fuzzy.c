@@ -1,8 +1,8 @@
 /* fuzzy.c - finds the best match of a query's letters in a text; see fuzzy.h.
  *
- * Dynamic programming: there is a row best[] for each letter of the query, computed from the
- * row before. best[j] is the best score of a match of the query up to this letter, with this
- * letter at text[j]. Both texts are truncated to MOST bytes.
+ * The method is dynamic programming. There is a row best[] for each letter of the query,
+ * computed from the previous row. best[j] is the best score of a match of the query up to this
+ * letter, with this letter at text[j]. Both texts are truncated to MOST bytes.
  */
 #include "tui/view/fuzzy.h"
 
@@ -17,7 +17,7 @@ static int lower(char c)
     return tolower((unsigned char)c);
 }
 
-/* The score of a letter matched at this place, whatever was matched before it. */
+/* The score of a match of one letter at text[at], regardless of the letters before it. */
 static int worth(const char *text, int at)
 {
     if (at == 0)
@@ -29,8 +29,8 @@ static int worth(const char *text, int at)
  * letter's. */
 static void find_letter(char letter, const char *text, int length, bool first, int best[MOST])
 {
-    int before = first ? 0 : NONE; /* the best of the previous row left of j */
-    int diagonal = NONE;           /* the previous row at j - 1 */
+    int before = first ? 0 : NONE; /* the best score in the previous row, left of j */
+    int diagonal = NONE;           /* the score in the previous row at j - 1 */
     for (int j = 0; j < length; j++) {
         const int above = first ? NONE : best[j];
         best[j] = NONE;

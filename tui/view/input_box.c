@@ -1,5 +1,5 @@
-/* input_box.c - walks through the units of the line and computes the row and column of each;
- * see input_box.h.
+/* input_box.c - walks through the units of the line (viz/safe.h) and computes the row and
+ * column of each; see input_box.h.
  *
  * In a very long line, only a part around the cursor is visited, which bounds the work per
  * frame.
@@ -22,8 +22,8 @@ struct walk {
     struct esp_safe_unit unit;
 };
 
-/* Reads the next unit, and breaks the row before it if it does not fit. At the end, leaves
- * room for the cursor. */
+/* Reads the next unit. If it does not fit into the row, starts a new row before it. At the end
+ * of the line, leaves room for the cursor. */
 static void look(struct walk *w)
 {
     const bool end = w->at >= w->end, newline = !end && w->line->line[w->at] == '\n';

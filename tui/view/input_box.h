@@ -18,8 +18,8 @@ int esp_input_box_rows(const struct esp_input_line *line, int width, int height)
 /* Fills the view with the rows around the cursor. With `active`, also places the cursor. */
 void esp_input_box_draw(struct esp_canvas *canvas, const struct esp_input_line *line,
                         bool active);
-/* The byte above (step -1) or below (1) the cursor, in the same column, or -1 if there is no
- * such row. */
+/* Returns the byte above (step -1) or below (1) the cursor, in the same column, or -1 if there
+ * is no row there. */
 long esp_input_box_move(const struct esp_input_line *line, int width, int step);
 
 #endif

@@ -1,15 +1,15 @@
 /* keys.h - keys and their bindings. keys.def is the only table of them.
  *
- * The table feeds key handling, footer, help and manual. Panes never see keys: a key becomes
- * an action, and a pane gets its actions through `request`.
+ * The table is used for key handling, footer, help and manual. Panes never see keys: a key
+ * becomes an action, and a pane gets its actions through `request`.
  */
 #ifndef ESP_KEYS_H
 #define ESP_KEYS_H
 
 #include <stdbool.h>
 
-/* A key is a Unicode character (control characters included) or one of these, with or without
- * ESP_KEY_META. */
+/* A key is a Unicode character, control characters included, or one of these constants. Both
+ * can be combined with ESP_KEY_META. */
 enum {
     ESP_KEY_FIRST = 0x110000,
     ESP_KEY_UP = ESP_KEY_FIRST,
@@ -36,10 +36,10 @@ enum {
     ESP_WHEN_ALWAYS,
     ESP_WHEN_PANE,   /* a pane has the focus */
     ESP_WHEN_EMPTY,  /* the input line is empty, or a pane has the focus */
-    ESP_WHEN_STEP,   /* as EMPTY, in step mode */
+    ESP_WHEN_STEP,   /* like EMPTY, but only in step mode */
     ESP_WHEN_LIVE,   /* in a live session, not in a replay */
-    ESP_WHEN_BRANCH, /* as PANE, but only in a live session */
-    ESP_WHEN_REPLAY, /* as EMPTY, in a replay; keys of panes are valid there, too */
+    ESP_WHEN_BRANCH, /* like PANE, but only in a live session */
+    ESP_WHEN_REPLAY, /* like EMPTY, but in a replay, where keys of panes are valid, too */
     ESP_WHEN_BUSY,   /* always, but the footer shows it only during generation */
 };
 
@@ -60,12 +60,12 @@ int esp_action_find(const char *name);
 
 struct esp_binding {
     int action,
-        when; /* action NONE: `command` runs or, if it is NULL, the input line gets the key */
+        when; /* for action NONE, `command` runs; if it is NULL, the input line gets the key */
     const char *key, *label, *help;
     const char *command; /* or NULL */
 };
 
-extern const struct esp_binding esp_bindings[]; /* ends with key = NULL */
+extern const struct esp_binding esp_bindings[]; /* the last entry has the key NULL */
 
 /* The facts that decide which bindings are valid now. */
 struct esp_key_when {
@@ -81,8 +81,8 @@ struct esp_own_keys {
     int count;
 };
 
-/* The binding of a key: the user's (`own`, may be NULL), else the table's. Returns NULL if
- * there is none and the key goes to the input line. */
+/* Returns the user's binding of a key (in `own`, which may be NULL), else that of the table.
+ * Returns NULL if there is none; then the key goes to the input line. */
 const struct esp_binding *esp_key_binding(int key, struct esp_key_when when,
                                           const struct esp_own_keys *own);
 /* The user's binding of a key, or NULL. */

@@ -13,7 +13,7 @@ enum { LEAST_WIDTH = 20, LEAST_HEIGHT = 5, LEAST_ROWS = 4, TALL = 44, LARGE = 56
 
 struct pane_place {
     int pane;
-    int rows; /* rows inside the frame; 0 means all that remain */
+    int rows; /* rows inside the frame; 0 means all remaining rows */
 };
 
 struct region {
@@ -37,8 +37,8 @@ static const struct pane_plan wide = {
     .bottom = {{{ESP_PANE_stats, 2}}, 1},
 };
 
-/* The plan for a height. From TALL rows on, a wide screen has room for the timeline, and from
- * LARGE rows on for the whole node pane. */
+/* Returns the plan for a height. A wide screen has room for the timeline if it has at least
+ * TALL rows, and for the whole node pane if it has at least LARGE rows. */
 static struct pane_plan plan_of(bool is_wide, int height)
 {
     struct pane_plan plan = is_wide ? wide : normal;

@@ -6,11 +6,11 @@
  *     larger            controller and node below them, several lines each
  *     from 44 rows on   the timeline, too
  *
- * During a comparison, the compare pane lies below the text if the terminal is wide enough,
- * and alone otherwise.
+ * During a comparison, the compare pane is below the text if the terminal is wide enough.
+ * Otherwise it is shown alone.
  *
- * Panes have frames. Neighbours share a line: their rectangles overlap by one. A pane below
- * tabs has no frame.
+ * Panes have frames. Neighbours share a line of their frames, so their rectangles overlap by
+ * one row or column. A pane below tabs has no frame.
  */
 #ifndef ESP_LAYOUT_H
 #define ESP_LAYOUT_H
@@ -31,7 +31,7 @@ struct esp_layout_options {
     bool focused;   /* the current pane has the focus and must be visible */
     bool zoomed;    /* only the current pane is shown */
     bool stacked;   /* the tree is below the text instead of beside it */
-    bool comparing; /* the compare pane replaces all panes but the text */
+    bool comparing; /* the compare pane replaces all panes except the text */
     int input_rows; /* rows of the input line; 0 means one */
     bool hidden[ESP_PANES];
 };
@@ -39,7 +39,7 @@ struct esp_layout_options {
 struct esp_layout {
     int kind;
     bool framed;
-    /* Width 0 means not shown. All but the input line are one row high. */
+    /* Width 0 means not shown. All except the input line are one row high. */
     struct esp_rect header, tabs, input, footer;
     struct esp_rect pane[ESP_PANES]; /* frame included; width 0: not shown */
 };

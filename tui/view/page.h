@@ -1,7 +1,7 @@
 /* page.h - a view that fills the screen for a while: a race, a lesson.
  *
  * A page draws itself and handles keys. The app shows it instead of the panes until it closes.
- * To add one, write a file in commands/each that opens it.
+ * To add a page, write a command in commands/each that opens it.
  */
 #ifndef ESP_PAGE_H
 #define ESP_PAGE_H
@@ -16,7 +16,7 @@ struct esp_page_ops {
     bool (*key)(void *page, int key);
     /* Milliseconds until the next redraw; -1 if none is needed. */
     int (*due)(void *page);
-    /* Whether the page stays as it is until a key is pressed. */
+    /* Whether the page will not change until a key is pressed. */
     bool (*settled)(void *page);
     void (*close)(void *page);
 };

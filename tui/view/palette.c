@@ -74,7 +74,7 @@ static bool has_words(const struct esp_palette_item *item, const char *query)
     return true;
 }
 
-/* The score of an item. A match in the summary counts, too, but less than one in the name. */
+/* The score of an item. A match in the summary scores less than one in the name. */
 static int score_of(const struct esp_palette_item *item, const char *query)
 {
     enum { NAMED = 10000 };
@@ -237,7 +237,7 @@ static void draw_item(struct esp_canvas *canvas, int y, const struct esp_palette
         esp_draw_restyle(canvas, (struct esp_rect){1, y, width - 2, 1}, ESP_STYLE_SELECTION);
 }
 
-/* The column of the summaries: after the longest text, up to a limit. */
+/* The column where the summaries start: after the longest text, but not beyond a limit. */
 static int summary_column(const struct esp_palette *palette, int first, int rows)
 {
     int widest = 0;
@@ -261,8 +261,8 @@ static void draw_hints(struct esp_canvas *canvas, int y)
 }
 
 /* The area of the palette on a screen of this size; its width is 0 if there is no room. A menu
- * is as high as its items and details: the summary of the selected item, or the reason that it
- * is refused, is shown in full below the items. */
+ * is as high as its items and its details. The details, below the items, are the full summary
+ * of the selected item, or the reason that it is refused. */
 static struct esp_rect frame_of(const struct esp_palette *palette, int width, int height)
 {
     const int wide = width - 4 < WIDEST ? width - 4 : WIDEST, most = height - 5;

@@ -16,7 +16,7 @@ struct esp_binding;
 struct esp_palette_item {
     const char *kind;                  /* "command", "theme", ...; static */
     char *text, *summary;              /* owned; text: a ':' line or the name of a key */
-    const struct esp_binding *binding; /* if the item is a key, else NULL */
+    const struct esp_binding *binding; /* the key's, if the item is a key; else NULL */
     bool current; /* the item is the current value, and is shown with a check mark */
     bool refused; /* the item cannot be chosen; the summary gives the reason */
 };
@@ -24,7 +24,7 @@ struct esp_palette_item {
 struct esp_palette {
     bool open;
     const char *title; /* static; NULL means the title of the full menu */
-    int skipped;       /* bytes to hide at the start of each text, since the title says it */
+    int skipped;       /* bytes to hide at the start of each text: the title says the same */
     char query[64];
     struct esp_palette_item *items; /* (count) */
     int count;
@@ -51,7 +51,7 @@ enum esp_palette_answer esp_palette_key(struct esp_palette *palette, int key);
 /* The selected item, or NULL if nothing matches. */
 const struct esp_palette_item *esp_palette_selected(const struct esp_palette *palette);
 
-/* The index of the shown item at a cell of the canvas, or one of these. */
+/* Returns the index of the shown item at a cell of the canvas, or one of these constants. */
 enum { ESP_PALETTE_NOTHING = -1, ESP_PALETTE_OUTSIDE = -2 };
 int esp_palette_at(const struct esp_palette *palette, int width, int height, int x, int y);
 

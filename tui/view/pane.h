@@ -15,7 +15,7 @@
 
 struct esp_pane_view {
     int scroll;  /* scroll position in rows; each pane defines the origin */
-    long anchor; /* the text pane's byte at the top, or the compare pane's place; -1: follow */
+    long anchor; /* text pane: byte at the top; compare pane: its place; -1: follow the end */
 };
 
 /* The selection that all panes share. */
@@ -28,7 +28,7 @@ struct esp_look {
     int branch;    /* the branch at the branches pane's cursor; -1 means the current one */
     int heat;      /* enum esp_heat: how the text's tokens are coloured */
     bool collapsed[ESP_MAX_NODES + 1]; /* nodes of the held tree whose children are hidden */
-    bool explains;    /* the node pane is hidden: the tree explains the node at the cursor */
+    bool explains;    /* the tree pane explains its node, because the node pane is hidden */
     bool grows_right; /* trees grow to the right; otherwise they are indented rows */
     char search[96];  /* the text to search for; "" if none */
     long match;       /* byte of the last match in the text; -1 if none yet */
@@ -38,7 +38,8 @@ struct esp_look {
 /* Holds an iteration and moves the cursor to its most informative node (viz/explain.h). With
  * index -1, follows the newest iteration again. */
 void esp_look_hold(struct esp_look *look, const struct esp_state *state, int index);
-/* Holds the iteration before or after the shown one. Past the newest, follows again. */
+/* Holds the iteration before or after the shown one. After the newest one, follows the newest
+ * iteration again. */
 void esp_look_step(struct esp_look *look, const struct esp_state *state, int step);
 
 /* Moves the text's cursor to a token, and holds the iteration that wrote it. */
@@ -46,8 +47,8 @@ void esp_look_token(struct esp_look *look, const struct esp_state *state, int to
 /* Returns the token at the text's cursor if the node pane shows it, else -1. */
 int esp_looked_token(const struct esp_look *look, const struct esp_state *state);
 
-/* Scrolls by rows, by pages of `page` rows (at least 1), or to an end; view->scroll stays from
- * 0 to `most`. Returns false if the action does not scroll. */
+/* Scrolls by rows, by pages of `page` rows (at least 1), or to an end. view->scroll stays
+ * between 0 and `most`. Returns false if the action does not scroll. */
 bool esp_pane_scroll(struct esp_pane_view *view, int action, int page, int most);
 
 /* One match of a search. */
@@ -67,21 +68,22 @@ struct esp_shown {
     bool wheel;                     /* the action comes from the mouse wheel */
 };
 
-/* Where a branch begins: a text of the tree of branches, followed by some tokens. */
+/* Where a branch begins: after a text of the tree of branches and some more tokens. */
 struct esp_branch_point {
     struct esp_text_place place;
     int32_t tokens[ESP_MAX_NODES]; /* (count) */
     int count;
-    bool written; /* the text is one that exists: show it, and write nothing */
+    bool written; /* the text exists already: show it, and generate nothing */
 };
 
 struct esp_pane_ops {
     const char *name, *summary;
     /* Writes the title for the top line of the frame. If NULL, the title is the name. */
     void (*title)(const struct esp_shown *shown, char *title, size_t size);
-    /* Fills the canvas's view, the area inside the frame; changes neither look nor view. */
+    /* Draws into the canvas's view, which is the area inside the frame. Changes neither
+     * `look` nor `view`. */
     void (*draw)(struct esp_canvas *canvas, const struct esp_shown *shown);
-    /* Handles an action. Returns false if the pane has no use for it. May be NULL. */
+    /* Handles an action. Returns false if the pane does not use it. May be NULL. */
     bool (*request)(const struct esp_shown *shown, int action);
     /* Handles a click inside the frame. Returns false if there is nothing at that cell. May be
      * NULL. */

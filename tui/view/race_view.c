@@ -1,7 +1,7 @@
 /* race_view.c - see race_view.h.
  *
  *     row 0            the models and the seed
- *     two frames       drafter; text so far; the tree of the last iteration; statistics
+ *     two frames       drafter, text so far, tree of the last iteration, statistics
  *     below            progress of each side, the verdict or the current step, keys
  *
  * On a narrow screen the sides are stacked. On a low screen, the trees are the first to be
@@ -30,7 +30,7 @@ enum {
 /* The part of a side that is visible at this time. */
 struct view {
     int steps, tokens, written, all;
-    double seconds; /* on the side's own clock: at its end, else now */
+    double seconds; /* time on the side's own clock: its end, or now */
     bool over;
 };
 

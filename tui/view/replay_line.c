@@ -1,4 +1,4 @@
-/* replay_line.c - the position in a recording, which is shown instead of the input line.
+/* replay_line.c - shows the position in a recording, instead of the input line.
  *
  *     paused   iter 41/319, step 3 of 9   1x   0:12 / 1:04   ████████▌     |
  *

@@ -13,7 +13,7 @@ const int esp_text_styles[] = {[ESP_TEXT_PROMPT] = ESP_STYLE_PROMPT,
                                [ESP_TEXT_CHOSEN] = ESP_STYLE_PROMPT};
 
 /* Returns the bytes of the first tokens, with the style of each byte, or NULL if there is no
- * memory. Both are in one piece of memory. The caller frees it. */
+ * memory. Bytes and styles are in one block of memory, which the caller frees. */
 static char *join(struct esp_run *run, int tokens, unsigned char **style, size_t *count)
 {
     size_t total = 0, length;

@@ -10,7 +10,7 @@
 extern const int esp_text_styles[];
 
 /* Draws the first `tokens` tokens into rows y to y + height - 1 of the view. If they need more
- * rows, it draws the last ones. Returns the row after them. */
+ * rows than that, draws only the last rows of text. Returns the row after the text. */
 int esp_run_text_draw(struct esp_canvas *canvas, int y, int height, struct esp_run *run,
                       int tokens);
 

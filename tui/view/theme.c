@@ -99,7 +99,7 @@ static int read_line(void *user, struct esp_file_line *line)
                  : 0;
 }
 
-/* Fills in missing colours of each style from the style `text`. */
+/* Gives each style that lacks a colour the colour of the style `text`. */
 static void inherit(struct esp_theme *theme)
 {
     const struct esp_appearance *text = &theme->style[ESP_STYLE_TEXT];
@@ -114,7 +114,7 @@ static void inherit(struct esp_theme *theme)
 
 /* ------------------------------------------------------------------ finding */
 
-/* Finds the path of the user's theme with this name, else of the program's. */
+/* Finds the path of the user's theme with this name or, if there is none, of the program's. */
 static int find_by_name(const char *name, char *path, size_t size)
 {
     char folder[512], file_name[64];
@@ -206,8 +206,9 @@ static int nearest_of_256(int32_t rgb)
     return best;
 }
 
-/* Keeps only the hue, since the user may have changed the shades of the 8 or 16 colours. In a
- * colour number, red is 1, green 2 and blue 4; bright adds 8. */
+/* Returns the terminal colour with the same hue. Shades are ignored, because the user may have
+ * changed those of the 8 or 16 colours. In a colour number, red is 1, green 2 and blue 4;
+ * bright adds 8. */
 static int nearest_of_16(int32_t rgb, int colours)
 {
     enum { GREY = 40 /* a colour is grey if its parts differ by less than this */ };

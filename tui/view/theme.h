@@ -60,10 +60,10 @@ int esp_colour_near(int32_t colour, int colours);
 /* The appearance of a style on a terminal with `colours` colours, given by colour numbers.
  * Three rules keep it readable:
  *
- * - On the terminal's own background, a grey never becomes black or white but the default
- *   colour.
- * - A style that loses a colour also gets its default attributes (style.h), to differ from
- *   others.
+ * - On the terminal's own background, a grey becomes the default colour, never black or
+ *   white.
+ * - A style that loses a colour also gets its default attributes (style.h), so that it still
+ *   differs from others.
  * - A foreground that would equal its background becomes the foreground of `text`. */
 struct esp_appearance esp_appearance_near(const struct esp_theme *theme, int style,
                                           int colours);

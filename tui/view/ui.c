@@ -71,7 +71,7 @@ static int draw_speed(struct esp_canvas *canvas, int end, const struct esp_state
         return end;
     esp_state_worth(&figures, esp_state_baseline(state), text);
     const bool wins = esp_state_wins(&figures);
-    /* Columns kept for the rest of the header: without and with the names of the models. */
+    /* Columns reserved for the rest of the header, without and with the names of the models. */
     enum { LEAST = 40, MODELS = 80 };
     int form = wins || (int)strlen(text[0]) > end - MODELS;
     form += form == 1 && (int)strlen(text[1]) > end - LEAST;
@@ -112,7 +112,7 @@ static int draw_phase(struct esp_canvas *canvas, int end, const struct esp_ui *u
         snprintf(text, sizeof text, "reading the prompt");
         break;
     case ESP_PHASE_GENERATING:
-        /* The machine may be slower than the pace. */
+        /* Also shows the actual rate if the machine is slower than the pace. */
         if (ui->pace > 0 && ui->rate > 0 && ui->rate < 0.9 * ui->pace)
             snprintf(text, sizeof text, "%s iter %d, at %.2g/s of %g/s",
                      canvas->glyphs->running, index, ui->rate, ui->pace);
@@ -181,7 +181,7 @@ static void draw_header(struct esp_canvas *canvas, const struct esp_ui *ui,
         esp_draw(canvas, x, 0, ESP_STYLE_STATUS, setup);
 }
 
-/* Whether an action would change something; tries it on a copy. */
+/* Whether an action would change something. This is tried on a copy of the view. */
 static bool obeys(const struct esp_canvas *canvas, const struct esp_ui *ui,
                   const struct esp_state *state, int action)
 {
@@ -189,7 +189,7 @@ static bool obeys(const struct esp_canvas *canvas, const struct esp_ui *ui,
     return esp_ui_act(&copy, state, action, canvas->width, canvas->height);
 }
 
-/* Whether the footer shows a key: whether it does something now. */
+/* Whether the footer shows a key. It does if the key has an effect now. */
 static bool is_valid(const struct esp_canvas *canvas, const struct esp_ui *ui,
                      const struct esp_state *state, const struct esp_binding *b)
 {
@@ -221,8 +221,8 @@ static bool is_valid(const struct esp_canvas *canvas, const struct esp_ui *ui,
     }
 }
 
-/* The order in the footer, highest first: keys to continue or stop, then those of the focused
- * pane, then all others. */
+/* Returns how important a key is. The footer shows the most important keys first: keys to
+ * continue or stop, then those of the focused pane, then all others. */
 static int urgency_of(const struct esp_binding *b)
 {
     if (b->when == ESP_WHEN_STEP || b->when == ESP_WHEN_REPLAY ||
@@ -442,8 +442,8 @@ static int pane_order(const struct esp_ui *ui, int order[ESP_PANES])
     return count;
 }
 
-/* The first tab to draw in a row of `width` columns. If the row is too narrow for all tabs,
- * the current pane's stays visible. */
+/* The first tab to draw in a row of `width` columns. If the row is too narrow for all tabs, the
+ * tab of the current pane stays visible. */
 static int first_tab(const struct esp_ui *ui, const int order[], int count, int width)
 {
     int first = 0, end = 0;

@@ -13,7 +13,7 @@
 #include "tui/model/player.h"
 
 struct esp_ui {
-    struct esp_layout_options layout; /* not focused: the input line has the focus */
+    struct esp_layout_options layout; /* `focused` is false if the input line has the focus */
     struct esp_pane_view view[ESP_PANES];
     struct esp_look look;
     bool help;                       /* the help pane covers the others */

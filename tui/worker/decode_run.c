@@ -145,7 +145,7 @@ static int time_pass(struct esp_engine *engine, double *seconds, char *err, size
     return status;
 }
 
-/* The bytes that weights may take: a quarter of the free memory, at most 4 GB. */
+/* Returns how many bytes the weights may use: a quarter of the free memory, at most 4 GB. */
 static double room(void)
 {
     const double free_pages = (double)sysconf(_SC_AVPHYS_PAGES),
@@ -185,7 +185,7 @@ int esp_engine_open_slow(struct esp_engine **engine, const struct esp_engine_opt
             layers = room() / (times * bytes);
         int count = (int)layers < least ? least : (int)layers > 1000 ? 1000 : (int)layers;
         if (count > least + 4)
-            count -= count % 4; /* few sizes, so that learned costs are found again */
+            count -= count % 4; /* only a few sizes occur, so learned costs are found again */
         const double off = *took / seconds;
         if (!wider && (count == info.layers || (tries > 0 && off > 0.6 && off < 1.7)))
             break;

@@ -1,6 +1,6 @@
-/* decode_run.h - runs sessions for races, comparisons and lessons, one alone or two in lock
- * step; fills a run (tui/model/run.h); opens models with a target that is enlarged until a
- * pass takes a given time. */
+/* decode_run.h - runs sessions for races, comparisons and lessons: one session alone, or two in
+ * lock step. It can fill a run (tui/model/run.h), and open models with a target that is
+ * enlarged until a pass takes a given time. */
 #ifndef ESP_DECODE_RUN_H
 #define ESP_DECODE_RUN_H
 
@@ -10,12 +10,12 @@
 struct esp_decode_options {
     struct esp_session_options session; /* observer and user are replaced */
     const char *prompt;
-    const struct esp_text_token *text; /* (text_count) begins the text; NULL: the prompt does */
+    const struct esp_text_token *text; /* (text_count) the text to continue; NULL: `prompt` */
     int text_count;
     bool scores; /* iterations have scores (esp_session_score) */
     int tokens;  /* maximum number of new tokens */
-    /* warm-up: number of tokens that are decoded from another prompt and dropped. After these,
-     * a drafter that measures costs has measured them, and the processors run at full speed. */
+    /* Warm-up: so many tokens are decoded from another prompt and dropped. After that, a
+     * drafter that measures costs has measured them, and the processors run at full speed. */
     int practice;
     /* Called between iterations with the fraction that is done. Returns false to stop. May be
      * NULL. */

@@ -32,12 +32,12 @@ struct esp_keeper {
     struct esp_library *library; /* NULL means not opened yet */
     int chunk;                   /* number of the log's next chunk */
 
-    /* Protects the next six members; the engine thread reads them without it. */
+    /* Protects the next six members. The engine thread reads them without the lock. */
     pthread_mutex_t lock;
     pthread_cond_t changed;
     struct esp_journal *journal; /* NULL means records wait in memory */
     struct esp_pack waiting;
-    bool asleep;  /* the thread waits for records, not for time to pass */
+    bool asleep;  /* the thread waits for new records, without a time limit */
     bool private; /* the session is not kept yet; records wait in memory */
     bool quit;
 
@@ -49,7 +49,7 @@ struct esp_keeper {
     int64_t id;  /* 0 means the library does not have the session */
     time_t created;
     struct timespec now;         /* the time of the last records */
-    int iterations, generations; /* numbers of the next ones */
+    int iterations, generations; /* number of the next iteration, and of the next generation */
     int generation;              /* number of the generation of the next iterations */
     int first_generation;        /* the library's number of the caller's generation 0 */
     int numbered;                /* how many generations the caller has begun */
@@ -73,7 +73,7 @@ static void complain(struct esp_keeper *k, const char *err)
 
 /* ------------------------------------------------------------------ moving records */
 
-/* The number of bytes that are to be moved. Needs `lock`. */
+/* Returns how many bytes wait to be moved. The caller holds `lock`. */
 static size_t amount(const struct esp_keeper *k)
 {
     return k->journal && !k->private && !atomic_load(&k->failed)
@@ -81,7 +81,7 @@ static size_t amount(const struct esp_keeper *k)
                : 0;
 }
 
-/* Moves all records to the library. Needs `moving`. */
+/* Moves all records to the library. The caller holds `moving`. */
 static void move(struct esp_keeper *k)
 {
     char err[700];
@@ -140,7 +140,8 @@ void esp_keeper_settle(struct esp_keeper *k)
 
 /* ------------------------------------------------------------------ a session */
 
-/* Opens the library, and tells the user if something in it was damaged. Needs `moving`. */
+/* Opens the library, and tells the user if something in it was damaged. The caller holds
+ * `moving`. */
 static int open_library(struct esp_keeper *k, char *err, size_t errlen)
 {
     if (k->library)
@@ -151,7 +152,7 @@ static int open_library(struct esp_keeper *k, char *err, size_t errlen)
     return status;
 }
 
-/* Adds the session to the library. Needs `moving`. */
+/* Adds the session to the library. The caller holds `moving`. */
 static int add_session(struct esp_keeper *k, char *err, size_t errlen)
 {
     if (k->id > 0)
@@ -186,7 +187,7 @@ static void begin(struct esp_keeper *k)
     pthread_mutex_unlock(&k->moving);
 }
 
-/* Forgets which texts of tokens are known. Returns false if there is no memory. */
+/* Forgets which token texts the library has. Returns false if there is no memory. */
 static bool forget_pieces(struct esp_keeper *k)
 {
     free(k->pieces);
@@ -194,7 +195,8 @@ static bool forget_pieces(struct esp_keeper *k)
     return k->pieces;
 }
 
-/* Ends the journal. Its records are in the library, unless that failed. Needs `moving`. */
+/* Ends the journal. Its records are in the library, unless moving them failed. The caller
+ * holds `moving`. */
 static void close_journal(struct esp_keeper *k, bool remove)
 {
     pthread_mutex_lock(&k->lock);
@@ -228,7 +230,7 @@ static void finish(struct esp_keeper *k)
     if (k->id > 0 && k->library && whole && !k->private) {
         if (k->judged)
             drop_deleted(k);
-        esp_library_refresh(k->library, k->id, err, sizeof err); /* otherwise a list does it */
+        esp_library_refresh(k->library, k->id, err, sizeof err); /* else a list does it */
     }
     if (k->id > 0 && k->library)
         esp_library_release(k->library, k->id);
@@ -280,7 +282,7 @@ static bool begin_records(struct esp_keeper *k)
     return true;
 }
 
-/* Adds the records of a call to the journal or to those that wait. */
+/* Adds the records of a call to the journal or to the waiting records. */
 static void end_records(struct esp_keeper *k)
 {
     pthread_mutex_lock(&k->lock);
@@ -355,7 +357,7 @@ void esp_keeper_generation(struct esp_keeper *k, int number,
     k->numbered = number + 1;
     k->generation = k->first_generation + number;
     if (k->generation < k->generations || !begin_records(k))
-        return; /* a generation that is continued is in the log already */
+        return; /* this generation is continued, so the log has it already */
     k->generations = k->generation + 1;
     k->records.failed |= esp_header_to_json(&line, header) < 0;
     esp_log_generation(&k->records,
@@ -416,7 +418,7 @@ static void wait_pieces(struct esp_keeper *k)
     esp_kept_text_free(&text);
 }
 
-/* Deletes what is kept of the session. Its texts go on in memory. */
+/* Deletes the session from the library. Its texts are kept in memory instead. */
 static void take_back(struct esp_keeper *k)
 {
     char err[700];

@@ -1,4 +1,4 @@
-/* mailbox.c - one lock, one condition, a list of commands and some flags; see mailbox.h. */
+/* mailbox.c - a list of commands and some flags, protected by one lock; see mailbox.h. */
 #include "tui/worker/mailbox.h"
 
 #include <stdio.h>

@@ -15,23 +15,23 @@
 #include "tui/worker/models.h"
 
 /* The types of commands. Each comment lists what the message of the command contains: its
- * texts; its numbers; its flag. */
+ * texts, then its numbers, then its flag. */
 enum esp_command_type {
     ESP_COMMAND_PROMPT,   /* prompt (length) */
     ESP_COMMAND_SET,      /* key, value, origin as in esp_worker_set() or NULL */
-    ESP_COMMAND_ASK,      /* key of a parameter whose value is asked for */
+    ESP_COMMAND_ASK,      /* key of a parameter, whose value is reported */
     ESP_COMMAND_LIMIT,    /* maximum number of new tokens after a prompt */
     ESP_COMMAND_CLEAR,    /* none */
     ESP_COMMAND_COMPARE,  /* drafter or NULL, verifier or NULL (worker_compare.c) */
     ESP_COMMAND_REWIND,   /* number of tokens that stay */
     ESP_COMMAND_FORK,     /* a text (length bytes of struct esp_text_token), what the user typed
                          after it or NULL; enum esp_fork; flag: continue it (worker_branch.c) */
-    ESP_COMMAND_CONTINUE, /* a text in the same form; number of continuations */
+    ESP_COMMAND_CONTINUE, /* a text as for FORK; number of continuations */
     ESP_COMMAND_SCORES,   /* first token, number of tokens: report their scores */
     ESP_COMMAND_KEEP,     /* struct esp_resume and its text (length bytes), path of the library;
-                          flag: private (keeper.h). After the first, only the flag counts */
+                          flag: private (keeper.h). Later commands change only the flag */
     ESP_COMMAND_JUDGE,    /* name of a branch; its number, 1 if marked + 2 if deleted */
-    ESP_COMMAND_TELL,     /* an error, for the user */
+    ESP_COMMAND_TELL,     /* an error message that is shown to the user */
     ESP_COMMAND_LOAD,     /* key, value, draft or NULL (models.h) */
     ESP_COMMAND_RECORD,   /* path or NULL; columns, rows; overwrite (worker_record.c) */
     ESP_COMMAND_MARK,     /* text of the marker */
@@ -52,7 +52,7 @@ struct esp_resume {
  * are loaded, if any. */
 struct esp_job {
     void (*run)(void *user, struct esp_models *models);
-    void (*release)(void *user); /* called after run(), or alone if the thread ends first */
+    void (*release)(void *user); /* called once: after run(), or instead if the thread ends */
     void *user;
 };
 
@@ -109,7 +109,7 @@ void esp_mailbox_pace(struct esp_mailbox *mailbox, double iterations);
 void esp_mailbox_break(struct esp_mailbox *mailbox, struct esp_breakpoints breakpoints);
 void esp_mailbox_step_mode(struct esp_mailbox *mailbox, bool on);
 void esp_mailbox_step(struct esp_mailbox *mailbox);
-/* Whether all commands are done; in step mode, whether they are done up to the next stop. */
+/* Whether all commands have been executed; in step mode, up to the next stop. */
 bool esp_mailbox_settled(struct esp_mailbox *mailbox);
 
 /* ---- for the engine thread */

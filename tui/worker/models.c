@@ -73,7 +73,7 @@ int esp_models_options(struct esp_engine_options *options, const struct esp_mode
     if (option == esp_engine_option(ESP_OPTION_OF_target)) {
         options->draft = draft;
         options->context = options->width = options->layers =
-            0; /* they were for the previous model */
+            0; /* these values were for the previous model */
     }
     if (option == esp_engine_option(ESP_OPTION_OF_backend))
         options->device = 0; /* the number was for the previous backend */

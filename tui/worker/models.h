@@ -38,8 +38,8 @@ int esp_models_follow(struct esp_models *next, const struct esp_models *pair,
 
 /* Whether all tokens of `from`'s text stand for the same bytes in `to`'s models. */
 bool esp_models_shares_tokens(const struct esp_models *from, const struct esp_models *to);
-/* Moves `from`'s text to `to`'s session. Returns 0 or, if `to` has no text then, a negative
- * status with a message. */
+/* Moves `from`'s text to `to`'s session. Returns 0, or a negative status with a message; then
+ * `to` has no text. */
 int esp_models_hand_over(const struct esp_models *from, struct esp_models *to, char *err,
                          size_t errlen);
 

@@ -25,7 +25,7 @@ static const struct {
 
 enum {
     TALES = sizeof tales / sizeof *tales,
-    TOKENS = 64 /* written after a prompt of the user */
+    TOKENS = 64 /* number of tokens that are written after a prompt of the user */
 };
 
 enum { PRACTICE = 40, PLAIN_PRACTICE = 4 };

@@ -11,7 +11,7 @@
 enum {
     SLOTS = 64,
     WAKE_MS =
-        30, /* least time between wake-ups for iterations: the screen is drawn no faster */
+        30, /* shortest time between wake-ups for iterations; the screen is not drawn faster */
 };
 
 int esp_reporter_open(struct esp_reporter *report)
@@ -130,9 +130,9 @@ void esp_reporter_loaded(struct esp_reporter *report, const struct esp_models *p
 void esp_reporter_rest(struct esp_reporter *report)
 {
     char byte;
-    /* An exchange, not a store: it reads the value that esp_reporter_wake() wrote, so
-     * everything published before that is visible after it. With a store, later reads could
-     * come first. */
+    /* This is an exchange, not a store. It reads the value that esp_reporter_wake() wrote, so
+     * everything that was published before is visible afterwards. With a store, later reads
+     * could come first. */
     if (read(report->wake[0], &byte, 1) > 0)
         atomic_exchange(&report->awake, false);
 }

@@ -24,9 +24,9 @@ void esp_reporter_close(struct esp_reporter *report);
 
 /* Makes the descriptor readable. */
 void esp_reporter_wake(struct esp_reporter *report);
-/* Makes the descriptor readable after an iteration, but at a limited rate: every wake-up takes
- * a processor from the computation. The next wake-up also announces the iterations that were
- * skipped. */
+/* Makes the descriptor readable after an iteration, but at a limited rate, because every
+ * wake-up takes a processor from the computation. The next wake-up also announces the
+ * iterations that were skipped. */
 void esp_reporter_wake_for_iteration(struct esp_reporter *report);
 
 /* Answers a command. `type` is ESP_SNAPSHOT_MESSAGE, ERROR, REFUSED, CLEAR or RECORD. */
@@ -36,7 +36,7 @@ void esp_reporter_phase(struct esp_reporter *report, int phase, const char *text
                         double fraction);
 /* Reports the configuration of the compared session, or that there is none (NULL). */
 void esp_reporter_compared(struct esp_reporter *report, const struct esp_session *session);
-/* Reports the loaded models and the settings; `anew`: see esp_setup. */
+/* Reports the loaded models and the settings. For `anew` see struct esp_setup. */
 void esp_reporter_loaded(struct esp_reporter *report, const struct esp_models *pair, int serial,
                          bool anew);
 

@@ -1,8 +1,8 @@
 /* worker.c - the engine thread: start, loop, end; see worker.h.
  *
- * The loop takes a command if there is one, else runs an iteration if a text is being
- * generated, else waits. An event is recorded before it is shown, so a replay shows what the
- * user saw. The functions at the end of the file run in the UI thread.
+ * If there is a command, the loop executes it. Otherwise it runs an iteration if a text is
+ * being generated, or else waits. An event is recorded before it is shown, so a replay shows
+ * what the user saw. The functions at the end of the file run in the UI thread.
  */
 #include "tui/worker/worker_parts.h"
 

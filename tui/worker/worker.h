@@ -5,9 +5,9 @@
  * (ring.h). Posting never blocks. In step mode the thread stops after every draft layer and
  * every stage and waits for a step.
  *
- * Other models can be loaded while it runs (models.h). The UI thread may still read token
- * texts of the old models until it has applied the READY snapshot of the new ones. It reports
- * that with ESP_COMMAND_RETIRE; then the old models are closed.
+ * Other models can be loaded while it runs (models.h). The UI thread may still read token texts
+ * of the old models until it has applied the READY snapshot of the new ones. It then posts
+ * ESP_COMMAND_RETIRE, and the old models are closed.
  */
 #ifndef ESP_WORKER_H
 #define ESP_WORKER_H
@@ -24,8 +24,8 @@ struct esp_worker;
 int esp_worker_open(struct esp_worker **worker, const struct esp_engine_options *engine,
                     const struct esp_session_options *session, int tokens, char *err,
                     size_t errlen);
-/* Ends the thread. Returns false if the thread did not end within a few seconds (a long prompt
- * on a slow machine) and so still uses its memory. */
+/* Ends the thread. Returns false if it did not end within a few seconds, as with a long prompt
+ * on a slow machine. Then it still uses its memory. */
 bool esp_worker_close(struct esp_worker *worker);
 
 /* The thread's snapshots, and a file descriptor that is readable when there are some. */
@@ -36,15 +36,15 @@ void esp_worker_post(struct esp_worker *worker, const struct esp_message *comman
 /* Posts a command with these members: ESP_WORKER_POST(worker, MARK, .text = {text}). */
 #define ESP_WORKER_POST(worker, name, ...)                                                     \
     esp_worker_post(worker, &(struct esp_message){.type = ESP_COMMAND_##name, __VA_ARGS__})
-/* Posts a change of a setting. `origin` is a prefix for error messages, and success is then
- * silent (settings.h); if it is NULL, the user is told the new value. */
+/* Posts a change of a setting. `origin` is a prefix for error messages, and success is then not
+ * reported (settings.h). If `origin` is NULL, the user is told the new value. */
 void esp_worker_set(struct esp_worker *worker, const char *key, const char *value,
                     const char *origin);
 /* The mailbox, for the commands that take effect immediately: stop, step mode, pace. */
 struct esp_mailbox *esp_worker_mailbox(struct esp_worker *worker);
 
-/* Returns whether no command waits, no generation runs (in step mode: the engine waits for a
- * step) and all snapshots are read. Scripts wait for this. */
+/* Returns whether no command waits, no generation runs and all snapshots have been read. In
+ * step mode a generation may run if the engine waits for a step. Scripts wait for this. */
 bool esp_worker_settled(struct esp_worker *worker);
 
 #endif

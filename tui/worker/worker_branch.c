@@ -3,10 +3,10 @@
  *
  * A new branch, an undo and a return to an earlier text all do the same thing: they give the
  * session another text (esp_session_fork). The interface keeps all texts as a tree
- * (sessions/branches.h) and learns of the switch from one report; a recording learns of it from
+ * (sessions/branches.h). One report tells it about the switch. A recording gets the switch from
  * the session's own events.
  *
- * Each new branch gets the next seed, so that it differs from the text that was there. A fresh
+ * Each new branch gets the next seed, so that it differs from the text that it replaces. A new
  * session with this seed and the text before the branch writes the same tokens.
  */
 #include "tui/worker/worker_parts.h"
@@ -47,8 +47,8 @@ static void show_fork(struct esp_worker *worker, int kept, const struct esp_text
         esp_keeper_fork(worker->keeping.keeper, kept, text, count);
 }
 
-/* Sets the next seed, so that another text is written. At temperature 0 nothing is drawn, and
- * the seed stays. */
+/* Sets the next seed, so that another text is written. At temperature 0 no random numbers are
+ * used, so the seed stays the same. */
 static void next_seed(struct esp_worker *worker)
 {
     struct esp_session *session = worker->pair.session;
@@ -142,9 +142,9 @@ void esp_worker_resume(struct esp_worker *worker, const struct esp_message *comm
 
 /* Continuations are written in turns, so that the user sees all of them grow. The first turn of
  * each is one iteration. Switching to a continuation computes the rows of its own tokens again,
- * in one pass. To keep this a fraction of the work, later turns are longer: a turn ends when it
- * has written a quarter of the continuation. Each continuation draws from its own section of
- * the random numbers, 2^DRAWS_LOG long. */
+ * in one pass. To keep this work small compared with the rest, later turns are longer: a turn
+ * ends when it has written a quarter of the continuation. Each continuation draws from its own
+ * section of the random numbers, 2^DRAWS_LOG long. */
 enum { TURN_PART = 4, DRAWS_LOG = 40 };
 
 void esp_worker_continue_end(struct esp_worker *worker)
@@ -155,8 +155,8 @@ void esp_worker_continue_end(struct esp_worker *worker)
     *c = (struct esp_continuations){.count = 0};
 }
 
-/* Switches the session to the continuation that is written next. Returns whether that
- * worked. */
+/* Switches the session to the continuation that is written next. Returns whether this
+ * succeeded. */
 static bool begin_turn(struct esp_worker *worker)
 {
     struct esp_continuations *c = &worker->continuations;
@@ -189,7 +189,8 @@ bool esp_worker_continue_turn(struct esp_worker *worker, bool ended)
     struct esp_continuation *now = &c->each[c->now];
     if (ended)
         now->left = 0;
-    /* The compared session can only follow one continuation to its end. */
+    /* During a comparison, each continuation is written to its end in one turn, because the
+     * compared session cannot switch between them. */
     const bool compared = worker->second.compare.second != NULL;
     const int turn = now->count - c->turn, own = now->count - now->begin;
     if (!ended && (compared || TURN_PART * turn < own))

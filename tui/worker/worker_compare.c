@@ -2,8 +2,8 @@
  *
  * A second session of the same engine decodes the text that the first one writes, in lock step
  * (engine/compare.h). The second session has its own caches, so these take twice the memory
- * until it ends. Its events go into the ring. An error in it ends the comparison, but never
- * the text.
+ * until it ends. Its events go into the ring. An error in it ends the comparison, but the first
+ * session goes on.
  */
 #include "tui/worker/worker_parts.h"
 
@@ -44,7 +44,7 @@ static int open_second(struct esp_worker *worker, char *err, size_t errlen)
     return status;
 }
 
-/* Keeps the names. Returns false if they are too long for anything that can be opened. */
+/* Stores the names. Returns false if they are longer than any valid name. */
 static bool keep_names(struct esp_second *s, const char *drafter, const char *verifier)
 {
     return snprintf(s->drafter, sizeof s->drafter, "%s", drafter) < (int)sizeof s->drafter &&

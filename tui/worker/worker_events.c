@@ -15,7 +15,7 @@
 
 static const double WARM = 8e-3; /* seconds in which processors reach full speed */
 
-/* The session's tokens per iteration, at least 1. */
+/* Returns the session's mean tokens per iteration, at least 1. */
 static double stride(const struct esp_session *session)
 {
     struct esp_stats stats;
@@ -23,8 +23,9 @@ static double stride(const struct esp_session *session)
     return fmax(stats.tokens_per_iteration, 1);
 }
 
-/* The fraction of the pace's time per iteration that an iteration gets. In a comparison, half
- * of the time is for the second session, divided among its iterations for the same tokens. */
+/* The pace sets a time per iteration. Returns the fraction of it that an iteration gets. In a
+ * comparison, half of the time is for the second session, divided among its iterations for the
+ * same tokens. */
 static double share_of_pace(const struct esp_worker *worker, bool second)
 {
     const struct esp_session *other = worker->second.compare.second;
@@ -34,9 +35,9 @@ static double share_of_pace(const struct esp_worker *worker, bool second)
 }
 
 /* Waits to keep the pace. After a pause, caches are cold and processors slow, and an iteration
- * would take several times as long. If iterations are short compared to the pause, passes that
- * are not counted run first, so that the iteration runs at full speed and its displayed time is
- * typical. */
+ * would take several times as long. If iterations are short compared to the pause, some passes
+ * run first that are not counted. Then the iteration runs at full speed, and its displayed time
+ * is typical. */
 static void keep_pace(struct esp_worker *worker, bool second)
 {
     struct esp_stats stats;
@@ -120,7 +121,7 @@ void esp_worker_observe(void *user, const struct esp_event *event)
     int phase = stepping ? ESP_PHASE_WAITING : ESP_PHASE_GENERATING;
     if ((partial || iteration) && worker->report.phase != phase)
         esp_reporter_phase(&worker->report, phase, "", 0);
-    /* A stop after a stage changes the time that it takes, so no times are kept. */
+    /* A stop after a stage changes the stage's time, so no times are kept. */
     struct esp_iteration untimed;
     struct esp_event shown = *event;
     if (partial && event->iteration) {
@@ -141,8 +142,8 @@ void esp_worker_observe(void *user, const struct esp_event *event)
         keep_pace(worker, false);
 }
 
-/* The second session waits, too: an iteration after a pause takes longer, and this must not
- * always hit the same session. */
+/* The second session waits, too. An iteration after a pause takes longer, and the pause must
+ * not always come before the same session. */
 void esp_worker_observe_second(void *user, const struct esp_event *event)
 {
     struct esp_worker *worker = user;

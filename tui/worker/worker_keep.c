@@ -113,7 +113,7 @@ void esp_worker_keep_again(struct esp_worker *worker, int generation)
 void esp_worker_keep_event(struct esp_worker *worker, const struct esp_event *event)
 {
     if (event->type == ESP_EVENT_SETTING)
-        worker->keeping.begun = false; /* with another setting, another generation begins */
+        worker->keeping.begun = false; /* a change of a setting begins a new generation */
     if (worker->keeping.keeper)
         esp_keeper_event(worker->keeping.keeper, event);
 }

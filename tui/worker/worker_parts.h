@@ -7,8 +7,8 @@
  *
  * The threads share only the mailbox (commands) and the ring (reports). Models and session
  * belong to the engine thread. The one exception is an engine's token texts, which never
- * change: the UI thread may read them from when it applies the READY snapshot of these models
- * until it has applied the next one.
+ * change. The UI thread may read them after it has applied the READY snapshot of these models,
+ * until it has applied the next READY snapshot.
  */
 #ifndef ESP_WORKER_PARTS_H
 #define ESP_WORKER_PARTS_H
@@ -69,7 +69,7 @@ struct esp_continuations {
 
 struct esp_worker {
     pthread_t thread;
-    atomic_bool ended; /* the thread has nothing left to do */
+    atomic_bool ended; /* the thread has done all its work */
     struct esp_mailbox mailbox;
     struct esp_reporter report;
 
@@ -86,7 +86,7 @@ struct esp_worker {
     bool quiet;  /* events of the session are neither recorded nor shown */
     bool hidden; /* events of the session are recorded but not shown */
     double progress;
-    double asked; /* when the user was told last that a rank does not answer */
+    double asked; /* when the user was last told that a rank does not answer */
 };
 
 /* Answers a command: ESP_TELL(worker, ERROR, "%s", err). */
@@ -99,15 +99,15 @@ struct esp_worker {
 void esp_worker_observe(void *user, const struct esp_event *event);
 /* An esp_observer of the compared session; `user` is the worker. */
 void esp_worker_observe_second(void *user, const struct esp_event *event);
-/* See struct esp_engine_options; the user is asked, and the key that stops a generation ends
- * the rank. */
+/* The function `patient` of struct esp_engine_options. Tells the user that a rank does not
+ * answer. The key that stops a generation then ends the rank. */
 bool esp_worker_is_patient(void *user, int rank, int ranks, double seconds);
 /* An esp_progress; `user` is the worker. */
 bool esp_worker_progress(void *user, const char *what, size_t done, size_t total);
 
 /* ---- worker_record.c */
 
-/* Starts or ends the recording, as an ESP_COMMAND_RECORD asks. The text so far is recorded as
+/* Executes ESP_COMMAND_RECORD: starts or ends the recording. The text so far is recorded as
  * prompts. */
 void esp_worker_record(struct esp_worker *worker, const struct esp_message *command);
 void esp_worker_stop_recording(struct esp_worker *worker);
@@ -157,7 +157,7 @@ bool esp_worker_fork(struct esp_worker *worker, const struct esp_message *comman
 /* Begins to write several continuations of a text, in turns. Returns whether it has begun. */
 bool esp_worker_continue(struct esp_worker *worker, const struct esp_message *command);
 /* Call after an iteration of a continuation; `ended`: it was the last one. If the turn is over,
- * begins that of the next continuation. Returns whether a generation runs. */
+ * the turn of the next continuation begins. Returns whether a generation runs. */
 bool esp_worker_continue_turn(struct esp_worker *worker, bool ended);
 /* Ends the writing of continuations. */
 void esp_worker_continue_end(struct esp_worker *worker);

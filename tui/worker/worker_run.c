@@ -94,7 +94,7 @@ void esp_worker_warn_of_template(struct esp_worker *worker)
 static int prefill(struct esp_worker *worker, const char *prompt, size_t prompt_length,
                    char *err, size_t errlen)
 {
-    enum { MARKS = 32 }; /* more than the control tokens of a turn */
+    enum { MARKS = 32 }; /* a turn has fewer control tokens than this */
     struct esp_session *session = worker->pair.session;
     const bool chat = *esp_session_chat(session);
     size_t length;
@@ -113,7 +113,7 @@ static int prefill(struct esp_worker *worker, const char *prompt, size_t prompt_
     return status;
 }
 
-/* Whether there is room to continue the last turn, if need be after dropping older ones. */
+/* Whether there is room to continue the last turn, possibly after dropping older turns. */
 static bool can_go_on(struct esp_worker *worker)
 {
     char err[256] = "";
@@ -193,7 +193,7 @@ static void retire(struct esp_worker *worker, struct esp_models *pair)
     esp_session_close(pair->session);
     pair->session = NULL;
     if (!retired)
-        return; /* a leak is better than freeing memory that the UI thread uses */
+        return; /* leaks the pair, because the UI thread may still use its memory */
     *retired = (struct retired){worker->retired, *pair, worker->serial - 1};
     worker->retired = retired;
 }

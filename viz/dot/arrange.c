@@ -1,8 +1,9 @@
 /* arrange.c - fits a layout to an aspect, and bends its edges; see arrange.h.
  *
  * The tree grows to the right, so its columns are Graphviz's ranks. `ranksep` is the distance
- * of columns and `nodesep` that of rows, both in inches. The attribute `viewport`, which is
- * read when the picture is drawn, gives the size and the centre of the page in points.
+ * between columns and `nodesep` the distance between rows, both in inches. The attribute
+ * `viewport`, which is read when the picture is drawn, gives the size and the centre of the
+ * page in points.
  */
 #include "viz/dot/arrange.h"
 
@@ -92,7 +93,7 @@ bool esp_arrange(GVC_t *context, Agraph_t *graph, double aspect)
 
 /* ------------------------------------------------------------------ edges */
 
-/* A column of the tree: nodes with the same middle. */
+/* A column of the tree: the nodes whose middles have the same x. */
 struct column {
     double middle, left, right;
 };

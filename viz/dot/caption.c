@@ -15,7 +15,7 @@ enum { TITLE = 20, LINE = 13, LEGEND = 12 };
 
 static const char gap[] = "&#160;&#160;&#160;&#160;";
 
-/* "8 tokens drafted, 3 of them copied from the text", or all of one source. */
+/* Writes "8 tokens drafted, 3 of them copied from the text", or names the source of all. */
 static void put_sources(FILE *file, int all, const int count[ESP_SOURCES])
 {
     int only = ESP_SOURCE_DRAFT;
@@ -53,7 +53,7 @@ static void put_title(FILE *file, const struct esp_iteration *it,
     esp_label_row_end(file);
 }
 
-/* Writes "draft <b>.51</b> ms" and a gap; a run of text may end with blanks but not begin with
+/* Writes "draft <b>.51</b> ms" and a gap. A run of text may end with blanks but not begin with
  * one. */
 static void put_fact(FILE *file, const char *before, const char *value, const char *after)
 {
@@ -255,8 +255,8 @@ static void put_decisions(FILE *file, const struct esp_iteration *it, const stru
     fputs("</td></tr>", file);
 }
 
-/* Explains the kinds of nodes in the picture. Graphviz stretches all columns of a narrow row
- * equally, so there are empty columns for missing kinds. */
+/* Explains the kinds of nodes in the picture. Kinds that are missing get empty columns, because
+ * Graphviz would stretch the columns of a narrow row. */
 static void put_samples(FILE *file, const struct shown *shown,
                         const struct esp_colours *colours)
 {

@@ -6,8 +6,8 @@
 
 #include "viz/safe.h"
 
-/* LABEL: columns of a text that is not a token. ATTRIBUTE: bytes of an attribute (Graphviz
- * reads up to 16 KB). */
+/* Limits. LABEL: columns of a text that is not a token. ATTRIBUTE: bytes of an attribute, of
+ * which Graphviz reads up to 16 KB. */
 enum { LABEL = 80, ATTRIBUTE = 2000 };
 
 static const char visible_space[] = "\u2423", ellipsis[] = "\u2026";

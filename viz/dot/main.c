@@ -2,14 +2,14 @@
  * output.
  *
  * The input is a line of a recording (an `iteration` event, man/espalier-session.5). This is a
- * separate program for three reasons. Graphviz ends the process when memory runs out. A layout
- * can be limited and killed from outside. The licences of Graphviz and readline do not allow
- * both in one binary. espalier runs the program (viz/dot_helper.h), and a user can run it, too:
+ * separate program for three reasons. Graphviz ends the process when memory runs out. As a
+ * process of its own, a layout can be limited and killed. The licences of Graphviz and readline
+ * do not allow both in one binary. espalier runs it (viz/dot_helper.h), and so can a user:
  *
  *     espalier export FILE --iteration 3 --format json | espalier-dot --format svg
  *
- * The picture is complete in memory before its first byte is written. The exit status is 0, or
- * 1 with one sentence on standard error, or 2 for wrong usage.
+ * The picture is complete in memory before its first byte is written. The exit status is 0 for
+ * success, 1 after an error with one sentence on standard error, or 2 for wrong usage.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -187,7 +187,7 @@ static int ignore(char *message)
     return 0;
 }
 
-/* Whether Graphviz has reported anything: it does not fail if it cannot read an image, but
+/* Whether Graphviz has reported anything. If it cannot read an image, it does not fail, but
  * reports this and goes on without the image. */
 static bool complained;
 
@@ -217,8 +217,9 @@ static int write_dot(Agraph_t *graph)
     return code;
 }
 
-/* Dots per inch of a PNG: 144, sharp on a projector, or less for a large tree, within the
- * limits of Cairo and of memory. Returns 0 if the picture would be illegible. */
+/* Returns the dots per inch of a PNG. These are 144, which is sharp on a projector, or fewer
+ * for a large tree, to stay within the limits of Cairo and of memory. Returns 0 if the picture
+ * would be illegible. */
 static double resolution(Agraph_t *graph)
 {
     enum { SHARP = 144, LEAST = 36, SIDE = 32000, POINTS = 72 };
@@ -240,7 +241,7 @@ static int render(GVC_t *context, Agraph_t *graph, const char *format)
         return fail("the picture is too large for a PNG; export it as svg, or show fewer nodes "
                     "(--nodes)");
     agsafeset(graph, (char *)"margin", (char *)"0",
-              (char *)""); /* by default a PDF has a margin */
+              (char *)""); /* without this, a PDF would have a margin */
     esp_arrange_bend(graph);
     if (gvRenderData(context, graph, format, &bytes, &length) != 0 || !bytes || length == 0)
         code = fail("Graphviz cannot write this format; is its plugin for it installed?");

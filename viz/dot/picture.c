@@ -19,7 +19,7 @@
 #include "viz/dot/label.h"
 
 enum { TOKEN_COLUMNS = 28, BIG = 17, SMALL = 11 };
-/* How many leaves and levels fit on a slide, and how many leaves on a wide slide. */
+/* How many leaves and levels fit on a slide, and how many leaves fit on a wide slide. */
 enum { LEAVES = 20, WIDE_LEAVES = 12, LEVELS = 10 };
 #define WIDE 1.5 /* slides are wide from this aspect on */
 
@@ -30,7 +30,7 @@ struct picture {
     Agraph_t *graph, *tree; /* the tree is a cluster: its label is the legend */
     char *label;            /* (label_size) the label that is being written */
     size_t label_size;
-    bool failed; /* no memory */
+    bool failed; /* memory ran out */
 };
 
 static void set(void *object, const char *name, const char *value)
@@ -104,8 +104,8 @@ static void put_first_line(FILE *file, const struct picture *d, const char *mark
     fprintf(file, "%s</font></td></tr>", bold ? "</b>" : "");
 }
 
-/* Writes the acceptance probability, and the verifier's random number or that the verifier
- * drew the token. */
+/* Writes the acceptance probability. After it comes the verifier's random number or, if the
+ * verifier drew the token, a word that says so. */
 static void put_decision(FILE *file, const struct picture *d, int index)
 {
     struct esp_decision decision;
@@ -239,7 +239,7 @@ static Agnode_t *add_bonus(struct picture *d)
     return node;
 }
 
-/* Adds a node that stands for the children of a node that are not shown. */
+/* Adds a fold node, which counts the children of a node that are not shown. */
 static Agnode_t *add_fold(struct picture *d, const struct esp_tree_row *row)
 {
     char name[24];
@@ -300,7 +300,8 @@ static void add_edge(struct picture *d, Agnode_t *from, const struct esp_tree_ro
         set(edge, "weight", "8"); /* keeps the path straight */
 }
 
-/* The number of rows without drawn children; they are drawn one above the other. */
+/* Returns the number of rows without drawn children. These rows are drawn one above the
+ * other. */
 static int leaves(const struct esp_tree_rows *rows)
 {
     int count = 0;
@@ -323,7 +324,7 @@ static int choose_most(const struct picture *d, struct esp_tree_choice *choice,
     return status;
 }
 
-/* Chooses as many rows as the drawing options say, or as many as fit on a slide. On a slide,
+/* Chooses as many rows as the drawing options allow, or as many as fit on a slide. On a slide,
  * the children of nodes at depth LEVELS or deeper are hidden, except those of accepted nodes.
  */
 static int choose_rows(const struct picture *d, struct esp_tree_rows *rows)

@@ -11,7 +11,7 @@
  *
  * The width of an edge is the draft probability; the shade of a node is the draft's confidence
  * at that node. A large tree is reduced to its likeliest nodes, with counts of the others. The
- * caption above the tree says what happened, with the settings; the legend is below. Nodes
+ * caption above the tree says what happened and with which settings; the legend is below. Nodes
  * also have their data as attributes (token, text, q, p, confidence, verdict, reason), for
  * programs that read DOT files. The same iteration always gives the same graph.
  */
@@ -27,7 +27,7 @@
 struct esp_picture_look {
     const struct esp_colours *colours;
     const char *models; /* for the caption, e.g. "target <- draft"; "" if none */
-    int most;    /* nodes to show (the accepted path may need more); 0: all, -1: fit a slide */
+    int most;    /* nodes to show (the accepted path may need more); 0: all; -1: fit a slide */
     int caption; /* enum esp_caption */
     double aspect; /* width divided by height; 0 means that of the tree */
 };

@@ -9,8 +9,8 @@ text() {
     echo ';'
 }
 
-# Prints the SHA-256 of a file in base64, as a content policy needs it; the hexadecimal digits of sha256sum are turned
-# back into bytes for this.
+# Prints the SHA-256 of a file in base64, as a content security policy needs it. For this, the hexadecimal digits of
+# sha256sum are converted back to bytes.
 hash() {
     digits=$(sha256sum <"$2" | cut -c-64 | sed 's/../\\x&/g')
     printf 'const char esp_page_%s_hash[] = "%s";\n' "$1" "$(env printf "$digits" | base64)"

@@ -12,7 +12,7 @@
     const VERDICTS = ["unvisited", "accepted", "rejected", "cut"];
     const MARKS = ["", "\u2713", "\u2717", ""];
     const KINDS = ["prompt", "drafted", "bonus", "mark", "chosen"];
-    const SHOWN_TOKENS = 1500; /* how many tokens of a long text are shown while it plays */
+    const SHOWN_TOKENS = 1500; /* maximum number of tokens that are shown while the page plays */
     const CHART_POINTS = 400;
     const narrow = matchMedia("(max-width: 820px)");
     const dark = matchMedia("(prefers-color-scheme: dark)");
@@ -72,8 +72,8 @@
         return made;
     }
 
-    /* Appends the text of the iterations up to `last` to `text`. Before iteration `frame` shortens the text to
-     * `length` tokens, calls left(length, frame). */
+    /* Appends the text of the iterations up to `last` to `text`. If iteration `frame` shortens the text to
+     * `length` tokens, first calls left(length, frame). */
     function follow(text, last, committed, left) {
         const added = (more) => more.forEach((token) => text.push(token));
         for (let i = 0; i <= last; i++) {
@@ -89,7 +89,7 @@
         }
     }
 
-    /* The text after iteration `index` (`committed`: with the tokens that it committed). */
+    /* The text at iteration `index`: before it or, with `committed`, after it. */
     function textAt(index, committed) {
         const text = [];
         follow(text, index, committed, () => {});
@@ -156,10 +156,10 @@
 
     /* ------------------------------------------------------------ branches */
 
-    /* Lists the texts that were given up for another one, and the last text: {frame, fork, words, count}. */
+    /* Lists the texts that another text replaced, and the last text: {frame, fork, words, count}. */
     const branches = (function () {
         const found = [], text = [];
-        let shared = 0; /* tokens of the text that an earlier branch has, too */
+        let shared = 0; /* number of tokens that the text shares with an earlier branch */
         const note = (frame) => {
             const own = text.slice(shared);
             if (own.length)
@@ -608,7 +608,7 @@
     /* ------------------------------------------------------------ moving */
 
     function draw() {
-        if (!picked) /* the choice must not reveal the decision before it is made */
+        if (!picked) /* choosing a node must not reveal a decision before it is made */
             chosen = stage >= 3 ? frames[at].telling : 0;
         $("number").textContent = frames[at].index + " (" + (at + 1) + " of " + frames.length + ")";
         $("place").value = at;
@@ -683,7 +683,7 @@
         schedule();
     }
 
-    /* Wraps an action of the user: it also stops playing. */
+    /* Wraps an action of the user, so that it also stops playing. */
     const byHand = (move) => () => {
         pause();
         move();

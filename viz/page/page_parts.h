@@ -1,4 +1,5 @@
-/* page_parts.h - the files of this folder as strings in the program; embed.sh makes them.
+/* page_parts.h - the files of this folder as strings in the program. embed.sh makes the
+ * strings.
  *
  * page.html is the page; @NAME@ in it is replaced by the part with that name.
  */

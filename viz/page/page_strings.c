@@ -6,8 +6,8 @@
 
 #include "viz/safe.h"
 
-/* A value of the index has the place of a string in its low PLACE_BITS bits, and the number of
- * the string above them. */
+/* A value of the index has the position of a string in its low PLACE_BITS bits. The higher bits
+ * have the number of the string. */
 enum { PLACE_BITS = 36 };
 
 static void put(struct esp_page_strings *s, const char *bytes, size_t length)
@@ -51,7 +51,7 @@ static void put_json(struct esp_page_strings *s, const char *bytes, size_t lengt
     put(s, "\",\n", 3);
 }
 
-/* Appends the string. If the table has it already, the new copy is removed again. */
+/* Appends the string. If the table already has this string, removes the new copy again. */
 int esp_page_strings_add(struct esp_page_strings *s, const char *bytes, size_t length,
                          int flags)
 {

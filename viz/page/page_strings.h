@@ -1,4 +1,4 @@
-/* page_strings.h - the texts of a page (page_writer.h), each once, as JSON strings.
+/* page_strings.h - the texts of a page (page_writer.h) as JSON strings; each is stored once.
  *
  * Bytes become text as on a terminal (viz/safe.h): control characters, format characters and
  * invalid UTF-8 are replaced by visible characters. '<' is escaped, so no text can end the
@@ -21,8 +21,8 @@ struct esp_page_strings {
     bool failed;              /* out of memory; nothing more is added */
 };
 
-/* The index of a text, which is added if it is new. `flags`: ESP_SAFE_* of safe.h; 0 keeps
- * newlines and tabs. */
+/* Returns the index of a text, after adding the text if it is new. `flags`: ESP_SAFE_* of
+ * safe.h; 0 keeps newlines and tabs. */
 int esp_page_strings_add(struct esp_page_strings *strings, const char *bytes, size_t length,
                          int flags);
 void esp_page_strings_free(struct esp_page_strings *strings);

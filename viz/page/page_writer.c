@@ -41,7 +41,7 @@ struct esp_page_writer {
     size_t piece_capacity;
     int iterations, earlier;
     int program, target, draft, device, started; /* string indices */
-    int changes;                                 /* changes written before the next iteration */
+    int changes;                                 /* changes so far before the next iteration */
     bool failed;                                 /* out of memory */
     bool too_large;                              /* larger than ESP_PAGE_BYTES */
 };
@@ -92,8 +92,8 @@ static void put_number(FILE *file, double value)
 
 /* ------------------------------------------------------------------ text */
 
-/* The string index of a token of the text: the characters that are complete with this token.
- */
+/* The string index of a token of the text. Its string has the characters that are complete with
+ * this token. */
 static int piece_of(struct esp_page_writer *page, int32_t token)
 {
     size_t length = 0;
@@ -339,7 +339,8 @@ static void put_times(struct esp_page_writer *page, const struct esp_iteration *
     put_number(page->events, isfinite(baseline) ? baseline : 0);
 }
 
-/* The status of the page so far. Its limit leaves a little room for the rest of the file. */
+/* Returns the status of the page so far. The limit for its size leaves a little room for the
+ * rest of the file. */
 static int status_of(struct esp_page_writer *page)
 {
     page->too_large =

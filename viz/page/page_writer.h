@@ -1,10 +1,10 @@
-/* page_writer.h - writes iterations as one HTML file that plays in a browser and loads
- * nothing.
+/* page_writer.h - writes iterations as one HTML file that plays in a browser and loads no other
+ * file.
  *
  * The page is this folder's page.html with the iterations as JSON in a data element:
  *
  *     program, target, draft, device, started
- *     earlier      number of iterations before the first one here
+ *     earlier      number of iterations before the first one on the page
  *     strings      every text once; other fields refer to it by index
  *     stages       the names of the six stages
  *     heats        [{title, limits, words}] of the colours of the text (viz/heat.h), for
@@ -20,15 +20,15 @@
  *         nodes:   [[token, parent, verdict, q, p, confidence, probability of the path, u
  *                  (if it was compared with the acceptance), acceptance, copies, sentence,
  *                  distance to the copied token (0: drafted; -1: copied from an unknown
- *                  place; -2 means expected; -3: recycled)], ...], the root first
+ *                  place; -2: expected; -3: recycled)], ...], the root first
  *         hidden:  number of omitted nodes, in a tree of more than ESP_PAGE_NODES
  *         bonus:   the target's own token
  *         gauges:  [[gauge, before, after, sentence], ...]
  *         said:    sentences about drafting, verifying, selecting, committing, adapting
- *         telling: the node selected at first }]
+ *         telling: the node that is selected at first }]
  *
- * All text passes viz/safe.h, so it cannot reorder, hide or control anything. '<' is escaped,
- * so text cannot end the element. The same iterations give the same bytes.
+ * All text passes through viz/safe.h, so it cannot reorder, hide or control anything. '<' is
+ * escaped, so text cannot end the element. The same iterations give the same bytes.
  */
 #ifndef ESP_PAGE_WRITER_H
 #define ESP_PAGE_WRITER_H
@@ -64,9 +64,9 @@ __attribute__((format(printf, 2, 3))) void esp_page_add_note(struct esp_page_wri
  * ESP_E_ARGUMENT if the page becomes larger than ESP_PAGE_BYTES. */
 int esp_page_add(struct esp_page_writer *page, const struct esp_iteration *it, double time,
                  double baseline, const struct esp_text_token *text, int count);
-/* Ends the page and frees the writer (NULL counts as out of memory). If `status` is 0, the
- * page goes to *bytes, and the caller frees it; otherwise `status` is returned. Returns 0, or
- * a negative status with a message; a message that is already in `err` stays. */
+/* Ends the page and frees the writer; a NULL writer means that memory ran out. If `status` is
+ * 0, writes the page to *bytes, which the caller frees. Otherwise returns `status`. Returns 0,
+ * or a negative status with a message; a message that is already in `err` stays. */
 int esp_page_close(struct esp_page_writer *page, int status, char **bytes, size_t *length,
                    char *err, size_t errlen);
 

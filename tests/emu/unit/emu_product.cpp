@@ -8,8 +8,8 @@
 struct shape {
     int m, n, k; /* D (m, n) = A (m, k) B (k, n) */
     bool transpose_a, transpose_b;
-    bool row_major; /* all matrices */
-    int pad;        /* between lines */
+    bool row_major; /* for all matrices */
+    int pad;        /* unused elements between lines */
     int batch;
     float alpha, beta;
     bool bias;
@@ -74,7 +74,7 @@ template <> cudaDataType type_of<float>()
     return CUDA_R_32F;
 }
 
-/* The arguments of a product besides the matrices. */
+/* The arguments of a product, without the matrices. */
 struct parts {
     cublasLtHandle_t handle = nullptr;
     cublasLtMatmulDesc_t desc = nullptr;
@@ -103,7 +103,8 @@ struct parts {
     }
 };
 
-/* Computes the product by the given algorithm among those that the heuristic returns. */
+/* Computes the product. `which` is the index of the algorithm in the list that the heuristic
+ * returns. */
 template <typename In, typename Out>
 static std::vector<Out> multiply(const shape &s, const std::vector<In> &a,
                                  const std::vector<In> &b, const std::vector<Out> &c,
@@ -205,7 +206,7 @@ TEST(the_order_of_sums_depends_on_the_shape)
     int different = 0;
     for (size_t i = 0; i < 16; i++)
         different += d[i] != d1[i];
-    CHECK(different > 0, "every sum has the same bits");
+    CHECK(different > 0, "every sum has the same bits in both shapes");
 }
 
 TEST(products_are_lazy_and_checked)

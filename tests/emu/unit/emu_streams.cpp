@@ -198,10 +198,11 @@ TEST(streams_are_lazy_and_read_memory_late)
 {
     scene s;
     OK(s.send(s.a));
-    s.host[5] = 500.0f; /* a change before the copy has read the value */
+    s.host[5] = 500.0f; /* the copy has not read this value yet */
     ESP_LAUNCH(add_to, 2, 32, 0, s.a, s.device, 64, 1.0f);
     OK(s.fetch(s.a));
-    CHECK(s.host[6] == 6.0f, "read too early, %g is new", s.host[6]);
+    CHECK(s.host[6] == 6.0f,
+          "the result was copied before the host waited: %g is the new value", s.host[6]);
     CHECK(cudaStreamQuery(s.a) == cudaErrorNotReady, "the stream has work");
     OK(cudaStreamSynchronize(s.a));
     CHECK(s.host[6] == 7.0f && s.host[5] == 501.0f, "%g %g", s.host[6], s.host[5]);

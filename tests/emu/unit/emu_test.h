@@ -67,7 +67,7 @@ template <typename F> static std::string last_words(F f)
         CHECK(ok_result == cudaSuccess, "%s: %s", #call, cudaGetErrorString(ok_result));       \
     } while (0)
 
-/* An array on the device, with an array of the same size for the host. */
+/* An array on the device, with an array of the same size on the host. */
 template <typename T> struct device_array {
     T *data = nullptr;
     size_t count;

@@ -164,7 +164,7 @@ static __global__ void votes(unsigned *out)
     unsigned odd = __ballot_sync(~0u, i & 1), same = __match_any_sync(~0u, i / 8);
     int any = __any_sync(~0u, i == 3), all = __all_sync(~0u, i < 31);
     unsigned half = 0;
-    if (i < 16) /* only part of the warp takes part */
+    if (i < 16) /* only half of the warp calls these functions */
         half = __ballot_sync(0xffffu, i < 4) + __reduce_add_sync(0xffffu, (unsigned)i);
     __syncwarp();
     int most = __reduce_max_sync(~0u, i - 40), least = __reduce_min_sync(~0u, i - 40);
@@ -279,8 +279,8 @@ TEST(warps_whose_lanes_do_not_meet_are_detected)
          cudaDeviceSynchronize());
 }
 
-/* Lane 0 writes and the others read. The result is correct only with a synchronisation between
- * the write and the reads. */
+/* Lane 0 writes and the others read. The result is correct only if the lanes synchronise
+ * between the write and the reads. */
 static __global__ void through_memory(int *out, bool meet)
 {
     ESP_SHARED(int, room);
@@ -371,8 +371,8 @@ TEST(blocks_that_depend_on_their_order_give_wrong_results)
 
 enum { NOT_READ = -1 }; /* the emulator's fill value of a copy's destination, as an int */
 
-/* Each thread copies 16 bytes twice and reads the destinations: before it waits, with one group
- * of copies pending, and with none. */
+/* Each thread begins two copies of 16 bytes. It reads the destinations before it waits, then
+ * with one group of copies pending, and then with none. */
 static __global__ void copy_and_look(const int *from, int *out)
 {
     ESP_SHARED(int, room);
@@ -428,7 +428,7 @@ TEST(a_copy_outside_shared_memory_is_detected)
 
 /* ------------------------------------------------------------------ matrices */
 
-/* Writes which number of which matrix a lane has: 64 m + 8 i + j is row i, column j of
+/* Writes which element of which matrix each lane gets: 64 m + 8 i + j is row i, column j of
  * matrix m. */
 static __global__ void load_numbers(int *out, bool turned)
 {
@@ -463,7 +463,7 @@ TEST(matrices_are_distributed_over_the_lanes)
 
 /* ------------------------------------------------------------------ bank conflicts */
 
-/* Each lane reads a V that is `stride` floats after the V of the previous lane. */
+/* Each lane reads a value of type V, `stride` floats after the value of the previous lane. */
 template <typename V> static __global__ void read_apart(int stride, float *out)
 {
     ESP_SHARED(float, room);
@@ -495,13 +495,15 @@ template <typename V> static long cycles_of(int stride)
 
 TEST(bank_conflicts_are_counted)
 {
-    CHECK(cycles_of<float>(1) == 1, "32 banks");
-    CHECK(cycles_of<float>(0) == 1, "one word for all");
+    CHECK(cycles_of<float>(1) == 1, "an access to 32 banks takes one cycle");
+    CHECK(cycles_of<float>(0) == 1, "an access of all lanes to one word takes one cycle");
     CHECK(cycles_of<float>(2) == 2 && cycles_of<float>(4) == 4 && cycles_of<float>(32) == 32 &&
               cycles_of<float>(33) == 1,
-          "as many as words in the busiest bank");
-    CHECK(cycles_of<float2>(2) == 2 && cycles_of<float2>(4) == 4, "half a warp at a time");
-    CHECK(cycles_of<float4>(4) == 4 && cycles_of<float4>(8) == 8, "a quarter at a time");
+          "an access takes as many cycles as the busiest bank has words");
+    CHECK(cycles_of<float2>(2) == 2 && cycles_of<float2>(4) == 4,
+          "accesses of 8 bytes take half a warp at a time");
+    CHECK(cycles_of<float4>(4) == 4 && cycles_of<float4>(8) == 8,
+          "accesses of 16 bytes take a quarter of a warp at a time");
 }
 
 /* ---------------------------------------------------------------- kernels that begin early */

@@ -1,4 +1,5 @@
-/* emu_values.cpp - the emulator's numbers: 16-bit floats, bits, atomics, tensor core products.
+/* emu_values.cpp - tests the emulator's arithmetic: 16-bit floats, bits, atomics, and tensor
+ * core products.
  */
 #include "tests/emu/unit/emu_test.h"
 
@@ -130,7 +131,7 @@ TEST(atomics_follow_their_definition)
 
 /* ------------------------------------------------------------------ tensor cores */
 
-/* D (16, 8) = D + A (16, 16) B (16, 8), row-major in memory. */
+/* Computes D (16, 8) = D + A (16, 16) B (16, 8). All are row-major in memory. */
 template <typename T> static __global__ void product(const T *a, const T *b, float *d)
 {
     int group = (int)threadIdx.x / 4, t = (int)threadIdx.x % 4 * 2;
@@ -185,8 +186,9 @@ TEST(tensor_core_products_agree_with_double)
     check_product<esp_f16>();
 }
 
-/* D (16, 8) = A (16, 32) B (32, 8) + c with signed bytes; with `half`, only with the first 16
- * columns of A and rows of B. In memory, A and D are row-major, and B is column-major. */
+/* Computes D (16, 8) = A (16, 32) B (32, 8) + c with signed bytes. If `half` is set, uses only
+ * the first 16 columns of A and rows of B. In memory, A and D are row-major, and B is
+ * column-major. */
 static __global__ void byte_product(const int8_t *a, const int8_t *b, int *d, bool half, int c)
 {
     int group = (int)threadIdx.x / 4, t = (int)threadIdx.x % 4;
@@ -234,7 +236,7 @@ TEST(tensor_core_products_of_bytes_are_exact)
     }
 }
 
-/* A change of one column of B must not change a bit of the others. */
+/* A change of one column of B must not change a bit of the other columns of D. */
 TEST(columns_of_a_product_do_not_depend_on_each_other)
 {
     unsigned long long state = 9;

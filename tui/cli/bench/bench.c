@@ -2,9 +2,9 @@
  *
  * Prints the quantities that the papers tabulate: throughput and its spread over prompts,
  * speedup over the first choice, tokens per iteration, accepted path, TTFT, TPOT (dynatree,
- * sec. 4.2). All choices continue a prompt before the next prompt's turn, so a machine that
- * slows down slows all of them. Rounds before the first counted one only warm up. At
- * temperature 0 all choices must write the text of the first one; otherwise the exit code is 1.
+ * sec. 4.2). All choices continue one prompt before the next prompt begins. So if the machine
+ * slows down, all choices slow down. The first rounds only warm up and are not counted. At
+ * temperature 0 all choices must write the same text; otherwise the exit code is 1.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +23,7 @@ struct bench {
     const struct cli_options *o;
     struct esp_engine *engine;
     struct cli_choice *choice;  /* (count) */
-    double least[MOST_CHOICES]; /* least speedup over the first choice on any prompt; 0: none */
+    double least[MOST_CHOICES]; /* smallest speedup over the first choice on any prompt */
     int count;
     struct cli_prompts list;
     int prompts;    /* prompts that were counted */
@@ -61,7 +61,7 @@ static int open_choices(struct bench *b, char *err, size_t errlen)
 
 /* ------------------------------------------------------------------ runs */
 
-/* Compares the text of a choice with that of the first one. */
+/* Compares the text of a choice with the text of the first choice. */
 static int compare(struct bench *b, int which)
 {
     int length;
@@ -257,12 +257,11 @@ const struct cli_command cli_bench = {
         "Every line of the file is a prompt, or a JSON object {\"prompt\": .., \"category\": "
         "..}.\nEvery choice, a drafter or drafter+verifier, continues each prompt in turn. "
         "Without\nchoices, all drafters are measured. Speedups are over the first choice. At "
-        "temperature 0\nall texts must equal those of the first choice; exit code 1: one does "
-        "not.\n\n--suite runs an experiment from a file. With -o, tables and plots also go to "
-        "that folder,\nand --resume continues an interrupted run. A suite uses nothing that "
-        "other sessions\nlearned and keeps nothing, so it gives the same counts every time. "
-        "ROW "
-        "limits the table to\nthe named choices. --check compares with results/NAME.json next "
-        "to the suite.",
+        "temperature 0\nall texts must equal those of the first choice; if one differs, the "
+        "exit code is 1.\n\n--suite runs an experiment from a file. With -o, tables and plots "
+        "also go to that folder,\nand --resume continues an interrupted run. A suite uses "
+        "nothing that other sessions\nlearned and stores nothing, so it gives the same counts "
+        "every time. ROW limits the table to\nthe named choices. --check compares with "
+        "results/NAME.json next to the suite.",
     .run = run,
 };

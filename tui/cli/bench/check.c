@@ -40,7 +40,7 @@ struct run {
     bool bar;
 };
 
-/* ------------------------------------------------------------------ which pairs */
+/* ------------------------------------------------------------------ choosing the pairs */
 
 static int open_session(struct run *r, const struct pair *pair, struct esp_session **session,
                         char *err, size_t errlen)
@@ -135,7 +135,7 @@ static double smallest_p(const struct pair *pair)
     return p;
 }
 
-/* The smallest p that passes. */
+/* Returns the smallest p-value that passes a test. */
 static double least_p(const struct run *r)
 {
     return FALSE_ALARMS / (r->count * (ESP_LOSSLESS_TEST_COUNT + 1));
@@ -305,7 +305,7 @@ const struct cli_command cli_check = {
     .chooses = CLI_SETTING(baseline) | CLI_SETTING(chat) | CLI_SETTING(system),
     .details =
         "Without a drafter or verifier, all lossless pairs are checked, at temperature 1 "
-        "unless\n--temp says otherwise. Exit code 1: a pair changes the output.",
+        "unless\n--temp says otherwise. The exit code is 1 if a pair changes the output.",
     .temperature = 1,
     .run = run,
 };

@@ -1,8 +1,8 @@
 /* choice.h - a drafter with its verifier, measured on the same prompts as others.
  *
- * `espalier bench` and `espalier tune` use it: all choices continue a prompt before the next
- * prompt's turn, so a machine that slows down slows all of them. A result is a mean over
- * prompts. A prompt after which the text ended at once does not count.
+ * `espalier bench` and `espalier tune` use it. All choices continue one prompt before the next
+ * prompt begins. So if the machine slows down, all choices slow down. A result is a mean over
+ * prompts. A prompt is not counted if no token was generated after it.
  */
 #ifndef ESP_CLI_CHOICE_H
 #define ESP_CLI_CHOICE_H
@@ -15,7 +15,7 @@
 
 enum { CLI_CHOICE_SPEC = 512 };
 
-/* Sums of a result over prompts. */
+/* Sums of one result over all prompts. */
 struct cli_series {
     int count;
     double sum, squares;
@@ -28,7 +28,7 @@ struct cli_choice {
     bool counting;               /* whether iterations go to `acceptance` */
     struct esp_acceptance acceptance;
     cJSON *steps; /* gets [nodes, accepted] of every iteration; NULL means unused */
-    /* Speed in tokens per second; times in ms; tokens and iterations of a continuation. */
+    /* Speed in tokens per second, times in ms, and the numbers of tokens and of iterations. */
     struct cli_series speed, first_token, token, tokens, iterations;
     double latest; /* speed of the last run that was counted; 0 means it generated no token */
 };

@@ -1,8 +1,8 @@
-/* compare.c - `espalier compare`: two choices of drafter and verifier over one text.
+/* compare.c - `espalier compare`: two choices of drafter and verifier decode the same text.
  *
  * Both run in lock step (engine/compare.h), each with its own caches and its own clock. At
- * temperature 0 the two texts must be the same, and the exit code says whether they are; above
- * it, the first choice writes the text, and the second drafts and verifies along it.
+ * temperature 0 the two texts must be the same, and the exit code says whether they are. Above
+ * temperature 0 the first choice writes the text, and the second drafts and verifies along it.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,8 +37,8 @@ static void look(struct side *side, struct esp_session *session)
 
 /* ------------------------------------------------------------------ output */
 
-/* Seconds per token of plain decoding: those of the side that decodes plainly, if one does,
- * else as measured between the iterations. */
+/* Returns the seconds per token of plain decoding. They come from the side that decodes
+ * plainly, if there is one. Otherwise they were measured between the iterations. */
 static double baseline_of(const struct side sides[2])
 {
     for (int i = 0; i < 2; i++)
@@ -196,10 +196,11 @@ const struct cli_command cli_compare = {
     .flags = CLI(PROMPT) | CLI(FILE) | CLI(TOKENS) | CLI(DRAFTER) | CLI(VERIFIER) | CLI(WITH) |
              CLI_SESSION | CLI(SIZE) | CLI(JSON),
     .chooses = CLI_SETTING(baseline) | CLI_SETTING(chat) | CLI_SETTING(system),
-    .details = "Both run in lock step on one text, each with its own caches and its own clock. "
-               "At\ntemperature 0 their texts must be identical; exit code 1: they differ. "
-               "Above it, the\ntext is that of the first; the second drafts and verifies along "
-               "it.",
+    .details =
+        "Both run in lock step on one text, each with its own caches and its own clock. "
+        "At\ntemperature 0 their texts must be identical; if they differ, the exit code is "
+        "1. Above\ntemperature 0 the first writes the text, and the second drafts and verifies "
+        "along it.",
     .most = 1,
     .run = run,
 };

@@ -16,7 +16,7 @@ enum {
     WARMUP = 16,   /* tokens that warm up a candidate and are not counted */
     FEWEST_TOKENS = 16,
     MOST_TOKENS = 128, /* maximum number of tokens in a round */
-    ROUNDS = 6,        /* number of rounds to aim for in the first part of the contest */
+    ROUNDS = 6,        /* desired number of rounds in the first part of the contest */
 };
 
 /* ------------------------------------------------------------------ sessions */
@@ -75,8 +75,8 @@ static int continue_prompt(struct cli_contest *c, const struct cli_prompt *promp
     return status;
 }
 
-/* Runs each candidate once. If the number of tokens in a round is not given, chooses it by the
- * time that is available. */
+/* Runs each candidate once. If the number of tokens in a round is not given, chooses it so that
+ * the rounds fit into the available time. */
 static int warm_up(struct cli_contest *c, double seconds, char *err, size_t errlen)
 {
     struct esp_stats plain;
@@ -140,8 +140,8 @@ static int rivals(const struct cli_contest *c)
     return n;
 }
 
-/* The number of parts of a contest with n rivals. Half of them leave after each part but the
- * last. */
+/* The number of parts of a contest with n rivals. Half of the rivals leave after each part but
+ * the last. */
 static int parts(int n)
 {
     int parts = 1;
@@ -150,7 +150,7 @@ static int parts(int n)
     return parts;
 }
 
-/* Lets the slower half of plain decoding's rivals leave, and frees their caches. */
+/* Removes the slower half of plain decoding's rivals, and frees their caches. */
 static void halve(struct cli_contest *c)
 {
     for (int n = rivals(c) / 2; n > 0; n--) {

@@ -38,7 +38,7 @@ static int take_results(void *user, struct esp_file_line *line)
                : esp_wrong_line(line, "results takes a FILE");
 }
 
-/* The length of a bar; NaN if the text is not a valid one. */
+/* Reads the length of a bar; returns NaN if the text is not a valid length. */
 static double value_of(const char *text)
 {
     char *end;
@@ -46,7 +46,7 @@ static double value_of(const char *text)
     return end != text && !*end && value > 0 && value < 1e6 ? value : NAN;
 }
 
-/* Takes KEY VALUE | KEY VALUE ... */
+/* Reads conditions that are written as KEY VALUE | KEY VALUE ... */
 static int take_conditions(struct conditions *c, struct esp_file_line *line)
 {
     int status = ESP_OK;
@@ -160,8 +160,8 @@ static double number_in(const cJSON *o, const char *name)
     return cJSON_IsNumber(number) ? number->valuedouble : 0;
 }
 
-/* Writes "suite dynatree-main; fairytale-target with fairytale-draft, 8 prompts, 128 tokens
- * each". */
+/* Writes where the table comes from, such as "suite dynatree-main; fairytale-target with
+ * fairytale-draft, 8 prompts, 128 tokens each". */
 static void name_source(struct esp_beside *b, const cJSON *table)
 {
     const cJSON *target = cJSON_GetObjectItemCaseSensitive(table, "target");

@@ -11,8 +11,9 @@
 /* Whether the name of a file ends in ".paper". */
 bool cli_is_paper(const char *path);
 
-/* Reads the file and the table that it names: a suite's results as JSON, by a path relative to
- * the file. Returns 0, or a negative status with a message, also if the table lacks a row. */
+/* Reads the file and the table that it names. The table is a suite's results as JSON, and its
+ * path is relative to the file. Returns 0, or a negative status with a message, also if the
+ * table lacks a row. */
 int cli_paper_read(struct esp_beside *beside, const char *path, char *err, size_t errlen);
 
 #endif

@@ -14,7 +14,7 @@ static int add(struct cli_prompts *list, const char *text, size_t length, const 
 {
     const size_t room = (size_t)list->count;
     struct cli_prompt *larger = list->prompt;
-    if ((room & (room - 1)) == 0) /* full: the room is always a power of two, or 0 */
+    if ((room & (room - 1)) == 0) /* the list is full: its capacity is 0 or a power of two */
         larger = realloc(list->prompt, (room ? 2 * room : 1) * sizeof *larger);
     if (!larger)
         return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for the prompts");
@@ -37,7 +37,7 @@ static int add_json(struct cli_prompts *list, const char *line, size_t length, c
     int status = ESP_OK;
     if (!cJSON_IsObject(o))
         status = esp_fail(err, errlen, ESP_E_FORMAT,
-                          "%s, line %d: this is no JSON object; every line must be one", name,
+                          "%s, line %d: this is not a JSON object; each line must be one", name,
                           number);
     else if (!cJSON_IsString(text) || (category && !cJSON_IsString(category)))
         status = esp_fail(err, errlen, ESP_E_FORMAT,

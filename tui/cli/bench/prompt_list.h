@@ -25,8 +25,8 @@ int cli_prompts_take(struct cli_prompts *prompts, const char *text, size_t lengt
                      const char *name, char *err, size_t errlen);
 /* Keeps the first `most` prompts. */
 void cli_prompts_keep(struct cli_prompts *prompts, int most);
-/* Reads the prompts of -p, -f or standard input, at most as many as --prompts says. Returns 0,
- * or an exit code after printing a message. */
+/* Reads the prompts of -p, -f or standard input, at most as many as --prompts allows. Returns
+ * 0, or an exit code after printing a message. */
 struct cli_options;
 int cli_read_prompts(struct cli_prompts *prompts, const struct cli_options *options);
 void cli_prompts_free(struct cli_prompts *prompts);

@@ -84,10 +84,10 @@ static const char *shown(const struct cli_table *t, int row, int column, const c
 /* ------------------------------------------------------------------ CSV, JSON, Markdown */
 
 /* Labels and categories are untrusted text, and a table goes to spreadsheets, browsers and
- * terminals. CSV and Markdown replace what could act on a terminal, and newlines, as safe.h
- * does; JSON escapes it. */
+ * terminals. In CSV and Markdown, newlines and all that could act on a terminal are replaced as
+ * in safe.h. In JSON they are escaped. */
 
-/* -0.5 and 1e3, but not -1+1. */
+/* Whether a text is one number, such as -0.5 or 1e3. The text -1+1 is not. */
 static bool is_number(const char *text)
 {
     char *end;
@@ -95,8 +95,8 @@ static bool is_number(const char *text)
     return end != text && !*end && strspn(text, "0123456789.eE+-") == strlen(text);
 }
 
-/* Whether a spreadsheet would read a cell as a formula. East Asian ones accept wide signs,
- * too. */
+/* Whether a spreadsheet would read a cell as a formula. East Asian spreadsheets also accept
+ * full-width signs. */
 static bool is_formula(const char *text)
 {
     static const char *const signs[] = {"=",      "+",      "-",      "@",
@@ -107,7 +107,7 @@ static bool is_formula(const char *text)
     return begins && !is_number(text);
 }
 
-/* An apostrophe makes a spreadsheet take a cell as text. */
+/* An apostrophe at its start makes a spreadsheet treat a cell as text. */
 static void print_csv(FILE *file, const char *text)
 {
     struct esp_safe_unit shown;
@@ -210,7 +210,7 @@ static bool same_keys(const struct cli_table *t, int a, int b, int besides)
     return true;
 }
 
-/* Whether no earlier row is the same by the function `same`. */
+/* Whether `same` finds no earlier row that is the same as this row. */
 static bool is_first(const struct cli_table *t, int row, int column,
                      bool (*same)(const struct cli_table *t, int a, int b, int column))
 {
@@ -220,8 +220,8 @@ static bool is_first(const struct cli_table *t, int row, int column,
     return i == row;
 }
 
-/* The first row that has the keys of row `keys` and the value of row `value` in column x; -1
- * if there is none. */
+/* Returns the first row that has the same keys as row `keys` and, in column x, the same value
+ * as row `value`; -1 if there is none. */
 static int find_row(const struct cli_table *t, int keys, int value, int x)
 {
     int i = t->rows - 1, found = -1;
@@ -268,7 +268,7 @@ void cli_table_pivot(const struct cli_table *t, const char *across, const char *
     }
 }
 
-/* Whether a row has this value in column `key`. */
+/* Whether column `key` of a row has this value. */
 static bool meets(const struct cli_table *t, int row, int key, const char *value, size_t length)
 {
     char text[CELL];
@@ -313,7 +313,7 @@ bool cli_table_part(struct cli_table *part, const struct cli_table *t, const cha
 
 /* ------------------------------------------------------------------ plots */
 
-/* The column of the key of a row that is this word, or -1. */
+/* Returns the key column in which a row has this word, or -1. */
 static int key_of(const struct cli_table *t, int row, const char *word)
 {
     for (int i = 0; word && i < t->columns; i++)
@@ -322,7 +322,8 @@ static int key_of(const struct cli_table *t, int row, const char *word)
     return -1;
 }
 
-/* Joins the keys of a row into one label. It leaves x out, unless x is the reference. */
+/* Joins the keys of a row into one label. Column x is left out, unless it has the word
+ * `reference` in this row. */
 static void label_row(const struct cli_table *t, int row, int x, const char *reference,
                       char label[CELL])
 {
@@ -343,7 +344,7 @@ static void label_row(const struct cli_table *t, int row, int x, const char *ref
     }
 }
 
-/* Whether two rows are points of one series. */
+/* Whether two rows are points of the same series. */
 static bool same_series(const struct cli_table *t, int a, int b, int x, const char *reference)
 {
     return same_keys(t, a, b, x) &&
@@ -366,8 +367,8 @@ struct plotted {
     int count, names_count, used;
 };
 
-/* Returns a row's place on the x axis: its number, or the index of its word, or NaN for a
- * reference, which is the same for all x. */
+/* Returns the position of a row on the x axis: its number, or the index of its word. For a
+ * reference, which has the same value for all x, returns NaN. */
 static double place(const struct cli_table *t, int row, int x, const char *reference,
                     struct plotted *p)
 {

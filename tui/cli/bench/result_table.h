@@ -20,7 +20,7 @@ struct cli_cell {
 struct cli_table {
     int columns;
     struct {
-        const char *name, *heading; /* for programs; for people. They must outlive the table */
+        const char *name, *heading; /* `heading` is for people. Both must outlive the table */
         int digits;                 /* digits after the decimal point */
         bool key;                   /* identifies the row */
     } column[TABLE_COLUMNS];
@@ -47,14 +47,15 @@ void cli_table_markdown(const struct cli_table *table, FILE *file);
  * each combination of the other keys. */
 void cli_table_pivot(const struct cli_table *table, const char *across, const char *column,
                      FILE *file);
-/* Selects the rows that meet all conditions "KEY=VALUE ...". The keys of the conditions, and
- * keys without a value in these rows, are not keys of the part. `part` refers to the table's
- * texts; free it with free(part->cell). Returns false if there is no memory. */
+/* Selects the rows that meet all conditions "KEY=VALUE ...". A key column of the table is not a
+ * key of `part` if a condition names it or if none of these rows has a value in it. `part` uses
+ * the table's texts; free it with free(part->cell). Returns false if there is no memory. */
 bool cli_table_part(struct cli_table *part, const struct cli_table *table, const char *where);
 cJSON *cli_table_json(const struct cli_table *table);
-/* Fills an empty drawing: column y over column x, a line (or bars, if x is not a number) for
- * each of the other keys' values, with the spread of y as error bars. Rows that have the word
- * `reference` as a key are drawn as the reference for the others; NULL if none. */
+/* Fills an empty drawing with column y over column x. Each combination of the other keys has a
+ * line or, if x is not a number, bars. The spread of y gives error bars. Rows that have the
+ * word `reference` as a key are drawn as the reference for the others. NULL means no
+ * reference. */
 void cli_table_plot(const struct cli_table *table, const char *title, const char *x,
                     const char *y, const char *reference, struct esp_drawing *drawing);
 

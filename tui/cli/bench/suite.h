@@ -1,13 +1,13 @@
-/* suite.h - an experiment of a paper as data: its grid of configurations, its measure, its
- * tables and plots.
+/* suite.h - an experiment of a paper as data: which configurations are run, what is measured,
+ * and which tables and plots are made.
  *
  * A suite is a text file of sessions/suites/ (sessions/suites/README.md describes its lines).
  * Every choice of drafter and verifier with every combination of varied settings is a row of
- * the table; equal cases run once. A row of a grid shows the best of its candidates. Suites of
- * runs also get rows for plain decoding and for the best of several chains.
+ * the table; equal cases run once. A row of a grid shows the best of its candidates. Some
+ * measures also add rows for plain decoding and for the best of several chains.
  *
- * A case is a choice with its settings. A run is a case on one prompt; its results are a JSON
- * object, which the journal keeps and from which the table's columns are computed.
+ * A case is a choice with its settings. A run is a case on one prompt. Its results are a JSON
+ * object. The journal keeps this object, and the table's columns are computed from it.
  */
 #ifndef ESP_CLI_SUITE_H
 #define ESP_CLI_SUITE_H
@@ -19,7 +19,7 @@
 #include "tui/cli/bench/prompt_list.h"
 #include "tui/cli/bench/result_table.h"
 
-/* Limits. */
+/* The maximum numbers of: */
 enum {
     SUITE_WORD = 256,   /* bytes of a word, NUL included */
     SUITE_KEYS = 4,     /* keys that vary together, in one 'vary' line */
@@ -36,7 +36,7 @@ enum {
 #define SUITE_PLAIN "plain decoding"
 #define SUITE_CHAIN "best chain"
 
-/* A thing that a suite can measure; suite_measures.c lists them. */
+/* What a suite can measure; suite_measures.c has the list. */
 struct cli_suite_measure;
 
 struct cli_vary {
@@ -46,7 +46,7 @@ struct cli_vary {
 };
 
 struct cli_suite_choice {
-    char spec[SUITE_WORD]; /* {..} stands for several values, $KEY for a varied one */
+    char spec[SUITE_WORD]; /* {..} means several values, $KEY the value of a varied key */
     char label[SUITE_WORD];
     char with[SUITE_WORD]; /* settings of this choice, "KEY=VALUE,..", or "" */
     bool best;             /* only the best of several configurations is shown */
@@ -55,8 +55,8 @@ struct cli_suite_choice {
 struct cli_suite {
     char name[SUITE_WORD], path[PATH_MAX], prompts[PATH_MAX];
     char title[SUITE_WORD], source[SUITE_WORD], target[PATH_MAX];
-    int most_prompts, max_nodes; /* 0 means all prompts; the engine's default */
-    int ranks;                   /* 0 means those of the command line, or none */
+    int most_prompts, max_nodes; /* 0 means all prompts, or the engine's default */
+    int ranks;                   /* 0 means as the command line says, or no ranks */
     const struct cli_suite_measure *measure;
     struct cli_vary vary[SUITE_VARIES];
     int varies;
@@ -75,7 +75,7 @@ struct cli_suite {
     int pivots, plots;
     char best_by[SUITE_WORD]; /* the column that decides which candidate is best */
     bool by_category, no_chain;
-    bool counts; /* only columns that do not depend on the machine */
+    bool counts; /* show only columns that do not depend on the machine */
 };
 
 /* Reads a suite by its name, or by its path if that contains a '/' or ends in ".suite".
@@ -86,7 +86,7 @@ int cli_suite_read(struct cli_suite *suite, const char *name, char *err, size_t 
 struct cli_case {
     char spec[SUITE_WORD];
     const char *with;       /* the choice's own settings */
-    char draft[SUITE_WORD]; /* a folder inside that of --draft; "" means the draft is --draft */
+    char draft[SUITE_WORD]; /* a folder inside the folder --draft; "" means --draft itself */
     int settings; /* number of the case's settings; equal settings have the same number */
     int tokens, prompt_tokens;
     char delay[32];                 /* delay of exchanges between ranks; "" if none */
@@ -98,7 +98,7 @@ struct cli_case {
 /* A row of the table: one case, or the best of several candidates. */
 struct cli_suite_row {
     int choice;              /* index in the suite's choices */
-    int value[SUITE_VARIES]; /* index for each varied line; -1: the row does not depend on it */
+    int value[SUITE_VARIES]; /* value index for each 'vary' line; -1: row is independent */
     int settings;
     struct esp_nominal_costs costs; /* NaN means not given */
     int first, count;               /* its cases: cli_suite_plan.candidate[first..] */
@@ -130,13 +130,13 @@ void cli_suite_plan_free(struct cli_suite_plan *plan);
 /* Fills the table from the runs so far. Returns 0 or ESP_E_MEMORY. */
 int cli_suite_table(struct cli_table *table, const struct cli_suite_plan *plan);
 bool cli_suite_has_column(const char *name);
-/* Whether a column is the same on every machine, as tokens per iteration are, but not
- * speeds. */
+/* Whether a column has the same values on every machine. For example, this holds for tokens
+ * per iteration, but not for speeds. */
 bool cli_suite_is_counted(const char *name);
 /* Whether this column can decide which of several cases is the best. */
 bool cli_suite_can_choose(const char *name);
 
-/* Adds the columns of keys to a measure's own table. Returns false if there is no room. */
+/* Adds the key columns to a measure's own table. Returns false if there is no room. */
 bool cli_suite_keys(struct cli_table *table, const struct cli_suite_plan *plan);
 /* Begins a row of a measure's own table with the keys of row `row` of the plan. The other
  * cells start at `*cell`. Returns false if there is no memory. */
@@ -149,7 +149,7 @@ const char *cli_suite_category(const struct cli_suite_plan *plan, int index);
  * prompt has another category. */
 const cJSON *cli_suite_figures(const struct cli_suite_plan *plan, const struct cli_case *c,
                                int prompt, const char *category);
-/* The case of a row, or the best if there are several; NULL if none was run. */
+/* Returns the case of a row, or its best case if there are several; NULL if none was run. */
 const struct cli_case *cli_suite_best(const struct cli_suite_plan *plan, int row,
                                       const char *category);
 
@@ -174,12 +174,12 @@ struct cli_suite_measure {
     bool baseline; /* also measures plain decoding and chains */
     /* Runs the case and sets `figures`. Returns 0 or a negative status with a message. */
     int (*run)(struct cli_suite_run *run);
-    /* Fills an empty table. NULL means the table has one line for each row, with the suite's
-     * columns. */
+    /* Fills an empty table. If this is NULL, the table has a line for each row, with the
+     * suite's columns. */
     bool (*fill)(struct cli_table *table, const struct cli_suite_plan *plan);
 };
 
-extern const struct cli_suite_measure cli_suite_measures[]; /* ends with a name of NULL */
+extern const struct cli_suite_measure cli_suite_measures[]; /* the last has the name NULL */
 
 /* ------------------------------------------------------------------ committed tables */
 
@@ -195,7 +195,7 @@ int cli_suite_read_table(cJSON **table, const char *path, char *err, size_t errl
 int cli_suite_committed(cJSON **committed, const struct cli_options *options,
                         const struct cli_suite_plan *plan, char *err, size_t errlen);
 /* Prints each cell that differs from the committed table by more than the tolerance, and the
- * number of compared cells. With `whole`, rows that are missing from `table` count, too.
+ * number of compared cells. With `whole`, a row that `table` lacks is a difference, too.
  * Returns the number of differences. */
 int cli_suite_compare(const cJSON *committed, const struct cli_table *table, bool whole);
 

@@ -4,8 +4,8 @@
  * A committed table is results/NAME.json next to NAME.suite, written by `--counts --json`: it
  * has counts and no speeds. Sessions of suites are repeatable: the same program on the same
  * instruction set gives exactly the same counts. Another instruction set may add numbers in
- * another order; then a token that was nearly a tie can change, and with it the text after it.
- * The tolerance allows for this.
+ * another order. Then a different token can win where two were nearly equal, and the text after
+ * it changes. The tolerance allows for this.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -52,8 +52,8 @@ static bool hash_file(const char *path, struct esp_hash_key *key)
     return n == 0;
 }
 
-/* Whether a file belongs to the model. A README does not; selectors only matter to drafter
- * nde. */
+/* Whether a file belongs to the model. A README does not, and neither does a selector (nde-*),
+ * which only drafter nde uses. */
 static int is_model_file(const struct dirent *entry)
 {
     const char *end = strrchr(entry->d_name, '.');
@@ -183,7 +183,7 @@ static bool is_default(const cJSON *setting)
     return same;
 }
 
-/* The name of the first member that differs and changes the runs; NULL if there is none. */
+/* Returns the name of the first member that differs and affects the runs; NULL if none does. */
 static const char *other(const cJSON *committed, const cJSON *made)
 {
     static const char *const same[] = {"target",   "draft",      "drafts", "width",

@@ -9,7 +9,7 @@
 #include "tui/model/line_file.h"
 #include "viz/safe.h"
 
-/* Takes the next word off the line; false: there is none, or it is too long. */
+/* Removes the next word from the line. Returns false if there is none or if it is too long. */
 static bool next_word(struct esp_file_line *line, char word[SUITE_WORD])
 {
     const char *next = esp_take_part(&line->text, " \t");
@@ -19,7 +19,7 @@ static bool next_word(struct esp_file_line *line, char word[SUITE_WORD])
     return true;
 }
 
-/* Takes the next word off the line if it is `wanted`; returns whether it was. */
+/* If the next word of the line is `wanted`, removes it. Returns whether it was. */
 static bool is_word(struct esp_file_line *line, const char *wanted)
 {
     const size_t length = strlen(wanted);
@@ -56,7 +56,7 @@ static bool last_number(struct esp_file_line *line, int *number)
     return end != line->text && !*end && value >= 1 && value <= 1 << 24;
 }
 
-/* Takes the path of a file, relative to the suite's folder, and how many prompts to use. */
+/* Reads the path of a file, relative to the suite's folder, and how many prompts to use. */
 static int take_prompts(void *user, struct esp_file_line *line)
 {
     struct cli_suite *s = user;

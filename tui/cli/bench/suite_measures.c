@@ -30,7 +30,7 @@ static const cJSON *part(const cJSON *run, const char *name, int index)
 
 /* ------------------------------------------------------------------ runs */
 
-/* [[nodes, tried, accepted], ..], by rank. */
+/* Returns [[nodes, tried, accepted], ..] with an entry for each rank. */
 static cJSON *ranks_json(const struct esp_acceptance *a)
 {
     cJSON *ranks = cJSON_CreateArray();
@@ -42,8 +42,8 @@ static cJSON *ranks_json(const struct esp_acceptance *a)
     return ranks;
 }
 
-/* [[tried, accepted, with_q, q, with_p, p], ..], by the draft's probability; the members of
- * struct esp_trial_counts. */
+/* Returns [[tried, accepted, with_q, q, with_p, p], ..] with an entry for each range of the
+ * draft's probability. The numbers are the members of struct esp_trial_counts. */
 static cJSON *shares_json(const struct esp_acceptance *a)
 {
     cJSON *shares = cJSON_CreateArray();
@@ -124,8 +124,8 @@ static cJSON *depth_json(const struct esp_depth_measure *d)
     return o;
 }
 
-/* [number, ..]: for each guess its confidence or, if it was wrong, -1 - confidence. Six digits
- * are enough. */
+/* Returns [number, ..] with a number for each guess: its confidence or, if it was wrong,
+ * -1 - confidence. Six digits are enough. */
 static cJSON *rank_json(const struct esp_rank_measure *r)
 {
     cJSON *o = cJSON_CreateArray();
@@ -163,8 +163,9 @@ static int measure_nodes(struct cli_suite_run *run)
 /* ------------------------------------------------------------------ tables with a line for
  * each place */
 
-/* A cell is scale * top / bottom. Each of `top` and `bottom` is the index of one of the place's
- * sums, or one of these: 1, the place's number, the total of sum 0 over all places, the number
+/* A place is a rank, a depth, ... A cell of its line is scale * top / bottom. Each of `top` and
+ * `bottom` is the index of one of the place's sums, or one of these constants. ONE is 1, PLACE
+ * is the place's number, ALL is the total of sum 0 over all places, and BINS_OF_Q is the number
  * of bins of q. */
 enum { ONE = -1, PLACE = -2, ALL = -3, BINS_OF_Q = -4 };
 enum { VERIFIERS = -5 }; /* a value of `top`: one column for each verifier that has results */
@@ -203,13 +204,13 @@ static const struct column depth_columns[] = {
     {"distance", "L1 distance", 3, 1, 1, 0}, {"", "", 3, 1, VERIFIERS, 0},
     {"ceiling", "ceiling", 3, 1, 2, 0},      {.name = NULL}};
 
-/* The results of a run have an array `name` with `width` numbers for each place. A place is a
- * rank, a depth, ... The table has a line for each place that a run has, with sums over the
- * prompts. */
+/* The results of a run have an array `name` with `width` numbers for each place (a rank, a
+ * depth, ...). The table has a line for each place that a run has, with sums over the prompts.
+ */
 static const struct lines {
     const char *measure, *name;
     int width, first; /* `first`: number of the first place */
-    bool one_prompt;  /* only the first prompt counts */
+    bool one_prompt;  /* only the first prompt is used */
     const struct column *columns;
 } all_lines[] = {
     {"ranks", "ranks", 3, 1, false, rank_columns},
@@ -330,8 +331,9 @@ static bool collect_guesses(struct esp_rank_measure *r, const cJSON *guesses)
     return true;
 }
 
-/* Adds a line for each rank: how often the draft's next token is right after a first guess of
- * this rank, and the calibration error of its confidence (salf-talf, fig. 2b). */
+/* Adds a line for each rank of the first guess. The line says how often the draft's next token
+ * is right after this guess, and has the calibration error of the draft's confidence
+ * (salf-talf, fig. 2b). */
 static bool fill_guesses(struct cli_table *t, const struct cli_suite_plan *plan)
 {
     bool good = cli_suite_keys(t, plan) && cli_table_column(t, "rank", "rank", 0, true) &&
@@ -421,7 +423,7 @@ static int measure_memory(struct cli_suite_run *run)
     char *text = NULL;
     size_t length = 0;
     if (pipe(ends) < 0)
-        return esp_fail(run->err, run->errlen, ESP_E_FILE, "no pipe could be made: %s",
+        return esp_fail(run->err, run->errlen, ESP_E_FILE, "cannot make a pipe: %s",
                         strerror(errno));
     fflush(NULL);
     const pid_t child = fork();
@@ -432,7 +434,7 @@ static int measure_memory(struct cli_suite_run *run)
     close(ends[1]);
     if (child < 0) {
         close(ends[0]);
-        return esp_fail(run->err, run->errlen, ESP_E_MEMORY, "no process could be started: %s",
+        return esp_fail(run->err, run->errlen, ESP_E_MEMORY, "cannot start a process: %s",
                         strerror(errno));
     }
     cli_read_all(ends[0], READ, &text, &length);

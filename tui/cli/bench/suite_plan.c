@@ -1,7 +1,7 @@
 /* suite_plan.c - rows and cases of a suite; see suite.h.
  *
  * A varied key is `tokens`, `prompt_tokens`, a cost, a setting of sessions, or a name that
- * choices use as $NAME. A row that does not use the name exists once for all its values. A
+ * choices use as $NAME. A choice that does not use $NAME has one row for all values of NAME. A
  * case whose drafter does not use costs runs once for all costs, but has a row for each of
  * them.
  */
@@ -20,7 +20,7 @@ struct planning {
     const struct cli_suite *suite;
     const struct cli_options *options;
     int value[SUITE_VARIES];
-    struct cli_case settings; /* what these values set; the case has no choice yet */
+    struct cli_case settings; /* the settings that these values give, without a choice */
     int without_costs;        /* the number of these settings if costs are ignored */
     struct cli_suite_row *row;
     char *err;
@@ -32,7 +32,7 @@ static bool is_cost(const char *key)
     return strcmp(key, "row_cost") == 0 || strcmp(key, "draft_cost") == 0;
 }
 
-/* Whether a key changes the run, whatever the drafter. */
+/* Whether a key changes the run, no matter which drafter is used. */
 static bool is_setting(const char *key)
 {
     return strcmp(key, "tokens") == 0 || strcmp(key, "prompt_tokens") == 0 ||
@@ -60,15 +60,15 @@ static int too_long(const struct planning *p)
 
 /* ------------------------------------------------------------------ flags */
 
-/* Whether a key was given as a flag. For `draft` it was not, because --draft names the folder
- * of the varied drafts. There is no flag for a delay. */
+/* Whether a key was given as a flag. `draft` never counts as given, because --draft names the
+ * folder that contains the varied drafts. There is no flag for a delay. */
 static bool was_given(const struct cli_options *o, const char *key)
 {
     return strcmp(key, "draft") != 0 && strcmp(key, "delay") != 0 && is_setting(key) &&
            cli_is_given(o, key);
 }
 
-/* Replaces the values of every key that was also given as a flag by the flag's value. */
+/* If a key was also given as a flag, replaces its values by the value of the flag. */
 static void follow_flags(struct cli_suite *s, const struct cli_options *o)
 {
     for (int i = 0; i < s->varies; i++)
@@ -129,8 +129,8 @@ static int set(const struct planning *p, struct cli_case *c, const char *key, co
     return esp_value_parse(&c->values, esp_value_find(key), called, value, p->err, p->errlen);
 }
 
-/* Applies the settings and numbers them. Combinations of values that differ only in names get
- * the same number. */
+/* Applies the values as settings, and gives these settings a number. Combinations of values
+ * that differ only in names get the same number. */
 static int apply_values(struct planning *p)
 {
     const struct cli_suite *s = p->suite;

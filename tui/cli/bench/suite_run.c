@@ -2,10 +2,10 @@
  *
  * With -o FOLDER every completed run becomes a line of FOLDER/NAME.runs.jsonl; the first line
  * identifies models, measure and prompts. --resume reads the runs and continues with the
- * missing ones. At the end, also after Ctrl-C, tables and plots are written from all runs.
+ * missing ones. At the end, also after Ctrl-C, tables and plots of all runs are written.
  *
- * All cases of the same settings continue a prompt in turn, so that a machine that slows down
- * slows all of them.
+ * All cases with the same settings continue one prompt before the next prompt begins. So if the
+ * machine slows down, all these cases slow down.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -28,18 +28,18 @@
 #include "viz/export.h"
 #include "viz/safe.h"
 
-enum { TOGETHER = 24, LONGEST = 1 << 20 }; /* sessions that are open at once; bytes of a line */
+enum { TOGETHER = 24, LONGEST = 1 << 20 }; /* limits: open sessions; bytes of a line */
 
 struct running {
     const struct cli_options *o;
-    struct cli_options own; /* the same, with the engine options of the suite and of a case */
+    struct cli_options own; /* copy of *o with the engine options of the suite and of a case */
     char draft[PATH_MAX];   /* draft of the open engine, if cases name one */
     struct cli_suite suite;
     struct cli_prompts prompts;
     struct cli_suite_plan plan;
     struct esp_engine *engine;
     int journal;         /* file, or -1 */
-    int all, done, kept; /* numbers of runs; kept: those done that came from the journal */
+    int all, done, kept; /* numbers of runs; `kept`: how many of `done` the journal had */
     double start;
     cJSON *committed; /* the table that --check compares with, or NULL */
     int differ;       /* number of cells that differ from that table */
@@ -54,7 +54,7 @@ static void name_file(const struct running *r, const char *ending, char path[PAT
     snprintf(path, PATH_MAX, "%s/%s%s", r->o->output, r->suite.name, ending);
 }
 
-/* The identity of runs: a hash of their models, measure and prompts. */
+/* Writes the identity of the runs: a hash of their models, measure and prompts. */
 static void identify(const struct running *r, char text[32])
 {
     const struct esp_engine_options *e = &r->o->engine;
@@ -111,8 +111,8 @@ static int write_run(struct running *r, const struct cli_case *c, int prompt)
     return write_line(r, o);
 }
 
-/* Takes the results of a line. Ignores a case that the suite no longer has. Returns false if
- * `o` is not a line of a journal. */
+/* Stores the results that a line of the journal has. Ignores a case that the suite no longer
+ * has. Returns false if `o` is not a line of a journal. */
 static bool take_run(struct running *r, cJSON *o)
 {
     const cJSON *choice = cJSON_GetObjectItemCaseSensitive(o, "choice");
@@ -286,7 +286,7 @@ static int open_cases(struct running *r, struct cli_case **c, struct cli_choice 
     return status;
 }
 
-/* Runs cases of the same settings, with all their sessions open. */
+/* Runs cases with the same settings, with all their sessions open. */
 static int run_together(struct running *r, struct cli_case **c, int count)
 {
     struct cli_choice *choice = calloc((size_t)count, sizeof *choice);
@@ -325,7 +325,7 @@ static int run_all(struct running *r)
 
 /* ------------------------------------------------------------------ results */
 
-/* Prints the conditions, except those for an empty value. */
+/* Prints the conditions of a pivot, except those with an empty value. */
 static void print_where(const char *where, FILE *file)
 {
     char word[SUITE_WORD];

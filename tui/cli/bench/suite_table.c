@@ -9,10 +9,11 @@
 
 enum kind { RATIO, COUNT, SPEED, DEVIATION, LARGEST, AT_COST, OVER_PLAIN, OVER_CHAIN };
 
-/* RATIO: scale * sum of `top` / sum of `bottom` over runs (NULL means their number). SPEED:
- * mean over runs of top / bottom. COUNT: number of runs. LARGEST: largest `top`. AT_COST: sum
- * of `top` / cost of the runs' passes, at the row's costs. OVER_...: column `top` / the same
- * column of plain decoding or of the best chain. */
+/* How each kind of column is computed from the runs. RATIO: scale * sum of `top` / sum of
+ * `bottom`, or / the number of runs if `bottom` is NULL. SPEED: mean of top / bottom. COUNT:
+ * number of runs. LARGEST: largest `top`. AT_COST: sum of `top` / cost of all passes, at
+ * the row's costs. OVER_...: column `top` / the same column of plain decoding or of the best
+ * chain. */
 static const struct column {
     const char *name, *heading;
     enum kind kind;
@@ -225,8 +226,8 @@ static double figure(const struct cli_suite_plan *plan, int row, const struct cl
     return under > 0 ? ratio(plan, row, c, of, category) / under : NAN;
 }
 
-/* The spread of figure(). If the figure is a ratio to the mean of another choice, that mean
- * counts as exact. */
+/* The spread of figure(). If the figure is a ratio to the mean of another choice, that mean is
+ * taken as exact. */
 static double figure_spread(const struct cli_suite_plan *plan, int row,
                             const struct cli_case *c, const struct column *column,
                             const char *category)

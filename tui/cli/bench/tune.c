@@ -38,14 +38,16 @@ static const char PROMPTS[] =
     "Dear Sir, thank you for your letter of the third of March, in which you\n"
     "Es war einmal ein armer Müller, der hatte eine schöne Tochter. Eines Tages\n";
 
-/* Temperature 0: chains, trees of the most probable nodes, drafters without weights. */
+/* Candidates at temperature 0: chains, trees of the most probable nodes, and drafters without
+ * weights. */
 static const char *const greedy_specs[] = {
     "ar",        "linear:K=2",   "linear:K=4",  "linear:K=8",  "goodput",
     "dynatree",  "dynatree:N=8", "optimal:N=4", "optimal:N=8", "optimal:N=16",
     "salf:N=16", "hybrid",       "suffix",      NULL,
 };
 
-/* Above 0: drafters that sample, for verifiers that accept more of such drafts. */
+/* Candidates above temperature 0: drafters that sample their tokens, because some verifiers
+ * accept more of such drafts. */
 static const char *const sampling_specs[] = {
     "ar",          "linear:K=2",  "linear:K=4", "linear:K=8", "iid:K=2,L=2",
     "iid:K=2,L=4", "iid:K=4,L=4", "goodput",    "dynatree",   "dyspec:N=8",
@@ -162,7 +164,8 @@ static bool is_faster(const struct cli_candidate *candidate)
     return candidate->speedup >= WORTH && cli_mean(s) > 2 * error;
 }
 
-/* The fastest candidate that stayed to the end, if it is_faster(); else plain decoding. */
+/* Returns the fastest candidate that stayed to the end. If it is not is_faster(), returns plain
+ * decoding instead. */
 static const struct cli_candidate *best(const struct cli_contest *contest)
 {
     for (int i = 0; i < contest->count && !contest->candidate[i].left; i++)
@@ -176,7 +179,7 @@ static const char *best_spec(const struct cli_contest *contest)
     return best(contest)->choice.spec;
 }
 
-/* The contest at temperature 0 (i = 0) or above (i = 1) if it has results, else NULL. */
+/* Returns the contest at temperature 0 (i = 0) or above (i = 1), or NULL without results. */
 static const struct cli_contest *measured(const struct tuning *t, int i)
 {
     bool any = i < t->count && plain(&t->contest[i])->choice.speed.count > 0;
@@ -257,12 +260,12 @@ static void print_text(const struct tuning *t, const char *written)
     if (written)
         esp_safe_print(stdout, "the preset is in %s\n", written);
     else if (is_pair(t) && !t->o->write && !cli_interrupted)
-        printf("with --write this becomes the pair's preset\n");
+        printf("add --write to make this the pair's preset\n");
 }
 
 /* ------------------------------------------------------------------ the command */
 
-/* Checked before anything is measured, so that the user need not wait for the error. */
+/* Called before anything is measured, so that the user does not have to wait for the error. */
 static int can_write(const struct tuning *t, char *err, size_t errlen)
 {
     if (t->o->write && !is_pair(t))
@@ -285,8 +288,7 @@ static int finish(const struct tuning *t)
         return EXIT_INTERRUPTED;
     }
     if (!greedy)
-        return cli_fail(
-            "the model ends the text at once after every prompt; give other prompts");
+        return cli_fail("the model ends the text right after every prompt; give other prompts");
     const bool write = t->o->write && !cli_interrupted;
     if (write)
         status = esp_preset_write(t->target.path, best_spec(greedy),

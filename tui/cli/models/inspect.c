@@ -70,8 +70,8 @@ static void print_model(const char *role, const struct esp_model_info *m)
                        m->unused, m->unused == 1 ? "" : "s", m->unused_name);
 }
 
-/* Prints how many layers stay in memory and the speed to expect: a pass takes at least as long
- * as reading the other layers, or copying them to the GPU. */
+/* Prints how many layers stay in memory, and the expected speed. A pass takes at least as long
+ * as reading the other layers or copying them to the GPU. */
 static void print_memory(const struct esp_engine *engine, const struct cli_options *o)
 {
     struct esp_streamed s;
@@ -131,7 +131,7 @@ static double expected(const struct esp_engine *engine, int ranks, int rows)
 static void print_predicted(const struct esp_engine *engine, int ranks, int i)
 {
     const int rows = rows_shown[i];
-    printf("  %-14s a pass of %d row%s takes %.2f ms or more; in one process like each "
+    printf("  %-14s a pass of %d row%s takes %.2f ms or more; in a single such process "
            "%.2f ms",
            i == 0 ? "predicted" : "", rows, rows == 1 ? "" : "s", expected(engine, ranks, rows),
            expected(engine, 1, rows));

@@ -1,10 +1,10 @@
 /* export.c - `espalier export FILE`: iterations of a recording as pictures, text or JSON, or
  * all of them as a page for a browser.
  *
- * Iterations are counted from 0 through the whole recording, as replay counts them. One of
- * them goes to standard output or to the file given with -o. Several go to one file each or,
- * as dot, txt or json, one after the other to standard output. A file appears only when it is
- * complete.
+ * Iterations are counted from 0 through the whole recording, as in a replay. One iteration is
+ * written to standard output or to the file given with -o. Several are written to one file each
+ * or, as dot, txt or json, one after the other to standard output. A file appears only when it
+ * is complete.
  */
 #include <errno.h>
 #include <limits.h>
@@ -149,8 +149,8 @@ static int read_look(struct job *job)
     if ((o->aspect || o->caption) && !is_drawn(job) && job->format != ESP_EXPORT_DOT)
         return refuse(job, "--aspect and --caption are for pictures: svg, png, pdf and tikz");
     if (o->aspect && job->figure)
-        return refuse(job, "figures are as large as what they show; --aspect is for charts and "
-                           "for trees without --figure");
+        return refuse(job, "the size of a figure follows from what it shows; --aspect is for "
+                           "charts and for trees without --figure");
     job->aspect = o->aspect ? esp_aspect_of(o->aspect) : 0;
     job->caption = o->caption ? esp_caption_find(o->caption) : ESP_CAPTION_FULL;
     if (o->aspect && job->aspect == 0)
@@ -180,8 +180,8 @@ static void name_models(struct job *job)
 
 /* ------------------------------------------------------------------ writing */
 
-/* Writes the name of the file for one of several iterations. The number replaces %d, or is put
- * before the ending. */
+/* Writes the name of the file for one of several iterations. The iteration's number replaces
+ * %d in the name or, without %d, is put before the file name extension. */
 static int name_file(const struct job *job, int iteration, char path[PATH_MAX])
 {
     const char *output = job->o->output, *mark = strstr(output, "%d");
@@ -273,7 +273,7 @@ static int read_size(struct job *job, int *columns, int *rows)
     return refuse(job, "--size takes WxH, from 20x5 to 500x200, not '%.80s'", text);
 }
 
-/* Whether a flag was given that is only for pictures of iterations, charts or a page. */
+/* Whether a flag was given that only applies to pictures of iterations, charts or a page. */
 static bool is_picture(const struct cli_options *o)
 {
     return o->iteration || o->html || o->chart || o->figure || o->aspect || o->caption;

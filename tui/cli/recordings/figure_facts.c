@@ -7,7 +7,7 @@
 
 #include "kernels/status.h"
 
-/* Finds the setting `order` (of the rows of a batch) that is in force at an event. */
+/* Finds the value that the setting `order`, the order of a batch's rows, has at an event. */
 static int find_order(struct esp_recording *recording, int event, char order[24], char *err,
                       size_t errlen)
 {

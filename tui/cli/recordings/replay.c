@@ -2,8 +2,8 @@
  * its screens as text.
  *
  * With --plain every iteration becomes a frame: a line with its number, then the header and
- * the panes of the screen. The size is that of the terminal, else that of the recorded
- * session, else 80 x 24. Pauses are skipped.
+ * the panes of the screen. The size is that of the terminal. Without a terminal it is that of
+ * the recorded session or, if the recording has none, 80 x 24. Pauses are skipped.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
  * Prints the tables of the papers, from the recording alone (viz/acceptance.h): iterations by
  * length of the accepted path, and acceptance by depth, by rank among the siblings, by source
  * and by the draft's probability. If the drafter or verifier changed during the session, each
- * pair has its own tables.
+ * pair of drafter and verifier has its own tables.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -31,7 +31,7 @@ struct pairs {
 
 /* ------------------------------------------------------------------ counting */
 
-/* The entry of a pair; all pairs after the first MOST_PAIRS - 1 share one. */
+/* Returns the entry of a pair. All pairs after the first MOST_PAIRS - 1 share the last one. */
 static struct pair *find_pair(struct pairs *pairs, const struct esp_iteration *it)
 {
     char drafter[NAME], verifier[NAME];
@@ -80,7 +80,7 @@ static void print_summary(const struct pair *pair)
     printf("tokens per iteration  %.2f: an accepted path of %.2f and the bonus token\n",
            1 + (double)a->accepted / iterations, (double)a->accepted / iterations);
     if (a->known > 0)
-        printf("expected of the trees %.2f, in %d iterations that gave %.2f\n",
+        printf("expected of the trees %.2f, in %d iterations, which gave %.2f\n",
                a->expected / a->known, a->known, a->obtained / a->known);
     if (a->drafted == 0)
         return;

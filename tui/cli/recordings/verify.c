@@ -1,10 +1,10 @@
 /* verify.c - see verify.h.
  *
- * Generations are written again in their order and in one session, each from the text, the
- * settings and the random numbers that it began with. So a drafter that learns sees the same
- * texts as before. At temperature 0 every lossless verifier must give the same tokens. Above
- * it the tokens depend on the trees, and the trees of some drafters depend on measured times
- * or on what earlier sessions learned.
+ * Generations are written again in their order and in one session. Each starts with the text,
+ * the settings and the random numbers that it began with. So a drafter that learns sees the
+ * same texts as before. At temperature 0 every lossless verifier must give the same tokens.
+ * Above temperature 0 the tokens depend on the trees. The trees of some drafters depend on
+ * measured times or on what earlier sessions learned.
  */
 #include "tui/cli/recordings/verify.h"
 
@@ -20,13 +20,13 @@
 struct verify {
     struct esp_engine *engine;
     struct esp_session *session;
-    struct esp_recording_header ours, header; /* the loaded models; settings of `session` */
+    struct esp_recording_header ours, header; /* of the loaded models; of `session` */
     struct esp_kept_text text;
     int *writers; /* generation of each iteration; -1 means unknown */
     struct esp_text_place
         *last;  /* the longest text of each generation; length 0: no text is kept */
     int same;   /* generations that gave the same tokens */
-    int others; /* generations of other models */
+    int others; /* generations that other models wrote */
     int differ; /* generations that gave other tokens */
     int broken; /* generations that gave other tokens, but should not */
     char *err;
@@ -64,7 +64,7 @@ static int open_session(struct verify *v, const struct esp_recording_header *hea
     return esp_session_open(&v->session, v->engine, &options, v->err, v->errlen);
 }
 
-/* Changes a setting if its value differs. */
+/* Changes a setting from `from` to `to` if they differ. */
 static int change(struct verify *v, const char *key, const char *from, const char *to)
 {
     return strcmp(from, to) == 0 ? (int)ESP_OK
@@ -235,7 +235,7 @@ static int report(const struct verify *v, const struct esp_kept_session *session
                      v->broken > 0
                          ? "texts differ at temperature 0: the models or the session changed"
                          : "above temperature 0 a text depends on the trees; fixed and other "
-                           "drafters that do not learn draw the same ones");
+                           "drafters that do not learn draft the same trees again");
 }
 
 int cli_verify_session(const struct cli_options *options, struct esp_library *library,

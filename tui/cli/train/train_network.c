@@ -27,7 +27,7 @@ struct showing {
     enum esp_train_stage stage;
     double began, drawn;         /* when the stage began; when the picture was drawn last */
     int64_t first, first_tokens; /* steps and tokens that were done when the stage began */
-    int64_t printed; /* without a terminal: the last of LINES lines that was printed */
+    int64_t printed; /* without a terminal: index of the last printed line, of LINES lines */
     int rows;        /* rows of the picture on the terminal */
     int checked;     /* epoch of the last check that was printed */
     struct esp_train_report last;
@@ -239,7 +239,7 @@ static int train(struct cli_options *o, bool head)
         return cli_fail("name the folder to make: -o DIR");
     if (built_in(o->engine.target, "fairytale-target", target, sizeof target) < 0 ||
         (!head && own && built_in(o->engine.draft, "fairytale-draft", draft, sizeof draft) < 0))
-        return cli_fail("the built-in pair is not there; name a target with --target DIR");
+        return cli_fail("the built-in models were not found; name a target with --target DIR");
     const struct esp_train_options options = {
         .head = head,
         .target = target,

@@ -22,7 +22,7 @@ struct state {
     const struct cli_options *o;
     bool bar;
     double began, drawn;
-    int first;     /* pieces, then epochs, that were done when `began` was set */
+    int first;     /* number of pieces, later of epochs, that were done when `began` was set */
     char rule[32]; /* the verifier whose network is being trained */
     cJSON *results;
 };

@@ -1,8 +1,9 @@
 /* train_text.c - `espalier train text`: text written by the target, to train its draft on.
  *
- * A draft must predict the target, and in use it sees text of the target (self-distillation:
- * Zhou et al., "DistillSpec", 2024). Each piece begins with some tokens of a given text. The
- * target continues it at temperature 1, with the pair's drafter, which changes only the speed.
+ * A draft must predict the target, and in use it sees text that the target wrote
+ * (self-distillation: Zhou et al., "DistillSpec", 2024). Each piece begins with some tokens of
+ * a given text. The target continues it at temperature 1, with the pair's drafter, which
+ * changes only the speed.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -129,7 +130,7 @@ static int make(struct writing *w, char *err, size_t errlen)
     return status;
 }
 
-/* The file appears when it is complete; after Ctrl-C, with the text so far. */
+/* The file appears when it is complete. After Ctrl-C it has the text so far. */
 static int write_file(struct writing *w)
 {
     char err[512] = "";
@@ -155,7 +156,7 @@ int cli_train_text(struct cli_options *o)
     if (!o->output)
         return cli_fail("name the file to make: -o FILE");
     if (!o->text)
-        return cli_fail("there is no text for the pieces to begin with: give --text FILE");
+        return cli_fail("each piece begins with tokens of a given text: give --text FILE");
     w.wanted = o->given[CLI_FLAG_tokens] ? o->tokens : 100000;
     if (cli_open_engine(&w.engine, o, err, sizeof err) < 0)
         return cli_fail(err);

@@ -8,8 +8,8 @@
 #include "tui/commands/branching.h"
 #include "tui/commands/command.h"
 
-/* In a conversation, a branch within the user's own text begins a new turn: that text returns
- * to the input line. Returns false if the point is elsewhere. */
+/* If a branch begins within what the user said in a conversation, puts the user's text back on
+ * the input line, to be sent as a new turn. Returns false if the branch begins elsewhere. */
 static bool edits_words(struct esp_control *control, const struct esp_branch_point *point)
 {
     const struct esp_state *state = &control->state;
@@ -71,8 +71,8 @@ static int go_to(struct esp_control *control, int branch)
     return esp_branching_go(control, &point, NULL, ESP_FORK_NEW, false);
 }
 
-/* Goes to branch `number` of the list, counted from 1, or if that is 0, `step` branches
- * forward. */
+/* Goes to branch `number` of the list, counted from 1. If `number` is 0, goes `step` branches
+ * forward from the current one. */
 static int go_by(struct esp_control *control, int step, int number)
 {
     int count, at;
@@ -102,8 +102,8 @@ static int go_up(struct esp_control *control)
                       : go_to(control, branch);
 }
 
-/* The branch at the pane's cursor, if the pane has or last had the focus; else the current
- * one. */
+/* Returns the branch at the pane's cursor if the branches pane has or last had the focus.
+ * Otherwise returns the current branch. */
 static int chosen(const struct esp_control *control)
 {
     const struct esp_ui *ui = &control->ui;
@@ -112,8 +112,8 @@ static int chosen(const struct esp_control *control)
                : control->state.branches.at.branch;
 }
 
-/* Returns the branch to go to when the current one is deleted: the parent, else another one, or
- * -1. */
+/* Returns the branch to go to when the current one is deleted: the parent, or another branch if
+ * there is no parent, or -1. */
 static int refuge_of(const struct esp_control *control, int branch)
 {
     const struct esp_branches *b = &control->state.branches;
@@ -172,7 +172,7 @@ static int name(struct esp_control *control, const char *words)
     struct esp_branch *of = &control->state.branches.branch[branch];
     snprintf(of->name, sizeof of->name, "%s", words);
     esp_branching_judge(control, branch);
-    if (control->ui.layout.current == ESP_PANE_branches) /* where the key was pressed */
+    if (control->ui.layout.current == ESP_PANE_branches) /* the key was pressed there */
         esp_ui_focus(&control->ui, ESP_PANE_branches);
     control->requests.changed = true;
     return *words ? esp_answer(control, "the branch is called %s", of->name)
@@ -231,10 +231,10 @@ static void complete(const struct esp_control *control, struct esp_choices *choi
     (void)control;
     if (*choices->before)
         return;
-    esp_choices_offer(choices, "next", "to the next branch of the list");
-    esp_choices_offer(choices, "previous", "to the one before");
-    esp_choices_offer(choices, "parent", "to the branch that this one left");
-    esp_choices_offer(choices, "name", "give it a name; without one: take the name away");
+    esp_choices_offer(choices, "next", "go to the next branch of the list");
+    esp_choices_offer(choices, "previous", "go to the previous branch of the list");
+    esp_choices_offer(choices, "parent", "go to the branch from which this one starts");
+    esp_choices_offer(choices, "name", "name the branch; without TEXT: remove its name");
     esp_choices_offer(choices, "mark", "mark the branch, or remove its mark");
     esp_choices_offer(choices, "delete", "delete the branch, after asking");
 }

@@ -39,7 +39,7 @@ static bool read_word(struct look *look, const char *word)
     return theme || aspect > 0 || caption >= 0;
 }
 
-/* Takes the words for a picture's options off the end of the typed line. */
+/* Removes the words for a picture's options from the end of the typed line, and reads them. */
 static struct look take_look(char *typed)
 {
     struct look look = {.caption = ESP_CAPTION_FULL};
@@ -53,7 +53,7 @@ static struct look take_look(char *typed)
     }
 }
 
-/* Takes a word off the start of the typed line, if it begins with it. */
+/* Removes a word from the start of the typed line, if the line begins with it. */
 static bool take_word(char *typed, const char *word)
 {
     const size_t length = strcspn(typed, " ");
@@ -64,7 +64,7 @@ static bool take_word(char *typed, const char *word)
     return true;
 }
 
-/* Takes the name of a chart off the start of the typed line. Returns its index, or -1. */
+/* Removes the name of a chart from the start of the typed line. Returns its index, or -1. */
 static int take_chart(char *typed)
 {
     for (int i = 0; i < ESP_COURSE_CHART_KINDS; i++)
@@ -247,7 +247,7 @@ static int run(struct esp_control *control, const char *arguments)
     return write_chart(control, chart, &look, path, over);
 }
 
-/* Returns the arguments that a key inserts: the name of the chart that suits the focused
+/* Returns the arguments that a key inserts: the name of the chart that fits the focused
  * pane. */
 static const char *begin(const struct esp_control *control)
 {

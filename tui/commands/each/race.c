@@ -103,7 +103,7 @@ static int run(struct esp_control *control, const char *arguments)
         control->state.loaded.values.seed + (uint64_t)control->races++;
     if (options.engine.target || options.engine.width > 0 || options.engine.layers > 0 ||
         control->state.loaded.serial > 1)
-        options.pass = 0; /* models that the user chose race unchanged */
+        options.pass = 0; /* models that the user chose are not enlarged */
     else
         options.engine.backend = "cpu";
     esp_control_stop(control);

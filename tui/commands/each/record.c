@@ -5,7 +5,7 @@
 #include <string.h>
 #include <time.h>
 
-/* Makes a file name from the time. It is new unless two recordings start within one second. */
+/* Makes a file name from the time. It is unique if no two recordings start in one second. */
 static void name_of_now(char *path, size_t size)
 {
     time_t now = time(NULL);

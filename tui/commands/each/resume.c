@@ -13,8 +13,8 @@ static int take_other(void *user, const struct esp_kept_session *session)
     return *id > 0;
 }
 
-/* Writes the number of the session that is meant to `to`. Returns 0, or a negative status with
- * a reply. */
+/* Finds the session that the user means and writes its number to `to`. Returns 0, or a negative
+ * status with a reply. */
 static int find(struct esp_control *control, const char *which, char *to, size_t size)
 {
     struct esp_library *library;
@@ -30,7 +30,7 @@ static int find(struct esp_control *control, const char *which, char *to, size_t
     if (status < 0)
         return esp_refuse(control, "%s", err);
     if (session.open)
-        return esp_refuse(control, "session %lld is open: here, or in another program",
+        return esp_refuse(control, "session %lld is already open, here or in another program",
                           (long long)session.id);
     if (session.id == 0)
         return esp_refuse(control, "no other session is kept");
@@ -43,7 +43,7 @@ static int run(struct esp_control *control, const char *arguments)
     const struct esp_interface_options *options = &control->settings.options;
     char which[32];
     if (!options->library || !options->next)
-        return esp_refuse(control, "sessions are not kept here");
+        return esp_refuse(control, "kept sessions cannot be opened from here");
     const bool replayed = control->player && !*arguments;
     if (!replayed && find(control, arguments, which, sizeof which) < 0)
         return ESP_E_ARGUMENT;

@@ -7,9 +7,9 @@
  *     acceptance by child                  acceptance by draft probability
  *
  * If some tokens were not drafted by the model, there is also a table by source. A table
- * without rows is left out. The counts are those of `espalier stats` (viz/acceptance.h), over
- * the kept iterations since the last change of a setting, or of the iteration that wrote the
- * token at the text's cursor. There are as many columns of tables as fit.
+ * without rows is left out. The counts are those of `espalier stats` (viz/acceptance.h). They
+ * cover the kept iterations since the last change of a setting or, with a cursor in the text,
+ * only the iteration that wrote the token there. There are as many columns of tables as fit.
  */
 #include "tui/view/pane.h"
 

@@ -4,8 +4,8 @@
  *           queen who had no child                     38 tokens   ppl 4.0   dynatree  10:43
  *       *   woman in the forest                        12 tokens   ppl 5.2   ar        10:44
  *
- * Below the list, side by side: the text of the branch at the cursor, and the texts that part
- * from it at one place.
+ * Below the list, the text of the branch at the cursor is shown side by side with the texts
+ * that differ from it after one place.
  */
 #include "tui/view/pane.h"
 
@@ -51,7 +51,7 @@ static int branch_at(const struct list *list)
 
 /* ------------------------------------------------------------------ drawing */
 
-/* Writes a branch's own tokens from `from` on as one line, as far as there is room. */
+/* Writes a branch's own tokens, starting at `from`, as one line; stops when it is full. */
 static void write_words(char *text, size_t size, const struct esp_state *state,
                         const struct esp_branch *branch, int from)
 {
@@ -128,10 +128,10 @@ static void draw_branch(struct esp_canvas *canvas, const struct esp_shown *s,
                        canvas->ascii_text ? ESP_SAFE_ASCII : 0, from, strlen(from));
 }
 
-/* Texts that part at one place: the branches that begin there, and the one that they leave. */
+/* Texts that differ after one place: the branches that begin there, and their parent. */
 struct family {
     int branch[COLUMNS]; /* (count) */
-    int from[COLUMNS];   /* (count) its own token after that place */
+    int from[COLUMNS];   /* (count) the branch's token after that place */
     int count, most;
 };
 
@@ -147,8 +147,8 @@ static void add_member(struct family *f, int branch, int from)
     f->from[f->count++] = from;
 }
 
-/* Finds the family at token `fork` of `parent`. If not all fit, `branch` is among those that
- * are taken. */
+/* Finds the family of the branches that leave `parent` at token `fork`. If not all fit,
+ * `branch` is among those that are taken. */
 static void find_family(struct family *f, const struct esp_branches *b, const struct list *list,
                         int parent, int fork, int branch)
 {
@@ -164,8 +164,8 @@ static void find_family(struct family *f, const struct esp_branches *b, const st
     }
 }
 
-/* Returns the family at the place where a branch begins or, if it is the only one there, at the
- * place where the last of its own branches begins. */
+/* Returns the family at the place where a branch begins. If no other branch begins there,
+ * returns the family at the place where the last of its own branches begins. */
 static struct family family_of(const struct esp_branches *b, const struct list *list,
                                int branch, int most)
 {
@@ -181,7 +181,8 @@ static struct family family_of(const struct esp_branches *b, const struct list *
     return f;
 }
 
-/* Draws side by side how the texts of a family continue after the place where they part. */
+/* Draws side by side how the texts of a family continue after the place where they begin to
+ * differ. */
 static void draw_preview(struct esp_canvas *canvas, const struct esp_shown *s,
                          const struct list *list, struct esp_rect rect)
 {
@@ -341,7 +342,7 @@ static struct esp_search_result find(const struct esp_shown *s, int step)
     if (!s->state->has_branches || !open_list(&list, s))
         return found;
     for (int i = 0; i < list.count; i++) {
-        /* From the cursor on, wrapping around. */
+        /* The search starts at the cursor and wraps around. */
         const int row = ((list.at + step * (i + 1)) % list.count + list.count) % list.count;
         char words[4096];
         write_words(words, sizeof words, s->state, &s->state->branches.branch[list.order[row]],

@@ -1,10 +1,10 @@
-/* compare.c - the compare pane: two configurations of drafter and verifier over one text.
+/* compare.c - the compare pane: two configurations of drafter and verifier decode one text.
  *
  * On the left and right are the trees of two iterations that cover the same place in the text.
  * Below them are the text with the iterations of both, and the statistics. While the pane
  * follows the end of the text, it shows the newest place where both start an iteration, so that
- * both trees have the same context. Left and Right go to the previous and next place where
- * either starts one, Page Up and Page Down to places where both do.
+ * both trees have the same context. Left and Right go to the previous and next place where at
+ * least one session starts an iteration, Page Up and Page Down to places where both do.
  */
 #include <string.h>
 

@@ -11,8 +11,8 @@ enum { ESP_RULER_ROWS = 3, ESP_COMPARE_NAME = 96 };
 /* Writes the shortest names that tell the two sessions apart. */
 void esp_compare_names(const struct esp_state *state, char names[2][ESP_COMPARE_NAME]);
 
-/* Draws one row of text, and below it one row for each session: the iterations that wrote
- * it. */
+/* Draws one row of text. Below it is one row for each session, which shows the iterations that
+ * wrote the text. */
 void esp_draw_ruler(struct esp_canvas *canvas, const struct esp_state *state,
                     const struct esp_comparison *both, bool held, int y);
 

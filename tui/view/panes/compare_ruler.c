@@ -1,12 +1,12 @@
-/* compare_ruler.c - the text, divided into the iterations of two sessions.
+/* compare_ruler.c - shows which iterations of two sessions wrote each part of the text.
  *
  *     text      the old king said to his son, who
  *     dynatree  └────────────┘└──────┘└─────────
  *     linear    └──┘└───┘└───────┘└──────┘└─────
  *
  * Each bracket is an iteration. The bonus token, after the accepted path, has another style.
- * The iterations of the two trees above are highlighted. The row follows the end of the text
- * or shows the selected place.
+ * The iterations whose trees are shown above are highlighted. The row follows the end of the
+ * text or shows the selected place.
  */
 #include <string.h>
 
@@ -31,8 +31,8 @@ static int token_width(const struct esp_state *state, int place, int flags)
     return esp_safe_width(state->bytes + start, end - start, flags);
 }
 
-/* Chooses a window that ends at the end of the text or, if `place` is in the text, a third of
- * the width after it. */
+/* Chooses a window that ends at the end of the text. If `place` is in the text, the window ends
+ * a third of the width after it. */
 static void choose(struct window *w, const struct esp_state *state, int place, int width,
                    int flags)
 {

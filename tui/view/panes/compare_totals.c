@@ -1,8 +1,8 @@
-/* compare_totals.c - statistics of two sessions over one text: a row for each, and a
- * sentence.
+/* compare_totals.c - statistics of two sessions that decode one text: a row for each session,
+ * and a sentence.
  *
- * They cover the time since the comparison began or a setting changed. Counts cover all
- * iterations, times only those outside step mode. The better of two numbers is highlighted.
+ * The statistics cover the time since the comparison began or a setting changed. Counts include
+ * all iterations, times only those outside step mode. The better of two numbers is highlighted.
  */
 #include <math.h>
 #include <string.h>
@@ -20,7 +20,7 @@ static const struct {
     const char *label, *wide; /* wide: the label in a wide pane */
     int width, wide_width, rank, decimals;
     const char *unit;
-    int better; /* 1 means the larger, -1 means the smaller, 0 means neither */
+    int better; /* 1: larger is better; -1: smaller is better; 0: neither */
     size_t offset;
 } columns[] = {
     {"tok/iter", "tokens/iteration", 9, 18, 0, 2, "", 1, offsetof(struct figures, tokens)},
@@ -52,10 +52,11 @@ static struct figures figures_of(const struct esp_state *state, double baseline,
                         .plain = NAN};
     if (baseline > 0 && pace > 0)
         f.plain = baseline / pace;
-    return f; /* numbers without data: 0/0 = NaN */
+    return f; /* numbers without data are NaN, from 0/0 */
 }
 
-/* The statistics of a session since the comparison began, for names and sentences. */
+/* Returns the statistics of a session since the comparison began, as viz/versus.h needs
+ * them. */
 static struct esp_contender contender(const struct esp_state *state)
 {
     const struct esp_totals *all = &state->trace.since;

@@ -11,11 +11,11 @@
  *
  * - the tree shapes from which the drafter chose, the chosen one first, with their
  *   probabilities and expected results;
- * - the values that move, one line each, with range and history;
- * - the values that do not move.
+ * - the values that change between iterations, one line each, with range and history;
+ * - the values that are constant.
  *
- * A low pane shows all values in one row. A high one (zoomed) shows a chart of each moving
- * value with its goal, and sentences that say what the value does and why it moved. For a
+ * A low pane shows all values in one row. A high one (zoomed) shows a chart of each changing
+ * value with its goal, and sentences that say what the value does and why it changed. For a
  * drafter without a controller, the pane shows the accepted fraction of the drafted depth.
  */
 #include "tui/view/pane.h"
@@ -80,7 +80,7 @@ static bool moves(const struct esp_shown *s, int gauge)
     return axis.high > axis.low || s->it->gauges[gauge].before != s->it->gauges[gauge].after;
 }
 
-/* Draws as many of the `count` values as fit, up to the last, with their range:
+/* Draws the last of the `count` values, as many as fit, with their range:
  * ".0016 to .10 ▇▆▅". */
 static void draw_spark(struct esp_canvas *canvas, int x, int y, const float *values, int count)
 {
@@ -99,7 +99,7 @@ static void draw_spark(struct esp_canvas *canvas, int x, int y, const float *val
     esp_draw_spark(canvas, x, y, width, ESP_STYLE_SPARK, values, count, &axis);
 }
 
-/* Draws the values that do not move, from row `y` on. */
+/* Draws the constant values, from row `y` on. */
 static void draw_still(struct esp_canvas *canvas, const struct esp_shown *s, int y)
 {
     const int width = canvas->view.rect.width;
@@ -117,8 +117,8 @@ static void draw_still(struct esp_canvas *canvas, const struct esp_shown *s, int
     }
 }
 
-/* The column where the numbers start: after the widest name of a moving value. *full is set if
- * there is room for names with their symbols. */
+/* The column where the numbers start: after the widest name of a changing value. *full is set
+ * if there is room for names with their symbols. */
 static int name_column(const struct esp_canvas *canvas, const struct esp_shown *s, bool *full)
 {
     enum { LEAST = 46 /* columns of numbers, range and history */ };
@@ -178,7 +178,7 @@ static void draw_lines(struct esp_canvas *canvas, const struct esp_shown *s)
     draw_still(canvas, s, y);
 }
 
-/* Draws all values in one row, moving ones first. */
+/* Draws all values in one row, changing ones first. */
 static void draw_row(struct esp_canvas *canvas, const struct esp_shown *s)
 {
     char after[16];
@@ -277,8 +277,9 @@ static void draw_short(struct esp_canvas *canvas, const struct esp_iteration *it
         esp_draw_bytes(canvas, x, y, width - x, ESP_STYLE_LABEL, 0, meaning, strlen(meaning));
 }
 
-/* Returns how many of the `moving` values (first in `order`) get a chart; the others of the
- * `count` values get a line. Sets the rows of each chart and the gap between charts. */
+/* Returns how many of the `moving` values get a chart; these values are the first in `order`.
+ * The others of the `count` values get a line. Sets the rows of each chart and the gap between
+ * charts. */
 static int share_rows(const struct esp_iteration *it, const int *order, int moving, int count,
                       const struct esp_rect *room, int *rows, int *gap)
 {
@@ -286,7 +287,7 @@ static int share_rows(const struct esp_iteration *it, const int *order, int movi
     int charts = moving;
     *rows = 0;
     for (*gap = 1; charts > 0; *gap ? *gap = 0 : charts--) {
-        /* Values that do not move may be left out, moving ones may not. */
+        /* Constant values may be left out, changing ones may not. */
         int needed = *gap ? count - charts : moving - charts;
         for (int i = 0; i < charts; i++)
             needed += heading_rows(it, order[i], room->width) + *gap;
@@ -298,7 +299,7 @@ static int share_rows(const struct esp_iteration *it, const int *order, int movi
     return charts;
 }
 
-/* Draws charts of the moving values, as large as possible, then a line for each other
+/* Draws charts of the changing values, as large as possible, then a line for each other
  * value. */
 static void draw_charts(struct esp_canvas *canvas, const struct esp_shown *s)
 {

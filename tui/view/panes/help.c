@@ -11,7 +11,7 @@
 #include "viz/wrap.h"
 
 /* The layout of a line: its first `name` bytes are in the first row, and the rest is a
- * paragraph that starts in `column`. */
+ * paragraph that begins at column `column`. */
 struct placed {
     int name, column, rows;
     bool below; /* the paragraph starts in the second row */
@@ -39,7 +39,7 @@ static int row_count(const struct esp_shown *s, int width)
     return count;
 }
 
-/* The top row. It is limited because a pane that has grown has less to scroll. */
+/* The top row. It is limited here because a pane that has become higher has less to scroll. */
 static int top_row(const struct esp_shown *s, int width, int height)
 {
     const int most = row_count(s, width) - height;

@@ -1,6 +1,6 @@
 /* mask.c - the mask pane: which rows of the target's one pass see which others
- * (viz/mask_view.h) and, if the target has recurrent layers, in which order they are visited
- * for the states (viz/walk_view.h). */
+ * (viz/mask_view.h). If the target has recurrent layers, it also shows in which order their
+ * states are computed for these rows (viz/walk_view.h). */
 #include "tui/view/pane.h"
 
 #include "viz/mask_view.h"
@@ -16,7 +16,7 @@ static void title(const struct esp_shown *s, char *text, size_t size)
         snprintf(text, size, "mask");
 }
 
-/* Draws the walk at the right, and leaves the rest of the pane for the mask. */
+/* Draws the order of the states at the right, and leaves the rest of the pane for the mask. */
 static void draw_both(struct esp_canvas *canvas, const struct esp_shown *s, int node)
 {
     enum { GAP = 3 };
@@ -53,7 +53,7 @@ static bool request(const struct esp_shown *s, int action)
 {
     const bool grows_right = s->look->grows_right;
     if (action == ESP_ACTION_TOGGLE)
-        return false;             /* all rows are visible */
+        return false;             /* no scrolling: all rows are visible */
     s->look->grows_right = false; /* this view stacks the nodes */
     bool obeyed = esp_pane_tree.request(s, action);
     s->look->grows_right = grows_right;

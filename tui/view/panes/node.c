@@ -59,8 +59,8 @@ static int child_count(const struct esp_iteration *it, int parent)
     return count;
 }
 
-/* A number with its name and symbol. The symbols are shown, in brackets, if all of them
- * fit. */
+/* A number with its name and symbol. The symbols are shown in brackets after the names if
+ * all of them fit. */
 struct figure {
     const char *name, *symbol;
     char text[48];
@@ -343,8 +343,8 @@ static void draw_high(struct esp_canvas *canvas, const struct esp_shown *s, int 
     draw_families(canvas, s, node, draw_details(canvas, s, node, y));
 }
 
-/* Draws everything about a node on a page with as many rows as needed. Returns the number of
- * rows. The caller closes the page. */
+/* Draws everything about a node on a canvas with as many rows as needed. Returns the number of
+ * rows. The caller closes the canvas `page`. */
 static int draw_page(struct esp_canvas *page, const struct esp_canvas *like,
                      const struct esp_shown *s, int width)
 {

@@ -1,8 +1,8 @@
 /* stats.c - the stats pane: what speculation gains, and the time of each stage.
  *
- * The comparison with plain decoding is in words, above all when speculation is slower. The
- * numbers cover the last iterations since a setting changed, so that the effect of a change is
- * visible.
+ * A sentence compares the speed with plain decoding and says so clearly when speculation is
+ * slower. The numbers cover only iterations since the last change of a setting, so that the
+ * effect of the change is visible.
  */
 #include "tui/view/pane.h"
 
@@ -59,7 +59,7 @@ static void draw_stages(struct esp_canvas *canvas, int y, const struct esp_figur
     const double *seconds = figures->seconds;
     const struct {
         const char *label;
-        int style, share; /* share: eighths of the room for bars */
+        int style, share; /* share: how many eighths of the room for bars this part gets */
         double seconds;
     } parts[] = {
         {"draft", ESP_STYLE_BAR_DRAFT, 3, seconds[ESP_STAGE_DRAFT]},

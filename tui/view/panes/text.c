@@ -3,10 +3,10 @@
  * A cursor walks the tokens. The other panes then show the iteration that wrote the token, and
  * the node pane explains it. While an iteration is held, its tokens are marked.
  *
- * The text may be long, so only the visible lines are laid out: backward from the end (or from
- * the line to which the user scrolled), paragraph by paragraph. Every PIECE bytes, the next
- * space also ends a paragraph, which bounds the work per frame. Lines are identified by their
- * first byte, so a scrolled view stays in place while text is added.
+ * The text may be long, so only the visible lines are laid out, paragraph by paragraph. This
+ * goes backward from the end, or from the line to which the user scrolled. Every PIECE bytes,
+ * the next space also ends a paragraph, which bounds the work per frame. Lines are identified
+ * by their first byte, so a scrolled view stays in place while text is added.
  */
 #include "tui/view/pane.h"
 
@@ -23,7 +23,8 @@ enum { PIECE = 32768, WORD = 256, REMEMBERED = 1024 };
 
 /* ------------------------------------------------------------------ lines */
 
-/* The start of piece `index` of the text: after the first blank from index * PIECE on. */
+/* Returns the start of piece `index` of the text: after the first blank at or after byte
+ * index * PIECE. */
 static size_t piece_start(const struct esp_wrap *w, size_t index)
 {
     size_t raw = index * PIECE, at = raw;
@@ -104,13 +105,13 @@ static int span_at(const struct esp_state *state, size_t byte)
     return low;
 }
 
-/* The matches of a search, for bytes that are visited in order. */
+/* The matches of a search, for a caller that visits the bytes in order. */
 struct matches {
     const struct esp_wrap *w;
     const char *what;
     size_t length, end;
-    long at;      /* the match that contains the byte, else the next match; -1 if none */
-    long current; /* the match that was found last; -1 if none */
+    long at;      /* the match that contains the byte, or the next match; -1 if none */
+    long current; /* the match that the last search found; -1 if none */
 };
 
 static struct matches matches_in(const struct esp_wrap *w, const struct esp_look *look,
@@ -342,7 +343,7 @@ static size_t line_of(const struct esp_wrap *w, size_t byte)
     return start;
 }
 
-/* Unless a byte is visible, scrolls so that its line is a third of the height below the
+/* If a byte is not visible, scrolls so that its line is a third of the height below the
  * top. */
 static void bring_up(struct esp_pane_view *view, const struct esp_wrap *w, size_t byte,
                      int height)
@@ -432,8 +433,8 @@ static size_t line_after(const struct esp_wrap *w, size_t line, int lines)
     return line;
 }
 
-/* Returns the token `lines` lines below the one at the cursor (above it, if negative), or
- * further away if that is still the same token. At an end of the text: its last or first
+/* Returns the token `lines` lines below the token at the cursor (above it, if negative). If
+ * that is still the same token, goes further. At an end of the text, returns the last or first
  * token. */
 static int token_below(const struct esp_shown *s, const struct esp_wrap *w, int lines)
 {
@@ -491,7 +492,7 @@ static bool move(const struct esp_shown *s, int action)
     return true;
 }
 
-/* If there is no cursor, the first key that would move it puts it at the end of the visible
+/* If there is no cursor, the first key that moves a cursor puts one at the end of the visible
  * text. */
 static bool begin_cursor(const struct esp_shown *s, int action)
 {

@@ -4,8 +4,8 @@
  *     nodes    drafted: accepted, seen by the target, cut before
  *     ms       time: draft, verify, the rest
  *
- * Each is a stack of parts, one or more rows high. Left and Right hold an iteration: it is
- * marked, and its numbers are shown on the right.
+ * Each of the three is a stacked bar, one or more rows high. Left and Right hold an iteration:
+ * it is marked, and its numbers are shown on the right.
  */
 #include "tui/view/pane.h"
 
@@ -57,7 +57,7 @@ static double total_of(const struct esp_course_point *point, int series)
     return parts[0].value + parts[1].value + parts[2].value;
 }
 
-/* Rounds up to the next of 1, 2, 5, 10, 20, ..., so that the scale seldom changes. */
+/* Rounds up to 1, 2, 5, 10, 20, ..., so that the scale seldom changes. */
 static double round_up(double value)
 {
     double scale = pow(10, floor(log10(value)));
@@ -65,7 +65,8 @@ static double round_up(double value)
     return scale * (digits <= 1 ? 1 : digits <= 2 ? 2 : digits <= 5 ? 5 : 10);
 }
 
-/* Draws a stack in the `rows` rows above row `bottom`; a total of `most` fills them. */
+/* Draws a stacked bar in the `rows` rows above row `bottom`. A total of `most` fills all of
+ * these rows. */
 static void draw_stack(struct esp_canvas *canvas, int x, int bottom, int rows,
                        const struct part parts[PARTS], double most)
 {
@@ -128,8 +129,8 @@ static void title(const struct esp_shown *s, char *text, size_t size)
     snprintf(text, size, "timeline   one column per iteration");
 }
 
-/* Draws the legend of the stacks, with a cell of each colour and shade: next to each series if
- * it has enough rows, else for all series in row `y`. */
+/* Draws the legend of the bars, with a cell of each colour and shade. It is next to each series
+ * if that has enough rows. Otherwise one legend for all series is in row `y`. */
 static void draw_legend(struct esp_canvas *canvas, int rows, int gap, int y, int end)
 {
     static const struct {
@@ -160,8 +161,8 @@ static void draw_legend(struct esp_canvas *canvas, int rows, int gap, int y, int
         }
 }
 
-/* The leftmost of the `count` points that are shown: the newest, or those from the held one
- * on. */
+/* The leftmost of the `count` points that are shown. These are the newest points or, if an
+ * iteration is held, the points from that iteration on. */
 static int first_point(const struct esp_shown *s, int count)
 {
     const struct esp_course *course = &s->state->trace.course;

@@ -86,7 +86,7 @@ static void say_unknown(char *text, size_t size, const struct esp_shown *s)
 
 /* Layout of the rows of alternatives. */
 struct rows {
-    int first, shown; /* the first alternative that is shown; how many are */
+    int first, shown; /* the first shown alternative; the number of shown ones */
     int y, label, bar;
 };
 

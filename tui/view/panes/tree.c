@@ -2,8 +2,8 @@
  * or growing to the right (viz/tree_right.h).
  *
  * While the pane follows the newest iteration, it shows as much as fits and folds the rest.
- * Moving the cursor holds the iteration: it stays while others follow, nodes are folded only
- * by the user, and the node pane shows the node at the cursor.
+ * Moving the cursor holds the iteration: the pane keeps showing it while new iterations run,
+ * only the user folds nodes, and the node pane shows the node at the cursor.
  */
 #include "tui/view/pane.h"
 
@@ -15,7 +15,7 @@
 #include "viz/tree_right.h"
 #include "viz/wrap.h"
 
-/* Whether the shown iteration is one within which step mode has stopped. */
+/* Whether step mode has stopped within the shown iteration. */
 static bool is_partial(const struct esp_shown *s)
 {
     return s->it == &s->state->partial.it;
@@ -72,7 +72,7 @@ static int deepest(const struct esp_iteration *it)
     return depth;
 }
 
-/* The depth of the nodes that the last draft pass added, while step mode shows that pass; else
+/* While step mode shows a draft pass, the depth of the nodes that the pass added; otherwise
  * 0. */
 static int new_depth(const struct esp_shown *s)
 {
@@ -105,8 +105,8 @@ static int build(struct shown_tree *d, const struct esp_iteration *it,
     return status;
 }
 
-/* Builds as much of a tree that grows to the right as fits. Several of its rows share a row of
- * the screen, so their number is found by bisection. */
+/* Builds as much as fits of a tree that grows to the right. Several rows of the tree can share
+ * a row of the screen, so the number of rows that fit is found by bisection. */
 static int fit(struct shown_tree *d, const struct esp_iteration *it,
                struct esp_tree_choice *choice, int width, int height, bool ascii)
 {
@@ -162,8 +162,8 @@ static int open_drawing(struct shown_tree *d, const struct esp_shown *s, int wid
     return status;
 }
 
-/* The first row to draw: the cursor is centred or, if there is none, the end of the accepted
- * path is near the bottom. */
+/* The first row to draw. The cursor is centred. Without a cursor, the end of the accepted path
+ * is near the bottom. */
 static int first_row(const struct esp_tree_rows *rows, int cursor, int height)
 {
     int most = rows->count > height ? rows->count - height : 0;
@@ -171,8 +171,8 @@ static int first_row(const struct esp_tree_rows *rows, int cursor, int height)
     return first < 0 ? 0 : first > most ? most : first;
 }
 
-/* The row that must be visible: the cursor's; else one of the newest layer, the bonus token,
- * or the end of the accepted path. */
+/* The row that must be visible. This is the cursor's row. Without a cursor it is a row of the
+ * newest layer, the bonus token, or the end of the accepted path. */
 static int telling_row(const struct shown_tree *d)
 {
     int row = d->look.cursor >= 0 ? d->look.cursor : d->rows.path_end;
@@ -183,8 +183,8 @@ static int telling_row(const struct shown_tree *d)
     return row;
 }
 
-/* Returns where a view of length `size` starts in a drawing of length `whole`, so that it
- * contains `from` to `to`. */
+/* Returns where a view of length `size` starts in a drawing of length `whole`, so that
+ * positions `from` to `to` are visible. */
 static int start_of(int from, int to, int size, int whole)
 {
     int start = whole <= size ? 0 : (from + to - size) / 2;
@@ -216,9 +216,9 @@ static bool is_free(const struct esp_canvas *canvas, int y, int columns)
 }
 
 /* Draws the position at the right end of the first and last rows. The first row has the number
- * of the cursor's node and of the rows above; the last row has the number of rows below, and
- * whether there is more to the left or right. If only the first row is full, all goes into the
- * last. */
+ * of the cursor's node and the number of rows above. The last row has the number of rows below,
+ * and says whether there is more to the left or right. If only the first row has no room,
+ * everything is in the last row. */
 static void draw_place(struct esp_canvas *canvas, const struct shown_tree *d, int x, int y)
 {
     const int width = canvas->view.rect.width, height = canvas->view.rect.height;
@@ -263,9 +263,9 @@ static void draw_tree(struct esp_canvas *canvas, struct shown_tree *d,
     draw_place(canvas, d, x, y);
 }
 
-/* Writes the sentences for the bottom of the pane: in step mode about the last stage, else
- * about the node at the cursor, unless the node pane shows that. Returns the number of rows
- * that are left for the tree; `height` if there is no room for sentences. */
+/* Writes the sentences for the bottom of the pane. In step mode they are about the last stage.
+ * Otherwise they are about the node at the cursor, if no node pane shows it. Returns the number
+ * of rows that are left for the tree; `height` if there is no room for sentences. */
 static int tree_height(const struct esp_shown *s, int width, int height, char *text,
                        size_t size)
 {
@@ -314,8 +314,9 @@ static void draw(struct esp_canvas *canvas, const struct esp_shown *s)
 
 /* ------------------------------------------------------------------ the cursor */
 
-/* The row `steps` nodes forward or, if negative, back, among the nodes of one depth or of all
- * depths (-1); if there are fewer, the last of them. */
+/* Returns the row that is `steps` nodes further (back, if negative). Only nodes at this depth
+ * are counted, or all nodes if `depth` is -1. If there are fewer nodes, returns the last of
+ * them. */
 static int step_row(const struct esp_tree_rows *rows, int at, int steps, int depth)
 {
     int last = at, direction = steps > 0 ? 1 : -1;
@@ -329,7 +330,8 @@ static int step_row(const struct esp_tree_rows *rows, int at, int steps, int dep
     return last;
 }
 
-/* The row of the accepted child, else of the first child; -1 if none is visible. */
+/* The row of the accepted child or, if there is none, of the first child. -1 if no child is
+ * visible. */
 static int child_row(const struct esp_tree_rows *rows, const struct esp_iteration *it, int at)
 {
     int first = -1;
@@ -343,8 +345,9 @@ static int child_row(const struct esp_tree_rows *rows, const struct esp_iteratio
     return first;
 }
 
-/* The cursor's next row. Up and Down go to the neighbouring row or, in a tree that grows to
- * the right, to a node of the same depth; Left to the parent; Right to a child. */
+/* Returns the cursor's next row. Up and Down go to the neighbouring row or, in a tree that
+ * grows to the right, to a node of the same depth. Left goes to the parent, Right to a
+ * child. */
 static int next_row(const struct shown_tree *d, const struct esp_iteration *it, int action,
                     int height)
 {
@@ -423,7 +426,7 @@ static void unfold_to(struct esp_look *look, const struct esp_tree *tree, int no
             look->collapsed[up] = false;
 }
 
-/* Finds the next match after row `at` (step 1) or the last one before it (-1), wrapping
+/* Finds the first match after row `at` (step 1) or the last match before it (-1), wrapping
  * around. */
 static struct esp_search_result find_row(const struct esp_tree_rows *rows,
                                          const struct esp_iteration *it,
