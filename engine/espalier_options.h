@@ -62,18 +62,17 @@ extern "C" {
       "divide the target among this many processes or, with --backend cuda, GPUs; the output " \
       "stays the same")                                                                        \
     X(DEVICE, text, hosts, "hosts", 0, 0, 0, "A,B,..",                                         \
-      "machines of the ranks, this one (localhost) first, over MPI; empty: this machine "      \
-      "alone")                                                                                 \
+      "machines of the ranks, which use MPI; the first is this one (localhost); empty: "       \
+      "only this machine")                                                                     \
     X(DEVICE, text, launcher, "launcher", 0, 0, 0, "PROGRAM",                                  \
-      "the mpirun that starts them; empty: the first that is found")                           \
+      "the mpirun that starts the ranks; empty: the first that is found")                      \
     X(DEVICE, text, ranks_split, "ranks-split", 0, 0, 0, "rows|layers",                        \
-      "a rank's part of the target: rows of every matrix, or whole layers (for slow "          \
-      "networks)")                                                                             \
+      "what a rank computes: some rows of every matrix, or whole layers (for slow networks)")  \
     X(DEVICE, text, ranks_parts, "ranks-parts", 0, 0, 0, "A:B:..",                             \
       "ratio of the ranks' parts (3:1); empty: equal parts")                                   \
     X(DEVICE, text, ranks_whole, "ranks-whole", 0, 0, 0, "KIND,..|none",                       \
-      "matrices that every rank computes whole: attention, output, mlp, experts, down, head, " \
-      "states, gates; empty: those whose exchange would take longer")                          \
+      "matrices that every rank computes whole: attention, output, mlp, experts, down, "       \
+      "head, states, gates; empty: those for which an exchange would take longer")             \
     X(MEMORY, size, memory, "memory", 0, 0, 0, "SIZE",                                         \
       "limit memory (600M, 2G): layers that do not fit are read from disk on every pass; 0: "  \
       "no limit")                                                                              \
@@ -82,8 +81,8 @@ extern "C" {
       "that is free")                                                                          \
     X(DEVICE, whole, device, "device", 0, 1023, 0, "NUMBER", "which GPU, numbered from 0")     \
     X(PRECISION, flag, exact, "exact", 0, 1, 0, "on|off",                                      \
-      "on a GPU, bit-identical results for all sizes of tree; on the processor, activations "  \
-      "of 16 bits instead of 8 with weights of 4 to 6 bits")                                   \
+      "on a GPU, bit-identical results for trees of all sizes; on the processor, "             \
+      "activations of 16 bits instead of 8 for weights of 4 to 6 bits")                        \
     X(NODES, whole, max_nodes, "max-nodes", 1, ESP_MAX_NODES, 256, "NUMBER",                   \
       "reserve memory for trees of up to this many nodes; 256 if not given")                   \
     X(CONTEXT, whole, context, "context", 2, 1 << 24, 0, "auto|NUMBER",                        \

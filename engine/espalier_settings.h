@@ -40,16 +40,16 @@ extern "C" {
     X(choice, chat, "chat", 0, ESP_CHAT_CHOICES - 1, 0, ESP_CHAT_NAMES,                        \
       "format of conversations: the model's own, none (raw text), or one by name")             \
     X(whole, window, "window", 1, 1 << 20, 0, "off|on|NUMBER",                                 \
-      "a token sees only the sinks and this many last tokens: the text may be endless, but "   \
-      "the output changes; on: 1020")                                                          \
+      "a token sees only the sinks and this many last tokens, so the text may be endless, "    \
+      "but the output changes; on: 1020")                                                      \
     X(whole, sinks, "sinks", 1, 1 << 20, 0, "auto|none|NUMBER",                                \
       "with a window, how many first tokens of the text every token still sees; auto: 4")      \
     X(choice, recycle, "recycle", 0, 2, 0, "keep|session|off",                                 \
-      "try tokens again that the target found likely before: in later runs too, only in this " \
-      "session, or never")                                                                     \
+      "draft tokens that the target found likely before; keep: also in later runs; "           \
+      "session: only in this session; off: never")                                             \
     X(text, expect, "expect", 0, 0, 0, "off|FILE",                                             \
-      "a text that the answer will resemble, such as the file to be changed; its tokens are "  \
-      "tried first")                                                                           \
+      "a text that the answer will resemble, such as the file to be changed; its tokens "      \
+      "are drafted first")                                                                     \
     X(text, system, "system", 0, 0, 0, "auto|TEXT",                                            \
       "system prompt of conversations, may be empty; auto: that of the model's chat template")
 

@@ -395,7 +395,7 @@ static const struct esp_setting settings[] = {
     {"mouse", "on|off", "click to focus, wheel to scroll", ESP_SETTING_INTERFACE,
      FIELD(flag, settings.mouse, 0, 1)},
     {"private", "on|off",
-     "on: this session is not kept (espalier sessions), and what was kept is deleted",
+     "on: this session is not kept (espalier sessions), and what was already kept is deleted",
      ESP_SETTING_PROMPT, FIELD(flag, settings.private, 0, 1), .changed = go_private},
     {"speed", "NUMBER|recorded",
      "speed of a replay, 0.25 to 16; 1: as recorded, but at most twelve iterations a second",

@@ -47,6 +47,6 @@ static int run(struct esp_control *control, const char *arguments)
 const struct esp_command_ops esp_command_insert = {
     .name = "insert",
     .usage = "TEXT",
-    .summary = "begin a branch in which TEXT replaces what follows the text's cursor",
+    .summary = "begin a branch in which TEXT replaces the tokens after the text's cursor",
     .run = run,
 };

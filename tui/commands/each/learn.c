@@ -37,7 +37,7 @@ const struct esp_command_ops esp_command_learn = {
     .name = "learn",
     .usage = "[LESSON|FILE]",
     .summary =
-        "a short lesson: predict, then see the answer; without a name, lists the lessons",
+        "show a short lesson: predict, then see the answer; without a name, list the lessons",
     .in = ESP_IN_BOTH,
     .run = run,
     .complete = complete,
