@@ -31,7 +31,7 @@ ALL_CFLAGS = $(STRICT) $(WARN) $(INCLUDE) $(CFLAGS) $(EXTRA) $(DEFS) -MMD -MP
 
 LIB_PKGS := libcjson libpcre2-8 libutf8proc
 TUI_PKGS := ncursesw readline
-# Saved sessions are an SQLite file.
+# Kept sessions are in an SQLite file.
 KEEP_PKGS := sqlite3
 # On macOS, the libraries come from Homebrew. Three of them are in separate folders, because the system has other libraries
 # with the same names.

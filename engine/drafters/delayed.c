@@ -15,7 +15,8 @@ enum { LONGEST = ESP_MAX_LEVELS / 2 };
 static const struct esp_param params[] = {
     [K] = {"K", ESP_INT, 1, ESP_MAX_TOP, 3, .help = "paths after the branching point"},
     [L1] = {"L1", ESP_INT, 0, LONGEST, 2, .help = "tokens before the branching point"},
-    [L2] = {"L2", ESP_INT, 0, LONGEST, 3, .help = "tokens of each path after it"},
+    [L2] = {"L2", ESP_INT, 0, LONGEST, 3,
+            .help = "tokens of each path after the branching point"},
     {0},
 };
 

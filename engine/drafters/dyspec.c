@@ -22,7 +22,7 @@ enum { N };
 static const double NEAR = 0.6; /* the fraction of the last v */
 
 static const struct esp_param params[] = {
-    [N] = {"N", ESP_INT, 1, ESP_MAX_NODES, 64, .help = "nodes"},
+    [N] = {"N", ESP_INT, 1, ESP_MAX_NODES, 64, .help = "number of nodes"},
     {0},
 };
 

@@ -8,7 +8,7 @@
 enum { K, L };
 
 static const struct esp_param params[] = {
-    [K] = {"K", ESP_INT, 1, ESP_MAX_TOP, 4, .help = "paths"},
+    [K] = {"K", ESP_INT, 1, ESP_MAX_TOP, 4, .help = "number of paths"},
     [L] = {"L", ESP_INT, 1, 64, 4, .help = "tokens of each path"},
     {0},
 };

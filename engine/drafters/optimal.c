@@ -9,7 +9,7 @@
 enum { N, B };
 
 static const struct esp_param params[] = {
-    [N] = {"N", ESP_INT, 1, ESP_MAX_NODES, 60, .help = "nodes"},
+    [N] = {"N", ESP_INT, 1, ESP_MAX_NODES, 60, .help = "number of nodes"},
     [B] = {"B", ESP_INT, 1, ESP_MAX_TOP, 10, .help = "nodes expanded per pass, at most N"},
     {0},
 };

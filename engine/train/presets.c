@@ -18,7 +18,7 @@
 /* Parameters that several losses have. */
 #define CLS "cls", ESP_REAL, 0, 1000, 10, .help = "weight of -sum p log q"
 #define REG "reg", ESP_REAL, 0, 1000, 1, .help = "weight of the mean L1 distance of features"
-#define SMOOTH "smooth", ESP_FLAG, 0, 1, 0, .help = "smooth L1 instead of L1 as this distance"
+#define SMOOTH "smooth", ESP_FLAG, 0, 1, 0, .help = "use smooth L1 for the distance of features"
 #define NOISE                                                                                  \
     "noise", ESP_REAL, 0, 10, 0, .help = "width of uniform noise added to a text's features"
 #define DEPTH "depth", ESP_INT, 2, 8, 3, .help = "passes along a path"
