@@ -241,7 +241,7 @@ const struct esp_drafter_ops esp_drafter_dynatree = {
         "thresholds once per generation, by fixed steps, if acceptance is outside a dead "
         "band. history=proportional is the paper's rule with three differences: acceptance "
         "is path length / depth (accepted / drafted tokens stays low with side branches), "
-        "rhodeep is adapted instead of taul (app. D), and tauh stays above taul. The paper "
+        "rhodeep is adapted and taul (app. D) is not, and tauh stays above taul. The paper "
         "prints no step sizes, so those here are our own. prune=cut follows the paper's "
         "text, and prune=stop the released program. " ESP_DIFFERS_TEMPERED,
     .draws = ESP_DRAW_TOPK | ESP_DRAW_SWOR,
