@@ -25,8 +25,8 @@ const struct esp_drafter_ops esp_drafter_optimal = {
     .source = "SpecExec; salf-talf, app. B",
     .differs =
         "N is the number of candidates (app. D), so the root is not counted. Only the 64 "
-        "likeliest children of a node are considered, which matters only for N above 64. "
-        ESP_DIFFERS_TEMPERED,
+        "likeliest children of a node are considered, which matters only for N above "
+        "64. " ESP_DIFFERS_TEMPERED,
     .draws = ESP_DRAW_TOPK,
     .params = params,
     .draft = draft,
