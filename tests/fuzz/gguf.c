@@ -27,7 +27,7 @@ static void read_value(const struct esp_gguf_value *value)
     FUZZ_REQUIRE(isnan(esp_gguf_number(value, value->count)), "no element after the last one");
     for (; esp_gguf_next_text(value, &at, &text); texts++)
         if (text.length > 0)
-            last = text.bytes[text.length - 1]; /* reading it must not fault */
+            last = text.bytes[text.length - 1]; /* this read must not fault */
     (void)last;
     FUZZ_REQUIRE(value->kind != ESP_GGUF_TEXT || texts == value->count, "%llu texts of %llu",
                  (unsigned long long)texts, (unsigned long long)value->count);

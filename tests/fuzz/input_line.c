@@ -19,7 +19,7 @@
 enum { KILLS = 10 /* number of deleted texts that readline keeps */ };
 
 struct line {
-    struct esp_control control; /* zeroed; completion reads it */
+    struct esp_control control; /* all zeros; completion reads it */
     struct esp_input *input;
     struct esp_canvas canvas;
 };

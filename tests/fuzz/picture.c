@@ -14,7 +14,7 @@
 #include "sessions/event_json.h"
 #include "tests/fuzz/support/fuzz.h"
 
-enum { MOST_DRAWN = 40 /* nodes of a tree that is laid out, because this takes long */ };
+enum { MOST_DRAWN = 40 /* nodes; laying out a larger tree takes too long */ };
 
 static int ignore(char *message)
 {
@@ -42,7 +42,7 @@ static void write_dot(Agraph_t *graph)
 
 static void write_svg(Agraph_t *graph, double aspect)
 {
-    static GVC_t *context; /* making it takes long */
+    static GVC_t *context; /* made only once, because this takes long */
     char *text = NULL;
     unsigned size = 0;
     if (!context)

@@ -1,5 +1,6 @@
 #!/bin/sh
-# The structure of the sources: dependencies between folders go one way, there is no cycle, and a name means one thing.
+# Checks the structure of the sources: dependencies between folders go one way, there is no cycle, and every name means
+# one thing.
 #
 # The test reads every include of the sources and every symbol of the built objects: includes show which declarations a
 # file uses; symbols show which functions it uses, even in a table.
