@@ -1,8 +1,8 @@
 #!/bin/sh
-# The CUDA backend on the command line. A missing device, a device that is too small, and
-# failures give one line, and "auto" uses the CPU instead. With a working device, the text is
-# the same as that of the CPU. The test uses the emulator and, if it was built, also the real
-# plugin without a GPU.
+# Tests the CUDA backend on the command line. A missing device, a device that is too small, and
+# failures give a message of one line, and "auto" uses the CPU instead. With a working device,
+# the text is the same as on the CPU. The test uses the emulator. If the real plugin was built,
+# the test also uses it, without a GPU.
 . tests/shell.sh
 emulated=$BUILD/emu/libespalier-cuda.so
 run="$ESPALIER generate -p Once -n 4 --drafter linear --max-nodes 16 --context 64"
@@ -141,7 +141,7 @@ check "quantised weights generate" test -s "$work/plain-q"
 $ESPALIER generate -p Once -n 4 $quantised --drafter dynatree >"$work/out" 2>"$work/err"
 check "a tree gives the same text" cmp -s "$work/out" "$work/plain-q"
 
-# A target that is larger than the limit: its layers are copied for every pass.
+# If a target is larger than the memory limit, its layers are copied to the device for every pass.
 limited="--backend cuda --exact --gpu-memory 10M"
 $run $limited --stats >"$work/out" 2>"$work/err"
 check "the text with --gpu-memory is the same" cmp -s "$work/out" "$work/plain"

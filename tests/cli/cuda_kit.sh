@@ -1,12 +1,12 @@
 #!/bin/sh
-# The kit's script (tests/cuda/run): it prints output while its parts run, ends in time even if a part hangs, and collects
-# all output in one tar file. The programs in this test take the place of those in a kit.
+# Tests the kit's script (tests/cuda/run): it prints output while its parts run, ends in time even if a part hangs, and
+# collects all output in one tar file. The programs in this test take the place of those in a kit.
 . tests/shell.sh
 kit=$work/kit
 mkdir -p "$kit/tests/unit" "$kit/tests/lossless"
 cp tests/cuda/run "$kit"
 
-# The real program, on the emulator: each shape is a separate process.
+# Runs the real program on the emulator: each shape is a separate process.
 $MAKE --no-print-directory "$BUILD/tests/cuda/shapes" >"$work/log" 2>&1
 shapes() {
     env ESPALIER_CUDA_PLUGIN="$BUILD/emu/libespalier-cuda.so" "$@" "$BUILD/tests/cuda/shapes" --try 0.5b 1b >"$work/out" 2>&1

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Guesses without a draft model: --expect in a pipe, and recycled tokens that are stored for later runs.
+# Tests guesses without a draft model: --expect in a pipe, and recycled tokens that are stored for later runs.
 . tests/shell.sh
 . tests/script.sh
 . tests/chat_pair.sh
@@ -11,7 +11,7 @@ count="import json,sys; print(json.load(sys.stdin)"
 
 $gen -p "$prompt" --drafter ar >"$work/plain"
 $gen -p "$prompt" --drafter ar --temp 0.7 >"$work/drawn"
-# An earlier answer with a changed word, an additional line, and Windows line endings.
+# Makes variants of an earlier answer: with a changed word, an additional line, and Windows line endings.
 sed 's/ the / a /2' "$work/plain" >"$work/changed"
 { echo "A line that is not there."; cat "$work/plain"; } >"$work/more"
 sed 's/$/\r/' "$work/plain" >"$work/crlf"

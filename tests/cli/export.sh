@@ -1,5 +1,5 @@
 #!/bin/sh
-# `espalier export`: writes iterations of a recording as files for other programs, completely or not at all.
+# `espalier export`: writes iterations of a recording as files for other programs. A file is complete, or it is not written.
 . tests/shell.sh
 recording=tests/cli/three.esp.jsonl
 export="$ESPALIER export $recording"

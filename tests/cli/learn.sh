@@ -7,7 +7,7 @@
 $ESPALIER learn >"$work/list"
 check "there are ten lessons" test "$(wc -l <"$work/list")" -eq 10
 for lesson in $(awk '{ print $1 }' "$work/list"); do
-    # Count the pages and the questions in the lesson's file.
+    # Counts the pages and the questions in the lesson's file.
     file=sessions/lessons/$lesson.lesson
     questions=$(grep -c '^\.ask ' $file)
     yes 1 | head -n "$questions" | $ESPALIER learn "$lesson" >"$work/out" 2>"$work/err"

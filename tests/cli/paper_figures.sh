@@ -57,7 +57,7 @@ check "a figure and a chart exclude each other" fails 1 "exclude each other" \
 check "--aspect is refused for a figure" fails 1 "the size of a figure" \
     $ESPALIER export $adapting --iteration 3 --figure mask --aspect 16:9
 
-# A document that loads tikz and nothing else.
+# Compiles a document that loads only the package tikz.
 if command -v pdflatex >/dev/null && kpsewhich tikz.sty >/dev/null; then
     {
         printf '%s\n' '\documentclass{article}\usepackage{tikz}\begin{document}'

@@ -37,7 +37,7 @@ say --window 12 --sinks 2 --drafter ar >"$work/one"
 check "the text in a window is the same" cmp "$work/one" "$work/two"
 check "espalier check passes with ranks" $ESPALIER check --ranks 2 --temp 0 --trials 2 --drafter dynatree >"$work/check"
 
-# Drafts of every kind. All of them run in the program, except the target's own copy, which is divided.
+# Tests drafts of every kind. All of them run in the main process, except the target's own copy, which is divided.
 other=$work/other
 mkdir "$other" && cp engine/models/fairytale-draft/* "$other"
 sed -i 's/"<|endoftext|>"/"<|end|>"/g; s/"Ġcamp"/"Ġcamq"/; s/, "Ġc amp"//' "$other/tokenizer.json"
@@ -106,7 +106,7 @@ $ESPALIER inspect --ranks 3 --ranks-split layers >"$work/inspect"
 check "inspect prints the layers of each rank" grep -q "layers  *1 + 2 + 2 + 1; the first and the last are rank 0's" "$work/inspect"
 check "inspect as JSON has the exchanges" grep -q '"exchanges":' "$work/json"
 
-# A machine whose memory is divided into two nodes. Here, one has the first CPU, and the other
+# Imitates a machine with two memory nodes. Here, one has the first CPU, and the other
 # has the remaining CPUs.
 allowed() { sed -n 's/^Cpus_allowed_list:[^0-9]*//p' /proc/self/status | tr , '\n' | while IFS=- read -r a b; do seq "$a" "${b:-$a}"; done; }
 mkdir -p "$work/sys/devices/system/node/node0" "$work/sys/devices/system/node/node1"
@@ -148,7 +148,7 @@ check "a delay makes exchanges slower: $(exchange "$work/near") s, $(exchange "$
 $ESPALIER bench --suite network -n 4 --prompts 1 >"$work/suite"
 check "the table of suite network has a column for each delay" grep -q "10ms" "$work/suite"
 
-# A long text, in the background.
+# Generates a long text in the background.
 variable=A=1
 long() { # TOKENS [FLAGS]
     rm -f "$work/out" "$work/err"
@@ -172,7 +172,7 @@ slow() { # RANKS [FLAGS]
     until_text
 }
 
-# Over MPI, where it is installed.
+# Tests ranks over MPI, if it is installed.
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 mpi_left() { # lists the processes of ranks over MPI, the oldest first
     ps -eo pid=,stat=,args= --sort start_time | grep -v grep | awk -v of="$(realpath "$BUILD")/espalier-rank" '$2 !~ /Z/ && index($0, of) && / --serve \/proc/'
@@ -201,7 +201,7 @@ for mpi in openmpi mpich; do
     check "no process of a rank of $mpi is left" test -z "$(mpi_left)"
 done
 
-# A rank ends or hangs.
+# Tests what happens when a rank ends or hangs.
 check "no rank is left after the runs so far" gone
 strike() { # SIGNAL
     kill -s "$1" $(left | head -n 1)
@@ -241,7 +241,7 @@ ESPALIER_RANKS_PATIENCE=0.4 ESPALIER_SCRIPT="$work/fifo" timeout 60 $ESPALIER --
     --ignore-eos --ranks 2 >"$work/out" 2>"$work/err" &
 program=$!
 exec 9>"$work/fifo"
-seen() { # PATTERN: is it on the screen within ten seconds?
+seen() { # PATTERN: succeeds if it is on the screen within ten seconds
     for i in $(seq 100); do
         echo "dump $work/screen" >&9
         sleep 0.1

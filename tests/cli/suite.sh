@@ -1,5 +1,5 @@
 #!/bin/sh
-# `espalier bench --suite`: rows of a grid, tables and plots, interruption and resumption, clear errors.
+# Tests `espalier bench --suite`: the rows of a grid, tables and plots, interruption and resumption, and error messages.
 . tests/shell.sh
 printf '{"prompt": "Once upon a time", "category": "tales"}\n{"prompt": "A list:\\n1.", "category": "lists"}\n' \
     >"$work/two.jsonl"
@@ -107,7 +107,7 @@ check "a pivot of a part leaves out columns that do not vary in this part" grep 
 check "a pivot of a part names the part" grep -q '^tokens made, choice=tree, draft=one:' "$work/table"
 check "the hash of every draft is in the table" test "$(grep -c '"hash":' "$work/own/s.json")" = 3
 check "a missing folder of drafts is reported" fails 1 "use --draft to name the folder that .one. is in" $suite "$work/s.suite"
-# With given costs nothing is timed: a pass over n rows costs 1 + (n - 1) row_cost.
+# If the suite gives the costs, nothing is timed: a pass over n rows costs 1 + (n - 1) row_cost.
 write <<'SUITE'
 prompts two.jsonl
 set     tokens 30

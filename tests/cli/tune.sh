@@ -1,5 +1,5 @@
 #!/bin/sh
-# `espalier tune`: a table that includes plain decoding, a preset that is stored, clear errors. Speeds are not tested.
+# Tests `espalier tune`: a table that includes plain decoding, a stored preset, and error messages. Does not test speeds.
 . tests/shell.sh
 tune="$ESPALIER tune -n 16 --threads 1 --seconds 1"
 printf 'Once upon a time\n\nThere was a king\n' >"$work/prompts"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Conversations in the interface: turns, :regenerate, :edit, :system, a context that fills, recordings.
+# Tests conversations in the interface: turns, :regenerate, :edit, :system, a context that fills, recordings.
 . tests/shell.sh
 . tests/script.sh
 . tests/chat_pair.sh

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Two configurations over one text, in the interface.
+# Tests the comparison of two configurations on the same text, in the interface.
 . tests/shell.sh
 . tests/script.sh
 
@@ -15,7 +15,7 @@ type $prompt
 key Enter
 wait"
 
-# With a given seed, nothing is used that other runs have learned.
+# If a seed is given, the run does not use what earlier runs have learned.
 play "$begin
 $dump" --seed 0 --drafter dynatree:N=8
 check ":compare opens the pane" dumped '^├ compare '

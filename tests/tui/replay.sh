@@ -103,7 +103,7 @@ iterations=$(grep -c '"type":"iteration"' "$recording")
 last=$((iterations - 1))
 half=$((iterations / 2 - 1))
 
-# ---- no model is needed: a copy of the program that has none beside it
+# ---- no model is needed: a copy of the program without model files replays a recording
 cp "$ESPALIER" "$work/alone"
 alone() {
     ESPALIER_DATA=$work/nowhere "$work/alone" "$@"
@@ -267,7 +267,7 @@ key Enter
 dump $work/again" replay "$recording"
 check "seeking back and forth gives the same screen" cmp -s "$work/there" "$work/again"
 
-# # ---- files that are not recordings
+# ---- files that are not recordings
 refused() { # PATTERN FILE
     fails 1 "$1" $ESPALIER replay "$2" --plain &&
         ESPALIER_SCRIPT=$work/script fails 1 "$1" $ESPALIER replay "$2"
@@ -287,7 +287,7 @@ check "an invalid speed is refused" fails 1 "'fast'" $ESPALIER replay "$recordin
 head -c -20 "$recording" >"$work/cut"
 check "an incomplete last line is ignored" \
     sh -c "$ESPALIER replay '$work/cut' --plain 2>'$work/err' | grep -q '^--- iteration 5 '"
-told() { # FILE: succeeds if a message says that it ends early
+told() { # FILE: succeeds if a message says that the file ends early
     grep -q "^espalier: $1 ends early, as after a crash; it has [0-9]* iterations\$" "$work/err"
 }
 check "a message says that the last line is incomplete" told "$work/cut"

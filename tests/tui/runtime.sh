@@ -1,6 +1,6 @@
 #!/bin/sh
-# Changes at run time, made by scripts: models, backend, threads, all settings, taking back the
-# last prompt, writing the text to a file.
+# Tests changes at run time, made by scripts: models, backend, threads and all settings. Also
+# tests taking back the last prompt, and writing the text to a file.
 . tests/shell.sh
 . tests/script.sh
 

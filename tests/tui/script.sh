@@ -1,5 +1,5 @@
 #!/bin/sh
-# The interface driven by scripts, without a terminal. The code and the screens are the same as
+# Tests the interface when scripts drive it, without a terminal. The code and the screens are the same as
 # on a terminal.
 . tests/shell.sh
 . tests/script.sh
