@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Looks at the page of a recording (espalier export FILE --html) in a browser.
+"""Tests the page of a recording (espalier export FILE --html) in a browser.
 
     tests/browser/page.py BROWSER PAGE.html HOSTILE.html [PICTURES]
 
@@ -182,7 +182,7 @@ def look_at_page(browser, path):
     browser.key("Home")
     check("Home goes to the start", run("at()") == 0 and run("$('text').textContent") == text)
     run("$('forward').click()")
-    check("the button goes to the next iteration", run("at()") == 1)
+    check("the forward button goes to the next iteration", run("at()") == 1)
     run("$('place').value = 3; $('place').dispatchEvent(new Event('input'))")
     check("and the scrubber", run("at()") == 3 and "(4 of" in run("$('number').textContent"))
     run("document.querySelector('.item[data-index=\"1\"]').click()")
@@ -230,7 +230,7 @@ def look_at_phone(browser, path):
               browser.run("document.documentElement.scrollWidth <= 390 && $('tree-box').scrollWidth <= "
                           "$('tree-box').clientWidth"))
         browser.key("ArrowRight")
-    check("its buttons are at least 44 pixels large",
+    check("on a phone the buttons are at least 44 pixels large",
           browser.run("[...document.querySelectorAll('#buttons button')].every((b) => "
                       "b.getBoundingClientRect().width >= 44 && b.getBoundingClientRect().height >= 44)"))
     place = browser.run("(() => { const r = $('forward').getBoundingClientRect(); return [r.x + 9, r.y + 9]; })()")

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Conversations on the command line: in the model's own format, in a format given by name, and as raw text.
+# Tests conversations on the command line: in the model's own format, in a format given by name, and as raw text.
 . tests/shell.sh
 . tests/chat_pair.sh
 chat_pair "$work/chat"
@@ -8,7 +8,7 @@ pair="--target $work/chat/target --draft $work/chat/draft"
 gen="$ESPALIER generate -n 24 --drafter dynatree"
 said="Who was the king?"
 
-field() { # NAME FILE: the value of a member
+field() { # NAME FILE: prints the value of a JSON member
     sed -n "s/^	\"$1\":	\(.*[^,]\),*$/\1/p" "$2" | head -1
 }
 

@@ -103,7 +103,7 @@ for backend in cuda auto; do
         '. tests/shell.sh; fails 1 "no GPU number 2 here; 2 can be used" "$@"' sh $run --backend $backend --device 2
 done
 check "--device is refused for the CPU" fails 1 "does not run on one" $run --backend cpu --device 1
-check "a device has a number" fails 1 "device" $run --device first
+check "a --device that is not a number is refused" fails 1 "device" $run --device first
 ESPALIER_EMU_DEVICES=0 $run --device 1 >"$work/out" 2>"$work/err"
 check "auto reports a chosen but missing GPU" grep -q "no CUDA device here.*using the cpu backend" "$work/err"
 

@@ -43,7 +43,7 @@ for family in lfm2 qwen3-5 granite-hybrid; do
     plain=$(generate "$model" --drafter ar)
     check "$family: plain decoding writes text" test ${#plain} -ge 40
     for drafter in $drafters; do
-        case $drafter in nde) continue ;; esac # it needs a selector
+        case $drafter in nde) continue ;; esac # nde needs a selector
         for verifier in auto $verifiers; do
             text=$(generate "$model" --draft "$draft" --drafter "$drafter" --verifier "$verifier" 2>"$work/err") ||
                 test "$verifier" = auto || continue # a pair that espalier refuses
@@ -53,7 +53,7 @@ for family in lfm2 qwen3-5 granite-hybrid; do
     generate "$model" --draft "$draft" --drafter dynatree --json >"$work/json"
     $ESPALIER inspect "$model" --backend cpu --json >"$work/inspected"
     passes=$(($(figure iterations "$work/json") * $(figure state_bytes "$work/inspected")))
-    check "$family: a tree reads the states once" test "$(figure state_bytes_read "$work/json")" = "$passes"
+    check "$family: a pass over a tree reads the states once" test "$(figure state_bytes_read "$work/json")" = "$passes"
     written=$(($(figure state_bytes_written "$work/json") / $(figure state_bytes "$work/inspected")))
     check "$family: 60 tokens write the states at most 8 times" test "$written" -ge 1 -a "$written" -le 8
     check "$family: a copy of the states for each row would write more" test "$(figure state_bytes_copies "$work/json")" -gt $((2 * passes))
@@ -71,8 +71,8 @@ for family in lfm2 qwen3-5 granite-hybrid; do
     check "$family: in a window, trees with ranks give the text of plain decoding" \
         test "$(generate "$model" $window --draft "$draft" --drafter dynatree --ranks 2 --ranks-whole none)" = "$plain"
     check "$family: --draft self is refused with the reason" fails 1 "recurrent layers" generate "$model" --draft self
-    check "$family: inflate makes it wider and deeper" $ESPALIER inflate "$model" "$work/$family-wide" --width 2 --layers 8
-    check "$family: a tree of the enlarged model gives its text of plain decoding" \
+    check "$family: inflate makes the model wider and deeper" $ESPALIER inflate "$model" "$work/$family-wide" --width 2 --layers 8
+    check "$family: in the enlarged model, a tree gives the text of plain decoding" \
         test "$(generate "$work/$family-wide" --draft "$draft" --drafter dynatree)" = "$(generate "$work/$family-wide" --drafter ar)"
     check_gpu "$family" "$model" "$draft"
 done

@@ -157,7 +157,7 @@ END
 echo 1 | $ESPALIER learn "$lesson" >"$work/out"
 check "a user's own lesson fills in its numbers" grep -q 'It wrote 6 tokens, ' "$work/out"
 check "a user's own lesson marks the right answer" grep -q '✓ 1 6' "$work/out"
-wrong() { # WHAT PATTERN SED: the lesson with an error
+wrong() { # WHAT PATTERN SED: a lesson that SED has damaged must give an error message with PATTERN
     sed "$3" "$lesson" >"$work/wrong.lesson"
     check "$1 is refused" fails 1 "$2" $ESPALIER learn "$work/wrong.lesson"
 }

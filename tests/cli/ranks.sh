@@ -70,7 +70,7 @@ check "the session has branches" sh -c "$ESPALIER sessions show 1 | grep -q 'tok
 check "one process writes the same tokens as the ranks" sh -c "$ESPALIER sessions verify 1 | grep -q 'generations gave the same tokens$'"
 unset XDG_STATE_HOME
 
-# Models larger than memory: each rank streams its part of a layer.
+# If a model is larger than memory, each rank streams its part of a layer.
 $ESPALIER inflate engine/models/fairytale-target "$work/large" --width 2 --layers 12 >"$work/log" 2>&1
 large="--target $work/large --draft engine/models/fairytale-draft --context 96 --max-nodes 24 --threads 1 -n 6 -p Once"
 $ESPALIER generate $large >"$work/one"
@@ -164,7 +164,8 @@ until_text() {
 long 200
 wait $program
 cp "$work/out" "$work/long"
-# The same text, in so many slow exchanges that a rank can be killed before its end, also on a busy machine.
+# Generates the same text, but with so many slow exchanges that a rank can be killed before the text ends, even on a
+# busy machine.
 slow() { # RANKS [FLAGS]
     variable=ESPALIER_RANKS_DELAY=1ms
     long 200 --ranks-whole none --ranks "$@"
@@ -214,7 +215,7 @@ check "a message says which rank ended, and that the ranks were started again" g
 check "the ranks that were started again write the same text" cmp "$work/long" "$work/out"
 check "the message about the ended rank is recorded" grep -q '"type":"note","text":"rank [12] of 3 ended' "$work/again.esp.jsonl"
 check "the recording can be read" $ESPALIER stats "$work/again.esp.jsonl" --json >"$work/json"
-twice() { # SIGNAL [VARIABLE=VALUE]: sends it to a rank, and to another one when they have been started again
+twice() { # SIGNAL [VARIABLE=VALUE]: sends SIGNAL to a rank and, when the ranks have been started again, to another
     signal=$1
     variable=${2:-A=1}
     long 100000 --ranks 3
@@ -241,7 +242,7 @@ ESPALIER_RANKS_PATIENCE=0.4 ESPALIER_SCRIPT="$work/fifo" timeout 60 $ESPALIER --
     --ignore-eos --ranks 2 >"$work/out" 2>"$work/err" &
 program=$!
 exec 9>"$work/fifo"
-seen() { # PATTERN: succeeds if it is on the screen within ten seconds
+seen() { # PATTERN: succeeds if PATTERN is on the screen within ten seconds
     for i in $(seq 100); do
         echo "dump $work/screen" >&9
         sleep 0.1

@@ -1,6 +1,6 @@
 #!/bin/sh
-# `espalier train`: plain lines without a terminal, a folder at the end, Ctrl-C and --resume, clear errors. Speed and
-# quality are not tested here; they are measured separately.
+# Tests `espalier train`: progress without a terminal, the folder that is written, Ctrl-C, --resume, and error messages.
+# Speed and quality are not tested here; they are measured separately.
 . tests/shell.sh
 yes 'Once upon a time there was a king who had three sons, and the youngest of them had a golden bird.' |
     head -60 >"$work/text"

@@ -95,8 +95,8 @@ fi
 chmod u+w "$work/target"
 
 printf '\n\n' >"$work/prompts"
-check "a file with empty lines only is refused" fails 1 "no prompt" $tune -f "$work/prompts"
-check "a file that does not exist is refused" fails 1 "none" $tune -f "$work/none"
+check "a file of prompts with empty lines only is refused" fails 1 "no prompt" $tune -f "$work/prompts"
+check "a file of prompts that does not exist is refused" fails 1 "none" $tune -f "$work/none"
 check "--seconds 0 is refused" fails 1 "seconds takes" $ESPALIER tune --seconds 0
 check "an unexpected argument is refused" fails 2 "unexpected argument 'linear'" $tune linear
 finish

@@ -1,5 +1,5 @@
 #!/bin/sh
-# A window of the text: messages that mention it, a text longer than the context, and how
+# Tests a window of the text: messages that mention it, a text longer than the context, and how
 # screens show it.
 . tests/shell.sh
 . tests/script.sh

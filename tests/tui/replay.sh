@@ -66,7 +66,7 @@ play "$instructions" replay "$work/live.esp.jsonl"
 iteration_of() {
     sed -n '1s/.*step mode, iter \([0-9]*\).*/\1/p' "$1"
 }
-same_steps() { # stops at the iteration that F5 ended: unlike iterations in step mode, it has times
+same_steps() { # stops comparing at the iteration that F5 ended, because only that one has times
     step=0
     last=$(iteration_of "$work/live-$stops")
     for stop in $(seq $stops); do
