@@ -32,7 +32,7 @@ class Browser:
     def __init__(self, program, profile):
         (read, self.out), (self.inp, write) = os.pipe(), os.pipe()
 
-        def places():  # the browser reads file 3 and writes file 4
+        def places():  # the browser reads file descriptor 3 and writes 4
             os.dup2(os.dup(read), 30)
             os.dup2(os.dup(write), 40)
             os.dup2(30, 3)

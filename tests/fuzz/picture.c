@@ -49,7 +49,7 @@ static void write_svg(Agraph_t *graph, double aspect)
         context = gvContext();
     FUZZ_REQUIRE(context && esp_arrange(context, graph, aspect), "a tree can be laid out");
     esp_arrange_bend(graph);
-    FUZZ_REQUIRE(gvRenderData(context, graph, "svg", &text, &size) == 0, "it can be drawn");
+    FUZZ_REQUIRE(gvRenderData(context, graph, "svg", &text, &size) == 0, "SVG can be drawn");
     require_text(text, size);
     gvFreeRenderData(text);
     gvFreeLayout(context, graph);

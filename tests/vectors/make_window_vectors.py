@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Makes tests/vectors/window.json: logits of the built-in target for one text, with a window.
 
-This is an implementation of StreamingLLM (Xiao et al., "Efficient Streaming Language Models with Attention
-Sinks", 2024, section 3.2) that works differently from espalier: keys are cached before rotation;
+This is an implementation of StreamingLLM (Xiao et al., "Efficient Streaming Language Models with
+Attention Sinks", 2024, section 3.2) that works differently from espalier: keys are cached before rotation;
 before each token, all tokens between the sinks and the most recent ones are thrown away; then
 every key is rotated by the angle of its position in the cache, and the query by the angle of the
 last position. The window includes the new token, so a full cache has sinks + recent positions. The

@@ -57,7 +57,7 @@ static void write_all(int fd, const void *bytes, size_t length)
 struct fuzz_file fuzz_file_open(const void *bytes, size_t length)
 {
     struct fuzz_file file = {.fd = memfd_create("fuzz", MFD_CLOEXEC)};
-    FUZZ_REQUIRE(file.fd >= 0, "there are files in memory");
+    FUZZ_REQUIRE(file.fd >= 0, "a file in memory can be made");
     snprintf(file.path, sizeof file.path, "/proc/self/fd/%d", file.fd);
     write_all(file.fd, bytes, length);
     return file;
