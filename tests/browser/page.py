@@ -176,7 +176,7 @@ def look_at_page(browser, path):
           run("document.querySelector('.item[aria-selected=true]').dataset.index") == "0")
     check("the stage draft shows the text of the previous iteration", run("$('text').textContent") == text)
     browser.key(".", ".")
-    check("a dot goes on", run("stage()") == "verify")
+    check("a dot goes on by one stage", run("stage()") == "verify")
     browser.key("End")
     check("End goes to the end", run("at()") == count - 1)
     browser.key("Home")

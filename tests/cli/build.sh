@@ -1,5 +1,5 @@
 #!/bin/sh
-# Tests what make promises: install and uninstall, the example with the installed library, the
+# Tests targets of the Makefile: install and uninstall, the example with the installed library, the
 # headless program, the demo without a terminal, and man pages without warnings.
 . tests/shell.sh
 prefix=$work/usr

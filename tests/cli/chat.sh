@@ -65,6 +65,6 @@ check "a template that is far too long is refused by name" fails 1 'chat_templat
 $gen $pair -p "$said" --record "$work/chat.esp.jsonl" >"$work/way"
 check "a recording has the numbers of control tokens" grep -q '"type":"prompt".*"marks":[0-9]*,"marks_after":[0-9]' "$work/chat.esp.jsonl"
 $ESPALIER replay "$work/chat.esp.jsonl" --plain >"$work/plain" 2>"$work/err"
-check "the replay of such a recording shows the message" grep -q "> $said" "$work/plain"
-check "the replay shows no control tokens" sh -c "! grep -q 'im_start' '$work/plain'"
+check "the replay of a conversation shows the user's message" grep -q "> $said" "$work/plain"
+check "the replay of a conversation shows no control tokens" sh -c "! grep -q 'im_start' '$work/plain'"
 finish

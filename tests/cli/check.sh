@@ -27,7 +27,7 @@ done
 check "every allowed verifier is checked" test "$(grep -c '"verifier"' "$work/json")" -eq 4
 
 $ok --temp 0 --drafter dynatree >"$work/out"
-check "check succeeds at temperature 0" test $? -eq 0
+check "espalier check succeeds at temperature 0" test $? -eq 0
 check "the table says that the pair passes at temperature 0" grep -q '^dynatree *greedy .* 0  ok$' "$work/out"
 
 gen="$ESPALIER generate -p Once -n 40 --drafter iid"

@@ -89,7 +89,7 @@ $run --backend cuda --temp 0.8 --seed 7 --verifier specinfer --drafter iid:K=2,L
 check "generate samples on the emulated GPU" test $? -eq 0
 
 $ESPALIER check --backend cuda --drafter iid:K=2,L=2 --trials 1 --max-nodes 16 --context 64 >"$work/out" 2>&1
-check "check runs every exact verifier on the emulated GPU" test "$(grep -c '^iid.* ok$' "$work/out")" -eq 6
+check "espalier check runs every exact verifier on the emulated GPU" test "$(grep -c '^iid.* ok$' "$work/out")" -eq 6
 
 # With several devices, --device chooses one.
 check "each device is listed with its number" test \

@@ -83,7 +83,7 @@ limit=$(($(sed -n 's/.* \([0-9]*\)M are needed.*/\1/p' "$work/err") + 2))
 same "from the disk" "$work/large" "$work/other" "Once upon a time there was a king" $small --memory ${limit}M
 check "layers are streamed" grep -q '"resident_layers":' "$work/plain"
 
-# A token for each printable character, the space, the end of a line and the end of the text.
+# Prints a tokenizer that has a token for each printable character, the space, the end of a line and the end of the text.
 tokenizer() {
     python3 - <<'END'
 import json

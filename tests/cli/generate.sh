@@ -57,7 +57,7 @@ $draws -p "$prompt" --seed "$(drawn "$work/drawn-1")" >"$work/again"
 check "the same seed gives the same text" test "$(text_of "$work/again")" = "$(text_of "$work/drawn-1")"
 check "--stats names the seed" sh -c "$gen -p '$prompt' --stats --seed 7 2>&1 >/dev/null | grep -q '^seed  *7$'"
 
-check "a 64-bit seed is kept" sh -c \
+check "a 64-bit seed is printed unchanged" sh -c \
     "$gen -p '$prompt' --json --seed 18446744073709551615 | grep -q 18446744073709551615"
 
 $gen -p "$prompt" --drafter dynatree --stats >"$work/out" 2>"$work/stats"

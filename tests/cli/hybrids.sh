@@ -1,5 +1,5 @@
 #!/bin/sh
-# Models with recurrent layers (tests/vectors/logits), as target and as draft: every drafter
+# Tests models with recurrent layers (tests/vectors/logits), as target and as draft: every drafter
 # with every verifier gives the text of plain decoding. So do windows, ranks and GPUs.
 . tests/shell.sh
 . tests/letters.sh
@@ -138,7 +138,7 @@ check "the quantised MTP layer drafts" test "$(own=$work/next.gguf && drafts)" =
 check "inspect names the quantised MTP layer" sh -c "$ESPALIER inspect '$work/next.gguf' --backend cpu | grep -q 'MTP layer .*--draft mtp'"
 check "drafts of the quantised MTP layer do not change the text" \
     test "$(generate "$work/next.gguf" --drafter dynatree)" = "$(generate "$work/next.gguf" --draft none)"
-check "--draft mtp names a model without an MTP layer" fails 1 "qwen3-5 has no MTP layer" generate "$work/qwen3-5" --draft mtp
+check "--draft mtp is refused for a model without an MTP layer, which is named" fails 1 "qwen3-5 has no MTP layer" generate "$work/qwen3-5" --draft mtp
 check "quantising keeps the MTP layer" sh -c "$ESPALIER quantize '$own' '$work/whole.gguf' --type q8_0 | grep -q '^MTP layer '"
 check "inspect names the MTP layer of the quantised file" sh -c "$ESPALIER inspect '$work/whole.gguf' --backend cpu | grep -q 'MTP layer .*--draft mtp'"
 check "the MTP layer of the quantised file drafts" test "$(own=$work/whole.gguf && drafts)" = mtp
@@ -149,7 +149,7 @@ check "the MTP layer that was copied from file to file drafts" test "$(own=$work
 without=$work/without
 mkdir "$without" && cp "$own"/* "$without" && LC_ALL=C sed -i 's/"mtp\./"mtx./g' "$without/model.safetensors"
 check "a model without an MTP layer can be quantised" $ESPALIER quantize "$without" "$work/mtp.gguf" --type q8_0 >/dev/null 2>&1
-check "the file of a model without an MTP layer has none" test "$(own=$work/mtp.gguf && drafts)" = null
+check "the quantised file of a model without an MTP layer has no MTP layer" test "$(own=$work/mtp.gguf && drafts)" = null
 plain8=$(generate "$work/mtp.gguf" --draft none)
 cp tests/vectors/gguf/mtp-qwen3-5-alone.gguf "$work/mtp-other.gguf"
 printf GGUF >"$work/mtp-a.gguf"

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Speeds of whole models beside llama.cpp, for kernels/cpu/MEASURED.md.
+"""Measures the speeds of whole models in this program and in llama.cpp, for kernels/cpu/MEASURED.md.
 
     whole_models.py make FILE TYPE [SHAPE]          makes random weights; TYPE: q8_0 or q4_k (the mix
                                                     Q4_K_M); SHAPE: one of SHAPES below

@@ -8,7 +8,7 @@ that tests/cuda/resources.sh has left; that code is not compiled again. For each
 the loop that has both asynchronous copies (cp.async, which loads weights, keys and values) and tensor
 instructions or dot products of four bytes (one_row.cu):
 
-    instructions of the loop; for attention, of an iteration without keys of the pass and without masks
+    instructions of the loop. For attention: of an iteration that has no keys of the pass and no masks
     per KB       instructions of a warp for each KB of weights that it multiplies: the instructions of the loop, counting
                  inner loops (over blocks of 32 columns) as often as they run
     copied       bytes that a warp copies in one iteration of the loop

@@ -1,4 +1,4 @@
-/* shapes.c - the speed of the CUDA backend on models that have the shapes of real ones.
+/* shapes.c - measures the CUDA backend on models that have the shapes of real ones.
  *
  *     shapes [--try] [--list | PART...]
  *     shapes --predict RATE CLOCK [PART...]
@@ -397,7 +397,8 @@ static double step_seconds(struct runner *r, int context)
 
 /* ------------------------------------------------------------------ exact mode */
 
-/* Runs a chain of `rows` tokens after `context` tokens. The first one has number `first`. */
+/* Runs `rows` tokens of a chain that follows `context` tokens. The first of them is token number
+ * `first` of the chain. */
 static void run_chain(struct runner *r, int context, int first, int rows)
 {
     int32_t tokens[MOST_ROWS], positions[MOST_ROWS], to[MOST_ROWS];

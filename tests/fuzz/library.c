@@ -370,8 +370,8 @@ static void resume(void)
     esp_resumed_close(resumed);
 }
 
-/* The file opens or is renamed. Damage in deeper pages is found only when those pages are
- * read. */
+/* Opens the library like a program that keeps sessions: the file opens or is renamed. Damage
+ * in deeper pages is found only when those pages are read. */
 static void keep(void)
 {
     struct esp_library *library;

@@ -163,12 +163,12 @@ check "Right moves by an iteration" dumped "^paused   iter 1/$last "
 play "size 120x36
 key > > <
 $dump" replay "$recording"
-check "< moves back by an iteration" dumped "^paused   iter 0/$last "
+check "the key < moves back by an iteration" dumped "^paused   iter 0/$last "
 play "size 120x36
 key Right . .
 $dump" replay "$recording"
-check ". moves by a draft pass or stage" dumped "^paused   iter 1/$last, step 2 of"
-check ". shows the tree at that point" dumped 'tree   iter 1: draft'
+check "the dot moves by a draft pass or stage" dumped "^paused   iter 1/$last, step 2 of"
+check "the dot shows the tree at that point" dumped 'tree   iter 1: draft'
 play "size 120x36
 key Right . . , ,
 $dump" replay "$recording"
