@@ -1,6 +1,6 @@
 #!/bin/sh
-# The program for ARM ($ESPALIER, in an emulator) gives the same output as the native one ($NATIVE): tokens, trees and
-# probabilities to the last bit, for every type of weights, and the same files.
+# The program for ARM ($ESPALIER, in an emulator) must give the same output as the native one ($NATIVE): the same tokens
+# and trees, and probabilities equal to the last bit, for every type of weights. It must also write the same files.
 . tests/shell.sh
 
 # The tile unit of some processors adds the products with BF16 weights in its own order, so it is not used here.

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Looks at the page of a recording (espalier export FILE --html) in a browser.
+"""Tests the page of a recording (espalier export FILE --html) in a browser.
 
     tests/browser/page.py BROWSER PAGE.html HOSTILE.html [PICTURES]
 
@@ -32,7 +32,7 @@ class Browser:
     def __init__(self, program, profile):
         (read, self.out), (self.inp, write) = os.pipe(), os.pipe()
 
-        def places():  # the browser reads file 3 and writes file 4
+        def places():  # the browser reads file descriptor 3 and writes 4
             os.dup2(os.dup(read), 30)
             os.dup2(os.dup(write), 40)
             os.dup2(30, 3)
@@ -176,13 +176,13 @@ def look_at_page(browser, path):
           run("document.querySelector('.item[aria-selected=true]').dataset.index") == "0")
     check("the stage draft shows the text of the previous iteration", run("$('text').textContent") == text)
     browser.key(".", ".")
-    check("a dot goes on", run("stage()") == "verify")
+    check("a dot goes on by one stage", run("stage()") == "verify")
     browser.key("End")
     check("End goes to the end", run("at()") == count - 1)
     browser.key("Home")
     check("Home goes to the start", run("at()") == 0 and run("$('text').textContent") == text)
     run("$('forward').click()")
-    check("the button goes to the next iteration", run("at()") == 1)
+    check("the forward button goes to the next iteration", run("at()") == 1)
     run("$('place').value = 3; $('place').dispatchEvent(new Event('input'))")
     check("and the scrubber", run("at()") == 3 and "(4 of" in run("$('number').textContent"))
     run("document.querySelector('.item[data-index=\"1\"]').click()")
@@ -230,7 +230,7 @@ def look_at_phone(browser, path):
               browser.run("document.documentElement.scrollWidth <= 390 && $('tree-box').scrollWidth <= "
                           "$('tree-box').clientWidth"))
         browser.key("ArrowRight")
-    check("its buttons are at least 44 pixels large",
+    check("on a phone the buttons are at least 44 pixels large",
           browser.run("[...document.querySelectorAll('#buttons button')].every((b) => "
                       "b.getBoundingClientRect().width >= 44 && b.getBoundingClientRect().height >= 44)"))
     place = browser.run("(() => { const r = $('forward').getBoundingClientRect(); return [r.x + 9, r.y + 9]; })()")

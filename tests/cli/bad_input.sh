@@ -1,11 +1,11 @@
 #!/bin/sh
-# Bad input gives one clear line, the right exit code, and writes nothing.
+# Bad input gives an error message of one line and the right exit code, and no file is written.
 . tests/shell.sh
 target=engine/models/fairytale-target
 draft=engine/models/fairytale-draft
 gen="$ESPALIER generate -p hello -n 4"
 
-copy() { # copy NAME: a model folder to damage
+copy() { # NAME: copies the draft model to the folder NAME, where the test then damages it
     mkdir "$work/$1" && cp "$draft"/* "$work/$1"
 }
 
@@ -23,7 +23,7 @@ check "an inconsistent tokenizer is refused" fails 1 "tokenizer.json" $gen --tar
 copy json && printf '{"model_type": ' >"$work/json/config.json"
 check "a config that is not JSON is refused" fails 1 "config.json" $gen --target "$work/json"
 copy gguf && printf 'GGUF\003\000\000\000\377\377\377\377\377\377\377\377AAAAAAAA' >"$work/gguf/a.gguf"
-check "a GGUF file with absurd counts" fails 1 "more tensors" $gen --target "$work/gguf/a.gguf"
+check "a GGUF file with absurd counts is refused" fails 1 "more tensors" $gen --target "$work/gguf/a.gguf"
 printf 'GGUF\003\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000' >"$work/b.gguf"
 printf '\024\000\000\000\000\000\000\000general.architecture\010\000\000\000' >>"$work/b.gguf"
 printf '\006\000\000\000\000\000\000\000a\033[31m' >>"$work/b.gguf"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# The promises of make: install and uninstall, the example with the installed library, the
+# Tests targets of the Makefile: install and uninstall, the example with the installed library, the
 # headless program, the demo without a terminal, and man pages without warnings.
 . tests/shell.sh
 prefix=$work/usr
@@ -46,7 +46,7 @@ check "the shared library exports exactly the declared functions" diff "$work/de
 $MAKE --no-print-directory "$BUILD/shared/espalier" >"$work/log" 2>&1
 check "the program also links against the shared library" \
     sh -c "$BUILD/shared/espalier generate -p Once -n 8 | grep -q ."
-check "that program loads the shared library" sh -c "ldd $BUILD/shared/espalier | grep -q libespalier.so"
+check "the program that was linked with the shared library loads it" sh -c "ldd $BUILD/shared/espalier | grep -q libespalier.so"
 $MAKE --no-print-directory uninstall PREFIX="$prefix" >"$work/log" 2>&1
 check "make uninstall leaves no file" test -z "$(find "$prefix" -type f -o -type l)"
 
@@ -63,7 +63,7 @@ check "make headless replaces the library file, so a running program is not affe
 exec 3<&-
 check "the headless program needs no terminal library" sh -c \
     "! ldd $BUILD/headless/espalier | grep -q 'ncurses\|readline\|cgraph\|gvc'"
-check "the program does not need Graphviz either" sh -c "! ldd $BUILD/espalier | grep -q 'cgraph\|gvc'"
+check "the program does not link to Graphviz" sh -c "! ldd $BUILD/espalier | grep -q 'cgraph\|gvc'"
 check "the headless program exports text without Graphviz" sh -c \
     "$BUILD/headless/espalier export tests/cli/three.esp.jsonl --iteration 1 --format txt | grep -q '✓'"
 check "the headless program generates" sh -c \

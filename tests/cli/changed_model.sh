@@ -15,7 +15,7 @@ change() { # HOW: changes the file in place
     copied) cat "$work/kept/model.safetensors" >"$file" ;;
     esac
 }
-begun() { # FILE PID: is there something in the file while the process runs?
+begun() { # FILE PID: succeeds if FILE has contents while process PID still runs
     while [ ! -s "$1" ] && kill -0 "$2" 2>/dev/null; do sleep 0.01; done
     kill -0 "$2" 2>/dev/null
 }

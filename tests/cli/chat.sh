@@ -1,5 +1,5 @@
 #!/bin/sh
-# Conversations on the command line: in the model's own format, in a format given by name, and as raw text.
+# Tests conversations on the command line: in the model's own format, in a format given by name, and as raw text.
 . tests/shell.sh
 . tests/chat_pair.sh
 chat_pair "$work/chat"
@@ -8,7 +8,7 @@ pair="--target $work/chat/target --draft $work/chat/draft"
 gen="$ESPALIER generate -n 24 --drafter dynatree"
 said="Who was the king?"
 
-field() { # NAME FILE: the value of a member
+field() { # NAME FILE: prints the value of a JSON member
     sed -n "s/^	\"$1\":	\(.*[^,]\),*$/\1/p" "$2" | head -1
 }
 
@@ -65,6 +65,6 @@ check "a template that is far too long is refused by name" fails 1 'chat_templat
 $gen $pair -p "$said" --record "$work/chat.esp.jsonl" >"$work/way"
 check "a recording has the numbers of control tokens" grep -q '"type":"prompt".*"marks":[0-9]*,"marks_after":[0-9]' "$work/chat.esp.jsonl"
 $ESPALIER replay "$work/chat.esp.jsonl" --plain >"$work/plain" 2>"$work/err"
-check "the replay of such a recording shows the message" grep -q "> $said" "$work/plain"
-check "the replay shows no control tokens" sh -c "! grep -q 'im_start' '$work/plain'"
+check "the replay of a conversation shows the user's message" grep -q "> $said" "$work/plain"
+check "the replay of a conversation shows no control tokens" sh -c "! grep -q 'im_start' '$work/plain'"
 finish

@@ -1,5 +1,5 @@
 #!/bin/sh
-# `espalier check` and sampling, as a user runs them.
+# Tests `espalier check`, and sampling, from the command line.
 . tests/shell.sh
 ok="$ESPALIER check --trials 25"
 
@@ -7,7 +7,7 @@ $ok --drafter iid:K=2,L=3 --verifier traversal >"$work/out" 2>"$work/err"
 check "an exact pair passes" test $? -eq 0
 check "plain decoding is in the table" grep -q '^ar ' "$work/out"
 check "the tested drafter and verifier are in the table" grep -q '^iid:K=2,L=3 *traversal .* ok$' "$work/out"
-check "no progress bar without a terminal" test ! -s "$work/err"
+check "without a terminal, no progress bar is printed" test ! -s "$work/err"
 
 $ok --trials 150 --drafter fixed:tau=0 --verifier naivetree:lossy=allow >"$work/out"
 check "a pair that changes the distribution fails" test $? -eq 1
@@ -15,7 +15,7 @@ check "a pair that changes the distribution is called lossy" grep -q 'DIFFERS LO
 
 check "the error about a refused pair names verifiers that would work" \
     fails 1 'Use nss' $ok --drafter dynatree:draws=topk --verifier traversal
-check "a wrong number is refused" fails 1 trials $ESPALIER check --trials 0
+check "a number of trials below 1 is refused" fails 1 trials $ESPALIER check --trials 0
 
 $ok --drafter dyspec --json >"$work/json"
 check "check --json succeeds" test $? -eq 0
@@ -27,7 +27,7 @@ done
 check "every allowed verifier is checked" test "$(grep -c '"verifier"' "$work/json")" -eq 4
 
 $ok --temp 0 --drafter dynatree >"$work/out"
-check "check succeeds at temperature 0" test $? -eq 0
+check "espalier check succeeds at temperature 0" test $? -eq 0
 check "the table says that the pair passes at temperature 0" grep -q '^dynatree *greedy .* 0  ok$' "$work/out"
 
 gen="$ESPALIER generate -p Once -n 40 --drafter iid"

@@ -1,10 +1,10 @@
 #!/bin/sh
-# `espalier compare`: two configurations over one text.
+# Tests `espalier compare`: two configurations on the same text.
 . tests/shell.sh
 prompt="Once upon a time there was"
 cmp="$ESPALIER compare -n 40 -p"
 
-value() { # KEY FILE: the numbers of a JSON key, in order
+value() { # KEY FILE: prints the numbers of a JSON key, in order
     sed -n "s/.*\"$1\":[[:space:]]*\([-0-9.e]*\),*$/\1/p" "$2"
 }
 $cmp "$prompt" --drafter linear --with dyspec >"$work/out" 2>"$work/err"
@@ -12,10 +12,10 @@ check "two drafters can be compared over one text" test $? -eq 0
 check "the output says that the texts are identical" grep -q '^The texts are identical: 40 tokens\.$' "$work/out"
 check "both drafters have a line in the table" test "$(grep -c '^linear  \|^dyspec  ' "$work/out")" -eq 2
 check "the output says how many iterations each drafter took" grep -q 'iterations for the same text' "$work/out"
-check "stderr is empty" test ! -s "$work/err"
+check "compare prints nothing on stderr" test ! -s "$work/err"
 
-# Totals and text are the same as in two separate runs. With a given seed no run uses what an
-# earlier one has learned.
+# Totals and text are the same as in two separate runs. If a seed is given, a run does not
+# use what earlier runs have learned.
 for temp in 0 0.8; do
     $cmp "$prompt" --drafter linear:K=4 --with assisted --temp $temp --seed 0 --json >"$work/both"
     check "compare --json succeeds at temperature $temp" test $? -eq 0

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Completion: `espalier complete` offers the right words, and bash, zsh and fish show them.
+# Tests completion: `espalier complete` offers the right words, and bash, zsh and fish show them.
 . tests/shell.sh
 
 completes() { # completes WANT WORD...: completing the last word gives the words WANT

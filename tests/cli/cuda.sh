@@ -1,8 +1,8 @@
 #!/bin/sh
-# The CUDA backend on the command line. A missing device, a device that is too small, and
-# failures give one line, and "auto" uses the CPU instead. With a working device, the text is
-# the same as that of the CPU. The test uses the emulator and, if it was built, also the real
-# plugin without a GPU.
+# Tests the CUDA backend on the command line. A missing device, a device that is too small, and
+# failures give a message of one line, and "auto" uses the CPU instead. With a working device,
+# the text is the same as on the CPU. The test uses the emulator. If the real plugin was built,
+# the test also uses it, without a GPU.
 . tests/shell.sh
 emulated=$BUILD/emu/libespalier-cuda.so
 run="$ESPALIER generate -p Once -n 4 --drafter linear --max-nodes 16 --context 64"
@@ -89,7 +89,7 @@ $run --backend cuda --temp 0.8 --seed 7 --verifier specinfer --drafter iid:K=2,L
 check "generate samples on the emulated GPU" test $? -eq 0
 
 $ESPALIER check --backend cuda --drafter iid:K=2,L=2 --trials 1 --max-nodes 16 --context 64 >"$work/out" 2>&1
-check "check runs every exact verifier on the emulated GPU" test "$(grep -c '^iid.* ok$' "$work/out")" -eq 6
+check "espalier check runs every exact verifier on the emulated GPU" test "$(grep -c '^iid.* ok$' "$work/out")" -eq 6
 
 # With several devices, --device chooses one.
 check "each device is listed with its number" test \
@@ -103,7 +103,7 @@ for backend in cuda auto; do
         '. tests/shell.sh; fails 1 "no GPU number 2 here; 2 can be used" "$@"' sh $run --backend $backend --device 2
 done
 check "--device is refused for the CPU" fails 1 "does not run on one" $run --backend cpu --device 1
-check "a device has a number" fails 1 "device" $run --device first
+check "a --device that is not a number is refused" fails 1 "device" $run --device first
 ESPALIER_EMU_DEVICES=0 $run --device 1 >"$work/out" 2>"$work/err"
 check "auto reports a chosen but missing GPU" grep -q "no CUDA device here.*using the cpu backend" "$work/err"
 
@@ -141,7 +141,7 @@ check "quantised weights generate" test -s "$work/plain-q"
 $ESPALIER generate -p Once -n 4 $quantised --drafter dynatree >"$work/out" 2>"$work/err"
 check "a tree gives the same text" cmp -s "$work/out" "$work/plain-q"
 
-# A target that is larger than the limit: its layers are copied for every pass.
+# If a target is larger than the memory limit, its layers are copied to the device for every pass.
 limited="--backend cuda --exact --gpu-memory 10M"
 $run $limited --stats >"$work/out" 2>"$work/err"
 check "the text with --gpu-memory is the same" cmp -s "$work/out" "$work/plain"

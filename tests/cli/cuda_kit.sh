@@ -1,17 +1,17 @@
 #!/bin/sh
-# The kit's script (tests/cuda/run): it prints output while its parts run, ends in time even if a part hangs, and collects
-# all output in one tar file. The programs in this test take the place of those in a kit.
+# Tests the kit's script (tests/cuda/run): it prints output while its parts run, ends in time even if a part hangs, and
+# collects all output in one tar file. The programs in this test take the place of those in a kit.
 . tests/shell.sh
 kit=$work/kit
 mkdir -p "$kit/tests/unit" "$kit/tests/lossless"
 cp tests/cuda/run "$kit"
 
-# The real program, on the emulator: each shape is a separate process.
+# Runs the real program on the emulator: each shape is a separate process.
 $MAKE --no-print-directory "$BUILD/tests/cuda/shapes" >"$work/log" 2>&1
 shapes() {
     env ESPALIER_CUDA_PLUGIN="$BUILD/emu/libespalier-cuda.so" "$@" "$BUILD/tests/cuda/shapes" --try 0.5b 1b >"$work/out" 2>&1
 }
-check "shapes measures models" shapes
+check "the program shapes measures its models" shapes
 check "every row is compared in exact mode" test \
     "$(grep -c 'Exact mode.*: 243 of 243 rows have the bits of plain decoding' "$work/out")" -eq 2
 check "the memory of each model is printed" test "$(grep -c 'Memory free: [0-9.]* GB before, [0-9.]* GB with' "$work/out")" -eq 8
@@ -92,10 +92,10 @@ run() {
 
 run check "$work/good.tar"
 check "a kit without failures succeeds" test $? -eq 0
-check "the results of its parts are added up" grep -q '^11 passed, 0 failed$' "$work/out"
-check "the first half measures no speed" test "$(grep -c '| rows | ms |' "$work/out")" -eq 0
+check "the results of the kit's parts are added up" grep -q '^11 passed, 0 failed$' "$work/out"
+check "with check, the kit measures no speed" test "$(grep -c '| rows | ms |' "$work/out")" -eq 0
 run bench "$work/bench.tar"
-check "the second half prints the tables" grep -q '| rows | ms |' "$work/out"
+check "with bench, the kit prints the tables of speeds" grep -q '| rows | ms |' "$work/out"
 check "a failing shape is reported" grep -q "^FAILED    shapes-8b (exit 1): 0 passed, 1 failed" "$work/out"
 check "the shape after a failing one is still measured" grep -q "^ok        shapes-1b: 1 passed" "$work/out"
 
@@ -131,7 +131,7 @@ took=$(($(date +%s) - begin))
 check "a failing part gives an exit status" test $status -eq 1
 check "the run ends in time although a part hangs" test $took -le 20
 check "the output of a hanging part is printed" grep -q "this is said before it hangs" "$work/out"
-check "the failure is reported" grep -q "^FAILED    b_bad (exit 1): 2 passed, 1 failed" "$work/out"
+check "a failing part is reported with its exit status" grep -q "^FAILED    b_bad (exit 1): 2 passed, 1 failed" "$work/out"
 check "the hanging part is reported" grep -q "^FAILED    c_hangs: it did not end within" "$work/out"
 check "a part without time left is reported" grep -q "^LEFT OUT  d_whole: no time is left" "$work/out"
 check "the tar file has the output of the parts" test \

@@ -1,13 +1,13 @@
 #!/bin/sh
-# Every way to draft that does not need a draft with the target's vocabulary, in unusual
-# settings of the target: in a chat, in a window, with layers that are read from the disk, with
+# Tests every way to draft that does not need a draft with the target's vocabulary. The target has
+# unusual settings: it runs in a chat, in a window, with layers that are read from the disk, with
 # mixtures of experts. The text is that of plain decoding, and drafts are accepted.
 . tests/shell.sh
 . tests/chat_pair.sh
 XDG_STATE_HOME=$work/state
 export XDG_STATE_HOME
 
-field() { # NAME FILE: the value of a member
+field() { # NAME FILE: prints the value of a JSON member
     sed -n "s/^	*\"$1\":	\(.*[^,]\),*$/\1/p" "$2" | head -1
 }
 
@@ -32,7 +32,7 @@ END
 
 run() { $ESPALIER generate --target "$target" -p "$prompt" -n 24 --temp 0 --ignore-eos --json "$@"; }
 
-# compare ARGUMENT...: each line of $work/ways is a way to draft, which must write what plain
+# compare ARGUMENT...: each line of $work/ways is a way to draft, and must give the text that plain
 # decoding writes.
 compare() {
     run "$@" --draft none --drafter ar >"$work/plain" 2>"$work/err"
@@ -83,7 +83,7 @@ limit=$(($(sed -n 's/.* \([0-9]*\)M are needed.*/\1/p' "$work/err") + 2))
 same "from the disk" "$work/large" "$work/other" "Once upon a time there was a king" $small --memory ${limit}M
 check "layers are streamed" grep -q '"resident_layers":' "$work/plain"
 
-# A token for each printable character, the space, the end of a line and the end of the text.
+# Prints a tokenizer that has a token for each printable character, the space, the end of a line and the end of the text.
 tokenizer() {
     python3 - <<'END'
 import json

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Guesses without a draft model: --expect in a pipe, and recycled tokens that are stored for later runs.
+# Tests guesses without a draft model: --expect in a pipe, and recycled tokens that are stored for later runs.
 . tests/shell.sh
 . tests/script.sh
 . tests/chat_pair.sh
@@ -11,7 +11,7 @@ count="import json,sys; print(json.load(sys.stdin)"
 
 $gen -p "$prompt" --drafter ar >"$work/plain"
 $gen -p "$prompt" --drafter ar --temp 0.7 >"$work/drawn"
-# An earlier answer with a changed word, an additional line, and Windows line endings.
+# Makes variants of an earlier answer: with a changed word, an additional line, and Windows line endings.
 sed 's/ the / a /2' "$work/plain" >"$work/changed"
 { echo "A line that is not there."; cat "$work/plain"; } >"$work/more"
 sed 's/$/\r/' "$work/plain" >"$work/crlf"
@@ -26,7 +26,7 @@ done
 $gen -p "$prompt" --drafter suffix --expect "$work/plain" --json >"$work/json"
 check "nearly all of the expected text was accepted" sh -c \
     "python3 -c \"$count['accepted_prediction_tokens'] > 90)\" <'$work/json' | grep -q True"
-check "iterations committed many tokens" sh -c \
+check "with --expect, iterations commit many tokens" sh -c \
     "python3 -c \"$count['tokens_per_iteration'] > 8)\" <'$work/json' | grep -q True"
 check "the counts of all sources add up to the totals" sh -c "python3 -c \"
 import json, sys
@@ -34,15 +34,15 @@ o = json.load(sys.stdin)
 s = o['acceptance']['sources']
 print(sum(s[k]['nodes'] for k in s) == o['drafted_nodes'] and
       s['expected']['accepted'] == o['accepted_prediction_tokens'])\" <'$work/json' | grep -q True"
-check "without --expect there are no such counts" sh -c \
+check "without --expect, JSON has no counts of prediction tokens" sh -c \
     "! $gen -p '$prompt' --json | grep -q prediction_tokens"
 $gen -p "$prompt" --drafter suffix --expect "$work/plain" --stats >/dev/null 2>"$work/stats"
-check "statistics have the counts, too" sh -c \
+check "statistics have the counts of expected tokens, too" sh -c \
     "grep -q '^expected text .* tokens accepted' '$work/stats' && grep -q '^sources .*expected' '$work/stats'"
 check "the default drafter uses the expected text" sh -c "
     $gen -p '$prompt' --target fairytale-target --expect '$work/plain' --json | grep -q '\"drafter\":.*\"recycle'"
 $gen -p "$prompt" --drafter fixed --expect "$work/plain" >"$work/got" 2>"$work/note"
-check "a drafter that does not use it gives a warning" grep -q "drafter fixed does not use the expected text" "$work/note"
+check "a drafter that does not use the expected text gives a warning" grep -q "drafter fixed does not use the expected text" "$work/note"
 
 # An answer in a chat begins after control tokens.
 chat_pair "$work/chat"
@@ -55,12 +55,12 @@ o = json.load(sys.stdin)
 print(o['text'] == open('$work/answer').read() and o['iterations'] <= 6 and
       o['rejected_prediction_tokens'] < 10)\" <'$work/json' | grep -q True"
 
-check "a folder is refused" fails 1 "not a regular file" $gen -p x --expect "$work"
-check "a missing file is refused" fails 1 "No such file" $gen -p x --expect "$work/none"
+check "a folder as the expected text is refused" fails 1 "not a regular file" $gen -p x --expect "$work"
+check "a missing file of expected text is refused" fails 1 "No such file" $gen -p x --expect "$work/none"
 mkfifo "$work/fifo"
 check "--expect does not wait for a pipe" fails 1 "not a regular file" $gen -p x --expect "$work/fifo"
 head -c 1048577 /dev/zero >"$work/large"
-check "a large file is refused" fails 1 "larger than 1 MB" $gen -p x --expect "$work/large"
+check "a file of expected text above 1 MB is refused" fails 1 "larger than 1 MB" $gen -p x --expect "$work/large"
 
 # In the interface, expected text is a setting that holds for one answer.
 cp "$work/plain" "$work/a text"
@@ -99,7 +99,7 @@ iterations $recycle -p "$prompt" --seed 1 >"$work/seeded"
 iterations $recycle -p "$prompt" --recycle session >"$work/session"
 check "with --seed or --recycle session, no recycled tokens are stored" test "$(kept)" = 0
 iterations $recycle -p "$prompt" >"$work/first"
-check "recycled tokens are stored otherwise" test "$(kept)" = 1
+check "without --seed and --recycle session, recycled tokens are stored" test "$(kept)" = 1
 check "recycled tokens are readable by the owner only" sh -c "ls -l '$XDG_STATE_HOME/espalier' | grep recycled | grep -q '^-rw-------'"
 iterations $recycle -p "$prompt" >"$work/second"
 check "the second run needs fewer iterations" test "$(cat "$work/second")" -lt "$(cat "$work/first")"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# `espalier export`: writes iterations of a recording as files for other programs, completely or not at all.
+# `espalier export`: writes iterations of a recording as files for other programs. A file is complete, or it is not written.
 . tests/shell.sh
 recording=tests/cli/three.esp.jsonl
 export="$ESPALIER export $recording"
@@ -32,9 +32,9 @@ mkdir "$work/no"
 check "a missing espalier-dot is reported" fails 1 "cannot be run" \
     env ESPALIER_DOT="$work/none" $export --iteration 1 -o "$work/no/tree.svg"
 printf '#!/bin/sh\necho half\nexit 1\n' >"$work/bad" && chmod +x "$work/bad"
-check "a helper that fails is reported" fails 1 "ended early" \
+check "a failure of espalier-dot is reported" fails 1 "ended early" \
     env ESPALIER_DOT="$work/bad" $export --iteration 1 -o "$work/no/tree.svg"
-check "a failing helper leaves no file" [ -z "$(ls "$work/no")" ]
+check "if espalier-dot fails, no file is left" [ -z "$(ls "$work/no")" ]
 
 # Control characters in a recording must not reach the terminal through the JSON output.
 sed '5s/"verifier":"greedy"/\x1b"verifier":"\x1b[31m\\u0007\x9f"/' $recording >"$work/colours.esp.jsonl"
@@ -60,18 +60,18 @@ for kind in thresholds acceptance stages; do
     check "the chart of $kind is well-formed" xmllint --noout "$work/$kind.svg"
 done
 xpath() { xmllint --xpath "$2" "$1" 2>/dev/null; }
-check "each adapted threshold has a panel" test \
+check "the chart of thresholds has a panel for each adapted threshold" test \
     "$(xpath "$work/thresholds.svg" "count(//*[local-name()='text'][starts-with(., 'at the end')])")" = 4
-check "thresholds have their names" grep -q '>upper confidence (tauh)<' "$work/thresholds.svg"
+check "the chart of thresholds has their names" grep -q '>upper confidence (tauh)<' "$work/thresholds.svg"
 check "a chart of thresholds has a line for the goal" grep -q 'stroke-dasharray' "$work/thresholds.svg"
-check "acceptance has a bar for each depth" test "$(xpath "$work/acceptance.svg" "count(//*[local-name()='circle'])")" = 6
-check "the bars have the counts of stats" grep -q '>26 tried<' "$work/acceptance.svg"
-check "stages have a column for each iteration" test \
+check "the chart of acceptance has a bar for each depth" test "$(xpath "$work/acceptance.svg" "count(//*[local-name()='circle'])")" = 6
+check "the bars have the counts that espalier stats prints" grep -q '>26 tried<' "$work/acceptance.svg"
+check "the chart of stages has a column for each iteration" test \
     "$(xpath "$work/stages.svg" "count(//*[local-name()='path'][@stroke-width=2])")" -ge 60
 check "a chart of stages has their means" grep -q '>verify [0-9.]* ms<' "$work/stages.svg"
 check "a part of a recording can be charted" sh -c "$chart stages --iteration 3-9 | grep -q '>7 iterations; line'"
 $chart acceptance --aspect 4:3 --caption none --theme dark >"$work/bare.svg"
-check "a chart has a shape" grep -q 'viewBox="0 0 831.38 623.54"' "$work/bare.svg"
+check "--aspect gives a chart its shape" grep -q 'viewBox="0 0 831.38 623.54"' "$work/bare.svg"
 check "--caption none leaves out all words" sh -c "! grep -q 'Acceptance by depth' '$work/bare.svg'"
 check "a chart of a recording without iterations is refused" fails 1 "thresholds" $ESPALIER export sessions/samples/traversal-sampling.esp.jsonl --chart thresholds
 check "a chart that does not exist is refused" fails 1 "thresholds, acceptance or stages" $chart ring
@@ -82,12 +82,12 @@ if ! [ -x "$BUILD/espalier-dot" ]; then
     finish
 fi
 $export --iteration 0-2 -o "$work/tree.svg"
-check "several pictures get numbers" [ "$(cd "$work" && ls tree-*.svg | tr '\n' ' ')" = \
+check "the files of several pictures are numbered" [ "$(cd "$work" && ls tree-*.svg | tr '\n' ' ')" = \
     "tree-0000.svg tree-0001.svg tree-0002.svg " ]
 check "the numbered pictures are well-formed" xmllint --noout "$work/tree-0000.svg" "$work/tree-0002.svg"
 $export --iteration 0-2 -o "$work/x%d.dot"
-check "%d is the number" [ "$(cd "$work" && ls x*.dot | tr '\n' ' ')" = "x0.dot x1.dot x2.dot " ]
-check "dot accepts the files" sh -c "cat '$work'/x*.dot | dot -Tplain | grep -c '^stop' | grep -q '^3$'"
+check "%d in a file name is replaced by the number of the iteration" [ "$(cd "$work" && ls x*.dot | tr '\n' ' ')" = "x0.dot x1.dot x2.dot " ]
+check "the program dot accepts the written DOT files" sh -c "cat '$work'/x*.dot | dot -Tplain | grep -c '^stop' | grep -q '^3$'"
 $export --iteration 1 >"$work/stdout.svg"
 check "the default is a picture on standard output" cmp -s "$work/stdout.svg" "$work/tree-0001.svg"
 $export --iteration 1 --format json | "$BUILD/espalier-dot" --models 'fairytale-target ← fairytale-draft' |
@@ -97,7 +97,7 @@ check "espalier-dot draws what export --format json prints" [ $? -eq 0 ]
 check "no text run begins with a blank" sh -c "! LC_ALL=C.UTF-8 grep -q '<text[^>]*>[ Â ][^< Â ]' '$work/tree-0001.svg'"
 check "a short caption leaves out the settings" sh -c "$export --iteration 1 --caption short |
     tee '$work/short.svg' | grep -q 'Iteration 1: ' && ! grep -q 'drafter' '$work/short.svg'"
-check "a full one does" grep -q '>drafter ' "$work/tree-0001.svg"
+check "a full caption has the settings" grep -q '>drafter ' "$work/tree-0001.svg"
 check "the legend explains what is shown" grep -q '>accepted' "$work/tree-0001.svg"
 $export --iteration 1 --caption none >"$work/none.svg"
 check "without a caption there are no words around the tree" sh -c "! grep -q 'Iteration 1\|>accepted\|shade:' '$work/none.svg'"
@@ -119,14 +119,14 @@ done
 check "a wrong shape is refused" fails 1 "such as 16:9" $export --iteration 1 --aspect wide
 check "an aspect ratio that is too wide is refused" fails 1 "such as 16:9" $export --iteration 1 --aspect 100:1
 check "an unknown caption is refused" fails 1 "full, short or none" $export --iteration 1 --caption some
-check "a text has no aspect ratio" fails 1 "are for pictures" $export --iteration 1 --format txt --aspect 16:9
+check "--aspect is refused for a tree as text" fails 1 "are for pictures" $export --iteration 1 --format txt --aspect 16:9
 for option in --aspect --caption; do
     check "espalier-dot refuses $option x" fails 1 "$option takes" "$BUILD/espalier-dot" $option x
 done
 for nodes in many 12x -1 99999999999 ''; do
     check "espalier-dot refuses --nodes '$nodes'" fails 1 "whole number" "$BUILD/espalier-dot" --nodes "$nodes"
 done
-check "the dark theme differs" sh -c "! $export --iteration 1 --theme dark | cmp -s - '$work/stdout.svg'"
+check "a picture in the dark theme differs from one in the light theme" sh -c "! $export --iteration 1 --theme dark | cmp -s - '$work/stdout.svg'"
 $export --iteration 1 -o "$work/tree.png"
 check "a file that ends in .png is a PNG" [ "$(head -c 8 "$work/tree.png" | od -An -tx1)" = " 89 50 4e 47 0d 0a 1a 0a" ]
 check "a full disk is reported" sh -c "$export --iteration 1 2>&1 >/dev/full | grep -q 'standard output'"

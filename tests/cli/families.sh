@@ -1,5 +1,5 @@
 #!/bin/sh
-# Every model family with a model in tests/vectors: drafters do not change the text, neither
+# Tests every model family that has a model in tests/vectors: drafters do not change the text, neither
 # with the model's folder nor with the GGUF file made from it.
 . tests/shell.sh
 . tests/letters.sh

@@ -20,7 +20,7 @@ int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*
 END
 ${CC:-cc} -shared -fPIC -o "$work/few.so" "$work/few.c" -ldl || exit 1
 
-few() { # N COMMAND...: runs it with at most N threads besides the first
+few() { # N COMMAND...: runs COMMAND with at most N threads besides the first
     threads=$1
     shift
     FEW_THREADS=$threads LD_PRELOAD="$work/few.so" "$@"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# `espalier generate`, `list` and `inspect`, as a user runs them.
+# Tests `espalier generate`, `espalier list` and `espalier inspect` from the command line.
 . tests/shell.sh
 prompt="Once upon a time"
 gen="$ESPALIER generate -n 48"
@@ -26,7 +26,7 @@ check "a pipe gets no escape codes" sh -c "! grep -q '$(printf '\033')' $work/tr
 for way in "generate -p a -n 4 --stats" "generate -p a -n 4 --json" "list drafters" "list themes" inspect \
     "check --trials 2 --drafter ar --verifier greedy" --help "list --help" "nonsense" "--theme"; do
     $ESPALIER $way >"$work/piped" 2>&1 </dev/null
-    check "no escape codes in a pipe from: espalier $way" \
+    check "espalier $way writes no escape codes to a pipe" \
         sh -c "[ -s '$work/piped' ] && ! grep -q '$(printf '\033')' '$work/piped'"
 done
 
@@ -57,7 +57,7 @@ $draws -p "$prompt" --seed "$(drawn "$work/drawn-1")" >"$work/again"
 check "the same seed gives the same text" test "$(text_of "$work/again")" = "$(text_of "$work/drawn-1")"
 check "--stats names the seed" sh -c "$gen -p '$prompt' --stats --seed 7 2>&1 >/dev/null | grep -q '^seed  *7$'"
 
-check "a 64-bit seed is kept" sh -c \
+check "a 64-bit seed is printed unchanged" sh -c \
     "$gen -p '$prompt' --json --seed 18446744073709551615 | grep -q 18446744073709551615"
 
 $gen -p "$prompt" --drafter dynatree --stats >"$work/out" 2>"$work/stats"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Models with recurrent layers (tests/vectors/logits), as target and as draft: every drafter
+# Tests models with recurrent layers (tests/vectors/logits), as target and as draft: every drafter
 # with every verifier gives the text of plain decoding. So do windows, ranks and GPUs.
 . tests/shell.sh
 . tests/letters.sh
@@ -43,7 +43,7 @@ for family in lfm2 qwen3-5 granite-hybrid; do
     plain=$(generate "$model" --drafter ar)
     check "$family: plain decoding writes text" test ${#plain} -ge 40
     for drafter in $drafters; do
-        case $drafter in nde) continue ;; esac # it needs a selector
+        case $drafter in nde) continue ;; esac # nde needs a selector
         for verifier in auto $verifiers; do
             text=$(generate "$model" --draft "$draft" --drafter "$drafter" --verifier "$verifier" 2>"$work/err") ||
                 test "$verifier" = auto || continue # a pair that espalier refuses
@@ -53,7 +53,7 @@ for family in lfm2 qwen3-5 granite-hybrid; do
     generate "$model" --draft "$draft" --drafter dynatree --json >"$work/json"
     $ESPALIER inspect "$model" --backend cpu --json >"$work/inspected"
     passes=$(($(figure iterations "$work/json") * $(figure state_bytes "$work/inspected")))
-    check "$family: a tree reads the states once" test "$(figure state_bytes_read "$work/json")" = "$passes"
+    check "$family: a pass over a tree reads the states once" test "$(figure state_bytes_read "$work/json")" = "$passes"
     written=$(($(figure state_bytes_written "$work/json") / $(figure state_bytes "$work/inspected")))
     check "$family: 60 tokens write the states at most 8 times" test "$written" -ge 1 -a "$written" -le 8
     check "$family: a copy of the states for each row would write more" test "$(figure state_bytes_copies "$work/json")" -gt $((2 * passes))
@@ -71,8 +71,8 @@ for family in lfm2 qwen3-5 granite-hybrid; do
     check "$family: in a window, trees with ranks give the text of plain decoding" \
         test "$(generate "$model" $window --draft "$draft" --drafter dynatree --ranks 2 --ranks-whole none)" = "$plain"
     check "$family: --draft self is refused with the reason" fails 1 "recurrent layers" generate "$model" --draft self
-    check "$family: inflate makes it wider and deeper" $ESPALIER inflate "$model" "$work/$family-wide" --width 2 --layers 8
-    check "$family: a tree of the enlarged model gives its text of plain decoding" \
+    check "$family: inflate makes the model wider and deeper" $ESPALIER inflate "$model" "$work/$family-wide" --width 2 --layers 8
+    check "$family: in the enlarged model, a tree gives the text of plain decoding" \
         test "$(generate "$work/$family-wide" --draft "$draft" --drafter dynatree)" = "$(generate "$work/$family-wide" --drafter ar)"
     check_gpu "$family" "$model" "$draft"
 done
@@ -138,7 +138,7 @@ check "the quantised MTP layer drafts" test "$(own=$work/next.gguf && drafts)" =
 check "inspect names the quantised MTP layer" sh -c "$ESPALIER inspect '$work/next.gguf' --backend cpu | grep -q 'MTP layer .*--draft mtp'"
 check "drafts of the quantised MTP layer do not change the text" \
     test "$(generate "$work/next.gguf" --drafter dynatree)" = "$(generate "$work/next.gguf" --draft none)"
-check "--draft mtp names a model without an MTP layer" fails 1 "qwen3-5 has no MTP layer" generate "$work/qwen3-5" --draft mtp
+check "--draft mtp is refused for a model without an MTP layer, which is named" fails 1 "qwen3-5 has no MTP layer" generate "$work/qwen3-5" --draft mtp
 check "quantising keeps the MTP layer" sh -c "$ESPALIER quantize '$own' '$work/whole.gguf' --type q8_0 | grep -q '^MTP layer '"
 check "inspect names the MTP layer of the quantised file" sh -c "$ESPALIER inspect '$work/whole.gguf' --backend cpu | grep -q 'MTP layer .*--draft mtp'"
 check "the MTP layer of the quantised file drafts" test "$(own=$work/whole.gguf && drafts)" = mtp
@@ -149,7 +149,7 @@ check "the MTP layer that was copied from file to file drafts" test "$(own=$work
 without=$work/without
 mkdir "$without" && cp "$own"/* "$without" && LC_ALL=C sed -i 's/"mtp\./"mtx./g' "$without/model.safetensors"
 check "a model without an MTP layer can be quantised" $ESPALIER quantize "$without" "$work/mtp.gguf" --type q8_0 >/dev/null 2>&1
-check "the file of a model without an MTP layer has none" test "$(own=$work/mtp.gguf && drafts)" = null
+check "the quantised file of a model without an MTP layer has no MTP layer" test "$(own=$work/mtp.gguf && drafts)" = null
 plain8=$(generate "$work/mtp.gguf" --draft none)
 cp tests/vectors/gguf/mtp-qwen3-5-alone.gguf "$work/mtp-other.gguf"
 printf GGUF >"$work/mtp-a.gguf"

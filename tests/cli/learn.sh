@@ -7,7 +7,7 @@
 $ESPALIER learn >"$work/list"
 check "there are ten lessons" test "$(wc -l <"$work/list")" -eq 10
 for lesson in $(awk '{ print $1 }' "$work/list"); do
-    # Count the pages and the questions in the lesson's file.
+    # Counts the pages and the questions in the lesson's file.
     file=sessions/lessons/$lesson.lesson
     questions=$(grep -c '^\.ask ' $file)
     yes 1 | head -n "$questions" | $ESPALIER learn "$lesson" >"$work/out" 2>"$work/err"
@@ -157,7 +157,7 @@ END
 echo 1 | $ESPALIER learn "$lesson" >"$work/out"
 check "a user's own lesson fills in its numbers" grep -q 'It wrote 6 tokens, ' "$work/out"
 check "a user's own lesson marks the right answer" grep -q '✓ 1 6' "$work/out"
-wrong() { # WHAT PATTERN SED: the lesson with an error
+wrong() { # WHAT PATTERN SED: a lesson that SED has damaged must give an error message with PATTERN
     sed "$3" "$lesson" >"$work/wrong.lesson"
     check "$1 is refused" fails 1 "$2" $ESPALIER learn "$work/wrong.lesson"
 }
@@ -171,7 +171,7 @@ wrong "a picture that does not exist" "no picture 'bush'" 's/^.ask/.show bush no
 wrong "a single choice" "fewer than two choices" '/^.choice other/d'
 wrong "a drafter that does not exist" "no drafter 'linaer'" 's/linear/linaer/'
 wrong "a recording that does not exist" "no recording gone.esp.jsonl" 's/^.run now.*/.record now gone.esp.jsonl/'
-wrong "a path out of the folder" "no folder" 's/^.run now.*/.record now ..\/..\/x/'
+wrong "a path that leaves the folder" "no folder" 's/^.run now.*/.record now ..\/..\/x/'
 wrong "a lesson without a title" "has no .title" '/^.title/d'
 head -c 3000 /dev/zero | tr '\0' '(' | sed 's/^/.title x\n.page\n.ask q\n.choice a | /; s/$/\n.choice b/' >"$work/wrong.lesson"
 check "thousands of brackets are refused" fails 1 'too many brackets' $ESPALIER learn "$work/wrong.lesson"

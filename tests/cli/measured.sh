@@ -1,6 +1,6 @@
 #!/bin/sh
-# engine/MEASURED.md: its tables equal the committed ones, two of their cells are reproduced,
-# and for each claim about the papers a command is given.
+# Tests engine/MEASURED.md: its tables equal the committed ones, two of their cells are reproduced,
+# and each claim about the papers has a command that reproduces it.
 . tests/shell.sh
 page=engine/MEASURED.md results=sessions/suites/results
 suites=$(sed -n 's/^<!-- suite \(.*\) -->$/\1/p' "$page")
@@ -38,7 +38,7 @@ while read -r line; do
 done <"$work/claims"
 
 $ESPALIER bench --suite dynatree-ablation --threads 1 --check "with dynamic breadth and depth" "with history, by price" >"$work/said"
-check "two cells are reproduced" test $? -eq 0
+check "two cells of the tables are reproduced" test $? -eq 0
 grep -v ' 0 differ' "$work/said"
 check "two configurations, with and without the learned temperature, were compared" grep -q '^16 counts compared' "$work/said"
 finish

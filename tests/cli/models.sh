@@ -1,6 +1,6 @@
 #!/bin/sh
-# The models on a machine: the program finds them in the folders of other programs, accepts their names, and says which
-# fit as drafts. All home folders in this test are made up.
+# Tests how models on the machine are found: the program looks in the folders of other programs, accepts the models' names,
+# and says which fit as drafts. All home folders in this test are made up.
 . tests/shell.sh
 . tests/letters.sh
 home="$work/home"
@@ -109,7 +109,7 @@ $list fairytale-target --json >"$work/json"
 check "JSON says that a draft fits" grep -q '"fits":	true' "$work/json"
 check "an unknown target is refused" fails 1 "no model 'nobody'" $list nobody
 
-# Draft heads have no tokenizer. They fit the target whose sizes they have.
+# Draft heads have no tokenizer. A head fits a target if both have the same sizes.
 cp -r tests/vectors/heads/target "$work/goal" && tokenizer >"$work/goal/tokenizer.json"
 mkdir "$work/heads" && for head in eagle3-narrow eagle3-speculators-fc-norm; do
     cp -r tests/vectors/heads/$head "$work/heads"

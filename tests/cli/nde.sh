@@ -20,9 +20,9 @@ done
 sampled nde --width 2 >/dev/null 2>"$work/err"
 check "a note says that the selector assumes another width" grep -q 'costs of these models in another width' "$work/err"
 sampled nde:goal=tokens --width 2 >/dev/null 2>"$work/err"
-check "with goal=tokens there is no such note" test ! -s "$work/err"
+check "with goal=tokens there is no note about the width" test ! -s "$work/err"
 sampled nde >/dev/null 2>"$work/err"
-check "with the original pair there is no note" test ! -s "$work/err"
+check "with the original pair there is no note about the width" test ! -s "$work/err"
 
 $ESPALIER quantize engine/models/fairytale-target "$work/t.gguf" --type q4_k >/dev/null
 $ESPALIER quantize engine/models/fairytale-draft "$work/d.gguf" --type q8_0 >/dev/null

@@ -30,7 +30,7 @@ done
 $gen --draft "$other" --drafter linear:K=4 --json >"$work/out"
 check "drafts of $drafter are accepted" sh -c "! grep -q '\"accepted_nodes\":	0,' '$work/out'"
 $ESPALIER check --target "$target" --draft "$other" --drafter iid --verifier traversal --trials 20 >"$work/out"
-check "check passes with another vocabulary" test $? = 0
+check "espalier check passes with another vocabulary" test $? = 0
 
 # Token ids beyond the rows of a model are an error.
 cp "$draft/tokenizer.json" "$other" && sed -i 's/"<|endoftext|>": *0/"<|endoftext|>":900000/; s/"id": *0/"id":900000/' "$other/tokenizer.json"

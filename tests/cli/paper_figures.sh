@@ -42,7 +42,7 @@ check "accepted tokens are underlined" test \
 check "the timeline shows the number of draft passes" sh -c "grep -q '>draft, 3 passes<' '$work/timeline.svg'"
 check "the timeline shows plain decoding" grep -q '>plain decoding<' "$work/timeline.svg"
 $ESPALIER export $adapting --iteration 3-4 --figure mask -o "$work/m.tex"
-check "several figures get numbers" test -s "$work/m-0003.tex" -a -s "$work/m-0004.tex"
+check "the files of several figures are numbered" test -s "$work/m-0003.tex" -a -s "$work/m-0004.tex"
 $ESPALIER export $adapting --iteration 3 -o "$work/default.tikz"
 check "a tree for LaTeX equals its figure" cmp -s "$work/default.tikz" "$work/tree.tikz"
 $ESPALIER export $adapting --chart thresholds -o "$work/chart.tikz"
@@ -57,7 +57,7 @@ check "a figure and a chart exclude each other" fails 1 "exclude each other" \
 check "--aspect is refused for a figure" fails 1 "the size of a figure" \
     $ESPALIER export $adapting --iteration 3 --figure mask --aspect 16:9
 
-# A document that loads tikz and nothing else.
+# Compiles a document that loads only the package tikz.
 if command -v pdflatex >/dev/null && kpsewhich tikz.sty >/dev/null; then
     {
         printf '%s\n' '\documentclass{article}\usepackage{tikz}\begin{document}'

@@ -7,12 +7,12 @@ draft=engine/models/fairytale-draft
 q="$ESPALIER quantize"
 text() { $ESPALIER generate -p "Once upon a time" -n 24 --temp 0 --drafter "$1" --target "$2" --draft "$3"; }
 
-check "a target is written" $q $target "$work/t.gguf" --type bf16 >"$work/said"
+check "a file of the target is written" $q $target "$work/t.gguf" --type bf16 >"$work/said"
 check "without rounding the loss is 0" grep -q '^loss  *0\.00 %' "$work/said"
 check "a built-in model can be named as in the list" sh -c "$q fairytale-target '$work/named.gguf' --type bf16 >/dev/null &&
     cmp '$work/t.gguf' '$work/named.gguf'"
 check "an unknown name is refused" fails 1 "nomodel" $q nomodel "$work/none.gguf" --type q8_0
-check "a draft is written" $q $draft "$work/d.gguf" --type BF16 >/dev/null
+check "a file of the draft model is written" $q $draft "$work/d.gguf" --type BF16 >/dev/null
 check "the files give the same text as the folders" test "$(text dynatree "$work/t.gguf" "$work/d.gguf")" = "$(text dynatree $target $draft)"
 check "a file and a folder can be a pair" test "$(text linear "$work/t.gguf" $draft)" = "$(text linear $target $draft)"
 check "the preset is in the file" sh -c "$ESPALIER inspect $work/t.gguf $work/d.gguf | grep -q '^preset  *goodput'"
@@ -22,7 +22,7 @@ check "an espalier.json beside the file takes precedence" \
 check "a GGUF file can be the source" $q "$work/t.gguf" "$work/again.gguf" --type bf16 >/dev/null
 check "the copy of a GGUF file writes the same text" test "$(text ar "$work/again.gguf" "")" = "$(text ar $target "")"
 
-check "q4_k is written" $q $target "$work/q4.gguf" --type q4_k >"$work/said"
+check "a file of type q4_k is written" $q $target "$work/q4.gguf" --type q4_k >"$work/said"
 check "the loss of q4_k is printed" grep -q '^loss  *[1-9][.][0-9]* % .*; most in blk\.' "$work/said"
 check "--width 1 changes nothing" test "$($ESPALIER generate -p "Once upon a time" -n 24 --temp 0 --drafter ar \
     --target "$work/q4.gguf" --width 1)" = "$(text ar "$work/q4.gguf" "")"
@@ -44,7 +44,7 @@ check "a folder without a tokenizer is refused" fails 1 "tokenizer.json" $q "$wo
 check "the output cannot be a device" fails 1 "not a regular file" $q $target /dev/full --type q8_0 --force
 full() { (ulimit -f 1000; trap '' XFSZ; exec $q $target "$work/x.gguf" --type q8_0); }
 check "a full disk is reported by quantize" fails 1 "cannot be written" full
-check "the message has the reason" grep -q "File too large" "$work/err"
+check "the message about a full disk has the reason" grep -q "File too large" "$work/err"
 full() { (ulimit -f 1000; exec $q $target "$work/x.gguf" --type q8_0); }
 check "a file that grows too large is reported" fails 1 "cannot be written: File too large" full
 check "a full disk leaves no file" test -z "$(ls "$work" | grep '^x\|[.][0-9]')"
@@ -57,7 +57,7 @@ check "SIGTERM leaves no file" ends TERM 143 "SIGTERM: .*/x.gguf was not written
 check "SIGHUP leaves no file" ends HUP 129 "SIGHUP: .*/x.gguf was not written" "$work/x" $q "$work/large" "$work/x.gguf" --type q4_k
 echo precious >"$work/y.gguf" && chmod 600 "$work/y.gguf"
 check "Ctrl-C leaves no file with --force" ends INT 130 "y.gguf was not written" "$work/y.gguf." $q "$work/large" "$work/y.gguf" --type q4_k --force
-check "the existing file stays" grep -q precious "$work/y.gguf"
+check "an interrupted --force keeps the existing file" grep -q precious "$work/y.gguf"
 $q $target "$work/y.gguf" --type q8_0 --force >/dev/null
 check "an existing file keeps its permissions when it is replaced" test "$(stat -c %a "$work/y.gguf")" = 600
 esc=$(printf 'x\033[31m\nforged')

@@ -1,5 +1,5 @@
 #!/bin/sh
-# `espalier race`: two sides write a text, their texts are compared, and the result is shown.
+# Tests `espalier race`: two sides write a text, their texts are compared, and the result is shown.
 . tests/shell.sh
 . tests/script.sh
 samples=sessions/samples
@@ -53,7 +53,7 @@ check "JSON has the figures of both sides" sh -c "tr -d '\t\n' <'$work/json' | g
 for key in text tokens seconds tokens_per_second tokens_per_iteration verifier target; do
     check "both sides have $key in JSON" lines "^		\"$key\":	" 2
 done
-check "each has 24 tokens" lines '"tokens":	\[[0-9]*\(, [0-9]*\)\{23\}\],$' 2
+check "both sides have 24 tokens in JSON" lines '"tokens":	\[[0-9]*\(, [0-9]*\)\{23\}\],$' 2
 check "both sides have the same number of tokens" test "$(grep '"tokens":' "$work/json" | sort -u | wc -l)" -eq 1
 check "the figures of both sides are consistent" awk '
     /"generated_tokens"/ { n = $2 + 0 }
@@ -74,7 +74,7 @@ check "the result says that recorded times were used" grep -q 'by their recorded
 $ESPALIER race $samples/same-text-linear.esp.jsonl $samples/dyspec.esp.jsonl >"$work/out"
 check "recordings with different prompts are refused" grep -q '^not comparable' "$work/out"
 head -c 3000 $samples/dyspec.esp.jsonl | tail -c 2000 >"$work/broken"
-check "a broken recording is refused" fails 1 broken $ESPALIER race "$work/broken" "$work/broken"
+check "a race of a damaged recording is refused" fails 1 broken $ESPALIER race "$work/broken" "$work/broken"
 check "one recording is too few" fails 2 'two sides' $ESPALIER race $samples/dyspec.esp.jsonl
 check "an unknown drafter is refused" fails 1 "no drafter 'linaer'" $race --with linaer
 check "a verifier that does not fit is refused" fails 1 naive $race --with dyspec --with-verifier naive --temp 1

@@ -37,7 +37,7 @@ say --window 12 --sinks 2 --drafter ar >"$work/one"
 check "the text in a window is the same" cmp "$work/one" "$work/two"
 check "espalier check passes with ranks" $ESPALIER check --ranks 2 --temp 0 --trials 2 --drafter dynatree >"$work/check"
 
-# Drafts of every kind. All of them run in the program, except the target's own copy, which is divided.
+# Tests drafts of every kind. All of them run in the main process, except the target's own copy, which is divided.
 other=$work/other
 mkdir "$other" && cp engine/models/fairytale-draft/* "$other"
 sed -i 's/"<|endoftext|>"/"<|end|>"/g; s/"Ġcamp"/"Ġcamq"/; s/, "Ġc amp"//' "$other/tokenizer.json"
@@ -70,7 +70,7 @@ check "the session has branches" sh -c "$ESPALIER sessions show 1 | grep -q 'tok
 check "one process writes the same tokens as the ranks" sh -c "$ESPALIER sessions verify 1 | grep -q 'generations gave the same tokens$'"
 unset XDG_STATE_HOME
 
-# Models larger than memory: each rank streams its part of a layer.
+# If a model is larger than memory, each rank streams its part of a layer.
 $ESPALIER inflate engine/models/fairytale-target "$work/large" --width 2 --layers 12 >"$work/log" 2>&1
 large="--target $work/large --draft engine/models/fairytale-draft --context 96 --max-nodes 24 --threads 1 -n 6 -p Once"
 $ESPALIER generate $large >"$work/one"
@@ -106,7 +106,7 @@ $ESPALIER inspect --ranks 3 --ranks-split layers >"$work/inspect"
 check "inspect prints the layers of each rank" grep -q "layers  *1 + 2 + 2 + 1; the first and the last are rank 0's" "$work/inspect"
 check "inspect as JSON has the exchanges" grep -q '"exchanges":' "$work/json"
 
-# A machine whose memory is divided into two nodes. Here, one has the first CPU, and the other
+# Imitates a machine with two memory nodes. Here, one has the first CPU, and the other
 # has the remaining CPUs.
 allowed() { sed -n 's/^Cpus_allowed_list:[^0-9]*//p' /proc/self/status | tr , '\n' | while IFS=- read -r a b; do seq "$a" "${b:-$a}"; done; }
 mkdir -p "$work/sys/devices/system/node/node0" "$work/sys/devices/system/node/node1"
@@ -148,7 +148,7 @@ check "a delay makes exchanges slower: $(exchange "$work/near") s, $(exchange "$
 $ESPALIER bench --suite network -n 4 --prompts 1 >"$work/suite"
 check "the table of suite network has a column for each delay" grep -q "10ms" "$work/suite"
 
-# A long text, in the background.
+# Generates a long text in the background.
 variable=A=1
 long() { # TOKENS [FLAGS]
     rm -f "$work/out" "$work/err"
@@ -164,7 +164,8 @@ until_text() {
 long 200
 wait $program
 cp "$work/out" "$work/long"
-# The same text, in so many slow exchanges that a rank can be killed before its end, also on a busy machine.
+# Generates the same text, but with so many slow exchanges that a rank can be killed before the text ends, even on a
+# busy machine.
 slow() { # RANKS [FLAGS]
     variable=ESPALIER_RANKS_DELAY=1ms
     long 200 --ranks-whole none --ranks "$@"
@@ -172,7 +173,7 @@ slow() { # RANKS [FLAGS]
     until_text
 }
 
-# Over MPI, where it is installed.
+# Tests ranks over MPI, if it is installed.
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 mpi_left() { # lists the processes of ranks over MPI, the oldest first
     ps -eo pid=,stat=,args= --sort start_time | grep -v grep | awk -v of="$(realpath "$BUILD")/espalier-rank" '$2 !~ /Z/ && index($0, of) && / --serve \/proc/'
@@ -201,7 +202,7 @@ for mpi in openmpi mpich; do
     check "no process of a rank of $mpi is left" test -z "$(mpi_left)"
 done
 
-# A rank ends or hangs.
+# Tests what happens when a rank ends or hangs.
 check "no rank is left after the runs so far" gone
 strike() { # SIGNAL
     kill -s "$1" $(left | head -n 1)
@@ -214,7 +215,7 @@ check "a message says which rank ended, and that the ranks were started again" g
 check "the ranks that were started again write the same text" cmp "$work/long" "$work/out"
 check "the message about the ended rank is recorded" grep -q '"type":"note","text":"rank [12] of 3 ended' "$work/again.esp.jsonl"
 check "the recording can be read" $ESPALIER stats "$work/again.esp.jsonl" --json >"$work/json"
-twice() { # SIGNAL [VARIABLE=VALUE]: sends it to a rank, and to another one when they have been started again
+twice() { # SIGNAL [VARIABLE=VALUE]: sends SIGNAL to a rank and, when the ranks have been started again, to another
     signal=$1
     variable=${2:-A=1}
     long 100000 --ranks 3
@@ -241,7 +242,7 @@ ESPALIER_RANKS_PATIENCE=0.4 ESPALIER_SCRIPT="$work/fifo" timeout 60 $ESPALIER --
     --ignore-eos --ranks 2 >"$work/out" 2>"$work/err" &
 program=$!
 exec 9>"$work/fifo"
-seen() { # PATTERN: is it on the screen within ten seconds?
+seen() { # PATTERN: succeeds if PATTERN is on the screen within ten seconds
     for i in $(seq 100); do
         echo "dump $work/screen" >&9
         sleep 0.1

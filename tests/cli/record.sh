@@ -35,7 +35,7 @@ check "a full disk is reported at once" fails 1 "No space left" $gen -p "$prompt
 code=$?
 check "if the disk fills later, the text is still written" cmp -s "$work/text" "$work/out"
 check "a full disk is reported once" test $code -eq 1 -a "$(grep -c suspended "$work/err")" -eq 1
-check "the last recorded line is complete" test "$(tail -c 1 "$work/small" | wc -l)" -eq 1
+check "if the disk fills later, the last recorded line is complete" test "$(tail -c 1 "$work/small" | wc -l)" -eq 1
 
 mkfifo "$work/pipe"
 head -c 3000 "$work/pipe" >/dev/null &

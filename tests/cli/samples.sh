@@ -1,5 +1,5 @@
 #!/bin/sh
-# The sample recordings, without any model: each can be replayed and exported, and doing so
+# Tests the sample recordings, without any model: each can be replayed and exported, and doing so
 # twice gives the same bytes.
 . tests/shell.sh
 ESPALIER_DATA=$work/nothing
@@ -60,10 +60,10 @@ draw() { $ESPALIER export "$work/x.paper" --force -o "$work/x.$1"; }
 paper "here cold | T 0" "here warm | T 0.6" "row A | 4.25 | choice a"
 check "a paper's figure is drawn" draw svg
 check "a paper's figure shows the paper's value" grep -q '>4.25<' "$work/x.svg"
-check "the bar is the mean of the selected rows" grep -q '>2.50<' "$work/x.svg"
-check "the other bar is the mean of its rows" grep -q '>7.00<' "$work/x.svg"
-check "the title is plain text" grep -q '&lt;T&gt;' "$work/x.svg"
-check "the title is plain text in TikZ" draw tikz
+check "a bar has the mean of the table rows that it selects" grep -q '>2.50<' "$work/x.svg"
+check "the second bar has the mean of its own table rows" grep -q '>7.00<' "$work/x.svg"
+check "markup in the title of a figure is shown as plain text" grep -q '&lt;T&gt;' "$work/x.svg"
+check "a title with markup can be drawn as TikZ" draw tikz
 wrong() { # WHAT LINE SENTENCE
     paper "here cold | T 0" "$2"
     check "$1 is refused" fails 1 "$3" draw svg

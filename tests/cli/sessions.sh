@@ -1,5 +1,5 @@
 #!/bin/sh
-# Kept sessions from the outside: they are kept by default, and can be listed, found, resumed,
+# Tests kept sessions on the command line: they are kept by default, and can be listed, found, resumed,
 # exported, verified and deleted. They survive if the program is killed. If a session cannot be
 # kept, the program goes on.
 . tests/shell.sh
@@ -63,7 +63,7 @@ $ESPALIER export "$work/present.esp.jsonl" --html -o "$work/page.html" 2>/dev/nu
 check "a page of a session has the probabilities of tokens" grep -q '"scores":\[\[' "$work/page.html"
 check "a page of a session has a legend of the colours" grep -q '"heats":\[{"title":"surprisal, bits","limits":\[1,2,4,8\]' "$work/page.html"
 
-# The shells complete actions, and the numbers of sessions.
+# In a shell, TAB completes the actions on sessions and the numbers of sessions.
 check "the shell completes actions" test "$($ESPALIER complete -- sessions se | cut -f 1)" = search
 check "the shell completes the numbers of sessions" test "$($ESPALIER complete -- sessions show '' | cut -f 1)" = 1
 check "the shell completes sessions with their first words" sh -c "$ESPALIER complete -- --resume '' | grep -q '^1	Once upon'"
@@ -166,7 +166,7 @@ check "verify reproduces sampled continuations, too" sh -c "$sessions verify | g
 check "a session can be deleted" sh -c "$sessions delete 1 | grep -q 'session 1 is deleted'"
 check "a deleted session is unknown" fails 1 "no session '1' is kept" $sessions show 1
 check "the words of a deleted session are no longer in the file" sh -c "$sessions search fox | grep -q 'no text has'; ! strings '$library' 2>/dev/null | grep -q 'then a fox'"
-check "delete needs a session" fails 1 "which session" $sessions delete
+check "delete without a session is refused" fails 1 "which session" $sessions delete
 
 # If the folder cannot be written, or the file is not a library, generation goes on.
 if [ "$(id -u)" != 0 ]; then

@@ -1,5 +1,5 @@
 #!/bin/sh
-# The table of settings: flags, JSON, recordings, the configuration file and the manual agree with it.
+# Tests that flags, JSON, recordings, the configuration file and the manual agree with the table of settings.
 . tests/shell.sh
 . tests/script.sh
 
@@ -26,7 +26,7 @@ $ESPALIER list settings --json >"$work/json"
 arguments=
 for setting in $settings; do
     flag=$(flag_of "$setting")
-    check "json lists $setting" grep -q "\"name\":	\"$setting\"" "$work/json"
+    check "the list of settings as JSON has $setting" grep -q "\"name\":	\"$setting\"" "$work/json"
     check "generate has $flag" has_flag generate "$setting"
     check "the manual has $flag" grep -q "^[.]It Fl $(echo "$flag" | cut -c2-)\( \|\$\)" man/espalier.1
     check "the manual of the interface has $setting" grep -q "^[.]It Cm $setting Ar" man/espalier-interface.7

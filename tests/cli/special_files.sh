@@ -1,5 +1,5 @@
 #!/bin/sh
-# A pipe, a folder or a device instead of a file gives one sentence at once; the program never hangs, and existing files
+# A pipe, a folder or a device instead of a file gives an error message at once. The program never hangs, and existing files
 # stay unchanged.
 . tests/shell.sh
 draft=engine/models/fairytale-draft
@@ -31,13 +31,13 @@ for path in "$work/pipe" "$work/folder" /dev/zero; do
     for command in stats "replay --plain" "export --iteration 0"; do
         check "$command refuses $path" refused "$path is not a regular file" $ESPALIER $command "$path"
     done
-    check "a model folder that is $path is refused" refused "$path" $gen -p a --target "$path"
-    check "a model to inspect that is $path is refused" refused "$path" $ESPALIER inspect "$path"
-    check "a model to inflate that is $path is refused" refused "$path" $ESPALIER inflate "$path" "$work/larger"
-    check "a folder to inflate into that is $path is refused" refused "$path" $ESPALIER inflate $draft "$path"
-    check "$path instead of espalier-dot is refused" refused "cannot be run" \
+    check "$path is refused as the folder of a model" refused "$path" $gen -p a --target "$path"
+    check "inspect refuses $path" refused "$path" $ESPALIER inspect "$path"
+    check "inflate refuses $path as its source" refused "$path" $ESPALIER inflate "$path" "$work/larger"
+    check "inflate refuses $path as its output" refused "$path" $ESPALIER inflate $draft "$path"
+    check "$path is refused as the program espalier-dot" refused "cannot be run" \
         env ESPALIER_DOT="$path" $ESPALIER export $recording --iteration 0 --format svg
-    check "$path instead of a plugin is refused" refused "CUDA backend could not be loaded" \
+    check "$path is refused as the plugin of the CUDA backend" refused "CUDA backend could not be loaded" \
         env ESPALIER_CUDA_PLUGIN="$path" $gen -p a --backend cuda
 done
 check "no folder was created" [ ! -e "$work/larger" ]
@@ -75,9 +75,9 @@ for force in "" --force; do
         check "export -o $path $force is refused" refused "$path" \
             $ESPALIER export $recording --iteration 0 --format txt -o "$path" $force
     done
-    check "a picture to a pipe $force is refused" refused "pipe.svg\|cannot be run" \
+    check "export -o $work/pipe.svg $force is refused, because the file is a pipe" refused "pipe.svg\|cannot be run" \
         $ESPALIER export $recording --iteration 0 -o "$work/pipe.svg" $force
-    check "an asciicast to a pipe $force is refused" refused "pipe.cast" \
+    check "export --asciicast $work/pipe.cast $force is refused, because the file is a pipe" refused "pipe.cast" \
         $ESPALIER export $recording --asciicast "$work/pipe.cast" $force
 done
 check "existing pipes are still pipes" [ -p "$work/pipe" -a -p "$work/pipe.txt" -a -p "$work/pipe.svg" -a \

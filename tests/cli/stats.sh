@@ -1,6 +1,6 @@
 #!/bin/sh
-# `espalier stats`: tables of a recording. They agree with the session's own report and with
-# each other. A hostile file is refused with one sentence.
+# Tests `espalier stats`, which prints tables of a recording. They agree with each other and with
+# the report of the session itself. A hostile file is refused with one sentence.
 . tests/shell.sh
 recording=tests/cli/three.esp.jsonl
 file="$work/a.esp.jsonl"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# `espalier bench --suite`: rows of a grid, tables and plots, interruption and resumption, clear errors.
+# Tests `espalier bench --suite`: the rows of a grid, tables and plots, interruption and resumption, and error messages.
 . tests/shell.sh
 printf '{"prompt": "Once upon a time", "category": "tales"}\n{"prompt": "A list:\\n1.", "category": "lists"}\n' \
     >"$work/two.jsonl"
@@ -107,7 +107,7 @@ check "a pivot of a part leaves out columns that do not vary in this part" grep 
 check "a pivot of a part names the part" grep -q '^tokens made, choice=tree, draft=one:' "$work/table"
 check "the hash of every draft is in the table" test "$(grep -c '"hash":' "$work/own/s.json")" = 3
 check "a missing folder of drafts is reported" fails 1 "use --draft to name the folder that .one. is in" $suite "$work/s.suite"
-# With given costs nothing is timed: a pass over n rows costs 1 + (n - 1) row_cost.
+# If the suite gives the costs, nothing is timed: a pass over n rows costs 1 + (n - 1) row_cost.
 write <<'SUITE'
 prompts two.jsonl
 set     tokens 30
@@ -210,16 +210,16 @@ counts --check >"$work/said"
 check "--check fails if a count differs" test $? -eq 1
 check "--check prints the row that differs" grep -q '^sequoia: nodes [0-8][.0-9]*, committed 9.5$' "$work/said"
 check "--check can be limited to a row" sh -c "$suite '$work/s.suite' --check goodput >'$work/said' && grep -q '^2 counts compared' '$work/said'"
-check "an unknown row is refused" fails 1 "no row 'nope'" counts --check nope
-check "other settings are refused" fails 1 "made with another tokens" counts --check -n 5
+check "--check refuses an unknown row" fails 1 "no row 'nope'" counts --check nope
+check "--check refuses other settings" fails 1 "made with another tokens" counts --check -n 5
 sed 's/"hash":.*/"hash": "0"/' "$work/one.json" >"$work/results/s.json"
-check "another model is refused" fails 1 "made with another target" counts --check
+check "--check refuses another model" fails 1 "made with another target" counts --check
 printf '{}' >"$work/results/s.json"
-check "a file that is not a table is refused" fails 1 "is not a suite.s table" counts --check
+check "--check refuses a file that is not a table" fails 1 "is not a suite.s table" counts --check
 rm "$work/results/s.json"
-check "a missing table is refused" fails 1 "results/s.json cannot be opened" counts --check
+check "--check refuses a missing table" fails 1 "results/s.json cannot be opened" counts --check
 
-# After Ctrl-C the runs that have ended are kept.
+# After Ctrl-C, the results of the finished runs are kept.
 write <<'SUITE'
 prompts two.jsonl
 set     tokens 400

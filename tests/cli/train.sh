@@ -1,6 +1,6 @@
 #!/bin/sh
-# `espalier train`: plain lines without a terminal, a folder at the end, Ctrl-C and --resume, clear errors. Speed and
-# quality are not tested here; they are measured separately.
+# Tests `espalier train`: progress without a terminal, the folder that is written, Ctrl-C, --resume, and error messages.
+# Speed and quality are not tested here; they are measured separately.
 . tests/shell.sh
 yes 'Once upon a time there was a king who had three sons, and the youngest of them had a golden bird.' |
     head -60 >"$work/text"
@@ -73,7 +73,7 @@ full() { (ulimit -f 1; exec $ESPALIER train text --text "$work/text" -n 4000 --l
 check "a full disk is reported, with the reason" fails 1 "/full cannot be written: File too large" full
 check "a full disk leaves no file" test "$(echo "$work"/full*)" = "$work/full*"
 full() { (ulimit -f 4; exec $train -o "$work/small"); }
-check "a full disk leaves no file of a head" sh -c "! (ulimit -f 4; exec $train -o '$work/small') >/dev/null 2>'$work/err' &&
+check "a full disk leaves no file in the folder of a head" sh -c "! (ulimit -f 4; exec $train -o '$work/small') >/dev/null 2>'$work/err' &&
     grep -q '/small/features.bin cannot be written: File too large' '$work/err' && test -z \"\$(ls '$work/small')\""
 
 check "training without a text is refused" fails 1 "no text to learn from" $ESPALIER train head -o "$work/x"

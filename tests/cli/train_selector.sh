@@ -28,7 +28,7 @@ for part in 3 8; do
     check "training that was interrupted after $part tenths ends with the same file" cmp -s "$file" "$work/whole"
 done
 $train --verifier nss --pieces 1 --seed 6 2>"$work/err" >/dev/null
-check "samples of training with other settings are refused" test $? -eq 1 -a "$(grep -c 'another -o' "$work/err")" = 1
+check "samples that were made with other settings are refused" test $? -eq 1 -a "$(grep -c 'another -o' "$work/err")" = 1
 
 $nde --verifier nss --json >"$work/json" 2>"$work/err"
 check "nde generates with the selector" grep -q '"drafter":.*"nde"' "$work/json"

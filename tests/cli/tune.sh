@@ -1,5 +1,5 @@
 #!/bin/sh
-# `espalier tune`: a table that includes plain decoding, a preset that is stored, clear errors. Speeds are not tested.
+# Tests `espalier tune`: a table that includes plain decoding, a stored preset, and error messages. Does not test speeds.
 . tests/shell.sh
 tune="$ESPALIER tune -n 16 --threads 1 --seconds 1"
 printf 'Once upon a time\n\nThere was a king\n' >"$work/prompts"
@@ -95,8 +95,8 @@ fi
 chmod u+w "$work/target"
 
 printf '\n\n' >"$work/prompts"
-check "a file with empty lines only is refused" fails 1 "no prompt" $tune -f "$work/prompts"
-check "a file that does not exist is refused" fails 1 "none" $tune -f "$work/none"
+check "a file of prompts with empty lines only is refused" fails 1 "no prompt" $tune -f "$work/prompts"
+check "a file of prompts that does not exist is refused" fails 1 "none" $tune -f "$work/none"
 check "--seconds 0 is refused" fails 1 "seconds takes" $ESPALIER tune --seconds 0
 check "an unexpected argument is refused" fails 2 "unexpected argument 'linear'" $tune linear
 finish

@@ -1,5 +1,5 @@
 #!/bin/sh
-# A window of the text: messages that mention it, a text longer than the context, and how
+# Tests a window of the text: messages that mention it, a text longer than the context, and how
 # screens show it.
 . tests/shell.sh
 . tests/script.sh
@@ -15,8 +15,8 @@ check "without a window the text differs" sh -c "! cmp -s '$work/text' '$work/wh
 check "a recording has the window" \
     sh -c "head -n 1 '$work/w.esp.jsonl' | grep -q '\"lossy\":true.*\"window\":\"20\"'"
 $ESPALIER check --temp 0 --trials 2 --drafter linear --window 9 >"$work/check"
-check "check uses the same window on both sides" grep -q "the same window of 9 tokens and 4 sinks" "$work/check"
-check "check passes with a window" grep -q "linear.* ok$" "$work/check"
+check "espalier check uses the same window on both sides" grep -q "the same window of 9 tokens and 4 sinks" "$work/check"
+check "espalier check passes with a window" grep -q "linear.* ok$" "$work/check"
 check "a window that does not fit is refused" \
     sh -c "$ESPALIER generate -p x --window 800 2>&1 | grep -q 'context of 768: the window can have at most 764'"
 play "size 110x30

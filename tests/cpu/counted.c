@@ -36,8 +36,8 @@ static double draft_cost(int rows)
 static char prompts[MOST_PROMPTS][LINE];
 static int prompt_count;
 
-/* The speed of each choice, relative to plain decoding: for each prompt, and for all prompts
- * together. */
+/* The speed of each choice, relative to plain decoding. `speed` has one value for each prompt,
+ * `total` one for all prompts together. */
 static double speed[MOST_CHOICES][MOST_PROMPTS], total[MOST_CHOICES];
 
 static const char *const grid[] = {
@@ -103,7 +103,7 @@ static void read_prompts(const char *path)
     fclose(file);
 }
 
-/* Returns the cost of continuing a prompt. */
+/* Continues a prompt and returns the total cost of the passes. */
 static double run(struct esp_session *s, const char *prompt, char *err, size_t errlen)
 {
     double cost = 0;

@@ -14,7 +14,7 @@ KINDS = ["tile unit", "vector arithmetic", "vector moves", "others"]
 
 
 def functions(path, pattern):
-    """Names of the functions, and their instructions by address."""
+    """Returns the names of the functions, and the instructions of each by address."""
     text = subprocess.run(["objdump", "-d", "--no-show-raw-insn", path], check=True,
                           capture_output=True, text=True).stdout
     for part in text.split("\n\n"):
@@ -25,7 +25,7 @@ def functions(path, pattern):
 
 
 def innermost_loops(lines):
-    """The loops of a function. A loop ends with a jump back; a jump to the function's end is not a loop."""
+    """Returns the loops of a function. A loop ends with a jump back; a jump to the function's end is not a loop."""
     loops = []
     for address, text in lines:
         jump = re.match(r"j\w+\s+([0-9a-f]+) <", text)

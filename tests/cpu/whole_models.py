@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Speeds of whole models beside llama.cpp, for kernels/cpu/MEASURED.md.
+"""Measures the speeds of whole models in this program and in llama.cpp, for kernels/cpu/MEASURED.md.
 
     whole_models.py make FILE TYPE [SHAPE]          makes random weights; TYPE: q8_0 or q4_k (the mix
                                                     Q4_K_M); SHAPE: one of SHAPES below
@@ -30,7 +30,7 @@ TEXT = ("There was once a poor woodcutter who lived with his wife and his two ch
 # ---------------------------------------------------------------- a model
 
 def blocks(kind, rows, columns, rng):
-    """Random blocks, with scales that give numbers of about 1 / sqrt(columns)."""
+    """Returns random blocks, with scales that give numbers of about 1 / sqrt(columns)."""
     import gguf
     numbers, size = gguf.GGML_QUANT_SIZES[kind]
     made = np.frombuffer(rng.bytes(rows * columns // numbers * size), np.uint8).reshape(-1, size).copy()
@@ -57,7 +57,7 @@ SHAPES = {"1b": (16, 2048, 8192, 32, 8, 64),     # Llama 3.2 1B
           "4b": (32, 2560, 9216, 16, 4, 256),    # Qwen3.5 4B: 24 of 32 layers are recurrent
           "4b-full": (32, 2560, 11008, 32, 8, 128),
           "tiny": (1, 256, 512, 4, 4, 64)}       # a draft
-# Heads of keys and of values of the recurrent layers.
+# The numbers of key heads and of value heads in the recurrent layers.
 HYBRIDS = {"0.8b": (16, 16), "4b": (16, 32)}
 STATE_DIM, KERNEL, EVERY = 128, 4, 4  # of Qwen3.5
 
@@ -107,7 +107,7 @@ def make(path, kind, shape="1b"):
     writer.add_rope_freq_base(500000.0)
     writer.add_layer_norm_rms_eps(1e-5)
     writer.add_vocab_size(vocabulary)
-    # The bytes, as GPT-2's tokenizers write them, and then tokens that occur in no text.
+    # First come the 256 bytes, written as in GPT-2's tokenizer, then tokens that occur in no text.
     plain = [*range(33, 127), *range(161, 173), *range(174, 256)]
     letters = [chr(b) for b in plain] + [chr(256 + i) for i in range(256 - len(plain))]
     writer.add_tokenizer_model("gpt2")

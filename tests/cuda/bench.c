@@ -81,7 +81,7 @@ static void begin(void)
     if (slot + 2 > ESP_MARKS)
         flush();
     keeps[slot] = false;
-    timed_backend->ops = real; /* a call may call others */
+    timed_backend->ops = real; /* calls made inside this one are not timed */
     real->mark(timed_backend, slot);
 }
 

@@ -8,7 +8,7 @@ that tests/cuda/resources.sh has left; that code is not compiled again. For each
 the loop that has both asynchronous copies (cp.async, which loads weights, keys and values) and tensor
 instructions or dot products of four bytes (one_row.cu):
 
-    instructions of the loop; for attention, of an iteration without keys of the pass and without masks
+    instructions of the loop. For attention: of an iteration that has no keys of the pass and no masks
     per KB       instructions of a warp for each KB of weights that it multiplies: the instructions of the loop, counting
                  inner loops (over blocks of 32 columns) as often as they run
     copied       bytes that a warp copies in one iteration of the loop
@@ -42,7 +42,7 @@ DTYPES = ["F32", "F16", "BF16", *TYPES]
 
 
 def short_name(plain):
-    """A kernel's name and template arguments, as the table shows them."""
+    """Returns a kernel's name and template arguments, as the table shows them."""
     plain = re.sub(r"\(anonymous namespace\)::|^void ", "", plain)
     plain = re.sub(r"\(esp_dtype\)(\d+)", lambda m: DTYPES[int(m[1])], plain)
     plain = re.sub(r"\((?:int|bool)\)", "", plain).replace("__nv_bfloat16", "bf16").replace("__half", "f16")
@@ -61,14 +61,14 @@ class Instruction:
         return self.high >> (116 - 64) & 63
 
     def bytes(self):
-        """Bytes that a warp copies or loads."""
+        """Returns the bytes that a warp copies or loads."""
         name = self.text.split()[0]
         width = re.search(r"\.(64|128)\b", name)
         return LANES * (int(width[1]) // 8 if width else 4)
 
 
 def functions(text):
-    """Name and instructions of each function of a dump."""
+    """Yields the name and the instructions of each function of a dump."""
     for part in re.split(r"\n\s+Function : ", text)[1:]:
         name, body = part.split("\n", 1)
         instructions = []
@@ -87,7 +87,7 @@ def multiplies(instruction):
 
 
 def loops(instructions):
-    """All loops with products, the shortest first."""
+    """Returns all loops with products, the shortest first."""
     found = []
     for end in instructions:
         back = re.match(r"BRA\b.*?(0x[0-9a-f]+)$", end.text)
@@ -104,7 +104,7 @@ def copies_in(loop):
 
 
 def main_loops(instructions):
-    """The shortest loops with products and copies that have no instruction in common, the shortest first."""
+    """Returns the shortest loops with products and copies that have no instruction in common, the shortest first."""
     found = []
     for loop in filter(copies_in, loops(instructions)):
         if all(loop[-1].address < other[0].address or loop[0].address > other[-1].address for other in found):
@@ -113,7 +113,7 @@ def main_loops(instructions):
 
 
 def named_loops(name, instructions):
-    """The main loops of a kernel, and their names. A kernel of blocks.cu has a second one, for a tile less."""
+    """Returns the main loops of a kernel, with names. A kernel of blocks.cu has a second one, for one tile less."""
     found = main_loops(instructions)
     if not name.startswith("blocks"):
         return [(name, loop) for loop in found[:1]]
@@ -134,7 +134,7 @@ def stalls(loop):
 
 
 def copies_of(name):
-    """Copies that a thread makes in an iteration, for attention; otherwise 0."""
+    """Returns the number of copies that a thread makes in an iteration, for attention; otherwise 0."""
     if not name.startswith("attend"):
         return 0
     width, high = map(int, re.search(r"<\w+, (\d+), (\d+)", name).groups())
@@ -143,7 +143,8 @@ def copies_of(name):
 
 
 def usual(loop, most):
-    """The number of instructions of the shortest iteration that has `most` copies, or as many as there are."""
+    """Returns the number of instructions of the shortest iteration that has `most` copies. If no iteration has that
+    many copies, the largest number that occurs is used."""
     place = {i.address: number for number, i in enumerate(loop)}
     least = [{} for _ in loop] + [{0: 0}]  # from each instruction on, for each number of copies
     for number in range(len(loop) - 1, -1, -1):
@@ -177,7 +178,7 @@ def work_of(name):
 
 
 def per_kilobyte(name, loop):
-    """Instructions for each KB of weights; "" for attention."""
+    """Returns the instructions for each KB of weights, or "" for attention."""
     weights, products = work_of(name)
     found = sum(map(multiplies, loop))
     if not weights or not found:

@@ -1,4 +1,4 @@
-/* shapes.c - the speed of the CUDA backend on models that have the shapes of real ones.
+/* shapes.c - measures the CUDA backend on models that have the shapes of real ones.
  *
  *     shapes [--try] [--list | PART...]
  *     shapes --predict RATE CLOCK [PART...]
@@ -7,7 +7,7 @@
  * so an 8B model needs no file and little memory. A pass takes as long as with the real
  * weights. The program prints tables in Markdown:
  *
- *   - passes by rows and by context, and what fraction of the measured read rate they reach;
+ *   - times of passes by rows and by context, and what fraction of the read rate they reach;
  *   - the same for each kind of kernel in a pass;
  *   - steps of a draft model;
  *   - quantised weights;
@@ -43,7 +43,7 @@ struct shape {
     int experts, experts_used; /* experts (of width `ffn`), how many a row uses; or 0 */
 };
 
-/* The largest shapes first. */
+/* The largest shapes come first. */
 static const struct shape shapes[] = {
     {"Llama 3.1 8B", 32, 4096, 32, 8, 128, 14336, 128256, false, 0, 0},
     {"Qwen 3 30B A3B, 12 of 48 layers", 12, 2048, 32, 4, 128, 768, 151936, false, 128, 8},
@@ -233,7 +233,7 @@ static void make(struct made *m, const struct shape *s, enum esp_dtype of, bool 
                                       .head = head,
                                       .norm_final = vector(m->ones, s->hidden),
                                       .layer = m->layer};
-    if (!s->tied) /* another address makes it a separate matrix on the device */
+    if (!s->tied) /* a different address makes the head a separate matrix on the device */
         m->desc.head.data = (char *)head.data + esp_dtype_block_bytes(head.dtype);
 }
 
@@ -348,7 +348,8 @@ static struct esp_batch tree_pass(struct runner *r, int rows, int context)
                               .logits = r->logits};
 }
 
-/* Returns the seconds of such a pass, including the choice of a token at each node. */
+/* Returns the seconds of a pass over a tree of `rows` nodes after `context` tokens, including
+ * the choice of a token at each node. */
 static double pass_seconds(struct runner *r, int rows, int context)
 {
     static int32_t which[MOST_ROWS], ids[MOST_ROWS];
@@ -396,7 +397,8 @@ static double step_seconds(struct runner *r, int context)
 
 /* ------------------------------------------------------------------ exact mode */
 
-/* Runs a chain of `rows` tokens, from number `first` on, after `context` tokens. */
+/* Runs `rows` tokens of a chain that follows `context` tokens. The first of them is token number
+ * `first` of the chain. */
 static void run_chain(struct runner *r, int context, int first, int rows)
 {
     int32_t tokens[MOST_ROWS], positions[MOST_ROWS], to[MOST_ROWS];

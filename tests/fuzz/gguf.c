@@ -24,10 +24,10 @@ static void read_value(const struct esp_gguf_value *value)
     volatile char last;
     for (uint64_t i = 0; i < value->count && i < MOST_READ; i++)
         esp_gguf_number(value, i);
-    FUZZ_REQUIRE(isnan(esp_gguf_number(value, value->count)), "no element after the last one");
+    FUZZ_REQUIRE(isnan(esp_gguf_number(value, value->count)), "no element follows the last");
     for (; esp_gguf_next_text(value, &at, &text); texts++)
         if (text.length > 0)
-            last = text.bytes[text.length - 1]; /* reading it must not fault */
+            last = text.bytes[text.length - 1]; /* this read must not fault */
     (void)last;
     FUZZ_REQUIRE(value->kind != ESP_GGUF_TEXT || texts == value->count, "%llu texts of %llu",
                  (unsigned long long)texts, (unsigned long long)value->count);
@@ -48,7 +48,7 @@ static void read_container(const char *path)
         for (size_t i = 0; i < gguf.tensor_count && i < MOST_READ; i++) {
             const struct esp_gguf_tensor *tensor = &gguf.tensors[i];
             FUZZ_REQUIRE(tensor->offset + tensor->bytes <= gguf.shard->size,
-                         "tensor %zu ends in the file", i);
+                         "tensor %zu ends within the file", i);
         }
         FUZZ_REQUIRE(!gguf.shard->source.failed, "all data could be read");
     }

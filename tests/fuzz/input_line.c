@@ -19,7 +19,7 @@
 enum { KILLS = 10 /* number of deleted texts that readline keeps */ };
 
 struct line {
-    struct esp_control control; /* zeroed; completion reads it */
+    struct esp_control control; /* all zeros; completion reads it */
     struct esp_input *input;
     struct esp_canvas canvas;
 };
@@ -45,7 +45,7 @@ static void look(struct line *line)
     struct esp_ui *ui = &line->control.ui;
     esp_input_show(line->input, ui);
     FUZZ_REQUIRE(ui->input.point <= ui->input.length, "the cursor is in the line");
-    FUZZ_REQUIRE(strlen(ui->input.line) == ui->input.length, "the line is as long as it says");
+    FUZZ_REQUIRE(strlen(ui->input.line) == ui->input.length, "the length of the line is right");
     esp_ui_draw(&line->canvas, ui, &line->control.state);
 }
 

@@ -64,7 +64,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 {
     if (length == 0 || length > MOST)
         return 0;
-    static struct seen seen; /* its decoder state must be empty at the end */
+    static struct seen seen; /* the decoder's state must be empty at the end */
     struct esp_decoder decoder = {
         .user = &seen, .key = take_key, .pasted = take_paste, .mouse = take_click};
     size_t piece = bytes[0] ? bytes[0] : length;

@@ -53,7 +53,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
         fuzz_folder_write(part.name, part.bytes, part.length, 0);
     snprintf(path, sizeof path, "%s/x.lesson", fuzz_folder());
     if (esp_lecture_open(&lecture, path, err, sizeof err) < 0) {
-        FUZZ_REQUIRE(*err && !lecture, "a refusal is a sentence");
+        FUZZ_REQUIRE(*err && !lecture, "a refused lesson gives a message");
         return 0;
     }
     if (esp_lecture_phase(lecture, NULL, 0) > 0) { /* no model has to decode */

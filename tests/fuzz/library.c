@@ -27,7 +27,7 @@ static const char *path;
 
 /* ------------------------------------------------------------------ a small library */
 
-/* Returns whether a call succeeded; if not, it must have given a message. */
+/* Returns whether a call succeeded. A call that failed must have given an error message. */
 static bool holds(int status, const char *err)
 {
     FUZZ_REQUIRE(status >= 0 || *err, "a failure is a sentence");
@@ -135,7 +135,7 @@ static void put_session(struct esp_library *library)
     esp_pack_free(&log);
 }
 
-/* Makes the library that inputs change, once; returns its bytes. */
+/* Returns the bytes of the library that inputs change. The first call makes it. */
 static const unsigned char *base(size_t *size)
 {
     static unsigned char *bytes;
@@ -227,7 +227,8 @@ static unsigned char *copy_of(const unsigned char *from, size_t size)
     return bytes;
 }
 
-/* Writes the library, and the journal if a line changes it, with the changes of the input. */
+/* Writes the library with the changes that the input describes. The journal is written only
+ * if a line changes it. */
 static void write_changed(const char *input)
 {
     size_t size, journal_size, journal_whole;
@@ -369,8 +370,8 @@ static void resume(void)
     esp_resumed_close(resumed);
 }
 
-/* The file opens or is renamed. Damage in deeper pages is found only when those pages are
- * read. */
+/* Opens the library like a program that keeps sessions: the file opens or is renamed. Damage
+ * in deeper pages is found only when those pages are read. */
 static void keep(void)
 {
     struct esp_library *library;

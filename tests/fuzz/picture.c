@@ -14,7 +14,7 @@
 #include "sessions/event_json.h"
 #include "tests/fuzz/support/fuzz.h"
 
-enum { MOST_DRAWN = 40 /* nodes of a tree that is laid out, because this takes long */ };
+enum { MOST_DRAWN = 40 /* nodes; laying out a larger tree takes too long */ };
 
 static int ignore(char *message)
 {
@@ -42,14 +42,14 @@ static void write_dot(Agraph_t *graph)
 
 static void write_svg(Agraph_t *graph, double aspect)
 {
-    static GVC_t *context; /* making it takes long */
+    static GVC_t *context; /* made only once, because this takes long */
     char *text = NULL;
     unsigned size = 0;
     if (!context)
         context = gvContext();
     FUZZ_REQUIRE(context && esp_arrange(context, graph, aspect), "a tree can be laid out");
     esp_arrange_bend(graph);
-    FUZZ_REQUIRE(gvRenderData(context, graph, "svg", &text, &size) == 0, "it can be drawn");
+    FUZZ_REQUIRE(gvRenderData(context, graph, "svg", &text, &size) == 0, "SVG can be drawn");
     require_text(text, size);
     gvFreeRenderData(text);
     gvFreeLayout(context, graph);

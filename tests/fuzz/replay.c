@@ -140,7 +140,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
     char first_line[256];
     const uint8_t *newline = memchr(bytes, '\n', length);
     size_t first = newline ? (size_t)(newline - bytes) : length;
-    static struct screen only, *const s = &only; /* half a megabyte */
+    static struct screen only, *const s = &only; /* static because it has half a megabyte */
     memset(s, 0, sizeof *s);
     snprintf(first_line, sizeof first_line, "%.*s", (int)(first < 255 ? first : 255), bytes);
     bytes += newline ? first + 1 : first;

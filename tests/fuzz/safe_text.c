@@ -33,9 +33,9 @@ static void show(const char *bytes, size_t length, int flags)
     int width = 0;
     for (size_t at = 0, n; at < length; at += n) {
         n = esp_safe_next(bytes + at, length - at, flags, &shown);
-        FUZZ_REQUIRE(n > 0 && n <= length - at, "byte %zu is taken", at);
+        FUZZ_REQUIRE(n > 0 && n <= length - at, "byte %zu is not skipped", at);
         FUZZ_REQUIRE(*shown.text && strlen(shown.text) < sizeof shown.text, "it is shown");
-        FUZZ_REQUIRE(!strchr(shown.text, '\n'), "it stays on its line");
+        FUZZ_REQUIRE(!strchr(shown.text, '\n'), "the shown text has no newline");
         fuzz_require_safe(shown.text, strlen(shown.text), "what is shown");
         FUZZ_REQUIRE(shown.width == width_of(shown.text), "'%s' is %d wide, not %d", shown.text,
                      width_of(shown.text), shown.width);

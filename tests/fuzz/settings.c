@@ -83,7 +83,7 @@ static void read_saved(const char *played, const char *saved, const char *values
     static char again[VALUES];
     FUZZ_REQUIRE(open_control(&control, played, saved), "the saved configuration can be read");
     read_values(&control, again, sizeof again);
-    FUZZ_REQUIRE(strcmp(values, again) == 0, "saved settings are the same:\n%s\n%s", values,
+    FUZZ_REQUIRE(strcmp(values, again) == 0, "saved settings do not change:\n%s\n%s", values,
                  again);
     close_control(&control);
 }

@@ -1,5 +1,6 @@
 #!/bin/sh
-# The structure of the sources: dependencies between folders go one way, there is no cycle, and a name means one thing.
+# Checks the structure of the sources: dependencies between folders go one way, there is no cycle, and every name means
+# one thing.
 #
 # The test reads every include of the sources and every symbol of the built objects: includes show which declarations a
 # file uses; symbols show which functions it uses, even in a table.
@@ -15,8 +16,8 @@ missing=$(cut -d' ' -f2 "$work/includes" | sort -u | while read -r file; do [ -e
     grep -v '^tests/emu/')
 check "every include names its folder" test -z "$missing"; [ -z "$missing" ] || printf "    %s\n" $missing
 
-# For each line "FILE USED", prints the rooms of both before them. The room of a file is its first folder or, in tui/, its
-# first two folders.
+# For each line "FILE USED", prints the rooms of both files, then the line. The room of a file is its first folder or,
+# in tui/, its first two folders.
 rooms() {
     awk '{ split($1, a, "/"); split($2, b, "/")
            print (a[1] == "tui" ? a[1] "/" a[2] : a[1]), (b[1] == "tui" ? b[1] "/" b[2] : b[1]), $1, $2 }' "$1"
@@ -56,12 +57,12 @@ private=$(awk '{ print $1, $2 }' "$work/includes" | while read -r file included;
 done)
 check "public headers include only public headers" test -z "$private"; [ -z "$private" ] || printf "    %s\n" $private
 
-# Finds cycles among lines of the form FILE USED.
+# Prints the cycles among lines of the form "FILE USED".
 loops() { tsort "$1" 2>&1 >/dev/null | grep -v 'contains a loop' | sed 's/^tsort: /    /'; }
 loops "$work/includes" >"$work/loops"
 check "includes form no cycle" test ! -s "$work/loops"; cat "$work/loops"
 
-# Prints lines FILE USED, from symbols. Each instruction set defines the same names, so only the
+# Prints lines "FILE USED" that are found from symbols. Each instruction set defines the same names, so only the
 # portable one is read.
 find "$BUILD/obj" -name '*.o' | grep -v -e /tests/ -e no_main -e no_interface -e avx2 -e avx512 | while read -r object; do
     unit=${object#"$BUILD/obj/"}

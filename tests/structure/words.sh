@@ -1,5 +1,5 @@
 #!/bin/sh
-# Phrases that must not be used, because they make readers stop. CONTRIBUTING.md describes the style.
+# Checks that some phrases are not used, because readers stumble over them. CONTRIBUTING.md describes the style.
 . tests/shell.sh
 
 # Each line has a pattern, a tab, and what to write instead.

@@ -1,13 +1,13 @@
 #!/bin/sh
-# Branches on small screens, in a terminal with a light theme: with keys and with the mouse,
-# from nodes, tokens and words, and back. The README's tour (tour.sh) tests the rest.
+# Tests branches on small screens, in a terminal with a light theme. They start at nodes, tokens
+# and words, with keys and with the mouse. The README's tour (tour.sh) tests the rest.
 . tests/shell.sh
 . tests/terminal.sh
 
 tokens() { # prints the number of tokens of the text
     screen | sed -n 's/^┌ text   \([0-9]*\) tokens.*/\1/p'
 }
-gone() { # PATTERN: waits until it is no longer on the screen
+gone() { # PATTERN: waits until PATTERN is no longer on the screen
     wait_until sh -c "! $terminal capture-pane -p -t main | grep -q -e '$1'"
 }
 click() { # COLUMN ROW, from 1: presses and releases the button
@@ -51,7 +51,7 @@ keys ':undo' Enter
 check "80x24: u restores the text" see '^│ There was once'
 keys ':heat rank' Enter
 check "80x24: tokens are coloured by rank, with a legend" see 'rank 1 2 3-4 5-8 9+'
-check "80x24: in the colours of the light theme" sh -c "$terminal capture-pane -p -e -t main | grep -q '$(printf '\033')\[[0-9;]*38;[25];'"
+check "80x24: the ranks have the colours of the light theme" sh -c "$terminal capture-pane -p -e -t main | grep -q '$(printf '\033')\[[0-9;]*38;[25];'"
 keys ':quit' Enter
 check "80x24: the program ends" left 0
 
@@ -59,21 +59,21 @@ check "80x24: the program ends" left 0
 open 80x24
 run --theme light --no-config --resume
 check "80x24: another run resumes the session" see 'session 1 is open again'
-check "80x24: with its text" see '^│ There was once'
+check "80x24: the resumed session has its text" see '^│ There was once'
 keys Tab Left
-check "80x24: and its trees" see 'iter [0-9]* (held)\|┬ tree'
+check "80x24: the resumed session has its trees" see 'iter [0-9]* (held)\|┬ tree'
 keys B
-check "80x24: and its branches" see '^┌ branches   [0-9]* of [0-9]*'
+check "80x24: the resumed session has its branches" see '^┌ branches   [0-9]* of [0-9]*'
 keys '['
-check "80x24: it switches to another branch" see 'branch [0-9]* of [0-9]*'
+check "80x24: in the resumed session, [ switches to another branch" see 'branch [0-9]* of [0-9]*'
 keys u
-check "80x24: and undoes that" see 'undone'
+check "80x24: in the resumed session, u undoes the switch" see 'undone'
 keys Escape
 check "80x24: Esc leaves the pane" see '^ F1 help'
 keys ':private on' Enter
 check "80x24: :private on stops keeping the session" see 'private = on'
 keys ':quit' Enter
-check "80x24: the program ends again" left 0
+check "80x24: the program with the resumed session ends" left 0
 
 begin 40x12
 keys Tab Left Left
@@ -91,7 +91,7 @@ check "40x12: d asks before it deletes" see 'Delete this branch'
 keys n
 check "40x12: n keeps the branch" gone 'Delete this branch'
 keys ':insert and then a fox' Enter
-check "40x12: i inserts words" see 'limit reached'
+check "40x12: :insert inserts words" see 'limit reached'
 keys Tab
 check "40x12: the inserted words are in the text" see 'fox'
 keys u
@@ -103,15 +103,15 @@ open 40x12
 run --theme light --no-config --resume=2
 check "40x12: another run resumes the session" see 'There was once'
 keys Tab B
-check "40x12: with its branches" see '● '
+check "40x12: the resumed session has its branches" see '● '
 keys Escape
 check "40x12: Esc leaves the pane" see '^ F1 help'
 keys ':resume' Enter
 check "40x12: :resume opens the previous session" see 'session 1 is open again'
 keys ':heat surprisal' Enter
-check "40x12: with its colours" see 'bits <1'
+check "40x12: tokens of the resumed session can be coloured by surprisal" see 'bits <1'
 keys ':quit' Enter
-check "40x12: the program ends again" left 0
+check "40x12: the program with the resumed session ends" left 0
 
 # A recording is continued as a session.
 open 80x24

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Conversations in the interface: turns, :regenerate, :edit, :system, a context that fills, recordings.
+# Tests conversations in the interface: turns, :regenerate, :edit, :system, a full context, and recordings.
 . tests/shell.sh
 . tests/script.sh
 . tests/chat_pair.sh
@@ -82,7 +82,7 @@ tokens_of() { sed -n 's/^┌ text   \([0-9]*\) tokens.*/\1/p' "$1"; }
 check "Enter continues an answer that stopped at n" test "$(tokens_of "$work/screen")" -eq $(($(tokens_of "$work/stopped") + 6))
 check "a continued answer stays in the same turn" test "$(grep -c '^│ > ' "$work/screen")" -eq 1
 
-# Several questions fill the context.
+# Asks questions until the context is full.
 said=
 for number in one two three four five six; do
     said="$said

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Two configurations over one text, in the interface.
+# Tests the comparison of two configurations on the same text, in the interface.
 . tests/shell.sh
 . tests/script.sh
 
@@ -15,7 +15,7 @@ type $prompt
 key Enter
 wait"
 
-# With a given seed, nothing is used that other runs have learned.
+# If a seed is given, the run does not use what earlier runs have learned.
 play "$begin
 $dump" --seed 0 --drafter dynatree:N=8
 check ":compare opens the pane" dumped '^├ compare '
@@ -23,7 +23,7 @@ check "the pane names both configurations" dumped '^│ dynatree:.*, greedy *│
 check "the trees of both sessions have the same root" sh -c \
     "sed -n 's/.*from token \([0-9]*\):.*from token \([0-9]*\):.*/\1 = \2/p' '$work/screen' |
      grep -q '^\([0-9]*\) = \1$'"
-check "the pane says which needs fewer iterations" dumped 'iterations for the same text'
+check "the pane says which side needs fewer iterations" dumped 'iterations for the same text'
 
 # The totals are those of `espalier compare`.
 counts() { # DRAFTER: prints the tokens per iteration and the iterations of its line
@@ -82,7 +82,7 @@ type :compare one two three
 key Enter
 wait
 $dump"
-check "extra words are refused" dumped 'write :compare DRAFTER'
+check "extra words after :compare are refused" dumped 'write :compare DRAFTER'
 play "$begin
 type :clear!
 key Enter

@@ -1,6 +1,6 @@
 #!/bin/sh
-# The configuration file: it is read, the command line overrides it, errors name file and line, and it is written only on
-# request. Scripts read the file given with --config; the last part of the test runs on a terminal.
+# Tests the configuration file: it is read, the command line overrides it, errors name the file and the line, and it is
+# written only on request. Scripts read the file given with --config; the last part of the test runs on a terminal.
 . tests/shell.sh
 . tests/script.sh
 . tests/terminal.sh

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Exporting the tree on the screen, in a live session and in a replay.
+# Tests exporting the tree on the screen, in a live session and in a replay.
 . tests/shell.sh
 . tests/script.sh
 

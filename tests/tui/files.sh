@@ -1,6 +1,6 @@
 #!/bin/sh
-# The user's files may be pipes without a writer: the program must not wait for them. The history may contain something
-# other than text.
+# The user's files may be pipes to which nobody writes. The program must not wait for them. The history file may contain
+# something other than text.
 . tests/shell.sh
 . tests/terminal.sh
 

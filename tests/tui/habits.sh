@@ -1,6 +1,6 @@
 #!/bin/sh
-# Habits that users have from other programs: Esc, new lines, /name, menus, a click on the footer, their own keys and
-# editor.
+# Tests habits that users have from other programs: Esc, new lines, /name, menus, a click on the footer, and their own
+# keys and editor.
 . tests/shell.sh
 . tests/script.sh
 

@@ -10,7 +10,7 @@ export TSAN_OPTIONS="exitcode=66 halt_on_error=0 ${TSAN_OPTIONS:-}"
 alone=
 $tsan/espalier --version >/dev/null 2>&1 || alone="setarch $(uname -m) -R"
 
-clean() { # PROGRAM...: it must pass, without a report of the sanitizer
+clean() { # PROGRAM...: the program must succeed, and the sanitizer must report nothing
     timeout 300 $alone "$@" >"$work/out" 2>&1 && ! grep -q ThreadSanitizer "$work/out" && return
     grep -v '^$' "$work/out" | head -n 60
     return 1

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Recording in the interface: starting and stopping, the sign in the header, markers, write errors.
+# Tests recording in the interface: starting and stopping, the sign in the header, markers, and write errors.
 . tests/shell.sh
 . tests/script.sh
 file="$work/session.esp.jsonl"

@@ -66,7 +66,7 @@ play "$instructions" replay "$work/live.esp.jsonl"
 iteration_of() {
     sed -n '1s/.*step mode, iter \([0-9]*\).*/\1/p' "$1"
 }
-same_steps() { # stops at the iteration that F5 ended: unlike iterations in step mode, it has times
+same_steps() { # stops comparing at the iteration that F5 ended, because only that one has times
     step=0
     last=$(iteration_of "$work/live-$stops")
     for stop in $(seq $stops); do
@@ -103,7 +103,7 @@ iterations=$(grep -c '"type":"iteration"' "$recording")
 last=$((iterations - 1))
 half=$((iterations / 2 - 1))
 
-# ---- no model is needed: a copy of the program that has none beside it
+# ---- no model is needed: a copy of the program without model files replays a recording
 cp "$ESPALIER" "$work/alone"
 alone() {
     ESPALIER_DATA=$work/nowhere "$work/alone" "$@"
@@ -163,12 +163,12 @@ check "Right moves by an iteration" dumped "^paused   iter 1/$last "
 play "size 120x36
 key > > <
 $dump" replay "$recording"
-check "< moves back by an iteration" dumped "^paused   iter 0/$last "
+check "the key < moves back by an iteration" dumped "^paused   iter 0/$last "
 play "size 120x36
 key Right . .
 $dump" replay "$recording"
-check ". moves by a draft pass or stage" dumped "^paused   iter 1/$last, step 2 of"
-check ". shows the tree at that point" dumped 'tree   iter 1: draft'
+check "the dot moves by a draft pass or stage" dumped "^paused   iter 1/$last, step 2 of"
+check "the dot shows the tree at that point" dumped 'tree   iter 1: draft'
 play "size 120x36
 key Right . . , ,
 $dump" replay "$recording"
@@ -267,7 +267,7 @@ key Enter
 dump $work/again" replay "$recording"
 check "seeking back and forth gives the same screen" cmp -s "$work/there" "$work/again"
 
-# # ---- files that are not recordings
+# ---- files that are not recordings
 refused() { # PATTERN FILE
     fails 1 "$1" $ESPALIER replay "$2" --plain &&
         ESPALIER_SCRIPT=$work/script fails 1 "$1" $ESPALIER replay "$2"
@@ -287,7 +287,7 @@ check "an invalid speed is refused" fails 1 "'fast'" $ESPALIER replay "$recordin
 head -c -20 "$recording" >"$work/cut"
 check "an incomplete last line is ignored" \
     sh -c "$ESPALIER replay '$work/cut' --plain 2>'$work/err' | grep -q '^--- iteration 5 '"
-told() { # FILE: succeeds if a message says that it ends early
+told() { # FILE: succeeds if a message says that the file ends early
     grep -q "^espalier: $1 ends early, as after a crash; it has [0-9]* iterations\$" "$work/err"
 }
 check "a message says that the last line is incomplete" told "$work/cut"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Changes at run time, made by scripts: models, backend, threads, all settings, taking back the
-# last prompt, writing the text to a file.
+# Tests changes at run time, made by scripts: models, backend, threads and all settings. Also
+# tests taking back the last prompt, and writing the text to a file.
 . tests/shell.sh
 . tests/script.sh
 
@@ -156,7 +156,7 @@ $dump"
 check "folders of models are completed" dumped '^> :model engine/models/fairytale-target/'
 
 # Settings can be changed. Each line is typed, and the screen after it is stored.
-typed() { # LINES: types each; the screen after line N is in $work/typed-N
+typed() { # LINES: types each line; the screen after line N is stored in $work/typed-N
     echo "$1" | awk -v dir="$work" '{
         printf "type %s\nkey Enter\nwait\ndump %s/typed-%d\n", $0, dir, NR }' >"$work/instructions"
     play "size 120x30
@@ -348,7 +348,7 @@ type :model $work/preset fairytale-draft
 key Enter
 wait
 $dump" -n 20 --drafter eagle2
-check "a chosen drafter stays" dumped '^ espalier .*   eagle2, greedy, cpu'
+check "a drafter chosen on the command line is kept with other models" dumped '^ espalier .*   eagle2, greedy, cpu'
 
 mkdir "$work/other tokens"
 cp engine/models/fairytale-draft/* "$work/other tokens/"
@@ -451,7 +451,7 @@ check "a missing folder is reported" grep -q "no/where cannot be written: No suc
 check "no temporary file is left" [ "$(ls "$work" | grep -c '^text')" = 1 ]
 check "the file has the permissions of the umask" [ "$(stat -c %a "$work/text")" = "$(printf %o $((0666 & ~$(umask))))" ]
 
-# Panes can be hidden, but not text and tree both.
+# Every pane can be hidden, but text and tree cannot both be hidden.
 play "size 100x30
 wait
 type :hidden tree,node

@@ -1,5 +1,5 @@
 #!/bin/sh
-# The interface driven by scripts, without a terminal. The code and the screens are the same as
+# Tests the interface when scripts drive it, without a terminal. The code and the screens are the same as
 # on a terminal.
 . tests/shell.sh
 . tests/script.sh
@@ -16,7 +16,7 @@ commands=$(sed -n 's/^X(\(.*\))/\1/p' tui/commands/commands.def)
 check "all keys were tested" [ "$(echo "$keys" | wc -l)" = "$(grep -c '^[AKCI].*"' tui/view/keys.def)" ]
 check "all commands were tested" \
     [ "$(echo "$commands" | sort)" = "$(cd tui/commands/each && ls *.c | sed 's/[.]c$//' | sort)" ]
-in_page() { # KEY: succeeds if a tag of the page has it
+in_page() { # KEY: succeeds if a tag of the manual page has KEY
     grep '^\.It' "$work/page" | grep -qF -e " Ic $1" -e " Ic \&$1"
 }
 live=$(cd tui/commands/each && grep -L ESP_IN_REPLAY -- *.c | sed 's/[.]c$//')
@@ -242,7 +242,7 @@ key Enter
 $dump"
 check "Enter on a key of the palette presses the key" sh -c "! grep -q 'controller' $work/screen"
 
-# The mouse: a click focuses and selects, the wheel scrolls the view under it.
+# Tests the mouse: a click focuses a pane and selects, and the wheel scrolls the pane under the pointer.
 play "size 120x50
 wait
 type Once upon a time

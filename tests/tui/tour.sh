@@ -1,7 +1,7 @@
 #!/bin/sh
-# The README's tour in a real terminal, from the first item to the last, with a step for each
-# sentence that can be tested. The numbers are those of the items. Keys and commands are written
-# as in the README.
+# Follows the README's tour in a real terminal, from the first item to the last, with a step for
+# each sentence that can be tested. The numbers in the names of checks are those of the tour's
+# items. Keys and commands are written as in the README.
 . tests/shell.sh
 . tests/terminal.sh
 
@@ -19,11 +19,11 @@ writes() { # LINE: sends a prompt, or an empty line, and waits until its continu
     keys "$1" Enter
     wait_until more && see 'limit reached'
 }
-escapes() { # PATTERN: presses Esc, and waits until it is no longer on the screen
+escapes() { # PATTERN: presses Esc, and waits until PATTERN is no longer on the screen
     keys Escape
     gone "$1"
 }
-gone() { # PATTERN: waits until it is no longer on the screen
+gone() { # PATTERN: waits until PATTERN is no longer on the screen
     wait_until sh -c "! $terminal capture-pane -p -t main | grep -q -e '$1'"
 }
 answer() { # LINE PATTERN: runs a line, and checks the answer
@@ -78,7 +78,7 @@ check "4: the charts have the names of the paper" see 'D0'
 check "4: the pane says why each threshold moved" see 'deeper\|end before\|reached\|because'
 keys Escape
 check "4: Esc returns to the panes" see '┬ tree'
-check "4: \`:drafter goodput\`" answer ':drafter goodput' 'drafter = goodput'
+check "4: \`:drafter goodput\` chooses the drafter goodput" answer ':drafter goodput' 'drafter = goodput'
 check "4: goodput generates text" writes ''
 check "4: the pane shows the cost of a row" see 'cost of a row'
 
@@ -308,7 +308,7 @@ check "13: \`b\` starts a branch" see 'iter\|limit reached'
 check "13: the branch is written to its end" see 'limit reached'
 check "13: Esc leaves the tree" escapes '^ Up Down move'
 
-# 12. The menu, help, the user's own keys.
+# 12. The menu, the help, and the user's own keys.
 keys F7 picture
 check "12: \`F7\` searches the commands: \`picture\` finds :export" see ':export'
 check "12: Esc closes the menu" escapes 'everything you can do'
@@ -326,7 +326,7 @@ keys ':quit' Enter
 check "12: \`:quit\` ends the program" left 0
 check "12: the file has the changed theme" grep -q 'theme light' "$work/config/espalier/config"
 
-# 14. The session was kept.
+# 14. The session was kept, and can be resumed.
 run --resume --no-config
 check "14: \`espalier --resume\` opens the last session" see 'is open again; Enter continues its text'
 keys Tab B
@@ -342,7 +342,7 @@ check "14: \`--private\` starts a session that is not kept" see 'Type the beginn
 keys ':resume' Enter
 check "14: \`:resume\` opens another session" see 'is open again; Enter continues its text'
 keys ':quit' Enter
-check "14: the program ends again" left 0
+check "14: the program with the resumed session ends" left 0
 check "14: \`espalier sessions\` lists the session" sh -c "XDG_STATE_HOME=$work/state $program sessions | grep -q 'fairytale-target'"
 check "14: \`espalier sessions search king\` finds words" sh -c \
     "XDG_STATE_HOME=$work/state $program sessions search king | grep -q '\[king'"

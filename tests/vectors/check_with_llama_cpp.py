@@ -37,7 +37,7 @@ def tokenize(vocab, text):
 
 
 def perplexity(model, vocab, tokens, size=512):
-    """Perplexity as llama.cpp measures it: that of the second half of each piece of 512 tokens."""
+    """Returns the perplexity as llama.cpp measures it, over the second half of each piece of 512 tokens."""
     options = ll.llama_context_default_params()
     options.n_ctx = options.n_batch = size
     options.n_ubatch = size

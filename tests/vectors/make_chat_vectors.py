@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes tests/vectors/chat.json: conversations as apply_chat_template of transformers writes them.
+"""Makes tests/vectors/chat.json: conversations as written by apply_chat_template of transformers.
 
 The templates below were written for this file. For conversations without tools and pictures
 they give the same text as the templates of the public models named beside them. Each line of the
@@ -123,7 +123,7 @@ DEEPSEEK2 = ("{{ bos_token }}" + TURNS + "{% if m['role'] == 'user' %}{{ 'User: 
              "{% else %}{{ m['content'] + '\\n\\n' }}{% endif %}{% endfor %}" + ADD +
              "{{ 'Assistant:' }}{% endif %}")
 
-# name, the format to recognise, begin-of-text, end-of-text, template
+# Each line: name, the format to recognise, begin-of-text, end-of-text, template
 TEMPLATES = [
     ("plain ChatML", "chatml", None, "<|im_end|>", chatml()),
     ("Qwen 2", "chatml", None, "<|im_end|>", chatml("You are a helpful assistant.")),

@@ -22,8 +22,8 @@ FOLDERS = ["gemma2", "gemma3", "phi3-short", "phi3-long", "phi3-partial", "olmo2
            "granite", "qwen3-moe", "gpt-oss", "lfm2", "qwen3-5", "qwen3-5-tied", "qwen3-5-moe",
            "granite-hybrid", "granite-hybrid-moe", "qwen3-next", "nemotron-h", "nemotron-h-moe",
            "lfm2-moe"]
-# The folder that is also written in the form of llama.cpp's first converter for this family: with the
-# mixer's matrices in one tensor, as in the folder.
+# This folder is also written as llama.cpp's first converter for this family wrote it. That converter left
+# the mixer's matrices in one tensor, as they are in the folder.
 OLD = "qwen3-next"
 # Folders of tests/vectors/heads, which are converted together with their MTP layer.
 MTP = ["mtp-qwen3-5", "mtp-qwen3-5-moe", "mtp-qwen3-next"]
@@ -97,7 +97,7 @@ def convert(converter, folder, path, no_mtp=True, mtp_only=False, old=False):
 
 def main():
     converter = load_converter(pathlib.Path(sys.argv[1]))
-    import make_gguf_vectors  # after the converter, which comes with a gguf package of its own
+    import make_gguf_vectors  # after the converter, which has its own gguf package
     for name in sys.argv[2:] or FOLDERS + MTP:
         path = HERE / "gguf" / f"{name}.gguf"
         folder = HERE / ("heads" if name in MTP else "logits") / name

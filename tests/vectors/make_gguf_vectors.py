@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Makes tests/vectors/gguf: small GGUF files.
 
-Most are folders of tests/vectors/logits, rewritten as llama.cpp's converter would write them (rows
-of query and key in pairs, GPT-NeoX's parts one after another, Llama 3's rope_freqs; one is in two
-parts), with the logits of the folder. Runs llama.cpp on them and prints the distance between its
-logits and those of the Hugging Face library. `mixed` has random weights of every quantised type:
+Most are folders of tests/vectors/logits, rewritten as llama.cpp's converter would write them: rows
+of query and key are in pairs, GPT-NeoX's parts follow one another, and Llama 3 has rope_freqs. One
+is split into two files. The logits are those of the folder. Runs llama.cpp on the files and prints
+the distance between its logits and those of the Hugging Face library. `mixed` has random weights of
+every quantised type:
 
     mixed.json       tokens: the sequence
     mixed.f32        (tokens, vocabulary) little-endian float32: llama.cpp's logits for the same
@@ -43,7 +44,7 @@ NAMES = {"self_attn.q_proj": "attn_q", "self_attn.k_proj": "attn_k", "self_attn.
 
 
 def read_folder(folder):
-    """Names and float32 arrays of all tensors, and whether they are stored as BF16."""
+    """Returns the names and float32 arrays of all tensors, and whether they are stored as BF16."""
     tensors, types = {}, set()
     for path in sorted(folder.glob("*.safetensors")):
         data = path.read_bytes()
@@ -101,7 +102,7 @@ def llama3_factors(rope, head):
 
 
 def convert(folder):
-    """Keys and tensors of the GGUF file that a folder becomes."""
+    """Returns the keys and tensors of the GGUF file that is made from a folder."""
     config = json.loads((folder / "config.json").read_text())
     tensors, types = read_folder(folder)
     arch = ARCHITECTURES[config["model_type"]]
@@ -167,7 +168,7 @@ def write(path, arch, keys, tensors, as_type, part=None):
 # ---------------------------------------------------------------- every quantised type
 
 def random_blocks(kind, rows, columns, rng):
-    """Rows of random blocks whose scales are as large as those of real weights."""
+    """Returns rows of random blocks, with scales as large as those of real weights."""
     numbers, size = gguf.GGML_QUANT_SIZES[kind]
     blocks = rng.integers(0, 256, (rows * columns // numbers, size), dtype=np.uint8)
 
@@ -189,7 +190,7 @@ def random_blocks(kind, rows, columns, rng):
 
 
 def mixed():
-    """A Llama of two layers. Every quantised type occurs, and every matrix that can be quantised is."""
+    """Makes a Llama of two layers. Every quantised type occurs, and all possible matrices are quantised."""
     rng = np.random.default_rng(16)
     hidden, ffn, heads, kv, head, vocabulary, layers = 256, 64, 2, 1, 32, 64, 2
     kinds = {kind: getattr(gguf.GGMLQuantizationType, kind) for kind in

@@ -4,7 +4,7 @@ of EAGLE publish, and the drafts that this script computes with the heads.
 
 `target` is a Llama model. Each other folder is a head with config.json, model.safetensors and
 
-    reference.json   tokens: a text; tree: [parent, token] of the nodes after it, where
+    reference.json   tokens: a text; tree: [parent, token] of each node after the text, where
                      parent -1 means the last token of the text; input: the states of the target that the head reads
     drafts.f32       little-endian float32, one row for each token of the text but the first, then
                      one for each node: the drafted hidden state, then the logits
@@ -39,7 +39,7 @@ def config(**changes):
 
 
 class Maker:
-    """Random tensors of one folder, stored as `dtype`."""
+    """Makes the random tensors of one folder, stored as `dtype`."""
 
     def __init__(self, seed, dtype):
         self.generator = torch.Generator().manual_seed(seed)
@@ -91,7 +91,7 @@ def rotate(x, position):
 
 
 def attention(w, prefix, x, position, seen, own):
-    """x attends to the (key, value) pairs in `seen` and to its own pair, which is added to `own`."""
+    """Lets x attend to the (key, value) pairs in `seen` and to its own pair, which is stored in `own`."""
     def heads(name, count):
         y = w[prefix + name + ".weight"] @ x
         return (y + w.get(prefix + name + ".bias", 0)).view(count, HEAD_DIM)
@@ -117,7 +117,7 @@ def decoder_layer(w, prefix, x, attended, position, seen, own):
 
 
 def run_target(w, tokens):
-    """Layer i reads the returned states[i][s] at position s; states[LAYERS] are after the final norm."""
+    """Returns the states: layer i reads states[i][s] at position s; states[LAYERS] are after the final norm."""
     caches, states = [[] for _ in range(LAYERS)], [[] for _ in range(LAYERS + 1)]
     for position, token in enumerate(tokens):
         x = w["model.embed_tokens.weight"][token]
@@ -154,7 +154,7 @@ def run_eagle3(w, target, token, state, position, seen, own, _):
 
 
 def draft(run, w, target, tokens, features, layers):
-    """The rows of drafts.f32. The head reads features[s] together with token s + 1."""
+    """Returns the rows of drafts.f32. The head reads features[s] together with token s + 1."""
     text, nodes, rows = [], [], []
     for s in range(1, len(tokens)):
         own = []
@@ -187,7 +187,7 @@ def make_target(folder):
 
 
 def make_eagle(folder):
-    """A head as it was published: fc has a bias, and the embedding is the target's."""
+    """Makes a head in the published form: fc has a bias, and the embedding is the target's."""
     m = Maker(2, torch.bfloat16)
     m.random("fc.weight", HIDDEN, 2 * HIDDEN)
     m.random("fc.bias", HIDDEN, spread=0.5)
@@ -196,7 +196,7 @@ def make_eagle(folder):
 
 
 def make_eagle_own(folder):
-    """A head with two layers, biases as in Qwen2, its own embedding, and no bias of fc."""
+    """Makes a head with two layers, biases as in Qwen2, its own embedding, and an fc without a bias."""
     m = Maker(3, torch.float16)
     m.random("embed_tokens.weight", VOCABULARY, HIDDEN, spread=1.0)
     m.random("fc.weight", HIDDEN, 2 * HIDDEN)
@@ -225,7 +225,7 @@ def make_eagle3(folder, hidden, outputs, own, seed):
 
 
 def make_eagle3_torch(folder, like):
-    """Another folder's head as pytorch_model.bin, in which one tensor is only a part of its storage."""
+    """Writes another folder's head as pytorch_model.bin. One tensor is only a part of its storage."""
     tensors = load_file(like / "model.safetensors")
     storage = torch.cat((torch.zeros(7, dtype=tensors["norm.weight"].dtype), tensors["norm.weight"]))
     tensors["norm.weight"] = storage[7:]

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Makes tests/vectors/logits: tiny random model folders and their logits from the Hugging Face library.
+"""Makes tests/vectors/logits: tiny random model folders, and their logits from the Hugging Face library.
 
 Each folder holds what save_pretrained writes (config.json and weights, in one file or in
 shards). In some folders, the configuration is rewritten in the form that older releases used.
 Besides, each folder holds
 
-    reference.json   tokens: the sequence; greedy: the likeliest tokens after it, one after the
-                     other; inverse_frequency: those of the rotary embedding
+    reference.json   tokens: the sequence; greedy: the tokens of greedy decoding after it;
+                     inverse_frequency: the inverse frequencies of the rotary embedding
     logits.f32       (tokens, vocabulary) little-endian float32
 
 The reference is computed in float32 from the files, so BF16 and F16 weights are widened first, and
@@ -31,7 +31,7 @@ from transformers import (AutoModelForCausalLM, AutoModelForImageTextToText, Gem
 from transformers.utils import logging
 
 TOKENS, GREEDY = 24, 48
-RECURRENT_TOKENS = 40  # for models with recurrent layers, whose states depend on the whole text
+RECURRENT_TOKENS = 40  # for models with recurrent layers: their states depend on the whole text, so it is longer
 
 
 def llama(cls=LlamaConfig, **changes):
@@ -499,7 +499,7 @@ def make(folder, seed, config, dtype, shard, change):
     with torch.no_grad():
         for name, value in model.named_parameters():
             center = 1.0 if "norm" in name and name.endswith("weight") else 0.0
-            if name.endswith("A_log"):  # so that the state forgets slowly
+            if name.endswith("A_log"):  # small values make the state decay slowly
                 value.copy_(torch.randn_like(value) - 3)
                 continue
             value.copy_(center + 0.3 * torch.randn_like(value))

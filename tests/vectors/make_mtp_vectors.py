@@ -30,8 +30,8 @@ TREE = [[-1, 5], [-1, 40], [0, 8], [0, 91], [2, 3], [1, 17], [4, 66]]
 
 class Head(torch.nn.Module):
     """An MTP layer whose tensors have Qwen3.5's names without the prefix "mtp."."""
-    unnormed = False  # whether it reads the target's states before the final norm
-    key = "mtp_num_hidden_layers"  # of config.json
+    unnormed = False  # whether the layer reads the target's states before the final norm
+    key = "mtp_num_hidden_layers"  # the key in config.json
 
     def __init__(self, config, decoder_layer, norm):
         super().__init__()
@@ -49,7 +49,7 @@ class Head(torch.nn.Module):
         return torch.arange(count).expand(3, 1, -1)
 
     def forward(self, embeddings, states, rotary):
-        """Returns states (rows, width). A row reads the embedding of its token and the state before it."""
+        """Returns states (rows, width). A row reads the embedding of its token and the previous state."""
         x = self.fc(self.join(self.pre_fc_norm_embedding(embeddings),
                               self.pre_fc_norm_hidden(states)))[None]
         count = x.shape[1]
@@ -58,12 +58,12 @@ class Head(torch.nn.Module):
             x, position_embeddings=rotary(x, self.positions(count)), attention_mask=unseen))[0]
 
     def stored(self):
-        """The tensors with their names in the model folder."""
+        """Returns the tensors with their names in the model folder."""
         return {"mtp." + name: value for name, value in self.state_dict().items()}
 
 
 class NextHead(Head):
-    """Qwen3-Next's: each matrix of an expert is a tensor, and config.json has no key."""
+    """Qwen3-Next's MTP layer: each matrix of an expert is a tensor, and config.json has no key for it."""
     key = None
 
     def positions(self, count):
@@ -109,7 +109,7 @@ def randomise(module):
 
 
 def draft(head, target, tokens):
-    """The rows of drafts.f32: hidden state and logits after each token but the first, then after
+    """Returns the rows of drafts.f32: hidden state and logits after each token but the first, then after
     each node."""
     embedding, rotary = target.get_input_embeddings(), target.model.rotary_emb
     unnormed = []

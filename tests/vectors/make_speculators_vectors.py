@@ -2,9 +2,9 @@
 """Makes tests/vectors/heads/eagle3-speculators* and speculators-mtp*: tiny random EAGLE-3 heads and
 MTP layers as the library speculators saves them, and what they draft according to that library.
 EAGLE-3 heads and the MTP layer of Qwen3 are for the target tests/vectors/heads/target, which
-make_head_vectors.py must have made before. The other MTP layers are for the folders named below. An MTP layer reads the target's states
-after the final norm, as vLLM, which runs these layers, hands them over. The files are as
-make_head_vectors.py describes them. Needs torch, transformers 5 and speculators; the results are
+make_head_vectors.py must have made before. The other MTP layers are for the folders named below.
+An MTP layer reads the target's states after the final norm, as in vLLM, which runs these layers.
+make_head_vectors.py describes the files. Needs torch, transformers 5 and speculators; the results are
 committed.
 
     tests/vectors/make_speculators_vectors.py [NAME...]
@@ -64,7 +64,7 @@ def fill(model, seed):
 
 
 def mask_of(seen, window=None):
-    """The mask if row i attends to the rows seen[i], or only to the last of them if there is a window."""
+    """Returns the mask in which row i attends to the rows seen[i]; with a window, only to the last ones."""
     mask = torch.full((1, 1, len(seen), len(seen)), float("-inf"))
     for i, rows in enumerate(seen):
         mask[0, 0, i, rows[-window:] if window else rows] = 0
@@ -83,8 +83,8 @@ def run_eagle3(model, tokens, inputs, positions, seen):
 
 
 def combine(model, tokens, states):
-    """What the library computes from the target's states of three layers, side by side, before the
-    head's layers."""
+    """Returns what the library computes before the head's layers from the target's states of three layers,
+    which are concatenated."""
     combined = []
     hook = model.fc.register_forward_hook(lambda module, inputs, output: combined.append(output[0]))
     model(states.unsqueeze(0), torch.tensor([tokens]), torch.zeros(1, len(tokens), dtype=torch.long),
@@ -101,7 +101,7 @@ def run_mtp(model, tokens, inputs, positions, seen):
 
 
 def draft(run, model, tokens, features):
-    """The rows of drafts.f32. `features` are the target's states that the head reads with each token."""
+    """Returns the rows of drafts.f32. `features` are the target's states that the head reads with each token."""
     text, depth, above = len(tokens) - 1, [], []
     for i, (parent, _) in enumerate(heads.TREE):
         depth.append(1 if parent < 0 else depth[parent] + 1)

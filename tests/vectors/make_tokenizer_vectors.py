@@ -130,7 +130,7 @@ def make_texts(story):
 
 
 def make_raw(texts):
-    """Byte strings that are not UTF-8."""
+    """Returns byte strings that are not UTF-8."""
     rng = random.Random(21)
     raw = [bytes([b]) for b in (0x80, 0xBF, 0xC0, 0xC1, 0xC3, 0xE2, 0xED, 0xF0, 0xF5, 0xFF)]
     raw += [b"\xc3", b"a\xc3", b"\xc3(", b"\xe2\x82", b"\xe2\x82a", b"\xf0\x9f\x98", b"\xf0\x9f\x98 x",
@@ -244,7 +244,7 @@ MISSING = "\x04\x1f"  # control characters for which one vocabulary has no token
 def make_neox(story):
     data = train(story, 800, pre_tokenizers.ByteLevel(add_prefix_space=False), normalizers.NFC(),
                  ["<|endoftext|>", "<|padding|>"])
-    # Pythia's vocabulary lacks the bytes that UTF-8 never uses, SmolLM's some control characters.
+    # Pythia's vocabulary lacks the bytes that UTF-8 never uses. SmolLM's lacks some control characters.
     missing = [*map(ord, MISSING), 0xC0, 0xC1, *range(0xF5, 0x100)]
     vocab = [token for token in data["model"]["vocab"] if token not in map(CHAR_OF.get, missing)]
     data["model"]["vocab"] = {token: i for i, token in enumerate(vocab)}
@@ -349,7 +349,7 @@ def cut(*steps):
 
 
 def added_list(vocab, *tokens):
-    """Adds ids as the library does: those of the vocabulary, then the next free ones."""
+    """Gives ids to added tokens as the library does: the id in the vocabulary, or else the next free id."""
     ids = dict(vocab)
     for content, _ in tokens:
         ids.setdefault(content, len(ids))

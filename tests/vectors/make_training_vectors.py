@@ -17,14 +17,14 @@ from safetensors.numpy import save_file
 D, HEADS, KV, DIM, FFN, V, EPS = 24, 4, 2, 6, 19, 37, 1e-5
 FREQUENCY = torch.tensor([1.0, 0.3, 0.05], dtype=torch.float32).double()
 CLS, REG, DISTIL, TOP = 10.0, 1.0, 10.0, 10
-RATE, DECAY, CLIP, STEP = 1e-2, 0.01, 0.5, 5  # STEP steps were made before
+RATE, DECAY, CLIP, STEP = 1e-2, 0.01, 0.5, 5  # STEP optimisation steps came before
 
 torch.manual_seed(1)
 torch.set_default_dtype(torch.float64)
 
 
 def exact(*shape, scale=1.0):
-    """Random numbers that float32 holds exactly."""
+    """Returns random numbers that float32 can represent exactly."""
     return (torch.randn(*shape) * scale).float().double()
 
 

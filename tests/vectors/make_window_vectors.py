@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Makes tests/vectors/window.json: logits of the built-in target for one text, with a window.
 
-An implementation of StreamingLLM (Xiao et al., "Efficient Streaming Language Models with Attention
-Sinks", 2024, section 3.2) that works differently from espalier: keys are cached before rotation;
+This is an implementation of StreamingLLM (Xiao et al., "Efficient Streaming Language Models with
+Attention Sinks", 2024, section 3.2) that works differently from espalier: keys are cached before rotation;
 before each token, all tokens between the sinks and the most recent ones are thrown away; then
-every key is rotated by the angle of its place in the cache, and the query by that of the last place. The window counts
-the new token, so a full cache has sinks + recent places. It computes in double precision, one token at a time.
+every key is rotated by the angle of its position in the cache, and the query by the angle of the
+last position. The window includes the new token, so a full cache has sinks + recent positions. The
+script computes in double precision, one token at a time.
 
     make_window_vectors.py [FOLDER OF THE BUILT-IN TARGET]
 
@@ -66,7 +67,7 @@ class Streaming:
         return self.weights[name + "o_proj.weight"] @ torch.cat(out)
 
     def step(self, token):
-        """Logits after the next token of the text."""
+        """Returns the logits after the next token of the text."""
         x = self.weights["model.embed_tokens.weight"][token]
         for layer in range(self.config["num_hidden_layers"]):
             name = f"model.layers.{layer}."

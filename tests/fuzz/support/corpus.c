@@ -63,7 +63,7 @@ int main(int argc, char **argv)
     const char *tests = getenv("ESPALIER_TESTS");
     struct dirent **inputs = NULL;
     int passed = 0, failed = 0;
-    /* the folder is made here for all inputs, so that it is removed even if an input crashes */
+    /* The folder is made here for all inputs. So it is removed even if an input crashes. */
     fuzz_folder();
     for (int i = 1; i < argc; i++)
         passes(argv[i]) ? passed++ : failed++;

@@ -12,8 +12,8 @@
 
 #include <utf8proc.h>
 
-/* AddressSanitizer reads this before main(). Passing a text without a NUL to the C library
- * is an error even if it happens to work. */
+/* AddressSanitizer calls this before main() to get its options. They make it an error to pass
+ * a string without a NUL to the C library, even if the call happens to work. */
 const char *__asan_default_options(void);
 
 const char *__asan_default_options(void)
@@ -22,8 +22,8 @@ const char *__asan_default_options(void)
            "print_suppressions=0";
 }
 
-/* LeakSanitizer reads this list of exceptions: readline keeps memory for searches, and Graphviz
- * and its libraries keep memory for the next picture. */
+/* LeakSanitizer calls this to get its list of exceptions: readline keeps memory for searches,
+ * and Graphviz and its libraries keep memory for the next picture. */
 const char *__lsan_default_suppressions(void);
 
 const char *__lsan_default_suppressions(void)
@@ -57,7 +57,7 @@ static void write_all(int fd, const void *bytes, size_t length)
 struct fuzz_file fuzz_file_open(const void *bytes, size_t length)
 {
     struct fuzz_file file = {.fd = memfd_create("fuzz", MFD_CLOEXEC)};
-    FUZZ_REQUIRE(file.fd >= 0, "there are files in memory");
+    FUZZ_REQUIRE(file.fd >= 0, "a file in memory can be made");
     snprintf(file.path, sizeof file.path, "/proc/self/fd/%d", file.fd);
     write_all(file.fd, bytes, length);
     return file;
@@ -68,8 +68,8 @@ void fuzz_file_close(struct fuzz_file *file)
     close(file->fd);
 }
 
-static char folder[PATH_MAX]; /* "" until it exists */
-static pid_t maker;           /* the process that made it */
+static char folder[PATH_MAX]; /* "" until the folder exists */
+static pid_t maker;           /* the process that made the folder */
 
 static const char *path_of(const char *name)
 {

@@ -1,9 +1,9 @@
 /* fuzz.h - shared by the fuzzing harnesses.
  *
- * A harness is a file tests/fuzz/NAME.c with the one function that libFuzzer calls, and a
- * folder tests/fuzz/corpus/NAME with inputs. It passes the bytes to functions of the program
- * and checks properties that must hold for any bytes. It must not leave any state: the
- * result of one input must not depend on earlier inputs. */
+ * A harness is a file tests/fuzz/NAME.c with the one function that libFuzzer calls. Its inputs
+ * are in the folder tests/fuzz/corpus/NAME. The function passes the bytes of an input to
+ * functions of the program and checks properties that must hold for any bytes. It must not
+ * leave any state: the result of one input must not depend on earlier inputs. */
 #ifndef ESP_FUZZ_H
 #define ESP_FUZZ_H
 
@@ -60,7 +60,8 @@ struct fuzz_part {
     size_t length;
 };
 
-/* Gives the next part at or after *at, and moves *at. Returns false if there is none. */
+/* Finds the next part at or after *at, and moves *at to the end of that part. Returns false if
+ * there is none. */
 bool fuzz_next_part(const uint8_t *bytes, size_t length, size_t *at, struct fuzz_part *part);
 /* Returns a copy of the part with this name, with a NUL at the end; the caller frees it. It
  * is empty if there is no such part. */
