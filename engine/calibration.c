@@ -1,5 +1,5 @@
-/* calibration.c - learning, correcting and storing; see calibration.h. A stored file is
- * checked before it is used.
+/* calibration.c - learns from verified trees, corrects draft probabilities, and stores what was
+ * learned; see calibration.h. A stored file is checked before it is used.
  */
 #include "engine/calibration.h"
 
@@ -42,8 +42,8 @@ static int tenth_of(double x)
     return bin < 0 ? 0 : bin < BINS ? bin : BINS - 1;
 }
 
-/* Returns the position of q on the scale of the bins of log odds: bin b is centred at b - 4.5,
- * and the first and last bin also take what lies beyond. */
+/* Returns the position of q among the bins of log odds. Bin b is centred at log odds b - 4.5.
+ * Smaller and larger values belong to the first and the last bin. */
 static double odds_of(double q)
 {
     double odds = log(fmax(q, 1e-9) / fmax(1 - q, 1e-9)) + 4.5;
@@ -60,7 +60,8 @@ double esp_tally_error(const struct esp_tally *t)
     return tried > 0 ? sum / tried : NAN;
 }
 
-/* Returns found / predicted, as if PRIOR_TRIES more tries had come out as predicted. */
+/* Returns found / predicted, computed as if there had been PRIOR_TRIES more tries, with
+ * outcomes exactly as predicted. */
 static double ratio_of(const struct esp_tally *t, int bin)
 {
     double mean = t->tried[bin] > 0 ? t->predicted[bin] / t->tried[bin] : 1;
@@ -119,7 +120,7 @@ int esp_calibration_look(struct esp_calibration *c, struct esp_draft *d, double 
                                        c->power_sum, ESP_LATER);
 }
 
-/* Sums over the children of visited nodes, from which beta is learned; s as in calibration.h.
+/* Sums over the children of visited nodes, from which beta is learned. calibration.h defines s.
  */
 struct evidence {
     double slope, information; /* over all nodes so far */
@@ -142,8 +143,8 @@ static void count_child(struct esp_calibration *c, struct evidence *e,
     e->a += q * s;
 }
 
-/* Counts the children of a visited node. `next` is the child with which the walk continued; -1
- * if it ended at this node. */
+/* Counts the children of a visited node. `next` is the child that the verifier visited next, or
+ * -1 if the verifier stopped at this node. */
 static void count_node(struct esp_calibration *c, const struct esp_draft *d,
                        const struct esp_tree *tree, int parent, int next, double beta,
                        struct evidence *e)

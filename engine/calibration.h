@@ -1,16 +1,17 @@
 /* calibration.h - learns the draft temperature and acceptance rates of drafted tokens online.
- * Both are kept per model pair and temperature.
+ * Both are stored separately for each model pair and temperature.
  *
  * Draft probabilities are usually miscalibrated: too sharp or too flat. One temperature per
- * pair corrects most of this (temperature scaling, Guo et al. 2017). With beta = text
+ * pair corrects most of this (temperature scaling, Guo et al. 2017). With beta = sampling
  * temperature / draft temperature, q_beta(x) is proportional to q(x)^beta. Tempering never
  * changes the ranking of tokens. It does not change the output distribution either: drafted
- * tokens are sampled from q_beta and verified against the same q_beta, and beta depends only
- * on past iterations.
+ * tokens are sampled from q_beta and verified against the same q_beta, and beta depends only on
+ * past iterations.
  *
  * Beta maximises the likelihood of the outcomes at visited nodes. A node with children c has
- * the outcomes "the target takes c" and "it takes none of them". Let M = sum of q_beta log
- * q_beta, and s_c = log q_beta(c) - M, the slope of log q_beta(c) in log beta. Then
+ * the outcomes "the target chooses c" and "the target chooses none of the children". Let M =
+ * sum of q_beta log q_beta, and s_c = log q_beta(c) - M, the slope of log q_beta(c) in log
+ * beta. Then
  *
  *     slope       g = sum p(c) s_c - p(none) A / q(none),   A = sum q(c) s_c
  *     information I = sum q(c) s_c^2 + A^2 / q(none)
@@ -19,10 +20,10 @@
  * (natural gradient); older information decays. Only drafted tokens count, so errors in the
  * tail of the vocabulary do not matter.
  *
- * Counts correct the error that tempering leaves. At temperature 0 they give the fraction of
- * accepted children as a function of q_beta. Above 0, acceptance depends on p and q, and no
- * function of q alone predicts it; there the counts are binned by the parent's confidence and
- * by the index of the draw among the parent's draws.
+ * Tempering leaves an error, which counts of accepted tokens correct. At temperature 0 these
+ * counts give the fraction of accepted children as a function of q_beta. Above 0, acceptance
+ * depends on p and q, and no function of q alone predicts it. Then the counts are binned by the
+ * parent's confidence and by the index of the draw among the parent's draws.
  */
 #ifndef ESP_CALIBRATION_H
 #define ESP_CALIBRATION_H
@@ -31,7 +32,7 @@
 
 enum { ESP_CALIBRATION_BINS = 10, ESP_CALIBRATION_DRAWS = 4, ESP_CALIBRATION_ROWS = 8 };
 
-/* Predictions and outcomes, binned by prediction; old ones decay. */
+/* Predicted and actual acceptances, binned by prediction. Old counts decay. */
 struct esp_tally {
     double tried[ESP_CALIBRATION_BINS], predicted[ESP_CALIBRATION_BINS],
         found[ESP_CALIBRATION_BINS];
@@ -60,13 +61,13 @@ void esp_calibration_save(struct esp_calibration *calibration);
 
 double esp_calibration_beta(const struct esp_calibration *calibration);
 
-/* Reads the rows of q of this iteration's first expanded nodes, before the verifier changes
- * them. `beta` is the value with which they were computed. */
+/* Reads the probabilities q below the first expanded nodes of this iteration, before the
+ * verifier changes them. `beta` is the value with which these probabilities were computed. */
 int esp_calibration_look(struct esp_calibration *calibration, struct esp_draft *draft,
                          double beta);
 
-/* Learns from a finished iteration. With `steps`, log_beta takes a step; without (the user set
- * a draft temperature), only the tallies change. */
+/* Learns from a finished iteration. If `steps` is true, log_beta takes a step. If it is false,
+ * because the user set a draft temperature, only the tallies change. */
 void esp_calibration_learn(struct esp_calibration *calibration, const struct esp_draft *draft,
                            const struct esp_iteration *iteration, double beta, bool steps);
 

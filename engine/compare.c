@@ -1,4 +1,4 @@
-/* compare.c - runs two sessions in lock step on one text; see compare.h. */
+/* compare.c - runs two sessions in lock step on the same text; see compare.h. */
 #include "engine/compare.h"
 
 #include "kernels/status.h"
@@ -9,7 +9,7 @@ int esp_compare_open(struct esp_compare *c, struct esp_session *first,
 {
     struct esp_session_options options = *second;
     options.values = first->set.values;
-    options.values.baseline = false; /* the first session measures it for both */
+    options.values.baseline = false; /* the first session measures the baseline for both */
     options.repeatable = first->repeatable;
     *c = (struct esp_compare){.first = first, .difference = -1};
     int status = esp_session_open(&c->second, first->engine, &options, err, errlen);
@@ -67,7 +67,8 @@ bool esp_compare_turn(struct esp_compare *c)
     return second->length < first->length;
 }
 
-/* Longer iterations read weights from memory anyway, so cold caches do not matter. */
+/* Iterations of at least this many seconds read weights from memory anyway, so cold processor
+ * caches do not slow them. */
 static const double SHORT = 10e-3;
 
 static void warm(struct esp_session *s)

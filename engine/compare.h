@@ -1,20 +1,21 @@
-/* compare.h - runs a second pair of drafter and verifier over the text of a first one.
+/* compare.h - runs a second pair of drafter and verifier over the text that a first pair
+ * writes.
  *
- * Two sessions of one engine share a text. The first writes it; the second drafts and verifies
- * along it. Each has its own KV caches, controller and random numbers. They run in lock step:
- * the session with the shorter text runs its next iteration; at equal length the first runs,
- * then the second. So both are always near the same position, and the second always starts from
- * text of the first.
+ * Two sessions of one engine share a text. The first session writes the text; the second drafts
+ * and verifies the same tokens. Each has its own KV caches, controller and random numbers. They
+ * run in lock step: the session with the shorter text runs its next iteration. At equal length
+ * the first session runs, then the second. Both are therefore always near the same position,
+ * and the second always starts from text of the first.
  *
- * Each has its own clock, too. An iteration of one session evicts the other's data from the
- * processor's caches. If iterations are short, untimed passes therefore run before a timed one.
- * The timed pass then takes as long as if the session ran alone, so a drafter that weighs costs
- * learns realistic ones.
+ * The time of each session is measured separately. An iteration of one session evicts the
+ * other's data from the processor's caches. If iterations are short, untimed passes therefore
+ * run before a timed one. The timed pass then takes as long as if the session ran alone, so a
+ * drafter that weighs costs learns realistic costs.
  *
  * At temperature 0 both commit the same tokens, and each has the same totals as if it ran
- * alone. Above temperature 0 the second would write another text. Only the number of tokens
- * that it commits is used, and its tokens are replaced by those of the text before its next
- * iteration.
+ * alone. Above temperature 0 the second session would write another text. Only the number of
+ * tokens that it commits is used. Before its next iteration, its tokens are replaced by those
+ * of the first session's text.
  */
 #ifndef ESP_COMPARE_H
 #define ESP_COMPARE_H
@@ -24,32 +25,33 @@
 struct esp_compare {
     struct esp_session *first, *second;
     int limit;      /* maximum length of the text in this generation */
-    int checked;    /* tokens of the second compared with the text so far */
+    int checked;    /* number of the second session's tokens that were compared so far */
     int difference; /* index of the first token that differed; -1 if none so far */
 };
 
-/* Opens the second session with the drafter, verifier, observer and user of its options. It
- * takes all other settings, and the text so far, from the first. */
+/* Opens the second session with the drafter, verifier, observer and user of its options. All
+ * other settings, and the text so far, are copied from the first session. */
 int esp_compare_open(struct esp_compare *compare, struct esp_session *first,
                      const struct esp_session_options *second, char *err, size_t errlen);
-/* Call it after a setting of the first session changed. The second takes the value over,
- * unless it belongs to the drafter or the verifier, or is `baseline`, which the first measures
- * for both. Returns 1 if the second changed, 0 if not, or a negative status. */
+/* Call it after a setting of the first session changed. The second session gets the same value,
+ * except for settings of the drafter or the verifier, and for `baseline`, which the first
+ * session measures for both. Returns 1 if the second changed, 0 if not, or a negative
+ * status. */
 int esp_compare_set(struct esp_compare *compare, const char *key, const char *value, char *err,
                     size_t errlen);
 /* Closes the second session. A zero-initialised struct is allowed. */
 void esp_compare_close(struct esp_compare *compare);
 
-/* Starts a generation from the text of the first session. Call it after the first got its
- * prompt and allowance. */
+/* Starts a generation from the text of the first session. Call this after esp_session_prompt()
+ * and esp_session_allow() of the first session. */
 int esp_compare_begin(struct esp_compare *compare, char *err, size_t errlen);
 /* Compares the new tokens of the two sessions. Returns true if the second session runs next;
  * otherwise the first one does, unless it has ended. */
 bool esp_compare_turn(struct esp_compare *compare);
 /* Runs one iteration of the first session, as esp_session_step() does. */
 int esp_compare_step_first(struct esp_compare *compare, char *err, size_t errlen);
-/* Runs one iteration of the second session, from the text that the first had at that position.
- * Returns the number of tokens committed or a negative status. */
+/* Runs one iteration of the second session, starting from the first session's text up to the
+ * same position. Returns the number of tokens committed or a negative status. */
 int esp_compare_step(struct esp_compare *compare, char *err, size_t errlen);
 
 #endif

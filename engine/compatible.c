@@ -1,8 +1,9 @@
 /* compatible.c - decides which verifier is exact with which drafter; see compatible.h.
  *
- * Two entries of their tables decide: how a drafter draws children (`draws`), and the draws for
- * which a verifier is exact (`lossless`). At temperature 0 only the likeliest token has a
- * probability above 0; there `greedy` is exact for every tree and is the only verifier.
+ * A drafter's entry `draws` says how it draws children. A verifier's entry `lossless` says with
+ * which draws it is exact. These two entries decide. At temperature 0 only the likeliest token
+ * has a probability above 0. `greedy` is then exact for every tree, and it is the only verifier
+ * that can be used.
  */
 #include "engine/compatible.h"
 
@@ -15,7 +16,7 @@ enum fit {
     FIT_LOSSLESS,
     FIT_GREEDY, /* the verifier is for temperature 0, and the temperature is not 0 */
     FIT_RANDOM, /* the verifier needs random numbers, and the temperature is 0 */
-    FIT_DRAWS,  /* the verifier is exact only for other draws */
+    FIT_DRAWS,  /* the verifier is exact, but not for the way this drafter draws */
     FIT_PATHS,  /* the verifier is exact only for a single path */
 };
 

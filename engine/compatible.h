@@ -1,4 +1,5 @@
-/* compatible.h - the one place that decides which verifier is exact with which drafter. */
+/* compatible.h - decides which verifier is exact with which drafter. No other file decides
+ * this. */
 #ifndef ESP_COMPATIBLE_H
 #define ESP_COMPATIBLE_H
 

@@ -58,7 +58,8 @@ static int skip(const struct esp_text_token *text, int count, int at, int kind)
     return at;
 }
 
-/* Returns the end of the answer that begins at `at`, with the token that ends it. */
+/* Returns the end of the answer that begins at `at`. The token that ends the answer is
+ * included. */
 static int skip_answer(const struct esp_session *s, const struct esp_text_token *text,
                        int count, int at)
 {

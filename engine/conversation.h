@@ -29,7 +29,8 @@ void esp_conversation_choose(struct esp_session *session);
 int esp_conversation_add(struct esp_conversation *conversation, struct esp_turn_places turn);
 /* Removes or shortens the turns after the first `count` tokens of the text. */
 void esp_conversation_cut(struct esp_conversation *conversation, int count);
-/* Reads the turns of a whole text from the kinds of its tokens. Returns 0 or ESP_E_MEMORY. */
+/* Finds the turns of a whole text. The kind that is stored with each token shows where a turn
+ * begins. Returns 0 or ESP_E_MEMORY. */
 int esp_conversation_read(struct esp_session *session, const struct esp_text_token *text,
                           int count);
 void esp_conversation_close(struct esp_conversation *conversation);

@@ -1,5 +1,5 @@
-/* costs.c - samples, curves and their file; see costs.h. A stored file is checked before it
- * is used. */
+/* costs.c - collects samples of times, fits curves to them and stores them in a file; see
+ * costs.h. A stored file is checked before it is used. */
 #include "engine/costs.h"
 
 #include <cJSON.h>
@@ -12,23 +12,24 @@
 
 enum { EXACT = 16, FILE_SIZE = 1 << 17, SHORTEST = 8 /* octave 0: below 2^8 tokens */ };
 
-/* Cost of one more row in nominal mode, as a fraction of a one-row pass: about the cost on
- * processors with tile units. */
+/* Cost of one more row in nominal mode, as a fraction of a one-row pass: about the measured
+ * cost on processors with tile units. */
 static const double NOMINAL_ROW = 1.0 / 16;
-/* OPTIMISTIC: the cost of one more row, assumed until it is measured. HOPE: factor of the
- * line's slope for sizes that have few samples or none. */
+/* OPTIMISTIC: assumed cost of one more row, as a fraction of a one-row pass, until it is
+ * measured. HOPE: factor of the line's slope for sizes that have few samples or none. */
 static const double OPTIMISTIC = 0.03, HOPE = 0.7;
 /* LEFT: the factor by which a class's weight decays when another class gets a sample.
- * LEFT_PLAIN: the factor when the sample is of plain decoding. TRUSTED: number of samples after
- * which an estimate is no longer lowered. SCATTER: when a class is averaged with
- * the line, the line has the weight of this number of samples. */
+ * LEFT_PLAIN: the factor if that sample is of plain decoding. TRUSTED: number of samples after
+ * which an estimate is no longer lowered. SCATTER: when a class is averaged with the line, the
+ * line has the weight of this number of samples. */
 static const double LEFT = 0.998, LEFT_PLAIN = 0.9995, TRUSTED = 3, SCATTER = 4;
 /* KEPT: maximum weight of a class from a file, because the machine may have been busy when it
  * was written. LEFT_KEPT: the factor by which that weight decays when another class gets a
  * sample. */
 static const double KEPT = 2, LEFT_KEPT = 0.98;
 
-/* Returns the class of a row count. Each count up to 16 has its own; then four per octave. */
+/* Returns the class of a row count. Each count up to 16 has a class to itself. Above 16 there
+ * are four classes per octave. */
 static int class_of(int rows)
 {
     if (rows <= EXACT)
@@ -76,9 +77,9 @@ static double doubt(const struct esp_cost_class *c)
     return (sorted[3 * (c->count - 1) / 4] - sorted[0]) / sqrt(c->count);
 }
 
-/* Returns the weight of a class when the line is fitted. One sample counts nearly nothing,
- * because it may have been interrupted; plain decoding is excepted, since it soon has more
- * than one. */
+/* Returns the weight of a class when the line is fitted. A class with a single sample has a
+ * weight of nearly 0, because the pass may have been interrupted. Plain decoding has its full
+ * weight, since it soon has more than one sample. */
 static double weight_of(const struct esp_cost_curve *curve, int class)
 {
     const struct esp_cost_class *c = &curve->class[class];
@@ -86,11 +87,11 @@ static double weight_of(const struct esp_cost_curve *curve, int class)
 }
 
 /* Fits a line to all classes, with their weights. If samples are few or old, OPTIMISTIC pulls
- * its slope down. The class of plain decoding is fitted like the others, because it is seldom
- * timed while trees pay. */
+ * its slope down. The class of plain decoding is fitted like the others, because plain decoding
+ * is seldom timed while trees are faster. */
 static void draw_line(struct esp_cost_curve *curve)
 {
-    static const double pull = 2; /* counts as half a sample two rows away from the mean */
+    static const double pull = 2; /* as much as half a sample two rows away from the mean */
     double weights = 0, x = 0, y = 0, squares = pull, products = 0;
     for (int i = 0; i < ESP_COST_CLASSES; i++) {
         const struct esp_cost_class *c = &curve->class[i];
@@ -123,9 +124,8 @@ static void draw_line(struct esp_cost_curve *curve)
 
 /* Returns the estimated seconds of a class with samples. Samples often scatter by more than a
  * row costs, so the estimate is a weighted mean of the class and the line: the farther the
- * class is from the line, relative to its spread, the more it counts. With few samples the
- * line is lowered a little, so that a size that was slow by chance is tried again if it may
- * pay. */
+ * class is from the line, relative to its spread, the larger its weight is. With few samples
+ * the line is lowered a little, so that a size that was slow only by chance is tried again. */
 static double believed(const struct esp_cost_curve *curve, int class)
 {
     const struct esp_cost_class *c = &curve->class[class];
@@ -138,7 +138,7 @@ static double believed(const struct esp_cost_curve *curve, int class)
     return line + share * off;
 }
 
-/* Pools neighbours that are out of order (isotonic regression). */
+/* Averages neighbouring classes if the one with more rows is faster (isotonic regression). */
 static void fit(struct esp_cost_curve *curve)
 {
     double value[ESP_COST_CLASSES], weight[ESP_COST_CLASSES];
@@ -174,10 +174,10 @@ static int recently(const struct esp_cost_curve *curve, int class)
     return count;
 }
 
-/* A class got slower or faster by `factor`, as happens when other programs start or end.
- * Scales the classes without recent samples, too; otherwise they would look cheap or expensive
- * only because of when they were sampled last. The larger the class's share of the recent
- * samples, the more of the factor is used. */
+/* A class got slower or faster by `factor`, as happens when other programs start or end. Scales
+ * the classes without recent samples by it, too. Otherwise they would look cheap or expensive
+ * only because their samples are older. The larger the class's share of the recent samples, the
+ * more of the factor is applied to the others. */
 static void move_along(struct esp_cost_curve *curve, int class, double factor)
 {
     const double moved = pow(factor, recently(curve, class) / (double)ESP_COST_RECENT);
@@ -226,7 +226,8 @@ static double value_at(const struct esp_cost_curve *curve, int rows)
 
 /* ------------------------------------------------------------------ for callers */
 
-/* If the curve of an octave has no samples, starts it from that of shorter texts. */
+/* If the curve of an octave has no samples, starts it as a copy of the curve for shorter
+ * texts. */
 static void begin_curve(struct esp_cost_curve *curves, int octave)
 {
     int from = octave;
@@ -237,7 +238,8 @@ static void begin_curve(struct esp_cost_curve *curves, int octave)
     if (curves[from].knots == 0)
         return;
     curves[octave] = curves[from];
-    for (int i = 0; i < ESP_COST_CLASSES; i++) { /* one sample each, which new ones outweigh */
+    for (int i = 0; i < ESP_COST_CLASSES; i++) { /* with the weight of one sample each, so that
+                                                    new samples soon outweigh it */
         struct esp_cost_class *c = &curves[octave].class[i];
         if (c->count == 0)
             continue;
@@ -339,8 +341,8 @@ static void read_curve(const cJSON *array, struct esp_cost_curve *curve)
 
 static const char *const names[ESP_COSTS] = {"draft", "verify"};
 
-/* Reads the file's curves, if the file is for this key, into the classes that have no new
- * samples: another session may have written newer curves. */
+/* Reads the file's curves, if the file is for this key. Another session may have written newer
+ * curves, so they replace the classes that have no new samples. */
 static void load(struct esp_costs *costs)
 {
     cJSON *root = esp_state_object(costs->file, FILE_SIZE, costs->key);

@@ -1,5 +1,5 @@
-/* costs.h - how long passes take on this machine, measured while text is written, and kept in
- * a file.
+/* costs.h - how long passes take on this machine. Passes are timed while text is generated, and
+ * the times are stored in a file.
  *
  * Two curves, in seconds:
  * - draft: a draft pass, as a function of its rows. It includes the draws and the drafter's
@@ -7,20 +7,20 @@
  * - verify: the other stages of an iteration (target pass, selection, commit), as a function of
  *   the rows that the target verifies. Plain decoding is verify(1).
  *
- * Row counts are grouped into classes. A class keeps its last samples and uses their lower
- * quartile, because interruptions only ever make a pass slower. Three steps turn classes into
- * a curve: shrink each class towards a straight line fitted to all of them, pool neighbours
- * until the curve never falls (isotonic regression), interpolate. Beyond the largest measured
- * class a curve continues with a fraction of the line's slope, so that a tree size that may pay
- * is tried and measured. Classes with few or old samples have a smaller weight, so that a size
- * that was slow by chance is tried again. When the machine gets slower or faster, classes
- * without recent samples are scaled along with those that have some.
+ * Row counts are grouped into classes. A class stores its last samples and uses their lower
+ * quartile, because interruptions only ever make a pass slower. Three steps turn classes into a
+ * curve: shrink each class towards a straight line fitted to all of them, pool neighbours until
+ * the curve never falls (isotonic regression), interpolate. Beyond the largest measured class a
+ * curve continues with a fraction of the line's slope. Larger trees therefore look cheap enough
+ * to be tried and measured. Classes with few or old samples have a smaller weight, so that a
+ * size that was slow by chance is tried again. When the machine gets slower or faster, classes
+ * without recent samples are scaled by the same factor as those that have some.
  *
  * A program's first passes are slow (first access to memory, processor clock ramping up).
  * Passes of the first ESP_COST_WARM_UP seconds are not counted.
  *
- * A pass over a long text takes longer, so each octave of text length has its own pair of
- * curves. Drafters read these curves and never a clock, so a test can set the curves
+ * A pass over a long text takes longer, so there is a pair of curves for each octave of text
+ * length. Drafters read these curves and never the clock, so a test can set the curves
  * (`planted`) and run the same code.
  */
 #ifndef ESP_COSTS_H
@@ -51,7 +51,7 @@ struct esp_cost_curve {
     /* Knots, one per class with samples, in order: rows, and seconds that never fall. */
     int knots;
     double rows[ESP_COST_CLASSES], seconds[ESP_COST_CLASSES];
-    double one, slope; /* fitted line: seconds of one row, and per further row */
+    double one, slope; /* fitted line: seconds of a one-row pass, and of each further row */
 };
 
 enum esp_cost { ESP_COST_DRAFT, ESP_COST_VERIFY, ESP_COSTS };
@@ -59,7 +59,8 @@ enum esp_cost { ESP_COST_DRAFT, ESP_COST_VERIFY, ESP_COSTS };
 struct esp_costs {
     struct esp_cost_curve curve[ESP_COSTS][ESP_COST_OCTAVES];
     int octave;         /* octave of the current text length */
-    double relative;    /* draft pass / target pass, assumed until a draft pass is measured */
+    double relative;    /* assumed ratio of a draft pass to a target pass, until a draft pass is
+                           measured */
     bool nominal;       /* the curves are fixed, so that a seed repeats its trees */
     double nominal_row; /* if nominal: cost of a further row, as a fraction of a one-row pass */
     double (*planted[ESP_COSTS])(int rows); /* a test's own curves, in seconds; or NULL */
@@ -73,8 +74,8 @@ void esp_costs_turn(struct esp_costs *costs, const char *key);
 void esp_costs_save(struct esp_costs *costs);
 
 struct esp_nominal_costs;
-/* Uses `given` from now on and measures nothing. NULL means a further row costs 1/16 of a
- * one-row pass, and a draft pass costs `relative`. */
+/* Uses `given` from now on and measures nothing. If it is NULL, a further row costs 1/16 of a
+ * one-row pass, and a one-row draft pass costs `relative`. */
 void esp_costs_nominal(struct esp_costs *costs, const struct esp_nominal_costs *given);
 
 /* Sets the length of the text, in tokens. */

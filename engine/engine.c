@@ -2,8 +2,8 @@
  * them.
  *
  * A draft tree consists of token ids of the target. A draft model with another vocabulary
- * computes logits only for the tokens that both have (translation.h). Logits may differ in
- * width, because models pad them; the target's width is used.
+ * computes logits only for the tokens that both have (translation.h). The number of logits may
+ * differ between the models, because models pad their vocabulary. The target's number is used.
  */
 #include "engine/engine.h"
 
@@ -83,11 +83,12 @@ struct esp_language esp_engine_language(const struct esp_engine *e, bool draft)
                  : language_of(e->target, e->tokenizer);
 }
 
-/* Below this fraction of shared tokens, the draft model drafts text instead. */
+/* If the models share less than this fraction of their tokens, the draft model drafts text
+ * instead of tokens. */
 static const double FEW_COMMON = 0.6;
 
-/* Lets a draft model with another vocabulary draft the tokens that both have, or text. For
- * text, the engine keeps the tokenizer, and *own becomes NULL. */
+/* Lets a draft model with another vocabulary draft either the tokens that both models have, or
+ * text. For text, the engine keeps the tokenizer, and *own becomes NULL. */
 static int translate(struct esp_engine *e, struct esp_tokenizer **own, int match, char *err,
                      size_t errlen)
 {
@@ -223,9 +224,10 @@ static int try_mtp(struct esp_engine *e, const struct esp_engine_options *o, cha
     return status < 0 ? esp_fail(err, errlen, status, "%s", why) : status;
 }
 
-/* For draft "auto": takes the target's MTP layer; without one, and on the CPU, makes the
- * target's own copy the draft model if that is expected to save time. Takes neither if there is
- * a memory limit, because they would leave less memory for the target's layers. */
+/* For draft "auto": takes the target's MTP layer; if there is none and the CPU computes, the
+ * draft model is a quantised copy of the target, if that is expected to save time. With a
+ * memory limit neither is used, because they would leave less memory for the target's
+ * layers. */
 static int choose_draft(struct esp_engine *e, const struct esp_engine_options *o, char *err,
                         size_t errlen)
 {
@@ -244,7 +246,7 @@ static int choose_draft(struct esp_engine *e, const struct esp_engine_options *o
     return esp_own_copy_open(&e->draft, e->target, "self", err, errlen);
 }
 
-/* Opens the backend, and its ranks if the options ask for ranks. */
+/* Opens the backend. If the options have ranks, starts them, too. */
 static int open_backend(struct esp_engine *e, const struct esp_engine_options *o,
                         const char *name, char *err, size_t errlen)
 {
@@ -317,7 +319,8 @@ static int open_device(struct esp_engine *e, const struct esp_engine_options *o,
     if (status == ESP_OK)
         status = esp_memory_set_limit(e, o->memory, err, errlen);
     e->target->desc.divided = true; /* if there are ranks */
-    if (e->draft)                   /* its own copy uses the target's cache */
+    if (e->draft)                   /* a quantised copy of the target uses the target's KV
+                                       cache */
         e->draft->desc.divided = e->draft->original != NULL;
     if (status == ESP_OK)
         status = ops->weights_open(&e->target_weights, e->backend, &e->target->desc,
@@ -387,8 +390,8 @@ static uint64_t hash_vector(const struct esp_tensor *t, uint64_t hash)
     return hash;
 }
 
-/* Returns the hash of the vocabulary and of the norms: norms are never quantised, and a model
- * that was made wider only repeats them. */
+/* Returns the hash of the vocabulary and of the norms. Norms are never quantised, and a model
+ * that was made wider only repeats them, so the hash stays the same. */
 static uint64_t hash_source(const struct esp_model *m, uint64_t hash)
 {
     const struct esp_model_desc *d = &m->desc;

@@ -1,11 +1,11 @@
 /* espalier.h - the public interface of libespalier.
  *
  * An esp_engine has a target model, a draft model, and the backend that computes them. An
- * esp_session is one text being written: tokens, KV caches, drafter (it grows the tree),
- * verifier (it accepts tokens of the tree), sampling settings and statistics. Every call to
- * esp_session_step() runs one iteration: draft a tree of tokens, verify it with one target
- * pass, commit the accepted path and one more token. Events report what happened. A front end,
- * a recording and an exporter get the same events.
+ * esp_session is one text that is being generated. It has tokens, KV caches, a drafter that
+ * grows the tree, a verifier that accepts tokens of the tree, sampling settings and statistics.
+ * Every call to esp_session_step() runs one iteration: draft a tree of tokens, verify it with
+ * one target pass, commit the accepted path and one more token. Events report what happened. A
+ * front end, a recording and an exporter get the same events.
  *
  * Functions return 0 or more on success and a negative enum esp_status on failure. Those with
  * an `err` argument write a sentence to it: the file or value at fault, and how to fix it.
@@ -50,19 +50,21 @@ struct esp_model_info {
     /* A draft head, architecture "eagle", "eagle3" or "mtp". The fields below count its own
      * tensors only, not its target's. */
     bool head;
-    bool mtp; /* its files also have an MTP layer, which can draft for it (draft "mtp") */
+    bool mtp; /* the model's files also have an MTP layer, which can be its draft (draft
+                 "mtp") */
     /* The draft is a quantised copy of the target (draft "self"). It uses the target's KV
      * cache. `bytes` counts its matrices only. */
     bool copy;
     int64_t parameters;
     int64_t active;                        /* parameters used per token */
     size_t bytes;                          /* size of the weights */
-    int experts, experts_used, expert_ffn; /* number, number per token, FFN width; or 0 */
+    int experts, experts_used, expert_ffn; /* number of experts, experts per token, width of an
+                                              expert's FFN; or 0 */
     const char *expert_dtype;              /* number format of the experts, or NULL */
     int layers, hidden, heads, kv_heads, head_dim, ffn, vocabulary, context;
     /* recurrent: number of layers that have a state instead of attention. state_bytes: size of
      * all states of a text. checkpoints: number of copies of these states that a session
-     * keeps, to go back in a text; checkpoint_bytes: size of a copy. */
+     * stores, so that a text can be shortened; checkpoint_bytes: size of a copy. */
     int recurrent, checkpoints;
     size_t state_bytes, checkpoint_bytes;
     int outputs; /* tokens of the vocabulary that can get a probability above 0 */
@@ -86,8 +88,8 @@ const char *esp_engine_backend(const struct esp_engine *engine); /* e.g. "cpu" *
 /* Returns a description such as "AVX-512, 2 threads" or "AVX-512, 2 threads, 5 of 16 layers in
  * memory". */
 const char *esp_engine_device(const struct esp_engine *engine);
-/* Reports how much of the target is read or copied again on every pass, and how fast so
- * far. Returns false if the whole target is in the backend's memory. */
+/* Reports how much of the target is read or copied again on every pass, and the speed so far.
+ * Returns false if the whole target is in the backend's memory. */
 bool esp_engine_streamed(const struct esp_engine *engine, struct esp_streamed *streamed);
 /* Returns a sentence that says why backend "auto" does not use an existing device, or, on a
  * device with little memory, the maximum length of texts; "" if there is nothing to say. */
@@ -105,7 +107,7 @@ const char *esp_engine_preset(const struct esp_engine *engine, bool sampling);
 const char *esp_engine_chat(const struct esp_engine *engine);
 
 /* Encodes `length` bytes of text (any bytes) into at most `capacity` tokens. Returns the number
- * of tokens in the text, which may exceed capacity (then call again with more room), or a
+ * of tokens in the text, which may exceed capacity (then call again with a larger array), or a
  * negative status. */
 int esp_tokenize(const struct esp_engine *engine, const char *text, size_t length,
                  int32_t *tokens, int capacity);
@@ -152,14 +154,14 @@ void esp_session_close(struct esp_session *session);
  * tokenizer's begin-of-text token first, if it has one. */
 int esp_session_prompt(struct esp_session *session, const int32_t *tokens, int count, char *err,
                        size_t errlen);
-/* Tokenizes `length` bytes of text and appends the first `most` tokens of it (0 means all of
- * them), as esp_session_prompt() does. */
+/* Tokenizes `length` bytes of text and appends its first `most` tokens, as esp_session_prompt()
+ * does. most = 0 means all of them. */
 int esp_session_prompt_text(struct esp_session *session, const char *text, size_t length,
                             int most, char *err, size_t errlen);
 /* Adds a user's message as the next turn of the conversation, in the chat format of the
- * settings. If the session has no chat format, works as esp_session_prompt_text(). A turn only
- * appends text, so nothing is computed twice. If there is no room, the oldest turns are
- * dropped. */
+ * settings. If the session has no chat format, this works like esp_session_prompt_text(). A
+ * turn only appends text, so no token is computed twice. If there is no room, the oldest turns
+ * are dropped. */
 int esp_session_say(struct esp_session *session, const char *text, size_t length, char *err,
                     size_t errlen);
 /* Returns the name of the session's chat format; "" if its text is raw. */
@@ -170,9 +172,9 @@ bool esp_session_is_end(const struct esp_session *session, int32_t token);
  * answer). tokens = 0 makes room to continue the last turn. Returns the number of turns
  * dropped (0 also if dropping does not help), or a negative status. */
 int esp_session_make_room(struct esp_session *session, int tokens, char *err, size_t errlen);
-/* These copy the text of `from` to `to`, which must be empty. esp_session_continue() copies
- * the tokens, so both models must have the same vocabulary. esp_session_retell() copies turn
- * by turn, in the chat format of `to`. */
+/* These two functions copy the text of `from` to `to`, whose text must be empty.
+ * esp_session_continue() copies the tokens, so both models must have the same vocabulary.
+ * esp_session_retell() copies turn by turn, in the chat format of `to`. */
 int esp_session_continue(struct esp_session *to, const struct esp_session *from, char *err,
                          size_t errlen);
 int esp_session_retell(struct esp_session *to, const struct esp_session *from, char *err,
@@ -185,7 +187,8 @@ struct esp_turn_places {
     int answer; /* where the answer begins */
 };
 
-/* Gives turn `index` of the text, oldest first. Returns false beyond the last turn. */
+/* Writes the positions of turn `index` of the text to *turn. Index 0 is the oldest turn.
+ * Returns false beyond the last turn. */
 bool esp_session_turn(const struct esp_session *session, int index,
                       struct esp_turn_places *turn);
 /* Allows `tokens` more tokens before the generation ends; a session starts with 0 allowed. */
@@ -201,9 +204,9 @@ const char *esp_session_end(const struct esp_session *session);
  * changes. */
 int esp_session_set(struct esp_session *session, const char *key, const char *value, char *err,
                     size_t errlen);
-/* Writes the current value. Returns 0, or ESP_E_ARGUMENT if there is no such setting. Two more
- * keys can be read: "lossy" (yes or no), and "notice", a sentence about a drafter setting that
- * could not be followed, or "". */
+/* Writes the current value of a setting. Returns 0, or ESP_E_ARGUMENT if there is no such
+ * setting. Two more keys can be read: "lossy" (yes or no), and "notice", which is "" or a
+ * sentence about a drafter setting that has no effect. */
 int esp_session_get(const struct esp_session *session, const char *key, char *value,
                     size_t size);
 /* Returns whether the current settings (drafter and verifier, or a window) can change the
@@ -220,18 +223,18 @@ void esp_window_of(const struct esp_session_values *values, int context, int *re
 /* Returns the maximum number of tokens of the text: the engine's context; with a window, it
  * may exceed that. */
 int esp_session_context(const struct esp_session *session);
-/* Gives options that open another session with the current settings of this one. Drafter and
- * verifier are set only if the user chose them, not if they follow from models and
- * temperature. Observer and user are not set. The strings belong to the session and are valid
- * until a setting changes. */
+/* Fills in options with which another session can be opened with the current settings of this
+ * one. Drafter and verifier are set only if the user chose them, not if they were chosen from
+ * the models and the temperature. Observer and user are not set. The strings belong to the
+ * session and are valid until a setting changes. */
 void esp_session_current(const struct esp_session *session,
                          struct esp_session_options *options);
 /* Shortens the text to its first `count` tokens and ends the generation. Settings, learned
  * state, random numbers and statistics stay. Returns 0, or ESP_E_ARGUMENT if the text has
  * fewer tokens. */
 int esp_session_rewind(struct esp_session *session, int count);
-/* Makes `text` (count) the session's text: a branch of the current text, or an earlier text.
- * The common prefix of both texts is not computed again. The turns of the
+/* Makes `text` (count) the session's text: for example a branch of the current text, or an
+ * earlier text. The common prefix of both texts is not computed again. The turns of the
  * conversation follow from the kinds of the tokens. Emits a rewind and prompts as events. Ends
  * the generation; learned state and random numbers continue. Returns the length of the common
  * prefix, or a negative status; after a failure, the text is that prefix. */
@@ -244,14 +247,14 @@ int esp_session_fork(struct esp_session *session, const struct esp_text_token *t
  * observer may call this function. */
 void esp_session_explain(struct esp_session *session, bool on);
 /* From the next iteration on, iterations have `scores`: for each committed token the target's
- * likeliest tokens in its place, its rank among them and the entropy. The time for this is
+ * likeliest tokens at its position, its rank among them and the entropy. The time for this is
  * charged to no stage. The observer may call this function. Returns 0 or a negative status;
  * after a failure there are no scores. */
 int esp_session_score(struct esp_session *session, bool on, char *err, size_t errlen);
 /* Computes the scores of `count` tokens of the text from `first` (at least 1) on, such as the
- * user's tokens. The place after the text may be included; its score has no rank. This runs
- * passes of the target that change nothing. ESP_E_UNSUPPORTED if a window has dropped rows
- * that they need. */
+ * user's tokens. The position after the last token may be included; its score has no rank. This
+ * runs passes of the target that change nothing. ESP_E_UNSUPPORTED if a window has dropped KV
+ * cache rows that these passes need. */
 int esp_session_score_text(struct esp_session *session, int first, int count,
                            struct esp_token_score *scores, char *err, size_t errlen);
 /* Runs passes of both models that change nothing. After a pause the processor's caches are
@@ -268,7 +271,7 @@ void esp_session_generator(const struct esp_session *session, struct esp_generat
 void esp_session_set_generator(struct esp_session *session,
                                const struct esp_generator *generator);
 /* Counts iterations from `first` instead of 0, until the text is cleared: for a session that
- * continues a session of an earlier run of the program. */
+ * continues one from an earlier run of the program. */
 void esp_session_count_from(struct esp_session *session, int first);
 /* Removes the text, but keeps settings and learned state. */
 void esp_session_clear(struct esp_session *session);

@@ -71,7 +71,8 @@ struct esp_node {
     int32_t depth;  /* root 0 */
     int32_t rank;   /* index among its siblings in drawing order, from 0 */
     int32_t copies; /* how often an i.i.d. drafter drew it; otherwise 1 */
-    int32_t copied; /* distance in tokens to the place it was copied from; 0 means not copied */
+    int32_t copied; /* distance in tokens to the position it was copied from; 0 means not
+                       copied */
     /* Draft probability given the parent. For a copied token, its relative frequency in the
      * text it was copied from; for a recycled token, how often such tokens were correct. */
     float q;
@@ -79,7 +80,7 @@ struct esp_node {
     float confidence;       /* highest q among all possible children; NaN if never expanded */
     float value;            /* the drafter's own estimate (dyspec: v); NaN if it has none */
     float p;                /* target probability given its parent; NaN if not computed */
-    float u;                /* the random number with which it was tested; NaN if none */
+    float u;                /* the random number with which the node was tested; NaN if none */
     float acceptance;       /* probability of acceptance; NaN if not tested */
     /* Probabilities by the verifier's formulas, before any random number is drawn. NaN if they
      * were not requested (esp_session_explain), or the verifier has no such formula. */
@@ -88,8 +89,9 @@ struct esp_node {
     float ceiling;         /* alpha*: the largest acceptance rate of any lossless verifier */
     uint8_t verdict;       /* enum esp_verdict */
     uint8_t reason;        /* enum esp_reason */
-    uint8_t source;        /* enum esp_source; in old recordings, 0 for a copied token, too */
-    bool drawn;            /* not tested, but its token was drawn from the residual */
+    uint8_t source;        /* enum esp_source; in old recordings, also 0 for a copied token */
+    bool drawn;            /* the node was not tested, but its token was then drawn from the
+                              residual */
 };
 
 struct esp_tree {
@@ -129,8 +131,8 @@ struct esp_shape_choice {
     double seconds; /* expected time of its passes */
 };
 
-/* The score of a token of the text: the target's distribution in the place of the token, after
- * temperature, top-k and top-p (at temperature 0, the distribution is that of temperature
+/* The score of a token of the text: the target's distribution at the position of the token,
+ * after temperature, top-k and top-p (at temperature 0, the distribution is that of temperature
  * 1). */
 enum { ESP_LIKELY = 8 };
 
@@ -147,7 +149,7 @@ enum { ESP_MAX_GAUGES = 12, ESP_MAX_NODES = 2048, ESP_MAX_CHOICES = 4 };
 
 struct esp_iteration {
     int index;    /* number of the iteration in the session, from 0 */
-    int position; /* tokens of the text before this iteration, root included */
+    int position; /* number of tokens of the text before this iteration, root included */
     struct esp_tree tree;
     const int32_t *path; /* (path_length) accepted nodes, root not included */
     int path_length;
@@ -168,18 +170,19 @@ struct esp_iteration {
     int64_t state_bytes, state_read, state_written;
     struct esp_gauge gauges[ESP_MAX_GAUGES];
     int gauge_count;
-    struct esp_shape_choice choices[ESP_MAX_CHOICES]; /* the shape used, then the next best */
+    struct esp_shape_choice choices[ESP_MAX_CHOICES]; /* the shape that was used, then the next
+                                                         best shapes */
     int choice_count; /* 0 means the drafter does not choose among shapes */
     double seconds[ESP_STAGES];
     /* Part of `seconds` in which ranks waited for each other and copied rows; 0 without ranks.
-     * `laps`: those of the last target pass, one entry for each rank in each lap. */
+     * `laps`: the times of the last target pass, one entry for each rank in each lap. */
     double exchange_seconds;
     struct esp_rank_lap laps[ESP_RANK_LAPS];
     int lap_count;
     double baseline; /* measured seconds of one plain decoding step; 0 if not measured */
     const char *drafter, *verifier;
-    bool lossy; /* drafter and verifier may change the output distribution, as the user
-                   allowed */
+    bool lossy; /* drafter and verifier may change the output distribution; the user allowed
+                   it */
 };
 
 enum esp_event_type {
@@ -203,7 +206,7 @@ struct esp_event {
     const int32_t *tokens; /* prompt */
     int token_count;
     int token_start; /* drop */
-    /* prompt: number of chat format tokens before and after the user's message */
+    /* for a prompt: number of the chat format's tokens before and after the user's message */
     int marks, marks_after;
     const char *key, *text; /* setting: name and value */
     bool lossy;             /* setting: the output distribution may change from now on */

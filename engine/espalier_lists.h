@@ -20,7 +20,7 @@ struct esp_item {
     /* Drafters: how they draw children ("topk", "iid, topk", ...). Verifiers: the draws with
      * which they are lossless. */
     const char *draws;
-    bool weighs_costs; /* drafters: the trees depend on what passes cost */
+    bool weighs_costs; /* for drafters: the trees depend on the costs of passes */
     /* Verifiers (NULL for the other lists): `formula` is how a node is tested, e.g. "min(1,
      * p/q)"; `numbers` is the same formula with numbers filled in, or NULL; `where` explains
      * the letters of the formula, or is NULL. In `numbers` and `where`, '$' and a letter stand

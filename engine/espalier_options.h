@@ -23,8 +23,8 @@ extern "C" {
  * or none. struct esp_value_info explains the other columns. */
 
 /* Models are folders or files. target NULL: the built-in pair. draft NULL: the built-in draft
- * if target is NULL, otherwise none. A draft may also be one of the words "auto", "none", "mtp"
- * and those of esp_is_own_copy(). */
+ * if target is NULL, otherwise none. A draft may also be "auto", "none", "mtp" or one of the
+ * words of esp_is_own_copy(). */
 #define ESP_ENGINE_MODELS(X)                                                                   \
     X(MODELS, text, target, "target", 0, 0, 0, "MODEL",                                        \
       "target: a folder, a GGUF file or a name of `espalier list models` (default: the "       \
@@ -38,11 +38,11 @@ extern "C" {
     X(DEVICE, text, backend, "backend", 0, 0, 0, "auto|NAME",                                  \
       "compute backend: auto, or one of `espalier list backends`")
 
-/* memory: approximate limit of the process with one session, on the CPU only; the target's
- * files must not change while the engine exists. gpu-memory: limit of the models and one
- * session on a GPU; layers of the target that do not fit into it, or into the free memory,
- * stay in the computer's memory. If a limit is too small, creating the engine fails with
- * ESP_E_MEMORY, and the message says how much memory is needed.
+/* memory: approximate limit of the process's memory with one session, on the CPU only. The
+ * target's files must not change while the engine exists. gpu-memory: limit of the GPU memory
+ * of the models and one session. Layers of the target that do not fit into it, or into the free
+ * GPU memory, stay in the computer's memory. If a limit is too small, creating the engine fails
+ * with ESP_E_MEMORY, and the message says how much memory is needed.
  *
  * ranks, hosts, launcher, ranks-split, -parts, -whole: see espalier-ranks(7). A program that
  * uses them calls esp_is_rank() at its start.
@@ -103,9 +103,9 @@ struct esp_engine_options {
     ESP_ENGINE_OPTIONS(X)
 #undef X
     esp_progress *progress;
-    /* Called again and again while a rank does not answer, in the thread that waits for it.
-     * seconds: how long the rank has not answered. Returns whether to keep waiting. If NULL,
-     * the rank is ended. */
+    /* Called repeatedly while a rank does not answer, in the thread that waits for the rank.
+     * seconds: how long the rank has not answered. Returns whether to keep waiting. If this
+     * function is NULL, the rank is ended. */
     bool (*patient)(void *user, int rank, int ranks, double seconds);
     void *user; /* argument of both functions */
 };

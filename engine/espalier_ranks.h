@@ -1,5 +1,5 @@
 /* espalier_ranks.h - reports how the target is divided among ranks (engine option `ranks`), and
- * the expected cost.
+ * how long its passes are expected to take.
  *
  * Part of the public interface.
  */
@@ -18,13 +18,14 @@ enum { ESP_RANK_KINDS_MOST = 8, ESP_RANKS_MOST = 64 };
 
 /* Matrices of one kind. `part` is in key/value heads for attention, otherwise in outputs. */
 struct esp_rank_kind_report {
-    const char *word, *name;  /* name in options ("mlp"); name in tables ("gate, up") */
+    const char *word, *name;  /* word: name in options ("mlp"); name: name in tables ("gate,
+                                 up") */
     double bytes;             /* weights that a one-row pass reads if one process computes
                                * everything */
     bool whole;               /* every rank computes all of it */
     int part[ESP_RANKS_MOST]; /* (ranks) */
-    double gathered;          /* bytes that the ranks gather for one row of a pass */
-    int exchanges;            /* in one pass */
+    double gathered;          /* bytes that the ranks exchange for each row of a pass */
+    int exchanges;            /* number of exchanges in one pass */
 };
 
 struct esp_rank_report {
@@ -48,9 +49,9 @@ int esp_engine_set_delay(struct esp_engine *engine, const char *delay, char *err
 /* Returns false if the engine has no ranks. */
 bool esp_engine_ranks(const struct esp_engine *engine, struct esp_rank_report *report);
 /* Estimates the seconds of a pass over `rows` rows from reading weights and exchanging rows
- * alone. ranks: the assumed number of ranks; 1: one process. An exchange then takes log2 of
- * this number steps, each as long as measured. Returns 0 if the engine has no ranks, or the
- * model too few layers to be divided by layers. */
+ * alone. ranks: the assumed number of ranks; 1 means one process. An exchange among n ranks
+ * takes log2(n) steps, and each step takes the measured time. Returns 0 if the engine has no
+ * ranks, or if the model has too few layers to be divided by layers. */
 double esp_engine_ranks_expected(const struct esp_engine *engine, int ranks, int rows);
 
 #ifdef __cplusplus

@@ -72,17 +72,19 @@ enum { ESP_DRAFT_AUTO = 0, ESP_DRAFT_OFF = -1 };
 /* Values of window and sinks that are not token counts. */
 enum { ESP_WINDOW_OFF = 0, ESP_WINDOW_ON = -1, ESP_SINKS_AUTO = 0, ESP_SINKS_NONE = -1 };
 
-/* Gives line `index` of the table. Returns false past its end. */
+/* Copies line `index` of the table to *info. Returns false past its end. */
 bool esp_value_info(int index, struct esp_value_info *info);
 /* Returns the index of the setting with this name, or -1. */
 int esp_value_find(const char *name);
 
-/* These read value `index` from text, and write it as text; see esp_value_read(). */
+/* The first function reads value `index` from text, the second writes it as text; see
+ * esp_value_read(). */
 int esp_value_parse(struct esp_session_values *values, int index, const char *called,
                     const char *text, char *err, size_t errlen);
 void esp_value_print(const struct esp_session_values *values, int index, char *text,
                      size_t size);
-/* Sets all texts to auto (NULL). For a copy of the values that outlives the texts' owner. */
+/* Sets all texts to auto (NULL). This is for a copy of the values that is still used when the
+ * owner of the texts no longer exists. */
 void esp_values_forget_texts(struct esp_session_values *values);
 /* Replaces zeros that stand for defaults by the defaults. Returns 0, or ESP_E_ARGUMENT if a
  * value is out of range. */

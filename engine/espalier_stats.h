@@ -17,8 +17,8 @@ extern "C" {
 struct esp_stats {
     int prompt_tokens, generated_tokens, iterations;
     int64_t drafted_nodes;  /* drafted nodes that the target verified */
-    int64_t accepted_nodes; /* how many of these were accepted */
-    /* The same counts by where the nodes came from (enum esp_source). */
+    int64_t accepted_nodes; /* how many of the drafted nodes were accepted */
+    /* Drafted and accepted nodes by where the nodes came from (enum esp_source). */
     int64_t source_nodes[ESP_SOURCES], source_accepted[ESP_SOURCES];
     int64_t draft_passes, target_passes;
     int64_t draft_rows; /* rows computed by the draft passes */
@@ -34,17 +34,19 @@ struct esp_stats {
     double prefill_seconds, decode_seconds;
     double first_token_seconds; /* time of the prefill and the first iteration together */
     double stage_seconds[ESP_STAGES];
-    double exchange_seconds; /* part of these; see struct esp_iteration */
+    double exchange_seconds; /* part of stage_seconds; see struct esp_iteration */
     /* Part of the draft stage that its draft passes take; in the rest of the stage the tree is
-     * built. On an asynchronous device a pass may still run when the next part begins. */
+     * built. On an asynchronous device a pass may still be running when the drafter continues
+     * with the tree. */
     double draft_pass_seconds;
     double baseline; /* seconds of one plain decoding step; 0 if not measured */
-    /* Seconds per token over the last iterations, measured like `baseline`, without
-     * interruptions by other programs. The speed-up is baseline / token_seconds. */
+    /* Seconds per token over the last iterations. Like in `baseline`, times with interruptions
+     * by other programs are left out. The speed-up is baseline / token_seconds. */
     double token_seconds;
     double draft_temp; /* the draft's logits are divided by this; 0: there is no draft model */
     /* Expected calibration error of draft probabilities against the target's, for the tokens
-     * drafted in the last iterations: untempered, and at draft_temp. NaN means not known. */
+     * drafted in the last iterations: without tempering (raw), and at draft_temp. NaN means not
+     * known. */
     double calibration_error_raw, calibration_error;
     size_t peak_bytes;   /* peak memory of the whole process on the host */
     size_t device_bytes; /* memory taken on the device since the engine was opened; 0 means the

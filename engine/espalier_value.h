@@ -21,7 +21,7 @@ enum esp_value_kind {
     ESP_KIND_share,  /* a real number above the minimum */
     ESP_KIND_whole,  /* up to 2^31 - 1 */
     ESP_KIND_seed,   /* up to 2^64 - 1 */
-    ESP_KIND_choice, /* index of one of its words, from 0 */
+    ESP_KIND_choice, /* index of one of the words in `values`, from 0 */
     ESP_KIND_flag,
     ESP_KIND_either, /* false for the first of two words, true for the second */
     ESP_KIND_size,   /* bytes: 600M, 1.5G */
@@ -41,9 +41,9 @@ struct esp_value_info {
     const char *name;
     enum esp_value_kind kind;
     /* What a user may type: words separated by '|', and perhaps a placeholder in capitals, such
-     * as NUMBER. If NUMBER is among them, the first word stands for 0, the second for -1, and
-     * so on; these values are outside the range. In "auto|TEXT" and "off|FILE", the word
-     * stands for NULL. */
+     * as NUMBER. If NUMBER is among them, the first word means 0, the second -1, and so on.
+     * These values are outside the range. In "auto|TEXT" and "off|FILE", the word stands for
+     * NULL. */
     const char *values;
     const char *help;
     double minimum, maximum, value; /* range and default of a number */
@@ -54,7 +54,8 @@ struct esp_value_info {
  * message, such as "--top-p". Returns 0, or ESP_E_ARGUMENT; on failure nothing changes. */
 int esp_value_read(const struct esp_value_info *info, void *in, const char *called,
                    const char *text, char *err, size_t errlen);
-/* Writes the value as esp_value_read() reads it. 24 bytes are enough for a number. */
+/* Writes the value in the form that esp_value_read() reads. 24 bytes are enough for a
+ * number. */
 void esp_value_write(const struct esp_value_info *info, const void *in, char *text,
                      size_t size);
 /* If the value is a zero that stands for the default, stores the default. Returns 0, or

@@ -1,5 +1,5 @@
-/* expectation.c - see expectation.h. The file is untrusted: it may have any bytes, reading it
- * never waits, and its size is limited. */
+/* expectation.c - see expectation.h. The file is untrusted. It may contain any bytes, its size
+ * is limited, and it is opened so that reading never blocks. */
 #include "engine/expectation.h"
 
 #include <fcntl.h>
@@ -47,7 +47,8 @@ void esp_expectation_close(struct esp_expectation *e)
     memset(e, 0, sizeof *e);
 }
 
-/* Tokenizes a text; the caller frees the tokens. Returns how many, or a negative status. */
+/* Tokenizes a text; the caller frees the tokens. Returns the number of tokens, or a negative
+ * status. */
 static int tokenize(const struct esp_session *s, const char *text, size_t length,
                     int32_t **tokens)
 {
@@ -81,7 +82,7 @@ static int tokenize_after(const struct esp_session *s, const struct esp_expectat
     return tokenize(s, e->text, e->length, tokens);
 }
 
-/* Returns the length of the text before the last answer, in tokens. */
+/* Returns the number of tokens before the last answer. */
 static int answer_of(const struct esp_session *s)
 {
     const struct esp_conversation *c = &s->conversation;

@@ -1,9 +1,9 @@
 /* expectation.h - the file that the answer is expected to resemble (setting `expect`), such as
  * a text that is to be changed, or an earlier answer.
  *
- * Drafters get its tokens (struct esp_expected, follow.h). The answer follows the prompt, so
- * the file is tokenized together with the text of the prompt's last token: its first tokens
- * are then those that the model would write after the prompt.
+ * Drafters get the file's tokens (struct esp_expected, follow.h). The answer follows the
+ * prompt, so the file is tokenized together with the text of the prompt's last token: its first
+ * tokens are then those that the model would write after the prompt.
  */
 #ifndef ESP_EXPECTATION_H
 #define ESP_EXPECTATION_H
@@ -32,8 +32,8 @@ int esp_expectation_read(struct esp_expectation *expectation, const char *file, 
                          size_t errlen);
 void esp_expectation_close(struct esp_expectation *expectation);
 
-/* Call this when an answer begins. Tokenizes the file as the continuation of the prompt,
- * unless that is done already. If there is no memory, nothing is expected. */
+/* Call this when an answer begins. Tokenizes the file as the continuation of the prompt, unless
+ * that was done before. If there is not enough memory, there is no expected text. */
 void esp_expectation_begin(struct esp_session *session);
 
 #endif

@@ -19,7 +19,7 @@
 #include "kernels/status.h"
 
 enum {
-    DEPTH = 4,       /* folder levels searched below a place */
+    DEPTH = 4,       /* levels of folders that are searched below a starting folder */
     ENTRIES = 20000, /* entries read per folder */
     FOLDERS = 20000, /* folders searched in total */
     MANIFEST_LIMIT = 1 << 20,
@@ -259,8 +259,8 @@ static int depth_of(const char *name)
     return depth;
 }
 
-/* A folder may have thousands of entries, and stat() may take a millisecond. So it is not
- * called for entries that, by their type in the directory and their name, can be neither a
+/* A folder may have thousands of entries, and stat() may take a millisecond. It is therefore
+ * not called for an entry if its name and its type in the directory show that it is neither a
  * model nor a folder. */
 static void look_at(struct search *s, const char *path, const char *above,
                     const struct dirent *entry)
@@ -346,8 +346,8 @@ static void look_at_repository(struct search *s, const char *path, const char *a
 
 /* ------------------------------------------------------------------ ollama */
 
-/* Finds the file with the model's weights that a manifest names: blobs/sha256-HEX for the
- * digest sha256:HEX. */
+/* Finds the file with the model's weights. The manifest has its digest sha256:HEX, and the file
+ * is blobs/sha256-HEX. */
 static bool blob_of(const cJSON *manifest, const char *models, char path[PATH_MAX])
 {
     const cJSON *layer;
@@ -408,8 +408,8 @@ static void look_through_ollama(struct search *s, const char *models)
 
 /* ------------------------------------------------------------------ all places */
 
-/* Writes the folder that an environment variable names, or else one below the home folder.
- * Returns false if there is neither. */
+/* Writes the folder that an environment variable names to `path`. If the variable is not set,
+ * writes a folder below the home folder. Returns false if neither is known. */
 static bool place(char path[PATH_MAX], const char *variable, const char *below_variable,
                   const char *below_home)
 {
@@ -491,8 +491,8 @@ static const char *short_name(const char *name)
     return slash ? slash + 1 : name;
 }
 
-/* Returns how well a name fits a model: 3 it is equal, 2 equal except for case, 1 equal to the
- * part after the last slash, 0 not at all. */
+/* Returns how well a name fits a model. 3: it is equal to the model's name; 2: equal except for
+ * case; 1: equal to the part after the last slash; 0: it does not fit. */
 static int match_of(const struct esp_found_model *model, const char *name)
 {
     return strcmp(model->name, name) == 0                   ? 3
@@ -571,7 +571,7 @@ static bool read_vocabulary(struct esp_found_model *model, char *err, size_t err
     return true;
 }
 
-/* Compares two vocabularies, without reading which tokens end a text, because they hardly
+/* Compares two vocabularies. Which tokens end a text is not read, because these tokens hardly
  * change the result. */
 static bool compare_vocabularies(const struct esp_found_model *target,
                                  struct esp_found_model *draft, char *err, size_t errlen)
@@ -596,8 +596,8 @@ static bool compare_vocabularies(const struct esp_found_model *target,
     return status == ESP_OK;
 }
 
-/* Writes how much of the target's vocabulary a draft model with another vocabulary has, and
- * what that means for the acceptance. */
+/* For a draft model with another vocabulary: writes how much of the target's vocabulary it has,
+ * and what that means for the acceptance rate. */
 static void expect(const struct esp_found_model *target, const struct esp_found_model *draft,
                    char *why, size_t size)
 {
@@ -625,8 +625,8 @@ static void expect(const struct esp_found_model *target, const struct esp_found_
              levels[level].words);
 }
 
-/* Returns whether the draft is a draft head. If it is, *fits becomes whether it is one for this
- * target, and `why` names its kind or says why it does not fit. */
+/* Returns whether the draft is a draft head. If it is one, sets *fits to whether it fits this
+ * target. `why` then names the kind of head or says why it does not fit. */
 static bool is_head(const struct esp_found_model *target, const struct esp_found_model *draft,
                     bool *fits, char *why, size_t size)
 {

@@ -3,8 +3,8 @@
  * It searches the models that come with the program, the folders of ESPALIER_MODELS (separated
  * by colons), and the stores of Hugging Face, LM Studio and ollama. A model is a folder with
  * config.json and weights, or a GGUF file. Nothing in these places is trusted: the depth of
- * folders is limited, each is visited only once even if links form cycles, only regular files
- * are opened, and unreadable files are skipped.
+ * folders is limited, each folder is visited only once, even if links form cycles, only regular
+ * files are opened, and unreadable files are skipped.
  */
 #ifndef ESP_FIND_MODELS_H
 #define ESP_FIND_MODELS_H
@@ -21,8 +21,9 @@ extern "C" {
 enum { ESP_MODELS_MOST = 1000 };
 
 struct esp_found_model {
-    char name[160]; /* short: "fairytale-target", "Qwen/Qwen2.5-0.5B", "llama3.2:1b"; raw bytes
-                       of a file name, so not safe to print unescaped */
+    char name[160]; /* short name, such as "fairytale-target", "Qwen/Qwen2.5-0.5B" or
+                       "llama3.2:1b"; it may have any bytes, so it must be escaped before it is
+                       printed */
     char path[PATH_MAX];
     const char
         *source;     /* "built-in", "ESPALIER_MODELS", "Hugging Face", "LM Studio", "ollama" */
@@ -46,7 +47,7 @@ struct esp_found_models {
     bool more; /* there are more than ESP_MODELS_MOST models; the rest are left out */
 };
 
-/* Searches for models. Returns 0 or ESP_E_MEMORY; free the list either way. */
+/* Searches for models. Returns 0 or ESP_E_MEMORY. The caller frees the list in both cases. */
 int esp_find_models(struct esp_found_models *found);
 void esp_found_models_free(struct esp_found_models *found);
 
@@ -60,21 +61,22 @@ int esp_model_path(char *path, size_t size, const char *name, char *err, size_t 
 
 /* Returns whether the draft is "self" or "self:TYPE", a quantised copy of the target. */
 bool esp_is_own_copy(const char *draft);
-/* The word for the draft that is the MTP layer in the target's files (model/draft_head.h). */
+/* This word names a draft that is the MTP layer in the target's files (model/draft_head.h). */
 #define ESP_MTP "mtp"
 bool esp_is_mtp(const char *draft);
-/* As esp_model_path(), for a draft. Words that do not name a model are copied to `path`: those
- * of esp_is_own_copy() and esp_is_mtp(), "auto" (the MTP layer if there is one, else the
- * target's own copy if it is expected to pay) and "none". */
+/* Works like esp_model_path(), for a draft. Words that do not name a model are copied to
+ * `path`: those of esp_is_own_copy() and esp_is_mtp(), "none", and "auto": the MTP layer if
+ * there is one, else a quantised copy of the target if that is expected to save time. */
 int esp_draft_path(char *path, size_t size, const char *name, char *err, size_t errlen);
-/* Describes the target's own copy as a model that could draft for it. */
+/* Describes a quantised copy of the target as a draft model. */
 void esp_found_copy(struct esp_found_model *copy, const struct esp_found_model *target);
-/* Describes the target's MTP layer in the same way. Returns false if it has none. */
+/* Describes the target's MTP layer in the same way. Returns false if the target has no such
+ * layer. */
 bool esp_found_mtp(struct esp_found_model *head, const struct esp_found_model *target);
 /* Returns whether the target's MTP layer can draft; if not, writes the reason to `why`. */
 bool esp_mtp_fits(const struct esp_found_model *target, char *why, size_t size);
-/* Returns whether the target's own copy can draft. Writes the reason to `why` if it cannot, or
- * if it can but is not expected to pay; else "". */
+/* Returns whether a quantised copy of the target can draft. Writes the reason to `why` if it
+ * cannot draft, or if it can but is not expected to save time; otherwise writes "". */
 bool esp_copy_fits(const struct esp_found_model *target, char *why, size_t size);
 
 /* Reads what is only in the header of a GGUF file: family, dtype, and the size of all parts of
@@ -82,11 +84,11 @@ bool esp_copy_fits(const struct esp_found_model *target, char *why, size_t size)
  * folder. */
 void esp_found_model_look(struct esp_found_model *model);
 
-/* Returns whether `draft` is smaller than `target`, so that it may draft for it. If not, writes
- * the reason to `why`; if it may, but has another vocabulary (model/translation.h), writes how
- * well it can be expected to draft. A draft head must be one for a target of these sizes; its
- * kind is written to `why`. Reads each tokenizer once, and the target's once more for
- * each draft with another vocabulary. */
+/* Returns whether `draft` can be the draft model of `target`: it must be smaller. If it cannot,
+ * writes the reason to `why`. If it can, but has another vocabulary (model/translation.h),
+ * writes how well it is expected to draft. A draft head must be one for a target of these
+ * sizes; its kind is written to `why`. Reads each tokenizer once, and the target's once more
+ * for each draft with another vocabulary. */
 bool esp_draft_fits(struct esp_found_model *target, struct esp_found_model *draft, char *why,
                     size_t size);
 

@@ -1,9 +1,9 @@
 /* fork.c - changes a session's text to a branch of it, or back to the text from which it
  * branched.
  *
- * The rows of the longest common prefix stay in the caches. Only the others are computed, in
- * one pass if they fit in a batch. So the cost of a branch does not depend on the length of the
- * text.
+ * The rows of the longest common prefix stay in the caches. Only the other rows are computed,
+ * in one pass if they fit in a batch. Therefore the cost of a branch does not depend on the
+ * length of the text.
  */
 #include <string.h>
 
@@ -33,7 +33,7 @@ static int check_text(const struct esp_session *s, const struct esp_text_token *
     return ESP_OK;
 }
 
-/* Reports tokens [from, to) as appended; tokens [said, said_end) are the user's words. */
+/* Reports tokens [from, to) as appended; tokens [said, said_end) are the user's message. */
 static void report(struct esp_session *s, int from, int to, int said, int said_end)
 {
     if (from >= to)

@@ -68,7 +68,8 @@ bool esp_found_mtp(struct esp_found_model *head, const struct esp_found_model *t
         return false;
     const bool there =
         !model->head && (esp_mtp_open(&mtp, model, err, sizeof err) == ESP_OK ||
-                         model->mtp); /* loading a damaged layer reports the reason */
+                         model->mtp); /* if the layer is damaged, the call that loads it reports
+                                         the reason */
     if (mtp) {
         head->bytes = (int64_t)mtp->bytes;
         snprintf(head->dtype, sizeof head->dtype, "%s", mtp->dtype);

@@ -8,12 +8,12 @@
 #include "kernels/model_desc.h"
 #include "kernels/status.h"
 
-/* With a window, at least SLACK rows are dropped at a time, because the others must then be
- * moved. The last REWIND tokens keep all rows that they see, so that these tokens can be
- * removed without computing anything again. */
+/* With a window, at least SLACK rows are dropped at a time, because the remaining rows must
+ * then be moved. The rows that the last REWIND tokens see are not dropped, so that these tokens
+ * can be removed without computing anything again. */
 enum { PREFILL_ROWS = 128, SLACK = 256, REWIND = 64 };
 
-/* Tokens from one checkpoint to the next while a text grows. */
+/* While a text grows, a checkpoint is saved each time this number of tokens has been added. */
 enum { CHECKPOINT_EVERY = 64 };
 
 static int round_up(int rows)
@@ -110,7 +110,7 @@ static bool is_recurrent(const struct esp_kv_cache *c)
     return c->weights && esp_model_desc_recurrent(c->weights->desc);
 }
 
-/* Adds the updates of all complete chunks of the text to the states. */
+/* Updates the states of recurrent layers with all complete chunks of the text. */
 static int fold(struct esp_kv_cache *c)
 {
     const int dropped = c->window.dropped;
@@ -119,8 +119,8 @@ static int fold(struct esp_kv_cache *c)
     return c->ops->fold(c->cache, c->length - dropped, dropped);
 }
 
-/* Returns the slot to overwrite: an empty one, or the one whose loss leaves the smallest gap
- * between checkpoints, relative to the distance from the end of the text. */
+/* Returns the slot to overwrite: an empty one, or the one without which the gap between its
+ * neighbours is smallest, relative to the distance from the end of the text. */
 static int least_missed(const struct esp_kv_cache *c)
 {
     int least = 0;
@@ -231,8 +231,8 @@ int esp_kv_cache_translate(struct esp_kv_cache *c, const struct esp_translation 
                           "not enough memory for a text of the draft");
 }
 
-/* Writes the spelling of `token`, the text's token at index `at`, in the model's own tokens,
- * one per row; returns the number of rows. Two of the longest spellings fit in a pass. */
+/* Spells `token`, the text's token at index `at`, with tokens of the model, and writes one of
+ * them per row. Returns the number of rows. Two of the longest spellings fit in a pass. */
 static int spell(const struct esp_kv_cache *c, int at, int32_t token,
                  int32_t out[ESP_SPELLED_MOST + 1])
 {
@@ -373,7 +373,7 @@ const int32_t *esp_kv_cache_last(struct esp_kv_cache *c, int rows)
     return c->logits_row;
 }
 
-/* Returns how many of the tokens fit in a pass; *rows becomes the number of their rows. */
+/* Returns how many of the tokens fit in a pass, and sets *rows to the number of their rows. */
 static int fill(const struct esp_kv_cache *c, const int32_t *tokens, int count, int *rows)
 {
     int n = 0;
@@ -387,14 +387,14 @@ static int fill(const struct esp_kv_cache *c, const int32_t *tokens, int count, 
     return n;
 }
 
-/* Returns where token `i` of a batch has its output. */
+/* Returns the output row of token `i` of a batch. */
 static int32_t row_of(const int32_t *rows, int i)
 {
     return rows ? rows[i] : i;
 }
 
 /* Writes the rows of `count` tokens, the first of which is number `done` of the batch. Outputs
- * go to the last row of each token. Returns whether any has logits. */
+ * go to the last row of each token. Returns whether any of the tokens has logits. */
 static bool write_rows(struct esp_kv_cache *c, const int32_t *tokens, int count,
                        const struct esp_batch *batch, int done)
 {

@@ -1,20 +1,21 @@
 /* kv_cache.h - the KV cache of one model, as a session uses it.
  *
- * Rows 0..length-1 are those of the first `length` tokens of the text. In a draft head's cache
- * they are those of the `length` tokens after the first one, because no hidden state precedes
- * the first token. The rows after them belong to the tree of the current iteration, in the
- * order of its passes. esp_kv_cache_keep() makes the accepted ones part of the text; the next
- * iteration overwrites the others.
+ * Rows 0..length-1 are those of the first `length` tokens of the text. In a draft head's cache,
+ * rows 0..length-1 are those of the `length` tokens after the first one, because no hidden
+ * state precedes the first token. The rows after the text belong to the tree of the current
+ * iteration, in the order of its passes. esp_kv_cache_keep() makes the rows of accepted tokens
+ * part of the text. The next iteration overwrites the other rows.
  *
  * A draft model with another vocabulary (engine/model/translation.h) may have several rows for
- * a token of the text. `length` still counts tokens of the text; rows and positions are those
- * of the model.
+ * a token of the text. `length` still counts tokens of the text, but rows and positions count
+ * the model's tokens.
  *
  * With a window (struct esp_window) the cache may be smaller than the text. When there is no
  * room, it drops the oldest rows that no later row sees. Remaining rows move in steps of
  * ESP_WINDOW_STEP; results do not depend on when they move. Keys keep the rotation of their
- * position in the whole text: only distances matter, and the query corrects the distance to the
- * sinks (StreamingLLM instead rotates all keys again at every token).
+ * position in the whole text: only distances between positions matter, and the distance to the
+ * sinks is corrected in the query. (StreamingLLM instead rotates all keys again at every
+ * token.)
  *
  * A model with recurrent layers also has states (struct esp_cache), from which no token can be
  * removed again. So that a text can be shortened without computing all of it again, the cache
@@ -38,7 +39,7 @@ struct esp_kv_cache {
     struct esp_cache *cache;
     int vocabulary;           /* the model's tokens are 0 to vocabulary-1 */
     int context;              /* maximum rows of the text */
-    int length;               /* number of tokens of the text that are computed */
+    int length;               /* number of tokens of the text whose rows are computed */
     int rows;                 /* rows that the cache has */
     struct esp_window window; /* recent = 0: no window, the cache has the whole text */
     int max_batch;            /* rows per pass */
@@ -47,7 +48,7 @@ struct esp_kv_cache {
     /* (slots) For a model with recurrent layers, the number of tokens before each checkpoint;
      * 0: the slot is empty. */
     int slots, checkpoint[ESP_CHECKPOINTS];
-    /* NULL, unless the model has a different vocabulary from that of the text's tokens. */
+    /* NULL if the model's vocabulary is that of the text's tokens. */
     const struct esp_translation *translation;
     int32_t *before; /* (length + 1 of before_room) number of rows before each token */
     int before_room;
@@ -55,25 +56,25 @@ struct esp_kv_cache {
     struct esp_arrays arrays;
 };
 
-/* Returns the maximum rows per pass of a cache for `tokens` tokens of text and `tree_rows`
- * rows of a tree. */
+/* Returns the maximum number of rows per pass of a cache for `tokens` tokens of text and
+ * `tree_rows` rows of a tree. */
 int esp_kv_cache_batch(int tokens, int tree_rows);
 
 /* Returns how many tokens of text a cache with this window must have room for. */
 int esp_kv_cache_window_rows(const struct esp_window *window);
 
 /* Opens a cache for `tokens` tokens of text and `tree_rows` rows after them. `vocabulary` is
- * the model's. */
+ * the size of the model's vocabulary. */
 int esp_kv_cache_open(struct esp_kv_cache *cache, const struct esp_backend_ops *ops,
                       struct esp_weights *weights, int vocabulary, int tokens, int tree_rows,
                       char *err, size_t errlen);
-/* Opens a view of the owner's cache, for passes of other weights (cache_join() of the
- * backend). It has the owner's rows, and no text of its own. Close the view first. */
+/* Opens a view of the owner's cache, for passes of other weights (cache_join() of the backend).
+ * The view shares the owner's rows and has no text. Close the view before its owner. */
 int esp_kv_cache_join(struct esp_kv_cache *cache, const struct esp_kv_cache *owner,
                       struct esp_weights *weights, int vocabulary, char *err, size_t errlen);
-/* Makes room for `rows` rows after the owner's text, and lets the view begin there. Rows that
- * passes over the view write are temporary: the owner's next passes overwrite them, and the
- * owner's `length` never counts them. */
+/* Makes room for `rows` rows after the owner's text, and lets the view begin at the first of
+ * them. Rows that passes over the view write are temporary: the owner's next passes overwrite
+ * them, and the owner's `length` never counts them. */
 int esp_kv_cache_follow(struct esp_kv_cache *view, struct esp_kv_cache *owner, int rows);
 /* Sets the window; the cache must be empty. If a text of `context` tokens has more rows than
  * the cache, the cache needs at least esp_kv_cache_window_rows() rows for text. */
@@ -85,13 +86,14 @@ int esp_kv_cache_translate(struct esp_kv_cache *cache,
                            const struct esp_translation *translation, char *err, size_t errlen);
 void esp_kv_cache_close(struct esp_kv_cache *cache);
 
-/* Returns how many rows the computed text has, which is the position of the next row. */
+/* Returns the number of rows of the computed text, which is also the position of the next
+ * row. */
 int esp_kv_cache_text_rows(const struct esp_kv_cache *cache);
-/* Returns how many rows `count` tokens have, the first of which is number `at` of a text. */
+/* Returns how many rows `count` tokens of a text have, starting with token number `at`. */
 int esp_kv_cache_count(const struct esp_kv_cache *cache, const int32_t *tokens, int at,
                        int count);
-/* Returns how many rows the context has left after the first `length` tokens of a text,
- * whether these are computed or not; negative if they do not fit. */
+/* Returns how many rows the context has left after the first `length` tokens of a text, whether
+ * these tokens are computed or not. The result is negative if they do not fit. */
 int esp_kv_cache_left(const struct esp_kv_cache *cache, const int32_t *text, int length);
 /* Returns how many tokens of a text of `length` tokens fit in the context. */
 int esp_kv_cache_most(const struct esp_kv_cache *cache, const int32_t *text, int length);
@@ -112,15 +114,15 @@ void esp_kv_cache_cut(struct esp_kv_cache *cache, int length);
 /* Saves the states of recurrent layers at the end of the text, so that the text can later be
  * shortened to this length. Does nothing for other models. */
 int esp_kv_cache_checkpoint(struct esp_kv_cache *cache);
-/* Runs a batch that was placed. If the pass fails, which loses the states, they are loaded
- * from a checkpoint, and the cache then has fewer tokens. */
+/* Runs a batch that esp_kv_cache_place() prepared. A failed pass loses the states of recurrent
+ * layers. They are then loaded from a checkpoint, and the cache has fewer tokens. */
 int esp_kv_cache_forward(struct esp_kv_cache *cache, const struct esp_batch *batch);
 
-/* Returns a copy of `count` tokens (at most max_batch), with token 0 instead of those outside
- * this model's vocabulary. Valid until the next call. A draft model may have fewer tokens than
- * the target, if the target's logits have more padding. If the model has another vocabulary, a
- * token becomes the last of the tokens that spell it. Replacing tokens only makes drafts
- * worse. */
+/* Returns a copy of `count` tokens (at most max_batch), with token 0 in place of each token
+ * that is outside this model's vocabulary. Valid until the next call. A draft model may have
+ * fewer tokens than the target, if the target's logits have more padding. If the model has
+ * another vocabulary, a token becomes the last of the tokens that spell it. Replacing tokens
+ * only makes drafts worse. */
 const int32_t *esp_kv_cache_known(struct esp_kv_cache *cache, const int32_t *tokens, int count);
 
 /* Returns a list for logits_row of a batch: the logits of the last of `rows` rows go to row 0,
@@ -135,9 +137,9 @@ const int32_t *esp_kv_cache_last(struct esp_kv_cache *cache, int rows);
 int esp_kv_cache_run(struct esp_kv_cache *cache, const int32_t *tokens,
                      struct esp_batch *batch);
 
-/* Runs tokens of the text and appends them. If `logits` is not NULL, its row 0 becomes the
- * logits after the last token; if `step` is not NULL, it is applied to that row. ESP_E_CONTEXT
- * if the tokens do not fit. */
+/* Runs tokens of the text and appends them. If `logits` is not NULL, the logits after the last
+ * token are written to its row 0. If `step` is not NULL, it is applied to that row.
+ * ESP_E_CONTEXT if the tokens do not fit. */
 int esp_kv_cache_append(struct esp_kv_cache *cache, const int32_t *tokens, int count,
                         struct esp_rows *logits, const struct esp_step *step);
 

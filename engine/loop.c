@@ -8,12 +8,12 @@
  *   6 adapt    the controller learns from the outcome
  *
  * The root is the last committed token. It has no row in the target cache yet, so its row is
- * computed together with the tree's, and one target pass per iteration is enough. The papers'
- * literal form, cache=rebuild, drops the rows and computes the committed ones again (dynatree,
- * app. D, line 6).
+ * computed together with the tree's, and one target pass per iteration is enough. With
+ * cache=rebuild, the rows are dropped and those of the committed tokens are computed again, as
+ * the papers literally say (dynatree, app. D, line 6).
  *
- * Invariant between iterations: the target's cache has the text without its last token; the
- * draft model's cache has a prefix of the text.
+ * Invariant between iterations: the target's cache holds the text without its last token; the
+ * draft model's cache holds a prefix of the text.
  *
  * If the draft model is the target's own copy, stage 1 writes the copy's keys and values to
  * the rows after the text in the target's cache, the root first. These rows are temporary:
@@ -27,10 +27,10 @@
 #include "kernels/status.h"
 
 /* On an asynchronous device, submitting a stage returns before it has run. When the accepted
- * path is back on the host, all earlier work is done, and the device's own time stamps give
- * the times of the first stages. The stamps also give the time at which stage `select`
- * started; *start becomes this time. *start and `begun`, the start of the iteration, are times
- * of the host's clock. Time spent in the observer is not counted for any stage. */
+ * path is back on the host, all earlier work is done, and the device's own time stamps give the
+ * times of the first stages. The stamps also give the time at which stage `select` started, and
+ * *start is set to it. *start and `begun`, the start of the iteration, are times of the host's
+ * clock. Time spent in the observer is not counted for any stage. */
 static void read_marks(struct esp_session *s, double begun, double *start)
 {
     struct esp_backend *backend = s->engine->backend;
@@ -54,7 +54,8 @@ static void stage_done(struct esp_session *s, enum esp_stage stage, double *star
                             .stage = stage,
                             .iteration = &s->iteration,
                         });
-    *start = esp_clock(); /* excludes the observer's time (step mode) */
+    *start = esp_clock(); /* the next stage starts now, so the observer's time is not counted
+                             (step mode) */
     if (stage < ESP_STAGE_VERIFY)
         esp_session_mark(s, 2 * (int)stage + 2);
 }
@@ -72,15 +73,16 @@ static int choose_plainly(struct esp_session *s)
                       : s->ops->sample(s->p, &row, &u, 1, 1, NULL, 0, &token, &value, ESP_NOW);
 }
 
-/* Runs a pass over the token at `position` and the tokens before it, last one first, each in
- * a row after the text in the cache. The next iteration overwrites these rows. Copies of one
- * token would all use the same experts of a mixture, and the pass would be faster than one
- * over a tree; so the tokens differ. */
+/* Runs a pass over the token at `position` and the tokens before it, last one first, each in a
+ * row after the text in the cache. The next iteration overwrites these rows. The tokens differ:
+ * in a mixture of experts, copies of one token would all use the same experts, and the pass
+ * would be faster than a pass over a tree. */
 static int pass_over(struct esp_session *s, struct esp_kv_cache *c, int position, int rows,
                      struct esp_rows *logits)
 {
     const bool draft = c == &s->draft_cache;
-    const int32_t spare = s->draft.capacity; /* a row of q that no drafter needs later */
+    const int32_t spare = s->draft.capacity; /* index of a row of q that no drafter needs
+                                                later */
     int status = esp_kv_cache_make_room(c, rows);
     if (status < 0)
         return status;
@@ -100,8 +102,8 @@ static int pass_over(struct esp_session *s, struct esp_kv_cache *c, int position
     return esp_kv_cache_forward(c, &batch);
 }
 
-/* Lets the target's own copy draft in the rows after those of the target. These rows never
- * count as text, so nothing has to be removed if an iteration ends early. */
+/* Lets the quantised copy of the target draft in the rows after the target's text. These rows
+ * never count as text, so nothing has to be removed if an iteration ends early. */
 static int follow_target(struct esp_session *s)
 {
     return esp_session_has_copy(s)
@@ -128,9 +130,9 @@ void esp_session_warm(struct esp_session *s)
  * pass writes the root's row, which the verify pass will write again with the same values. It
  * runs in iterations 0 (after a warm-up pass), 1, 2, 4, 8 ..., for an early result, and then
  * once every ESP_BASELINE_EVERY iterations. The timed steps take about 3 % of the time if an
- * iteration takes as long as a plain step, half of that if an iteration takes twice as long.
- * Passes over the start of a text are faster than average, so the samples are spread over the
- * text like the iterations that they are compared with. */
+ * iteration takes as long as a plain step, and half of that if an iteration takes twice as
+ * long. Passes over the start of a text are faster than average, so the samples are spread over
+ * the text like the iterations that they are compared with. */
 static int measure_baseline(struct esp_session *s)
 {
     int index = s->stats.iterations, runs = index == 0 ? 2 : 1;
@@ -247,9 +249,9 @@ static int target_pass(struct esp_session *s)
     return status;
 }
 
-/* Keeps what both models computed at the end of the path, where the next root was chosen, for
- * the drafter's next iteration. At temperature 0, the target's distribution is that of
- * temperature `low`. */
+/* Stores what both models computed at the end of the path, from which the next root was chosen.
+ * The drafter reads it in the next iteration. At temperature 0, the target's distribution is
+ * computed at temperature `low`. */
 static int look_back(struct esp_session *s)
 {
     static const struct esp_sampling low = {0.2, 1, 0};
@@ -315,7 +317,8 @@ static int commit(struct esp_session *s, int count)
     const struct esp_verify *v = &s->verify;
     int status;
     if (s->rebuild) {
-        /* The root, then all committed tokens but the last, which is the next root. */
+        /* These rows are the root, then all committed tokens except the last, which is the next
+         * root. */
         s->tokens[0] = s->text[s->length - 1];
         memcpy(s->tokens + 1, s->committed, (size_t)(count - 1) * sizeof *s->tokens);
         status = esp_kv_cache_append(&s->target, s->tokens, count, NULL, NULL);
@@ -343,7 +346,7 @@ static int commit(struct esp_session *s, int count)
     return status;
 }
 
-/* Records the times of passes and the outcome of the drafted tokens. */
+/* Learns from the times of the passes and from which drafted tokens were accepted. */
 static void learn(struct esp_session *s)
 {
     const struct esp_draft *d = &s->draft;
@@ -361,7 +364,8 @@ static void learn(struct esp_session *s)
     esp_recycling_learn(s);
 }
 
-/* Writes gauges: the draft temperature, and the calibration error without and with it. */
+/* Writes three gauges: the draft temperature, and the calibration error without and with this
+ * temperature. */
 static int session_gauges(const struct esp_session *s, struct esp_gauge *g)
 {
     if (s->set.drafter->without_model)
@@ -464,7 +468,7 @@ static int run(struct esp_session *s, int remaining)
     return count;
 }
 
-/* What exchanges between ranks have cost so far. */
+/* Returns the time that exchanges between ranks have taken so far. */
 static struct esp_rank_times exchanged(const struct esp_session *s)
 {
     struct esp_rank_times times = {.seconds = 0};
@@ -496,9 +500,9 @@ static int finish(struct esp_session *s, const char *why)
     return 0;
 }
 
-/* Computes the end of the text again if the cache lacks it: the cache of a window was emptied
- * because much of the text was removed, or the states of recurrent layers went back to a
- * checkpoint. */
+/* Computes the end of the text again if the cache lacks it: with a window, the cache was
+ * emptied because much of the text was removed, or the states of recurrent layers went back to
+ * a checkpoint. */
 static int compute_again(struct esp_session *s)
 {
     const double start = esp_clock();

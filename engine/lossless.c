@@ -14,12 +14,12 @@
 #include "engine/session.h"
 #include "kernels/status.h"
 
-enum { SMALLEST_BIN = 5 }; /* tokens expected in a bin of `first` */
+enum { SMALLEST_BIN = 5 }; /* minimum number of tokens expected in a bin of test `first` */
 
 struct scorer {
     struct esp_session *session;
     int start;                         /* length of the text that is continued, in tokens */
-    struct esp_kv_cache target, draft; /* with the text except its last token */
+    struct esp_kv_cache target, draft; /* caches of the text without its last token */
     bool has_draft, has_head;          /* has_head: the draft is a draft head */
     struct esp_features features;      /* hidden states for the draft head */
     struct esp_rows *p, *q;            /* (tokens) */
@@ -64,7 +64,7 @@ static int open_cache(struct scorer *s, struct esp_kv_cache *cache,
         status = esp_kv_cache_translate(cache, like->translation, err, errlen);
     if (status == ESP_OK && !s->has_head)
         status = esp_kv_cache_append(cache, s->session->text, s->start - 1, NULL, NULL);
-    if (status == ESP_OK) /* all continuations begin there */
+    if (status == ESP_OK) /* all continuations begin at the end of this text */
         status = esp_kv_cache_checkpoint(cache);
     return status;
 }
@@ -102,7 +102,7 @@ static int open_scorer(struct scorer *s, int tokens, char *err, size_t errlen)
         rows_needed(s, &s->session->draft_cache, tokens) <= s->session->draft_cache.context;
     s->has_head = s->has_draft && e->draft->head;
     if (s->has_head && (s->start < 2 || tokens >= esp_kv_cache_batch(s->start + tokens, 1)))
-        s->has_draft = s->has_head = false; /* without a draft, q counts as uniform */
+        s->has_draft = s->has_head = false; /* without a draft, q is taken as uniform */
     s->rng = (struct esp_rng){.seed = s->session->set.values.seed, .stream = ESP_RNG_CHECK};
     s->p_row = esp_arrays_add(&s->arrays, vocabulary, sizeof *s->p_row);
     s->q_row = esp_arrays_add(&s->arrays, vocabulary, sizeof *s->q_row);
@@ -150,9 +150,9 @@ static int continue_text(struct scorer *s, int tokens, struct esp_lossless *resu
     return status < 0 ? status : written < tokens ? written : tokens;
 }
 
-/* Runs a plain pass over the last token of the text and all but the last of the `count` new
- * ones: row i of `rows` becomes the distribution (at temperature 0, the logits) of the i-th
- * new token. */
+/* Runs a plain pass over the last token of the text and all `count` new tokens except the last
+ * one. Row i of `rows` becomes the distribution (at temperature 0, the logits) of the i-th new
+ * token. */
 static int plain_pass(struct scorer *s, struct esp_kv_cache *cache, struct esp_rows *rows,
                       int count, const struct esp_sampling *sampling)
 {
@@ -302,7 +302,7 @@ static struct esp_chi_square test_first(struct scorer *s, int trials)
     if (bins == 0 || rest_p * trials >= SMALLEST_BIN) {
         s->first[bins] = rest;
         s->first_p[bins++] = rest_p;
-    } else { /* too few for a separate bin: added to the last one */
+    } else { /* too few tokens for a separate bin: they are added to the last bin */
         s->first[bins - 1] += rest;
         s->first_p[bins - 1] += rest_p;
     }
@@ -320,8 +320,9 @@ static void finish(struct scorer *s, int trials, struct esp_lossless *r)
         esp_chi_square_fit(s->serial, even, ESP_LOSSLESS_SIDE * ESP_LOSSLESS_SIDE);
     r->test[ESP_LOSSLESS_first] = test_first(s, trials);
     r->distance = esp_total_variation(r->ratio, even, ESP_LOSSLESS_BINS);
-    /* McDiarmid 1989: one token changes the distance by at most 1/n. The limit is on the safe
-     * side, because chance makes the measured distance larger on average than the true one. */
+    /* McDiarmid 1989: one token changes the distance by at most 1/n. The limit is rather too
+     * large than too small, because chance makes the measured distance larger on average than
+     * the true distance. */
     r->limit = r->distance + sqrt(log(1 / 0.01) / (2.0 * r->tokens));
 }
 

@@ -1,4 +1,5 @@
-/* lossless.h - tests on the loaded models whether a session follows the target's distribution.
+/* lossless.h - tests, with the loaded models, whether a session's output follows the target's
+ * distribution.
  *
  * A session writes many short continuations of its text. Then a plain pass of the target,
  * without a tree, computes the exact distribution p of every token written, given the tokens
@@ -35,8 +36,10 @@ enum { ESP_LOSSLESS_BINS = 16, ESP_LOSSLESS_SIDE = 4 /* serial: SIDE x SIDE bins
 
 struct esp_lossless_plan {
     int trials;                                        /* continuations */
-    int tokens;                                        /* per continuation */
-    bool (*progress)(void *user, int done, int total); /* NULL if none; false: stop */
+    int tokens;                                        /* number of tokens of each
+                                                          continuation */
+    bool (*progress)(void *user, int done, int total); /* may be NULL; if it returns false, the
+                                                          test stops */
     void *user;
 };
 
@@ -45,15 +48,16 @@ struct esp_lossless {
     int impossible; /* tokens of probability 0; at temperature 0, tokens that are not the
                        likeliest */
     struct esp_chi_square test[ESP_LOSSLESS_TEST_COUNT];
-    double ratio[ESP_LOSSLESS_BINS]; /* counts of v in order of p/q */
-    double distance; /* total variation distance between these and the uniform distribution */
+    double ratio[ESP_LOSSLESS_BINS]; /* counts of v (test `ratio`) in each bin */
+    double distance; /* total variation distance between these counts and the uniform
+                        distribution */
     double limit;    /* upper bound of the true distance at 99 % confidence */
 };
 
 const char *esp_lossless_test_name(int test);
 
-/* Measures a session that has a prompt. Its text stays; its random numbers and its drafter's
- * state change. ESP_E_CANCELLED if `progress` returned false. */
+/* Measures a session that has a prompt. Its text does not change, but its random numbers and
+ * its drafter's state do. ESP_E_CANCELLED if `progress` returned false. */
 int esp_lossless_measure(struct esp_session *session, const struct esp_lossless_plan *plan,
                          struct esp_lossless *result, char *err, size_t errlen);
 

@@ -15,10 +15,10 @@ enum { LEAST_CONTEXT = 64 };
 
 static const char NO_LIMIT[] = "Try --backend cpu";
 
-/* RESERVE: device memory left to the driver for handles, workspaces and code, whose size only
- * the driver knows. GRAPHS: the part of this memory that the captured passes of a model may
- * use even if nothing else is free. A pass that is not captured is slower but gives the same
- * result. */
+/* RESERVE: device memory that is left to the driver for handles, workspaces and code. Only the
+ * driver knows their size. GRAPHS: the part of this memory that the captured passes of a model
+ * may use even if nothing else is free. A pass that is not captured is slower but gives the
+ * same result. */
 static const size_t RESERVE = (size_t)160 << 20, GRAPHS = (size_t)48 << 20;
 
 static size_t model_need(const struct esp_engine *e, const struct esp_model *model, int context,
@@ -95,7 +95,7 @@ void esp_memory_fit_context(struct esp_engine *e, size_t limit)
     e->context = least * STEP;
 }
 
-/* Lets captured passes use the part of `room` that the plan leaves free, half of it for each
+/* Lets captured passes use the part of `room` that the plan leaves free: half of it for each
  * model. */
 static void allow_graphs(struct esp_engine *e, size_t room, size_t planned)
 {
@@ -148,7 +148,8 @@ int esp_memory_plan(struct esp_engine *e, size_t limit, char *err, size_t errlen
 
 /* ------------------------------------------------------------------ a limit */
 
-/* An embedding smaller than this is kept in addition to an equal LM head. */
+/* If the embedding is equal to the LM head but smaller than this, it is stored a second
+ * time. */
 static const size_t SMALL_EMBEDDING = (size_t)16 << 20;
 /* Assumed size of the program itself, trees, texts, threads and the display. */
 static const size_t PROGRAM = (size_t)32 << 20;

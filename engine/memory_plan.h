@@ -6,22 +6,22 @@
 #include "engine/engine.h"
 
 /* Adds up the device memory that an engine with open models and one session needs, before
- * anything is loaded. If less is free, or `limit` (0 if none) is less, limits the target's
- * weights, so that the layers that do not fit are streamed. If even that does not fit, returns
- * ESP_E_MEMORY, and err says what would fit. */
+ * anything is loaded. If less memory is free, or if `limit` (0 if none) is smaller, limits the
+ * target's weights, so that the layers that do not fit are streamed. If even that does not fit,
+ * returns ESP_E_MEMORY, and err says what would fit. */
 int esp_memory_plan(struct esp_engine *engine, size_t limit, char *err, size_t errlen);
 
-/* Shortens the engine's context to what fits together with whole models, if the device (or
- * `limit`, 0 if none) has no room for a session with the full context. Does nothing if less
- * than a quarter would be left. Call it before esp_memory_plan(), and only if the user set no
- * context. */
+/* Shortens the engine's context so that a session fits together with the whole models, if the
+ * device (or `limit`, 0 if none) has no room for a session with the full context. Does nothing
+ * if less than a quarter of the context would be left. Call it before esp_memory_plan(), and
+ * only if the user set no context. */
 void esp_memory_fit_context(struct esp_engine *engine, size_t limit);
 
-/* Limits the process to about `bytes` (0 means no limit). Program, tokenizer, draft model and a
- * session are subtracted from it; the rest goes to the backend as the limit of the target's
- * weights. An older engine that is still open is not counted, because it is closed once this
- * one replaces it. Call it before the weights are opened. ESP_E_UNSUPPORTED if the backend has
- * its own memory. */
+/* Limits the process to about `bytes` (0 means no limit). The memory of the program, the
+ * tokenizer, the draft model and a session is subtracted from this limit. The backend gets the
+ * rest as the limit of the target's weights. An older engine that is still open is not counted,
+ * because it is closed when this engine replaces it. Call it before the weights are opened.
+ * ESP_E_UNSUPPORTED if the backend has its own memory. */
 int esp_memory_set_limit(struct esp_engine *engine, size_t bytes, char *err, size_t errlen);
 
 #endif

@@ -1,8 +1,9 @@
-/* pace.c - the lower quartile of steps with the same work; see pace.h.
+/* pace.c - computes times from the lower quartile of steps with the same work; see pace.h.
  *
  * A class of n steps with the lower quartile m counts as n * m seconds. With a single class, as
  * in plain decoding, the time of a step is the quartile. Without interruptions the total is
- * close to the sum of all times. The tokens of every step count, however long it took.
+ * close to the sum of all times. The tokens of all steps are counted, also of steps that were
+ * interrupted.
  */
 #include "engine/pace.h"
 

@@ -1,13 +1,13 @@
 /* pace.h - seconds per token, measured the same way for speculation and for plain decoding.
  *
- * Interruptions by other programs can make a pass of 2 ms take 20. They raise a sum, but not an
- * order statistic, so comparing a sum with an order statistic would measure the interruptions.
- * Both sides therefore use the same statistic, separately for drafting, verifying and the rest:
- * steps are grouped by work, and the lower quartile of a group stands for each step in it.
- * (Interruptions only ever make a step slower, and on a busy machine more than half of the
- * steps are interrupted.) Work is the number of the target's rows plus the number of draft
- * passes. Groups span a factor of 1.4, because a large tree takes longer than a small one
- * without any interruption.
+ * Interruptions by other programs can make a pass of 2 ms take 20 ms. They raise a sum, but not
+ * an order statistic, so comparing a sum with an order statistic would measure the
+ * interruptions. Both sides therefore use the same statistic, separately for drafting,
+ * verifying and the rest: steps are grouped by work, and the lower quartile of a group stands
+ * for each step in it. (Interruptions only ever make a step slower, and on a busy machine more
+ * than half of the steps are interrupted.) Work is the number of the target's rows plus the
+ * number of draft passes. Groups span a factor of 1.4, because a large tree takes longer than a
+ * small one without any interruption.
  */
 #ifndef ESP_PACE_H
 #define ESP_PACE_H
@@ -17,13 +17,13 @@
 enum { ESP_PACE_STEPS = 256, ESP_PACE_PARTS = 3 };
 
 struct esp_pace {
-    int most; /* number of latest steps kept: 1..ESP_PACE_STEPS */
+    int most; /* number of latest steps that are stored: 1..ESP_PACE_STEPS */
     int count, next;
     struct esp_paced {
         double seconds[ESP_PACE_PARTS];
-        int tokens;         /* added to the text */
+        int tokens;         /* number of tokens that the step added to the text */
         int class;          /* class of `work`: twice its log2, rounded down */
-    } step[ESP_PACE_STEPS]; /* (count) a ring */
+    } step[ESP_PACE_STEPS]; /* (count) ring buffer */
 };
 
 /* Records a step that did `work` >= 1 and added `tokens` to the text. */

@@ -10,7 +10,7 @@
 
 enum { PIECE = 512, ROWS = 64 /* rows per pass */ };
 
-static const double LEAST = 1e-38; /* smaller probabilities count as this */
+static const double LEAST = 1e-38; /* smaller probabilities are replaced by this one */
 
 struct measuring {
     struct esp_engine *engine;
@@ -47,7 +47,7 @@ static int open_all(struct measuring *m, const char *text, size_t length, char *
                                        err, errlen);
 }
 
-/* Counts the tokens after rows begin..end-1 of the piece; the pass has computed their
+/* Adds -log p of the tokens after rows begin..end-1 of the piece; the pass has computed their
  * logits. */
 static int count_rows(struct measuring *m, const int32_t *piece, int begin, int end)
 {

@@ -1,4 +1,4 @@
-/* perplexity.h - how well a target predicts a text. */
+/* perplexity.h - measures how well a target predicts a text. */
 #ifndef ESP_PERPLEXITY_H
 #define ESP_PERPLEXITY_H
 

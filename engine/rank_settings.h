@@ -6,8 +6,8 @@
 #include "kernels/ranks/rank_options.h"
 
 /* Reads `ranks`, `ranks_parts` and `ranks_whole`. Chooses the threads of a rank: the number
- * that the user gave, or the processor's cores divided by the ranks. Returns ESP_E_ARGUMENT
- * and one sentence if a text is no list of parts or kinds. */
+ * that the user gave, or the processor's cores divided by the ranks. Returns ESP_E_ARGUMENT and
+ * one sentence if a text is not a list of parts or kinds. */
 int esp_rank_settings_read(struct esp_rank_options *ranks,
                            const struct esp_engine_options *options, char *err, size_t errlen);
 

@@ -1,4 +1,5 @@
-/* recycled.c - the matrix and its file; see recycled.h. The file is untrusted.
+/* recycled.c - reads and writes the matrix of recycled tokens and its file; see recycled.h. The
+ * file is untrusted.
  *
  * The file consists of 32-bit little-endian numbers: the head (make_head), then for each row
  * its token, its streak and ESP_RECYCLED_WIDTH likely tokens. Rows are sorted by token.
@@ -18,7 +19,7 @@ enum { HEAD = 8, ROW = WIDTH + 2 }; /* numbers */
 enum { MAGIC = 0x31437265 /* "erC1" */ };
 
 static const double REMEMBERED = 1024; /* trials after which the counts of a class are halved */
-static const double PRIOR_WEIGHT = 16; /* the prior counts as much as this many trials */
+static const double PRIOR_WEIGHT = 16; /* the prior has the weight of this many trials */
 
 /* ------------------------------------------------------------------ rows and rates */
 
@@ -31,8 +32,8 @@ const struct esp_recycled_row *esp_recycled_of(const struct esp_recycled *r, int
 double esp_recycled_rate(const struct esp_recycled *r, const struct esp_recycled_row *row,
                          int rank)
 {
-    /* Prior rates: the rate of the first place depends on the streak; the other rates fall as
-     * 1 / (rank + 1)^2. */
+    /* Prior rates: the rate of a row's first token depends on the streak; the other rates fall
+     * as 1 / (rank + 1)^2. */
     static const double first[STREAKS] = {0.2, 0.4, 0.6, 0.8};
     const int class = row->streak;
     const double rest = 1 - first[class];

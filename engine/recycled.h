@@ -3,18 +3,18 @@
  *
  * Each verified row of a tree, even of a rejected node, gives the target's likeliest next
  * tokens. They are stored in a matrix that has one row for each token of the vocabulary, and
- * replace what this row held. Drafters fill trees from the matrix without a draft model: the
- * children of a node are the tokens in the matrix row of its token.
+ * replace the previous tokens of that row. Drafters fill trees from the matrix without a draft
+ * model: the children of a node are the tokens in the matrix row of its token.
  *
  * A drafter must know how often such a child is correct. This rate is learned separately for
- * each place in a row, and for rows whose first place was often or seldom correct before. After
- * "United" the first place is nearly always correct, after "the" rarely. The paper uses a tree
- * of fixed shape instead.
+ * each index in a row. It is also learned separately for rows whose first token was often or
+ * seldom correct before: after "United" the first token is nearly always correct, after "the"
+ * rarely. The paper uses a tree of fixed shape instead.
  *
- * The matrix is stored for the next run in the state folder, in one file per target.
- * Its content comes from the user's texts, so only the owner may read the file. It contains the
+ * The matrix is stored for the next run in the state folder, in one file per target. Its
+ * content comes from the user's texts, so only the owner may read the file. It contains the
  * last ESP_RECYCLED_KEPT rows that were written. A damaged file is ignored. The content of the
- * file affects only which tokens are tried, never the text.
+ * file affects only which tokens are drafted, never the output.
  */
 #ifndef ESP_RECYCLED_H
 #define ESP_RECYCLED_H
@@ -29,7 +29,7 @@ enum {
 };
 
 struct esp_recycled_row {
-    int32_t token[ESP_RECYCLED_WIDTH]; /* the likeliest first; -1 if none */
+    int32_t token[ESP_RECYCLED_WIDTH]; /* the likeliest token first; -1 if none */
     uint32_t written; /* value of `writes` when the row was last written; 0 means never */
     int32_t streak;   /* class of the row, 0 to ESP_RECYCLED_STREAKS - 1 */
 };
@@ -39,7 +39,7 @@ struct esp_recycled {
     struct esp_recycled_row *row; /* (vocabulary) by token */
     int vocabulary;
     uint32_t writes; /* number of rows written so far */
-    /* For each class of rows: how often such a row was tried, and how often each of its places
+    /* For each class of rows: how often such a row was tried, and how often each of its tokens
      * was correct. Both decay. */
     double tried[ESP_RECYCLED_STREAKS], right[ESP_RECYCLED_STREAKS][ESP_RECYCLED_WIDTH];
     char key[384], file[64]; /* names of the target and of its file; "" means it has none */
@@ -52,14 +52,14 @@ struct esp_recycled {
 int esp_recycled_open(struct esp_recycled *recycled, const char *key, int vocabulary,
                       bool kept);
 
-/* Saves, if there is a file, and frees the rows. */
+/* Saves the rows if there is a file, and frees them. */
 void esp_recycled_close(struct esp_recycled *recycled);
 
 /* Returns the row of a token, or NULL if it has not been written yet. */
 const struct esp_recycled_row *esp_recycled_of(const struct esp_recycled *recycled,
                                                int32_t token);
 
-/* Returns the probability that the token at place `rank` of this row is correct. */
+/* Returns the probability that the token at index `rank` of this row is correct. */
 double esp_recycled_rate(const struct esp_recycled *recycled,
                          const struct esp_recycled_row *row, int rank);
 

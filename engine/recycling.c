@@ -2,7 +2,7 @@
  *
  * At temperature 0, rates are learned from every verified row, because each shows which token
  * the target would choose there. Above temperature 0, they are learned only from the accepted
- * path, because only there was a token drawn from the target's distribution.
+ * path, because only its tokens were drawn from the target's distribution.
  */
 #include "engine/recycling.h"
 

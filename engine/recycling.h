@@ -1,5 +1,5 @@
-/* recycling.h - connects a session with its recycled tokens (recycled.h): collects them from
- * the target's passes, and opens and closes their matrix. */
+/* recycling.h - connects a session with its recycled tokens (recycled.h): collects these tokens
+ * from the target's passes, and opens and closes their matrix. */
 #ifndef ESP_RECYCLING_H
 #define ESP_RECYCLING_H
 
@@ -29,7 +29,7 @@ void esp_recycling_close(struct esp_recycling *recycling);
  * verifier has run. */
 int esp_recycling_look(struct esp_session *session);
 
-/* Learns from these tokens and from the committed tokens. */
+/* Learns from the likeliest tokens of the verified rows and from the committed tokens. */
 void esp_recycling_learn(struct esp_session *session);
 
 #endif

@@ -5,7 +5,7 @@
  * differently (without its reasoning, or without blanks at its ends).
  *
  * When the context is full, the oldest turns are dropped: the tokens from the first user
- * message up to the message of a later turn. What remains is the text of a conversation that
+ * message up to the message of a later turn. The remaining text is that of a conversation that
  * began with that turn, with the same system prompt. This text is computed again, because its
  * positions have changed.
  */
@@ -88,7 +88,7 @@ int esp_session_make_room(struct esp_session *s, int tokens, char *err, size_t e
     const int context = s->context, left = context - s->length - tokens;
     if (left > (c->chat.format ? context / ROOM : 0))
         return 0;
-    /* Without new tokens, the last turn is continued and must stay. */
+    /* If no new tokens are added, the last turn will be continued, so it is not dropped. */
     const int count = turns_to_drop(s, tokens > 0 ? c->count : c->count - 1, tokens);
     if (count <= 0 || (count == c->count && left > context / LEAST))
         return 0; /* if the turn does not fit, adding it reports the error */
@@ -239,7 +239,8 @@ static int retell(struct esp_session *to, const struct esp_session *from, int in
         status = count < 0
                      ? count
                      : esp_session_append(to, tokens, count, false, 0, count, err, errlen);
-        if (status == ESP_OK) /* an answer is not a separate turn */
+        if (status == ESP_OK) /* the answer belongs to the turn of the message, so it is not
+                                 added as a turn */
             to->conversation.turns[--to->conversation.count - 1] = kept;
     }
     free(tokens);

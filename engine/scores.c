@@ -1,4 +1,4 @@
-/* scores.c - the likeliest tokens and the entropy of rows; see scores.h. */
+/* scores.c - computes the likeliest tokens and the entropy of rows; see scores.h. */
 #include "engine/scores.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
-/* scores.h - the target's probabilities for the tokens of a text (struct esp_token_score).
+/* scores.h - collects the target's probabilities for the tokens of a text (struct
+ * esp_token_score).
  *
  * No extra pass is needed: the pass that verifies a tree computes the target's distribution
  * after every node. For nodes on the accepted path, the likeliest tokens and the entropy are
@@ -15,7 +16,8 @@
 struct esp_scores {
     const struct esp_backend_ops *ops;
     struct esp_rows *end; /* (1) the distribution at the end of an accepted path */
-    int record, k;  /* nodes of a tree, cut ones and root included; tokens kept for each */
+    int record, k;  /* record: maximum nodes of a tree, cut nodes and root included; k: tokens
+                       stored for each node */
     bool *known;    /* (record) whether the three arrays below are filled for a node */
     bool *changed;  /* (record) a verifier has changed the row after the node */
     bool end_exact; /* the row at the end of the path was read before the verifier changed it */
@@ -35,12 +37,11 @@ void esp_scores_close(struct esp_scores *scores);
 
 /* Begins an iteration. */
 void esp_scores_begin(struct esp_scores *scores);
-/* Keeps the likeliest tokens of row `row` of `p`, which holds probabilities, as those after
- * `node`. */
+/* Row `row` of `p` has probabilities. Stores its likeliest tokens as those after `node`. */
 int esp_scores_keep(struct esp_scores *scores, int node, struct esp_rows *p, int32_t row,
                     enum esp_delivery when);
-/* Returns the score of a token after `node`. `p`: its probability, if it is not among the
- * likeliest. */
+/* Returns the score of a token after `node`. `p` is the token's probability, used if it is not
+ * among the likeliest. */
 struct esp_token_score esp_scores_of(const struct esp_scores *scores, int node, int32_t token,
                                      double p);
 

@@ -1,6 +1,6 @@
-/* session.c - one text being written: its memory, its prompt and its statistics.
+/* session.c - one text that is being generated: its memory, its prompt and its statistics.
  *
- * All memory is allocated at open; iterations (loop.c) allocate nothing.
+ * All memory is allocated when the session is opened; iterations (loop.c) allocate nothing.
  */
 #include "engine/session.h"
 
@@ -31,7 +31,8 @@ static void layer_done(void *user)
 /* ------------------------------------------------------------------ opening and closing */
 
 /* Returns the number of parameters that a draft pass uses, divided by that of a target pass. A
- * shared LM head counts for both. For the target's own copy, returns the ratio of their bytes.
+ * shared LM head counts for both. For a quantised copy of the target, returns the ratio of
+ * their bytes.
  */
 static double relative_cost(const struct esp_engine *e)
 {

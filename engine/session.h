@@ -20,14 +20,16 @@
 /* After the first iterations, one plain decoding step is timed in every 32. */
 enum { ESP_BASELINE_EVERY = 32 };
 
-/* The user's settings. They are copied, changed and checked as a whole before they take
- * effect. */
+/* The user's settings. Changes are made in a copy, and the whole copy is checked before it
+ * takes effect. */
 struct esp_settings {
     const struct esp_drafter_ops *drafter;
     const struct esp_verifier_ops *verifier;
-    bool drafter_chosen;  /* the user chose it; otherwise it depends on the temperature */
-    bool verifier_chosen; /* the user chose it; else it depends on temperature and drafter */
-    bool lossy; /* the verifier is not exact with these settings, which the user allowed */
+    bool drafter_chosen;  /* the user chose the drafter; otherwise it depends on the
+                             temperature */
+    bool verifier_chosen; /* the user chose the verifier; else it depends on temperature and
+                             drafter */
+    bool lossy; /* the verifier is not exact with these settings; the user allowed this */
     struct esp_params drafter_params, verifier_params;
     struct esp_session_values values;
     struct esp_sampling sampling; /* the values of temperature, top_p and top_k, for kernels;
@@ -55,7 +57,8 @@ struct esp_session {
 
     int rank_starts; /* esp_rank_times.starts when the caches were opened */
     struct esp_kv_cache target;
-    struct esp_kv_cache draft_cache; /* for the target's own copy, a view of `target` */
+    struct esp_kv_cache draft_cache; /* for a quantised copy of the target, a view of its
+                                        cache */
     struct esp_features features;    /* all zero unless the draft is a draft head */
     struct esp_rows *p, *q, *states;
     struct esp_tree_builder tree;
@@ -91,7 +94,7 @@ static inline bool esp_session_keeps_past(const struct esp_session *session)
     return session->set.drafter->asks & ESP_ASK_PAST;
 }
 
-/* Tells the observer, if there is one. */
+/* Sends the event to the observer, if there is one. */
 static inline void esp_session_emit(struct esp_session *s, struct esp_event event)
 {
     event.time = esp_clock() - s->opened;
@@ -99,7 +102,7 @@ static inline void esp_session_emit(struct esp_session *s, struct esp_event even
         s->observer(s->user, &event);
 }
 
-/* A matrix of rows to open; none is opened if `rows` is 0. */
+/* A matrix of rows that is to be opened. No matrix is opened if `rows` is 0. */
 struct esp_wanted_rows {
     struct esp_rows **to;
     int rows, width;
@@ -109,8 +112,8 @@ int esp_session_open_rows(const struct esp_session *session,
                           const struct esp_wanted_rows *wanted, int count, char *err,
                           size_t errlen);
 
-/* Makes the settings of these options current, in a session that has none yet. Returns 0, or a
- * negative status if they do not fit together. */
+/* Makes the settings of these options current, in a session that has no settings yet. Returns
+ * 0, or a negative status if they do not fit together. */
 int esp_session_first_settings(struct esp_session *session,
                                const struct esp_session_options *options, char *err,
                                size_t errlen);
@@ -138,7 +141,8 @@ int esp_session_open_caches(struct esp_session *session, const struct esp_window
                             char *err, size_t errlen);
 /* Call this with the status of a pass that failed. If ranks have ended or hang, and the text
  * can be computed again within half a minute, starts them again and recomputes the text.
- * Returns 0 if it did: the failed work can be repeated. Otherwise, returns the status. */
+ * Returns 0 if this succeeded, so that the failed pass can be repeated. Otherwise, returns the
+ * status. */
 int esp_session_recover(struct esp_session *session, int status);
 /* Returns the number of tokens that the last token of a text of `length` tokens sees. */
 int esp_session_seen(const struct esp_session *session, int length);
@@ -148,8 +152,8 @@ int esp_session_text_room(struct esp_session *session, int tokens);
 int esp_session_prefill(struct esp_session *session);
 /* Shortens the text to its first `count` tokens. The caller handles turns and events. */
 void esp_session_shorten(struct esp_session *session, int count);
-/* Does the same, but keeps the first `rows` rows of the caches: count - 1, or count if other
- * tokens follow. */
+/* Shortens the text in the same way, but keeps the first `rows` rows of the caches: count - 1,
+ * or count if other tokens are appended next. */
 void esp_session_keep_rows(struct esp_session *session, int count, int rows);
 /* Returns whether a text is far longer than the context, without tokenizing all of it. */
 bool esp_session_is_far_too_long(const struct esp_session *session, const char *text,
@@ -158,7 +162,7 @@ bool esp_session_is_far_too_long(const struct esp_session *session, const char *
 /* Indices of device time stamps: 2i and 2i + 1 are the beginning and the end of stage i. */
 enum { ESP_MARK_PREFILL = 2 * ESP_STAGES + 1, ESP_MARK_PREFILLED };
 
-/* Sets whether the verifier keeps the distribution at the end of a path, and where. */
+/* Sets whether the verifier stores the distribution at the end of a path, and to which row. */
 void esp_session_choose_end(struct esp_session *session);
 /* Call this after the verifier. Computes the scores of the tokens that it chose, if they were
  * requested. */

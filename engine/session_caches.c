@@ -3,15 +3,15 @@
  *
  * With a window ("StreamingLLM", Xiao et al. 2024) a text may be endless: each token sees only
  * the first few tokens of the text (the sinks) and the most recent ones. This changes the
- * output distribution. But only the position of a token decides what it sees, never a tree, a
- * cache or a drafter. So every drafter gives the same output as plain decoding with the same
- * window. Draft models use the target's window, or the largest that fits in their own context.
- * The target's own copy has no cache: it reads the rows of the target's cache, and writes
- * scratch rows after them.
+ * output distribution. But only the position of a token decides which tokens it sees; the tree,
+ * the cache and the drafter do not matter. Therefore every drafter gives the same output as
+ * plain decoding with the same window. Draft models use the target's window, or the largest
+ * that fits in their own context. A quantised copy of the target has no cache: it reads the
+ * rows of the target's cache, and writes scratch rows after them.
  *
- * Differences from the paper: the window includes the token itself, so that `sinks` + `window`
- * positions are all that a model must have learned; tokens of a prompt have windows, too; keys
- * are not rotated again with every token, see kv_cache.h.
+ * Differences from the paper: the window includes the token itself, so that a model must have
+ * learned only `sinks` + `window` positions; tokens of a prompt have windows, too; keys are not
+ * rotated again with every token, see kv_cache.h.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -59,7 +59,8 @@ static int prefill(struct esp_session *s)
                                      s->length);
     int status = esp_kv_cache_append(&s->target, text + s->target.length,
                                      s->length - 1 - s->target.length, NULL, NULL);
-    const int draft_length = /* no drafting beyond its context */
+    const int draft_length = /* texts longer than the draft model's context are not drafted
+                                for */
         esp_kv_cache_most(&s->draft_cache, text, s->length - 1);
     if (status == ESP_OK && !s->set.drafter->without_model && !esp_session_has_copy(s) &&
         s->draft_cache.length < draft_length)
@@ -68,7 +69,8 @@ static int prefill(struct esp_session *s)
     return status;
 }
 
-/* Saves states at the two places to which users go back: before the prompt, and at its end. */
+/* Saves the states of recurrent layers at the two positions to which users go back: before the
+ * prompt and at its end. */
 static int fill(struct esp_session *s)
 {
     int status = esp_kv_cache_checkpoint(&s->target);
@@ -102,7 +104,7 @@ void esp_session_keep_rows(struct esp_session *s, int count, int computed)
         esp_kv_cache_cut(&s->draft_cache, computed > 0 ? computed - 1 : 0);
     }
     if (count < s->length)
-        s->draft_context.back.length = 0; /* another text may follow */
+        s->draft_context.back.length = 0; /* it is not valid for the text that may follow */
     s->length = count;
     esp_kv_cache_cut(&s->target, computed);
     esp_kv_cache_cut(&s->draft_cache, computed);
@@ -195,7 +197,7 @@ static int open_cache(struct esp_session *s, struct esp_kv_cache *cache,
     return status;
 }
 
-/* Swaps the session's caches for others. */
+/* Exchanges the session's caches for `caches`, and the other way round. */
 static void exchange(struct esp_session *s, struct esp_kv_cache caches[2])
 {
     const struct esp_kv_cache target = s->target, draft = s->draft_cache;

@@ -8,9 +8,9 @@
 
 /* ------------------------------------------------------------------ tokens of an iteration */
 
-/* At temperature 0, the row after a node without children still has logits. If the drafter
- * reads these later (esp_look_back), a copy of the row is turned into probabilities, otherwise
- * the row itself. */
+/* At temperature 0, the row after a node without children still has logits. They are turned
+ * into probabilities: in a copy of the row if the drafter reads the logits later
+ * (esp_look_back), otherwise in the row itself. */
 static int to_probabilities(struct esp_session *s, int32_t *row, struct esp_rows **rows)
 {
     const struct esp_sampling plain = {.temperature = 1, .top_p = 1};
@@ -28,8 +28,8 @@ static int to_probabilities(struct esp_session *s, int32_t *row, struct esp_rows
     return status < 0 ? status : s->ops->softmax(*rows, row, 1, &plain);
 }
 
-/* Keeps the scores of the distribution at the end of the path. Above temperature 0, a residual
- * may have replaced its row, so the copy that the verifier kept is used. */
+/* Stores the scores of the distribution at the end of the path. Above temperature 0, a residual
+ * may have replaced its row, so the copy that the verifier stored is used. */
 static int keep_end(struct esp_session *s, int node, struct esp_rows **rows, int32_t *row)
 {
     const bool leaf = s->tree.first_child[node] < 0;
@@ -69,7 +69,8 @@ int esp_session_score_path(struct esp_session *s)
     for (int i = 0; i < v->path_length && status == ESP_OK; node = v->path[i++])
         scores->of[i] = esp_scores_of(scores, node, s->tree.tree.nodes[v->path[i]].token,
                                       (double)s->tree.tree.nodes[v->path[i]].p);
-    if (!scores->end_exact) /* unknown for a token that is not among the likeliest */
+    if (!scores->end_exact) /* the probability is unknown if the token is not among the
+                               likeliest */
         bonus_p = NAN;
     if (status == ESP_OK)
         scores->of[v->path_length] = esp_scores_of(scores, node, v->bonus, bonus_p);
@@ -154,7 +155,7 @@ int esp_session_score_text(struct esp_session *s, int first, int count,
     if (!s->scores.end)
         status = esp_scores_open(&s->scores, s->engine->backend, s->tree.record,
                                  s->engine->target->desc.vocabulary, err, errlen);
-    /* The last row is the root's. It needs a place after the text. */
+    /* The last row is the root's. It needs one free row after the text. */
     if (status == ESP_OK && esp_kv_cache_make_room(&s->target, 1) < 0)
         status = esp_fail(err, errlen, ESP_E_CONTEXT, "the context is full");
     for (int done = 0, rows; done < count && status == ESP_OK; done += rows) {

@@ -53,7 +53,7 @@ static void turn_to_learned(struct esp_session *s)
     esp_costs_turn(&s->costs, key);
 }
 
-/* Reads the expected text if the setting names another one. */
+/* Reads the expected text if the setting names another file than before. */
 static int turn_to_expected(struct esp_session *s, const char *file, char *err, size_t errlen)
 {
     struct esp_expectation next;
@@ -166,9 +166,10 @@ static const char *usual_drafter(const struct esp_session *s, const struct esp_s
     return s->engine->draft ? "dynatree" : "ar";
 }
 
-/* Applies the pair's preset for this temperature; if the user chose a verifier that does not
- * fit it, the preset for greedy decoding. *changed becomes -1 if the drafter stays and gets
- * other parameters. If nothing changes, the drafter keeps its learned state. */
+/* Applies the pair's preset for this temperature; or the preset for greedy decoding if the user
+ * chose a verifier that does not fit the first one. *changed becomes -1 if the drafter stays
+ * the same but gets other parameters. If nothing changes, the drafter keeps its learned
+ * state. */
 static int choose_default(const struct esp_session *s, struct esp_settings *set, int *changed,
                           char *err, size_t errlen)
 {
@@ -223,7 +224,7 @@ int esp_session_keep_texts(struct esp_session *s, struct esp_session_values *val
     return ESP_OK;
 }
 
-/* Opens the rows that this drafter needs, unless they are open for another drafter. */
+/* Opens the rows that this drafter needs, unless a previous drafter opened them already. */
 static int open_context(struct esp_session *s, unsigned asks, char *err, size_t errlen)
 {
     const struct esp_engine *e = s->engine;
@@ -253,7 +254,7 @@ void esp_session_choose_end(struct esp_session *s)
                                               : NULL;
 }
 
-/* Copies settings to where iterations read them. */
+/* Copies the settings to the fields that iterations read. */
 static void set_stages(struct esp_session *s)
 {
     const struct esp_params *params = &s->set.drafter_params;
@@ -270,7 +271,7 @@ static void set_stages(struct esp_session *s)
     s->rebuild = cache >= 0 && esp_param(params, cache) != 0;
 }
 
-/* Makes checked settings current. If the drafter stays, so does its state. */
+/* Makes checked settings current. If the drafter is the same as before, its state is kept. */
 static int apply_settings(struct esp_session *s, struct esp_settings *set, int changed,
                           char *err, size_t errlen)
 {
@@ -311,7 +312,7 @@ static int apply_settings(struct esp_session *s, struct esp_settings *set, int c
                     sizeof s->verifier_spec);
     set_stages(s);
     turn_to_learned(s);
-    if (esp_recycling_turn(s) < 0) /* after a failure nothing is recycled */
+    if (esp_recycling_turn(s) < 0) /* after a failure no tokens are recycled */
         s->draft_context.recycled = NULL;
     esp_conversation_choose(s);
     if (set->drafter->init)
@@ -350,7 +351,7 @@ static int change(struct esp_settings *set, const char *key, const char *value, 
                   char *err, size_t errlen)
 {
     const int index = esp_value_find(key);
-    *changed = INT32_MAX; /* no parameter */
+    *changed = INT32_MAX; /* no parameter has changed */
     if (strcmp(key, "drafter") == 0) {
         *changed = -1;
         set->drafter_chosen = strcmp(value, "auto") != 0;
@@ -436,8 +437,8 @@ static void note_sources(const struct esp_session *s, char *text, size_t size)
 }
 
 /* Writes the first of these that applies: a notice that parameter N exceeds the memory for
- * trees, a warning of the drafter, one about the sources of its guesses, or "". The default of
- * N is only an upper limit, so it may exceed the memory without a notice. */
+ * trees, a warning of the drafter, a warning about where its guesses come from, or "". The
+ * default of N is only an upper limit, so it may exceed the memory without a notice. */
 static void note_drafter(const struct esp_session *s, char *text, size_t size)
 {
     const struct esp_params *params = &s->set.drafter_params;

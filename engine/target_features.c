@@ -110,7 +110,8 @@ static int run_head(struct esp_features *f, struct esp_kv_cache *head, const int
 int esp_features_catch_up(struct esp_features *f, struct esp_kv_cache *target,
                           struct esp_kv_cache *head, const int32_t *text, int length)
 {
-    const int last = length - 1; /* the position that the target does not compute now */
+    const int last = length - 1; /* the position of the root, which the target does not compute
+                                    now */
     int status = ESP_OK;
     if (last < 1)
         return ESP_OK;

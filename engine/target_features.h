@@ -15,7 +15,7 @@ struct esp_features {
                    */
     struct esp_states states; /* request for a pass of the target */
     int first, count;         /* stored positions: first..first+count-1 */
-    int room;                 /* maximum count */
+    int room;                 /* maximum of `count` */
     int32_t *row;             /* (room) row in states.to of each stored position */
     int32_t *pass_row;        /* (room) free rows for the output of a pass */
     bool *used;               /* (2 * room) whether each row of states.to is in use */

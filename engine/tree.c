@@ -1,4 +1,4 @@
-/* tree.c - growing, cutting and flattening draft trees; see tree.h. */
+/* tree.c - grows, cuts and flattens draft trees; see tree.h. */
 #include "engine/tree.h"
 
 #include <math.h>
@@ -7,8 +7,8 @@
 
 #include "kernels/status.h"
 
-/* A drafter tries more tokens than it keeps, and the tree also stores cut ones. A recording
- * allows 4096 nodes in total. */
+/* A drafter tries more nodes than it keeps, and the tree also stores the cut nodes. A recording
+ * may have at most 4096 nodes per tree. */
 enum { RECORD_PER_NODE = 3, RECORD_MINIMUM = 1024, RECORD_MAXIMUM = 4096 };
 
 int esp_tree_open(struct esp_tree_builder *b, int capacity, char *err, size_t errlen)
@@ -151,7 +151,7 @@ int esp_tree_draws(const struct esp_tree_builder *b, int parent, int32_t *nodes,
 int esp_tree_add_cut(struct esp_tree_builder *b, int parent, int32_t token, double q,
                      enum esp_reason reason)
 {
-    /* A cut node must not use memory of a node that may still be verified. */
+    /* Cut nodes must leave enough entries for all nodes that may still be verified. */
     if (b->tree.count + b->room >= b->record)
         return -1;
     int node = append(b, parent, token, q);
@@ -188,7 +188,8 @@ static void place(struct esp_tree_builder *b, int node)
     b->tree.order[b->tree.verified++] = node;
 }
 
-/* tree.order is used as a queue: each node placed is visited again to place its children. */
+/* tree.order is used as a queue: each node that was added to it is visited later, to add its
+ * children. */
 static void order_bfs(struct esp_tree_builder *b)
 {
     place(b, 0);

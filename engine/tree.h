@@ -1,16 +1,16 @@
 /* tree.h - grows a draft tree and flattens it into the rows of one batch.
  *
- * struct esp_tree is what observers see. The builder adds what growing and verifying need:
+ * Observers see struct esp_tree. The builder adds the data that drafters and verifiers need:
  * links between siblings, the flattened row of each node and the ancestor bitmasks. All memory
  * is allocated by esp_tree_open().
  *
  * Node 0 is the root: the last committed token. Cut nodes stay in the tree for display but have
  * no row, so the target never sees them. All nodes below a cut node are cut.
  *
- * Independent draws may give a token twice at one parent. The tree then holds one node that
- * counts its `copies`, so that the target computes it once. The builder also stores the
- * sequence in which the parent's children were drawn, repeated draws included; verifiers for
- * independent draws read it with esp_tree_draws().
+ * Independent draws may give the same token twice below one parent. The tree then holds one
+ * node that counts its `copies`, so that the target computes it once. The builder also stores
+ * the sequence in which the parent's children were drawn, repeated draws included; verifiers
+ * for independent draws read it with esp_tree_draws().
  */
 #ifndef ESP_TREE_H
 #define ESP_TREE_H
@@ -38,7 +38,8 @@ struct esp_tree_builder {
     int32_t *row;                                     /* (record) flattened row or -1 */
     int32_t *first_draw, *last_draw;                  /* (record) draw or -1 */
     int32_t *next_draw, *draw_node;                   /* (draw_capacity) draw or -1; node */
-    int draws, draw_capacity;                         /* draws made, draws that fit */
+    int draws, draw_capacity;                         /* number of draws, and their maximum
+                                                         number */
     int32_t *size;                                    /* (record) nodes in the subtree */
     int32_t *stack;                                   /* (record) scratch */
     int mask_words;                                   /* per row: ceil((capacity + 1) / 64) */
@@ -58,21 +59,21 @@ void esp_tree_reset(struct esp_tree_builder *builder, int32_t token);
 int esp_tree_add(struct esp_tree_builder *builder, int parent, int32_t token, double q);
 
 /* Records one draw of a child: like esp_tree_add, but if `parent` already has a child with this
- * token, its `copies` goes up instead. Returns the node, or -1 if the tree is full. */
+ * token, increments its `copies` instead. Returns the node, or -1 if the tree is full. */
 int esp_tree_draw(struct esp_tree_builder *builder, int parent, int32_t token, double q);
 
 /* Lists the children of `parent` in the order in which they were drawn, one entry per draw,
- * without cut children. Writes at most `most` entries to nodes and returns how many there are
- * in total. */
+ * without cut children. Writes at most `most` entries to nodes and returns the number of
+ * entries that there are in total. */
 int esp_tree_draws(const struct esp_tree_builder *builder, int parent, int32_t *nodes,
                    int most);
 
-/* Like esp_tree_add, but the node is cut at once and uses none of the capacity. Returns -1 if
- * there is no room to store it. */
+/* Like esp_tree_add, but the new node is a cut node and uses none of the capacity. Returns -1
+ * if there is no room to store it. */
 int esp_tree_add_cut(struct esp_tree_builder *builder, int parent, int32_t token, double q,
                      enum esp_reason reason);
 
-/* Cuts a node and all nodes below it, and frees their part of the capacity. */
+/* Cuts a node and all nodes below it. Other nodes can then be added instead. */
 void esp_tree_cut(struct esp_tree_builder *builder, int node, enum esp_reason reason);
 
 /* Fills tree.order, tree.verified, row, mask and mask_blocks. Parents precede their children.

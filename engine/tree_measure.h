@@ -24,16 +24,16 @@ struct esp_verifier_ops;
 struct esp_depth_measure {
     int64_t nodes;
     double distance; /* sum over tokens of |p - q|: 0 to 2 */
-    double ceiling;  /* alpha*, which no lossless verifier exceeds */
+    double ceiling;  /* sum of alpha*, the largest acceptance rate of any lossless verifier */
     /* Sum of acceptance rates, by index in the list ESP_VERIFIERS; NaN if the verifier has no
      * such formula or takes single paths only. */
     double rate[ESP_MEASURE_RULES];
 };
 
-/* The draft's opinion of the target's likeliest token after a guess. */
+/* How the draft rates the target's likeliest token after a guess. */
 struct esp_next_guess {
     float confidence; /* q of that token */
-    bool right;       /* it is also the draft's likeliest token */
+    bool right;       /* the target's likeliest token is also the draft's */
 };
 
 struct esp_rank_measure {
@@ -54,13 +54,14 @@ struct esp_tree_measure {
 void esp_tree_measure_free(struct esp_tree_measure *measure);
 
 /* From the next iteration on, adds every verified node that has children and a draft
- * distribution to `measure`, which must stay valid until a call with NULL stops this. Copies
- * rows of the vocabulary to the host, so it is slow; its time is charged to no stage. */
+ * distribution to `measure`, which must stay valid until a call with NULL ends the measurement.
+ * It is slow, because rows of the vocabulary are copied to the host. Its time is charged to no
+ * stage. */
 void esp_session_measure(struct esp_session *session, struct esp_tree_measure *measure);
 
-/* esp_rank_accuracy() returns the share of guesses that are right, esp_rank_error() the
- * expected calibration error over `bins` bins of equal size by confidence (it sorts `rank`).
- * NaN if there are no guesses. */
+/* esp_rank_accuracy() returns the fraction of guesses that are right. esp_rank_error() sorts
+ * `rank` by confidence and returns the expected calibration error over `bins` bins of equal
+ * size. Both return NaN if there are no guesses. */
 double esp_rank_accuracy(const struct esp_rank_measure *rank);
 double esp_rank_error(struct esp_rank_measure *rank, int bins);
 

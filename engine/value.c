@@ -111,8 +111,8 @@ static void put_number(const struct esp_value_info *line, void *in, double numbe
 
 /* ------------------------------------------------------------------ words */
 
-/* Returns whether a number may be given instead of a word. Its placeholder in the list of
- * words is in capitals. */
+/* Returns whether a number may be given instead of a word. The list of words then has a
+ * placeholder for it in capitals, such as NUMBER. */
 static bool has_number(const struct esp_value_info *line)
 {
     const char *last = strrchr(line->values, '|');
@@ -132,7 +132,7 @@ static size_t word_at(const struct esp_value_info *line, int index, const char *
     return isupper((unsigned char)*at) ? 0 : strcspn(at, "|");
 }
 
-/* Returns the number that the word with this index stands for. */
+/* Returns the number that the word with this index means. */
 static double number_of_word(const struct esp_value_info *line, int index)
 {
     if (line->kind == ESP_KIND_flag)
@@ -140,7 +140,7 @@ static double number_of_word(const struct esp_value_info *line, int index)
     return line->kind == ESP_KIND_choice || line->kind == ESP_KIND_either ? index : -index;
 }
 
-/* Returns the index of the word that stands for a number, or -1. */
+/* Returns the index of the word that means this number, or -1. */
 static int word_for(const struct esp_value_info *line, double number)
 {
     const char *word;
@@ -224,7 +224,7 @@ static bool read_seed(const char *text, uint64_t *seed)
     return true;
 }
 
-/* Returns the word that stands for NULL: "auto", or "off" where the table says so. */
+/* Returns the word that means NULL: "off" if the table lists it, otherwise "auto". */
 static const char *none_word(const struct esp_value_info *line)
 {
     return strncmp(line->values, "off|", 4) == 0 ? "off" : "auto";

@@ -12,9 +12,9 @@
 #include "kernels/kernels.h"
 
 /* Reads the stored times for the backend's processor, lets the backend measure the times that
- * the weights need and the file lacks, and writes the file if anything was measured. Does
- * nothing if the backend has only one way. weights: (count) weights on the backend; NULL ones
- * are skipped. */
+ * are needed for the weights and are not in the file, and writes the file if anything was
+ * measured. Does nothing if the backend has only one way. weights: (count) weights on the
+ * backend; NULL ones are skipped. */
 void esp_way_times_use(struct esp_backend *backend, struct esp_weights *const weights[],
                        int count);
 
