@@ -42,9 +42,9 @@ static void insert(struct esp_added_tokens *added, const char *text, size_t leng
     esp_int_map_put(&added->trie, edge(node, END), (uint64_t)id);
 }
 
-/* Visits the tokens that are found in this kind of text (original or normalized). Adds an upper
- * bound of the trie's edges to *edges, and sets *single_word if a token must be a single word.
- * Once the trie is allocated, fills it. */
+/* Visits the added tokens for which this kind of text (original or normalized) is searched.
+ * Adds an upper bound of the trie's edges to *edges, and sets *single_word if a token must be a
+ * single word. Once the trie is allocated, fills it. */
 static int visit(struct esp_added_tokens *added, const cJSON *json,
                  const struct esp_normalizer *normalizer, size_t *edges, bool *single_word)
 {
@@ -201,7 +201,7 @@ int esp_added_tokens_find(const struct esp_added_tokens *added, struct esp_match
                           const char *text, int32_t length, const struct esp_literals *literals,
                           int32_t offset, struct esp_spans *spans)
 {
-    int32_t done = 0; /* the text before this byte is in spans */
+    int32_t done = 0; /* all text before this byte is already in spans */
     spans->count = 0;
     for (int32_t i = 0; added->trie.entries && i < length;) {
         int32_t matched = 0, id = longest(added, text, i, length, literals, offset, &matched);

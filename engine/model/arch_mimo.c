@@ -1,4 +1,4 @@
-/* arch_mimo.c - the MiMo-7B architecture: Qwen2's, with an MTP layer.
+/* arch_mimo.c - the MiMo-7B architecture: the layers of Qwen2 and an MTP layer.
  *
  * Key names and fallbacks are those of Qwen2Config in the transformers library. The MTP layer
  * is a layer of Qwen2, too. Its fc reads the target's last hidden state (before the final norm)

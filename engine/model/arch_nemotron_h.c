@@ -84,7 +84,8 @@ const struct esp_architecture esp_architecture_nemotron_h = {
                [ESP_CONFIG_key_heads] = {"n_groups|mamba_n_groups|ssm_group_count", 8},
                [ESP_CONFIG_key_dim] = {"ssm_state_size", 128},
                [ESP_CONFIG_value_dim] = {"mamba_head_dim|ssm_value_size", 64},
-               /* llama.cpp's converter writes a number, although nothing is rotated. */
+               /* llama.cpp's converter writes a number of rotated dimensions, although nothing
+                * is rotated. */
                [ESP_CONFIG_rotary_fraction] = {"partial_rotary_factor", 1},
                [ESP_CONFIG_unrotated_every] = {"", 1}},
 };

@@ -15,7 +15,8 @@
 
 /* ------------------------------------------------------------------ config.json */
 
-/* X(type, field, smallest, largest): the fields and the values that a file may have. */
+/* X(type, field, smallest, largest): the fields of struct esp_config, with the range of values
+ * that a file may have. */
 #define ESP_CONFIG_FIELDS(X)                                                                   \
     X(int, layers, 1, 1000)                                                                    \
     X(int, hidden, 1, 65536)                                                                   \
@@ -76,10 +77,12 @@ struct esp_config {
 #define X(type, name, smallest, largest) type name;
     ESP_CONFIG_FIELDS(X)
 #undef X
-    /* These have no keys. model.c sets them; for draft heads, draft_head.c does. */
+    /* These fields have no keys in config.json. model.c sets them, or draft_head.c for draft
+     * heads. */
     enum esp_reads reads;
     int input, fc;               /* width of the hidden states read; columns of fc */
-    int fc_norms, fc_part;       /* see struct esp_model_desc; columns of fc that each covers */
+    int fc_norms, fc_part;       /* see struct esp_model_desc; number of fc's columns that each
+                                    norm covers */
     int attended;                /* width of attention's input */
     int outputs;                 /* rows of the LM head */
     bool residual_normed;        /* see struct esp_model_desc */
@@ -95,11 +98,12 @@ enum esp_config_field {
 
 #define ESP_REQUIRED (-1.0) /* a fallback that means: config.json must have the key */
 
-/* How one field is read. A field without a rule is 0. After reading, kv_heads = 0 becomes
- * heads, head_dim = 0 becomes hidden / heads, and ffn = 0 becomes 4 * hidden. Layers have
- * windows only if `windowed` is set (see esp_config_layers). */
+/* This rule says how one field is read. A field without a rule is 0. After reading, kv_heads =
+ * 0 becomes heads, head_dim = 0 becomes hidden / heads, and ffn = 0 becomes 4 * hidden. Layers
+ * have windows only if `windowed` is set (see esp_config_layers). */
 struct esp_config_rule {
-    const char *keys; /* "a|b.c": the first one in the file is used; "": the value is fixed */
+    const char *keys; /* "a|b.c": the first key that the file has is used; "": the value is
+                         fixed */
     double fallback;  /* the value if the file has none of the keys */
 };
 
@@ -142,7 +146,7 @@ enum esp_presence {
     ESP_UNLESS_MIXED,
     ESP_IF_CHOICE_BIAS, /* the layer is a mixture whose experts are chosen with a bias */
     ESP_IF_INPUT_NORM,  /* the first layer of an EAGLE-1 head may lack it */
-    ESP_IF_FC_NORM,     /* all that fc reads is normalised together */
+    ESP_IF_FC_NORM,     /* the whole input of fc is normalised together */
     ESP_IF_FC_NORMS,    /* each hidden state that fc reads is normalised */
     ESP_UNLESS_TIED
 };
@@ -157,13 +161,15 @@ struct esp_tensor_rule {
                  CONV, MIXED: values that a recurrent layer convolves, puts out; TAPS: conv_kernel;
                  STATES: state_heads; STATE_VALUE: value_dim */
     enum esp_size columns;  /* ESP_ONE: a vector */
-    enum esp_presence when; /* when the file has it */
+    enum esp_presence when; /* the condition under which the file has the tensor */
     int part, parts; /* if parts > 0: the slot gets part `part` of the `parts` parts of every
                         head or, in an expert, of every group of `parts` rows */
     bool stacked;    /* all rules with this name share one stored tensor, with their rows one
                         after the other */
-    bool transposed; /* stored (columns, rows); stacked matrices are side by side */
-    float added;     /* added to every number of a vector: 1 if a file has norms minus one */
+    bool transposed; /* the tensor is stored as (columns, rows); stacked matrices are side by
+                        side */
+    float added;     /* added to every number of a vector: 1 if the file stores the weights of
+                        norms minus one */
     bool kept;       /* with `parts` or `grouped`: GGUF files store the matrix as folders do */
     bool logarithm;  /* a vector is stored as logarithms, see struct esp_tensor */
     bool apart;   /* with `stacked`: GGUF files have a tensor for each; `part` numbers them */
@@ -172,7 +178,7 @@ struct esp_tensor_rule {
                      key head; in GGUF files only if the rule is not `apart` */
 };
 
-/* A row of a table of tensors. `condition` may be followed by further members, such as
+/* Makes a row of a table of tensors. `condition` may be followed by further members, such as
  * .stacked = true. */
 #define ESP_SLOT(type, field, text, count, width, condition, ...)                              \
     {                                                                                          \
@@ -183,7 +189,7 @@ struct esp_tensor_rule {
 #define ESP_LAYER(...) ESP_SLOT(esp_layer, __VA_ARGS__)
 #define ESP_EXPERT(...) ESP_SLOT(esp_expert, __VA_ARGS__)
 
-/* The parts that related architectures share. */
+/* What related architectures have in common. */
 struct esp_family {
     const char *prefix;             /* begins tensor names; a file with the bare model lacks
                                        it */
@@ -191,7 +197,7 @@ struct esp_family {
     bool single_layer;              /* there is one layer, and names have no layer number */
     const char *activation_key;     /* key in config.json; NULL means hidden_act */
     const char *hidden_act;         /* the only supported value of that key */
-    enum esp_activation activation; /* what that value stands for */
+    enum esp_activation activation; /* the activation that this value means */
     enum esp_norm norm;
     const struct esp_config_rule *config;  /* (ESP_CONFIG_FIELD_COUNT) by field; or NULL */
     const struct esp_tensor_rule *tensors; /* for struct esp_model_desc */
@@ -226,7 +232,7 @@ struct esp_family {
 struct esp_config_flag {
     const char *key;
     bool value;
-    const char *text; /* NULL means it is a flag */
+    const char *text; /* NULL means that the value is a flag */
 };
 
 struct esp_architecture {
@@ -271,9 +277,9 @@ extern const struct esp_gguf_slot esp_delta_gguf[];
     .prefix = "model.", .layer_name = "model.layers.", .hidden_act = "silu",                   \
     .activation = ESP_SWIGLU, .norm = ESP_NORM_RMS, .config = esp_delta_config,                \
     .tensors = esp_delta_tensors, .mixer = ESP_MIXER_DELTA
-/* Rows that the tables of this family share. GGUF: names in GGUF files. ATTENTION: with the
- * first norm. INPUTS: the mixer's input matrices in Qwen3.5. STATES: the mixer's other tensors.
- * MLP, MIXTURE: with the second norm. */
+/* Rows that several tables of this family have in common. GGUF: names in GGUF files. ATTENTION:
+ * with the first norm. INPUTS: the mixer's input matrices in Qwen3.5. STATES: the mixer's other
+ * tensors. MLP, MIXTURE: with the second norm. */
 #define ESP_DELTA_GGUF                                                                         \
     {offsetof(struct esp_layer, attention_gate), "attn_q.weight"},                             \
         {offsetof(struct esp_layer, conv_in), "attn_qkv.weight"},                              \
@@ -337,7 +343,8 @@ extern const struct esp_gguf_slot esp_delta_gguf[];
         ESP_LAYER(mixed_norm, name "norm.weight", MIXED, ONE, IF_RECURRENT),                   \
         ESP_LAYER(mixed, name "out_proj.weight", HIDDEN, MIXED, IF_RECURRENT)
 extern const struct esp_gguf_slot esp_ssm_gguf[];
-/* The members of a family of MTP layers, except the tables of layer tensors and experts. */
+/* The members of struct esp_family for MTP layers, except the tables of layer tensors and
+ * experts. */
 #define ESP_DELTA_MTP                                                                          \
     .prefix = "mtp.", .layer_name = "mtp.layers.", .activation = ESP_SWIGLU,                   \
     .norm = ESP_NORM_RMS, .tensors = esp_delta_mtp_tensors, .gguf_layer = esp_delta_gguf,      \
@@ -346,7 +353,8 @@ extern const struct esp_family esp_mtp_delta, esp_mtp_delta_mixture;
 extern const struct esp_tensor_rule esp_delta_mtp_tensors[];
 extern const struct esp_gguf_slot esp_delta_mtp_gguf[];
 
-/* The members of Llama's family, except its tables of layer tensors and of experts. */
+/* The members of struct esp_family for Llama's family, except its tables of layer tensors and
+ * experts. */
 #define ESP_LLAMA_FAMILY                                                                       \
     .prefix = "model.", .layer_name = "model.layers.", .hidden_act = "silu",                   \
     .norm = ESP_NORM_RMS, .config = esp_llama_config, .tensors = esp_llama_tensors
@@ -410,8 +418,8 @@ int esp_config_number(double *value, double smallest, double largest, const char
 
 /* ------------------------------------------------------------------ layers.c */
 
-/* Sets *mixed to whether the layer is a mixture of experts, by mixed_from, mixed_every and
- * mlp_only_layers. */
+/* Sets *mixed to whether the layer is a mixture of experts. mixed_from, mixed_every and
+ * mlp_only_layers decide. */
 int esp_config_mixed(bool *mixed, int layer, const struct esp_config *config,
                      const struct esp_json *json);
 
@@ -425,13 +433,13 @@ int esp_config_pattern(struct esp_json *json);
 int esp_config_mixer(enum esp_mixer *mixer, int layer, const struct esp_family *family,
                      const struct esp_config *config, const struct esp_json *json);
 
-/* Reads the limits of the time steps of ESP_MIXER_SSM: the two numbers of time_step_limit, of
- * which each may be infinite. Does nothing if the file has none. */
+/* Reads the limits of the time steps of ESP_MIXER_SSM: the two numbers of time_step_limit. Each
+ * may be infinite. Does nothing if the file has no such key. */
 int esp_config_steps(struct esp_model_desc *desc, const struct esp_json *json);
 
-/* Sets window and rotation of all config->layers layers. The file's layer_types names the
- * layers with a window; without it, `window_from` and `full_every` decide. The file's
- * no_rope_layers has a 0 for layers without RoPE; without it, `unrotated_every` decides. */
+/* Sets the window and the rotation of each layer. The file's layer_types names the layers with
+ * a window; without it, `window_from` and `full_every` decide. The file's no_rope_layers has a
+ * 0 for layers without RoPE; without it, `unrotated_every` decides. */
 int esp_config_layers(struct esp_layer *layer, const struct esp_config *config,
                       const struct esp_json *json);
 

@@ -2,12 +2,13 @@
  *
  * A word starts as one symbol per byte. With byte fallback it starts as one per character, or
  * one per byte for a character that is not a token. The adjacent pair with the lowest merge
- * rank (ties: the leftmost) becomes one symbol, until no pair has a merge. Candidates are in a
- * heap ordered by rank, then position. A merge adds at most two candidates and consumes one,
- * so a word of n bytes never has more than 2n. When a neighbour changes, candidates stay in
- * the heap; when one is popped, it is dropped unless the pair now at its position still makes
- * the same token. The Hugging Face library merges in the same order, even if two merges make
- * the same token. As in that library, bytes without a token are left out.
+ * rank (ties: the leftmost) becomes one symbol, until no pair has a merge. Candidate pairs are
+ * in a heap ordered by rank, then position. A merge adds at most two candidates and consumes
+ * one, so a word of n bytes never has more than 2n candidates. When a neighbour changes,
+ * candidates stay in the heap. When a candidate is popped, it is dropped unless the pair now at
+ * its position still makes the same token. The Hugging Face library merges in the same order,
+ * even if two merges make the same token. As in that library, bytes without a token are left
+ * out.
  */
 #include "engine/model/bpe.h"
 
@@ -172,8 +173,8 @@ static size_t add_pairs(struct esp_bpe *bpe, int32_t id, int32_t rank)
 }
 
 /* Reads the list of scores, one per token. SentencePiece first merges the pair that makes the
- * token with the highest score (ties: the leftmost). So the rank of a merge is the rank of its
- * token's score, and tokens with equal scores share a rank. */
+ * token with the highest score (ties: the leftmost). Therefore the rank of a merge is the rank
+ * of its token's score, and tokens with equal scores share a rank. */
 static int read_scores(struct esp_bpe *bpe, const cJSON *scores, char *err, size_t errlen)
 {
     const struct esp_vocabulary *v = bpe->vocabulary;
@@ -331,7 +332,7 @@ static int add_symbol(struct esp_bpe_symbol *symbols, int count, int32_t token)
     return count + 1;
 }
 
-/* Adds one symbol per byte that has a token; returns how many there are. */
+/* Adds one symbol for each byte that has a token. Returns the number of symbols. */
 static int start_bytes(const struct esp_vocabulary *v, struct esp_bpe_symbol *symbols,
                        int count, const char *text, int length)
 {
@@ -343,8 +344,8 @@ static int start_bytes(const struct esp_vocabulary *v, struct esp_bpe_symbol *sy
     return count;
 }
 
-/* Makes one symbol of each character that is a token, and one of each byte of the others.
- * Returns how many there are. */
+/* Makes one symbol of each character that is a token, and one of each byte of the other
+ * characters. Returns the number of symbols. */
 static int start_characters(const struct esp_vocabulary *v, struct esp_bpe_symbol *symbols,
                             const char *text, int length)
 {

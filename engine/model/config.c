@@ -117,8 +117,8 @@ int esp_config_number(double *value, double smallest, double largest, const char
     return read_kind(value, KIND_double, smallest, largest, keys, json);
 }
 
-/* Refuses quantized weights, because the tables lack the names of their tensors. MXFP4 is
- * supported, because esp_stored_join_scales() renames its tensors. */
+/* Refuses quantized weights, because the tables do not have the names of their tensors. MXFP4
+ * is supported, because esp_stored_join_scales() renames its tensors. */
 static int check_weights(const struct esp_json *json)
 {
     const cJSON *weights = esp_json_find(json->root, "quantization_config", NULL, NULL);

@@ -23,7 +23,7 @@ enum { TARGET_STATES = 3 }; /* hidden states of the target that an EAGLE-3 head 
     ESP_MODEL(fc, "fc.weight", HIDDEN, FC, ALWAYS),                                            \
         ESP_MODEL(fc_bias, "fc.bias", HIDDEN, ONE, IF_STORED),                                 \
         ESP_MODEL(embedding, "embed_tokens.weight", VOCABULARY, HIDDEN, IF_STORED)
-/* Norms before fc: of all that it reads, or of each of the target's states. */
+/* Norms before fc: one norm of its whole input, or one norm for each of the target's states. */
 #define FC_NORM "input_norm.weight"
 #define FC_NORMS(i) "fc_norm." #i ".weight"
 #define EAGLE3_TENSORS                                                                         \
@@ -150,7 +150,7 @@ static bool is_true(const struct esp_json *json, const char *keys)
 }
 
 /* Sets which states of the target a head reads. State N is the input of layer N. Without a
- * list, or with an empty one, they are the usual ones. */
+ * list, or with an empty one, the usual states are read. */
 static int read_states(struct esp_model *head, const struct esp_json *json)
 {
     const cJSON *list =
@@ -169,7 +169,7 @@ static int read_states(struct esp_model *head, const struct esp_json *json)
     return ESP_OK;
 }
 
-/* Sets which norms come before fc: those that config.json names, or else those that are
+/* Sets which norms come before fc: those that config.json names, or otherwise those that are
  * stored. */
 static int read_fc_norms(struct esp_config *c, const struct esp_stored_set *files,
                          const struct esp_json *json)
@@ -212,7 +212,7 @@ static int read_eagle3(struct esp_model *head, struct esp_config *c,
     return status;
 }
 
-/* Sets which biases and norms the layers have: those that the first one has. */
+/* Sets which biases and norms the layers have: the same as the first layer. */
 static void read_layer(struct esp_config *c, const char *layer,
                        const struct esp_stored_set *files)
 {
@@ -306,7 +306,7 @@ int esp_mtp_config(struct esp_config *c, const struct esp_json *json,
 /* ------------------------------------------------------------------ reduced vocabulary */
 
 /* Tensor d2t has, for each row of lm_head, its token minus the row's number. Tensor t2d, which
- * has a flag for each token, gives the same information and is not read. */
+ * has a flag for each token, has the same information and is not read. */
 int esp_draft_head_outputs(struct esp_model *head, char *err, size_t errlen)
 {
     struct esp_model_desc *d = &head->desc;

@@ -6,8 +6,8 @@
  * 2.2) is a head in the files of its target. It was trained together with the target to predict
  * the token after the next one. It drafts several tokens by reading its own hidden states.
  *
- * A head is an esp_model with a description that reads hidden states (enum esp_reads). If it
- * lacks an embedding or an LM head, its target's is used.
+ * A head is an esp_model with a description that reads hidden states (enum esp_reads). If the
+ * head lacks an embedding or an LM head, that of its target is used.
  */
 #ifndef ESP_DRAFT_HEAD_H
 #define ESP_DRAFT_HEAD_H
@@ -15,8 +15,8 @@
 #include "engine/model/architecture.h"
 #include "engine/model/stored.h"
 
-/* Returns the kind of draft head in a folder, by its tensors; ESP_READS_TOKENS for a whole
- * model. */
+/* Returns the kind of draft head in a folder, judging by its tensors; ESP_READS_TOKENS for a
+ * whole model. */
 enum esp_reads esp_draft_head_kind(const struct esp_stored_set *files);
 
 /* Returns the family with the tensor names of a head. */
@@ -28,8 +28,8 @@ const struct esp_family *esp_draft_head_family(const struct esp_stored_set *file
  * is not supported. */
 int esp_draft_head_unwrap(struct esp_model *model, struct esp_json *json);
 
-/* Renames the tensors of an MTP layer in a folder of speculators to what they are called in the
- * files of a target. Does nothing with other sets. */
+/* Renames the tensors of an MTP layer in a folder of speculators: they get the names that they
+ * have in the files of a target. Other sets of tensors do not change. */
 int esp_draft_head_names(struct esp_stored_set *set, char *err, size_t errlen);
 
 /* Completes the configuration of a head from its tensors: its widths, and which biases and norms
@@ -38,11 +38,11 @@ int esp_draft_head_config(struct esp_model *head, struct esp_config *config,
                           enum esp_reads reads, const struct esp_architecture *architecture,
                           const struct esp_json *json);
 
-/* The family of the MTP layer, if these files have one; else NULL. */
+/* Returns the family of the MTP layer if these files have one, otherwise NULL. */
 const struct esp_family *esp_mtp_family(const struct esp_stored_set *files,
                                         const struct esp_architecture *architecture);
-/* Makes a model's configuration that of its MTP layer. ESP_E_UNSUPPORTED: there are several
- * layers, or the embedding that the layer should have is not there. */
+/* Replaces a model's configuration by that of its MTP layer. ESP_E_UNSUPPORTED: there are
+ * several layers, or the layer's embedding is missing. */
 int esp_mtp_config(struct esp_config *config, const struct esp_json *json,
                    const struct esp_stored_set *files);
 
@@ -60,7 +60,7 @@ int esp_draft_head_join(struct esp_model *head, const struct esp_model *target, 
 struct esp_states esp_draft_head_states(const struct esp_model *head,
                                         const struct esp_model *target);
 
-/* The state of a head that takes the place of the target's for drafted tokens. */
+/* The state of a head that it reads instead of the target's state for drafted tokens. */
 int esp_draft_head_fed_back(const struct esp_model *head);
 
 #endif

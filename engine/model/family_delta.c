@@ -8,8 +8,9 @@
  * GGUF files have the values of `rate`, not their logarithms. In GGUF files of Qwen3.5, the
  * state heads are in another order: head h reads key head h % key_heads (`heads_tiled`).
  *
- * The layers may be followed by an MTP layer (mtp.*): a draft head with one attention layer.
- * Its fc reads the embedding and the target's last hidden state after the final norm.
+ * The layers may be followed by an MTP layer, a draft head with one attention layer. Its
+ * tensors are called mtp.*. Its fc reads the embedding and the target's last hidden state after
+ * the final norm.
  *
  * Yang et al., "Gated Delta Networks", 2024; Qiu et al., "Gated Attention for Large Language
  * Models", 2025.

@@ -20,8 +20,8 @@
 #include "kernels/status.h"
 
 enum {
-    FIRST_READ = 1 << 16,     /* bytes: enough without a vocabulary */
-    MORE_READ = 4,            /* if a part was too small, the next one is this many times as
+    FIRST_READ = 1 << 16,     /* number of bytes; enough for a header without a vocabulary */
+    MORE_READ = 4,            /* if a part was too small, the next part is this many times as
                                  large */
     HEADER_LIMIT = 256 << 20, /* bytes */
     VALUE_LIMIT = 1 << 16,
@@ -32,8 +32,8 @@ enum {
     SMALLEST_TENSOR = 8 + 4 + 4 + 8,
 };
 
-/* The types that espalier computes with, in the order of enum esp_dtype, then others that
- * files may have. */
+/* First the types with which espalier can compute, in the order of enum esp_dtype, then other
+ * types that files may have. */
 // clang-format off
 static const struct esp_gguf_type types[] = {
 #define X(name, gguf, numbers, bytes, ...) {#name, gguf, numbers, bytes},

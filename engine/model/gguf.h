@@ -48,8 +48,8 @@ struct esp_gguf_value {
                                 ESP_GGUF_ARRAY: an array of arrays, which cannot be read */
     bool array;
     uint64_t count;             /* number of elements; 1 if it is not an array */
-    const unsigned char *bytes; /* the elements in the file's form */
-    size_t size;                /* number of these bytes */
+    const unsigned char *bytes; /* the elements as they are stored in the file */
+    size_t size;                /* size of the elements in bytes */
 };
 
 struct esp_gguf_tensor {
@@ -86,8 +86,8 @@ bool esp_gguf_is(const char *path);
  * esp_gguf_close(); the set may live longer. */
 int esp_gguf_open(struct esp_gguf *gguf, struct esp_stored_set *set, const char *path,
                   char *err, size_t errlen);
-/* The same for a file that may be split. Whichever part `path` names, opens the first part,
- * which has the keys for all parts. */
+/* Opens a file that may be split. `path` may name any part; the first part is opened, because
+ * it has the keys for all parts. */
 int esp_gguf_open_first(struct esp_gguf *gguf, struct esp_stored_set *set, const char *path,
                         char *err, size_t errlen);
 void esp_gguf_close(struct esp_gguf *gguf);
@@ -101,7 +101,8 @@ bool esp_gguf_part(char part[PATH_MAX], const char *path, int number, int count)
 
 /* Returns the value of a key; NULL if there is no such key. */
 const struct esp_gguf_value *esp_gguf_find(const struct esp_gguf *gguf, const char *key);
-/* Element `index` as a number, a flag as 0 or 1; NaN if it is neither a number nor a flag. */
+/* Returns element `index` as a number. A flag is 0 or 1. NaN if the element is neither a number
+ * nor a flag. */
 double esp_gguf_number(const struct esp_gguf_value *value, uint64_t index);
 /* Returns the value of a key as a number, or `otherwise` if there is no such key. */
 double esp_gguf_number_of(const struct esp_gguf *gguf, const char *key, double otherwise);
@@ -121,8 +122,8 @@ bool esp_gguf_is_text(struct esp_gguf_text text, const char *same);
 
 /* ------------------------------------------------------------------ types */
 
-/* These find a type by its number in GGUF files, or by its enum esp_dtype. They return NULL if
- * there is no such type. */
+/* The first function finds a type by its number in GGUF files, the second by its enum
+ * esp_dtype. They return NULL if there is no such type. */
 const struct esp_gguf_type *esp_gguf_type(uint32_t number);
 const struct esp_gguf_type *esp_gguf_type_of(enum esp_dtype dtype);
 

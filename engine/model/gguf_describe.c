@@ -1,8 +1,8 @@
-/* gguf_describe.c - the keys of a model's GGUF file; see gguf_describe.h.
+/* gguf_describe.c - makes the keys of a model's GGUF file; see gguf_describe.h.
  *
- * gguf_model.c and gguf_tokenizer.c read the same keys back; llama.cpp reads them, too.
- * Tokenizer properties that have no GGUF key are lost: added tokens that must be single words,
- * or that include the spaces around them.
+ * gguf_model.c, gguf_tokenizer.c and llama.cpp read these keys. Tokenizer properties that have
+ * no GGUF key are lost: added tokens that must be single words, or that include the spaces
+ * around them.
  */
 #include "engine/model/gguf_describe.h"
 
@@ -29,7 +29,7 @@ struct describing {
     const struct esp_architecture *architecture;
     const struct esp_gguf_architecture *own;
     const cJSON *json; /* config.json */
-    int mtp;           /* MTP layers that follow the model's layers */
+    int mtp;           /* number of MTP layers that follow the model's layers */
     struct esp_config config;
     char *err;
     size_t errlen;
@@ -82,7 +82,8 @@ static double value_of(const struct describing *d, const struct esp_gguf_key *ke
                                                 : esp_config_value(&d->config, key->field);
 }
 
-/* Returns whether this key is written. A window that config.json can turn off has no key. */
+/* Returns whether this key is written. If config.json turns the window off, its key is not
+ * written. */
 static bool is_written(const struct describing *d, const struct esp_gguf_key *key, double value)
 {
     const struct esp_config_rule *windowed =
@@ -104,7 +105,7 @@ static bool is_written(const struct describing *d, const struct esp_gguf_key *ke
                                       esp_config_rule(d->architecture, key->field)));
 }
 
-/* For models with recurrent layers: writes one number per layer, which is 0 for layers with
+/* For models with recurrent layers: writes one number per layer. It is 0 for layers with
  * another mixer. */
 static void put_of_layers(const struct describing *d, const char *key, enum esp_mixer mixer,
                           int32_t number)
@@ -174,8 +175,8 @@ static void put_keys(const struct describing *d)
         }
 }
 
-/* GGUF has no keys for lists with an entry per layer. Checks that config.json means the same
- * without them. */
+/* GGUF has no keys for lists with an entry per layer. Checks that config.json has the same
+ * meaning without these lists. */
 static int check_layers(const struct describing *d)
 {
     static const char *const lost[] = {
@@ -272,8 +273,8 @@ static int put_yarn(const struct describing *d, double theta)
 }
 
 /* Writes the keys of the rotation. The model's frequencies are those of rope_theta, or differ
- * from them by one factor (linear scaling), or by one factor per frequency (Llama 3); *factors
- * becomes these factors. */
+ * from them by one factor (linear scaling), or by one factor per frequency (Llama 3). Sets
+ * *factors to these factors. */
 static int put_rotation(const struct describing *d, float **factors)
 {
     const struct esp_model_desc *m = &d->model->desc;

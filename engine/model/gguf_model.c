@@ -1,9 +1,9 @@
 /* gguf_model.c - reads a GGUF file like a model folder; see gguf_model.h.
  *
  * Names of keys and tensors are those of the gguf Python package. llama.cpp's converter changes
- * some tensors of a folder; reading undoes that: rows of query and key are in pairs (struct
- * esp_tensor), and the parts of GPT-NeoX's fused matrix are consecutive (struct esp_stored).
- * Llama 3's scaling of frequencies is a tensor, rope_freqs.weight.
+ * some tensors of a folder; reading reverses these changes: rows of query and key are in pairs
+ * (struct esp_tensor), and the parts of GPT-NeoX's fused matrix are consecutive (struct
+ * esp_stored). Llama 3's scaling of frequencies is a tensor, rope_freqs.weight.
  */
 #include "engine/model/gguf_model.h"
 
@@ -71,7 +71,8 @@ const struct esp_gguf_architecture *esp_gguf_architecture_for(const struct esp_m
     const struct esp_gguf_architecture *own = esp_gguf_architecture_of(model->architecture);
     for (int i = 0; own && model->desc.experts > 0 && i < ARCHITECTURES; i++)
         if (strcmp(architectures[i].model_type, own->model_type) == 0)
-            own = &architectures[i]; /* the last row with this type is for mixtures */
+            own = &architectures[i]; /* the last row of the table with this type is for
+                                        mixtures */
     return own;
 }
 
@@ -265,10 +266,10 @@ static double number_of(const struct esp_gguf *g, const char *architecture, cons
     return value ? esp_gguf_number(value, 0) : otherwise;
 }
 
-/* Adds the kind of each layer. Recurrent layers are those that a list names, or those without
- * key/value heads. If the file gives an MLP width for each layer, a layer with a width consists
- * of an MLP, or of experts, alone. Leaves out the last layers if they belong to a draft
- * head. */
+/* Adds the kind of each layer. A layer is recurrent if a list names it or, without a list, if
+ * it has no key/value heads. If the file gives an MLP width for each layer, a layer with a
+ * width consists of an MLP, or of experts, alone. Leaves out the last layers if they belong to
+ * a draft head. */
 static void add_layer_types(cJSON *config, const struct esp_gguf *g, const char *architecture)
 {
     const struct esp_gguf_value *listed = find(g, architecture, ESP_GGUF_RECURRENT);
@@ -295,8 +296,8 @@ static void add_layer_types(cJSON *config, const struct esp_gguf *g, const char 
     }
 }
 
-/* Adds the width of a state's values, and whether the state's heads are tiled; see struct
- * esp_model_desc. */
+/* Adds two settings: the width of a state's values, and whether the state's heads are tiled;
+ * see struct esp_model_desc. */
 static void add_state_numbers(cJSON *config, const struct esp_gguf *g, const char *architecture)
 {
     const double inner = number_of(g, architecture, "ssm.inner_size", 0);
@@ -398,7 +399,7 @@ static void add_scaling(cJSON *config, const struct esp_gguf *g, const char *arc
             if (value)
                 cJSON_AddNumberToObject(scaling, keys[i][1], esp_gguf_number(value, 0));
         }
-        /* the model was trained with this; GGUF has no key for it */
+        /* the model was trained with this value; GGUF has no key for it */
         if (strcmp(architecture, "gpt-oss") == 0)
             cJSON_AddBoolToObject(scaling, "truncate", false);
     } else {
@@ -510,9 +511,12 @@ static int read_config(cJSON *config, const struct esp_gguf *g, const char *arch
     bool window =
         strcmp(known->model_type, "llama") == 0 && esp_json_item(config, "sliding_window");
     cJSON_AddStringToObject(config, "model_type", window ? "mistral" : known->model_type);
-    cJSON_AddBoolToObject(config, "norm_topk_prob", true);      /* as llama.cpp computes it */
-    cJSON_AddBoolToObject(config, "tie_word_embeddings", true); /* false if it has an LM head */
-    cJSON_AddBoolToObject(config, "block_auto_adjust_ff_dim", false); /* already adjusted */
+    cJSON_AddBoolToObject(config, "norm_topk_prob", true);      /* llama.cpp normalises, too */
+    cJSON_AddBoolToObject(config, "tie_word_embeddings", true); /* changed to false if the file
+                                                                   has an LM head */
+    cJSON_AddBoolToObject(config, "block_auto_adjust_ff_dim", false); /* the width in a GGUF
+                                                                         file is already
+                                                                         adjusted */
     add_layer_types(config, g, architecture);
     add_state_numbers(config, g, architecture);
     add_presence(config, g);
@@ -580,7 +584,7 @@ bool esp_gguf_is_paired(const struct esp_gguf_architecture *architecture,
 }
 
 /* Gives tensors of the expert that all tokens use the names of an MLP's tensors, because they
- * have the same slots. Returns whether it was such a tensor. */
+ * have the same slots. Returns whether the tensor belongs to that expert. */
 static bool name_shared(char *stored)
 {
     static const char shared[] = "_shexp", gate[] = "ffn_gate_inp_shexp";
@@ -591,8 +595,8 @@ static bool name_shared(char *stored)
     return true;
 }
 
-/* Returns the number of the first MTP layer, which follows the other layers. Without one,
- * the number is larger than that of any layer. */
+/* Returns the number of the first MTP layer. MTP layers follow the other layers. If there are
+ * none, the number is larger than that of any layer. */
 static int first_mtp(const struct esp_gguf *g, const struct esp_architecture *architecture)
 {
     char *name = esp_gguf_copy_text(esp_gguf_find(g, "general.architecture"));

@@ -1,8 +1,8 @@
 /* gguf_model.h - interprets the keys and tensors of a GGUF file as a model.
  *
  * A GGUF file is read like a model folder: its keys become the config.json that the tables of
- * the architectures expect, and its tensors get their names in a folder. So the same code
- * checks both.
+ * the architectures expect, and its tensors get the names that they have in a folder. Therefore
+ * the same code checks both.
  */
 #ifndef ESP_GGUF_MODEL_H
 #define ESP_GGUF_MODEL_H
@@ -17,7 +17,7 @@ enum { ESP_GGUF_LAYERS = 1000 }; /* maximum number of layers with their own valu
 #define ESP_GGUF_KV_HEADS "attention.head_count_kv"
 #define ESP_GGUF_FFN "feed_forward_length"
 #define ESP_GGUF_RECURRENT "attention.recurrent_layers"
-/* The key that says whether attention has a rotation in a model with state spaces. */
+/* In a model with state spaces, this key says whether attention has a rotation. */
 #define ESP_GGUF_ROTATED "rope.scaling.finetuned"
 
 /* An architecture's name in GGUF files and its conventions. */
@@ -31,8 +31,8 @@ struct esp_gguf_architecture {
  * is none. */
 const struct esp_gguf_architecture *esp_gguf_architecture_named(const char *name);
 const struct esp_gguf_architecture *esp_gguf_architecture_of(const char *model_type);
-/* Returns the architecture under which a model is written. Nemotron-H with experts has a name
- * of its own. */
+/* Returns the architecture under which a model is written. Nemotron-H with experts has a
+ * separate name. */
 const struct esp_gguf_architecture *esp_gguf_architecture_for(const struct esp_model *model);
 
 /* Returns whether GGUF files store the rows of this tensor in pairs. `architecture` may be
@@ -41,8 +41,8 @@ bool esp_gguf_is_paired(const struct esp_gguf_architecture *architecture,
                         const struct esp_tensor_rule *rule, int layer);
 
 /* Writes the name that GGUF files have for the tensor of a rule. `layer` is -1 outside the
- * layers. `experts`: the tensor has the matrices, or biases, of all experts of a layer.
- * Returns false if GGUF has no name for it. */
+ * layers. `experts`: the tensor has the matrices, or biases, of all experts of a layer. Returns
+ * false if GGUF has no name for this tensor. */
 bool esp_gguf_tensor_name(char *name, size_t size, const struct esp_family *family,
                           const struct esp_tensor_rule *rule, int layer, bool experts);
 
@@ -53,7 +53,7 @@ struct esp_gguf_key {
     const char *gguf;            /* after "ARCHITECTURE." */
     const char *config;          /* NULL means the key is written, but not read */
     bool required;               /* a file without it is refused */
-    enum esp_gguf_kind kind;     /* kind with which the key is written */
+    enum esp_gguf_kind kind;     /* type of the written value */
     enum esp_config_field field; /* FIELD_COUNT: the key is not written from a field */
     double neutral; /* a field with this value is not written; ALWAYS: every value is;
                        IF_KNOWN: written if the architecture has the field */
@@ -69,8 +69,8 @@ int esp_gguf_config(cJSON **config, const struct esp_gguf *gguf, char *err, size
 int esp_gguf_tensors(struct esp_stored_set *set, const struct esp_gguf *gguf,
                      const struct esp_architecture *architecture, char *err, size_t errlen);
 
-/* Divides the frequencies by the factors in the file, if it has any (Llama 3). Checks the
- * number of rotated dimensions that the file gives. */
+/* If the file has factors (Llama 3), divides the frequencies by them. Checks the number of
+ * rotated dimensions that the file gives. */
 int esp_gguf_rotary(float *inverse_frequency, int rotary, const struct esp_gguf *gguf,
                     struct esp_stored_set *set, char *err, size_t errlen);
 

@@ -20,13 +20,14 @@
 /* ------------------------------------------------------------------ splits */
 
 #define CONTRACTIONS "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
-/* Words of Llama 3 and Qwen 2. These two differ in how many digits a word has. */
+/* How Llama 3 and Qwen 2 split text into words. They differ in how many digits a word may
+ * have. */
 #define WORDS(digits)                                                                          \
     CONTRACTIONS "|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|" digits                                      \
                  "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
 #define UPPER "[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]"
 #define LOWER "[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]"
-/* Words of GPT-4o and Tekken: a capital letter begins a new word. */
+/* How GPT-4o and Tekken split text into words: a capital letter begins a new word. */
 #define CASES(tail, digits)                                                                    \
     "[^\\r\\n\\p{L}\\p{N}]?" UPPER "*" LOWER "+" tail "|[^\\r\\n\\p{L}\\p{N}]?" UPPER          \
     "+" LOWER "*" tail "|" digits                                                              \
@@ -90,7 +91,7 @@ static void add_split(cJSON *list, const char *pattern)
     cJSON_AddItemToArray(list, step);
 }
 
-/* Makes the pre_tokenizer. ByteLevel has GPT-2's pattern if that is the last one; elsewhere
+/* Makes the pre_tokenizer. If GPT-2's pattern is the last one, ByteLevel includes it; elsewhere
  * the pattern is written out. */
 static cJSON *make_splits(const struct esp_gguf_split *split)
 {
@@ -226,7 +227,7 @@ static int read_tokens(struct reader *r)
     struct esp_gguf_text text;
     for (uint64_t id = 0; esp_gguf_next_text(r->tokens, &at, &text); id++) {
         if (text.length == 0)
-            continue; /* no text is encoded as this token */
+            continue; /* no text is ever encoded as this token */
         char *copy = esp_gguf_copy_plain(text);
         if (!copy)
             return esp_fail(r->err, r->errlen, ESP_E_FORMAT, "%s: token %llu is not UTF-8 text",

@@ -26,11 +26,12 @@ enum {
 /* One way to split text into words. */
 struct esp_gguf_split {
     const char *names[8];    /* its names in tokenizer.ggml.pre; ends with NULL */
-    const char *patterns[8]; /* each splits the pieces that the one before made; ends with NULL.
-                                An empty one stands for GPT-2's, which ByteLevel includes. */
+    const char *patterns[8]; /* each splits the pieces that the previous one made; ends with
+                                NULL. An empty pattern means GPT-2's, which ByteLevel
+                                includes. */
     bool compose;            /* text is normalised to NFC first */
     bool ignore_merges;      /* a word that is itself a token is not split */
-    bool begins;             /* a text begins with the begin-of-text token */
+    bool begins;             /* the tokenizer puts the begin-of-text token before a text */
 };
 
 /* Returns the split with this name, or NULL. */

@@ -2,17 +2,18 @@
  * inflate.h.
  *
  * This is for measurements: the result is a large model with the acceptance rate of a trained
- * one, without the download of a large model. Every hidden dimension, head and MLP unit is
+ * one, and no large model must be downloaded. Every hidden dimension, head and MLP unit is
  * repeated `width` times, one copy after the other. Normalising a repeated vector gives the
  * repeated result. A product that adds up `width` equal copies gives the old result if its
  * weights are divided by `width`. `width` is a power of two, so nothing is rounded. The
  * embedding is only repeated. Added layers are copies whose last matrices are zero: they
- * compute everything and add nothing. In a mixture, the experts become larger, but their
- * number and the router's logits stay the same.
+ * compute everything and add nothing. In a mixture, the experts become larger, but their number
+ * and the router's logits stay the same.
  *
- * The rows of a convolution are queries, keys and values. Each of the three is repeated on its
- * own, so that the copies of a key head follow the copies of the one before it, as those of
- * the values do. This is a list of rows (esp_tensor.listed).
+ * The rows of a convolution are queries, keys and values. Each of the three is repeated
+ * separately, so that the copies of a key head follow the copies of the previous key head. The
+ * values are repeated in the same way. The order is stored as a list of rows
+ * (esp_tensor.listed).
  *
  * The architecture's tables list the tensors and the meaning of their dimensions.
  */
@@ -35,7 +36,7 @@
 #include "engine/support/part_file.h"
 
 /* The parts of the rows of a convolution: queries, keys and values, in the mixer's order. */
-enum { CONV_PARTS = 3, MOST_PARTS = 2 + CONV_PARTS /* most parts of one tensor */ };
+enum { CONV_PARTS = 3, MOST_PARTS = 2 + CONV_PARTS /* maximum parts of a tensor */ };
 
 /* One tensor of the new file: one slot of the enlarged model, or the parts of a fused matrix.
  * The parts alternate: the file has `rounds` times a share of the rows of each part. */
@@ -131,8 +132,8 @@ static int list_conv_rows(const struct inflation *n)
     return ESP_OK;
 }
 
-/* Two rules may name the tensor of one slot: one in layers that are mixtures, one in other
- * layers. Returns whether the rule is the other one. */
+/* Two rules may name the tensor of one slot: one for layers that are mixtures, one for other
+ * layers. Returns whether this rule is for the other kind of layer. */
 static bool is_for_other_layers(const struct esp_tensor_rule *rule,
                                 const struct esp_layer *layer)
 {
@@ -263,7 +264,7 @@ static const struct esp_tensor_rule *first_named(const struct esp_tensor_rule *r
 }
 
 /* Adds the slot of a rule to a tensor. If the rows of key heads are stored together, queries,
- * keys and values are parts of their own. */
+ * keys and values are separate parts. */
 static void add_part(const struct inflation *n, struct made *m,
                      const struct esp_tensor_rule *rule, const struct esp_tensor *slot)
 {
@@ -455,7 +456,7 @@ static void set_key(const struct inflation *n, cJSON *config, enum esp_config_fi
     if (!rule || !*rule->keys)
         return;
     if (!esp_json_find(config, rule->keys, &name, &length) && field == ESP_CONFIG_kv_heads)
-        return; /* without this key, kv_heads follows heads */
+        return; /* without this key, kv_heads follows from heads */
     snprintf(key, sizeof key, "%.*s", length, name);
     cJSON_DeleteItemFromObjectCaseSensitive(config, key);
     if (field == ESP_CONFIG_tied || field == ESP_CONFIG_ffn_adjusted)
@@ -538,7 +539,7 @@ static int write_config(const struct inflation *n)
     }
     set_key(n, json.root, ESP_CONFIG_layers, d->layers);
     set_key(n, json.root, ESP_CONFIG_tied, false);
-    set_key(n, json.root, ESP_CONFIG_ffn_adjusted, false); /* ffn is the final number */
+    set_key(n, json.root, ESP_CONFIG_ffn_adjusted, false); /* ffn is already the final number */
     char *text = cJSON_Print(json.root);
     esp_json_close(&json);
     FILE *file = text ? create(n, "config.json", path) : NULL;
@@ -611,9 +612,10 @@ static unsigned can_grow(const struct inflation *n)
     unsigned can = ESP_SPECIAL_RECURRENT;
     if (family->expert_tensors && !family->experts_stacked)
         can |= ESP_SPECIAL_MIXTURE;
-    if (esp_recurs(family->mixer)) /* every attention layer has the same rotation */
+    if (esp_recurs(family->mixer)) /* in these families every attention layer has the same
+                                      rotation */
         can |= ESP_SPECIAL_ROTATIONS;
-    if (!root) /* no scale follows from the hidden size */
+    if (!root) /* then no scale follows from the hidden size */
         can |= ESP_SPECIAL_SCALED;
     return can;
 }

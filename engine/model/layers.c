@@ -1,4 +1,5 @@
-/* layers.c - per-layer differences: windows and rotations; see architecture.h. */
+/* layers.c - reads how layers differ: windows, rotations, mixers and experts; see
+ * architecture.h. */
 #include <limits.h>
 #include <math.h>
 #include <string.h>
@@ -45,7 +46,7 @@ static int rotates(const cJSON *item, const struct esp_json *json)
     return esp_json_fail(json, ESP_E_FORMAT, "no_rope_layers must be a list of 0 and 1");
 }
 
-/* Returns whether a layer has a window. If some layers have no rotation, these have the
+/* Returns whether a layer has a window. If some layers have no rotation, those layers have the
  * window. */
 static bool has_window(const struct esp_config *config, int layer, bool rotated)
 {

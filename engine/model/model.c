@@ -2,8 +2,8 @@
  * see model.h.
  *
  * Steps of esp_model_open: (1) the architecture named in config.json, (2) dimensions, (3)
- * weight files, (4) a tensor for every slot of the architecture's table, with exactly the
- * shape that the dimensions require, (5) end tokens and preset. Afterwards every slot of the
+ * weight files, (4) a tensor for every slot of the architecture's table, with exactly the shape
+ * that follows from the dimensions, (5) end tokens and preset. Afterwards every slot of the
  * description is filled or known to be absent, and every tensor is inside its file.
  */
 #include "engine/model/model.h"
@@ -394,7 +394,7 @@ static int bind_all(struct esp_model *model, const struct esp_family *family,
     model->desc.layer = calloc((size_t)config->layers, sizeof *model->desc.layer);
     if (!model->desc.layer)
         return esp_no_memory(model->path, err, errlen);
-    struct esp_config later = *config; /* of the layers after the first one */
+    struct esp_config later = *config; /* configuration of the layers after the first one */
     later.attended = later.hidden;
     int status = bind_table(&binding, family->tensors, &model->desc, -1);
     for (int i = 0; i < config->layers && status == 0; i++) {
@@ -451,8 +451,8 @@ static int read_generation(struct esp_model *model, const struct esp_json *confi
     return status < 0 ? status : read_end(model, config);
 }
 
-/* Reads one member of espalier.json. Unknown keys are refused, because the file is espalier's
- * own, and ignoring a misspelled key would hide the mistake. */
+/* Reads one member of espalier.json. Unknown keys are refused, because only espalier uses this
+ * file, and ignoring a misspelled key would hide the mistake. */
 static int read_spec(struct esp_model *model, const cJSON *item, const struct esp_json *json)
 {
     char **spec = strcmp(item->string, "drafter") == 0            ? &model->preset
@@ -722,8 +722,8 @@ static int open_gguf(struct esp_model *model, char *err, size_t errlen)
     return status;
 }
 
-/* Returns the last component of a path, or, for "", "." and "..", that of the folder they lead
- * to. The caller frees it. */
+/* Returns the last component of a path, or, for "", "." and "..", the name of the folder they
+ * lead to. The caller frees it. */
 static char *folder_name(const char *path)
 {
     size_t end = strlen(path);
@@ -755,7 +755,7 @@ static int refuse_path(const char *path, int error, char *err, size_t errlen)
                     strerror(error), esp_suggestion_text(&suggestion, meant));
 }
 
-/* Names an MTP layer after the word by which users choose it, because it has no path. */
+/* Names an MTP layer by the word with which users choose it, because it has no path. */
 static int name_mtp(struct esp_model *head, char *err, size_t errlen)
 {
     char *path = strdup(ESP_MTP), *name = strdup(ESP_MTP);

@@ -3,9 +3,9 @@
  * config.json names the architecture (architecture.h; architectures.def lists all of them).
  * model.safetensors, or the files that model.safetensors.index.json names, hold the weights,
  * which the backend reads. A GGUF file contains all of this (gguf_model.h); any part of a split
- * file, NAME-00001-of-0000N.gguf, stands for the whole. Everything read is untrusted: sizes are
- * checked before they are multiplied or used, and a failure is one sentence that names the file
- * and the value.
+ * file, NAME-00001-of-0000N.gguf, can be given for the whole. Everything read is untrusted:
+ * sizes are checked before they are multiplied or used, and a failure is one sentence that
+ * names the file and the value.
  */
 #ifndef ESP_MODEL_H
 #define ESP_MODEL_H
@@ -32,13 +32,15 @@ struct esp_model {
     bool feeds_normed;        /* a draft head that reads its own states after its final norm */
     int reads_state
         [3];  /* the target's states that an EAGLE-3 head reads; zeros: the usual ones */
-    bool mtp; /* its files also have an MTP layer, which can draft for it */
+    bool mtp; /* the model's files also have an MTP layer, which can draft for it */
     const char *dtype; /* type of the first layer's query matrix: "F32", "BF16", "Q4_K", ... */
     const char *expert_dtype; /* type of the first expert's matrices, or NULL */
     struct esp_model_desc desc;
-    int64_t parameters;              /* numbers in all tensors used; tied ones counted once */
-    int64_t idle;                    /* how many of these a token does not use (experts) */
-    size_t bytes;                    /* size of all tensors used */
+    int64_t parameters;              /* numbers in all tensors that are used; tied tensors are
+                                        counted once */
+    int64_t idle;                    /* how many of the parameters a token does not use
+                                        (experts) */
+    size_t bytes;                    /* size of all tensors that are used */
     int ignored;                     /* tensors of other modalities (multimodal.h) */
     int32_t end[ESP_MAX_END_TOKENS]; /* end-of-text tokens of generation_config.json or
                                         config.json */
@@ -46,7 +48,8 @@ struct esp_model {
     /* Drafter specifications "name:k=v,..." from espalier.json, or NULL: `preset` in general,
      * `sampling_preset` for temperatures above 0. */
     char *preset, *sampling_preset;
-    char *chat_template; /* Jinja text of a GGUF file, untrusted; NULL if none, or a folder */
+    char *chat_template; /* Jinja text of a GGUF file, untrusted; NULL if it has none, or for a
+                            folder */
     struct esp_stored_set *files;
     struct esp_rotation_tables rotation;
     int32_t *output_token; /* the list that desc.output_token points to, or NULL */
@@ -68,7 +71,7 @@ int esp_model_open_mtp(struct esp_model **head, const char *path, char *err, siz
  * Ding et al., 2024). Before this call, the frequencies for the longest texts are used. */
 void esp_model_set_context(struct esp_model *model, int context);
 /* Replaces the tokens to which the model gives logits by those of a vocabulary of `tokens`
- * tokens. Row i of the new LM head is row row[i] of the model's own, and gives the logit of
+ * tokens. Row i of the new LM head is row row[i] of the model's LM head, and gives the logit of
  * token[i]. token, row: (count), tokens ascending; both must outlive the model. */
 void esp_model_set_outputs(struct esp_model *model, const int32_t *token, const int32_t *row,
                            int count, int tokens);

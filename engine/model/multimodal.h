@@ -20,9 +20,9 @@ int esp_multimodal_config(struct esp_json *json);
  * function adds them. */
 void esp_multimodal_fill_in(cJSON *inner);
 
-/* Renames the tensors of the language model to what they are called in the folder of a
- * language model, and removes the others; *ignored becomes their number. Leaves a set without
- * a language model as it is. */
+/* Renames the tensors of the language model to the names that they have in the folder of a
+ * language model. Removes the other tensors and sets *ignored to their number. Leaves a set
+ * without a language model as it is. */
 int esp_multimodal_tensors(struct esp_stored_set *set, int *ignored, char *err, size_t errlen);
 
 #endif

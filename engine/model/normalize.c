@@ -124,7 +124,7 @@ static int compose(struct esp_normalize_scratch *scratch, int to, const char **t
         i++;
     if (i == *length)
         return ESP_OK;
-    /* The text is valid UTF-8, so only memory can be lacking. */
+    /* The text is valid UTF-8, so the only possible failure is a lack of memory. */
     const utf8proc_ssize_t count = utf8proc_decompose(bytes, size, NULL, 0, how);
     utf8proc_int32_t *points =
         count < 0 ? NULL

@@ -1,8 +1,8 @@
-/* own_copy.c - describes the target's own copy; see own_copy.h.
+/* own_copy.c - describes a quantised copy of the target; see own_copy.h.
  *
  * A matrix of the copy is a tensor whose rows are quantised from the target's rows whenever a
- * backend reads them (`original` of struct esp_tensor). So loading needs no memory except for
- * the packed copy, and the target may have any format.
+ * backend reads them (`original` of struct esp_tensor). Therefore loading needs no memory
+ * except for the packed copy, and the target may have any format.
  */
 #include "engine/model/own_copy.h"
 
@@ -13,9 +13,10 @@
 #include "kernels/model_desc.h"
 #include "kernels/status.h"
 
-/* The formats that a type of copy uses: for most matrices and for the head, which gets more
- * bits, because it is small and every token depends on it. `narrow`, `narrow_head`: the same
- * for matrices whose number of columns is not a multiple of 256; blocks have 32 numbers then.
+/* The formats that a type of copy uses: one for most matrices, and one for the LM head. The LM
+ * head gets more bits, because it is small and every token depends on it. `narrow`,
+ * `narrow_head`: the same for matrices whose number of columns is not a multiple of 256; blocks
+ * have 32 numbers then.
  */
 static const struct type {
     const char *name;
@@ -30,7 +31,8 @@ enum { TYPES = sizeof types / sizeof *types };
 
 static const char SELF[] = "self";
 
-/* A copy that takes a larger share of the target's bytes than this is hardly faster. */
+/* A copy with more than this fraction of the target's bytes is hardly faster than the
+ * target. */
 static const double LARGEST = 0.8;
 
 bool esp_is_own_copy(const char *draft)
@@ -66,7 +68,7 @@ static size_t bytes_of(enum esp_dtype dtype, const struct esp_tensor *t)
     return (size_t)t->rows * esp_dtype_row_bytes(dtype, t->columns);
 }
 
-/* Returns the format that a matrix gets. A matrix keeps its own format if that of the copy's
+/* Returns the format that a matrix gets. A matrix keeps its format if the format of the copy's
  * type is not smaller. */
 static enum esp_dtype dtype_of(const struct type *type, const struct esp_tensor *t, bool head)
 {

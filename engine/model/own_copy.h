@@ -1,12 +1,11 @@
-/* own_copy.h - the target's own copy: the target itself, quantised, as draft model (`--draft
- * self`).
+/* own_copy.h - a quantised copy of the target, used as its draft model (`--draft self`).
  *
  * A model that is quantised to 4 bits predicts nearly the same, and one of its passes reads a
  * quarter of the bytes ("ML-SpecQD", arXiv 2503.13565, 2025). The copy has the target's shape,
- * so it can use the target's KV cache: it needs no file, no prefill and no cache of its own.
+ * so it can use the target's KV cache: it needs no separate file, prefill or cache.
  *
  * The linear layers are quantised when a backend reads them. Embedding, norms, biases and the
- * router of a mixture are the target's.
+ * router of a mixture are those of the target.
  */
 #ifndef ESP_OWN_COPY_H
 #define ESP_OWN_COPY_H
@@ -24,9 +23,9 @@ double esp_own_copy_share(const struct esp_model *target, const char *draft);
 
 /* Returns whether a copy is expected to save time for this target; if so, it is the default
  * draft model. The target's weights must be floats, so that 4 bits save most of the bytes, and
- * too large for the processor's caches. A copy of a mixture of experts does not save time: a
- * tree's rows use different experts, so verifying several rows costs much more than one.
- * Models with recurrent layers have no copies. */
+ * the target must be too large for the processor's caches. A copy of a mixture of experts does
+ * not save time: a tree's rows use different experts, so verifying several rows costs much more
+ * than one. Models with recurrent layers have no copies. */
 bool esp_own_copy_pays(const struct esp_model *target);
 
 /* Describes the copy that `draft` names; reads no weights yet. The target must outlive the

@@ -11,9 +11,9 @@
 bool esp_place_beside(const char *target, const char *file, char folder[4096], char name[4096]);
 
 /* Sets members of the target's espalier.json: "drafter", and "sampling_drafter" for
- * temperatures above 0. A member that is given as NULL stays, as do all others. The file is
- * written whole, or the old one stays. Returns 0, or a negative status with a sentence that
- * names the file. */
+ * temperatures above 0. A member that is given as NULL does not change, and neither do other
+ * members. The file is written completely, or the old file stays. Returns 0, or a negative
+ * status with a sentence that names the file. */
 int esp_preset_write(const char *target, const char *drafter, const char *sampling_drafter,
                      char *err, size_t errlen);
 

@@ -39,7 +39,8 @@ static int add_split(struct esp_pretokenizer *p, const char *pattern, bool liter
     return ESP_OK;
 }
 
-/* Returns a flag of `json`; if it is missing, `fallback`, or an error if that is negative. */
+/* Returns a flag of `json`. If the flag is missing, returns `fallback`, or an error if
+ * `fallback` is negative. */
 static int read_flag(const cJSON *json, const char *name, int fallback, char *err,
                      size_t errlen)
 {
@@ -233,9 +234,9 @@ static int find_parts(const struct esp_split *split, struct esp_matcher *matcher
     return ESP_OK;
 }
 
-/* Joins parts in place, by the behaviour. With step = 1, parts are visited from the first to
- * the last, and a part may be joined to the previous one. With step = -1, they are visited from
- * the last to the first, and a part may be joined to the next one. */
+/* Joins parts in place, according to the behaviour. With step = 1, parts are visited from the
+ * first to the last, and a part may be joined to the previous one. With step = -1, they are
+ * visited from the last to the first, and a part may be joined to the next one. */
 static void join(struct esp_spans *parts, int behavior)
 {
     int32_t kept = 0, previous = 0, count = parts->count;

@@ -2,8 +2,8 @@
  * encodes.
  *
  * Supported: ByteLevel with GPT-2's pattern or none; Split by a Regex or a String; Digits; a
- * Sequence of these that ends with ByteLevel. With byte fallback there is Metaspace, or
- * nothing, instead of ByteLevel.
+ * Sequence of these that ends with ByteLevel. With byte fallback, ByteLevel is missing or
+ * replaced by Metaspace.
  */
 #ifndef ESP_PRETOKENIZE_H
 #define ESP_PRETOKENIZE_H
@@ -26,8 +26,8 @@ struct esp_pretokenizer {
     } splits[ESP_SPLIT_LIMIT];
     int count;
     /* The last step, ByteLevel or Metaspace. last_step: index of its first split (-1 if there
-     * is no such step). space: how it writes a space. prefix: which words without a leading
-     * space get one: none, the first of a text, or all. */
+     * is no such step). space: how this step writes a space. prefix: which words without a
+     * leading space get one: none, the first of a text, or all. */
     int last_step;
     const char *space;
     enum esp_prefix { ESP_PREFIX_NEVER, ESP_PREFIX_FIRST, ESP_PREFIX_ALWAYS } prefix;

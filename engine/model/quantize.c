@@ -6,9 +6,9 @@
  * written in order; the rounding errors are summed up. 5. The file is renamed to its final
  * name.
  *
- * Some matrices are small but matter a lot, so the mixes of 4 and 5 bits have more bits for
- * them. These are the LM head, the output matrices of recurrent layers, and some value and down
- * matrices: those in the first and the last eighth of the layers, and in every third layer
+ * Some matrices are small but important, so the mixes of 4 and 5 bits use more bits for them.
+ * These are the LM head, the output matrices of recurrent layers, and some value and down
+ * matrices: those in the first and the last eighth of the layers, and in every third layer in
  * between. These mixes are known as Q4_K_M and Q5_K_M. Most weights of a mixture are in its
  * experts; the same matrix of all experts becomes one tensor.
  */
@@ -31,8 +31,9 @@
 
 enum { CHUNK = 8 << 20 /* bytes written at once */, MOST_FUSED = 3, PARTS = 64 };
 
-/* A mix of types that can be requested: the type of most matrices, of the important ones, of
- * the experts, and of important experts; and the number of the mix in general.file_type. */
+/* A mix of types that can be requested: the types of most matrices, of important matrices, of
+ * the experts, and of important experts. The last number is that of the mix in
+ * general.file_type. */
 static const struct mix {
     const char *name;
     enum esp_dtype most, important, experts, important_experts;
@@ -57,7 +58,7 @@ const char *esp_quantize_types(void)
 }
 
 /* One tensor of the new file. A fused tensor consists of several slots in order; a tensor of
- * experts has the same slot of all experts. */
+ * experts consists of the same slot of all experts. */
 struct planned {
     char name[128];
     const struct esp_tensor *fused[MOST_FUSED];
@@ -67,9 +68,9 @@ struct planned {
     bool vector;
     int paired;      /* if rows are stored in pairs, the number of rows per head; else 0 */
     int interleaved; /* if blocks of the parts alternate, the rows of a block; else 0 */
-    /* If the state heads are written in another order (`heads_tiled`): the number of rows or
-     * of columns of a head, the first row of heads, and how many heads and key heads there
-     * are; else 0. */
+    /* If the state heads are written in another order (`heads_tiled`): the number of rows or of
+     * columns of a head, the first row of heads, and the numbers of heads and of key heads;
+     * else 0. */
     int tiled_rows, tiled_columns, tiled_from, state_heads, key_heads;
     int groups; /* if a vector is written as a matrix, the number of its rows; else 0 */
 };
@@ -300,7 +301,7 @@ static int plan(struct quantizing *q)
 {
     const struct esp_model_desc *d = &q->model->desc;
     const int layers = d->layers + (q->mtp ? q->mtp->desc.layers : 0);
-    /* There are no more tensors than slots. */
+    /* The plan has at most one tensor for each slot. */
     const size_t slots = sizeof(struct esp_layer) + sizeof(struct esp_expert);
     const size_t most = (2 * sizeof *d + (size_t)layers * slots) / sizeof(struct esp_tensor);
     q->planned = calloc(most, sizeof *q->planned);
@@ -657,7 +658,7 @@ int esp_model_quantize(const char *from, const char *to, const char *type, bool 
     report->ignored_window = ignored_window(&q);
     if (q.model->mtp)
         status = esp_model_open_mtp(&q.mtp, from, err, errlen);
-    if (status == ESP_E_UNSUPPORTED) { /* the MTP part has several layers */
+    if (status == ESP_E_UNSUPPORTED) { /* the model has several MTP layers */
         snprintf(report->mtp_left_out, sizeof report->mtp_left_out, "%s", err);
         status = ESP_OK;
     }

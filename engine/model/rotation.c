@@ -31,7 +31,7 @@ struct rotation {
     int status; /* the first failure, or ESP_OK */
 };
 
-/* Reads a number, unless something failed before. */
+/* Reads a number. Does nothing if an earlier call failed. */
 static void read_number(struct rotation *r, double *value, double smallest, double largest,
                         const char *keys)
 {

@@ -18,8 +18,9 @@ struct esp_safetensors_header {
 void esp_safetensors_add(struct esp_safetensors_header *header, const char *name,
                          const char *type, int rows, int columns, size_t bytes);
 
-/* Returns the beginning of a file: *size bytes (`padded`: a multiple of 8), followed by room
- * for `room` more. The caller frees it. NULL means no memory. Frees the header in both cases.
+/* Returns the beginning of a file: *size bytes (`padded`: a multiple of 8), followed by free
+ * memory for `room` more bytes. The caller frees it. NULL means no memory. Frees the header in
+ * both cases.
  */
 char *esp_safetensors_begin(struct esp_safetensors_header *header, bool padded, size_t room,
                             size_t *size);

@@ -16,8 +16,8 @@ struct esp_spans {
     int32_t count, capacity;
 };
 
-/* Parts of a text that were written by users: in them, neither special tokens are found nor
- * tokens whose text is in `marks` (ends with NULL; may be NULL). */
+/* Parts of a text that were written by users: in these parts, special tokens are not found, and
+ * neither are tokens with a text in `marks` (ends with NULL; may be NULL). */
 struct esp_literals {
     const struct esp_span *items; /* (count) ascending */
     int32_t count;

@@ -81,8 +81,8 @@ static bool copy(struct translation *t, size_t count)
     return true;
 }
 
-/* Translates a \p{...}, from the p or P on. Categories and properties stay; other names are
- * scripts. */
+/* Translates a \p{...}, from the p or P on. Categories and properties stay as they are; other
+ * names are scripts. */
 static bool translate_property(struct translation *t)
 {
     bool negated = *t->p++ == 'P';
@@ -134,7 +134,7 @@ static bool translate_escape(struct translation *t, bool in_class)
 {
     static const struct {
         char letter;
-        const char *outside, *inside; /* NULL means refused there */
+        const char *outside, *inside; /* NULL means that the escape is refused there */
     } table[] = {
         {'s', "\\p{White_Space}", "\\p{White_Space}"},
         {'S', "\\P{White_Space}", "\\P{White_Space}"},
@@ -313,7 +313,8 @@ static int compile(pcre2_code **code, const char *text, const char *shown, uint3
                           PCRE2_UTF | PCRE2_USE_OFFSET_LIMIT | options, &number, &offset, NULL);
     if (*code) {
         pcre2_jit_compile(*code,
-                          PCRE2_JIT_COMPLETE); /* if this fails, matching is only slower */
+                          PCRE2_JIT_COMPLETE); /* if this fails, matching is slower but still
+                                                  works */
         return ESP_OK;
     }
     char why[128];

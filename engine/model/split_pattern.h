@@ -1,8 +1,9 @@
 /* split_pattern.h - the regular expressions of a tokenizer.json, run by PCRE2.
  *
  * They are written in Ruby's syntax for Oniguruma, the library that Hugging Face uses. Syntax
- * that has the same meaning in PCRE2 is passed on, syntax that has another one is rewritten,
- * and the rest is refused. So a pattern never silently splits differently.
+ * that has the same meaning in PCRE2 is passed on, syntax that has another meaning is
+ * rewritten, and all other syntax is refused. A pattern therefore never splits text in another
+ * way than intended.
  */
 #ifndef ESP_SPLIT_PATTERN_H
 #define ESP_SPLIT_PATTERN_H
@@ -12,7 +13,8 @@
 
 struct esp_split_pattern; /* immutable: may be shared by threads */
 
-/* Compiles a regular expression; with `literal`, a plain text to be matched as it is. */
+/* Compiles a regular expression or, if `literal` is true, a plain text that is matched as it
+ * is. */
 int esp_split_pattern_open(struct esp_split_pattern **pattern, const char *text, bool literal,
                            char *err, size_t errlen);
 void esp_split_pattern_close(struct esp_split_pattern *pattern);

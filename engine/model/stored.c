@@ -166,7 +166,7 @@ int esp_stored_join_scales(struct esp_stored_set *set, char *err, size_t errlen)
         t->shape[--t->rank - 1] *= 32;
         t->scale_source = scales->source;
         t->scale_offset = scales->offset;
-        scales->used = true; /* excluded from the list */
+        scales->used = true; /* the loop below removes it from the list */
     }
     for (size_t i = 0; i < set->count; i++) {
         struct esp_stored *t = &set->tensors[i];

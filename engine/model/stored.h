@@ -1,7 +1,7 @@
 /* stored.h - the list of tensors in a model's files, and where in the files they are.
  *
  * A reader of a format (safetensors.h, gguf.h) fills a set. model.c looks tensors up in it by
- * the names in the architecture's tables. The reader checks type, shape and place of every
+ * the names in the architecture's tables. The reader checks type, shape and position of every
  * tensor, so a caller may read the whole tensor with the functions of model_desc.h.
  *
  * Files are read, not mapped: if a mapped file is truncated, reading it kills the program
@@ -24,7 +24,7 @@ struct esp_stored {
     int64_t shape[ESP_MAX_RANK]; /* rows first */
     size_t begin, end;           /* bytes within the data part */
     struct esp_tensor_file *source;
-    size_t offset;    /* place of its first byte in `source` */
+    size_t offset;    /* position of its first byte in `source` */
     const char *file; /* path of `source`, for error messages */
     bool used;        /* the model uses it; set by model.c */
     /* Layout in a GGUF file. `converted`: the parts of a fused matrix are consecutive, not
@@ -32,8 +32,8 @@ struct esp_stored {
      * esp_tensor_rule.added would add. `paired`: the rows of each head are in pairs, see
      * struct esp_tensor. */
     bool converted, paired;
-    /* For MXFP4 in a folder, the file with the scales: (rows, blocks), a byte each. Otherwise
-     * NULL. See struct esp_tensor. */
+    /* For MXFP4 in a folder, the file with the scales, (rows, blocks) of one byte each;
+     * otherwise NULL. See struct esp_tensor. */
     struct esp_tensor_file *scale_source;
     size_t scale_offset;
 };

@@ -43,7 +43,7 @@ static bool is_control(const struct esp_language *l, int32_t token)
 }
 
 /* Returns the token of `to` that ends a text as `token` of `from` does: `named`, which has the
- * same name, if it ends a text; otherwise the token at the same place in the list of ends. */
+ * same name, if it ends a text; otherwise the token at the same index in the list of ends. */
 static int32_t end_partner(const struct esp_language *from, const struct esp_language *to,
                            int32_t token, int32_t named)
 {

@@ -2,14 +2,15 @@
  *
  * Token-level intersection (Timor et al., "Accelerating LLM Inference with Lossless Speculative
  * Decoding Algorithms for Heterogeneous Vocabularies", arXiv 2502.05202, 2025, algorithm 4):
- * two tokens with the same bytes are one *shared* token. The draft's distribution is restricted
- * to shared tokens and renormalised (its softmax runs over them alone), and is then a
- * distribution over the target's tokens, and 0 for those that are not shared. So every drafter
- * and verifier works as if both models had one vocabulary, and the output distribution stays
- * the target's.
+ * two tokens with the same bytes count as one *shared* token. The draft's distribution is
+ * restricted to shared tokens and renormalised (its softmax runs over them alone), and is then
+ * a distribution over the target's tokens. It is 0 for tokens that are not shared. Therefore
+ * every drafter and verifier works as if both models had the same vocabulary, and the output
+ * distribution stays the target's.
  *
- * The text goes the other way: the draft reads each token of the target as its own token with
- * the same bytes or, where there is none, as the tokens that its BPE makes of these bytes.
+ * The text is translated in the other direction: the draft reads each token of the target as
+ * its own token with the same bytes or, where there is none, as the tokens that its BPE makes
+ * of these bytes.
  *
  *  - Bytes are compared, not the spelling in the file. So U+0120 of a byte-level vocabulary and
  *    U+2581 of SentencePiece are both a space, and a token that is only a part of a character
@@ -58,8 +59,8 @@ int esp_translation_open(struct esp_translation *translation, const struct esp_l
                          const struct esp_language *draft);
 void esp_translation_free(struct esp_translation *translation);
 
-/* Sets *spelled to the tokens that the draft reads for a token of the target; returns how many
- * there are. */
+/* Sets *spelled to the tokens that the draft reads for a token of the target; returns their
+ * number. */
 int esp_translation_spell(const struct esp_translation *translation, int32_t token,
                           const int32_t **spelled);
 

@@ -26,7 +26,7 @@ static int alphabet_byte(unsigned c)
         return (int)c;
     if (c < 0x100 || c >= ALPHABET_END)
         return -1;
-    int n = (int)c - 0x100; /* the other bytes in order: 0..32, 127..160, 173 */
+    int n = (int)c - 0x100; /* index among the other bytes, which are 0..32, 127..160, 173 */
     return n < 33 ? n : n < 67 ? n - 33 + 127 : 173;
 }
 
@@ -42,8 +42,8 @@ static int fallback_byte(const char *text, size_t length)
     return high && low ? (int)((high - digits) * 16 + (low - digits)) : -1;
 }
 
-/* spell() for a vocabulary with byte fallback: U+2581 is a space. Returns -1 for a text that
- * contains a real space. */
+/* Works like spell(), for a vocabulary with byte fallback: U+2581 is a space. Returns -1 for a
+ * text that contains a real space. */
 static int64_t spell_marks(const char *text, size_t length, char *out)
 {
     static const size_t mark = sizeof ESP_SPACE_MARK - 1;

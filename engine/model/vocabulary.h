@@ -2,10 +2,10 @@
  *
  * A byte-level vocabulary writes every byte as one printable character (GPT-2's alphabet:
  * '!'..'~' and most of Latin-1 stand for themselves, the other 68 bytes are U+0100..U+0143; a
- * space is U+0120). A token with only such characters is "spelled" and stands for the bytes it
- * spells. Any other token is plain: it stands for its own UTF-8 bytes and can only be found as
- * an added token. Spelled and plain tokens may have the same bytes, so every lookup says which
- * kind it wants.
+ * space is U+0120). A token with only such characters is called "spelled" and stands for the
+ * bytes that it spells. Any other token is plain: it stands for its own UTF-8 bytes and can
+ * only be found as an added token. Spelled and plain tokens may have the same bytes, so every
+ * lookup says which kind it is for.
  *
  * A vocabulary with byte fallback (SentencePiece) writes a space as U+2581 and every other
  * character as itself; those are its spelled tokens. It also has a token for each byte, of the
@@ -41,7 +41,7 @@ struct esp_vocabulary {
     struct esp_token *tokens; /* (size) by id */
     int size;                 /* highest id + 1 */
     bool byte_fallback;
-    int32_t byte[256]; /* the token of each single byte; -1 means it has none */
+    int32_t byte[256]; /* the token of each single byte; -1 means the byte has no token */
     int32_t *slots;    /* (slot_mask + 1) hash table of ids; -1 means free */
     size_t slot_mask;
     struct esp_hash_key key; /* key of that hash table */
