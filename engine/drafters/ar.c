@@ -1,7 +1,7 @@
 /* ar.c - plain autoregressive decoding: the tree is only its root, and every iteration gives
  * one token.
  *
- * All other drafters are compared with this one, and their output must equal it token for
+ * All other drafters are compared with this one. Their output must equal its output token for
  * token.
  */
 #include "engine/drafters/drafter.h"
@@ -24,7 +24,8 @@ const struct esp_drafter_ops esp_drafter_ar = {
     .name = "ar",
     .summary = "plain decoding, one token per target pass",
     .source = "the baseline",
-    .draws = ESP_DRAW_TOPK | ESP_DRAW_IID | ESP_DRAW_SWOR, /* an empty tree fits all of them */
+    .draws = ESP_DRAW_TOPK | ESP_DRAW_IID | ESP_DRAW_SWOR, /* an empty tree fits every kind of
+                                                              draw */
     .without_model = true,
     .params = params,
     .widths = widths,

@@ -1,11 +1,11 @@
 /* assisted.c - a chain with adaptive length (assisted generation of the Hugging Face library).
  *
- * K starts at the value of its parameter. It grows by 2 if all drafted tokens were accepted;
- * otherwise it falls by 1. A chain that ended early counts as accepted if all of its tokens
- * were, as in recent versions of the library; older ones required K accepted tokens. The chain
- * also ends after a token with a draft probability below parameter `confidence`; that token is
- * still verified. This test only reads tokens that are already in the tree, never the next one,
- * so sampled chains stay unbiased.
+ * K starts at the value of its parameter. K grows by 2 if all drafted tokens were accepted;
+ * otherwise it falls by 1. If a chain ended early, K also grows if all of its tokens were
+ * accepted, as in recent versions of the library. Older versions required K accepted tokens.
+ * The chain also ends after a token with a draft probability below parameter `confidence`; that
+ * token is still verified. This test only reads tokens that are already in the tree, never the
+ * next one, so sampled chains stay unbiased.
  */
 #include "engine/drafters/drafter.h"
 
@@ -52,7 +52,7 @@ static void adapt(struct esp_draft *d, const struct esp_iteration *it)
 {
     struct state *s = d->state;
     if (it->deepest == 0)
-        return; /* nothing drafted, nothing to learn */
+        return; /* nothing was drafted, so there is nothing to learn */
     s->k += it->path_length == it->deepest ? GROW : -SHRINK;
     s->k = s->k < 1 ? 1 : s->k > LONGEST ? LONGEST : s->k;
 }

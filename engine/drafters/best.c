@@ -1,9 +1,10 @@
-/* best.c - search for the likeliest nodes.
+/* best.c - grows trees of the likeliest nodes.
  *
  * Cumulative q never rises along a path. So the N likeliest of all nodes found by expanding
  * from the root form a tree. A node that dropped out never returns, and no node below it can
- * enter. Therefore, if parents are offered before their children, any order of offers keeps
- * exactly the N likeliest nodes (salf-talf, app. B, theorems 2 and 3).
+ * enter. Therefore, if parents are offered before their children, the tree ends with exactly
+ * the N likeliest nodes, whatever the order of the offers (salf-talf, app. B, theorems 2 and
+ * 3).
  */
 #include <math.h>
 #include <stdlib.h>
@@ -38,8 +39,8 @@ void esp_candidates_sort(struct esp_candidate *candidates, int count)
     qsort(candidates, (size_t)count, sizeof *candidates, by_falling_q);
 }
 
-/* Returns the least likely uncut node, or 0 if there is none. Of equally likely nodes, the
- * last one. */
+/* Returns the least likely uncut node, or 0 if there is none. If several are equally likely,
+ * returns the last one. */
 static int32_t weakest(const struct esp_tree *tree)
 {
     int32_t least = 0;
@@ -88,9 +89,9 @@ static float bar(const struct esp_draft *d, int budget)
     return d->tree->tree.nodes[weakest(&d->tree->tree)].cumulative_log_q;
 }
 
-/* Chooses which of the added nodes to expand (lines 10-12 of the algorithm); returns their
- * number. *gain becomes their summed probability. A node at the depth limit counts in this
- * sum, but cannot be expanded. */
+/* Chooses which of the added nodes to expand (lines 10-12 of the algorithm) and returns their
+ * number. Sets *gain to their summed probability. The sum includes nodes at the depth limit,
+ * which cannot be expanded. */
 static int choose(struct esp_draft *d, const int32_t *taken, int count, int budget,
                   double *gain, int32_t *nodes)
 {

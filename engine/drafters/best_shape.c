@@ -7,7 +7,8 @@
  *     T(d, n)    = 1 + C(d, 0, n - 1)              T(0, n) = 1
  *     C(d, k, n) = max(0, max over 1 <= j <= n of rate[k] T(d - 1, j) + C(d, k + 1, n - j))
  *
- * A child of rank k + 1 exists only if the one of rank k does: children are drawn in order.
+ * A child of rank k + 1 exists only if the child of rank k exists, because children are drawn
+ * in order.
  */
 #include "engine/drafters/best_shape.h"
 

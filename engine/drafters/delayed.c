@@ -2,7 +2,7 @@
  * (delayed-tree-expansion, def. 5.2).
  *
  * Draft and target agree best near the root, so additional branches gain least there. The
- * branches therefore start where the two begin to differ. With L1=0 this is `iid`.
+ * branches therefore start where the two models begin to differ. With L1=0 this is `iid`.
  */
 #include "engine/drafters/drafter.h"
 

@@ -7,17 +7,18 @@
  * one masked batch. The first pass of an iteration also catches up: committed tokens that the
  * draft model has not computed (bonus tokens, accepted leaves) run before the root.
  *
- * Each expanded node has its own random numbers, one for each draw below it. So draws may be
- * made ahead, or together with others in one call, without changing the text: a seed gives the
- * same text on every backend, provided that the probabilities are the same.
+ * Each expanded node has its own random numbers, one for each draw below it. Therefore draws
+ * may be made ahead, or together with others in one call, without changing the output. A seed
+ * gives the same text on every backend, provided that the probabilities are the same.
  *
- * A draft head (target_features.h) reads a hidden state with each token: the target's state
- * for a token of the text, and its own state at the parent for a node. So its tree rows cannot
- * be kept for committed tokens: they are computed again from the target's states, together
- * with the next root.
+ * A draft head (target_features.h) reads a hidden state with each token: for a token of the
+ * text, the target's state; for a node of the tree, the head's own state at the parent. Its
+ * tree rows can therefore not be kept for committed tokens: they are computed again from the
+ * target's states, together with the next root.
  *
- * The target's own copy does not compute the text: its cache is a view of the target's cache,
- * which has the text's rows already. The rows of the copy are dropped after every iteration.
+ * A quantised copy of the target does not compute the text: its cache is a view of the target's
+ * cache, which has the text's rows already. The rows of the copy are dropped after every
+ * iteration.
  *
  * Row q_row[u] of q is the distribution from which the children of u are drawn. It does not
  * change until the iteration ends, so a verifier gets exactly the distribution that was
@@ -88,7 +89,7 @@ void esp_draft_begin(struct esp_draft *d)
         d->q_row[i] = -1;
 }
 
-/* Records that node `node` is expanded into this row of q, and starts its own sequence of
+/* Records that node `node` is expanded into this row of q, and starts a separate sequence of
  * random numbers for the draws below it. */
 static void give_row(struct esp_draft *d, int node, int row)
 {
@@ -172,15 +173,16 @@ static int run_root(struct esp_draft *d, const struct esp_step *step)
                                step);
 }
 
-/* Runs the target's own copy over the root and the token before it. That token's row in the
- * cache is the target's and must stay, so the copy computes the token in a row after the
- * root's. Nodes later overwrite this row. */
+/* Runs the quantised copy of the target over the root and the token before it. The cache row of
+ * that token belongs to the target and must not change, so the copy computes the token in a row
+ * after the root's. Nodes later overwrite this row. */
 static int run_before_root(struct esp_draft *d, struct esp_batch *batch)
 {
     struct esp_kv_cache *c = d->work->cache;
     const int32_t last = d->text_length - 1, positions[2] = {last, last - 1};
     const int32_t tokens[2] = {d->text[last], d->text[last - 1]};
-    const uint64_t mask[2] = {3, 4}; /* bits: row last - 1, the root, and the row after it */
+    const uint64_t mask[2] = {3, 4}; /* bits of rows: last - 1, the root, and the row after the
+                                        root */
     batch->tokens = esp_kv_cache_known(c, tokens, 2);
     batch->positions = positions;
     esp_kv_cache_place(c, 0, batch);
@@ -199,7 +201,8 @@ int esp_draft_expand_root(struct esp_draft *d, bool before)
     struct esp_kv_cache *c = w->cache;
     const int count = before ? 2 : 1, first = d->text_length - count;
     const struct esp_step step = {d->sampling, 1, d->top_token, d->top_q, ESP_NOW};
-    const bool behind = before && w->scratch; /* in the batch, the earlier token is second */
+    const bool behind = before && w->scratch; /* in the batch, the token before the root is
+                                                 second */
     const int32_t all[3] = {d->capacity, 0, d->capacity}, *rows = all + (!before || behind);
     if (!c || !d->context || first < 0 || d->expanded > 0)
         return ESP_E_ARGUMENT;
@@ -321,7 +324,7 @@ int esp_draft_expand(struct esp_draft *d, const int32_t *nodes, int count, int k
     int status = nodes[0] == 0 ? run_root(d, &step) : run_nodes(d, nodes, count, &step);
     w->model_seconds += esp_clock() - start;
     if (status == ESP_OK && nodes[0] == 0)
-        /* Rows stay in place from now on. */
+        /* From now on, rows do not move. */
         status = esp_kv_cache_make_room(w->cache, d->capacity - 1);
     if (status < 0)
         return status;
@@ -349,8 +352,8 @@ static int run_own(struct esp_draft *d, int32_t token, int ahead, struct esp_row
     return esp_kv_cache_forward(c, &batch);
 }
 
-/* Runs a pass over the text's last tokens, then one over each token that it wrote, except the
- * last. Returns the number of tokens, or a negative status. */
+/* Runs a pass over the text's last tokens, then a pass over each token that the draft model
+ * wrote, except the last. Returns the number of tokens, or a negative status. */
 static int run_all_own(struct esp_draft *d, const struct esp_respelling *r, int most,
                        int32_t *tokens, float *q)
 {

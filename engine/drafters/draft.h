@@ -1,4 +1,4 @@
-/* draft.h - the session's side of drafting; drafters see drafter.h only. */
+/* draft.h - the session's part of drafting. Drafters include only drafter.h. */
 #ifndef ESP_DRAFT_H
 #define ESP_DRAFT_H
 
@@ -10,10 +10,10 @@ struct esp_features; /* hidden states of the target: see target_features.h */
 
 enum { ESP_TIMED_PASSES = 64, ESP_EXCLUDED = 8 };
 
-/* The draws below an expanded node: its own generator of random numbers, and children that
- * were drawn ahead without replacement. Several are drawn in one call, because every call may
- * wait for the device. Draw n below a node uses the same random number, whether it is drawn
- * ahead or not. */
+/* The draws below an expanded node: the node's generator of random numbers, and children that
+ * were drawn ahead without replacement. Several children are drawn in one call, because every
+ * call may wait for the device. Draw n below a node uses the same random number, whether it is
+ * drawn ahead or not. */
 struct esp_node_draws {
     struct esp_rng rng;
     int32_t token[ESP_MAX_DRAWS]; /* -1 means no token is left to draw */
@@ -21,7 +21,8 @@ struct esp_node_draws {
     int next, count;
 };
 
-/* The data of draft passes, and their times. In shapes, `rows` is the tree's capacity + 1. */
+/* The data of draft passes, and their times. In the sizes of arrays below, `rows` is the tree's
+ * capacity + 1. */
 struct esp_draft_work {
     struct esp_kv_cache *cache; /* NULL if there is no draft model */
     bool scratch; /* the cache is a view of the target's, so its rows are not kept */
@@ -35,7 +36,7 @@ struct esp_draft_work {
     void (*layer)(void *user);
     void *user;
 
-    /* Measured in this iteration. */
+    /* These are measured in each iteration. */
     int rows_computed;
     /* For each of the first passes: its rows, and the seconds from its start to the start of
      * the next pass (the last pass: to the end of the stage), without the observer's time. */
@@ -76,7 +77,8 @@ void esp_draft_begin(struct esp_draft *draft);
 void esp_draft_end(struct esp_draft *draft);
 
 /* Keeps the cache rows of the accepted nodes, path[0..count-1], as far as the draft model has
- * computed them. With `rebuild` it drops them, so that the next iteration computes them again.
+ * computed them. With `rebuild` it drops these rows, so that the next iteration computes them
+ * again.
  */
 int esp_draft_commit(struct esp_draft *draft, const int32_t *path, int count, bool rebuild);
 

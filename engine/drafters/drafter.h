@@ -23,7 +23,7 @@ enum esp_draws {
     ESP_DRAW_SWOR = 4, /* sampled without replacement, in order */
 };
 
-/* A child that could be added. */
+/* A child that could be added to the tree. */
 struct esp_candidate {
     int32_t parent, token, at; /* at: index in drawing order */
     float q, cumulative_log_q;
@@ -38,25 +38,27 @@ struct esp_expected;   /* a text that the answer is expected to resemble: see fo
 struct esp_respelling; /* two vocabularies: see respell.h */
 struct esp_recycled; /* tokens that the target found likely after each token: see recycled.h */
 
-/* Results of both models in the last iteration for the token before the root. The draft's
- * rows are in the order of expansion; if a pass computed that token itself, it is in row
- * `capacity`. */
+/* Results of both models for the token before the root, from the last iteration. The draft's
+ * rows are in the order of expansion. If a pass computed the token before the root separately,
+ * its row is `capacity`. */
 struct esp_look_back {
     int length;                    /* length in tokens of the text for which this is valid */
     struct esp_rows *p;            /* (1, vocabulary) the target's distribution */
     struct esp_rows *state;        /* (rows, hidden) the target's states after the final norm */
     int state_row;                 /* the row of `state` for that token */
     struct esp_rows *q;            /* (capacity + 1, vocabulary) the draft's distributions */
-    struct esp_rows *draft_states; /* (capacity + 1, hidden) its states after the final norm */
+    struct esp_rows *draft_states; /* (capacity + 1, hidden) the draft's states after the final
+                                      norm */
     /* The row of q and draft_states for that token, or -1. The draft's next pass overwrites
      * these rows. */
     int draft_row;
 };
 
-/* Data that a drafter gets only if its table requests them. */
+/* Data that a drafter gets only if its member `asks` has the flag. */
 enum esp_asks {
     ESP_ASK_COSTS = 1,     /* calibration and costs */
-    ESP_ASK_PAIR = 2,      /* a name of the pair, under which it stores what it learns */
+    ESP_ASK_PAIR = 2,      /* a name of the pair, under which the drafter stores what it
+                              learns */
     ESP_ASK_PAST = 4,      /* both models' results for the token before the root */
     ESP_ASK_EXPECTED = 8,  /* the expected text */
     ESP_ASK_RECYCLED = 16, /* recycled tokens */
@@ -66,7 +68,8 @@ enum esp_asks {
 struct esp_draft_context {
     const struct esp_calibration *calibration;
     const struct esp_costs *costs;
-    const char *pair; /* names target and draft; "" means unknown, or nothing may be stored */
+    const char *pair; /* names of target and draft; "" means unknown, or that nothing may be
+                         stored */
     struct esp_look_back back;
     const struct esp_expected *expected;     /* NULL if there is no expected text */
     const struct esp_recycled *recycled;     /* NULL means nothing may be recycled */
@@ -78,7 +81,8 @@ struct esp_draft {
     /* Set when the settings change. */
     struct esp_tree_builder *tree;
     const struct esp_params *params; /* this drafter's parameters */
-    void *state;                     /* (ops->state_size) of this drafter, zeroed before init */
+    void *state;                     /* (ops->state_size) state of this drafter, zeroed before
+                                        init */
     unsigned draws;                  /* how this drafter draws children now: one of enum
                                       * esp_draws */
     double temperature;              /* temperature of the text */
@@ -88,13 +92,14 @@ struct esp_draft {
     /* Set for each iteration. */
     struct esp_sampling sampling; /* how logits become q, at the draft's temperature */
     int seen;                     /* how many tokens the last token sees: all, or a window */
-    int max_depth;                /* maximum depth of a node (context and length limits) */
+    int max_depth;                /* maximum depth of a node, from the limits of context and
+                                     length */
     const int32_t *text;          /* (text_length) committed tokens, root last */
     int text_length;
 
     /* Set by passes. */
-    /* (count, k): the likeliest tokens of each node in the last esp_draft_expand(), and their
-     * q. */
+    /* (count, k): the likeliest tokens after each node of the last esp_draft_expand(), and
+     * their q. */
     int32_t *top_token;
     float *top_q;
     int32_t *q_row; /* (record) row of q for each node, in order of expansion; root 0; -1: not
@@ -137,14 +142,14 @@ int esp_draft_own(struct esp_draft *draft, const struct esp_respelling *respelli
 int esp_draft_draw(struct esp_draft *draft, const int32_t *parents, int count,
                    enum esp_draws how, int32_t *children);
 
-/* Returns R (of the DySpec paper): the probability with which `child`, the last one below its
- * parent, was drawn. It is the child's q, divided by the mass that its earlier siblings left;
- * at most 1.
+/* Returns R (of the DySpec paper): the probability with which `child`, the last child of its
+ * parent, was drawn. It is the child's q, divided by 1 minus the summed q of its earlier
+ * siblings; at most 1.
  */
 double esp_draft_share(const struct esp_draft *draft, int32_t child);
 
-/* Returns how many tokens the root's pass computes: the root, and earlier tokens that the
- * draft model has not computed yet. */
+/* Returns how many tokens the pass over the root computes: the root, and the earlier tokens
+ * that the draft model has not computed yet. */
 int esp_draft_behind(const struct esp_draft *draft);
 
 /* Call this when the children of a pass are in the tree, so that a front end can show them. */
@@ -171,10 +176,10 @@ struct esp_layer_rule {
 
 /* Grows the tree by a rule, one draft pass per layer. If a layer exceeds the budget, the nodes
  * with the highest cumulative q are used. (dynatree, sec. 3.3, and dynatree-fixed-tree, sec.
- * 3.3, take the first ones, whatever their q.) Sampled children are drawn in rounds: in each
- * round, every node that still lacks children gets one. If a round does not fit, the parents
- * with the highest cumulative q get a child; this choice is independent of the tokens drawn.
- * Each node must get at least one child. */
+ * 3.3, take the first nodes, whatever their q.) Sampled children are drawn in rounds: in each
+ * round, every node that still lacks children gets one child. If a round does not fit, the
+ * parents with the highest cumulative q get a child; this choice does not depend on the drawn
+ * tokens. Each node must get at least one child. */
 int esp_draft_grow(struct esp_draft *draft, const struct esp_layer_rule *rule);
 
 /* The rule of a drafter with a fixed number of children per depth. If children are sampled,
@@ -216,10 +221,11 @@ int esp_draft_list(struct esp_draft *draft, int32_t node, int from, int most, in
 /* Sorts candidates by falling cumulative q, and ties in drawing order. */
 void esp_candidates_sort(struct esp_candidate *candidates, int count);
 
-/* Adds candidates, which must be sorted by falling cumulative q. Afterwards the uncut nodes are
- * the `budget` likeliest of all candidates offered so far. Candidates that do not fit are
- * recorded as cut, and nodes that make room for others are cut. nodes[i] (nodes may be NULL)
- * becomes the node of candidate i, or -1 if it was cut. Returns the number of uncut ones. */
+/* Offers candidates to the tree. They must be sorted by falling cumulative q. Afterwards the
+ * uncut nodes are the `budget` likeliest of all candidates offered so far. Candidates that do
+ * not fit are recorded as cut, and nodes that make room for others are cut. nodes[i] becomes
+ * the node of candidate i, or -1 if it was cut; nodes may be NULL. Returns the number of uncut
+ * candidates. */
 int esp_draft_offer(struct esp_draft *draft, const struct esp_candidate *candidates, int count,
                     int budget, enum esp_reason reason, int32_t *nodes);
 
@@ -228,8 +234,8 @@ int esp_draft_offer(struct esp_draft *draft, const struct esp_candidate *candida
 /* Operations of a drafter that uses something trained for the pair to choose the shape of
  * each tree. */
 struct esp_chooser_ops {
-    /* With such a drafter, `draft_temp auto` is not learned: it is the text's temperature, but
-     * at least this one. */
+    /* With such a drafter, `draft_temp auto` is not learned. It is the temperature of the text,
+     * or this value if that is higher. */
     double least_draft_temp;
     /* Opens what the drafter needs for a pair, a verifier and its parameters. It is called
      * whenever one of these has changed. On failure it writes a sentence and leaves the state
@@ -249,23 +255,25 @@ struct esp_drafter_ops {
      * likeliest tokens and draw samples of one kind, parameter `draws` (ESP_PARAM_DRAWS)
      * decides; otherwise the temperature decides. */
     unsigned draws;
-    const char *verifier; /* the default, if it is exact; NULL: the default for the draws */
-    bool without_model;   /* does not use the draft model */
+    const char *verifier; /* the default verifier, if it is exact; NULL: the default for these
+                             draws */
+    bool without_model;   /* the drafter does not use the draft model */
     unsigned asks;        /* what the drafter needs: flags of enum esp_asks */
     const struct esp_param *params; /* ended by a row without a name, or NULL */
     size_t state_size;
-    const struct esp_chooser_ops *chooser; /* NULL means it chooses no shapes */
+    const struct esp_chooser_ops *chooser; /* NULL means that the drafter chooses no shapes */
 
     /* Checks parameters against each other; NULL means nothing to check. */
     int (*check)(const struct esp_params *params, char *err, size_t errlen);
     /* Sets the state from the parameters, at the start (changed = -1) and after each change of
-     * parameter `changed`. Resets only what depends on that parameter. NULL means no state. */
+     * parameter `changed`. Resets only what depends on that parameter. NULL means that there is
+     * no state. */
     void (*init)(void *state, const struct esp_params *params, int changed);
     /* Called when the session ends or changes to another drafter, to store what was learned
      * and to free memory. NULL means nothing to do. */
     void (*close)(void *state);
-    /* Writes the maximum number of children per depth with these parameters; returns the
-     * number of depths. NULL means its trees have no fixed shape. */
+    /* Writes the maximum number of children per depth with these parameters; returns the number
+     * of depths. NULL means that the trees have no fixed shape. */
     int (*widths)(const struct esp_params *params, int width[ESP_MAX_LEVELS]);
     /* Grows the tree. Returns 0 or a negative status. NULL means esp_draft_paths() with
      * `widths`.
@@ -280,7 +288,7 @@ struct esp_drafter_ops {
     int (*gauges)(const struct esp_draft *draft, struct esp_gauge *gauges);
 };
 
-/* The last sentences of `differs`, for drafters whose paper does not temper probabilities.
+/* The last sentences of `differs`, for drafters from papers that do not temper probabilities.
  * Here, thresholds and draws use tempered probabilities. */
 #define ESP_DIFFERS_TEMPERED                                                                   \
     "The draft's logits are divided by draft_temp, which is learned unless you set it. "       \

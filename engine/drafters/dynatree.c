@@ -4,8 +4,8 @@
  *   depth     u is expanded iff d(u) < Dmax and P(u) >= rhostop
  *             and (d(u) < D0 or P(u) >= rhodeep);
  *   breadth   u gets Bmin children if c(u) >= tauh, Bmax if c(u) < taul, else Bmid;
- *   pruning   nodes with P(u) < tau are cut before verification, or only not expanded; N caps
- *             the tree;
+ *   pruning   nodes with P(u) < tau are cut before verification, or verified but not expanded;
+ *             the tree has at most N nodes;
  *   history   D0 and thresholds follow past acceptance (dynatree_history.h).
  *
  * Above temperature 0 the children are drawn without replacement, so that a verifier for such
@@ -14,13 +14,14 @@
  * is never cut, whatever its probability.
  *
  * In the paper, the acceptance a is the fraction of drafted tokens that were committed. Side
- * branches keep it low however good the guesses are, so no target would suit both narrow and
- * wide trees. Here, acceptance is path length / depth. The paper adapts D0 and tauh (sec. 3.3)
- * and taul (app. D, line 7); the released program also adapts rhodeep.
+ * branches keep this fraction low, however good the guesses are. No target value would
+ * therefore suit both narrow and wide trees. Here, acceptance is path length / depth. The paper
+ * adapts D0 and tauh (sec. 3.3) and taul (app. D, line 7); the released program also adapts
+ * rhodeep.
  *
- * D0 is a real number, floored for use, so that its trace is smooth. The first three parts can
- * be switched off one by one (the ablation, sec. 4.5); with all off this is `fixed` with D =
- * D0 and B = Bmid.
+ * D0 is a real number, so that it changes smoothly; it is rounded down where it is used. Depth,
+ * breadth and pruning can be switched off one by one (the ablation, sec. 4.5). With all three
+ * off, this drafter is `fixed` with D = D0 and B = Bmid.
  */
 #include "engine/drafters/drafter.h"
 

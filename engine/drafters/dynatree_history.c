@@ -45,7 +45,7 @@ void esp_history_start(struct esp_history *h, const struct esp_history_plan *p,
     h->rhodeep = clip(h->rhodeep, h->rhostop, 1);
 }
 
-/* Adds a value to the ring, and sets the mean over the window. */
+/* Adds a value to the ring buffer, and sets the mean over the window. */
 static void note(struct esp_history *h, const struct esp_history_plan *p, double a)
 {
     int window = p->window;
@@ -98,7 +98,7 @@ void esp_history_learn(struct esp_history *h, const struct esp_history_plan *p,
     h->tokens += it->committed_count;
     h->rounds++;
     if (it->deepest == 0)
-        return; /* nothing was drafted: nothing to learn */
+        return; /* nothing was drafted, so there is nothing to learn */
     if (p->rule == ESP_HISTORY_STEP)
         return; /* this rule learns from whole generations */
     note(h, p,
@@ -110,7 +110,7 @@ void esp_history_learn(struct esp_history *h, const struct esp_history_plan *p,
         learn_price(h, p, it);
 }
 
-/* As in the released program, the divisor is the initial depth (there called tree_depth), plus
+/* As in the released program, the divisor is the initial depth (called tree_depth there), plus
  * 1 for the bonus token, plus 1 if the tree starts at the draft's first guess. */
 void esp_history_end(struct esp_history *h, const struct esp_history_plan *p)
 {

@@ -38,7 +38,7 @@ enum esp_history_rule {
 
 enum { ESP_HISTORY_LONGEST = 1000 };
 
-/* Settings: the rules never change them. */
+/* Settings, which the rules never change. */
 struct esp_history_plan {
     enum esp_history_rule rule;
     int window;           /* W */
@@ -49,12 +49,14 @@ struct esp_history_plan {
     bool draft_root; /* the tree starts at the draft's first guess, one layer deeper */
 };
 
-/* State: the rules change it. */
+/* State, which the rules change. */
 struct esp_history {
     double d0, tauh, rhostop, rhodeep, tau;
     double x;                      /* history=price: offset of the depth */
-    double a[ESP_HISTORY_LONGEST]; /* ring of the last values of the rule's statistic */
-    int count, next;               /* number of values in the ring; where the next one goes */
+    double a[ESP_HISTORY_LONGEST]; /* ring buffer with the last values of the rule's
+                                      statistic */
+    int count, next;               /* number of values in the ring buffer; index of the next
+                                      value */
     double mean;                   /* mean of the last W values; NaN before the first */
     int tokens, rounds;            /* history=step: tokens and iterations of this generation */
     int limit;                     /* depth limit of this iteration, set by its drafter */
@@ -68,7 +70,7 @@ enum { ESP_HISTORY_D0 = 1, ESP_HISTORY_TAUH = 2, ESP_HISTORY_RHODEEP = 4, ESP_HI
 void esp_history_start(struct esp_history *history, const struct esp_history_plan *plan,
                        unsigned changed);
 
-/* Call the first after every iteration, and the second at the end of a generation. */
+/* Call the first function after every iteration, and the second at the end of a generation. */
 void esp_history_learn(struct esp_history *history, const struct esp_history_plan *plan,
                        const struct esp_iteration *iteration);
 void esp_history_end(struct esp_history *history, const struct esp_history_plan *plan);

@@ -1,19 +1,21 @@
 /* dyspec.c - a tree of N sampled nodes, each drawn where acceptance is likeliest (dyspec, alg.
  * 1).
  *
- * v estimates the probability that verification reaches the next child of a node: its
- * ancestors are accepted and its earlier siblings rejected. R, the draft distribution without
- * those siblings, serves as the acceptance rate. The largest v is popped and a child y is
- * drawn from R. Two entries replace it: the next sibling with v (1 - R[y]) and the first child
- * of y with v R[y]. v never rises, so the N largest are found.
+ * v estimates the probability that verification reaches the next child of a node: the node and
+ * its ancestors are accepted, and the child's earlier siblings are rejected. R, the draft
+ * distribution without those siblings, serves as the acceptance rate. The largest v is popped
+ * and a child y is drawn from R. Two entries replace it: the next sibling with v (1 - R[y]) and
+ * the first child of y with v R[y]. v never rises along a path, so the N draws with the largest
+ * v are found.
  *
  * Whether a child is drawn depends only on v, which earlier draws determine, and never on the
  * drawn token. Otherwise the tree would favour some tokens and bias the output.
  *
  * The q of a node is needed when its first child is about to be drawn. The pass that computes
- * it also computes nodes that will probably be popped soon. These are among the first entries
- * of the queue, as many as there are draws left, and their v is above a fraction of the last v
- * of the previous iteration. This changes when rows are computed, not the tree.
+ * it also computes nodes that will probably be popped soon. These nodes are taken from the
+ * first entries of the queue, as many as there are draws left. Their v must be above a fraction
+ * of the last v of the previous iteration. This changes only when rows are computed, not the
+ * tree.
  */
 #include "engine/drafters/drafter.h"
 
@@ -26,7 +28,7 @@ static const struct esp_param params[] = {
     {0},
 };
 
-/* The next draw below a node: its first child or its next one. */
+/* The next draw below a node. It gives the first child or the next one. */
 struct entry {
     double v;
     int32_t parent;
@@ -48,7 +50,7 @@ static void push(struct state *s, double v, int32_t parent)
 {
     struct entry entry = {v, parent};
     if (!(v > 0))
-        return; /* nothing is left to draw, or it can never be accepted */
+        return; /* no token is left to draw, or it can never be accepted */
     int at = s->count++;
     for (; at > 0 && before(entry, s->heap[(at - 1) / 2]); at = (at - 1) / 2)
         s->heap[at] = s->heap[(at - 1) / 2];

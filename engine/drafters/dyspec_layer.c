@@ -6,11 +6,11 @@
  * per depth. The size is limited: if the draws of a round do not fit, only those with the
  * largest v are made, and no layer follows.
  *
- * So the result depends on the threshold. The threshold 1/N, which guarantees at least N nodes,
- * fills the tree with siblings in its first layers. threshold=0 predicts the threshold from
- * earlier trees, because the v of the N-th draw changes little from tree to tree. A tree of n
- * nodes changes the logarithm of the threshold by (n / N - 1) / 2, so that trees have N nodes
- * on average. A tree has at most 2 N nodes (alg. 2 has no limit).
+ * The resulting tree depends on the threshold. The threshold 1/N, which guarantees at least N
+ * nodes, fills the tree with siblings in its first layers. threshold=0 predicts the threshold
+ * from earlier trees, because the v of the N-th draw changes little from tree to tree. A tree
+ * of n nodes changes the logarithm of the threshold by (n / N - 1) / 2, so that trees have N
+ * nodes on average. A tree has at most 2 N nodes (alg. 2 has no limit).
  *
  * A round draws one more child for each node of the layer whose v is still large enough. As in
  * dyspec.c, whether to draw depends only on v, never on the drawn token.
@@ -135,8 +135,8 @@ static void init(void *memory, const struct esp_params *values, int changed)
         s->threshold = fmin(FIRST / esp_param(values, N), MOST);
 }
 
-/* Predicts the next threshold. If memory for trees is short, trees cannot reach N nodes; the
- * limits then keep the threshold from falling further and further. */
+/* Predicts the next threshold. If the memory for trees is too small, trees cannot reach N
+ * nodes. The limits then keep the threshold from falling forever. */
 static void adapt(struct esp_draft *d, const struct esp_iteration *it)
 {
     struct state *s = d->state;

@@ -1,9 +1,9 @@
-/* eagle2.c - a beam of k per depth, then the N best nodes of all (EAGLE-2; salf-talf, app. B).
+/* eagle2.c - a beam of k nodes per depth, then the N best of all nodes (EAGLE-2; salf-talf,
+ * app. B).
  *
- * Phase 1 expands, depth by depth, the k nodes of the deepest layer with the highest
- * cumulative q, and gives each its k likeliest children. Phase 2 keeps the N nodes of highest
- * cumulative q for verification. They form a tree, because cumulative q never rises along a
- * path.
+ * Phase 1 expands, depth by depth, the k nodes of the deepest layer with the highest cumulative
+ * q, and gives each its k likeliest children. Phase 2 chooses the N nodes of highest cumulative
+ * q for verification. They form a tree, because cumulative q never rises along a path.
  *
  * Here both phases run together: the N best nodes so far are kept at every depth. If a node of
  * the beam is not among them, neither are its children, so it is not expanded. The tree is the
@@ -23,8 +23,8 @@ static const struct esp_param params[] = {
     {0},
 };
 
-/* Adds a layer's candidates; returns how many nodes of the beam to expand next. If the tree's
- * record has little room left, the room is reserved for the beams of the following depths. */
+/* Adds a layer's candidates; returns how many nodes of the beam to expand next. If little
+ * memory for nodes is left, it is reserved for the beams of the following depths. */
 static int add_layer(struct esp_draft *d, int beam, int found, int depths_left, int32_t *next)
 {
     const struct esp_tree_builder *b = d->tree;

@@ -5,11 +5,13 @@
 #include <string.h>
 
 enum { FARTHEST = 64, AGREE = 3, ANCHOR = 8 };
-/* Estimates for places where the expected text may continue, before three tokens agree. A place
- * is likely if the tokens before it are also the last tokens of the answer, and if it is as
- * many tokens past the first difference as the end of the answer is. */
+/* Estimated probabilities of positions at which the expected text may continue, before three
+ * tokens agree. A position is likely if the tokens before it are also the last tokens of the
+ * answer. It is also likely if it is as many tokens past the first difference as the end of the
+ * answer is. */
 static const float AGREED[AGREE] = {0.3F, 0.6F, 0.85F}; /* for 0, 1 or 2 tokens that agree */
-static const float LEAST = 0.1F;                        /* less likely places are not guessed */
+static const float LEAST = 0.1F;                        /* less likely positions are not
+                                                           guessed */
 
 static bool same(const int32_t *a, const int32_t *b, int count)
 {
@@ -70,7 +72,7 @@ static int place_of(const struct esp_expected *e, const int32_t *tokens, int fro
     return -1;
 }
 
-/* Looks for the last tokens of the answer in the expected text, first after the place where
+/* Looks for the last tokens of the answer in the expected text, first after the position where
  * the pointer was lost. */
 static void find(struct esp_follow *f, const struct esp_expected *e, const int32_t *text)
 {
@@ -102,7 +104,7 @@ int esp_follow_place(const struct esp_follow *f, const struct esp_expected *e)
     return f->lost || f->at >= e->count || f->serial != e->serial ? -1 : f->at;
 }
 
-/* Returns the probability that the expected text continues at a place. */
+/* Returns the probability that the expected text continues at this position. */
 static float estimate(const struct esp_follow *f, const struct esp_expected *e,
                       const int32_t *text, int place)
 {

@@ -43,8 +43,8 @@ struct esp_follow {
 void esp_follow_read(struct esp_follow *follow, const struct esp_expected *expected,
                      const int32_t *text, int length);
 
-/* Returns the index of the expected token that comes next, or -1 if the pointer has lost its
- * place or the expected text has ended. */
+/* Returns the index of the expected token that comes next, or -1 if the pointer has no position
+ * or the expected text has ended. */
 int esp_follow_place(const struct esp_follow *follow, const struct esp_expected *expected);
 
 enum { ESP_FOLLOW_PLACES = 3 };
@@ -55,9 +55,9 @@ struct esp_follow_guess {
     float q;
 };
 
-/* After a difference: writes where the expected text may continue, the likeliest place first.
- * Returns how many places; 0 unless the pointer has lost its place. `text` is the session's
- * text that was read. */
+/* After a difference: writes the positions at which the expected text may continue, the
+ * likeliest first. Returns their number, which is 0 if the pointer has a position. `text` is
+ * the session's text that was read. */
 int esp_follow_guess(const struct esp_follow *follow, const struct esp_expected *expected,
                      const int32_t *text, struct esp_follow_guess guesses[ESP_FOLLOW_PLACES]);
 

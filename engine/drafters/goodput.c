@@ -1,6 +1,6 @@
-/* goodput.c - a tree in which every node and every layer pays for itself.
+/* goodput.c - grows a tree in which every node and every layer is worth its time.
  *
- * Goodput is committed tokens per second (the term of SmartSpec). The expected tokens of a
+ * Goodput means committed tokens per second (a term from SmartSpec). The expected tokens of a
  * tree are E = 1 + the sum of P(u) over its nodes, where P(u) is the probability that u is
  * accepted. Its time is T = the draft passes + verify(rows), both from curves measured on this
  * machine (costs.h). The tree with the largest E / T also has the largest E - lambda T, where
@@ -9,12 +9,12 @@
  *
  *   row    Candidates are taken by decreasing P. Their number n maximises the sum of P minus
  *          lambda verify(n + 1). If several rows together cost as much as one, the sum of their
- *          gains is compared with this cost. Drawn nodes cannot be removed again, so candidates
- *          compete with the nodes that later passes are expected to draft.
+ *          gains is compared with this cost. Drawn nodes cannot be removed again. Candidates
+ *          therefore also compete with the nodes that later passes are expected to draft.
  *   layer  Another draft pass over w nodes runs if the expected gain of their children, minus
  *          the cost of their rows, exceeds lambda draft(w).
- *   plain  A tree may cost no more than drafting has saved (goodput_account.h). If that is too
- *          little, nothing is drafted for a while.
+ *   plain  A tree may cost no more than drafting has saved (goodput_account.h). If this
+ *          balance is too low, nothing is drafted for a while.
  *
  * P is the product along the path of calibrated draft probabilities (calibration.h). Their log
  * odds are shifted by the draft's success in about the last thirty iterations of this text. At
@@ -26,9 +26,9 @@
  *
  * The drafter can also choose a tree of guesses made without the draft model
  * (goodput_copied.h). It is used if its rows are expected to gain more than the draft model's
- * trees gained recently; it may be used even while the draft model rests.
+ * trees gained recently; it may be used even while nothing is drafted with the draft model.
  *
- * This file reads no clock and has nothing to tune: costs come from the session.
+ * This file reads no clock and has no parameters to tune: the costs come from the session.
  */
 #include "engine/drafters/drafter.h"
 
@@ -68,7 +68,8 @@ static const struct esp_param params[] = {
 /* A child that is in the tree or a candidate for it. */
 struct entry {
     double value; /* P */
-    double key;   /* sort key: P, or P + 2 for drawn entries, so that they come first */
+    double key;   /* sort key: P, or P + 2 for drawn entries, so that drawn entries come
+                     first */
     double rate;  /* P divided by the parent's P */
     double q;
     int32_t parent, token, node; /* node: -1 if not in the tree yet */
@@ -81,7 +82,8 @@ struct state {
     struct esp_account account;
     struct esp_copied copied;
     double expected[KINDS][RANKS], seen[KINDS];
-    double shift;      /* shift of log odds: how much better the draft is in this text */
+    double shift;      /* shift of the log odds: how much better the draft is in this text than
+                          on average */
     double model_gain; /* mean gain of the draft model's trees over plain decoding, in tokens */
     bool started;
 
@@ -282,8 +284,8 @@ static void took(struct esp_draft *d, struct entry *e, int node)
     d->tree->tree.nodes[node].reason = ESP_REASON_LAYER;
 }
 
-/* Records the node of a draw. From now on, nodes below it are valued by the acceptance rate of
- * the drawn token, not by the average rate of such a draw. The values of its siblings do not
+/* Records the node of a draw. From now on, the values of nodes below it use the acceptance rate
+ * of the drawn token, not the average rate of such a draw. The values of its siblings do not
  * change. */
 static void drew(struct esp_draft *d, const struct state *s, struct entry *e, int node)
 {
@@ -454,7 +456,7 @@ static int draft_with_model(struct esp_draft *d, struct state *s)
         status = expand(d, s, width);
         count = count_worthy(d, s);
         if (s->account.probing && count == 0 && s->count > 0)
-            count = 1; /* after a wait, one node is verified to test how good the draft is */
+            count = 1; /* after a pause, one node is verified to test how good the draft is */
         if (status == ESP_OK)
             status = take(d, s, count);
         if (status == ESP_OK)

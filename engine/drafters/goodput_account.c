@@ -6,7 +6,8 @@
 enum {
     SHORTEST_WAIT = 16,
     REFRESH = 128,     /* iterations after which plain decoding is timed again */
-    PROVEN_TREES = 32, /* trees that must be verified before their mean saving is used */
+    PROVEN_TREES = 32, /* number of trees that must be verified before their mean saving is
+                          used */
     MANY_TREES = 256,  /* number of trees that this mean is averaged over */
 };
 

@@ -2,13 +2,13 @@
  * cost.
  *
  * Time saved compared with plain decoding is added to the account, up to ESP_SAVINGS steps of
- * plain decoding; time lost is subtracted. A tree may cost no more than the balance. A look at
- * the text is the cheapest trial: the draft model catches up and drafts one node. If the
- * balance is too low for a look, nothing is drafted for 16, 32, ... 512 tokens; for each of
- * these tokens, 0.01 steps are added for the next look. So, however bad the draft is,
- * speculation costs at most a few steps per text, plus one percent, plus its own savings. If a
- * draft's trees have saved time on average, catching up before the next look is not charged,
- * because the one percent would never pay for it.
+ * plain decoding; time lost is subtracted. A tree may cost no more than the balance. The
+ * cheapest trial is called a look at the text: the draft model catches up and drafts one node.
+ * If the balance is too low for a look, nothing is drafted for 16, 32, ... 512 tokens; for each
+ * of these tokens, 0.01 steps are added for the next look. However bad the draft is,
+ * speculation therefore costs at most a few steps per text, plus one percent, plus what it
+ * saved before. If a draft's trees have saved time on average, catching up before the next look
+ * is not charged. The one percent would never be enough for it.
  */
 #ifndef ESP_GOODPUT_ACCOUNT_H
 #define ESP_GOODPUT_ACCOUNT_H

@@ -5,7 +5,7 @@
 
 #include "engine/drafters/goodput_account.h"
 
-static const double PER_TOKEN = 2; /* guesses, per token of the match */
+static const double PER_TOKEN = 2; /* number of guesses per token of the match */
 /* Fraction of correct guesses that is assumed until some were tested, at temperature 0 and
  * above it. Above it, guesses must prove correct before any are verified. */
 static const double RIGHT = 0.5, RIGHT_DRAWN = 0;
@@ -72,8 +72,8 @@ double esp_copied_take(struct esp_copied *c, struct esp_draft *d)
 void esp_copied_learn(struct esp_copied *c, const struct esp_rate *rate, int right,
                       double saved)
 {
-    /* A tree that was not verified counts as well, with what it would have saved or lost, so
-     * that the account recovers from a bad start. */
+    /* A tree that was not verified also changes the balance, by the time that it would have
+     * saved or lost. The account therefore recovers from a bad start. */
     if (c->used)
         c->balance += saved;
     else if (c->nodes > 0)

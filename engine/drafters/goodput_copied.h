@@ -1,9 +1,9 @@
 /* goodput_copied.h - a tree of guesses made without the draft model (retrieval.h). Drafter
  * goodput may verify it instead of a drafted tree; drafter recycle has only such trees.
  *
- * The tree costs rows but no draft pass, and has its own account (goodput_account.h). Above
- * temperature 0, the target draws as it does without a tree; if a node has the drawn token, it
- * is accepted.
+ * The tree costs rows but no draft pass, and its balance is separate from that of the draft
+ * model (goodput_account.h). Above temperature 0, the target draws as it does without a tree;
+ * if a node has the drawn token, it is accepted.
  */
 #ifndef ESP_GOODPUT_COPIED_H
 #define ESP_GOODPUT_COPIED_H

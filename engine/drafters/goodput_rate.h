@@ -1,5 +1,6 @@
 /* goodput_rate.h - lambda of goodput.c: the tokens per second of the last iterations, which
- * converts costs from seconds into tokens. It is never less than the rate of plain decoding.
+ * converts costs from seconds into tokens. Lambda is never less than the rate of plain
+ * decoding.
  */
 #ifndef ESP_GOODPUT_RATE_H
 #define ESP_GOODPUT_RATE_H

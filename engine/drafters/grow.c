@@ -1,6 +1,7 @@
 /* grow.c - grows a tree by a layer rule (esp_draft_grow) or by a path rule (esp_draft_paths).
  *
- * Both take one draft pass per depth. Nodes that are left out are recorded with their reason.
+ * Both rules take one draft pass per depth. Nodes that are left out are recorded with the
+ * reason.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -21,8 +22,8 @@ static int breadth_of(const struct esp_draft *d, const struct esp_layer_rule *ru
     return rule->breadth(rule->drafter, &d->tree->tree.nodes[u]);
 }
 
-/* Lists the children that the rule gives to the nodes of a layer in d->candidates. *total
- * becomes their number; returns the number of uncut ones. */
+/* Lists the children that the rule gives to the nodes of a layer in d->candidates. Sets *total
+ * to their number and returns the number of uncut children. */
 static int list_candidates(struct esp_draft *d, const struct esp_layer_rule *rule,
                            const int32_t *layer, int count, int *total)
 {
@@ -70,8 +71,8 @@ static int add_layer(struct esp_draft *d, const struct esp_layer_rule *rule, int
     return n;
 }
 
-/* Keeps the `most` likeliest nodes of a list, in their order. Of equally likely nodes, the
- * earlier ones are kept. Returns the new count. */
+/* Shortens a list to its `most` likeliest nodes, in their old order. Of equally likely nodes,
+ * the earlier ones are kept. Returns the new count. */
 static int keep_likeliest(const struct esp_draft *d, int32_t *nodes, int count, int most)
 {
     struct esp_candidate *c = d->candidates;
@@ -167,8 +168,8 @@ int esp_draft_grow(struct esp_draft *d, const struct esp_layer_rule *rule)
 
 /* ------------------------------------------------------------------ independent paths */
 
-/* Lists the parents of the next draws: the last node of every path that continues, `width`
- * times, as far as there is room. Sets the reason of the nodes at which paths end. */
+/* Lists the parents of the next draws: the last node of every path that continues, listed
+ * `width` times, until the tree is full. Sets the reason of the nodes at which paths end. */
 static int plan_draws(struct esp_draft *d, const struct esp_path_rule *rule, const int32_t *end,
                       int paths, int level, int room, int32_t *parents)
 {
@@ -215,7 +216,7 @@ static int draw_paths(struct esp_draft *d, const struct esp_path_rule *rule)
         if (draws == 0)
             return ESP_OK;
         int nodes = list_once(d, parents, draws, d->work->frontier);
-        const bool expanded = level == 0 && d->expanded > 0; /* by esp_draft_expand_root() */
+        const bool expanded = level == 0 && d->expanded > 0; /* by the drafter itself */
         int status = expanded ? (int)ESP_OK : esp_draft_expand(d, d->work->frontier, nodes, 0);
         if (status == ESP_OK)
             status = esp_draft_draw(d, parents, draws, ESP_DRAW_IID, end);

@@ -1,17 +1,17 @@
-/* hybrid.c - the draft model's likeliest nodes and retrieved guesses in one tree under one
- * budget; for copied passages, the retrieved tree alone.
+/* hybrid.c - puts the draft model's likeliest nodes and retrieved guesses into one tree of at
+ * most N nodes. For copied passages, the tree has only retrieved guesses.
  *
  * There are two kinds of guesses: those of the draft model, in the tree of `salf`, and those
  * that need no draft pass (retrieval.h): copied from the text or the expected text, or
  * recycled. After every iteration it is known how many tokens of the retrieved guesses were
- * correct, even if they were not verified. So the mean path length of retrieved trees is
- * learned for each class of guesses, and that of the model's trees as well. If the retrieved
- * tree is expected to have at least as long a path as the model's, it is verified alone: a
- * copied passage costs no draft pass.
+ * correct, even if they were not verified. Therefore the mean path length of retrieved trees is
+ * learned for each class of guesses, and also the mean path length of the model's trees. If the
+ * retrieved tree is expected to have at least as long a path as the model's, it is verified
+ * alone, so a copied passage costs no draft pass.
  *
  * Otherwise the model's tree is grown, and retrieved nodes join it. A retrieved node that the
- * model's tree already has is shared; any other must be among the N likeliest. The q of a
- * copied node is its frequency times the rate at which such tokens were correct.
+ * model's tree already has is not added again. Any other must be among the N likeliest nodes.
+ * The q of a copied node is its frequency times the rate at which such tokens were correct.
  */
 #include "engine/drafters/retrieval.h"
 
@@ -43,7 +43,8 @@ struct rate {
 struct state {
     struct esp_retrieval retrieval;
     bool alone;                            /* the draft model was not used */
-    int joined;                            /* the first node that is not the model's */
+    int joined;                            /* index of the first node that is not from the draft
+                                              model */
     struct rate length[ESP_MATCH_CLASSES]; /* path length in retrieved trees, by class */
     struct rate right[ESP_MATCH_CLASSES];  /* fraction of correct guesses, by class */
     struct rate model;                     /* path length in the model's nodes */

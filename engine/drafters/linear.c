@@ -1,7 +1,7 @@
 /* linear.c - a single chain of K draft tokens (Leviathan et al., 2023).
  *
- * The chain takes the draft's likeliest token at each step, or samples it. One wrong guess
- * wastes all tokens after it; trees avoid this.
+ * The chain takes the draft's likeliest token at each step, or samples it. After one wrong
+ * guess, all later tokens of the chain are useless; trees avoid this.
  */
 #include "engine/drafters/drafter.h"
 

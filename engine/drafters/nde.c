@@ -1,20 +1,21 @@
 /* nde.c - `delayed` with K, L1 and L2 chosen for each tree by a trained selector
  * (delayed-tree-expansion, sec. 6).
  *
- * Each iteration takes the argmax of the selector's logits. The selector's input is known at
- * the root: the hidden states of both models, the distance of their distributions one token
- * earlier, and the draft's confidence. The choice depends only on the past and on the draft's
- * own distribution at the root, never on the verifier's random numbers, so the output
- * distribution does not change. The draft's first pass covers the root, because the choice
- * depends on it. The draft's output before the root is kept from the last tree; if the draft
- * has not computed that token, because it was a leaf, the pass covers it, too.
+ * In each iteration, the action with the highest logit of the selector is taken. The selector's
+ * input is known at the root: the hidden states of both models, the distance of their
+ * distributions one token earlier, and the draft's confidence. The choice depends only on the
+ * past and on the draft's own distribution at the root, never on the verifier's random numbers,
+ * so the output distribution does not change. The draft's first pass covers the root, because
+ * the choice depends on it. The draft's output for the token before the root is kept from the
+ * last tree; if the draft has not computed that token, because it was a leaf, the pass covers
+ * it, too.
  *
  * Right after a prompt, the target has not computed anything for the token before the root, so
  * the static action that was best in training is used.
  *
  * A selector identifies the models by their vocabulary and norms, and reads a widened target's
- * states in its original size. So it also works with quantised models and with --width; a note
- * then says that the costs of these models are not those of its training.
+ * states in its original size. It therefore also works with quantised models and with --width;
+ * a warning then says that the costs of these models are not those of its training.
  */
 #include "engine/drafters/drafter.h"
 
@@ -266,7 +267,7 @@ static int choose(struct esp_draft *d, struct state *s)
     float scalars[ESP_SCALARS];
     struct esp_selector_score score;
     if (d->context->back.length != d->text_length ||
-        d->text_length < 2) { /* nothing is known */
+        d->text_length < 2) { /* the models have computed nothing yet */
         take_first(d, s);
         return ESP_OK;
     }

@@ -35,7 +35,7 @@ struct group {
 
 struct state {
     int match[MATCHES];          /* position of the last matching token, latest match first */
-    struct group group[MATCHES]; /* disjoint, so there are never more than matches */
+    struct group group[MATCHES]; /* disjoint, so there are at most as many groups as matches */
     int groups;
 };
 
@@ -83,7 +83,8 @@ static void split(const struct esp_draft *d, struct state *s, int first, int cou
     }
 }
 
-/* Removes the group with most matches (of equal ones, the first) from the list and returns it.
+/* Removes the group with most matches from the list and returns it. If several have the same
+ * number, takes the first.
  */
 static struct group take(struct state *s)
 {

@@ -1,4 +1,5 @@
-/* rank_rates.c - counts, decays and stores; see rank_rates.h. The file is untrusted. */
+/* rank_rates.c - counts tried and accepted children, and stores the counts in a file; see
+ * rank_rates.h. The file is untrusted. */
 #include "engine/drafters/rank_rates.h"
 
 #include <cJSON.h>

@@ -3,8 +3,8 @@
  * Counts of tried and accepted children are added to a prior of 16 trials with the rate 0.6 /
  * (k + 1)^2 for k = 0, 1, ... By this prior, the first guess is right 60 % of the time, and the
  * rates follow the power law that Sequoia found (Chen et al. 2024). They sum to 0.95. Old
- * counts decay, so that the rates follow a change of subject. Each key (model pair,
- * temperature, kind of draw) has its own counts, in one file of the state folder.
+ * counts decay, so that the rates adapt when the subject of the text changes. Each key (model
+ * pair, temperature, kind of draw) has its own counts, in one file of the state folder.
  */
 #ifndef ESP_RANK_RATES_H
 #define ESP_RANK_RATES_H
@@ -15,7 +15,8 @@ enum { ESP_RANKS = ESP_SHAPE_RANKS };
 
 struct esp_rank_rates {
     double tried[ESP_RANKS], accepted[ESP_RANKS];
-    char key[384], file[64]; /* key of the counts, and their file; "" means they have none */
+    char key[384], file[64]; /* key of the counts, and their file; "" means that there is no
+                                file */
     bool learned;            /* has counts that are not in the file */
 };
 

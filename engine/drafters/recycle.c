@@ -7,9 +7,9 @@
  * With suffix=on the tree also has the guesses of drafter `suffix` and of the expected text,
  * and recycled tokens below them.
  *
- * The paper's tree has a fixed shape of 80 nodes. On a CPU rows are more expensive, so the
- * tree grows by the learned probability of its nodes, and has only as many nodes as pay for
- * the measured cost of their rows (goodput_copied.h). If a tree would lose time, none is
+ * The paper's tree has a fixed shape of 80 nodes. On a CPU rows are more expensive, so the tree
+ * grows by the learned probability of its nodes, and has only as many nodes as are worth the
+ * measured cost of their rows (goodput_copied.h). If every tree would lose time, no tree is
  * verified. With cost=off the tree has the N likeliest nodes.
  */
 #include "engine/drafters/drafter.h"

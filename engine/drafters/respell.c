@@ -1,12 +1,13 @@
-/* respell.c - lets the draft model write in its own tokens, and encodes that text again with
- * the target's tokenizer.
+/* respell.c - lets the draft model write text in its own tokens, and encodes this text with the
+ * target's tokenizer.
  *
  * This is for draft models whose vocabulary shares too few tokens with the target's
  * (string-level exact match; Timor et al., arXiv 2502.05202, 2025, algorithm 2). The draft
- * model writes up to K of its own tokens, always the likeliest. Their bytes are appended to
- * those of the text's last tokens, and all are encoded with the target's tokenizer. The tokens
- * after the end of the text become a chain. The draft model has no distribution over these
- * tokens, so the drafter is lossless only with verifiers for ESP_DRAW_TOPK.
+ * model writes up to K of its own tokens, always the likeliest. The bytes of these tokens are
+ * appended to the bytes of the text's last tokens, and all bytes are encoded with the target's
+ * tokenizer. The tokens after the end of the text become a chain. The draft model has no
+ * distribution over these tokens, so the drafter is lossless only with verifiers for
+ * ESP_DRAW_TOPK.
  *
  * If the new bytes would change the last tokens of the text, which are already committed, the
  * new bytes are encoded alone. Bytes of an unfinished character are left out. A token that
@@ -33,7 +34,7 @@ static const struct esp_param params[] = {
 struct state {
     int32_t token[LONGEST]; /* the tokens that the draft model wrote, in its vocabulary */
     float q[LONGEST];
-    int at[LONGEST]; /* where the bytes of each begin in `bytes` */
+    int at[LONGEST]; /* where the bytes of each token begin in `bytes` */
     int count;
     char bytes[BYTES];       /* the text's last tokens, then the draft's tokens, as bytes */
     int begin, length;       /* where the draft's bytes begin; number of bytes */
@@ -55,7 +56,8 @@ static bool put(struct state *s, const struct esp_language *language, int32_t to
     return true;
 }
 
-/* Writes the bytes of the last tokens of the text, but of none before a special token. */
+/* Writes the bytes of the last tokens of the text. Stops at a special token, which is not
+ * included. */
 static void write_past(struct state *s, const struct esp_draft *d)
 {
     const struct esp_language *target = &d->context->respelling->target;

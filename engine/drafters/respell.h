@@ -8,7 +8,7 @@
 
 struct esp_respelling {
     struct esp_language target, draft;
-    struct esp_rows *logits; /* (1, the draft's vocabulary) of the last draft pass */
+    struct esp_rows *logits; /* (1, the draft's vocabulary) logits of the last draft pass */
 };
 
 #endif

@@ -6,7 +6,7 @@
 #include "engine/recycled.h"
 
 static const double KEPT = 0.97; /* decay per tested position */
-static const double WEIGHT = 2;  /* the prior counts as much as guesses with this sum of q */
+static const double WEIGHT = 2;  /* the prior has the weight of guesses with this sum of q */
 static const double MOST = 0.98; /* maximum rate */
 static const double PRIOR_EXPECTED = 0.9;
 
@@ -58,7 +58,7 @@ static int add(struct esp_retrieval *r, struct esp_guess guess)
     return r->count++;
 }
 
-/* Adds the tokens of the expected text from place `from` on. q, class: for the first token;
+/* Adds the tokens of the expected text from index `from` on. q, class: for the first token;
  * next: the class of the other tokens. */
 static void add_expected(struct esp_retrieval *r, const struct esp_expected *e,
                          const struct esp_guess_plan *plan, int from, float q, int class,
@@ -78,8 +78,8 @@ static void add_expected(struct esp_retrieval *r, const struct esp_expected *e,
     }
 }
 
-/* Adds tokens of the expected text: from the pointer on or, after a difference, from the places
- * where the text may continue. */
+/* Adds tokens of the expected text: from the pointer on or, after a difference, from the
+ * positions where the text may continue. */
 static void find_expected(struct esp_retrieval *r, const struct esp_draft *d,
                           const struct esp_guess_plan *plan)
 {
@@ -97,7 +97,7 @@ static void find_expected(struct esp_retrieval *r, const struct esp_draft *d,
                      ESP_MATCH_FOLLOWING);
 }
 
-/* Adds what followed the same tokens before. Guesses that already exist stay unchanged. */
+/* Adds what followed the same tokens before. Guesses that already exist do not change. */
 static void find_copied(struct esp_retrieval *r, const struct esp_guess_plan *plan)
 {
     struct esp_guess own[ESP_GUESSES];
@@ -124,7 +124,7 @@ struct offer {
     double rate, value; /* value 0: there is no such token */
 };
 
-/* Finds the next offer below a guess (-1 means the root), from place offer->rank of its row on.
+/* Finds the next offer below a guess (-1 means the root), from index offer->rank of its row on.
  */
 static void make_offer(const struct esp_retrieval *r, const struct esp_draft *d,
                        const struct esp_guess_plan *plan, int parent, struct offer *offer)

@@ -1,21 +1,21 @@
-/* retrieval.h - guesses without a draft model, and how often they are right.
+/* retrieval.h - finds guesses without a draft model, and learns how often they are right.
  *
  * Guesses come from three sources:
  *   - the text: what followed the same tokens before (suffix_automaton.h);
  *   - the expected text: the automaton contains it, and a pointer follows it (follow.h);
  *   - recycled tokens: what the target found likeliest after the same token (recycled.h). They
  *     are also added below guesses of the other sources.
- * If several sources guess the same token at the same place, it is one guess. Its source is
- * then the first of these: the expected text, the text, recycled tokens. The first two compare
- * more of the context than recycled tokens do, which depend on the last token alone. (Taking
- * the largest of the estimates would overestimate.)
+ * If several sources guess the same token below the same parent, this is one guess. Its source
+ * is then the first of these: the expected text, the text, recycled tokens. The first two
+ * depend on several tokens of the context, recycled tokens only on the last one. (Taking the
+ * largest of the estimates would overestimate.)
  *
  * The relative frequency of a copied token is badly calibrated: far too high after a match of
- * one token that occurred twice, far too low after a match of ten tokens. So the ratio of
- * correct guesses to the sum of their frequencies is learned for each class of guesses: one
- * for each range of match lengths, five for the expected text, one for recycled tokens. It is
- * learned in every iteration, even if the guesses were not verified: the committed tokens show
- * which guesses were right.
+ * one token that occurred twice, far too low after a match of ten tokens. Therefore the ratio
+ * of correct guesses to the sum of their frequencies is learned for each class of guesses: one
+ * for each range of match lengths, five for the expected text, one for recycled tokens. The
+ * ratio is learned in every iteration, even if the guesses were not verified: the committed
+ * tokens show which guesses were right.
  */
 #ifndef ESP_RETRIEVAL_H
 #define ESP_RETRIEVAL_H
@@ -43,7 +43,8 @@ enum {
 struct esp_retrieval {
     struct esp_suffix suffix;
     struct esp_follow follow;
-    struct esp_guess guesses[ESP_GUESSES]; /* this iteration's; parents before children */
+    struct esp_guess guesses[ESP_GUESSES]; /* guesses of this iteration; parents before
+                                              children */
     double value[ESP_GUESSES];             /* probability that each guess is accepted */
     int32_t node[ESP_GUESSES];             /* the tree's node for each guess; -1: it has none */
     int count;                             /* number of guesses */
@@ -55,8 +56,8 @@ struct esp_retrieval {
     unsigned seeded;                       /* serial of the expected text in the automaton */
 };
 
-/* Finds guesses for what follows the text. Lowers the plan's nodes and depth to what the tree
- * has room for. recycle: whether to guess recycled tokens, too. If it returns ESP_E_MEMORY,
+/* Finds guesses for what follows the text. Lowers the nodes and the depth of the plan to what
+ * fits in the tree. recycle: whether to guess recycled tokens, too. If it returns ESP_E_MEMORY,
  * there are no guesses. */
 int esp_retrieval_find(struct esp_retrieval *r, const struct esp_draft *draft,
                        struct esp_guess_plan *plan, bool recycle);

@@ -28,7 +28,7 @@ struct state {
     struct esp_rank_rates rates;
     double planned[ESP_RANKS]; /* rates that the shape was made for */
     int planned_nodes, planned_depth;
-    double expected; /* tokens per iteration */
+    double expected; /* expected tokens per iteration */
     struct esp_shape shape;
     struct esp_shape_table table;
     int32_t node[ESP_MAX_NODES + 1]; /* tree node of each node of the shape; -1 means missing */
@@ -58,8 +58,8 @@ static void plan(struct state *s, const struct esp_draft *d)
     s->expected = esp_shape_best(&s->shape, &s->table, s->planned, ESP_RANKS, nodes, depth);
 }
 
-/* Lists the nodes of a layer of the shape that are in the tree and get children; returns their
- * number. *most becomes the largest number of children. */
+/* Lists the nodes in a layer of the shape that are in the tree and get children. Returns the
+ * number of these nodes and sets *most to the largest number of children. */
 static int list_layer(struct state *s, const struct esp_draft *d, int first, int end, int *most)
 {
     int count = 0;

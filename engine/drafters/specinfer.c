@@ -1,8 +1,8 @@
 /* specinfer.c - a static tree: every node at depth i gets expansion[i] children (SpecInfer,
  * Miao 2024).
  *
- * The children are the likeliest tokens, or independent samples. Equal samples share a node,
- * which counts its `copies` and gets the children of all of them.
+ * The children are the likeliest tokens, or independent samples. Equal samples share a node.
+ * The node counts its `copies` and gets the children of all of them.
  */
 #include "engine/drafters/drafter.h"
 

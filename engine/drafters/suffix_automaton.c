@@ -35,7 +35,8 @@ static int32_t find(const struct esp_suffix *s, int32_t state, int32_t token)
 static void add_edge(struct esp_suffix *s, int32_t from, int32_t token, int32_t to)
 {
     const int32_t e = s->edges++;
-    s->slot[slot_of(s, from, token)] = e; /* a free slot, because there is no such edge yet */
+    s->slot[slot_of(s, from, token)] = e; /* this slot is free, because there is no such edge
+                                             yet */
     s->edge[e] = (struct esp_suffix_edge){from, token, to, s->state[from].edges};
     s->state[from].edges = e;
 }
@@ -129,7 +130,7 @@ static void append(struct esp_suffix *s, int32_t token)
     s->last = now;
 }
 
-/* Removes the text from the automaton, but keeps the seed. */
+/* Removes the text from the automaton, but keeps the seed (the expected text). */
 static void forget_text(struct esp_suffix *s)
 {
     clear(s);
@@ -205,7 +206,7 @@ static bool is_followed(const struct esp_suffix *s, int32_t state)
 }
 
 /* Returns the state itself if a token follows its substrings, or else the state of the longest
- * shorter match for which that is so; 0 if there is none. */
+ * shorter match that is followed by a token; 0 if there is none. */
 static int32_t followed_state(const struct esp_suffix *s, int32_t state)
 {
     while (state > 0 && !is_followed(s, state))
@@ -245,7 +246,7 @@ static int32_t next_edge(const struct esp_suffix *s, int32_t state, int32_t afte
     return best;
 }
 
-/* Grows the tree of a match. Returns the number of guesses; *sum becomes the sum of their D. */
+/* Grows the tree of a match. Returns the number of guesses; Sets *sum to the sum of their D. */
 static int grow(const struct esp_suffix *s, int32_t match, const struct esp_guess_plan *plan,
                 int most, struct esp_guess *g, double *sum)
 {

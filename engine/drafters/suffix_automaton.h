@@ -3,18 +3,18 @@
  *
  * The automaton (Blumer et al. 1985) grows with each token. It has a state for each set of
  * substrings that end at the same positions of the text, with their number of occurrences and
- * the tokens that follow them. So all continuations of a match of any length, and their
- * frequencies, are known at once (SuffixDecoding, Oliaro et al., arXiv 2411.04975, sec. 4.1,
+ * the tokens that follow them. Therefore all continuations of a match of any length can be read
+ * directly, with their frequencies (SuffixDecoding, Oliaro et al., arXiv 2411.04975, sec. 4.1,
  * stores them in a suffix tree).
  *
- * A tree of guesses starts at a match of m tokens. It grows by the node with the largest D,
- * the product of the relative frequencies along its path, which estimates the probability of
- * acceptance. Among nodes with equal D it takes the most recent one. Of all matches, the one
- * whose tree has the largest sum of D is used (sec. 4.2). A path that reaches the end of the
- * text continues with a shorter match, so that repetitive text is continued.
+ * A tree of guesses starts at a match of m tokens. It grows by the node with the largest D, the
+ * product of the relative frequencies along its path, which estimates the probability of
+ * acceptance. Among nodes with equal D, the most recent one is added first. Of all matches, the
+ * one whose tree has the largest sum of D is used (sec. 4.2). A path that reaches the end of
+ * the text continues with a shorter match, so that repetitive text is continued.
  *
- * The automaton may contain another text before this one, as a source of guesses only: the
- * expected text (esp_suffix_seed). A separator keeps matches from extending over both texts.
+ * Before this text, the automaton may contain the expected text, which is then only a source of
+ * guesses (esp_suffix_seed). A separator keeps matches from extending over both texts.
  */
 #ifndef ESP_SUFFIX_AUTOMATON_H
 #define ESP_SUFFIX_AUTOMATON_H
@@ -63,7 +63,7 @@ struct esp_guess {
     float q;       /* fraction of the parent's continuations that begin with this token */
     double d;      /* product of q along the path */
     int32_t state; /* the state of the automaton after this token */
-    /* Set by retrieval.h, which adds guesses of other sources: */
+    /* The next two are set by retrieval.h, which adds guesses of other sources. */
     uint8_t class;  /* ESP_MATCH_... */
     uint8_t source; /* enum esp_source */
 };
@@ -85,8 +85,8 @@ struct esp_guess_plan {
 int esp_suffix_guess(const struct esp_suffix *suffix, const struct esp_guess_plan *plan,
                      struct esp_guess *guesses, int *match);
 
-/* Returns the distance in tokens from a guess to the latest occurrence that it was copied
- * from, or 0 if that is in the seed. */
+/* Returns the distance in tokens from a guess to the latest occurrence that it was copied from,
+ * or 0 if that occurrence is in the seed. */
 int esp_suffix_back(const struct esp_suffix *suffix, const struct esp_guess *guess);
 
 #endif
