@@ -8,8 +8,8 @@
 
 enum { LINE = 64 };
 
-/* Places the arrays from `at` on; if `at` is NULL, only adds up their sizes. Returns the size
- * of all arrays, or SIZE_MAX if it is too large. */
+/* Sets the pointers to consecutive parts of the memory at `at`. If `at` is NULL, only adds up
+ * the sizes of the arrays. Returns the size of all arrays, or SIZE_MAX if it is too large. */
 static size_t place(char *at, void *pointer, va_list list)
 {
     size_t used = 0;

@@ -13,10 +13,10 @@
 
 struct esp_progress_state {
     int64_t step, steps; /* steps done, total number of steps */
-    float *loss;         /* (steps) loss of each step done */
+    float *loss;         /* (steps) loss of each step so far */
 };
 
-/* Writes the file completely or not at all. */
+/* Writes the file. If that fails, no incomplete file is left. */
 int esp_checkpoint_write(const char *path, uint64_t fingerprint,
                          const struct esp_parameters *parameters,
                          const struct esp_progress_state *state, char *err, size_t errlen);

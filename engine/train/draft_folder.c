@@ -19,7 +19,7 @@
 
 /* ------------------------------------------------------------------ shapes */
 
-/* Returns the part of a shape that is taken from a model's description, for draft models and
+/* Returns the members of a shape that follow from a model's description, for draft models and
  * heads. */
 static struct esp_network_shape shape_of(const struct esp_model_desc *d)
 {

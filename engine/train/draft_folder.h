@@ -18,8 +18,9 @@ int esp_head_shape(struct esp_network_shape *shape, const struct esp_model *targ
 int esp_draft_weights_read(struct esp_network *network, const char *folder, char *err,
                            size_t errlen);
 
-/* Write config.json and model.safetensors, each completely or not at all, with weights rounded
- * to `dtype`. For a draft model, tokenizer and settings are copied from folder `from`. */
+/* These functions write config.json and model.safetensors, with weights rounded to `dtype`. No
+ * incomplete file is left if writing fails. For a draft model, tokenizer and settings are
+ * copied from folder `from`. */
 int esp_head_folder_write(const char *folder, const struct esp_network *network,
                           const struct esp_model *target, enum esp_dtype dtype, char *err,
                           size_t errlen);

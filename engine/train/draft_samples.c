@@ -29,7 +29,8 @@ struct tokens {
     int64_t count;
 };
 
-/* Adds the tokens of a file. most: about how many are needed; 0 means all. */
+/* Adds the tokens of a file. `most`: approximate number of tokens that are needed; 0 means
+ * all. */
 static int add_file(struct tokens *t, const struct esp_tokenizer *tokenizer, const char *path,
                     int64_t most, char *err, size_t errlen)
 {

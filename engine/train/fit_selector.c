@@ -1,14 +1,14 @@
-/* fit_selector.c - the training loop; see fit_selector.h.
+/* fit_selector.c - the training loop of a selector; see fit_selector.h.
  *
- * Training uses AdamW with a rate of 1e-3 that falls as a cosine, batches of 64, dropout .1,
- * and the loss of equation 12 with lambda 1 and alpha .1. The base of the loss is the best
- * static action of each sampling setting on the training samples. Two things are not in the
- * paper: the policy begins with the best static actions, and .03 of its entropy is subtracted
- * from the loss. Without them the softmax settles on one action, the best for an average root,
- * before the network has learned to tell roots apart. After each epoch the policy's choices on
- * the held-out samples are compared with the base, and the weights of the best epoch are kept.
- * Finally, for display, the tokens that actions gain are fitted to the outputs of the narrow
- * layer by least squares.
+ * Training uses AdamW with a learning rate of 1e-3 that falls like a cosine, batches of 64,
+ * dropout .1, and the loss of equation 12 with lambda 1 and alpha .1. The base of the loss is
+ * the best static action of each sampling setting on the training samples. Two things are not
+ * in the paper: the policy begins with the best static actions, and .03 of its entropy is
+ * subtracted from the loss. Without them the softmax settles on one action, the best for an
+ * average root, before the network has learned to tell roots apart. After each epoch the
+ * policy's choices on the held-out samples are compared with the base, and the weights of the
+ * best epoch are kept. Finally, for display, the tokens that actions gain are fitted to the
+ * outputs of the narrow layer by least squares.
  */
 #include "engine/train/fit_selector.h"
 
@@ -100,13 +100,13 @@ static bool split(struct fit *f)
     return true;
 }
 
-/* Tokens gained and time spent by actions on a set of samples. */
+/* Sums over a set of samples: tokens that actions gained, and time that they took. */
 struct tally {
     double tokens, seconds;
     int samples;
 };
 
-/* Adds an action on one sample. With `is_static`, choosing it takes no time. */
+/* Adds an action on one sample. If `is_static` is true, choosing the action takes no time. */
 static void add_action(const struct fit *f, struct tally *t, int sample, int action,
                        bool is_static)
 {
@@ -174,7 +174,7 @@ static void load_rows(struct fit *f, const int *which, int count)
 }
 
 /* Runs the network over the samples which[first], which[first + 1], ..., at most `most` of
- * them. Returns how many. */
+ * them. Returns the number of samples. */
 static int run_batch(struct fit *f, const int *which, int count, int first, int most,
                      struct esp_rng *rng)
 {
@@ -186,8 +186,8 @@ static int run_batch(struct fit *f, const int *which, int count, int first, int 
 
 /* Makes the policy begin as a mixture of the best static actions: the last layer's weights are
  * small, and its biases grow with the logarithm of an action's tokens per second. From random
- * logits, the first steps would favour whatever beats an average tree, and the softmax would
- * settle on it. */
+ * logits, the first steps would favour any action that is better than an average tree, and the
+ * softmax would settle on it. */
 static void begin_with_static(struct fit *f)
 {
     static const double SMALL = 0.1;

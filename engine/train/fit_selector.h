@@ -11,7 +11,8 @@ struct esp_selector_fit {
     struct esp_sample_layout layout;
     int rule; /* index of the verifier among those of the samples */
     const struct esp_pass_times *times;
-    enum esp_goal goal; /* with ESP_GOAL_TOKENS, all actions count as equally long */
+    enum esp_goal goal; /* with ESP_GOAL_TOKENS, all actions are assumed to take the same
+                           time */
     const struct esp_selector_training *training;
 };
 

@@ -93,8 +93,8 @@ static void add_text(struct esp_learning_batch *b, const struct esp_training_sam
     }
 }
 
-/* Returns the row of root number `root`; -1 if it has none, because it is the first token and
- * the draft is a head. */
+/* Returns the row of root number `root`; -1 if the root has no row, because it is the first
+ * token and the draft is a head. */
 static int root_row(const struct esp_learning_batch *b, int first, int root)
 {
     const int s = root * b->shape.every - b->shape.head;

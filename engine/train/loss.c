@@ -1,6 +1,6 @@
 /* loss.c - the losses of EAGLE, HASS and TALF; see loss.h.
  *
- * The logits of all rows would take more memory than all the rest, so rows are computed in
+ * The logits of all rows would take more memory than everything else, so rows are processed in
  * chunks: logits of both models, the loss, and the gradient back through the LM head.
  */
 #include "engine/train/loss.h"

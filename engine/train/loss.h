@@ -2,10 +2,10 @@
  *
  * All three sum -sum_v p(v) log q(v) over rows, where p is the target's distribution after the
  * tokens of a row and q is the draft's ("SALF & TALF", section 2.2 and algorithm 1). EAGLE and
- * HASS add the distance of the features; HASS counts the ten likeliest tokens twice (Zhang
- * et al., "Learning Harmonized Representations for Speculative Sampling", 2025). Their rows
- * differ: EAGLE's are those of the text; HASS adds the text again, with the draft's own
- * features; TALF adds trees that the target grew.
+ * HASS add the distance of the features; HASS counts the ten likeliest tokens twice (Zhang et
+ * al., "Learning Harmonized Representations for Speculative Sampling", 2025). They differ in
+ * their rows. EAGLE has the rows of the text. HASS adds the text again, with the draft's own
+ * features. TALF adds trees that the target grew.
  */
 #ifndef ESP_TRAIN_LOSS_H
 #define ESP_TRAIN_LOSS_H
@@ -16,8 +16,8 @@
  * distil: -sum p log q over the likeliest tokens, in addition. */
 struct esp_loss_weights {
     double cls, reg, distil;
-    int top;     /* number of these tokens */
-    bool smooth; /* the distance of the features is smooth L1, else L1 */
+    int top;     /* number of the likeliest tokens in `distil` */
+    bool smooth; /* the distance of the features is smooth L1; else it is L1 */
 };
 
 enum { ESP_LOSS_DEPTHS = 16 };
@@ -28,7 +28,8 @@ struct esp_loss_sums {
     double loss[ESP_LOSS_DEPTHS];    /* all terms, with their weights */
     double gap[ESP_LOSS_DEPTHS];     /* KL divergence of q from p */
     double overlap[ESP_LOSS_DEPTHS]; /* sum of min(p, q): the acceptance probability */
-    double agrees[ESP_LOSS_DEPTHS];  /* rows in which both have the same likeliest token */
+    double agrees[ESP_LOSS_DEPTHS];  /* number of rows in which draft and target have the same
+                                        likeliest token */
 };
 
 struct esp_loss_input {
@@ -42,8 +43,9 @@ struct esp_loss_input {
     const float *feature;     /* (rows, target_hidden) the target's states for the same
                                  tokens */
     const float *target_head; /* (vocabulary, target_hidden) the target's matrix to logits */
-    float *d_out;             /* (rows, hidden) the gradient is added to it; NULL: only sums */
-    float *d_head;            /* (vocabulary, hidden) the gradient is added to it; or NULL */
+    float *d_out;             /* (rows, hidden) the gradient is added to this; NULL: only the
+                                 sums are computed */
+    float *d_head;            /* (vocabulary, hidden) the gradient is added to this; or NULL */
 };
 
 struct esp_loss_memory; /* room for the logits of some rows */

@@ -1,4 +1,4 @@
-/* network.c - a draft head or draft model, forward and backward; see network.h.
+/* network.c - runs a draft head or draft model forward and backward; see network.h.
  *
  * The forward direction goes pass by pass, and in a pass layer by layer. Keys and values of
  * all rows are in one array per layer, so that later passes see those of earlier ones. The
@@ -25,7 +25,8 @@ struct matrix {
 };
 
 struct layer_memory {
-    struct matrix x, normed1, factor1; /* x: input of the layer; without norm1, normed1 is x */
+    struct matrix x, normed1, factor1; /* x: input of the layer; if there is no norm1, normed1
+                                          is x */
     struct matrix q, k, v;             /* q and k are rotated */
     struct matrix attended, x1, normed2, factor2, gate, up, active, dk, dv;
 };
@@ -33,7 +34,8 @@ struct layer_memory {
 struct esp_network_memory {
     struct matrix input, dinput; /* a draft head's input: embedding, feature; its gradients */
     struct matrix out, final_factor, cosine, sine, d_out, dq, dnormed, dffn, dattended;
-    struct matrix dx; /* going forward: the input of the final norm, if there is one */
+    struct matrix dx; /* in the forward direction: the input of the final norm, if there is
+                         one */
     int rows;
     float *block; /* memory of all matrices; while it is NULL, lay_out() only counts `used` */
     size_t used;
@@ -535,7 +537,7 @@ static void feed_back_part(void *arg, int begin, int end, float *scratch)
 static void backward_input(struct step *s, struct matrix dx)
 {
     struct esp_network *d = s->d;
-    const bool own = s->begin > 0; /* in pass 0 the features were the target's */
+    const bool own = s->begin > 0; /* in pass 0 the features came from the target */
     s->x = dx;
     if (!d->shape.features) {
         esp_workers_share(d->workers, d->shape.hidden, scatter_part, s);

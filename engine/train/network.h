@@ -39,7 +39,8 @@ struct esp_training_rows {
     int32_t *token, *position;
     int32_t *parent;      /* row of an earlier pass whose output is the row's feature; or -1 */
     int32_t *first;       /* first row of its text, in pass 0 */
-    int32_t *seen;        /* rows of the text that it sees, counted from `first` */
+    int32_t *seen;        /* number of rows of the text that the row sees, counted from
+                             `first` */
     int32_t *extra;       /* (count, extras) rows counted from `first`; -1 means no more */
     const float *feature; /* (pass_end[0], hidden) the target's features for pass 0, or NULL */
 };

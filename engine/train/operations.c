@@ -1,7 +1,7 @@
 /* operations.c - the operations of training, divided among threads; see operations.h.
  *
- * A product is divided by rows or columns of its result, a sum over rows by columns, and
- * everything else by rows. So no sum is ever divided.
+ * The work of a product is divided by rows or columns of its result, that of a sum over rows by
+ * columns, and all other work by rows. Therefore no sum is divided among threads.
  */
 #include "engine/train/operations.h"
 
@@ -13,7 +13,7 @@
 enum { LEAST_ROWS = 48, LEAST_COLUMNS = 64 };
 
 struct esp_workers {
-    struct esp_backend *backend; /* opened for its instruction set and its thread pool */
+    struct esp_backend *backend; /* used for its instruction set and its thread pool */
     const struct esp_cpu_gradients *gradients;
     struct esp_pool *pool;
     int threads;

@@ -1,4 +1,4 @@
-/* parameters.c - trained weights; see parameters.h. */
+/* parameters.c - stores and updates trained weights; see parameters.h. */
 #include "engine/train/parameters.h"
 
 #include <math.h>

@@ -20,15 +20,15 @@ enum { ESP_PARAMETER_NAME = 64 };
 struct esp_parameter {
     char name[ESP_PARAMETER_NAME]; /* name of the tensor in model.safetensors */
     int rows, columns;             /* (out, in); a vector has columns = 0 */
-    size_t offset;                 /* where it begins in each of the arrays below */
+    size_t offset;                 /* index of its first float in each of the arrays below */
 };
 
 struct esp_parameters {
     struct esp_parameter *list;
     int count, room;
-    bool incomplete;       /* there was no memory to add one of them */
+    bool incomplete;       /* there was no memory to add one of the parameters */
     size_t total;          /* floats in each array */
-    float *value;          /* (total) the weights; here the memory of all four arrays begins */
+    float *value;          /* (total) the weights; the memory of all four arrays begins here */
     float *first, *second; /* (total) AdamW's running means of the gradient and its square */
     float *gradient;       /* (total) */
 };
@@ -40,8 +40,8 @@ int esp_parameters_add(struct esp_parameters *p, const char *name, int rows, int
 int esp_parameters_open(struct esp_parameters *p, char *err, size_t errlen);
 void esp_parameters_close(struct esp_parameters *p);
 
-/* These return the values and the gradient of a parameter; NULL for number -1, which means
- * that there is no such parameter. */
+/* The first function returns the values of a parameter, the second its gradient; NULL for
+ * number -1, which means that there is no such parameter. */
 static inline float *esp_parameter_value(const struct esp_parameters *p, int number)
 {
     return number < 0 ? NULL : p->value + p->list[number].offset;
@@ -63,7 +63,7 @@ static inline size_t esp_parameter_size(const struct esp_parameter *p)
 struct esp_optimizer {
     double rate; /* the largest learning rate */
     double beta1, beta2, epsilon, decay;
-    double clip;           /* longer gradients are shortened to this length; 0: not clipped */
+    double clip;           /* longer gradients are scaled down to this length; 0: not clipped */
     int64_t warmup, steps; /* the rate rises for `warmup` steps and falls to 0 at `steps` */
 };
 

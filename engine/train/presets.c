@@ -1,10 +1,11 @@
-/* presets.c - the losses by name. A new loss is a table of its parameters and a line in
+/* presets.c - lists the losses by name. A new loss is a table of its parameters and a line in
  * `losses`.
  *
  * Defaults are the papers' values. If a paper leaves a value open, the default is that of the
  * released code (EAGLE's code: `eagle:cls=0.1,smooth=yes,noise=0.2`), or the help says so.
  * Roots at every token would cost a lot and teach little, because the trees of neighbouring
- * roots share half of their nodes. So by default only every fourth token is a root (`every`).
+ * roots share half of their nodes. By default, therefore, only every fourth token is a root
+ * (`every`).
  */
 #include "engine/train/presets.h"
 
@@ -52,7 +53,7 @@ static const struct {
     struct esp_train_loss_info info;
     const struct esp_param *params;
     enum esp_paths paths;
-    double cls; /* weight of -sum p log q, if it is not a parameter */
+    double cls; /* weight of -sum p log q, if the user cannot set it */
 } losses[] = {
     {{"eagle", "distributions and features along the text", "EAGLE (2024), section 4.2", "",
       true, false},

@@ -8,7 +8,7 @@
 struct esp_loss_preset {
     struct esp_loss_weights weights;
     struct esp_batch_shape batch; /* all members except `sample` and `texts` */
-    int k;                        /* nodes of a tree at each depth */
+    int k;                        /* number of nodes of a tree at each depth */
     char spec[128]; /* "name:k=v,..." with the values that differ from the defaults */
 };
 

@@ -22,7 +22,7 @@ struct esp_sample_file {
     int file; /* -1 means not open */
     const char *path;
     int pieces; /* number of pieces that are complete in the file */
-    /* All samples, and the piece that each belongs to. */
+    /* All samples, and for each the piece that it belongs to. */
     float *samples;
     int *piece;
     int count, room;

@@ -1,4 +1,4 @@
-/* selector_net.c - forward and backward through the selector's network; see selector_net.h.
+/* selector_net.c - runs the selector's network forward and backward; see selector_net.h.
  *
  * For each hidden state h: u = h W + b, n = (u - mean) / deviation, x = n gain + shift. The
  * three x and the scalars s are joined: a = GELU([x; s] W + b) with dropout, c = GELU(a W + b)
@@ -108,7 +108,8 @@ static void linear(const struct esp_selector_net *net, int tensor, const double 
                     rows, w.outputs, w.inputs);
 }
 
-/* Adds to the gradients of W and b, given that of y; sets that of x unless x_back is NULL. */
+/* Given the gradient of y, adds to the gradients of W and b, and sets the gradient of x unless
+ * x_back is NULL. */
 static void linear_back(struct esp_selector_net *net, int tensor, const double *x,
                         const double *y_back, double *x_back, int rows)
 {
@@ -190,7 +191,7 @@ static void project_back(struct esp_selector_net *net, int state, int rows)
     const int first = state * ESP_SELECTOR_PER_STATE, width = net->width;
     const size_t joined = (size_t)net->joined_width;
     const size_t block = (size_t)net->capacity * (size_t)width;
-    double *u_back = net->projected + (size_t)state * block; /* no longer needed as u */
+    double *u_back = net->projected + (size_t)state * block; /* u is no longer needed */
     const double *gain = weights_of(net, first + 2);
     double *gain_back = gradient_of(net, first + 2), *shift_back = gradient_of(net, first + 3);
     for (int i = 0; i < rows; i++) {

@@ -1,8 +1,8 @@
 /* selector_net.h - the selector's network in double precision: forward, backward and the loss.
  *
  * See delayed-tree-expansion, sec. 6 and app. E. For a batch, the forward function computes
- * logits, the loss gives the gradient of the logits, and the backward function that of the
- * weights.
+ * logits, the loss gives the gradient of the logits, and the backward function the gradient of
+ * the weights.
  */
 #ifndef ESP_SELECTOR_NET_H
 #define ESP_SELECTOR_NET_H
@@ -16,7 +16,7 @@ struct esp_selector_net {
     size_t count;                        /* number of weights */
     int capacity;                        /* maximum rows of a batch */
     int width, joined_width, wide_width; /* widths of the layers: see selector.h */
-    int steps;                           /* steps taken */
+    int steps;                           /* number of steps so far */
     void *memory;                        /* the block with all arrays that follow */
     double *weights, *gradient;          /* (count) */
     double *mean, *square;               /* (count) AdamW's moments of the gradient */
@@ -42,8 +42,8 @@ int esp_selector_net_open(struct esp_selector_net *net, const struct esp_selecto
                           int capacity, uint64_t seed);
 void esp_selector_net_close(struct esp_selector_net *net);
 
-/* Computes the logits of `rows` rows from their inputs. With `rng`, a tenth of the activations
- * is dropped out; NULL if none. */
+/* Computes the logits of `rows` rows from their inputs. If `rng` is not NULL, a tenth of the
+ * activations is dropped out. */
 void esp_selector_net_forward(struct esp_selector_net *net, int rows, struct esp_rng *rng);
 
 /* Computes `gradient` from logit_gradient, for the rows of the last forward pass. */

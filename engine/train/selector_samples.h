@@ -8,8 +8,8 @@
  * and target use the setting's temperature and top-p, as they do with drafter nde
  * (least_draft_temp).
  *
- * Pieces are independent: piece i depends only on the seed and on i. So samples can be made in
- * several runs.
+ * Pieces are independent: piece i depends only on the seed and on i. Therefore samples can be
+ * made in several runs.
  */
 #ifndef ESP_SELECTOR_SAMPLES_H
 #define ESP_SELECTOR_SAMPLES_H
@@ -79,16 +79,16 @@ struct esp_sampler {
 };
 
 /* Allocates memory; close the sampler even if that fails. Set engine, rules, layout.rules,
- * text, length and seed before. The engine must have a draft model. */
+ * text, length and seed before this call. The engine must have a draft model. */
 int esp_sampler_open(struct esp_sampler *sampler, char *err, size_t errlen);
 void esp_sampler_close(struct esp_sampler *sampler);
 
-/* Makes the samples of piece number `index` and writes them one after the other. Returns how
- * many there are, at most ESP_SAMPLE_ROOTS, or a negative status. */
+/* Makes the samples of piece number `index` and writes them one after the other. Returns their
+ * number, at most ESP_SAMPLE_ROOTS, or a negative status. */
 int esp_sampler_piece(struct esp_sampler *sampler, int index, float *samples);
 
-/* Measures the times of passes of both models (see pass_times.h), taking the fastest of
- * several tries for each. Takes about four seconds for the built-in pair. */
+/* Measures the times of passes of both models (see pass_times.h). Each time is the fastest of
+ * several tries. This takes about four seconds for the built-in pair. */
 int esp_measure_times(struct esp_sampler *sampler, struct esp_pass_times *times);
 
 #endif

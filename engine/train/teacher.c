@@ -1,9 +1,9 @@
 /* teacher.c - runs a target over texts and trees; see teacher.h.
  *
- * A text is run up to the last root of a grove: the trees of a few roots, which grow in the same
- * batches. A row of a tree sees the text up to its root, its ancestors and itself. Then the
- * text continues; its rows replace the trees. So a cache never goes back, which recurrent
- * layers could not do without a copy of their states.
+ * A text is run up to the last root of a grove: the trees of a few roots, which grow in the
+ * same batches. A row of a tree sees the text up to its root, its ancestors and itself. Then
+ * the text continues, and its rows replace those of the trees. Therefore a cache is never
+ * shortened. With recurrent layers, that would need a copy of their states.
  */
 #include "engine/train/teacher.h"
 
@@ -178,7 +178,8 @@ static int run(struct esp_teacher *t, struct esp_batch *b, int wanted, uint16_t 
     return status < 0 ? status : ESP_OK;
 }
 
-/* Runs tokens from..end-1 of the text. Those at roots get their likeliest next tokens. */
+/* Runs tokens from..end-1 of the text. For tokens that are roots, the likeliest next tokens are
+ * computed. */
 static int run_text(struct esp_teacher *t, struct esp_training_sample *l, int from, int end)
 {
     const int every = t->shape.every, k = t->shape.k;
@@ -209,7 +210,7 @@ static int run_text(struct esp_teacher *t, struct esp_training_sample *l, int fr
 struct grove {
     int first, count;        /* first root, number of roots */
     int prefix, text;        /* tokens of the text up to the first and up to the last root */
-    float chance[MOST_ROWS]; /* path probabilities of the nodes of the last depth */
+    float chance[MOST_ROWS]; /* path probabilities of the nodes at the last depth */
     /* The nodes of the next depth: tokens, parents, path probabilities. */
     int32_t next[MOST_ROWS];
     int32_t parent[MOST_ROWS];

@@ -35,7 +35,7 @@ struct training {
     struct esp_loss_preset loss;
     struct esp_model *target, *draft;
     float *inverse_frequency; /* rotary table of a head; NULL for a draft model */
-    float *embedding;         /* (vocabulary, hidden) the target's, for a head */
+    float *embedding;         /* (vocabulary, hidden) the target's embedding, for a head */
     float *target_head;       /* (vocabulary, hidden) the target's LM head */
     struct esp_workers *workers;
     struct esp_network network;

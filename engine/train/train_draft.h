@@ -27,7 +27,8 @@ struct esp_train_check {
 
 struct esp_train_report {
     enum esp_train_stage stage;
-    int64_t first, done, total; /* pieces or steps: at the start of this run, now, at the end */
+    int64_t first, done, total; /* number of pieces or steps: at the start of this run, now, and
+                                   at the end */
     int epoch, epochs;
     int64_t tokens;               /* tokens trained on in this run */
     int64_t parameters;           /* number of trained parameters */
@@ -65,7 +66,7 @@ int esp_train(const struct esp_train_options *options, char *err, size_t errlen)
 struct esp_train_loss_info {
     const char *name, *summary, *source;
     const char *differs; /* how it differs from the source, and why, or "" */
-    bool head, draft;    /* whether it can train a draft head, a draft model */
+    bool head, draft;    /* whether the loss can train a draft head, and a draft model */
 };
 /* Fills in entry `index` of the list of losses. Returns false past its end. */
 bool esp_train_loss(int index, struct esp_train_loss_info *info);

@@ -7,7 +7,7 @@
 
 #include "kernels/status.h"
 
-static const double NOTHING = 1e-30; /* below this sum p equals q up to rounding */
+static const double NOTHING = 1e-30; /* if a sum is smaller, p equals q up to rounding */
 
 bool esp_tree_has_value(const struct esp_verifier_ops *rule)
 {
@@ -24,7 +24,7 @@ struct tree {
         int row; /* row of the distributions after this node */
         int draws;
         int draw[ESP_ACTION_PATHS]; /* children in drawing order, with repetitions */
-        /* As in traversal.c: weight, residual max(0, a p - b q), next draw. */
+        /* As in traversal.c: weight, residual max(0, a p - b q), index of the next draw. */
         double weight, a, b;
         int next;
         bool entered;
@@ -187,9 +187,9 @@ static void build(struct tree *tree, const struct esp_rollouts *r, struct esp_ac
                         esp_rollout_row(action.stem, k, i));
 }
 
-/* Computes the values of the trees that begin like `longest` and end L2 = 0, 1, ... tokens
- * after the branching node. For a verifier that decides node by node, one tree is enough,
- * because its decisions do not depend on deeper nodes. */
+/* Computes the values of the trees that begin like `longest` and whose paths end L2 = 0, 1, ...
+ * tokens after the branching node. For a verifier that decides node by node, one tree is
+ * enough, because its decisions do not depend on deeper nodes. */
 static int value_beginnings(const struct esp_rollouts *r, const struct esp_distributions *d,
                             const struct esp_verifier_ops *rule, struct esp_action longest,
                             double value[ESP_ACTION_LENGTH + 1])

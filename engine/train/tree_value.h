@@ -1,5 +1,5 @@
-/* tree_value.h - how many tokens an iteration with a given tree commits on average: E[tau + 1
- * | tree] of delayed-tree-expansion, eq. 3.
+/* tree_value.h - computes how many tokens an iteration with a given tree commits on average:
+ * E[tau + 1 | tree] of delayed-tree-expansion, eq. 3.
  *
  * The mean over the verifier's random decisions is exact; only the tree itself was drawn at
  * random. Verifiers that decide node by node have a branching probability for each child (def.
@@ -18,7 +18,7 @@ struct esp_distributions {
     const double *const *p, *const *q;
 };
 
-/* Draws from which each action takes one tree: a path of ESP_ACTION_LENGTH tokens (the stem),
+/* Draws that contain one tree for each action: a path of ESP_ACTION_LENGTH tokens (the stem),
  * and, after the root and each stem node, ESP_ACTION_PATHS paths of the same length, all drawn
  * from the draft. The tree of action (K, L1, L2) is the first L1 tokens of the stem and, after
  * the last of them, the first L2 tokens of K paths. */
@@ -38,8 +38,8 @@ enum {
  * the last token of a path, because they are never needed. */
 int esp_rollout_row(int stem, int path, int at);
 
-/* value[a] becomes E[tau + 1 | tree] for the tree of each canonical action a; others get 0.
- * The mean of this over independent rollouts is E^ of sec. 5 (in the paper over s = 4). The
+/* value[a] becomes E[tau + 1 | tree] for the tree of each canonical action a; other actions get
+ * 0. The mean of this over independent rollouts is E^ of sec. 5 (in the paper over s = 4). The
  * verifier must have `branching` or be Traversal. Returns 0 or a negative status. */
 int esp_action_values(const struct esp_rollouts *rollouts, const struct esp_distributions *d,
                       const struct esp_verifier_ops *rule, float value[ESP_ACTIONS]);

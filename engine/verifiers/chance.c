@@ -1,4 +1,4 @@
-/* chance.c - the random decisions of verifiers; see chance.h. */
+/* chance.c - makes the random decisions of verifiers; see chance.h. */
 #include "engine/verifiers/chance.h"
 
 static double next(struct esp_chance *chance, const struct esp_odds *odds)
@@ -36,7 +36,7 @@ bool esp_chance_test(struct esp_chance *chance, const double *share, const doubl
         left -= share[i];
     }
     *u = left / share[*which];
-    if (*u >= 1) /* rounding has put it past the share of the last draft */
+    if (*u >= 1) /* by rounding, u is past the share of the last draft */
         *u = 0x1.fffffffffffffp-1;
     return *u < acceptance[*which];
 }

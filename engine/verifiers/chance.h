@@ -2,9 +2,9 @@
  *
  * A verifier either tests drafts (picks one, then accepts or rejects it) or draws a token from
  * a row. Each decision uses one number from [0, 1). In a session the numbers come from the
- * seeded generator. A test may replace this source by its own, which is given the possible
- * outcomes and their probabilities. So the test can run a verifier once per outcome and add up
- * exact probabilities.
+ * seeded generator. A test may replace the generator by its own function, which gets the
+ * possible outcomes and their probabilities. The test can then run a verifier once per outcome
+ * and add up exact probabilities.
  */
 #ifndef ESP_CHANCE_H
 #define ESP_CHANCE_H
@@ -17,7 +17,8 @@
 struct esp_odds {
     const double *weight; /* (count) probabilities of the outcomes, or NULL */
     int count;
-    const struct esp_backend_ops *ops; /* for a row: its backend, its rows and its index */
+    const struct esp_backend_ops *ops; /* if the outcomes are tokens of a row: its backend, its
+                                          rows and its index */
     struct esp_rows *rows;
     int row;
 };
@@ -30,18 +31,18 @@ struct esp_chance {
 
 enum { ESP_MAX_TESTED = 64 };
 
-/* Returns true with probability `acceptance`. *u becomes the number drawn; the result is *u <
+/* Returns true with probability `acceptance`. Sets *u to the drawn number; the result is *u <
  * acceptance. */
 bool esp_chance_accept(struct esp_chance *chance, double acceptance, double *u);
 
-/* Picks one of `count` (1..ESP_MAX_TESTED) drafts with probabilities in proportion to
- * share[i], and accepts draft i with probability acceptance[i]. *which becomes the picked
- * draft. *u, rescaled from the same random number, is uniform in [0, 1); the draft is accepted
- * if and only if *u < acceptance[*which]. Returns whether it is accepted. */
+/* Picks one of `count` (1..ESP_MAX_TESTED) drafts with probabilities in proportion to share[i],
+ * and accepts draft i with probability acceptance[i]. Sets *which to the picked draft. *u,
+ * rescaled from the same random number, is uniform in [0, 1); the draft is accepted if and only
+ * if *u < acceptance[*which]. Returns whether it is accepted. */
 bool esp_chance_test(struct esp_chance *chance, const double *share, const double *acceptance,
                      int count, int *which, double *u);
 
-/* Draws a token from a row of probabilities. *value becomes the token's probability. Returns
+/* Draws a token from a row of probabilities. Sets *value to the token's probability. Returns
  * ESP_E_NUMERIC if all probabilities are 0. */
 int esp_chance_draw(struct esp_chance *chance, const struct esp_backend_ops *ops,
                     struct esp_rows *rows, int row, int32_t *token, double *value, double *u);

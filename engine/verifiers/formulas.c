@@ -1,10 +1,10 @@
 /* formulas.c - evaluates a verifier's formulas at the nodes of a tree.
  *
- * A verifier decides at random, once per iteration; the display also shows the probabilities
- * of its decisions. So its formulas (verifier.h) are evaluated at every node with children,
- * before the verifier runs and changes the rows of p and q. Unlike verifiers, formulas need
- * whole rows on the host. So they are evaluated only on request, and only for as many nodes,
- * in flattened order, as MOST_VALUES allows.
+ * A verifier decides at random, once per iteration. The display also shows the probabilities of
+ * its decisions. For this, the verifier's formulas (verifier.h) are evaluated at every node
+ * with children, before the verifier runs and changes the rows of p and q. Unlike verifiers,
+ * formulas need whole rows on the host. They are therefore evaluated only on request, and only
+ * for the first nodes, in flattened order, as many as MOST_VALUES allows.
  *
  * Acceptance rate and ceiling average over independent draws of the children
  * (delayed-tree-expansion, def. 5.1). If the children are the likeliest tokens, only the
@@ -43,8 +43,8 @@ void esp_formula_refuse(double *p, const double *q, int n)
         p[x] = fmax(p[x] - q[x], 0) / sum;
 }
 
-/* Sets the branching probability of each child. Returns the sum over the children; a child
- * that was drawn repeatedly counts once. */
+/* Sets the branching probability of each child. Returns the sum over the children; a child that
+ * was drawn repeatedly is added only once. */
 static double set_branching(struct esp_verify *v, const struct esp_verifier_ops *ops,
                             const struct arrays *a, const int32_t *draws, int count)
 {
@@ -82,7 +82,7 @@ static int explain_node(struct esp_verify *v, const struct esp_verifier_ops *ops
     int count = esp_tree_draws(v->tree, node, draws, ESP_MAX_TESTED);
     if (count == 0 || count > ESP_MAX_TESTED)
         return ESP_OK;
-    if (q_row < 0 && !ops->without_q) { /* not drawn: the target's own token decides */
+    if (q_row < 0 && !ops->without_q) { /* not drawn from q: the token drawn from p decides */
         for (int i = 0; i < count; i++)
             v->tree->tree.nodes[draws[i]].branching = (float)v->p_of[draws[i]];
         return ESP_OK;

@@ -1,8 +1,9 @@
-/* greedy.c - temperature 0: accepts the longest path that equals the target's own tokens.
+/* greedy.c - for temperature 0: accepts the longest path that consists of the target's
+ * likeliest tokens.
  *
  * Starting at the root, the verifier follows the child that is the target's argmax after the
  * node, until there is no such child. The argmax after the last accepted node is the bonus
- * token (dynatree, sec. 3.5). With any tree the text equals that of plain decoding, token for
+ * token (dynatree, sec. 3.5). With any tree the output equals that of plain decoding, token for
  * token.
  */
 #include "engine/verifiers/verifier.h"
@@ -14,8 +15,8 @@ static int select_path(struct esp_verify *v)
     int32_t *argmax = v->next;
     for (int i = 0; i < tree->verified; i++)
         v->which[i] = i;
-    /* The display's probabilities are requested next, so that the host waits for the device
-     * once for both. */
+    /* The probabilities for the display are requested next, so that the host waits only once
+     * for both results. */
     int status = v->ops->argmax(v->p, v->which, tree->verified, argmax,
                                 tree->count > 1 ? ESP_LATER : ESP_NOW);
     if (status == ESP_OK)

@@ -15,13 +15,13 @@
  * is convex: where D is flat, G has the slopes p/q of P, elsewhere the slopes of chords of F,
  * and the slope rises at each change.
  *
- * The tournament. Cut the order of tokens into classes. The highest class that contains a
- * draft wins, and within it the first draft. The winner's cumulative distribution is then the
- * polygon of chords of F through the cuts. Every convex G >= F is a mixture of such polygons:
- * G is pi G' + (1 - pi) (no cut), with the smallest pi for which G' >= F, so that G' touches F
- * at some place. A cut at that place is certain in G', and both sides of it are divided
- * further in the same way. Only the side with the highest draft matters, so computing the
- * distribution of the winner, given the drafts, takes only a few steps.
+ * The tournament. Cut the order of tokens into classes. The highest class that contains a draft
+ * wins, and within it the first draft. The winner's cumulative distribution is then the polygon
+ * of chords of F through the cuts. Every convex G >= F is a mixture of such polygons: G is pi
+ * G' + (1 - pi) (no cut), with the smallest pi for which G' >= F, so that G' touches F at some
+ * point. A cut at that point is certain in G', and both sides of the cut are divided further in
+ * the same way. Only the side with the highest draft matters, so computing the distribution of
+ * the winner, given the drafts, takes only a few steps.
  *
  * Tokens of one ratio class (ratio.h) share a slope. This loses a little acceptance, but the
  * verifier stays exact.
@@ -35,7 +35,8 @@ enum { CLASSES = ESP_RATIO_CLASSES };
 
 struct plan {
     int count;             /* number of ratio classes whose tokens q can draw */
-    int16_t at[CLASSES];   /* index of a ratio class among these, from 1; 0: not one of them */
+    int16_t at[CLASSES];   /* index of a ratio class among these classes, from 1; 0: q cannot
+                              draw its tokens */
     double Q[CLASSES + 1]; /* (count + 1) cumulative q; below, F and G of the same classes */
     double F[CLASSES + 1], G[CLASSES + 1];
     double factor[CLASSES]; /* r(x) = factor[ratio class of x] q(x) */
@@ -197,7 +198,7 @@ static int solve(struct esp_verify *v, const struct esp_site *site, struct esp_r
     esp_verify_record(v, site->draws[which], keep[which], u, accepted);
     if (accepted)
         return site->draws[which];
-    (void)left; /* this residual has another form; it is written into the row of p */
+    (void)left; /* not used: this residual has another form and is written into the row of p */
     status = esp_verify_keep_end(v, site->node);
     return status < 0 ? status
                       : v->ops->ratio_residual(v->p, site->p_row, v->q, site->q_row,

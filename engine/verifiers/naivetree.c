@@ -1,13 +1,13 @@
-/* naivetree.c - tests the first draft; after a rejection, the token drawn may be another
- * draft. Verifier `naive` is the same for a tree that is one path.
+/* naivetree.c - tests the first draft; after a rejection, the token drawn may be another draft.
+ * Verifier `naive` does the same with a tree that is a single path.
  *
- * The first child x is kept with probability min(1, p(x) / q(x)). Otherwise the token is drawn
- * from norm((p - q)+), and if it is one of the other children, the walk continues at that
+ * The first child x is accepted with probability min(1, p(x) / q(x)). Otherwise the token is
+ * drawn from norm((p - q)+), and if it is one of the other children, the walk continues at that
  * child (delayed-tree-expansion, alg. 2).
  *
  * With one child per node, the draw never gives the rejected child, so this is speculative
- * sampling (Leviathan et al. 2023, Chen et al. 2023): the first rejection ends the path. It
- * then has the name `naive` (delayed-tree-expansion, sec. 3.1).
+ * sampling (Leviathan et al. 2023, Chen et al. 2023): the first rejection ends the path.
+ * Speculative sampling is called `naive` here (delayed-tree-expansion, sec. 3.1).
  */
 #include <math.h>
 
@@ -21,7 +21,7 @@ static int solve(struct esp_verify *v, const struct esp_site *site, struct esp_r
     return esp_residual_refuse(v, site->node, 1, left, NULL);
 }
 
-/* Alg. 7: the first draft is kept, or the token drawn from the residual is one of the k - 1
+/* Alg. 7: the first draft is accepted, or the token drawn from the residual is one of the k - 1
  * others. */
 static double acceptance_rate(const double *p, const double *q, int n, int k)
 {

@@ -1,10 +1,10 @@
 /* specinfer.c - recursive rejection: after each rejection, the next draft is tested against
  * the residual.
  *
- * A draft x, chosen uniformly from the untested ones, is kept with probability min(1, p(x) /
- * q(x)). Otherwise p becomes norm((p - q)+) and the next draft is tested. If all are rejected,
- * the token is drawn from the last residual (Miao et al. 2024; delayed-tree-expansion, alg.
- * 4). One random number picks the draft and tests it.
+ * A draft x, chosen uniformly from the untested drafts, is accepted with probability min(1,
+ * p(x) / q(x)). Otherwise p becomes norm((p - q)+) and the next draft is tested. If all drafts
+ * are rejected, the token is drawn from the last residual (Miao et al. 2024;
+ * delayed-tree-expansion, alg. 4). One random number picks the draft and tests it.
  */
 #include <math.h>
 #include <stdlib.h>

@@ -1,12 +1,12 @@
 /* spectr.c - K-SEQ: the same test for every draft, made stricter by a factor rho.
  *
- * Sun et al. 2023. Draft x is kept with probability min(1, p(x) / (rho q(x))). Let beta(rho)
- * be the sum of min(p / rho, q). One of k drafts is kept with probability 1 - (1 - beta)^k. If
- * that is at most rho beta, no token is kept more often than p allows; the smallest such rho
- * in [1, k] accepts most often. If no draft is kept, the token is drawn from the residual (p -
- * gamma min(p / rho, q))+ with gamma = (1 - (1 - beta)^k) / beta (delayed-tree-expansion, eqs.
- * 6 and 7, alg. 3). A larger rho is exact as well, so the search may stop early if it returns
- * the upper end of its interval.
+ * Sun et al. 2023. Draft x is accepted with probability min(1, p(x) / (rho q(x))). Let
+ * beta(rho) be the sum of min(p / rho, q). One of k drafts is accepted with probability 1 - (1
+ * - beta)^k. If that is at most rho beta, no token is accepted more often than p allows. The
+ * smallest such rho in [1, k] accepts most often. If no draft is accepted, the token is drawn
+ * from the residual (p - gamma min(p / rho, q))+ with gamma = (1 - (1 - beta)^k) / beta
+ * (delayed-tree-expansion, eqs. 6 and 7, alg. 3). A larger rho is also exact, so the search may
+ * stop early if it returns the upper end of its interval.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -21,16 +21,17 @@ struct k_seq {
     double rho, beta, gamma;
 };
 
-/* Returns 1 - (1 - beta)^k: the probability that one of k drafts is kept. */
+/* Returns 1 - (1 - beta)^k: the probability that one of k drafts is accepted. */
 static double any_of(int k, double beta)
 {
     return beta < 1 ? -expm1(k * log1p(-beta)) : 1;
 }
 
-/* Finds rho between 1, where too much is kept, and k, where too little is kept. Each call of
- * beta_at(data, rho) reads the whole vocabulary, so few steps matter. A step cuts the interval
- * where the line through its ends crosses zero; the value at an end that does not move is
- * halved from then on (the Illinois variant of regula falsi), so that both ends converge. */
+/* Finds rho between 1, where too many drafts are accepted, and k, where too few are accepted.
+ * Each call of beta_at(data, rho) reads the whole vocabulary, so it is important that few steps
+ * are needed. A step cuts the interval where the line through its ends crosses zero; the value
+ * at an end that does not move is halved from then on (the Illinois variant of regula falsi),
+ * so that both ends converge. */
 static int solve_rho(int k, int (*beta_at)(void *data, double rho, double *beta), void *data,
                      struct k_seq *s)
 {
@@ -85,7 +86,7 @@ static int solve(struct esp_verify *v, const struct esp_site *site, struct esp_r
     struct rows rows = {v, site};
     struct k_seq s;
     int status = solve_rho(site->count, beta_of_rows, &rows, &s);
-    (void)left; /* this residual has another form; it is written into the row of p */
+    (void)left; /* not used: this residual has another form and is written into the row of p */
     for (int i = 0; i < site->count && status == ESP_OK; i++) {
         int draft = site->draws[i];
         if (esp_verify_accept(v, draft, esp_keep(v->p_of[draft] / s.rho, v->q_of[draft])))

@@ -56,7 +56,7 @@ static int select_path(struct esp_verify *v)
         if (child >= 0) {
             const double left = esp_residual_of(v, &v->residual[node], child);
             const double weight = esp_keep(v->weight[node] * left, v->q_of[child]);
-            if (nodes[child].verdict == ESP_UNVISITED) { /* its first instance */
+            if (nodes[child].verdict == ESP_UNVISITED) { /* this is its first instance */
                 enter(v, child, weight);
                 node = child;
                 continue;

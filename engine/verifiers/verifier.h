@@ -10,10 +10,10 @@
  * is one function, `solve`; the walk down the tree is shared. Verifiers that decide about whole
  * paths have `select`.
  *
- * The backend does all vocabulary-sized arithmetic; a verifier sees single numbers. After
- * rejected drafts the target's residual has the form max(0, a p - b q), for all verifiers with
- * draws from one q. So it is stored as two numbers and becomes a row only when a token is
- * drawn from it.
+ * The backend does all arithmetic on whole rows of the vocabulary; a verifier sees only single
+ * numbers. After rejected drafts the target's residual has the form max(0, a p - b q), for all
+ * verifiers with draws from one q. The residual is therefore stored as the two numbers a and b,
+ * and is written as a row only when a token is drawn from it.
  */
 #ifndef ESP_VERIFIER_H
 #define ESP_VERIFIER_H
@@ -52,14 +52,14 @@ struct esp_verify {
     int32_t *path; /* (capacity) accepted nodes from the root's child on */
     int path_length;
     int32_t bonus;
-    float bonus_u; /* the random number that drew it; NaN if it was not drawn */
+    float bonus_u; /* the random number that drew the bonus token; NaN if it was not drawn */
 
     /* NULL, or one row that receives the target's distribution at the end of the path, before
      * a residual replaces it. */
     struct esp_rows *end;
     int end_node; /* the node whose distribution is in `end`; -1 if none */
 
-    struct esp_scores *scores; /* receives the target's likeliest tokens; or NULL */
+    struct esp_scores *scores; /* gets the target's likeliest tokens; or NULL */
 
     bool explain;                     /* evaluate the verifier's formulas before it runs */
     struct esp_tree_measure *measure; /* NULL, or gets p and q of the nodes before it runs */
@@ -81,17 +81,19 @@ struct esp_site {
 struct esp_verifier_ops {
     const char *name, *summary, *source;
     const char *differs; /* differences from the source and their reasons; or NULL */
-    unsigned lossless;   /* the draws for which it is exact (flags of enum esp_draws) */
-    unsigned preferred;  /* the draws, among these, for which it is the default */
-    bool greedy;         /* for temperature 0 (any draws); false: for above 0 */
+    unsigned lossless;   /* the draws for which the verifier is exact (flags of enum
+                            esp_draws) */
+    unsigned preferred;  /* the draws, among these, for which it is the default verifier */
+    bool greedy;         /* true: for temperature 0, with any draws; false: for temperatures
+                            above 0 */
     bool single_path;    /* exact only if no node has two children */
-    bool without_q;      /* needs no draft probabilities */
+    bool without_q;      /* the verifier needs no draft probabilities */
     const char *formula, *numbers, *where; /* see struct esp_item */
 
-    /* A verifier has one of the next two functions. `solve` sets verdict, u and acceptance of
-     * the children that it tests. It returns the accepted child, or a negative status, or 0:
-     * the token is then drawn from *left, which is the whole p at first. The token must follow
-     * p if the children follow q. */
+    /* A verifier has either `solve` or `select`. `solve` sets verdict, u and acceptance of the
+     * children that it tests. It returns the accepted child, or a negative status, or 0: the
+     * token is then drawn from *left, which is the whole p at first. The token must follow p if
+     * the children follow q. */
     int (*solve)(struct esp_verify *verify, const struct esp_site *site,
                  struct esp_residual *left);
     /* `select` decides for the whole tree: it sets verdict, u and acceptance of all nodes that
@@ -124,7 +126,7 @@ int esp_verify_explain(struct esp_verify *verify, const struct esp_verifier_ops 
 int esp_tree_measure_add(struct esp_tree_measure *measure, const struct esp_node *node,
                          const double *p, const double *q, int n);
 
-/* Keeps the target's likeliest tokens after `node`, which has children, for v->scores. Call it
+/* Stores the target's likeliest tokens after `node`, which has children, in v->scores. Call it
  * before the verifier changes the row. */
 int esp_verify_keep_scores(struct esp_verify *verify, int node);
 
@@ -150,8 +152,8 @@ static inline double esp_keep(double p, double q)
 /* Tests child `node` and records the outcome. Returns whether it is accepted. */
 bool esp_verify_accept(struct esp_verify *verify, int node, double acceptance);
 
-/* Records the outcome of a test in the node. The recorded numbers, which are rounded, agree
- * with it: u < acceptance if and only if `accepted`. */
+/* Records the outcome of a test in the node. The recorded numbers are rounded such that u <
+ * acceptance if and only if `accepted`. */
 void esp_verify_record(struct esp_verify *verify, int node, double acceptance, double u,
                        bool accepted);
 
@@ -162,8 +164,8 @@ double esp_residual_of(const struct esp_verify *verify, const struct esp_residua
                        int node);
 
 /* Call this when a draft below `node`, tested with weight w, was rejected: residual <- norm((w
- * residual - q)+). *sum, if not NULL, becomes the sum before normalising. If that is 0
- * (nothing can be rejected), the residual does not change. */
+ * residual - q)+). If `sum` is not NULL, *sum is set to the sum before normalising. If that is
+ * 0 (nothing can be rejected), the residual does not change. */
 int esp_residual_refuse(struct esp_verify *verify, int node, double w,
                         struct esp_residual *residual, double *sum);
 

@@ -1,13 +1,13 @@
-/* walk.c - what verifiers share: probabilities of the drafted tokens, the walk down the tree,
- * residuals and the bonus token; see verifier.h.
+/* walk.c - the functions that verifiers share: they compute probabilities of drafted tokens and
+ * residuals, walk down the tree, and draw the bonus token; see verifier.h.
  *
  * The target's rows of all nodes with children are turned into probabilities in one call. A
- * leaf's row is turned into probabilities only if the bonus token is drawn from it. p and q
- * are made with the same sampling settings.
+ * leaf's row is turned into probabilities only if the bonus token is drawn from it. p and q are
+ * computed with the same sampling settings.
  *
- * Why the walk is exact: the token that `solve` returns follows p at its node, given
- * everything above, whether it is one of the children or not (delayed-tree-expansion, sec.
- * 3.2). So the walk may stop at a token that is not a child, or at a node without children.
+ * Why the walk is exact: the token that `solve` returns follows p at its node, given all tokens
+ * above the node, whether it is one of the children or not (delayed-tree-expansion, sec. 3.2).
+ * Therefore the walk may stop at a token that is not a child, or at a node without children.
  *
  * If a node has no q, its children were not drawn but found without the draft model
  * (retrieval.h). Verifiers do not test them: they treat the node as a leaf, and the token
@@ -100,7 +100,7 @@ int esp_verify_probabilities(struct esp_verify *v, const struct esp_sampling *sa
         if (v->tree->first_child[tree->order[i]] >= 0)
             v->which[rows++] = i;
     int status = rows ? v->ops->softmax(v->p, v->which, rows, sampling) : ESP_OK;
-    if (status == ESP_OK) /* if q is read next, that call waits for both */
+    if (status == ESP_OK) /* if q is looked up next, only that call waits for the device */
         status = look_up(v, v->p, v->tree->row, p, with_q && has_q(v) ? ESP_LATER : ESP_NOW);
     if (status == ESP_OK && with_q)
         status = look_up(v, v->q, v->q_row, q, ESP_NOW);
@@ -129,7 +129,7 @@ void esp_verify_record(struct esp_verify *v, int node, double acceptance, double
     struct esp_node *record = &v->tree->tree.nodes[node];
     record->acceptance = (float)acceptance;
     record->u = (float)u;
-    if (accepted && record->u >= record->acceptance) /* by rounding to single precision */
+    if (accepted && record->u >= record->acceptance) /* by rounding to float */
         record->u = nextafterf(record->acceptance, 0);
     record->verdict = accepted ? ESP_ACCEPTED : ESP_REJECTED;
 }
@@ -342,7 +342,7 @@ static int follow(struct esp_verify *v)
     return status;
 }
 
-/* Keeps the scores of all nodes, because a verifier that decides on whole paths may change any
+/* Stores the scores of all nodes, because a verifier that decides on whole paths may change any
  * row. */
 static int keep_all_scores(struct esp_verify *v)
 {
