@@ -1,13 +1,13 @@
-/* branches.h - the texts of a session as a tree, so that nothing that was written is lost.
+/* branches.h - stores the texts of a session as a tree, so that no earlier text is lost.
  *
- * A branch shares the tokens before its fork with its parent, and owns its tokens from the
- * fork on. No two branches continue the same text with the same token: if a text is written
- * again, the current text follows the branch that has it. The current text ends at a place of
- * the tree; shortening it only moves this place. So no earlier text is lost, and undo is a list
- * of places.
+ * A branch shares the tokens before its fork with its parent, and owns its tokens from the fork
+ * on. No two branches continue the same text with the same token: if a text is written again,
+ * the current text follows the branch that has it. The current text ends at a place in the
+ * tree. Shortening the text only moves this place, so no earlier text is lost. Undo is a list
+ * of such places.
  *
- * These functions change only this tree. The session has a copy of the current text, which the
- * caller must change, too (esp_session_fork).
+ * These functions change only this tree. The esp_session has a copy of the current text. The
+ * caller must change this copy, too (esp_session_fork).
  */
 #ifndef ESP_BRANCHES_H
 #define ESP_BRANCHES_H
@@ -25,7 +25,7 @@ struct esp_text_place {
 
 struct esp_branch {
     int parent;                 /* -1 if none */
-    int fork;                   /* tokens shared with the parent */
+    int fork;                   /* number of tokens shared with the parent */
     struct esp_written *tokens; /* (count) the branch's own tokens */
     int count, capacity;
     int furthest;     /* the largest `fork` of its children, or 0 */
@@ -33,7 +33,7 @@ struct esp_branch {
     char drafter[32]; /* name of the drafter with which the branch began */
     time_t created;   /* 0 means unknown */
     bool marked;      /* marked by the user, as a bookmark */
-    bool deleted;     /* not shown; other branches may share its tokens */
+    bool deleted;     /* the branch is not shown, but other branches may share its tokens */
 };
 
 /* One step of undo or redo: the text to go to, and perhaps a branch. */
@@ -82,7 +82,8 @@ void esp_branches_text(const struct esp_branches *branches, struct esp_text_plac
 struct esp_written *esp_branches_token(const struct esp_branches *branches,
                                        struct esp_text_place place, int index);
 /* Lists the branches that are not deleted as a tree, depth first. `order` gets their numbers
- * and `depth` their depths; both have room for all branches. Returns how many are listed. */
+ * and `depth` their depths; both have room for all branches. Returns the number of listed
+ * branches. */
 int esp_branches_list(const struct esp_branches *branches, int *order, int *depth);
 /* Forgets which iterations wrote the tokens. Call this when iterations are numbered from 0
  * again. */
@@ -103,9 +104,9 @@ int esp_branches_delete(struct esp_branches *branches, int branch);
 /* Returns the next step of undo (or redo), or NULL if there is none. The step may go to the
  * current text, if it only restores or deletes a branch. */
 const struct esp_step_back *esp_branches_back(struct esp_branches *branches, bool redo);
-/* Call this before going to the place of that step. Moves the step to the other list, with the
- * current text as its place, and restores (redo: deletes) its branch. Returns 0 or
- * ESP_E_MEMORY. */
+/* Call this before going to the place of the step that esp_branches_back() returned. Moves the
+ * step to the other list, with the current text as its place, and restores (redo: deletes) its
+ * branch. Returns 0 or ESP_E_MEMORY. */
 int esp_branches_went_back(struct esp_branches *branches, bool redo);
 
 #endif

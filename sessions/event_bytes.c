@@ -9,10 +9,10 @@ enum { MOST = 1 << 30 };
 
 /* ------------------------------------------------------------------ writing */
 
-/* Writes a time or gauge. A value that is neither tiny nor huge is rounded to nine decimals
- * (nanoseconds) and stored as an integer, which takes few bytes. For other values, the number 1
- * and the eight bytes of the double are stored; bit 0 of the number tells the two forms
- * apart. */
+/* Writes the value of a time or gauge. A value that is neither tiny nor huge is rounded to nine
+ * decimals (nanoseconds) and stored as an integer, which takes few bytes. For other values, the
+ * number 1 and the eight bytes of the double are stored; bit 0 of the number tells the two
+ * forms apart. */
 static void put_double(struct esp_pack *to, double value)
 {
     const double size = fabs(value);
@@ -27,7 +27,7 @@ static void put_double(struct esp_pack *to, double value)
     esp_pack_fixed(to, bits, 8);
 }
 
-/* Returns whether a row of a table has its own value in a record. */
+/* Returns whether a record stores a separate value for this row of a table. */
 static inline bool has_row(const struct esp_field *f)
 {
     return f->kind != ESP_FIELD_OPEN && f->kind != ESP_FIELD_CLOSE &&
@@ -159,7 +159,7 @@ struct reader {
     struct esp_recorded_event *to;
     struct esp_texts *texts;
     int vocabulary;
-    int ids, kept; /* how many of the ids and of the texts of `to` are in use */
+    int ids, kept; /* number of ids and of texts of `to` that are in use */
 };
 
 static double get_double(struct esp_from *from)
@@ -197,7 +197,8 @@ static int32_t get_token(struct reader *r)
                                                                : INT32_MAX - 1);
 }
 
-/* Reads a name. It is valid as long as the event; a gauge's name, as long as the texts. */
+/* Reads a name. The name is valid as long as the event. The name of a gauge is valid as long as
+ * the texts. */
 static const char *get_name(struct reader *r, enum esp_member_kind kind)
 {
     char name[256];
@@ -330,7 +331,8 @@ static void get_fields(struct reader *r, const struct esp_field *fields, void *b
             set_missing(f, at, base);
         present >>= 1;
     }
-    r->from->bad |= present != 0; /* a row of a newer program, whose length is unknown */
+    r->from->bad |= present != 0; /* a member that a newer program has added; its length is
+                                     unknown */
 }
 
 static void get_layers(struct reader *r)

@@ -2,9 +2,9 @@
  *
  * Kept sessions store iterations in this form, because it is written much faster than JSON. The
  * members are the rows of the tables of event_fields.h, in the same order: 32 bits say which
- * members are present, then these follow. So add a new row at the end of its table, and
- * increase the version of the library (library_parts.h). man/espalier-session.5 describes the
- * form.
+ * members are present; then these members follow. Therefore add a new row at the end of its
+ * table, and increase the version of the library (library_parts.h). man/espalier-session.5
+ * describes the form.
  */
 #ifndef ESP_EVENT_BYTES_H
 #define ESP_EVENT_BYTES_H

@@ -8,7 +8,7 @@
 #include "sessions/recording.h"
 
 #define LARGEST 1e9 /* the largest time, threshold, ... */
-#define BYTES 1e18  /* the largest size */
+#define BYTES 1e18  /* the largest size in bytes */
 #define ONE 1.01    /* the largest probability, with some room for rounding */
 #define MOST (1 << 30)
 
@@ -24,7 +24,7 @@
 #define EVENT(field) offsetof(struct esp_event, field)
 #define HEADER(field) offsetof(struct esp_recording_header, field)
 
-/* The forms of a row. `at`: the offset of the field. */
+/* One macro for each form of row. `at` is the offset of the field. */
 #define NUMBER(kind, when, name, at, low, high, missing)                                       \
     ESP_FIELD_##kind, when, name, at, low, high, missing, 0, 0, NULL
 #define MEMBER(kind, when, name, at) NUMBER(kind, when, name, at, 0, 0, 0)
@@ -66,7 +66,7 @@ const struct esp_field esp_fields_node[] = {
     {END},
 };
 
-/* And `likely`, tokens with their probabilities. */
+/* In addition to these rows, a score has `likely`, the likeliest tokens. */
 const struct esp_field esp_fields_score[] = {
     {NUMBER(FLOAT, 0, "p", SCORE(p), 0, ONE, NAN)},
     {NUMBER(FLOAT, 0, "entropy", SCORE(entropy), 0, 64, 0)},
@@ -194,7 +194,8 @@ const struct esp_recorded_type *esp_recorded_type(const char *name, int type)
 {
     static const struct esp_recorded_type types[] = {
         {ESP_EVENT_ITERATION, "iteration", esp_fields_iteration},
-        {ESP_EVENT_PROMPT, "prompt", nothing}, /* may take several lines, see put_prompt() */
+        {ESP_EVENT_PROMPT, "prompt", nothing}, /* a prompt may take several lines, see
+                                                  put_prompt() */
         {ESP_EVENT_SETTING, "setting", changed},
         {ESP_EVENT_END, "end", reason},
         {ESP_EVENT_REWIND, "rewind", rewound},

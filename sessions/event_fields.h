@@ -1,4 +1,4 @@
-/* event_fields.h - the members of a recording's lines, as tables.
+/* event_fields.h - lists the members of a recording's lines in tables.
  *
  * A table lists the members of a JSON object in the order in which they are written, each with
  * its offset in a struct. event_write.c, event_read.c and event_bytes.c follow the tables, so a
@@ -31,7 +31,7 @@ enum esp_member_kind {
     ESP_FIELD_MODEL,  /* a struct that `of` describes; left out if its first member is "" */
     ESP_FIELD_ARRAY,  /* at most `high` structs that `of` describes; left out if empty */
     ESP_FIELD_NODES,  /* a pointer to such structs; read before the other members */
-    ESP_FIELD_TOKEN,  /* an id; the token's members are in the object around it */
+    ESP_FIELD_TOKEN,  /* the id of a token; its other members are in the same object */
     ESP_FIELD_TOKENS, /* a pointer to ids of tokens */
     ESP_FIELD_PLACES, /* a pointer to indices of nodes */
     ESP_FIELD_PARENT, /* parent and depth of a node */
@@ -42,7 +42,7 @@ enum esp_member_kind {
 /* When a member is written, and whether a line must have it. */
 enum {
     ESP_FIELD_ALWAYS = 1,   /* written even if it has the value `missing` */
-    ESP_FIELD_REQUIRED = 3, /* as ALWAYS, and a line without it is refused */
+    ESP_FIELD_REQUIRED = 3, /* like ALWAYS, and a line without it is refused */
     ESP_FIELD_FORMULA = 4,  /* left out of lines that would be too long */
 };
 
@@ -73,7 +73,8 @@ struct esp_recorded_type {
     const struct esp_field *fields; /* for struct esp_event or struct esp_iteration */
 };
 
-/* The type with this name or, if `name` is NULL, with this number; NULL if there is none. */
+/* Returns the type with this name or, if `name` is NULL, with this number. Returns NULL if
+ * there is none. */
 const struct esp_recorded_type *esp_recorded_type(const char *name, int type);
 
 /* Each list is NULL-terminated and indexed by its enumerator. */
@@ -81,7 +82,7 @@ extern const char *const esp_verdict_names[]; /* enum esp_verdict */
 extern const char *const esp_reason_names[];  /* enum esp_reason; "" for none */
 extern const char *const esp_source_names[];  /* enum esp_source */
 
-/* Whether this setting (of espalier_settings.h) is not a member of the header's object
+/* Returns whether this setting (of espalier_settings.h) is not a member of the header's object
  * `settings`: the oldest settings have separate members, and texts are in the prompts. */
 bool esp_has_own_place(int setting);
 

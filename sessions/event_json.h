@@ -2,8 +2,8 @@
  *
  * The line contains every field of the event, and reading it gives identical values: floats
  * have up to 9 digits, doubles up to 17, NaN is left out. A token is {"id", "text"}. If the
- * text is not valid UTF-8, "bytes" has its bytes in hexadecimal digits, and "text" is only for
- * people. man/espalier-session.5 lists the fields.
+ * text is not valid UTF-8, "bytes" has its bytes in hexadecimal digits, and "text" is only
+ * meant for human readers. man/espalier-session.5 lists the fields.
  */
 #ifndef ESP_EVENT_JSON_H
 #define ESP_EVENT_JSON_H
@@ -21,9 +21,9 @@ int esp_header_to_json(struct esp_line *line, const struct esp_recording_header 
 
 /* Writes an event, with a newline; events of types that are not recorded are ignored. `layers`
  * (may be NULL) says how the iteration's tree grew. A prompt that is too long for a line
- * becomes several lines. From an iteration that is too long (a tree of thousands of nodes)
- * first the layers are left out, then also the texts of its tokens, then the values of the
- * verifier's formulas. Returns 0 or ESP_E_MEMORY. */
+ * becomes several lines. If an iteration is too long (a tree of thousands of nodes), its layers
+ * are left out. If that is not enough, the texts of its tokens and then the values of the
+ * verifier's formulas are left out, too. Returns 0 or ESP_E_MEMORY. */
 int esp_event_to_json(struct esp_line *line, const struct esp_event *event,
                       const struct esp_layers *layers, const struct esp_tokens *tokens);
 
@@ -33,16 +33,16 @@ int esp_event_to_json(struct esp_line *line, const struct esp_event *event,
  * reused by the next event. */
 struct esp_recorded_event {
     struct esp_event event;
-    /* event.iteration points to it; event.tokens of a prompt points to its ids. */
+    /* event.iteration points into this member. For a prompt, event.tokens points to its ids. */
     struct esp_iteration_copy iteration;
     struct esp_layers layers;
     char *texts[2]; /* texts that the event points to */
 };
 
 /* Reads one line (without a newline, at most ESP_RECORDING_LINE bytes) and checks it. Adds the
- * texts of its tokens to `texts`; gauges point to names in it. Ids must be below `vocabulary`,
- * unless it is 0. Returns 1, 0 for an event of an unknown type, or a negative status with a
- * sentence that does not name the file. */
+ * texts of its tokens to `texts`; gauges point to names in `texts`. Ids must be below
+ * `vocabulary`, unless it is 0. Returns 1, 0 for an event of an unknown type, or a negative
+ * status with a sentence that does not name the file. */
 int esp_event_from_json(struct esp_recorded_event *recorded, struct esp_texts *texts,
                         const char *line, size_t length, int vocabulary, char *err,
                         size_t errlen);

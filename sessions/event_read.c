@@ -1,8 +1,9 @@
-/* event_read.c - lines of JSON to events and headers, checked; see event_json.h.
+/* event_read.c - converts lines of JSON to events and headers, and checks them; see
+ * event_json.h.
  *
  * Reading a line ends at its first error. `struct reader` keeps the status and the message, so
- * the functions below need not check for errors after every member. Every value that could
- * spoil a drawing or a sum is range-checked here, so that no other code has to do it.
+ * the functions below need not check for errors after every member. The range of every value
+ * that is drawn or added up is checked here, so that no other code has to check it.
  */
 #include "sessions/event_json.h"
 
@@ -25,7 +26,7 @@ struct reader {
     struct esp_recorded_event *to;
     struct esp_texts *texts;
     int vocabulary;
-    int ids, kept; /* how many of the ids and of the texts of `to` are in use */
+    int ids, kept; /* number of ids and of texts of `to` that are in use */
 };
 
 static void read_fields(struct reader *r, const cJSON *object, const struct esp_field *fields,
@@ -125,7 +126,7 @@ static const char *gauge_name(struct reader *r, const char *value)
     return name;
 }
 
-/* The enumerator with this name; `unknown` if there is none. */
+/* Returns the enumerator with this name, or `unknown` if there is none. */
 static uint8_t word(const char *const *names, const char *name, uint8_t unknown)
 {
     for (uint8_t i = 0; names[i]; i++)
@@ -152,7 +153,8 @@ static int digit(char c)
                                   : -1;
 }
 
-/* Turns hexadecimal digits into bytes, in place; -1 if there is anything else. */
+/* Turns hexadecimal digits into bytes, in place. Returns -1 if the text has any other
+ * character. */
 static long bytes_of(char *hex)
 {
     long count = 0;
@@ -305,7 +307,7 @@ static void read_score(struct reader *r, const cJSON *object, struct esp_token_s
         refuse(r, ESP_E_FORMAT, "rank must be that of one of the likely tokens");
 }
 
-/* One score for each committed token; or none. */
+/* There is one score for each committed token, or no score at all. */
 static const struct esp_token_score *read_scores(struct reader *r, const cJSON *object,
                                                  const char *name)
 {
@@ -490,7 +492,7 @@ static void read_event(struct reader *r, const cJSON *object,
 
 /* ------------------------------------------------------------------ lines */
 
-/* The nesting depth of a line's brackets, not counting those inside strings. */
+/* Returns the nesting depth of a line's brackets, not counting brackets inside strings. */
 static int nesting(const char *line, size_t length)
 {
     int depth = 0, deepest = 0;

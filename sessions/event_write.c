@@ -1,4 +1,4 @@
-/* event_write.c - events and headers to lines of JSON; see event_json.h. */
+/* event_write.c - converts events and headers to lines of JSON; see event_json.h. */
 #include "sessions/event_json.h"
 
 #include <math.h>
@@ -8,11 +8,11 @@
 #include "sessions/event_fields.h"
 
 enum {
-    LONGEST_TEXT = 1 << 16, /* bytes of a token's text; longer ones are left out */
+    LONGEST_TEXT = 1 << 16, /* maximum bytes of a token's text; longer texts are left out */
     PROMPT_LINE = ESP_RECORDING_LINE / 2, /* a longer prompt is divided into several lines */
 };
 
-/* How much of an iteration is written. */
+/* Says how much of an iteration is written. */
 enum detail { ALL, NO_LAYERS, NO_TEXTS, NO_FORMULAS };
 
 struct writer {
@@ -97,7 +97,7 @@ static void put_ids(const struct writer *w, const struct esp_field *f, const int
     esp_line_close(w->line, ']');
 }
 
-/* Writes parent and depth of a node; nothing for the root, which has no parent. */
+/* Writes parent and depth of a node. Writes nothing for the root, which has no parent. */
 static void put_parent(struct esp_line *line, const struct esp_node *node)
 {
     if (node->parent < 0)
@@ -106,7 +106,7 @@ static void put_parent(struct esp_line *line, const struct esp_node *node)
     esp_line_integer(line, "depth", node->depth);
 }
 
-/* A node that had not changed since it was added is written as its index alone. */
+/* A node that had not changed since it was added is written as only its index. */
 static void put_change(const struct writer *w, const struct esp_change *change)
 {
     const struct esp_growth *was = &change->was;

@@ -1,4 +1,4 @@
-/* iteration_copy.c - deep copies of iterations; see iteration_copy.h. */
+/* iteration_copy.c - makes deep copies of iterations; see iteration_copy.h. */
 #include "sessions/iteration_copy.h"
 
 #include <stdio.h>
@@ -20,7 +20,7 @@ int esp_iteration_reserve_scores(struct esp_iteration_copy *copy, int count)
     return esp_reserve(&copy->scores, count, &copy->score_capacity, sizeof *copy->scores);
 }
 
-/* Copies `count` ids to `to` and returns the place after them. */
+/* Copies `count` ids to `to` and returns the address after them. */
 static int32_t *put(int32_t *to, const int32_t *from, int count)
 {
     if (count > 0)

@@ -2,8 +2,8 @@
  *
  * The memory of an event is valid only during the observer's callback. Code that needs an
  * iteration later (the ring between engine thread and UI thread, the list of past iterations)
- * copies it into one of these. Arrays never shrink, so copies that are not larger than an
- * earlier one allocate nothing.
+ * copies the iteration into this struct. Arrays never shrink, so a copy that is not larger than
+ * an earlier one allocates nothing.
  */
 #ifndef ESP_ITERATION_COPY_H
 #define ESP_ITERATION_COPY_H
@@ -24,7 +24,7 @@ struct esp_iteration_copy {
 /* Makes room for a tree of `nodes` nodes, and for `ids` ids (at most three for each node). A
  * zero-initialised struct is an empty copy. Returns 0, or ESP_E_MEMORY and changes nothing. */
 int esp_iteration_reserve(struct esp_iteration_copy *copy, int nodes, int ids);
-/* The same for scores of `count` tokens. */
+/* Makes room for the scores of `count` tokens. */
 int esp_iteration_reserve_scores(struct esp_iteration_copy *copy, int count);
 int esp_iteration_copy(struct esp_iteration_copy *copy, const struct esp_iteration *from);
 /* Call this after the struct was moved, because its iteration points to names in the struct.

@@ -24,7 +24,7 @@ static const char MAGIC[16] = "espalier-log 1\n";
 /* Numbers have the byte order of the machine: a journal is read only where it was written. */
 struct head {
     char magic[sizeof MAGIC];
-    int64_t process; /* ID of the process that has it open */
+    int64_t process; /* ID of the process that has the journal open */
     struct {
         uint32_t chunk;
         _Atomic uint32_t used;
@@ -37,7 +37,7 @@ struct esp_journal {
     char path[PATH_MAX];
     unsigned char *map; /* (SIZE) */
     int now;            /* the area to which records are added */
-    size_t most;        /* the most bytes ever used in an area */
+    size_t most;        /* largest number of bytes ever used in an area */
 };
 
 static struct head *head_of(const struct esp_journal *j)
@@ -222,7 +222,8 @@ int esp_journal_read(struct esp_left *left, const char *library, int64_t session
     esp_journal_path(path, sizeof path, library, session);
     if (!(left->file = read_file(path, &length)))
         return ESP_E_FORMAT;
-    if (is_zero(left->file, length)) /* a program ended while it made or removed the journal */
+    if (is_zero(left->file, length)) /* a program was killed while it made or removed the
+                                        journal */
         return ESP_OK;
     memcpy(&head, left->file, sizeof head);
     int status = memcmp(head.magic, MAGIC, sizeof MAGIC) != 0 ? (int)ESP_E_FORMAT : (int)ESP_OK;

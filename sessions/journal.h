@@ -1,9 +1,9 @@
-/* journal.h - the newest records of an open session, in a memory-mapped file.
+/* journal.h - stores the newest records of an open session in a memory-mapped file.
  *
  * The engine's thread adds records to the journal. This only copies bytes in memory. The
  * records survive even if the program is killed, because the operating system writes mapped
  * memory to the file. Another thread moves the records to the library and empties the journal.
- * There are two areas: one receives records while those of the other one are moved.
+ * There are two areas: one receives new records while the records of the other one are moved.
  *
  * The file is PATH-N.journal, next to the library PATH, for session N. It exists while the
  * session is open and claimed (esp_library_claim). If it exists and the session is not claimed,
@@ -30,16 +30,16 @@ struct esp_records {
  * Returns 0, or a negative status with a sentence in err. */
 int esp_journal_open(struct esp_journal **journal, const char *library, int64_t session,
                      int chunk, char *err, size_t errlen);
-/* Closes the journal. With `remove`, overwrites its records and removes the file: they are in
- * the library, or are to be deleted. */
+/* Closes the journal. If `remove` is true, overwrites its records and removes the file. By
+ * then, the records must be in the library, unless they are to be deleted. */
 void esp_journal_close(struct esp_journal *journal, bool remove);
 /* Adds records. Returns false if the area has no room for them. */
 bool esp_journal_add(struct esp_journal *journal, const void *records, size_t length);
-/* The number of bytes added since the last call of esp_journal_take(). */
+/* Returns the number of bytes added since the last call of esp_journal_take(). */
 size_t esp_journal_used(const struct esp_journal *journal);
 /* Returns the records of the current area; from now on, records are added to the other area.
- * The result stays valid until esp_journal_taken(). Call that when the records are stored, and
- * before the next esp_journal_take(). */
+ * The result is valid until esp_journal_taken(). Call esp_journal_taken() when the records are
+ * stored, and before the next esp_journal_take(). */
 struct esp_records esp_journal_take(struct esp_journal *journal);
 void esp_journal_taken(struct esp_journal *journal);
 
@@ -49,7 +49,8 @@ void esp_journal_taken(struct esp_journal *journal);
 struct esp_left {
     unsigned char *file;        /* (allocated) */
     struct esp_records area[2]; /* whole records, the earlier area first */
-    int chunk[2];               /* which chunk of the log each area becomes */
+    int chunk[2];               /* for each area, the number of the chunk that it becomes in the
+                                   log */
     bool damaged;               /* an area also has bytes that are not a record */
 };
 

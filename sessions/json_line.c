@@ -1,4 +1,4 @@
-/* json_line.c - members, numbers and strings of one line of JSON; see json_line.h. */
+/* json_line.c - writes members, numbers and strings of one line of JSON; see json_line.h. */
 #include "sessions/json_line.h"
 
 #include <inttypes.h>
@@ -10,7 +10,8 @@
 
 enum { FIRST_CAPACITY = 4096, NUMBER = 32 /* characters of a number, at most */ };
 
-/* Makes room for `more` bytes and returns where they go, or NULL if there is no memory. */
+/* Makes room for `more` bytes and returns the address for them, or NULL if there is no
+ * memory. */
 static char *room(struct esp_line *line, size_t more)
 {
     if (line->failed)
@@ -77,7 +78,7 @@ static void put_number(struct esp_line *line, const char *name, const char *text
 }
 
 /* Writes the decimal digits of `value`, at least `least` of them, so that the last one is just
- * before `end`. Returns the place of the first. */
+ * before `end`. Returns the address of the first digit. */
 static char *digits(char *end, uint64_t value, int least)
 {
     while (value > 0 || least > 0) {
@@ -119,14 +120,15 @@ static void put_fraction(struct esp_line *line, const char *name, bool negative,
 
 /* Writes the shortest decimal that reads back as this float. It is m / 10^k with m below 2^53
  * and k below 23, so that one division rounds exactly as reading does. Returns false if there
- * is no such decimal. printf takes several times as long, which matters with hundreds of
+ * is no such decimal. printf takes several times as long. That is too slow for hundreds of
  * numbers in each iteration. */
 static bool put_short(struct esp_line *line, const char *name, float value)
 {
     static const double power[] = {1,   1e1, 1e2, 1e3,  1e4,  1e5,  1e6,
                                    1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13};
     const double size = fabs((double)value);
-    int leading = 4; /* places from the decimal point to the first digit */
+    int leading = 4; /* number of digits from the decimal point to the first digit that is not
+                        0 */
     if (!(size >= 1e-4 && size < 10))
         return false;
     while (leading > 0 && size * power[leading - 1] >= 1)
@@ -184,7 +186,7 @@ void esp_line_flag(struct esp_line *line, const char *name, bool value)
     put_text(line, value ? "true" : "false");
 }
 
-/* Whether the character controls a terminal: C0, DEL, C1, bidirectional controls, line
+/* Returns whether the character controls a terminal: C0, DEL, C1, bidirectional controls, line
  * separators. */
 static bool is_control(utf8proc_int32_t c)
 {

@@ -16,10 +16,11 @@ struct esp_line {
     char *text; /* (length) */
     size_t length, capacity;
     bool comma;  /* the next member needs a comma before it */
-    bool failed; /* memory ran out; nothing more is written */
+    bool failed; /* memory ran out, so nothing more is written */
 };
 
-/* Each writes a value; `name` is the name of the member, or NULL in an array. */
+/* Each of these functions writes a value. `name` is the name of the member, or NULL in an
+ * array. */
 void esp_line_open(struct esp_line *line, const char *name, char bracket); /* '{' or '[' */
 void esp_line_close(struct esp_line *line, char bracket);                  /* '}' or ']' */
 void esp_line_integer(struct esp_line *line, const char *name, int64_t value);

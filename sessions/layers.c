@@ -41,8 +41,8 @@ void esp_layers_begin(struct esp_layers *l)
     l->count = l->change_count = l->last_count = 0;
 }
 
-/* Stores with the last layer which nodes have changed since its pass, and how they were
- * before; then keeps the state of all nodes for the next comparison. */
+/* Finds the nodes that have changed since the pass of the last layer, and stores their earlier
+ * state with this layer. Then copies the state of all nodes for the next comparison. */
 static int compare(struct esp_layers *l, const struct esp_tree *tree)
 {
     const int before = l->change_count;
@@ -63,7 +63,7 @@ int esp_layers_note(struct esp_layers *l, const struct esp_event *event)
 {
     const struct esp_iteration *it = event->iteration;
     if (l->count > 0 && it->draft_passes <= l->layers[l->count - 1].passes)
-        esp_layers_begin(l); /* the previous iteration failed, so its layers are left over */
+        esp_layers_begin(l); /* the previous iteration failed, so its layers were not removed */
     int status = compare(l, &it->tree);
     if (status < 0)
         return status;

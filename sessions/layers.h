@@ -1,4 +1,4 @@
-/* layers.h - the tree of an iteration after each of its draft passes.
+/* layers.h - reconstructs the tree of an iteration after each of its draft passes.
  *
  * An iteration event contains the finished tree. Nodes are in creation order, so the tree
  * after a pass is a prefix of them. But some nodes were different after that pass: not
@@ -50,8 +50,8 @@ int esp_layers_note(struct esp_layers *layers, const struct esp_event *event);
 int esp_layers_finish(struct esp_layers *layers, const struct esp_iteration *it);
 void esp_layers_free(struct esp_layers *layers);
 
-/* These append a layer, or a change; for readers of files, which add the changes of a layer
- * first. Both return 0 or ESP_E_MEMORY. */
+/* The first function appends a layer, the second a change. They are for readers of files, which
+ * add the changes of a layer before the layer. Both return 0 or ESP_E_MEMORY. */
 int esp_layers_add(struct esp_layers *layers, struct esp_tree_layer layer);
 int esp_layers_change(struct esp_layers *layers, struct esp_change change);
 

@@ -32,8 +32,8 @@ static int make_tables(struct esp_library *l, char *err, size_t errlen)
     return status == SQLITE_OK ? (int)ESP_OK : esp_library_fail(l, err, errlen);
 }
 
-/* Checks that the file is a library; to keep sessions, an empty file becomes one. Returns
- * ESP_E_FORMAT if the file is not a library, so that it may be renamed. */
+/* Checks that the file is a library. In mode ESP_LIBRARY_KEEP, an empty file is made a library.
+ * Returns ESP_E_FORMAT if the file is not a library, so that it may be renamed. */
 static int check_file(struct esp_library *l, enum esp_library_mode mode, char *err,
                       size_t errlen)
 {
@@ -67,8 +67,8 @@ static int check_file(struct esp_library *l, enum esp_library_mode mode, char *e
 
 /* ------------------------------------------------------------------ opening and closing */
 
-/* Makes the folders above a path, accessible only to the user. Failures are ignored: opening
- * the file then fails, too. */
+/* Makes the folders above a path, accessible only to the user. Failures are ignored, because
+ * opening the file then fails, too. */
 static void make_folders(const char *path)
 {
     char folder[PATH_MAX];
@@ -176,7 +176,7 @@ static void set_journal_aside(struct esp_library *l, int64_t id)
 }
 
 /* Stores the records that a killed program has left in the journal of a session. If that fails,
- * the journal stays, and is tried again at the next opening. */
+ * the journal stays, and this is tried again when the library is opened next. */
 static void recover(struct esp_library *l, enum esp_library_mode mode, int64_t id)
 {
     struct esp_left left;
@@ -192,7 +192,7 @@ static void recover(struct esp_library *l, enum esp_library_mode mode, int64_t i
             if (left.area[i].length > 0)
                 status =
                     esp_library_store(l, id, left.chunk[i], &left.area[i], 1, err, sizeof err);
-        damaged |= status == ESP_E_MISMATCH; /* the journal of an earlier library */
+        damaged |= status == ESP_E_MISMATCH; /* the journal belongs to an earlier library */
         esp_left_free(&left);
     }
     if (damaged && mode == ESP_LIBRARY_KEEP && status != ESP_E_FILE) {

@@ -1,11 +1,11 @@
 /* library.h - stores kept sessions, each with all its texts as a tree, in one SQLite file.
  *
  * A session is stored as its log (log.h), in chunks; loading it applies the log and gives the
- * tree of texts. The text of a token of a vocabulary is stored once for all sessions.
+ * tree of texts. The text of each token of a vocabulary is stored only once for all sessions.
  * man/espalier-session.5 lists the tables. While a session is open, its last records are in a
- * journal next to the library (journal.h); opening the library stores those that a killed
+ * journal next to the library (journal.h); opening the library stores the records that a killed
  * program has left. Several programs may use the file at once, but a session can be open in
- * only one of them (esp_library_claim); the others see what is stored.
+ * only one of them (esp_library_claim). The other programs see the stored part of it.
  *
  * The file is untrusted: every number and link is checked when it is loaded.
  */
@@ -50,7 +50,7 @@ struct esp_kept_session {
     char draft_path[1024];      /* "" means no draft model, or unknown */
     char words[128];            /* the beginning of its first text */
     int branches, tokens;
-    bool open; /* it is claimed, by another program or through another esp_library */
+    bool open; /* the session is claimed by another program or through another esp_library */
 };
 
 /* Called for each session. A return value other than 0 ends the list. */
@@ -105,7 +105,8 @@ struct esp_kept_text {
     char vocabulary_hash[32];
     char *header; /* (allocated) the latest header line */
     time_t created;
-    int iterations, generations;  /* numbers for the next ones; earlier ones may be missing */
+    int iterations, generations;  /* numbers of the next iteration and generation; earlier ones
+                                     may be missing */
     struct esp_branches branches; /* `at` is the text that was last on the screen */
 };
 
@@ -141,7 +142,7 @@ int esp_library_commit(struct esp_library *library, char *err, size_t errlen);
 
 /* Adds a session and claims it. Returns its number, or 0 after a failure. */
 int64_t esp_library_add(struct esp_library *library, time_t created);
-/* The numbers of a session's next chunk, iteration and generation. */
+/* The numbers that a session's next chunk, iteration and generation get. */
 struct esp_kept_next {
     int chunk, iterations, generations;
     time_t created; /* the session */

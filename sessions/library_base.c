@@ -1,8 +1,8 @@
-/* library_base.c - tables, statements, transactions and locks of the file of kept sessions; see
- * library_parts.h.
+/* library_base.c - handles tables, statements, transactions and locks of the file of kept
+ * sessions; see library_parts.h.
  *
- * Only a file with exactly the tables below is accepted as a library. So no view, trigger or
- * function that a file defines ever runs.
+ * Only a file with exactly the tables below is accepted as a library. Therefore no view,
+ * trigger or function that a file defines ever runs.
  *
  * A session is claimed by a lock on one byte of a second file, PATH.lock: the byte at the
  * offset that is the session's number. The system releases the lock when the program ends,
@@ -16,8 +16,9 @@
 #include "kernels/status.h"
 #include "sessions/library_parts.h"
 
-/* A lock belongs to the open file description where the system supports that, so that two
- * libraries in one process exclude each other. Elsewhere it belongs to the process. */
+/* Where the system supports it, a lock belongs to the open file description, so that two
+ * libraries in one process exclude each other. On other systems a lock belongs to the
+ * process. */
 #ifdef F_OFD_SETLK
 enum { SET_LOCK = F_OFD_SETLK, WAIT_LOCK = F_OFD_SETLKW, GET_LOCK = F_OFD_GETLK };
 #else

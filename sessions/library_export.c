@@ -89,7 +89,8 @@ static int run_of(const struct export *e, int from)
     return count;
 }
 
-/* Returns token `place` of a text, as this iteration wrote it, or NULL if it is not kept. */
+/* Returns token number `place` of a text, as this iteration wrote it, or NULL if the iteration
+ * is not kept. */
 static const struct esp_written *written_by(const struct export *e, int iteration, int place)
 {
     const struct esp_branches *b = &e->text->branches;
@@ -104,7 +105,8 @@ static const struct esp_written *written_by(const struct export *e, int iteratio
     return NULL;
 }
 
-/* Gives an iteration the scores of its tokens; none if one of them is unknown. */
+/* Gives an iteration the scores of its tokens, or no scores if the score of one token is
+ * unknown. */
 static int take_scores(const struct export *e, int from, struct esp_iteration_copy *copy)
 {
     struct esp_iteration *it = &copy->it;
@@ -132,8 +134,9 @@ static int write_line(struct export *e, int from, struct esp_recorded_event *eve
     return status;
 }
 
-/* Writes the iteration that wrote token `from`, if it is kept and its tokens begin there. Sets
- * *count to the number of its tokens in the text, or to 0 if it was not written. */
+/* Writes the iteration that wrote token `from`, if the iteration is kept and `from` is its
+ * first token. Sets *count to the number of its tokens in the text, or to 0 if it was not
+ * written. */
 static int write_iteration(struct export *e, int from, int *count)
 {
     struct esp_recorded_event event = {.event = {.type = 0}};

@@ -2,7 +2,7 @@
  * token and iteration. Iterations were lines of a recording; in version 1, with the texts of
  * tokens.
  *
- * A session that is damaged is left out, and then a copy of the file as it was is kept.
+ * A damaged session is left out. In this case a copy of the old file is kept.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -127,7 +127,7 @@ static int load_token(sqlite3_stmt *s, struct esp_kept_text *text, bool *bad)
     token.kind = (uint8_t)esp_library_integer(s, 3, 0, ESP_TEXT_CHOSEN, bad);
     if (sqlite3_column_type(s, 4) != SQLITE_NULL)
         token.iteration = (int32_t)esp_library_integer(s, 4, 0, ESP_LOG_ITERATIONS - 1, bad);
-    if (token.iteration >= text->iterations) /* an iteration that was not kept */
+    if (token.iteration >= text->iterations) /* the iteration was not kept */
         text->iterations = token.iteration + 1;
     read_score(s, text->vocabulary, &token.score, bad);
     if (esp_grow(&branch->tokens, branch->count, &branch->capacity, sizeof *branch->tokens) < 0)
@@ -260,7 +260,7 @@ static void put_trees(struct esp_library *l, int64_t id, int vocabulary, struct 
 
 /* ------------------------------------------------------------------ a session */
 
-/* Reads a session's own row. */
+/* Reads the row of a session. */
 static bool load_row(sqlite3_stmt *s, struct esp_kept_text *text)
 {
     bool bad = false;
@@ -353,7 +353,8 @@ static void roll_back(struct esp_library *l)
         execute(l, "ROLLBACK");
 }
 
-/* Copies the file as it is to a file of the same name with `.damaged`, unless that is there. */
+/* Copies the file, unchanged, to a file with the ending `.damaged` added, unless that file
+ * exists. */
 static bool keep_copy(struct esp_library *l)
 {
     char path[PATH_MAX];

@@ -1,4 +1,5 @@
-/* library_parts.h - shared by the files library*.c. SQLite appears only in these files. */
+/* library_parts.h - declarations that the files library*.c share. Only these files use
+ * SQLite. */
 #ifndef ESP_LIBRARY_PARTS_H
 #define ESP_LIBRARY_PARTS_H
 
@@ -105,7 +106,7 @@ enum { ESP_LIBRARY_VERSION = 3 };
 sqlite3_stmt *esp_library_sql(struct esp_library *library, enum esp_library_statement index);
 /* Writes the last failure of SQLite to err, with the file's name. Returns ESP_E_FILE. */
 int esp_library_fail(struct esp_library *library, char *err, size_t errlen);
-/* Returns the number that a query yields, or -1 if it yields none. */
+/* Returns the number that a query gives, or -1 if it gives none. */
 int64_t esp_library_number(struct esp_library *library, const char *query);
 /* Makes the tables that the file lacks, and sets the version. Returns an SQLite code. */
 int esp_library_make_tables(struct esp_library *library);
@@ -113,8 +114,8 @@ int esp_library_make_tables(struct esp_library *library);
  * esp_library_has_present_tables(): exactly the tables of the current version. */
 bool esp_library_has_tables(struct esp_library *library, esp_library_table *tables, int count);
 bool esp_library_has_present_tables(struct esp_library *library);
-/* Locks the file, so that no other program makes, renames or rewrites it; waits if one does.
- * Returns false if there is no lock file. */
+/* Locks the file, so that no other program makes, renames or rewrites it; waits if another
+ * program does this now. Returns false if there is no lock file. */
 bool esp_library_claim_file(struct esp_library *library);
 void esp_library_release_file(struct esp_library *library);
 /* Returns whether another program has claimed any session. */

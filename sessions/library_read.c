@@ -117,7 +117,8 @@ void esp_kept_text_free(struct esp_kept_text *text)
 
 /* ------------------------------------------------------------------ iterations */
 
-/* Looks for an iteration in the trees that were read last, from the last one found on. */
+/* Looks for an iteration in the trees that were read last, starting after the iteration that
+ * was found last. */
 static bool find_tree(struct esp_library *l, int number, struct esp_from *from)
 {
     const unsigned char *at = l->trees.at, *end = at ? at + l->trees.length : at;

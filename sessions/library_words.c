@@ -1,4 +1,4 @@
-/* library_words.c - the list of sessions, and the search for words; see library.h.
+/* library_words.c - lists sessions and searches them for words; see library.h.
  *
  * Both read only chunks of logs that are new. The session's row stores what the list shows.
  * Column `seen` is the number of chunks that were read for it. Column `indexed` has, for each
@@ -58,13 +58,13 @@ static void first_words(const struct esp_pack *words, char *to, size_t size)
             to[used++] = blank ? ' ' : byte;
     }
     while (used > 0 && used + 1 >= size && ((unsigned char)to[used - 1] & 0x80))
-        used--; /* do not end within a UTF-8 character */
+        used--; /* so that the text does not end within a UTF-8 character */
     to[used] = '\0';
 }
 
 /* ------------------------------------------------------------------ one session */
 
-/* Replaces the words of a branch in the index; no words: removes them. */
+/* Replaces the words of a branch in the index, or removes them if there are no words. */
 static void put_words(struct esp_library *l, int64_t row, const struct esp_pack *words,
                       bool was_there)
 {
@@ -199,8 +199,8 @@ int esp_library_refresh(struct esp_library *l, int64_t id, char *err, size_t err
 
 /* ------------------------------------------------------------------ damage */
 
-/* Makes the index again, empty. FTS5 cannot drop a damaged table. So this removes its entries
- * from the schema; VACUUM then frees its pages. */
+/* Makes the index again, empty. FTS5 cannot drop a damaged table. Therefore this function
+ * removes its entries from the schema; VACUUM then frees its pages. */
 static bool make_again(struct esp_library *l)
 {
     sqlite3_db_config(l->db, SQLITE_DBCONFIG_DEFENSIVE, 0, NULL);

@@ -75,9 +75,9 @@ void esp_library_pieces(struct esp_library *l, const char *hash, int vocabulary,
 /* Records of a log, sorted by where the library stores them. */
 struct sorted {
     struct esp_pack *texts, *trees;
-    int iteration; /* number of the first one in `trees`, or 0 */
+    int iteration; /* number of the first iteration in `trees`, or 0 */
     int iterations, generations;
-    int64_t time; /* the last one, or 0 */
+    int64_t time; /* the last time in the records, or 0 */
 };
 
 static void put_header(struct esp_library *l, int64_t id, struct esp_from from)
@@ -184,7 +184,7 @@ int esp_library_store(struct esp_library *l, int64_t id, int chunk,
 {
     struct esp_kept_next next;
     esp_library_begin(l);
-    int status = l->status != SQLITE_OK ? (int)ESP_OK /* the commit says why */
+    int status = l->status != SQLITE_OK ? (int)ESP_OK /* the commit reports the reason */
                                         : esp_library_next_numbers(l, id, &next, err, errlen);
     if (status == ESP_OK && l->status == SQLITE_OK && chunk >= next.chunk)
         put_records(l, id, chunk, spans, count);
@@ -194,7 +194,8 @@ int esp_library_store(struct esp_library *l, int64_t id, int chunk,
 
 /* ------------------------------------------------------------------ rewriting */
 
-/* Stores the records as chunks if there are enough of them (or `all`), and forgets them. */
+/* If there are enough records, or if `all` is true, stores them as chunks and empties the
+ * buffers. */
 static void flush(struct esp_library *l, int64_t id, int *chunk, struct esp_pack *records,
                   bool all)
 {
@@ -208,7 +209,7 @@ static void flush(struct esp_library *l, int64_t id, int *chunk, struct esp_pack
     records->length = 0;
 }
 
-/* Notes the iterations of all tokens in `used`, a bit each. */
+/* Sets a bit of `used` for the iteration of each token. */
 static void note_used(const struct esp_branches *b, unsigned char *used)
 {
     for (int i = 0; i < b->count; i++)

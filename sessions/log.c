@@ -286,7 +286,7 @@ static void get_score(struct esp_log_texts *t, struct esp_from *from,
     }
 }
 
-/* Reads the number of an iteration. Raises t->iterations above it. */
+/* Reads the number of an iteration. Raises t->iterations above this number if needed. */
 static int get_iteration(struct esp_log_texts *t, struct esp_from *from)
 {
     const int number = get_int(from, 0, ESP_LOG_ITERATIONS - 1);

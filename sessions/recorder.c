@@ -1,10 +1,10 @@
 /* recorder.c - appends events to a file, and stops at the first failure; see recorder.h.
  *
  * Writing to a pipe without a reader raises SIGPIPE, and writing beyond the limit of a file
- * raises SIGXFSZ; either would end the program. Both signals are blocked during each write,
- * and a pending one is removed before they are unblocked. Files are opened without blocking,
- * so that the wait for a full pipe is limited. A file has one recorder at a time: two would
- * mix their lines.
+ * raises SIGXFSZ; either would end the program. Both signals are blocked during each write, and
+ * a pending one is removed before they are unblocked. Files are opened without blocking, so
+ * that the wait for a full pipe is limited. A file has only one recorder at a time, because two
+ * would mix their lines.
  */
 #include "sessions/recorder.h"
 
@@ -40,13 +40,13 @@ struct esp_recorder {
     struct esp_line line;
     off_t written; /* bytes of whole lines */
     bool generating;
-    char why[128]; /* reason of the suspension */
+    char why[128]; /* reason why the recording is suspended */
     char trouble[512];
 };
 
 /* ------------------------------------------------------------------ the header */
 
-/* FNV-1a over the length and the bytes of every token. */
+/* Returns the FNV-1a hash over the length and the bytes of every token. */
 static void hash_vocabulary(char *to, size_t size, const struct esp_engine *engine, int count)
 {
     uint64_t hash = 0xcbf29ce484222325u;
@@ -95,7 +95,7 @@ void esp_recording_describe(struct esp_recording_header *h, const struct esp_eng
 
 /* ------------------------------------------------------------------ writing */
 
-/* As write(), but its signals do not reach the program. */
+/* Works like write(), but signals that it raises do not reach the program. */
 static ssize_t write_quietly(struct esp_recorder *r, const char *bytes, size_t length)
 {
     sigset_t ours, before, pending;
@@ -160,7 +160,7 @@ static void write_line(struct esp_recorder *r)
     r->line.length = 0;
 }
 
-/* Seconds since the start of the recording, in whole microseconds. */
+/* Returns the seconds since the start of the recording, rounded to microseconds. */
 static double now(const struct esp_recorder *r)
 {
     return floor((esp_clock() - r->start) * 1e6) / 1e6;
@@ -216,7 +216,7 @@ static int refuse(const struct esp_recorder *r, const char *why, char *err, size
     return esp_fail(err, errlen, ESP_E_FILE, "cannot write %s: %s", r->path, why);
 }
 
-/* Why a file cannot be opened. */
+/* Returns the reason why a file cannot be opened. */
 static const char *reason(void)
 {
     return errno == ENXIO ? "nobody reads from it" : strerror(errno);
@@ -241,7 +241,7 @@ static int reopen(struct esp_recorder *r, int flags, bool force, char *err, size
         return refuse(r, "another program has just created it", err, errlen);
     if (!lock(r))
         return refuse(r, "another session records to it; give another name", err, errlen);
-    fchmod(r->fd, info.st_mode & PRIVATE); /* may fail, if we do not own the file */
+    fchmod(r->fd, info.st_mode & PRIVATE); /* may fail if the file belongs to another user */
     return ftruncate(r->fd, 0) < 0 ? refuse(r, strerror(errno), err, errlen) : (int)ESP_OK;
 }
 

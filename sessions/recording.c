@@ -1,9 +1,9 @@
-/* recording.c - the index of a recorded session, and its events; see recording.h.
+/* recording.c - makes the index of a recorded session and reads its events; see recording.h.
  *
  * Opening a recording reads the whole file: every line is checked, and the index is built
  * (offsets of lines, tokens of the text, sums over iterations). Afterwards single lines are
- * read, so seeking to any place reads one line. A line is checked each time, because the file
- * may have changed.
+ * read, so going to any event reads only one line. A line is checked each time, because the
+ * file may have changed.
  */
 #include "sessions/recording.h"
 
@@ -34,7 +34,8 @@ struct index_entry {
 struct iteration {
     int event;       /* index of the event in `entries` */
     int of_text;     /* iterations since the text was last cleared, this one included */
-    double baseline; /* seconds of a plain decoding step, measured last; 0 means not yet */
+    double baseline; /* last measured seconds of a plain decoding step; 0 means not measured
+                        yet */
 };
 
 struct esp_recording {
@@ -55,8 +56,8 @@ struct esp_recording {
     struct esp_text_token *text; /* (text_capacity) the result of esp_recording_text() */
     int text_capacity;
     char *line;                         /* (ESP_RECORDING_LINE + 1) the line read last */
-    struct esp_recorded_event recorded; /* its event */
-    bool has_iteration;                 /* that event is an iteration */
+    struct esp_recorded_event recorded; /* the event of that line */
+    bool has_iteration;                 /* `recorded` is an iteration */
     struct esp_iteration_copy stepped;  /* result of esp_recording_step() */
     struct esp_event event;
 };
@@ -82,7 +83,8 @@ static int add_text(struct esp_recording *r, const struct esp_event *event)
     return status;
 }
 
-/* How many tokens may be added again: a file of a few megabytes must not need gigabytes. */
+/* Maximum number of tokens that may be added again. Without a limit, a file of a few megabytes
+ * could need gigabytes of memory. */
 enum { DROPPED_MOST = 8 << 20 };
 
 /* Handles an event that removed tokens from the middle of the text, which had `before` tokens:
@@ -151,7 +153,7 @@ static int add_event(struct esp_recording *r, struct index_entry entry)
     return status;
 }
 
-/* Adds a line of the file: the header, or an event. `whole`: it ends with a newline. */
+/* Adds a line of the file: the header, or an event. `whole`: the line ends with a newline. */
 static int add_line(struct esp_recording *r, struct index_entry entry, const char *line,
                     bool whole, char *err, size_t errlen)
 {
@@ -373,7 +375,7 @@ int esp_recording_added(const struct esp_recording *r, int event,
                         const struct esp_text_token **tokens)
 {
     int first = event > 0 ? r->entries[event - 1].tokens_end : 0;
-    *tokens = r->tokens ? r->tokens + first : NULL; /* no event may have added any */
+    *tokens = r->tokens ? r->tokens + first : NULL; /* NULL if no event has added a token */
     return r->entries[event].tokens_end - first;
 }
 

@@ -1,4 +1,4 @@
-/* texts.c - bytes of tokens, found by a hash table; see texts.h. */
+/* texts.c - stores bytes of tokens in a hash table; see texts.h. */
 #include "sessions/texts.h"
 
 #include <stdlib.h>

@@ -16,8 +16,8 @@ const struct esp_chat_format *const esp_chat_formats[] = {ESP_CHAT_FORMATS(ADDRE
 
 /* ------------------------------------------------------------------ templates */
 
-/* Returns the chat template in the form in which it is searched for signs: each \n in a literal
- * becomes a line break, and all quotes become single ones. The caller frees it. */
+/* Returns the chat template in a form in which signs can be found: each \n in a literal becomes
+ * a line break, and all quotes become single quotes. The caller frees it. */
 static char *plain(const char *text, size_t length)
 {
     char *out = malloc(length + 1), *to = out;
@@ -85,8 +85,8 @@ void esp_chat_free(struct esp_chat *chat)
     *chat = (struct esp_chat){.format = NULL};
 }
 
-/* Returns the text of a token in tokenizer_config.json, where it is a text or the content of
- * an object. */
+/* Returns the text of a token in tokenizer_config.json. There, it is a string or the member
+ * "content" of an object. */
 static const char *token_text(const cJSON *config, const char *key)
 {
     const cJSON *token = esp_json_item(config, key);

@@ -2,12 +2,12 @@
  *
  * A model's folder has a chat template in Jinja, a small language, which writes conversations
  * as text. espalier runs no templates. It recognises the templates of the formats that it
- * knows, and writes what they would write, byte for byte (tests/unit/chat.c compares with the
- * Hugging Face library). If a chat template is not recognised, or there is none (a base model),
- * text stays raw.
+ * knows, and writes the same text as they would, byte for byte (tests/unit/chat.c compares with
+ * the Hugging Face library). If a chat template is not recognised, or there is none (a base
+ * model), text stays raw.
  *
  * In text of the chat template, the names of special tokens become these tokens. In text that
- * people wrote they do not: struct esp_chat_text says which bytes people wrote.
+ * people wrote, they stay plain text. struct esp_chat_text says which bytes people wrote.
  */
 #ifndef ESP_CHAT_H
 #define ESP_CHAT_H
@@ -42,7 +42,7 @@ struct esp_chat_text {
 
 /* Reads a model's chat template, `length` bytes of text. `bos` and `eos` are the texts of
  * these tokens, or NULL. Returns 0 or ESP_E_MEMORY; an unknown chat template is not a failure.
- * Free *chat either way. */
+ * Free *chat in both cases. */
 int esp_chat_read(struct esp_chat *chat, const char *text, size_t length, const char *bos,
                   const char *eos);
 /* Reads the chat template of a model's folder: chat_template.jinja, or chat_template in

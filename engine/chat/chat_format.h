@@ -6,8 +6,8 @@
  * chat template would write them.
  *
  * A conversation consists of `begin` and then, for every turn, `user`, `cue`, `answer` and
- * `close`. While a model generates, the answer is what it writes, so every turn only adds text
- * and changes nothing before it.
+ * `close`. While a model generates, `answer` is the text that it generates. Every turn
+ * therefore only adds text and changes nothing before it.
  */
 #ifndef ESP_CHAT_FORMAT_H
 #define ESP_CHAT_FORMAT_H
@@ -24,14 +24,15 @@ enum {
 };
 
 /* The contents of a piece. A piece with the system prompt is left out if there is no system
- * prompt. Pieces at the beginning of a conversation always get it; pieces of a user's part get
- * it only in the turn that carries it. "Stripped" means: without white space at both ends. */
+ * prompt. Pieces at the beginning of a conversation always get the system prompt. Pieces of a
+ * user's part get it only in one turn, the first or the last. "Stripped" means: without white
+ * space at both ends. */
 enum esp_chat_content {
     ESP_PUT_NOTHING,
     ESP_PUT_BOS,          /* the text of the begin-of-text token */
     ESP_PUT_EOS,          /* the text of the end token; if unknown, the first of `ends` */
-    ESP_PUT_DAY,          /* today, as "2024-07-26" */
-    ESP_PUT_DAY_IN_WORDS, /* today, as "26 Jul 2024" */
+    ESP_PUT_DAY,          /* today's date, as "2024-07-26" */
+    ESP_PUT_DAY_IN_WORDS, /* today's date, as "26 Jul 2024" */
     ESP_SAY_TEXT,         /* the user's message, or the answer */
     ESP_SAY_STRIPPED_TEXT,
     ESP_SAY_SYSTEM, /* the system prompt */
@@ -42,8 +43,8 @@ enum esp_chat_content {
  * on. */
 enum {
     ESP_CHAT_KNOWN = 1,           /* the chat template has this format */
-    ESP_CHAT_SYSTEM_IS_LAST = 2,  /* the last turn of a whole conversation, not the first,
-                                     carries the system prompt */
+    ESP_CHAT_SYSTEM_IS_LAST = 2,  /* the system prompt is in the last turn of a whole
+                                     conversation, not in the first */
     ESP_CHAT_OMITS_EMPTY = 4,     /* an empty system prompt is left out */
     ESP_CHAT_DROPS_REASONING = 8, /* earlier answers begin after their last </think> */
     ESP_CHAT_DROPS_LINES = 16,    /* line breaks at the start of earlier answers are removed */
@@ -69,7 +70,7 @@ struct esp_chat_piece {
 
 struct esp_chat_format {
     const char *name, *summary;
-    /* The texts of this format's control tokens. If a message contains one of them, it does not
+    /* The texts of this format's control tokens. If a message contains such a text, it does not
      * become that token. Ends with NULL. */
     const char *marks[9];
     /* Tokens that end an answer, if the tokenizer has them. Ends with NULL. */
@@ -77,8 +78,8 @@ struct esp_chat_format {
     struct esp_chat_sign signs[10]; /* ends with zeros */
     unsigned usual;                 /* the variant for a model without a chat template of this
                                      * format */
-    /* The chat template's own system prompt is the text between these two; NULL means it has
-     * none. */
+    /* The chat template's default system prompt is the text between these two; NULL means it
+     * has none. */
     const char *system_after, *system_before;
     struct esp_chat_piece pieces[18]; /* in order; ends with zeros */
 };

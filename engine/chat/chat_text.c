@@ -1,4 +1,4 @@
-/* chat_text.c - writes text as the pieces of a format say; see chat_format.h. */
+/* chat_text.c - writes conversations according to the pieces of a format; see chat_format.h. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

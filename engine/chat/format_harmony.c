@@ -2,11 +2,11 @@
  *
  *     <|start|>ROLE<|message|>TEXT<|end|>
  *
- * The first part is written by the chat template itself; it has the date and the channels of
+ * The chat template itself writes the first part, which has the date and the channels of
  * answers. The system prompt follows, in the role of a "developer". An answer consists of
  * several messages: the reasoning in channel "analysis", which ends with <|end|>, and the text
  * in channel "final", which ends with <|return|>. The chat template keeps only the text of
- * earlier answers; here the reasoning stays, too, as it was written.
+ * earlier answers; here the reasoning also stays, as it was written.
  */
 #include "engine/chat/chat_format.h"
 

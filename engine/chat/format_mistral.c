@@ -4,10 +4,10 @@
  *
  * The versions of the format differ in their spaces. Versions 1 and 2 have a space before and
  * after both [INST] and [/INST], version 3 (0.3) only after [INST] and before an answer,
- * version 4 (Tekken) nowhere. The newest versions have a place for the system prompt. In the
- * older ones it comes before the user's first message, or, in the chat templates of versions 3
- * and 4, before the last one. In a conversation that grows, it always stays in the first turn,
- * because computed text is not moved.
+ * version 4 (Tekken) nowhere. The newest versions have a separate part for the system prompt.
+ * In the older ones it comes before the user's first message, or, in the chat templates of
+ * versions 3 and 4, before the last one. Here, it always stays in the first turn while a
+ * conversation grows, because text that was already computed is not moved.
  */
 #include "engine/chat/chat_format.h"
 
@@ -15,8 +15,8 @@ enum {
     BLANK_BEFORE = ESP_CHAT_OWN,      /* " [INST]" */
     BLANK_AFTER = ESP_CHAT_OWN << 1,  /* "[INST] " */
     BLANK_END = ESP_CHAT_OWN << 2,    /* " [/INST]" */
-    BLANK_ANSWER = ESP_CHAT_OWN << 3, /* " " before an earlier answer; the model writes it
-                                       * before a new one */
+    BLANK_ANSWER = ESP_CHAT_OWN << 3, /* " " before an earlier answer; the model itself writes
+                                         it before a new answer */
     STRIPS_ANSWER = ESP_CHAT_OWN << 4,
     SYSTEM_PART = ESP_CHAT_OWN << 5,
 };

@@ -28,8 +28,8 @@
     X(int, experts_used, 1, 4096) /* experts that a token uses */                              \
     X(int, expert_ffn, 1, 1 << 20)                                                             \
     X(int, mixed_every, 1, 1000)     /* every n-th layer is a mixture */                       \
-    X(int, mixed_from, 0, 1000)      /* the first layer that may be one */                     \
-    X(int, ffn_multiple, 1, 1 << 20) /* ffn is rounded up to a multiple of it */               \
+    X(int, mixed_from, 0, 1000)      /* the first layer that may be a mixture */               \
+    X(int, ffn_multiple, 1, 1 << 20) /* ffn is rounded up to a multiple of this */             \
     X(int, conv_kernel, 2, 16)       /* tokens that a recurrent layer's convolution sees */    \
     X(int, state_heads, 1, 4096)                                                               \
     X(int, key_heads, 1, 4096) /* key heads of a recurrent layer */                            \
@@ -59,7 +59,7 @@
     X(bool, ffn_adjusted, 0, 1) /* ffn is ffn_multiplier * 2/3 of the number in the file */    \
     X(bool, conv_bias, 0, 1)                                                                   \
     X(bool, heads_tiled, 0, 1)    /* see struct esp_model_desc */                              \
-    X(bool, experts_normed, 0, 1) /* see struct esp_model_desc, also for the next ones */      \
+    X(bool, experts_normed, 0, 1) /* see struct esp_model_desc, also for the next two */       \
     X(bool, sigmoid_router, 0, 1)                                                              \
     X(bool, choice_bias, 0, 1) /* experts are chosen with a bias */                            \
     X(double, expert_scale, 1e-6, 1e6)                                                         \

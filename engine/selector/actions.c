@@ -1,4 +1,4 @@
-/* actions.c - numbers, trees and names of the selector's actions; see actions.h. */
+/* actions.c - converts actions of the selector to numbers, trees and names; see actions.h. */
 #include "engine/selector/actions.h"
 
 #include <stdio.h>

@@ -1,9 +1,9 @@
-/* actions.h - the selector's actions: the shapes of tree, (K, L1, L2) of drafter delayed, that
- * it chooses from (delayed-tree-expansion, app. E, eq. 8).
+/* actions.h - the selector's actions: the shapes of tree from which it chooses, which are (K,
+ * L1, L2) of drafter delayed (delayed-tree-expansion, app. E, eq. 8).
  *
- * There are 324 actions. Some give the same tree: with K = 1 or L2 = 0, the tree is a chain of
- * L1 + L2 tokens. Of the actions with the same tree, the selector uses only one, the canonical
- * action. For chains it is the one with K = 1 and the largest L1.
+ * There are 324 actions. Some actions give the same tree: with K = 1 or L2 = 0, the tree is a
+ * chain of L1 + L2 tokens. Of the actions with the same tree, the selector uses only one, the
+ * canonical action. For chains it is the one with K = 1 and the largest L1.
  */
 #ifndef ESP_ACTIONS_H
 #define ESP_ACTIONS_H
@@ -22,8 +22,8 @@ struct esp_action {
     int paths, stem, branch; /* K, L1, L2 */
 };
 
-/* The first returns the action with number 0..ESP_ACTIONS-1, the second the number of an
- * action. */
+/* The first function returns the action with number 0..ESP_ACTIONS-1, the second the number of
+ * an action. */
 struct esp_action esp_action_at(int index);
 int esp_action_index(struct esp_action action);
 

@@ -1,8 +1,9 @@
-/* pass_times.h - how long passes of draft and target take, by rows and by length of the text.
+/* pass_times.h - stores how long passes of draft and target take, by rows and by length of the
+ * text.
  *
- * They are measured once, when a selector is trained (engine/train/measure_times.c), and
- * stored with the selector. So the selector's choices depend on the text alone, and a seed
- * repeats them.
+ * They are measured once, when a selector is trained (engine/train/measure_times.c), and stored
+ * with the selector. The selector's choices therefore depend only on the text, and a seed gives
+ * the same choices again.
  */
 #ifndef ESP_PASS_TIMES_H
 #define ESP_PASS_TIMES_H
@@ -30,7 +31,8 @@ void esp_nominal_times(struct esp_pass_times *times);
 /* Returns whether all times are finite and positive, and the lengths ascending. */
 bool esp_pass_times_sound(const struct esp_pass_times *times);
 
-/* Return the seconds of one pass over `rows` rows after `length` tokens: t_q and t_p. */
+/* These functions return the seconds of one pass over `rows` rows after `length` tokens: t_q
+ * (draft) and t_p (target). */
 double esp_time_draft(const struct esp_pass_times *times, int rows, double length);
 double esp_time_target(const struct esp_pass_times *times, int rows, double length);
 

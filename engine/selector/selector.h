@@ -6,7 +6,7 @@
  * nde-VERIFIER.safetensors for goal speed and nde-VERIFIER-GOAL.safetensors for other goals. A
  * selector also works if the models are quantised or the target was made wider, because the
  * input of the network is then the same; only the costs differ. Matrices are stored as 8-bit
- * integers with a scale for each output. Everything in a file is untrusted.
+ * integers with a scale for each output. The file is untrusted.
  *
  * The network (eq. 10): three hidden states (h_prev of target and draft, h_cur of the draft)
  * are each projected to w numbers and normalised (LayerNorm). Together with 11 scalars they
@@ -77,7 +77,7 @@ struct esp_selector_part {
     size_t offset, count;
 };
 
-/* Returns the name, the size and the place in memory of tensor number `index`. */
+/* Returns the name, the size and the position in memory of tensor number `index`. */
 struct esp_selector_part esp_selector_part(const struct esp_selector_shape *shape, int index);
 
 /* Returns w, the number of values that a hidden state is projected to. */
@@ -106,7 +106,8 @@ struct esp_selector {
     struct esp_selector_shape shape;
     float mean[ESP_SCALARS], deviation[ESP_SCALARS]; /* for the scalars, in training */
     struct esp_pass_times times;
-    int first;      /* the action right after a prompt, when nothing is known yet */
+    int first;      /* the action right after a prompt, when the models have computed nothing
+                       yet */
     float *weights; /* (esp_selector_count()) */
     /* (ESP_SELECTOR_NARROW_WIDTH + 1, ESP_ACTIONS) a linear layer that computes the expected
      * tokens of an action from the narrow layer; the last row is the bias. */
@@ -141,7 +142,8 @@ void esp_selector_run(const struct esp_selector *selector, const float *const *s
 double esp_selector_tokens(const struct esp_selector *selector,
                            const struct esp_selector_score *score, int action);
 
-/* The first returns the goal with this name, or -1; the second returns the name of a goal. */
+/* The first function returns the goal with this name, or -1. The second returns the name of a
+ * goal. */
 int esp_goal_find(const char *name);
 const char *esp_goal_name(enum esp_goal goal);
 

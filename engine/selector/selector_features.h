@@ -1,4 +1,4 @@
-/* selector_features.h - the scalar input of the selector, besides the hidden states
+/* selector_features.h - the scalar inputs of the selector, in addition to the hidden states
  * (delayed-tree-expansion, app. E).
  *
  * p and q are the distributions of target and draft after the token before the root, and
@@ -25,8 +25,8 @@ enum esp_feature {
     ESP_SCALARS
 };
 
-/* Sets the first six features from distributions over n tokens. Logarithms are natural; a
- * probability below 1e-9 counts as 1e-9 in a logarithm, so that all values are finite. */
+/* Sets the first six features from distributions over n tokens. Logarithms are natural; in a
+ * logarithm, a probability below 1e-9 is replaced by 1e-9, so that all values are finite. */
 void esp_features_of(const float *p, const float *q, const float *q_root, int n,
                      float features[ESP_SCALARS]);
 

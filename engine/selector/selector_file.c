@@ -1,4 +1,4 @@
-/* selector_file.c - selectors in files; see selector.h.
+/* selector_file.c - reads and writes files of selectors; see selector.h.
  *
  * Tensors: `rule`, `goal`, `sources` and `costs` (bytes of text), `scalars.mean`,
  * `scalars.deviation`, `times.length`, `times.draft`, `times.target`, `times.choice`, `first`,
@@ -193,7 +193,7 @@ static void complain(struct reader *r, const char *name, const char *what)
                      r->path, name, what);
 }
 
-/* Reads a tensor of exactly this type and size. Returns whether it did. */
+/* Reads a tensor of exactly this type and size. Returns whether this succeeded. */
 static bool get(struct reader *r, const char *name, const char *type, size_t length, void *to)
 {
     const struct esp_stored *tensor =
@@ -235,7 +235,7 @@ static void get_matrix(struct reader *r, const struct esp_selector_part *part, f
     free(scales);
 }
 
-/* Reads a text with the length of `wants`. Returns whether the file has this text and it
+/* Reads a text with the length of `wants`. Returns whether the file has such a text that
  * differs from `wants`. */
 static bool differs(struct reader *r, const char *name, const char *wants)
 {

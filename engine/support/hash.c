@@ -29,7 +29,7 @@ struct esp_hash_key esp_hash_key(void)
     return process_key;
 }
 
-/* Up to eight bytes as a little-endian number. */
+/* Returns up to eight bytes as a little-endian number. */
 static uint64_t word_of(const unsigned char *bytes, size_t length)
 {
     uint64_t word = 0;

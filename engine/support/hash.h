@@ -1,9 +1,9 @@
-/* hash.h - the hash function of all tables with untrusted keys.
+/* hash.h - the hash function for all hash tables with untrusted keys.
  *
  * SipHash-1-3 (Aumasson and Bernstein, "SipHash: a fast short-input PRF", 2012), with a random
  * key per process. Nobody who lacks the random key can choose table keys that collide, so no
- * file can make a table slow. A hash differs from run to run: do not store it, and let no
- * output depend on the order of a table.
+ * file can make a table slow. A hash differs from run to run. Do not store it, and do not let
+ * any output depend on the order of a table.
  */
 #ifndef ESP_HASH_H
 #define ESP_HASH_H

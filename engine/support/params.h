@@ -28,7 +28,7 @@ struct esp_param {
     const char *help;               /* one line */
 };
 
-/* Values for one table. Plain data: a change can be tried in a copy. */
+/* Values for one table. The struct is plain data, so a change can be tried in a copy. */
 struct esp_params {
     const struct esp_param *table; /* NULL means no parameters */
     double value[ESP_MAX_PARAMS];
@@ -58,7 +58,8 @@ int esp_params_find(const struct esp_params *params, const char *key);
 int esp_params_parse(struct esp_params *params, const char *owner, const char *list, char *err,
                      size_t errlen);
 
-/* Writes the shortest text that reads back as the same number, but 30, not 3e+01. */
+/* Writes the shortest text that reads back as the same number, but without an exponent where
+ * that is easier to read: 30, not 3e+01. */
 void esp_param_number(double number, char *text, size_t size);
 
 /* Writes the value of parameter `index` as text that esp_params_set() reads back. */

@@ -1,9 +1,9 @@
 /* part_file.h - a list of unfinished files, so that a signal can remove them.
  *
  * A file is written under another name and renamed when it is complete (write_file.h). If a
- * signal ends the program in between, the unfinished file would remain, perhaps gigabytes. So
- * every such file is listed here while it is written. The program's signal handler removes the
- * listed files; the library has no handler of its own.
+ * signal ends the program in between, the unfinished file would remain, and it may be gigabytes
+ * large. Therefore every such file is listed here while it is written. The program's signal
+ * handler removes the listed files; the library has no handler of its own.
  */
 #ifndef ESP_PART_FILE_H
 #define ESP_PART_FILE_H

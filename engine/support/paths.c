@@ -87,8 +87,8 @@ int esp_find_data(char *path, size_t size, const char *kind, const char *name)
     return found(path, size, ESP_DATA_DIR, "", kind, name) ? 0 : ESP_E_FILE;
 }
 
-/* Returns whether to list an entry: not hidden files, nor editors' backup files
- * (dark.theme~). */
+/* Returns whether to list an entry. Hidden files and editors' backup files (dark.theme~) are
+ * not listed. */
 static int is_name(const struct dirent *entry)
 {
     const char *end = strstr(entry->d_name, ".theme");

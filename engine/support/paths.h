@@ -6,7 +6,7 @@
 #include "engine/espalier.h"
 
 /* Writes to `path` where the item `name` of a kind is ("models", "themes", "lessons",
- * "samples", "suites"); an empty name stands for the folder of that kind. These places are
+ * "samples", "suites"); an empty name stands for the folder of that kind. These folders are
  * searched in this order: the folder that the environment variable ESPALIER_DATA names; the
  * source tree or installation of the running program, then that of the loaded library; the
  * folder of `make install`. Returns 0, or ESP_E_FILE if there is no such file or folder, if
@@ -18,7 +18,8 @@ int esp_find_data(char *path, size_t size, const char *kind, const char *name);
  * ESP_E_FILE past the end. */
 int esp_list_data(const char *kind, int index, char *name, size_t size);
 
-/* The same for any folder: lists its entries with this ending, without the ending. */
+/* Does the same for any folder. Lists only entries with this ending, and writes their names
+ * without it. */
 int esp_list_folder(const char *folder, const char *ending, int index, char *name, size_t size);
 
 enum esp_user_folder {
@@ -32,8 +33,8 @@ enum esp_user_folder {
  * fit. */
 int esp_user_path(char *path, size_t size, enum esp_user_folder folder, const char *name);
 
-/* Learned values are stored in files in ESP_USER_STATE. A file is written whole, or the old
- * one stays. What is read is untrusted. */
+/* Learned values are stored in files in ESP_USER_STATE. If writing fails, the old file stays.
+ * Everything that is read is untrusted. */
 
 /* Writes the name of the file for values of a kind (such as "sequoia") learned for `key`; ""
  * if the key is empty. */

@@ -13,7 +13,7 @@ struct esp_suggestion {
 void esp_suggestion_begin(struct esp_suggestion *suggestion, const char *typed, size_t length);
 /* Offers an existing name. It is close enough if at most one letter in three is missing, wrong,
  * extra or swapped with its neighbour (optimal string alignment distance), or if it begins with
- * the typed name. Among equally close names the first wins. */
+ * the typed name. Among equally close names, the first is suggested. */
 void esp_suggestion_try(struct esp_suggestion *suggestion, const char *name);
 /* Offers the names of the folders next to a path that does not exist. */
 void esp_suggestion_folders(struct esp_suggestion *suggestion, const char *path);

@@ -53,7 +53,8 @@ size_t esp_utf8_stream_push(struct esp_utf8_stream *stream, const char *bytes, s
             stream->held += n;
             if (stream->held == 0)
                 continue;
-            /* The byte that broke the sequence starts a new one; it is the only one left. */
+            /* The byte that broke the sequence starts a new one. It is the only byte that is
+             * left in `pending`. */
             stream->pending[0] = bytes[i];
             n = esp_utf8_sequence(stream->pending, 1);
             if (n < 0) {

@@ -8,7 +8,7 @@
  *     size_t n = esp_utf8_stream_push(&stream, bytes, length, out);    for every token
  *     n = esp_utf8_stream_flush(&stream, out);                         at the end
  *
- * Raw mode is for files and pipes: the output is exactly the bytes of the input, only delayed.
+ * Raw mode is for files and pipes: the output has exactly the bytes of the input, only later.
  * Text mode is for screens: the output is always valid UTF-8, and each ill-formed part becomes
  * one U+FFFD by the Unicode standard's "maximal subpart" rule (section 3.9), as in Python and
  * in browsers. In both modes the output of a call never ends inside a character.
@@ -29,8 +29,8 @@ struct esp_utf8_stream {
 /* Bytes of room that `out` needs for a push of `length` bytes, or for a flush (length 0). */
 #define ESP_UTF8_ROOM(length) (3 * ((size_t)(length) + 3))
 
-/* Takes `length` bytes and writes all characters that are complete. Returns how many bytes it
- * wrote. */
+/* Takes `length` bytes and writes all characters that are complete. Returns the number of bytes
+ * it wrote. */
 size_t esp_utf8_stream_push(struct esp_utf8_stream *stream, const char *bytes, size_t length,
                             char *out);
 /* Writes the bytes held back (as U+FFFD in text mode) and returns how many it wrote. The

@@ -55,9 +55,9 @@ static int make_beside(struct esp_writing *w, mode_t mode)
     return file;
 }
 
-/* Gives a file the owner and permissions of the file it replaces, as far as this user may.
- * (The file was created with fewer permissions.) If the group cannot be kept, its permissions
- * are not given to the new group. */
+/* Gives a file the owner and permissions of the file it replaces, as far as the user is allowed
+ * to set them. (The file was created with fewer permissions.) If the group cannot be kept, its
+ * permissions are not given to the new group. */
 static void take_permissions(int file, const struct stat *old)
 {
     mode_t mode = old->st_mode & 0777;
@@ -67,7 +67,7 @@ static void take_permissions(int file, const struct stat *old)
     fchmod(file, mode);
 }
 
-/* Renames a file; without `over`, only if the new name is free. */
+/* Renames a file. If `over` is false, renames it only if no file has the new name. */
 static bool take_name(const char *from, const char *path, bool over)
 {
     if (over)
@@ -98,7 +98,7 @@ int esp_write_begin(struct esp_writing *w, const char *path, bool over, char *er
                         path);
     w->over = over;
     snprintf(w->path, sizeof w->path, "%s", path);
-    /* A symbolic link is kept: the file that it leads to is written. */
+    /* A symbolic link is not replaced: the file that it leads to is written. */
     snprintf(w->place, sizeof w->place, "%s", there && realpath(path, real) ? real : path);
     w->file = make_beside(w, there ? S_IRUSR | S_IWUSR : 0666);
     if (w->file < 0)

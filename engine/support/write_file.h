@@ -1,4 +1,4 @@
-/* write_file.h - writes a file whole, or leaves the old one.
+/* write_file.h - writes a file completely; if that fails, the old file stays.
  *
  * The bytes go to another file in the same folder, which is then renamed, so nobody ever sees
  * half a file, even after a crash. A replaced file keeps its owner, group and permissions, as
@@ -29,7 +29,7 @@ struct esp_writing {
 int esp_write_begin(struct esp_writing *writing, const char *path, bool over, char *err,
                     size_t errlen);
 /* Ends writing. If `good`, the file gets its name. Otherwise it is removed and ESP_E_FILE is
- * returned; then the caller, who failed, has to fill err. */
+ * returned. In that case the caller must write the reason to err. */
 int esp_write_end(struct esp_writing *writing, bool good, char *err, size_t errlen);
 
 /* Writes all bytes, with as many calls of write() as needed. Returns false and sets errno on
