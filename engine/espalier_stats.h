@@ -40,7 +40,7 @@ struct esp_stats {
      * with the tree. */
     double draft_pass_seconds;
     double baseline; /* seconds of one plain decoding step; 0 if not measured */
-    /* Seconds per token over the last iterations. Like in `baseline`, times with interruptions
+    /* Seconds per token over the last iterations. As in `baseline`, times with interruptions
      * by other programs are left out. The speed-up is baseline / token_seconds. */
     double token_seconds;
     double draft_temp; /* the draft's logits are divided by this; 0: there is no draft model */

@@ -80,13 +80,13 @@ struct esp_draft_context {
 struct esp_draft {
     /* Set when the settings change. */
     struct esp_tree_builder *tree;
-    const struct esp_params *params; /* this drafter's parameters */
-    void *state;                     /* (ops->state_size) state of this drafter, zeroed before
+    const struct esp_params *params;   /* this drafter's parameters */
+    void *state;                       /* (ops->state_size) state of this drafter, zeroed before
                                         init */
-    unsigned draws;                  /* how this drafter draws children now: one of enum
+    unsigned draws;                    /* how this drafter draws children now: one of enum
                                       * esp_draws */
-    double temperature;              /* temperature of the text */
-    bool greedy;                     /* the temperature is 0 */
+    double temperature;                /* temperature of the text */
+    bool greedy;                       /* the temperature is 0 */
     struct esp_draft_context *context; /* NULL means the drafter requests nothing */
 
     /* Set for each iteration. */

@@ -59,7 +59,7 @@
     X(bool, ffn_adjusted, 0, 1) /* ffn is ffn_multiplier * 2/3 of the number in the file */    \
     X(bool, conv_bias, 0, 1)                                                                   \
     X(bool, heads_tiled, 0, 1)    /* see struct esp_model_desc */                              \
-    X(bool, experts_normed, 0, 1) /* see struct esp_model_desc, also for the next two */       \
+    X(bool, experts_normed, 0, 1) /* see struct esp_model_desc, like the next fields */        \
     X(bool, sigmoid_router, 0, 1)                                                              \
     X(bool, choice_bias, 0, 1) /* experts are chosen with a bias */                            \
     X(double, expert_scale, 1e-6, 1e6)                                                         \
