@@ -524,6 +524,7 @@ static int set_layer_types(const struct inflation *n, struct esp_json *json)
         return status;
     cJSON *list = cJSON_GetObjectItemCaseSensitive(json->root, types);
     repeat_list(n, list);
+    repeat_list(n, cJSON_GetObjectItemCaseSensitive(json->root, "no_rope_layers"));
     if (!esp_model_desc_recurrent(d))
         return ESP_OK;
     spell_limits(cJSON_GetObjectItemCaseSensitive(json->root, "time_step_limit"));
@@ -629,20 +630,18 @@ static void note_folder(const struct inflation *n, const char *to, int noted[FIL
     }
 }
 
-/* Returns the special features that an enlarged model can have. */
-static unsigned can_grow(const struct inflation *n)
+/* Returns the special features that an enlarged model cannot have. */
+static unsigned cannot_grow(const struct inflation *n)
 {
     const struct esp_family *family = n->architecture->family;
     const struct esp_config_rule *root =
         esp_config_rule(n->architecture, ESP_CONFIG_root_embedding);
-    unsigned can = ESP_SPECIAL_RECURRENT;
-    if (family->expert_tensors && !family->experts_stacked)
-        can |= ESP_SPECIAL_MIXTURE;
-    if (esp_recurs(family->mixer)) /* every attention layer has the same rotation */
-        can |= ESP_SPECIAL_ROTATIONS;
-    if (!root) /* no scale follows from the hidden size */
-        can |= ESP_SPECIAL_SCALED;
-    return can;
+    unsigned cannot = ESP_SPECIAL_MTP | ESP_SPECIAL_POSITIONS | ESP_SPECIAL_TRANSPOSED;
+    if (family->experts_stacked)
+        cannot |= ESP_SPECIAL_MIXTURE;
+    if (root) /* the scale of the embedding follows from the hidden size */
+        cannot |= ESP_SPECIAL_SCALED;
+    return cannot;
 }
 
 static int check(const struct inflation *n)
@@ -655,7 +654,7 @@ static int check(const struct inflation *n)
         return esp_fail(n->err, n->errlen, ESP_E_ARGUMENT,
                         "%s has %d layers; it can have %d to 1000, not %d", n->model->path,
                         d->layers, d->layers, n->layers);
-    const unsigned special = esp_model_desc_specials(d) & ~can_grow(n);
+    const unsigned special = esp_model_desc_specials(d) & cannot_grow(n);
     if (special)
         return esp_fail(n->err, n->errlen, ESP_E_UNSUPPORTED,
                         "%s is a model with %s; it cannot be made larger", n->model->path,
