@@ -127,8 +127,7 @@ static bool put_short(struct esp_line *line, const char *name, float value)
     static const double power[] = {1,   1e1, 1e2, 1e3,  1e4,  1e5,  1e6,
                                    1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13};
     const double size = fabs((double)value);
-    int leading = 4; /* number of digits from the decimal point to the first digit that is not
-                        0 */
+    int leading = 4; /* decimal place of the first digit that is not 0 */
     if (!(size >= 1e-4 && size < 10))
         return false;
     while (leading > 0 && size * power[leading - 1] >= 1)

@@ -142,7 +142,7 @@ int esp_library_commit(struct esp_library *library, char *err, size_t errlen);
 
 /* Adds a session and claims it. Returns its number, or 0 after a failure. */
 int64_t esp_library_add(struct esp_library *library, time_t created);
-/* The numbers that a session's next chunk, iteration and generation get. */
+/* The numbers of the next chunk, iteration and generation of a session. */
 struct esp_kept_next {
     int chunk, iterations, generations;
     time_t created; /* the session */

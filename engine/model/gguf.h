@@ -48,7 +48,7 @@ struct esp_gguf_value {
                                 ESP_GGUF_ARRAY: an array of arrays, which cannot be read */
     bool array;
     uint64_t count;             /* number of elements; 1 if it is not an array */
-    const unsigned char *bytes; /* the elements as they are stored in the file */
+    const unsigned char *bytes; /* the elements, in the same bytes as in the file */
     size_t size;                /* size of the elements in bytes */
 };
 

@@ -45,6 +45,8 @@ struct made {
     struct esp_tensor part[MOST_PARTS];
     int parts, rounds;
     int dimensions; /* 1: a vector. 3: a dimension of 1 is between rows and columns */
+    int experts;    /* if not 0, the tensor has the matrices of this many experts */
+    bool continues; /* this is the matrix of the next expert, in the tensor before */
 };
 
 struct inflation {
@@ -303,6 +305,8 @@ static int add(struct inflation *n, const struct esp_tensor_rule *rules,
                                  : rule->parts > 0 ? slot->rows / d->head_dim
                                                    : 1};
     esp_rule_name(m->name, n->architecture->family, rule, layer, expert);
+    m->experts = expert == ESP_ALL_EXPERTS ? d->experts : 0;
+    m->continues = m->experts > 0 && n->count > 1 && strcmp(m[-1].name, m->name) == 0;
     for (const struct esp_tensor_rule *part = rules; part->name; part++)
         if (strcmp(part->name, rule->name) == 0)
             add_part(n, m, part, esp_rule_slot(base, part));
@@ -327,11 +331,14 @@ static int list_tensors(struct inflation *n)
     int status = add_table(n, family->tensors, d, -1);
     for (int i = 0; i < d->layers && status == ESP_OK; i++) {
         const struct esp_layer *layer = &d->layer[i];
-        const struct esp_tensor_rule *rules = layer->expert ? family->expert_tensors : NULL;
+        const bool fused = family->fused_experts != NULL;
+        const struct esp_tensor_rule *rule =
+            fused ? family->fused_experts : family->expert_tensors;
+        const struct esp_tensor_rule *rules = rule;
         status = add_table(n, family->layer_tensors, layer, i);
-        for (const struct esp_tensor_rule *rule = rules; rule && rule->name; rule++)
+        for (; layer->expert && rule->name; rule++)
             for (int k = 0; k < d->experts && status == ESP_OK; k++)
-                status = add(n, rules, rule, &layer->expert[k], i, k);
+                status = add(n, rules, rule, &layer->expert[k], i, fused ? ESP_ALL_EXPERTS : k);
     }
     return status;
 }
@@ -356,23 +363,32 @@ static void add_number(cJSON *list, double number)
     cJSON_AddItemToArray(list, cJSON_CreateNumber(number));
 }
 
+static void add_shape(cJSON *entry, const struct made *m)
+{
+    cJSON *shape = cJSON_AddArrayToObject(entry, "shape");
+    if (m->experts > 0)
+        add_number(shape, m->experts);
+    add_number(shape, rows_of(m));
+    if (m->dimensions > 2)
+        add_number(shape, 1);
+    if (m->dimensions > 1)
+        add_number(shape, m->part[0].columns);
+}
+
 static char *header(const struct inflation *n)
 {
     cJSON *all = cJSON_CreateObject();
     size_t at = 0;
     for (int i = 0; i < n->count; i++) {
         const struct made *m = &n->made[i];
+        if (m->continues)
+            continue;
         cJSON *entry = cJSON_AddObjectToObject(all, m->name);
         cJSON_AddStringToObject(entry, "dtype", esp_dtype_name(m->part[0].dtype));
-        cJSON *shape = cJSON_AddArrayToObject(entry, "shape");
-        add_number(shape, rows_of(m));
-        if (m->dimensions > 2)
-            add_number(shape, 1);
-        if (m->dimensions > 1)
-            add_number(shape, m->part[0].columns);
+        add_shape(entry, m);
         cJSON *place = cJSON_AddArrayToObject(entry, "data_offsets");
         add_number(place, (double)at);
-        at += (size_t)rows_of(m) * row_bytes(m);
+        at += (size_t)rows_of(m) * row_bytes(m) * (size_t)(m->experts > 0 ? m->experts : 1);
         add_number(place, (double)at);
     }
     char *text = cJSON_PrintUnformatted(all);
@@ -474,40 +490,52 @@ static void repeat_list(const struct inflation *n, cJSON *list)
         cJSON_AddItemToArray(list, cJSON_Duplicate(cJSON_GetArrayItem(list, i - before), true));
 }
 
-/* Names the infinite numbers of a list as the transformers library does, because JSON has none.
- */
-static void name_infinities(cJSON *list)
+/* Writes the two limits of time steps as the transformers library does: as numbers with a
+ * fraction, and infinity, which JSON does not have, by name. */
+static void spell_limits(cJSON *limits)
 {
-    for (int i = 0; i < cJSON_GetArraySize(list); i++) {
-        if (!cJSON_IsNumber(cJSON_GetArrayItem(list, i)) ||
-            !isinf(cJSON_GetArrayItem(list, i)->valuedouble))
+    for (int i = 0; i < cJSON_GetArraySize(limits); i++) {
+        const cJSON *limit = cJSON_GetArrayItem(limits, i);
+        const double value = limit->valuedouble;
+        char text[64];
+        if (!cJSON_IsNumber(limit))
             continue;
-        cJSON *named = cJSON_CreateObject();
-        cJSON_AddStringToObject(named, "__float__", "Infinity");
-        cJSON_ReplaceItemInArray(list, i, named);
+        cJSON *spelled = isinf(value) ? cJSON_CreateObject() : NULL;
+        if (isinf(value))
+            cJSON_AddStringToObject(spelled, "__float__", "Infinity");
+        snprintf(text, sizeof text, value == floor(value) ? "%.1f" : "%.17g", value);
+        cJSON_ReplaceItemInArray(limits, i, spelled ? spelled : cJSON_CreateRaw(text));
     }
 }
 
-/* Writes which layers are recurrent. A file may list the kinds of all layers, or only say how
- * often a layer has attention. */
+/* Writes the kinds of all layers, if the file lists them or some layers are recurrent. A file
+ * may also only say how often a layer has attention. */
 static int set_layer_types(const struct inflation *n, struct esp_json *json)
 {
-    static const char types[] = "layer_types";
+    static const char types[] = "layer_types", shared[] = "moe_shared_expert_intermediate_size";
+    static const char *const name[] = {[ESP_MIXER_ATTENTION] = "full_attention",
+                                       [ESP_MIXER_NONE] = "mlp",
+                                       [ESP_MIXER_CONV] = "conv",
+                                       [ESP_MIXER_DELTA] = "linear_attention",
+                                       [ESP_MIXER_SSM] = "mamba"};
     static const char *const other[] = {"full_attn_idxs", "hybrid_override_pattern"};
     const struct esp_model_desc *d = &n->model->desc;
     int status = esp_config_pattern(json);
-    if (status < 0 || !esp_model_desc_recurrent(d))
+    if (status < 0)
         return status;
     cJSON *list = cJSON_GetObjectItemCaseSensitive(json->root, types);
     repeat_list(n, list);
-    name_infinities(cJSON_GetObjectItemCaseSensitive(json->root, "time_step_limit"));
+    repeat_list(n, cJSON_GetObjectItemCaseSensitive(json->root, "no_rope_layers"));
+    if (!esp_model_desc_recurrent(d))
+        return ESP_OK;
+    spell_limits(cJSON_GetObjectItemCaseSensitive(json->root, "time_step_limit"));
     for (int i = 0; i < d->layers && !list; i++) {
         cJSON *made = i == 0 ? cJSON_AddArrayToObject(json->root, types)
                              : cJSON_GetObjectItemCaseSensitive(json->root, types);
-        cJSON_AddItemToArray(made, cJSON_CreateString(esp_recurs(d->layer[i].mixer)
-                                                          ? "linear_attention"
-                                                          : "full_attention"));
+        cJSON_AddItemToArray(made, cJSON_CreateString(name[d->layer[i].mixer]));
     }
+    if (esp_json_item(json->root, shared)) /* esp_config_pattern() has replaced this key */
+        cJSON_ReplaceItemInObjectCaseSensitive(json->root, shared, cJSON_CreateNumber(d->ffn));
     for (size_t i = 0; i < sizeof other / sizeof *other; i++)
         cJSON_DeleteItemFromObjectCaseSensitive(json->root, other[i]);
     return ESP_OK;
@@ -603,21 +631,18 @@ static void note_folder(const struct inflation *n, const char *to, int noted[FIL
     }
 }
 
-/* Returns the special features that an enlarged model can have. */
-static unsigned can_grow(const struct inflation *n)
+/* Returns the special features that an enlarged model cannot have. */
+static unsigned cannot_grow(const struct inflation *n)
 {
     const struct esp_family *family = n->architecture->family;
     const struct esp_config_rule *root =
         esp_config_rule(n->architecture, ESP_CONFIG_root_embedding);
-    unsigned can = ESP_SPECIAL_RECURRENT;
-    if (family->expert_tensors && !family->experts_stacked)
-        can |= ESP_SPECIAL_MIXTURE;
-    if (esp_recurs(family->mixer)) /* in these families every attention layer has the same
-                                      rotation */
-        can |= ESP_SPECIAL_ROTATIONS;
-    if (!root) /* then no scale follows from the hidden size */
-        can |= ESP_SPECIAL_SCALED;
-    return can;
+    unsigned cannot = ESP_SPECIAL_MTP | ESP_SPECIAL_POSITIONS | ESP_SPECIAL_TRANSPOSED;
+    if (family->experts_stacked)
+        cannot |= ESP_SPECIAL_MIXTURE;
+    if (root) /* the scale of the embedding follows from the hidden size */
+        cannot |= ESP_SPECIAL_SCALED;
+    return cannot;
 }
 
 static int check(const struct inflation *n)
@@ -630,7 +655,7 @@ static int check(const struct inflation *n)
         return esp_fail(n->err, n->errlen, ESP_E_ARGUMENT,
                         "%s has %d layers; it can have %d to 1000, not %d", n->model->path,
                         d->layers, d->layers, n->layers);
-    const unsigned special = esp_model_desc_specials(d) & ~can_grow(n);
+    const unsigned special = esp_model_desc_specials(d) & cannot_grow(n);
     if (special)
         return esp_fail(n->err, n->errlen, ESP_E_UNSUPPORTED,
                         "%s is a model with %s; it cannot be made larger", n->model->path,

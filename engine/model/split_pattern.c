@@ -81,7 +81,7 @@ static bool copy(struct translation *t, size_t count)
     return true;
 }
 
-/* Translates a \p{...}, from the p or P on. Categories and properties stay as they are; other
+/* Translates a \p{...}, from the p or P on. Categories and properties do not change; other
  * names are scripts. */
 static bool translate_property(struct translation *t)
 {

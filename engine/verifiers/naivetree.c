@@ -7,7 +7,7 @@
  *
  * With one child per node, the draw never gives the rejected child, so this is speculative
  * sampling (Leviathan et al. 2023, Chen et al. 2023): the first rejection ends the path.
- * Speculative sampling is called `naive` here (delayed-tree-expansion, sec. 3.1).
+ * Speculative sampling has the name `naive` (delayed-tree-expansion, sec. 3.1).
  */
 #include <math.h>
 

@@ -1,0 +1,46 @@
+#!/usr/bin/env python3
+"""Compares inflated models with the original ones in the transformers library.
+
+    check_inflated.py ESPALIER FOLDER...
+
+Makes each model folder twice as wide and three layers deeper (a mixture whose layers differ only wider), and prints the
+largest difference of the logits. Exit code 1: a difference is above 1e-3, or the new folder has other tensors than
+transformers expects. Needs torch and transformers 5; no test runs it.
+"""
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+import torch
+from transformers import AutoModelForCausalLM
+
+
+def logits(folder, tokens):
+    """Returns the logits, and the names of tensors that are missing or unknown."""
+    model, info = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, output_loading_info=True)
+    with torch.no_grad():
+        return model(tokens).logits, model.config, info["missing_keys"] or info["unexpected_keys"]
+
+
+def main(espalier, folders):
+    good = True
+    for folder in folders:
+        with tempfile.TemporaryDirectory() as parent:
+            wide = pathlib.Path(parent) / "wide"
+            config = AutoModelForCausalLM.from_pretrained(folder).config
+            deeper = ["--layers", str(config.num_hidden_layers + 3)]
+            command = [espalier, "inflate", folder, wide, "--width", "2"]
+            if subprocess.run(command + deeper, capture_output=True).returncode != 0:
+                subprocess.run(command, check=True)
+            tokens = torch.tensor([[(7 * i + 3) % config.vocab_size for i in range(20)]])
+            before, _, _ = logits(folder, tokens)
+            after, made, names = logits(wide, tokens)
+            difference = float((before - after).abs().max())
+            good = good and difference < 1e-3 and not names
+            print(f"{folder}: {made.num_hidden_layers} layers, largest difference {difference:.1e}", *names)
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], sys.argv[2:]))
