@@ -22,7 +22,7 @@
  *
  * Tempering leaves an error, which counts of accepted tokens correct. At temperature 0 these
  * counts give the fraction of accepted children as a function of q_beta. Above 0, acceptance
- * depends on p and q, and no function of q alone predicts it. Then the counts are binned by the
+ * depends on p and q, and no function of q alone predicts it. The counts are then binned by the
  * parent's confidence and by the index of the draw among the parent's draws.
  */
 #ifndef ESP_CALIBRATION_H

@@ -246,7 +246,7 @@ static int32_t next_edge(const struct esp_suffix *s, int32_t state, int32_t afte
     return best;
 }
 
-/* Grows the tree of a match. Returns the number of guesses; Sets *sum to the sum of their D. */
+/* Grows the tree of a match. Returns the number of guesses. Sets *sum to the sum of their D. */
 static int grow(const struct esp_suffix *s, int32_t match, const struct esp_guess_plan *plan,
                 int most, struct esp_guess *g, double *sum)
 {

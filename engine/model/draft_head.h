@@ -60,7 +60,7 @@ int esp_draft_head_join(struct esp_model *head, const struct esp_model *target, 
 struct esp_states esp_draft_head_states(const struct esp_model *head,
                                         const struct esp_model *target);
 
-/* The state of a head that it reads instead of the target's state for drafted tokens. */
+/* For drafted tokens, a head reads this state of its own instead of the target's state. */
 int esp_draft_head_fed_back(const struct esp_model *head);
 
 #endif

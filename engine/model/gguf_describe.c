@@ -82,8 +82,8 @@ static double value_of(const struct describing *d, const struct esp_gguf_key *ke
                                                 : esp_config_value(&d->config, key->field);
 }
 
-/* Returns whether this key is written. If config.json turns the window off, its key is not
- * written. */
+/* Returns whether this key is written. The window has no key in architectures in which
+ * config.json can turn it off. */
 static bool is_written(const struct describing *d, const struct esp_gguf_key *key, double value)
 {
     const struct esp_config_rule *windowed =

@@ -514,9 +514,7 @@ static int read_config(cJSON *config, const struct esp_gguf *g, const char *arch
     cJSON_AddBoolToObject(config, "norm_topk_prob", true);      /* llama.cpp normalises, too */
     cJSON_AddBoolToObject(config, "tie_word_embeddings", true); /* changed to false if the file
                                                                    has an LM head */
-    cJSON_AddBoolToObject(config, "block_auto_adjust_ff_dim", false); /* the width in a GGUF
-                                                                         file is already
-                                                                         adjusted */
+    cJSON_AddBoolToObject(config, "block_auto_adjust_ff_dim", false); /* already adjusted */
     add_layer_types(config, g, architecture);
     add_state_numbers(config, g, architecture);
     add_presence(config, g);
