@@ -16,10 +16,10 @@
 
 enum { ESP_WALK_LEVELS = 32, ESP_MOST_TAPS = 16 };
 
-/* Products of a row's key and query with the keys of its ancestors in its chunk, for a state
- * head, the nearest ancestor first. Product i has decayed since ancestor i. For n ancestors,
- * by_key[n] is the decay since the chunk began, and by_query[n] the product of the row's own
- * query and key. */
+/* Products of a row's key and query with the keys of its ancestors in its chunk, for one
+ * state head, the nearest ancestor first. Product i has decayed since ancestor i. For n
+ * ancestors, by_key[n] is the decay since the chunk began, and by_query[n] is the product of
+ * the row's own query and key. */
 struct esp_state_products {
     float by_key[ESP_STATE_CHUNK], by_query[ESP_STATE_CHUNK];
 };

@@ -115,8 +115,8 @@ static __device__ void esp_write_quotients(const F &f, int n, float *to, double 
         to[i] = (float)(f(i) * inverse);
 }
 
-/* Block b sums part b. If the row is a single part and `out` is not NULL, also writes the
- * result. */
+/* Block b computes the sum of part b. If the row is a single part and `out` is not NULL, the
+ * block also writes the result. */
 template <class F>
 static __global__ void esp_total_kernel(F f, int n, float *out, double *sums, unsigned *counter,
                                         double *total, double *result)
