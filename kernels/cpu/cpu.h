@@ -87,7 +87,7 @@ struct esp_cpu_cache {
     struct esp_cache base;
     const struct esp_cpu_cache *joined_to; /* the owner of k and v; NULL means this cache */
     int rows, max_batch, id;               /* id: see struct esp_cpu_weights */
-    int start;                             /* value of esp_rank_times.starts at its opening */
+    int start;                             /* esp_rank_times.starts when it was opened */
     int kv_begin, kv_heads;       /* this rank's key/value heads: kv_heads from kv_begin on */
     int blocks;                   /* number of blocks of 16 rows */
     size_t v_stride;              /* head_dim, padded to 16 */
