@@ -2,7 +2,7 @@
  *
  * kernels/state_plan.h says which rows read which state. The value columns of a state never
  * mix, so the work is divided into blocks of 16 columns of a head. For each block, a thread
- * does the groups of the plan in turn: it adds the updates of a chunk to the block, multiplies
+ * runs the groups of the plan in turn: it adds the updates of a chunk to the block, multiplies
  * it by the keys and queries of the group's rows, and computes the updates and outputs of these
  * rows, parents first.
  */

@@ -60,7 +60,7 @@ void esp_cuda_pack_tile(enum esp_dtype dtype, int columns, const char *rows, cha
 
 /* ------------------------------------------------------------------ activations */
 
-/* Quantises activations; a warp does 32 numbers. `each`: number of rows of x for each row of
+/* Quantises activations; a warp quantises 32. `each`: number of rows of x for each row of
  * the pass. */
 template <typename T>
 static __global__ void cut_kernel(struct esp_cuda_arrays at, const T *x, size_t x_stride,
@@ -224,7 +224,7 @@ static __device__ __forceinline__ int scales_at(int output, int sub)
 }
 
 /* Computes the scales of the units at `unit` for the groups of 32 columns from `sub` on. Each
- * lane does one of these groups for two outputs of a tile. */
+ * lane computes one of these groups for two outputs of a tile. */
 template <enum esp_dtype D, int HIGH>
 static __device__ __forceinline__ void make_scales(struct esp_block_scales *to,
                                                    const char *unit, int sub)

@@ -131,7 +131,7 @@ static __device__ void find_factors(const struct mixer_args &a, const float *pro
 }
 
 /* Computes the convolved values and the factors of the batch's rows, and stores their inputs. A
- * warp does a head of queries, keys or values. Grid: (rows, heads of all three). */
+ * warp computes a head of queries, keys or values. Grid: (rows, heads of all three). */
 static __global__ void prepare_kernel(struct esp_cuda_arrays at, struct mixer_args a)
 {
     esp_begin_early();

@@ -55,7 +55,7 @@ static __device__ __forceinline__ bool esp_finite(float x)
     return fabsf(x) <= FLT_MAX;
 }
 
-/* Returns the maximum over the block. `room`: a float for each warp, free again afterwards. */
+/* Returns the maximum over the block. `room`: a float for each warp, reusable afterwards. */
 static __device__ inline float esp_block_max(float x, float *room)
 {
     x = esp_warp_max(x);

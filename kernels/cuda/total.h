@@ -75,7 +75,7 @@ static __device__ void esp_chunk_sums(const F &f, int from, int to, int n, doubl
 }
 
 /* Returns the total of all chunks to every thread of a block. `room` (chunks) is shared memory,
- * free again afterwards; `sums` may be the same memory. */
+ * reusable afterwards; `sums` may be the same memory. */
 static __device__ inline double esp_sum_of_chunks(const double *sums, int chunks, double *room)
 {
     if (sums != room)

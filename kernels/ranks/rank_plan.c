@@ -301,7 +301,7 @@ double esp_rank_plan_seconds(const struct esp_rank_plan *plan, const struct esp_
     return seconds;
 }
 
-/* The costs of the kinds are independent and add up, so each kind is decided on its own. */
+/* The costs of the kinds are independent and add up, so each kind is decided separately. */
 void esp_rank_plan_choose(struct esp_rank_plan *plan, const struct esp_model_desc *d,
                           const struct esp_rank_costs *costs)
 {
