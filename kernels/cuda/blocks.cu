@@ -60,7 +60,7 @@ void esp_cuda_pack_tile(enum esp_dtype dtype, int columns, const char *rows, cha
 
 /* ------------------------------------------------------------------ activations */
 
-/* Quantises activations; a warp quantises 32. `each`: number of rows of x for each row of
+/* Quantises activations; each warp handles 32. `each`: number of rows of x for each row of
  * the pass. */
 template <typename T>
 static __global__ void cut_kernel(struct esp_cuda_arrays at, const T *x, size_t x_stride,
