@@ -5,8 +5,8 @@
 
 #include <string.h>
 
-/* Returns whether every mask is valid: bit first - prefix + i of row i, which stands for the
- * row itself, must be set, and no higher bit may be set. */
+/* Returns whether every mask is valid. In the mask of row i, the bit of the row itself (bit
+ * first - prefix + i) must be set, and no higher bit may be set. */
 static bool mask_fits(const struct esp_batch *b)
 {
     for (int row = 0; row < b->rows; row++) {
@@ -21,8 +21,8 @@ static bool mask_fits(const struct esp_batch *b)
     return true;
 }
 
-/* Returns whether the entry of every batch row in `row` is the index of a row of `rows`. With
- * least = -1, an entry may also be -1, which means "none". */
+/* Returns whether every entry of `row` (one for each batch row) is the index of a row of
+ * `rows`. With least = -1, an entry may also be -1, which means "none". */
 static bool rows_fit(const struct esp_batch *b, const struct esp_cache *cache,
                      const struct esp_rows *rows, const int32_t *row, int least)
 {
@@ -85,8 +85,8 @@ static bool window_fits(const struct esp_batch *b, const struct esp_cache *cache
                   w->dropped % ESP_WINDOW_STEP == 0);
 }
 
-/* Returns whether every row sees all rows of the text up to its own place in the batch. The
- * cache rows of the text must follow one another without a gap. */
+/* Returns whether every batch row sees all rows of the text that are not after it. In the
+ * cache, the rows of the text must follow one another without a gap. */
 static bool text_fits(const struct esp_batch *b)
 {
     if (b->text == 0)

@@ -92,9 +92,9 @@ static int load(const char *path, const struct esp_cuda_plugin **found, char *er
     return ESP_OK;
 }
 
-/* Loads the first plugin that the driver can run, otherwise the last one that exists. Without a
- * driver, loads the first one, which reports the missing driver. The plugins are in
- * `folder` or, if it is NULL, in the places that find_plugin() searches. */
+/* Loads the first plugin that the driver can run. If it can run none, loads the last plugin
+ * that exists. Without a driver, loads the first one, which reports the missing driver. The
+ * plugins are in `folder` or, if it is NULL, in the places that find_plugin() searches. */
 static int choose(const char *folder, const struct esp_cuda_plugin **plugin, char *err,
                   size_t errlen)
 {

@@ -178,9 +178,9 @@ static void store_scale(uint8_t *s, int i, int scale, int minimum)
     }
 }
 
-/* Where a block stores some bits of every number: `each` bits per number, from byte `from` of
- * the block on. Numbers that share a byte are `run` apart. each = 0 means that the type has no
- * such bits. */
+/* Where a block stores some bits of every number. There are `each` bits per number, from
+ * byte `from` of the block on. Numbers that share a byte are `run` apart. each = 0 means
+ * that the type has no such bits. */
 struct bits {
     uint8_t from, run, each;
 };

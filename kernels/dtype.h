@@ -87,10 +87,10 @@ uint16_t esp_float_to_half(float x); /* rounds to nearest, ties to even */
  * results are bit-identical to those of Python's gguf package. */
 void esp_dequantise(enum esp_dtype dtype, const void *stored, int n, float *out);
 
-/* Converts n finite numbers, a multiple of the block, from floats to `stored`. F16 and BF16
- * round to nearest. Q8_0 divides by the largest magnitude of a block; the other quantised
- * types search for the scale (and minimum) with the smallest squared error, in which a number
- * x has the weight |x| + rms. */
+/* Converts n finite numbers from floats to `stored`; n is a multiple of the block size. F16
+ * and BF16 round to nearest. Q8_0 divides by the largest magnitude of a block. The other
+ * quantised types search for the scale (and minimum) with the smallest squared error, in
+ * which a number x has the weight |x| + rms. */
 void esp_quantise(enum esp_dtype dtype, const float *x, int n, void *stored);
 /* Does the same without the search for a scale, which takes most of the time: it rounds with
  * the scale that fits the largest number, and stores the scale that is best for these integers.

@@ -30,7 +30,7 @@ extern "C" {
 
 /* ------------------------------------------------------------------ a model, described */
 
-/* A file that tensors are read from. If the file has become shorter since it was opened, a
+/* A file from which tensors are read. If the file has become shorter since it was opened, a
  * read beyond its end gives zeros and sets `failed`. The owner of the file checks `failed`
  * after all reads. */
 struct esp_tensor_file {
@@ -92,8 +92,8 @@ struct esp_tensor {
 /* Which rotary frequencies a layer uses: the model's, the model's local ones, or none. */
 enum esp_rotation { ESP_ROTATION_GLOBAL, ESP_ROTATION_LOCAL, ESP_ROTATION_NONE };
 
-/* The vectors of a layer: those of the norm before attention, and the others. Backends keep
- * them as floats. */
+/* The vectors of a layer. ESP_FIRST_NORM lists those of the norm before attention, and
+ * ESP_OTHER_VECTORS the others. Backends store them as floats. */
 #define ESP_FIRST_NORM(X) X(norm1) X(norm1_bias)
 // clang-format off
 #define ESP_OTHER_VECTORS(X)                                                                   \
@@ -223,8 +223,8 @@ struct esp_clamp {
     float limit, slope;
 };
 
-/* The input of the first layer. All values but the first are for draft heads, which read hidden
- * states of another model, or their own.
+/* The input of the first layer. All values except the first are for draft heads, which read
+ * hidden states of another model or their own hidden states.
  *   ESP_READS_TOKENS: the embedding of the batch's tokens.
  *   ESP_READS_EAGLE: fc [embedding, input] (Li et al., "EAGLE", 2024, section 4.1). Layer 0 may
  *     lack norm1, and the model may lack norm_final: both are then the identity. With
@@ -240,8 +240,8 @@ enum esp_reads { ESP_READS_TOKENS, ESP_READS_EAGLE, ESP_READS_EAGLE3 };
 /* The largest number of norms before the fc of an EAGLE-3 head. */
 enum { ESP_FC_NORMS = 3 };
 
-/* A memory limit for weights: `bytes` minus `others`, the part reserved for what else the
- * caller will open. */
+/* A memory limit for weights. They may take `bytes` minus `others`. `others` is reserved for
+ * everything else that the caller will open. */
 struct esp_memory_limit {
     size_t bytes, others; /* bytes = 0 means no limit */
 };
@@ -325,10 +325,10 @@ struct esp_model_desc {
 
 /* ------------------------------------------------------------------ one forward pass */
 
-/* Hidden states that a pass returns. State i of a model, 0 <= i < layers, is the residual
- * stream before layer i; state `layers` is the residual stream after the last layer, before
+/* Hidden states that a pass returns. For 0 <= i < layers, state i of a model is the residual
+ * stream before layer i. State `layers` is the residual stream after the last layer, before
  * the final norm. State ESP_STATE_NORMED is the output of the final norm, from which logits
- * are made. */
+ * are computed. */
 enum { ESP_STATE_NORMED = -1, ESP_MAX_STATES = 4 };
 
 struct esp_states {
@@ -434,8 +434,8 @@ struct esp_device_speed {
     double clock;     /* cycles per second; 0 means the clock rate of the device that is open */
 };
 
-/* Times of the two ways to compute a product with quantised weights on a processor with a tile
- * unit: nanoseconds for a block of 32 by 32 weights; 0 means not measured. */
+/* Times of the two ways to compute a product with quantised weights on a processor with a
+ * tile unit. A time is in nanoseconds for a block of 32 by 32 weights; 0 means not measured. */
 enum { ESP_WAY_SIZES = 13 };
 enum esp_way { ESP_WAY_VECTORS, ESP_WAY_TILES, ESP_WAYS };
 struct esp_way_times {

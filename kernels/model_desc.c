@@ -32,8 +32,8 @@ void esp_tensor_file_read(struct esp_tensor_file *file, size_t offset, void *to,
     }
 }
 
-/* Returns which stored row is row `row` of the matrix. *run becomes the number of rows,
- * beginning with this one, that are stored contiguously. */
+/* Returns the number of the stored row that has row `row` of the matrix. *run becomes the
+ * number of rows, beginning with this one, that are stored contiguously. */
 static size_t stored_row(const struct esp_tensor *t, int row, int *run)
 {
     const int in_block = row % t->block;
@@ -62,8 +62,8 @@ static void read_stored(const struct esp_tensor *t, size_t offset, void *to, siz
     read_bytes(t->source, t->offset, t->data, offset, to, size);
 }
 
-/* Transposes a piece (columns, length): number i * step of line c becomes number c of row i of
- * `to`. Rows of `to` are `stride` numbers apart. Callers pass a constant `size`, so that
+/* Transposes a piece (columns, length). Number i * step of line c becomes number c of row i
+ * of `to`. Rows of `to` are `stride` numbers apart. Callers pass a constant `size`, so that
  * memcpy() compiles to a move. */
 static inline void turn(char *to, size_t stride, const char *piece, size_t columns, size_t rows,
                         size_t length, size_t step, size_t size)
@@ -73,15 +73,16 @@ static inline void turn(char *to, size_t stride, const char *piece, size_t colum
             memcpy(to + (i * stride + c) * size, piece + (c * length + i * step) * size, size);
 }
 
-/* Returns how many stored rows apart consecutive rows of a matrix are: more than 1 if rows of
- * several matrices alternate. */
+/* Returns the distance in the file between consecutive rows of a matrix, in stored rows. It
+ * is more than 1 if rows of several matrices alternate. */
 static size_t step_of(const struct esp_tensor *t)
 {
     return t->block == 1 ? (size_t)t->stride : 1;
 }
 
-/* Copies rows of a transposed tensor, piece by piece. Pieces are as long as possible, because
- * each is read on its own. Rows of an interleaved matrix are `step` numbers apart. */
+/* Copies rows of a transposed tensor, piece by piece. Pieces are as long as possible,
+ * because each piece needs a separate read. Rows of an interleaved matrix are `step` numbers
+ * apart. */
 static void copy_transposed(const struct esp_tensor *t, int row, int count, char *to)
 {
     enum { ROWS = 512, COLUMNS = 16 };

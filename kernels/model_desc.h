@@ -81,7 +81,7 @@ size_t esp_memory_limit_left(const struct esp_memory_limit *limit);
 bool esp_layer_is_streamed(int layer, int layers, int count);
 
 /* Returns the width of the vector that a draft head makes by joining the two inputs of a
- * product, or 0 if it joins none. */
+ * product, or 0 if it joins no inputs. */
 int esp_model_desc_joined(const struct esp_model_desc *desc);
 
 /* Returns whether the attention of this layer reads a token's embedding and the residual

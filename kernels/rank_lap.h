@@ -2,9 +2,9 @@
 #ifndef ESP_RANK_LAP_H
 #define ESP_RANK_LAP_H
 
-/* A pass is a sequence of laps. In a lap, every rank first computes, then waits for the slowest
- * rank, and then numbers travel between the ranks. If a pass has many exchanges, one lap stands
- * for several of them. Times are in seconds. */
+/* A pass is a sequence of laps. In a lap, every rank first computes, then waits for the
+ * slowest rank, and then numbers travel between the ranks. If a pass has many exchanges, one
+ * lap describes several of them. Times are in seconds. */
 struct esp_rank_lap {
     int rank;
     float compute, wait, hop;

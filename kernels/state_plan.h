@@ -26,8 +26,8 @@
 extern "C" {
 #endif
 
-/* A row that is not in the states yet: of the text, of an earlier pass over the same tree, or
- * of the batch. */
+/* A row whose update has not been added to the states yet: a row of the text, of an earlier
+ * pass over the same tree, or of the batch. */
 struct esp_state_entry {
     int32_t slot;   /* slot of the row's input and update */
     int32_t parent; /* the entry before it in its path; -1 means the state in memory */
@@ -61,8 +61,9 @@ struct esp_state_plan {
     int32_t *before, *known;
 };
 
-/* Returns how many rows must have room for batches of `batch` rows: those of a batch, as many
- * that were kept after the last pass, and the tokens of an incomplete chunk. */
+/* Returns for how many rows a plan needs room if batches have `batch` rows: the rows of a
+ * batch, as many rows that were accepted after the last pass, and the tokens of an
+ * incomplete chunk. */
 static inline int esp_state_plan_room(int batch)
 {
     return 2 * batch + ESP_STATE_CHUNK - 1;
@@ -73,18 +74,18 @@ static inline int esp_state_plan_room(int batch)
 size_t esp_state_plan_bytes(int room);
 void esp_state_plan_lay_out(struct esp_state_plan *plan, void *memory);
 
-/* Makes a plan in parts, without slots: begin(), add() for the tokens of the text that are not
- * in the states yet and then for each row, and end(). add() returns the new entry, which
- * follows entry `parent` in its path, or the state in memory (-1). The first `text` entries are
- * the text's, and the last `rows` entries are the rows. The plan has room for one array element
- * per entry. */
+/* These make a plan in steps, without slots. Call begin(), then add() for the tokens of the
+ * text that are not in the states yet and for each row, and then end(). add() returns the
+ * new entry. In its path, it follows entry `parent`, or the state in memory (-1). The first
+ * `text` entries are the text's, and the last `rows` entries are the rows. The plan has room
+ * for one array element per entry. */
 void esp_state_plan_begin(struct esp_state_plan *plan);
 int esp_state_plan_add(struct esp_state_plan *plan, int parent);
 void esp_state_plan_end(struct esp_state_plan *plan, int text, int rows);
 
 /* Plans the pass of a batch, which begins after the cache's first `folded` tokens. The batch
- * may have no rows. Returns false if the states are past the batch's prefix, or if inputs that
- * they lack are no longer kept. */
+ * may have no rows. Returns false if the states already include tokens after the batch's
+ * prefix, or if the inputs that the states lack are no longer stored. */
 bool esp_state_plan_make(struct esp_state_plan *plan, const struct esp_cache *cache,
                          const struct esp_batch *batch);
 /* Returns whether esp_state_plan_make() would succeed. Changes nothing. */
@@ -97,8 +98,8 @@ static inline int esp_state_plan_entry(const struct esp_state_plan *plan, int ro
     return plan->entries - plan->rows + row;
 }
 
-/* Returns whether keep() moves the input of token `from` to that of token `to`, both counted in
- * the whole text. */
+/* Returns whether keep() moves the input of token `from` to the place of token `to`. Both
+ * are counted in the whole text. */
 static inline bool esp_state_plan_moves(int64_t from, int64_t to, int folded, int room)
 {
     return from != to && to >= folded && from < (int64_t)folded + room;

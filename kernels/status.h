@@ -1,8 +1,8 @@
 /* status.h - how functions report success, failure and progress.
  *
- * Functions return 0 or more on success and a negative enum esp_status on failure. Those that
- * take `err` also write one sentence to it, with esp_fail(). This header is part of the public
- * interface.
+ * Functions return 0 or more on success and a negative enum esp_status on failure. Functions
+ * that take `err` also write one sentence to it, with esp_fail(). This header is part of the
+ * public interface.
  */
 #ifndef ESP_STATUS_H
 #define ESP_STATUS_H

@@ -1,4 +1,4 @@
-/* system.h - functions that each operating system needs its own code for. system_linux.c and
+/* system.h - functions that need different code on each operating system. system_linux.c and
  * system_darwin.c (macOS) define them; no other file has such code. Descriptors that these
  * functions open are not inherited by programs that are started.
  */
@@ -76,7 +76,7 @@ void esp_end_with_parent(void);
 pid_t esp_start_apart(const char *program, char *const argv[], int file, int inherited,
                       int log);
 /* Waits until the shared word differs from `seen` and another process has announced the
- * change, but not much longer than `seconds`. */
+ * change. Waits not much longer than `seconds`. */
 void esp_wait_for_change(_Atomic uint32_t *word, uint32_t seen, double seconds);
 void esp_wake_for_change(_Atomic uint32_t *word);
 /* Removes pending signals of a set, so that they have no effect. The signals must be

@@ -21,8 +21,8 @@ static void link_children(struct esp_state_walk *w)
     }
 }
 
-/* Puts the children of an entry on the stack. The one with most descendants is at the bottom,
- * so it is taken last. Returns the new height. */
+/* Puts the children of an entry on the stack. The child with most descendants is at the
+ * bottom, so it is taken last. Returns the new height. */
 static int push_children(struct esp_state_walk *w, int entry, int height)
 {
     if (w->heavy[entry] >= 0)

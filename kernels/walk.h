@@ -1,10 +1,10 @@
 /* walk.h - the order in which a pass computes the states that rows of a tree read.
  *
  * Such a state follows a chunk of tokens (state_plan.h) and is computed from the state before
- * the chunk. The walk is depth first. It keeps the states that are still needed on a small
- * stack: level 0 is the state of the text, which the text's own chunks overwrite. The last
- * child of a state is the one with most descendants, and overwrites its level. So n states need
- * only about log2(n) levels, whatever the depth is.
+ * the chunk. The walk is depth first. It stores the states that are still needed on a small
+ * stack. Level 0 is the state of the text, which the text's own chunks overwrite. The last
+ * child of a state is the one with most descendants, and overwrites the level of its parent. So
+ * n states need only about log2(n) levels, whatever the depth is.
  */
 #ifndef ESP_WALK_H
 #define ESP_WALK_H

@@ -1,16 +1,16 @@
 /* amx.c - matrix products with BF16 weights on Intel's tile unit (AMX). All other arithmetic
  * uses AVX-512 with VNNI, which every processor with AMX has.
  *
- * The unit multiplies BF16 by BF16 and adds in float32, sixteen times as fast as AVX-512
- * multiplies float32. Weights stay BF16. An activation is split into two BF16 parts, x = high
- * + low, each rounded to nearest. The error is below 2^-18 of x, which is about the rounding
- * error of adding a thousand products in float32. A batch of n vectors becomes a batch of 2 n
- * rows, and an output is the sum of its two rows. Small batches then take little longer than
- * one vector, which suits verifying a tree in one pass. Vectors are split once, when they are
- * computed, for all products that read them.
+ * The unit multiplies BF16 by BF16 and adds in float32. It is sixteen times as fast as float32
+ * products with AVX-512. Weights stay BF16. An activation is split into two BF16 parts, x =
+ * high + low, each rounded to nearest. The error is below 2^-18 of x, which is about the
+ * rounding error of adding a thousand products in float32. A batch of n vectors becomes a batch
+ * of 2 n rows, and an output is the sum of its two rows. A small batch then takes little longer
+ * than one vector, which suits verifying a tree in one pass. Vectors are split once, when they
+ * are computed, for all products that read them.
  *
- * Rows of a tile are independent, so results do not depend on the batch. But the unit has its
- * own order of sums, so the last bits differ from those of other instruction sets.
+ * Rows of a tile are independent, so results do not depend on the batch. But the unit adds in
+ * an order of its own, so the last bits differ from those of other instruction sets.
  *
  * Products with quantised blocks are in isa/blocks.c.
  *
@@ -30,8 +30,8 @@ enum {
     AHEAD = 8192                       /* bytes ahead that are prefetched */
 };
 
-/* Returns the bytes of a group of parts. Parts are stored in groups of 16; a group is as wide
- * as a full-width vector of the buffer (v->stride), even if the rows that are read are
+/* Returns the bytes of a group of parts. Parts are stored in groups of 16. A group is as
+ * wide as a full vector of the buffer (v->stride), even if the rows that are read are
  * narrower. */
 static inline size_t group_bytes(const struct esp_vectors *v)
 {

@@ -222,8 +222,8 @@ void esp_cpu_cache_drop(struct esp_cache *cache)
     free(c);
 }
 
-/* Returns the bytes of the buffers from number `first` on. This is an upper bound, which
- * counts buffers for activations in every form. */
+/* Returns the bytes of the buffers from number `first` on. This is an upper bound, because
+ * it counts a buffer for every form that activations can have. */
 static size_t need(const struct esp_model_desc *desc, int first, int rows, int max_batch)
 {
     struct esp_cpu_backend cpu = {.threads = esp_cores_all()};
@@ -258,8 +258,8 @@ static void move_row(const struct esp_cpu_cache *c, size_t head_dim, float *k, f
     memcpy(v + to * c->v_stride, v + from * c->v_stride, head_dim * sizeof *v);
 }
 
-/* Returns how many of the first rows in `which`, at most `count`, are consecutive whole blocks
- * that become whole blocks from row `to` on. */
+/* Returns how many rows at the beginning of `which`, at most `count`, are consecutive and
+ * fill whole blocks both where they are and from row `to` on. */
 static int whole_blocks(const int32_t *which, int count, int to)
 {
     int run = 0;

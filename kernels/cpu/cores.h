@@ -2,8 +2,8 @@
  * memory.
  *
  * Hybrid processors have cores of two or three kinds. A step of a pass ends when its last part
- * does, so threads on slow cores help little and may even hold up the others; two threads on
- * one core share its vector units. So by default there is one thread per performance core.
+ * ends, so threads on slow cores help little and may even delay the others. Two threads on one
+ * core share its vector units. So by default there is one thread per performance core.
  */
 #ifndef ESP_CPU_CORES_H
 #define ESP_CPU_CORES_H

@@ -66,7 +66,7 @@ static bool has_amx(void)
     /* The bits are AMX-BF16, AMX-TILE and AMX-INT8. */
     const bool tiles = __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d >> 22 & 13) == 13;
     const bool bf16 = __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a & bit_AVX512BF16);
-    /* A process may use the tiles only after a request to the system. */
+    /* A process may use the tiles only after it has asked the system for permission. */
     return tiles && bf16 && has_vnni() &&
            syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA) == 0;
 }

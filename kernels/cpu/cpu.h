@@ -25,7 +25,7 @@ struct esp_cpu_backend {
     struct esp_pool *pool;
     bool exact;            /* requested by set_exact() */
     int threads;           /* number of threads of the pool */
-    double worth_a_thread; /* multiply-adds for which one more thread pays */
+    double worth_a_thread; /* multiply-adds that make one more thread worthwhile */
     char device[64];
     char way_key[128]; /* see esp_backend_ops; "" if products have only one way */
     struct esp_way_times way_times;
@@ -87,7 +87,7 @@ struct esp_cpu_cache {
     struct esp_cache base;
     const struct esp_cpu_cache *joined_to; /* the owner of k and v; NULL means this cache */
     int rows, max_batch, id;               /* id: see struct esp_cpu_weights */
-    int start;                             /* esp_rank_times.starts of the ranks that have it */
+    int start;                             /* esp_rank_times.starts when it was opened */
     int kv_begin, kv_heads;       /* this rank's key/value heads: kv_heads from kv_begin on */
     int blocks;                   /* number of blocks of 16 rows */
     size_t v_stride;              /* head_dim, padded to 16 */

@@ -1,7 +1,7 @@
 /* dense.c - a small matrix on its own, packed for the CPU backend's products; see dense.h.
  *
- * Reading the weights takes most of the time, because such a network runs rarely, and larger
- * weights have filled the caches since. BF16 halves that time.
+ * Reading the weights takes most of the time: such a network runs rarely, and larger weights
+ * have replaced its own in the caches since the last run. BF16 halves that time.
  */
 #include "kernels/dense.h"
 

@@ -1,8 +1,9 @@
 /* divided.h - a pass over weights that are divided among ranks (kernels/ranks).
  *
  * All ranks run the same pass. Each computes its own outputs of every matrix with the same
- * operations as a single process; then the ranks gather the outputs of all. So the result is
- * bit-identical for any number of ranks and any plan. Without ranks these functions do nothing.
+ * operations as a single process. Then the ranks exchange their outputs, so that each has all
+ * of them. So the result is bit-identical for any number of ranks and any plan. Without ranks
+ * these functions do nothing.
  */
 #ifndef ESP_CPU_DIVIDED_H
 #define ESP_CPU_DIVIDED_H

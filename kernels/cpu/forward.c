@@ -88,10 +88,10 @@ static void add_position(const struct esp_cpu_pass *p, int row, float *x)
         x[i] += position[i];
 }
 
-/* Computes the cosines and sines of a row's position, with one of the two sets of frequencies.
- * The product of position and frequency as a float has an error of 1e-3 at position 10,000, as
- * in every RoPE with floats; in an endless text the error would grow. So positions after a
- * full window are multiplied as doubles (`far`). */
+/* Computes the cosines and sines of a row's position, with one of the two sets of
+ * frequencies. A float product of position and frequency has an error of 1e-3 at position
+ * 10,000, as in every RoPE with floats; in an endless text the error would grow. So
+ * positions after a full window are multiplied as doubles (`far`). */
 static void turn(const struct esp_cpu_pass *p, int row, int set, int position, bool far)
 {
     const float *frequency = set ? p->d->local_inverse_frequency : p->d->inverse_frequency;
@@ -410,7 +410,7 @@ static bool asks_for(const struct esp_cpu_pass *p, int state)
     return false;
 }
 
-/* Lists the rows that go through the whole last layer; returns their number. */
+/* Lists the rows that are computed through the whole last layer; returns their number. */
 static int list_going(const struct esp_cpu_pass *p)
 {
     bool states = asks_for(p, p->d->layers) || asks_for(p, ESP_STATE_NORMED);
@@ -685,8 +685,8 @@ static void run_mlp(struct esp_cpu_pass *p, const struct esp_cpu_layer *layer)
     add(p, &layer->down, p->c->up, layer->norm_mlp, ESP_RANK_DOWN); /* 8 */
 }
 
-/* In a layer without a mixer, the norm comes before the MLP and covers only the rows with which
- * the pass continues. */
+/* In a layer without a mixer, the first norm is the one before the MLP. It covers only the
+ * rows with which the pass continues. */
 static void run_layer(struct esp_cpu_pass *p)
 {
     struct esp_cpu_cache *c = p->c;

@@ -55,8 +55,9 @@ struct esp_tree_attention {
     float *scratch;      /* esp_tree_attention_scratch() floats */
 };
 
-/* The loss of the draft's distribution q against the target's p. The loss of a row is -sum t(x)
- * log q(x). t(x) is cls p(x), and for the `top` largest p(x) it is (cls + distil) p(x). */
+/* The loss of the draft's distribution q, compared with the target's distribution p. The
+ * loss of a row is -sum t(x) log q(x). Here t(x) = cls p(x), except for the `top` largest
+ * p(x), where t(x) = (cls + distil) p(x). */
 struct esp_soft_loss {
     float cls, distil;
     int top;      /* at most ESP_SOFT_TOP */
@@ -72,8 +73,8 @@ struct esp_soft_result {
     bool agrees;        /* p and q have the same likeliest token */
 };
 
-/* One step of AdamW (Loshchilov and Hutter 2019): `rate` is the learning rate of this step,
- * the corrections are 1 - beta^step, `factor` multiplies the gradient (clipping). */
+/* One step of AdamW (Loshchilov and Hutter 2019). `rate` is the learning rate of this step,
+ * the corrections are 1 - beta^step, and `factor` multiplies the gradient (for clipping). */
 struct esp_adamw_update {
     float rate, beta1, beta2, correction1, correction2, epsilon, decay, factor;
 };

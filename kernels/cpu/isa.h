@@ -102,11 +102,11 @@ struct esp_attention {
     size_t scores_stride;
 };
 
-/* A part of a head's state are 16 of its value columns, (keys, 16). See enum esp_mixer and
- * kernels/state_plan.h for what follows. `keys` is key_dim, a multiple of 4. */
+/* A part of a head's state is 16 of its value columns, (keys, 16). enum esp_mixer and
+ * kernels/state_plan.h describe the formulas below. `keys` is key_dim, a multiple of 4. */
 
-/* What keys and queries of rows read from a part of a state: for each of `count` vectors, the
- * sum over all keys of its numbers times the state. */
+/* Reads a part of a state with the keys and queries of rows. For each of `count` vectors,
+ * the output is the sum over all keys of the vector's number times the state's row. */
 struct esp_state_read {
     int keys, count;
     const float *state;       /* (keys, 16) */
@@ -114,11 +114,11 @@ struct esp_state_read {
     float *const *out;        /* (count) pointers to (16) */
 };
 
-/* The update of a row for 16 columns, and the row's output, from what the row reads of the
- * state before its chunk and from the updates of its `ancestors` in the chunk, the nearest
- * first. by_key[i] and by_query[i] are the products of its key and query with the key of
- * ancestor i, decayed since that ancestor. By the row's own decay and all of these, the state
- * before the chunk has decayed to the fraction `left`. */
+/* Computes the update and the output of a row for 16 columns. The inputs are what the row
+ * reads of the state before its chunk, and the updates of its `ancestors` in the chunk, the
+ * nearest first. by_key[i] and by_query[i] are the products of the row's key and query with
+ * the key of ancestor i, decayed since that ancestor. `left` is the fraction that remains of
+ * the state before the chunk after the decays of the row and of all these ancestors. */
 struct esp_state_update {
     int ancestors;
     const float *const *before;     /* (ancestors) pointers to (16): their updates */
@@ -129,8 +129,9 @@ struct esp_state_update {
     float *out;    /* (16) in: what the query read from the state; out: the output */
 };
 
-/* Adds the updates of a chunk, the oldest first, to a part of a state. `from` and `to` may be
- * the same. `left`: what is left of `from` after the chunk; weight[i]: of update i. */
+/* Adds the updates of a chunk, the oldest first, to a part of a state. `from` and `to` may
+ * be the same. `left` is the fraction of `from` that remains after the chunk. weight[i] is
+ * the factor of update i. */
 struct esp_state_fold {
     int keys;
     const float *from; /* (keys, 16) */
@@ -164,7 +165,7 @@ extern const struct esp_cpu_isa esp_cpu_isa_generic, esp_cpu_isa_avx2, esp_cpu_i
     esp_cpu_isa_avx512, esp_cpu_isa_vnni, esp_cpu_isa_amx, esp_cpu_isa_tiles,
     esp_cpu_isa_dpbusd, esp_cpu_isa_neon, esp_cpu_isa_dotprod, esp_cpu_isa_i8mm;
 
-/* Returns the quantised block that is `count` places after x. Blocks of 8-bit integers are
+/* Returns the quantised block that is `count` blocks after x. Blocks of 8-bit integers are
  * shorter: each is one cache line. */
 static inline struct esp_cut *esp_cut_skip(const struct esp_cut *x, size_t count, bool bytes)
 {

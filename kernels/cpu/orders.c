@@ -313,7 +313,8 @@ void esp_cpu_weights_close(struct esp_weights *weights)
     free(plan);
 }
 
-/* Makes restarted ranks load their parts of all weights again, the oldest weights first. */
+/* Makes restarted ranks load their parts of all weights again, beginning with the oldest
+ * weights. */
 static int load_again(struct esp_cpu_backend *cpu, const struct esp_cpu_weights *w, char *err,
                       size_t errlen)
 {

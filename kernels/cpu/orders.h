@@ -1,8 +1,8 @@
 /* orders.h - orders from rank 0 (orders.c) to the other ranks, which carry them out (serve.c).
  *
- * An order goes to all ranks at once. It has a fixed part and a payload of bytes. Rank 0 then
- * does the same work itself. Orders name weights and caches by numbers. After an order that can
- * fail, such as loading a model, every rank answers.
+ * Rank 0 sends an order to all ranks at the same time. An order has a fixed part and a payload
+ * of bytes. Rank 0 then does the same work itself. Orders name weights and caches by numbers.
+ * After an order that can fail, such as loading a model, every rank answers.
  */
 #ifndef ESP_CPU_ORDERS_H
 #define ESP_CPU_ORDERS_H
@@ -49,9 +49,10 @@ struct esp_answer {
 };
 int esp_answer_gather(struct esp_ranks *ranks, struct esp_answer *answers);
 
-/* What a rank first says about itself. All ranks must have equal texts. The size of this struct
- * must never change, because ranks of different versions still have to read it. X(member, what,
- * advice): the parts of the message about a difference. */
+/* What a rank first says about itself. The texts of all ranks must be equal. The size of
+ * this struct must never change, because ranks of different versions still have to read it.
+ * In X(member, what, advice), `what` and `advice` are parts of the message when ranks
+ * differ. */
 #define ESP_GREETING(X)                                                                        \
     X(version, "version", "install one version everywhere")                                    \
     X(protocol, "protocol", "install one version everywhere")                                  \

@@ -35,9 +35,9 @@ struct source {
     int count;
 };
 
-/* Copies columns begin..begin+n-1 of all rows to a small tile: otherwise, rows whose size is a
- * power of two would compete for the same places in the cache. Rows and columns that do not
- * exist are zero. */
+/* Copies columns begin..begin+n-1 of all rows to a small tile. Without this copy, rows whose
+ * size is a power of two would compete for the same cache lines. Rows and columns that do
+ * not exist are zero. */
 static void gather(char *tile, size_t tile_stride, const struct source *s, size_t size,
                    int begin, int n)
 {

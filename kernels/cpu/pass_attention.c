@@ -102,8 +102,8 @@ static int sinks_of(const struct esp_cpu_pass *p)
     return w && (own == 0 || own >= w->sinks + w->recent) ? w->sinks : 0;
 }
 
-/* Limits what query i of batch row `row` sees by the windows of layer and text. offset: where
- * the query's head begins in the row. */
+/* Limits what query i of batch row `row` sees by the windows of layer and text. offset: the
+ * index in the row at which the query's head begins. */
 static void set_windows(const struct esp_cpu_pass *p, struct esp_attention *a, int i, int row,
                         size_t offset)
 {
@@ -189,7 +189,7 @@ static void attend(const struct esp_cpu_pass *p, int thread, int kv_head, int be
         int column = (kv_head * group + (begin + i) % group) * p->d->head_dim;
         gate_head(p, (begin + i) / group, column);
         if (esp_cpu_divides(p, ESP_RANK_ATTENTION))
-            continue; /* all heads are prepared when they are there */
+            continue; /* prepared after the ranks have gathered all heads */
         if (p->w->split)
             p->isa->split(&c->attended, (begin + i) / group, column, column + p->d->head_dim);
         if (p->w->cut && whole_blocks(p))

@@ -73,7 +73,7 @@ static float *input_of(const struct esp_cpu_pass *p, int entry)
     return esp_states_input(s, place_of(p), s->plan.entry[entry].slot);
 }
 
-/* Sets input[i] to that of the i-th ancestor of an entry in its chunk, the nearest first.
+/* Sets input[i] to the input of the entry's i-th ancestor in its chunk, the nearest first.
  * Returns the number of ancestors. */
 static int find_ancestors(const struct esp_cpu_pass *p, int entry,
                           float *input[ESP_STATE_CHUNK - 1])
@@ -95,7 +95,7 @@ static double softplus(double x)
     return x > 30 ? x : log1p(exp(x));
 }
 
-/* Replaces the outputs of the products `write` and `decay` by the factors. */
+/* Turns the outputs of the products `write` and `decay` into the factors of that name. */
 static void find_factors(const struct esp_cpu_pass *p, float *write, float *decay)
 {
     const struct esp_cpu_layer *layer = &p->w->layer[p->layer];
@@ -164,8 +164,8 @@ static struct esp_state_products *products_of(const struct esp_cpu_pass *p, int 
     return p->c->states.products + (size_t)row * (size_t)p->d->state_heads + (size_t)head;
 }
 
-/* Writes the products of a head, which are `plain` before any decay. input: those of `count`
- * ancestors and of the row. */
+/* Writes the decayed products of a head. `plain` are the products before any decay. input:
+ * the inputs of `count` ancestors and of the row. */
 static void decay_products(const struct esp_cpu_pass *p, int row, int head,
                            const struct esp_state_products *plain, float *const *input,
                            int count)
@@ -208,7 +208,7 @@ static void find_products(void *step, int row)
     }
 }
 
-/* 16 columns of a head in a pass. */
+/* The work of a pass for 16 columns of a head. */
 struct part {
     const struct esp_cpu_pass *p;
     int head;
@@ -301,7 +301,7 @@ static void do_rows(const struct part *b, const struct esp_state_group *group, i
         update_row(b, row[i]);
 }
 
-/* Does all groups of the plan for 16 columns of a head. */
+/* Runs all groups of the plan for 16 columns of a head. */
 static void do_part(const struct esp_cpu_pass *p, int thread, int head, int column)
 {
     const struct esp_cpu_states *s = &p->c->states;

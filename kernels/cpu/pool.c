@@ -1,12 +1,12 @@
 /* pool.c - a thread pool: helper threads that share the parts of a step with their caller.
  *
  * A step has a number of parts that may run in any order on any thread. Each thread has a share
- * of them, always the same one for the same number of parts, so the weights that it reads stay
- * in its core's cache from pass to pass. A thread that finishes its share takes parts of the
- * others' shares. The caller runs all parts that no helper has begun. So a helper preempted by
- * another program delays a step only if it was preempted within a part. If the caller still has
- * to wait long for a part, the pool rests for four times that long: the caller runs all parts
- * itself. This limits the cost of a busy machine.
+ * of the parts. For the same number of parts the share is always the same, so the weights that
+ * a thread reads stay in its core's cache from pass to pass. A thread that finishes its share
+ * takes parts of the others' shares. The caller runs all parts that no helper has begun. So a
+ * helper that another program preempts delays a step only if it was in the middle of a part. If
+ * the caller still has to wait long for a part, the pool rests for four times that long: the
+ * caller runs all parts itself. This limits the cost of a busy machine.
  *
  * If cores differ in speed, there is one share for all threads: each takes the next part. Parts
  * are small, so that a step does not wait long for the last part of a slow core.
@@ -110,8 +110,8 @@ static bool left_over(uint32_t ticket)
     return next_of(ticket) < end_of(ticket);
 }
 
-/* Runs the remaining parts of a share; returns how many it ran. They may belong to a newer
- * step than the one for which the thread was called. */
+/* Runs the remaining parts of a share; returns how many it ran. The parts may belong to a
+ * newer step than the one that woke the thread. */
 static int run_share(struct esp_pool *pool, struct share *share, int thread)
 {
     int count = 0;
@@ -132,9 +132,10 @@ static int shares(const struct esp_pool *pool)
     return pool->uneven ? 1 : pool->threads;
 }
 
-/* Returns the share that a thread takes from in turn `turn`: first its own, then those of its
- * node, then those of other nodes. Each half of the turns goes over all shares; NULL means the
- * share is for the other half. */
+/* Returns the share from which a thread takes parts in turn `turn`: first its own, then
+ * those of its node, then those of other nodes. Each half of the turns goes over all shares.
+ * The first half returns the shares of the thread's node, the second half the others. NULL
+ * means that the share is for the other half. */
 static struct share *share_of(struct esp_pool *pool, int thread, int turn)
 {
     const int count = shares(pool), own = thread % count;

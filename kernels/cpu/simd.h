@@ -334,9 +334,9 @@ V16 void v16_load_bf16_pair(const uint32_t *p, struct v16 *low, struct v16 *high
     }
 }
 
-/* Converts halves to floats. If the exponent and the fraction of a half are moved to those of
- * a float, the value is too small by a factor of 2^112; the multiplication corrects subnormals
- * as well. For infinity and NaN the largest exponent is restored. */
+/* Converts halves to floats. Moving the exponent and the fraction of a half to those of a
+ * float gives a value that is too small by a factor of 2^112. The multiplication by 2^112
+ * corrects this, also for subnormals. For infinity and NaN the largest exponent is restored. */
 V16 struct v16 v16_load_f16(const uint16_t *p)
 {
     struct v16 out;

@@ -129,7 +129,7 @@ void esp_states_taps(const struct esp_cpu_states *s, int place, int kernel, int 
     }
 }
 
-/* Rows are moved in ascending order, so none is overwritten before it was moved itself. */
+/* Rows are moved in ascending order, so no row is overwritten before it has been moved. */
 void esp_states_move_tail(struct esp_cpu_states *s, int place, int kernel, int folded_before)
 {
     float *tail = esp_states_of(s, place);

@@ -2,7 +2,7 @@
  *
  * kernels/state_plan.h says which rows read which state. The value columns of a state never
  * mix, so the work is divided into blocks of 16 columns of a head. For each block, a thread
- * does the groups of the plan in turn: it adds the updates of a chunk to the block, multiplies
+ * runs the groups of the plan in turn: it adds the updates of a chunk to the block, multiplies
  * it by the keys and queries of the group's rows, and computes the updates and outputs of these
  * rows, parents first.
  */
@@ -16,10 +16,10 @@
 
 enum { ESP_WALK_LEVELS = 32, ESP_MOST_TAPS = 16 };
 
-/* Products of a row's key and query with the keys of its ancestors in its chunk, for a state
- * head, the nearest ancestor first. Product i has decayed since ancestor i. For n ancestors,
- * by_key[n] is the decay since the chunk began, and by_query[n] the product of the row's own
- * query and key. */
+/* Products of a row's key and query with the keys of its ancestors in its chunk, for one
+ * state head, the nearest ancestor first. Product i has decayed since ancestor i. For n
+ * ancestors, by_key[n] is the decay since the chunk began, and by_query[n] is the product of
+ * the row's own query and key. */
 struct esp_state_products {
     float by_key[ESP_STATE_CHUNK], by_query[ESP_STATE_CHUNK];
 };

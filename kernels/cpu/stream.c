@@ -1,8 +1,8 @@
 /* stream.c - reads the matrices of streamed layers for every pass; see stream.h.
  *
- * The order of reading is fixed: the streamed layers from the first to the last, again and
- * again. So the thread needs no requests: it reads the next layer as soon as a buffer is free.
- * Layer n of this endless sequence goes to buffer n % BUFFERS. Two counters are the state:
+ * The order of reading is fixed: the streamed layers from the first to the last, over and over.
+ * So the thread needs no requests: it reads the next layer as soon as a buffer is free. Layer n
+ * of this endless sequence goes to buffer n % BUFFERS. Two counters describe the progress:
  * layers 0..read-1 of the sequence have been read, layers 0..used-1 are no longer needed, and
  * read - used is at most BUFFERS.
  *

@@ -72,8 +72,8 @@ static void close_example(struct example *e)
     esp_cpu_free(e->cut);
 }
 
-/* Writes the nanoseconds per block of both ways: the minimum of several rounds, in which the
- * ways take turns. */
+/* Writes the nanoseconds per block of both ways. Each is the minimum of several rounds, in
+ * which the two ways alternate. */
 static void time_rows(double ns[2], struct example *e, const struct esp_cpu_isa *isa, int rows)
 {
     e->product.rows = rows;

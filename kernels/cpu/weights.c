@@ -1,13 +1,13 @@
 /* weights.c - loads and packs a model's matrices for the matrix product.
  *
- * The file stores a matrix row by row; the product needs the weights of 32 outputs next to each
- * other (pack.c). Everything goes into one block of memory, in the order in which a forward
- * pass reads it. One walk over the model computes the size of the block, and a second walk
- * fills it. The threads read 32 rows each and pack them while they are in the caches, so
+ * The file stores a matrix row by row, but the product needs the weights of 32 outputs next to
+ * each other (pack.c). Everything goes into one block of memory, in the order in which a
+ * forward pass reads it. One walk over the model computes the size of the block, and a second
+ * walk fills it. The threads read 32 rows each and pack them while they are in the caches. So
  * loading takes little longer than reading, and needs no memory except for the weights.
  * Matrices keep their dtype; norm weights and biases become float32. Afterwards nothing depends
- * on the file, unless there is a memory limit: then some layers are not loaded but read again
- * for every pass (stream.c).
+ * on the file, unless there is a memory limit. With a limit, some layers are not loaded but
+ * read again for every pass (stream.c).
  */
 #include "kernels/cpu/cpu.h"
 
@@ -356,8 +356,8 @@ static size_t in_mebibytes(size_t bytes)
     return (bytes >> 20) + 1;
 }
 
-/* Finds the smallest number of layers to stream for which the others fit in memory. p must
- * have been measured with all layers in memory. */
+/* Finds the smallest number of streamed layers with which all other layers fit in memory. p
+ * must have been measured with all layers in memory. */
 static int fit(struct packer *p, struct esp_cpu_weights *w)
 {
     const struct esp_model_desc *d = w->base.desc;
@@ -408,7 +408,8 @@ static int start_stream(struct packer *p, struct esp_cpu_weights *w)
 
 /* ------------------------------------------------------------------ open and close */
 
-/* Returns the multiplications of a layer's mixer for one token, divided by the hidden width. */
+/* Returns the number of multiplications of a layer's mixer for one token, divided by the
+ * hidden width. */
 static double mixer_work(const struct esp_model_desc *d, enum esp_mixer mixer, double attention)
 {
     if (mixer == ESP_MIXER_NONE)

@@ -1,7 +1,7 @@
-/* add.cu - adds outputs to the residual stream that a product cannot add itself: those of
- * attention and MLP that are first changed by an RMSNorm (Gemma 2 and 3, OLMo 2), by a factor
- * (Granite) or by both, and the outputs of a row's experts. The same block then computes the
- * row's next norm.
+/* add.cu - adds outputs to the residual stream that a product cannot add itself. These are
+ * outputs of attention and MLP that are first changed by an RMSNorm (Gemma 2 and 3, OLMo 2), by
+ * a factor (Granite) or by both, and the outputs of a row's experts. The same block then
+ * computes the row's next norm.
  *
  * One block computes a row. Blocks always have the same size, so the order of a row's sums
  * does not depend on the batch.
@@ -24,7 +24,7 @@ struct add_args {
 };
 
 /* Returns column i of the sum that is added to a row. Outputs of experts are added in the
- * order of their numbers, and then that of the shared expert. */
+ * order of their numbers, and then the output of the shared expert. */
 static __device__ __forceinline__ float branch_of(const struct add_args &a, int row, int i)
 {
     if (a.used == 0)

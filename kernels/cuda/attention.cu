@@ -1,11 +1,11 @@
 /* attention.cu - tree attention of exact mode: queries of a batch see the prefix and their own
  * ancestors. Sums always have the same order. Default mode uses attention_mma.cu.
  *
- * The keys that a query sees, in order, are the cache rows of the prefix and then the listed
- * rows after it (embed.cu). This order, not the place in the cache, decides the order of every
- * sum: keys are processed in tiles of 32, one per lane, and tiles in chunks of ESP_CUDA_CHUNK;
- * chunks are joined one after the other. So the result for a token is bit-identical whether it
- * is a node of a tree, a row of a prompt or alone in a batch.
+ * A query sees, in this order, the cache rows of the prefix and then the listed rows after it
+ * (embed.cu). This order, not the place in the cache, decides the order of every sum. Keys are
+ * processed in tiles of 32, one per lane, and tiles in chunks of ESP_CUDA_CHUNK. Chunks are
+ * joined one after the other. So the result for a token is bit-identical whether it is a node
+ * of a tree, a row of a prompt or alone in a batch.
  *
  * A block computes one chunk for up to 16 queries of one key/value head (several rows and all
  * heads of a group, so that a tile of the cache is read once for all of them). Tiles that all
@@ -91,8 +91,8 @@ static __device__ void stage(T *to, const T *from, int start, int end, int fresh
     }
 }
 
-/* Where keys or values of a head are: in the cache, or, for those of the pass, in shared
- * memory. */
+/* Where keys or values of a head are stored: in the cache or, for the rows of the pass, in
+ * shared memory. */
 template <typename T> struct source {
     const T *cached, *made;
     int width, fresh; /* fresh: the first row of `made` */

@@ -116,8 +116,8 @@ esp_cuda_make_keys(const struct esp_cuda_arrays &at, const struct esp_cuda_atten
     }
 }
 
-/* Writes the rows of the launch to the cache. Called by the blocks for the sinks; blockIdx.y
- * numbers those of a key/value head. */
+/* Writes the rows of the launch to the cache. Only the blocks for the sinks call this.
+ * blockIdx.y is the number of a block among those of the same key/value head. */
 template <typename T>
 static __device__ void esp_cuda_append(const struct esp_cuda_arrays &at,
                                        const struct esp_cuda_attend<T> &a, int kv_head)
@@ -133,8 +133,8 @@ static __device__ void esp_cuda_append(const struct esp_cuda_arrays &at,
 
 /* ------------------------------------------------------------------ joining parts */
 
-/* Returns where part `part` of a query is stored: the sums, then the maximum, then the weight.
- */
+/* Returns where part `part` of a query is stored: first its sums, then its maximum, then its
+ * weight. */
 template <typename T>
 static __device__ __forceinline__ float *
 esp_cuda_place(const struct esp_cuda_attend<T> &a, const struct esp_cuda_query &q, int part)
@@ -220,8 +220,8 @@ static __device__ void esp_cuda_join_queries(const struct esp_cuda_arrays &at,
     }
 }
 
-/* Ends a block of attention (kv_head, tile of `rows` queries, part). The last of the
- * `blocks` blocks of a tile that had work joins the parts. `room`: shared memory for one
+/* Ends a block of attention (kv_head, tile of `rows` queries, part). `blocks` blocks of a
+ * tile had work. The last of them to finish joins the parts. `room`: shared memory for one
  * number. */
 template <typename T, typename Used>
 static __device__ void esp_cuda_join_tile(const struct esp_cuda_arrays &at,

@@ -9,10 +9,10 @@
  * mask of "SpecInfer", Miao et al. 2024, section 4.2, as bits).
  *
  * With 64 or 128 queries, each warp has 16 of them and all keys of a tile. A multiprocessor has
- * registers for two blocks of 64 queries or for one of 128, which reads keys and values half as
- * often but needs more shared memory. With 16 queries, the warps divide the keys of a tile, and
- * their sums are joined at the end. attention.h joins the shares. The sinks of a window are a
- * separate share, see attention.cu.
+ * registers for two blocks of 64 queries or for one of 128. The block of 128 reads keys and
+ * values half as often, but needs more shared memory. With 16 queries, the warps divide the
+ * keys of a tile, and their sums are joined at the end. attention.h joins the shares. The sinks
+ * of a window are a separate share, see attention.cu.
  *
  * The number of shares depends on the device and on the number of queries, so that small
  * passes over long texts occupy all multiprocessors.
@@ -20,8 +20,8 @@
 #include "kernels/cuda/attention.h"
 
 enum { FEW_QUERIES = 32, HIGH = 4, HIGHEST = 8, STAGES = 2, QUERIES_TOGETHER = 4 };
-/* Instructions of a warp for each tile of keys (RESOURCES.md, sm_90), for predictions: with few
- * queries, and with many. */
+/* The instructions of a warp for each tile of keys, with few and with many queries
+ * (RESOURCES.md, sm_90). Only predictions use them. */
 enum { INSTRUCTIONS_FEW = 350, INSTRUCTIONS_MANY = 560 };
 
 /* Sizes that follow from the width of a head, padded to DIM, and from the number of warps
@@ -72,7 +72,8 @@ static __device__ __forceinline__ int tiles_each(const struct tiles &t, int shar
     return (t.all + shares - 1) / shares;
 }
 
-/* The cache rows that a query sees: from..end-1; after the prefix only those in its mask. */
+/* The cache rows that a query sees: rows from..end-1, but after the prefix only those in its
+ * mask. */
 struct sight {
     int from, end;
     const uint64_t *mask; /* NULL: all of them */
@@ -147,8 +148,8 @@ template <typename T> struct cached {
     int fresh;
 };
 
-/* Begins to copy a tile to `to` (keys, then values), and computes those of its keys that are
- * fresh. */
+/* Begins to copy a tile to `to` (keys, then values). Rows that are not in the cache yet are
+ * computed instead of copied. */
 template <typename T, int DIM, int WARPS_HIGH>
 static __device__ __forceinline__ void
 begin_tile(const struct esp_cuda_arrays &at, const struct esp_cuda_attend<T> &a,
@@ -193,7 +194,8 @@ static __device__ __forceinline__ void score(float s[][4], const T *q, const T *
 }
 
 /* Turns scores into weights. If there is a new maximum, the sums so far are scaled down.
- * CAPPED: there is a cap; the code for it is long, and most models have none. */
+ * CAPPED means that scores have a cap. The code for a cap is long, and most models have
+ * none. */
 template <typename T, int DIM, int WARPS_HIGH, bool CAPPED>
 static __device__ __forceinline__ void weigh(float s[][4], struct sums<DIM> &sums,
                                              const uint64_t seen[2], int first, float cap)
@@ -475,7 +477,7 @@ struct shares {
     }
 };
 
-/* Returns the number of shares that are not empty; a tile has `keys` keys. */
+/* Returns the number of shares that are not empty. A tile has `keys` keys. */
 static __device__ __forceinline__ struct shares shares_of(const struct esp_cuda_pass *pass,
                                                           int parts, int keys)
 {
@@ -542,7 +544,7 @@ enum {
     VARIANTS = HEIGHTS * (WIDTHS + CAPPED_WIDTHS)
 };
 
-/* Returns the kernels for 16, 64 and 128 queries, then the same with a cap. */
+/* Returns the kernels for 16, 64 and 128 queries without a cap, and then those with a cap. */
 template <typename T> static const struct variant<T> *variants() {
     static const struct variant<T> all[VARIANTS] = {
         variant_of<T, 64, 1, false>(), variant_of<T, 96, 1, false>(),
@@ -589,8 +591,8 @@ static const struct variant<T> *find_variant(int height, bool capped, int width)
     return v;
 }
 
-/* Returns the kernel for a key/value head with `queries` queries. More than 64 are computed 128
- * at a time, if a block may have enough shared memory. */
+/* Returns the kernel for a key/value head with `queries` queries. If there are more than 64,
+ * and a block may have enough shared memory, they are computed 128 at a time. */
 template <typename T>
 static const struct variant<T> *choose_variant(const struct esp_cuda_backend *backend,
                                                int queries, bool capped, int width) {

@@ -142,8 +142,8 @@ static __device__ __forceinline__ uint32_t byte_of(const char *unit, int from, i
     return (uint8_t)unit[from + esp_block_at(chunk, bytes, output, byte)];
 }
 
-/* These return the half-byte of number i of an output's block: small_half() for formats with
- * blocks of 32 numbers, k_half() for Q4_K and Q5_K. */
+/* Each of these returns the half-byte of number i of an output's block. small_half() is for
+ * formats with blocks of 32 numbers, and k_half() is for Q4_K and Q5_K. */
 static __device__ __forceinline__ uint32_t small_half(const char *unit, int output, int i)
 {
     return byte_of(unit, 0, 16, 16, output, i % 16) >> i / 16 * 4 & 15;
@@ -336,9 +336,9 @@ template <> struct esp_block_format<ESP_Q6_K> : esp_block_unit<ESP_Q6_K> {
 
 /* ------------------------------------------------------------------ sums */
 
-/* Adds the product of 32 columns of an output and a row to a sum. `dot` is the dot product of
- * the integers, rounded, times the scale of the activations; with TWO_SCALES, that of the first
- * 16 columns, and `last` is that of the last 16. */
+/* Adds the product of 32 columns of an output and a row to a sum. `dot` is the dot product
+ * of the integers, rounded, times the scale of the activations. With TWO_SCALES, `dot` is
+ * for the first 16 columns and `last` is for the last 16. */
 template <enum esp_dtype D>
 static __device__ __forceinline__ float esp_block_add(float sum, float dot, float last,
                                                       const struct esp_block_scales &s,
@@ -399,8 +399,9 @@ esp_block_part_of(const struct esp_block_args &a)
 
 /* ------------------------------------------------------------------ copies of units */
 
-/* Begins to copy the warp's next step to `to` (UNITS, HIGH, unit): for each tile of the block,
- * UNITS units from number `unit` on, `apart` units apart. */
+/* Begins to copy the warp's next step to `to` (UNITS, HIGH, unit). For each tile of the
+ * block, it copies UNITS units: number `unit` and those that follow at distances of `apart`
+ * units. */
 template <enum esp_dtype D, int HIGH>
 static __device__ __forceinline__ void esp_block_begin_step(char *to, const char *w, int tiles,
                                                             int units, int unit, int apart)

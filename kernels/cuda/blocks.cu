@@ -22,9 +22,9 @@
  * that read the same activations are multiplied in one launch. Its blocks divide the tiles
  * evenly, because the multiprocessor with most tiles decides how long it takes.
  *
- * These products are limited by instructions, so little is done more than once: a warp computes
- * the scales of 256 columns for all of its lanes, weights are made signed while they are
- * unpacked, and the integer sums of the tensor cores are already bit patterns of floats
+ * The speed of these products is limited by instructions, so work is not repeated. A warp
+ * computes the scales of 256 columns for all of its lanes. Weights are made signed while they
+ * are unpacked. The integer sums of the tensor cores are already bit patterns of floats
  * (FLOAT_BITS).
  *
  * In a model with quantised weights activations are float32, except the output of attention.
@@ -60,7 +60,7 @@ void esp_cuda_pack_tile(enum esp_dtype dtype, int columns, const char *rows, cha
 
 /* ------------------------------------------------------------------ activations */
 
-/* Quantises activations; a warp does 32 numbers. `each`: number of rows of x for each row of
+/* Quantises activations; each warp handles 32. `each`: number of rows of x for each row of
  * the pass. */
 template <typename T>
 static __global__ void cut_kernel(struct esp_cuda_arrays at, const T *x, size_t x_stride,
@@ -91,8 +91,9 @@ static __global__ void narrow_kernel(struct esp_cuda_arrays at, const float *x, 
 
 /* ------------------------------------------------------------------ the product */
 
-/* The integers of tensor cores begin at the bits of the float 1.5 * 2^23: below 2^22, an
- * integer then has the bits of this float plus the integer. This saves its conversion. */
+/* The sums of integers on tensor cores begin at the bits of the float 1.5 * 2^23. A sum
+ * below 2^22 then leaves the bits of this float plus the sum. This saves a conversion to
+ * float. */
 enum { FLOAT_BITS = 0x4b400000 };
 
 /* Multiplies 256 high + low by the scale of a row's activations, a power of two. */
@@ -145,8 +146,8 @@ struct activations {
     struct esp_cuda_cut cut[2];
 };
 
-/* Where the activations of a block's rows begin, as multiples of 32 columns: in registers or,
- * if there are not enough, (8 GROUPS) in shared memory. */
+/* Where the activations of a block's rows begin, as multiples of 32 columns. They are kept
+ * in registers or, if there are not enough, in shared memory (8 GROUPS). */
 template <int GROUPS, bool SHARED> struct lane_rows {
     static const int KEPT = SHARED ? 1 : GROUPS;
     uint32_t row[KEPT], left[KEPT], right[KEPT]; /* of rows `group`, 2t and 2t + 1 */
@@ -223,7 +224,7 @@ static __device__ __forceinline__ int scales_at(int output, int sub)
 }
 
 /* Computes the scales of the units at `unit` for the groups of 32 columns from `sub` on. Each
- * lane does one of these groups for two outputs of a tile. */
+ * lane computes one of these groups for two outputs of a tile. */
 template <enum esp_dtype D, int HIGH>
 static __device__ __forceinline__ void make_scales(struct esp_block_scales *to,
                                                    const char *unit, int sub)
@@ -260,9 +261,9 @@ finish_tiles(const struct esp_cuda_arrays &at, enum esp_cuda_epilogue epilogue,
         esp_cuda_fill_logits(at, s, part.of.outputs);
 }
 
-/* Multiplies 32 columns: group `sub` of the units at `unit`, and group `block` of the whole
- * matrix. ready: on entry, the activations of the first 8 rows for these columns; on return,
- * those for group `next` of the matrix, which are loaded during the product. */
+/* Multiplies 32 columns: group `sub` of the units at `unit`, which is group `block` of the
+ * whole matrix. On entry, `ready` has the activations of the first 8 rows for these columns.
+ * On return, it has those for group `next`, which are loaded during the product. */
 template <enum esp_dtype D, int HIGH, int GROUPS>
 static __device__ __forceinline__ void
 multiply_block(const struct esp_block_args &a,
@@ -386,7 +387,8 @@ multiply_part(const struct esp_cuda_arrays &at, const struct esp_block_args &a,
     finish_tiles(at, a.epilogue, esp_block_part_of(a), parts, s, HIGH, Z::WIDTH / 2);
 }
 
-/* A block has HIGH tiles or, so that all multiprocessors have the same number, one less. */
+/* A block has HIGH tiles or HIGH - 1, so that all multiprocessors have the same number of
+ * tiles. */
 template <enum esp_dtype D, int HIGH, int GROUPS>
 static __global__ void __launch_bounds__(THREADS, tiling<D, HIGH, GROUPS>::BLOCKS)
     blocks_kernel(struct esp_cuda_arrays at, struct esp_block_args a)
@@ -415,9 +417,10 @@ static __global__ void __launch_bounds__(THREADS, tiling<D, HIGH, GROUPS>::BLOCK
 
 enum { VARIANTS = 6 };
 
-/* How many instructions a warp needs for each KB of weights (RESOURCES.md, sm_90), for
- * predictions: of the kernels for 8 and 16 rows, and of both for 64, in a block with all its
- * tiles and in one with a tile less. */
+/* How many instructions a warp needs for each KB of weights (RESOURCES.md, sm_90). Only
+ * predictions use them. The columns are the kernels for 8 rows, for 16 rows and the two for
+ * 64 rows. The first number is for a block with all its tiles, the second for a block with
+ * one tile less. */
 static const int instructions[][4][2] = {
     {{118, 176}, {197, 251}, {550, 721}, {458, 497}},    /* Q8_0 */
     {{291, 363}, {384, 502}, {875, 1226}, {684, 762}},   /* Q4_0 */
@@ -480,7 +483,7 @@ static int blocks_of(const struct esp_block_args &a, int high)
     return blocks;
 }
 
-/* Returns the number of waves of blocks of `high` tiles, each for every span. */
+/* Returns the number of waves that blocks of `high` tiles need, over all spans. */
 static int waves_of(const struct esp_cuda_backend *backend, const struct esp_block_args &a,
                     int high, int spans)
 {
@@ -488,8 +491,8 @@ static int waves_of(const struct esp_cuda_backend *backend, const struct esp_blo
     return (int)(((size_t)blocks_of(a, high) * spans + here - 1) / here);
 }
 
-/* Returns how many tiles the busiest multiprocessor gets: the even share of all tiles, or more
- * if blocks of `high` tiles or one less cannot be divided so. */
+/* Returns how many tiles the busiest multiprocessor gets. This is an even share of all
+ * tiles, or more if blocks of `high` tiles or one less cannot be divided evenly. */
 static int busiest(const struct esp_cuda_backend *backend, const struct esp_block_args &a,
                    int high, int spans)
 {
@@ -498,8 +501,8 @@ static int busiest(const struct esp_cuda_backend *backend, const struct esp_bloc
     return even > least ? even : least;
 }
 
-/* Divides the tiles evenly among all blocks for which there is room in the waves that blocks of
- * `high` tiles need; each has `high` tiles or one less. Returns the number of blocks. */
+/* Divides the tiles evenly among as many blocks as fit into the waves that blocks of `high`
+ * tiles need. Each block gets `high` tiles or one less. Returns the number of blocks. */
 static int divide(const struct esp_cuda_backend *backend, struct esp_block_args *a, int high,
                   int spans)
 {
@@ -518,8 +521,9 @@ static int divide(const struct esp_cuda_backend *backend, struct esp_block_args 
     return blocks;
 }
 
-/* Returns the kernel for a pass of `rows` rows: the one with the highest blocks that give the
- * busiest multiprocessor no more tiles, because these read the activations less often. */
+/* Returns the kernel for a pass of `rows` rows. Among the kernels that give the busiest
+ * multiprocessor the fewest tiles, it chooses the one with the highest blocks, because high
+ * blocks read the activations less often. */
 static const variant *choose(const struct esp_cuda_cache *c, const struct esp_cuda_product *p,
                              const struct esp_block_args &a, int rows)
 {

@@ -170,7 +170,7 @@ static inline bool esp_cuda_attention_cuts(const struct esp_cuda_cache *c, int l
 
 /* ------------------------------------------------------------------ weights */
 
-/* Packs 16 rows of `columns` numbers, stored as in the file, into a tile. */
+/* Packs 16 rows of `columns` numbers into a tile. The rows are stored as in the file. */
 void esp_cuda_pack_tile(enum esp_dtype dtype, int columns, const char *rows, char *tile);
 
 #endif

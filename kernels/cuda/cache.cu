@@ -16,9 +16,9 @@
 /* FEWEST_QUERIES: the smallest number of queries in a tile of attention's queries. */
 enum { ROW_STEP = 64, FEWEST_QUERIES = 16 };
 /* Maximum number of partial results of attention that are stored. In default mode, the
- * blocks on a multiprocessor have at most 128 queries together: with 132 multiprocessors and
- * the sinks, 19,000 partial results. Exact mode has one for every chunk of keys; the second number limits
- * the bytes of all of them. */
+ * blocks on a multiprocessor have at most 128 queries together. With 132 multiprocessors and
+ * the sinks, that makes 19,000 partial results. Exact mode has one for every chunk of keys,
+ * so the second number limits the bytes of all of them. */
 static const size_t PARTS = 24000, PART_BYTES_EXACT = (size_t)64 << 20;
 
 static size_t mask_words(const struct esp_cuda_cache *c)
@@ -38,9 +38,10 @@ static bool norms_together(const struct esp_model_desc *d)
     return any;
 }
 
-/* Returns how many partial results a cache has room for. In exact mode, this is at least enough
- * for a tile of queries, which read the cache together. If the engine did not say that it will
- * use exact mode, one row is enough. row: how many partial results a row has in exact mode. */
+/* Returns how many partial results a cache has room for. In exact mode, there is at least
+ * room for a tile of queries, which read the cache together. If the engine did not say that
+ * it will use exact mode, room for one row is enough. row: how many partial results a row
+ * has in exact mode. */
 static size_t parts_of(const struct esp_model_desc *d, size_t row, size_t part_bytes,
                        int max_batch)
 {
@@ -201,7 +202,7 @@ static void lay_out(struct esp_cuda_arena *arena, struct esp_cuda_cache *c,
     c->pass_bytes = arena->used - start;
 }
 
-/* weights: those of a divided model, or NULL. */
+/* weights: the weights of a divided model, or NULL. */
 static size_t need(const struct esp_model_desc *desc, struct esp_weights *weights,
                    const struct esp_cuda_cache *owner, int rows, int max_batch)
 {

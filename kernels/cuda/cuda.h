@@ -31,8 +31,8 @@ struct esp_cuda_stream;
 struct esp_cuda_cut;
 struct esp_cuda_gpus;
 
-/* Values that are still to be delivered to a caller. They are copied from pinned memory when
- * the stream is idle. The caller owns `to` and may free it after a failure, so a call
+/* Values that a call has yet to deliver to its caller. They are copied from pinned memory
+ * when the stream is idle. The caller owns `to` and may free it after a failure, so a call
  * that fails discards all answers. */
 struct esp_cuda_answer {
     struct esp_cuda_rows *rows;
@@ -276,8 +276,8 @@ enum { ESP_CUDA_PIECE = 8 << 20 }; /* bytes that are sent to the device at a tim
  * w has. */
 int esp_cuda_weights_load(struct esp_cuda_weights *w, struct esp_cuda_backend *backend,
                           esp_progress *progress, void *user);
-/* Returns the bytes that the weights take; with a limit, the most that fits into it, or the
- * minimum. */
+/* Returns the bytes that the weights take. With a limit, this is the most that fits into the
+ * limit, or the minimum that the weights need. */
 size_t esp_cuda_weights_need(const struct esp_model_desc *desc);
 /* Returns whether a matrix of the model is quantised. */
 bool esp_cuda_has_blocks(const struct esp_model_desc *desc);
@@ -536,8 +536,8 @@ static inline bool esp_cuda_divides(const struct esp_cuda_cache *c, enum esp_ran
     return part && esp_rank_plan_divides(&part->plan, kind);
 }
 
-/* Makes a cache's device the current one. Returns false if `c` is NULL, as after the cache of
- * the last rank. */
+/* Makes a cache's device the current one. Returns false if `c` is NULL, as it is after the
+ * cache of the last rank. */
 static inline bool esp_cuda_enter_rank(const struct esp_cuda_cache *c)
 {
     if (c)

@@ -1,4 +1,4 @@
-/* exchange.cu - the ranks of a pass give one another the columns that each has computed.
+/* exchange.cu - lets the ranks of a pass exchange the columns that each of them has computed.
  *
  * A kernel packs a rank's columns into one block, an all-gather copies this block to the other
  * GPUs, and a kernel unpacks the received blocks into the columns of the matrix. All parts have

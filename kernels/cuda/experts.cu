@@ -46,7 +46,7 @@ static __device__ __forceinline__ float4 routed(const struct route_args &a, cons
                        left > 2 ? r.z * w.z : 0.0f, left > 3 ? r.w * w.w : 0.0f);
 }
 
-/* Computes the router's logits; a warp does one expert for one row. */
+/* Computes the router's logits. One warp computes one expert's logit for one row. */
 template <typename A>
 static __global__ void route_kernel(struct esp_cuda_arrays at, struct route_args a, const A *x)
 {

@@ -54,7 +54,7 @@ static void list_rows(int32_t *to, const int32_t *row, int count)
         to[i] = row ? row[i] : i;
 }
 
-/* Writes to the slot where hidden states are read from and written to. */
+/* Fills in the part of the slot that says where the pass reads and writes hidden states. */
 static void send_states(struct esp_cuda_cache *c, const struct esp_batch *b, char *slot,
                         struct esp_cuda_pass *pass)
 {
@@ -248,9 +248,9 @@ static bool launch_bound(const struct esp_cuda_cache *c, int rows, bool step)
     return rows <= c->max_batch && (small || (rows <= ESP_CUDA_OWN_ROWS && !step));
 }
 
-/* Captures the graph for passes of bucket `i` and texts of length `j`. *room becomes false if
- * there is not enough memory for it, or if less than `least` bytes of the device's memory are
- * left afterwards. */
+/* Captures the graph for passes of bucket `i` and texts of length `j`. *room becomes false
+ * if there is not enough memory for the graph, or if the graph leaves less than `least`
+ * bytes of the device's memory free. */
 static int capture_one(struct esp_cuda_cache *c, bool step, int i, int j, size_t least,
                        bool *room)
 {

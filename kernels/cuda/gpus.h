@@ -40,8 +40,8 @@ int esp_cuda_open_rank(struct esp_cuda_backend *program, int rank,
                        struct esp_cuda_backend **backend, char *err, size_t errlen);
 void esp_cuda_close_rank(struct esp_cuda_backend *backend);
 
-/* Gives every rank `bytes` bytes of every other. at[r]: (ranks, bytes) on GPU r, of which it
- * has written its own. */
+/* Copies `bytes` bytes of every rank to all other ranks. at[r]: (ranks, bytes) on GPU r,
+ * which has already written its own bytes there. */
 int esp_cuda_all_gather(struct esp_cuda_gpus *gpus, char *const *at, size_t bytes);
 
 /* Describes the part of a rank. `plan` and `desc` must be valid, and `desc` must outlive the

@@ -1,9 +1,9 @@
 /* lt.cu - products of many rows by cuBLASLt.
  *
- * cuBLASLt stores matrices by columns: our y (rows, outputs) is its (outputs, rows), W is
- * transposed, and x is not. A table contains the algorithm that the heuristic chose for each
- * shape. If the heuristic failed or found none, the table says so, and matmul.cu computes
- * products of that shape.
+ * cuBLASLt stores matrices by columns. For cuBLASLt, our y (rows, outputs) has the shape
+ * (outputs, rows), and W is transposed, but x is not. A table contains the algorithm that the
+ * heuristic chose for each shape. If the heuristic failed or found none, the table says so, and
+ * matmul.cu computes products of that shape.
  */
 #include "kernels/cuda/cuda.h"
 
@@ -210,8 +210,8 @@ int esp_cuda_lt_choose(struct esp_cuda_backend *backend, const struct esp_cuda_l
     return choose(backend, p, MOST_WORKSPACE);
 }
 
-/* For a shape without a chosen algorithm, one is chosen that needs no more than the existing
- * workspace, because nothing is allocated during a generation. */
+/* If a shape has no algorithm yet, this chooses one for which the existing workspace is
+ * large enough, because nothing is allocated during a generation. */
 int esp_cuda_lt_run(struct esp_cuda_backend *backend, const struct esp_cuda_lt_product *p,
                     bool *done)
 {

@@ -2,10 +2,10 @@
  * long as reading W.
  *
  * A tensor core instruction multiplies a tile of 16 outputs and 16 columns of W with these
- * columns of 8 rows of x. Any columns can be combined, as long as the same ones are taken from
- * W and x. So lane (group, t) reads 8 consecutive ones, columns 8t..8t+7 of a step of 32, in
- * one 16-byte load from row-major memory, and uses them for two instructions. Nothing is
- * repacked, and cuBLASLt can use the same weights.
+ * columns of 8 rows of x. It may get any columns, as long as W and x give the same ones. So
+ * lane (group, t) reads 8 consecutive columns, 8t..8t+7 of a step of 32, in one 16-byte load
+ * from row-major memory, and uses them for two instructions. Nothing is repacked, and cuBLASLt
+ * can use the same weights.
  *
  * A block computes 1 to 5 tiles of outputs at a time. Each of its 8 warps processes every
  * eighth step, and their sums are added in the order of the warps. This order depends only on
@@ -21,9 +21,10 @@
  * The first copies of W begin before the previous kernel has ended (device.h), because no
  * kernel writes W.
  *
- * A block of many tiles and rows is alone on its multiprocessor. No other block reads memory
- * while it adds the sums of its warps. So it is persistent: it goes on to the next tiles that
- * no block has, and begins to copy their weights before it finishes its own.
+ * A block of many tiles and rows is alone on its multiprocessor. While it adds the sums of its
+ * warps, no other block reads memory there. So the block is persistent: it continues with tiles
+ * that no other block computes, and begins to copy their weights before it finishes its current
+ * ones.
  */
 #include "kernels/cuda/activation.h"
 #include "kernels/cuda/norm.h"
@@ -58,7 +59,7 @@ template <typename T> struct matmul_args {
 };
 
 /* Writes an output of a row of the result, without the norm that may follow. Returns the
- * output, which for ADD is the sum. `up`: for GATED, the product with the other matrix. */
+ * output; for ADD, this is the sum. `up`: for GATED, the product with the other matrix. */
 template <typename T>
 static __device__ __forceinline__ float put(const struct esp_cuda_arrays &at,
                                             const struct matmul_args<T> &a, size_t row,
@@ -132,7 +133,7 @@ static __device__ __forceinline__ void find_factors(const struct esp_cuda_square
     const int warp = threadIdx.x / ESP_WARP, left = s.end - s.first - warp;
     int row[GROUPS];
     float found[GROUPS];
-    if (left <= 0) /* the whole warp */
+    if (left <= 0) /* true for the whole warp */
         return;
 #pragma unroll
     for (int j = 0; j < GROUPS; j++)
@@ -413,9 +414,9 @@ static struct matmul_args<T> args_of(const struct esp_cuda_cache *c,
 }
 
 /* Returns whether blocks of a variant occupy the device. They do if 15 of 32 multiprocessors
- * have one and 20 KB of weights are under way for each multiprocessor. So many blocks can use
- * the whole bandwidth of memory and of the second-level cache. The cache limits a product of
- * many rows, and higher blocks read the activations from it less often. */
+ * have a block and 20 KB of weights are being copied for each multiprocessor. So many blocks
+ * can use the whole bandwidth of memory and of the second-level cache. The cache limits a
+ * product of many rows, and higher blocks read the activations from it less often. */
 template <typename A>
 static bool occupies(const struct esp_cuda_backend *backend,
                      const struct esp_cuda_variant<A> *v, int outputs)

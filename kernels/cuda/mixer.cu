@@ -3,10 +3,10 @@
  * other, cpu/pass_mixer.c those for a chunk).
  *
  * As on the CPU, the value columns of a state never mix. So a block has 16 columns of a head,
- * with its part of the state in registers, and does all groups of the plan (state_plan.h) in
- * turn. A row's numbers come from the same operations in the same order whatever else is in its
- * pass: results are bit-identical for trees, chains, any order of rows and any parts of a
- * prompt, in both modes.
+ * with its part of the state in registers, and computes all groups of the plan (state_plan.h)
+ * in turn. A row's numbers come from the same operations in the same order whatever else is in
+ * its pass. So results are bit-identical for trees, for chains, for any order of rows and
+ * however a prompt is divided, in both modes.
  *
  * The kernels find the plan in at.visit, so a captured pass may have any tree.
  */
@@ -47,7 +47,7 @@ static __device__ __forceinline__ float sigmoid(float x)
 
 /* ------------------------------------------------------------------ the convolution */
 
-/* Returns what is convolved of channel i of batch row `row`. */
+/* Returns the value that is convolved for channel i of batch row `row`. */
 static __device__ __forceinline__ float fresh_input(const struct mixer_args &a, int row, int i)
 {
     const float *from = a.projected + (size_t)row * a.projected_stride;
@@ -131,7 +131,7 @@ static __device__ void find_factors(const struct mixer_args &a, const float *pro
 }
 
 /* Computes the convolved values and the factors of the batch's rows, and stores their inputs. A
- * warp does a head of queries, keys or values. Grid: (rows, heads of all three). */
+ * warp computes a head of queries, keys or values. Grid: (rows, heads of all three). */
 static __global__ void prepare_kernel(struct esp_cuda_arrays at, struct mixer_args a)
 {
     esp_begin_early();
@@ -184,10 +184,11 @@ static __device__ __forceinline__ struct places places_of(const struct mixer_arg
     return at;
 }
 
-/* Products of a row's key and query with the keys of its ancestors in its chunk, the nearest
- * first, decayed since that ancestor. Number `place` of the first ESP_STATE_CHUNK numbers (by
- * key) is the decay since the chunk began, and of the second (by query) the product of the
- * row's query and key. A warp does a state head. Grid: (rows, heads). */
+/* Computes the products of a row's key and query with the keys of its ancestors in its
+ * chunk, the nearest first, decayed since that ancestor. There are ESP_STATE_CHUNK numbers
+ * by key, then as many by query. Number `place` of the first is the decay since the chunk
+ * began. Number `place` of the second is the product of the row's query and key. A warp
+ * computes a state head. Grid: (rows, heads). */
 static __global__ void products_kernel(struct esp_cuda_arrays at, struct mixer_args a)
 {
     esp_begin_early();
@@ -284,7 +285,7 @@ static __device__ __forceinline__ void fold(const struct esp_cuda_arrays &at,
     }
 }
 
-/* What a row's key, if the mixer needs it, and its query read from the state. */
+/* Computes what a row's query, and its key if the mixer needs it, read from the state. */
 template <int KEYS>
 static __device__ __forceinline__ void
 read_state(const struct mixer_args &a, const struct part &b, const float s[KEYS],
@@ -339,7 +340,7 @@ static __device__ __forceinline__ void update_row(const struct esp_cuda_arrays &
     }
 }
 
-/* Rows whose keys and queries read the state before the first of them is updated. */
+/* The number of rows that read the state before the first of them is updated. */
 enum { TOGETHER = 32, ROOM_BYTES = TOGETHER * 2 * ESP_STATE_COLUMNS * sizeof(float) };
 
 /* Returns where shared memory has what row `i` read with its key (0) or query (1). */
@@ -385,7 +386,7 @@ static __global__ void states_kernel(struct esp_cuda_arrays at, struct mixer_arg
                     *place_of(room, m - first, 1, b) = out;
                 }
             }
-            /* A warp has whole columns, so it only waits for itself. */
+            /* A warp has whole columns, so it only waits for its own lanes. */
             for (int m = first; m < end; m++) {
                 __syncwarp();
                 update_row(at, a, b, at.visit[m].member, *place_of(room, m - first, 0, b),
@@ -398,8 +399,8 @@ static __global__ void states_kernel(struct esp_cuda_arrays at, struct mixer_arg
 
 /* ------------------------------------------------------------------ the output */
 
-/* Norm and gate of what was read from the states. A block does the columns that share a norm.
- * Grid: (rows, groups). */
+/* Applies the norm and the gate to what was read from the states. A block computes the
+ * columns that share a norm. Grid: (rows, groups). */
 template <typename T>
 static __global__ void out_kernel(struct esp_cuda_arrays at, struct mixer_args a, T *out)
 {

@@ -3,7 +3,7 @@
  * The steps of a layer are those of the CPU backend (cpu/forward.c): 1 norm, 2 queries, keys
  * and values, 3 rotation and cache, 4 attention, 5 output added to the residual stream, 6
  * norm, 7 gate and up, 8 down added (to what 5 and 8 add, a norm or a factor may be applied
- * first). In a recurrent layer, mixer.cu does 3 and 4; a layer may lack 2 to 5, or 6 to 8. A
+ * first). In a recurrent layer, mixer.cu runs 3 and 4; a layer may lack 2 to 5, or 6 to 8. A
  * mixture of experts has a router, the products of all used experts and their sum instead of 7
  * and 8. Most norms are computed by the kernels of the steps around them
  * (norm.h), and in a small pass step 3 is part of step 4 (attention.h). So a layer takes five

@@ -111,9 +111,9 @@ struct esp_cuda_squares {
 
 struct esp_cuda_squares esp_cuda_squares_of(const struct esp_cuda_cache *c);
 
-/* The first half, for column i of a row; x is the complete value of the residual stream. 16
+/* The first half, for column i of a row. x is the complete value of the residual stream. 16
  * consecutive lanes have the columns of a tile. All lanes of a warp call this, even those
- * whose column does not exist (`there` is false). */
+ * for which there is no column (`there` is false). */
 template <typename T>
 static __device__ __forceinline__ void
 esp_cuda_begin_norm(const struct esp_cuda_arrays &at, const struct esp_cuda_norm_args &a,

@@ -3,7 +3,7 @@
  * The tensor cores of blocks.cu multiply eight rows; for a single row, seven eighths of that
  * work would be wasted. Here a lane unpacks bytes and multiplies them with instructions for dot
  * products of four bytes. Four lanes share two outputs and add up their integers; two of
- * the lanes then continue with one output each, and the other two duplicate their work.
+ * the lanes then continue with one output each, and the other two repeat the same work.
  *
  * The integers are those of blocks.cu, and the floats are added in the same order: each warp
  * processes every eighth unit, and the sums are added in the order of the warps. So the result

@@ -83,8 +83,8 @@ static int oldest_driver(int cuda)
 }
 
 /* Says why there is no device. Returns ESP_E_UNSUPPORTED on a machine without a driver or
- * without a GPU, which backend "auto" does not mention, and ESP_E_DEVICE if the driver does not
- * work, which "auto" mentions. */
+ * without a GPU; backend "auto" does not mention this. Returns ESP_E_DEVICE if the driver
+ * does not work; "auto" mentions this. */
 static int tell_none(cudaError_t result, char *err, size_t errlen)
 {
     int driver = 0, needed = 0;
@@ -306,7 +306,8 @@ static size_t free_of_one(const struct esp_backend *backend)
     return esp_cuda_fine(cudaMemGetInfo(&left, &total)) ? left : 0;
 }
 
-/* Several GPUs count as one: its free memory is that of the fullest GPU, times their number. */
+/* Several GPUs are treated as one. Its free memory is that of the fullest GPU, times their
+ * number. */
 static size_t memory_free(const struct esp_backend *backend)
 {
     const struct esp_cuda_gpus *gpus = ((const struct esp_cuda_backend *)backend)->gpus;

@@ -1,7 +1,7 @@
 /* predict.cu - predicts the time of each kind of kernel in a pass. Measurements next to these
  * numbers show where this model of the device is wrong.
  *
- * The code of a pass is run, but launches are only recorded, and memory is not allocated:
+ * The code of a pass is run, but launches are only recorded, and memory is not allocated.
  * model_layers.cu and the launchers decide as usual which kernels are launched with which
  * blocks. So no weights are needed, and a model of any size can be predicted on any device or
  * on the emulator. Launchers say what their blocks read (struct esp_cuda_cost). The time of a

@@ -24,7 +24,7 @@ static __global__ void together_kernel(struct esp_cuda_arrays at, struct esp_cud
         together[2 * row + is_key] = 1.0f / sqrtf(sum / (float)n + a.epsilon);
 }
 
-/* Writes keys and values to the cache; a warp does one key/value head of one row. */
+/* Writes keys and values to the cache; a warp writes one key/value head of one row. */
 template <typename T>
 static __global__ void append_kernel(struct esp_cuda_arrays at, struct esp_cuda_heads a, T *k,
                                      T *v, int cache_rows, int width)

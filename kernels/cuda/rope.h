@@ -47,8 +47,8 @@ struct esp_cuda_head {
     }
 };
 
-/* Heads number[i] of the queries or keys of row[i], for i < N. All lanes of a warp call
- * this. */
+/* Finds heads number[i] of the queries or keys of row[i], for i < N. All lanes of a warp
+ * call this. */
 template <int N>
 static __device__ __forceinline__ void
 esp_cuda_find_heads(const struct esp_cuda_heads &a, const int row[N], const int number[N],
@@ -90,9 +90,9 @@ static __device__ __forceinline__ float esp_cuda_rotated(const struct esp_cuda_h
     return fmaf(head[d], by.x, head[d - half] * by.y);
 }
 
-/* Writes queries number[i] of row[i] to to[i] (width), for i < N, with zeros after the head or,
- * where there[i] is false, instead of the head; called by a warp. for_sinks: whether to rotate
- * the queries for the sinks (struct esp_window). */
+/* Writes queries number[i] of row[i] to to[i] (width), for i < N. After the head there are
+ * zeros; where there[i] is false, there are only zeros. A warp calls this. for_sinks:
+ * whether to rotate the queries for the sinks (struct esp_window). */
 template <int N, typename T>
 static __device__ __forceinline__ void
 esp_cuda_write_queries(const struct esp_cuda_heads &a, const int row[N], const int number[N],

@@ -139,8 +139,9 @@ template <typename T> static inline size_t esp_cuda_room(size_t count)
 /* Begins a call: makes `bytes` of room for its arguments and results. */
 int esp_cuda_begin(struct esp_rows *rows, size_t bytes);
 /* Does the same for a call about rows `which`, and copies `which` to where kernels read it
- * (*asked); `bytes` is the room for everything else. *asked becomes NULL if `which` is wrong,
- * if there is no room, or if there are no rows; the caller must then return the status. */
+ * (*asked). `bytes` is the room for everything else. *asked becomes NULL if `which` is
+ * wrong, if there is no room, or if there are no rows; the caller must then return the
+ * status. */
 int esp_cuda_ask(struct esp_rows *rows, const int32_t *which, int count, size_t bytes,
                  const int32_t **asked);
 void *esp_cuda_take_pinned(struct esp_rows *rows, size_t bytes);

@@ -55,7 +55,7 @@ static __device__ __forceinline__ bool esp_finite(float x)
     return fabsf(x) <= FLT_MAX;
 }
 
-/* Returns the maximum over the block. `room`: a float for each warp, free again afterwards. */
+/* Returns the maximum over the block. `room`: a float for each warp, reusable afterwards. */
 static __device__ inline float esp_block_max(float x, float *room)
 {
     x = esp_warp_max(x);
@@ -110,7 +110,7 @@ static __device__ inline void esp_softmax_raise(const struct esp_walk *w, float 
 }
 
 /* 4. Returns what top-p selects among n exponentials. Exponentials up to `least` are never
- * selected; their sum is less than half of the probability that may be dropped. */
+ * selected. Their sum is less than half of the probability that may be dropped. */
 static __device__ inline struct esp_selection esp_softmax_mass(double top_p, double total,
                                                                int n)
 {

@@ -153,9 +153,9 @@ bool esp_cuda_softmax_splits(const struct esp_cuda_backend *b, int n, int count)
            (size_t)count * each <= esp_cuda_top_k_work(n);
 }
 
-/* Launches all steps. `best`, `mass`: whether to search for top-k and top-p. The steps of a
- * graph are fixed, so a graph has both searches; a search ends at once if it has nothing to
- * leave out. */
+/* Launches all steps. `best` and `mass` say whether to search for top-k and top-p. The steps
+ * of a graph are fixed, so a graph has both searches. A search that has nothing to drop ends
+ * immediately. */
 template <class From>
 static void launch(struct esp_cuda_backend *b, const From &from, int n, int rows, bool best,
                    bool mass)

@@ -2,9 +2,9 @@
  * pass. mixer.cu has the arithmetic.
  *
  * The host makes the plan (state_plan.h) and sends it before the pass. The inputs of the text's
- * last tokens, which convolutions read, stay in their slots: there are conv_kernel - 1 slots
- * more than rows after the states. So a pass moves no inputs. A copy of the states contains
- * these inputs, too.
+ * last tokens, which convolutions read, stay in their slots. For this, there are conv_kernel -
+ * 1 more slots than rows after the states. So a pass moves no inputs. A copy of the states
+ * contains these inputs, too.
  */
 #include <climits>
 #include <cstdlib>
@@ -137,7 +137,7 @@ static __global__ void copy_kernel(struct copy_args a)
     }
 }
 
-/* Copies what a text of `length` tokens left. */
+/* Copies the states and inputs after a text of `length` tokens. */
 static int copy(struct esp_cuda_cache *c, int slot, int length, bool save)
 {
     const struct esp_cuda_states *s = &c->states;
@@ -240,8 +240,9 @@ int esp_cuda_states_begin(struct esp_cuda_cache *c, const struct esp_batch *batc
     return ESP_OK;
 }
 
-/* A step loads the state unless the step before has it, and stores it if a later step loads it,
- * or if it is that of the text. Step 0 is group 0, which adds no chunk. */
+/* A step loads the state unless the step before has left it in the registers. It stores the
+ * state if a later step loads it, or if it is the state of the text. Step 0 is group 0,
+ * which adds no chunk. */
 int esp_cuda_states_write(const struct esp_cuda_cache *c, struct esp_cuda_visit *visit)
 {
     const struct esp_state_plan *p = &c->states.plan;

@@ -126,10 +126,10 @@ static constexpr int esp_cuda_end_cycles(int high, int width)
     return ESP_PRODUCT_WARPS * high * width;
 }
 
-/* Chooses the narrowest variant that takes `rows` rows at once, or else the widest. Among
+/* Chooses the narrowest variant whose width is at least `rows`, or else the widest. Among
  * variants of this width, a later one is chosen if better(later, one before). Variants are
- * sorted by width, by height, then by stages. Those that need more shared memory than a block
- * may have are ignored. */
+ * sorted by width, by height, then by stages. Those that need more shared memory than a
+ * block may have are ignored. */
 template <typename A, typename Better>
 static const struct esp_cuda_variant<A> *
 esp_cuda_choose_variant(const struct esp_cuda_backend *backend,
@@ -181,8 +181,8 @@ static struct esp_cuda_cost esp_cuda_cost_of(const struct esp_cuda_product *p,
     return cost;
 }
 
-/* Launches the kernel with a grid of `blocks` by `spans` blocks for `count` products, whose
- * matrices have as many columns and read the same activations. */
+/* Launches the kernel with a grid of `blocks` by `spans` blocks for `count` products. Their
+ * matrices have the same number of columns and read the same activations. */
 template <typename A>
 static void esp_cuda_launch_product(struct esp_cuda_cache *c, const struct esp_cuda_product *p,
                                     int count, const struct esp_cuda_variant<A> *v, const A &a,

@@ -1,11 +1,11 @@
 /* top_k.cu - the k largest values of each row, in order.
  *
  * For the few values that a tree needs (k up to 64), a block has 4096 values in registers, as
- * ranks (rank.h). The k-th best of the threads' best values cannot be better than the k-th
- * best of all values. So the values that are at least as good as it include the k best. There
- * are slightly more than k of them and at most 1024, and the place of each is the number of
- * those before it. Long rows are divided into such parts, and the last block of a row does the
- * same with the results of the parts.
+ * ranks (rank.h). Take the best value of each thread: the k-th best of these is not better than
+ * the k-th best of all values. So the values that are at least as good as it include the k
+ * best. There are slightly more than k of them and at most 1024. The place of each is the
+ * number of those before it. Long rows are divided into such parts, and the last block of a row
+ * does the same with the results of the parts.
  *
  * For larger k, a radix search finds the last rank that is selected, and a bitonic sort
  * (Batcher 1968) orders the values up to this rank.
@@ -46,9 +46,10 @@ static __device__ int place_of(uint64_t rank, const uint64_t *ranks, int count)
     return before;
 }
 
-/* Writes the k best of the block's ranks to room->best, followed by ESP_NO_RANK if there are
- * fewer. It compares the best ranks of groups of 1, 2 or 4 threads. There are at least 8 k
- * groups, so few other values are better than the k-th best of their best ranks. */
+/* Writes the k best of the block's ranks to room->best. If there are fewer than k,
+ * ESP_NO_RANK follows them. It compares the best ranks of groups of 1, 2 or 4 threads. There
+ * are at least 8 k groups, so few other values are better than the k-th best of their best
+ * ranks. */
 static __device__ void find_best(const uint64_t *rank, int k, struct few_room *room)
 {
     const int thread = threadIdx.x, together = k <= 8 ? 4 : k <= 16 ? 2 : 1;
@@ -225,7 +226,7 @@ static int power_of_two(int least)
 
 /* ------------------------------------------------------------------ either */
 
-/* The size is enough for a sorted row, and for the results of the parts of 64 rows. */
+/* The size is enough for one sorted row, and also for the results of the parts of 64 rows. */
 size_t esp_cuda_top_k_work(int n)
 {
     const size_t sorted = (size_t)power_of_two(n) * sizeof(uint64_t);

@@ -75,7 +75,7 @@ static __device__ void esp_chunk_sums(const F &f, int from, int to, int n, doubl
 }
 
 /* Returns the total of all chunks to every thread of a block. `room` (chunks) is shared memory,
- * free again afterwards; `sums` may be the same memory. */
+ * reusable afterwards; `sums` may be the same memory. */
 static __device__ inline double esp_sum_of_chunks(const double *sums, int chunks, double *room)
 {
     if (sums != room)
@@ -115,8 +115,8 @@ static __device__ void esp_write_quotients(const F &f, int n, float *to, double 
         to[i] = (float)(f(i) * inverse);
 }
 
-/* Block b sums part b. If the row is a single part and `out` is not NULL, also writes the
- * result. */
+/* Block b computes the sum of part b. If the row is a single part and `out` is not NULL, the
+ * block also writes the result. */
 template <class F>
 static __global__ void esp_total_kernel(F f, int n, float *out, double *sums, unsigned *counter,
                                         double *total, double *result)

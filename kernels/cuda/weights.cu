@@ -26,7 +26,7 @@ struct source {
 };
 
 /* Some rows of the tensor `of`, from row `first` on. The tensor is stored transposed, so
- * several rows are read at a time. */
+ * several rows are read together. */
 struct turned {
     const struct esp_tensor *of;
     struct esp_tensor rows;
@@ -34,8 +34,8 @@ struct turned {
     char *memory;
 };
 
-/* A walk over the model takes the memory of each tensor in turn. The first walk does only this;
- * the second walk also sends the tensors. */
+/* A walk over the model reserves the memory of each tensor in turn. The first walk only
+ * reserves; the second walk also sends the tensors. */
 struct loader {
     struct esp_cuda_weights *w;
     struct esp_cuda_arena arena;
@@ -601,8 +601,8 @@ static const float *put_frequencies(struct loader *l, const float *values)
 }
 
 /* Handles what does not belong to a layer, and the first norms of all layers. The kernels of
- * the previous layer compute a layer's first norm (norm.h), when the layer itself may not have
- * arrived yet, if it is streamed. */
+ * the previous layer compute a layer's first norm (norm.h). At that time a streamed layer
+ * may not have arrived yet, so its first norm stays on the device. */
 static void put_rest(struct loader *l)
 {
     struct esp_cuda_weights *w = l->w;

@@ -1,10 +1,10 @@
 /* desc_wire.h - serialises the description of a model, so that ranks can load their parts.
  *
- * A tensor in a file is sent as its place in that file. The rank opens the same path, and
+ * A tensor in a file is sent as its position in that file. The rank opens the same path, and
  * refuses a file with another size or other contents (64 pieces are compared). A tensor in
  * memory is sent with its values. All ranks run the same build of the program (checked before),
- * so structs are sent as they lie in memory. The reader checks counts and lengths, and the
- * backend checks the description before it is used (esp_model_desc_check()).
+ * so structs are sent in the form that they have in memory. The reader checks counts and
+ * lengths, and the backend checks the description before it is used (esp_model_desc_check()).
  */
 #ifndef ESP_DESC_WIRE_H
 #define ESP_DESC_WIRE_H

@@ -2,9 +2,10 @@
  *
  * The program never calls MPI: MPI libraries replace signal handlers, and their jobs end all
  * processes together. Instead the program shares memory (shm.h) with a process on its machine,
- * the bridge, which exchanges areas with the ranks of other machines. The bridge has MPI's rank
- * 0; in our group rank 0 is the program. The bridge and the ranks run the program espalier-rank
- * (mpi_rank.c), which is built once for each MPI library and started by the launcher of that
+ * the bridge. The bridge exchanges areas with the ranks of other machines. The bridge is MPI's
+ * rank 0; in our group rank 0 is the program. The bridge and the other ranks run the program
+ * espalier-rank (mpi_rank.c). It is built once for each MPI library and started by the launcher
+ * of that library:
  * library:
  *
  *     mpirun ... -n RANKS espalier-rank --serve PATH RANKS THREADS

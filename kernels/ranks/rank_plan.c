@@ -30,7 +30,7 @@ const char *esp_rank_kind_name(enum esp_rank_kind kind)
 
 /* ------------------------------------------------------------------ parts */
 
-/* The number of key/value heads or outputs of a kind. */
+/* Returns the total number of key/value heads, or of outputs, of a kind. */
 static int total_of(const struct esp_model_desc *d, enum esp_rank_kind kind)
 {
     switch (kind) {
@@ -78,8 +78,8 @@ static double bytes_of(const struct esp_tensor *t)
     return t->data ? (double)t->rows * (double)esp_dtype_row_bytes(t->dtype, t->columns) : 0;
 }
 
-/* Bytes of weights of a kind that a pass of one row reads in a layer; of the experts, only
- * those that one row uses count. */
+/* Returns the bytes of weights of a kind that a pass of one row reads in a layer. Only the
+ * experts that one row uses are included. */
 static double layer_bytes(const struct esp_model_desc *d, const struct esp_layer *l,
                           enum esp_rank_kind kind)
 {
@@ -112,7 +112,7 @@ int esp_rank_plan_owner(const struct esp_rank_plan *plan, int layer)
     return part < plan->ranks ? part : 0;
 }
 
-/* The time of the head, counted in layers. */
+/* Returns how many layers take as much time as the head. */
 static double head_in_layers(const struct esp_model_desc *d)
 {
     double layer = 0;
@@ -208,8 +208,8 @@ bool esp_rank_plan_fits(const struct esp_rank_plan *plan, const struct esp_model
 
 /* ------------------------------------------------------------------ costs */
 
-/* Returns how many values of a row the ranks gather for a kind in a layer; *exchanges: the
- * number of exchanges that this takes. */
+/* Returns how many values of a row the ranks gather for a kind in a layer. *exchanges
+ * becomes the number of exchanges that this needs. */
 static double layer_numbers(const struct esp_model_desc *d, const struct esp_layer *l,
                             enum esp_rank_kind kind, int *exchanges)
 {
@@ -301,7 +301,7 @@ double esp_rank_plan_seconds(const struct esp_rank_plan *plan, const struct esp_
     return seconds;
 }
 
-/* The costs of the kinds are independent and add up, so each kind is decided on its own. */
+/* The costs of the kinds are independent and add up, so each kind is decided separately. */
 void esp_rank_plan_choose(struct esp_rank_plan *plan, const struct esp_model_desc *d,
                           const struct esp_rank_costs *costs)
 {

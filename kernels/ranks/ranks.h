@@ -7,7 +7,7 @@
  * Bytes are exchanged through areas; every rank has one. In a round every rank writes into its
  * own area, calls meet(), and reads the areas of the others.
  *
- * If one rank fails, the whole group ends: all later calls return ESP_E_DEVICE at once, and
+ * If one rank fails, the whole group ends: all later calls return ESP_E_DEVICE immediately, and
  * `failure` has the message.
  */
 #ifndef ESP_RANKS_H
@@ -28,7 +28,7 @@ struct esp_rank_said {
     double computed, met, delay, delay_rate;
 };
 
-/* The bytes of an area, those for the numbers in it, and those of an error message. */
+/* The bytes of an area, of its part for numbers, and of an error message. */
 enum {
     ESP_RANK_AREA = 2 << 20,
     ESP_RANK_ROOM = ESP_RANK_AREA - (int)sizeof(struct esp_rank_said),
@@ -89,7 +89,7 @@ struct esp_ranks {
 int esp_ranks_open(struct esp_ranks **ranks, const struct esp_rank_options *options, char *err,
                    size_t errlen);
 /* Called in rank 0: makes all ranks simulate a slow network. text: "500us" or "10ms,1Gb/s";
- * NULL or "" means none. Returns ESP_E_ARGUMENT if the text is neither. */
+ * NULL or "" means none. Returns ESP_E_ARGUMENT if the text has neither form. */
 int esp_ranks_set_delay(struct esp_ranks *ranks, const char *text);
 /* NULL is allowed. */
 void esp_ranks_close(struct esp_ranks *ranks);

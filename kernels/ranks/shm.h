@@ -1,7 +1,7 @@
 /* shm.h - memory shared by the ranks of one machine, and waiting in it.
  *
- * Two transports use it: shm.c, where all ranks are processes of one machine, and mpi.c, where
- * one process of this machine (the bridge) stands for the ranks of other machines.
+ * Two transports use it. In shm.c, all ranks are processes of one machine. In mpi.c, one
+ * process of this machine (the bridge) represents the ranks of other machines.
  */
 #ifndef ESP_SHM_H
 #define ESP_SHM_H

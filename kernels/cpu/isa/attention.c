@@ -9,9 +9,9 @@
  * and values are added in two chains, for even and odd logical indices. So a query's result is
  * the same whether its ancestors are adjacent or scattered among the branches of a tree.
  *
- * With a window, rows outside of it get the weight 0, which changes no sum. An index is then
- * still the row's number in the text, up to a multiple of 16, so the order of the sums does
- * not depend on the rows that were dropped from the cache.
+ * With a window, rows outside of the window get the weight 0, which changes no sum. The index
+ * of a row is then still its number in the text, up to a multiple of 16. So the order of the
+ * sums does not depend on the rows that were dropped from the cache.
  *
  * If possible, several queries share one walk over the keys and values: the heads of a group
  * (grouped-query attention, Ainslie et al. 2023) and neighbouring rows of a batch.
@@ -79,7 +79,7 @@ static int first_seen(const struct esp_attention *a, int query, int m)
 }
 
 /* Returns whether any of m queries sees a row of the block. Must be called with ascending
- * blocks: next[i] is the place that has been reached in a->extra of the i-th query. */
+ * blocks: next[i] is the index in a->extra of the i-th query where the search goes on. */
 static bool is_seen(const struct esp_attention *a, int query, int m, int block, int *next)
 {
     const int first = block * ESP_LANES, end = first + ESP_LANES;
@@ -129,8 +129,9 @@ V16 void score_sinks(const struct esp_attention *a, int query)
 
 /* ------------------------------------------------------------------ softmax */
 
-/* Turns scores, indexed by cache row, into weights, indexed by position. Weights are 0 outside
- * of the window, and after the last one up to a multiple of 16. Returns 1 / their sum. */
+/* Turns scores, indexed by cache row, into weights, indexed by position. Weights outside of
+ * the window are 0. So are those after the last position, up to a multiple of 16. Returns 1
+ * / their sum. */
 static float softmax_scores(const struct esp_attention *a, int query)
 {
     const int contiguous = a->contiguous[query], extras = a->extras[query];

@@ -1,12 +1,12 @@
 /* blocks.c - the matrix product with quantised blocks, which are never expanded in memory.
  *
- * The activations of 32 columns become integers with one scale (`cut`). Either they have 16
- * bits, and the scale is a power of two, so that rounding errors are at most 2^-15 of the
- * largest activation. Or they have 8 bits (esp_vectors.bytes), and the scale is 1/127 of the
- * largest; this takes half the work, and loses little compared with what weights of 4 to 6 bits
- * have lost. The weights of 32 columns are small integers with one scale, or with two, for 16
- * columns each. So the dot product of a block is an exact integer, whatever the order and the
- * instruction set. Then
+ * The activations of 32 columns become integers with one scale (`cut`). With integers of 16
+ * bits, the scale is a power of two, so that rounding errors are at most 2^-15 of the largest
+ * activation. With integers of 8 bits (esp_vectors.bytes), the scale is 1/127 of the largest
+ * activation. Products with 8 bits take half the work, and lose little compared with what
+ * weights of 4 to 6 bits have lost. The weights of 32 columns are small integers with one
+ * scale, or with two, for 16 columns each. So the dot product of a block is an exact integer,
+ * whatever the order and the instruction set. Then
  *
  *     sum <- fma(integer, scale of the weights * scale of the activations, sum)
  *     sum <- fma(minimum of the weights, -total of the activations, sum)    Q4_K, Q5_K
@@ -51,8 +51,8 @@ enum { NEAR = 1024, FAR = 8192, LINE = 64, HALF = 32 };
 
 /* ------------------------------------------------------------------ activations */
 
-/* Returns the bits of the largest absolute value in a block. Those of infinity and NaN are
- * larger than those of any number. */
+/* Returns the bits of the largest absolute value in a block. The bits of infinity and NaN
+ * are larger than those of any number. */
 V16 uint32_t largest_bits(const float *x)
 {
     uint32_t most = 0;
@@ -159,8 +159,8 @@ struct unpacked {
     struct v16 scale[2], more[2];
 };
 
-/* How a type's integers become weights: an offset is subtracted; a minimum is added; there are
- * two scales (and the offset 32). */
+/* How the integers of a type become weights. LESS_n: n is subtracted. MINIMUM: a minimum is
+ * added. TWO_SCALES: there are two scales, and 32 is subtracted. */
 enum form { LESS_8, LESS_16, LESS_128, MINIMUM, TWO_SCALES };
 
 #ifdef ESP_AMX
@@ -202,8 +202,9 @@ struct way {
 
 #define EACH_ROW(r, rows) _Pragma("GCC unroll 16") for (int r = 0; r < (rows); r++)
 
-/* Returns how many rows of sums are computed for `rows` rows. The additional rows belong to
- * other blocks, or are in memory that esp_cut_count() reserves; their sums are ignored. */
+/* Returns for how many rows sums are computed if a tile has `rows` rows. The additional rows
+ * belong to other blocks, or are in memory that esp_cut_count() reserves; their sums are
+ * ignored. */
 V16 int tile_height(int rows)
 {
     const int height = (rows + HEIGHT_STEP - 1) / HEIGHT_STEP * HEIGHT_STEP;
@@ -239,8 +240,8 @@ V16 void multiply_tile(struct s16 dots[2][TILE_ROWS], const struct columns *c, i
     _tile_stored(0, dots[0], ROW_BYTES);
 }
 
-/* Adds the integers of columns with a common scale to the sums of their rows, as add_dots()
- * does. */
+/* Adds the integers of columns with a common scale to the sums of their rows, in the same
+ * way as add_dots(). */
 V16 void scale_tile(struct v16 sum[TILE_ROWS], const struct s16 dots[2][TILE_ROWS],
                     const struct columns *c, int half, const enum form form, const bool bytes,
                     const int height)
@@ -258,7 +259,7 @@ V16 void scale_tile(struct v16 sum[TILE_ROWS], const struct s16 dots[2][TILE_ROW
     }
 }
 
-/* Returns the columns after c. The activations of two blocks are `step` places apart. */
+/* Returns the columns that follow c. The activations of two blocks are `step` blocks apart. */
 V16 struct columns columns_after(struct columns c, size_t step, const enum form form,
                                  const bool bytes)
 {
@@ -313,7 +314,7 @@ typedef void stretch_fn(const struct unpacked *, int, int, const struct esp_cut 
 FORMS(STRETCH_OF)
 #undef STRETCH_OF
 
-/* Multiplies all rows by the kept blocks, of which the last one is block number `block`. */
+/* Multiplies all rows by the stored blocks. The last of these is block number `block`. */
 V16 void multiply_kept(const struct tile *t, const enum form form, int block, const bool bytes)
 {
 #define NAME(form, bits, height) form##_##bits##_by_##height,
@@ -331,9 +332,9 @@ V16 void multiply_kept(const struct tile *t, const enum form form, int block, co
     }
 }
 
-/* Keeps an unpacked block, with signed weights. If that completes a stretch or the panel,
- * multiplies the kept blocks. (For LESS_128, b64_from_signed() makes weights signed again: it
- * is its own inverse.) */
+/* Stores an unpacked block, with signed weights. If the block completes a stretch or the
+ * panel, multiplies the stored blocks. (For LESS_128, b64_from_signed() makes weights signed
+ * again: it is its own inverse.) */
 V16 void add_block(const struct unpacked *u, const enum form form, const struct tile *t,
                    int block, const struct way way)
 {
@@ -474,9 +475,9 @@ V16 void add_rows(const struct unpacked *u, const enum form form, const struct e
 #define ALL_LEFT(form) ((form) == TWO_SCALES)
 #endif
 
-/* Maximum number of rows at the end of a tile that are not computed in pairs. With i8mm all
- * rows are: if their number is odd, the last pair has a row of another block, whose result is
- * ignored. */
+/* The maximum number of rows at the end of a tile that are not computed in pairs. With i8mm
+ * all rows are computed in pairs. If their number is odd, the last pair has a row of another
+ * block, and the result of that row is ignored. */
 #ifdef ESP_I8MM
 enum { ALONE = 0 };
 #else
@@ -589,7 +590,7 @@ V16 const char *words(const char *p, const int before, const int count, int half
 V16 void call_ahead(const char *part, const int bytes, const struct way way)
 {
     if (way.half)
-        return; /* this was done for the first half */
+        return; /* the first half has prefetched these bytes */
     _Pragma("GCC unroll 18") for (int line = 0; line < bytes; line += LINE)
     {
         __builtin_prefetch(part + FAR + line, 0, 2);

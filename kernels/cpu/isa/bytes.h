@@ -3,8 +3,8 @@
  *
  * `struct b64` has four columns of sixteen outputs: 32-bit lane j is output j. The bytes are
  * unsigned weights. s16_dots() multiplies them by activations of 16 bits and adds the products
- * to sums; s8_dots() does so with activations of 8 bits. The sums are exact, so it does not
- * matter that each instruction set computes them in its own way:
+ * to sums. s8_dots() does the same with activations of 8 bits. The sums are exact, so each
+ * instruction set may compute them in its own way:
  *
  *   VNNI, AVX-VNNI    products of bytes (vpdpbusd); 16 bits are split: 256 high + low
  *   AVX-512, AVX2     16 bits: vpmaddwd, separately for even and odd columns;

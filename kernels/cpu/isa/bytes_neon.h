@@ -281,8 +281,8 @@ V16_VALUE int32x4_t high_pair(int32x4_t x, int32x4_t y)
         vzip2q_s64(vreinterpretq_s64_s32(x), vreinterpretq_s64_s32(y)));
 }
 
-/* Joins the sums of two rows: each register gets two outputs of the first row and the same two
- * outputs of the second. */
+/* Joins the sums of two rows. Each register then has two outputs of the first row and the
+ * same two outputs of the second. */
 V16_VALUE void join_rows(struct s16 pair[2], const struct s16 sum[2])
 {
     pair[0] = (struct s16){low_pair(sum[0].a, sum[1].a), high_pair(sum[0].a, sum[1].a),

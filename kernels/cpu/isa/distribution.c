@@ -1,9 +1,9 @@
 /* distribution.c - arithmetic on rows of probabilities, for drafters and verifiers.
  *
  * Verifiers draw from distributions and from residuals. Rows have float32 values. Sums are in
- * double, in 16 lanes over chunks of 256 values. So an inversion of the cumulative sum can
- * skip whole chunks and still find the same token as a walk over single tokens (up to the
- * rounding of a double).
+ * double, in 16 lanes over chunks of 256 values. So the search for the token at a given
+ * cumulative sum can skip whole chunks. It still finds the same token as a walk over single
+ * tokens (up to the rounding of a double).
  */
 #include "kernels/cpu/isa/parts.h"
 

@@ -243,8 +243,8 @@ static void swiglu_backward(float *gate, float *up, const float *d_out, int n)
 
 /* ------------------------------------------------------------------ losses */
 
-/* The sums from which the loss -sum t log q of a row is computed. Computing these sums replaces
- * x by e^(x - top). */
+/* The sums from which the loss -sum t log q of a row is computed. The function that computes
+ * them also replaces x by e^(x - top). */
 struct sums {
     double cross, entropy; /* sum p (x - top), sum p log p */
     double total;          /* sum e^(x - top) */

@@ -1,9 +1,9 @@
 /* parts.h - declares the functions of kernels/cpu/isa, with the names that they have in this
  * build.
  *
- * ISA(argmax) is esp_argmax_avx2 in the AVX2 build: no two builds share a symbol. ESP_BASE
- * names the instruction set whose functions an extension shares (AVX-512 for VNNI and AMX). OWN
- * marks functions that each extension compiles again.
+ * ISA(argmax) is esp_argmax_avx2 in the AVX2 build, so no two builds define the same symbol.
+ * ESP_BASE names the instruction set from which an extension takes its functions (AVX-512 for
+ * VNNI and AMX). OWN marks functions that each extension compiles again.
  */
 #ifndef ESP_CPU_ISA_PARTS_H
 #define ESP_CPU_ISA_PARTS_H

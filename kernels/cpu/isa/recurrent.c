@@ -59,7 +59,8 @@ void ISA(products)(float *out, const float *x, const float *const *with, int cou
     }
 }
 
-/* Adds up the products of the state with `count` vectors. The compiler knows `count`. */
+/* Sums the products of the state with `count` vectors. `count` is a constant for the
+ * compiler. */
 V16 void read_some(const struct esp_state_read *r, const float *const *with, float *const *out,
                    const int count)
 {
@@ -78,7 +79,7 @@ V16 void read_some(const struct esp_state_read *r, const float *const *with, flo
         v16_store(out[i], v16_add(even[i], odd[i]));
 }
 
-/* A number of the state is loaded once for as many vectors as there are registers for. */
+/* Each number of the state is loaded once for as many vectors as fit in the registers. */
 void ISA(state_read)(const struct esp_state_read *r)
 {
     int i = 0;

@@ -3,11 +3,11 @@
  *
  * These are plain loops over sixteen lanes, for which the compiler uses the instructions of
  * each set. Every operation is one IEEE operation per lane, and the lanes are added in a fixed
- * order, so all builds give bit-identical results. Logarithm: x = m 2^e with m in [sqrt(1/2),
- * sqrt(2)), and log m = 2 atanh((m - 1) / (m + 1)) is computed as a series, with an error
- * below 1e-7. Exponential: 2^f for f in [-1/2, 1/2] is computed as a series, with an error
- * below 2e-7. Values too small for a normal float count as 0: a whole vocabulary of them would
- * add less than 1e-30.
+ * order, so all builds give bit-identical results. The logarithm writes x as m 2^e with m in
+ * [sqrt(1/2), sqrt(2)). It computes log m = 2 atanh((m - 1) / (m + 1)) as a series, with an
+ * error below 1e-7. The exponential computes 2^f for f in [-1/2, 1/2] as a series, with an
+ * error below 2e-7. Values too small for a normal float count as 0: a whole vocabulary of them
+ * would add less than 1e-30.
  */
 #include "kernels/cpu/isa/parts.h"
 

@@ -50,9 +50,9 @@ static void take_beats(struct esp_shm *s)
     }
 }
 
-/* Returns whether the program is alive. If the program started the ranks, tests whether its
- * shared memory still exists; if the bridge started the program, tests whether this child
- * runs. */
+/* Returns whether the program is alive. If the program started the ranks, this tests whether
+ * its shared memory still exists. If the bridge started the program, this tests whether that
+ * child process runs. */
 static bool program_lives(const struct esp_shm *s)
 {
     return s->path ? access(s->path, F_OK) == 0 : !esp_shm_program_ended(s);
