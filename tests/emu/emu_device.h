@@ -174,7 +174,7 @@ void emu_finish_add(void **data, unsigned mask);
 void emu_finish_and(void **data, unsigned mask);
 void emu_finish_or(void **data, unsigned mask);
 void emu_finish_xor(void **data, unsigned mask);
-void emu_finish_min(void **data, unsigned mask); /* of int64_t, like emu_finish_max() */
+void emu_finish_min(void **data, unsigned mask); /* for int64_t, like emu_finish_max() */
 void emu_finish_max(void **data, unsigned mask);
 
 #define EMU_REDUCE(name, finish, T)                                                            \

@@ -83,7 +83,8 @@ static void close_runner(struct runner *r)
         ops->weights_close(r->weights);
 }
 
-/* Runs a chain after `first` rows, or a tree in which the parent of row i is row i / 2. */
+/* Runs a pass of `rows` rows after the first `first` rows: a chain, or a tree in which the
+ * parent of row i is row i / 2. */
 static int pass(struct runner *r, int rows, int first, bool tree)
 {
     enum { WORDS = BATCH / 64 };

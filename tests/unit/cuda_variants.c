@@ -162,7 +162,7 @@ static double difference(const float *want, const float *is)
 /* ------------------------------------------------------------------ references */
 
 struct yardstick {
-    float plain[BATCH * VOCABULARY]; /* one row at a time, in exact mode */
+    float plain[BATCH * VOCABULARY]; /* logits of plain decoding, in exact mode */
     float cpu[BATCH * VOCABULARY];
 };
 

@@ -265,7 +265,7 @@ static void check_refusals(const char *isa)
     struct esp_batch bad = good;
     bad.input = NULL; /* a head needs an input */
     CHECK(ops->forward(r.cache, &bad) == ESP_E_ARGUMENT);
-    bad.input = r.states; /* the rows of `states` have another width than inputs */
+    bad.input = r.states; /* the rows of `states` do not have the width of inputs */
     CHECK(ops->forward(r.cache, &bad) == ESP_E_ARGUMENT);
     bad = good;
     bad.input_row = &beyond;

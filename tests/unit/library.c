@@ -46,7 +46,7 @@ struct model {
     int length;
     char (*seen)[LONGEST + 1];
     int seen_count;
-    int index; /* index of the next iteration */
+    int index; /* the index of the next iteration */
     struct esp_keeper *keeper;
     uint32_t random;
 };

@@ -227,8 +227,9 @@ TEST(hostile_text_opens_no_element_in_svg)
         for (size_t i = 0; i < size; i++)
             CHECK((unsigned char)svg[i] >= 0x20 || svg[i] == '\n', "byte %d", svg[i]);
         CHECK(strstr(svg, "&lt;script&gt;alert("), "the token is not shown");
-        CHECK(strstr(svg, "&lt;script&gt;\\G&lt;/script&gt;"), "an escape took effect");
-        CHECK(strstr(svg, "&quot;\\\\N\\\\G"), "an escape took effect");
+        CHECK(strstr(svg, "&lt;script&gt;\\G&lt;/script&gt;"),
+              "an escape sequence in a token took effect");
+        CHECK(strstr(svg, "&quot;\\\\N\\\\G"), "an escape sequence in a token took effect");
         CHECK(strstr(svg, "nul^@inside"), "the replacement of NUL is not shown");
         free(through("xmllint --noout", svg, size));
         free(svg);

@@ -105,7 +105,8 @@ TEST(any_division_gives_the_same_bits)
     }
 }
 
-/* Makes all matrices of the layers quantised ones, which are converted while they are read. */
+/* Changes the type of all matrices of the layers to `dtype`. They are converted while they are
+ * read. */
 static void quantise(struct esp_layer *layer, const struct esp_model_desc *desc,
                      struct esp_tensor_file *source, enum esp_dtype dtype)
 {

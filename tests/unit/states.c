@@ -1,5 +1,5 @@
-/* states.c - tests recurrent layers: which state a row reads, that rows of trees leave no
- * trace, and that a text can be shortened.
+/* states.c - tests recurrent layers: which state a row reads, that rows of a tree leave no
+ * trace in the states, and that a text can be shortened.
  *
  * tests/unit/batch_invariant.c compares the logits of trees and chains with recurrent layers
  * bit by bit. This file tests the states: how much memory they take, which rows change them,
@@ -25,12 +25,12 @@ static const enum esp_mixer mixers[] = {ESP_MIXER_CONV, ESP_MIXER_DELTA, ESP_MIX
 
 enum { MIXERS = sizeof mixers / sizeof *mixers };
 
-/* On which backend the current test runs, in which mode (on CUDA), and with which limit of
- * memory (0: none). */
+/* The backend on which the current test runs, its mode (on CUDA), and its limit of memory (0:
+ * none). */
 static bool on_cuda, in_default_mode;
 static size_t limit;
 
-/* A test that runs on the CPU backend, and on CUDA. */
+/* Defines a test that runs on the CPU backend and on CUDA. */
 #define ON_BOTH(test_name)                                                                     \
     static void test_name##_on(void);                                                          \
     TEST(test_name)                                                                            \
@@ -100,14 +100,15 @@ static const struct esp_cpu_states *states_of(const struct runner *r)
     return &((const struct esp_cpu_cache *)r->cache.cache)->states;
 }
 
-/* Returns the bytes of all states and of the last tokens that convolutions read. */
+/* Returns the bytes of all states and of the inputs that convolutions read from the last
+ * tokens. */
 static size_t state_bytes(const struct runner *r)
 {
     return r->backend->ops->state_bytes(&r->model.desc);
 }
 
-/* Computes the logits after the first `length` tokens of the text from the beginning, in a
- * separate cache. */
+/* Computes the logits after the first `length` tokens of the text in a separate cache, from the
+ * beginning. */
 static void compute_afresh(const struct runner *r, int length, float *logits)
 {
     struct esp_kv_cache cache;
@@ -118,8 +119,8 @@ static void compute_afresh(const struct runner *r, int length, float *logits)
     esp_kv_cache_close(&cache);
 }
 
-/* Computes the logits after the first `length` tokens of the text, of which the cache has a
- * part. */
+/* Computes the logits after the first `length` tokens of the text. The cache already has a part
+ * of these tokens. */
 static void compute_on(struct runner *r, int length, float *logits)
 {
     CHECK(r->cache.length < length);
@@ -136,8 +137,8 @@ static void check_logits(struct runner *r, int length, const char *what)
     CHECK(memcmp(own, want, sizeof own) == 0, "%s: %d tokens", what, length);
 }
 
-/* Runs the next `rows` rows of the text, and declares only the first `certain` of them to be
- * text. */
+/* Runs the next `rows` rows of the text, but tells the backend that only the first `certain` of
+ * them are text. */
 static int run_rows(struct runner *r, int rows, int certain)
 {
     struct esp_batch batch = {.rows = rows, .text = certain};
@@ -165,7 +166,8 @@ ON_BOTH(any_chunks_of_a_prompt_give_the_same_bits)
 
 /* ------------------------------------------------------------------ trees */
 
-/* Runs a random tree after the text, and keeps a random path. Node 0 is a token of the text. */
+/* Runs a random tree after the text, and accepts a random path of it. Node 0 is a token of the
+ * text. */
 static void run_tree(struct runner *r, int nodes, int32_t *parents, unsigned long long *state)
 {
     int32_t tokens[TREE], positions[TREE];
@@ -211,7 +213,8 @@ ON_BOTH(a_rejected_row_leaves_no_trace)
         memcpy(chain.text, r.text, sizeof r.text);
         CHECK(esp_kv_cache_append(&chain.cache, chain.text, r.cache.length, NULL, NULL) == 0);
         CHECK(chain.cache.cache->folded == r.cache.cache->folded);
-        if (on_cuda) { /* the states are on the device, but the next logits depend on them */
+        /* the states on the device cannot be read, but the next logits depend on them */
+        if (on_cuda) {
             const int length = r.cache.length + 3;
             float own[VOCABULARY], want[VOCABULARY];
             compute_on(&r, length, own);
@@ -226,14 +229,16 @@ ON_BOTH(a_rejected_row_leaves_no_trace)
     }
 }
 
-/* Several passes over a tree, as for a draft model, must give the same rows as one pass. */
+/* If a tree runs in several passes, as in a draft model, the rows must be the same as in one
+ * pass. */
 ON_BOTH(rows_of_earlier_passes_are_a_past)
 {
     static struct runner r;
     for (int m = 0; m < MIXERS; m++) {
         float once[4][VOCABULARY], later[VOCABULARY];
         const int32_t tokens[4] = {3, 9, 11, 60}, positions[4] = {20, 20, 21, 22};
-        const uint64_t mask[4] = {1, 2, 6, 14}; /* row 0 alone; rows 1, 2, 3 a chain */
+        /* row 0 is alone; rows 1, 2 and 3 are a chain */
+        const uint64_t mask[4] = {1, 2, 6, 14};
         open_runner(&r, mixers[m], 0);
         CHECK(esp_kv_cache_append(&r.cache, r.text, 20, NULL, NULL) == 0);
         for (int several = 0; several < 2; several++)
@@ -256,9 +261,9 @@ ON_BOTH(rows_of_earlier_passes_are_a_past)
     }
 }
 
-/* Runs a pass over `rows` rows and returns the states read and written by it. The rows are a
- * chain, or a tree in which row i follows row (i - 1) / 2. The first `certain` rows are
- * text. */
+/* Runs a pass over `rows` rows, and returns how many states it reads and writes. The rows are a
+ * chain, or a tree in which the parent of row i is row (i - 1) / 2. The first `certain` rows
+ * are text. */
 static struct esp_state_traffic count_pass(struct runner *r, int rows, bool tree, int certain)
 {
     int32_t tokens[TREE], positions[TREE];
@@ -288,9 +293,9 @@ static int folded_after(int length)
     return length / ESP_STATE_CHUNK * ESP_STATE_CHUNK;
 }
 
-/* A tree takes as many updates as a chain with the same number of rows. A pass reads each state
- * once, and writes it only if the text has completed a chunk. With a copy for each node, each
- * state would be written once per node. */
+/* A tree must take as many updates as a chain with the same number of rows. A pass must read
+ * each state once, and must write it only if the text has completed a chunk. If each node had
+ * its own copy, a state would be written once per node. */
 ON_BOTH(a_tree_costs_the_updates_of_a_chain)
 {
     static struct runner r;
@@ -318,7 +323,8 @@ ON_BOTH(a_tree_costs_the_updates_of_a_chain)
             }
 }
 
-/* Random trees after some tokens of a text. Level 0 belongs to the text. */
+/* Checks walks through random trees after some tokens of a text. Level 0 has the state of the
+ * text. */
 TEST(a_walk_reads_the_state_after_the_parent)
 {
     enum { MOST = 300, SCRATCH = MOST + 1 };
@@ -354,8 +360,8 @@ TEST(a_walk_reads_the_state_after_the_parent)
     }
 }
 
-/* Follows the path of an entry back to the start of its chunk. Returns the last entry before
- * the chunk, or -1. */
+/* Follows the path of an entry back to the start of the entry's chunk. Returns the last entry
+ * before that chunk, or -1. */
 static int before_chunk(const struct esp_state_plan *p, int entry)
 {
     for (int i = p->entry[entry].place; i >= 0; i--)
@@ -432,12 +438,13 @@ ON_BOTH(a_past_that_is_gone_is_refused)
     CHECK(ops->forward(r.cache.cache, &batch) == ESP_E_ARGUMENT);
     CHECK(r.cache.cache->folded == 24);
     CHECK(ops->fold(r.cache.cache, 23, 0) == ESP_E_ARGUMENT);
-    CHECK(ops->state_load(r.cache.cache, 0) == ESP_E_ARGUMENT); /* nothing was saved */
+    CHECK(ops->state_load(r.cache.cache, 0) == ESP_E_ARGUMENT); /* no states were saved */
     CHECK(ops->state_save(r.cache.cache, 1, 30) == ESP_E_ARGUMENT);
     CHECK(ops->state_save(r.cache.cache, -1, 30) == ESP_E_ARGUMENT);
     CHECK(ops->state_save(r.cache.cache, 0, 23) == ESP_E_ARGUMENT);
-    CHECK(ops->state_save(r.cache.cache, 0, 32) == ESP_E_ARGUMENT); /* not folded */
-    /* These rows do not see the text of their batch. */
+    /* only 24 tokens are in the states */
+    CHECK(ops->state_save(r.cache.cache, 0, 32) == ESP_E_ARGUMENT);
+    /* The second row does not see the text row of its batch, so the batch must be refused. */
     const uint64_t mask[2] = {1, 2};
     const int32_t tokens[2] = {1, 2}, positions[2] = {30, 30};
     struct esp_batch apart = {.rows = 2,
@@ -458,7 +465,7 @@ ON_BOTH(a_past_that_is_gone_is_refused)
     close_runner(&r);
 }
 
-/* In default mode, other products compute a prompt of so many rows. */
+/* In default mode, a prompt of 100 rows uses other products than in exact mode. */
 TEST(modes_differ_only_by_rounding)
 {
     static struct runner r;
@@ -483,7 +490,7 @@ TEST(modes_differ_only_by_rounding)
     }
 }
 
-/* The layers of a GPU may be in the host's memory. */
+/* Layers that do not fit on the GPU are in the host's memory. Their states must be the same. */
 TEST(layers_that_do_not_fit_have_the_same_states)
 {
     static struct runner r[2];
@@ -496,7 +503,7 @@ TEST(layers_that_do_not_fit_have_the_same_states)
             unsigned long long state = 60;
             int32_t parents[TREE];
             on_cuda = true;
-            limit = i; /* so few bytes that most layers are streamed */
+            limit = i; /* a limit of 1 byte, so that most layers are streamed */
             open_runner(&r[i], mixers[m], 1);
             on_cuda = false;
             limit = 0;
@@ -542,7 +549,8 @@ ON_BOTH(a_cut_text_goes_on_as_one_computed_afresh)
                 const int length = (int)(check_uniform(&state) * (r.cache.length + 1));
                 esp_kv_cache_cut(&r.cache, length);
                 CHECK(r.cache.length <= length);
-                for (int i = r.cache.length; i < TOKENS; i++) /* the text is replaced */
+                /* from here on, the text is another one */
+                for (int i = r.cache.length; i < TOKENS; i++)
                     r.text[i] = (int32_t)(check_uniform(&state) * VOCABULARY);
             }
             check_logits(&r, r.cache.length + 1, "cut");
@@ -550,7 +558,8 @@ ON_BOTH(a_cut_text_goes_on_as_one_computed_afresh)
         }
 }
 
-/* The inputs of so many later tokens replace those from which the convolution went on. */
+/* The text becomes so long that inputs of later tokens replace those that the convolution needs
+ * after the checkpoint. So the checkpoint must have a copy of them. */
 ON_BOTH(a_checkpoint_has_what_the_convolution_reads)
 {
     static struct runner r;
@@ -567,13 +576,13 @@ ON_BOTH(a_checkpoint_has_what_the_convolution_reads)
     }
 }
 
-/* After going back t tokens, at most about t tokens must be computed again. */
+/* If the user goes back t tokens, at most about t tokens should be computed again. */
 TEST(checkpoints_are_close_where_users_go_back)
 {
     static struct runner r;
     open_runner(&r, ESP_MIXER_CONV, ESP_CHECKPOINTS);
     CHECK(esp_kv_cache_append(&r.cache, r.text, 100, NULL, NULL) == 0);
-    CHECK(esp_kv_cache_checkpoint(&r.cache) == 0); /* the end of a prompt */
+    CHECK(esp_kv_cache_checkpoint(&r.cache) == 0); /* at the end of the prompt */
     while (r.cache.length < 250)
         CHECK(run_rows(&r, 1, 1) == 0);
     esp_kv_cache_cut(&r.cache, 249);
@@ -586,7 +595,7 @@ TEST(checkpoints_are_close_where_users_go_back)
     close_runner(&r);
 }
 
-/* With a window, rows are dropped, but the states include the whole text. */
+/* A window drops rows from the attention layers. The states still include the whole text. */
 ON_BOTH(a_window_limits_attention_alone)
 {
     static struct runner r;
@@ -615,7 +624,7 @@ ON_BOTH(a_window_limits_attention_alone)
             CHECK(esp_kv_cache_append(&large, tokens, count, r.logits, NULL) == 0);
             CHECK(r.backend->ops->read_row(r.logits, 0, want) == 0);
             CHECK(memcmp(own, want, sizeof own) == 0, "after %d tokens", large.length);
-            if (n % 7 == 6) { /* both drop the same tokens */
+            if (n % 7 == 6) { /* both caches drop the same tokens */
                 esp_kv_cache_cut(&small, small.length - 30);
                 esp_kv_cache_cut(&large, small.length);
                 esp_kv_cache_cut(&small, large.length);
@@ -640,7 +649,7 @@ static size_t padded(int n)
     return (size_t)(n + 31) / 32 * 32;
 }
 
-/* Returns the bytes of an input and its update in both recurrent layers. */
+/* Returns the bytes that one token's inputs and updates take in both recurrent layers. */
 static size_t input_bytes(const struct esp_model_desc *d, enum esp_mixer mixer)
 {
     const size_t width = padded(esp_conv_width(d, mixer));

@@ -1,10 +1,12 @@
-/* Tests chi-square statistics: the tail against closed forms, and results for given counts. */
+/* Tests chi-square statistics: tail probabilities are compared with closed forms, and results
+ * for given counts are checked. */
 #include <math.h>
 
 #include "tests/check.h"
 #include "engine/support/statistics.h"
 
-/* For an even number of degrees of freedom the tail is a Poisson sum. */
+/* Returns the tail probability for an even number of degrees of freedom, which is a Poisson
+ * sum. */
 static double even_tail(double value, int freedom)
 {
     double term = exp(-value / 2), sum = 0;
@@ -53,7 +55,7 @@ TEST(two_samples_are_tested_against_each_other)
     CHECK(esp_chi_square_two(one, one, 3).freedom == 2);
 }
 
-/* If the hypothesis is true, p is uniform. */
+/* If the null hypothesis is true, p values must be uniformly distributed. */
 TEST(p_values_are_uniform_under_the_null_hypothesis)
 {
     unsigned long long seed = 11;

@@ -1,7 +1,7 @@
-/* step.c - tests draft steps and deferred results (ESP_LATER), whose only purpose is to save
- * time. A step must be bit-identical to a pass, softmax and top-k in sequence, whether it runs
- * as one graph (few rows, small k) or not. A deferred result must equal that of an immediate
- * call. The saved kernels and waits are counted on the emulator.
+/* step.c - tests draft steps and deferred results (ESP_LATER). Their only purpose is to save
+ * time. A step must be bit-identical to a pass, softmax and top-k in sequence, whether or not
+ * it runs as one graph (few rows, small k). A deferred result must equal that of an immediate
+ * call. On the emulator, the test counts the kernels and waits that are saved.
  */
 #include <dlfcn.h>
 #include <math.h>
@@ -70,8 +70,8 @@ static void close_setup(struct setup *s)
     random_model_free(&s->model);
 }
 
-/* Makes a batch that computes the logits of each row whose number is a multiple of `every`, in
- * descending order. */
+/* Makes a batch that computes the logits of those rows whose number is a multiple of `every`,
+ * and stores them in descending order. */
 static struct esp_batch batch_of(struct setup *s, int count, int every, int *wanted)
 {
     *wanted = 0;
@@ -112,14 +112,14 @@ static void check_step(struct setup *s, int count, int every,
     batch.logits = s->rows[1];
     batch.step = &step;
     CHECK(s->ops->forward(s->cache, &batch) == 0);
-    if (deferred) /* any call that waits */
+    if (deferred) /* any call that waits also delivers deferred results */
         CHECK(s->ops->argmax(s->rows[0], which, 1, &first, ESP_NOW) == 0 &&
               first == want.ids[0]);
     size_t answers = (size_t)n * (size_t)k;
     CHECK(memcmp(got.ids, want.ids, answers * sizeof *got.ids) == 0 &&
               memcmp(got.values, want.values, answers * sizeof *got.values) == 0,
           "%d rows, %d answers, k %d: others", count, n, k);
-    CHECK(got.ids[answers] == -1, "more answers than rows");
+    CHECK(got.ids[answers] == -1, "more results were written than there are rows");
     for (int i = 0; i < n; i += 1 + n / 3) {
         for (int m = 0; m < 2; m++)
             CHECK(s->ops->read_row(s->rows[m], which[i], row[m]) == 0);
@@ -184,7 +184,7 @@ EACH_BACKEND(invalid_steps_are_refused)
     close_setup(&s);
 }
 
-/* NaN is reported by the next call that waits. */
+/* The next call that waits must report NaN. */
 EACH_BACKEND(a_deferred_answer_does_not_hide_a_value_that_is_not_a_number)
 {
     static float bad[150];
@@ -204,7 +204,7 @@ EACH_BACKEND(a_deferred_answer_does_not_hide_a_value_that_is_not_a_number)
 
 /* ------------------------------------------------------------------ savings */
 
-/* A small model on a backend. It is used for passes of one row. */
+/* A small model on a backend, for passes of one row. */
 struct small {
     struct random_model model;
     struct esp_weights *weights;
@@ -259,11 +259,12 @@ static long kernels_of(struct esp_backend *backend, const struct random_shape *s
     return count;
 }
 
-/* Kernels of a layer: one product, attention, and three products. Norms are separate kernels
- * with fp16 and with LayerNorm (one for both norms of a parallel residual). A mixture has
- * separate kernels for the router, the order of the rows, and the sum. With quantised blocks,
- * tensors of different types are separate products (here, queries are not multiplied together
- * with keys and values), and norms and activation functions are separate kernels. */
+/* A layer takes five kernels: one product, attention, and three products. Norms are separate
+ * kernels with fp16 and with LayerNorm. (A parallel residual has one kernel for both norms.) A
+ * mixture has separate kernels for the router, the order of the rows, and the sum. With
+ * quantised blocks, tensors of different types are separate products. So here, queries are not
+ * multiplied together with keys and values. Norms and activation functions are separate
+ * kernels, too. */
 TEST(a_layer_takes_five_kernels_and_eight_with_experts)
 {
     static const struct {
@@ -329,7 +330,7 @@ static void check_prediction(struct esp_backend *backend, const struct esp_model
           backend->ops->predict(backend, desc, 1, 0, &no, kernel, MOST) == ESP_E_ARGUMENT);
 }
 
-/* Tests the numbers that tests/cuda/shapes prints. */
+/* Tests the times that tests/cuda/shapes prints. */
 TEST(the_kernels_of_a_pass_are_timed_and_make_the_same_logits)
 {
     static const struct {
@@ -360,7 +361,7 @@ TEST(the_kernels_of_a_pass_are_timed_and_make_the_same_logits)
               "%s: %d times, %g s, %g bytes", kernel[i].name, kernel[i].count,
               kernel[i].seconds, kernel[i].bytes);
     CHECK(ops->time_kernels(small.cache, &batch, kernel, 1) == 1,
-          "more times than there is room for");
+          "more times were written than there is room for");
     check_prediction(backend, &small.model.desc, kernel, count);
     const struct esp_step step = {.k = 1};
     batch.step = &step;
@@ -393,7 +394,7 @@ static int refills(const struct esp_tree *tree)
 
 /* Returns the maximum number of waits in an iteration. Greedy decoding waits once for each
  * layer of the tree and once for the verification. Verifiers that draw also wait for the
- * residual after a rejection, and for the last draw. If children are drawn without replacement,
+ * residual after a rejection and for the last draw. If children are drawn without replacement,
  * they also wait for the siblings' new probabilities. `nss` draws at every node, and `khisti`
  * reads ratio classes at every node. */
 static int most_waits(const struct esp_iteration *it)
@@ -467,7 +468,8 @@ TEST(an_iteration_waits_for_each_layer_and_for_the_verification)
     *(void **)&w.made = dlsym(plugin, "emu_waits_made");
     CHECK(w.made, "no emulator");
     for (int i = 0; esp_drafters[i] && !check_quick(); i++)
-        if (!esp_drafters[i]->chooser) /* this backend returns no hidden states */
+        /* drafter nde needs hidden states, which this backend does not return */
+        if (!esp_drafters[i]->chooser)
             check_waits(engine, esp_drafters[i]->name, NULL, &w);
     for (int i = 0; i < 9; i += check_quick() ? 4 : 1)
         check_waits(engine, drawn[i][0], drawn[i][1], &w);

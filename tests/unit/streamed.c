@@ -1,9 +1,10 @@
-/* streamed.c - tests that layers read for every pass give the same bits as layers in memory.
+/* streamed.c - tests that layers that are read from the file for every pass give the same bits
+ * as layers in memory.
  *
  * The memory limit is first the smallest that the backend accepts, so that all layers are
  * streamed. Then it is larger, so that some layers stay in memory. Batches, single tokens and
- * trees, with hidden states, must give the logits of a model that is completely in memory, in
- * every pass. If a file changes while it is used, the pass must fail with one sentence.
+ * trees must give the same logits and hidden states as a model that is completely in memory, in
+ * every pass. If a file changes while it is used, the pass must fail with an error message.
  */
 #include <limits.h>
 #include <stdio.h>
@@ -17,9 +18,9 @@
 
 enum { CACHE = 64, BATCH = 24, ROUNDS = 2, MANY = 24 };
 
-/* Models with plain, fused, transposed, paired, interleaved and quantised matrices; with
- * experts, whose scales may be separate tensors; with two files; with recurrent layers; with
- * reordered rows; and with layers that have only one part. */
+/* The models have plain, fused, transposed, paired, interleaved and quantised matrices. Some
+ * have experts, whose scales may be separate tensors, two files, recurrent layers, reordered
+ * rows, or layers with only a mixer or only an MLP. */
 static const char *const models[] = {"logits/llama-bf16",
                                      "logits/neox-parallel",
                                      "logits/gpt2",
@@ -45,12 +46,12 @@ struct runner {
     struct esp_weights *weights;
     struct esp_cache *cache;
     struct esp_rows *logits, *states;
-    struct esp_layer *own; /* the layers of the model as opened, which are repeated */
+    struct esp_layer *own; /* the layers of the opened model, which are repeated */
     int own_layers;
 };
 
-/* Repeats the small model's layers, so that the two layers that must be in memory are not
- * all. */
+/* Repeats the small model's layers, because two layers must always be in memory, and there must
+ * be more. */
 static void repeat_layers(struct runner *r)
 {
     struct esp_model_desc *d = &r->model->desc;
@@ -182,7 +183,7 @@ static void compare(struct runner *a, struct runner *b)
     }
 }
 
-/* `more` says by how many percent the limit is above the smallest. */
+/* Checks a model with a limit that is `more` percent above the smallest one. */
 static void check_model(const char *name, const char *isa, int threads, int more)
 {
     char path[PATH_MAX], err[300] = "";
@@ -227,7 +228,7 @@ TEST(streamed_layers_give_the_same_bits)
 
 enum { LAYERS = 7, HIDDEN = 64 };
 
-/* A model of several layers in one file, so that some of them fit. */
+/* A model with many layers in one file, of which only some fit in memory. */
 struct made {
     struct runner runner;
     struct esp_model model;
@@ -336,7 +337,7 @@ TEST(as_many_layers_as_fit_stay_in_memory)
         compare(&resident.runner, &streamed.runner);
         close_made(&streamed);
     }
-    CHECK(before > 0, "no layer ever stayed in memory");
+    CHECK(before > 0, "no layer stayed in memory with any limit");
     make(&streamed);
     open_made(&streamed, all);
     CHECK(!esp_cpu_weights_streamed(streamed.runner.weights, &s), "all fits");
@@ -344,8 +345,8 @@ TEST(as_many_layers_as_fit_stay_in_memory)
     close_made(&resident);
 }
 
-/* Layers that were read before the change are still computed with. Then a pass fails, and so do
- * all later passes. */
+/* After the change, layers that were read before it may still be used. Then a pass must fail,
+ * and so must all later passes. */
 static void check_failure(struct made *m, const char *what)
 {
     int status = 0;

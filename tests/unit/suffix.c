@@ -1,5 +1,5 @@
-/* Compares the suffix automaton and its guesses with a brute-force search of the text, and
- * tests the drafters that use it. */
+/* Compares the suffix automaton and its guesses with a brute-force search of the text. Also
+ * tests the drafters that use the automaton. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -67,12 +67,12 @@ static void check_automaton(const struct esp_suffix *s, int length)
         if (from < 0)
             continue;
         memcpy(words, text + from, (size_t)count * sizeof *words);
-        if (trial % 3 == 0) /* the sequence then perhaps does not occur */
+        if (trial % 3 == 0) /* a changed sequence perhaps does not occur */
             words[count - 1] = (words[count - 1] + 1) % 5;
         const int n = occurrences(length, words, count, &end);
         const int32_t state = state_of(s, words, count);
-        CHECK((n == 0) == (state < 0), "%d tokens that occur %d times have state %d", count, n,
-              state);
+        CHECK((n == 0) == (state < 0),
+              "a sequence of %d tokens that occurs %d times has state %d", count, n, state);
         if (n > 0)
             CHECK(s->state[state].count == n && s->state[state].end == end &&
                       s->state[state].length >= count,
@@ -90,9 +90,9 @@ TEST(the_automaton_knows_every_sequence)
             CHECK(esp_suffix_read(&s, text, n) == ESP_OK);
             check_automaton(&s, n);
         }
-        CHECK(esp_suffix_read(&s, text, 50) == ESP_OK); /* reads a shorter text */
+        CHECK(esp_suffix_read(&s, text, 50) == ESP_OK); /* the text has become shorter */
         check_automaton(&s, 50);
-        text[20]++; /* changes an earlier token */
+        text[20]++; /* an earlier token has changed */
         CHECK(esp_suffix_read(&s, text, 90) == ESP_OK);
         check_automaton(&s, 90);
     }
@@ -108,7 +108,7 @@ struct path {
     double d;
 };
 
-/* Counts how often each token follows a sequence, and finds where it follows for the last time.
+/* Counts how often each token follows a sequence, and finds the last place where it does.
  * Returns the sum of the counts. */
 static int follow(int length, const int32_t *words, int count, int *times, int *end)
 {
@@ -136,7 +136,7 @@ static bool best_next(int length, const struct path *tree, int count, int depth,
         const int32_t *words = p->words;
         if (p->depth == depth)
             continue;
-        /* At the end of the text, continue with a shorter match. */
+        /* A match that only occurs at the end of the text is shortened. */
         while (n > 0 && (total = follow(length, words, n, times, end)) == 0) {
             words++;
             n--;
@@ -243,7 +243,8 @@ TEST(a_text_that_repeats_itself_is_continued)
 
 /* ------------------------------------------------------------------ the drafters */
 
-/* Numbers of iterations with a tree but without a draft pass, and with draft passes. */
+/* alone: number of iterations with a tree but without a draft pass. asked: number of those with
+ * draft passes. */
 struct watch {
     int alone, asked;
 };
@@ -297,8 +298,8 @@ TEST(hybrid_uses_the_model_where_nothing_is_copied)
     esp_engine_close(engine);
 }
 
-/* If nothing is retrieved, the tree is that of `salf`; otherwise it also has the retrieved
- * nodes.
+/* If nothing is retrieved, the tree of `hybrid` is that of `salf`. Otherwise it also has the
+ * retrieved nodes.
  */
 TEST(hybrid_joins_two_trees)
 {
@@ -316,7 +317,8 @@ TEST(hybrid_joins_two_trees)
                                                        .toy_seed = toy_seed,
                                                        .vocabulary = 9});
         int match = 0, count = 0;
-        while (d.session->length < 40) { /* the drafters commit different numbers of tokens */
+        /* compares trees whenever both texts have the same length */
+        while (d.session->length < 40) {
             CHECK(esp_suffix_read(&suffix, d.session->text, d.session->length) == ESP_OK);
             count = esp_suffix_guess(&suffix, &plan, guesses, &match);
             const int length = d.session->length;
@@ -328,7 +330,7 @@ TEST(hybrid_joins_two_trees)
             CHECK(drafting_step(&model));
             same += count == 0 && d.tree->verified == model.tree->verified;
             CHECK(count > 0 || d.tree->verified == model.tree->verified);
-            if (d.tree->verified < 41) { /* all nodes of both trees have room */
+            if (d.tree->verified < 41) { /* there was room for all nodes of both trees */
                 int32_t node[ESP_GUESSES];
                 for (int i = 0; i < count; i++) {
                     const int32_t parent = guesses[i].parent < 0 ? 0 : node[guesses[i].parent];

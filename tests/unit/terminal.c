@@ -1,5 +1,5 @@
-/* Tests the program in a terminal: how fast it draws, how much processor time it takes, how
- * it handles difficult input, and that the terminal is restored however it ends. */
+/* Tests the program in a terminal: how fast it draws, how much processor time it takes, and how
+ * it handles difficult input. However the program ends, the terminal must be restored. */
 #include <dirent.h>
 #include <math.h>
 #include <signal.h>
@@ -14,15 +14,15 @@
 #include "tests/check.h"
 #include "tests/pty.h"
 
-/* Starts a new text: the built-in pair fills its context within a second, and then stops. */
+/* Starts a new text. The built-in pair fills its context within a second and then stops. */
 static void write_text(struct pty *pty)
 {
     pty_forget(pty);
     pty_type(pty, "\025:clear!\rOnce upon a time there was a king\r");
 }
 
-/* Returns whether the screen shows the text. Redraws the whole screen until it does: otherwise
- * only changed cells are written, and a text may arrive in pieces. */
+/* Returns whether the screen shows the text. Redraws the whole screen until it does, because
+ * otherwise only changed cells are written, and the text may never arrive in one piece. */
 static bool see(struct pty *pty, const char *text)
 {
     bool seen = false;
@@ -101,7 +101,8 @@ static int by_value(const void *a, const void *b)
 }
 
 /* Returns the seconds from a key to its character on the terminal. The character occurs nowhere
- * else on the screen. Each key adds one to the line, so every frame differs. */
+ * else on the screen. Each key adds one such character to the line, so every frame is
+ * different. */
 static double paint(struct pty *pty)
 {
     pty_forget(pty);
@@ -143,7 +144,8 @@ TEST(a_key_changes_the_screen_at_once)
     CHECK(best <= 0.033, "key to paint: p99 is %.1f ms", 1e3 * best);
 }
 
-/* Returns the seconds that the first thread of a process, the interface's, has run. */
+/* Returns how many seconds of processor time the first thread of a process, that of the
+ * interface, has used. */
 static double thread_seconds(pid_t pid)
 {
     char path[64];
@@ -195,9 +197,9 @@ static double yardstick(void)
     return (processor_seconds() - start) / FRAMES;
 }
 
-/* The limit was set on a machine where the yardstick takes 0.18 ms. The yardstick is measured
- * beside each share, because processors differ, and are slower if others use them. A thread
- * that is often interrupted finds its caches cold, so the best round counts. */
+/* The limit was set on a machine where the yardstick takes 0.18 ms. It is measured in each
+ * round, because processors differ, and are slower if other programs use them, too. A thread
+ * that is often interrupted has cold caches, so the best round counts. */
 TEST(the_interface_uses_little_processor_time)
 {
     static const double GOAL = 0.05, YARDSTICK = 0.18e-3;
@@ -207,7 +209,7 @@ TEST(the_interface_uses_little_processor_time)
     struct pty pty;
     open_writing(&pty, 120, 36);
     if (thread_seconds(pty.pid) < 0) {
-        quit(&pty); /* this kernel does not report the time of a thread */
+        quit(&pty); /* because this kernel does not report the time of a thread */
         return;
     }
     for (int round = 0; round < 5 && (least[0] > GOAL || least[1] > GOAL); round++)
@@ -236,7 +238,7 @@ TEST(a_thousand_sizes_during_a_generation_do_no_harm)
     for (int i = 0; i < sizes; i++) {
         int width = 1 + (int)(check_uniform(&random) * 400);
         int height = 1 + (int)(check_uniform(&random) * 120);
-        if (i % 4 == 0) { /* small sizes are the difficult ones */
+        if (i % 4 == 0) { /* because small sizes are difficult */
             width = 1 + width % 24;
             height = 1 + height % 8;
         }
@@ -263,9 +265,9 @@ static void rest(struct pty *pty, double seconds)
         pty_read(pty, end - pty_now());
 }
 
-/* On a slow line, a key may arrive in pieces. While text is generated, the next frame is due
- * before an Escape counts as a key by itself. The frame must not end the wait for the other
- * pieces. */
+/* On a slow line, a key may arrive in pieces. An Escape becomes a key by itself after a while.
+ * While text is generated, the next frame is drawn before that. Drawing it must not end the
+ * wait for the other pieces. */
 TEST(a_key_in_pieces_is_one_key)
 {
     struct pty pty;
@@ -278,11 +280,12 @@ TEST(a_key_in_pieces_is_one_key)
         pty_type(&pty, "\033");
         double start = pty_now();
         rest(&pty, 0.012);
-        pty_type(&pty, "[2~"); /* Insert; ncurses never sends that */
+        /* the rest of the key Insert; ncurses never writes these bytes */
+        pty_type(&pty, "[2~");
         bool in_time = pty_now() - start < 0.02;
         rest(&pty, 0.04);
         CHECK(!in_time || !memmem(pty.output, pty.count, "2~", 2),
-              "pieces of a key were taken as text");
+              "a piece of a key became text");
         tries += in_time;
         pty_type(&pty, "\025");
         pty_forget(&pty);
@@ -296,7 +299,8 @@ TEST(a_key_in_pieces_is_one_key)
 TEST(ten_megabytes_can_be_pasted)
 {
     enum { SIZE = 10 << 20, SHOWN = 20 };
-    char last[SHOWN + 1]; /* the end of the last line, where the cursor is */
+    /* the end of the last line, which is visible because the cursor is there */
+    char last[SHOWN + 1];
     struct pty pty;
     char *bytes = malloc(SIZE);
     CHECK(bytes);
@@ -343,15 +347,15 @@ static bool shows_cursor(const struct pty *pty)
 /* Checks that the terminal's modes, cursor, screen, pastes and mouse are restored. */
 static void was_restored(const struct pty *pty, const char *how)
 {
-    CHECK(pty_restored(pty), "%s leaves other modes", how);
+    CHECK(pty_restored(pty), "%s does not restore the modes", how);
     CHECK(has(pty, "\033[?1049l"), "%s does not restore the main screen", how);
-    CHECK(has(pty, "\033[?2004l"), "%s leaves bracketed paste", how);
-    CHECK(has(pty, "\033[?1000l"), "%s leaves the mouse", how);
-    CHECK(shows_cursor(pty), "%s leaves no cursor", how);
+    CHECK(has(pty, "\033[?2004l"), "%s leaves bracketed paste on", how);
+    CHECK(has(pty, "\033[?1000l"), "%s leaves the mouse on", how);
+    CHECK(shows_cursor(pty), "%s leaves the cursor hidden", how);
 }
 
-/* Sends a signal to a thread of the engine. `which` is the thread's number among all threads
- * but the first. Returns whether there is such a thread. */
+/* Sends a signal to a thread of the engine. `which` is the thread's number if the first thread
+ * of the program is not counted. Returns whether there is such a thread. */
 static bool signal_thread(pid_t pid, int number, int which)
 {
     char path[64];
@@ -371,7 +375,8 @@ static bool signal_thread(pid_t pid, int number, int which)
     return false;
 }
 
-/* A fault is delivered to the thread that caused it, which must not block the signal. */
+/* The signal of a fault goes to the thread that caused it, so no thread may block such a
+ * signal. */
 static bool thread_dies_by(int number, int which)
 {
     struct pty pty;
@@ -442,7 +447,7 @@ TEST(keys_end_the_program)
                 pty_read(&pty, 0.02);
         }
         int status = pty_end(&pty, 20);
-        CHECK(status != -1, "way %zu does not end the program", i);
+        CHECK(status != -1, "key sequence %zu does not end the program", i);
         CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0, "way %zu: %x", i,
               (unsigned)status);
         CHECK(pty_restored(&pty) && has(&pty, "\033[?1049l"));
@@ -502,8 +507,8 @@ static bool has_colour(const struct pty *pty)
     return false;
 }
 
-/* OSC 52 with the text in base64. Also checks that the mouse is on unless the user switches it
- * off. */
+/* :copy sends OSC 52 with the text in base64. Also checks that the mouse is on unless the user
+ * has switched it off. */
 TEST(copy_sends_the_text_to_the_clipboard)
 {
     static const char *const arguments[] = {"-p", "Once upon a time", "-n", "30", NULL};
@@ -539,8 +544,7 @@ TEST(the_variable_no_color_removes_colours)
     quit(&pty);
 }
 
-/* A theme's exact colours are used if the terminal says that it supports them. Otherwise the
- * screen is the same. */
+/* A theme's exact colours are used only if the terminal says that it supports them. */
 TEST(colours_of_24_bits)
 {
     static const char *const arguments[] = {
@@ -568,7 +572,8 @@ TEST(colours_of_24_bits)
     CHECK(!has_colour(&pty));
     quit(&pty);
     write_some(&pty, NULL, arguments);
-    CHECK(!has(&pty, ";38;2;"), "the terminal did not say that it supports exact colours");
+    CHECK(!has(&pty, ";38;2;"),
+          "exact colours are used, but the terminal did not say that it supports them");
     quit(&pty);
 }
 
@@ -598,7 +603,7 @@ TEST(the_program_works_on_other_terminals)
         struct pty pty;
         pty_open(&pty, 80, 24, environment, NULL);
         bool ready = pty_wait(&pty, "ready", 5);
-        /* the terminal type is unknown to this machine */
+        /* this machine does not know the terminal type */
         if (!ready && strstr(pty.output, "is not known")) {
             pty_close(&pty);
             continue;
@@ -620,7 +625,7 @@ TEST(a_dumb_terminal_is_refused_with_a_message)
               (unsigned)status);
         CHECK(strstr(pty.output, "use espalier generate"), "%s", pty.output);
         CHECK(!memchr(pty.output, '\033', pty.count),
-              "a terminal without escape codes gets one");
+              "a terminal that has no escape codes got one");
         CHECK(pty_restored(&pty));
         pty_close(&pty);
     }

@@ -57,7 +57,7 @@ static void wrong(const char *text, const char *says)
     struct esp_theme theme;
     char err[256] = "";
     esp_theme_plain(&theme);
-    CHECK(load(&theme, text, err) < 0, "'%s' is taken", text);
+    CHECK(load(&theme, text, err) < 0, "'%s' was not refused", text);
     CHECK(strstr(err, says), "'%s' does not say '%s'", err, says);
     CHECK(strcmp(theme.name, "mono") == 0, "a failed load changed the theme");
 }
@@ -95,7 +95,7 @@ TEST(files_that_are_not_text_are_refused)
     CHECK(esp_theme_load(&theme, folder, err, sizeof err) == ESP_E_FILE);
     CHECK(strstr(err, "it is not a regular file"), "%s", err);
     CHECK(esp_theme_load(&theme, pipe, err, sizeof err) == ESP_E_FILE,
-          "the load waits for the pipe");
+          "a pipe must be refused without waiting for it");
     unlink(pipe);
     rmdir(folder);
 }
@@ -165,8 +165,8 @@ static bool looks_alike(const struct esp_theme *theme, int one, int other, int c
     return memcmp(&a, &b, sizeof a) == 0;
 }
 
-/* With few colours or none, no theme draws text in a colour that may be the background's, and
- * styles that must differ still differ. */
+/* With few colours or none, no theme may draw text in a colour that may be that of the
+ * background. Styles that must differ must still differ. */
 TEST(themes_can_be_read_with_few_colours)
 {
     static const int counts[] = {0, 8, 16, 256};
@@ -213,7 +213,8 @@ static double contrast(int32_t one, int32_t other)
     return a > b ? a / b : b / a;
 }
 
-/* Returns the colour of a 256-colour terminal for a number from 16 on. */
+/* Returns the RGB value of colour `number` of a 256-colour terminal. `number` is at least
+ * 16. */
 static int32_t of_256(int number)
 {
     static const int32_t level[6] = {0, 95, 135, 175, 215, 255};
@@ -223,8 +224,9 @@ static int32_t of_256(int number)
     return level[at / 36] << 16 | level[at / 6 % 6] << 8 | level[at % 6];
 }
 
-/* Every theme with colours sets its own background. Text has a contrast of at least 4.5 to 1
- * on it, lines and bars 3 to 1, with all colours and with 256. */
+/* Every theme with colours sets its own background. On it, text must have a contrast of at
+ * least 4.5 to 1, and lines and bars of at least 3 to 1. This is checked with all colours and
+ * with 256. */
 TEST(themes_have_contrast)
 {
     static const int drawn[] = {ESP_STYLE_EDGE,      ESP_STYLE_FRAME,      ESP_STYLE_SPARK,
@@ -278,7 +280,7 @@ TEST(hues_are_kept)
           "the theme chosen by name is not used");
 }
 
-/* Reads the manual page of themes. Returns its text from the section of styles on. */
+/* Reads the manual page about themes. Returns its text from the section about styles on. */
 static const char *styles_of_page(char *page, size_t size)
 {
     FILE *file = fopen(check_path("../man/espalier-theme.5"), "r");
@@ -290,7 +292,7 @@ static const char *styles_of_page(char *page, size_t size)
     return styles;
 }
 
-/* Finds ".It ... Cm key" with its attributes on the same line. */
+/* Finds the line ".It ... Cm key", which also has the attributes. */
 static bool page_names(const char *styles, const char *key, int attributes)
 {
     static const struct {
@@ -327,7 +329,7 @@ TEST(the_page_documents_every_style)
     for (const char *at = styles; (at = strstr(at, "\n.It Cm ")); at++) {
         char line[200], *rest = NULL;
         snprintf(line, sizeof line, "%.*s", (int)strcspn(at + 8, "\n"), at + 8);
-        line[strcspn(line, "P")] = '\0'; /* cuts the line after the attributes */
+        line[strcspn(line, "P")] = '\0'; /* removes what follows the attributes */
         for (char *word = strtok_r(line, " ,", &rest); word; word = strtok_r(NULL, " ,", &rest))
             CHECK(esp_style_find(word) >= 0, "'%s' is no style", word);
     }

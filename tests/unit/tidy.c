@@ -1,5 +1,5 @@
-/* Tests the tidy layout on trees of every shape: what viz/tidy.h promises is checked on the
- * cells that boxes and edges cover. */
+/* Tests the tidy layout with trees of every shape. The promises of viz/tidy.h are checked on
+ * the cells that boxes and edges cover. */
 #include "viz/tidy.h"
 
 #include <stdlib.h>
@@ -58,7 +58,7 @@ static void make_tree(int nodes, int spread, unsigned long long *random)
 }
 
 /* Marks the cells that belong to a box: its own cells, the blank cell after it if it is a leaf,
- * and the edge that leads to it. The part of an edge between siblings belongs to their parent.
+ * and the edge that leads to it. The parts of edges between siblings belong to their parent.
  * Returns false if a cell already belongs to another box. */
 static bool cover(short *cells, int at, int owner)
 {
@@ -79,7 +79,8 @@ static void check_no_overlap(void)
     CHECK(cells && width < COLUMNS && height <= ROWS);
     for (int i = 0; i < count; i++)
         CHECK(cover(cells, i, i + 1), "box %d of %d covers a cell of another box", i, count);
-    for (int i = 0; i < count; i++) /* right of a box are only edges to its children */
+    /* on the right of a box, only edges to its children are allowed */
+    for (int i = 0; i < count; i++)
         for (int first = first_child(i), y = first < 0 ? ROWS : boxes[first].y;
              first >= 0 && y <= boxes[last_child(i)].y; y++) {
             short owner = cells[y * COLUMNS + boxes[i].x + boxes[i].width + 1];
@@ -106,8 +107,8 @@ static void check_order_and_centre(void)
     CHECK(top == 0 && bottom == height - 1);
 }
 
-/* Returns whether the subtree of `at`, moved up by one row, would touch the subtrees of earlier
- * siblings or leave no free row between. */
+/* Returns whether the subtree of `at` is as high as possible. If it were moved up by one row,
+ * it would touch the subtrees of earlier siblings or leave no free row between. */
 static bool is_tight(int at)
 {
     short *cells = calloc(COLUMNS * (ROWS + 1), sizeof *cells), *lower = cells + COLUMNS;
@@ -121,7 +122,7 @@ static bool is_tight(int at)
     for (int i = at; i < count && !tight; i++)
         if (is_below(i, at))
             tight = !cover(cells, i, 2);        /* the same cells, one row higher */
-    for (int x = 0; x < COLUMNS && !tight; x++) /* the edge must not cross an outline */
+    for (int x = 0; x < COLUMNS && !tight; x++) /* moved up, its edge would cross an outline */
         for (int y = 0, seen = 0; y <= ROWS; y++) {
             short owner = cells[y * COLUMNS + x];
             tight = tight || (owner == 1 && seen == 2);
@@ -157,21 +158,24 @@ TEST(trees_of_every_shape_are_tidy)
 
 TEST(narrow_subtrees_use_the_room_beside_wide_ones)
 {
-    /* A root with two children. One of them has three children, the other one is a shorter
-     * leaf. */
+    /* The root has two children. One has three children of its own. The other is a leaf, and
+     * its text is shorter. */
     const struct esp_tidy_box shape[] = {{-1, 4, 0, 0}, {0, 10, 0, 0}, {0, 9, 0, 0},
                                          {1, 6, 0, 0},  {1, 6, 0, 0},  {1, 6, 0, 0}};
     memcpy(boxes, shape, sizeof shape);
     CHECK(esp_tidy_place(boxes, 6, GAP, &width, &height) == 0);
     CHECK(boxes[1].y == 1 && boxes[3].y == 0 && boxes[4].y == 1 && boxes[5].y == 2);
-    CHECK(boxes[2].y == 2, "the leaf is in row %d, not directly below its sibling", boxes[2].y);
+    CHECK(boxes[2].y == 2,
+          "the leaf is in row %d, but there is room for it directly below its sibling",
+          boxes[2].y);
     CHECK(height == 3 && width == 28);
-    boxes[2].width = 10; /* with one more column, the blank after it touches an edge */
+    /* if the box is one column wider, the blank cell after it touches an edge */
+    boxes[2].width = 10;
     CHECK(esp_tidy_place(boxes, 6, GAP, &width, &height) == 0);
     CHECK(boxes[2].y == 3 && height == 4);
 }
 
-/* The same subtree below different parents has the same shape. */
+/* The same subtree must have the same shape below different parents. */
 TEST(equal_subtrees_are_drawn_alike)
 {
     unsigned long long random = 5;
@@ -180,7 +184,8 @@ TEST(equal_subtrees_are_drawn_alike)
         struct esp_tidy_box alone[30];
         int nodes = count, columns, rows;
         memcpy(alone, boxes, sizeof alone);
-        for (int i = 0; i < nodes; i++) { /* puts the same tree twice below a new root */
+        /* makes two copies of the tree the children of a new root */
+        for (int i = 0; i < nodes; i++) {
             boxes[2 * i + 1] = boxes[2 * i + 2] = alone[i];
             boxes[2 * i + 1].parent = i == 0 ? 0 : 2 * alone[i].parent + 1;
             boxes[2 * i + 2].parent = i == 0 ? 0 : 2 * alone[i].parent + 2;

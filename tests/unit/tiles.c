@@ -1,7 +1,7 @@
-/* Tests the product with BF16 weights on Intel's tile unit, whose instructions are emulated
- * (tests/emu/tiles.h), so that any processor can run the test. The product is compared with
- * double precision and, bit for bit, with products of other numbers of rows. blocks.c tests
- * products with quantised blocks.
+/* Tests the product with BF16 weights on Intel's tile unit, whose instructions
+ * tests/emu/tiles.h emulates, so that the test runs on any processor. The product is compared
+ * with double precision. It must be bit-identical to products with other numbers of rows.
+ * blocks.c tests products with quantised blocks.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -51,8 +51,8 @@ static void fill(void)
         x[i] = (float)(2 * check_uniform(&state) - 1);
 }
 
-/* Multiplies rows first..first+rows-1 by all panels, in two calls. The vectors are in a buffer
- * for vectors of `width` columns, in which all other values are NaN. */
+/* Multiplies rows first..first+rows-1 by all panels, in two calls. The rows are in a buffer for
+ * rows of `width` columns, and all other values in the buffer are NaN. */
 static void multiply_in(int width, const struct esp_packed *w, int first, int rows, bool add,
                         float *y)
 {
@@ -139,8 +139,9 @@ TEST(bits_do_not_depend_on_the_batch)
     esp_cpu_free((void *)w.data);
 }
 
-/* A buffer is used for products of several widths: for the experts of a mixture, which are
- * narrower than its dense layers, and for a draft head, whose inputs are joined. */
+/* One buffer is used for products of several widths. For example, the experts of a mixture are
+ * narrower than its dense layers, and the joined inputs of a draft head are wider than its
+ * layers. */
 TEST(a_buffer_may_be_wider_than_the_product)
 {
     static float want[ROWS * PANELS * ESP_PANEL], y[ROWS * PANELS * ESP_PANEL];

@@ -1,6 +1,6 @@
-/* Tests the cursor of the text: keys and the mouse move it over tokens, the other panes follow
- * it, and the node pane shows the target's likeliest tokens at the cursor. Also tests the pane
- * of branches, and the colours of tokens. */
+/* Tests the cursor in the text. Keys and the mouse move it from token to token, and the other
+ * panes follow it. The node pane shows the target's likeliest tokens at the cursor. Also tests
+ * the branches pane and the colours of tokens. */
 #include "tui/view/ui.h"
 
 #include <stdlib.h>
@@ -10,8 +10,9 @@
 #include "tests/scene.h"
 #include "tui/view/mouse.h"
 
-/* Returns an iteration that records the four likeliest tokens at each committed token. The
- * committed tokens have ranks 1, 2 and 3, and the last one is not among the likeliest. */
+/* Returns an iteration that records the target's four likeliest tokens for each committed
+ * token. The committed tokens have ranks 1, 2 and 3, and the last one is not among the
+ * likeliest. */
 static const struct esp_iteration *scored(int index)
 {
     static struct esp_token_score scores[4];
@@ -61,8 +62,8 @@ TEST(other_panes_follow_the_cursor)
         scene_act(&scene, ESP_ACTION_LEFT);
     CHECK(look->token == count - 6 && look->iteration == 3, "token %d, iteration %d",
           look->token, look->iteration);
-    CHECK(look->node == 6, "the cursor's token is shown as node %d", look->node);
-    CHECK(look->likely == 2, "the list does not show the token that was written");
+    CHECK(look->node == 6, "the token at the cursor is node 6, not node %d", look->node);
+    CHECK(look->likely == 2, "the list does not mark the token that was written");
     scene_golden(&scene, "token_120x36");
     scene_act(&scene, ESP_ACTION_LEAVE_PANE);
     CHECK(look->token < 0 && look->iteration < 0,
@@ -78,7 +79,8 @@ TEST(the_cursor_moves_by_words_lines_and_to_the_ends)
     scene_act(&scene, ESP_ACTION_UP);
     const int last = look->token;
     scene_act(&scene, ESP_ACTION_FIRST);
-    CHECK(look->token == 0 && look->iteration < 0, "the user's own token has an iteration");
+    CHECK(look->token == 0 && look->iteration < 0,
+          "a token of the user must have no iteration");
     scene_act(&scene, ESP_ACTION_DOWN);
     const int below = look->token;
     CHECK(below > 0);
@@ -91,7 +93,7 @@ TEST(the_cursor_moves_by_words_lines_and_to_the_ends)
     scene_act(&scene, ESP_ACTION_NEXT_WORD);
     CHECK(look->token == last);
     scene_act(&scene, ESP_ACTION_RIGHT);
-    CHECK(look->token == last, "the cursor does not stop at the end");
+    CHECK(look->token == last, "the cursor does not stop at the end of the text");
     scene_close(&scene);
 }
 
@@ -147,7 +149,7 @@ TEST(each_pane_has_the_branch_point_of_its_cursor)
     CHECK(esp_pane_node.point(&shown, &point));
     CHECK(point.place.length == token && point.count == 1 && point.tokens[0] == TOKEN_SO);
     esp_look_hold(&scene.ui.look, &scene.state, 1);
-    scene.ui.look.node = 10; /* a cut node below "the", "old" and "king" */
+    scene.ui.look.node = 10; /* a cut node below the path "the", "old", "king" */
     shown = esp_ui_shown(&scene.ui, &scene.state, &layout, ESP_PANE_tree);
     CHECK(esp_pane_tree.point(&shown, &point));
     CHECK(point.count == 4 && point.tokens[0] == TOKEN_THE && point.tokens[3] == TOKEN_HAD);
@@ -155,7 +157,7 @@ TEST(each_pane_has_the_branch_point_of_its_cursor)
     scene_close(&scene);
 }
 
-/* The text is shortened and continued differently; then all texts are listed. */
+/* The text is shortened and continued differently. Then the pane must list all texts. */
 TEST(the_branches_pane_lists_all_branches)
 {
     struct scene scene;
@@ -199,7 +201,7 @@ TEST(tokens_are_coloured_by_the_targets_probabilities)
         }
     CHECK(esp_heat_step(ESP_HEAT_RANK, ESP_TEXT_PROMPT, &(struct esp_token_score){.p = 1}) ==
               -1,
-          "a token without data is coloured");
+          "a token without scores has a colour");
     struct scene scene;
     open_scene(&scene, 80, 24);
     scene_act(&scene, ESP_ACTION_HEAT);

@@ -1,7 +1,7 @@
-/* tokenizer.c - compares the tokenizer with the Hugging Face library on any bytes, and tests
- * how fast it is.
+/* tokenizer.c - compares the tokenizer with the Hugging Face library for texts of any bytes.
+ * Also tests how fast it is.
  *
- * The expected ids were made by tests/vectors/make_tokenizer_vectors.py.
+ * The expected ids come from tests/vectors/make_tokenizer_vectors.py.
  */
 #include "engine/model/tokenizer.h"
 
@@ -46,7 +46,7 @@ static struct esp_tokenizer *open_named(const char *name)
     return open_folder(folder_of(name));
 }
 
-/* Copies this configuration's folder to the temporary folder. */
+/* Copies the folder `name` to the temporary folder. */
 static void copy_folder(const char *name)
 {
     char beside_logits[64];
@@ -143,7 +143,7 @@ static void check_case(const struct esp_tokenizer *tokenizer, const char *name,
     char *got = decode(tokenizer, tokens, count, &got_length);
     CHECK(want ? got_length == want_length && memcmp(got, want, got_length) == 0
                : got_length == length && memcmp(got, input, length) == 0,
-          "%s: no round trip of %.200s", name, text ? text : hex);
+          "%s: encoding and decoding changes %.200s", name, text ? text : hex);
     free(got);
     free(want);
     free(tokens);
@@ -168,7 +168,8 @@ TEST(ids_and_round_trip_match_the_library)
     free(file);
 }
 
-/* Tests pre-tokenizers, behaviours, patterns, normalizers and kinds of added tokens. */
+/* The variants have different pre-tokenizers, behaviours, patterns, normalizers and kinds of
+ * added tokens. */
 TEST(variants_match_the_library)
 {
     char *file = folder_read(check_path("vectors/tokenizers/variants.jsonl")).data,
@@ -252,13 +253,14 @@ TEST(random_bytes_survive_encoding_and_decoding)
     }
 }
 
-/* Returns the processor time used, which does not depend on other programs. */
+/* Returns the processor time that this program has used. It does not depend on other
+ * programs. */
 static double seconds_used(void)
 {
     return (double)clock() / CLOCKS_PER_SEC;
 }
 
-/* For one of these words, any quadratic step would take hours. */
+/* If any step took quadratic time, one of these words would take hours. */
 TEST(long_words_do_not_take_quadratic_time)
 {
     static const char *const units[] = {"a", " ", "=", "ab", "\n", "9", "\xC3\xA9", "\x80"};
@@ -331,8 +333,8 @@ TEST(threads_may_share_a_tokenizer)
     esp_tokenizer_close(tokenizer);
 }
 
-/* The search for a match tries some start positions per step. No match may be lost or moved
- * between two steps. */
+/* The search for a match works in steps, each of which tries some start positions. No match may
+ * be lost or moved between two steps. */
 TEST(matches_are_found_at_any_distance)
 {
     static const char *const units[] = {"a", "\xC3\xA9", "\xE6\xBC\xA2", "\xF0\x9F\x98\x80"};
@@ -495,7 +497,8 @@ TEST(literal_text_never_becomes_special_tokens)
         int32_t tokens[256];
         const int n = (int)strlen(special);
         snprintf(text, sizeof text, "%sé%s%s%s%s", special, special, special, special, special);
-        /* literal: "é", two of the special texts, and all but the last byte of the third */
+        /* the literal part: "é", two of the special tokens' texts, and the third text except
+         * its last byte */
         const struct esp_span span = {n, n + 2 + 3 * n - 1, 0};
         const struct esp_literals literals = {&span, 1, NULL};
         int count =
@@ -514,7 +517,7 @@ TEST(literal_text_never_becomes_special_tokens)
         }
         back[used] = '\0';
         CHECK(strstr(back, special) && used >= strlen(text), "%s: %s", cases[i].name, back);
-        /* Without literal parts, all of these are special tokens. */
+        /* Without a literal part, all five texts are special tokens. */
         count = esp_tokenizer_encode(tokenizer, text, strlen(text), tokens, 256);
         CHECK(count_token(tokens, count, id) == 5);
         esp_tokenizer_close(tokenizer);

@@ -1,5 +1,6 @@
-/* train.c - tests whole trainings: the target's trees have its distributions along their paths,
- * an interrupted training ends with the same files, a loss decreases, and errors are reported.
+/* train.c - tests whole trainings. The target's trees must have its distributions along their
+ * paths. A training that was interrupted must end with the same files. The loss must decrease,
+ * and errors must be reported.
  */
 #include <limits.h>
 #include <stdio.h>
@@ -14,7 +15,8 @@
 #include "tests/check.h"
 #include "tests/folder.h"
 
-/* Length of a piece of text. SHORT is for sanitizers, which are a hundred times slower. */
+/* Lengths of a piece of text. SHORT is used under sanitizers, which are a hundred times
+ * slower. */
 enum { LENGTH = 24, SHORT = 8 };
 
 static int length(void)
@@ -200,8 +202,8 @@ TEST(halves_are_rounded_to_even)
 /* ------------------------------------------------------------------ trainings */
 
 struct stop {
-    int64_t at;     /* the step to stop at; 0 means never */
-    bool measuring; /* stops after the held-out pieces were evaluated */
+    int64_t at;     /* the step at which to stop; 0: never */
+    bool measuring; /* whether to stop after the held-out pieces were evaluated */
     int reports;
     float first, last;
     struct esp_train_check check;

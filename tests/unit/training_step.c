@@ -1,6 +1,6 @@
-/* training_step.c - compares one whole training step of a draft head with PyTorch: forward over
- * texts and trees, HASS's loss, backward, clipping, AdamW
- * (tests/vectors/make_training_vectors.py).
+/* training_step.c - compares one whole training step of a draft head with PyTorch
+ * (tests/vectors/make_training_vectors.py). The step has a forward pass over texts and trees,
+ * HASS's loss, a backward pass, clipping, and AdamW.
  */
 #include <math.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@ enum { H = REFERENCE_HIDDEN, V = REFERENCE_VOCABULARY, PASSES = 3 };
 
 static struct esp_stored_set *set;
 
-/* Reads a tensor of the file, which must have `count` numbers. */
+/* Reads a tensor from the file. It must have `count` numbers. */
 static void read_tensor(const char *prefix, const char *name, float *to, size_t count)
 {
     char whole[128];
@@ -43,7 +43,7 @@ static void read_batch(struct reference_batch *b)
         CHECK(b->position[i] == (int)rows[i][1] && b->parent[i] == (int)rows[i][2] &&
                   b->first[i] == (int)rows[i][3] && b->seen[i] == (int)rows[i][4] &&
                   b->depth[i] == (int)rows[i][5],
-              "row %d has another position", i);
+              "row %d has another position than in PyTorch", i);
     }
     read_tensor("", "feature", b->feature, (size_t)b->rows.pass_end[0] * H);
     read_tensor("", "target_feature", b->target_feature, (size_t)n * H);

@@ -1,4 +1,5 @@
-/* Tests growing, cutting and flattening: 10,000 random trees must be as tree.h promises. */
+/* Tests how trees are grown, cut and flattened. 10,000 random trees must be as tree.h
+ * promises. */
 #include <math.h>
 #include <string.h>
 
@@ -12,7 +13,7 @@ static int below(int n)
     return (int)(check_uniform(&state) * n);
 }
 
-/* Returns whether a is i or an ancestor of i. */
+/* Returns whether node a is node i or one of its ancestors. */
 static bool is_ancestor(const struct esp_tree *tree, int a, int i)
 {
     while (i >= 0 && i != a)
@@ -51,8 +52,9 @@ static void check_flat(struct esp_tree_builder *b)
         const struct esp_node *parent = &tree->nodes[node->parent];
         CHECK(node->parent < i && node->depth == parent->depth + 1);
         CHECK(fabs(node->cumulative_log_q - parent->cumulative_log_q - log(node->q)) < 1e-5);
-        CHECK(cut || parent->verdict != ESP_CUT, "this child of a cut node is not cut");
-        CHECK(cut || b->row[node->parent] < b->row[i], "a parent comes after its child");
+        CHECK(cut || parent->verdict != ESP_CUT, "a cut node has a child that is not cut");
+        CHECK(cut || b->row[node->parent] < b->row[i],
+              "a parent has a later row than its child");
     }
     CHECK(tree->verified == kept && b->room == b->capacity - (kept - 1), "room %d kept %d",
           b->room, kept);
@@ -131,7 +133,8 @@ TEST(draws_are_remembered_in_order)
     esp_tree_reset(&b, 0);
     for (int i = 0; i <= CAPACITY; i++)
         CHECK(esp_tree_draw(&b, 0, 3, 0.5) == 1, "repetition %d", i);
-    CHECK(esp_tree_draw(&b, 0, 3, 0.5) == -1, "repetitions are limited to the number of nodes");
+    CHECK(esp_tree_draw(&b, 0, 3, 0.5) == -1,
+          "a token may be drawn again only as often as there may be nodes");
     CHECK(esp_tree_draws(&b, 0, NULL, 0) == CAPACITY + 1);
     esp_tree_close(&b);
 }
@@ -157,7 +160,7 @@ TEST(row_orders_follow_their_definitions)
     esp_tree_close(&b);
 }
 
-/* Grows a random tree: a node's parent is any earlier node, with equal probability. */
+/* Grows a random tree. The parent of a node is any earlier node, with equal probability. */
 static void grow_uniform(struct esp_tree_builder *b, int nodes)
 {
     esp_tree_reset(b, 0);
@@ -165,7 +168,7 @@ static void grow_uniform(struct esp_tree_builder *b, int nodes)
         esp_tree_add(b, below(b->tree.count), 1, 0.5);
 }
 
-/* Counts the blocks of the mask if the nodes stay in the order of creation. */
+/* Counts the blocks that the mask has if the nodes stay in the order of creation. */
 static int blocks_as_made(const struct esp_tree *tree)
 {
     static bool seen[64][64];
@@ -180,8 +183,9 @@ static int blocks_as_made(const struct esp_tree *tree)
     return blocks;
 }
 
-/* dyspec, app. C, table 5: numbers of 32 x 32 blocks in the masks of random trees, before and
- * after depth-first ordering. Also checks how the other orders compare. */
+/* before[] and after[] are from dyspec, app. C, table 5: the numbers of 32 x 32 blocks in the
+ * masks of random trees, before and after depth-first ordering. The other orders are compared,
+ * too. */
 TEST(depth_first_orders_leave_fewer_blocks)
 {
     static const double before[] = {36, 135.5, 490.2, 1654.5},
@@ -201,8 +205,8 @@ TEST(depth_first_orders_leave_fewer_blocks)
         }
         double bfs = mean[ESP_ORDER_bfs], dfs = mean[ESP_ORDER_dfs], hpd = mean[ESP_ORDER_hpd];
         CHECK(hpd <= dfs && dfs <= bfs && bfs <= made,
-              "%d nodes: hpd %g, dfs %g, bfs %g, in creation order %g", 256 << size, hpd, dfs,
-              bfs, made);
+              "blocks of %d nodes: hpd %g, dfs %g, bfs %g, in creation order %g", 256 << size,
+              hpd, dfs, bfs, made);
         CHECK(fabs(made / before[size] - 1) < 0.1, "%g blocks, but the paper has %g", made,
               before[size]);
         CHECK(fabs(dfs / after[size] - 1) < 0.1, "%g blocks, but the paper has %g", dfs,
@@ -224,8 +228,9 @@ TEST(a_tree_never_exceeds_its_capacity)
     int cut = 0;
     while (esp_tree_add_cut(&b, 0, 5, 0.5, ESP_REASON_BUDGET) >= 0)
         cut++;
-    CHECK(cut > 100 && b.tree.count == b.record, "the record has %d cut nodes", cut);
+    CHECK(cut > 100 && b.tree.count == b.record, "the tree records only %d cut nodes", cut);
     esp_tree_cut(&b, 2, ESP_REASON_DEPTH);
-    CHECK(b.room == 2, "cutting a node with its child frees two places, not %d", b.room);
+    CHECK(b.room == 2, "cutting a node with its child must make room for two nodes, not %d",
+          b.room);
     esp_tree_close(&b);
 }

@@ -1,10 +1,10 @@
-/* tree_attention.c - compares attention of the CUDA backend with the CPU, both in exact mode
- * and on tensor cores in default mode. It tests heads of every width, groups of 1 to 8, texts
- * that end inside a tile of keys, trees of 1 to 512 nodes in one or two passes, and layers with
- * a window.
+/* tree_attention.c - compares the CUDA backend's attention with the CPU's, in exact mode and,
+ * on tensor cores, in default mode. It tests heads of every width, groups of 1 to 8 heads, and
+ * texts that end inside a tile of keys. Trees have 1 to 512 nodes in one or two passes. Some
+ * layers have a window.
  *
- * Scores are larger than those of a real model, so that attention concentrates on few keys, and
- * one key too many or too few is detected.
+ * Scores are larger than in a real model. So attention concentrates on few keys, and the test
+ * detects one key too many or too few.
  */
 #include <math.h>
 #include <stdio.h>
@@ -20,7 +20,7 @@ enum { BATCH = 512, CACHE = 780, WORDS = BATCH / 64, VOCABULARY = 24 };
 struct scene {
     int heads, kv_heads, head_dim;
     int prefix, nodes, passes, window;
-    int cap; /* of scores; 0: no cap */
+    int cap; /* limit of the scores; 0: none */
 };
 
 struct runner {
@@ -81,7 +81,7 @@ static void forward(struct runner *r, const struct esp_batch *batch)
     CHECK(status == 0, "%d, %s", status, ops->failure ? ops->failure(r->backend) : "");
 }
 
-/* Runs a tree in its passes, and computes the logits of the last pass. */
+/* Runs a tree in one or two passes, and computes the logits of the last pass. */
 static int run(struct runner *r, const struct scene *s, const struct tree *t)
 {
     const int half = s->nodes / s->passes;
@@ -116,7 +116,7 @@ static double difference(struct runner *a, struct runner *b, int row)
         error += (is[i] - want[i]) * (is[i] - want[i]);
         norm += want[i] * want[i];
     }
-    CHECK(isfinite(error), "row %d is not a number", row);
+    CHECK(isfinite(error), "the logits of row %d are not numbers", row);
     return sqrt(error / norm);
 }
 

@@ -1,5 +1,5 @@
-/* Tests the drawing of the tree in its pane: the cursor, step mode, and the layout that
- * grows to the right. */
+/* Tests how the tree pane draws the tree: its cursor, step mode, and the layout that grows to
+ * the right. */
 #include "tui/view/ui.h"
 
 #include <stdlib.h>
@@ -48,7 +48,7 @@ static void stop(struct scene *scene, int type, int stage, int nodes)
     struct esp_node early[11];
     memcpy(early, it.tree.nodes, sizeof early);
     if (type == ESP_EVENT_LAYER || stage < ESP_STAGE_SELECT) {
-        for (int i = 0; i < 11; i++) /* no verdict is known yet, except for cut nodes */
+        for (int i = 0; i < 11; i++) /* at this time, only cut nodes have a verdict */
             if (early[i].verdict != ESP_CUT || type == ESP_EVENT_LAYER)
                 early[i].verdict = ESP_UNVISITED;
         it.tree.nodes = early;
@@ -94,13 +94,15 @@ TEST(a_tree_can_grow_to_the_right)
     scene_golden(&scene, "right_120x36");
     scene_focus(&scene, ESP_PANE_tree, false);
     scene_act(&scene, ESP_ACTION_DOWN);
-    CHECK(scene.ui.look.node == 9, "down: the next node of the same depth, not node %d",
+    CHECK(scene.ui.look.node == 9,
+          "Down must go to the next node of the same depth, not to node %d",
           scene.ui.look.node);
     scene_act(&scene, ESP_ACTION_LEFT);
     scene_act(&scene, ESP_ACTION_LEFT);
-    CHECK(scene.ui.look.node == 4, "left: the parent, not node %d", scene.ui.look.node);
+    CHECK(scene.ui.look.node == 4, "Left must go to the parent, not to node %d",
+          scene.ui.look.node);
     scene_act(&scene, ESP_ACTION_RIGHT);
-    CHECK(scene.ui.look.node == 6, "right: the accepted child, not node %d",
+    CHECK(scene.ui.look.node == 6, "Right must go to the accepted child, not to node %d",
           scene.ui.look.node);
     scene_act(&scene, ESP_ACTION_LEFT);
     scene_act(&scene, ESP_ACTION_TOGGLE);
@@ -141,7 +143,7 @@ TEST(a_tree_grows_to_the_right_while_it_is_drafted)
     scene_close(&scene);
 }
 
-/* Tokens with wide and combining characters, and tokens too long for their columns. */
+/* Some tokens have wide and combining characters, and some are too long for their columns. */
 TEST(long_and_wide_tokens_are_shortened)
 {
     struct scene scene;
@@ -160,7 +162,7 @@ TEST(long_and_wide_tokens_are_shortened)
     scene_close(&scene);
 }
 
-/* The arrow keys lead from any node to any other, in both layouts. */
+/* In both layouts, the arrow keys must lead from any node to any other node. */
 TEST(the_cursor_reaches_every_node)
 {
     static struct esp_node nodes[60];
@@ -188,7 +190,7 @@ TEST(the_cursor_reaches_every_node)
                     queue[count++] = scene.ui.look.node;
                 seen[scene.ui.look.node] = true;
             }
-        CHECK(count == 40, "%d of 40 nodes are reached", count);
+        CHECK(count == 40, "only %d of 40 nodes can be reached", count);
     }
     scene_close(&scene);
 }

@@ -1,5 +1,5 @@
-/* Tests tree_value.c: the mean tokens of a tree, by the verifiers' formulas, must be those
- * that sessions with these verifiers commit. */
+/* Tests tree_value.c, which computes the mean number of tokens of a tree by the verifiers'
+ * formulas. It must be the mean number that sessions with these verifiers commit. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +16,8 @@ static int repeat(int times)
     return check_quick() ? times / QUICK : times;
 }
 
-/* All distributions of the paths after the prompt, and the tokens drawn from the draft. */
+/* The distributions along the paths after the prompt, and the tokens that were drawn from the
+ * draft. */
 struct roots {
     struct esp_rollouts rollouts;
     double p[ESP_ROLLOUT_ROWS][TOKENS], q[ESP_ROLLOUT_ROWS][TOKENS];
@@ -60,7 +61,8 @@ static void roll_out(struct roots *r, const struct drafting *d, unsigned long lo
     }
 }
 
-/* Returns the mean tokens of a session's iterations; *error becomes the standard error. */
+/* Returns the mean number of tokens of a session's iterations. *error becomes the standard
+ * error. */
 static double simulate(struct drafting *d, const char *rule, struct esp_action action,
                        double *error)
 {
@@ -150,7 +152,7 @@ TEST(traversal_gives_the_tokens_of_its_order)
 
 enum { FEW = 3, TREES = FEW * FEW * FEW * FEW * FEW };
 
-/* The distributions after a text depend only on its last token. The root is token 0. */
+/* Models in which the next token depends only on the last token. The root is token 0. */
 struct chain {
     double p[FEW][FEW], q[FEW][FEW];
     const double *p_at[ESP_ROLLOUT_ROWS], *q_at[ESP_ROLLOUT_ROWS];
@@ -195,7 +197,7 @@ static void draw_rollouts(struct chain *c, unsigned long long *state)
                 const int next = i < ESP_ACTION_LENGTH - 1 ? esp_rollout_row(stem, k, i) : row;
                 const double *p = c->p_at[row], *q = c->q_at[row];
                 last = c->rollouts.path[stem][k][i] = draw_after(c, row, last, next, state);
-                if (next == row) { /* the tree has no row after the last token */
+                if (next == row) { /* the tree has no row for the last token of a path */
                     c->p_at[row] = p;
                     c->q_at[row] = q;
                 }
@@ -207,8 +209,8 @@ static void draw_rollouts(struct chain *c, unsigned long long *state)
 }
 
 /* Returns the probability that a verifier continues from a node after token `last` to child
- * `which` of these draws. For one draw, this is the definition of speculative sampling; for
- * several, the verifier's formula. */
+ * `which` of these draws. For one draw, uses the definition of speculative sampling. For
+ * several draws, uses the verifier's formula. */
 static double step(const struct chain *c, const struct esp_verifier_ops *rule, int32_t last,
                    const int32_t *draws, int count, int which)
 {
@@ -220,8 +222,8 @@ static double step(const struct chain *c, const struct esp_verifier_ops *rule, i
     return branch[which];
 }
 
-/* Returns the expected tokens of a tree with K = 2, L1 = 1, L2 = 2, by a formula written out by
- * hand. The tree's stem is t[0], its paths are t[1] t[2] and t[3] t[4]. */
+/* Returns the expected tokens of a tree with K = 2, L1 = 1, L2 = 2, by a formula for this one
+ * shape. The tree's stem is t[0], its paths are t[1] t[2] and t[3] t[4]. */
 static double value_by_hand(const struct chain *c, const struct esp_verifier_ops *rule,
                             const int32_t t[5])
 {
@@ -240,7 +242,7 @@ static double value_by_hand(const struct chain *c, const struct esp_verifier_ops
     return 1 + step(c, rule, 0, t, 1, 0) * below;
 }
 
-/* Returns the mean over all trees; *variance becomes the variance. */
+/* Returns the mean value of all trees. *variance becomes the variance. */
 static double enumerate(const struct chain *c, const struct esp_verifier_ops *rule,
                         double *variance)
 {
@@ -290,8 +292,8 @@ TEST(the_estimate_is_unbiased)
     }
 }
 
-/* With one draft, the formulas of all verifiers that read q are those of speculative sampling,
- * so the shortcut for one draft is valid for all of them. */
+/* With one draft, the formulas of all verifiers that read q give the same as speculative
+ * sampling. So the shortcut for one draft is valid for all of them. */
 TEST(one_draft_is_speculative_sampling)
 {
     static const char *const rules[] = {"naivetree", "spectr", "specinfer", "khisti"};

@@ -1,5 +1,5 @@
-/* Tests which rows of a tree are shown: parents come before children, the accepted path is
- * always shown, and every row counts as shown or hidden. */
+/* Tests which rows of a tree are shown. Parents must come before their children, the accepted
+ * path must always be shown, and every node must be counted as shown or as hidden. */
 #include "viz/tree_view.h"
 
 #include <stdlib.h>
@@ -60,8 +60,8 @@ TEST(rows_of_random_trees_are_consistent)
         CHECK(build(&rows, &it, ESP_STAGES, most, NULL) == 0);
         is_sound(&rows, &it, most);
         if (most == 0)
-            CHECK(rows.count == count + 1, "%d rows for %d nodes and the bonus", rows.count,
-                  count);
+            CHECK(rows.count == count + 1, "%d rows for %d nodes and the bonus token",
+                  rows.count, count);
         esp_tree_rows_free(&rows);
     }
 }
@@ -97,7 +97,7 @@ TEST(new_nodes_come_first)
     int new = 0;
     for (int i = 0; i < rows.count; i++)
         new += rows.row[i].kind == ESP_ROW_NODE &&rows.row[i].depth == 4;
-    CHECK(new == 3, "%d of the 3 new nodes are shown", new);
+    CHECK(new == 3, "only %d of the 3 new nodes are shown", new);
     esp_tree_rows_free(&rows);
 }
 

@@ -1,7 +1,7 @@
-/* Tests that nothing unsafe reaches a terminal: every command and every format runs in a
- * terminal, on a model folder, a recording, a theme and arguments that contain attacks. In the
- * output, only the program's own colours and cursor movements may be something else than text,
- * and the attack must be visible as text. */
+/* Tests that nothing unsafe reaches a terminal. Every command and every format runs in a
+ * terminal, with a model folder, a recording, a theme and arguments that contain attacks. The
+ * output may contain only text and the program's own colours and cursor movements. The attack
+ * must be visible as text. */
 #include <cJSON.h>
 #include <limits.h>
 #include <stdio.h>
@@ -19,7 +19,8 @@
 /* The attack contains escape sequences that set the title, ask for a report, set a colour,
  * reset the terminal and send a device control string. It also has C1 characters as UTF-8 and
  * as bytes, DEL, backspace, bidirectional and invisible characters, a byte that is not UTF-8,
- * and a carriage return. The text EVIL follows each. Colours of the program have other numbers.
+ * and a carriage return. The text EVIL follows each of them. The colour differs from those that
+ * the program uses.
  */
 #define EVIL                                                                                   \
     "\033]0;evil\aevil\033[6n\033[31337m\033c\033P1$r\033\\\xc2\x9b"                           \
@@ -30,9 +31,9 @@ enum { SECONDS = 60 };
 
 /* ------------------------------------------------------------------ allowed output */
 
-/* Returns the length of the escape sequence at `bytes` if the program writes it by itself
- * (commands use colours and clear their progress, the interface moves the cursor), otherwise
- * 0. */
+/* Returns the length of the escape sequence at `bytes` if it is one of the program's own,
+ * otherwise 0. Commands use colours and clear their progress; the interface also moves the
+ * cursor. */
 static size_t own_sequence(const char *bytes, size_t length, bool interface)
 {
     static const char *const whole[] = {"\033(B",       "\033)0",     "\0337", "\0338",
@@ -62,8 +63,8 @@ static bool is_text(utf8proc_int32_t c)
            category != UTF8PROC_CATEGORY_CS;
 }
 
-/* Returns the length of the character or escape sequence at `bytes`, or 0 if a terminal must
- * not get it. */
+/* Returns the length of the character or escape sequence at `bytes`, or 0 if it must not reach
+ * a terminal. */
 static size_t take(const char *bytes, size_t length, bool interface)
 {
     utf8proc_int32_t c;
@@ -71,7 +72,7 @@ static size_t take(const char *bytes, size_t length, bool interface)
         return own_sequence(bytes, length, interface);
     if (*bytes == '\n' || *bytes == '\t' || (interface && (*bytes == '\b' || *bytes == '\r')))
         return 1;
-    if (*bytes == '\r') /* at the end of a line, and before a progress bar */
+    if (*bytes == '\r') /* allowed at the end of a line and before a progress bar */
         return length == 1 || strchr("\r\n[\033", bytes[1]) != NULL;
     utf8proc_ssize_t n =
         utf8proc_iterate((const utf8proc_uint8_t *)bytes, (utf8proc_ssize_t)length, &c);
@@ -107,8 +108,8 @@ TEST(the_check_detects_unsafe_bytes)
 
 static char last_output[1000];
 
-/* Runs the program with these arguments (NULL ends them) and checks its output. Returns
- * whether the attack is visible in it. */
+/* Runs the program with these arguments, of which the last is NULL, and checks its output.
+ * Returns whether the attack is visible in it. */
 static bool run_with(const char *const *environment, const char *const *arguments)
 {
     struct pty pty;
@@ -134,7 +135,8 @@ static bool run_with(const char *const *environment, const char *const *argument
 
 /* ------------------------------------------------------------------ hostile files */
 
-/* Returns the attack as a JSON string with quotes. Raw bytes stay raw. */
+/* Returns the attack as a JSON string with quotes. Bytes that are not UTF-8 are copied
+ * unchanged. */
 static const char *json_evil(void)
 {
     static char *text;
@@ -146,8 +148,8 @@ static const char *json_evil(void)
     return text;
 }
 
-/* Spells the attack's bytes as a byte-level vocabulary does, with a number to make it a
- * different token. */
+/* Spells the attack's bytes as a byte-level vocabulary does. The number makes each such token
+ * different. */
 static void spell_evil(char *to, int number)
 {
     char bytes[200];
@@ -159,7 +161,7 @@ static void spell_evil(char *to, int number)
     *to = '\0';
 }
 
-/* Replaces all tokens of more than one byte by attacks; there are no merges. */
+/* Replaces all tokens of more than one byte with attacks, and removes the merges. */
 static void poison_tokenizer(void)
 {
     struct folder_bytes bytes = folder_read(folder_file("tokenizer.json"));
@@ -186,7 +188,7 @@ static void poison_tokenizer(void)
 
 static const char *model_path, *recording_path;
 
-/* Adds a tensor whose name is an attack, and which no model uses. */
+/* Adds a tensor whose name is an attack. No model uses it. */
 static void add_tensor(void)
 {
     char value[400];
@@ -194,8 +196,8 @@ static void add_tensor(void)
     folder_edit_header("model.safetensors", EVIL, NULL, value);
 }
 
-/* Makes a copy of the built-in draft that contains attacks, at a path that is an attack, and a
- * recording at such a path. */
+/* Makes a copy of the built-in draft with attacks in its files, and a recording. The paths of
+ * both are attacks, too. */
 static void make_attackers(void)
 {
     static char model[PATH_MAX], recording[PATH_MAX];
@@ -246,7 +248,8 @@ TEST(a_hostile_recording_reaches_no_terminal)
     free(cast.data);
 }
 
-/* A truncated line, and an invalid one, are reported with the name of the file. */
+/* A truncated line and an invalid line are reported with the name of the file, which is an
+ * attack. */
 TEST(a_hostile_name_is_quoted_as_text)
 {
     make_attackers();
@@ -257,7 +260,7 @@ TEST(a_hostile_name_is_quoted_as_text)
     SHOWS("stats", recording_path);
 }
 
-/* The program that draws pictures reports why it cannot. */
+/* The helper program for pictures fails, and its error message contains an attack. */
 TEST(a_hostile_helper_is_quoted_as_text)
 {
     char variable[PATH_MAX + 20];
@@ -280,7 +283,8 @@ TEST(a_hostile_model_reaches_no_terminal)
     SHOWS("inspect", m);
     SHOWS("inspect", m, m);
     SHOWS("inspect", m, m, "--json");
-    SHOWS("generate", "--target", m, "--draft", m, "-p", "Once"); /* its preset is invalid */
+    /* the preset of this model is invalid */
+    SHOWS("generate", "--target", m, "--draft", m, "-p", "Once");
     SHOWS("generate", "--target", m, "--draft", m, "--drafter", loud, "-p", EVIL, "-n", "30",
           "--temp", "2", "--stats");
     SHOWS("generate", "--target", m, "--draft", m, "--drafter", loud, "-p", EVIL, "-n", "30",
@@ -291,7 +295,7 @@ TEST(a_hostile_model_reaches_no_terminal)
         "x", "-n", "20", "--temp", "2");
     RUN("bench", "--target", m, "--draft", m, "-p", EVIL, "-n", "8", "linear", "ar");
     RUN("bench", "--target", m, "--draft", m, "-p", EVIL, "-n", "8", "linear", "ar", "--json");
-    /* Its preset is a candidate, and is reported as invalid. */
+    /* The model's preset is a candidate, and must be reported as invalid. */
     SHOWS("tune", "--target", m, "--draft", m, "-p", EVIL, "-n", "4", "--seconds", "1");
     RUN("tune", "--target", m, "--draft", m, "-p", EVIL, "-n", "4", "--seconds", "1", "--json");
     RUN("check", "--target", m, "--draft", m, "--drafter", "linear", "-p", EVIL, "--trials",
@@ -310,8 +314,8 @@ TEST(a_hostile_model_reaches_no_terminal)
     SHOWS("inflate", m, EVIL "/x");
 }
 
-/* Replaces each value in a model's files in turn by the attack. Some values are never read;
- * those that are read must be quoted. */
+/* Replaces each value in a model's files in turn with the attack. Some values are never read.
+ * Those that are read must be quoted. */
 TEST(hostile_values_are_quoted_as_text)
 {
     static const char *const files[] = {"config.json", "tokenizer.json", "espalier.json",
@@ -352,7 +356,7 @@ TEST(hostile_values_are_quoted_as_text)
 
 /* ------------------------------------------------------------------ arguments */
 
-/* Lists the flags with a value that a command's help shows. */
+/* Lists those flags in a command's help that have a value. */
 static int flags_of(const char *command, char flags[64][32])
 {
     struct pty pty;
@@ -437,8 +441,8 @@ TEST(hostile_names_in_lists_are_quoted_as_text)
 
 /* ------------------------------------------------------------------ the interface */
 
-/* Goes through every part of the interface that shows text: each pane alone, the panes' other
- * drawings, help, the palette, commands that fail, and a message. */
+/* Goes through every part of the interface that shows text: each pane alone, other drawings in
+ * the panes, help, the palette, commands that fail, and a message. */
 static void look_around(struct pty *pty)
 {
     static const char *const typed[] = {"\t",

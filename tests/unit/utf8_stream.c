@@ -1,5 +1,5 @@
-/* utf8_stream.c - tests that the bytes of tokens become whole characters, and that no character
- * is lost or added. */
+/* utf8_stream.c - tests that the bytes of tokens are joined to whole characters, and that no
+ * character is lost or added. */
 #include "engine/support/utf8_stream.h"
 
 #include <stdlib.h>
@@ -21,7 +21,7 @@ static char *stream(enum esp_utf8_mode mode, const char *text, size_t length, si
         CHECK(n - before <= ESP_UTF8_ROOM(part));
         for (size_t i = before; mode == ESP_UTF8_TEXT && i < n;) {
             int size = esp_utf8_sequence(out + i, n - i);
-            CHECK(size > 0, "half a character came out");
+            CHECK(size > 0, "the stream returned half a character");
             i += (size_t)size;
         }
     }
@@ -33,7 +33,7 @@ static char *stream(enum esp_utf8_mode mode, const char *text, size_t length, si
 
 TEST(stream_replaces_what_is_ill_formed)
 {
-    /* The examples of the Unicode standard, section 3.9, and some more. Invalid bytes are
+    /* Examples from the Unicode standard, section 3.9, and some others. Invalid bytes must be
      * replaced as Python replaces them. */
     static const char *const cases[][2] = {
         {"", ""},

@@ -1,7 +1,7 @@
 /* Tests verifiers in sessions on the toy backend: which pairs of drafter and verifier are
- * accepted, the messages about refused pairs, and the recorded decisions of a verifier. Edge
- * cases are a top-p that leaves a single token, and logits that are NaN. tests/lossless tests
- * whether verifiers are exact. */
+ * allowed, the messages about refused pairs, and the recorded decisions of a verifier. Edge
+ * cases are a top-p that leaves only one token, and logits that are NaN. The tests in
+ * tests/lossless check whether verifiers are exact. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -206,8 +206,8 @@ static void check_node(const struct esp_session *s, int u)
     CHECK(node->verdict == ESP_ACCEPTED || node->verdict == ESP_REJECTED);
 }
 
-/* A recorded random number decides each test of a child. A child whose token was drawn is
- * accepted by this draw. */
+/* Checks the record of an iteration. The recorded random number must decide each test of a
+ * child. A child whose token was drawn must be accepted. */
 static void check_record(void *user, const struct esp_event *event)
 {
     const struct esp_session *s = *(struct esp_session **)user;
@@ -321,7 +321,7 @@ TEST(with_one_possible_token_every_verifier_writes_the_greedy_text)
     toy_close(&toy);
 }
 
-/* A backend whose target gives one bad logit per row. */
+/* In the backend of this test, the target gives one bad logit in each row. */
 static double bad_logit;
 
 static int bad_forward(struct esp_cache *cache, const struct esp_batch *batch)
@@ -360,7 +360,8 @@ TEST(logits_that_are_not_numbers_give_an_error_and_no_token)
                       esp_verifiers[v]->name, status);
                 CHECK(strstr(err, "not a number"), "%s", err);
                 CHECK(session->length == 2 && session->verify.path_length == 0);
-                ops.forward = toy_backend.forward; /* the session can go on after the failure */
+                /* after the failure, the session can continue */
+                ops.forward = toy_backend.forward;
                 CHECK(esp_session_step(session, err, sizeof err) > 0, "%s", err);
                 esp_session_close(session);
             }

@@ -23,7 +23,7 @@ static void says(int iterations, double seconds, int others, double other_second
     esp_versus(text, sizeof text, &one, &other);
     CHECK(strcmp(text, want) == 0, "%s", text);
     esp_versus(text, sizeof text, &other, &one);
-    CHECK(strcmp(text, want) == 0, "with the sides exchanged: %s", text);
+    CHECK(strcmp(text, want) == 0, "when the sides are exchanged: %s", text);
 }
 
 TEST(the_sentence_says_which_side_is_ahead)

@@ -1,9 +1,9 @@
-/* Tests the two ways to multiply by quantised weights on a processor with a tile unit: the
- * choice between them, the measurement of their times, and the file with the times.
+/* Tests the two ways to multiply by quantised weights on a processor with a tile unit: how one
+ * is chosen, how their times are measured, and how the times are stored in a file.
  *
- * The test combines a processor from two parts: one way uses the tile unit, which is emulated
- * (tests/emu/tiles.h), and the other way uses the best vector instructions that this machine
- * has. With activations of 8 bits, both ways read activations in the same form.
+ * The test makes up a processor. One way uses the tile unit, which tests/emu/tiles.h emulates.
+ * The other way uses the best vector instructions of this machine. Both ways read activations
+ * of 8 bits in the same form.
  */
 #include <limits.h>
 #include <math.h>
@@ -26,13 +26,13 @@ static const struct random_shape shape = {
     "mixed blocks", 2,     256,   4,    2,     24,   64, VOCABULARY, 24,
     ESP_Q8_0,       false, false, true, false, false};
 
-static const struct esp_cpu_isa *vectors, *unit; /* the two ways */
+static const struct esp_cpu_isa *vectors, *unit; /* what each of the two ways uses */
 static struct esp_cpu_isa both;
 static struct esp_cpu_backend *cpu;
 static struct random_model model;
 static struct esp_weights *weights;
 
-static int count[ESP_WAYS]; /* number of products so far, by way */
+static int count[ESP_WAYS]; /* number of products so far that each way has computed */
 
 static void multiply(const struct esp_packed *w, int begin, int end, const struct esp_matmul *p)
 {
@@ -40,10 +40,10 @@ static void multiply(const struct esp_packed *w, int begin, int end, const struc
     (p->tiles ? unit : vectors)->matmul_blocks(w, begin, end, p);
 }
 
-static int slow_until[ESP_WAYS]; /* greatest number of rows with which each way is slow */
+static int slow_until[ESP_WAYS]; /* each way is slow up to this number of rows */
 
-/* Computes nothing, but takes a tenth of a millisecond if the way is slow, otherwise nearly no
- * time. */
+/* Computes nothing. Takes a tenth of a millisecond if the way is slow, and almost no time
+ * otherwise. */
 static void pretend(const struct esp_packed *w, int begin, int end, const struct esp_matmul *p)
 {
     const double until = esp_clock() + 1e-4;
@@ -63,8 +63,8 @@ static const struct esp_cpu_isa *isa_named(const char *name)
     return isa;
 }
 
-/* Opens a backend on that processor, and weights of all quantised types. Skips the test if this
- * machine cannot run even the emulation. */
+/* Opens a backend on the made-up processor, and weights of all quantised types. Skips the test
+ * if this machine cannot run even the emulation. */
 static void open_processor(void)
 {
     struct esp_backend *backend;
@@ -96,8 +96,8 @@ static void close_processor(void)
     random_model_free(&model);
 }
 
-/* Sets times: way `first` is the faster one up to `rows` rows, and the other way with more
- * rows. */
+/* Sets times. Up to `rows` rows, way `first` is faster. With more rows, the other way is
+ * faster. */
 static void plant(struct esp_way_times *times, enum esp_way first, int rows)
 {
     static const int sizes[ESP_WAY_SIZES] = {1, 2, 4, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64};
@@ -121,11 +121,11 @@ TEST(the_faster_way_is_used)
     CHECK(esp_cpu_takes_tiles(&times, ESP_Q6_K, false, 1) &&
               !esp_cpu_takes_tiles(&times, ESP_Q6_K, false, 2) &&
               !esp_cpu_takes_tiles(&times, ESP_Q6_K, true, 1),
-          "times depend on the type, the bits and the rows");
+          "times depend on the type, on the bits of activations, and on the number of rows");
 }
 
-/* Measures the times of one type, with pretend() as the product. The ways are slow up to these
- * numbers of rows. */
+/* Measures the times of one type, with pretend() as the product. `vectors_until` and
+ * `tiles_until` are the numbers of rows up to which the ways are slow. */
 static void time_slow(struct esp_way_times *times, int vectors_until, int tiles_until)
 {
     struct esp_cpu_isa isa = *esp_cpu_vectors();
@@ -145,7 +145,7 @@ TEST(measured_times_decide_which_way_is_used)
     for (int rows = 7; rows <= 64; rows++)
         CHECK(esp_cpu_takes_tiles(&times, ESP_Q4_K, true, rows), "%d rows", rows);
     CHECK(times.ns[ESP_Q5_K][1][0][0] == 0 && times.ns[ESP_Q4_K][0][0][0] == 0,
-          "other types have no times");
+          "no times were measured for other types");
 }
 
 /* Computes the logits of a batch of `rows` rows. */
@@ -170,7 +170,8 @@ static void run(int rows, float *out)
     ops->cache_close(cache);
 }
 
-/* The results must not depend on the choice, because another run may measure other times. */
+/* The results must not depend on the way, because another run may measure other times and
+ * choose the other way. */
 TEST(a_pass_uses_the_measured_way_and_gives_the_same_bits)
 {
     static float want[BATCH * VOCABULARY], got[BATCH * VOCABULARY];
@@ -182,8 +183,9 @@ TEST(a_pass_uses_the_measured_way_and_gives_the_same_bits)
             run(rows, until == 0 ? want : got);
             CHECK((count[ESP_WAY_TILES] > 0) == (rows > until) &&
                       (count[ESP_WAY_VECTORS] > 0) == (rows <= until),
-                  "%d rows, tiles above %d rows: %d products by tiles, %d by vectors", rows,
-                  until, count[ESP_WAY_TILES], count[ESP_WAY_VECTORS]);
+                  "%d rows, tiles are faster above %d rows: %d products used tiles, %d used "
+                  "vectors",
+                  rows, until, count[ESP_WAY_TILES], count[ESP_WAY_VECTORS]);
             CHECK(until == 0 ||
                       memcmp(want, got, (size_t)rows * VOCABULARY * sizeof *want) == 0,
                   "%d rows, tiles beyond %d", rows, until);
@@ -209,8 +211,8 @@ static void leave_home(const char *home)
     unsetenv("XDG_STATE_HOME");
 }
 
-/* Reads or measures the processor's times as an engine does. Returns the number of products
- * that ran. */
+/* Reads the processor's times from the file or measures them, as an engine does. Returns the
+ * number of products that were computed for this. */
 static int use(void)
 {
     memset(&cpu->way_times, 0, sizeof cpu->way_times);
@@ -219,7 +221,7 @@ static int use(void)
     return count[0] + count[1];
 }
 
-/* Returns whether every type of the model has times. */
+/* Returns whether the times of every type in the model are known. */
 static bool is_complete(void)
 {
     const unsigned types = ((struct esp_cpu_weights *)weights)->block_types;
@@ -249,7 +251,7 @@ TEST(times_are_measured_once_and_stored)
     snprintf(cpu->way_key, sizeof cpu->way_key, "another processor");
     CHECK(use() > 0, "the times of another processor were used");
     snprintf(cpu->way_key, sizeof cpu->way_key, "put together");
-    CHECK(use() == 0, "the times of the other processor replaced those of this one");
+    CHECK(use() == 0, "the times of another processor have replaced those of this one");
     esp_state_name(file, sizeof file, "products", "put together");
     CHECK(*file);
     *cpu->way_key = '\0';
@@ -258,7 +260,7 @@ TEST(times_are_measured_once_and_stored)
     close_processor();
 }
 
-/* The built-in draft with quantised weights, as any program opens it. */
+/* Opens the built-in draft with quantised weights in the way that a program does. */
 TEST(an_engine_stores_times)
 {
     char home[128], draft[PATH_MAX], file[160], err[300] = "", name[64] = "";

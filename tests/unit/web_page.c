@@ -1,7 +1,7 @@
-/* Tests the page of a recording: its data are those of the recording, text from a model cannot
- * run as code, a large tree is reduced, and the colours have enough contrast.
- * tests/cli/web_page.sh checks that the file is valid HTML, and tests the page in a browser if
- * there is one. */
+/* Tests the page of a recording. Its data must be those of the recording, and text from a model
+ * must not run as code. A large tree must be reduced, and the colours must have enough
+ * contrast. tests/cli/web_page.sh checks that the file is valid HTML, and tests the page in a
+ * browser if there is one. */
 #include "tui/model/export_all.h"
 
 #include <cjson/cJSON.h>
@@ -25,7 +25,7 @@ static struct esp_recording *open_sample(const char *path)
     return recording;
 }
 
-/* Returns the page of some iterations as text; `data` receives its data. */
+/* Returns the page of some iterations as text. `data` receives the data in it. */
 static char *page_of(struct esp_recording *recording, int first, int last, cJSON **data)
 {
     char *page, *ended;
@@ -35,7 +35,7 @@ static char *page_of(struct esp_recording *recording, int first, int last, cJSON
     ended = realloc(page, length + 1);
     CHECK(ended != NULL);
     ended[length] = '\0';
-    CHECK(strlen(ended) == length, "the page contains a NUL");
+    CHECK(strlen(ended) == length, "the page contains a NUL byte");
     const char *start = strstr(ended, "id=\"recording\">"), *end = strstr(start, "</script>");
     start += strlen("id=\"recording\">");
     *data = cJSON_ParseWithLength(start, (size_t)(end - start));
@@ -86,7 +86,7 @@ static void show_tokens(struct shown_text *shown, const cJSON *data, const cJSON
     }
 }
 
-/* Computes the text after the iteration as the page's script does. */
+/* Computes the text after the iteration from the data, as the page's script does. */
 static void show(struct shown_text *shown, const cJSON *data, const cJSON *iteration)
 {
     const cJSON *change, *before = cJSON_GetObjectItemCaseSensitive(iteration, "before");
@@ -104,7 +104,7 @@ static void show(struct shown_text *shown, const cJSON *data, const cJSON *itera
     show_tokens(shown, data, member(iteration, "text"));
 }
 
-/* Compares the text after the iteration with that of the recording. */
+/* Compares the text after the iteration with that in the recording. */
 static void check_text(struct esp_recording *recording, int event,
                        const struct shown_text *shown)
 {
@@ -158,7 +158,7 @@ static void check_nodes(struct esp_recording *recording, const cJSON *data, cons
     }
 }
 
-/* The page explains changes of values in the same words as the controller pane. */
+/* Checks that the page explains changes of values in the same words as the controller pane. */
 static void check_gauges(const cJSON *data, const cJSON *shown, const struct esp_iteration *it)
 {
     char why[1024];
@@ -239,7 +239,7 @@ static int count_of(const char *page, const char *what)
     return count;
 }
 
-/* Returns whether the page has no control characters, C1 controls, or characters that
+/* Returns whether the page is free of control characters (also C1) and of characters that
  * reorder or hide text. */
 static bool is_harmless(const char *page)
 {
@@ -264,7 +264,7 @@ TEST(hostile_text_stays_plain_text)
     CHECK(count > 0 && cJSON_GetArraySize(member(data, "iterations")) == count);
     CHECK(count_of(page, "<script") == 2 && count_of(page, "</script") == 2);
     CHECK(is_harmless(page));
-    CHECK(strstr(page, "U+202E>"), "a bidirectional override is not made visible");
+    CHECK(strstr(page, "U+202E>"), "a bidirectional override must be visible as its code");
     cJSON_Delete(data);
     free(page);
     esp_recording_close(recording);
@@ -280,8 +280,8 @@ static const char *letter(void *user, int32_t token, size_t *length)
     return "a";
 }
 
-/* Makes a state with an iteration whose tree has `nodes` nodes, all children of the root;
- * the last one is accepted. */
+/* Makes a state with one iteration, whose tree has `nodes` nodes. All other nodes are children
+ * of the root, and the last one is accepted. */
 static struct esp_state *state_with(int nodes)
 {
     struct esp_state *state = calloc(1, sizeof *state);
@@ -343,7 +343,7 @@ static void check_state(int nodes, int shown)
     CHECK((hidden ? hidden->valueint : 0) == nodes - shown);
     const cJSON *last = cJSON_GetArrayItem(member(it, "nodes"), shown - 1);
     CHECK(cJSON_GetArrayItem(last, 2)->valueint == ESP_ACCEPTED,
-          "the accepted path was not kept");
+          "the accepted path must be in the reduced tree");
     CHECK(cJSON_GetArraySize(member(it, "text")) == 4);
     CHECK(cJSON_GetArraySize(member(member(it, "before")->child, "text")) == 6, "the prompt");
     cJSON_Delete(data);

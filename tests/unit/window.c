@@ -1,9 +1,9 @@
-/* window.c - tests a window of the text: a token sees the same tokens as in StreamingLLM,
- * whatever was dropped from the cache, drafted or taken back; and a text may become longer than
- * the context.
+/* window.c - tests a window of the text. A token must see the same tokens as in StreamingLLM,
+ * no matter what was dropped from the cache, drafted or taken back. A text may become longer
+ * than the context.
  *
- * tests/vectors/window.json has logits and greedy texts of the built-in target, which an
- * independent implementation computes in another way.
+ * tests/vectors/window.json has logits and greedy texts of the built-in target. An independent
+ * implementation has computed them in another way.
  */
 #include <cJSON.h>
 #include <math.h>
@@ -85,7 +85,7 @@ static void close_cache(struct caches *c)
     free(c->row);
 }
 
-/* Runs the next `count` tokens. Their logits are then in rows 0..count-1. */
+/* Runs the next `count` tokens, and stores their logits in rows 0..count-1. */
 static void run(struct caches *c, const int32_t *text, int count)
 {
     struct esp_batch batch = {.rows = count, .logits = c->logits};
@@ -147,7 +147,8 @@ static void make_text(int32_t *text, int count)
         text[i] = (int32_t)(3 + check_uniform(&random) * 4000);
 }
 
-/* Checks that the last `count` rows are bit-identical to those of a cache with all rows. */
+/* Checks that the logits of the last `count` tokens are bit-identical to those with a cache
+ * that has dropped nothing. */
 static void check_same(struct caches *dropping, struct caches *whole, int count)
 {
     for (int i = 0; i < count; i++) {
@@ -157,8 +158,8 @@ static void check_same(struct caches *dropping, struct caches *whole, int count)
     }
 }
 
-/* Runs chunks of many sizes. The last tokens are sometimes taken back, and once nearly all of
- * the text. */
+/* Runs chunks of many sizes. Sometimes the last tokens are taken back, and once almost the
+ * whole text. */
 TEST(rows_dropped_from_the_cache_change_no_bit)
 {
     static const struct esp_window windows[] = {{19, 40, 0}, {0, 16, 0}};
@@ -253,7 +254,7 @@ static void check_text(const struct esp_session *session, const int32_t *want, i
           who, length);
 }
 
-/* The fourth window is used with every drafter. The first two windows are smaller than the
+/* Every drafter is tested with the fourth window. The first two windows are smaller than the
  * depth of trees. */
 TEST(the_greedy_text_is_that_of_the_reference)
 {
@@ -296,7 +297,7 @@ static void check_drafter(const char *name, const int32_t *prompt, const int32_t
     esp_session_close(session);
 }
 
-/* The prompt is longer than the cache, so rows are dropped while these texts are written. */
+/* The prompt is longer than the cache, so rows are dropped from the cache. */
 TEST(every_drafter_writes_what_plain_decoding_writes)
 {
     int32_t prompt[START], plain[START + MORE];
@@ -325,10 +326,12 @@ TEST(a_window_can_be_switched_on_and_off)
     CHECK(esp_session_prompt(session, prompt, START, err, sizeof err) == 0, "%s", err);
     generate(session, 60);
     memcpy(plain, session->text, sizeof plain);
-    CHECK(esp_session_rewind(session, START + 30) == 0); /* to a place within the kept rows */
+    /* the cache still has the rows before this token */
+    CHECK(esp_session_rewind(session, START + 30) == 0);
     generate(session, 30);
     check_text(session, plain, 0, START + 60, "rewound");
-    CHECK(esp_session_rewind(session, 100) == 0); /* to a place far before the kept rows */
+    /* the cache has dropped rows before this token */
+    CHECK(esp_session_rewind(session, 100) == 0);
     CHECK(esp_session_prompt(session, prompt + 100, START - 100, err, sizeof err) == 0, "%s",
           err);
     generate(session, 60);
@@ -387,7 +390,7 @@ TEST(invalid_windows_are_refused)
 
 /* ------------------------------------------------------------------ sampling */
 
-/* Compares sampled texts with plain passes that have the same window, over a cache that drops
+/* Compares sampled texts with plain passes that have the same window, but a cache that drops
  * nothing. */
 TEST(sampling_follows_the_target_with_the_same_window)
 {
@@ -432,8 +435,8 @@ static int length_of(const struct esp_session *session)
     return length;
 }
 
-/* Checks that the conversation's text, given as one prompt with the same window, continues as
- * the conversation did. */
+/* Gives the conversation's text up to `start` to a new session as one prompt, with the same
+ * window. Checks that this session continues as the conversation did. */
 static void check_answer(const struct esp_session *session, int start)
 {
     const int length = length_of(session);
@@ -445,7 +448,7 @@ static void check_answer(const struct esp_session *session, int start)
     esp_session_close(fresh);
 }
 
-/* No turn is dropped, and no row is computed twice. */
+/* With a window, no turn may be dropped, and no row may be computed twice. */
 TEST(a_conversation_continues_beyond_the_context)
 {
     static const char *const drafters[] = {"ar", "dynatree", "suffix"};
@@ -462,7 +465,8 @@ TEST(a_conversation_continues_beyond_the_context)
             generate(session, ANSWER);
             esp_session_stats(session, &stats);
             CHECK(stats.prefill_rows + stats.generated_tokens == length_of(session) - 1,
-                  "%s, turn %d: %lld rows of prompts and %d rows of answers for %d tokens",
+                  "%s, turn %d: %lld rows of prompts and %d rows of answers were computed for "
+                  "%d tokens",
                   drafters[d], turn, (long long)stats.prefill_rows, stats.generated_tokens,
                   length_of(session));
             CHECK(session->conversation.count == turn + 1, "%s: %d", drafters[d], turn);
@@ -484,8 +488,8 @@ TEST(a_conversation_continues_beyond_the_context)
 
 enum { BACK = 9 };
 
-/* Answers are taken back and written again: the last one, whose rows the caches still have, and
- * the second one, whose rows were dropped long ago. */
+/* Two answers are taken back and written again. The caches still have the rows of the last
+ * answer. Those of the second answer were dropped long ago. */
 TEST(turns_can_be_taken_back_with_a_window)
 {
     static int32_t want[BACK * (SAID + ANSWER) + 1000];
@@ -501,9 +505,10 @@ TEST(turns_can_be_taken_back_with_a_window)
     memcpy(want, session->text, (size_t)length * sizeof *want);
     CHECK(esp_session_rewind(session, starts[BACK - 1]) == 0);
     generate(session, ANSWER);
-    check_text(session, want, 0, length, "the last answer again");
+    check_text(session, want, 0, length, "the last answer, written again");
     CHECK(esp_session_rewind(session, starts[1]) == 0);
-    CHECK(session->target.length == 0); /* the cache no longer has the rows of its window */
+    /* the cache lacks rows that the window needs, so it is empty */
+    CHECK(session->target.length == 0);
     generate(session, ANSWER);
     for (int turn = 2; turn < BACK; turn++) {
         say(session, turn);
@@ -511,7 +516,7 @@ TEST(turns_can_be_taken_back_with_a_window)
               starts[turn]);
         generate(session, ANSWER);
     }
-    check_text(session, want, 0, length, "from the second answer on again");
+    check_text(session, want, 0, length, "all answers from the second on, written again");
     esp_session_close(session);
 }
 

@@ -1,6 +1,6 @@
-/* windows_agree.c - tests windows of the text on the CUDA backend: the logits must equal those
- * of the CPU (tests/unit/window.c compares the CPU with a reference), and in exact mode they
- * must be bit-identical whatever was dropped from the cache.
+/* windows_agree.c - tests windows of the text on the CUDA backend. The logits must equal those
+ * of the CPU, which tests/unit/window.c compares with a reference. In exact mode, they must be
+ * bit-identical, no matter what was dropped from the cache.
  */
 #include <math.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 
 enum { TEXT = 290, CACHE = 320, BATCH = 48, VOCABULARY = 40, DROP = 144 };
 
-/* The layers have many wide heads. The output of attention is rounded to 16 bits, which hides
+/* The layers have many wide heads, because rounding the output of attention to 16 bits hides
  * most changes of the order of sums. */
 static const struct random_shape shape = {
     "llama", 2, 32, 8, 2, 32, 40, VOCABULARY, 16, ESP_F16, false, false, false, false, false};
@@ -45,8 +45,8 @@ static void close_runner(struct runner *r)
     r->backend->ops->weights_close(r->weights);
 }
 
-/* Runs positions first..first+rows-1 of the text. As a tree, all but the last row are a
- * chain, and the last one is a second child of the first row. */
+/* Runs positions first..first+rows-1 of the text. In a tree, all rows except the last are a
+ * chain, and the last row is a second child of the first. */
 static void run(struct runner *r, const int32_t *text, int first, int rows, bool tree)
 {
     int32_t positions[BATCH];
@@ -71,7 +71,7 @@ static void run(struct runner *r, const int32_t *text, int first, int rows, bool
     CHECK(r->backend->ops->forward(r->cache, &batch) == 0);
 }
 
-/* Drops the oldest `count` tokens after the sinks, among the first `length` tokens. */
+/* Drops the oldest `count` tokens after the sinks from a cache of the first `length` tokens. */
 static void drop(struct runner *r, int length, int count)
 {
     int32_t which[CACHE];
@@ -140,7 +140,7 @@ static void check_window(struct esp_backend *cpu, struct esp_backend *cuda, int 
             check_near(&on_cpu, &whole, row, what);
             check_same(&whole, &dropping, row, what);
         }
-        at += tree ? rows - 1 : rows; /* the second child is not kept */
+        at += tree ? rows - 1 : rows; /* the second child is not accepted */
         if (dropping.window.dropped == 0 && at > sinks + recent + DROP + 1)
             drop(&dropping, at, DROP);
         else if (dropping.window.dropped > 0 && at > TEXT - BATCH)

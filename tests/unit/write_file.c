@@ -1,6 +1,6 @@
-/* Tests that a file is written completely or not at all: after a failure or a signal, the old
- * file is unchanged and no other file is left. The new file's permissions follow from the
- * umask, in every thread, or from the file that it replaces. */
+/* Tests that a file is written completely or not at all. After a failure or a signal, the old
+ * file must be unchanged, and no other file may be left. In every thread, the new file must
+ * have the permissions of the file that it replaces, or those that follow from the umask. */
 #include "engine/support/write_file.h"
 #include "engine/support/part_file.h"
 
@@ -77,8 +77,8 @@ TEST(a_file_is_replaced_only_if_this_is_allowed)
           "%s", err);
 }
 
-/* A link may have to be followed: /dev/stdout may be a link to a file, and a configuration file
- * may be a link to another folder. */
+/* Links must be followed. For example, /dev/stdout may be a link to a file, and a configuration
+ * file may be a link to another folder. */
 TEST(a_link_stays_a_link_and_its_file_is_written)
 {
     char link[128];
@@ -92,7 +92,7 @@ TEST(a_link_stays_a_link_and_its_file_is_written)
     CHECK(status == 0 && stays && holds("after") && files() == 1, "%d: %s", status, err);
 }
 
-/* A program that has the file open continues to read the old content. */
+/* A program that has the old file open must continue to read the old content. */
 TEST(a_reader_never_sees_half_a_file)
 {
     char text[8] = "";
@@ -130,8 +130,8 @@ static mode_t mode_of(const char *name)
     return about.st_mode & 0777;
 }
 
-/* Replaces the C library's function, because it cannot read the umask without changing it
- * for all threads. */
+/* Replaces the C library's umask() and counts its calls. umask() cannot read the umask without
+ * changing it for all threads. */
 static int changes;
 
 mode_t umask(mode_t mask)
@@ -147,8 +147,9 @@ TEST(a_new_file_has_the_permissions_of_the_umask)
     mode_t before = umask(027);
     changes = 0;
     int status = write_text("x", true);
-    CHECK(changes == 0,
-          "a call of umask() lets others read the files of other threads for a moment");
+    CHECK(
+        changes == 0,
+        "umask() was called, which makes other threads' files readable to others for a moment");
     umask(before);
     CHECK(status == 0 && mode_of(path) == 0640, "%o", (unsigned)mode_of(path));
 }
@@ -170,7 +171,7 @@ TEST(a_file_keeps_the_permissions_of_the_one_that_it_replaces)
               (unsigned)mode_of(path));
     }
     if (geteuid() != 0)
-        return; /* only root may give files away */
+        return; /* because only root may change the owner of a file */
     CHECK(chown(path, 1234, 2345) == 0 && write_text("z", true) == 0);
     CHECK(stat(path, &about) == 0 && about.st_uid == 1234 && about.st_gid == 2345,
           "it belongs to %d:%d", (int)about.st_uid, (int)about.st_gid);
@@ -228,7 +229,7 @@ TEST(a_signal_handler_leaves_complete_files_alone)
     begin();
     *said = '\0';
     CHECK(write_text("whole", true) == 0);
-    for (int i = 0; i < 100; i++) { /* each file is removed from the list again */
+    for (int i = 0; i < 100; i++) { /* the list must forget each file when it is complete */
         int noted = esp_part_file_begin(path, "whole");
         CHECK(noted >= 0, "the list has no room for file %d", i);
         esp_part_file_end(noted);
