@@ -137,7 +137,7 @@ LIB_OBJ  := $(call obj,$(filter-out $(NO_LIB),$(call sources,kernels engine))) \
             $(foreach isa,$(VNNI) $(AMX),$(addprefix $(ISA_BUILD)/obj/kernels/cpu/isa/,blocks.$(isa).o table.$(isa).o))
 # Code that needs no terminal is linked into all programs and tests; tui/app and tui/cli only into espalier.
 DRAW_OBJ := $(call obj,$(filter-out viz/dot/%,$(call sources,viz sessions)))
-# The page of a recording, as strings in the program.
+# The HTML page of a recording is compiled into the program, as strings.
 PAGE     := $(addprefix viz/page/,embed.sh page.html page.css page.js)
 PAGE_OBJ := $(BUILD)/obj/viz/page/parts.o
 DRAW_OBJ += $(PAGE_OBJ)
@@ -468,7 +468,8 @@ DEMO_PROMPT := There was once upon a time a fisherman who lived with his wife in
 # for trees to save much. At four times the width, a pass takes as long as a pass of a model that
 # is 16 times as large; the output is the same.
 DEMO_WIDTH := 4
-# A drafter whose trees and thresholds change visibly; `:drafter auto` in the interface chooses the fastest one.
+# The demo uses a drafter whose trees and thresholds change visibly. In the interface, `:drafter auto`
+# chooses the fastest one.
 DEMO_DRAFTER := dynatree:Bmid=1,Bmax=2,taul=0.3,rhostop=0.05,rhodeep=0.1,tau=0,N=8,history=price
 
 # SEED=7 sets the seed; otherwise it is random.
