@@ -31,7 +31,7 @@ ALL_CFLAGS = $(STRICT) $(WARN) $(INCLUDE) $(CFLAGS) $(EXTRA) $(DEFS) -MMD -MP
 
 LIB_PKGS := libcjson libpcre2-8 libutf8proc
 TUI_PKGS := ncursesw readline
-# Kept sessions are in an SQLite file.
+# Kept sessions are stored in an SQLite file.
 KEEP_PKGS := sqlite3
 # On macOS, the libraries come from Homebrew. Three of them are in separate folders, because the system has other libraries
 # with the same names.
@@ -82,8 +82,8 @@ AMX  :=
 EMULATED :=
 endif
 ISA_FLAGS_generic :=
-# With -O3 -g, the compiler spends half of its time on writing down, for a debugger, where each
-# variable is. -g1 leaves this out.
+# With -O3 -g, the compiler spends half of its time on information for debuggers about where each
+# variable is stored. -g1 leaves this information out.
 KERNEL_OPT        := -O3 -g1
 ISA_FLAGS_avx2    := -mavx2 -mfma -mf16c
 ISA_FLAGS_avx512  := -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mf16c
@@ -137,7 +137,7 @@ LIB_OBJ  := $(call obj,$(filter-out $(NO_LIB),$(call sources,kernels engine))) \
             $(foreach isa,$(VNNI) $(AMX),$(addprefix $(ISA_BUILD)/obj/kernels/cpu/isa/,blocks.$(isa).o table.$(isa).o))
 # Code that needs no terminal is linked into all programs and tests; tui/app and tui/cli only into espalier.
 DRAW_OBJ := $(call obj,$(filter-out viz/dot/%,$(call sources,viz sessions)))
-# The page of a recording, as strings in the program.
+# The HTML page of a recording is compiled into the program, as strings.
 PAGE     := $(addprefix viz/page/,embed.sh page.html page.css page.js)
 PAGE_OBJ := $(BUILD)/obj/viz/page/parts.o
 DRAW_OBJ += $(PAGE_OBJ)
@@ -187,8 +187,8 @@ ALL_OBJ := $(LIB_OBJ) $(VIEW_OBJ) $(APP_OBJ) $(CLI_OBJ) $(if $(DOT),$(DOT_OBJ)) 
 ALL_OBJ := $(sort $(ALL_OBJ))
 TO_DO   := $(filter-out $(wildcard $(ALL_OBJ)),$(ALL_OBJ))
 DONE    :=
-# The total counts only objects that do not exist yet. After as many lines, further files, which
-# are compiled again or linked, have a line without the total.
+# The total counts only objects that do not exist yet. When this many lines have been printed, the
+# lines of further files, which are compiled again or linked, have no total.
 of_all   = $(if $(word $(words $(DONE)),$(TO_DO)),/$(words $(TO_DO)))
 say      = $(eval DONE += x)@printf '[%3d%s] %-4s %s\n' $(words $(DONE)) '$(of_all)' $(1) $(2);
 Q       := @
@@ -305,7 +305,7 @@ $(BUILD)/shared/espalier: $(PROGRAM_OBJ) $(BUILD)/$(LIB_SO)
 	$(call say,LINK,$@)$(LINK) -rdynamic -o $@ $(PROGRAM_OBJ) -L$(BUILD) -lespalier \
 	    -Wl,-rpath,'$(ORIGIN)/..' $(TUI_LIBS) $(LIB_LIBS)
 
-# MPI's wrapper compiles with the compiler that it was made for.
+# mpicc is MPI's wrapper of a compiler; it calls the compiler that it was built for.
 $(RANKS): $(BUILD)/espalier-rank.%: kernels/ranks/mpi/mpi_rank.c $(BUILD)/libespalier.a
 	$(call say,LINK,$@)mpicc.$* $(ALL_CFLAGS) -MF $(BUILD)/espalier-rank.$*.d -o $@ $(filter %.c %.a,$^) $(LIB_LIBS)
 
@@ -468,7 +468,8 @@ DEMO_PROMPT := There was once upon a time a fisherman who lived with his wife in
 # for trees to save much. At four times the width, a pass takes as long as a pass of a model that
 # is 16 times as large; the output is the same.
 DEMO_WIDTH := 4
-# A drafter whose trees and thresholds change visibly; `:drafter auto` in the interface chooses the fastest one.
+# The demo uses a drafter whose trees and thresholds change visibly. In the interface, `:drafter auto`
+# chooses the fastest one.
 DEMO_DRAFTER := dynatree:Bmid=1,Bmax=2,taul=0.3,rhostop=0.05,rhodeep=0.1,tau=0,N=8,history=price
 
 # SEED=7 sets the seed; otherwise it is random.

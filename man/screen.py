@@ -5,9 +5,9 @@
     man/screen.py --check man/screen.svg [build/espalier]
 
 Runs the demo's drafter with a fixed seed until an iteration has a tree worth seeing, and draws the screen in the
-colours of themes/dark.theme. Speeds are this machine's; if trees do not win, it makes no picture. With --check it
-draws nothing, but reports panes and keys of the picture that differ from the screen's; they are the same on every
-machine.
+colours of themes/dark.theme. The speeds are those of this machine. If trees are not faster than plain decoding,
+it makes no picture. With --check it draws nothing, but reports panes and keys of the picture that differ from those of
+the screen. Panes and keys are the same on every machine.
 """
 import html
 import io
@@ -22,7 +22,7 @@ CELL, LINE, LEFT, TOP = 8.43, 18, 12, 25.5
 PAPER, INK = "#14161a", "#d6dbe3"
 PROMPT = ("There was once upon a time a fisherman who lived with his wife in a little hut "
           "close by the sea.")
-LEAST_ROWS = 6  # of the tree
+LEAST_ROWS = 6  # the smallest number of rows of a tree worth seeing
 
 
 def drafter():
@@ -117,7 +117,8 @@ def main():
         if rows >= LEAST_ROWS and re.search(r"[0-9.]+x plain", text[0]):
             draw(text, letters, sys.stdout)
             return 0
-    print("no screen of this run shows a win with a tree worth seeing", file=sys.stderr)
+    print("man/screen.py: no picture, because no screen of this run shows both a speedup and a large enough tree",
+          file=sys.stderr)
     return 1
 
 

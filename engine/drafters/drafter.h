@@ -292,7 +292,7 @@ struct esp_drafter_ops {
  * Here, thresholds and draws use tempered probabilities. */
 #define ESP_DIFFERS_TEMPERED                                                                   \
     "The draft's logits are divided by draft_temp, which is learned unless you set it. "       \
-    "The source does not divide them (--draft-temp off prevents it)"
+    "With --draft-temp off this is not done, as in the source"
 
 extern const struct esp_drafter_ops *const esp_drafters[]; /* NULL-terminated */
 const struct esp_drafter_ops *esp_drafter_find(const char *name);

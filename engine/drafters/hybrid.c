@@ -168,7 +168,7 @@ const struct esp_drafter_ops esp_drafter_hybrid = {
     .differs =
         "SuffixDecoding uses either the model's tree or the retrieved one, and a threshold "
         "decides. Here both form one tree. The retrieved tree is used alone if such trees "
-        "have been accepted at least as far as the model's. " ESP_DIFFERS_TEMPERED,
+        "have been accepted at least as deep as the model's. " ESP_DIFFERS_TEMPERED,
     .draws = ESP_DRAW_TOPK,
     .asks = ESP_ASK_EXPECTED | ESP_ASK_RECYCLED,
     .params = params,

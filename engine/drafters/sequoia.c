@@ -19,7 +19,7 @@ static const double MOVED = 0.1;
 static const struct esp_param params[] = {
     [N] = {"N", ESP_INT, 1, ESP_MAX_NODES, 64, .help = "number of nodes"},
     [DEPTH] = {"depth", ESP_INT, 1, ESP_SHAPE_DEPTH, 12, .help = "maximum depth"},
-    [LEARN] = {"learn", ESP_FLAG, 0, 1, 1, .help = "measure acceptance rates and keep them"},
+    [LEARN] = {"learn", ESP_FLAG, 0, 1, 1, .help = "measure acceptance rates and store them"},
     [DRAWS] = ESP_PARAM_DRAWS("swor"),
     {0},
 };

@@ -360,7 +360,7 @@ static const struct esp_setting settings[] = {
     {"model", "TARGET [DRAFT]", "target and draft model: names, folders or GGUF files",
      ESP_SETTING_MODELS, .set = set_model, .get = get_model, .complete = complete_model},
     {"draft", "mtp|self|none|auto|MODEL",
-     "draft model; mtp: the target's MTP layer; self: a quantised copy of it",
+     "draft model; mtp: the target's MTP layer; self: a quantised copy of the target",
      ESP_SETTING_MODELS, .set = set_draft, .get = get_draft, .complete = complete_draft},
     {"backend", "auto|NAME", "compute backend", ESP_SETTING_MODELS, .set = set_backend,
      .get = get_backend, .complete = complete_backend},
