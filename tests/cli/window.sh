@@ -31,7 +31,7 @@ key Enter
 wait
 $dump"
 check "the header shows LOSSY" dumped LOSSY
-check "the title of the text pane has the window" dumped "tokens, window 4 + 12"
+check "the title of the text pane shows the size of the window" dumped "tokens, window 4 + 12"
 play "size 110x30
 wait
 key End
