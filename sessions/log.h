@@ -70,9 +70,9 @@ void esp_log_seal(unsigned char *record, size_t length);
 
 /* ------------------------------------------------------------------ reading */
 
-/* Finds the next record in [*at, end): sets `from` to what follows its kind, and *at to the
- * record after it. Returns its kind, 0 if there is none left, or -1 if there is no whole record
- * at *at. */
+/* Finds the next record in [*at, end). Sets `from` to the content of the record, and *at to the
+ * record after it. Returns the kind of the record, 0 if there are no more records, or -1 if the
+ * record at *at is not complete. */
 int esp_log_next(const unsigned char **at, const unsigned char *end, struct esp_from *from);
 
 /* A reader of the texts of a log. Zero-initialise it, and set the first two members. */

@@ -202,8 +202,8 @@ static int by_value(const void *a, const void *b)
     return (x < y) - (x > y);
 }
 
-/* Adds bids for the chain of first children expected below a node that is not expanded yet:
- * one for each later pass that is worth its cost. Returns the new number of bids. */
+/* A node that is not expanded yet is expected to get a chain of first children. Adds a bid for
+ * each later pass over this chain that is worth its cost. Returns the new number of bids. */
 static int bid_below(const struct esp_draft *d, const struct state *s, const struct entry *e,
                      struct bid *bids, int count)
 {

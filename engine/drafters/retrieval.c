@@ -269,8 +269,9 @@ struct esp_node *esp_retrieval_add(struct esp_retrieval *r, struct esp_draft *d,
 
 /* ------------------------------------------------------------------ learning */
 
-/* Learns from the children of guess `at` (-1 means the root), whose correct token is `token`.
- * Returns the child that is correct, -1 if none is, or -2 if there are no children. */
+/* Learns from the children of guess `at` (-1 means the root). `token` is the token that really
+ * follows this guess. Returns the child that has this token, -1 if no child has it, or -2 if
+ * there are no children. */
 static int learn_place(struct esp_retrieval *r, int at, int32_t token)
 {
     double promised[ESP_MATCH_CLASSES] = {0};

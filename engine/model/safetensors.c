@@ -168,7 +168,7 @@ static int read_shard(struct esp_stored_set *set, struct esp_shard *shard, char 
     return status;
 }
 
-/* ------------------------------------------------------------------ a file of PyTorch */
+/* ------------------------------------------------------------------ PyTorch files */
 
 struct torch_shard {
     struct esp_stored_set *set;

@@ -9,7 +9,7 @@
  * end of a sentence (static text). */
 int esp_open_regular(const char *path, int flags, mode_t mode, const char **wrong);
 
-/* Reads up to `size` bytes, from byte `at` of a file on. Returns the number of bytes read. */
+/* Reads up to `size` bytes of a file, starting at byte `at`. Returns how many were read. */
 size_t esp_read_at(int file, void *bytes, size_t size, size_t at);
 
 #endif

@@ -10,7 +10,8 @@
 #include "engine/selector/selector.h"
 #include "engine/support/rng.h"
 
-/* The weights, and the numbers of one batch; selector_net.c has the formulas. */
+/* The weights of a network, and its activations and gradients for one batch. selector_net.c has
+ * the formulas. */
 struct esp_selector_net {
     struct esp_selector_shape shape;
     size_t count;                        /* number of weights */

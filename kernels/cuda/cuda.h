@@ -62,8 +62,8 @@ struct esp_cuda_backend {
     struct esp_cuda_times *times; /* NULL, unless the kernels of a pass are being timed */
     struct esp_cuda_prediction *prediction; /* NULL, unless a pass is being predicted */
     struct esp_cuda_gpus *gpus; /* GPUs that divide models (gpus.h); NULL if alone */
-    /* The backend of rank 0, which the program has, and which gets the error messages of all
-     * ranks; NULL if it is this one. */
+    /* The backend of rank 0, which is the one that the program opened. It gets the error
+     * messages of all ranks. NULL if this is that backend. */
     struct esp_cuda_backend *program;
     char device[160];
     char failure[256]; /* message about the last call that failed, or "" */
@@ -218,8 +218,9 @@ struct esp_cuda_layer {
 #undef X
     int place; /* its index among the layers with attention, or among the recurrent layers */
     /* The rows of all tensors that the mixer multiplies with its input, one tensor after the
-     * other: queries, keys, values, and the gate of attention; or what is convolved, write,
-     * decay, and the gates before and after the mixer. Without a mixer, this has no data. */
+     * other. For attention, these are `query`, `key`, `value` and `attention_gate`; for a
+     * recurrent layer, `conv_in`, `write`, `decay`, `in_gate` and `out_gate`. Without a mixer,
+     * this has no data. */
     struct esp_cuda_matrix inputs;
     struct esp_cuda_matrix output; /* (hidden, heads * head_dim), or `mixed` */
     const float *conv;             /* (C, conv_kernel) of a recurrent layer */

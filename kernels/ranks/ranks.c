@@ -78,7 +78,7 @@ static void play_network(const struct esp_ranks *r, double received)
         continue;
 }
 
-/* Reads from the message of rank 0 which network all ranks simulate. */
+/* Reads the message of rank 0 that says which network all ranks simulate. */
 static void hear_of_network(struct esp_ranks *r, size_t place)
 {
     struct esp_rank_said said;

@@ -35,7 +35,7 @@ static void hold_streams(void)
         close(fd);
 }
 
-/* Whether this is a path or the name of at least one model. */
+/* Returns whether the word is a path, or the name of one or more models. */
 static bool is_model(const char *name)
 {
     char path[PATH_MAX], err[512];

@@ -189,9 +189,9 @@ struct tile {
 
 #endif
 
-/* How a block is multiplied. On ARM, `half` says for which half of the panel: the functions
- * below seem to unpack the other half, too, but the compiler removes that, because nothing
- * uses it. */
+/* How a block is multiplied. On ARM, only one half of the panel is multiplied at a time, and
+ * `half` selects it. The functions below seem to unpack the other half, too, but the compiler
+ * removes that code, because nothing uses its results. */
 struct way {
     int rows;   /* number of rows that a block is multiplied by together; 0 means all */
     bool bytes; /* activations have 8 bits */
@@ -388,8 +388,8 @@ V16 void add_dots(const struct unpacked *u, const enum form form, const struct e
 
 #if ESP_SIMD == 4
 
-/* Multiplies columns that share a scale by some rows of activations, for half a panel: there
- * are not enough registers for the sums of both halves. */
+/* Multiplies some rows of activations by the columns that share a scale. Computes only half a
+ * panel, because there are not enough registers for the sums of both halves. */
 V16 void add_columns(const struct unpacked *u, const enum form form, const struct esp_cut *x,
                      float *sum, const int rows, const bool bytes, const int from, const int to)
 {

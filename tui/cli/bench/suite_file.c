@@ -220,7 +220,7 @@ static int take_plot(void *user, struct esp_file_line *line)
         return esp_wrong_line(line, "there are too many plots");
     if (!next_word(line, s->plot[s->plots].across) ||
         !next_word(line, s->plot[s->plots].column) || *line->text)
-        return esp_wrong_line(line, "plot takes X Y, two columns");
+        return esp_wrong_line(line, "plot takes two columns, X and Y");
     s->plots++;
     return ESP_OK;
 }
