@@ -164,7 +164,7 @@ void esp_ranks_pass_begins(struct esp_ranks *r)
 
 /* Notes the times of the last exchange of a pass. In all other cases, ranks report the time of
  * an exchange with the next exchange. After the last one there is none, so the waiting times
- * are derived from how long each rank computed before the exchange. */
+ * of the others are derived from how long each rank computed before the exchange. */
 void esp_ranks_pass_ends(struct esp_ranks *r)
 {
     const double tail = esp_clock() - r->left;
@@ -178,7 +178,7 @@ void esp_ranks_pass_ends(struct esp_ranks *r)
     struct esp_rank_lap *last = r->exchanged > 0 ? lap_of(r, r->exchanged - 1) : NULL;
     for (int i = 0; last && i < r->count; i++) {
         last[i].hop += (float)hop;
-        last[i].wait += (float)(slowest - r->computed[i]);
+        last[i].wait += (float)(i == r->rank ? r->met - hop : slowest - r->computed[i]);
     }
     lap_of(r, r->exchanged)->compute += (float)tail;
 }

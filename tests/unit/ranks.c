@@ -17,6 +17,7 @@
 #include "kernels/cpu/orders.h"
 #include "kernels/model_desc.h"
 #include "kernels/ranks/desc_wire.h"
+#include "kernels/ranks/ranks.h"
 #include "tests/check.h"
 #include "tests/divided.h"
 
@@ -383,6 +384,25 @@ TEST(laps_of_many_exchanges_are_merged)
     divided_close_on(&m);
     backend->ops->close(backend);
     esp_model_close(model);
+}
+
+/* Ranks may leave an exchange at different times. So the time that the slowest rank computed can
+ * be longer than the time in which rank 0 computed and waited. */
+TEST(last_lap_of_rank_0_takes_as_long_as_its_exchange)
+{
+    struct esp_ranks *r = calloc(1, sizeof *r);
+    CHECK(r);
+    r->count = 2;
+    esp_ranks_pass_begins(r);
+    r->exchanged = 1;
+    r->computed[0] = 1;
+    r->computed[1] = 5;
+    r->met = 3;
+    esp_ranks_pass_ends(r);
+    CHECK(r->times.lap_count == 4);
+    CHECK(r->laps[0].wait + r->laps[0].hop == 3, "%g, %g", r->laps[0].wait, r->laps[0].hop);
+    CHECK(r->laps[1].wait == 0);
+    free(r);
 }
 
 TEST(a_rank_that_is_killed_before_loading_makes_loading_fail)
