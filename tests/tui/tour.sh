@@ -280,7 +280,8 @@ check "13: \`u\` restores the branch" see '\[the other\]'
 keys u
 check "13: \`u\` switches to the restored branch" see "branches   $here of"
 keys U
-check "13: \`U\` repeats the deletion" see 'redone; u undoes it'
+check "13: \`U\` redoes what u has undone" see 'redone; u undoes it'
+check "13: \`U\` switches back to the previous branch" see "branches   $((here - 1)) of"
 keys ':continue 4' Enter
 check "13: \`:continue 4\` writes four continuations" see '4 continuations'
 check "13: Esc leaves the pane" escapes '^┌ branches'
