@@ -14,10 +14,13 @@ tokens() { # prints the number of tokens of the text
 more() {
     test "$(tokens)" != "$before"
 }
+continued() { # waits until the text is no longer as long as $before, and then until it ends
+    wait_until more && see 'limit reached'
+}
 writes() { # LINE: sends a prompt, or an empty line, and waits until its continuation ends
     before=$(tokens)
     keys "$1" Enter
-    wait_until more && see 'limit reached'
+    continued
 }
 escapes() { # PATTERN: presses Esc, and waits until PATTERN is no longer on the screen
     keys Escape
@@ -259,7 +262,7 @@ check "13: \`Enter\` shows the tokens in the same place" see 'node *token [0-9]*
 keys Down
 check "13: the tokens are a list with a cursor" see '> 2 "'
 keys Enter
-check "13: a second Enter continues from the selected token" see 'limit reached'
+check "13: a second Enter continues from the selected token" continued
 keys B
 check "13: \`B\` lists both texts" see 'branches   [0-9]* of [0-9]*'
 keys r 'the other' Enter
@@ -274,7 +277,7 @@ check "13: \`]\` switches to the next branch" see "branches   $here of"
 keys d
 check "13: \`d\` asks before it deletes a branch" see 'Delete this branch'
 keys y
-check "13: the branch is gone" gone 'the other'
+check "13: the branch is gone" gone '\[the other\]'
 keys u
 check "13: \`u\` restores the branch" see '\[the other\]'
 keys u
