@@ -171,7 +171,7 @@ wrong "a picture that does not exist" "no picture 'bush'" 's/^.ask/.show bush no
 wrong "a single choice" "fewer than two choices" '/^.choice other/d'
 wrong "a drafter that does not exist" "no drafter 'linaer'" 's/linear/linaer/'
 wrong "a recording that does not exist" "no recording gone.esp.jsonl" 's/^.run now.*/.record now gone.esp.jsonl/'
-wrong "a path that leaves the folder" "no folder" 's/^.run now.*/.record now ..\/..\/x/'
+wrong "a path that leaves the folder" "without a folder" 's/^.run now.*/.record now ..\/..\/x/'
 wrong "a lesson without a title" "has no .title" '/^.title/d'
 head -c 3000 /dev/zero | tr '\0' '(' | sed 's/^/.title x\n.page\n.ask q\n.choice a | /; s/$/\n.choice b/' >"$work/wrong.lesson"
 check "thousands of brackets are refused" fails 1 'too many brackets' $ESPALIER learn "$work/wrong.lesson"

@@ -15,8 +15,8 @@
 
 /* ------------------------------------------------------------------ opening */
 
-/* Finds a recording by its name. One in the lesson's folder takes precedence over a bundled
- * one. */
+/* Finds a recording by its name. A recording in the lesson's folder takes precedence over a
+ * bundled recording of the same name. */
 static int find_recording(const struct esp_lecture *lecture, const char *name,
                           char path[PATH_MAX], char *err, size_t errlen)
 {
@@ -32,8 +32,10 @@ static int find_recording(const struct esp_lecture *lecture, const char *name,
     if (esp_find_data(path, PATH_MAX, "samples", name) == 0 ||
         esp_find_data(path, PATH_MAX, "sessions", name) == 0)
         return ESP_OK;
-    return esp_fail(err, errlen, ESP_E_FILE, "%s: there is no recording %s in its folder",
-                    lecture->lesson.path, name);
+    return esp_fail(
+        err, errlen, ESP_E_FILE,
+        "%s: there is no recording %s in its folder, and no bundled recording has this name",
+        lecture->lesson.path, name);
 }
 
 static int read_recordings(struct esp_lecture *lecture, char *err, size_t errlen)
@@ -124,7 +126,7 @@ static void write_number(double value, bool percent, char *out, size_t size)
         snprintf(out, size, "%s", esp_number(text, value, 3));
 }
 
-/* Writes the tokens of the accepted path, in quotes. */
+/* Writes the tokens of the accepted path, each in quotes. */
 static void write_path(const struct esp_iteration *it, const struct esp_tokens *tokens,
                        char *out, size_t size)
 {
@@ -137,7 +139,7 @@ static void write_path(const struct esp_iteration *it, const struct esp_tokens *
         esp_say(out, size, "nothing");
 }
 
-/* Writes the tokens of the road not taken, in quotes. */
+/* Writes the tokens of the likeliest rejected path (esp_lecture_road()), each in quotes. */
 static void write_road(const struct esp_iteration *it, const struct esp_tokens *tokens,
                        char *out, size_t size)
 {
@@ -152,8 +154,8 @@ static void write_road(const struct esp_iteration *it, const struct esp_tokens *
         esp_say(out, size, "nothing");
 }
 
-/* Writes the value of "path RUN[N]", "road RUN[N]", "bonus RUN[N]", "root RUN[N]", "explain
- * RUN[N] STAGE" or an expression. */
+/* Writes the value of an expression or of one of these phrases: "path RUN[N]", "road RUN[N]",
+ * "bonus RUN[N]", "root RUN[N]" and "explain RUN[N] STAGE". */
 static int write_value(const struct esp_lecture *lecture, const char *what, char *out,
                        size_t size, char *err, size_t errlen)
 {
@@ -193,8 +195,8 @@ static int write_value(const struct esp_lecture *lecture, const char *what, char
     return status;
 }
 
-/* Copies a text with its expressions replaced by their values. Returns 0, or a negative status
- * with the first error. */
+/* Copies a text and replaces every expression in braces by its value. Returns 0, or a negative
+ * status; then `err` describes the first error. */
 static int expand(const struct esp_lecture *lecture, const char *text, char *out, size_t size,
                   char *err, size_t errlen)
 {
@@ -258,7 +260,8 @@ int esp_lecture_check(struct esp_lecture *lecture, char *err, size_t errlen)
         const int run = esp_lesson_run_find(&lecture->lesson, page->run, strlen(page->run));
         if (status == ESP_OK && run >= 0 &&
             (page->iteration < 0 || page->iteration >= esp_run_steps(&lecture->runs[run]))) {
-            snprintf(what, sizeof what, "it shows iteration %d, but the run has only %d",
+            snprintf(what, sizeof what,
+                     "it shows iteration %d, but the run has only %d iterations",
                      page->iteration, esp_run_steps(&lecture->runs[run]));
             status = ESP_E_FORMAT;
         }
@@ -309,7 +312,8 @@ bool esp_lecture_turn(struct esp_lecture *lecture, int step)
 
 /* ------------------------------------------------------------------ questions */
 
-/* Child `index` of the root among those that were verified, or -1. */
+/* Counts only those children of the root that were verified. Returns the node of child `index`,
+ * or -1 if there are fewer. */
 static int branch(const struct esp_iteration *it, int index)
 {
     for (int i = 1; it && i < it->tree.count; i++)

@@ -1,7 +1,8 @@
-/* lecture.h - a lesson (lesson.h) in progress: its runs, the current page, the answers.
+/* lecture.h - the state of a lesson that a user is working through: its runs, the current page
+ * and the answers given. lesson.h reads the lesson file.
  *
- * Text and conditions contain expressions over the runs, such as {tree[3].accepted} or
- * {plain.ms / tree.ms}; sessions/lessons/README.md lists the names.
+ * The text and the conditions contain expressions. Each is computed from the runs, such as
+ * {tree[3].accepted} or {plain.ms / tree.ms}. sessions/lessons/README.md lists the names.
  *
  * The lecture is reference-counted: the decoding thread and the drawing thread share it.
  */
@@ -28,44 +29,49 @@ struct esp_lecture {
 
     int page;
     int scroll; /* rows of the page above the screen; -1 means scroll to the end of its text */
-    int below, screen; /* rows of the page below the screen and on it, at the last drawing */
-    bool answered;     /* the question of this page was answered */
-    int chosen;        /* the chosen answer, from 0; -1 if none */
-    int asked, right; /* questions that the user answered; how many of the answers were right */
+    int below;  /* rows of the page below the screen when it was last drawn */
+    int screen; /* rows of the page on the screen when it was last drawn */
+    bool answered; /* the question of this page was answered */
+    int chosen;    /* the chosen answer, from 0; -1 if none */
+    int asked;     /* number of questions that the user answered */
+    int right;     /* number of right answers among them */
 };
 
-/* Reads the lesson and its recordings. The lecture is ready at once if no run must be decoded.
- * Returns 0, or a negative status with a message and no lecture. */
+/* Reads the lesson and its recordings. If no run must be decoded, the lecture is ready on
+ * return. Returns 0, or a negative status with a message; then *lecture is NULL. */
 int esp_lecture_open(struct esp_lecture **lecture, const char *path, char *err, size_t errlen);
 void esp_lecture_hold(struct esp_lecture *lecture);
 void esp_lecture_release(struct esp_lecture *lecture);
 
-/* Reports progress from the decoding thread. Phase 0: decoding, 1: ready, -1: failed. */
+/* The decoding thread reports its progress. The phase is 0 (decoding), 1 (ready) or -1
+ * (failed). `text` is shown on the page. */
 void esp_lecture_say(struct esp_lecture *lecture, int phase, const char *text);
-/* Returns the phase. `doing`, if not NULL, gets the message. */
+/* Returns the phase that was reported last. If `doing` is not NULL, copies the text to it. */
 int esp_lecture_phase(struct esp_lecture *lecture, char *doing, size_t size);
-/* Evaluates every expression of the lesson once; the runs must be complete. */
+/* Evaluates every expression of the lesson once, to find errors in the file. All runs must be
+ * complete. */
 int esp_lecture_check(struct esp_lecture *lecture, char *err, size_t errlen);
 
 const struct esp_lesson_page *esp_lecture_page(const struct esp_lecture *lecture);
-/* Whether a question waits for its answer. */
+/* Returns whether the page has a question that is not answered yet. */
 bool esp_lecture_asks(const struct esp_lecture *lecture);
-/* The number of answers to choose from for this page's question. */
+/* Returns the number of answers that the user can choose from on this page. */
 int esp_lecture_choices(const struct esp_lecture *lecture);
-/* Writes the text of one of these answers. */
+/* Writes the text of answer `choice`, counted from 0. */
 void esp_lecture_choice(struct esp_lecture *lecture, int choice, char *text, size_t size);
 bool esp_lecture_is_right(struct esp_lecture *lecture, int choice);
-/* Answers the question; with -1, shows the answer without counting the question. */
+/* Answers the question with `choice`. -1 shows the right answer and does not count the question
+ * as answered by the user. */
 void esp_lecture_answer(struct esp_lecture *lecture, int choice);
 /* Goes to the previous (step -1) or next (1) page. Returns false if there is none. */
 bool esp_lecture_turn(struct esp_lecture *lecture, int step);
 
-/* Replaces the expressions in a text by their values. */
+/* Copies `text` to `out` and replaces the expressions in it by their values. */
 void esp_lecture_text(struct esp_lecture *lecture, const char *text, char *out, size_t size);
 
-/* The iteration that this page shows, or NULL. */
+/* Returns the iteration that this page shows, or NULL. */
 const struct esp_iteration *esp_lecture_iteration(const struct esp_lecture *lecture);
-/* The run that this page shows, or NULL. */
+/* Returns the run that this page shows, or NULL. */
 struct esp_run *esp_lecture_run(struct esp_lecture *lecture);
 
 #endif

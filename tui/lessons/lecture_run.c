@@ -17,7 +17,7 @@ static bool goes_on(void *user, bool practice, double share)
     return !atomic_load(&lecture->stopped);
 }
 
-/* The prompt for lessons that have none. */
+/* The prompt of a lesson that does not set a prompt. */
 static const char tale[] =
     "There was once upon a time a fisherman who lived with his wife in a "
     "little hut close by the sea.";
@@ -30,8 +30,9 @@ static bool progress(void *user, const char *what, size_t done, size_t total)
     return goes_on(user, false, 0);
 }
 
-/* Returns the text at which a branch begins, allocated: the text before iteration `from`, and
- * the road not taken there. Returns NULL with a message if nothing was rejected. */
+/* Returns the text from which a branch continues, in allocated memory. It is the text before
+ * iteration `from` ("RUN[N]"), followed by the likeliest path that was rejected there. Returns
+ * NULL with a message if that iteration rejected nothing. */
 static struct esp_text_token *begin_branch(struct esp_lecture *lecture, const char *from,
                                            int *count, char *err, size_t errlen)
 {
@@ -40,7 +41,8 @@ static struct esp_text_token *begin_branch(struct esp_lecture *lecture, const ch
     const struct esp_iteration *it = esp_lecture_named(lecture, from, &run);
     const int length = it ? esp_lecture_road(it, path) : 0;
     if (length == 0 || it->position > run->token_count) {
-        esp_fail(err, errlen, ESP_E_FORMAT, "%s: nothing was rejected in %s",
+        esp_fail(err, errlen, ESP_E_FORMAT,
+                 "%s: no branch can begin at %s, where nothing was rejected",
                  lecture->lesson.path, from);
         return NULL;
     }

@@ -5,8 +5,9 @@
 #include "engine/espalier.h"
 #include "tui/lessons/lecture.h"
 
-/* Decodes the runs with `engine`. If that is NULL, or if the lesson sets the time of a pass,
- * opens an engine from `options` for the lesson. Errors are reported in the lecture. */
+/* Decodes the runs with `engine`. Opens another engine from `options` for the lesson if
+ * `engine` is NULL or if the lesson sets the time of a pass. Reports errors with
+ * esp_lecture_say(). */
 void esp_lecture_decode(struct esp_lecture *lecture, const struct esp_engine_options *options,
                         struct esp_engine *engine);
 

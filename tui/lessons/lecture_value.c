@@ -1,4 +1,4 @@
-/* lecture_value.c - see lecture_value.h.
+/* lecture_value.c - see lecture_value.h. This is the grammar of expressions:
  *
  *     comparison   sum [< | > | <= | >= | == | != sum]
  *     sum          product {+ | - product}
@@ -66,7 +66,8 @@ int esp_lecture_road(const struct esp_iteration *it, int path[ESP_MAX_NODES])
     return length;
 }
 
-/* The target's probability of the last node of the road not taken; 0 if there is none. */
+/* Returns the target's probability of the last node of the likeliest rejected path, or 0 if
+ * nothing was rejected. */
 static double road_p(const struct esp_iteration *it)
 {
     int path[ESP_MAX_NODES];
@@ -74,7 +75,7 @@ static double road_p(const struct esp_iteration *it)
     return length > 0 ? (double)it->tree.nodes[path[length - 1]].p : 0;
 }
 
-/* The target's perplexity over the tokens that were written; 0 if it is unknown. */
+/* Returns the target's perplexity over the generated tokens, or 0 if it is unknown. */
 static double perplexity(const struct esp_run *run)
 {
     double sum = 0;
@@ -173,7 +174,8 @@ static char next(struct parse *p)
 
 static double operation(struct parse *p, int level);
 
-/* Returns the iteration that the "[N]" at *at names, or NULL. Moves *at after it. */
+/* Reads "[N]" at *at and moves *at behind the bracket. Returns iteration N of the run, or NULL
+ * if there is none. */
 static const struct esp_iteration *step_at(const struct esp_run *run, const char **at)
 {
     char *end;
@@ -197,14 +199,14 @@ static double named(struct parse *p)
     const int index = esp_lesson_run_find(&p->lecture->lesson, start, length);
     p->at = start + length;
     if (length == 0 || index < 0)
-        return fail(p, "there is no run or number", start);
+        return fail(p, "there is no run or number at", start);
     const struct esp_run *run = &p->lecture->runs[index];
     const bool one = *p->at == '[';
     const struct esp_iteration *step = one ? step_at(run, &p->at) : NULL;
     if (one && !step)
         return fail(p, "there is no such iteration:", start);
     if (*p->at != '.')
-        return fail(p, "a full stop and a name must follow", start);
+        return fail(p, "a full stop and the name of a number must follow the run in", start);
     p->at++;
     for (length = 0; (isalnum((unsigned char)p->at[length]) || p->at[length] == '_') &&
                      length + 1 < sizeof name;
@@ -262,7 +264,8 @@ static double apply(char sign, bool or_equal, double left, double right)
     }
 }
 
-/* Evaluates a comparison (level 0) of sums (1) of products (2) of factors. */
+/* Evaluates a comparison (level 0), a sum (level 1) or a product (level 2). The operands of
+ * each are of the next level; the operands of a product are factors. */
 static double operation(struct parse *p, int level)
 {
     static const char *const signs[] = {"<>=!", "+-", "*/"};

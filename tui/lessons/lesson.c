@@ -1,7 +1,8 @@
 /* lesson.c - reads lessons; see lesson.h.
  *
- * A line that starts with a full stop is an instruction; all others are text. Text belongs to
- * the page or, after ".answer", to the answer of its question.
+ * A line that starts with a full stop is an instruction; all other lines are text. After
+ * ".answer", the text is the answer to the page's question. Before that, it is the text of the
+ * page.
  */
 #include "tui/lessons/lesson.h"
 
@@ -15,11 +16,11 @@
 static const char ENDING[] = ".lesson";
 enum { TOKENS = 48, MOST_TOKENS = 512, MOST_PASS_MS = 1000 };
 
-/* The lesson is the first member: the offsets in the table `head` are those of the lesson, but
- * count from a pointer to this struct. */
+/* The lesson must be the first member. The table `head` contains offsets of members of struct
+ * esp_lesson, but they are added to a pointer to this struct. */
 struct reading {
     struct esp_lesson lesson;
-    bool answering; /* text belongs to the answer */
+    bool answering; /* lines of text are added to the answer, not to the page */
 };
 
 static int no_memory(const struct esp_file_line *line)
@@ -46,8 +47,8 @@ static struct esp_lesson_page *page_of(struct reading *r)
     return r->lesson.page_count > 0 ? &r->lesson.pages[r->lesson.page_count - 1] : NULL;
 }
 
-/* Returns the text to which lines are added: that of the page or of its answer. NULL if there
- * is no page yet. */
+/* Returns the text to which lines are added at present. This is the text of the page or of its
+ * answer. Returns NULL if there is no page yet. */
 static char **text_of(struct reading *r)
 {
     struct esp_lesson_page *page = page_of(r);
@@ -56,7 +57,7 @@ static char **text_of(struct reading *r)
 
 /* ------------------------------------------------------------------ before the first page */
 
-/* Takes "NAME FILE" or "NAME DRAFTER". */
+/* Reads the rest of a line .record ("NAME FILE") or .run ("NAME DRAFTER"). */
 static int add_run(struct esp_lesson *lesson, struct esp_file_line *line, bool recorded)
 {
     char name[ESP_LESSON_NAME], value[512];
@@ -66,8 +67,8 @@ static int add_run(struct esp_lesson *lesson, struct esp_file_line *line, bool r
     if (recorded && strchr(value, '/'))
         return esp_wrong_line(
             line,
-            "a recording must be in the lesson's folder or a bundled one; its name must have "
-            "no folder: %.100s",
+            "a recording must be in the lesson's folder or be a bundled recording; write its "
+            "name without a folder, not %.100s",
             value);
     if (lesson->run_count == ESP_LESSON_RUNS)
         return esp_wrong_line(line, "a lesson has at most %d runs", ESP_LESSON_RUNS);
@@ -79,7 +80,7 @@ static int add_run(struct esp_lesson *lesson, struct esp_file_line *line, bool r
     return esp_put_text(line, recorded ? &run->recording : &run->drafter, value);
 }
 
-/* Takes "NAME RUN[N] DRAFTER". */
+/* Reads the rest of a line .branch: "NAME RUN[N] DRAFTER". */
 static int take_branch(void *user, struct esp_file_line *line)
 {
     struct esp_lesson *lesson = user;
@@ -87,8 +88,9 @@ static int take_branch(void *user, struct esp_file_line *line)
     if (sscanf(typed, "%23s %47s %511[^\n]", name, from, drafter) != 3)
         return esp_wrong_line(line, "write .branch NAME RUN[N] DRAFTER");
     if (esp_lesson_run_find(lesson, from, strcspn(from, "[")) < 0 || !strchr(from, '['))
-        return esp_wrong_line(line, "a branch leaves an iteration of a run above, not %s",
-                              from);
+        return esp_wrong_line(
+            line, "a branch must begin at an iteration RUN[N] of an earlier run, not at %s",
+            from);
     snprintf(both, sizeof both, "%s %s", name, drafter);
     line->text = both;
     const int status = add_run(lesson, line, false);
@@ -108,13 +110,13 @@ static int take_run(void *user, struct esp_file_line *line)
     return add_run(user, line, false);
 }
 
-/* Reads a number above 0. Returns it, or a negative status. */
+/* Reads a number above 0 and at most `most`. Returns the number, or a negative status. */
 static double number_of(const struct esp_file_line *line, double most)
 {
     char *end;
     const double value = strtod(line->text, &end);
     if (end == line->text || *end || !(value > 0 && value <= most))
-        return esp_wrong_line(line, "write a number from 0 to %g, not '%.40s'", most,
+        return esp_wrong_line(line, "write a number above 0, at most %g, not '%.40s'", most,
                               line->text);
     return value;
 }
@@ -165,7 +167,8 @@ int esp_lesson_stages(const char *name)
     return strcmp(name, "all") == 0 ? (int)ESP_STAGES : -1;
 }
 
-/* Takes "tree RUN[N] [STAGE]", "mask RUN[N]", "walk RUN[N]", "text RUN" or "gauge RUN NAME". */
+/* Reads the rest of a line .show: "tree RUN[N] [STAGE]", "mask RUN[N]", "walk RUN[N]",
+ * "text RUN" or "gauge RUN NAME". */
 static int take_show(void *user, struct esp_file_line *line)
 {
     static const char *const kinds[] = {"", "tree", "mask", "walk", "text", "gauge"};
@@ -197,7 +200,7 @@ static int take_ask(void *user, struct esp_file_line *line)
     return esp_put_text(line, &page_of(user)->question, line->text);
 }
 
-/* Takes "TEXT" or "TEXT | CONDITION". */
+/* Reads the rest of a line .choice: "TEXT" or "TEXT | CONDITION". */
 static int take_choice(void *user, struct esp_file_line *line)
 {
     struct esp_lesson_page *page = page_of(user);
@@ -256,7 +259,8 @@ static int take_line(void *user, struct esp_file_line *line)
     char **text = text_of(user);
     if (*line->text != '.') {
         if (!text)
-            return esp_wrong_line(line, "text belongs to a page; start one with .page");
+            return esp_wrong_line(
+                line, "text must follow a .page line; start the first page with .page");
         const size_t used = *text ? strlen(*text) : 0;
         return append(line, text, used && (*text)[used - 1] != '\n' ? " " : "", line->text);
     }

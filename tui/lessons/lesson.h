@@ -1,8 +1,8 @@
 /* lesson.h - reads a lesson file: pages with text, a picture and a question.
  *
- * sessions/lessons/README.md describes the format. A lesson contains no fixed numbers. Its
- * numbers are expressions over its runs (tui/lessons/lecture.h), so they stay correct on other
- * models and machines.
+ * sessions/lessons/README.md describes the format. The text of a lesson contains no fixed
+ * numbers. Instead, it contains expressions that are computed from its runs
+ * (tui/lessons/lecture.h). Therefore the numbers are correct on other models and machines, too.
  */
 #ifndef ESP_LESSON_H
 #define ESP_LESSON_H
@@ -18,14 +18,14 @@ enum {
     ESP_LESSON_NAME = 24,
 };
 
-/* The source of a run: a recording, or a drafter that decodes now. */
+/* Says where a run of the lesson comes from. It is read from a recording, or decoded with a
+ * drafter when the lesson begins. */
 struct esp_lesson_run {
     char name[ESP_LESSON_NAME];
-    char *recording; /* file name, or NULL */
-    char *drafter;   /* specification, or NULL */
-    char branch
-        [48]; /* "RUN[N]": it continues from that iteration's likeliest rejected node; "": it
-                        starts from the prompt */
+    char *recording; /* file name of the recording; NULL if the run is decoded */
+    char *drafter;   /* specification of the drafter; NULL for a recording */
+    char branch[48]; /* "": the run starts from the prompt. "RUN[N]": it continues from the
+                        likeliest rejected node of that iteration */
 };
 
 enum esp_lesson_picture {
@@ -39,49 +39,51 @@ enum esp_lesson_picture {
 
 struct esp_lesson_choice {
     char *text;
-    char *condition; /* the answer is right if this is true; NULL: if no other one is right */
+    char *condition; /* the answer is right if this expression is not 0. NULL: the answer is
+                        right if no other answer is right */
 };
 
 struct esp_lesson_page {
-    char *text;                /* paragraphs, with a newline before each but the first */
+    char *text;                /* the paragraphs, separated by newlines */
     int picture;               /* enum esp_lesson_picture */
     char run[ESP_LESSON_NAME]; /* the run that the picture shows */
-    int iteration;             /* the iteration of that run */
-    int stages;                /* how many stages are shown before the question is answered */
+    int iteration;             /* the iteration of that run, counted from 0 */
+    int stages;                /* number of stages shown before the question is answered */
     char gauge[32];
-    char *question; /* or NULL */
+    char *question; /* NULL if the page asks nothing */
     struct esp_lesson_choice choices[ESP_LESSON_CHOICES];
     int choice_count;
-    bool branches; /* the answers to choose from are the children of the root */
-    char *answer;  /* or NULL */
+    bool branches; /* the user chooses among the children of the root instead of `choices` */
+    char *answer;  /* the text that explains the answer, or NULL */
 };
 
 struct esp_lesson {
     char path[PATH_MAX];
     char *title;
-    char *prompt; /* for runs that are decoded; NULL means the program's own */
-    int tokens;   /* new tokens of runs that are decoded */
-    double pass;  /* seconds per pass of the enlarged target; 0 means it is unchanged */
+    char *prompt; /* prompt of the decoded runs; NULL means the default prompt */
+    int tokens;   /* number of tokens that each decoded run generates */
+    double pass;  /* seconds that a pass of the enlarged target takes; 0: it is not enlarged */
     struct esp_lesson_run runs[ESP_LESSON_RUNS];
     int run_count;
     struct esp_lesson_page *pages; /* (page_count) */
     int page_count;
 };
 
-/* Reads and checks a lesson. Returns 0, or a negative status with a message that names the
- * file and the line; then there is nothing to free. */
+/* Reads and checks a lesson. Returns 0, or a negative status with a message that names the file
+ * and the line. After an error there is nothing to free. */
 int esp_lesson_read(struct esp_lesson *lesson, const char *path, char *err, size_t errlen);
 void esp_lesson_free(struct esp_lesson *lesson);
 
 /* Finds a lesson by its path ("./mine.lesson"), its name, or the start of its name ("3"). */
 int esp_lesson_find(char path[PATH_MAX], const char *name, char *err, size_t errlen);
-/* Writes the name and title of bundled lesson `index`. Returns false past the last one. */
+/* Writes the name and the title of bundled lesson `index`. Returns false if there are fewer
+ * lessons. */
 bool esp_lesson_list(int index, char *name, size_t size, char *title, size_t title_size);
 
-/* The number of stages up to the one with this name, or of all stages for "all"; -1 if there
- * is no such stage. */
+/* Returns the number of stages from the first to the stage `name`, which is included. "all"
+ * gives the number of all stages. Returns -1 if there is no such stage. */
 int esp_lesson_stages(const char *name);
-/* The index of the run with this name, or -1. */
+/* Returns the index of the run with this name, or -1. */
 int esp_lesson_run_find(const struct esp_lesson *lesson, const char *name, size_t length);
 
 #endif

@@ -10,12 +10,12 @@
 #include "tui/view/keys.h"
 
 struct esp_lesson_screen {
-    struct esp_worker *worker; /* NULL means nothing can be decoded */
+    struct esp_worker *worker; /* NULL in a replay, which cannot decode */
     const struct esp_engine_options *options;
-    struct esp_lecture *lecture; /* NULL means the list of lessons */
-    int selected;                /* index in the list */
-    bool listed;                 /* started from the list, to which the end returns */
-    bool drawn;                  /* the drawing is final until a key is pressed */
+    struct esp_lecture *lecture; /* the open lesson; NULL while the list is shown */
+    int selected;                /* index of the selected lesson in the list */
+    bool listed; /* the user came from the list; leaving a lesson returns there */
+    bool drawn;  /* the screen needs no redraw until a key is pressed */
 };
 
 /* ------------------------------------------------------------------ in the engine thread */
@@ -88,7 +88,8 @@ static int begin(struct esp_lesson_screen *screen, const char *name, char *err, 
     if (!screen->worker) {
         leave_lecture(screen);
         return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                        "this lesson decodes a text, and a replay has no models");
+                        "this lesson decodes a text, but a replay has no models; open it with "
+                        "espalier learn");
     }
     struct decoding *d = malloc(sizeof *d);
     if (!d) {
@@ -101,7 +102,8 @@ static int begin(struct esp_lesson_screen *screen, const char *name, char *err, 
     return ESP_OK;
 }
 
-/* Selects a lesson of the list, if it exists, and writes its name to `name`. */
+/* Selects lesson `lesson` of the list and writes its name to `name`. Returns false if there is
+ * no such lesson. */
 static bool select_lesson(struct esp_lesson_screen *screen, int lesson, char name[256])
 {
     char title[200];
@@ -111,8 +113,8 @@ static bool select_lesson(struct esp_lesson_screen *screen, int lesson, char nam
     return true;
 }
 
-/* Handles a key in the list: arrows select a lesson, Space or Enter starts it, a digit does
- * both. */
+/* Handles a key in the list. Up and Down select a lesson, and Space or Enter starts the
+ * selected lesson. A digit selects a lesson and starts it. */
 static bool list_key(struct esp_lesson_screen *screen, int pressed)
 {
     char name[256], err[512];
@@ -130,7 +132,7 @@ static bool list_key(struct esp_lesson_screen *screen, int pressed)
     return true;
 }
 
-/* After the last page, shows the list with the next lesson selected. */
+/* Shows the list after the last page of a lesson, and selects the next lesson in it. */
 static void end_lecture(struct esp_lesson_screen *screen)
 {
     char name[256], title[200];
@@ -143,8 +145,8 @@ static void end_lecture(struct esp_lesson_screen *screen)
     leave_lecture(screen);
 }
 
-/* Scrolls the page if the key does that: Up and Down by a row, Space by a screen until the end
- * of the page is visible. */
+/* Handles the keys that scroll a page. Up and Down scroll by a row. Space scrolls by a screen,
+ * but not when the end of the page is already visible. */
 static bool scrolls(struct esp_lecture *lecture, int pressed)
 {
     int step = 0;

@@ -1,7 +1,7 @@
 /* lesson_view.c - see lesson_view.h.
  *
- * Text, question and answer are above the picture or, on a wide screen, beside it. A page that
- * is higher than the screen scrolls (viz/scrolled.h).
+ * The text, the question and the answer are above the picture. On a wide screen, they are left
+ * of it. A page that is higher than the screen can be scrolled (viz/scrolled.h).
  */
 #include "tui/lessons/lesson_view.h"
 
@@ -18,13 +18,14 @@
 #include "viz/wrap.h"
 
 enum { WIDE = 116, LEAST_PICTURE = 3 };
-/* If fewer than FAIR_PICTURE rows are left below the text, the picture gets LOW_PICTURE rows
- * and the page scrolls. */
+/* If fewer than FAIR_PICTURE rows of the screen are left below the text, the picture gets
+ * LOW_PICTURE rows. Then the page is higher than the screen and can be scrolled. */
 enum { FAIR_PICTURE = 6, LOW_PICTURE = 10, LONGEST_WORDS = 300 };
 
 /* ------------------------------------------------------------------ pictures */
 
-/* Removes the results of the target and the verifier. */
+/* Removes the results of the target and the verifier from a copied tree. The page shows it so
+ * before the question is answered. */
 static void forget_outcome(struct esp_iteration_copy *copy)
 {
     copy->it.path_length = 0;
@@ -57,7 +58,7 @@ static void draw_tree(struct esp_canvas *canvas, struct esp_lecture *lecture, in
     esp_iteration_free(&copy);
 }
 
-/* Draws a controller value over the iterations of the run. */
+/* Draws a chart of a controller's value over the iterations of the run. */
 static void draw_gauge(struct esp_canvas *canvas, struct esp_lecture *lecture, int width)
 {
     enum { MOST = 512 };
@@ -102,7 +103,7 @@ static void draw_picture(struct esp_canvas *canvas, struct esp_lecture *lecture,
         esp_run_text_draw(canvas, 0, rect.height, run, run->token_count);
         break;
     case ESP_PICTURE_GAUGE:
-        if (!esp_lecture_asks(lecture)) /* the tree would give the answer away */
+        if (!esp_lecture_asks(lecture)) /* the chart would give the answer away */
             draw_gauge(canvas, lecture, rect.width);
         break;
     default:
@@ -113,7 +114,8 @@ static void draw_picture(struct esp_canvas *canvas, struct esp_lecture *lecture,
 
 /* ------------------------------------------------------------------ words */
 
-/* Draws paragraphs separated by empty lines. Changes the text. Returns the next row. */
+/* Draws paragraphs and an empty row between each two of them. Overwrites the newlines in
+ * `text`. Returns the row below the last paragraph. */
 static int draw_paragraphs(struct esp_canvas *canvas, int y, int style, char *text)
 {
     char *rest = NULL;
@@ -152,8 +154,8 @@ static int draw_choices(struct esp_canvas *canvas, struct esp_lecture *lecture, 
     return y;
 }
 
-/* Draws the text, the question, the answers to choose from and the answer. Returns the row
- * after them. */
+/* Draws the text, the question, the answers to choose from and, when the user has answered, the
+ * explanation. Returns the row below. */
 static int draw_words(struct esp_canvas *canvas, struct esp_lecture *lecture)
 {
     const struct esp_lesson_page *page = esp_lecture_page(lecture);
@@ -177,7 +179,7 @@ static int draw_words(struct esp_canvas *canvas, struct esp_lecture *lecture)
     return y;
 }
 
-/* ------------------------------------------------------------------ the whole */
+/* ------------------------------------------------------------------ the page */
 
 static int draw_key(struct esp_canvas *canvas, int x, int y, const char *key, const char *label)
 {
@@ -185,7 +187,7 @@ static int draw_key(struct esp_canvas *canvas, int x, int y, const char *key, co
     return esp_draw(canvas, x, y, ESP_STYLE_LABEL, label) + 3;
 }
 
-/* Draws a key hint if it fits together with "Esc leave" after it. */
+/* Draws the hint for a key if the row has room for it and for "Esc leave" after it. */
 static int offer_key(struct esp_canvas *canvas, int x, int y, const char *key,
                      const char *label)
 {
@@ -228,7 +230,8 @@ static void draw_head(struct esp_canvas *canvas, const struct esp_lecture *lectu
     esp_draw_bytes(canvas, 1, 0, end - 3, ESP_STYLE_TITLE, 0, title, strlen(title));
 }
 
-/* Draws the page into the view of the canvas: words and picture, scrolled. */
+/* Draws the text and the picture of the page into the view of the canvas, scrolled by
+ * lecture->scroll rows. */
 static void draw_page(struct esp_canvas *canvas, struct esp_lecture *lecture, bool may_be_wide,
                       int height)
 {
@@ -245,7 +248,7 @@ static void draw_page(struct esp_canvas *canvas, struct esp_lecture *lecture, bo
         wide ? (struct esp_rect){half + 4, 0, width - half - 4, height}
              : (struct esp_rect){0, y + 1, width, left < FAIR_PICTURE ? LOW_PICTURE : left});
     const int rows = esp_scrolled_rows(&page), most = rows > height ? rows - height : 0;
-    if (lecture->scroll < 0) /* scrolls to the end of the words */
+    if (lecture->scroll < 0) /* scroll to the end of the text */
         lecture->scroll = y > height ? y - height : 0;
     lecture->scroll = lecture->scroll < most ? lecture->scroll : most;
     lecture->below = most - lecture->scroll;
