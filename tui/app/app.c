@@ -1,5 +1,5 @@
-/* app.c - runs actions for keys, runs typed lines as commands or prompts, and applies reports
- * to the state; see app.h. */
+/* app.c - runs the action of each key, runs typed lines as commands or prompts, and applies the
+ * engine thread's reports to the state; see app.h. */
 #include "tui/app/app_parts.h"
 #include "tui/app/editor.h"
 
@@ -44,7 +44,7 @@ static void run_line(struct esp_app *app, const char *line)
     esp_app_show_reply(app, esp_command_run(&app->control, line));
 }
 
-/* Measures the iterations per second, once a second. */
+/* Measures the number of iterations per second. Updates it once a second. */
 static void measure_rate(struct esp_app *app)
 {
     const struct esp_iteration *it = esp_state_kept(&app->control.state, 0);
@@ -66,7 +66,8 @@ static bool is_command_line(const char *line)
     return line[0] == ':' || line[0] == '/';
 }
 
-/* Starts a command line. The current prompt returns when the command line ends. */
+/* Starts a command line. Saves the prompt that is on the input line, to restore it when the
+ * command line ends. */
 static void begin_command(struct esp_app *app, const char *line)
 {
     const char *typed = esp_input_text(app->input);
@@ -86,8 +87,8 @@ static void end_command(struct esp_app *app)
     app->prompt = NULL;
 }
 
-/* Puts a line into the input line. The previous text goes to the history, where Up finds
- * it. */
+/* Replaces the text of the input line. Adds the previous text to the history, so the user gets
+ * it back with Up. */
 static void put_line(struct esp_app *app, const char *line)
 {
     char *typed = strdup(esp_input_text(app->input));
@@ -97,8 +98,8 @@ static void put_line(struct esp_app *app, const char *line)
     esp_input_replace(app->input, line);
 }
 
-/* Called after a submission, when readline has emptied its line. Ends a command line, or puts a
- * requested line on the input line. */
+/* Called after the user has submitted a line and readline has emptied its own. Ends the command
+ * line or, if a command has requested a new input line, puts that line there. */
 static void take_line(struct esp_app *app)
 {
     struct esp_control *control = &app->control;
@@ -113,7 +114,7 @@ static void take_line(struct esp_app *app)
     control->requests.line = NULL;
 }
 
-/* Goes to the next match, and reports its number and the total. */
+/* Goes to the next match of the search. Reports its number and how many matches there are. */
 static void find(struct esp_app *app, int pane, int step)
 {
     const char *what = app->control.ui.look.search;
@@ -139,7 +140,8 @@ static void find(struct esp_app *app, int pane, int step)
                     found.index, found.count, round);
 }
 
-/* A line "/TEXT" starts a search; "/" alone ends it and removes the highlighting. */
+/* Runs a line "/TEXT", which starts a search. "/" alone ends the search and removes the
+ * highlighting. */
 static void search(struct esp_app *app, const char *what)
 {
     struct esp_look *look = &app->control.ui.look;
@@ -149,8 +151,9 @@ static void search(struct esp_app *app, const char *what)
         find(app, app->searched < 0 ? ESP_PANE_text : app->searched, 1);
 }
 
-/* "/NAME VALUE" with the name of a setting means ":NAME VALUE"; any other "/TEXT" searches. A
- * slash never runs a command, because its name may be a word of the text to search for. */
+/* Returns whether the line is "/NAME VALUE" with the name of a setting, which means ":NAME
+ * VALUE". Any other line with a slash is a search. It never runs a command, because the user
+ * may want to search for a word that is also the name of a command. */
 static bool is_slash_setting(const struct esp_app *app, const char *line)
 {
     return line[0] == '/' && app->searched < 0 && esp_command_sets(&app->control, line + 1);
@@ -197,7 +200,8 @@ void esp_app_submit(void *user, const char *line)
     esp_ui_follow(&app->control.ui, &app->control.state);
 }
 
-/* Completes "/NAME VALUE" as ":NAME VALUE" if NAME is a setting; "/NAME" is one word. */
+/* Completes "/NAME VALUE" as ":NAME VALUE" if NAME is a setting. Completes "/NAME" as a single
+ * word. */
 static void complete_slash(struct esp_app *app, struct esp_choices *choices)
 {
     static struct esp_choices names;
@@ -252,7 +256,7 @@ static void run_command(struct esp_app *app, const char *line)
 
 /* ------------------------------------------------------------------ keys */
 
-/* Leaves a page, and also the program if it was started for that page. */
+/* Leaves a page. If the program was started only to show that page, leaves the program, too. */
 static void leave_page(struct esp_app *app)
 {
     const struct esp_interface_options *options = &app->control.settings.options;
@@ -289,8 +293,8 @@ void esp_app_interrupt(struct esp_app *app)
     esp_app_say(app, false, "C-c again leaves");
 }
 
-/* Handles Escape. It ends the first of these that is active: an operation of the input line, a
- * command line, the zoom, the generation. */
+/* Handles Escape. It ends an operation of the input line, the command line, the zoom or the
+ * generation. If several of these are active, it ends only the first of them. */
 static void cancel(struct esp_app *app)
 {
     const char *line = esp_input_text(app->input);
@@ -307,9 +311,9 @@ static void cancel(struct esp_app *app)
     }
 }
 
-/* Handles a key while a question waits: y runs the command of the question, and any other key
- * cancels the question. Returns true for y, and for n, Escape and Enter, which only cancel. All
- * other keys also have their usual effect. */
+/* Handles a key while the interface asks a yes-or-no question. y runs the command of the
+ * question, and any other key cancels it. Returns true if the key has no other effect: this
+ * holds for y, n, Escape and Enter. All other keys also have their usual effect. */
 static bool answer_question(struct esp_app *app, int key)
 {
     struct esp_control *control = &app->control;
@@ -337,7 +341,8 @@ static void new_line(struct esp_app *app)
     take_line(app);
 }
 
-/* Up and Down move between the rows of the input line before they move in the history. */
+/* Handles Up and Down. They move between the rows of the input line. At its first or last row
+ * they go to another line of the history. */
 static bool move_in_line(struct esp_app *app, int key)
 {
     struct esp_ui *ui = &app->control.ui;
@@ -379,8 +384,8 @@ static bool act_on_view(struct esp_app *app, int action)
                       app->canvas.height);
 }
 
-/* Handles q. It leaves the help, the pane or the zoom. If there is nothing else to leave, it
- * leaves the program. */
+/* Handles q. It leaves the help, the pane or the zoom. If none of them is open, it leaves the
+ * program. */
 static void go_back(struct esp_app *app)
 {
     struct esp_ui *ui = &app->control.ui;
@@ -390,9 +395,9 @@ static void go_back(struct esp_app *app)
         app->control.requests.leaving = true;
 }
 
-/* Handles Enter if the pane did not. In the text, Enter goes to the alternatives for the token
- * at the cursor. There, it begins a branch with the chosen alternative. In the branches pane,
- * it goes to the chosen branch. */
+/* Handles Enter if the pane itself did not handle it. In the text pane, Enter goes to the
+ * alternatives for the token at the cursor. In the alternatives pane, it begins a branch with
+ * the chosen alternative. In the branches pane, it goes to the chosen branch. */
 static void enter_pane(struct esp_app *app)
 {
     struct esp_ui *ui = &app->control.ui;
@@ -481,7 +486,7 @@ static void act(struct esp_app *app, int action, int key)
     }
 }
 
-/* Called at any input: hides the message and restarts the count of C-c. */
+/* Called for every input. Hides the message and counts presses of C-c from 0 again. */
 static void touch(struct esp_app *app)
 {
     app->control.requests.changed = true;
@@ -489,7 +494,7 @@ static void touch(struct esp_app *app)
     app->interrupts = 0;
 }
 
-/* Executes a binding. */
+/* Runs the action that is bound to a key. */
 static void obey(struct esp_app *app, const struct esp_binding *binding, int key)
 {
     if (binding->command)
@@ -503,8 +508,8 @@ static void obey(struct esp_app *app, const struct esp_binding *binding, int key
     take_line(app);
 }
 
-/* Executes the selected item of the palette. If the item is a key, it works no matter what has
- * the focus. */
+/* Runs the selected item of the palette. If the item is a key, its action runs whatever pane
+ * has the focus. */
 static void choose(struct esp_app *app)
 {
     const struct esp_palette_item item = *esp_palette_selected(&app->control.ui.palette);
@@ -644,7 +649,7 @@ void esp_app_paste(struct esp_app *app, const char *bytes, size_t length)
     esp_input_paste(app->input, bytes, length);
 }
 
-/* ------------------------------------------------------------------ the rest */
+/* ------------------------------------------------------------------ time, reports, drawing */
 
 int esp_app_wake_fd(const struct esp_app *app)
 {
@@ -681,11 +686,11 @@ bool esp_app_settled(struct esp_app *app)
                                 : esp_worker_settled(app->control.worker));
 }
 
-/* Requests scores for tokens without a score: for the token at the cursor and, if the text is
- * coloured by scores, for all tokens. Each score is requested only once. */
+/* Asks the engine thread for scores of tokens that have none yet. These are the token at the
+ * cursor and, if the text is coloured by scores, all tokens. Asks for each score only once. */
 static void ask_scores(struct esp_app *app)
 {
-    enum { MOST = 64 /* tokens at a time, so that a prompt does not wait long */ };
+    enum { MOST = 64 /* tokens per request; a prompt has to wait until the request is done */ };
     const struct esp_state *state = &app->control.state;
     const struct esp_look *look = &app->control.ui.look;
     const bool all = look->heat != ESP_HEAT_OFF && look->heat != ESP_HEAT_ORIGIN;
@@ -704,11 +709,11 @@ static void ask_scores(struct esp_app *app)
     ESP_WORKER_POST(app->control.worker, SCORES, .number = {first, count});
 }
 
-/* Called when other models were loaded and the screen shows their tokens. */
+/* Called when other models have been loaded and the screen shows their tokens. */
 static void see_models(struct esp_app *app)
 {
     esp_look_hold(&app->control.ui.look, &app->control.state, -1);
-    if (app->control.requests.export) /* a page may read token texts of the old models */
+    if (app->control.requests.export) /* the export may still read the old models' tokens */
         esp_app_show_reply(app, esp_control_end_export(&app->control));
     if (app->control.state.loaded.anew)
         esp_prompts_retokenized(&app->control.prompts);

@@ -1,11 +1,11 @@
-/* app_parts.h - shared by app.c, which runs the interface, and opening.c, which opens and
- * closes it. */
+/* app_parts.h - declares what app.c, which runs the interface, and opening.c, which opens and
+ * closes it, share. */
 #ifndef ESP_APP_PARTS_H
 #define ESP_APP_PARTS_H
 
 #include "tui/app/app.h"
 
-/* Hooks of the input line (input.h); user: the app. */
+/* Functions that the input line calls (input.h). `user` is the app. */
 void esp_app_submit(void *user, const char *line);
 void esp_app_complete(void *user, const char *before, const char *word,
                       struct esp_choices *choices);

@@ -20,7 +20,7 @@
 
 enum { LONGEST = 1 << 20 };
 
-/* Runs the editor through a shell, which splits the variable into a program and its
+/* Runs the editor through a shell. The shell splits $VISUAL or $EDITOR into a program and its
  * arguments. */
 static void become_editor(const char *path)
 {
@@ -48,7 +48,7 @@ static int run(const char *path, char *err, size_t errlen)
     pid_t ended = child;
     esp_root.editor = child > 0 ? child : 0;
     if (esp_root.ending && child > 0)
-        kill(child, esp_root.ending); /* the signal came before the child was known */
+        kill(child, esp_root.ending); /* the signal arrived before esp_root.editor was set */
     while (child > 0 && waitid(P_PID, (id_t)child, &about, WEXITED | WNOWAIT) < 0 &&
            errno == EINTR)
         continue;

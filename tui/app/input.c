@@ -1,9 +1,10 @@
-/* input.c - readline in callback mode without a terminal; see input.h.
+/* input.c - runs readline in callback mode without a terminal; see input.h.
  *
- * Readline reads bytes through rl_getc_function, calls back when a line is done, and draws
- * through rl_redisplay_function. The bytes come from a queue that each key fills. Drawing does
- * nothing, readline's streams lead to /dev/null, and its terminal set-up and signal handlers
- * are off. If readline reads more bytes than a key has, it gets C-g, which ends the operation.
+ * Readline reads bytes through rl_getc_function, calls a function when a line is done, and
+ * draws through rl_redisplay_function. Each key puts its bytes into a queue, from which
+ * readline reads. Drawing does nothing, readline's streams lead to /dev/null, and its terminal
+ * set-up and signal handlers are off. If readline reads more bytes than a key has, it gets C-g,
+ * which ends the operation.
  */
 #include "tui/app/input.h"
 
@@ -25,7 +26,7 @@
 #include "engine/support/write_file.h"
 
 enum { HISTORY_LINES = 1000, LONGEST_REMEMBERED = 1 << 16, ABORT = 7 };
-/* The largest repeat count for a key; readline would accept a million. */
+/* The largest repeat count for a key. Readline itself would accept a million. */
 enum { MOST_REPEATS = 999 };
 
 struct esp_input {
@@ -34,9 +35,9 @@ struct esp_input {
     char queue[16];
     int queued, taken;
     struct esp_choices choices;
-    int next_choice; /* the next choice for readline, which reads them one by one */
+    int next_choice; /* index of the choice that readline reads next */
     bool show_choices;
-    char *history_path; /* NULL means the history is not saved */
+    char *history_path; /* NULL: the history is not saved */
 };
 
 /* ------------------------------------------------------------------ choices */
@@ -129,9 +130,10 @@ static void line_done(char *line)
     X(rl_vi_search_again)                                                                      \
     X(rl_vi_fetch_history)
 
-/* When Readline 8.2 leaves a line, it stores the line's undo list in several places. It frees
- * the list in one place and uses it in another. So the undo list is dropped when a line is
- * left: undo then returns to the line as it was entered. */
+/* When the user goes to another line of the history, Readline 8.2 stores the undo list of the
+ * line before in several places. Later it frees the list in one place and uses it in another.
+ * To prevent this, these functions free the undo list before they move to another line. Then
+ * the changes to the line that the user left cannot be undone. */
 #define X(function)                                                                            \
     static int safe_##function(int count, int key)                                             \
     {                                                                                          \
@@ -143,8 +145,8 @@ MOVES(X)
 
 static int read_bindings(int count, int key);
 
-/* Readline 8.2 dereferences a null pointer if a keyboard macro is played while it is recorded
- * and ends with a number. So no macro is recorded. */
+/* Takes the place of the function that records a keyboard macro. Readline 8.2 dereferences a
+ * null pointer if a macro is played while it is recorded and ends with a number. */
 static int refuse(int count, int key)
 {
     (void)count;
@@ -186,7 +188,7 @@ static int read_bindings(int count, int key)
     return status;
 }
 
-/* Opens the editor; bound to C-x C-e, as in shells. */
+/* Opens the editor. It is bound to C-x C-e, as in shells. */
 static int open_editor(int count, int key)
 {
     (void)count;
@@ -224,8 +226,9 @@ static void set_up_readline(struct esp_input *input)
 
 /* ------------------------------------------------------------------ history */
 
-/* Creates the file if there is none. Returns false if the path leads to something else, such
- * as a pipe, on which readline would block forever; then the history is not saved. */
+/* Creates the history file if there is none. Returns false if the path does not lead to a
+ * regular file. Readline would block forever on a pipe, for example. Then the history is not
+ * saved. */
 static bool history_is_file(struct esp_input *input)
 {
     const char *wrong;
@@ -241,7 +244,8 @@ static bool history_is_file(struct esp_input *input)
     return false;
 }
 
-/* Readline's vi keys never return on a line that is not UTF-8, so such lines are removed. */
+/* Removes lines that are not UTF-8 from the history. On such a line, some functions of
+ * readline's vi mode never return. */
 static void forget_invalid_lines(void)
 {
     for (int i = history_length - 1; i >= 0; i--) {
@@ -256,11 +260,13 @@ static void forget_invalid_lines(void)
     }
 }
 
-/* Opens the history. If there is no file, the history lasts only for the session. */
+/* Opens the history. If the history file cannot be used, the history lasts only for the
+ * session. */
 static void open_history(struct esp_input *input)
 {
     stifle_history(HISTORY_LINES);
-    history_comment_char = '#'; /* time stamps separate entries of several lines */
+    /* An entry can have several lines. A line with '#' and the time marks its start. */
+    history_comment_char = '#';
     history_write_timestamps = 1;
     history_multiline_entries = 1;
     char path[PATH_MAX];
@@ -331,8 +337,8 @@ void esp_input_close(struct esp_input *input)
 
 /* ------------------------------------------------------------------ editing */
 
-/* Writes the bytes that a terminal sends for a key; readline's default bindings know these
- * bytes. Returns their number. */
+/* Writes the bytes that a terminal sends for a key, and returns their number. Readline's
+ * default bindings use these bytes. */
 static int key_bytes(int key, char bytes[16])
 {
     static const struct {
@@ -357,8 +363,8 @@ static int key_bytes(int key, char bytes[16])
     return length + (int)utf8proc_encode_char(key, (utf8proc_uint8_t *)bytes + length);
 }
 
-/* Copies text without NUL and carriage return; invalid UTF-8 becomes U+FFFD. Returns the
- * number of bytes written. `to` has room for 3 * length bytes. */
+/* Copies text. Leaves out NUL and carriage return, and replaces invalid UTF-8 by U+FFFD.
+ * Returns the number of bytes written. `to` must have room for 3 * length bytes. */
 static size_t clean(char *to, const char *bytes, size_t length)
 {
     size_t kept = 0;
@@ -376,8 +382,9 @@ static size_t clean(char *to, const char *bytes, size_t length)
     return kept;
 }
 
-/* Replaces the line in one edit that can be undone. Readline reverts an edited history line
- * with its undo list, and reads past the line if the list does not match it. */
+/* Replaces the line as a single edit that can be undone. The edit must be in readline's undo
+ * list: readline uses the list to restore an edited line of the history, and reads past the end
+ * of the line if the list does not match it. */
 static void replace(const char *line)
 {
     rl_begin_undo_group();
@@ -418,7 +425,8 @@ static void feed(struct esp_input *input, int key)
     mend_line();
 }
 
-/* Ends a search (its match stays), a repeat count, or an incomplete sequence of keys. */
+/* Ends a search, a repeat count or an incomplete sequence of keys. After a search, the line
+ * that was found stays on the input line. */
 static void end_begun(struct esp_input *input)
 {
     if (RL_ISSTATE(RL_STATE_NSEARCH | RL_STATE_NUMERICARG | RL_STATE_MULTIKEY |
@@ -427,8 +435,8 @@ static void end_begun(struct esp_input *input)
     rl_callback_sigcleanup();
 }
 
-/* Whether a key starts a sequence of keys. During a search, Readline 8.2 looks the sequence up
- * and dereferences a null pointer if it is not one of the search's own. */
+/* Returns whether the key starts a sequence of keys. During a search, Readline 8.2 looks up the
+ * sequence, and dereferences a null pointer if the search does not know it. */
 static bool begins_sequence(int key)
 {
     char bytes[16];
@@ -437,9 +445,9 @@ static bool begins_sequence(int key)
            rl_get_keymap()[(unsigned char)bytes[0]].type == ISKMAP;
 }
 
-/* Handles Escape, which decode.c has already separated from Meta. Readline would combine it
- * with the next key into a Meta key; only vi's insert mode and a search handle Escape
- * alone. */
+/* Handles the key Escape; decode.c has already found that it is not the start of a Meta key.
+ * Readline handles Escape alone only in vi's insert mode and in a search. Otherwise it would
+ * combine Escape and the next key into a Meta key. */
 static bool escape(struct esp_input *input)
 {
     const bool vi = rl_editing_mode == 0;
@@ -471,12 +479,12 @@ void esp_input_key(struct esp_input *input, int key)
     input->show_choices = false;
     if ((RL_ISSTATE(RL_STATE_ISEARCH) && begins_sequence(key)) ||
         (RL_ISSTATE(RL_STATE_NUMERICARG) && (key == ESP_KEY_ENTER || key == '\n')))
-        end_begun(input); /* with a repeat count, readline would submit after another key */
+        end_begun(input); /* else readline would submit the line only at the next key */
     if (key == ESP_KEY_ESCAPE) {
         escape(input);
         return;
     }
-    if (rl_editing_mode == 0 && key & ESP_KEY_META) { /* vi sees Escape and a key */
+    if (rl_editing_mode == 0 && key & ESP_KEY_META) { /* vi mode: Escape, then the key */
         escape(input);
         key &= ~ESP_KEY_META;
     }
@@ -532,7 +540,7 @@ void esp_input_show(const struct esp_input *input, struct esp_ui *ui)
     ui->input.line = rl_line_buffer ? rl_line_buffer : "";
     ui->input.length = (size_t)rl_end;
     ui->input.point =
-        (size_t)(rl_point < rl_end ? rl_point : rl_end); /* a search may set a larger point */
+        (size_t)(rl_point < rl_end ? rl_point : rl_end); /* a search can set a larger point */
     ui->choices = input->choices.choice;
     ui->choice_count = input->show_choices ? input->choices.count : 0;
 }

@@ -1,10 +1,10 @@
-/* interface.c - the interface on a terminal: start, event loop, end.
+/* interface.c - runs the interface on a terminal, in these steps:
  *
- * - Terminal: saves the modes, catches signals.
- * - Screen: shows the first frame before any model is loaded.
- * - Loop: handles keys, signals and reports of the engine. It draws at most 30 frames a
- *   second, but shows the effect of a key immediately.
- * - End: restores the terminal, then ends the engine thread.
+ * - It saves the terminal's modes and catches signals.
+ * - It shows the first frame before any model is loaded.
+ * - Its event loop handles keys, signals and reports of the engine thread. It draws at most 30
+ *   frames a second, but shows the effect of a key immediately.
+ * - At the end it restores the terminal, and then ends the engine thread.
  */
 #include "tui/app/interface.h"
 
@@ -27,8 +27,8 @@
 #include "tui/app/script.h"
 
 enum { FRAME_MS = 33, ESCAPE_MS = 25 };
-/* A query to the terminal: the longest pause within its answer, and how long after the query an
- * answer is accepted. */
+/* Time limits for the terminal's answer to a query: the longest pause between two parts of the
+ * answer, and the longest time from the query to the answer. */
 enum { PIECES_MS = 300, ANSWER_MS = 1000 };
 
 struct session {
@@ -37,8 +37,8 @@ struct session {
     struct esp_screen *screen;
     struct esp_decoder decoder;
     bool key_pressed;
-    /* Times in ms: of the last frame, of the last bytes from the keyboard, and of the query to
-     * the terminal for its background colour. */
+    /* Times in ms at which the last frame was painted, the last bytes were read from the
+     * keyboard, and the terminal was asked for its background colour. */
     int64_t painted, heard;
     int64_t asked;
 };
@@ -48,7 +48,7 @@ static int64_t now_ms(void)
     return (int64_t)(esp_clock() * 1e3);
 }
 
-/* Sets the character set of the environment. If the environment names none, sets UTF-8, which
+/* Sets the character set that the environment names. If it names none, sets UTF-8, because that
  * is more likely than ASCII. Returns whether characters beyond ASCII can be shown. */
 static bool choose_character_set(void)
 {
@@ -108,8 +108,8 @@ static void resize(struct session *session)
     esp_app_resize(&session->app, width, height);
 }
 
-/* Takes the terminal back after the program was suspended. If the window was resized in that
- * time, no signal says so. */
+/* Takes the terminal back after the program was suspended. Also reads the size of the window,
+ * because no signal reports a change of the size during that time. */
 static void take_again(struct session *session)
 {
     esp_screen_enter(session->screen);
@@ -127,7 +127,7 @@ static void suspend(struct session *session, bool group)
         take_again(session);
 }
 
-/* Lends the terminal to the user's editor. */
+/* Leaves the terminal to the user's editor until the editor ends. */
 static void lend(struct session *session)
 {
     struct termios ours;
@@ -187,7 +187,7 @@ static void paint(struct session *session)
     session->painted = now_ms();
 }
 
-/* Milliseconds from now to `due`, 0 if it has passed. */
+/* Returns the milliseconds from now to `due`, or 0 if that time has passed. */
 static int until(int64_t due)
 {
     int64_t left = due - now_ms();
@@ -199,14 +199,15 @@ static int sooner(int wait, int other)
     return wait < 0 || other < wait ? other : wait;
 }
 
-/* Returns the time when pending bytes will be taken as single keys, if none follow. */
+/* Returns the time at which the bytes read so far count as single keys, unless more bytes
+ * follow that complete a sequence. */
 static int64_t silence_ends(const struct session *session)
 {
     return session->heard + (esp_decode_answers(&session->decoder) ? PIECES_MS : ESCAPE_MS);
 }
 
-/* Returns the milliseconds until something must be done even without an event, or -1 if nothing
- * must. */
+/* Returns the milliseconds until the loop must continue even if no event occurs, or -1 if it
+ * can wait for an event. */
 static int patience(const struct session *session)
 {
     int wait = esp_app_due(&session->app);
@@ -272,8 +273,7 @@ static void choose_glyphs(struct session *session, bool utf8)
     if (!utf8)
         canvas->glyphs = &esp_glyphs_ascii;
     else if (type && strcmp(type, "linux") == 0 && canvas->glyphs == &esp_glyphs_full)
-        canvas->glyphs =
-            &esp_glyphs_plain; /* console fonts have few special characters except boxes */
+        canvas->glyphs = &esp_glyphs_plain; /* a console's font has lines, but few symbols */
 }
 
 static int exit_code(void)
@@ -305,7 +305,7 @@ static int on_terminal(struct session *session, const struct esp_interface_optio
         esp_screen_close(session->screen);
     esp_terminal_close(&session->terminal);
     if (!esp_app_close(&session->app))
-        _exit(status < 0 ? 1 : exit_code()); /* frees nothing that the engine still uses */
+        _exit(status < 0 ? 1 : exit_code()); /* exit() would free memory still in use */
     return status;
 }
 

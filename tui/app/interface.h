@@ -4,8 +4,8 @@
 
 #include "tui/commands/control.h"
 
-/* Runs until the user leaves. Returns the exit code. If the environment variable
- * ESPALIER_SCRIPT names a script, runs that script instead, without a terminal (script.h). */
+/* Runs the interface until the user leaves it, and returns the exit code. If the environment
+ * variable ESPALIER_SCRIPT names a script, runs that script without a terminal (script.h). */
 int interface_main(const struct esp_interface_options *options);
 
 #endif

@@ -17,9 +17,10 @@
 #include "tui/commands/settings.h"
 #include "viz/safe.h"
 
-enum { NEW_TOKENS = 256, PACE = 12 /* iterations per second, which the eye can follow */ };
+enum { NEW_TOKENS = 256, PACE = 12 /* iterations per second, slow enough to watch */ };
 
-/* Loads the named theme, which must exist. If name is NULL, loads the background's theme. */
+/* Loads the named theme, which must exist. If `name` is NULL, loads the theme that fits the
+ * terminal's background. */
 static int first_theme(struct esp_app *app, const char *name, char *err, size_t errlen)
 {
     const char *colours = getenv("COLORFGBG"),
@@ -57,8 +58,8 @@ static int open_parts(struct esp_app *app, bool live, char *err, size_t errlen)
     return 0;
 }
 
-/* Tells the engine thread where to keep the session and which kept session to continue. When
- * the user's first session is kept, a message says so. */
+/* Tells the engine thread in which library to keep the session, and which kept session it
+ * continues, if any. If no session was kept before, shows a message about kept sessions. */
 static int keep(struct esp_app *app)
 {
     const struct esp_interface_options *options = &app->control.settings.options;
@@ -93,8 +94,8 @@ static int keep(struct esp_app *app)
     return whole ? ESP_OK : ESP_E_MEMORY;
 }
 
-/* Reads the configuration file. Then starts the engine thread with the settings of the file
- * and of the command line, or opens the recording. */
+/* Reads the configuration file. Then opens the recording or, without one, starts the engine
+ * thread with the settings of the file and of the command line. */
 static int open_settings(struct esp_app *app, bool live, char *err, size_t errlen)
 {
     const struct esp_interface_options *options = &app->control.settings.options;
@@ -175,7 +176,7 @@ int esp_app_open(struct esp_app *app, const struct esp_interface_options *option
 bool esp_app_close(struct esp_app *app)
 {
     esp_control_page(&app->control, NULL, NULL);
-    if (app->control.requests.export) { /* a page may read token texts of the models */
+    if (app->control.requests.export) { /* the export may still read the models' tokens */
         esp_app_show_reply(app, esp_control_end_export(&app->control));
         if (app->control.ui.message_is_error)
             esp_complain("%s", app->message);

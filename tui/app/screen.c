@@ -1,7 +1,8 @@
 /* screen.c - passes a canvas to ncurses; see screen.h.
  *
- * The screen keeps a copy of the last canvas and passes only changed cells to ncurses, so a
- * frame without changes costs almost nothing. Each style with colours has its own colour pair.
+ * The screen has a copy of the last canvas and passes only changed cells to ncurses. Therefore
+ * a frame without changes costs almost nothing. Each style with colours has its own colour
+ * pair.
  */
 #include "tui/app/screen.h"
 
@@ -21,23 +22,23 @@
 struct esp_screen {
     SCREEN *curses;
     struct esp_canvas shown; /* the content of the terminal */
-    bool everything;         /* `shown` may be wrong: send every cell */
+    bool everything;         /* send every cell, because `shown` may be out of date */
     attr_t attributes[ESP_STYLE_COUNT];
-    int pair[ESP_STYLE_COUNT]; /* colour pairs; 0: the terminal's default, which shows every
-                                  attribute */
+    int pair[ESP_STYLE_COUNT]; /* colour pair of each style. 0 is the terminal's default, which
+                                  works with every attribute */
     bool has_colours;
-    bool true_colours; /* the terminal shows 24-bit colours */
-    bool direct;       /* ncurses is bypassed: the program's own colour codes are written */
+    bool true_colours;      /* the terminal shows 24-bit colours */
+    bool direct;            /* write our own colour codes instead of using ncurses */
     struct esp_theme theme; /* used while `direct` */
-    bool taken;             /* the modes that ncurses does not set are on */
+    bool taken;             /* take() has switched its terminal modes on */
     bool mouse;             /* mouse reports are on */
 };
 
 static const char cursor_on[] = "\033[?25h", cursor_off[] = "\033[?25l";
 static const char paste_on[] = "\033[?2004h", paste_off[] = "\033[?2004l";
-/* Without mouse reports, some terminals send cursor keys for the wheel, which would scroll the
- * input history. This mode of the terminal is saved, switched off, and restored at the end. If
- * a terminal cannot save the mode, it is on at the end. */
+/* While mouse reports are off, some terminals send cursor keys when the wheel is turned. They
+ * would scroll through the input history. So we save this mode of the terminal, switch it off,
+ * and restore it at the end. If a terminal cannot save the mode, it is on at the end. */
 static const char wheel_off[] = "\033[?1007s\033[?1007l", wheel_on[] = "\033[?1007h\033[?1007r";
 static const char mouse_on[] = "\033[?1000h\033[?1006h", mouse_off[] = "\033[?1006l\033[?1000l";
 
@@ -68,13 +69,15 @@ static void prepare_restore(struct esp_terminal *terminal)
     esp_terminal_restore_with(terminal, text);
 }
 
-/* Writes a text to the terminal. An error means that the terminal is gone, so it is ignored. */
+/* Writes a text to the terminal. Ignores errors, because they mean that the terminal is
+ * gone. */
 static void send(const char *text)
 {
     (void)!esp_write_all(STDOUT_FILENO, text, strlen(text));
 }
 
-/* Programs inside GNU screen inherit COLORTERM, although screen has no 24-bit colours. */
+/* Returns whether the terminal shows 24-bit colours. Inside GNU screen, COLORTERM may say so
+ * because it is inherited, but screen does not show them. */
 static bool has_true_colours(void)
 {
     const char *says = getenv("COLORTERM"), *type = getenv("TERM");
@@ -90,7 +93,7 @@ static void take(void)
     send(wheel_off);
 }
 
-/* Restores the terminal's modes. */
+/* Restores the modes that the terminal had before. */
 void esp_screen_leave(struct esp_screen *screen)
 {
     if (screen->mouse)
@@ -210,7 +213,7 @@ void esp_screen_size(struct esp_screen *screen, int *width, int *height)
     *height = LINES;
 }
 
-/* Encodes bytes as base64: four characters for every three bytes. Returns the number of
+/* Encodes bytes as base64, with four characters for every three bytes. Returns the number of
  * characters. */
 static size_t base64(const unsigned char *bytes, size_t length, char *text)
 {
@@ -257,8 +260,8 @@ bool esp_screen_ask_background(struct esp_screen *screen)
     return true;
 }
 
-/* Writes the characters of a cell. If the C library assumes a different width for them, writes
- * a question mark instead, which keeps the columns aligned. */
+/* Writes the characters of a cell. If the C library assumes a width for them that differs from
+ * `width`, writes a question mark instead. This keeps the columns aligned. */
 static void cell_characters(const char *text, int width, wchar_t characters[CCHARW_MAX + 1])
 {
     size_t count = mbstowcs(characters, text, CCHARW_MAX);

@@ -12,7 +12,7 @@
 #include "tui/commands/catalogue.h"
 #include "viz/safe.h"
 
-enum { PATIENCE = 120 /* limit of `wait`, in seconds */ };
+enum { PATIENCE = 120 /* seconds after which the instruction `wait` fails */ };
 
 struct script {
     struct esp_app app;
@@ -107,8 +107,8 @@ static int wait_settled(struct script *script, char *rest)
     return complain(script, "nothing settled within", "two minutes");
 }
 
-/* Opens the file of an instruction; "-" is standard output. Returns NULL if it cannot be
- * written. */
+/* Opens the file that an instruction writes; "-" is standard output. Returns NULL if the file
+ * cannot be written. */
 static FILE *open_file(const char *path)
 {
     return strcmp(path, "-") == 0 ? stdout : fopen(path, "w");

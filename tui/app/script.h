@@ -1,7 +1,8 @@
 /* script.h - drives the interface from a file, without a terminal.
  *
- * Scripts are for tests and pictures. Keys and drawing work as on a terminal, and the canvas is
- * written as text. Each line has one instruction; '#' starts a comment.
+ * Scripts are for tests and for pictures in the documentation. Keys and drawing work as on a
+  * terminal, but the canvas is written to a file as text. Each line has one instruction; '#'
+  * starts a comment.
  *
  *     size WxH              size of the screen; may be changed later
  *     glyphs full|plain|ascii
@@ -20,7 +21,7 @@
 
 #include "tui/app/app.h"
 
-/* Runs a script. Reports any errors in the script on standard error. Returns the exit code. */
+/* Runs a script and returns the exit code. Writes errors in the script to standard error. */
 int esp_script_run(const char *path, const struct esp_interface_options *options);
 
 #endif

@@ -1,4 +1,5 @@
-/* terminal.c - saved modes, signal handlers, job control; see terminal.h. */
+/* terminal.c - saves the terminal's modes, handles signals, suspends the program; see
+ * terminal.h. */
 #include "tui/app/terminal.h"
 
 #include <errno.h>
@@ -18,7 +19,7 @@ static const int asking[] = {SIGINT, SIGTERM, SIGHUP, SIGTSTP, SIGCONT, SIGWINCH
 static const int crashes[] = {SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGQUIT};
 
 enum { ASKING = sizeof asking / sizeof *asking, CRASHES = sizeof crashes / sizeof *crashes };
-enum { PATIENCE = 3 /* seconds from SIGTERM to the end */ };
+enum { PATIENCE = 3 /* seconds that the program has to end after SIGTERM */ };
 
 bool esp_terminal_is_ours(void)
 {
@@ -28,9 +29,9 @@ bool esp_terminal_is_ours(void)
 
 /* The functions up to on_signal() are async-signal-safe. */
 
-/* Writes all bytes in one call if the terminal accepts that, because another thread may be
- * writing a frame, and its bytes must not mix with these. Gives up after a while if the
- * terminal accepts no more bytes because nobody reads it. */
+/* Writes all bytes in one call if the terminal accepts that. Another thread may be writing a
+ * frame, and its bytes must not mix with these. If nobody reads the terminal, it accepts no
+ * more bytes. Then this function gives up after a while. */
 static void write_if_read(const char *bytes, size_t count)
 {
     enum { TRIES = 30, MILLISECONDS = 10 };
@@ -93,8 +94,8 @@ static void on_alarm(int number)
     _exit(128 + esp_root.ending);
 }
 
-/* Starts to end the program. From here on nothing must stop the process: neither C-z nor the
- * use of the terminal in the background. */
+/* Begins to end the program. From now on, the process must not be suspended by C-z, or because
+ * it uses the terminal from the background. */
 static void begin_to_end(int number)
 {
     esp_root.ending = number;
@@ -118,7 +119,7 @@ static void on_signal(int number)
             begin_to_end(number);
     }
     if (terminal && write(terminal->signals[1], &byte, 1) < 0) {
-        /* If the pipe is full, the byte is lost. The event loop has enough signals to read. */
+        /* The pipe is full, so this byte is lost. The other bytes wake the event loop. */
     }
     errno = error;
 }
@@ -163,7 +164,7 @@ void esp_terminal_close(struct esp_terminal *terminal)
     if (esp_terminal_is_ours())
         tcsetattr(STDIN_FILENO, TCSADRAIN, &terminal->saved);
     for (int i = 0; i < ASKING; i++)
-        if (asking[i] != SIGTERM && asking[i] != SIGHUP) /* files are still being written */
+        if (asking[i] != SIGTERM && asking[i] != SIGHUP) /* files may still be written */
             handle(asking[i], SIG_DFL, 0);
     for (int i = 0; i < CRASHES; i++)
         handle(crashes[i], SIG_DFL, 0);

@@ -1,16 +1,17 @@
-/* terminal.h - restores the terminal in all cases; turns signals into bytes in a pipe.
+/* terminal.h - restores the terminal however the program ends, and turns signals into bytes in
+ * a pipe.
  *
  * Signals that require an action (interrupt, terminate, hang up, suspend, continue, resize)
- * become bytes in a pipe that the event loop polls. For signals of a crash, the handler
- * restores the terminal with async-signal-safe calls and a prepared string, and the signal then
- * kills the program as usual.
+ * become bytes in a pipe that the event loop polls. If the program crashes, the signal handler
+ * restores the terminal. It uses only async-signal-safe calls and a string that was prepared
+ * before. Then the signal kills the program as usual.
  *
- * SIGTERM and SIGHUP end the program within three seconds, even during a long pass, while
- * models load, or while it waits for a helper program, an editor, a pipe or a terminal that
+ * SIGTERM and SIGHUP end the program within three seconds. This holds even during a long pass,
+ * while models load, or while the program waits for another program or for a terminal that
  * nobody reads. After three seconds SIGALRM restores the terminal and ends the program, even
  * after esp_terminal_close(). A second SIGTERM does so immediately. A running editor also gets
- * the signal and is killed at the end. Recordings are complete, because no line waits in
- * memory.
+ * the signal, and is killed at the end. Recordings are complete, because each line is written
+ * to the file as soon as it exists.
  */
 #ifndef ESP_TERMINAL_H
 #define ESP_TERMINAL_H
@@ -21,21 +22,22 @@
 
 struct esp_terminal {
     struct termios saved;
-    int signals[2];    /* pipe: [0] to poll and read signal numbers from */
+    int signals[2];    /* a pipe of signal numbers; [0] is its end for reading */
     char restore[256]; /* bytes that restore the screen */
     size_t restore_count;
 };
 
-/* Saves the modes and installs the signal handlers. Returns 0 or a negative status with a
- * message; ESP_E_ARGUMENT if standard input or output is not a terminal. */
+/* Saves the modes and installs the signal handlers. Returns 0, or a negative status with a
+ * message. The status is ESP_E_ARGUMENT if standard input or output is not a terminal. */
 int esp_terminal_open(struct esp_terminal *terminal, char *err, size_t errlen);
-/* Restores the modes, and the default handlers of all signals except SIGTERM and SIGHUP,
- * because the program may still be writing its files. */
+/* Restores the modes, and the default handlers of all signals except SIGTERM and SIGHUP. These
+ * two keep their handlers, because the program may still be writing its files. */
 void esp_terminal_close(struct esp_terminal *terminal);
-/* Sets the bytes to write to the terminal on a crash. */
+/* Sets the bytes that restore the terminal. The handler writes them if the program crashes. */
 void esp_terminal_restore_with(struct esp_terminal *terminal, const char *text);
-/* Suspends the program, or its whole process group (`group`), as C-z does, until it is
- * continued. If a signal ends the program, it does not take the terminal back. */
+/* Suspends the program, as C-z does, until it is continued. If `group` is true, suspends its
+ * whole process group. If a signal has ended the program meanwhile, the terminal stays in its
+ * original modes. */
 void esp_terminal_suspend(struct esp_terminal *terminal, int group);
 /* Returns false if the program is in the background and must not change the terminal. */
 bool esp_terminal_is_ours(void);
