@@ -62,7 +62,7 @@ int esp_bindings_set(struct esp_own_keys *own, const char *text, char *err, size
                         "there is no key '%.40s'; write F12, C-t, M-t or a character", text);
     if (key == ('c' & 0x1f))
         return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                        "C-c cannot be bound; it always stops and leaves");
+                        "C-c cannot be bound; it always stops the generation or leaves");
     const int action = esp_action_find(what);
     const bool none = strcmp(what, "none") == 0, normal = strcmp(what, "default") == 0;
     if (action == ESP_ACTION_DIGIT && (key < '0' || key > '9'))

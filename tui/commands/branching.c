@@ -12,7 +12,7 @@ const char *esp_branching_refusal(const struct esp_control *control)
     if (!control->state.ready || phase == ESP_PHASE_FAILED || phase == ESP_PHASE_LOADING)
         return "no models are loaded yet";
     if (control->prompts.kept >= 0 || control->forks > 0)
-        return "the text is still being changed";
+        return "the text is still being changed; try again in a moment";
     return NULL;
 }
 
@@ -29,7 +29,7 @@ bool esp_branching_point(struct esp_control *control, struct esp_branch_point *p
     *point = (struct esp_branch_point){.count = 0};
     if (esp_panes[pane]->point(&shown, point))
         return true;
-    esp_answer(control, "there is nothing here to continue from");
+    esp_answer(control, "no branch can begin here: there is no token");
     return false;
 }
 
@@ -83,7 +83,8 @@ void esp_branching_judge(struct esp_control *control, int branch)
                     .number = {branch, of->marked | of->deleted << 1});
 }
 
-/* Tells the library if undo has restored a branch or redo has deleted it again. */
+/* If undo has restored a branch, or redo has deleted it again, tells the library of kept
+ * sessions. */
 static void judge_undone(struct esp_control *control)
 {
     const struct esp_steps_back *const steps[] = {&control->state.branches.undo,
@@ -98,7 +99,8 @@ int esp_branching_back(struct esp_control *control, bool redo)
     struct esp_branches *branches = &control->state.branches;
     const struct esp_step_back *step = esp_branches_back(branches, redo);
     if (!step)
-        return esp_refuse(control, redo ? "nothing was undone" : "there is nothing to undo");
+        return esp_refuse(control,
+                          redo ? "there is nothing to redo" : "there is nothing to undo");
     const struct esp_branch_point point = {.place = step->place};
     if (step->place.branch == branches->at.branch &&
         step->place.length == branches->at.length) {
@@ -119,7 +121,7 @@ void esp_branching_done(struct esp_control *control)
     if (control->forks > 0)
         control->forks--;
     esp_prompts_read(&control->prompts, &control->state);
-    if (control->doomed > 0) /* the text is no longer on this branch */
+    if (control->doomed > 0) /* the branch is no longer current and can be deleted */
         esp_branches_delete(&control->state.branches, control->doomed - 1);
     control->doomed = 0;
     judge_undone(control);

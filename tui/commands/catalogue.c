@@ -1,4 +1,4 @@
-/* catalogue.c - the tables of keys and commands as text; see catalogue.h. */
+/* catalogue.c - writes the tables of keys and commands as text; see catalogue.h. */
 #include "tui/commands/catalogue.h"
 
 #include <stdio.h>
@@ -8,8 +8,8 @@
 #include "tui/commands/command.h"
 #include "tui/commands/settings.h"
 
-/* Lists the key of a binding and the keys of the following bindings that have no help of their
- * own. */
+/* Lists the key of a binding, and the keys of the bindings after it that have no help text.
+ * They share the help text of this binding. */
 static const char *keys_of(const struct esp_binding *binding, char *keys, size_t size)
 {
     size_t used = (size_t)snprintf(keys, size, "%s", binding->key);
@@ -20,7 +20,8 @@ static const char *keys_of(const struct esp_binding *binding, char *keys, size_t
 
 static const char replay_heading[] = "In a replay";
 
-/* Whether this is the first binding that is only for replays. The table groups them. */
+/* Returns whether this is the first binding that works only in replays. In the table, all such
+ * bindings follow each other. */
 static bool begins_replay(const struct esp_binding *binding)
 {
     return binding->when == ESP_WHEN_REPLAY && binding[-1].when != ESP_WHEN_REPLAY;
@@ -31,8 +32,9 @@ static bool is_of(enum esp_place place, bool replay)
     return place == ESP_IN_BOTH || (place == ESP_IN_REPLAY) == replay;
 }
 
-/* Adds the keys that are only for replays (`of_replay`), or all others. In the help of a
- * replay, leaves out those that are only for a live session. */
+/* Adds keys to the help. If `of_replay` is true, adds the keys that work only in replays;
+ * otherwise adds all other keys. If `replay` is true, the help is for a replay, and keys that
+ * work only in a live session are left out. */
 static void add_keys(FILE *out, bool of_replay, bool replay)
 {
     char keys[64];
@@ -73,7 +75,8 @@ static void add_settings(FILE *out, bool replay)
     }
 }
 
-/* Splits a text into lines, with NULL at the end. Freeing the first line frees the text. */
+/* Splits a text into an array of lines with NULL at the end. To free the text, free the first
+ * line. */
 static char **split(char *text)
 {
     size_t count = 0;
@@ -144,8 +147,8 @@ void esp_catalogue_free(char **lines)
 
 /* ------------------------------------------------------------------ the manual */
 
-/* Prints a text. Escapes backslashes, and a full stop at the start, which would begin a
- * macro. */
+/* Prints a text for a manual page. Escapes backslashes. Also escapes a full stop at the start,
+ * because it would begin a macro. */
 static void print_text(FILE *file, const char *text)
 {
     if (*text == '.')

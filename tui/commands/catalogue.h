@@ -9,8 +9,9 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* Returns the lines of the help pane for a live session or a replay, with NULL at the end, or
- * NULL if there is no memory. Headings start in column 0. */
+/* Returns the lines of the help pane, with NULL at the end. They describe a replay if `replay`
+ * is true, and a live session otherwise. Headings start in column 0. Returns NULL if there is
+ * no memory. */
 char **esp_catalogue_help(bool replay);
 void esp_catalogue_free(char **lines);
 

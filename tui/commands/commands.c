@@ -1,4 +1,4 @@
-/* commands.c - the table of ':' commands, dispatch and completion; see command.h. */
+/* commands.c - the table of ':' commands; finds, runs and completes them; see command.h. */
 #include "tui/commands/command.h"
 #include "tui/commands/settings.h"
 #include "engine/support/suggestion.h"
@@ -22,16 +22,16 @@ const struct esp_command_ops *esp_command(int index)
     return index >= 0 && index < COMMANDS ? commands[index] : NULL;
 }
 
-/* The meaning of a name: a command or a setting. */
+/* What a typed name refers to: a command or a setting. */
 struct meaning {
     const struct esp_command_ops *command;
     const struct esp_setting *setting;
     bool several; /* the name is ambiguous; command and setting are NULL */
 };
 
-/* Finds the command or setting with this name. If there is none, `name` may be a prefix: finds
- * the only command that is allowed here and starts with it. If no command starts with it, finds
- * a setting in the same way. */
+/* Finds the command or setting with this name. If there is none, treats `name` as a prefix and
+ * finds the only command that starts with it and is allowed here. If there is no such command,
+ * finds a setting in the same way. */
 static struct meaning find(const struct esp_control *control, const char *name, size_t length)
 {
     struct meaning found = {.several = false};
@@ -57,7 +57,8 @@ static struct meaning find(const struct esp_control *control, const char *name, 
     return starts > 1 ? (struct meaning){.several = true} : found;
 }
 
-/* Splits ":name arguments"; the name may be empty. A '!' after it belongs to the arguments. */
+/* Splits ":name arguments". The name can be empty. A '!' after the name is part of the
+ * arguments. */
 static const char *split(const char *line, const char **name, size_t *length)
 {
     *name = line + 1 + strspn(line + 1, " ");
@@ -65,7 +66,7 @@ static const char *split(const char *line, const char **name, size_t *length)
     return *name + *length + strspn(*name + *length, " =");
 }
 
-/* Whether this is the full name of a setting that is allowed here. */
+/* Returns whether `name` is the full name of a setting that is allowed here. */
 static bool is_setting(const struct esp_control *control, const char *name, size_t length)
 {
     const int setting = esp_setting_find(name, length);

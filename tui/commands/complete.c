@@ -1,4 +1,4 @@
-/* complete.c - completion of lists, values and paths; see complete.h. */
+/* complete.c - completes names from lists, values and paths; see complete.h. */
 #include "tui/commands/complete.h"
 
 #include <ctype.h>
@@ -34,7 +34,7 @@ void esp_complete_value(const struct esp_param_info *param, struct esp_choices *
     esp_complete_words(strcmp(param->type, "flag") == 0 ? "on|off" : param->choices, choices);
 }
 
-/* Finds the parameter that the "...,key=" at the end of `before` names. */
+/* Finds the parameter `key` if `before` ends with "key=". */
 static bool named_param(enum esp_list list, const char *item, const char *before,
                         struct esp_param_info *param)
 {
@@ -72,7 +72,8 @@ void esp_complete_spec(enum esp_list list, const char *before, struct esp_choice
 
 /* ------------------------------------------------------------------ paths */
 
-/* The start of the last word of `before`: after the last blank without a backslash. */
+/* Returns the start of the last word of `before`. It begins after the last blank that has no
+ * backslash before it. */
 static const char *path_start(const char *before)
 {
     const char *start = before;
@@ -100,7 +101,7 @@ static bool is_gguf(const char *name)
     return length > 5 && strcmp(name + length - 5, ".gguf") == 0;
 }
 
-/* Adds an entry of a folder as a continuation of the word. */
+/* Adds an entry of a folder as a completion of the word. */
 static void offer_entry(const char *folder, const char *name, const char *typed, size_t skip,
                         bool models, struct esp_choices *choices)
 {
@@ -159,7 +160,7 @@ void esp_complete_file(const struct esp_control *control, struct esp_choices *ch
     esp_complete_path(false, choices);
 }
 
-/* Whether a name can be typed as one word. */
+/* Returns whether a name can be typed as one word. */
 static bool is_word(const char *name)
 {
     for (; *name; name++)
@@ -168,11 +169,11 @@ static bool is_word(const char *name)
     return true;
 }
 
-/* Describes a model in a list of completions. */
+/* Writes the description that a model has in a list of completions. */
 static void describe_model(struct esp_found_model *model, struct esp_found_model *target,
                            int *checked, char *text, size_t size)
 {
-    enum { CHECKED = 12 }; /* maximum number of vocabularies to read; each may take 0.1 s */
+    enum { CHECKED = 12 }; /* largest number of vocabularies to read; each can take 0.1 s */
     char why[300] = "";
     bool fits = false;
     if (target && (model->bytes >= target->bytes || (*checked)++ < CHECKED))

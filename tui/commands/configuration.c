@@ -99,14 +99,15 @@ int esp_configuration_apply(const struct esp_configuration *config, struct esp_c
 
 /* ------------------------------------------------------------------ writing */
 
-/* Whether the setting is written to the file. Settings of the interface always are. Others are
- * only written if the user chose them, because their defaults depend on program and models. */
+/* Returns whether the setting is written to the file. Settings of the interface always are. All
+ * other settings are written only if the user chose them, because their defaults depend on the
+ * program and the models. */
 static bool is_written(const struct esp_control *control, int index)
 {
     const struct esp_setting *setting = esp_setting(index);
     if (setting->kind == ESP_SETTING_INTERFACE || strcmp(setting->key, "pace") == 0)
         return true;
-    if (strcmp(setting->key, "expect") == 0) /* an expected text is for one answer only */
+    if (strcmp(setting->key, "expect") == 0) /* an expected text belongs to a single answer */
         return false;
     return control->settings.chosen[index];
 }

@@ -6,10 +6,10 @@
  *     drafter dynatree:tauh=0.8
  *     hidden controller,stats
  *
- * One setting per line: key, blanks or '=', value. The file is
- * $XDG_CONFIG_HOME/espalier/config (default: ~/.config/espalier/config); it may be missing.
- * Flags of the command line override it. Only ":config save" writes it; if that fails, the old
- * file stays.
+ * Each line has one setting: its key, blanks or '=', and its value. The file is
+ * $XDG_CONFIG_HOME/espalier/config (default: ~/.config/espalier/config), and it can be missing.
+ * Flags of the command line override it. Only ":config save" writes the file. If writing fails,
+ * the old file stays.
  */
 #ifndef ESP_CONFIGURATION_H
 #define ESP_CONFIGURATION_H
@@ -20,7 +20,7 @@
 struct esp_control;
 
 struct esp_configuration {
-    char path[1024]; /* path of the file; "" if no folder for it is known */
+    char path[1024]; /* path of the file; "" if the user has no folder for it */
     struct esp_configuration_line {
         char *key, *value;
         int number; /* line number */
@@ -28,15 +28,17 @@ struct esp_configuration {
     int count, capacity;
 };
 
-/* Reads `path`, which must exist. If `path` is NULL, reads the user's file, which may be
- * missing. Without `lines`, only sets config->path, for writing. Returns 0, or ESP_E_FILE or
- * ESP_E_FORMAT with a message that names the file and the line. */
+/* Reads `path`, which must exist. If `path` is NULL, reads the user's file, which can be
+ * missing. If `lines` is false, reads nothing and only sets config->path, to write the file
+ * later. Returns 0, or ESP_E_FILE or ESP_E_FORMAT with a message that names the file and the
+ * line. */
 int esp_configuration_read(struct esp_configuration *config, const char *path, bool lines,
                            char *err, size_t errlen);
 void esp_configuration_free(struct esp_configuration *config);
 
-/* With `models`, applies the lines that set models; otherwise all other lines. Skips settings
- * that were given on the command line. Returns 0 or a negative status with a message. */
+/* Applies the lines that set models if `models` is true, and otherwise all other lines. Skips
+ * settings that were given on the command line. Returns 0, or a negative status with a
+ * message. */
 int esp_configuration_apply(const struct esp_configuration *config, struct esp_control *control,
                             bool models, char *err, size_t errlen);
 /* Writes all settings of the interface, the other settings that the user chose, and the bound

@@ -100,7 +100,7 @@ void esp_control_stop(struct esp_control *control)
     if (!control->worker || !esp_state_is_busy(&control->state))
         return;
     if (esp_control_stop_engine(control))
-        esp_answer(control, "the prompt was withdrawn; Enter sends it again");
+        esp_answer(control, "the prompt was taken back; Enter sends it again");
     else
         esp_answer(control, "generation stopped; Enter continues it");
 }

@@ -1,8 +1,9 @@
-/* control.h - the context of commands, settings and replays, and their replies.
+/* control.h - the data that commands, settings and replays act on, and their replies.
  *
  * A live session has a worker and no player; a replay has a player and no worker. Functions
  * that take a control return 0 or a negative status, with a message for the user in `reply`.
- * Only tui/app shows the reply. A function that needs one part of the control takes that part.
+ * Only tui/app shows the reply. A function that needs only one member of the control takes a
+ * pointer to that member.
  */
 #ifndef ESP_CONTROL_H
 #define ESP_CONTROL_H
@@ -30,21 +31,21 @@ struct esp_interface_options {
     const char *theme;             /* name of a theme; NULL means the default */
     const char *config;            /* configuration file; NULL means the user's own */
     bool no_config;                /* read no configuration file */
-    bool given[ESP_MOST_SETTINGS]; /* settings whose flags override the file */
-    /* The recording to replay, without models; NULL means a live session. `speed` and `idle`:
-     * see player.h. */
+    bool given[ESP_MOST_SETTINGS]; /* settings that flags have set, so the file does not */
+    /* The recording to replay, without models. NULL means a live session. player.h describes
+     * `speed` and `idle`. */
     const char *recording;
     double speed, idle;
-    /* A race to open, after which the program ends: between two recordings, or as configured
-     * by `race`. NULL if none. */
+    /* A race to open. It is between two recordings, or has the options `race`. The program ends
+     * when the user leaves it. NULL if there is none. */
     const char *race_recordings[2];
     const struct esp_race_options *race;
-    /* Path of the library of kept sessions; NULL means nothing is kept. */
+    /* Path of the library of kept sessions. NULL means that no session is kept. */
     const char *library;
     bool private;                /* the session is not kept */
     struct esp_resumed *resumed; /* the session to continue, owned by the caller, or NULL */
-    /* :resume sets *next to the allocated number or name of a session, and the caller opens the
-     * interface again with it. NULL if there is no :resume. */
+    /* :resume sets *next to the number or name of a session, in allocated memory. Then the
+     * caller opens the interface again with that session. NULL if :resume is not available. */
     char **next;
     const char *notice; /* message shown at the start, or NULL */
     /* A lesson to open, after which the program ends; "" means the list of lessons; NULL if
@@ -55,48 +56,48 @@ struct esp_interface_options {
 /* Where a command or setting is allowed. Most need an engine, which only a live session has. */
 enum esp_place { ESP_IN_LIVE, ESP_IN_REPLAY, ESP_IN_BOTH };
 
-/* A prompt that was submitted (prompts.h). */
+/* A prompt that the user has submitted (prompts.h). */
 struct esp_turn {
-    int before; /* number of tokens in the text before it */
+    int before; /* number of tokens in the text before the prompt */
     char *text;
 };
 
-/* The prompts of the text (prompts.h). */
+/* All prompts in the current text (prompts.h). */
 struct esp_prompts {
     struct esp_turn *turns; /* (count) */
     int count;
-    int kept;         /* tokens that remain after all posted commands; -1: all */
-    bool retokenized; /* other models tokenized the text again: starts of prompts are unknown */
+    int kept;         /* length of the text when the posted commands are done; -1: as now */
+    bool retokenized; /* other models tokenized the text, so prompts cannot be found in it */
 };
 
 /* The settings (settings.h), except those that are stored only in the session or the view. */
 struct esp_interface_settings {
     struct esp_interface_options options;
-    char target[1200], draft[1200], backend[32]; /* strings to which the options point */
+    char target[1200], draft[1200], backend[32]; /* `options` points to these strings */
     struct esp_configuration config;
-    bool chosen[ESP_MOST_SETTINGS]; /* settings that the user has set; others are defaults */
+    bool chosen[ESP_MOST_SETTINGS]; /* true for settings that the user has set */
     char *said[ESP_MOST_SETTINGS];  /* latest values of the session's string settings */
     int tokens;                     /* new tokens per prompt */
     bool mouse;
     bool private; /* the session is not kept */
-    bool keeps;   /* the engine thread has the library's path */
+    bool keeps;   /* the engine thread knows in which library to keep it */
     struct esp_theme theme;
     char theme_name[1024]; /* the theme's name, or the full path of its file */
 };
 
-/* A question that waits for a key, and the command that y runs. */
+/* A yes-or-no question that waits for a key. The key y runs the command `if_yes`. */
 struct esp_question {
     char text[256]; /* "" if none */
     char if_yes[64];
 };
 
-/* A number that is typed in a replay. */
+/* The digits that the user has typed in a replay, to go to an iteration. */
 struct esp_typed {
     char digits[8];
     double at; /* time of the last digit, by esp_clock() */
 };
 
-/* Requests to the app. */
+/* What commands and settings request of the app, which owns the terminal. */
 struct esp_requests {
     bool changed;   /* draw the canvas again */
     bool new_theme; /* show the new theme */
@@ -122,24 +123,27 @@ struct esp_control {
     struct esp_question question;
     struct esp_typed typed;
     struct esp_requests requests;
-    /* The pace, or in a replay the speed, to which ESP_ACTION_FULL_SPEED returns. */
+    /* The pace that ESP_ACTION_FULL_SPEED restores when full speed is already on. In a replay,
+     * the speed. */
     double pace;
-    int forks;  /* changes of the text that the engine thread has not reported yet */
-    int doomed; /* 1 + the branch to delete when the session has left it; 0 if none */
-    int races;  /* races so far; each gets a new seed */
+    int forks;  /* number of changes of the text that the engine thread has not reported yet */
+    int doomed; /* 1 + the branch to delete as soon as it is not the current one; 0 if none */
+    int races;  /* number of races so far; each race gets a new seed */
 };
 
-/* Sets the reply; returns 0. */
+/* Sets the reply and returns 0. */
 int esp_answer(struct esp_control *control, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-/* Replies with an error message; returns ESP_E_ARGUMENT. */
+/* Sets the reply to an error message and returns ESP_E_ARGUMENT. */
 #define esp_refuse(control, ...) (esp_answer(control, __VA_ARGS__), (int)ESP_E_ARGUMENT)
 
-/* Asks before an irreversible action: y runs `line`, any other key cancels. Returns 0. */
+/* Asks the user to confirm an action that cannot be undone. The key y runs the command `line`,
+ * and any other key cancels. Returns 0. */
 int esp_ask(struct esp_control *control, const char *line, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Whether a command or setting for this place is allowed in the present session or replay. */
+/* Returns whether a command or setting with this `place` is allowed now. It depends on whether
+ * this is a live session or a replay. */
 bool esp_control_is_in(const struct esp_control *control, enum esp_place place);
 
 int esp_control_step_mode(struct esp_control *control, bool on);
@@ -147,16 +151,17 @@ int esp_control_step_mode(struct esp_control *control, bool on);
 void esp_control_pace(struct esp_control *control, double pace);
 /* Loads a theme by its name or path. A path is stored as an absolute path. */
 int esp_control_theme(struct esp_control *control, const char *name, char *err, size_t errlen);
-/* Requests to copy bytes to the terminal's clipboard. */
+/* Requests that the app copies bytes to the terminal's clipboard. */
 int esp_control_copy(struct esp_control *control, const char *bytes, size_t length);
-/* Requests to replace the input line. */
+/* Requests that the app replaces the input line. */
 void esp_request_line(struct esp_requests *requests, const char *line, bool if_empty);
-/* Stops the generation. A prompt that the engine has not begun to read is withdrawn: it
- * returns to the input line if that is empty. Returns whether a prompt was withdrawn. */
+/* Stops the generation. If the engine has not begun to read a prompt, takes the prompt back and
+ * puts it on the input line, unless that has text. Returns whether a prompt was taken back. */
 bool esp_control_stop_engine(struct esp_control *control);
-/* Called before a page opens: stops the generation (the text stays) or pauses the replay. */
+/* Called before a page opens. Stops the generation without changing the text, or pauses the
+ * replay. */
 void esp_control_stop(struct esp_control *control);
-/* Closes the page and opens another one or, if ops is NULL, shows the panes again. */
+/* Closes the page. Then opens the page `ops`. If `ops` is NULL, shows the panes again. */
 void esp_control_page(struct esp_control *control, const struct esp_page_ops *ops, void *data);
 /* Waits for a running export and reports its result. */
 int esp_control_end_export(struct esp_control *control);

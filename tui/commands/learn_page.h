@@ -4,8 +4,8 @@
 
 #include "tui/commands/control.h"
 
-/* Opens a lesson by name, number or path; "" means the list of lessons. Returns 0 or a negative
- * status with a reply. */
+/* Opens a lesson by its name, number or path. The name "" opens the list of lessons. Returns 0
+ * or a negative status, with a reply. */
 int esp_learn_page_open(struct esp_control *control, const char *name);
 
 #endif

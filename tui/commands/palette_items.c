@@ -1,7 +1,7 @@
 /* palette_items.c - fills the palette from the tables; see palette_items.h.
  *
- * An item whose line ends with a blank or '=' is put on the input line, to be completed. Other
- * items run.
+ * If the line of a chosen item ends with a blank or '=', it is put on the input line, where the
+ * user completes it. All other items run when they are chosen.
  */
 #include "tui/commands/palette_items.h"
 
@@ -96,8 +96,8 @@ static void add_keys(struct esp_control *control)
             esp_palette_add(&control->ui.palette, "key", b->key, b->help, b);
 }
 
-/* Shortens "verifier greedy is for temperature 0" and "verifier nss needs a temperature": the
- * list already shows "verifier greedy". */
+/* Removes the kind and the name from a reason such as "verifier nss needs a temperature" or
+ * "verifier greedy is for temperature 0". The list already shows them. */
 static const char *without_name(const char *why, const char *kind, const char *name)
 {
     char start[128];
@@ -126,7 +126,7 @@ void esp_palette_menu(struct esp_control *control, enum esp_list list)
         drafters ? "the default of these models" : "the best lossless one for the drafter",
         ":%s auto", key);
     for (int i = 0; esp_item(list, i, &item); i++) {
-        /* A verifier that the user did not choose follows the drafter. */
+        /* If the user has not chosen a verifier, it is chosen to fit the drafter. */
         const char *with = !drafters                            ? item.name
                            : control->settings.chosen[verifier] ? loaded->verifier
                                                                 : NULL;

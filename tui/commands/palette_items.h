@@ -8,8 +8,8 @@
 /* Opens the palette with all of these items. */
 void esp_palette_fill(struct esp_control *control);
 
-/* Opens the palette with only the drafters or only the verifiers. The current one is marked.
- * Entries that do not work with the other settings are refused, with the reason. */
+/* Opens the palette with only the drafters or only the verifiers. Marks the current one. Items
+ * that do not work with the other settings cannot be chosen, and show the reason. */
 void esp_palette_menu(struct esp_control *control, enum esp_list list);
 
 #endif

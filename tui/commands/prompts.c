@@ -1,8 +1,8 @@
 /* prompts.c - see prompts.h.
  *
  * A prompt is identified by the number of tokens before it. For the next prompt, this is the
- * length of the text. While a request to shorten the text is not completed, it is
- * control->prompts.kept instead.
+ * length of the text. While a request to shorten the text is not completed, it is the length
+ * that the text will have, control->prompts.kept.
  */
 #include "tui/commands/prompts.h"
 
@@ -15,7 +15,7 @@ const char *esp_prompts_refusal(const struct esp_control *control)
     if (phase == ESP_PHASE_FAILED)
         return "no models are loaded; :model loads some";
     if (control->forks > 0)
-        return "the text is still being changed";
+        return "the text is still being changed; try again in a moment";
     if (esp_state_is_busy(&control->state) && control->prompts.kept < 0)
         return "the text is being generated; C-c stops it";
     if (phase == ESP_PHASE_LOADING && control->prompts.count > 0 &&
@@ -37,7 +37,7 @@ void esp_prompts_send(struct esp_control *control, const char *line)
         prompts->turns = grown;
         grown[prompts->count++] = turn;
     } else {
-        free(turn.text); /* nothing to edit: an empty line continues the text */
+        free(turn.text); /* an empty line continues the text, so there is no prompt to store */
     }
     ESP_WORKER_POST(control->worker, PROMPT, .text = {line}, .length = strlen(line));
 }
@@ -66,7 +66,7 @@ void esp_prompts_taken_out(struct esp_prompts *prompts, int tokens, int start, i
     int gone = 0;
     while (gone < prompts->count && turns[gone].before < start + count)
         gone++;
-    if (start + count < tokens && gone > 0) /* the last prompt keeps the rest of its text */
+    if (start + count < tokens && gone > 0) /* part of this prompt stays in the text */
         turns[--gone].before = turns[0].before;
     for (int i = 0; i < gone; i++)
         free(turns[i].text);
@@ -91,8 +91,8 @@ void esp_prompts_retokenized(struct esp_prompts *prompts)
     esp_prompts_forget(prompts);
 }
 
-/* Returns the text of tokens [from, to), without the line breaks that separate it from the
- * previous text. */
+/* Returns the text of tokens [from, to), without the line breaks at its start. They separate a
+ * prompt from the text before it. */
 static char *words_of(const struct esp_state *state, int from, int to)
 {
     size_t start = state->spans[from].start;
@@ -123,8 +123,8 @@ void esp_prompts_read(struct esp_prompts *prompts, const struct esp_state *state
     for (int at = 0, before; at < count; at++) {
         if (spans[at].kind != ESP_TEXT_PROMPT)
             continue;
-        /* Control tokens before the prompt belong to it. But if an iteration wrote them, they
-         * end the previous answer. */
+        /* Control tokens before the prompt are part of it, unless an iteration generated them.
+         * In that case they end the previous answer. */
         for (before = at; before > 0 && spans[before - 1].kind == ESP_TEXT_MARK &&
                           spans[before - 1].iteration == ESP_BY_NO_ITERATION;)
             before--;

@@ -4,7 +4,7 @@
 
 #include "tui/commands/control.h"
 
-/* Opens the page of a race that the worker decodes. For the options see esp_race_new(). */
+/* Opens the page of a race that the worker decodes. esp_race_new() describes the options. */
 int esp_race_page_open(struct esp_control *control, const struct esp_race_options *options);
 /* Opens the page of a race between two recordings. */
 int esp_race_page_read(struct esp_control *control, const char *const paths[2], char *err,

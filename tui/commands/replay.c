@@ -10,12 +10,12 @@
 #include "kernels/status.h"
 #include "viz/search.h"
 
-static const double ANEW = 1.5; /* after so many seconds, a digit starts a new number */
+static const double ANEW = 1.5; /* seconds after which a digit starts a new number */
 
 /* ------------------------------------------------------------------ moving */
 
-/* Called after a jump. If an iteration was held, the newest one at the new position is held
- * instead. Returns `status`, the status of the jump. */
+/* Called after a jump to another position of the recording. If the tree pane held an iteration,
+ * it now holds the newest one at the new position. Returns `status`, the status of the jump. */
 static int follow(struct esp_control *control, int status)
 {
     int stages;
@@ -27,8 +27,8 @@ static int follow(struct esp_control *control, int status)
     return status;
 }
 
-/* Continues to play after a jump. At the end of the recording it does not, because playing
- * would start from the beginning. */
+/* Continues to play after a jump. At the end of the recording it pauses instead, because
+ * playing would start from the beginning. */
 static void play_on(struct esp_control *control)
 {
     char err[512];
@@ -83,7 +83,7 @@ int esp_replay_play(struct esp_control *control, bool on)
     return anew || status < 0 ? follow(control, status) : ESP_OK;
 }
 
-/* Moves by an iteration or a step, and pauses there. */
+/* Moves by an iteration if `whole` is true, and by a stage otherwise. Then pauses. */
 static int move(struct esp_control *control, int direction, bool whole)
 {
     struct esp_player *player = control->player;
@@ -159,7 +159,7 @@ int esp_replay_speed(struct esp_control *control, double speed)
     return esp_answer(control, "speed as recorded; F6: slower, to follow by eye");
 }
 
-/* Changes the speed to the next power of two. */
+/* Multiplies the speed by `factor`, and rounds it to a power of two. */
 static int change_speed(struct esp_control *control, double factor)
 {
     double speed = control->player->speed > 0 ? control->player->speed * factor : 1;
@@ -178,8 +178,8 @@ int esp_replay_idle(struct esp_control *control, double seconds)
 
 /* ------------------------------------------------------------------ keys */
 
-/* A digit jumps to that tenth of the recording. Several digits form an iteration's number, to
- * which the key g then goes. */
+/* Handles a digit. A digit jumps to that tenth of the recording. Several digits form the number
+ * of an iteration, and the key g then goes to this iteration. */
 static int type_digit(struct esp_control *control, int key)
 {
     struct esp_typed *typed = &control->typed;
@@ -238,7 +238,7 @@ int esp_replay_act(struct esp_control *control, int action, int key)
         return go_to_marker(control, 1);
     case ESP_ACTION_STEP_MODE:
     case ESP_ACTION_STEP:
-        return ESP_OK; /* there is no engine to stop */
+        return ESP_OK; /* a replay has no engine to stop */
     default:
         return ESP_REPLAY_IGNORES;
     }

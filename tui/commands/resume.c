@@ -16,7 +16,8 @@ static int read_iterations(struct esp_resumed *r, struct esp_library *library)
     int before = -1, used = 0;
     if (!first)
         return ESP_E_MEMORY;
-    /* Newest first; the order is reversed below. */
+    /* This loop goes from the newest iteration to the oldest. It fills the array from its
+     * end. */
     for (int place = b->at.length - 1; place >= 0 && used < ESP_KEPT; place--) {
         const int number = esp_branches_token(b, b->at, place)->iteration;
         const int left = place > 0 ? esp_branches_token(b, b->at, place - 1)->iteration
@@ -31,7 +32,7 @@ static int read_iterations(struct esp_resumed *r, struct esp_library *library)
             break;
         }
         it->event.iteration.it.index = number;
-        /* A later iteration may have written the first tokens of this one again. */
+        /* A later iteration can have written the first tokens of this iteration again. */
         const int position = it->event.iteration.it.position;
         it->place = esp_branches_before(b, b->at, position < place ? position : place);
         used++;
@@ -114,8 +115,8 @@ struct esp_text_token *esp_resumed_text(const struct esp_resumed *r, int *count)
     return text;
 }
 
-/* Returns the new index of iteration `number`. `least` and `most` are the smallest and the
- * largest number that were read. */
+/* Returns the new index of the iteration that had the index `number`. `least` and `most` are
+ * the smallest and the largest of the old indices. */
 static int index_of(const struct esp_resumed *r, int number, int least, int most)
 {
     for (int i = 0; number >= least && number <= most && i < r->count; i++)
@@ -124,7 +125,7 @@ static int index_of(const struct esp_resumed *r, int number, int least, int most
     return ESP_BY_FORGOTTEN;
 }
 
-/* Numbers the iterations from 0, also in the tokens that they wrote. */
+/* Numbers the iterations from 0. Also changes the numbers in the tokens that they generated. */
 static void renumber(struct esp_resumed *r)
 {
     struct esp_branches *b = &r->text.branches;

@@ -1,8 +1,8 @@
 /* resume.h - opens a kept session in order to continue it.
  *
- * The interface gets all texts of the session and the last iterations of the current text, so
- * that the panes show the same as before. The engine thread computes the KV cache rows of the
- * text.
+ * The interface reads all texts of the session and the last iterations of the current text.
+ * Therefore the panes show the same as before. The engine thread computes the KV cache rows of
+ * the text again.
  */
 #ifndef ESP_RESUME_H
 #define ESP_RESUME_H
@@ -16,23 +16,24 @@ struct esp_resumed {
     struct esp_recording_header header; /* settings and models */
     struct esp_kept_text text;
     struct esp_texts names; /* names of gauges */
-    /* The last iterations of the current text, oldest first, with indices from 0 on. */
+    /* The last iterations of the current text, from the oldest to the newest. */
     struct esp_resumed_iteration {
         struct esp_recorded_event event;
-        struct esp_text_place place; /* the text before it */
+        struct esp_text_place place; /* where the text before the iteration ends */
     } * iterations;                  /* (count) */
     int count;
 };
 
-/* Reads a session from the library at `path`; `which` is as for esp_library_find(). Returns 0,
- * or a negative status with a sentence in err: ESP_E_FILE if another program has it open. */
+/* Reads session `which` from the library at `path`. esp_library_find() describes the forms of
+ * `which`. Returns 0, or a negative status with a message. The status is ESP_E_FILE if another
+ * program has the session open. */
 int esp_resumed_open(struct esp_resumed **resumed, const char *path, const char *which,
                      char *err, size_t errlen);
 void esp_resumed_close(struct esp_resumed *resumed);
-/* Returns the current text, allocated, or NULL if there is no memory. */
+/* Returns the current text in allocated memory, or NULL if there is no memory. */
 struct esp_text_token *esp_resumed_text(const struct esp_resumed *resumed, int *count);
-/* Moves the texts and iterations to the interface's state, whose text must be empty. The names
- * of gauges stay in `resumed`. Returns 0 or ESP_E_MEMORY. */
+/* Moves the texts and iterations to the interface's state. The text of the state must be empty.
+ * The names of gauges stay in `resumed`. Returns 0 or ESP_E_MEMORY. */
 int esp_resumed_install(struct esp_resumed *resumed, struct esp_state *state);
 
 #endif

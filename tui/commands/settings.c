@@ -1,4 +1,5 @@
-/* settings.c - the table of settings, and how each is set and read; see settings.h. */
+/* settings.c - the table of settings, and the functions that set and read them; see
+ * settings.h. */
 #include "tui/commands/settings.h"
 
 #include <limits.h>
@@ -66,7 +67,7 @@ static void get_pace(const struct esp_control *control, char *value, size_t size
         snprintf(value, size, "full");
 }
 
-/* Parses names of panes, separated by commas, or "none". */
+/* Reads the names of the hidden panes. They are separated by commas, or "none". */
 static int set_hidden(struct esp_control *control, const char *value, char *err, size_t errlen)
 {
     bool hidden[ESP_PANES] = {false};
@@ -131,7 +132,8 @@ static void limit_pauses(struct esp_control *control)
 
 /* ------------------------------------------------------------------ model settings */
 
-/* Takes the next word from `text`; a backslash escapes a blank. */
+/* Copies the next word of `text` and moves `text` behind it. A backslash before a blank makes
+ * the blank part of the word. Returns false if there is no word. */
 static bool next_word(const char **text, char *word, size_t size)
 {
     size_t used = 0;
@@ -148,7 +150,7 @@ static bool next_word(const char **text, char *word, size_t size)
     return true;
 }
 
-/* The path of the target or of the draft that a word names. */
+/* Writes the path of the target (or of the draft, if `draft` is true) that a word names. */
 static int model_path(const char *word, bool draft, char *path, size_t size, char *err,
                       size_t errlen)
 {
@@ -159,19 +161,21 @@ static int model_path(const char *word, bool draft, char *path, size_t size, cha
     return ESP_OK;
 }
 
-/* Limits the number of threads to the number of processors: more would only take turns. */
+/* Limits the number of threads to the number of processors. More threads than processors would
+ * only wait for each other. */
 static void limit_threads(struct esp_control *control, int *threads)
 {
     const int cores = esp_cores_all();
     if (*threads <= cores)
         return;
     *threads = cores;
-    esp_answer(control, "%d processor%s, so as many threads run; more would only take turns",
-               cores, cores == 1 ? " is free" : "s are free");
+    esp_answer(control,
+               "%d processor%s, so this many threads are used; more would not be faster", cores,
+               cores == 1 ? " is free" : "s are free");
 }
 
-/* Sets an engine option. If models are loaded already, loads them again with it. The value "0"
- * means auto, as in the options. If the value is a text, the options keep a pointer to it. */
+/* Sets an engine option. If models are already loaded, loads them again with the new value. The
+ * value "0" means auto. If the value is a text, the options store a pointer to `value`. */
 static int set_option(struct esp_control *control, const char *key, const char *value,
                       char *err, size_t errlen)
 {
@@ -222,14 +226,14 @@ static int set_model(struct esp_control *control, const char *value, char *err, 
         return ESP_OK;
     }
     struct esp_engine_options *options = &control->settings.options.engine;
-    options->context = options->width = options->layers = 0; /* they were for the previous
-                                                              * model */
+    options->context = options->width = options->layers = 0; /* these belong to the old model */
     ESP_WORKER_POST(control->worker, LOAD,
                     .text = {"target", folder[0], *folder[1] ? folder[1] : "auto"});
     return ESP_OK;
 }
 
-/* Appends a path, made absolute, with a backslash before each blank. Returns the length. */
+/* Makes a path absolute, puts a backslash before each blank, and appends it to `value`. Returns
+ * the new length of `value`. */
 static size_t add_path(char *value, size_t size, size_t used, const char *folder)
 {
     char whole[PATH_MAX];
@@ -243,7 +247,7 @@ static size_t add_path(char *value, size_t size, size_t used, const char *folder
     return used;
 }
 
-/* Sets another draft for the same target. */
+/* Sets another draft model. The target stays the same. */
 static int set_draft(struct esp_control *control, const char *value, char *err, size_t errlen)
 {
     char word[1024], folder[1200];
@@ -276,7 +280,8 @@ static void complete_draft(struct esp_choices *choices)
     esp_choices_offer(choices, ESP_MTP, "the target's MTP layer");
     esp_choices_offer(choices, "self", "a quantised copy of the target");
     esp_choices_offer(choices, "none", "no draft model");
-    esp_choices_offer(choices, "auto", "mtp if there is one, else self if it should be faster");
+    esp_choices_offer(choices, "auto",
+                      "mtp if the target has it, otherwise self if it is likely to be faster");
     esp_complete_path(true, choices);
     esp_complete_model(NULL, choices);
 }
@@ -388,11 +393,11 @@ static const struct esp_setting settings[] = {
     {"tree", "indented|right", "how trees are drawn: as indented rows, or growing to the right",
      ESP_SETTING_INTERFACE, FIELD(either, ui.look.grows_right, 0, 1)},
     {"heat", "off|surprisal|entropy|rank|origin",
-     "colours of the text's tokens: by the target's probabilities, or by their origin",
+     "how the tokens of the text are coloured: by the target's probabilities, or by origin",
      ESP_SETTING_INTERFACE, FIELD(choice, ui.look.heat, 0, ESP_HEATS - 1)},
     {"hidden", "PANE,...|none", "panes to hide", ESP_SETTING_INTERFACE, .set = set_hidden,
      .get = get_hidden, .complete = complete_hidden},
-    {"mouse", "on|off", "click to focus, wheel to scroll", ESP_SETTING_INTERFACE,
+    {"mouse", "on|off", "on: a click focuses a pane, the wheel scrolls", ESP_SETTING_INTERFACE,
      FIELD(flag, settings.mouse, 0, 1)},
     {"private", "on|off",
      "on: this session is not kept (espalier sessions), and what was already kept is deleted",
@@ -421,7 +426,7 @@ enum esp_place esp_setting_place(const struct esp_setting *setting)
                                                   : ESP_IN_LIVE;
 }
 
-/* Whether the engine thread answers later. */
+/* Returns whether the engine thread sets this setting and answers later. */
 static bool waits(const struct esp_setting *setting)
 {
     return setting->kind == ESP_SETTING_MODELS || setting->kind == ESP_SETTING_SESSION;
@@ -453,8 +458,8 @@ static int set_field(struct esp_control *control, const struct esp_setting *sett
     return status;
 }
 
-/* Writes the value of a string setting as it was given, or "" if it does not fit on a line of
- * the configuration file. */
+/* Writes the value of a string setting as the user gave it. Writes "" if the value does not fit
+ * on a line of the configuration file. */
 static void get_text(const struct esp_control *control, int index, char *value, size_t size)
 {
     struct esp_session_values given = control->settings.options.session.values;
@@ -475,7 +480,7 @@ static bool is_text(int index)
            info.kind == ESP_KIND_text;
 }
 
-/* Whether the value of the setting is the path of a file. */
+/* Returns whether the value of the setting is the path of a file. */
 static bool names_file(int index)
 {
     return is_text(index) && strstr(settings[index].values, "FILE");
@@ -513,8 +518,9 @@ static bool is_drafter_parameter(const char *key)
     return false;
 }
 
-/* Checks that `key` is a setting or a parameter that is allowed here. `of_file`: it comes from
- * a configuration file, which may have settings for live sessions and for replays. */
+/* Checks that `key` is a setting or a parameter that is allowed here. If `of_file` is true, it
+ * comes from a configuration file, where settings for live sessions and for replays are both
+ * allowed. */
 static int check_key(const struct esp_control *control, int index, const char *key,
                      bool of_file, char *err, size_t errlen)
 {
@@ -547,7 +553,7 @@ int esp_setting_change(struct esp_control *control, const char *key, const char 
     if (control->player && (index < 0 || esp_setting_place(&settings[index]) == ESP_IN_LIVE))
         return 0;
     control->settings.chosen[index < 0 ? esp_setting_find("drafter", 7) : index] =
-        index < 0 || strcmp(value, "auto") != 0; /* auto means not chosen */
+        index < 0 || strcmp(value, "auto") != 0; /* "auto" undoes the user's choice */
     control->requests.changed = true;
     if (index >= 0 && settings[index].set)
         return settings[index].set(control, value, err, errlen);
@@ -567,7 +573,8 @@ int esp_setting_change(struct esp_control *control, const char *key, const char 
     return ESP_OK;
 }
 
-/* Reports the value of a setting. Parameters are reported by the engine thread. */
+/* Shows the value of a setting. If `key` is a parameter of the drafter, asks the engine thread
+ * to show it. */
 static int say_value(struct esp_control *control, int index, const char *key)
 {
     char now[1200];
@@ -594,7 +601,7 @@ int esp_setting_type(struct esp_control *control, const char *key, const char *v
 
 /* ------------------------------------------------------------------ completion */
 
-/* The name of the drafter without its parameters. */
+/* Writes the name of the drafter without its parameters. */
 static void drafter_name(const struct esp_control *control, char *name, size_t size)
 {
     const char *drafter = control->state.loaded.drafter;

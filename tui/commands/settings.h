@@ -1,8 +1,9 @@
 /* settings.h - the settings that `:set` and the configuration file change.
  *
- * A setting is one entry of the table in settings.c. The table is used for `:set`, commands
+ * A setting is an entry of the table in settings.c. The table is used for `:set`, for commands
  * named like settings (":temp 0.8"), the configuration file, completion, help and the manual.
- * Parameters of the drafter can be set in the same places; the engine lists them.
+ * `:set` and the configuration file can also set parameters of the drafter, which the engine
+ * lists.
  */
 #ifndef ESP_SETTINGS_H
 #define ESP_SETTINGS_H
@@ -13,49 +14,53 @@ enum esp_setting_kind {
     ESP_SETTING_INTERFACE, /* concerns the screen; takes effect immediately */
     ESP_SETTING_PROMPT,    /* concerns prompts in a live session; takes effect immediately */
     ESP_SETTING_REPLAY,    /* concerns the playback of a recording; takes effect immediately */
-    ESP_SETTING_MODELS,    /* concerns the models; changing it later loads them again */
-    ESP_SETTING_SESSION,   /* the engine thread sets it and reports errors */
+    ESP_SETTING_MODELS,    /* concerns the models; a change loads them again */
+    ESP_SETTING_SESSION,   /* the engine thread sets it, and reports errors */
 };
 
 struct esp_setting {
     const char *key, *values, *summary; /* values: "on|off", or words like NUMBER */
     enum esp_setting_kind kind;
-    /* Sets the value. Returns 0 or a negative status with a message. If NULL, `field` is set
-     * or, without a field, the engine option or session setting named `key`. */
+    /* Sets the value. Returns 0, or a negative status with a message. If this function is NULL,
+     * the value is stored in `field`. If there is no field either, it is the engine option or
+     * session setting named `key`. */
     int (*set)(struct esp_control *control, const char *value, char *err, size_t errlen);
-    /* Writes the value in the form in which it is set. If NULL, the value of the field, engine
-     * option or session setting is written. */
+    /* Writes the value in the form that `set` reads. If this function is NULL, the value of the
+     * field, engine option or session setting is written. */
     void (*get)(const struct esp_control *control, char *value, size_t size);
-    size_t text; /* if get is NULL: offset of the value's text in struct esp_control, or 0 */
-    /* Adds completions. choices->before has the value up to the word. If NULL, the lower-case
-     * words of `values` are offered. */
+    size_t text; /* if `get` is NULL: offset of the value's text in struct esp_control, or 0 */
+    /* Adds completions of a word. choices->before has the part of the value before the word. If
+     * this function is NULL, the lower-case words of `values` are offered. */
     void (*complete)(struct esp_choices *choices);
-    /* If set and get are NULL: the field of struct esp_control that has the value (offset 0
-     * means no field), and a function, or NULL, that is called when the field has changed. */
+    /* If `set` and `get` are NULL, this is the field of struct esp_control that has the value.
+     * Offset 0 means that there is no field. `changed`, if not NULL, is called after a
+     * change. */
     struct esp_value_info field;
     void (*changed)(struct esp_control *control);
 };
 
-/* Entry `index`; NULL past the end. At most ESP_MOST_SETTINGS. */
+/* Returns setting `index` of the table, or NULL past its end. There are at most
+ * ESP_MOST_SETTINGS. */
 const struct esp_setting *esp_setting(int index);
 enum esp_place esp_setting_place(const struct esp_setting *setting);
-/* The index of the setting with this name, or -1. */
+/* Returns the index of the setting with this name, or -1. */
 int esp_setting_find(const char *key, size_t length);
 void esp_setting_get(const struct esp_control *control, int index, char *value, size_t size);
 
-/* Changes a setting or a parameter of the drafter. For a setting in a file, `origin` is the
- * prefix of an error message, "FILE, line N: ". If `origin` is NULL, the user typed the
- * setting, and the reply has the new value. Returns 0 (also if the engine thread still has to
- * check the value) or a negative status. */
+/* Changes a setting or a parameter of the drafter. For a setting in a file, `origin` is "FILE,
+ * line N: " and is put before error messages. If `origin` is NULL, the user has typed the
+ * setting, and the reply has the new value. Returns 0 or a negative status. 0 does not mean
+ * that the value is valid if the engine thread still has to check it. */
 int esp_setting_change(struct esp_control *control, const char *key, const char *value,
                        const char *origin, char *err, size_t errlen);
-/* Changes a setting that the user typed. The reply has the new value or the error. Without a
- * value, the reply has the current one. */
+/* Changes a setting that the user has typed. The reply has the new value or the error. If
+ * `value` is "", changes nothing, and the reply has the current value. */
 int esp_setting_type(struct esp_control *control, const char *key, const char *value);
 
-/* Completes "KEY" and "KEY=VALUE". */
+/* Completes a word of "KEY" or "KEY=VALUE". */
 void esp_setting_complete(const struct esp_control *control, struct esp_choices *choices);
-/* Completes the value of a setting. choices->before has the value up to the word. */
+/* Completes a word of the value of a setting. choices->before has the part of the value before
+ * the word. */
 void esp_setting_complete_value(const struct esp_control *control, const char *key,
                                 struct esp_choices *choices);
 

@@ -11,7 +11,7 @@ static int run(struct esp_control *control, const char *arguments)
     struct esp_own_keys *own = &control->ui.own_keys;
     char err[300], text[200];
     if (!*arguments)
-        return own->count ? esp_answer(control, "%d key%s bound by you; F7 lists all keys",
+        return own->count ? esp_answer(control, "you have bound %d key%s; F7 lists all keys",
                                        own->count, own->count == 1 ? " is" : "s are")
                           : esp_answer(control, "write :bind KEY ACTION or :bind KEY :COMMAND");
     if (esp_bindings_set(own, arguments, err, sizeof err) < 0)
@@ -37,7 +37,7 @@ static void complete(const struct esp_control *control, struct esp_choices *choi
 const struct esp_command_ops esp_command_bind = {
     .name = "bind",
     .usage = "KEY ACTION|:COMMAND|none|default",
-    .summary = "bind a key; :config save remembers it",
+    .summary = "bind a key; :config save saves the binding",
     .in = ESP_IN_BOTH,
     .run = run,
     .complete = complete,

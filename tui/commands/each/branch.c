@@ -1,6 +1,6 @@
-/* branch.c - ":branch" begins a branch at what is selected: a node of the tree, a token of the
- * text, or an alternative. With arguments it goes to an existing branch, or names, marks or
- * deletes one. */
+/* branch.c - ":branch" begins a branch at the selected node of the tree, token of the text, or
+ * alternative token. With arguments it goes to an existing branch, or names, marks or deletes
+ * one. */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,8 +8,9 @@
 #include "tui/commands/branching.h"
 #include "tui/commands/command.h"
 
-/* If a branch begins within what the user said in a conversation, puts the user's text back on
- * the input line, to be sent as a new turn. Returns false if the branch begins elsewhere. */
+/* If the branch begins within a turn of the user in a conversation, puts the text of that turn
+ * back on the input line. Then the user can change it and send it as a new turn. Returns false
+ * if the branch begins elsewhere. */
 static bool edits_words(struct esp_control *control, const struct esp_branch_point *point)
 {
     const struct esp_state *state = &control->state;
@@ -31,7 +32,8 @@ static bool edits_words(struct esp_control *control, const struct esp_branch_poi
     if (words && esp_branching_go(control, &before, NULL, ESP_FORK_NEW, false) == ESP_OK) {
         esp_ui_leave(&control->ui);
         esp_request_line(&control->requests, words, false);
-        esp_answer(control, "change what you said and send it again");
+        esp_answer(control,
+                   "change your text on the input line, then press Enter to send it again");
     }
     free(words);
     return true;
@@ -50,8 +52,8 @@ static int begin(struct esp_control *control)
     return esp_branching_go(control, &point, NULL, ESP_FORK_NEW, !point.written);
 }
 
-/* Returns the branches in the order of the pane, allocated, and sets *at to the row of `branch`
- * (or -1). */
+/* Returns the branches in the order of the branches pane, in allocated memory. Sets *at to the
+ * row of `branch`, or to -1 if it has none. */
 static int *listed(const struct esp_control *control, int branch, int *count, int *at)
 {
     const struct esp_branches *b = &control->state.branches;
@@ -71,8 +73,8 @@ static int go_to(struct esp_control *control, int branch)
     return esp_branching_go(control, &point, NULL, ESP_FORK_NEW, false);
 }
 
-/* Goes to branch `number` of the list, counted from 1. If `number` is 0, goes `step` branches
- * forward from the current one. */
+/* Goes to branch `number` of the list, counted from 1. If `number` is 0, goes to the branch
+ * that is `step` rows below the current one. */
 static int go_by(struct esp_control *control, int step, int number)
 {
     int count, at;
@@ -112,8 +114,8 @@ static int chosen(const struct esp_control *control)
                : control->state.branches.at.branch;
 }
 
-/* Returns the branch to go to when the current one is deleted: the parent, or another branch if
- * there is no parent, or -1. */
+/* Returns the branch to go to when the current one is deleted. This is its parent. If it has no
+ * parent, it is any other branch, or -1 if there is none. */
 static int refuge_of(const struct esp_control *control, int branch)
 {
     const struct esp_branches *b = &control->state.branches;

@@ -30,7 +30,7 @@ static int run(struct esp_control *control, const char *arguments)
 const struct esp_command_ops esp_command_break = {
     .name = "break",
     .usage = "path N|rejected|threshold|off",
-    .summary = "enter step mode after an iteration in which this happens",
+    .summary = "enter step mode after an iteration in which the given event happens",
     .run = run,
     .offers = {{"path", "a path longer than NUMBER tokens is accepted"},
                {"rejected", "no drafted token is accepted"},

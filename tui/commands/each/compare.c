@@ -1,4 +1,5 @@
-/* compare.c - ":compare ar" runs a second drafter and verifier over the text. */
+/* compare.c - ":compare ar" runs a second drafter and verifier over the same text, to compare
+ * them with those of the session. */
 #include "tui/commands/command.h"
 
 #include <stdio.h>
@@ -24,7 +25,8 @@ static int run(struct esp_control *control, const char *arguments)
 {
     const struct esp_state *second = control->state.compared;
     if (!*arguments && second)
-        return esp_answer(control, "compared with %s, %s; :compare off ends it",
+        return esp_answer(control,
+                          "now compared with drafter %s, verifier %s; :compare off ends it",
                           second->loaded.drafter, second->loaded.verifier);
     if (!*arguments)
         return esp_answer(control, "name a drafter: :compare ar compares with plain decoding");

@@ -1,4 +1,5 @@
-/* continue.c - ":continue 4" writes four continuations of one place, as branches. */
+/* continue.c - ":continue 4" generates four continuations from the same place in the text, each
+ * as a branch. */
 #include <stdlib.h>
 
 #include "tui/commands/branching.h"
@@ -32,7 +33,7 @@ static int run(struct esp_control *control, const char *arguments)
 const struct esp_command_ops esp_command_continue = {
     .name = "continue",
     .usage = "[NUMBER]",
-    .summary = "write several continuations from here, as branches: with other seeds, or at "
-               "temperature 0 from the likeliest tokens",
+    .summary = "write several continuations from here, each as a branch; they differ in their "
+               "seeds or, at temperature 0, in their first tokens",
     .run = run,
 };

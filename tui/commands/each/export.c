@@ -18,7 +18,7 @@
 #include "engine/support/write_file.h"
 #include "viz/text_picture.h"
 
-/* Options of a picture, from the words after the file name. */
+/* The options of a picture. The user writes them as words after the file name. */
 struct look {
     const char *theme;
     double aspect;
@@ -39,7 +39,7 @@ static bool read_word(struct look *look, const char *word)
     return theme || aspect > 0 || caption >= 0;
 }
 
-/* Removes the words for a picture's options from the end of the typed line, and reads them. */
+/* Reads the options of a picture, and removes their words from the end of the typed line. */
 static struct look take_look(char *typed)
 {
     struct look look = {.caption = ESP_CAPTION_FULL};
@@ -53,7 +53,8 @@ static struct look take_look(char *typed)
     }
 }
 
-/* Removes a word from the start of the typed line, if the line begins with it. */
+/* Removes a word from the start of the typed line. Returns false if the line does not begin
+ * with it. */
 static bool take_word(char *typed, const char *word)
 {
     const size_t length = strcspn(typed, " ");
@@ -152,7 +153,7 @@ static int write_chart(struct esp_control *control, int kind, const struct look 
                       path);
 }
 
-/* Returns a token as the screen shows it: its bytes go up to the start of the next one. */
+/* Returns a token as the screen shows it. Its bytes end where those of the next token begin. */
 static struct esp_picture_token picture_token(const struct esp_state *state, int index)
 {
     const struct esp_text_span *span = &state->spans[index];
@@ -247,7 +248,7 @@ static int run(struct esp_control *control, const char *arguments)
     return write_chart(control, chart, &look, path, over);
 }
 
-/* Returns the arguments that a key inserts: the name of the chart that fits the focused
+/* Returns the arguments that a key inserts. This is the name of the chart that fits the focused
  * pane. */
 static const char *begin(const struct esp_control *control)
 {

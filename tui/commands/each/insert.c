@@ -1,5 +1,5 @@
-/* insert.c - ":insert TEXT" begins a branch: TEXT replaces what follows the token at the text's
- * cursor, and the model continues from there. */
+/* insert.c - ":insert TEXT" begins a branch. In it, TEXT replaces all tokens after the token at
+ * the cursor of the text pane, and the model continues from there. */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,8 +8,8 @@
 #include "tui/commands/branching.h"
 #include "tui/commands/command.h"
 
-/* Returns whether TEXT needs a blank before it. It does if the text before it does not end with
- * a blank, but the text that it replaces began with one. */
+/* Returns whether a blank must be put before TEXT. It must if the text before it does not end
+ * with a blank, but the text that it replaces began with one. */
 static bool needs_blank(const struct esp_state *state, int length)
 {
     const size_t end =
@@ -28,7 +28,8 @@ static int run(struct esp_control *control, const char *arguments)
                           ? look->token
                           : state->span_count - 1;
     if (!*arguments)
-        return esp_refuse(control, "write :insert and the text that follows the cursor");
+        return esp_refuse(control,
+                          "write :insert TEXT, where TEXT replaces the text after the cursor");
     if (token < 0)
         return esp_refuse(control, "there is no text yet; type its beginning");
     point = (struct esp_branch_point){
@@ -47,6 +48,6 @@ static int run(struct esp_control *control, const char *arguments)
 const struct esp_command_ops esp_command_insert = {
     .name = "insert",
     .usage = "TEXT",
-    .summary = "begin a branch in which TEXT replaces the tokens after the text's cursor",
+    .summary = "begin a branch in which TEXT replaces the tokens after the cursor of the text",
     .run = run,
 };

@@ -1,4 +1,5 @@
-/* learn.c - ":learn" runs a lesson, which asks what will happen and then shows it. */
+/* learn.c - ":learn" runs a lesson. The user predicts what will happen, and the lesson then
+ * shows it. */
 #include "tui/commands/command.h"
 #include "tui/commands/learn_page.h"
 #include "tui/lessons/lesson_screen.h"

@@ -1,4 +1,5 @@
-/* race.c - ":race" shows two drafters decoding the same text, side by side at true speed. */
+/* race.c - ":race" lets two drafters decode the same text, and shows both side by side at the
+ * measured speed. */
 #include "tui/commands/command.h"
 
 #include <stdio.h>
@@ -86,7 +87,7 @@ int esp_race_page_open(struct esp_control *control, const struct esp_race_option
     return ESP_OK;
 }
 
-/* Opens a race. Arguments: "", "RIGHT" or "LEFT RIGHT", the drafters. */
+/* Opens a race. The arguments name its drafters: "", "RIGHT" or "LEFT RIGHT". */
 static int run(struct esp_control *control, const char *arguments)
 {
     struct esp_race_options options = {.engine = control->settings.options.engine,
@@ -103,7 +104,7 @@ static int run(struct esp_control *control, const char *arguments)
         control->state.loaded.values.seed + (uint64_t)control->races++;
     if (options.engine.target || options.engine.width > 0 || options.engine.layers > 0 ||
         control->state.loaded.serial > 1)
-        options.pass = 0; /* models that the user chose are not enlarged */
+        options.pass = 0; /* the target is not enlarged if the user chose the models */
     else
         options.engine.backend = "cpu";
     esp_control_stop(control);

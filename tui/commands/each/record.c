@@ -1,11 +1,13 @@
-/* record.c - ":record FILE" records the session from here on; ":record" ends the recording. */
+/* record.c - ":record FILE" starts to record the session. ":record" without a file ends the
+ * recording. */
 #include "tui/commands/command.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
-/* Makes a file name from the time. It is unique if no two recordings start in one second. */
+/* Makes a file name from the current time. It is unique if no two recordings start in the same
+ * second. */
 static void name_of_now(char *path, size_t size)
 {
     time_t now = time(NULL);
@@ -19,8 +21,8 @@ static int run(struct esp_control *control, const char *arguments)
 {
     char path[1024];
     const bool over = *arguments == '!';
-    if (control->state.phase == ESP_PHASE_WAITING) /* in step mode, within an iteration */
-        esp_answer(control, "this takes effect after the iteration");
+    if (control->state.phase == ESP_PHASE_WAITING) /* step mode, within an iteration */
+        esp_answer(control, "the recording changes after the current iteration");
     arguments += over;
     arguments += strspn(arguments, " ");
     if (!*arguments && control->state.recording[0]) {

@@ -1,4 +1,4 @@
-/* redo.c - ":redo" redoes what ":undo" undid. */
+/* redo.c - ":redo" reverts the last ":undo". */
 #include "tui/commands/branching.h"
 #include "tui/commands/command.h"
 

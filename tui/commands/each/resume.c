@@ -1,10 +1,11 @@
-/* resume.c - ":resume" opens a kept session or, in a replay, turns the recording into one. */
+/* resume.c - ":resume" opens a kept session in order to continue it. In a replay, it first
+ * turns the recording into a kept session. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "tui/commands/command.h"
 
-/* Takes the most recent session that no program has open. */
+/* Called for each kept session, from the newest. Chooses the first that no program has open. */
 static int take_other(void *user, const struct esp_kept_session *session)
 {
     int64_t *id = user;
@@ -43,7 +44,7 @@ static int run(struct esp_control *control, const char *arguments)
     const struct esp_interface_options *options = &control->settings.options;
     char which[32];
     if (!options->library || !options->next)
-        return esp_refuse(control, "kept sessions cannot be opened from here");
+        return esp_refuse(control, ":resume is not available here; start espalier --resume");
     const bool replayed = control->player && !*arguments;
     if (!replayed && find(control, arguments, which, sizeof which) < 0)
         return ESP_E_ARGUMENT;

@@ -1,4 +1,5 @@
-/* save.c - ":save FILE" writes the text to a file; ":save! FILE" overwrites one. */
+/* save.c - ":save FILE" writes the text to a file. ":save! FILE" also overwrites an existing
+ * file. */
 #include "tui/commands/command.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* set.c - ":set key=value" changes a setting, or a parameter of the drafter. */
+/* set.c - ":set key=value" changes a setting or a parameter of the drafter. */
 #include <stdio.h>
 #include <string.h>
 
