@@ -1,8 +1,8 @@
 /* complete.c - `espalier complete`: completions for a shell.
  *
- * The completion scripts for bash, zsh and fish (tui/package/) call it and show what it prints:
- * on each line a word, a tab and what the word means. Where a file name is expected, it prints
- * nothing, and the shell completes file names.
+ * The completion scripts for bash, zsh and fish (tui/package/) call this command and show what
+ * it prints. Each line has a word, a tab and what the word means. Where a file name is
+ * expected, the command prints nothing, and the shell completes file names.
  */
 #include <limits.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@
 #include "viz/safe.h"
 
 /* Returns the command with this name. If there is none, returns the first command, which runs
- * when no name is given. */
+ * when the user names no command. */
 static const struct cli_command *command_of(const char *name,
                                             const struct cli_command *const *commands)
 {
@@ -37,7 +37,7 @@ static void offer_items(enum esp_list list, struct esp_choices *choices)
         esp_choices_offer(choices, item.name, item.summary);
 }
 
-/* Completes "NAME:K=V,...". Each completion begins with the part that is already typed. */
+/* Completes "NAME:K=V,...". Each completion begins with the part that the user has typed. */
 static void offer_spec(enum esp_list list, struct esp_choices *choices)
 {
     struct esp_choices rest = {.append = ' '};
@@ -133,8 +133,9 @@ static void offer_values(int flag, struct esp_choices *choices)
         esp_choices_offer(choices, ESP_MTP, "the target's MTP layer");
         esp_choices_offer(choices, "self", "a quantised copy of the target");
         esp_choices_offer(choices, "none", "no draft model");
-        esp_choices_offer(choices, "auto",
-                          "mtp if there is one, else self if it should be faster");
+        esp_choices_offer(
+            choices, "auto",
+            "mtp if the target has it, otherwise self if it is likely to be faster");
         esp_complete_model(NULL, choices);
         return;
     case CLI_FLAG_target:
@@ -161,7 +162,7 @@ static void offer_values(int flag, struct esp_choices *choices)
     case CLI_FLAG_kept:
         offer_sessions(choices);
         return;
-    case CLI_FLAG_expect: /* a file, which the shell completes */
+    case CLI_FLAG_expect: /* a file name, which the shell completes */
         return;
     default:
         esp_complete_words(cli_flags[flag].info.values, choices);
@@ -192,14 +193,14 @@ static void offer_arguments(const struct cli_command *command, int index,
     }
 }
 
-/* Completes the last of the words that follow the program's name. */
+/* Completes the last of the `count` words that follow the program's name. */
 static void complete(const char *const *words, int count,
                      const struct cli_command *const *commands, struct esp_choices *choices)
 {
     const struct cli_command *command = command_of(count > 1 ? words[0] : "", commands);
     const int flag = count > 1 ? flag_before(command, words[count - 2]) : -1;
     int index = command == commands[0] ? 0 : -1;
-    for (int i = 0; i < count - 1; i++) /* arguments before the word */
+    for (int i = 0; i < count - 1; i++) /* count the arguments before the word */
         index += words[i][0] != '-' && (i == 0 || flag_before(command, words[i - 1]) < 0);
     choices->word = words[count - 1];
     if (flag >= 0)

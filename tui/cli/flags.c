@@ -1,4 +1,4 @@
-/* flags.c - the table of flags, from flags.def and the tables of the engine. */
+/* flags.c - builds the table of flags from flags.def and from tables of the engine. */
 #include <string.h>
 
 #include "tui/cli/cli.h"
@@ -18,7 +18,7 @@ const struct cli_flag cli_flags[CLI_FLAGS] = {
 #include "tui/cli/flags.def"
 };
 
-/* The index of the flag with this name (- and _ are the same); or -1. */
+/* Returns the index of the flag with this name, or -1. In names, - and _ mean the same. */
 static int find(const char *name)
 {
     char flag[ESP_FLAG_NAME], wanted[ESP_FLAG_NAME];

@@ -1,9 +1,9 @@
 /* generate.c - `espalier generate`: streams a continuation to standard output.
  *
- * A pipe or file gets the model's bytes unchanged, in complete UTF-8 sequences. A terminal
- * gets them through viz/safe.h. Output is flushed after each iteration. Ctrl-C ends the
- * generation cleanly: the text so far and the statistics are printed, and the exit code is
- * 130.
+ * If the output is a pipe or a file, the model's bytes are written unchanged, in complete UTF-8
+ * sequences. On a terminal, viz/safe.h replaces control characters. The output is flushed after
+ * each iteration. Ctrl-C ends the generation cleanly: the program prints the text so far and
+ * the statistics, and the exit code is 130.
  */
 #include <math.h>
 #include <stdio.h>
@@ -22,12 +22,12 @@
 struct output {
     const struct esp_engine *engine;
     const struct esp_session *session;
-    bool print;    /* stream to stdout */
-    bool terminal; /* stdout is a terminal: write through safe.h */
+    bool print;    /* print the text while it is generated */
+    bool terminal; /* standard output is a terminal, so safe.h is used */
     struct esp_utf8_stream stream;
     struct esp_acceptance acceptance;
-    struct esp_recorder *recorder; /* NULL means no recording */
-    bool suspended;                /* the user was told that the recording is suspended */
+    struct esp_recorder *recorder; /* NULL: nothing is recorded */
+    bool suspended;                /* the user has been told that the recording is suspended */
 };
 
 static void write_text(struct output *out, const char *text, size_t length)
@@ -57,8 +57,8 @@ static void record(struct output *out, const struct esp_event *event)
     }
 }
 
-/* The observer: records everything, counts and prints the committed tokens of each
- * iteration. */
+/* Called for every event of the session. Records the event. Counts and prints the committed
+ * tokens of each iteration. */
 static void on_event(void *user, const struct esp_event *event)
 {
     struct output *out = user;
@@ -110,7 +110,7 @@ static int print_json(const struct output *out, const struct esp_session *sessio
 
 /* ------------------------------------------------------------------ statistics */
 
-/* For a target with recurrent layers: prints how many bytes of states were read and written. */
+/* Prints how many bytes of states were read and written, if the target has recurrent layers. */
 static void print_states(const struct esp_stats *s)
 {
     const double passes = (double)s->iterations;
@@ -258,7 +258,7 @@ static int start_recording(const struct cli_options *o, struct output *out,
     return esp_recorder_open(&out->recorder, &options, &header, err, errlen);
 }
 
-/* Ends the recording and reports an error that was not reported yet. */
+/* Ends the recording. Reports an error of the recorder that has not been reported yet. */
 static int stop_recording(struct output *out)
 {
     char err[512];

@@ -8,13 +8,13 @@
 #include "tui/cli/cli.h"
 #include "tui/worker/keeper.h"
 
-/* Stores the last error of the keeper. */
+/* Stores the latest error message of the keeper (tui/worker/keeper.h). */
 static void hear(void *user, const char *sentence)
 {
     snprintf(user, 700, "%s", sentence);
 }
 
-/* Finds the path of the model that a recording names; "" if it is unknown. */
+/* Finds the path of the model that a recording names. Writes "" if it cannot be found. */
 static void find_model(const char *name, char *path, size_t size)
 {
     char err[512];

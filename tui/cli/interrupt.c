@@ -1,8 +1,8 @@
-/* interrupt.c - Ctrl-C, SIGTERM and SIGHUP.
+/* interrupt.c - handles Ctrl-C, SIGTERM and SIGHUP.
  *
- * By default a command ends at once, and incomplete files are removed. A command that keeps
- * partial results only notes the first signal and ends cleanly; the second one ends it at
- * once. SIGTERM and SIGHUP that were ignored at the start stay ignored, as nohup needs.
+ * By default the program removes incomplete files and ends immediately. A command that stores
+ * partial results ends cleanly after the first signal, and immediately after the second. If
+ * SIGTERM or SIGHUP was ignored at the start, it stays ignored, because nohup needs this.
  */
 #include <signal.h>
 #include <string.h>
@@ -14,7 +14,8 @@
 
 volatile sig_atomic_t cli_interrupted;
 
-/* `ending` is the signal that ends the program. `told`: tell() has reported a removed file. */
+/* `ending` is the signal that ends the program. `told` is true if tell() has reported a removed
+ * file. */
 static volatile sig_atomic_t ending, told;
 
 static void handle(int number, void (*handler)(int), int flags)
@@ -32,12 +33,12 @@ static void say(const char *text)
     (void)!write(STDERR_FILENO, text, strlen(text));
 }
 
-/* Says that the file `whole` was not written. Async-signal-safe. */
+/* Prints that the file `whole` was not written. This function is async-signal-safe. */
 static void tell(const char *whole)
 {
     struct esp_safe_unit shown;
     if (!told && isatty(STDERR_FILENO))
-        say("\r\033[K"); /* the line may show a bar */
+        say("\r\033[K"); /* clear a progress bar on this line */
     say(ending == SIGINT    ? "espalier: interrupted: "
         : ending == SIGTERM ? "espalier: ended by SIGTERM: "
                             : "espalier: ended by SIGHUP: ");

@@ -1,4 +1,4 @@
-/* json_object.h - JSON objects from lists of members. */
+/* json_object.h - makes JSON objects from lists of members. */
 #ifndef ESP_CLI_JSON_OBJECT_H
 #define ESP_CLI_JSON_OBJECT_H
 
@@ -12,7 +12,7 @@ struct cli_member {
     enum cli_member_kind kind;
     double number;    /* NaN means null */
     const char *text; /* NULL means null */
-    cJSON *item;      /* becomes part of the object */
+    cJSON *item;      /* the object takes ownership */
 };
 
 #define CLI_NUMBER(name, value)                                                                \
@@ -32,7 +32,8 @@ struct cli_member {
         name, CLI_IS_ITEM, 0, NULL, value                                                      \
     }
 
-/* Adds members in this order: cli_add(o, CLI_NUMBER("tokens", count), ...). */
+/* Adds members to an object in the given order: cli_add(o, CLI_NUMBER("tokens", count),
+ * ...). */
 #define cli_add(o, ...)                                                                        \
     cli_add_members(o, (const struct cli_member[]){__VA_ARGS__, {.name = NULL}})
 /* Makes an object with these members. */
@@ -47,7 +48,7 @@ static inline double cli_mean_of(double sum, double count)
     return count > 0 ? sum / count : NAN;
 }
 
-/* Prints and deletes a value; returns an exit code. */
+/* Prints a value and deletes it. Returns an exit code. */
 int cli_print_json(cJSON *o);
 
 #endif

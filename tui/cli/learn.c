@@ -1,5 +1,5 @@
-/* learn.c - `espalier learn`: lessons in the terminal interface, or printed as text with the
- * answers read from standard input. */
+/* learn.c - `espalier learn`: shows lessons in the terminal interface. Without a terminal,
+ * prints them as text and reads the answers from standard input. */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,7 +25,7 @@ static int print_list(void)
                                 "contains lessons/");
 }
 
-/* Prints the page as it is on a tall screen, without the blank lines at the end. */
+/* Prints a page as it would look on a tall screen. Leaves out the blank lines at the end. */
 static int print_page(struct esp_canvas *canvas, struct esp_lecture *lecture)
 {
     char *text = NULL;

@@ -1,5 +1,5 @@
-/* list.c - `espalier list`: lists of drafters, verifiers, models and more, as a table or as
- * JSON. */
+/* list.c - `espalier list`: prints lists of drafters, verifiers, models and more, as a table or
+ * as JSON. */
 #include <cJSON.h>
 #include <ctype.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 #include "viz/safe.h"
 #include "tui/view/theme.h"
 
-enum { LOSSES = ESP_BACKENDS + 1 }; /* one more list, in addition to those of enum esp_list */
+enum { LOSSES = ESP_BACKENDS + 1 }; /* this list is not in enum esp_list */
 
 static bool item_at(int list, int index, struct esp_item *item)
 {
@@ -35,7 +35,7 @@ static bool param_at(int list, const char *name, int index, struct esp_param_inf
                           : esp_item_param((enum esp_list)list, name, index, info);
 }
 
-/* Writes the default of a parameter whose choices are "a|b|c". */
+/* Writes the default value of a parameter that has choices such as "a|b|c". */
 static void default_choice(const struct esp_param_info *p, char *word, size_t size)
 {
     const char *at = p->choices;
@@ -65,8 +65,8 @@ static void print_param(const struct esp_param_info *p)
     printf("    %-10s %-40s %s\n", p->name, range, p->help);
 }
 
-/* Escapes full stops. For mdoc, a full stop at the start of a line begins a macro, and one
- * before a blank ends a sentence. */
+/* Prints a text and escapes its full stops. In mdoc, a full stop at the start of a line begins
+ * a macro, and a full stop before a blank ends a sentence. */
 static void print_plain(const char *before, const char *text, const char *after)
 {
     printf("%s%s", before, *text == '.' ? "\\&" : "");
@@ -106,8 +106,8 @@ static void print_mdoc(int list)
     }
 }
 
-/* Prints the devices of a backend, with their numbers for --device if there are several, or
- * the reason that it cannot be used. */
+/* Prints the devices of a backend. If there are several, prints their numbers for --device,
+ * too. If the backend cannot be used, prints the reason. */
 static void print_devices(const char *backend)
 {
     char text[300], next[300];
@@ -148,8 +148,8 @@ static void print_settings(void)
         printf("%-14s %-18s %s\n", info.name, info.values, info.help);
 }
 
-/* Prints "auto|off|NUMBER" as the argument of a flag: words in lower case are literal; NUMBER,
- * FILE and TEXT stand for a value. */
+/* Prints the argument of a flag, such as "auto|off|NUMBER", for mdoc. Words in lower case are
+ * literal, and NUMBER, FILE and TEXT stand for a value. */
 static void print_argument(const char *values)
 {
     const char *between = " ";
@@ -166,7 +166,7 @@ static void print_argument(const char *values)
     }
 }
 
-/* Prints the flags of settings as items of a list, for man/espalier.1. */
+/* Prints the flags for settings as items of a list, for man/espalier.1. */
 static void print_settings_mdoc(void)
 {
     struct esp_value_info info;
@@ -269,8 +269,8 @@ static cJSON *themes_json(void)
 
 /* ------------------------------------------------------------------ models */
 
-/* Whether a model, which may be the target's own copy or MTP layer, fits as the target's
- * draft. */
+/* Returns whether a model fits as the target's draft. The model can also be the target's own
+ * copy or its MTP layer. */
 static bool fits(struct esp_found_model *model, struct esp_found_model *target, char *why,
                  size_t size)
 {
@@ -279,8 +279,7 @@ static bool fits(struct esp_found_model *model, struct esp_found_model *target, 
                                           : esp_draft_fits(target, model, why, size);
 }
 
-/* Prints a model. With a target, also prints whether the model fits as a draft of the
- * target. */
+/* Prints a model. If there is a target, also prints whether the model fits as its draft. */
 static void print_model(struct esp_found_model *model, struct esp_found_model *target)
 {
     enum { COLUMNS = 36 };
@@ -326,7 +325,8 @@ static cJSON *model_json(struct esp_found_model *model, struct esp_found_model *
     return o;
 }
 
-/* Describes the drafts that are in the target's own files; returns their number. */
+/* Describes the drafts that can be made from the target's own files: its MTP layer and its
+ * copy. Returns their number. */
 static int find_own(struct esp_found_model own[2], const struct esp_found_model *target)
 {
     const int first = esp_found_mtp(&own[0], target);
@@ -334,7 +334,8 @@ static int find_own(struct esp_found_model own[2], const struct esp_found_model 
     return first + 1;
 }
 
-/* Lists the models. If one is named, also says which of the others fit as its draft. */
+/* Lists the models. If the user names one of them, also says which other models fit as its
+ * draft. */
 static int list_models(const char *named, bool json)
 {
     struct esp_found_models found;
@@ -363,7 +364,7 @@ static int list_models(const char *named, bool json)
         esp_found_model_look(&outside);
     for (int i = 0; i < found.count && code == EXIT_DONE; i++)
         esp_found_model_look(&found.models[i]);
-    struct esp_found_model own[2]; /* drafts in the target's own files */
+    struct esp_found_model own[2]; /* drafts from the target's own files */
     const int owned = target ? find_own(own, target) : 0;
     for (int i = 0; i < found.count + owned && code == EXIT_DONE; i++) {
         struct esp_found_model *model =

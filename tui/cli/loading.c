@@ -1,7 +1,7 @@
-/* loading.c - opens an engine for a command, with a bar while a large model loads and a
- * message if a device cannot be used.
+/* loading.c - opens an engine for a command. Shows a bar while a large model loads, and prints
+ * a message if a device cannot be used.
  *
- * Both are written to standard error. The bar is only shown on a terminal, if loading takes
+ * Both go to standard error. The bar is shown only on a terminal, and only if loading takes
  * long.
  */
 #include <stdio.h>

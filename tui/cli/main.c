@@ -1,4 +1,5 @@
-/* main.c - picks the subcommand; without one, opens the terminal interface.
+/* main.c - runs the subcommand that the user names. Without a name, opens the terminal
+ * interface.
  *
  * A command fails if standard output cannot be written.
  */
@@ -23,9 +24,9 @@ static const struct cli_command *find(const char *name)
     return NULL;
 }
 
-/* Opens /dev/null for standard streams that are closed. Otherwise a file that is opened later
- * would get the descriptor of such a stream, and everything that is printed would go into this
- * file. Reading from such a stream ends at once, and writing to it fails. */
+/* Opens /dev/null for each standard stream that is closed. Otherwise a file that is opened
+ * later would get the descriptor of that stream, and everything that is printed would go into
+ * the file. Reading from such a stream returns the end of the file, and writing to it fails. */
 static void hold_streams(void)
 {
     int fd;
@@ -35,7 +36,7 @@ static void hold_streams(void)
         close(fd);
 }
 
-/* Returns whether the word is a path, or the name of one or more models. */
+/* Returns whether the word is a path or the name of a model. A name can fit several models. */
 static bool is_model(const char *name)
 {
     char path[PATH_MAX], err[512];
@@ -86,7 +87,7 @@ int main(int argc, char **argv)
         return esp_serve_rank(argc, argv);
     hold_streams();
     cli_clean_up_at_end();
-    signal(SIGXFSZ, SIG_IGN); /* write() then fails if a file grows too large */
+    signal(SIGXFSZ, SIG_IGN); /* if a file grows too large, write() fails instead */
     setlocale(LC_ALL, "");
     setlocale(LC_NUMERIC, "C"); /* numbers in files and flags have a decimal point */
     int code = run(argc, argv);

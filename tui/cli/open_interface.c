@@ -1,5 +1,5 @@
-/* open_interface.c - opens the interface for a command or with a kept session (`espalier
- * --resume`), and opens it again for `:resume`. */
+/* open_interface.c - opens the interface for a command, or with a kept session (`espalier
+ * --resume`). When the user types `:resume`, opens it again with another session. */
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 #include "tui/cli/cli.h"
 #include "tui/commands/settings.h"
 
-/* Whether a flag for this setting was given. */
+/* Returns whether a flag for this setting was given. */
 static bool is_said(const struct cli_options *o, const char *setting)
 {
     if (strcmp(setting, "model") == 0 || strcmp(setting, "draft") == 0)
@@ -20,7 +20,7 @@ static bool is_said(const struct cli_options *o, const char *setting)
     return cli_is_given(o, strcmp(setting, "n") == 0 ? "tokens" : setting);
 }
 
-/* Opens the interface again for what the user wants to resume. */
+/* Opens the interface again with the session or recording that the user wants to resume. */
 static int open_next(const struct cli_options *o, char *next)
 {
     struct esp_interface_options again = {.session = o->session, .tokens = o->tokens};
@@ -59,7 +59,7 @@ static bool is_recording(const char *which)
     return which && stat(which, &about) == 0 && S_ISREG(about.st_mode);
 }
 
-/* Takes the session's settings, except those that flags give. */
+/* Copies the settings of the kept session to the options, except settings that flags give. */
 static void take_settings(struct esp_interface_options *with, const struct cli_options *o,
                           const struct esp_recording_header *header)
 {
@@ -83,8 +83,8 @@ static void take_settings(struct esp_interface_options *with, const struct cli_o
         with->given[i] = with->given[i] || esp_setting(i)->kind == ESP_SETTING_SESSION;
 }
 
-/* Takes the session's models unless flags name some. Returns false if its target file no longer
- * exists. */
+/* Copies the paths of the session's models to the options, unless flags name models. Returns
+ * false if the file of the target no longer exists. */
 static bool take_models(struct cli_options *o, const struct esp_kept_session *session)
 {
     if (o->given[CLI_FLAG_target] || o->given[CLI_FLAG_draft])
@@ -98,7 +98,8 @@ static bool take_models(struct cli_options *o, const struct esp_kept_session *se
     return true;
 }
 
-/* Replays the session's current text, from a temporary recording. Needs no models. */
+/* Writes the session's current text to a temporary recording and replays it. This needs no
+ * models. */
 static int replay(struct esp_interface_options *with, const struct cli_options *o,
                   const char *library, const struct esp_kept_session *session)
 {

@@ -1,4 +1,4 @@
-/* options.c - reads the flags of flags.def, and shows them as help. */
+/* options.c - reads the flags that flags.def lists, and shows their help. */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,8 +13,8 @@
 
 enum { SUMMARY_COLUMN = 42, NAME_SIZE = ESP_FLAG_NAME, OPTION = 256 /* above all letters */ };
 
-/* The default values of flags. For engine options and session settings, 0 means the
- * default. */
+/* The default values of the flags. For engine options and session settings, the value 0 stands
+ * for the default. */
 static const struct cli_options defaults = {
 #define FLAG(group, letter, kind, field, name, minimum, maximum, value, ...) .field = value,
 #include "tui/cli/flags.def"
@@ -81,7 +81,7 @@ static int usage(const struct cli_command *command, const char *what, const char
     return EXIT_USAGE;
 }
 
-/* Reports an option that is unknown, or that is the beginning of several options. */
+/* Reports an option that is unknown, or that abbreviates several options. */
 static int unknown(const struct cli_command *command, const char *typed)
 {
     struct esp_suggestion guess;
@@ -130,7 +130,7 @@ static bool set(struct cli_options *o, int i, const char *text)
     return true;
 }
 
-/* Returns a random seed that is short enough to type. */
+/* Returns a random seed that is short enough for a user to type. */
 static uint64_t drawn_seed(void)
 {
     enum { SEEDS = 1000000 };
@@ -140,7 +140,7 @@ static uint64_t drawn_seed(void)
     return bits % SEEDS;
 }
 
-/* The flags of a command as getopt_long() takes them. */
+/* The flags of a command in the form that getopt_long() needs. */
 struct getopt_table {
     struct option option[CLI_FLAGS + 1];
     char names[CLI_FLAGS][NAME_SIZE], letters[2 * CLI_FLAGS + 2];
@@ -174,7 +174,7 @@ static int of_letter(int letter)
     return i;
 }
 
-/* Checks the number of arguments that are not flags. */
+/* Checks the number of arguments, not counting flags. */
 static int check_arguments(const struct cli_options *o, const struct cli_command *command)
 {
     if (o->argument_count > command->most && command->most > 2) {

@@ -49,8 +49,9 @@ static int refuse(const char *name, const char *why)
     return EXIT_BAD;
 }
 
-/* Does not wait until a program opens a named pipe for writing, since none may ever do so. A
- * pipe that has a writer, such as the shell's <(...), is read to its end. */
+/* If the file is a pipe that another program has open for writing, such as the shell's <(...),
+ * reads it to its end. If no program has the pipe open, reports an error instead of waiting,
+ * because perhaps none ever will. */
 int cli_read_text(const char *path, char **text, size_t *length)
 {
     struct stat about;

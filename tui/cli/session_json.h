@@ -30,7 +30,7 @@ void cli_json_figures(cJSON *o, const struct esp_engine *engine,
 void cli_json_streamed(cJSON *o, const struct esp_engine *engine);
 /* Returns the bytes read per second of reading; 0 if nothing was read yet. */
 double cli_read_rate(const struct esp_streamed *streamed);
-/* Whether the session has an expected text. */
+/* Returns whether the session has an expected text. */
 bool cli_is_expecting(const struct esp_session *session);
 /* acceptance: which drafts were accepted, by path length, depth, rank, q and source */
 void cli_json_acceptance(cJSON *o, const struct esp_acceptance *acceptance);

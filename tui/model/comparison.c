@@ -75,7 +75,7 @@ struct esp_comparison esp_comparison_newest(const struct esp_state *state)
     return found;
 }
 
-/* Whether `a` is in this direction from `place`, and nearer to it than `b`. */
+/* Returns whether `a` is in this direction from `place`, and nearer to it than `b`. */
 static bool nearer(int a, int b, int place, int step)
 {
     if (step < 0)

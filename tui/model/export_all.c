@@ -160,7 +160,7 @@ int esp_export_page(struct esp_recording *recording, int first, int last, char *
 /* ------------------------------------------------------------------ the page of a live
  * session */
 
-/* Whether the tokens that an iteration committed are in the text at its position. */
+/* Returns whether the tokens that an iteration committed are in the text at its position. */
 static bool is_in_text(const struct esp_state *state, const struct esp_iteration *it)
 {
     if (it->position < 0 || it->committed_count > state->span_count - it->position)

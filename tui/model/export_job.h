@@ -17,7 +17,7 @@ int esp_export_job_start(struct esp_export_job **job, const struct esp_export_op
 int esp_export_job_start_page(struct esp_export_job **job, struct esp_recording *recording,
                               const struct esp_state *state, const char *path, bool over,
                               char *err, size_t errlen);
-/* Whether the job has ended, successfully or not. */
+/* Returns whether the job has ended, successfully or not. */
 bool esp_export_job_is_done(const struct esp_export_job *job);
 /* Waits for the end of the job, writes the file and frees the job. Returns 0 or a negative
  * status; `text` gets a message in both cases. */

@@ -94,7 +94,7 @@ double esp_state_perplexity(const struct esp_state *state);
  * cleared. */
 int esp_state_shown(int iterations);
 
-/* Whether a prompt is being processed or text is being generated. */
+/* Returns whether a prompt is being processed or text is being generated. */
 bool esp_state_is_busy(const struct esp_state *state);
 
 /* Returns the iteration with this index, and sets *stages to the number of its finished stages.
@@ -129,7 +129,7 @@ struct esp_figures esp_state_figures(const struct esp_state *state);
  * one. Otherwise those that were measured between iterations; 0 means not measured. */
 double esp_state_baseline(const struct esp_state *state);
 
-/* Whether speculation is at least as fast as plain decoding, rounded to the shown percent. */
+/* Returns whether speculation is at least as fast as plain decoding, rounded to the shown percent. */
 bool esp_state_wins(const struct esp_figures *figures);
 /* Writes what speculation gains, in three lengths: a sentence, a few words, two words.
  * `baseline` is the seconds per token of plain decoding. The speedup must be known. */

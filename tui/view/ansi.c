@@ -36,7 +36,7 @@ static void put_style(FILE *file, const struct esp_appearance *look)
     putc('m', file);
 }
 
-/* Whether terminals agree that the character takes one column: up to U+02FF, and U+2000 to
+/* Returns whether terminals agree that the character takes one column: up to U+02FF, and U+2000 to
  * U+28FF (punctuation, arrows, frames, bars). */
 static bool has_sure_width(const char *text)
 {

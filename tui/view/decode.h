@@ -28,12 +28,12 @@ struct esp_decoder {
 };
 
 void esp_decode(struct esp_decoder *decoder, const char *bytes, size_t count);
-/* Whether a sequence is incomplete. If nothing follows for a short time, the key was
+/* Returns whether a sequence is incomplete. If nothing follows for a short time, the key was
  * Escape. */
 bool esp_decode_waits(const struct esp_decoder *decoder);
 /* Takes the pending bytes as single keys. Call it when nothing has followed for that time. */
 void esp_decode_flush(struct esp_decoder *decoder);
-/* Whether the pending bytes may be the answer to OSC 11, which can arrive in pieces with
+/* Returns whether the pending bytes may be the answer to OSC 11, which can arrive in pieces with
  * longer pauses between them. */
 bool esp_decode_answers(const struct esp_decoder *decoder);
 void esp_decode_free(struct esp_decoder *decoder);

@@ -16,7 +16,7 @@ struct esp_page_ops {
     bool (*key)(void *page, int key);
     /* Milliseconds until the next redraw; -1 if none is needed. */
     int (*due)(void *page);
-    /* Whether the page will not change until a key is pressed. */
+    /* Returns whether the page will not change until a key is pressed. */
     bool (*settled)(void *page);
     void (*close)(void *page);
 };

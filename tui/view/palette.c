@@ -62,7 +62,7 @@ void esp_palette_mark(struct esp_palette *palette, bool current, bool refused)
 
 /* ------------------------------------------------------------------ filtering */
 
-/* Whether every word of the query occurs in the item's texts. */
+/* Returns whether every word of the query occurs in the item's texts. */
 static bool has_words(const struct esp_palette_item *item, const char *query)
 {
     char words[sizeof((struct esp_palette *)0)->query], *rest = NULL;

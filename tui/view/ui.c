@@ -181,7 +181,7 @@ static void draw_header(struct esp_canvas *canvas, const struct esp_ui *ui,
         esp_draw(canvas, x, 0, ESP_STYLE_STATUS, setup);
 }
 
-/* Whether an action would change something. This is tried on a copy of the view. */
+/* Returns whether an action would change something. This is tried on a copy of the view. */
 static bool obeys(const struct esp_canvas *canvas, const struct esp_ui *ui,
                   const struct esp_state *state, int action)
 {
@@ -189,7 +189,7 @@ static bool obeys(const struct esp_canvas *canvas, const struct esp_ui *ui,
     return esp_ui_act(&copy, state, action, canvas->width, canvas->height);
 }
 
-/* Whether the footer shows a key. It does if the key has an effect now. */
+/* Returns whether the footer shows a key. It does if the key has an effect now. */
 static bool is_valid(const struct esp_canvas *canvas, const struct esp_ui *ui,
                      const struct esp_state *state, const struct esp_binding *b)
 {
@@ -293,7 +293,7 @@ static int place_hints(const struct esp_canvas *canvas, const struct esp_ui *ui,
     return count;
 }
 
-/* Whether the message fits the one line of the footer. */
+/* Returns whether the message fits the one line of the footer. */
 static bool fits_footer(const struct esp_canvas *canvas, const struct esp_ui *ui)
 {
     return esp_safe_width(ui->message, strlen(ui->message), 0) < canvas->width;

@@ -109,7 +109,7 @@ void esp_mailbox_pace(struct esp_mailbox *mailbox, double iterations);
 void esp_mailbox_break(struct esp_mailbox *mailbox, struct esp_breakpoints breakpoints);
 void esp_mailbox_step_mode(struct esp_mailbox *mailbox, bool on);
 void esp_mailbox_step(struct esp_mailbox *mailbox);
-/* Whether all commands have been executed; in step mode, up to the next stop. */
+/* Returns whether all commands have been executed; in step mode, up to the next stop. */
 bool esp_mailbox_settled(struct esp_mailbox *mailbox);
 
 /* ---- for the engine thread */
@@ -120,7 +120,7 @@ bool esp_mailbox_settled(struct esp_mailbox *mailbox);
 struct esp_message *esp_mailbox_take(struct esp_mailbox *mailbox, bool wait, bool *stop,
                                      bool *quit);
 struct esp_mailbox_now esp_mailbox_now(struct esp_mailbox *mailbox);
-/* Whether the engine must wait for steps. */
+/* Returns whether the engine must wait for steps. */
 bool esp_mailbox_steps(struct esp_mailbox *mailbox);
 /* In step mode: waits for the next step. */
 void esp_mailbox_wait_step(struct esp_mailbox *mailbox);

@@ -36,7 +36,7 @@ int esp_models_follow(struct esp_models *next, const struct esp_models *pair,
                       const struct esp_session_options *session, char *note, size_t size,
                       char *err, size_t errlen);
 
-/* Whether all tokens of `from`'s text stand for the same bytes in `to`'s models. */
+/* Returns whether all tokens of `from`'s text stand for the same bytes in `to`'s models. */
 bool esp_models_shares_tokens(const struct esp_models *from, const struct esp_models *to);
 /* Moves `from`'s text to `to`'s session. Returns 0, or a negative status with a message; then
  * `to` has no text. */

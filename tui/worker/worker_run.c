@@ -113,7 +113,7 @@ static int prefill(struct esp_worker *worker, const char *prompt, size_t prompt_
     return status;
 }
 
-/* Whether there is room to continue the last turn, possibly after dropping older turns. */
+/* Returns whether there is room to continue the last turn, possibly after dropping older turns. */
 static bool can_go_on(struct esp_worker *worker)
 {
     char err[256] = "";

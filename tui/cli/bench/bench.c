@@ -2,9 +2,10 @@
  *
  * Prints the quantities that the papers tabulate: throughput and its spread over prompts,
  * speedup over the first choice, tokens per iteration, accepted path, TTFT, TPOT (dynatree,
- * sec. 4.2). All choices continue one prompt before the next prompt begins. So if the machine
- * slows down, all choices slow down. The first rounds only warm up and are not counted. At
- * temperature 0 all choices must write the same text; otherwise the exit code is 1.
+ * sec. 4.2). All choices continue one prompt before the next prompt begins. Therefore, if the
+ * machine slows down, it slows down all choices. The first rounds only warm up the machine and
+ * are not counted. At temperature 0 all choices must generate the same text; otherwise the exit
+ * code is 1.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -26,10 +27,10 @@ struct bench {
     double least[MOST_CHOICES]; /* smallest speedup over the first choice on any prompt */
     int count;
     struct cli_prompts list;
-    int prompts;    /* prompts that were counted */
-    int32_t *first; /* tokens of the first choice for this prompt, prompt included */
+    int prompts;    /* number of prompts that were counted */
+    int32_t *first; /* the prompt and the tokens that the first choice generated after it */
     int first_length;
-    int differs; /* index of the first choice with another text; -1 if none */
+    int differs; /* index of the first choice that generated another text; -1 if none did */
 };
 
 /* ------------------------------------------------------------------ choices */
@@ -42,7 +43,7 @@ static int open_choice(struct bench *b, const char *spec, char *err, size_t errl
     return status;
 }
 
-/* Opens the named choices, or every drafter. */
+/* Opens the choices that the user named. If none is named, opens every drafter. */
 static int open_choices(struct bench *b, char *err, size_t errlen)
 {
     struct esp_item item;
@@ -105,7 +106,7 @@ static int run_prompt(struct bench *b, const struct cli_prompt *prompt, bool cou
     return ESP_OK;
 }
 
-/* Runs all prompts, after `warmup` rounds over the first one. */
+/* Runs all prompts. Before that, runs the first prompt `warmup` times. */
 static int run_prompts(struct bench *b, char *err, size_t errlen)
 {
     int status = ESP_OK;

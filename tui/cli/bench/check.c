@@ -1,10 +1,10 @@
 /* check.c - `espalier check`: proves on the loaded models that speculation changes nothing.
  *
- * Every pair of drafter and verifier writes short continuations. Each of their tokens is
- * tested against the target's exact distribution (engine/lossless.h). Plain decoding takes the
- * same tests first, and each pair is also compared with it directly. A correct program fails
- * one run in a thousand by chance: this probability is divided evenly among all tests of a run
- * (Bonferroni). At temperature 0 every token must be that of plain decoding.
+ * Every pair of drafter and verifier generates short continuations. Each token is tested
+ * against the target's exact distribution (engine/lossless.h). Plain decoding is tested in the
+ * same way first, and each pair is also compared with plain decoding directly. A correct
+ * program fails one run in a thousand by chance. This probability is divided evenly among all
+ * tests of a run (Bonferroni). At temperature 0 every token must be that of plain decoding.
  */
 #include <cJSON.h>
 #include <math.h>
@@ -22,11 +22,11 @@ enum { TOKENS = 8, MOST_PAIRS = 1024 };
 static const double FALSE_ALARMS = 1e-3; /* probability that a correct program fails a run */
 
 struct pair {
-    const char *drafter, *verifier; /* as given to a session; NULL means the default verifier */
+    const char *drafter, *verifier; /* as given to a session. Verifier NULL is the default */
     char drafter_name[ESP_SPEC_TEXT], verifier_name[ESP_SPEC_TEXT];
     bool lossy;
     struct esp_lossless result;
-    struct esp_chi_square plain; /* comparison with plain decoding */
+    struct esp_chi_square plain; /* test that compares the pair with plain decoding */
     double tokens_per_iteration;
 };
 
@@ -35,7 +35,7 @@ struct run {
     struct esp_engine *engine;
     int32_t *prompt;
     int prompt_length;
-    struct pair *pair; /* (count) the first is plain decoding */
+    struct pair *pair; /* (count) pair 0 is plain decoding */
     int count, done;
     bool bar;
 };
@@ -51,7 +51,8 @@ static int open_session(struct run *r, const struct pair *pair, struct esp_sessi
     return esp_session_open(session, r->engine, &options, err, errlen);
 }
 
-/* Adds a pair if a session accepts it. Otherwise `err` gets the reason. */
+/* Adds a pair of drafter and verifier if a session can use it. Otherwise writes the reason to
+ * `err`. */
 static void add_pair(struct run *r, const char *drafter, const char *verifier, char *err,
                      size_t errlen)
 {
@@ -76,7 +77,8 @@ static void add_rules(struct run *r, const char *drafter, char *err, size_t errl
         add_pair(r, drafter, rule.name, err, errlen);
 }
 
-/* Lists plain decoding, then the pairs that the user named, or all. */
+/* Lists the pairs to check. Plain decoding is the first. The pairs that the user named follow,
+ * or all pairs if none is named. */
 static int list_pairs(struct run *r, char *err, size_t errlen)
 {
     struct esp_item drafter;

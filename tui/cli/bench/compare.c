@@ -2,7 +2,8 @@
  *
  * Both run in lock step (engine/compare.h), each with its own caches and its own clock. At
  * temperature 0 the two texts must be the same, and the exit code says whether they are. Above
- * temperature 0 the first choice writes the text, and the second drafts and verifies along it.
+ * temperature 0 the first choice generates the text. The second drafts and verifies the same
+ * text.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +20,7 @@ struct side {
     struct esp_session *session;
     struct esp_stats stats;
     char drafter[1024], verifier[1024];
-    struct esp_contender contender; /* the same data, for names and sentences */
+    struct esp_contender contender; /* the same data, to name the side in texts */
 };
 
 static void look(struct side *side, struct esp_session *session)
@@ -37,8 +38,8 @@ static void look(struct side *side, struct esp_session *session)
 
 /* ------------------------------------------------------------------ output */
 
-/* Returns the seconds per token of plain decoding. They come from the side that decodes
- * plainly, if there is one. Otherwise they were measured between the iterations. */
+/* Returns the seconds per token of plain decoding. If one side is plain decoding, they are
+ * those of that side. Otherwise they were measured between the iterations. */
 static double baseline_of(const struct side sides[2])
 {
     for (int i = 0; i < 2; i++)

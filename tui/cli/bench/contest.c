@@ -1,4 +1,4 @@
-/* contest.c - successive halving of candidates; see contest.h. */
+/* contest.c - finds the fastest candidate by successive halving; see contest.h. */
 #include "tui/cli/bench/contest.h"
 
 #include <math.h>
@@ -12,11 +12,11 @@
 #include "viz/safe.h"
 
 enum {
-    FINALISTS = 3, /* at most this many stay to the end, besides plain decoding */
-    WARMUP = 16,   /* tokens that warm up a candidate and are not counted */
+    FINALISTS = 3, /* at most this many stay until the end, and plain decoding */
+    WARMUP = 16,   /* tokens that a candidate generates before it is measured */
     FEWEST_TOKENS = 16,
-    MOST_TOKENS = 128, /* maximum number of tokens in a round */
-    ROUNDS = 6,        /* desired number of rounds in the first part of the contest */
+    MOST_TOKENS = 128, /* largest number of tokens in a round */
+    ROUNDS = 6,        /* number of rounds wanted in the first part of the contest */
 };
 
 /* ------------------------------------------------------------------ sessions */
@@ -60,7 +60,8 @@ static void tell(const struct cli_contest *c)
         c->progress(c->user, c, share < 1 ? share : 1);
 }
 
-/* Lets all candidates that stayed continue a prompt. Nothing is counted yet. */
+/* Lets all candidates that are still in the contest continue a prompt. Does not add the results
+ * to the sums yet. */
 static int continue_prompt(struct cli_contest *c, const struct cli_prompt *prompt, int tokens,
                            char *err, size_t errlen)
 {
@@ -117,7 +118,7 @@ static void count_round(struct cli_contest *c)
     }
 }
 
-/* Runs rounds until esp_clock() reaches `end`, at least one. */
+/* Runs at least one round, and further rounds until esp_clock() reaches `end`. */
 static int run_rounds(struct cli_contest *c, double end, char *err, size_t errlen)
 {
     int status;
@@ -140,8 +141,8 @@ static int rivals(const struct cli_contest *c)
     return n;
 }
 
-/* The number of parts of a contest with n rivals. Half of the rivals leave after each part but
- * the last. */
+/* Returns the number of parts of a contest with n rivals of plain decoding. After each part
+ * except the last, half of the rivals leave. */
 static int parts(int n)
 {
     int parts = 1;

@@ -1,4 +1,4 @@
-/* paper.c - see paper.h. Both files are untrusted. */
+/* paper.c - see paper.h. Neither the paper file nor the table is trusted to be valid. */
 #include "tui/cli/bench/paper.h"
 
 #include <cJSON.h>
@@ -130,7 +130,7 @@ static bool holds(const cJSON *row, const struct conditions *conditions)
     return true;
 }
 
-/* The mean of a column over the rows that meet both conditions; NaN if none does. */
+/* Returns the mean of a column over the rows that meet both conditions, or NaN if none does. */
 static double mean_of(const cJSON *rows, const char *column, const struct conditions *a,
                       const struct conditions *b)
 {
@@ -160,7 +160,7 @@ static double number_in(const cJSON *o, const char *name)
     return cJSON_IsNumber(number) ? number->valuedouble : 0;
 }
 
-/* Writes where the table comes from, such as "suite dynatree-main; fairytale-target with
+/* Writes how the table was made, such as "suite dynatree-main; fairytale-target with
  * fairytale-draft, 8 prompts, 128 tokens each". */
 static void name_source(struct esp_beside *b, const cJSON *table)
 {

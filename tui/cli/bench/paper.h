@@ -1,5 +1,5 @@
-/* paper.h - a file that lists figures of a paper and where a suite's table has the same
- * figures.
+/* paper.h - reads a file that lists figures of a paper, and says where a suite's table has the
+ * same figures.
  *
  * These files are sessions/samples/NAME.paper; README.md there describes their lines.
  */
@@ -8,12 +8,12 @@
 
 #include "viz/beside.h"
 
-/* Whether the name of a file ends in ".paper". */
+/* Returns whether the name of a file ends in ".paper". */
 bool cli_is_paper(const char *path);
 
-/* Reads the file and the table that it names. The table is a suite's results as JSON, and its
- * path is relative to the file. Returns 0, or a negative status with a message, also if the
- * table lacks a row. */
+/* Reads the file and the table that it names. The table contains the results of a suite as
+ * JSON, and its path is relative to the file. Returns 0, or a negative status with a message.
+ * It is an error if the table lacks a row. */
 int cli_paper_read(struct esp_beside *beside, const char *path, char *err, size_t errlen);
 
 #endif

@@ -1,4 +1,5 @@
-/* race.c - `espalier race`: two ways to decode the same text, side by side at true speed. */
+/* race.c - `espalier race`: decodes the same text in two ways, and shows both side by side at
+ * the measured speed. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,8 +24,8 @@ static void print_side(struct esp_run *run, const char *name)
                    seconds > 0 ? written / seconds : 0);
 }
 
-/* Prints the result of the race as text. Returns the exit code: at temperature 0 the texts
- * must be identical. */
+/* Prints the result of the race as text. Returns the exit code, which is not 0 if the two texts
+ * differ at temperature 0. */
 static int print(struct esp_race *race)
 {
     char verdict[400];
@@ -45,7 +46,7 @@ static int print(struct esp_race *race)
 
 /* ------------------------------------------------------------------ JSON */
 
-/* The text of tokens [from, to) of a side, as valid UTF-8. The caller frees it. */
+/* Returns the text of tokens [from, to) of a side as valid UTF-8. The caller frees it. */
 static char *text_of(struct esp_run *run, int from, int to)
 {
     const struct esp_tokens tokens = esp_run_tokens(run);
@@ -65,7 +66,8 @@ static char *text_of(struct esp_run *run, int from, int to)
     return text;
 }
 
-/* Returns one side as an object, whose members have the same names as in `generate --json`. */
+/* Returns a JSON object that describes one side. Its members have the same names as in
+ * `generate --json`. */
 static cJSON *side_json(struct esp_run *run)
 {
     cJSON *o = cJSON_CreateObject(), *tokens = cJSON_CreateArray();
@@ -171,7 +173,7 @@ static int run(struct cli_options *o)
     if (race.pass == 0 && !own && !o->given[CLI_FLAG_pass])
         race.pass = 0.1;
     if (!race.engine.backend && race.pass > 0)
-        race.engine.backend = "cpu"; /* a model that fits in memory is too fast on a GPU */
+        race.engine.backend = "cpu"; /* a GPU is too fast for a model that fits in memory */
     if (!o->given[CLI_FLAG_tokens])
         race.tokens = 0;
     if (o->json || o->plain || (!isatty(STDOUT_FILENO) && !(script && *script)))

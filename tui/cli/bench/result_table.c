@@ -67,7 +67,7 @@ static const struct cli_cell *at(const struct cli_table *t, int row, int column)
     return &t->cell[(size_t)row * (size_t)t->columns + (size_t)column];
 }
 
-/* Writes a cell as text, or `none` if it is empty. Returns `text`. */
+/* Writes the text of a cell to `text`, or `none` if the cell is empty. Returns `text`. */
 static const char *shown(const struct cli_table *t, int row, int column, const char *none,
                          char text[CELL])
 {
@@ -83,11 +83,11 @@ static const char *shown(const struct cli_table *t, int row, int column, const c
 
 /* ------------------------------------------------------------------ CSV, JSON, Markdown */
 
-/* Labels and categories are untrusted text, and a table goes to spreadsheets, browsers and
- * terminals. In CSV and Markdown, newlines and all that could act on a terminal are replaced as
- * in safe.h. In JSON they are escaped. */
+/* Labels and categories are untrusted text, and a table is read by spreadsheets, browsers and
+ * terminals. In CSV and Markdown, safe.h replaces newlines and all characters that could
+ * control a terminal. In JSON they are escaped. */
 
-/* Whether a text is one number, such as -0.5 or 1e3. The text -1+1 is not. */
+/* Returns whether a text is a single number, such as -0.5 or 1e3, but not -1+1. */
 static bool is_number(const char *text)
 {
     char *end;
@@ -95,8 +95,8 @@ static bool is_number(const char *text)
     return end != text && !*end && strspn(text, "0123456789.eE+-") == strlen(text);
 }
 
-/* Whether a spreadsheet would read a cell as a formula. East Asian spreadsheets also accept
- * full-width signs. */
+/* Returns whether a spreadsheet would read a cell as a formula. East Asian spreadsheets also
+ * accept full-width signs. */
 static bool is_formula(const char *text)
 {
     static const char *const signs[] = {"=",      "+",      "-",      "@",
@@ -107,7 +107,8 @@ static bool is_formula(const char *text)
     return begins && !is_number(text);
 }
 
-/* An apostrophe at its start makes a spreadsheet treat a cell as text. */
+/* Prints a cell of a CSV file. If it looks like a formula, puts an apostrophe before it,
+ * because a spreadsheet then treats the cell as text. */
 static void print_csv(FILE *file, const char *text)
 {
     struct esp_safe_unit shown;
@@ -201,7 +202,7 @@ static bool same_cell(const struct cli_table *t, int a, int b, int column)
     return strcmp(shown(t, a, column, "", one), shown(t, b, column, "", other)) == 0;
 }
 
-/* Whether two rows have the same keys, apart from column `besides`. */
+/* Returns whether two rows have the same keys. Ignores the key in column `besides`. */
 static bool same_keys(const struct cli_table *t, int a, int b, int besides)
 {
     for (int i = 0; i < t->columns; i++)
@@ -210,7 +211,7 @@ static bool same_keys(const struct cli_table *t, int a, int b, int besides)
     return true;
 }
 
-/* Whether `same` finds no earlier row that is the same as this row. */
+/* Returns whether no earlier row is the same as this row, according to the function `same`. */
 static bool is_first(const struct cli_table *t, int row, int column,
                      bool (*same)(const struct cli_table *t, int a, int b, int column))
 {
@@ -220,8 +221,8 @@ static bool is_first(const struct cli_table *t, int row, int column,
     return i == row;
 }
 
-/* Returns the first row that has the same keys as row `keys` and, in column x, the same value
- * as row `value`; -1 if there is none. */
+/* Returns the first row that has the same keys as row `keys`, and in column x the same value as
+ * row `value`. Returns -1 if there is none. */
 static int find_row(const struct cli_table *t, int keys, int value, int x)
 {
     int i = t->rows - 1, found = -1;
@@ -268,7 +269,7 @@ void cli_table_pivot(const struct cli_table *t, const char *across, const char *
     }
 }
 
-/* Whether column `key` of a row has this value. */
+/* Returns whether a row has this value in column `key`. */
 static bool meets(const struct cli_table *t, int row, int key, const char *value, size_t length)
 {
     char text[CELL];
@@ -322,7 +323,7 @@ static int key_of(const struct cli_table *t, int row, const char *word)
     return -1;
 }
 
-/* Joins the keys of a row into one label. Column x is left out, unless it has the word
+/* Joins the keys of a row into a label. Leaves column x out, unless it contains the word
  * `reference` in this row. */
 static void label_row(const struct cli_table *t, int row, int x, const char *reference,
                       char label[CELL])
@@ -344,7 +345,7 @@ static void label_row(const struct cli_table *t, int row, int x, const char *ref
     }
 }
 
-/* Whether two rows are points of the same series. */
+/* Returns whether two rows are points of the same series. */
 static bool same_series(const struct cli_table *t, int a, int b, int x, const char *reference)
 {
     return same_keys(t, a, b, x) &&
@@ -362,13 +363,14 @@ static bool begins_series(const struct cli_table *t, int row, int x, const char 
 struct plotted {
     char label[SERIES][CELL];
     struct esp_plot_series series[SERIES]; /* (count) */
-    const char **names;                    /* (names_count) the values of x that are words */
+    const char **names;                    /* (names_count) those values of x that are words */
     double *x, *y, *error;                 /* (used) the points of all series */
     int count, names_count, used;
 };
 
-/* Returns the position of a row on the x axis: its number, or the index of its word. For a
- * reference, which has the same value for all x, returns NaN. */
+/* Returns the position of a row on the x axis. This is the number in column x or, if column x
+ * contains words, the index of the word. Returns NaN for a reference, which has the same value
+ * for all x. */
 static double place(const struct cli_table *t, int row, int x, const char *reference,
                     struct plotted *p)
 {
@@ -384,7 +386,7 @@ static double place(const struct cli_table *t, int row, int x, const char *refer
     return p->names_count++;
 }
 
-/* Adds the series that begins with a row. */
+/* Adds the series of points that begins with `row`. */
 static void add_series(const struct cli_table *t, int row, int x, int y, const char *reference,
                        struct plotted *p)
 {

@@ -1,5 +1,5 @@
-/* result_table.h - a table of words and numbers, written as Markdown, CSV or JSON, or
- * drawn. */
+/* result_table.h - a table of words and numbers. It can be written as Markdown, CSV or JSON, or
+ * drawn as a plot. */
 #ifndef ESP_CLI_RESULT_TABLE_H
 #define ESP_CLI_RESULT_TABLE_H
 
@@ -12,17 +12,17 @@
 enum { TABLE_COLUMNS = 48 };
 
 struct cli_cell {
-    char *text;    /* the displayed text; NULL means the number */
+    char *text;    /* the displayed text; if NULL, the number is displayed */
     double number; /* NaN if there is none */
-    double spread; /* standard deviation of the values behind a mean; 0 means unknown */
+    double spread; /* standard deviation of the values if the number is a mean; 0: unknown */
 };
 
 struct cli_table {
     int columns;
     struct {
-        const char *name, *heading; /* `heading` is for people. Both must outlive the table */
+        const char *name, *heading; /* `heading` is displayed; both must outlive the table */
         int digits;                 /* digits after the decimal point */
-        bool key;                   /* identifies the row */
+        bool key;                   /* the values of the key columns identify a row */
     } column[TABLE_COLUMNS];
     int rows, room;
     struct cli_cell *cell; /* (rows, columns) */
@@ -43,13 +43,14 @@ void cli_markdown_text(FILE *file, const char *text);
 /* Puts an apostrophe before each cell that a spreadsheet would read as a formula. */
 void cli_table_csv(const struct cli_table *table, FILE *file);
 void cli_table_markdown(const struct cli_table *table, FILE *file);
-/* Writes the values of one column as Markdown: a column for each value of `across`, a line for
- * each combination of the other keys. */
+/* Writes the values of one column as a Markdown table. This table has a column for each value
+ * of `across`, and a line for each combination of the other keys. */
 void cli_table_pivot(const struct cli_table *table, const char *across, const char *column,
                      FILE *file);
-/* Selects the rows that meet all conditions "KEY=VALUE ...". A key column of the table is not a
- * key of `part` if a condition names it or if none of these rows has a value in it. `part` uses
- * the table's texts; free it with free(part->cell). Returns false if there is no memory. */
+/* Copies the rows that meet all conditions "KEY=VALUE ..." to `part`. A key column of the table
+ * is not a key of `part` if a condition names it, or if it is empty in all of these rows.
+ * `part` points to the table's texts; free it with free(part->cell). Returns false if there is
+ * no memory. */
 bool cli_table_part(struct cli_table *part, const struct cli_table *table, const char *where);
 cJSON *cli_table_json(const struct cli_table *table);
 /* Fills an empty drawing with column y over column x. Each combination of the other keys has a

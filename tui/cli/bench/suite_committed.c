@@ -1,11 +1,11 @@
-/* suite_committed.c - the origin of a suite's table, and its comparison with the committed
- * one.
+/* suite_committed.c - writes how a suite's table was made, and compares the table with the
+ * committed one.
  *
- * A committed table is results/NAME.json next to NAME.suite, written by `--counts --json`: it
+ * A committed table is results/NAME.json next to NAME.suite. `--counts --json` writes it. It
  * has counts and no speeds. Sessions of suites are repeatable: the same program on the same
- * instruction set gives exactly the same counts. Another instruction set may add numbers in
- * another order. Then a different token can win where two were nearly equal, and the text after
- * it changes. The tolerance allows for this.
+ * instruction set gives exactly the same counts. Another instruction set can add numbers in
+ * another order. If two tokens are nearly equally likely, this can change which of them is
+ * chosen, and then the text after it changes. The tolerance allows for this.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -31,13 +31,13 @@
 #endif
 
 enum { PIECE = 1 << 20, LARGEST_TABLE = 1 << 24 };
-/* A cell differs if the difference exceeds both this fraction of the committed value and this
- * number. */
+/* Two cells count as different if their difference is larger than `tolerated` and also larger
+ * than the fraction `tolerated_share` of the committed value. */
 static const double tolerated_share = 0.1, tolerated = 0.05;
 
 /* ------------------------------------------------------------------ hashes */
 
-/* Adds the bytes of a file to a hash; false if it cannot be read. */
+/* Adds the bytes of a file to a hash. Returns false if the file cannot be read. */
 static bool hash_file(const char *path, struct esp_hash_key *key)
 {
     const char *wrong;
@@ -52,8 +52,8 @@ static bool hash_file(const char *path, struct esp_hash_key *key)
     return n == 0;
 }
 
-/* Whether a file belongs to the model. A README does not, and neither does a selector (nde-*),
- * which only drafter nde uses. */
+/* Returns whether a file is part of the model. A README is not. A selector (nde-*) is not
+ * either, because only drafter nde uses it. */
 static int is_model_file(const struct dirent *entry)
 {
     const char *end = strrchr(entry->d_name, '.');
@@ -62,8 +62,8 @@ static int is_model_file(const struct dirent *entry)
             strcmp(end, ".bin") == 0 || strcmp(end, ".gguf") == 0);
 }
 
-/* Writes the hash of a model's file, or of the names and contents of the files in its folder,
- * as text; "" if one of them cannot be read. */
+/* Writes the hash of a model as text. It is a hash of the model's file, or of the names and
+ * contents of the files in its folder. Writes "" if one of them cannot be read. */
 static void hash_model(const char *path, char text[32])
 {
     struct esp_hash_key key = {{1, 2}}; /* fixed, because the hash is stored */
@@ -102,9 +102,9 @@ static void add_model(cJSON *to, const char *kind, const char *path, const char 
     cli_add(o, CLI_TEXT("name", name && name[1] ? name + 1 : path), CLI_TEXT("hash", hash));
 }
 
-/* ------------------------------------------------------------------ the contents of a table */
+/* ------------------------------------------------------------------ how a table was made */
 
-/* Adds the settings that all runs share; those that vary are in the rows. */
+/* Adds the settings that are the same for all runs. Settings that vary are in the rows. */
 static void add_settings(cJSON *to, const struct cli_suite_plan *plan)
 {
     const struct cli_suite *s = plan->suite;
@@ -123,7 +123,7 @@ static void add_settings(cJSON *to, const struct cli_suite_plan *plan)
         }
 }
 
-/* Adds the models that the values of a varied key `draft` name. */
+/* If the key `draft` is varied, adds the draft models that its values name. */
 static void add_drafts(cJSON *to, const struct cli_options *o, const struct cli_suite *s)
 {
     cJSON *drafts = NULL;
@@ -169,8 +169,8 @@ static bool is_same(const cJSON *one, const cJSON *other)
     return same;
 }
 
-/* Whether a setting has its default value. Tables that are older than the setting lack it,
- * which means the same. */
+/* Returns whether a setting has its default value. A table that is older than the setting lacks
+ * it, which also means the default. */
 static bool is_default(const cJSON *setting)
 {
     const struct esp_session_values none = {.baseline = false};
@@ -183,7 +183,8 @@ static bool is_default(const cJSON *setting)
     return same;
 }
 
-/* Returns the name of the first member that differs and affects the runs; NULL if none does. */
+/* Compares only members that affect the runs. Returns the name of the first that differs, or
+ * NULL if none does. */
 static const char *other(const cJSON *committed, const cJSON *made)
 {
     static const char *const same[] = {"target",   "draft",      "drafts", "width",
@@ -257,7 +258,7 @@ static const struct cli_cell *cell_at(const struct cli_table *t, int row, int co
     return &t->cell[row * t->columns + column];
 }
 
-/* Whether a cell has this value. */
+/* Returns whether a cell has this value. */
 static bool is_cell(const struct cli_cell *cell, const cJSON *value)
 {
     if (isfinite(cell->number))
@@ -266,7 +267,8 @@ static bool is_cell(const struct cli_cell *cell, const cJSON *value)
                       : !value || cJSON_IsNull(value);
 }
 
-/* The row of the committed table with the same keys as a row of `t`, or NULL. */
+/* Returns the row of the committed table that has the same keys as row `row` of `t`, or
+ * NULL. */
 static const cJSON *find_row(const cJSON *rows, const struct cli_table *t, int row)
 {
     const cJSON *other_row;

@@ -9,7 +9,8 @@
 #include "tui/model/line_file.h"
 #include "viz/safe.h"
 
-/* Removes the next word from the line. Returns false if there is none or if it is too long. */
+/* Copies the next word and removes it from the line. Returns false if there is no word or if it
+ * is too long. */
 static bool next_word(struct esp_file_line *line, char word[SUITE_WORD])
 {
     const char *next = esp_take_part(&line->text, " \t");
@@ -19,7 +20,7 @@ static bool next_word(struct esp_file_line *line, char word[SUITE_WORD])
     return true;
 }
 
-/* If the next word of the line is `wanted`, removes it. Returns whether it was. */
+/* If the next word of the line is `wanted`, removes it and returns true. */
 static bool is_word(struct esp_file_line *line, const char *wanted)
 {
     const size_t length = strlen(wanted);
@@ -30,7 +31,8 @@ static bool is_word(struct esp_file_line *line, const char *wanted)
     return same;
 }
 
-/* Splits "a,b" into at most `most` words. Returns their number, or 0 if there are more. */
+/* Splits a text such as "a,b" into at most `most` words. Returns the number of words, or 0 if
+ * there are more than `most`. */
 static int split(const char *text, char word[][SUITE_WORD], int most)
 {
     int count = 0;
@@ -47,7 +49,7 @@ static int split(const char *text, char word[][SUITE_WORD], int most)
 
 /* ------------------------------------------------------------------ lines */
 
-/* Reads the rest of the line as a whole number from 1 on. */
+/* Reads the rest of the line as a whole number of at least 1. */
 static bool last_number(struct esp_file_line *line, int *number)
 {
     char *end;
@@ -56,7 +58,8 @@ static bool last_number(struct esp_file_line *line, int *number)
     return end != line->text && !*end && value >= 1 && value <= 1 << 24;
 }
 
-/* Reads the path of a file, relative to the suite's folder, and how many prompts to use. */
+/* Reads the path of a file, which is relative to the suite's folder, and how many of its
+ * prompts to use. */
 static int take_prompts(void *user, struct esp_file_line *line)
 {
     struct cli_suite *s = user;

@@ -1,4 +1,4 @@
-/* suite_measures.c - the measures of suites. The list is at the end. */
+/* suite_measures.c - the things that a suite can measure. The list is at the end. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -104,7 +104,7 @@ static int measure_run(struct cli_suite_run *run)
 /* ------------------------------------------------------------------ steps, p and q at
  * nodes */
 
-/* Runs a case and keeps [nodes, accepted] of every iteration. */
+/* Runs a case and stores [nodes, accepted] for every iteration. */
 static int measure_steps(struct cli_suite_run *run)
 {
     run->choice->steps = cJSON_CreateArray();
@@ -124,8 +124,8 @@ static cJSON *depth_json(const struct esp_depth_measure *d)
     return o;
 }
 
-/* Returns [number, ..] with a number for each guess: its confidence or, if it was wrong,
- * -1 - confidence. Six digits are enough. */
+/* Returns [number, ..] with a number for each guess. It is the confidence of the guess or, if
+ * the guess was wrong, -1 - confidence. Six digits are enough. */
 static cJSON *rank_json(const struct esp_rank_measure *r)
 {
     cJSON *o = cJSON_CreateArray();
@@ -163,12 +163,13 @@ static int measure_nodes(struct cli_suite_run *run)
 /* ------------------------------------------------------------------ tables with a line for
  * each place */
 
-/* A place is a rank, a depth, ... A cell of its line is scale * top / bottom. Each of `top` and
- * `bottom` is the index of one of the place's sums, or one of these constants. ONE is 1, PLACE
- * is the place's number, ALL is the total of sum 0 over all places, and BINS_OF_Q is the number
- * of bins of q. */
+/* A table has a line for each place. Depending on the measure, a place is a rank, a depth, a
+ * step or a range of q. A cell of the line is scale * top / bottom. Each of `top` and `bottom`
+ * is the index of one of the place's sums, or one of these constants. ONE is 1, PLACE is the
+ * place's number, ALL is the total of sum 0 over all places, and BINS_OF_Q is the number of
+ * bins of q. */
 enum { ONE = -1, PLACE = -2, ALL = -3, BINS_OF_Q = -4 };
-enum { VERIFIERS = -5 }; /* a value of `top`: one column for each verifier that has results */
+enum { VERIFIERS = -5 }; /* as `top`: a column for each verifier that has results */
 
 struct column {
     const char *name, *heading;
@@ -177,40 +178,40 @@ struct column {
     int top, bottom;
 };
 
-/* For each rank: its fraction of the nodes, and how often such a node is accepted if it is
- * tried (salf-talf, fig. 2a). */
+/* A line for each rank shows its fraction of the nodes, and how often a node of this rank is
+ * accepted if the verifier tries it (salf-talf, fig. 2a). */
 static const struct column rank_columns[] = {{"rank", "rank", 0, 1, PLACE, ONE},
                                              {"share", "nodes %", 1, 100, 0, ALL},
                                              {"accepted", "accepted %", 1, 100, 2, 1},
                                              {.name = NULL}};
-/* For each tenth of the draft's probability: the means of q and of the target's p, and how
- * often such a draft is accepted if it is tried (dyspec, fig. 2). */
+/* A line for each tenth of the draft's probability q shows the means of q and of the target's
+ * p, and how often such a draft is accepted if the verifier tries it (dyspec, fig. 2). */
 static const struct column share_columns[] = {{"from", "from", 1, 1, PLACE, BINS_OF_Q},
                                               {"tried", "tried", 0, 1, 0, ONE},
                                               {"draft", "draft's probability", 3, 1, 3, 2},
                                               {"target", "target's probability", 3, 1, 5, 4},
                                               {"accepted", "accepted %", 1, 100, 1, 0},
                                               {.name = NULL}};
-/* For each iteration: the size of its tree, and how many nodes were accepted (dyspec, fig.
- * 5). */
+/* A line for each iteration shows the size of its tree, and how many nodes were accepted
+ * (dyspec, fig. 5). */
 static const struct column step_columns[] = {{"step", "step", 0, 1, PLACE, ONE},
                                              {"nodes", "nodes", 0, 1, 0, ONE},
                                              {"accepted", "accepted", 0, 1, 1, ONE},
                                              {.name = NULL}};
-/* For each depth: the L1 distance of p and q, and the acceptance rate of every verifier at the
- * same nodes (delayed-tree-expansion, fig. 1). */
+/* A line for each depth shows the L1 distance of p and q, and the acceptance rate of every
+ * verifier at the same nodes (delayed-tree-expansion, fig. 1). */
 static const struct column depth_columns[] = {
     {"depth", "depth", 0, 1, PLACE, ONE},    {"nodes", "nodes", 0, 1, 0, ONE},
     {"distance", "L1 distance", 3, 1, 1, 0}, {"", "", 3, 1, VERIFIERS, 0},
     {"ceiling", "ceiling", 3, 1, 2, 0},      {.name = NULL}};
 
 /* The results of a run have an array `name` with `width` numbers for each place (a rank, a
- * depth, ...). The table has a line for each place that a run has, with sums over the prompts.
+ * depth, ...). The table has a line for each place. Its numbers are summed over the prompts.
  */
 static const struct lines {
     const char *measure, *name;
-    int width, first; /* `first`: number of the first place */
-    bool one_prompt;  /* only the first prompt is used */
+    int width, first; /* `first` is the number of the first place */
+    bool one_prompt;  /* use only the first prompt */
     const struct column *columns;
 } all_lines[] = {
     {"ranks", "ranks", 3, 1, false, rank_columns},
@@ -219,8 +220,8 @@ static const struct lines {
     {"rules", "depths", 3 + ESP_MEASURE_RULES, 0, false, depth_columns},
 };
 
-/* Whether a run has results of verifier `index`. A verifier without a formula, or with one
- * that is not valid for several draws, has none. */
+/* Returns whether a run has results of verifier `index`. A verifier has none if it has no
+ * formula for its acceptance rate, or if the formula is not valid for several draws. */
 static bool has_rule(const struct cli_suite_plan *plan, int index)
 {
     for (int i = 0; i < plan->count; i++)
@@ -230,7 +231,7 @@ static bool has_rule(const struct cli_suite_plan *plan, int index)
     return false;
 }
 
-/* Lists the columns of a table, without its keys. Returns their number. */
+/* Lists the columns of a table, except the key columns. Returns their number. */
 static int list_columns(const struct cli_suite_plan *plan, const struct lines *lines,
                         struct column all[6 + ESP_MEASURE_RULES])
 {
@@ -260,8 +261,8 @@ static double value_of(int what, const struct place *place, double all)
                                : place->sum[what];
 }
 
-/* For each place, adds up the numbers of a case over the prompts of a category. Returns the
- * number of places; *all is the total of sum 0 over all places. */
+/* Adds up the numbers of a case over the prompts of a category, separately for each place.
+ * Returns the number of places. Sets *all to the total of sum 0 over all places. */
 static int add_places(const struct cli_suite_plan *plan, const struct cli_case *c,
                       const char *category, const struct lines *lines,
                       struct place place[PLACES], double *all)
@@ -331,8 +332,8 @@ static bool collect_guesses(struct esp_rank_measure *r, const cJSON *guesses)
     return true;
 }
 
-/* Adds a line for each rank of the first guess. The line says how often the draft's next token
- * is right after this guess, and has the calibration error of the draft's confidence
+/* Adds a line for each rank that the first guess can have. The line shows how often the draft's
+ * next token is right after this guess, and the calibration error of the draft's confidence
  * (salf-talf, fig. 2b). */
 static bool fill_guesses(struct cli_table *t, const struct cli_suite_plan *plan)
 {
@@ -362,7 +363,7 @@ static bool fill_guesses(struct cli_table *t, const struct cli_suite_plan *plan)
 
 /* ------------------------------------------------------------------ memory */
 
-/* Plain decoding loads no draft model. */
+/* Removes the draft model from the options if the case is plain decoding, which needs none. */
 static void leave_out_draft(struct cli_options *o, const struct cli_case *c,
                             char path[PATH_MAX])
 {
@@ -402,7 +403,7 @@ static int run_alone(struct cli_suite_run *run)
     return status;
 }
 
-/* The child process: writes results or an error message to `to`. */
+/* Runs in the child process. Writes the results or an error message to the pipe `to`. */
 static void run_child(struct cli_suite_run run, int to)
 {
     char err[512] = "";
@@ -416,7 +417,8 @@ static void run_child(struct cli_suite_run run, int to)
     _exit(file && fclose(file) == 0 && text ? 0 : 1);
 }
 
-/* Memory is measured for a whole process, so every run is a separate process. */
+/* Measures the memory of a run. Every run is a separate process, because the memory of a whole
+ * process is measured. */
 static int measure_memory(struct cli_suite_run *run)
 {
     int ends[2], state = 0;

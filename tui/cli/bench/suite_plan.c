@@ -1,9 +1,9 @@
-/* suite_plan.c - rows and cases of a suite; see suite.h.
+/* suite_plan.c - lists the rows and cases of a suite; see suite.h.
  *
  * A varied key is `tokens`, `prompt_tokens`, a cost, a setting of sessions, or a name that
- * choices use as $NAME. A choice that does not use $NAME has one row for all values of NAME. A
- * case whose drafter does not use costs runs once for all costs, but has a row for each of
- * them.
+ * choices use as $NAME. A choice that does not use $NAME has a single row for all values of
+ * NAME. If a drafter does not use costs, its case runs once for all costs, but there is a row
+ * for each cost.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -20,8 +20,8 @@ struct planning {
     const struct cli_suite *suite;
     const struct cli_options *options;
     int value[SUITE_VARIES];
-    struct cli_case settings; /* the settings that these values give, without a choice */
-    int without_costs;        /* the number of these settings if costs are ignored */
+    struct cli_case settings; /* the settings that these values give; no choice yet */
+    int without_costs;        /* number of the same settings without costs */
     struct cli_suite_row *row;
     char *err;
     size_t errlen;
@@ -32,7 +32,7 @@ static bool is_cost(const char *key)
     return strcmp(key, "row_cost") == 0 || strcmp(key, "draft_cost") == 0;
 }
 
-/* Whether a key changes the run, no matter which drafter is used. */
+/* Returns whether a key changes the run with any drafter. */
 static bool is_setting(const char *key)
 {
     return strcmp(key, "tokens") == 0 || strcmp(key, "prompt_tokens") == 0 ||
@@ -60,8 +60,8 @@ static int too_long(const struct planning *p)
 
 /* ------------------------------------------------------------------ flags */
 
-/* Whether a key was given as a flag. `draft` never counts as given, because --draft names the
- * folder that contains the varied drafts. There is no flag for a delay. */
+/* Returns whether a key was given as a flag. For `draft` it returns false, because --draft
+ * names the folder that contains the varied drafts. There is no flag for a delay. */
 static bool was_given(const struct cli_options *o, const char *key)
 {
     return strcmp(key, "draft") != 0 && strcmp(key, "delay") != 0 && is_setting(key) &&
@@ -129,8 +129,8 @@ static int set(const struct planning *p, struct cli_case *c, const char *key, co
     return esp_value_parse(&c->values, esp_value_find(key), called, value, p->err, p->errlen);
 }
 
-/* Applies the values as settings, and gives these settings a number. Combinations of values
- * that differ only in names get the same number. */
+/* Applies the current values of the varied keys as settings, and gives these settings a number.
+ * Combinations of values that differ only in the $NAMEs get the same number. */
 static int apply_values(struct planning *p)
 {
     const struct cli_suite *s = p->suite;
@@ -163,7 +163,8 @@ static int apply_values(struct planning *p)
 
 /* ------------------------------------------------------------------ choices */
 
-/* Replaces each $NAME by its value; used[i] says whether a value of line i was used. */
+/* Replaces each $NAME in `spec` by its value. Sets used[i] to whether a value of vary line i
+ * was used. */
 static int substitute(const struct planning *p, const char *spec, char out[SUITE_WORD],
                       bool used[SUITE_VARIES])
 {
@@ -229,7 +230,7 @@ static int check_case(const struct planning *p, const char *spec)
                     p->suite->path, spec, p->settings.values.temperature, why);
 }
 
-/* Whether the trees of a choice depend on the costs of passes. */
+/* Returns whether the trees of a choice depend on the costs of passes. */
 static bool weighs_costs(const char *spec)
 {
     const size_t length = strcspn(spec, ":+");
@@ -240,7 +241,7 @@ static bool weighs_costs(const char *spec)
     return false;
 }
 
-/* Adds a case to the current row. Rows share equal cases. */
+/* Adds a case to the current row. If an equal case exists, the rows share it. */
 static int add_case(struct planning *p, const char *spec)
 {
     struct cli_suite_plan *plan = p->plan;
@@ -279,7 +280,7 @@ static int add_case(struct planning *p, const char *spec)
     return ESP_OK;
 }
 
-/* Adds every case that a spec with {a,b} or {1..8} stands for. */
+/* Adds every case that a spec with {a,b} or {1..8} describes. */
 static int add_grid(struct planning *p, const char *spec)
 {
     const char *open = strchr(spec, '{'), *close = open ? strchr(open, '}') : NULL;
@@ -365,8 +366,8 @@ static bool next_values(struct planning *p)
     return false;
 }
 
-/* Limits the number of combinations of values: all are visited, even if no choice depends on
- * them. */
+/* Returns an error if there are too many combinations of values. All of them are visited, even
+ * if no choice depends on them. */
 static int check_combinations(const struct planning *p)
 {
     int combinations = 1;

@@ -1,11 +1,12 @@
-/* suite_run.c - runs a suite, keeps every run in a journal, and writes the results.
+/* suite_run.c - runs a suite, stores every run in a journal, and writes the results.
  *
- * With -o FOLDER every completed run becomes a line of FOLDER/NAME.runs.jsonl; the first line
- * identifies models, measure and prompts. --resume reads the runs and continues with the
- * missing ones. At the end, also after Ctrl-C, tables and plots of all runs are written.
+ * With -o FOLDER every completed run becomes a line of FOLDER/NAME.runs.jsonl. The first line
+ * of this file identifies the models, the measure and the prompts. --resume reads the runs and
+ * continues with the missing ones. At the end, or after Ctrl-C, tables and plots of all runs
+ * are written.
  *
- * All cases with the same settings continue one prompt before the next prompt begins. So if the
- * machine slows down, all these cases slow down.
+ * All cases with the same settings continue one prompt before the next prompt begins.
+ * Therefore, if the machine slows down, it slows down all these cases.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -28,18 +29,18 @@
 #include "viz/export.h"
 #include "viz/safe.h"
 
-enum { TOGETHER = 24, LONGEST = 1 << 20 }; /* limits: open sessions; bytes of a line */
+enum { TOGETHER = 24, LONGEST = 1 << 20 }; /* limits: open sessions, bytes of a line */
 
 struct running {
     const struct cli_options *o;
-    struct cli_options own; /* copy of *o with the engine options of the suite and of a case */
-    char draft[PATH_MAX];   /* draft of the open engine, if cases name one */
+    struct cli_options own; /* copy of *o with the engine options of the suite and the case */
+    char draft[PATH_MAX];   /* draft of the open engine, if the cases name drafts */
     struct cli_suite suite;
     struct cli_prompts prompts;
     struct cli_suite_plan plan;
     struct esp_engine *engine;
-    int journal;         /* file, or -1 */
-    int all, done, kept; /* numbers of runs; `kept`: how many of `done` the journal had */
+    int journal;         /* file descriptor, or -1 */
+    int all, done, kept; /* numbers of runs; `kept` of the `done` runs are from the journal */
     double start;
     cJSON *committed; /* the table that --check compares with, or NULL */
     int differ;       /* number of cells that differ from that table */
@@ -54,7 +55,8 @@ static void name_file(const struct running *r, const char *ending, char path[PAT
     snprintf(path, PATH_MAX, "%s/%s%s", r->o->output, r->suite.name, ending);
 }
 
-/* Writes the identity of the runs: a hash of their models, measure and prompts. */
+/* Writes a hash of the models, the measure and the prompts. It shows whether a journal has runs
+ * of the same kind. */
 static void identify(const struct running *r, char text[32])
 {
     const struct esp_engine_options *e = &r->o->engine;
@@ -69,7 +71,7 @@ static void identify(const struct running *r, char text[32])
     snprintf(text, 32, "%016llx", (unsigned long long)key.word[0]);
 }
 
-/* Describes the settings of a case, without its choice. */
+/* Writes a description of a case's settings, without its drafter and verifier. */
 static void describe(const struct cli_case *c, char text[SUITE_WORD])
 {
     char value[64];
@@ -111,8 +113,8 @@ static int write_run(struct running *r, const struct cli_case *c, int prompt)
     return write_line(r, o);
 }
 
-/* Stores the results that a line of the journal has. Ignores a case that the suite no longer
- * has. Returns false if `o` is not a line of a journal. */
+/* Stores the results from a line of the journal. Ignores a case that the suite no longer has.
+ * Returns false if `o` is not a line of a journal. */
 static bool take_run(struct running *r, cJSON *o)
 {
     const cJSON *choice = cJSON_GetObjectItemCaseSensitive(o, "choice");
@@ -137,7 +139,7 @@ static bool take_run(struct running *r, cJSON *o)
     return true;
 }
 
-/* Reads a journal. An incomplete last line is removed. */
+/* Reads a journal. If its last line is incomplete, removes that line. */
 static int read_journal(struct running *r, const char *path, const char *id)
 {
     FILE *file = fdopen(dup(r->journal), "r");
@@ -202,8 +204,8 @@ static int open_journal(struct running *r)
 
 /* ------------------------------------------------------------------ progress */
 
-/* A line that is longer than the terminal is clipped, not wrapped, so that the next one covers
- * it. */
+/* Shows the progress on one line of the terminal. Clips a line that is longer than the
+ * terminal, so the next line covers it completely. */
 static void tell(const struct running *r, const char *doing, const char *what)
 {
     char left[64] = "";
@@ -246,7 +248,7 @@ static bool is_missing(const struct running *r, const struct cli_case *c)
     return false;
 }
 
-/* Opens the engine with the draft of a case, unless it is open already. */
+/* Opens the engine with the draft of a case. Does nothing if that engine is already open. */
 static int open_engine(struct running *r, const struct cli_case *c)
 {
     char path[PATH_MAX] = "";
@@ -286,7 +288,8 @@ static int open_cases(struct running *r, struct cli_case **c, struct cli_choice 
     return status;
 }
 
-/* Runs cases with the same settings, with all their sessions open. */
+/* Runs cases that have the same settings. The sessions of all of them are open at the same
+ * time. */
 static int run_together(struct running *r, struct cli_case **c, int count)
 {
     struct cli_choice *choice = calloc((size_t)count, sizeof *choice);
@@ -325,7 +328,7 @@ static int run_all(struct running *r)
 
 /* ------------------------------------------------------------------ results */
 
-/* Prints the conditions of a pivot, except those with an empty value. */
+/* Prints the conditions of a pivot. Leaves out conditions with an empty value. */
 static void print_where(const char *where, FILE *file)
 {
     char word[SUITE_WORD];
@@ -419,7 +422,7 @@ static const struct form {
 
 enum { MARKDOWN, CSV, JSON, FORMS };
 
-/* Writes the table in one format to a file of the folder, or to standard output. */
+/* Writes the table in one format, to a file in the folder or to standard output. */
 static int write_form(const struct running *r, const struct cli_table *t,
                       const struct form *form, bool to_file)
 {
@@ -459,7 +462,7 @@ static int write_results(struct running *r)
 
 /* ------------------------------------------------------------------ the suite */
 
-/* Removes choices that are not among the arguments. */
+/* If the user named choices as arguments, removes all other choices. */
 static int keep_named(struct running *r)
 {
     struct cli_suite *s = &r->suite;
@@ -483,7 +486,7 @@ static int keep_named(struct running *r)
     return ESP_OK;
 }
 
-/* Keeps only columns that do not depend on the machine. */
+/* Removes all columns that depend on the machine. */
 static void count_alone(struct cli_suite *s)
 {
     s->counts = true;
@@ -491,7 +494,7 @@ static void count_alone(struct cli_suite *s)
         strcpy(s->best_by, "tokens_per_iteration");
 }
 
-/* Puts plain decoding and the best of several chains before the suite's own choices. */
+/* Inserts plain decoding, and the best of several chains, before the choices of the suite. */
 static int add_baseline(struct running *r)
 {
     static const struct cli_suite_choice added[] = {

@@ -1,4 +1,5 @@
-/* suite_table.c - the table of a suite's runs; see suite.h. Each column is one line below. */
+/* suite_table.c - makes the table of a suite's runs; see suite.h. The columns are listed
+ * below. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,18 +10,18 @@
 
 enum kind { RATIO, COUNT, SPEED, DEVIATION, LARGEST, AT_COST, OVER_PLAIN, OVER_CHAIN };
 
-/* How each kind of column is computed from the runs. RATIO: scale * sum of `top` / sum of
- * `bottom`, or / the number of runs if `bottom` is NULL. SPEED: mean of top / bottom. COUNT:
- * number of runs. LARGEST: largest `top`. AT_COST: sum of `top` / cost of all passes, at
- * the row's costs. OVER_...: column `top` / the same column of plain decoding or of the best
- * chain. */
+/* Says how each kind of column is computed from the runs. RATIO: scale * sum of `top` / sum
+ * of `bottom`, or / the number of runs if `bottom` is NULL. SPEED: mean of top / bottom.
+ * COUNT: number of runs. LARGEST: largest `top`. AT_COST: sum of `top` / cost of all passes,
+ * at the row's costs. OVER_...: column `top` / the same column of plain decoding or of the
+ * best chain. */
 static const struct column {
     const char *name, *heading;
     enum kind kind;
     const char *top, *bottom;
     double scale;
     int digits;
-    bool counted; /* does not depend on the machine */
+    bool counted; /* the column does not depend on the machine */
 } columns[] = {
     {"speed", "tokens/s", SPEED, "tokens", "decode", 1, 1, false},
     {"deviation", "+-", DEVIATION, "tokens", "decode", 1, 1, false},
@@ -167,7 +168,7 @@ static double ratio(const struct cli_suite_plan *plan, int row, const struct cli
     return column->kind == SPEED ? cli_mean(&series) : cli_deviation(&series);
 }
 
-/* The deviation of the runs from their mean; 0 for columns that are not means. */
+/* Returns the standard deviation of the runs, or 0 for a column that is not a mean. */
 static double spread(const struct cli_suite_plan *plan, const struct cli_case *c,
                      const struct column *column, const char *category)
 {
@@ -204,7 +205,8 @@ const struct cli_case *cli_suite_best(const struct cli_suite_plan *plan, int row
     return best;
 }
 
-/* The row with the same settings whose choice has this label, or -1. */
+/* Returns the row that has the same settings, and a choice with this label. Returns -1 if there
+ * is none. */
 static int row_of(const struct cli_suite_plan *plan, int row, const char *label)
 {
     for (int i = 0; i < plan->rows; i++)
@@ -226,8 +228,8 @@ static double figure(const struct cli_suite_plan *plan, int row, const struct cl
     return under > 0 ? ratio(plan, row, c, of, category) / under : NAN;
 }
 
-/* The spread of figure(). If the figure is a ratio to the mean of another choice, that mean is
- * taken as exact. */
+/* Returns the standard deviation of figure(). If the figure is a ratio to the mean of another
+ * choice, assumes that this mean is exact. */
 static double figure_spread(const struct cli_suite_plan *plan, int row,
                             const struct cli_case *c, const struct column *column,
                             const char *category)
@@ -243,7 +245,7 @@ static double figure_spread(const struct cli_suite_plan *plan, int row,
 
 /* ------------------------------------------------------------------ keys */
 
-/* Whether any row shows the best of several cases. */
+/* Returns whether any row shows the best of several cases. */
 static bool has_grid(const struct cli_suite_plan *plan)
 {
     for (int i = 0; i < plan->rows; i++)
@@ -266,8 +268,8 @@ bool cli_suite_keys(struct cli_table *t, const struct cli_suite_plan *plan)
     return room;
 }
 
-/* Sets the text of a cell to a value, and also its number if the value is a number, because
- * plots need numbers. */
+/* Sets the text of a cell to a value. If the value is a number, also sets the number of the
+ * cell, because plots need numbers. */
 static bool put(struct cli_cell *cell, const char *value)
 {
     char *end;

@@ -1,11 +1,11 @@
 /* tune.c - `espalier tune`: finds the drafter that is fastest for a pair on the user's
  * prompts.
  *
- * Runs two contests (contest.h), at temperature 0 and above it, each with half of the time.
- * The candidates are plain decoding, the pair's preset and a short list of other settings.
- * Which drafter is fastest depends on the machine, the pair and the text, so only measured
- * settings are ranked. Only complete contests become a preset: the result of an interrupted
- * one is printed and changes no file.
+ * Runs two contests (contest.h), one at temperature 0 and one above it, each with half of the
+ * time. The candidates are plain decoding, the pair's preset and a short list of other
+ * settings. Which drafter is fastest depends on the machine, the pair and the text. Therefore
+ * only measured settings are ranked. Only a complete contest can change the preset. The result
+ * of an interrupted contest is only printed.
  */
 #include <errno.h>
 #include <limits.h>
@@ -27,7 +27,7 @@
 /* A drafter must be this many times as fast as plain decoding to win. */
 static const double WORTH = 1.02;
 
-/* The default prompts, of several kinds. */
+/* The default prompts. They are texts of several kinds. */
 static const char PROMPTS[] =
     "The old lighthouse keeper climbed the stairs every evening, and on that night he saw\n"
     "def read_lines(path):\n"
@@ -38,16 +38,16 @@ static const char PROMPTS[] =
     "Dear Sir, thank you for your letter of the third of March, in which you\n"
     "Es war einmal ein armer Müller, der hatte eine schöne Tochter. Eines Tages\n";
 
-/* Candidates at temperature 0: chains, trees of the most probable nodes, and drafters without
- * weights. */
+/* The candidates at temperature 0. They are plain decoding, drafters of chains, drafters of
+ * trees with the most probable nodes, and drafters without weights. */
 static const char *const greedy_specs[] = {
     "ar",        "linear:K=2",   "linear:K=4",  "linear:K=8",  "goodput",
     "dynatree",  "dynatree:N=8", "optimal:N=4", "optimal:N=8", "optimal:N=16",
     "salf:N=16", "hybrid",       "suffix",      NULL,
 };
 
-/* Candidates above temperature 0: drafters that sample their tokens, because some verifiers
- * accept more of such drafts. */
+/* The candidates above temperature 0. They include drafters that sample their tokens, because
+ * some verifiers accept more of such drafts. */
 static const char *const sampling_specs[] = {
     "ar",          "linear:K=2",  "linear:K=4", "linear:K=8", "iid:K=2,L=2",
     "iid:K=2,L=4", "iid:K=4,L=4", "goodput",    "dynatree",   "dyspec:N=8",
@@ -62,7 +62,7 @@ struct tuning {
     struct esp_engine *engine;
     struct esp_model_info target;
     struct cli_prompts prompts;
-    struct cli_contest contest[2]; /* at temperature 0, and above it */
+    struct cli_contest contest[2]; /* [0] is at temperature 0, [1] above it */
     int count;
 };
 
@@ -74,15 +74,15 @@ static bool has_draft(const struct tuning *t)
     return esp_engine_draft(t->engine, &draft);
 }
 
-/* Whether the models are a pair: only a pair can have a preset. The target's own copy is not a
- * second model. */
+/* Returns whether the models are a pair of target and draft. Only a pair can have a preset. If
+ * the draft is a copy of the target, they are not a pair. */
 static bool is_pair(const struct tuning *t)
 {
     struct esp_model_info draft;
     return esp_engine_draft(t->engine, &draft) && !draft.copy;
 }
 
-/* Lists the candidates: those of the table, and the preset if it is not among them. */
+/* Lists the candidates of the table. If the preset is not among them, adds it. */
 static void list_specs(const struct tuning *t, bool sampling,
                        const char *specs[CLI_CANDIDATES + 1])
 {
@@ -151,12 +151,12 @@ static const struct cli_candidate *plain(const struct cli_contest *contest)
 {
     int i = 0;
     while (strcmp(contest->candidate[i].choice.spec, "ar") != 0)
-        i++; /* this candidate is always in the list */
+        i++; /* plain decoding is always in the list */
     return &contest->candidate[i];
 }
 
-/* Whether a candidate is faster than plain decoding by at least WORTH and by more than two
- * standard errors over the rounds. */
+/* Returns whether a candidate is faster than plain decoding by at least WORTH and by more than
+ * two standard errors over the rounds. */
 static bool is_faster(const struct cli_candidate *candidate)
 {
     const struct cli_series *s = &candidate->advantage;
@@ -164,8 +164,8 @@ static bool is_faster(const struct cli_candidate *candidate)
     return candidate->speedup >= WORTH && cli_mean(s) > 2 * error;
 }
 
-/* Returns the fastest candidate that stayed to the end. If it is not is_faster(), returns plain
- * decoding instead. */
+/* Returns the fastest candidate that stayed until the end. If is_faster() is false for it,
+ * returns plain decoding instead. */
 static const struct cli_candidate *best(const struct cli_contest *contest)
 {
     for (int i = 0; i < contest->count && !contest->candidate[i].left; i++)
@@ -179,7 +179,8 @@ static const char *best_spec(const struct cli_contest *contest)
     return best(contest)->choice.spec;
 }
 
-/* Returns the contest at temperature 0 (i = 0) or above (i = 1), or NULL without results. */
+/* Returns the contest at temperature 0 (i = 0) or above it (i = 1). Returns NULL if it has no
+ * results. */
 static const struct cli_contest *measured(const struct tuning *t, int i)
 {
     bool any = i < t->count && plain(&t->contest[i])->choice.speed.count > 0;
@@ -265,7 +266,8 @@ static void print_text(const struct tuning *t, const char *written)
 
 /* ------------------------------------------------------------------ the command */
 
-/* Called before anything is measured, so that the user does not have to wait for the error. */
+/* Checks that the preset can be written. This is called before anything is measured, so the
+ * user need not wait for this error. */
 static int can_write(const struct tuning *t, char *err, size_t errlen)
 {
     if (t->o->write && !is_pair(t))
@@ -277,7 +279,7 @@ static int can_write(const struct tuning *t, char *err, size_t errlen)
                     t->target.path, strerror(errno));
 }
 
-/* With --write, writes the preset. Prints the results. */
+/* Prints the results. With --write, also writes the preset. */
 static int finish(const struct tuning *t)
 {
     char path[2 * PATH_MAX + 2], folder[PATH_MAX], name[PATH_MAX], err[512];

@@ -70,8 +70,8 @@ static void print_model(const char *role, const struct esp_model_info *m)
                        m->unused, m->unused == 1 ? "" : "s", m->unused_name);
 }
 
-/* Prints how many layers stay in memory, and the expected speed. A pass takes at least as long
- * as reading the other layers or copying them to the GPU. */
+/* Prints how many layers stay in memory, and the expected speed. The other layers must be read
+ * or copied to the GPU in every pass, which limits the speed. */
 static void print_memory(const struct esp_engine *engine, const struct cli_options *o)
 {
     struct esp_streamed s;
@@ -103,7 +103,7 @@ static void print_memory(const struct esp_engine *engine, const struct cli_optio
 
 static const int rows_shown[] = {1, 16, 64};
 enum { ROWS_SHOWN = sizeof rows_shown / sizeof *rows_shown };
-/* The time of a pass is also predicted for these numbers of ranks. */
+/* Numbers of ranks for which the time of a pass is predicted, too. */
 static const int ranks_shown[] = {2, 4, 8};
 enum { RANKS_SHOWN = sizeof ranks_shown / sizeof *ranks_shown };
 
@@ -142,8 +142,8 @@ static void print_predicted(const struct esp_engine *engine, int ranks, int i)
     putchar('\n');
 }
 
-/* Prints the division among ranks, the measured costs of an exchange, and the predicted time
- * of a pass. */
+/* Prints how the model is divided among the ranks, the measured costs of an exchange, and the
+ * predicted time of a pass. */
 static void print_ranks(const struct esp_engine *engine)
 {
     struct esp_rank_report r;

@@ -273,7 +273,7 @@ static int read_size(struct job *job, int *columns, int *rows)
     return refuse(job, "--size takes WxH, from 20x5 to 500x200, not '%.80s'", text);
 }
 
-/* Whether a flag was given that only applies to pictures of iterations, charts or a page. */
+/* Returns whether a flag was given that only applies to pictures of iterations, charts or a page. */
 static bool is_picture(const struct cli_options *o)
 {
     return o->iteration || o->html || o->chart || o->figure || o->aspect || o->caption;

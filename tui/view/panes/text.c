@@ -232,7 +232,7 @@ static void draw_legend(struct esp_canvas *canvas, int heat, int y)
 
 static void draw_welcome(struct esp_canvas *canvas, const struct esp_shown *s)
 {
-    /* Whether the target is the built-in one. */
+    /* Returns whether the target is the built-in one. */
     const bool small = strncmp(s->state->loaded.target, "fairytale-", 10) == 0;
     const bool chat = *s->state->loaded.chat;
     const char *tales = small && !chat ? "The built-in models have only read fairy tales: they "

@@ -15,7 +15,7 @@
 #include "viz/tree_right.h"
 #include "viz/wrap.h"
 
-/* Whether step mode has stopped within the shown iteration. */
+/* Returns whether step mode has stopped within the shown iteration. */
 static bool is_partial(const struct esp_shown *s)
 {
     return s->it == &s->state->partial.it;
@@ -201,7 +201,7 @@ static int nodes_to(const struct esp_tree_rows *rows, int row)
     return count;
 }
 
-/* Whether the last `columns` of a row are empty. */
+/* Returns whether the last `columns` of a row are empty. */
 static bool is_free(const struct esp_canvas *canvas, int y, int columns)
 {
     const struct esp_rect *rect = &canvas->view.rect;
