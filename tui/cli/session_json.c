@@ -1,4 +1,4 @@
-/* session_json.c - sessions as JSON; see session_json.h. */
+/* session_json.c - writes results of sessions as JSON; see session_json.h. */
 #include "tui/cli/session_json.h"
 
 #include <math.h>
@@ -8,7 +8,7 @@
 
 #include "engine/support/utf8_stream.h"
 
-/* The tokens' text as valid UTF-8. The caller frees it. */
+/* Returns the text of the tokens as valid UTF-8. The caller frees it. */
 static char *whole_text(const struct esp_engine *engine, const int32_t *tokens, int count)
 {
     struct esp_utf8_stream stream = {.mode = ESP_UTF8_TEXT};
@@ -59,7 +59,8 @@ static void add_setting(cJSON *o, const struct esp_session *session, const char 
         cJSON_AddStringToObject(o, key, value);
 }
 
-/* Returns the text of a setting, or NULL if it is not set or its values are not texts. */
+/* Returns the value of a setting that is a text. Returns NULL if the setting is not set or not
+ * a text. */
 static const char *text_of(const struct esp_value_info *info,
                            const struct esp_session_values *values)
 {
@@ -84,7 +85,7 @@ void cli_json_setting(cJSON *o, const char *name, const struct esp_session_value
     if (info.kind == ESP_KIND_flag)
         cJSON_AddBoolToObject(o, name, strcmp(text, "on") == 0);
     else if (is_number)
-        cJSON_AddRawToObject(o, name, text); /* unchanged: a seed may have 64 bits */
+        cJSON_AddRawToObject(o, name, text); /* unchanged: a seed can have 64 bits */
     else
         cJSON_AddStringToObject(o, name, text);
 }

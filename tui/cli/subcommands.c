@@ -1,4 +1,4 @@
-/* subcommands.c - the table of subcommands. */
+/* subcommands.c - builds the table of subcommands from subcommands.def. */
 #include "tui/cli/cli.h"
 
 #define X(name) extern const struct cli_command cli_##name;

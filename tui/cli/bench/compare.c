@@ -193,7 +193,7 @@ static int run(struct cli_options *o)
 const struct cli_command cli_compare = {
     .name = "compare",
     .arguments = "--with NAME -p TEXT | -f FILE | -",
-    .summary = "two drafters or verifiers over one text, side by side",
+    .summary = "run two drafters or verifiers over one text, side by side",
     .flags = CLI(PROMPT) | CLI(FILE) | CLI(TOKENS) | CLI(DRAFTER) | CLI(VERIFIER) | CLI(WITH) |
              CLI_SESSION | CLI(SIZE) | CLI(JSON),
     .chooses = CLI_SETTING(baseline) | CLI_SETTING(chat) | CLI_SETTING(system),

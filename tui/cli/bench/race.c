@@ -184,7 +184,7 @@ static int run(struct cli_options *o)
 const struct cli_command cli_race = {
     .name = "race",
     .arguments = "[FILE FILE]",
-    .summary = "two ways to decode one text, side by side at their true speed",
+    .summary = "decode one text in two ways, side by side at their true speed",
     .flags = CLI(PROMPT) | CLI(TOKENS) | CLI(DRAFTER) | CLI(VERIFIER) | CLI(WITH) | CLI_ENGINE |
              CLI(SETTINGS) | CLI(SIZE) | CLI(PASS) | CLI(JSON) | CLI(PLAIN) | CLI(LOOKS) |
              CLI(CONFIG),

@@ -1,10 +1,10 @@
-/* export.c - `espalier export FILE`: iterations of a recording as pictures, text or JSON, or
- * all of them as a page for a browser.
+/* export.c - `espalier export FILE`: writes iterations of a recording as pictures, text or
+ * JSON, or all of them as a page for a browser.
  *
- * Iterations are counted from 0 through the whole recording, as in a replay. One iteration is
- * written to standard output or to the file given with -o. Several are written to one file each
- * or, as dot, txt or json, one after the other to standard output. A file appears only when it
- * is complete.
+ * Iterations are counted from 0 through the whole recording, as in a replay. A single iteration
+ * is written to standard output or to the file given with -o. Several iterations are written to
+ * one file each. In the formats dot, txt and json, they can also be written one after the other
+ * to standard output. A file appears only when it is complete.
  */
 #include <errno.h>
 #include <limits.h>
@@ -26,8 +26,8 @@ struct job {
     const struct cli_options *o;
     struct esp_recording *recording;
     int first, last, format;
-    int chart;  /* -1 if none */
-    int figure; /* ESP_FIGURE_NONE: none */
+    int chart;  /* kind of chart, or -1 */
+    int figure; /* kind of figure, or ESP_FIGURE_NONE */
     int caption;
     double aspect;
     char models[256];
@@ -142,7 +142,7 @@ static int read_figure(struct job *job)
     return ESP_OK;
 }
 
-/* Reads the aspect ratio of a picture and its caption. */
+/* Reads the flags for the aspect ratio and the caption of a picture. */
 static int read_look(struct job *job)
 {
     const struct cli_options *o = job->o;
@@ -180,8 +180,8 @@ static void name_models(struct job *job)
 
 /* ------------------------------------------------------------------ writing */
 
-/* Writes the name of the file for one of several iterations. The iteration's number replaces
- * %d in the name or, without %d, is put before the file name extension. */
+/* Writes the name of the file for one of several iterations. The number of the iteration
+ * replaces %d in the name. Without %d, it is put before the file name extension. */
 static int name_file(const struct job *job, int iteration, char path[PATH_MAX])
 {
     const char *output = job->o->output, *mark = strstr(output, "%d");
@@ -207,7 +207,7 @@ static int check_new(struct job *job, const char *path)
     return ESP_E_FILE;
 }
 
-/* Writes the bytes, unless `status` says that making them failed, and frees them. */
+/* Writes the bytes of a file and frees them. If `status` is an error, only frees them. */
 static int write_out(struct job *job, int iteration, int status)
 {
     char path[PATH_MAX];
@@ -261,7 +261,8 @@ static int export_one(struct job *job, int iteration)
 
 /* ------------------------------------------------------------------ the whole replay */
 
-/* Reads --size as columns and rows; 0 means as recorded. */
+/* Reads the flag --size as columns and rows. Both are 0 without the flag, which means the
+ * recorded size. */
 static int read_size(struct job *job, int *columns, int *rows)
 {
     const char *text = job->o->size;
@@ -273,7 +274,8 @@ static int read_size(struct job *job, int *columns, int *rows)
     return refuse(job, "--size takes WxH, from 20x5 to 500x200, not '%.80s'", text);
 }
 
-/* Returns whether a flag was given that only applies to pictures of iterations, charts or a page. */
+/* Returns whether a flag was given that only applies to pictures of iterations, charts or a
+ * page. */
 static bool is_picture(const struct cli_options *o)
 {
     return o->iteration || o->html || o->chart || o->figure || o->aspect || o->caption;
@@ -336,7 +338,7 @@ static int export_chart(struct job *job)
                                       sizeof job->err));
 }
 
-/* Draws the figures of a paper next to those of a suite. */
+/* Draws the figures of a paper next to the corresponding figures of a suite. */
 static int export_paper(struct job *job)
 {
     const struct cli_options *o = job->o;

@@ -7,7 +7,8 @@
 
 #include "kernels/status.h"
 
-/* Finds the value that the setting `order`, the order of a batch's rows, has at an event. */
+/* Finds the value that the setting `order` has at an event. It is the order of the rows in a
+ * batch. */
 static int find_order(struct esp_recording *recording, int event, char order[24], char *err,
                       size_t errlen)
 {
@@ -27,7 +28,7 @@ static int find_order(struct esp_recording *recording, int event, char order[24]
     return ESP_OK;
 }
 
-/* Finds the end of each draft pass, in seconds from the start of the iteration. */
+/* Finds the time at which each draft pass ended, in seconds from the start of the iteration. */
 static int find_passes(struct esp_recording *recording, int event,
                        struct esp_export_facts *facts, char *err, size_t errlen)
 {

@@ -1,9 +1,10 @@
 /* replay.c - `espalier replay FILE`: plays a recording in the terminal interface, or prints
  * its screens as text.
  *
- * With --plain every iteration becomes a frame: a line with its number, then the header and
- * the panes of the screen. The size is that of the terminal. Without a terminal it is that of
- * the recorded session or, if the recording has none, 80 x 24. Pauses are skipped.
+ * With --plain every iteration is printed as a frame: a line with its number, then the header
+ * and the panes of the screen. The frame has the size of the terminal. Without a terminal it
+ * has the size of the recorded session or, if the recording has none, 80 x 24. Pauses are
+ * skipped.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +17,7 @@
 #include "tui/model/player.h"
 #include "tui/view/ui.h"
 
-enum { WIDTH = 80, HEIGHT = 24, BELOW = 2 /* rows for keys, which are not printed */ };
+enum { WIDTH = 80, HEIGHT = 24, BELOW = 2 /* rows that show keys; they are not printed */ };
 
 struct plain {
     struct esp_state state;

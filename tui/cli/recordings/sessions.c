@@ -1,4 +1,5 @@
-/* sessions.c - `espalier sessions`: the sessions that the interface has kept. */
+/* sessions.c - `espalier sessions`: lists, shows and changes the sessions that the interface
+ * has kept. */
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +16,7 @@
 struct job {
     const struct cli_options *o;
     struct esp_library *library;
-    cJSON *array; /* the output with --json; NULL means the output is text */
+    cJSON *array; /* the output with --json; NULL if the output is text */
     int printed;
     char err[700];
 };
@@ -85,7 +86,7 @@ static int print_match(void *user, const struct esp_kept_match *match)
     return 0;
 }
 
-/* Joins the arguments from `first` on, with blanks between them. */
+/* Joins the arguments with blanks between them, beginning with argument `first`. */
 static void join(char *to, size_t size, const struct cli_options *o, int first)
 {
     size_t used = 0;
@@ -117,7 +118,7 @@ static int find(struct job *job, struct esp_kept_session *session)
     return esp_library_find(job->library, which, session, job->err, sizeof job->err);
 }
 
-/* Prints a branch on one line: where it begins, its name and its first words. */
+/* Prints a line that says where a branch begins, its name and its first words. */
 static void print_branch(struct job *job, const struct esp_kept_text *text, int number)
 {
     const struct esp_branch *branch = &text->branches.branch[number];
@@ -275,10 +276,11 @@ const struct cli_command cli_sessions = {
     .flags = CLI(JSON) | CLI(OUTPUT) | CLI(FORCE) | CLI_ENGINE | CLI(CONTEXT),
     .most = 64,
     .details =
-        "list (the default): when, branches, tokens, models, first words. search WORDS: texts\n"
-        "that have all words. show: the branches of a session. export [BRANCH]: a recording\n"
-        "of the current text, or of a branch. name: gives it a name. verify: writes all\n"
-        "texts again with the session's models and compares. SESSION is the number or the\n"
-        "name of a session; without it, the last one. espalier --resume SESSION opens one.",
+        "list (the default) prints the date, branches, tokens, models and first words of each\n"
+        "session. search WORDS finds texts that have all words. show prints the branches of a\n"
+        "session. export [BRANCH] makes a recording of the current text, or of a branch. name\n"
+        "gives a session a name. verify generates all texts again with the session's models,\n"
+        "and compares them. SESSION is the number or the name of a session; without it, the\n"
+        "last one is used. espalier --resume SESSION opens a session.",
     .run = run,
 };

@@ -1,9 +1,9 @@
 /* stats.c - `espalier stats FILE`: which drafts of a recorded session were accepted.
  *
- * Prints the tables of the papers, from the recording alone (viz/acceptance.h): iterations by
- * length of the accepted path, and acceptance by depth, by rank among the siblings, by source
- * and by the draft's probability. If the drafter or verifier changed during the session, each
- * pair of drafter and verifier has its own tables.
+ * Prints the same tables as the papers, and needs only the recording (viz/acceptance.h). They
+ * show the iterations by length of the accepted path, and the acceptance by depth, by rank
+ * among the siblings, by source and by the draft's probability. If the drafter or verifier
+ * changed during the session, each pair of drafter and verifier has its own tables.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -26,12 +26,13 @@ struct pair {
 struct pairs {
     struct pair pair[MOST_PAIRS];
     int count;
-    char draft[256]; /* the name of the draft at the start of the recording, or "" */
+    char draft[256]; /* name of the draft model at the start of the recording, or "" */
 };
 
 /* ------------------------------------------------------------------ counting */
 
-/* Returns the entry of a pair. All pairs after the first MOST_PAIRS - 1 share the last one. */
+/* Returns the entry of the iteration's drafter and verifier. After the first MOST_PAIRS - 1
+ * pairs, all other pairs share the last entry. */
 static struct pair *find_pair(struct pairs *pairs, const struct esp_iteration *it)
 {
     char drafter[NAME], verifier[NAME];
@@ -210,9 +211,9 @@ const struct cli_command cli_stats = {
     .least = 1,
     .most = 1,
     .details =
-        "By length of the accepted path, by depth, by rank among the siblings, by source "
-        "(the draft\nmodel, the text, an expected text, recycled tokens) and by the draft's "
-        "probability q, which\nonly the draft model's tokens have. A draft counts as tried if "
-        "the verifier reached its\nparent.",
+        "There are tables by length of the accepted path, by depth, by rank among the "
+        "siblings, by\nsource (the draft model, the text, an expected text, recycled tokens) "
+        "and by the draft's\nprobability q, which only the draft model's tokens have. A draft "
+        "counts as tried if the\nverifier reached its parent.",
     .run = run,
 };

@@ -1,8 +1,8 @@
 /* verify.c - see verify.h.
  *
- * Generations are written again in their order and in one session. Each starts with the text,
- * the settings and the random numbers that it began with. So a drafter that learns sees the
- * same texts as before. At temperature 0 every lossless verifier must give the same tokens.
+ * All generations are repeated in their order and in one session. Each starts with the text,
+ * the settings and the random numbers that it had before. Therefore a drafter that learns sees
+ * the same texts as before. At temperature 0 every lossless verifier must give the same tokens.
  * Above temperature 0 the tokens depend on the trees. The trees of some drafters depend on
  * measured times or on what earlier sessions learned.
  */
@@ -20,15 +20,15 @@
 struct verify {
     struct esp_engine *engine;
     struct esp_session *session;
-    struct esp_recording_header ours, header; /* of the loaded models; of `session` */
+    struct esp_recording_header ours, header; /* `ours`: loaded models; `header`: `session` */
     struct esp_kept_text text;
-    int *writers; /* generation of each iteration; -1 means unknown */
+    int *writers; /* number of the generation of each iteration; -1: unknown */
     struct esp_text_place
-        *last;  /* the longest text of each generation; length 0: no text is kept */
+        *last;  /* end of the longest text of each generation; length 0: none is kept */
     int same;   /* generations that gave the same tokens */
     int others; /* generations that other models wrote */
     int differ; /* generations that gave other tokens */
-    int broken; /* generations that gave other tokens, but should not */
+    int broken; /* generations that gave other tokens, which is an error */
     char *err;
     size_t errlen;
 };
@@ -88,8 +88,8 @@ static int change_settings(struct verify *v, const struct esp_recording_header *
     return status;
 }
 
-/* Gives the session the settings of `header`. If they cannot be changed one after the other,
- * opens another session with them. */
+/* Gives the session the settings of `header`. If these settings cannot be set one after the
+ * other, opens another session with them. */
 static int take_settings(struct verify *v, const struct esp_recording_header *header)
 {
     int status = v->session ? change_settings(v, header) : (int)ESP_E_ARGUMENT;
@@ -102,7 +102,7 @@ static int take_settings(struct verify *v, const struct esp_recording_header *he
     return status;
 }
 
-/* ------------------------------------------------------------------ writing again */
+/* ------------------------------------------------------------------ repeating generations */
 
 static int fork_to(struct verify *v, const struct esp_written *tokens, int count)
 {
@@ -116,8 +116,8 @@ static int fork_to(struct verify *v, const struct esp_written *tokens, int count
     return status;
 }
 
-/* Writes until the text has `length` tokens, or ends. Returns its length, or a negative
- * status. */
+/* Generates tokens until the text has `length` tokens or ends. Returns the length of the text,
+ * or a negative status. */
 static int write_again(struct verify *v, const struct esp_kept_generation *g, int length)
 {
     int status, count;
@@ -150,7 +150,8 @@ static void compare(struct verify *v, const struct esp_kept_generation *g,
                    v->header.values.temperature, at, must ? "" : ": its trees were different");
 }
 
-/* Returns whether the target that wrote a generation has another name or number format. */
+/* Returns whether a generation is from another target: one with another name or number
+ * format. */
 static bool is_of_others(const struct verify *v, const struct esp_recording_header *header)
 {
     const struct esp_recorded_model *ours = &v->ours.target;
@@ -163,7 +164,7 @@ static int verify_generation(void *user, const struct esp_kept_generation *g)
     struct verify *v = user;
     struct esp_recording_header header;
     if (g->number >= v->text.generations || v->last[g->number].length <= g->place)
-        return ESP_OK; /* none of its text is kept */
+        return ESP_OK; /* the session no longer has its text */
     const struct esp_text_place place = v->last[g->number];
     int status =
         esp_header_from_json(&header, g->header, strcspn(g->header, "\n"), v->err, v->errlen);

@@ -5,9 +5,9 @@
 #include "sessions/library.h"
 #include "tui/cli/cli.h"
 
-/* Prints how many generations gave the same tokens, and where the others differ. Uses the
- * session's models, unless flags name others. Returns 0, or a negative status with a sentence,
- * also if a generation differs. */
+/* Prints how many generations gave the same tokens, and where the other generations differ.
+ * Uses the session's models, unless flags name others. Returns 0, or a negative status with a
+ * message. It is also an error if a generation differs. */
 int cli_verify_session(const struct cli_options *options, struct esp_library *library,
                        const struct esp_kept_session *session, char *err, size_t errlen);
 

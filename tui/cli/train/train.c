@@ -1,4 +1,4 @@
-/* train.c - `espalier train`: picks what to train by its name. */
+/* train.c - `espalier train`: runs the kind of training that the first argument names. */
 #include <string.h>
 
 #include "tui/cli/train/train.h"

@@ -1,4 +1,4 @@
-/* train.h - the kinds of `espalier train`. */
+/* train.h - declares a function for each kind of `espalier train`. */
 #ifndef ESP_CLI_TRAIN_H
 #define ESP_CLI_TRAIN_H
 

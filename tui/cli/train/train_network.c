@@ -1,7 +1,8 @@
-/* train_network.c - `espalier train head` and `espalier train draft`: progress, the curve of
- * the loss, Ctrl-C, and the table at the end.
+/* train_network.c - `espalier train head` and `espalier train draft`: shows the progress and
+ * the curve of the loss, handles Ctrl-C, and prints a table at the end.
  *
- * On a terminal a curve and a bar are redrawn in place; elsewhere plain lines are printed.
+ * On a terminal a curve and a bar are redrawn in place. Without a terminal, lines of text are
+ * printed.
  */
 #include <math.h>
 #include <stdio.h>
@@ -25,10 +26,10 @@ struct showing {
     const struct cli_options *o;
     bool terminal;
     enum esp_train_stage stage;
-    double began, drawn;         /* when the stage began; when the picture was drawn last */
-    int64_t first, first_tokens; /* steps and tokens that were done when the stage began */
-    int64_t printed; /* without a terminal: index of the last printed line, of LINES lines */
-    int rows;        /* rows of the picture on the terminal */
+    double began, drawn;         /* times when the stage began, and of the last drawing */
+    int64_t first, first_tokens; /* numbers of steps and tokens done before the stage */
+    int64_t printed; /* without a terminal: index of the last printed line; -1: none */
+    int rows;        /* number of rows that the picture has on the terminal */
     int checked;     /* epoch of the last check that was printed */
     struct esp_train_report last;
 };
@@ -115,7 +116,7 @@ static void print_status(const struct showing *s, const struct esp_train_report 
     }
 }
 
-/* Removes the picture. */
+/* Removes the picture from the terminal. */
 static void wipe(struct showing *s)
 {
     if (s->rows > 0)
@@ -125,8 +126,8 @@ static void wipe(struct showing *s)
     s->rows = 0;
 }
 
-/* A line that is longer than the terminal is clipped, not wrapped, so that the picture keeps
- * its rows. */
+/* Draws the curve and the bar. Clips a line that is longer than the terminal. If the line were
+ * wrapped, the picture would have more rows. */
 static void draw(struct showing *s, const struct esp_train_report *r)
 {
     fputs("\033[?7l\r", stderr);
@@ -188,7 +189,7 @@ static bool show(void *user, const struct esp_train_report *r)
     return !cli_interrupted;
 }
 
-/* ------------------------------------------------------------------ the end */
+/* ------------------------------------------------------------------ the result */
 
 static int print_result(const struct showing *s)
 {

@@ -1,4 +1,5 @@
-/* train_selector.c - `espalier train selector`: the bar, Ctrl-C, and the table at the end. */
+/* train_selector.c - `espalier train selector`: shows a progress bar, handles Ctrl-C, and
+ * prints a table at the end. */
 #include <cJSON.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -22,7 +23,7 @@ struct state {
     const struct cli_options *o;
     bool bar;
     double began, drawn;
-    int first;     /* number of pieces, later of epochs, that were done when `began` was set */
+    int first;     /* number of pieces (later of epochs) done at the time `began` */
     char rule[32]; /* the verifier whose network is being trained */
     cJSON *results;
 };

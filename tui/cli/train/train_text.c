@@ -1,8 +1,9 @@
-/* train_text.c - `espalier train text`: text written by the target, to train its draft on.
+/* train_text.c - `espalier train text`: lets the target generate text on which its draft is
+ * trained.
  *
- * A draft must predict the target, and in use it sees text that the target wrote
+ * A draft must predict the target, and in use it sees text that the target generated
  * (self-distillation: Zhou et al., "DistillSpec", 2024). Each piece begins with some tokens of
- * a given text. The target continues it at temperature 1, with the pair's drafter, which
+ * a given text. The target continues it at temperature 1. The pair's drafter is used, which
  * changes only the speed.
  */
 #include <errno.h>
@@ -111,7 +112,7 @@ static int write_all(struct writing *w, char *err, size_t errlen)
             w->made += status;
         if (status >= 0)
             status = write_piece(w, err, errlen);
-        w->made += w->made == before; /* count empty pieces, too, so that the loop ends */
+        w->made += w->made == before; /* an empty piece counts as a token, so the loop ends */
         show(w);
     }
     return status < 0 ? status : ESP_OK;
@@ -130,7 +131,8 @@ static int make(struct writing *w, char *err, size_t errlen)
     return status;
 }
 
-/* The file appears when it is complete. After Ctrl-C it has the text so far. */
+/* Generates the pieces and writes them to the output file, which appears when it is complete.
+ * After Ctrl-C it has the text generated until then. */
 static int write_file(struct writing *w)
 {
     char err[512] = "";
