@@ -36,16 +36,16 @@ static void put_style(FILE *file, const struct esp_appearance *look)
     putc('m', file);
 }
 
-/* Returns whether terminals agree that the character takes one column: up to U+02FF, and U+2000 to
- * U+28FF (punctuation, arrows, frames, bars). */
+/* Returns whether all terminals show the character one column wide. This holds up to U+02FF,
+ * and from U+2000 to U+28FF (punctuation, arrows, frames, bars). */
 static bool has_sure_width(const char *text)
 {
     const unsigned char first = (unsigned char)text[0], second = (unsigned char)text[1];
     return first < 0xcc || (first == 0xe2 && second <= 0xa3);
 }
 
-/* Moves the cursor to column x of row y. If only a few cells in the current style lie between,
- * writes them again, which takes no more bytes than a cursor sequence. */
+/* Moves the cursor to column x of row y. If the cursor must skip only a few cells, all in the
+ * current style, writes these cells again. That takes no more bytes than a cursor sequence. */
 static void move_to(FILE *file, const struct esp_canvas *canvas, int from, int x, int y,
                     int style)
 {
@@ -72,12 +72,12 @@ int esp_ansi_update(FILE *file, struct esp_canvas *shown, const struct esp_canva
         put_style(file, &theme->style[ESP_STYLE_TEXT]);
         fputs("\033[H\033[2J", file);
         memset(shown->cells,
-               0xff, /* no cell is equal to this, so all are drawn, even blanks (background) */
+               0xff, /* no cell has these bytes, so all cells are drawn, even blank ones */
                (size_t)shown->width * (size_t)shown->height * sizeof *shown->cells);
     }
     for (int y = 0; y < rows && y < canvas->height; y++) {
         size_t row = (size_t)y * (size_t)canvas->width;
-        int at = -1; /* column of the cursor if it is in this row */
+        int at = -1; /* column of the cursor if it is in this row, or -1 */
         for (int x = 0; x < canvas->width; x++) {
             const struct esp_cell *cell = &canvas->cells[row + (size_t)x];
             struct esp_cell *before = &shown->cells[row + (size_t)x];

@@ -15,7 +15,7 @@
 enum {
     WIDTH = 120,
     HEIGHT = 36,
-    KEYS = 1 /* the last row has key hints, which are useless in a file */
+    KEYS = 1 /* number of rows with key hints, which are useless in a file */
 };
 
 static const double frame = 1.0 / 30; /* shortest time between two frames, in seconds */
@@ -29,7 +29,7 @@ struct cast {
     struct esp_canvas canvas, shown;
     int width, height;
     FILE *file;
-    struct esp_line line; /* reused buffer */
+    struct esp_line line; /* buffer for a line of the file */
 };
 
 static void choose_size(struct cast *cast)
@@ -55,8 +55,8 @@ static void put_line(struct cast *cast)
     cast->line.comma = false;
 }
 
-/* Writes a text of the recording. It is made safe, because a player may also show it elsewhere,
- * such as in a title. */
+/* Writes a text of the recording. Replaces its control characters, because a player can also
+ * show the text elsewhere, such as in a title. */
 static void put_text(struct cast *cast, const char *name, const char *text)
 {
     char *shown = NULL;
@@ -74,7 +74,7 @@ static void put_text(struct cast *cast, const char *name, const char *text)
     free(shown);
 }
 
-/* Writes colours for the styles that use the terminal's default colours. */
+/* Writes the colours that the player uses as the terminal's default colours. */
 static void put_terminal(struct cast *cast)
 {
     static const char palette[] =
@@ -115,7 +115,7 @@ static void put_event(struct cast *cast, double time, const char *kind, const ch
     fputs("]\n", cast->file);
 }
 
-/* Draws a frame, and writes `before` and the changed cells. */
+/* Draws a frame. Writes the text `before`, and then the changed cells. */
 static int put_frame(struct cast *cast, double time, const char *before)
 {
     char *text = NULL;
@@ -135,7 +135,7 @@ static int put_frame(struct cast *cast, double time, const char *before)
     return status;
 }
 
-/* Writes the markers that are among the applied events, starting at event `from`. */
+/* Writes the markers among the applied events, beginning with event `from`. */
 static int put_markers(struct cast *cast, double time, int from, char *err, size_t errlen)
 {
     struct esp_recording *recording = cast->player.recording;

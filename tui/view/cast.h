@@ -1,9 +1,9 @@
 /* cast.h - writes a replay as an asciicast (version 2), the file format of asciinema.
  *
- * The frames are those of `espalier replay`. The same player gives their times, without
- * waiting, and the same functions draw them. The file contains only the changes between frames.
- * Markers of the recording become markers of the asciicast. The same recording and options give
- * the same bytes.
+ * The frames are the same as those of `espalier replay`. The same player computes their times,
+ * but does not wait, and the same functions draw them. The file contains only the changes
+ * between frames. Markers of the recording become markers of the asciicast. The same recording
+ * and options give the same bytes.
  */
 #ifndef ESP_CAST_H
 #define ESP_CAST_H
@@ -15,7 +15,7 @@
 
 struct esp_cast_options {
     const char *recording; /* path of the recording */
-    int width, height;     /* 0 means as recorded, or 120 x 36 */
+    int width, height;     /* 0: the recorded size, or else 120 x 36 */
     double speed, idle;    /* as in struct esp_player */
     const struct esp_theme *theme;
     bool ascii;

@@ -1,22 +1,22 @@
-/* choices.h - completions of the word at the cursor. */
+/* choices.h - a list of completions of the word at the cursor. */
 #ifndef ESP_CHOICES_H
 #define ESP_CHOICES_H
 
 enum { ESP_MOST_CHOICES = 256 };
 
 struct esp_choice {
-    const char *text, *summary; /* summary may be NULL */
+    const char *text, *summary; /* summary can be NULL */
 };
 
 /* A list of completions, which owns the texts of its entries. */
 struct esp_choices {
-    const char *before, *word; /* the word to complete, and the line before it */
+    const char *before, *word; /* the word to complete, and the part of the line before it */
     struct esp_choice choice[ESP_MOST_CHOICES];
     int count;
-    char append; /* character after a completed word; '\0': none */
+    char append; /* character to put after a completed word; '\0': none */
 };
 
-/* Adds a completion and copies its texts; a full list ignores it. */
+/* Adds a completion and copies its texts. Does nothing if the list is full. */
 void esp_choices_add(struct esp_choices *choices, const char *text, const char *summary);
 void esp_choices_clear(struct esp_choices *choices);
 

@@ -1,4 +1,4 @@
-/* decode.c - a state machine from terminal bytes to keys; see decode.h.
+/* decode.c - a state machine that turns bytes of the terminal into keys; see decode.h.
  *
  *     ESC [ parameters final     CSI: cursor keys, "number ~" keys, paste brackets
  *     ESC [ < b ; x ; y M|m      mouse: pressed, released (SGR form)
@@ -20,10 +20,11 @@
 
 enum { MOST_PASTED = 64 << 20 };
 
-/* A match at the start of some bytes. Its length is 0 if more bytes must come. */
+/* A sequence that was recognised at the start of some bytes. Its length is 0 if the sequence is
+ * not complete yet. */
 struct match {
     size_t taken;
-    int key; /* 0 means drop the sequence */
+    int key; /* 0: ignore the sequence */
 };
 
 static int final_key(char final)
@@ -51,7 +52,7 @@ static int numbered_key(int number)
 }
 
 /* Reads a decimal number that ends before `end`, and returns a pointer to the byte after it.
- * The number is -1 if there is none or if it is larger than any number that terminals send. */
+ * Sets *number to -1 if there is no number, or if it is larger than any that terminals send. */
 static const char *read_number(const char *at, const char *end, int *number)
 {
     enum { LARGEST = 1 << 16 };
@@ -62,7 +63,7 @@ static const char *read_number(const char *at, const char *end, int *number)
     return at;
 }
 
-/* Parses "button;column;row" before the final letter at `end`; ignores releases and drags. */
+/* Reads "button;column;row" before the final letter at `end`. Ignores releases and drags. */
 static void report_mouse(const struct esp_decoder *decoder, const char *at, const char *end)
 {
     enum { DRAG = 32, MODIFIERS = 4 + 8 + 16 };
@@ -120,8 +121,8 @@ static int read_part(const char **at)
     return (value * 255 + most / 2) / most;
 }
 
-/* Matches the answer to OSC 11. If the bytes are not such an answer, the user typed Meta and
- * ]. */
+/* Recognises the answer to OSC 11. If the bytes are not such an answer, they are the key ] with
+ * Meta. */
 static struct match match_answer(struct esp_decoder *decoder, const char *bytes, size_t count)
 {
     static const char start[] = "\033]11;rgb:";
@@ -206,8 +207,9 @@ static void keep(struct esp_decoder *decoder, const char *bytes, size_t count)
     decoder->paste_count = needed;
 }
 
-/* Takes bytes up to the end of the paste; returns their number. The sequence that ends the
- * paste may arrive in pieces, so a possible start of it is left for the next call. */
+/* Takes bytes up to the end of the paste, and returns their number. The sequence that ends the
+ * paste can arrive in pieces. Therefore bytes that could be its start are left for the next
+ * call. */
 static size_t take_paste(struct esp_decoder *decoder, const char *bytes, size_t count)
 {
     static const char mark[] = "\033[201~";
@@ -230,7 +232,7 @@ static size_t take_paste(struct esp_decoder *decoder, const char *bytes, size_t 
 
 /* ------------------------------------------------------------------ the interface */
 
-/* Handles complete keys and pastes; returns the number of bytes consumed. */
+/* Handles complete keys and pastes. Returns the number of bytes that it has handled. */
 static size_t consume(struct esp_decoder *decoder, const char *bytes, size_t count)
 {
     size_t at = 0;
@@ -254,7 +256,7 @@ static size_t consume(struct esp_decoder *decoder, const char *bytes, size_t cou
 
 void esp_decode(struct esp_decoder *decoder, const char *bytes, size_t count)
 {
-    /* Complete the pending bytes one by one, then process the block. */
+    /* Add new bytes to the pending ones until their key is complete. Then process the rest. */
     while (decoder->pending_count > 0 && count > 0) {
         decoder->pending[decoder->pending_count++] = *bytes++;
         count--;
@@ -290,7 +292,7 @@ void esp_decode_flush(struct esp_decoder *decoder)
     if (decoder->pasting)
         return;
     decoder->pending_count = 0;
-    if (escape && count > 2 && second == ']') { /* starts like an answer, but was typed */
+    if (escape && count > 2 && second == ']') { /* not an answer, but typed */
         decoder->key(decoder->user, ']' | ESP_KEY_META);
         for (size_t i = 2; i < count; i++)
             decoder->key(decoder->user, (unsigned char)decoder->pending[i]);
@@ -298,7 +300,7 @@ void esp_decode_flush(struct esp_decoder *decoder)
     }
     if (escape && count == 1)
         decoder->key(decoder->user, ESP_KEY_ESCAPE);
-    else if (escape && count == 2) /* incomplete character */
+    else if (escape && count == 2) /* a character that is not complete */
         decoder->key(decoder->user, (second < 0x80 ? second : 0xfffd) | ESP_KEY_META);
 }
 

@@ -1,8 +1,8 @@
 /* fuzzy.c - finds the best match of a query's letters in a text; see fuzzy.h.
  *
- * The method is dynamic programming. There is a row best[] for each letter of the query,
- * computed from the previous row. best[j] is the best score of a match of the query up to this
- * letter, with this letter at text[j]. Both texts are truncated to MOST bytes.
+ * The method is dynamic programming. For each letter of the query, a row best[] is computed
+ * from the row of the previous letter. best[j] is the best score of a match of the query up to
+ * this letter, with this letter at text[j]. Both texts are truncated to MOST bytes.
  */
 #include "tui/view/fuzzy.h"
 
@@ -17,7 +17,8 @@ static int lower(char c)
     return tolower((unsigned char)c);
 }
 
-/* The score of a match of one letter at text[at], regardless of the letters before it. */
+/* Returns the score of a match of one letter at text[at], without regard to the matches before
+ * it. */
 static int worth(const char *text, int at)
 {
     if (at == 0)
@@ -25,8 +26,8 @@ static int worth(const char *text, int at)
     return isalnum((unsigned char)text[at - 1]) ? LETTER : LETTER + STARTS_WORD;
 }
 
-/* Adds a letter of the query: turns best[] from the previous letter's row into this
- * letter's. */
+/* Computes the row best[] of a letter of the query from the row of the previous letter, in
+ * place. */
 static void find_letter(char letter, const char *text, int length, bool first, int best[MOST])
 {
     int before = first ? 0 : NONE; /* the best score in the previous row, left of j */

@@ -1,7 +1,7 @@
-/* input_box.c - walks through the units of the line (viz/safe.h) and computes the row and
- * column of each; see input_box.h.
+/* input_box.c - visits the units of the line (viz/safe.h) and computes the row and column of
+ * each; see input_box.h.
  *
- * In a very long line, only a part around the cursor is visited, which bounds the work per
+ * In a very long line, only a part around the cursor is visited. This limits the work per
  * frame.
  */
 #include "tui/view/input_box.h"
@@ -16,9 +16,9 @@ enum { INDENT = 2, LONG = 1 << 14, MOST_ROWS = 8 };
 struct walk {
     const struct esp_input_line *line;
     int width, flags;
-    size_t at, end; /* the byte of the next unit; the end of the visited part */
+    size_t at, end; /* first byte of the next unit; end of the part to visit */
     int x, row;     /* where the next unit is drawn */
-    size_t taken;   /* bytes of the next unit; 0 at the end */
+    size_t taken;   /* number of bytes of the next unit; 0 at the end */
     struct esp_safe_unit unit;
 };
 

@@ -1,4 +1,4 @@
-/* input_box.h - draws the input line, over as many rows as it needs.
+/* input_box.h - draws the input line in as many rows as it needs.
  *
  * A newline or the edge of the screen starts a row. Rows after the first are indented.
  */
@@ -8,14 +8,15 @@
 #include "viz/canvas.h"
 
 struct esp_input_line {
-    const char *prompt, *line; /* line: (length) bytes */
-    size_t length, point;      /* point: the byte at which the cursor is */
+    const char *prompt, *line; /* `line` has (length) bytes */
+    size_t length, point;      /* `point` is the byte at the cursor */
 };
 
-/* The number of rows that the line needs at this width, limited by the height of the
- * screen. */
+/* Returns the number of rows that the line needs at this width. Returns at most the height of
+ * the screen. */
 int esp_input_box_rows(const struct esp_input_line *line, int width, int height);
-/* Fills the view with the rows around the cursor. With `active`, also places the cursor. */
+/* Fills the view with the rows around the cursor. If `active` is true, also places the
+ * cursor. */
 void esp_input_box_draw(struct esp_canvas *canvas, const struct esp_input_line *line,
                         bool active);
 /* Returns the byte above (step -1) or below (1) the cursor, in the same column, or -1 if there

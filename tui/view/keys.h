@@ -1,15 +1,16 @@
 /* keys.h - keys and their bindings. keys.def is the only table of them.
  *
- * The table is used for key handling, footer, help and manual. Panes never see keys: a key
- * becomes an action, and a pane gets its actions through `request`.
+ * The table is used to handle keys, and for the footer, the help and the manual. A pane never
+ * gets keys. Each key is turned into an action, which is passed to the pane's function
+ * `request`.
  */
 #ifndef ESP_KEYS_H
 #define ESP_KEYS_H
 
 #include <stdbool.h>
 
-/* A key is a Unicode character, control characters included, or one of these constants. Both
- * can be combined with ESP_KEY_META. */
+/* A key is a Unicode character, which can be a control character, or one of these constants.
+ * Both can be combined with ESP_KEY_META. */
 enum {
     ESP_KEY_FIRST = 0x110000,
     ESP_KEY_UP = ESP_KEY_FIRST,
@@ -31,7 +32,7 @@ enum {
     ESP_KEY_ESCAPE = 27,
 };
 
-/* Where a binding is valid. */
+/* Says when a binding is valid. */
 enum {
     ESP_WHEN_ALWAYS,
     ESP_WHEN_PANE,   /* a pane has the focus */
@@ -55,7 +56,7 @@ enum esp_action {
 
 /* Writes the name that ":bind" uses for an action ("full-speed"). Returns `text`. */
 const char *esp_action_name(int action, char text[32]);
-/* The action with this name, or -1. */
+/* Returns the action with this name, or -1. */
 int esp_action_find(const char *name);
 
 struct esp_binding {
@@ -65,9 +66,9 @@ struct esp_binding {
     const char *command; /* or NULL */
 };
 
-extern const struct esp_binding esp_bindings[]; /* the last entry has the key NULL */
+extern const struct esp_binding esp_bindings[]; /* in the last entry, `key` is NULL */
 
-/* The facts that decide which bindings are valid now. */
+/* The state of the interface that decides which bindings are valid now. */
 struct esp_key_when {
     bool pane;   /* a pane has the focus */
     bool empty;  /* the input line is empty */
@@ -75,17 +76,18 @@ struct esp_key_when {
     bool replay; /* a recording is replayed */
 };
 
-/* Keys that the user bound. */
+/* The key bindings that the user has made with ":bind". */
 struct esp_own_keys {
     struct esp_binding *binding; /* (count) */
     int count;
 };
 
-/* Returns the user's binding of a key (in `own`, which may be NULL), else that of the table.
- * Returns NULL if there is none; then the key goes to the input line. */
+/* Returns the user's binding of a key in `own`, which can be NULL. Without one, returns the
+ * binding of the table. If there is none either, returns NULL, and the input line gets the
+ * key. */
 const struct esp_binding *esp_key_binding(int key, struct esp_key_when when,
                                           const struct esp_own_keys *own);
-/* The user's binding of a key, or NULL. */
+/* Returns the user's binding of a key, or NULL. */
 const struct esp_binding *esp_own_key(const struct esp_own_keys *own, int key);
 
 /* Returns the key with this name ("F2", "Tab", "C-c", "M-f", "a"), or -1 if there is none. */

@@ -1,9 +1,10 @@
 /* layout.c - computes the rectangles of the panes; see layout.h.
  *
- * The body has a left column (the text, and below it the controller if there is room), a right
- * column (the tree, and below it the node pane) and rows of full width below these. Each list
- * describes a region from top to bottom; the first pane of a column gets the remaining height.
- * A focused pane that is in no list gets the whole body.
+ * The body of the screen has two columns. The left column has the text and, if there is room,
+ * the controller below it. The right column has the tree and the node pane below it. Further
+ * panes are below both columns and have the full width. Each list describes a region from top
+ * to bottom. The first pane of a column gets the remaining height. A focused pane that is in no
+ * list gets the whole body.
  */
 #include "tui/view/layout.h"
 
@@ -13,7 +14,7 @@ enum { LEAST_WIDTH = 20, LEAST_HEIGHT = 5, LEAST_ROWS = 4, TALL = 44, LARGE = 56
 
 struct pane_place {
     int pane;
-    int rows; /* rows inside the frame; 0 means all remaining rows */
+    int rows; /* rows inside the frame; 0: all remaining rows */
 };
 
 struct region {
@@ -37,8 +38,8 @@ static const struct pane_plan wide = {
     .bottom = {{{ESP_PANE_stats, 2}}, 1},
 };
 
-/* Returns the plan for a height. A wide screen has room for the timeline if it has at least
- * TALL rows, and for the whole node pane if it has at least LARGE rows. */
+/* Returns the plan for a screen of this height. A wide screen shows the timeline if it has at
+ * least TALL rows, and the whole node pane if it has at least LARGE rows. */
 static struct pane_plan plan_of(bool is_wide, int height)
 {
     struct pane_plan plan = is_wide ? wide : normal;
@@ -61,8 +62,8 @@ static struct region visible(const struct region *region,
     return kept;
 }
 
-/* Places panes of fixed height at the bottom of `area`, while at least `least` rows remain.
- * Returns the remaining area. */
+/* Places panes of fixed height at the bottom of `area`. Stops when less than `least` rows would
+ * remain. Returns the remaining area. */
 static struct esp_rect cut(struct esp_layout *layout, struct esp_rect area,
                            const struct region *region, int from, int least)
 {

@@ -1,4 +1,4 @@
-/* layout.h - places the panes, for every terminal size from 1x1 up.
+/* layout.h - places the panes on a terminal of any size, from 1x1 up.
  *
  *     below 20 x 5      one line: the terminal is too small
  *     below 60 x 14     one pane at a time, below a row of tabs
@@ -27,26 +27,27 @@ enum esp_layout_kind { ESP_LAYOUT_TINY, ESP_LAYOUT_TABS, ESP_LAYOUT_NORMAL, ESP_
 
 struct esp_layout_options {
     int width, height;
-    int current;    /* pane that has or last had the focus; tabs show this one */
-    bool focused;   /* the current pane has the focus and must be visible */
+    int current;    /* the pane with the focus, or the last one that had it */
+    bool focused;   /* the current pane has the focus, and must be visible */
     bool zoomed;    /* only the current pane is shown */
     bool stacked;   /* the tree is below the text instead of beside it */
     bool comparing; /* the compare pane replaces all panes except the text */
-    int input_rows; /* rows of the input line; 0 means one */
+    int input_rows; /* number of rows of the input line; 0 means one */
     bool hidden[ESP_PANES];
 };
 
 struct esp_layout {
     int kind;
     bool framed;
-    /* Width 0 means not shown. All except the input line are one row high. */
+    /* A part with width 0 is not shown. Each part except the input line is one row high. */
     struct esp_rect header, tabs, input, footer;
-    struct esp_rect pane[ESP_PANES]; /* frame included; width 0: not shown */
+    struct esp_rect pane[ESP_PANES]; /* with the frame; width 0: not shown */
 };
 
 struct esp_layout esp_layout_of(const struct esp_layout_options *options);
 
-/* The area in which a pane draws: inside its frame, with a blank column on each side. */
+/* Returns the area in which a pane draws. It is inside the frame, with a blank column on each
+ * side. */
 struct esp_rect esp_layout_inside(const struct esp_layout *layout, int pane);
 
 #endif

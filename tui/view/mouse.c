@@ -1,5 +1,5 @@
-/* mouse.c - finds the pane under the pointer and passes it the click or the scrolling; see
- * mouse.h. */
+/* mouse.c - finds the pane under the mouse pointer, and passes the click or the turn of the
+ * wheel to it; see mouse.h. */
 #include "tui/view/mouse.h"
 
 #include <string.h>
@@ -11,7 +11,7 @@ static bool is_inside(struct esp_rect rect, int x, int y)
     return x >= rect.x && x < rect.x + rect.width && y >= rect.y && y < rect.y + rect.height;
 }
 
-/* The pane at a cell, frame included, or -1. */
+/* Returns the pane at a cell, or -1. The frame is part of the pane. */
 static int pane_at(const struct esp_layout *layout, int x, int y)
 {
     for (int i = 0; i < ESP_PANES; i++)

@@ -1,17 +1,17 @@
-/* mouse.h - handles clicks and the wheel. */
+/* mouse.h - handles clicks and the wheel of the mouse. */
 #ifndef ESP_MOUSE_H
 #define ESP_MOUSE_H
 
 #include "tui/view/ui.h"
 
 struct esp_mouse {
-    int button; /* 0 is the left one; 64 and 65 are the wheel, up and down */
+    int button; /* 0: left button; 64: wheel up; 65: wheel down */
     int x, y;   /* the cell of the screen, from 0 */
 };
 
-/* Handles a mouse event. A click on a pane focuses it, and the pane may select the item at the
- * pointer. A click on a tab shows its pane. A click elsewhere focuses the input line. The
- * wheel scrolls the pane under the pointer, or the text if that pane does not scroll; it does
+/* Handles a mouse event. A click on a pane focuses the pane, which can also select the item at
+ * the pointer. A click on a tab shows its pane. A click elsewhere focuses the input line. The
+ * wheel scrolls the pane under the pointer or, if that pane cannot scroll, the text. It does
  * not move the focus. */
 void esp_ui_mouse(struct esp_ui *ui, const struct esp_state *state, struct esp_mouse mouse,
                   int width, int height);

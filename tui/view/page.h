@@ -1,4 +1,5 @@
-/* page.h - a view that fills the screen for a while: a race, a lesson.
+/* page.h - the interface of a page, which is a view that fills the screen, such as a race or a
+ * lesson.
  *
  * A page draws itself and handles keys. The app shows it instead of the panes until it closes.
  * To add a page, write a command in commands/each that opens it.
@@ -14,15 +15,15 @@ struct esp_page_ops {
     void (*draw)(void *page, struct esp_canvas *canvas);
     /* Handles a key (keys.h). Returns false to close the page. */
     bool (*key)(void *page, int key);
-    /* Milliseconds until the next redraw; -1 if none is needed. */
+    /* Returns the milliseconds until the page must be drawn again, or -1 if it need not be. */
     int (*due)(void *page);
-    /* Returns whether the page will not change until a key is pressed. */
+    /* Returns whether the page stays as it is until a key is pressed. */
     bool (*settled)(void *page);
     void (*close)(void *page);
 };
 
 struct esp_page {
-    const struct esp_page_ops *ops; /* NULL means no page */
+    const struct esp_page_ops *ops; /* NULL: no page is open */
     void *data;
 };
 

@@ -1,4 +1,4 @@
-/* palette.c - filtering, moving and drawing of the palette; see palette.h. */
+/* palette.c - filters the palette, handles its keys and draws it; see palette.h. */
 #include "tui/view/palette.h"
 
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #include "viz/safe.h"
 #include "viz/wrap.h"
 
-enum { WIDEST = 100, PAGE = 8, DETAILS = 4 /* rows below a menu's items, one of them blank */ };
+enum { WIDEST = 100, PAGE = 8, DETAILS = 4 /* rows below the items, one of them blank */ };
 
 void esp_palette_open(struct esp_palette *palette)
 {
@@ -62,7 +62,7 @@ void esp_palette_mark(struct esp_palette *palette, bool current, bool refused)
 
 /* ------------------------------------------------------------------ filtering */
 
-/* Returns whether every word of the query occurs in the item's texts. */
+/* Returns whether every word of the query occurs in the name or the summary of the item. */
 static bool has_words(const struct esp_palette_item *item, const char *query)
 {
     char words[sizeof((struct esp_palette *)0)->query], *rest = NULL;
@@ -74,7 +74,7 @@ static bool has_words(const struct esp_palette_item *item, const char *query)
     return true;
 }
 
-/* The score of an item. A match in the summary scores less than one in the name. */
+/* Returns the score of an item. A match in the summary scores less than a match in the name. */
 static int score_of(const struct esp_palette_item *item, const char *query)
 {
     enum { NAMED = 10000 };
@@ -135,7 +135,7 @@ static void type(struct esp_palette *palette, int key)
     esp_palette_filter(palette);
 }
 
-/* Deletes the last character. */
+/* Deletes the last character of the query. */
 static void erase(struct esp_palette *palette)
 {
     size_t used = strlen(palette->query);
@@ -196,7 +196,8 @@ enum esp_palette_answer esp_palette_key(struct esp_palette *palette, int key)
 
 /* ------------------------------------------------------------------ drawing */
 
-/* The number of columns before the texts of a menu, for the check mark. */
+/* Returns the number of columns before the texts of a menu. They have room for the check
+ * mark. */
 static int indent_of(const struct esp_palette *palette)
 {
     return palette->title ? 2 : 0;
@@ -207,7 +208,8 @@ static bool has_details(const struct esp_palette *palette, struct esp_rect frame
     return palette->title && frame.height >= 6 + DETAILS;
 }
 
-/* The text on the right of an item: its kind; in a menu, whether it is current or refused. */
+/* Returns the text at the right of an item. In the full palette it is the kind of the item. In
+ * a menu it says whether the item is current or refused. */
 static const char *mark_of(const struct esp_palette *palette,
                            const struct esp_palette_item *item)
 {
@@ -237,7 +239,8 @@ static void draw_item(struct esp_canvas *canvas, int y, const struct esp_palette
         esp_draw_restyle(canvas, (struct esp_rect){1, y, width - 2, 1}, ESP_STYLE_SELECTION);
 }
 
-/* The column where the summaries start: after the longest text, but not beyond a limit. */
+/* Returns the column where the summaries start. It is after the longest text, but not beyond a
+ * limit. */
 static int summary_column(const struct esp_palette *palette, int first, int rows)
 {
     int widest = 0;
@@ -260,9 +263,9 @@ static void draw_hints(struct esp_canvas *canvas, int y)
     }
 }
 
-/* The area of the palette on a screen of this size; its width is 0 if there is no room. A menu
- * is as high as its items and its details. The details, below the items, are the full summary
- * of the selected item, or the reason that it is refused. */
+/* Returns the area of the palette on a screen of this size. Its width is 0 if there is no room.
+ * A menu is as high as its items and the details below them. The details are the full summary
+ * of the selected item, or the reason why it is refused. */
 static struct esp_rect frame_of(const struct esp_palette *palette, int width, int height)
 {
     const int wide = width - 4 < WIDEST ? width - 4 : WIDEST, most = height - 5;
@@ -273,7 +276,8 @@ static struct esp_rect frame_of(const struct esp_palette *palette, int width, in
     return (struct esp_rect){(width - wide) / 2, 2, wide, high};
 }
 
-/* Returns the number of rows with items, and sets *first to the item in the first of them. */
+/* Returns the number of rows that show items. Sets *first to the item in the first of these
+ * rows. */
 static int rows_of(const struct esp_palette *palette, struct esp_rect frame, int *first)
 {
     int rows = frame.height - 3 - (has_details(palette, frame) ? DETAILS : 0);
@@ -295,7 +299,8 @@ int esp_palette_at(const struct esp_palette *palette, int width, int height, int
                                                       : ESP_PALETTE_NOTHING;
 }
 
-/* Draws the summary of the selected item in full; it may be too long for the item's row. */
+/* Draws the whole summary of the selected item, which can be too long for the row of the
+ * item. */
 static void draw_details(struct esp_canvas *canvas, const struct esp_palette *palette, int y)
 {
     const struct esp_palette_item *item = esp_palette_selected(palette);

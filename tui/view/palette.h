@@ -1,8 +1,8 @@
 /* palette.h - the menu: a searchable list of everything that the user can do.
  *
- * The caller opens it and adds items (palette_items.c: commands, drafters, verifiers,
- * settings, themes, keys). The palette filters and sorts them by the query and returns the
- * chosen one. Only the caller knows what an item does.
+ * The caller opens it and adds items: commands, drafters, verifiers, settings, themes and keys
+ * (palette_items.c). The palette filters and sorts the items by the query, and returns the item
+ * that the user chooses. Only the caller knows what an item does.
  */
 #ifndef ESP_PALETTE_H
 #define ESP_PALETTE_H
@@ -14,17 +14,17 @@
 struct esp_binding;
 
 struct esp_palette_item {
-    const char *kind;                  /* "command", "theme", ...; static */
-    char *text, *summary;              /* owned; text: a ':' line or the name of a key */
-    const struct esp_binding *binding; /* the key's, if the item is a key; else NULL */
+    const char *kind;                  /* "command", "theme", ...; not owned */
+    char *text, *summary;              /* owned; `text` is a ':' line or the name of a key */
+    const struct esp_binding *binding; /* the binding if the item is a key; else NULL */
     bool current; /* the item is the current value, and is shown with a check mark */
     bool refused; /* the item cannot be chosen; the summary gives the reason */
 };
 
 struct esp_palette {
     bool open;
-    const char *title; /* static; NULL means the title of the full menu */
-    int skipped;       /* bytes to hide at the start of each text: the title says the same */
+    const char *title; /* not owned; NULL: the title of the full palette */
+    int skipped; /* bytes to hide at the start of each text, because the title shows them */
     char query[64];
     struct esp_palette_item *items; /* (count) */
     int count;
@@ -38,17 +38,18 @@ void esp_palette_open(struct esp_palette *palette);
 void esp_palette_close(struct esp_palette *palette);
 void esp_palette_add(struct esp_palette *palette, const char *kind, const char *text,
                      const char *summary, const struct esp_binding *binding);
-/* Marks the last added item. */
+/* Sets the members `current` and `refused` of the item that was added last. */
 void esp_palette_mark(struct esp_palette *palette, bool current, bool refused);
-/* Filters and sorts. Call it after adding items and after a change of the query. */
+/* Filters and sorts the items. Must be called after items were added and after the query has
+ * changed. */
 void esp_palette_filter(struct esp_palette *palette);
 
 enum esp_palette_answer { ESP_PALETTE_STAYS, ESP_PALETTE_LEFT, ESP_PALETTE_CHOSE };
 
-/* Handles a key. Returns whether the palette stays open, was left, or the user chose the
- * selected item; in the last two cases the caller closes the palette. */
+/* Handles a key. Returns whether the palette stays open, the user has left it, or the user has
+ * chosen the selected item. If it does not stay open, the caller must close it. */
 enum esp_palette_answer esp_palette_key(struct esp_palette *palette, int key);
-/* The selected item, or NULL if nothing matches. */
+/* Returns the selected item, or NULL if no item matches the query. */
 const struct esp_palette_item *esp_palette_selected(const struct esp_palette *palette);
 
 /* Returns the index of the shown item at a cell of the canvas, or one of these constants. */

@@ -1,8 +1,9 @@
 /* pane.h - the interface of a pane: a table of functions.
  *
- * A pane is one file in panes/ that exports a `const struct esp_pane_ops`, and one line in
- * panes.def. It draws from the state, the selection that all panes share (struct esp_look) and
- * its own scroll position (struct esp_pane_view). Drawing changes none of them.
+ * A pane consists of a file in panes/ that exports a `const struct esp_pane_ops`, and of a line
+ * in panes.def. What it draws depends on the state, on the selection that all panes share
+ * (struct esp_look) and on its own scroll position (struct esp_pane_view). Drawing changes none
+ * of them.
  */
 #ifndef ESP_PANE_H
 #define ESP_PANE_H
@@ -14,84 +15,87 @@
 #include "tui/model/state.h"
 
 struct esp_pane_view {
-    int scroll;  /* scroll position in rows; each pane defines the origin */
-    long anchor; /* text pane: byte at the top; compare pane: its place; -1: follow the end */
+    int scroll;  /* scroll position in rows; each pane defines row 0 */
+    long anchor; /* text pane: byte at the top; compare pane: shown place; -1: follow the end */
 };
 
-/* The selection that all panes share. */
+/* What the user has selected. All panes share it. */
 struct esp_look {
-    int iteration; /* index of the held iteration; -1 means follow the newest */
+    int iteration; /* index of the held iteration; -1: follow the newest one */
     int node;      /* the node at the tree's cursor, while an iteration is held */
     int token;     /* the token at the text's cursor; -1 if there is no cursor */
     bool of_token; /* the node pane shows this token, not a node of the tree */
-    int likely;    /* the alternative to this token at the node pane's cursor, from 0 */
-    int branch;    /* the branch at the branches pane's cursor; -1 means the current one */
-    int heat;      /* enum esp_heat: how the text's tokens are coloured */
+    int likely;    /* index of the alternative to this token at the node pane's cursor */
+    int branch;    /* the branch at the branches pane's cursor; -1: the current one */
+    int heat;      /* enum esp_heat, which says how tokens of the text are coloured */
     bool collapsed[ESP_MAX_NODES + 1]; /* nodes of the held tree whose children are hidden */
     bool explains;    /* the tree pane explains its node, because the node pane is hidden */
     bool grows_right; /* trees grow to the right; otherwise they are indented rows */
     char search[96];  /* the text to search for; "" if none */
-    long match;       /* byte of the last match in the text; -1 if none yet */
+    long match;       /* byte at which the last match begins; -1 if there is none yet */
     const char *const *help; /* lines of the help pane, NULL at the end */
 };
 
-/* Holds an iteration and moves the cursor to its most informative node (viz/explain.h). With
- * index -1, follows the newest iteration again. */
+/* Holds an iteration, which means that the panes keep showing it while new iterations run.
+ * Moves the cursor to its most informative node (viz/explain.h). If `index` is -1, the panes
+ * follow the newest iteration again. */
 void esp_look_hold(struct esp_look *look, const struct esp_state *state, int index);
-/* Holds the iteration before or after the shown one. After the newest one, follows the newest
- * iteration again. */
+/* Holds the iteration before the shown one (step -1) or after it (1). After the newest
+ * iteration, the panes follow the newest one again. */
 void esp_look_step(struct esp_look *look, const struct esp_state *state, int step);
 
-/* Moves the text's cursor to a token, and holds the iteration that wrote it. */
+/* Moves the text's cursor to a token, and holds the iteration that generated it. */
 void esp_look_token(struct esp_look *look, const struct esp_state *state, int token);
-/* Returns the token at the text's cursor if the node pane shows it, else -1. */
+/* Returns the token at the text's cursor if the node pane shows that token, or else -1. */
 int esp_looked_token(const struct esp_look *look, const struct esp_state *state);
 
-/* Scrolls by rows, by pages of `page` rows (at least 1), or to an end. view->scroll stays
- * between 0 and `most`. Returns false if the action does not scroll. */
+/* Scrolls by a row, by a page of `page` rows (at least 1), or to the start or the end.
+ * view->scroll stays between 0 and `most`. Returns false if the action does not scroll. */
 bool esp_pane_scroll(struct esp_pane_view *view, int action, int page, int most);
 
-/* One match of a search. */
+/* The match to which a search has gone. */
 struct esp_search_result {
-    int index, count; /* this is match `index` (from 1) of `count`; count 0: no match */
+    int index, count; /* it is match `index` (from 1) of `count`; count 0: no match */
     bool round;       /* the search wrapped around */
 };
 
-/* The data with which a pane draws itself and handles actions. */
+/* The data that a pane needs to draw itself and to handle actions. */
 struct esp_shown {
     const struct esp_state *state;
     struct esp_look *look;
     struct esp_pane_view *view;
     const struct esp_iteration *it; /* the selected iteration, or NULL */
-    int stages;                     /* number of its finished stages */
-    int width, height;              /* inside the frame */
+    int stages;                     /* number of the iteration's finished stages */
+    int width, height;              /* size of the area inside the frame */
     bool wheel;                     /* the action comes from the mouse wheel */
 };
 
-/* Where a branch begins: after a text of the tree of branches and some more tokens. */
+/* Says where a new branch begins. The text before it is a text of the tree of branches,
+ * followed by some more tokens. */
 struct esp_branch_point {
     struct esp_text_place place;
     int32_t tokens[ESP_MAX_NODES]; /* (count) */
     int count;
-    bool written; /* the text exists already: show it, and generate nothing */
+    bool written; /* the text already exists; show it, and generate nothing */
 };
 
 struct esp_pane_ops {
     const char *name, *summary;
-    /* Writes the title for the top line of the frame. If NULL, the title is the name. */
+    /* Writes the title for the top line of the frame. If this function is NULL, the title is
+     * the name of the pane. */
     void (*title)(const struct esp_shown *shown, char *title, size_t size);
-    /* Draws into the canvas's view, which is the area inside the frame. Changes neither
-     * `look` nor `view`. */
+    /* Draws the pane into the view of the canvas, which is the area inside the frame. Must not
+     * change the shared selection or the scroll position. */
     void (*draw)(struct esp_canvas *canvas, const struct esp_shown *shown);
-    /* Handles an action. Returns false if the pane does not use it. May be NULL. */
+    /* Handles an action. Returns false if the pane does not use the action. Can be NULL. */
     bool (*request)(const struct esp_shown *shown, int action);
-    /* Handles a click inside the frame. Returns false if there is nothing at that cell. May be
-     * NULL. */
+    /* Handles a click inside the frame. Returns false if there is nothing to select at that
+     * cell. Can be NULL. */
     bool (*click)(const struct esp_shown *shown, int x, int y);
-    /* Sets *point to where a branch from this pane would begin. Returns false if there is no
-     * such place. May be NULL. */
+    /* Sets *point to where a branch would begin if it is begun from this pane. Returns false if
+     * there is no such place. Can be NULL. */
     bool (*point)(const struct esp_shown *shown, struct esp_branch_point *point);
-    /* Goes to the next (step 1) or previous (-1) match of look->search. May be NULL. */
+    /* Goes to the next (step 1) or previous (-1) match of look->search. Can be NULL. */
     struct esp_search_result (*find)(const struct esp_shown *shown, int step);
 };
 
@@ -100,7 +104,7 @@ struct esp_pane_ops {
 
 extern const struct esp_pane_ops *const esp_panes[ESP_PANES];
 
-/* The index of the pane with this name, or -1. */
+/* Returns the index of the pane with this name, or -1. */
 int esp_pane_find(const char *name);
 
 #endif

@@ -4,8 +4,8 @@
  *     two frames       drafter, text so far, tree of the last iteration, statistics
  *     below            progress of each side, the verdict or the current step, keys
  *
- * On a narrow screen the sides are stacked. On a low screen, the trees are the first to be
- * left out.
+ * On a narrow screen the left side is above the right side. On a low screen, the trees are left
+ * out before anything else.
  */
 #include "tui/view/race_view.h"
 
@@ -27,10 +27,10 @@ enum {
     LEAST_FRAME = 5
 };
 
-/* The part of a side that is visible at this time. */
+/* The part of a side's run that is visible at this time of the race. */
 struct view {
     int steps, tokens, written, all;
-    double seconds; /* time on the side's own clock: its end, or now */
+    double seconds; /* time on the side's own clock; stops at its end */
     bool over;
 };
 
@@ -52,7 +52,7 @@ static void draw_tree(struct esp_canvas *canvas, struct esp_run *run, const stru
     struct esp_tree_rows rows;
     if (v->steps == 0 || height < 3)
         return;
-    /* Nothing is drafted for the last token, so at the end the previous tree stays. */
+    /* Nothing is drafted for the last token, so at the end the tree before it stays visible. */
     const int last = v->steps - 1;
     const struct esp_iteration *it = esp_trace_at(&run->trace, last);
     if (v->over && last > 0 && it->tree.count < 2)
@@ -83,8 +83,8 @@ static void draw_figures(struct esp_canvas *canvas, const struct view *v, int y)
                    v->over ? ESP_STYLE_GOOD : ESP_STYLE_VALUE, 0, text, strlen(text));
 }
 
-/* Draws a side that has no room for a frame: its name and statistics, and below them its
- * text. */
+/* Draws a side without a frame, because there is no room for one. It has a row with its name
+ * and statistics, and its text below. */
 static void draw_low_side(struct esp_canvas *canvas, struct esp_run *run, const struct view *v,
                           struct esp_rect rect)
 {

@@ -1,4 +1,4 @@
-/* replay_line.c - shows the position in a recording, instead of the input line.
+/* replay_line.c - draws the line that shows the position in a recording.
  *
  *     paused   iter 41/319, step 3 of 9   1x   0:12 / 1:04   ████████▌     |
  *
@@ -69,7 +69,7 @@ static void draw_progress(struct esp_canvas *canvas, int x, int width,
     }
 }
 
-/* Draws a text if it fits completely; returns the column after it. */
+/* Draws a text if all of it fits. Returns the column after it. */
 static int draw_part(struct esp_canvas *canvas, int x, int style, const char *text)
 {
     if (!*text || x + (int)strlen(text) > canvas->view.rect.width)

@@ -6,11 +6,11 @@
 #include "tui/model/run.h"
 #include "viz/canvas.h"
 
-/* The style for each enum esp_text_kind. */
+/* The style of each enum esp_text_kind. */
 extern const int esp_text_styles[];
 
 /* Draws the first `tokens` tokens into rows y to y + height - 1 of the view. If they need more
- * rows than that, draws only the last rows of text. Returns the row after the text. */
+ * than `height` rows, draws only the last rows of the text. Returns the row below the text. */
 int esp_run_text_draw(struct esp_canvas *canvas, int y, int height, struct esp_run *run,
                       int tokens);
 

@@ -1,5 +1,5 @@
-/* theme.c - reads themes, and maps their colours to those of terminals with fewer; see
- * theme.h. */
+/* theme.c - reads themes. For terminals with few colours, finds the nearest colour that they
+ * have; see theme.h. */
 #include "tui/view/theme.h"
 
 #include <stdbool.h>
@@ -62,7 +62,7 @@ static int attribute(const char *word)
     return -1;
 }
 
-/* Parses the right side of a line. Returns the first wrong word, or NULL. */
+/* Reads the right side of a line. Returns the first invalid word, or NULL. */
 static const char *read_appearance(char *words, struct esp_appearance *look)
 {
     char *rest = NULL;
@@ -99,7 +99,7 @@ static int read_line(void *user, struct esp_file_line *line)
                  : 0;
 }
 
-/* Gives each style that lacks a colour the colour of the style `text`. */
+/* Gives the colour of the style `text` to each style that has no colour. */
 static void inherit(struct esp_theme *theme)
 {
     const struct esp_appearance *text = &theme->style[ESP_STYLE_TEXT];
@@ -114,7 +114,8 @@ static void inherit(struct esp_theme *theme)
 
 /* ------------------------------------------------------------------ finding */
 
-/* Finds the path of the user's theme with this name or, if there is none, of the program's. */
+/* Finds the path of the user's theme with this name. If there is none, finds the theme that
+ * comes with the program. */
 static int find_by_name(const char *name, char *path, size_t size)
 {
     char folder[512], file_name[64];
@@ -157,7 +158,8 @@ int esp_theme_load(struct esp_theme *theme, const char *name, char *err, size_t 
     return 0;
 }
 
-/* The program's themes come first, then those of the user that have other names. */
+/* Lists the themes that come with the program first. Themes of the user with other names
+ * follow. */
 int esp_theme_list(int index, char *name, size_t size)
 {
     char folder[512], file_name[300], path[640];
@@ -185,7 +187,8 @@ static int distance(int32_t a, int32_t b)
     return 3 * red * red + 4 * green * green + 2 * blue * blue; /* the eye sees green best */
 }
 
-/* xterm's colours from 16 on: a cube of 6 x 6 x 6 colours, then 24 greys. */
+/* Returns the RGB value of one of xterm's colours from 16 on. They are a cube of 6 x 6 x 6
+ * colours, followed by 24 greys. */
 static int32_t xterm_colour(int index)
 {
     static const int level[6] = {0, 95, 135, 175, 215, 255};
@@ -206,9 +209,9 @@ static int nearest_of_256(int32_t rgb)
     return best;
 }
 
-/* Returns the terminal colour with the same hue. Shades are ignored, because the user may have
- * changed those of the 8 or 16 colours. In a colour number, red is 1, green 2 and blue 4;
- * bright adds 8. */
+/* Returns the terminal's colour that has the same hue. Ignores shades, because the user can
+ * change the shades of the 8 or 16 colours. In the number of a colour, red is 1, green is 2 and
+ * blue is 4; bright adds 8. */
 static int nearest_of_16(int32_t rgb, int colours)
 {
     enum { GREY = 40 /* a colour is grey if its parts differ by less than this */ };
@@ -235,7 +238,7 @@ int esp_colour_near(int32_t rgb, int colours)
     if (rgb >= ESP_COLOUR_NAMED)
         return colours >= 16 ? rgb - ESP_COLOUR_NAMED : (rgb - ESP_COLOUR_NAMED) % 8;
     if (colours >= 1 << 24)
-        return rgb < 8 ? 16 : rgb; /* such terminals use 0..7 for the named colours */
+        return rgb < 8 ? 16 : rgb; /* 0 to 7 mean the named colours there */
     return colours >= 256 ? nearest_of_256(rgb) : nearest_of_16(rgb, colours);
 }
 

@@ -55,14 +55,14 @@ struct esp_shown esp_ui_shown(struct esp_ui *ui, const struct esp_state *state,
 
 /* ------------------------------------------------------------------ header and footer */
 
-/* The length of the name in "name:k=v,...". */
+/* Returns the length of the name in "name:k=v,...". */
 static int name_length(const char *spec)
 {
     return (int)strcspn(spec, ":");
 }
 
-/* Draws what speculation gains, in the longest form that fits before column `end`. Returns the
- * column where it starts. */
+/* Draws a sentence that says what speculation gains, in the longest form that fits before
+ * column `end`. Returns the column where the sentence starts. */
 static int draw_speed(struct esp_canvas *canvas, int end, const struct esp_state *state)
 {
     struct esp_figures figures = esp_state_figures(state);
@@ -71,14 +71,15 @@ static int draw_speed(struct esp_canvas *canvas, int end, const struct esp_state
         return end;
     esp_state_worth(&figures, esp_state_baseline(state), text);
     const bool wins = esp_state_wins(&figures);
-    /* Columns reserved for the rest of the header, without and with the names of the models. */
+    /* Columns reserved for the other parts of the header. MODELS includes the names of the
+     * models, and LEAST does not. */
     enum { LEAST = 40, MODELS = 80 };
     int form = wins || (int)strlen(text[0]) > end - MODELS;
     form += form == 1 && (int)strlen(text[1]) > end - LEAST;
     return esp_draw_right(canvas, end, 0, wins ? ESP_STYLE_GOOD : ESP_STYLE_BAD, text[form]);
 }
 
-/* Draws the progress of loading. */
+/* Draws how far the models are loaded. */
 static int draw_loading(struct esp_canvas *canvas, int end, const struct esp_state *state)
 {
     enum { BAR = 12 };
@@ -112,7 +113,7 @@ static int draw_phase(struct esp_canvas *canvas, int end, const struct esp_ui *u
         snprintf(text, sizeof text, "reading the prompt");
         break;
     case ESP_PHASE_GENERATING:
-        /* Also shows the actual rate if the machine is slower than the pace. */
+        /* If the machine is slower than the pace, show the measured rate, too. */
         if (ui->pace > 0 && ui->rate > 0 && ui->rate < 0.9 * ui->pace)
             snprintf(text, sizeof text, "%s iter %d, at %.2g/s of %g/s",
                      canvas->glyphs->running, index, ui->rate, ui->pace);
@@ -181,7 +182,7 @@ static void draw_header(struct esp_canvas *canvas, const struct esp_ui *ui,
         esp_draw(canvas, x, 0, ESP_STYLE_STATUS, setup);
 }
 
-/* Returns whether an action would change something. This is tried on a copy of the view. */
+/* Returns whether an action would change something. Tries the action on a copy of the view. */
 static bool obeys(const struct esp_canvas *canvas, const struct esp_ui *ui,
                   const struct esp_state *state, int action)
 {
@@ -189,7 +190,7 @@ static bool obeys(const struct esp_canvas *canvas, const struct esp_ui *ui,
     return esp_ui_act(&copy, state, action, canvas->width, canvas->height);
 }
 
-/* Returns whether the footer shows a key. It does if the key has an effect now. */
+/* Returns whether the footer can show a key. It can if the key has an effect now. */
 static bool is_valid(const struct esp_canvas *canvas, const struct esp_ui *ui,
                      const struct esp_state *state, const struct esp_binding *b)
 {
@@ -221,8 +222,8 @@ static bool is_valid(const struct esp_canvas *canvas, const struct esp_ui *ui,
     }
 }
 
-/* Returns how important a key is. The footer shows the most important keys first: keys to
- * continue or stop, then those of the focused pane, then all others. */
+/* Returns how important a key is. The footer shows the most important keys first. These are the
+ * keys that continue or stop, then the keys of the focused pane, then all other keys. */
 static int urgency_of(const struct esp_binding *b)
 {
     if (b->when == ESP_WHEN_STEP || b->when == ESP_WHEN_REPLAY ||
@@ -231,7 +232,7 @@ static int urgency_of(const struct esp_binding *b)
     return b->when == ESP_WHEN_PANE || b->when == ESP_WHEN_BRANCH;
 }
 
-/* A hint in the footer, such as "Up Down move": its binding, text and position. */
+/* A hint in the footer, such as "Up Down move". It has a binding, a text and a position. */
 struct hint {
     const struct esp_binding *binding;
     char keys[32];
@@ -260,8 +261,8 @@ static struct hint hint_of(const struct esp_ui *ui, const struct esp_binding *b)
     return hint;
 }
 
-/* Chooses the hints that fit the footer; returns their number. The menu's key is always among
- * them, since the menu shows everything else. */
+/* Chooses the hints that fit in the footer. Returns their number. The key of the menu is always
+ * among them, because the menu shows everything else. */
 static int place_hints(const struct esp_canvas *canvas, const struct esp_ui *ui,
                        const struct esp_state *state, struct hint hints[MOST_HINTS])
 {
@@ -293,7 +294,7 @@ static int place_hints(const struct esp_canvas *canvas, const struct esp_ui *ui,
     return count;
 }
 
-/* Returns whether the message fits the one line of the footer. */
+/* Returns whether the message fits in the footer, which has one line. */
 static bool fits_footer(const struct esp_canvas *canvas, const struct esp_ui *ui)
 {
     return esp_safe_width(ui->message, strlen(ui->message), 0) < canvas->width;
@@ -330,7 +331,8 @@ const struct esp_binding *esp_ui_hint_at(const struct esp_canvas *canvas,
         const int at = x - hints[i].x, first = (int)strlen(hints[i].binding->key);
         if (at < 0 || at >= hints[i].width)
             continue;
-        /* A click on the second key of "Up Down move" means that key. */
+        /* If the hint has two keys, such as "Up Down move", a click on the second means that
+         * key. */
         return at > first && at < (int)strlen(hints[i].keys) ? hints[i].binding + 1
                                                              : hints[i].binding;
     }
@@ -430,7 +432,8 @@ static void draw_frames(struct esp_canvas *canvas, struct esp_ui *ui,
     }
 }
 
-/* Lists the panes in focus order, the compare pane first. Returns their number. */
+/* Lists the panes in the order in which Tab focuses them, beginning with the compare pane.
+ * Returns their number. */
 static int pane_order(const struct esp_ui *ui, int order[ESP_PANES])
 {
     int count = 0;
@@ -442,8 +445,8 @@ static int pane_order(const struct esp_ui *ui, int order[ESP_PANES])
     return count;
 }
 
-/* The first tab to draw in a row of `width` columns. If the row is too narrow for all tabs, the
- * tab of the current pane stays visible. */
+/* Returns the first tab to draw in a row of `width` columns. If the row is too narrow for all
+ * tabs, the tab of the current pane must be visible. */
 static int first_tab(const struct esp_ui *ui, const int order[], int count, int width)
 {
     int first = 0, end = 0;
@@ -535,7 +538,8 @@ void esp_ui_draw(struct esp_canvas *canvas, const struct esp_ui *ui,
 
 /* ------------------------------------------------------------------ actions */
 
-/* Moves the focus to the next pane in direction `step`; after the last, to the input line. */
+/* Moves the focus to the next pane in direction `step`. After the last pane, moves it to the
+ * input line. */
 static void move_focus(struct esp_ui *ui, int step)
 {
     int order[ESP_PANES], count = pane_order(ui, order), at = step > 0 ? -1 : count;
@@ -570,8 +574,8 @@ void esp_ui_focus(struct esp_ui *ui, int pane)
     ui->layout.focused = true;
 }
 
-/* Hides the focused pane and focuses the next one. Text and tree cannot both be hidden.
- * Returns whether the pane was hidden. */
+/* Hides the focused pane and focuses the next one. Does nothing if the text and the tree would
+ * both be hidden. Returns whether the pane was hidden. */
 static bool hide(struct esp_ui *ui)
 {
     const int pane = ui->layout.current, other = pane == ESP_PANE_text   ? ESP_PANE_tree

@@ -18,9 +18,9 @@ struct esp_ui {
     struct esp_look look;
     bool help;                       /* the help pane covers the others */
     bool stepping;                   /* step mode is on */
-    double pace;                     /* maximum iterations per second; 0 means no limit */
+    double pace;                     /* most iterations per second; 0 means no limit */
     double rate;                     /* current iterations per second; 0 means unknown */
-    const struct esp_player *player; /* NULL means a live session */
+    const struct esp_player *player; /* NULL in a live session */
     const char *typed;               /* the digits typed in a replay */
 
     struct esp_input_line input;
@@ -31,18 +31,18 @@ struct esp_ui {
 
     struct esp_palette palette; /* covers the panes while open */
 
-    const char *message; /* replaces the key hints; NULL or "": none */
+    const char *message; /* replaces the key hints unless it is NULL or "" */
     bool message_is_error;
 };
 
 void esp_ui_init(struct esp_ui *ui);
 /* Gives the focus to the input line. */
 void esp_ui_leave(struct esp_ui *ui);
-/* Gives the focus to a pane, which is shown if it was hidden. */
+/* Gives the focus to a pane. If the pane was hidden, shows it. */
 void esp_ui_focus(struct esp_ui *ui, int pane);
 /* Makes the view follow the end of the text and the newest iteration again. */
 void esp_ui_follow(struct esp_ui *ui, const struct esp_state *state);
-/* The layout that esp_ui_draw() uses for this size. */
+/* Returns the layout that esp_ui_draw() uses for a screen of this size. */
 struct esp_layout esp_ui_layout(const struct esp_ui *ui, int width, int height);
 void esp_ui_draw(struct esp_canvas *canvas, const struct esp_ui *ui,
                  const struct esp_state *state);
@@ -54,21 +54,21 @@ struct esp_shown esp_ui_shown(struct esp_ui *ui, const struct esp_state *state,
 /* Shows the compare pane when a comparison begins, and hides it when it ends. */
 void esp_ui_compare(struct esp_ui *ui, bool on);
 
-/* The binding of the footer's hint at a cell, or NULL. */
+/* Returns the binding of the footer's hint at a cell, or NULL. */
 const struct esp_binding *esp_ui_hint_at(const struct esp_canvas *canvas,
                                          const struct esp_ui *ui, const struct esp_state *state,
                                          int x, int y);
 
-/* The pane of the tab at column x, or -1. */
+/* Returns the pane of the tab at column x, or -1. */
 int esp_ui_tab_at(const struct esp_ui *ui, int width, int x);
 
 /* Handles an action that changes only the view (focus, zoom, scrolling). Returns false for all
- * others. */
+ * other actions. */
 bool esp_ui_act(struct esp_ui *ui, const struct esp_state *state, int action, int width,
                 int height);
 
-/* Goes to the next (step 1) or previous (-1) match of look.search in `pane`, or in the text if
- * that pane has no search, and focuses the pane. */
+/* Goes to the next (step 1) or previous (-1) match of look.search in `pane`, and focuses the
+ * pane. If that pane cannot be searched, searches the text. */
 struct esp_search_result esp_ui_find(struct esp_ui *ui, const struct esp_state *state, int pane,
                                      int step, int width, int height);
 

@@ -1,4 +1,4 @@
-/* accepted.c - the accepted pane: which drafted tokens were accepted, as bars.
+/* accepted.c - the accepted pane. Bars show how many drafted tokens were accepted.
  *
  *     length of the accepted path          acceptance by depth
  *         0 ████████▎     13 %  of 59          1 █████████▋  86 %  of 59
@@ -6,10 +6,11 @@
  *
  *     acceptance by child                  acceptance by draft probability
  *
- * If some tokens were not drafted by the model, there is also a table by source. A table
- * without rows is left out. The counts are those of `espalier stats` (viz/acceptance.h). They
- * cover the kept iterations since the last change of a setting or, with a cursor in the text,
- * only the iteration that wrote the token there. There are as many columns of tables as fit.
+ * If some tokens were not drafted by the draft model, there is also a table by source. A table
+ * without rows is left out. The counts are the same as those of `espalier stats`
+ * (viz/acceptance.h). They include the iterations in memory since the last change of a setting.
+ * If there is a cursor in the text, they include only the iteration that generated the token at
+ * the cursor. There are as many columns of tables as fit.
  */
 #include "tui/view/pane.h"
 
@@ -29,14 +30,15 @@ struct table {
     } row[MOST_ROWS];
 };
 
-/* Returns whether the node pane shows a token of the text whose iteration is known. */
+/* Returns whether the node pane shows a token of the text, and the iteration that generated it
+ * is known. */
 static bool is_of_token(const struct esp_shown *s)
 {
     return esp_looked_token(s->look, s->state) >= 0 && s->look->iteration >= 0 && s->it;
 }
 
-/* Counts the kept iterations since the last change of a setting, or only the one that wrote the
- * token at the text's cursor. */
+/* Counts the accepted tokens of the iterations in memory since the last change of a setting. If
+ * there is a cursor in the text, counts only the iteration that generated the token there. */
 static struct esp_acceptance count_kept(const struct esp_shown *s)
 {
     struct esp_acceptance a = {.iterations = 0};
@@ -65,7 +67,7 @@ static void add_row(struct table *table, int64_t part, int64_t whole, double fro
     row->whole = whole;
 }
 
-/* Fills the table by source, if the draft model is not the only source. */
+/* Fills the table by source. Leaves it empty if the draft model is the only source. */
 static void add_sources(struct table *table, const struct esp_acceptance *a)
 {
     int64_t found = 0;

@@ -4,8 +4,8 @@
  *           queen who had no child                     38 tokens   ppl 4.0   dynatree  10:43
  *       *   woman in the forest                        12 tokens   ppl 5.2   ar        10:44
  *
- * Below the list, the text of the branch at the cursor is shown side by side with the texts
- * that differ from it after one place.
+ * Below the list, the text of the branch at the cursor is shown. Next to it are the texts that
+ * begin to differ from it at the same place.
  */
 #include "tui/view/pane.h"
 
@@ -20,10 +20,10 @@
 
 enum { PREVIEW = 6, COLUMN = 18, COLUMNS = 4, INDENT = 2, DEEPEST = 8 };
 
-/* The listed branches, from top to bottom. */
+/* The branches in the list, from top to bottom. */
 struct list {
     int *order, *depth; /* (count) */
-    int count, at;      /* at: the row of the cursor; -1 if there is none */
+    int count, at;      /* `at` is the row of the cursor, or -1 */
 };
 
 static bool open_list(struct list *list, const struct esp_shown *s)
@@ -51,7 +51,8 @@ static int branch_at(const struct list *list)
 
 /* ------------------------------------------------------------------ drawing */
 
-/* Writes a branch's own tokens, starting at `from`, as one line; stops when it is full. */
+/* Writes a branch's own tokens as one line, beginning with token `from`. Stops when the line is
+ * full. */
 static void write_words(char *text, size_t size, const struct esp_state *state,
                         const struct esp_branch *branch, int from)
 {
@@ -83,7 +84,8 @@ static double perplexity_of(const struct esp_branch *branch)
     return count > 0 ? exp(sum / count) : NAN;
 }
 
-/* Draws the numbers of a branch at the right end; returns the column where they begin. */
+/* Draws the numbers of a branch at the right end of the row. Returns the column where they
+ * begin. */
 static int draw_numbers(struct esp_canvas *canvas, int y, const struct esp_branch *branch)
 {
     char text[96] = "", time[8] = "";
@@ -128,14 +130,15 @@ static void draw_branch(struct esp_canvas *canvas, const struct esp_shown *s,
                        canvas->ascii_text ? ESP_SAFE_ASCII : 0, from, strlen(from));
 }
 
-/* Texts that differ after one place: the branches that begin there, and their parent. */
+/* A family consists of the branches that begin at the same place of a text, and of the branch
+ * that has this text, their parent. */
 struct family {
     int branch[COLUMNS]; /* (count) */
-    int from[COLUMNS];   /* (count) the branch's token after that place */
+    int from[COLUMNS];   /* (count) the token of the branch after that place */
     int count, most;
 };
 
-/* Adds a branch. If the family is full, its first member is dropped. */
+/* Adds a branch to the family. If the family is full, removes its first member. */
 static void add_member(struct family *f, int branch, int from)
 {
     if (f->count == f->most) {
@@ -147,8 +150,8 @@ static void add_member(struct family *f, int branch, int from)
     f->from[f->count++] = from;
 }
 
-/* Finds the family of the branches that leave `parent` at token `fork`. If not all fit,
- * `branch` is among those that are taken. */
+/* Finds the family of the branches that begin at token `fork` of `parent`. If not all of them
+ * fit, `branch` is a member in any case. */
 static void find_family(struct family *f, const struct esp_branches *b, const struct list *list,
                         int parent, int fork, int branch)
 {
@@ -164,8 +167,8 @@ static void find_family(struct family *f, const struct esp_branches *b, const st
     }
 }
 
-/* Returns the family at the place where a branch begins. If no other branch begins there,
- * returns the family at the place where the last of its own branches begins. */
+/* Returns the family of the place where `branch` begins. If no other branch begins there,
+ * returns the family of the last place where a branch begins in the text of `branch`. */
 static struct family family_of(const struct esp_branches *b, const struct list *list,
                                int branch, int most)
 {
@@ -181,8 +184,7 @@ static struct family family_of(const struct esp_branches *b, const struct list *
     return f;
 }
 
-/* Draws side by side how the texts of a family continue after the place where they begin to
- * differ. */
+/* Draws the texts of a family side by side, from the place where they begin to differ. */
 static void draw_preview(struct esp_canvas *canvas, const struct esp_shown *s,
                          const struct list *list, struct esp_rect rect)
 {
@@ -333,7 +335,7 @@ static bool point(const struct esp_shown *s, struct esp_branch_point *point)
     return point->place.branch >= 0;
 }
 
-/* Finds the next branch whose own text contains the searched words. */
+/* Finds the next branch that has the searched words in its own text. */
 static struct esp_search_result find(const struct esp_shown *s, int step)
 {
     struct esp_search_result found = {.count = 0};

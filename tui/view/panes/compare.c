@@ -1,10 +1,12 @@
-/* compare.c - the compare pane: two configurations of drafter and verifier decode one text.
+/* compare.c - the compare pane. Two sessions, each with its drafter and verifier, decode one
+ * text.
  *
  * On the left and right are the trees of two iterations that cover the same place in the text.
- * Below them are the text with the iterations of both, and the statistics. While the pane
- * follows the end of the text, it shows the newest place where both start an iteration, so that
- * both trees have the same context. Left and Right go to the previous and next place where at
- * least one session starts an iteration, Page Up and Page Down to places where both do.
+ * Below them are the text with the iterations of both sessions, and the statistics. While the
+ * pane follows the end of the text, it shows the newest place where both sessions start an
+ * iteration. There both trees have the same context. Left and Right go to the previous and next
+ * place where at least one session starts an iteration. Page Up and Page Down go to places
+ * where both do.
  */
 #include <string.h>
 
@@ -39,7 +41,7 @@ static void title(const struct esp_shown *s, char *text, size_t size)
 /* ------------------------------------------------------------------ trees */
 
 /* Draws "iter 41 from token 124: 5 of 19 accepted, 6 tokens". If the iteration starts later
- * than the other one, says by how many tokens. A narrow pane shows less. */
+ * than that of the other session, also says by how many tokens. A narrow pane shows less. */
 static void draw_summary(struct esp_canvas *canvas, int y, const struct esp_iteration *it,
                          const struct esp_iteration *other, int stages)
 {
@@ -80,7 +82,7 @@ static void draw_tree(struct esp_canvas *canvas, const struct esp_state *state,
     esp_tree_rows_free(&rows);
 }
 
-/* Draws one side: its drafter and verifier, its iteration, its tree. */
+/* Draws a session's side of the pane: its drafter and verifier, its iteration and its tree. */
 static void draw_side(struct esp_canvas *canvas, const struct esp_state *state,
                       const struct esp_comparison *both, int side, struct esp_rect rect)
 {
@@ -127,8 +129,8 @@ static void draw_trees(struct esp_canvas *canvas, const struct esp_state *state,
                  canvas->glyphs->lines[ESP_LINE_UP | ESP_LINE_DOWN]);
 }
 
-/* In step mode, draws sentences about the first session's last stage below the trees. Returns
- * the number of rows that are left for the trees. */
+/* In step mode, draws sentences below the trees about the last stage of the first session.
+ * Returns the number of rows that are left for the trees. */
 static int draw_sentences(struct esp_canvas *canvas, const struct esp_state *state, int height)
 {
     char text[768];

@@ -1,12 +1,12 @@
-/* compare_ruler.c - shows which iterations of two sessions wrote each part of the text.
+/* compare_ruler.c - shows which iterations of two sessions generated each part of the text.
  *
  *     text      the old king said to his son, who
  *     dynatree  └────────────┘└──────┘└─────────
  *     linear    └──┘└───┘└───────┘└──────┘└─────
  *
- * Each bracket is an iteration. The bonus token, after the accepted path, has another style.
- * The iterations whose trees are shown above are highlighted. The row follows the end of the
- * text or shows the selected place.
+ * Each bracket is an iteration. Its last token, the bonus token, has another style than the
+ * accepted path. The pane shows the trees of two iterations above; they are highlighted here.
+ * The row follows the end of the text or shows the selected place.
  */
 #include <string.h>
 
@@ -16,8 +16,8 @@
 
 enum { MOST = 512, LONGEST_NAME = 24 };
 
-/* Tokens [first, first + count) of the text; the i-th of them covers columns [x[i], x[i +
- * 1]). */
+/* The visible tokens of the text, [first, first + count). The i-th of them is in columns [x[i],
+ * x[i + 1]). */
 struct window {
     int first, count;
     int x[MOST + 1];
@@ -31,8 +31,8 @@ static int token_width(const struct esp_state *state, int place, int flags)
     return esp_safe_width(state->bytes + start, end - start, flags);
 }
 
-/* Chooses a window that ends at the end of the text. If `place` is in the text, the window ends
- * a third of the width after it. */
+/* Chooses the visible tokens. They end at the end of the text. If `place` is in the text, they
+ * end a third of the width after it. */
 static void choose(struct window *w, const struct esp_state *state, int place, int width,
                    int flags)
 {
@@ -70,7 +70,7 @@ static void draw_text(struct esp_canvas *canvas, const struct esp_state *state,
     }
 }
 
-/* The column of a place, clamped to the window. */
+/* Returns the column of a place in the text, limited to the window. */
 static int column(const struct window *w, int place)
 {
     int i = place - w->first;
@@ -94,7 +94,8 @@ static void draw_bracket(struct esp_canvas *canvas, const struct window *w,
     }
 }
 
-/* Draws the iterations from left to right; places that no iteration covers stay blank. */
+/* Draws the iterations from left to right. Columns of tokens that no iteration generated stay
+ * blank. */
 static void draw_cuts(struct esp_canvas *canvas, const struct esp_state *state,
                       const struct window *w, const struct esp_iteration *marked, int left,
                       int y)

@@ -1,8 +1,9 @@
-/* compare_totals.c - statistics of two sessions that decode one text: a row for each session,
- * and a sentence.
+/* compare_totals.c - draws the statistics of two sessions that decode one text. There is a row
+ * for each session, and a sentence.
  *
- * The statistics cover the time since the comparison began or a setting changed. Counts include
- * all iterations, times only those outside step mode. The better of two numbers is highlighted.
+ * The statistics begin when the comparison begins or a setting changes. Counts include all
+ * iterations. Times include only iterations outside step mode. The better of two numbers is
+ * highlighted.
  */
 #include <math.h>
 #include <string.h>
@@ -14,10 +15,10 @@ struct figures {
     double tokens, iterations, accepted, draft, verify, speed, plain;
 };
 
-/* The columns from left to right. If they do not all fit, those with the highest rank are left
- * out first. */
+/* The columns from left to right. If there is no room for all of them, the columns with the
+ * highest rank are left out first. */
 static const struct {
-    const char *label, *wide; /* wide: the label in a wide pane */
+    const char *label, *wide; /* `wide` is the label in a wide pane */
     int width, wide_width, rank, decimals;
     const char *unit;
     int better; /* 1: larger is better; -1: smaller is better; 0: neither */
@@ -52,11 +53,11 @@ static struct figures figures_of(const struct esp_state *state, double baseline,
                         .plain = NAN};
     if (baseline > 0 && pace > 0)
         f.plain = baseline / pace;
-    return f; /* numbers without data are NaN, from 0/0 */
+    return f; /* without data, a number is 0/0, which is NaN */
 }
 
-/* Returns the statistics of a session since the comparison began, as viz/versus.h needs
- * them. */
+/* Returns the statistics of a session since the comparison began, in the form that viz/versus.h
+ * needs. */
 static struct esp_contender contender(const struct esp_state *state)
 {
     const struct esp_totals *all = &state->trace.since;
@@ -74,7 +75,7 @@ void esp_compare_names(const struct esp_state *state, char names[2][ESP_COMPARE_
     esp_contender_name(names[1], ESP_COMPARE_NAME, &other, &one);
 }
 
-/* Chooses the columns, and returns the width left for a name. */
+/* Chooses the columns, and returns the width that is left for the names of the sessions. */
 static int choose(bool shown[COLUMNS], int width)
 {
     int room = width - LEAST_NAME;

@@ -1,5 +1,5 @@
-/* controller.c - the controller pane: the adaptive values, before and after this iteration,
- * and their history.
+/* controller.c - the controller pane shows the values that a drafter adapts, before and after
+ * this iteration, and their history.
  *
  *     upper confidence (tauh)   .90 → .87   .87 to .94   ▇▇▆▆▆▅▅▅▅▄
  *     accepted share            .71 → .74   .58 to .81   ▃▅▄▆▇▅▆▆▅▆
@@ -9,14 +9,15 @@
  *
  * From top to bottom:
  *
- * - the tree shapes from which the drafter chose, the chosen one first, with their
- *   probabilities and expected results;
+ * - the tree shapes from which the drafter chose, with their probabilities and expected results
+ *   (the chosen shape is the first);
  * - the values that change between iterations, one line each, with range and history;
  * - the values that are constant.
  *
- * A low pane shows all values in one row. A high one (zoomed) shows a chart of each changing
+ * A low pane shows all values in one row. A high pane (zoomed) shows a chart of each changing
  * value with its goal, and sentences that say what the value does and why it changed. For a
- * drafter without a controller, the pane shows the accepted fraction of the drafted depth.
+ * drafter without a controller, the pane shows which fraction of the drafted depth was
+ * accepted.
  */
 #include "tui/view/pane.h"
 
@@ -31,8 +32,8 @@
 
 enum { HIGH = 12 /* a pane with at least this many rows has charts */ };
 
-/* Lists the accepted fraction of the drafted depth of each iteration, oldest first. Returns
- * the number of values. */
+/* Lists which fraction of the drafted depth each iteration accepted, from the oldest iteration
+ * to the newest. Returns the number of values. */
 static int path_shares(const struct esp_shown *s, float values[ESP_POINTS])
 {
     int count = 0;
@@ -56,7 +57,7 @@ static int draw_change(struct esp_canvas *canvas, int x, int y, const struct esp
     return esp_draw(canvas, x, y, ESP_STYLE_VALUE, after);
 }
 
-/* The width of draw_change(). */
+/* Returns the width of what draw_change() draws. */
 static int change_width(const struct esp_gauge *gauge)
 {
     char before[16], after[16];
@@ -80,8 +81,7 @@ static bool moves(const struct esp_shown *s, int gauge)
     return axis.high > axis.low || s->it->gauges[gauge].before != s->it->gauges[gauge].after;
 }
 
-/* Draws the last of the `count` values, as many as fit, with their range:
- * ".0016 to .10 ▇▆▅". */
+/* Draws as many of the last values as fit, and their range: ".0016 to .10 ▇▆▅". */
 static void draw_spark(struct esp_canvas *canvas, int x, int y, const float *values, int count)
 {
     enum { RANGE = 13, LEAST = 8 /* columns */ };
@@ -99,7 +99,7 @@ static void draw_spark(struct esp_canvas *canvas, int x, int y, const float *val
     esp_draw_spark(canvas, x, y, width, ESP_STYLE_SPARK, values, count, &axis);
 }
 
-/* Draws the constant values, from row `y` on. */
+/* Draws the constant values, beginning in row `y`. */
 static void draw_still(struct esp_canvas *canvas, const struct esp_shown *s, int y)
 {
     const int width = canvas->view.rect.width;
@@ -117,8 +117,8 @@ static void draw_still(struct esp_canvas *canvas, const struct esp_shown *s, int
     }
 }
 
-/* The column where the numbers start: after the widest name of a changing value. *full is set
- * if there is room for names with their symbols. */
+/* Returns the column where the numbers start. It is after the widest name of a changing value.
+ * Sets *full to whether there is room for the symbols after the names. */
 static int name_column(const struct esp_canvas *canvas, const struct esp_shown *s, bool *full)
 {
     enum { LEAST = 46 /* columns of numbers, range and history */ };
@@ -136,8 +136,8 @@ static int name_column(const struct esp_canvas *canvas, const struct esp_shown *
     return widest[*full] + 2;
 }
 
-/* Draws the tree shapes that a drafter chose from, the chosen one first. Returns the number of
- * lines. */
+/* Draws the tree shapes from which the drafter chose. The chosen shape is the first. Returns
+ * the number of lines. */
 static int draw_choices(struct esp_canvas *canvas, const struct esp_iteration *it)
 {
     enum { SHARE = 20, BRINGS = 26 };
@@ -178,7 +178,7 @@ static void draw_lines(struct esp_canvas *canvas, const struct esp_shown *s)
     draw_still(canvas, s, y);
 }
 
-/* Draws all values in one row, changing ones first. */
+/* Draws all values in one row. The changing values come first. */
 static void draw_row(struct esp_canvas *canvas, const struct esp_shown *s)
 {
     char after[16];
@@ -202,8 +202,8 @@ static void draw_row(struct esp_canvas *canvas, const struct esp_shown *s)
 
 /* ------------------------------------------------------------------ charts */
 
-/* Draws the heading of a chart: name, change, effect, reason. Returns the number of its
- * rows. */
+/* Draws the heading of a chart: the name of the value, its change, its effect and the reason
+ * for the change. Returns the number of rows. */
 static int draw_heading(struct esp_canvas *canvas, const struct esp_iteration *it, int gauge,
                         int y)
 {
@@ -216,8 +216,8 @@ static int draw_heading(struct esp_canvas *canvas, const struct esp_iteration *i
     return *text ? esp_draw_paragraph(canvas, y + 1, ESP_STYLE_LABEL, text) - y : 1;
 }
 
-/* Draws a chart of `rows` rows with its scale on the left and its goal, if any. The scale
- * covers the range of the values that are shown, and the goal. */
+/* Draws a chart of `rows` rows, with the scale on the left and the goal of the value, if it has
+ * one. The scale includes all values that are shown, and the goal. */
 static void draw_chart(struct esp_canvas *canvas, const struct esp_shown *s, int gauge, int y,
                        int rows)
 {
@@ -253,7 +253,7 @@ static void draw_chart(struct esp_canvas *canvas, const struct esp_shown *s, int
     esp_draw_right(canvas, canvas->view.rect.width, row, ESP_STYLE_WARN, text);
 }
 
-/* The number of rows of a value's heading. */
+/* Returns the number of rows of a value's heading. */
 static int heading_rows(const struct esp_iteration *it, int gauge, int width)
 {
     char why[200], text[400];
@@ -277,9 +277,9 @@ static void draw_short(struct esp_canvas *canvas, const struct esp_iteration *it
         esp_draw_bytes(canvas, x, y, width - x, ESP_STYLE_LABEL, 0, meaning, strlen(meaning));
 }
 
-/* Returns how many of the `moving` values get a chart; these values are the first in `order`.
- * The others of the `count` values get a line. Sets the rows of each chart and the gap between
- * charts. */
+/* Returns how many of the `moving` (changing) values get a chart. They are the first in
+ * `order`. All other of the `count` values get a line. Sets the number of rows of each chart
+ * and of the gap between charts. */
 static int share_rows(const struct esp_iteration *it, const int *order, int moving, int count,
                       const struct esp_rect *room, int *rows, int *gap)
 {
@@ -287,7 +287,7 @@ static int share_rows(const struct esp_iteration *it, const int *order, int movi
     int charts = moving;
     *rows = 0;
     for (*gap = 1; charts > 0; *gap ? *gap = 0 : charts--) {
-        /* Constant values may be left out, changing ones may not. */
+        /* Constant values can be left out, but changing values cannot. */
         int needed = *gap ? count - charts : moving - charts;
         for (int i = 0; i < charts; i++)
             needed += heading_rows(it, order[i], room->width) + *gap;
@@ -299,8 +299,8 @@ static int share_rows(const struct esp_iteration *it, const int *order, int movi
     return charts;
 }
 
-/* Draws charts of the changing values, as large as possible, then a line for each other
- * value. */
+/* Draws charts of the changing values, as large as possible. Below them, draws a line for each
+ * other value. */
 static void draw_charts(struct esp_canvas *canvas, const struct esp_shown *s)
 {
     int order[ESP_MAX_GAUGES], moving = 0, count = 0, rows, gap, y = 0;

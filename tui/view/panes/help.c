@@ -1,7 +1,7 @@
-/* help.c - the help pane: lines from the tables of keys and commands.
+/* help.c - the help pane shows lines from the tables of keys and commands.
  *
- * A line that starts in column 0 is a heading. Other lines consist of a name, blanks and an
- * explanation. In a narrow pane the explanation is wrapped, beside the name or below it.
+ * A line that starts in column 0 is a heading. All other lines consist of a name, blanks and an
+ * explanation. In a narrow pane the explanation is wrapped. It is beside the name or below it.
  */
 #include "tui/view/pane.h"
 
@@ -10,7 +10,7 @@
 #include "viz/safe.h"
 #include "viz/wrap.h"
 
-/* The layout of a line: its first `name` bytes are in the first row, and the rest is a
+/* The layout of a line. Its first `name` bytes are in the first row. Its other bytes are a
  * paragraph that begins at column `column`. */
 struct placed {
     int name, column, rows;
@@ -39,7 +39,8 @@ static int row_count(const struct esp_shown *s, int width)
     return count;
 }
 
-/* The top row. It is limited here because a pane that has become higher has less to scroll. */
+/* Returns the top row. It is limited here because a pane that has become higher can scroll
+ * less. */
 static int top_row(const struct esp_shown *s, int width, int height)
 {
     const int most = row_count(s, width) - height;

@@ -1,6 +1,6 @@
-/* mask.c - the mask pane: which rows of the target's one pass see which others
- * (viz/mask_view.h). If the target has recurrent layers, it also shows in which order their
- * states are computed for these rows (viz/walk_view.h). */
+/* mask.c - the mask pane shows which rows of the target's pass attend to which other rows
+ * (viz/mask_view.h). If the target has recurrent layers, the pane also shows the order in which
+ * their states are computed for these rows (viz/walk_view.h). */
 #include "tui/view/pane.h"
 
 #include "viz/mask_view.h"
@@ -16,7 +16,8 @@ static void title(const struct esp_shown *s, char *text, size_t size)
         snprintf(text, size, "mask");
 }
 
-/* Draws the order of the states at the right, and leaves the rest of the pane for the mask. */
+/* Draws the order of the states at the right, and the mask in the remaining part of the
+ * pane. */
 static void draw_both(struct esp_canvas *canvas, const struct esp_shown *s, int node)
 {
     enum { GAP = 3 };

@@ -1,4 +1,4 @@
-/* node.c - the node pane: everything about one node of the tree.
+/* node.c - the node pane shows everything about one node of the tree.
  *
  *     draft (q) .71  target (p) .83  path (P) .25  confidence .38  depth 3, child 1 of 2
  *     accepted: the random number .31 (u) is below its chance of 1.0
@@ -10,9 +10,9 @@
  *     > " king"   draft ███████▎ .71  target ████████▍ .83  → .83
  *       " woman"  draft █▏       .12  target ▌         .06  → .06
  *
- * If the tree has no cursor, the pane shows the node where the verifier stopped. A short pane
- * shows the numbers, the siblings and the sentence about the verdict, and scrolls to the
- * children; a tall one shows everything.
+ * If the tree has no cursor, the pane shows the node where the verifier stopped. A low pane
+ * shows the numbers, the siblings and the sentence about the verdict, and the user can scroll
+ * to the children. A high pane shows everything.
  */
 #include "tui/view/panes/token_view.h"
 
@@ -26,9 +26,9 @@
 #include "viz/scrolled.h"
 #include "viz/wrap.h"
 
-enum { HIGH = 10 /* rows of a pane that shows everything */ };
+enum { HIGH = 10 /* a pane with this many rows shows everything */ };
 
-/* The node to show, or -1. */
+/* Returns the node to show, or -1. */
 static int chosen_node(const struct esp_iteration *it, const struct esp_look *look)
 {
     if (!it || it->tree.count == 0)
@@ -59,8 +59,8 @@ static int child_count(const struct esp_iteration *it, int parent)
     return count;
 }
 
-/* A number with its name and symbol. The symbols are shown in brackets after the names if
- * all of them fit. */
+/* A number with its name and symbol. If all symbols fit, each is shown in brackets after the
+ * name. */
 struct figure {
     const char *name, *symbol;
     char text[48];
@@ -95,7 +95,7 @@ static int figures_of(const struct esp_iteration *it, int node,
         count++;
     }
     for (int i = 0; node > 0 && i < 3; i++) {
-        if (i != 1 && !isfinite(shares[i].value)) /* the draft gave it no probability */
+        if (i != 1 && !isfinite(shares[i].value)) /* the draft gave the node no probability */
             continue;
         figures[count] = (struct figure){shares[i].name, shares[i].symbol, "", ESP_STYLE_VALUE};
         esp_probability_exact(figures[count++].text, shares[i].value);
@@ -114,14 +114,14 @@ static int figures_of(const struct esp_iteration *it, int node,
     return count;
 }
 
-/* The width of a number, with or without its symbol. */
+/* Returns the width of a number with its name. If `symbol` is true, includes the symbol. */
 static int width_of(const struct figure *figure, bool symbol)
 {
     return (int)(strlen(figure->name) + 1 + strlen(figure->text)) +
            (symbol && figure->symbol ? (int)strlen(figure->symbol) + 3 : 0);
 }
 
-/* Draws the numbers, wrapping to the next row; returns the row after the last. */
+/* Draws the numbers in as many rows as they need. Returns the row below. */
 static int draw_numbers(struct esp_canvas *canvas, const struct esp_iteration *it, int node)
 {
     struct figure figures[MOST_FIGURES];
@@ -220,9 +220,9 @@ static int draw_share(struct esp_canvas *canvas, int x, int y, const char *label
     return esp_draw_probability(canvas, x + bar + 1, y, ESP_STYLE_VALUE, value) + 2;
 }
 
-/* The layout of the rows of one family: the children of a node. */
+/* The layout of the rows that show the children of a node. */
 struct family {
-    int parent, marked; /* marked: the shown node, or -1 */
+    int parent, marked; /* `marked` is the shown node, or -1 */
     int label, bar;     /* columns */
     bool branching;
 };
@@ -265,9 +265,9 @@ static void draw_member(struct esp_canvas *canvas, const struct esp_shown *s, in
     esp_draw_probability(canvas, x, y, ESP_STYLE_VALUE, n->branching);
 }
 
-/* Draws the children of a node by rank, in at most `rows` rows, with their draft and target
- * probabilities and their branching. The children that do not fit are counted in the last row
- * or, if there is a single row, at its end. Returns the next free row. */
+/* Draws the children of a node by rank in at most `rows` rows, with their draft and target
+ * probabilities and their branching. The last row says how many children do not fit. If there
+ * is only one row, its end says so. Returns the next free row. */
 static int draw_family(struct esp_canvas *canvas, const struct esp_shown *s, int parent,
                        int marked, int y, int rows)
 {
@@ -299,7 +299,7 @@ static int draw_family(struct esp_canvas *canvas, const struct esp_shown *s, int
     return last;
 }
 
-/* In a high pane, draws the siblings and the children, each below a heading. */
+/* Draws the siblings and the children, each below a heading. A high pane shows them. */
 static void draw_families(struct esp_canvas *canvas, const struct esp_shown *s, int node, int y)
 {
     int parent = s->it->tree.nodes[node].parent, left = canvas->view.rect.height - y;
@@ -320,8 +320,8 @@ static void draw_families(struct esp_canvas *canvas, const struct esp_shown *s, 
     }
 }
 
-/* In a low pane, draws the sentence about the verdict, the siblings and, if a row is left,
- * the formulas' values for the children. */
+/* Draws what a low pane shows: the sentence about the verdict, and the siblings. If a row is
+ * left, also draws the values of the verifier's formulas for the children. */
 static void draw_low(struct esp_canvas *canvas, const struct esp_shown *s, int node,
                      const char *sentence, int y)
 {
@@ -343,8 +343,8 @@ static void draw_high(struct esp_canvas *canvas, const struct esp_shown *s, int 
     draw_families(canvas, s, node, draw_details(canvas, s, node, y));
 }
 
-/* Draws everything about a node on a canvas with as many rows as needed. Returns the number of
- * rows. The caller closes the canvas `page`. */
+/* Draws everything about a node on a new canvas with as many rows as needed. Returns the number
+ * of rows. The caller must close the canvas `page`. */
 static int draw_page(struct esp_canvas *page, const struct esp_canvas *like,
                      const struct esp_shown *s, int width)
 {
@@ -391,7 +391,7 @@ static void draw(struct esp_canvas *canvas, const struct esp_shown *s)
         draw_high(canvas, s, node, text);
 }
 
-/* Scrolls a pane that is too low for its contents. */
+/* Scrolls the pane if it is too low for its contents. */
 static bool request(const struct esp_shown *s, int action)
 {
     struct esp_canvas page = {.width = 0};
@@ -408,8 +408,8 @@ static bool click(const struct esp_shown *s, int x, int y)
     return esp_looked_token(s->look, s->state) >= 0 && esp_token_view_click(s, x, y);
 }
 
-/* Sets *point to the node that is shown or, if a token of the text is shown, to the chosen
- * alternative. */
+/* Sets *point to the end of the path to the shown node. If a token of the text is shown, sets
+ * it to the chosen alternative. */
 static bool point(const struct esp_shown *s, struct esp_branch_point *point)
 {
     return esp_looked_token(s->look, s->state) >= 0 ? esp_token_view_point(s, point)

@@ -1,8 +1,8 @@
-/* stats.c - the stats pane: what speculation gains, and the time of each stage.
+/* stats.c - the stats pane shows what speculation gains, and the time of each stage.
  *
- * A sentence compares the speed with plain decoding and says so clearly when speculation is
- * slower. The numbers cover only iterations since the last change of a setting, so that the
- * effect of the change is visible.
+ * A sentence compares the speed with plain decoding. It also says clearly when speculation is
+ * slower. The numbers include only iterations since the last change of a setting, to show the
+ * effect of the change.
  */
 #include "tui/view/pane.h"
 
@@ -21,8 +21,8 @@ static int draw_figure(struct esp_canvas *canvas, int x, const char *value, cons
     return esp_draw(canvas, x, 0, ESP_STYLE_LABEL, label) + 3;
 }
 
-/* Draws the speed, the tokens per iteration and the acceptance. Returns the column after
- * them. */
+/* Draws the speed, the tokens per iteration and the acceptance. Returns the column after these
+ * numbers. */
 static int draw_figures(struct esp_canvas *canvas, const struct esp_figures *figures)
 {
     char number[16];
@@ -36,7 +36,7 @@ static int draw_figures(struct esp_canvas *canvas, const struct esp_figures *fig
                        wide ? " of nodes accepted" : " accepted");
 }
 
-/* Draws what speculation gains, in the longest form that fits. */
+/* Draws a sentence that says what speculation gains, in the longest form that fits. */
 static void draw_words(struct esp_canvas *canvas, int x, const struct esp_shown *s,
                        const struct esp_figures *figures)
 {
@@ -52,14 +52,14 @@ static void draw_words(struct esp_canvas *canvas, int x, const struct esp_shown 
         }
 }
 
-/* Draws "draft ████▌ 0.90" for each part of the time: bars on a common scale, at fixed
+/* Draws "draft ████▌ 0.90" for each part of the time. The bars have the same scale and fixed
  * places. */
 static void draw_stages(struct esp_canvas *canvas, int y, const struct esp_figures *figures)
 {
     const double *seconds = figures->seconds;
     const struct {
         const char *label;
-        int style, share; /* share: how many eighths of the room for bars this part gets */
+        int style, share; /* `share`: eighths of the width that this bar gets */
         double seconds;
     } parts[] = {
         {"draft", ESP_STYLE_BAR_DRAFT, 3, seconds[ESP_STAGE_DRAFT]},
@@ -69,7 +69,7 @@ static void draw_stages(struct esp_canvas *canvas, int y, const struct esp_figur
              seconds[ESP_STAGE_ADAPT]},
     };
     double whole = parts[0].seconds + parts[1].seconds + parts[2].seconds;
-    const int others = figures->exchange > 0 ? 70 + 14 : 70; /* columns of words and numbers */
+    const int others = figures->exchange > 0 ? 70 + 14 : 70; /* columns for words and numbers */
     int room = canvas->view.rect.width - others, scale = room > 16 ? room / 2 : 0;
     int x = esp_draw(canvas, 0, y, ESP_STYLE_LABEL, "time per iteration") + 1;
     x = esp_drawf(canvas, x, y, ESP_STYLE_VALUE, "%.2f ms", whole * 1e3) + 3;
@@ -89,7 +89,7 @@ static void draw_stages(struct esp_canvas *canvas, int y, const struct esp_figur
     }
 }
 
-/* Draws the last pass of the target on a time axis, a row for every rank. */
+/* Draws the last pass of the target on a time axis, with a row for every rank. */
 static void draw_ranks(struct esp_canvas *canvas, int y, const struct esp_shown *s)
 {
     enum { NAME = 9, SUMS = 44 };
@@ -121,8 +121,7 @@ static void draw_ranks(struct esp_canvas *canvas, int y, const struct esp_shown 
     }
 }
 
-/* Draws the same numbers below each other, for a pane that is too narrow for the rows
- * above. */
+/* Draws the same numbers one below the other, if the pane is too narrow for them in a row. */
 static void draw_column(struct esp_canvas *canvas, const struct esp_shown *s,
                         const struct esp_figures *figures)
 {

@@ -1,12 +1,14 @@
-/* text.c - the text pane: the text, wrapped, with each token in the style of its origin.
+/* text.c - the text pane shows the text, wrapped, with each token in the style of its origin.
  *
- * A cursor walks the tokens. The other panes then show the iteration that wrote the token, and
- * the node pane explains it. While an iteration is held, its tokens are marked.
+ * The user can move a cursor from token to token. The other panes then show the iteration that
+ * generated the token, and the node pane explains the token. While an iteration is held, its
+ * tokens are marked.
  *
- * The text may be long, so only the visible lines are laid out, paragraph by paragraph. This
- * goes backward from the end, or from the line to which the user scrolled. Every PIECE bytes,
- * the next space also ends a paragraph, which bounds the work per frame. Lines are identified
- * by their first byte, so a scrolled view stays in place while text is added.
+ * The text can be long, so only the visible lines are wrapped, paragraph by paragraph. The pane
+ * begins at the end of the text or at the line to which the user has scrolled, and goes
+ * backward. Every PIECE bytes, the next space also ends a paragraph. This limits the work per
+ * frame. Lines are identified by their first byte, so a scrolled view does not move while text
+ * is added.
  */
 #include "tui/view/pane.h"
 
@@ -36,7 +38,7 @@ static size_t piece_start(const struct esp_wrap *w, size_t index)
     return raw;
 }
 
-/* The start of the paragraph that contains byte at - 1; at > 0. */
+/* Returns the start of the paragraph that contains byte at - 1. `at` must be above 0. */
 static size_t paragraph_before(const struct esp_wrap *w, size_t at)
 {
     size_t index = (at - 1) / PIECE, least = piece_start(w, index), start = at - 1;
@@ -56,7 +58,8 @@ static size_t paragraph_end(const struct esp_wrap *w, size_t at)
     return newline ? (size_t)(newline - w->bytes) + 1 : most;
 }
 
-/* The start of the line `lines` lines above the one that starts at byte `at`. */
+/* Returns the start of the line that is `lines` lines above the line that starts at byte
+ * `at`. */
 static size_t lines_above(const struct esp_wrap *w, size_t at, int lines)
 {
     size_t starts[REMEMBERED];
@@ -77,7 +80,7 @@ static size_t line_below(const struct esp_wrap *w, size_t at)
     return esp_wrap_line(w, at, paragraph_end(w, at));
 }
 
-/* The top line of a pane that follows the end of the text. */
+/* Returns the top line of the pane when it follows the end of the text. */
 static size_t following(const struct esp_wrap *w, int height)
 {
     bool fresh = w->count > 0 && w->bytes[w->count - 1] == '\n';
@@ -105,13 +108,13 @@ static int span_at(const struct esp_state *state, size_t byte)
     return low;
 }
 
-/* The matches of a search, for a caller that visits the bytes in order. */
+/* Finds the matches of a search for a caller that visits the bytes in order. */
 struct matches {
     const struct esp_wrap *w;
     const char *what;
     size_t length, end;
-    long at;      /* the match that contains the byte, or the next match; -1 if none */
-    long current; /* the match that the last search found; -1 if none */
+    long at;      /* start of the match at this byte or else of the next match; -1 if none */
+    long current; /* start of the match to which the search has gone; -1 if none */
 };
 
 static struct matches matches_in(const struct esp_wrap *w, const struct esp_look *look,
@@ -133,7 +136,7 @@ static int style_at(struct matches *m, size_t byte, int style)
     return m->at == m->current ? ESP_STYLE_SELECTION : ESP_STYLE_MATCH;
 }
 
-/* Returns whether a token is visible. Control tokens of the chat format are not. */
+/* Returns whether a token is visible. Control tokens of the chat format are not visible. */
 static bool has_bytes(const struct esp_state *state, int span)
 {
     const size_t end =
@@ -153,8 +156,8 @@ static int span_style(const struct esp_shown *s, int span)
     return step >= 0 ? esp_heat_style(step) : esp_text_styles[of->kind];
 }
 
-/* Returns whether the token at the cursor has some of the bytes [at, end). A character may
- * consist of several tokens. */
+/* Returns whether some of the bytes [at, end) are part of the token at the cursor. A character
+ * can consist of several tokens. */
 static bool is_at_cursor(const struct esp_shown *s, size_t at, size_t end)
 {
     const struct esp_state *state = s->state;
@@ -212,7 +215,7 @@ static void draw_text(struct esp_canvas *canvas, const struct esp_shown *s,
         esp_draw(canvas, x, y, ESP_STYLE_KEY, canvas->glyphs->cursor);
 }
 
-/* Returns the number of rows for the text. The last row of the pane may be a legend. */
+/* Returns the number of rows for the text. The last row of the pane can be a legend instead. */
 static int text_height(const struct esp_look *look, int height)
 {
     enum { LEAST = 4 };
@@ -295,7 +298,7 @@ static void draw(struct esp_canvas *canvas, const struct esp_shown *s)
         draw_scrolled(canvas, s, &w);
 }
 
-/* The top line of the pane. */
+/* Returns the start of the top line of the pane. */
 static size_t top_of(const struct esp_shown *s, const struct esp_wrap *w)
 {
     const size_t bottom = following(w, text_height(s->look, s->height));
@@ -334,7 +337,7 @@ static bool scroll(const struct esp_shown *s, int action)
     return true;
 }
 
-/* The start of the line that contains a byte. */
+/* Returns the start of the line that contains a byte. */
 static size_t line_of(const struct esp_wrap *w, size_t byte)
 {
     size_t start = paragraph_before(w, byte + 1), end;
@@ -343,8 +346,7 @@ static size_t line_of(const struct esp_wrap *w, size_t byte)
     return start;
 }
 
-/* If a byte is not visible, scrolls so that its line is a third of the height below the
- * top. */
+/* If a byte is not visible, scrolls until its line is a third of the height below the top. */
 static void bring_up(struct esp_pane_view *view, const struct esp_wrap *w, size_t byte,
                      int height)
 {
@@ -374,8 +376,8 @@ static void put_cursor(const struct esp_shown *s, const struct esp_wrap *w, int 
     keep_visible(s, w, s->state->spans[token].start);
 }
 
-/* The next visible token after `token` (step 1) or before it (step -1), or `token` itself if
- * there is none. */
+/* Returns the next visible token after `token` (step 1) or before it (step -1). Returns `token`
+ * itself if there is none. */
 static int token_after(const struct esp_state *state, int token, int step)
 {
     for (int i = token + step; i >= 0 && i < state->span_count; i += step)
@@ -394,7 +396,8 @@ static int word_after(const struct esp_state *state, int token, int step)
     return next;
 }
 
-/* The byte at column `x` of the line that starts at `at`, or its last one. */
+/* Returns the byte at column `x` of the line that starts at `at`. If the line is shorter,
+ * returns its last byte. */
 static size_t byte_at(const struct esp_wrap *w, size_t at, int x)
 {
     const size_t end = line_below(w, at);
@@ -422,8 +425,8 @@ static int column_of(const struct esp_wrap *w, size_t byte)
     return column;
 }
 
-/* Returns the line `lines` lines below the one that starts at `line` (above it, if negative),
- * or the first or last line. */
+/* Returns the line that is `lines` lines below the line that starts at `line`, or above it if
+ * `lines` is negative. At an end of the text, returns the first or last line. */
 static size_t line_after(const struct esp_wrap *w, size_t line, int lines)
 {
     if (lines < 0)
@@ -433,9 +436,9 @@ static size_t line_after(const struct esp_wrap *w, size_t line, int lines)
     return line;
 }
 
-/* Returns the token `lines` lines below the token at the cursor (above it, if negative). If
- * that is still the same token, goes further. At an end of the text, returns the last or first
- * token. */
+/* Returns the token that is `lines` lines below the token at the cursor, or above it if `lines`
+ * is negative. If this is still the same token, goes further. At an end of the text, returns
+ * the last or first token. */
 static int token_below(const struct esp_shown *s, const struct esp_wrap *w, int lines)
 {
     const struct esp_state *state = s->state;
@@ -492,7 +495,7 @@ static bool move(const struct esp_shown *s, int action)
     return true;
 }
 
-/* If there is no cursor, the first key that moves a cursor puts one at the end of the visible
+/* If there is no cursor yet, the first key that moves it puts it at the end of the visible
  * text. */
 static bool begin_cursor(const struct esp_shown *s, int action)
 {
@@ -631,7 +634,7 @@ static void title(const struct esp_shown *s, char *text, size_t size)
         add(text, size, part);
     add(text, size, s->state->loaded.chat);
     snprintf(part, sizeof part, "seed %" PRIu64, values->seed);
-    if (values->temperature > 0) /* otherwise nothing is sampled */
+    if (values->temperature > 0) /* at temperature 0 nothing is sampled */
         add(text, size, part);
 }
 

@@ -1,11 +1,11 @@
-/* timeline.c - the timeline pane: one column per iteration, the newest on the right.
+/* timeline.c - the timeline pane has a column for each iteration, with the newest on the right.
  *
  *     tokens   committed by the iteration: accepted ones, and the target's own
  *     nodes    drafted: accepted, seen by the target, cut before
  *     ms       time: draft, verify, the rest
  *
- * Each of the three is a stacked bar, one or more rows high. Left and Right hold an iteration:
- * it is marked, and its numbers are shown on the right.
+ * Each of the three is a stacked bar, one or more rows high. Left and Right select an
+ * iteration. It is marked, and its numbers are shown on the right.
  */
 #include "tui/view/pane.h"
 
@@ -57,7 +57,7 @@ static double total_of(const struct esp_course_point *point, int series)
     return parts[0].value + parts[1].value + parts[2].value;
 }
 
-/* Rounds up to 1, 2, 5, 10, 20, ..., so that the scale seldom changes. */
+/* Rounds a value up to 1, 2, 5, 10, 20, ... With such values, the scale seldom changes. */
 static double round_up(double value)
 {
     double scale = pow(10, floor(log10(value)));
@@ -95,7 +95,7 @@ static int find_point(const struct esp_course *course, int iteration)
     return -1;
 }
 
-/* Draws one series in rows top .. top + rows - 1, for the points from `first` on. */
+/* Draws a series in rows top .. top + rows - 1, beginning with point `first`. */
 static void draw_series(struct esp_canvas *canvas, const struct esp_course *course, int series,
                         int first, int count, int marked, int top, int rows)
 {
@@ -129,8 +129,9 @@ static void title(const struct esp_shown *s, char *text, size_t size)
     snprintf(text, size, "timeline   one column per iteration");
 }
 
-/* Draws the legend of the bars, with a cell of each colour and shade. It is next to each series
- * if that has enough rows. Otherwise one legend for all series is in row `y`. */
+/* Draws the legend of the bars, with a cell of each colour and shade. If a series has enough
+ * rows, its legend is next to it. Otherwise there is a single legend for all series in row
+ * `y`. */
 static void draw_legend(struct esp_canvas *canvas, int rows, int gap, int y, int end)
 {
     static const struct {
@@ -161,8 +162,8 @@ static void draw_legend(struct esp_canvas *canvas, int rows, int gap, int y, int
         }
 }
 
-/* The leftmost of the `count` points that are shown. These are the newest points or, if an
- * iteration is held, the points from that iteration on. */
+/* Returns the leftmost of the `count` points that are shown. The pane shows the newest points.
+ * If an iteration is held, it shows the points from that iteration on. */
 static int first_point(const struct esp_shown *s, int count)
 {
     const struct esp_course *course = &s->state->trace.course;

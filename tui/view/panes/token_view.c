@@ -23,7 +23,7 @@ void esp_token_view_title(const struct esp_shown *s, char *title, size_t size)
 
 /* ------------------------------------------------------------------ drawing */
 
-/* Draws a number with its name; begins another row if it does not fit. */
+/* Draws a number with its name. Begins another row if the number does not fit in this row. */
 static void draw_number(struct esp_canvas *canvas, int *x, int *y, const char *name,
                         const char *value, const char *unit)
 {
@@ -84,9 +84,9 @@ static void say_unknown(char *text, size_t size, const struct esp_shown *s)
                  : "The recording does not have the target's other tokens.");
 }
 
-/* Layout of the rows of alternatives. */
+/* The layout of the rows that show the alternatives. */
 struct rows {
-    int first, shown; /* the first shown alternative; the number of shown ones */
+    int first, shown; /* the first alternative shown; how many are shown */
     int y, label, bar;
 };
 

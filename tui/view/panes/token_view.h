@@ -1,5 +1,5 @@
-/* token_view.h - the node pane while a token of the text is selected: its origin, how
- * probable it was, and the alternatives.
+/* token_view.h - draws the node pane while a token of the text is selected. It shows the origin
+ * of the token, its probability, and the alternatives.
  *
  *     target (p) .31  rank 2  surprisal 1.7 bits  entropy 2.4 bits
  *     The draft guessed it, and the target accepted it, in iteration 12.
@@ -17,7 +17,7 @@ void esp_token_view_draw(struct esp_canvas *canvas, const struct esp_shown *show
 bool esp_token_view_request(const struct esp_shown *shown, int action);
 bool esp_token_view_click(const struct esp_shown *shown, int x, int y);
 /* Sets *point to the text before the token, followed by the chosen alternative. Returns false
- * if there is none. */
+ * if there is no alternative. */
 bool esp_token_view_point(const struct esp_shown *shown, struct esp_branch_point *point);
 
 #endif

@@ -1,9 +1,10 @@
-/* tree.c - the tree pane: the draft tree of an iteration, as indented rows (viz/tree_view.h)
- * or growing to the right (viz/tree_right.h).
+/* tree.c - the tree pane shows the draft tree of an iteration, either as indented rows
+ * (viz/tree_view.h) or growing to the right (viz/tree_right.h).
  *
- * While the pane follows the newest iteration, it shows as much as fits and folds the rest.
- * Moving the cursor holds the iteration: the pane keeps showing it while new iterations run,
- * only the user folds nodes, and the node pane shows the node at the cursor.
+ * While the pane follows the newest iteration, it shows as much of the tree as fits, and folds
+ * the other nodes. When the user moves the cursor, the iteration is held. Then the pane keeps
+ * showing it while new iterations run, only the user folds nodes, and the node pane shows the
+ * node at the cursor.
  */
 #include "tui/view/pane.h"
 
@@ -72,15 +73,16 @@ static int deepest(const struct esp_iteration *it)
     return depth;
 }
 
-/* While step mode shows a draft pass, the depth of the nodes that the pass added; otherwise
- * 0. */
+/* Returns the depth of the nodes that a draft pass added, while step mode shows this pass.
+ * Otherwise returns 0. */
 static int new_depth(const struct esp_shown *s)
 {
     bool layer = is_partial(s) && s->state->partial_type == ESP_EVENT_LAYER;
     return layer ? deepest(s->it) : 0;
 }
 
-/* A tree ready to be drawn: its rows, and their positions if it grows to the right. */
+/* A tree that is ready to be drawn. It has its rows and, if it grows to the right, their
+ * positions. */
 struct shown_tree {
     struct esp_tree_rows rows;
     struct esp_tree_right right;
@@ -105,8 +107,8 @@ static int build(struct shown_tree *d, const struct esp_iteration *it,
     return status;
 }
 
-/* Builds as much as fits of a tree that grows to the right. Several rows of the tree can share
- * a row of the screen, so the number of rows that fit is found by bisection. */
+/* Builds as much of a tree that grows to the right as fits. Several rows of the tree can share
+ * a row of the screen. Therefore the number of rows that fit is found by bisection. */
 static int fit(struct shown_tree *d, const struct esp_iteration *it,
                struct esp_tree_choice *choice, int width, int height, bool ascii)
 {
@@ -138,7 +140,8 @@ static int cursor_row(const struct esp_tree_rows *rows, const struct esp_look *l
     return -1;
 }
 
-/* Prepares the drawing of an iteration. The tree of a held iteration is not folded to fit. */
+/* Prepares the drawing of an iteration. Folds the tree until it fits, unless the iteration is
+ * held. */
 static int open_drawing(struct shown_tree *d, const struct esp_shown *s, int width, int height,
                         bool ascii)
 {
@@ -162,8 +165,8 @@ static int open_drawing(struct shown_tree *d, const struct esp_shown *s, int wid
     return status;
 }
 
-/* The first row to draw. The cursor is centred. Without a cursor, the end of the accepted path
- * is near the bottom. */
+/* Returns the first row to draw. The row of the cursor is in the middle. Without a cursor, the
+ * end of the accepted path is near the bottom. */
 static int first_row(const struct esp_tree_rows *rows, int cursor, int height)
 {
     int most = rows->count > height ? rows->count - height : 0;
@@ -171,8 +174,8 @@ static int first_row(const struct esp_tree_rows *rows, int cursor, int height)
     return first < 0 ? 0 : first > most ? most : first;
 }
 
-/* The row that must be visible. This is the cursor's row. Without a cursor it is a row of the
- * newest layer, the bonus token, or the end of the accepted path. */
+/* Returns the row that must be visible. This is the row of the cursor. Without a cursor it is a
+ * row of the newest layer, the row of the bonus token, or the end of the accepted path. */
 static int telling_row(const struct shown_tree *d)
 {
     int row = d->look.cursor >= 0 ? d->look.cursor : d->rows.path_end;
@@ -192,7 +195,7 @@ static int start_of(int from, int to, int size, int whole)
     return start < 0 ? 0 : start;
 }
 
-/* The number of nodes up to a row, or in all rows (-1). */
+/* Returns the number of nodes up to a row. If `row` is -1, returns the number in all rows. */
 static int nodes_to(const struct esp_tree_rows *rows, int row)
 {
     int count = 0;
@@ -201,7 +204,7 @@ static int nodes_to(const struct esp_tree_rows *rows, int row)
     return count;
 }
 
-/* Returns whether the last `columns` of a row are empty. */
+/* Returns whether the last `columns` columns of a row are empty. */
 static bool is_free(const struct esp_canvas *canvas, int y, int columns)
 {
     const struct esp_rect *rect = &canvas->view.rect;
@@ -215,10 +218,10 @@ static bool is_free(const struct esp_canvas *canvas, int y, int columns)
     return true;
 }
 
-/* Draws the position at the right end of the first and last rows. The first row has the number
- * of the cursor's node and the number of rows above. The last row has the number of rows below,
- * and says whether there is more to the left or right. If only the first row has no room,
- * everything is in the last row. */
+/* Draws the scroll position at the right end of the first and last rows. The first row shows
+ * the number of the cursor's node and how many rows are above. The last row shows how many rows
+ * are below, and whether there is more to the left or right. If only the first row has no room,
+ * the last row shows everything. */
 static void draw_place(struct esp_canvas *canvas, const struct shown_tree *d, int x, int y)
 {
     const int width = canvas->view.rect.width, height = canvas->view.rect.height;
@@ -265,7 +268,7 @@ static void draw_tree(struct esp_canvas *canvas, struct shown_tree *d,
 
 /* Writes the sentences for the bottom of the pane. In step mode they are about the last stage.
  * Otherwise they are about the node at the cursor, if no node pane shows it. Returns the number
- * of rows that are left for the tree; `height` if there is no room for sentences. */
+ * of rows that are left for the tree. If there is no room for sentences, this is `height`. */
 static int tree_height(const struct esp_shown *s, int width, int height, char *text,
                        size_t size)
 {
@@ -314,9 +317,9 @@ static void draw(struct esp_canvas *canvas, const struct esp_shown *s)
 
 /* ------------------------------------------------------------------ the cursor */
 
-/* Returns the row that is `steps` nodes further (back, if negative). Only nodes at this depth
- * are counted, or all nodes if `depth` is -1. If there are fewer nodes, returns the last of
- * them. */
+/* Returns the row of the node that is `steps` nodes below (above, if negative). Counts only
+ * nodes at depth `depth`, or all nodes if `depth` is -1. If there are fewer nodes, returns the
+ * row of the last one. */
 static int step_row(const struct esp_tree_rows *rows, int at, int steps, int depth)
 {
     int last = at, direction = steps > 0 ? 1 : -1;
@@ -330,8 +333,8 @@ static int step_row(const struct esp_tree_rows *rows, int at, int steps, int dep
     return last;
 }
 
-/* The row of the accepted child or, if there is none, of the first child. -1 if no child is
- * visible. */
+/* Returns the row of the accepted child. If there is none, returns the row of the first child,
+ * or -1 if no child is visible. */
 static int child_row(const struct esp_tree_rows *rows, const struct esp_iteration *it, int at)
 {
     int first = -1;
@@ -345,9 +348,9 @@ static int child_row(const struct esp_tree_rows *rows, const struct esp_iteratio
     return first;
 }
 
-/* Returns the cursor's next row. Up and Down go to the neighbouring row or, in a tree that
- * grows to the right, to a node of the same depth. Left goes to the parent, Right to a
- * child. */
+/* Returns the row to which an action moves the cursor. Up and Down go to the next row. In a
+ * tree that grows to the right, they go to a node of the same depth. Left goes to the parent,
+ * and Right to a child. */
 static int next_row(const struct shown_tree *d, const struct esp_iteration *it, int action,
                     int height)
 {
@@ -426,8 +429,8 @@ static void unfold_to(struct esp_look *look, const struct esp_tree *tree, int no
             look->collapsed[up] = false;
 }
 
-/* Finds the first match after row `at` (step 1) or the last match before it (-1), wrapping
- * around. */
+/* Finds the first match after row `at` (step 1) or the last match before it (-1). At an end of
+ * the tree, continues at the other end. */
 static struct esp_search_result find_row(const struct esp_tree_rows *rows,
                                          const struct esp_iteration *it,
                                          const struct esp_tree_look *look, int at, int step,
@@ -480,7 +483,7 @@ static struct esp_search_result find(const struct esp_shown *s, int step)
     return found;
 }
 
-/* The row at a cell, or -1. */
+/* Returns the row of the tree at a cell of the pane, or -1. */
 static int row_at(const struct shown_tree *d, int width, int height, int x, int y)
 {
     if (!d->grows_right) {
@@ -521,8 +524,8 @@ static bool click(const struct esp_shown *s, int x, int y)
     return true;
 }
 
-/* Sets *point to the text before the iteration, followed by the path to the node at the
- * cursor. */
+/* Sets *point to where a branch would begin: after the text before the iteration, followed by
+ * the path to the node at the cursor. */
 static bool point(const struct esp_shown *s, struct esp_branch_point *point)
 {
     *point = (struct esp_branch_point){.count = 0};
