@@ -1,15 +1,15 @@
 /* comparison.c - pairs iterations of two sessions; see comparison.h.
  *
- * After a rewind, the iterations that wrote the removed text are still kept. They are
- * recognised by their position: an iteration that does not start before every newer one was
- * overwritten.
+ * After a rewind, the iterations that generated the removed text are still in memory. Their
+ * positions tell which they are: if an iteration does not start before every newer one, its
+ * text was removed.
  */
 #include "tui/model/comparison.h"
 
 #include <limits.h>
 
-/* Returns the next older iteration that was not overwritten, or NULL. `back` and `before` keep
- * the caller's position; they start at 0 and INT_MAX. */
+/* Returns the next older iteration that has its text, or NULL. `back` and `before` store the
+ * caller's position. The caller must set them to 0 and INT_MAX at the start. */
 static const struct esp_iteration *next_kept(const struct esp_state *state, int *back,
                                              int *before)
 {
@@ -55,7 +55,7 @@ static bool has_drafted(const struct esp_comparison *both)
 
 struct esp_comparison esp_comparison_newest(const struct esp_state *state)
 {
-    enum { BACK = 8 }; /* number of common starts among which a tree is searched */
+    enum { BACK = 8 }; /* number of common starts at which a tree is looked for */
     const struct esp_iteration *newest = esp_state_kept(state, 0);
     struct esp_comparison found = {.place = INT_MAX}, both;
     if (state->has_partial)
@@ -75,7 +75,7 @@ struct esp_comparison esp_comparison_newest(const struct esp_state *state)
     return found;
 }
 
-/* Returns whether `a` is in this direction from `place`, and nearer to it than `b`. */
+/* Returns whether `a` is in the direction `step` from `place`, and nearer to it than `b`. */
 static bool nearer(int a, int b, int place, int step)
 {
     if (step < 0)

@@ -3,8 +3,8 @@
  * Both sessions run in lock step (engine/compare.h), but their iterations commit different
  * numbers of tokens. A place is a position in the text, in tokens. An iteration starts where
  * its context ends and covers the tokens that it commits. Two iterations are a pair if they
- * cover the same place. If both start there, they have the same context and their trees are
- * comparable.
+ * cover the same place. If both start there, they have the same context, and their trees can be
+ * compared.
  */
 #ifndef ESP_COMPARISON_H
 #define ESP_COMPARISON_H
@@ -12,23 +12,24 @@
 #include "tui/model/state.h"
 
 struct esp_comparison {
-    const struct esp_iteration *it[2]; /* the first and the second session's, or NULL */
+    const struct esp_iteration *it[2]; /* of the first and of the second session, or NULL */
     int place;                         /* -1 if there is no iteration at all */
-    bool same;                         /* both start at `place` */
+    bool same;                         /* both iterations start at `place` */
 };
 
-/* The newest kept iteration that covers a place, or NULL. */
+/* Returns the newest iteration in memory that covers a place, or NULL. */
 const struct esp_iteration *esp_iteration_covering(const struct esp_state *state, int place);
 
-/* The two iterations that cover a place. */
+/* Returns the two iterations that cover a place. */
 struct esp_comparison esp_comparison_at(const struct esp_state *state, int place);
-/* Returns the newest place where both start. If neither drafted anything there, as for the last
- * token of a text, returns a place shortly before it where one did. If there is no such place,
- * or during an iteration in step mode, returns the start of the first session's newest
- * iteration. */
+/* Returns the newest place where both sessions start an iteration. If neither drafted anything
+ * there, which is so for the last token of a text, returns a place shortly before it where one
+ * did. If there is no such place, or during an iteration in step mode, returns the start of the
+ * first session's newest iteration. */
 struct esp_comparison esp_comparison_newest(const struct esp_state *state);
-/* The previous (step -1) or next (1) place where either starts or, with `both`, where both do.
- * The first session must cover it. Returns -1 if there is none. */
+/* Returns the previous (step -1) or next (1) place where a session starts an iteration. If
+ * `both` is true, both sessions must start one there. An iteration of the first session must
+ * cover the place. Returns -1 if there is none. */
 int esp_comparison_step(const struct esp_state *state, int place, int step, bool both);
 
 #endif

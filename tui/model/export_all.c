@@ -59,8 +59,8 @@ int esp_export_chart_of_state(const struct esp_state *state,
 /* ------------------------------------------------------------------ the page of a
  * recording */
 
-/* Adds to the page what an event does to the text: how many tokens stay, and which are added.
- * *length is the length of the text, which the function updates. */
+/* Adds to the page what an event does to the text: how many tokens stay, and which tokens are
+ * added. Updates *length, the length of the text. */
 static int add_event_text(struct esp_page_writer *page, struct esp_recording *recording,
                           int event, int *length)
 {
@@ -171,8 +171,8 @@ static bool is_in_text(const struct esp_state *state, const struct esp_iteration
     return true;
 }
 
-/* Returns how many of the newest iterations, without a gap, still have their tokens in the
- * text. */
+/* Returns the number of iterations on the page. They are the newest iterations, up to the first
+ * whose tokens are no longer in the text. */
 static int count_kept(const struct esp_state *state)
 {
     int count = 0, end = state->span_count;

@@ -1,10 +1,10 @@
 /* export_job.c - runs esp_export() or esp_export_page() in a thread; see export_job.h.
  *
- * The iteration and the models may be freed during the export. So the calling thread first
- * writes the iteration as a line of a recording, and the picture is made from that line alone.
- * For a page of a recording, the thread opens its own reader. For a page of a live session, it
- * uses a copy of the kept iterations and the token texts of the models. The calling thread
- * writes the file.
+ * The iteration and the models can be freed during the export. Therefore the calling thread
+ * first writes the iteration as a line of a recording, and the picture is made from that line
+ * alone. For a page of a recording, the new thread opens its own reader. For a page of a live
+ * session, it uses a copy of the iterations in memory, and the token texts of the models. The
+ * calling thread writes the file.
  */
 #include "tui/model/export_job.h"
 
@@ -23,15 +23,15 @@ struct esp_export_job {
     pthread_t thread;
     atomic_bool done;
     int (*make)(struct esp_export_job *job);
-    /* For a picture. */
+    /* The following members are for a picture. */
     struct esp_export_options options;
     int iteration; /* index of the iteration */
     char models[256];
     char *line; /* the iteration as a line of a recording */
-    /* For a page. */
-    struct esp_recording *recording; /* the caller's; NULL means the page shows `state` */
+    /* The following members are for a page. */
+    struct esp_recording *recording; /* the caller's; NULL: the page shows `state` */
     struct esp_state *state;         /* a copy */
-    int iterations;                  /* iterations on the page */
+    int iterations;                  /* number of iterations on the page */
 
     char path[1024];
     bool over;

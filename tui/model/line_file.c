@@ -1,7 +1,8 @@
 /* line_file.c - reads a text file line by line; see line_file.h.
  *
- * The path may lead to anything. A pipe is refused, because reading it could block. A folder
- * is an error, not an empty file. A NUL byte is an error, because a C string would end there.
+ * The path can lead to anything. A pipe is refused, because reading it could block. A folder is
+ * an error and does not count as an empty file. A NUL byte is an error, because a C string
+ * would end there.
  */
 #include "tui/model/line_file.h"
 
@@ -83,7 +84,7 @@ int esp_line_file_read(const char *path, esp_take_line *take, void *user, char *
     return status;
 }
 
-/* ------------------------------------------------------------------ parts of a line */
+/* ------------------------------------------------------------------ reading a line */
 
 char *esp_take_part(char **text, const char *ends)
 {

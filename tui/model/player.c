@@ -1,8 +1,9 @@
-/* player.c - positions in a recording, and moving between them; see player.h.
+/* player.c - moves between positions in a recording; see player.h.
  *
- * In a live session, the worker adds phases to the session's events (worker.c). Here they are
- * derived from the events. A prompt is processed, then continued. An iteration means that text
- * is being generated. The end of a generation makes the session idle.
+ * In a live session, the worker reports phases in addition to the session's events (worker.c).
+ * Here the phases are derived from the events. After a prompt, the session processes it and
+ * then generates text. An iteration means that text is being generated. The end of a generation
+ * makes the session idle.
  */
 #include "tui/model/player.h"
 
@@ -15,9 +16,9 @@
 #include "kernels/status.h"
 
 enum {
-    AT_ONCE = 64, /* maximum number of events that one call applies while playing */
-    PACE = 12,    /* iterations per second, which the eye can follow */
-    LATE = 1,     /* seconds; a shorter delay is caught up, a longer delay is skipped */
+    AT_ONCE = 64, /* most events that a single call applies while playing */
+    PACE = 12,    /* iterations per second, slow enough to watch */
+    LATE = 1,     /* seconds; playback catches up a shorter delay, and skips a longer one */
 };
 
 static int event_count(const struct esp_player *player)
@@ -96,8 +97,8 @@ static int apply_recorded(struct esp_player *player, const struct esp_event *eve
     }
 }
 
-/* Applies the next event. After the last event the session is idle, even if the recording was
- * cut off. */
+/* Applies the next event. After the last event the session is idle, even if the recording is
+ * incomplete. */
 static int next(struct esp_player *player, char *err, size_t errlen)
 {
     const struct esp_event *event;
@@ -140,7 +141,7 @@ static int show_step(struct esp_player *player, int step, char *err, size_t errl
         return no_memory(err, errlen);
     struct esp_iteration untimed = *event->iteration;
     struct esp_event shown = *event;
-    if (player->stepped) { /* in step mode, times mean nothing and were not shown live */
+    if (player->stepped) { /* in step mode, times mean nothing and were not shown */
         memset(untimed.seconds, 0, sizeof untimed.seconds);
         shown.iteration = &untimed;
     }
@@ -172,7 +173,7 @@ static int show_header(struct esp_player *player)
     return esp_state_apply(player->state, snapshot);
 }
 
-/* The first event that must be applied one by one to reach `at`. */
+/* Returns the first of the events that must be applied one by one to reach `at`. */
 static int first_event(const struct esp_player *player, int at)
 {
     const struct esp_recording *recording = player->recording;
@@ -301,8 +302,7 @@ int esp_player_go(struct esp_player *player, int count, char *err, size_t errlen
 int esp_player_move(struct esp_player *player, int direction, char *err, size_t errlen)
 {
     int now = esp_player_iteration(player);
-    bool inside =
-        player->step > 0; /* within the next iteration: going back leads to its start */
+    bool inside = player->step > 0; /* if within an iteration, going back leads to its start */
     return esp_player_go(player, now + (direction > 0 ? 1 : inside ? 0 : -1), err, errlen);
 }
 
@@ -351,7 +351,8 @@ int esp_player_marker(const struct esp_player *player, int direction)
 
 /* ------------------------------------------------------------------ time */
 
-/* Seconds from the last applied event to the next one, at the speed of the playback. */
+/* Returns the seconds from the last applied event to the next one, at the speed of the
+ * playback. */
 static double gap(const struct esp_player *player)
 {
     struct esp_recording_entry entry = esp_recording_entry(player->recording, player->at);

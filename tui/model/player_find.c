@@ -10,11 +10,12 @@
 
 #include "viz/search.h"
 
-/* The end of the text visited so far, since a match may span several events. */
+/* The end of the text that was visited. It is needed because a match can span several
+ * events. */
 struct tail {
     const char *wanted;
     size_t length; /* length of `wanted` */
-    char *bytes;   /* (count) at most length - 1 old bytes, then those of the current event */
+    char *bytes;   /* (count) at most length - 1 old bytes, and the current event's */
     size_t count, capacity;
 };
 
@@ -73,7 +74,7 @@ int esp_player_find(struct esp_player *player, const char *text, int direction)
 {
     struct tail tail = {.wanted = text, .length = strlen(text)};
     int events = esp_recording_events(player->recording), found = 0;
-    int here = -1, beyond = -1; /* matches without and with wrapping around */
+    int here = -1, beyond = -1; /* matches before and after the end of the recording */
     for (int i = 0; tail.length > 0 && i < events && found >= 0; i++) {
         found = look_at(player, &tail, i);
         if (found != 1)

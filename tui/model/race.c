@@ -81,7 +81,8 @@ void esp_race_begin(struct esp_race *race)
     pthread_mutex_unlock(&race->lock);
 }
 
-/* The time on the clock when both sides have finished; negative if one is still decoding. */
+/* Returns the time on the clock at which both sides have finished. Returns a negative number if
+ * one of them is still decoding. */
 static double end_of(struct esp_race *race)
 {
     double end = 0;
@@ -119,7 +120,7 @@ int esp_race_now(struct esp_race *race)
     return phase;
 }
 
-/* ------------------------------------------------------------------ the verdict */
+/* ------------------------------------------------------------------ the result */
 
 static bool same_token(struct esp_run *const runs[2], const int at[2])
 {

@@ -1,8 +1,10 @@
-/* race.h - two drafters decode the same text, shown side by side at true speed.
+/* race.h - a race: two drafters decode the same text, and both are shown side by side at their
+ * measured speed.
  *
- * The two must not compete for the processors. So the right side decodes first, before the race
- * is shown, and the left side decodes while the user watches. Each side is shown at the times
- * of its own clock (run.h). Two recordings are shown at their recorded times.
+ * The two sides must not compete for the processors. Therefore the right side decodes first,
+ * before the race is shown, and the left side decodes while the user watches. Each side is
+ * shown at the times of its own clock (run.h). Two recordings are shown at their recorded
+ * times.
  *
  * The race is reference-counted: the decoding thread and the drawing thread share it.
  */
@@ -14,43 +16,44 @@
 #include "tui/model/run.h"
 
 enum esp_race_phase {
-    ESP_RACE_PREPARES, /* loads, warms up, decodes the right side; see `doing` */
-    ESP_RACE_RUNS,     /* the clock runs */
+    ESP_RACE_PREPARES, /* `doing` says what: loading, warming up or decoding the right side */
+    ESP_RACE_RUNS,     /* the clock runs and the sides are shown */
     ESP_RACE_OVER,     /* both sides have finished */
     ESP_RACE_FAILED,   /* `doing` gives the reason */
 };
 
-/* The configuration of a race. */
+/* The options of a race. */
 struct esp_race_options {
     struct esp_engine_options engine;
-    double pass; /* enlarge the target until a pass takes this many seconds; 0 means leave it */
-    struct esp_session_options session; /* for both sides, except drafter and verifier */
-    /* Drafter and verifier of the left side, [0], and of the right side, [1]. Drafter NULL: ar
-     * on the left, the pair's default on the right. */
+    double pass; /* enlarge the target until a pass takes this many seconds; 0: do not */
+    struct esp_session_options session; /* of both sides, except drafter and verifier */
+    /* Drafters and verifiers. [0] is the left side and [1] is the right side. A drafter NULL
+     * means ar (plain decoding) on the left, and the default of the models on the right. */
     const char *drafter[2], *verifier[2];
-    const char *prompt; /* NULL means a bundled one, chosen by the session's seed */
-    int tokens;         /* 0 means 64 or, with a bundled prompt, up to the end of a sentence */
+    const char *prompt; /* NULL: a bundled prompt that depends on the session's seed */
+    int tokens;         /* 0: 64 tokens; after a bundled prompt, up to the end of a sentence */
 };
 
 struct esp_race {
-    struct esp_race_options options; /* zero for recordings */
-    char drafter[2][ESP_SPEC_TEXT];  /* strings to which the options point */
+    struct esp_race_options options; /* all zero for recordings */
+    char drafter[2][ESP_SPEC_TEXT];  /* `options` points to these strings */
     struct esp_run side[2];          /* left, right */
     atomic_bool stopped;             /* the page was closed */
     atomic_int holders;
-    bool drawn; /* the drawing is final until a key is pressed; only for the drawing thread */
+    bool drawn; /* no redraw until a key is pressed; only for the drawing thread */
 
-    pthread_mutex_t lock; /* protects everything below; locked before the locks of the sides */
+    pthread_mutex_t lock; /* protects all members below; locked before those of the sides */
     int phase;
-    bool recorded;   /* both sides come from recordings */
+    bool recorded;   /* both sides are from recordings */
     char pair[200];  /* the models and the time per target pass, as text */
-    char doing[512]; /* what is being done now, or the error */
-    double share;    /* progress of this phase, 0 to 1 */
-    double begun;    /* start of the clock, by esp_clock() */
+    char doing[512]; /* what is being done, or the error */
+    double share;    /* progress of this phase, from 0 to 1 */
+    double begun;    /* time at which the clock was started, by esp_clock() */
 };
 
-/* Makes a race with one reference; for recordings, `options` is NULL. Copies the names of the
- * drafters; other strings must outlive the race. Returns NULL if there is no memory. */
+/* Makes a race, to which the caller has the only reference. For recordings, `options` is NULL.
+ * Copies the names of the drafters. All other strings must exist as long as the race. Returns
+ * NULL if there is no memory. */
 struct esp_race *esp_race_new(const struct esp_race_options *options);
 void esp_race_hold(struct esp_race *race);
 void esp_race_release(struct esp_race *race);
@@ -58,27 +61,27 @@ void esp_race_release(struct esp_race *race);
  * message. */
 int esp_race_read(struct esp_race *race, const char *const paths[2], char *err, size_t errlen);
 
-/* Reports progress from the decoding thread. */
+/* The decoding thread calls this to report its progress. */
 __attribute__((format(printf, 4, 5))) void esp_race_say(struct esp_race *race, int phase,
                                                         double share, const char *format, ...);
-/* Starts the clock or, after the end, starts it again. */
+/* Starts the clock. After the end of the race, starts it again from 0. */
 void esp_race_begin(struct esp_race *race);
 
 /* Returns the seconds on the clock. Sets the phase to OVER when both sides have finished. */
 double esp_race_clock(struct esp_race *race);
 
-/* Updates the phase by the clock, and returns it. */
+/* Updates the phase to the time on the clock, and returns the phase. */
 int esp_race_now(struct esp_race *race);
 
-/* Compares the texts of both sides. *compared gets the number of tokens that agree before any
- * difference, *differs the number of the first token that differs, counted from 1; 0 if none
- * does. Returns false if the prompts differ. */
+/* Compares the texts of both sides. Sets *compared to the number of tokens that agree before
+ * the first difference. Sets *differs to the number of the first token that differs, counted
+ * from 1, or to 0 if there is none. Returns false if the prompts differ. */
 bool esp_race_check(struct esp_race *race, int *compared, int *differs);
-/* Tokens per second of the right side divided by those of the left; 0 if there are no
- * times. */
+/* Returns the tokens per second of the right side divided by those of the left side. Returns 0
+ * if there are no times. */
 double esp_race_times_as_fast(const struct esp_race *race);
-/* Writes the result: "identical, 2.78 times as fast", or the difference. Returns false if the
- * texts differ at temperature 0, which is an error. */
+/* Writes the result, such as "identical, 2.78 times as fast", or describes the difference.
+ * Returns false if the texts differ at temperature 0, which is an error. */
 bool esp_race_verdict(struct esp_race *race, char *text, size_t size);
 
 #endif

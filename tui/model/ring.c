@@ -1,9 +1,8 @@
-/* ring.c - a bounded single-producer, single-consumer ring that merges instead of blocking;
- * see ring.h.
+/* ring.c - a bounded ring with one producer and one consumer. When it is full, it merges
+ * snapshots instead of blocking; see ring.h.
  *
- * `written` and `read` only grow; their difference is the number of snapshots in the ring.
- * Each of the two is changed by only one thread, with release order, when that thread has
- * finished with the slot.
+ * `written` and `read` only grow. Their difference is the number of snapshots in the ring. Only
+ * one thread changes each of them, with release order, when it has finished with the slot.
  */
 #include "tui/model/ring.h"
 
@@ -11,15 +10,15 @@
 #include <stdlib.h>
 #include <time.h>
 
-enum { RESERVED = 4 }; /* slots that iterations must leave free */
+enum { RESERVED = 4 }; /* number of slots that iterations must leave free */
 
 struct esp_ring {
     struct esp_snapshot *slot; /* (slots) */
     unsigned slots;
     atomic_uint written, read;
     atomic_bool left;
-    /* Merged iterations that found no free slot: those of the session, and those of the
-     * compared session. Only the writer uses them. */
+    /* Merged iterations for which there was no free slot. [0] is for the session, and [1] for
+     * the compared session. Only the writer uses them. */
     struct esp_snapshot pending[2];
     bool has_pending[2];
 };
@@ -74,7 +73,7 @@ void esp_ring_publish(struct esp_ring *ring)
     atomic_fetch_add_explicit(&ring->written, 1, memory_order_release);
 }
 
-/* Waits for a slot; false if the reader has left. */
+/* Waits for a free slot. Returns false if the reader has left. */
 static bool wait_for_room(struct esp_ring *ring)
 {
     const struct timespec pause = {.tv_nsec = 1000000};
@@ -86,7 +85,7 @@ static bool wait_for_room(struct esp_ring *ring)
     return true;
 }
 
-/* Publishes a pending snapshot by swapping its buffers with those of a free slot. */
+/* Publishes a pending snapshot: swaps its buffers with those of a free slot. */
 static void flush(struct esp_ring *ring, int which)
 {
     struct esp_snapshot *slot = next_slot(ring), empty = *slot;

@@ -1,4 +1,4 @@
-/* run.c - a session's events in memory; see run.h. */
+/* run.c - stores the events of a session in memory; see run.h. */
 #include "tui/model/run.h"
 
 #include <stdio.h>
@@ -48,7 +48,7 @@ static int add_token(struct esp_run *run, int32_t token, int kind,
     return ESP_OK;
 }
 
-/* Copies names and texts that belong to a recording or a model. */
+/* Copies the names and texts of an iteration, because they belong to a recording or a model. */
 static int own_texts(struct esp_run *run, struct esp_iteration *it,
                      const struct esp_tokens *tokens)
 {

@@ -1,12 +1,12 @@
-/* run.h - one session in memory: its text, its iterations, and its clock.
+/* run.h - a run is a session in memory. It has the text, the iterations and a clock.
  *
  * Races show two runs side by side, and lessons ask questions about a run. A run is filled from
- * the events of a session or from a recording, and needs neither afterwards.
+ * the events of a session or from a recording. After that, neither is needed.
  *
- * The clock of a run is the sum of its iterations' stage times. It leaves out pauses between
+ * The clock of a run shows the sum of its iterations' stage times. It leaves out pauses between
  * iterations (pace, step mode, turns of another session).
  *
- * One thread fills a run while another reads it. Both take the lock.
+ * A thread can fill a run while another thread reads it. Both must lock it.
  */
 #ifndef ESP_RUN_H
 #define ESP_RUN_H
@@ -18,15 +18,15 @@
 #include "sessions/texts.h"
 
 struct esp_run {
-    pthread_mutex_t lock; /* protects everything below */
+    pthread_mutex_t lock; /* protects all members below */
     char drafter[ESP_SPEC_TEXT], verifier[ESP_SPEC_TEXT];
-    char target[160], draft[160]; /* names of the models; "" if none */
+    char target[160], draft[160]; /* names of the models; "" if there is none */
     double temperature;
     struct esp_texts texts;
-    struct esp_text_token *tokens; /* (token_count) the text, prompt included */
+    struct esp_text_token *tokens; /* (token_count) the text, with the prompt */
     int token_count, token_capacity;
-    struct esp_trace trace; /* all its iterations */
-    char end[64];           /* the reason that the run ended; "" means unknown */
+    struct esp_trace trace; /* all iterations of the run */
+    char end[64];           /* the reason why the run ended; "" if unknown */
     bool complete;          /* no more events follow */
 };
 
@@ -34,7 +34,7 @@ void esp_run_init(struct esp_run *run);
 void esp_run_free(struct esp_run *run);
 void esp_run_clear(struct esp_run *run);
 
-/* Adds an event of a session. Token texts are copied. Returns 0 or ESP_E_MEMORY. */
+/* Adds an event of a session. Copies the texts of its tokens. Returns 0 or ESP_E_MEMORY. */
 int esp_run_take(struct esp_run *run, const struct esp_event *event,
                  const struct esp_tokens *tokens);
 
@@ -42,18 +42,18 @@ int esp_run_take(struct esp_run *run, const struct esp_event *event,
  * Returns 0 or a negative status with a message. */
 int esp_run_read(struct esp_run *run, const char *path, char *err, size_t errlen);
 
-/* The texts of the run's tokens. */
+/* Returns the texts of the run's tokens. */
 struct esp_tokens esp_run_tokens(struct esp_run *run);
-/* The number of generated tokens: those of the text without the prompts. */
+/* Returns the number of generated tokens. These are all tokens of the text except prompts. */
 int esp_run_written(const struct esp_run *run);
-/* The number of iterations. */
+/* Returns the number of iterations. */
 int esp_run_steps(const struct esp_run *run);
-/* The seconds that the whole run took, by its clock. */
+/* Returns the seconds that the whole run took, by its clock. */
 double esp_run_seconds(const struct esp_run *run);
-/* The number of iterations that had ended after `seconds` on the clock. */
+/* Returns the number of iterations that had ended after `seconds` on the clock. */
 int esp_run_steps_at(const struct esp_run *run, double seconds);
-/* The number of tokens in the text after the first `steps` iterations; `steps` is at least
- * 1. */
+/* Returns the number of tokens in the text after the first `steps` iterations. `steps` is at
+ * least 1. */
 int esp_run_tokens_after(const struct esp_run *run, int steps);
 
 #endif

@@ -1,4 +1,4 @@
-/* snapshot.c - copies events in the engine thread; see snapshot.h. */
+/* snapshot.c - copies events into snapshots. It runs in the engine thread; see snapshot.h. */
 #include "tui/model/snapshot.h"
 
 #include <stdio.h>
@@ -17,7 +17,7 @@ int esp_snapshot_reserve(struct esp_snapshot *snapshot, int count)
     return ESP_OK;
 }
 
-/* Appends the tokens of an event. */
+/* Appends the tokens of an event to a snapshot. */
 static int append_event(struct esp_snapshot *snapshot, const struct esp_event *event,
                         const int32_t *tokens, int count)
 {

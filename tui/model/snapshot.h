@@ -1,11 +1,11 @@
 /* snapshot.h - a copy of one event, for the UI thread.
  *
- * The engine thread copies events into snapshots; the UI thread applies them to the state
- * (state.h) that is drawn. In addition to the session's events, there are those of the engine
- * thread: loading, ready, phase, answers to commands.
+ * The engine thread copies events into snapshots. The UI thread applies the snapshots to the
+ * state (state.h) that is drawn. In addition to the events of the session, there are snapshots
+ * that the engine thread makes itself: loading, ready, phase, answers to commands.
  *
- * If the UI thread falls behind, iterations are merged. Then only the last tree is kept, but
- * all committed tokens and totals are kept: no text and no total is lost.
+ * If the UI thread is too slow, iterations are merged. Then all trees except the last are lost,
+ * but no token and no total is lost.
  */
 #ifndef ESP_SNAPSHOT_H
 #define ESP_SNAPSHOT_H
@@ -23,7 +23,7 @@ enum esp_snapshot_type {                           /* continues enum esp_event_t
                          ESP_SNAPSHOT_REFUSED, /* a prompt was refused; see `text` */
                          ESP_SNAPSHOT_CLEAR,   /* the text was cleared */
                          ESP_SNAPSHOT_COMPARE, /* a comparison begins with the drafter and
-                                                  verifier in `loaded`; no drafter: it ended */
+                                                  verifier in `loaded`; without one, it ends */
                          ESP_SNAPSHOT_FORK,    /* the text is replaced: `kept` tokens stay,
                                                   and `tokens` follow; `stage`: enum
                                                   esp_fork */
@@ -33,13 +33,13 @@ enum esp_snapshot_type {                           /* continues enum esp_event_t
                                                   is not recorded */
 };
 
-/* Why a session switched to another text. */
+/* The reason why a session switched to another text. */
 enum esp_fork {
     ESP_FORK_NEW,
     ESP_FORK_UNDO,
     ESP_FORK_REDO,
     ESP_FORK_RESUME, /* a kept session is continued */
-    ESP_FORK_TURN,   /* the next of several continuations; undo does not stop here */
+    ESP_FORK_TURN,   /* the turn of another continuation begins; undo does not stop here */
 };
 
 enum esp_phase {
@@ -47,47 +47,46 @@ enum esp_phase {
     ESP_PHASE_IDLE,
     ESP_PHASE_PREFILL,
     ESP_PHASE_GENERATING,
-    ESP_PHASE_WAITING, /* step mode: the engine waits, within or before an iteration */
+    ESP_PHASE_WAITING, /* step mode: the engine waits for a step */
     ESP_PHASE_FAILED,  /* loading failed */
 };
 
 struct esp_setup {
     char target[96], draft[96], backend[32], device[96], drafter[256], verifier[96];
     char target_folder[512], draft_folder[512];
-    int context;                      /* maximum length of a text, in tokens; 0 means unknown */
-    char chat[16];                    /* chat format or "" */
-    bool lossy;                       /* the settings may change the output */
-    struct esp_session_values values; /* strings are left out */
+    int context;                      /* largest length of a text, in tokens; 0: unknown */
+    char chat[16];                    /* name of the chat format, or "" */
+    bool lossy;                       /* the settings can change the output */
+    struct esp_session_values values; /* all settings except strings */
     int serial;                       /* number of the loaded pair, from 1; 0: no pair */
     bool anew;                        /* the text was tokenized again for this pair */
-    struct esp_tokens tokens;         /* token texts; if empty, the old ones are kept */
+    struct esp_tokens tokens;         /* texts of the tokens; if empty, the old ones are used */
 };
 
 struct esp_snapshot {
     int type;
-    bool second;                         /* an iteration of the compared session */
-    int stage;                           /* stage events: the stage */
-    int kept;                            /* number of tokens: rewind, fork: that stay; drop:
-                                          * removed */
-    int start;                           /* drop: first removed token; scores: first token */
-    struct esp_iteration_copy iteration; /* layer, stage and iteration events: the iteration */
-    struct esp_written *tokens;          /* (token_count) appended to the text */
+    bool second; /* it is an iteration of the compared session */
+    int stage;   /* stage events: the stage */
+    int kept;    /* rewind, fork: tokens that stay; drop: removed tokens */
+    int start;   /* drop: first removed token; scores: first token */
+    struct esp_iteration_copy iteration; /* of layer, stage and iteration events */
+    struct esp_written *tokens;          /* (token_count) to append to the text */
     int token_count, token_capacity;
-    struct esp_totals totals; /* added to the totals */
+    struct esp_totals totals; /* to add to the totals of the state */
     int phase;
     double fraction;
     char key[64], text[512];
-    bool lossy; /* setting: as in struct esp_event */
+    bool lossy; /* of a setting event: as in struct esp_event */
     struct esp_setup loaded;
 };
 
-/* Empties a snapshot, keeping its buffers. */
+/* Empties a snapshot, but does not free its buffers. */
 void esp_snapshot_reset(struct esp_snapshot *snapshot, int type);
 /* Makes room for `count` more tokens. Returns 0 or ESP_E_MEMORY. */
 int esp_snapshot_reserve(struct esp_snapshot *snapshot, int count);
 /* Fills a snapshot from an event. Returns 0 or ESP_E_MEMORY. */
 int esp_snapshot_take(struct esp_snapshot *snapshot, const struct esp_event *event);
-/* Adds a later iteration event to the snapshot of an iteration event. Returns 0 or
+/* Merges a later iteration event into the snapshot of an iteration event. Returns 0 or
  * ESP_E_MEMORY. */
 int esp_snapshot_merge(struct esp_snapshot *snapshot, const struct esp_event *event);
 void esp_snapshot_free(struct esp_snapshot *snapshot);

@@ -64,9 +64,9 @@ static void add_bytes(struct esp_state *state, const char *bytes, size_t length)
     state->byte_count += length;
 }
 
-/* The separator between turns of a conversation, shown instead of the chat format's control
- * tokens: an empty line, and a sign before the user's text. It belongs to the last of these
- * tokens. */
+/* Returns the separator between turns of a conversation. It is an empty line, and a sign before
+ * the user's text. It is shown instead of the control tokens of the chat format, and becomes
+ * the text of the last of them. */
 static const char *separator(const struct esp_state *state, int kind)
 {
     const int last = state->span_count - 1;
@@ -95,8 +95,8 @@ static int append_span(struct esp_state *state, const struct esp_written *token)
     return 0;
 }
 
-/* Appends a token to the text and to the tree of branches. If a branch has it already, the text
- * gets the branch's token, which may have a score; with `anew`, this token replaces it. */
+/* Appends a token to the text and to the tree of branches. If a branch already has the token,
+ * uses the branch's token, which can have a score. If `anew` is true, replaces it instead. */
 static int append_token(struct esp_state *state, const struct esp_written *token, bool anew)
 {
     struct esp_written *stored;
@@ -139,7 +139,7 @@ size_t esp_state_last_answer(const struct esp_state *state)
 
 int esp_state_shown(int iterations)
 {
-    const int half = ESP_POINTS / 2; /* so many points are dropped when there is no room */
+    const int half = ESP_POINTS / 2; /* points that are dropped when there is no room */
     return iterations <= ESP_POINTS ? iterations
                                     : half + 1 + (iterations - ESP_POINTS - 1) % half;
 }
@@ -183,8 +183,9 @@ const struct esp_iteration *esp_state_kept(const struct esp_state *state, int ba
     return esp_trace_at(&state->trace, state->trace.kept_count - 1 - back);
 }
 
-/* Returns the newest iteration. After the end of a text, returns the one before it if only that
- * one has a tree: often the last iteration is a single token without drafts. */
+/* Returns the newest iteration. Often the last iteration of a text is a single token without
+ * drafts. Then, after the end of the text, returns the iteration before it if that one has a
+ * tree. */
 static const struct esp_iteration *newest(const struct esp_state *state)
 {
     const struct esp_iteration *it = esp_state_kept(state, 0),
@@ -209,7 +210,7 @@ const struct esp_iteration *esp_state_writer(const struct esp_state *state, int 
     for (int back = 0; (it = esp_state_kept(state, back)) && it->index >= writer; back++) {
         if (it->index != writer)
             continue;
-        /* A later iteration may have written the first tokens of this one again. */
+        /* A later iteration can have written the first tokens of this iteration again. */
         const int place = looked - it->position;
         if (place >= 0 && place < it->committed_count &&
             it->committed[place] == state->spans[looked].token)
@@ -363,7 +364,7 @@ void esp_state_worth(const struct esp_figures *figures, double baseline, char te
     }
 }
 
-/* ------------------------------------------------------------------ everything else */
+/* ------------------------------------------------------------------ applying snapshots */
 
 static void set_message(struct esp_state *state, const struct esp_snapshot *snapshot)
 {
@@ -372,7 +373,7 @@ static void set_message(struct esp_state *state, const struct esp_snapshot *snap
     state->message_count++;
 }
 
-/* Restarts the totals of a comparison from 0. */
+/* Sets the totals of a comparison to 0. */
 static void restart_totals(struct esp_state *state)
 {
     esp_trace_restart(&state->trace);
@@ -412,7 +413,7 @@ static void forget_iterations(struct esp_state *state)
         forget_iterations(state->compared);
 }
 
-/* Begins a comparison with the second session's configuration, or ends it. */
+/* Begins a comparison with a second session that has this configuration, or ends it. */
 static int set_second(struct esp_state *state, const struct esp_setup *loaded)
 {
     if (!loaded->drafter[0]) {
@@ -429,7 +430,7 @@ static int set_second(struct esp_state *state, const struct esp_setup *loaded)
     return 0;
 }
 
-/* Lets undo go back to the current text. */
+/* Stores the current text as one to which undo can go back. */
 static int keep_text(struct esp_state *state)
 {
     return state->has_branches ? esp_branches_keep(&state->branches) : 0;
@@ -449,8 +450,8 @@ static void rewind_text(struct esp_state *state, int kept)
     state->ended[0] = '\0';
 }
 
-/* Removes tokens from the text. The tokens after them are appended again, with the separators
- * that belong there now. */
+/* Removes tokens from the text. Then appends the tokens after them again, because their
+ * separators can be different now. */
 static int drop_text(struct esp_state *state, int start, int count)
 {
     const int rest = state->span_count - start - count;
@@ -470,7 +471,7 @@ static int drop_text(struct esp_state *state, int start, int count)
     return status;
 }
 
-/* Switches to another text of the tree, or begins a branch. */
+/* Switches to another text of the tree of branches, or begins a new branch. */
 static int fork_text(struct esp_state *state, const struct esp_snapshot *snapshot)
 {
     const int why = snapshot->stage;
@@ -501,8 +502,8 @@ static void set_scores(struct esp_state *state, const struct esp_snapshot *snaps
     }
 }
 
-/* Takes over newly loaded models. Other models have other tokens, so the old iterations are
- * dropped. */
+/* Stores the data of newly loaded models. Drops the old iterations if the models have other
+ * tokens. */
 static void set_loaded(struct esp_state *state, const struct esp_setup *loaded)
 {
     if (loaded->serial != state->loaded.serial) {
@@ -520,7 +521,7 @@ static void set_loaded(struct esp_state *state, const struct esp_setup *loaded)
 static void set_phase(struct esp_state *state, const struct esp_snapshot *snapshot)
 {
     if (state->phase == ESP_PHASE_IDLE && snapshot->phase == ESP_PHASE_GENERATING)
-        keep_text(state); /* the text is continued without a prompt */
+        keep_text(state); /* the text is continued without a new prompt */
     state->phase = snapshot->phase;
     state->fraction = snapshot->fraction;
     snprintf(state->phase_text, sizeof state->phase_text, "%s", snapshot->text);
@@ -530,7 +531,8 @@ static void set_phase(struct esp_state *state, const struct esp_snapshot *snapsh
         state->has_partial = false;
 }
 
-/* Lets undo go back to the text before an event, if it is of a type that can be undone. */
+/* If an event changes the text in a way that can be undone, stores the text before it for
+ * undo. */
 static int keep_before(struct esp_state *state, int type)
 {
     switch (type) {

@@ -8,7 +8,7 @@
 #include "sessions/grow.h"
 #include "viz/gauges.h"
 
-/* Makes room for another kept iteration. */
+/* Makes room for another iteration. */
 static int grow(struct esp_trace *trace)
 {
     const int before = trace->kept_capacity;
@@ -24,7 +24,7 @@ static int grow(struct esp_trace *trace)
     return ESP_OK;
 }
 
-/* Copies an iteration into the ring; if the ring is full, it replaces the oldest. */
+/* Copies an iteration into the ring. If the ring is full, replaces the oldest iteration. */
 static int keep(struct esp_trace *trace, const struct esp_iteration *it)
 {
     const bool full = !trace->whole && trace->kept_count == ESP_KEPT;
