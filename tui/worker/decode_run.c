@@ -121,7 +121,7 @@ int esp_decode_run(struct esp_run *run, struct esp_engine *engine,
 
 /* ------------------------------------------------------------------ enlarged targets */
 
-/* Measures the seconds of a plain decoding pass: the median of a few. */
+/* Measures the seconds that a pass of plain decoding takes, as the median of a few passes. */
 static int time_pass(struct esp_engine *engine, double *seconds, char *err, size_t errlen)
 {
     enum { PASSES = 6 };
@@ -145,7 +145,8 @@ static int time_pass(struct esp_engine *engine, double *seconds, char *err, size
     return status;
 }
 
-/* Returns how many bytes the weights may use: a quarter of the free memory, at most 4 GB. */
+/* Returns how many bytes the weights can use. This is a quarter of the free memory, and at most
+ * 4 GB. */
 static double room(void)
 {
     const double free_pages = (double)sysconf(_SC_AVPHYS_PAGES),
@@ -154,7 +155,8 @@ static double room(void)
     return quarter < 4e9 ? quarter : 4e9;
 }
 
-/* Opens the engine and times a pass; closes the previous engine first. */
+/* Closes the previous engine, opens the engine with options `o` and measures the time of a
+ * pass. */
 static int try_size(struct esp_engine **engine, struct esp_engine_options *o, double *took,
                     char *err, size_t errlen)
 {
@@ -169,14 +171,14 @@ int esp_engine_open_slow(struct esp_engine **engine, const struct esp_engine_opt
     struct esp_engine_options o = *options;
     struct esp_model_info info;
     *engine = NULL;
-    o.width = 4; /* the built-in target then fits in no cache: time is proportional to size */
+    o.width = 4; /* too large for any cache, so time is proportional to size */
     o.layers = 0;
     o.progress = NULL;
     int status = try_size(engine, &o, took, err, errlen), least = 0;
     for (int tries = 0; tries < 2 && status == ESP_OK; tries++) {
         esp_engine_target(*engine, &info);
         if (tries == 0)
-            least = info.layers; /* the model has at least its own layers */
+            least = info.layers; /* the model cannot have fewer layers than this */
         const double layer = *took / info.layers, bytes = (double)info.bytes / info.layers;
         const bool wider = o.width < 8 && seconds / *took > 4;
         const double times = wider ? 4 : 1; /* factor by which a layer's weights grow */
@@ -185,7 +187,7 @@ int esp_engine_open_slow(struct esp_engine **engine, const struct esp_engine_opt
             layers = room() / (times * bytes);
         int count = (int)layers < least ? least : (int)layers > 1000 ? 1000 : (int)layers;
         if (count > least + 4)
-            count -= count % 4; /* only a few sizes occur, so learned costs are found again */
+            count -= count % 4; /* if few sizes occur, costs learned earlier can be used */
         const double off = *took / seconds;
         if (!wider && (count == info.layers || (tries > 0 && off > 0.6 && off < 1.7)))
             break;

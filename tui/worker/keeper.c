@@ -1,9 +1,9 @@
 /* keeper.c - see keeper.h.
  *
- * Records go to the journal. If the session is private, or if the journal is full because the
- * disk is much too slow, they wait in memory. Records that wait are newer than those in the
- * journal. There are two locks: `moving` is held while records are moved to the library, `lock`
- * only while bytes are copied in memory.
+ * Records are written to the journal. They wait in memory if the session is private, or if the
+ * journal is full because the disk is much too slow. Records in memory are newer than those in
+ * the journal. There are two locks. `moving` is held while records are moved to the library,
+ * and `lock` only while bytes are copied in memory.
  */
 #include "tui/worker/keeper.h"
 
@@ -19,8 +19,8 @@
 #include "tui/model/quiet_thread.h"
 
 enum {
-    MANY = 128 << 10, /* a journal of this many bytes is moved immediately */
-    PAUSE = 2,        /* otherwise it is moved after this many seconds */
+    MANY = 128 << 10, /* a journal with this many bytes is moved to the library immediately */
+    PAUSE = 2,        /* a smaller journal is moved after this many seconds */
 };
 
 struct esp_keeper {
@@ -29,29 +29,29 @@ struct esp_keeper {
     char *path;
     esp_keeper_tell *tell;
     void *user;
-    struct esp_library *library; /* NULL means not opened yet */
+    struct esp_library *library; /* NULL until it is opened */
     int chunk;                   /* number of the log's next chunk */
 
     /* Protects the next six members. The engine thread reads them without the lock. */
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    struct esp_journal *journal; /* NULL means records wait in memory */
+    struct esp_journal *journal; /* NULL: records wait in memory */
     struct esp_pack waiting;
-    bool asleep;  /* the thread waits for new records, without a time limit */
-    bool private; /* the session is not kept yet; records wait in memory */
+    bool asleep;  /* the keeper's thread waits for new records, without a time limit */
+    bool private; /* the session is private, so records wait in memory */
     bool quit;
 
-    atomic_bool failed; /* nothing more is kept */
+    atomic_bool failed; /* after an error, nothing more is stored */
 
-    /* The rest belongs to the engine thread. */
+    /* Only the engine thread uses the following members. */
     bool resumed;
-    bool judged; /* a branch may have been deleted */
-    int64_t id;  /* 0 means the library does not have the session */
+    bool judged; /* branches were perhaps deleted */
+    int64_t id;  /* number of the session in the library; 0: not there */
     time_t created;
-    struct timespec now;         /* the time of the last records */
+    struct timespec now;         /* time of the last records */
     int iterations, generations; /* number of the next iteration, and of the next generation */
     int generation;              /* number of the generation of the next iterations */
-    int first_generation;        /* the library's number of the caller's generation 0 */
+    int first_generation;        /* number in the library of the caller's generation 0 */
     int numbered;                /* how many generations the caller has begun */
     struct esp_recording_header header;
     char target_path[1024], draft_path[1024];
@@ -59,7 +59,7 @@ struct esp_keeper {
     bool header_changed;
     unsigned char *pieces; /* a bit for each token whose text is in the library or log */
     struct esp_layers layers;
-    struct esp_pack records; /* records of the current call */
+    struct esp_pack records; /* the records that the current call has made */
 };
 
 static void complain(struct esp_keeper *k, const char *err)
@@ -140,7 +140,7 @@ void esp_keeper_settle(struct esp_keeper *k)
 
 /* ------------------------------------------------------------------ a session */
 
-/* Opens the library, and tells the user if something in it was damaged. The caller holds
+/* Opens the library. If something in it is damaged, tells the user. The caller holds
  * `moving`. */
 static int open_library(struct esp_keeper *k, char *err, size_t errlen)
 {
@@ -165,7 +165,8 @@ static int add_session(struct esp_keeper *k, char *err, size_t errlen)
     return status;
 }
 
-/* Begins to write: adds the session to the library, and makes its journal. */
+/* Adds the session to the library, and makes its journal. After that, records can be
+ * written. */
 static void begin(struct esp_keeper *k)
 {
     char err[700];
@@ -187,7 +188,7 @@ static void begin(struct esp_keeper *k)
     pthread_mutex_unlock(&k->moving);
 }
 
-/* Forgets which token texts the library has. Returns false if there is no memory. */
+/* Marks all token texts as not yet in the library. Returns false if there is no memory. */
 static bool forget_pieces(struct esp_keeper *k)
 {
     free(k->pieces);
@@ -195,7 +196,7 @@ static bool forget_pieces(struct esp_keeper *k)
     return k->pieces;
 }
 
-/* Ends the journal. Its records are in the library, unless moving them failed. The caller
+/* Closes the journal. Its records are in the library, unless moving them has failed. The caller
  * holds `moving`. */
 static void close_journal(struct esp_keeper *k, bool remove)
 {
@@ -206,7 +207,8 @@ static void close_journal(struct esp_keeper *k, bool remove)
     esp_journal_close(journal, remove);
 }
 
-/* Removes deleted branches at the end of a session, when undo can no longer restore them. */
+/* Removes deleted branches from the library. This is done at the end of a session, when undo
+ * can no longer restore them. */
 static void drop_deleted(struct esp_keeper *k)
 {
     char err[700];
@@ -219,7 +221,7 @@ static void drop_deleted(struct esp_keeper *k)
     esp_kept_text_free(&text);
 }
 
-/* Ends the session in the library. */
+/* Moves the last records to the library, and ends the session there. */
 static void finish(struct esp_keeper *k)
 {
     char err[700];
@@ -230,7 +232,7 @@ static void finish(struct esp_keeper *k)
     if (k->id > 0 && k->library && whole && !k->private) {
         if (k->judged)
             drop_deleted(k);
-        esp_library_refresh(k->library, k->id, err, sizeof err); /* else a list does it */
+        esp_library_refresh(k->library, k->id, err, sizeof err); /* else a later list does it */
     }
     if (k->id > 0 && k->library)
         esp_library_release(k->library, k->id);
@@ -240,7 +242,7 @@ static void finish(struct esp_keeper *k)
 
 /* ------------------------------------------------------------------ writing records */
 
-/* Adds the text of a token, unless it was added before. */
+/* Adds a record with the text of a token, unless there is one already. */
 static void put_piece(struct esp_keeper *k, int32_t token)
 {
     size_t length = 0;
@@ -257,7 +259,7 @@ static void put_likely(struct esp_keeper *k, const struct esp_token_score *score
         put_piece(k, score->likely[i]);
 }
 
-/* Begins the records of a call. Returns false if nothing more is kept. */
+/* Begins the records of a call. Returns false if nothing is stored because of an error. */
 static bool begin_records(struct esp_keeper *k)
 {
     struct esp_line line = {.text = NULL};
@@ -305,7 +307,8 @@ static void put_prompt(struct esp_keeper *k, const struct esp_event *event)
     esp_log_prompt(&k->records, event);
 }
 
-/* While the session is private, the trees are not needed: only its texts may be kept later. */
+/* Adds records for an iteration. Leaves the tree out while the session is private, because only
+ * its texts can be kept later. */
 static void put_iteration(struct esp_keeper *k, const struct esp_event *event)
 {
     const struct esp_iteration *it = event->iteration;
@@ -357,7 +360,7 @@ void esp_keeper_generation(struct esp_keeper *k, int number,
     k->numbered = number + 1;
     k->generation = k->first_generation + number;
     if (k->generation < k->generations || !begin_records(k))
-        return; /* this generation is continued, so the log has it already */
+        return; /* the log already has this generation, which continues */
     k->generations = k->generation + 1;
     k->records.failed |= esp_header_to_json(&line, header) < 0;
     esp_log_generation(&k->records,
@@ -418,7 +421,7 @@ static void wait_pieces(struct esp_keeper *k)
     esp_kept_text_free(&text);
 }
 
-/* Deletes the session from the library. Its texts are kept in memory instead. */
+/* Deletes the session from the library. Its texts stay in memory. */
 static void take_back(struct esp_keeper *k)
 {
     char err[700];
@@ -479,7 +482,7 @@ void esp_keeper_models(struct esp_keeper *k, const struct esp_recording_header *
         complain(k, "there is not enough memory");
 }
 
-/* Claims the kept session that is continued. */
+/* Opens the kept session that is continued, for this program only. */
 static void resume(struct esp_keeper *k, int64_t id)
 {
     char err[700];
@@ -495,7 +498,7 @@ static void resume(struct esp_keeper *k, int64_t id)
         return;
     }
     k->id = id;
-    k->judged = true; /* an earlier program may have ended before it dropped a branch */
+    k->judged = true; /* an earlier program perhaps ended before it removed a branch */
     k->chunk = next.chunk;
     k->iterations = next.iterations;
     k->first_generation = k->generations = next.generations;

@@ -36,7 +36,7 @@ static void announce(struct esp_mailbox *mailbox)
 
 /* ------------------------------------------------------------------ for the UI thread */
 
-/* The number of bytes of text `i`, without the final NUL. */
+/* Returns the number of bytes of text `i`, without the final NUL. */
 static size_t length_of(const struct esp_message *command, int i)
 {
     if (i == 0 && command->length > 0)
@@ -44,7 +44,7 @@ static size_t length_of(const struct esp_message *command, int i)
     return command->text[i] ? strlen(command->text[i]) : 0;
 }
 
-/* Copies a command and its texts into one piece of memory. */
+/* Copies a command and its texts into a single block of memory. */
 static struct esp_message *copy_of(const struct esp_message *command)
 {
     size_t size = sizeof *command;

@@ -1,8 +1,8 @@
 /* mailbox.h - a queue of commands from the UI thread to the engine thread.
  *
- * The engine takes commands between iterations, in order. Stop, quit, step mode and pace take
- * effect immediately. Posting never blocks. The engine blocks here when it is idle, in step
- * mode, and to keep the pace.
+ * The engine thread takes commands between iterations, in order. Stop, quit, step mode and pace
+ * take effect immediately. Posting never blocks. The engine thread waits here when it is idle,
+ * in step mode, and to keep the pace.
  */
 #ifndef ESP_MAILBOX_H
 #define ESP_MAILBOX_H
@@ -14,45 +14,45 @@
 
 #include "tui/worker/models.h"
 
-/* The types of commands. Each comment lists what the message of the command contains: its
- * texts, then its numbers, then its flag. */
+/* The types of commands. Each comment lists what the message of the command contains: first the
+ * texts, then the numbers, then the flag. */
 enum esp_command_type {
-    ESP_COMMAND_PROMPT,   /* prompt (length) */
-    ESP_COMMAND_SET,      /* key, value, origin as in esp_worker_set() or NULL */
-    ESP_COMMAND_ASK,      /* key of a parameter, whose value is reported */
-    ESP_COMMAND_LIMIT,    /* maximum number of new tokens after a prompt */
-    ESP_COMMAND_CLEAR,    /* none */
-    ESP_COMMAND_COMPARE,  /* drafter or NULL, verifier or NULL (worker_compare.c) */
-    ESP_COMMAND_REWIND,   /* number of tokens that stay */
-    ESP_COMMAND_FORK,     /* a text (length bytes of struct esp_text_token), what the user typed
-                         after it or NULL; enum esp_fork; flag: continue it (worker_branch.c) */
-    ESP_COMMAND_CONTINUE, /* a text as for FORK; number of continuations */
-    ESP_COMMAND_SCORES,   /* first token, number of tokens: report their scores */
+    ESP_COMMAND_PROMPT,  /* prompt (length) */
+    ESP_COMMAND_SET,     /* key, value, origin (esp_worker_set()) or NULL */
+    ESP_COMMAND_ASK,     /* key of the parameter to report */
+    ESP_COMMAND_LIMIT,   /* largest number of new tokens after a prompt */
+    ESP_COMMAND_CLEAR,   /* none */
+    ESP_COMMAND_COMPARE, /* drafter or NULL, verifier or NULL (worker_compare.c) */
+    ESP_COMMAND_REWIND,  /* number of tokens that stay */
+    ESP_COMMAND_FORK, /* text (length bytes of struct esp_text_token), words to append or NULL;
+                         enum esp_fork; flag: continue it (worker_branch.c) */
+    ESP_COMMAND_CONTINUE, /* text as for FORK; number of continuations */
+    ESP_COMMAND_SCORES,   /* first token, number of tokens whose scores to report */
     ESP_COMMAND_KEEP,     /* struct esp_resume and its text (length bytes), path of the library;
-                          flag: private (keeper.h). Later commands change only the flag */
+                             flag: private (keeper.h). Later commands change only the flag */
     ESP_COMMAND_JUDGE,    /* name of a branch; its number, 1 if marked + 2 if deleted */
-    ESP_COMMAND_TELL,     /* an error message that is shown to the user */
+    ESP_COMMAND_TELL,     /* error message to show to the user */
     ESP_COMMAND_LOAD,     /* key, value, draft or NULL (models.h) */
-    ESP_COMMAND_RECORD,   /* path or NULL; columns, rows; overwrite (worker_record.c) */
+    ESP_COMMAND_RECORD,   /* path or NULL; columns, rows; flag: overwrite (worker_record.c) */
     ESP_COMMAND_MARK,     /* text of the marker */
-    ESP_COMMAND_RETIRE,   /* serial: the token texts of older pairs are no longer needed */
+    ESP_COMMAND_RETIRE,   /* serial; token texts of pairs with a lower number are not needed */
     ESP_COMMAND_JOB,      /* job */
 };
 
-/* The kept session to continue. In a command, an array of struct esp_text_token follows: its
- * text. */
+/* The kept session to continue. In a command, its text follows as an array of struct
+ * esp_text_token. */
 struct esp_resume {
-    int session;    /* its number; 0 if none */
+    int session;    /* number of the session; 0 if there is none */
     int tokens;     /* length of the text */
     int iterations; /* index of the next iteration */
     char vocabulary_hash[32];
 };
 
-/* Other work for the engine thread: a race, or the runs of a lesson. `models` are those that
- * are loaded, if any. */
+/* Other work for the engine thread, such as a race or the runs of a lesson. `models` are the
+ * loaded models, if there are any. */
 struct esp_job {
     void (*run)(void *user, struct esp_models *models);
-    void (*release)(void *user); /* called once: after run(), or instead if the thread ends */
+    void (*release)(void *user); /* called after run(), or instead of it if the thread ends */
     void *user;
 };
 
@@ -63,35 +63,35 @@ struct esp_message {
     struct esp_message *next;
     enum esp_command_type type;
     const char *text[ESP_MESSAGE_TEXTS]; /* or NULL */
-    size_t length;                       /* length of text[0] if it may contain NULs; else 0 */
+    size_t length;                       /* length of text[0] if it can contain NULs; else 0 */
     int number[2];
     bool flag;
     struct esp_job job;
 };
 
-/* Conditions on an iteration after which the engine enters step mode by itself. */
+/* Conditions on an iteration. If one of them is met, the engine enters step mode after it. */
 struct esp_breakpoints {
-    int path;       /* the accepted path is longer than this; 0 means off */
+    int path;       /* the accepted path is longer than this; 0: no such condition */
     bool rejected;  /* no drafted token was accepted */
     bool threshold; /* the controller moved a threshold */
 };
 
-/* The commands that take effect immediately. */
+/* The values that commands set if they take effect immediately. */
 struct esp_mailbox_now {
     bool stop, quit, stepping;
-    double pace; /* maximum number of iterations per second; 0 means no limit */
+    double pace; /* most iterations per second; 0 means no limit */
     struct esp_breakpoints breakpoints;
 };
 
 struct esp_mailbox {
-    pthread_mutex_t lock; /* protects everything below except `iterated` */
+    pthread_mutex_t lock; /* protects all members below except `iterated` */
     pthread_cond_t changed;
     struct esp_message *first, **last;
     struct esp_mailbox_now now;
-    int steps;                /* stages that may run without waiting */
-    bool working;             /* the engine thread waits neither for a command nor for a step */
+    int steps;                /* number of stages to run before the thread waits again */
+    bool working;             /* the engine thread does not wait for a command or a step */
     bool busy;                /* the engine thread does not wait for a command */
-    struct timespec iterated; /* end of the last iteration and its pause; engine thread only */
+    struct timespec iterated; /* when the last iteration and pause ended; engine thread only */
 };
 
 void esp_mailbox_open(struct esp_mailbox *mailbox);
@@ -99,33 +99,34 @@ void esp_mailbox_close(struct esp_mailbox *mailbox);
 
 /* ---- for the UI thread */
 
-/* Posts a copy of a command, with its strings. If there is no memory, the command is lost. */
+/* Posts a copy of a command and its strings. If there is no memory, the command is lost. */
 void esp_mailbox_post(struct esp_mailbox *mailbox, const struct esp_message *command);
-/* Stops the generation and removes waiting prompts. Returns the last of these (the caller
- * frees it), or NULL. */
+/* Stops the generation and removes waiting prompts. Returns the last of these prompts, which
+ * the caller frees, or NULL. */
 char *esp_mailbox_stop(struct esp_mailbox *mailbox);
 void esp_mailbox_quit(struct esp_mailbox *mailbox);
 void esp_mailbox_pace(struct esp_mailbox *mailbox, double iterations);
 void esp_mailbox_break(struct esp_mailbox *mailbox, struct esp_breakpoints breakpoints);
 void esp_mailbox_step_mode(struct esp_mailbox *mailbox, bool on);
 void esp_mailbox_step(struct esp_mailbox *mailbox);
-/* Returns whether all commands have been executed; in step mode, up to the next stop. */
+/* Returns whether all commands have been executed. In step mode, returns whether the thread
+ * waits for a step. */
 bool esp_mailbox_settled(struct esp_mailbox *mailbox);
 
 /* ---- for the engine thread */
 
-/* Takes the next command, or returns NULL if there is none; with `wait`, blocks until there is
- * one. One free() frees the command and its strings. Sets *stop if the generation must end,
- * and *quit if the thread must. */
+/* Returns the next command, or NULL if there is none. If `wait` is true, waits for one. A
+ * single free() frees the command and its strings. Sets *stop if the generation must end, and
+ * *quit if the thread must end. */
 struct esp_message *esp_mailbox_take(struct esp_mailbox *mailbox, bool wait, bool *stop,
                                      bool *quit);
 struct esp_mailbox_now esp_mailbox_now(struct esp_mailbox *mailbox);
-/* Returns whether the engine must wait for steps. */
+/* Returns whether step mode is on, so that the engine must wait for steps. */
 bool esp_mailbox_steps(struct esp_mailbox *mailbox);
-/* In step mode: waits for the next step. */
+/* In step mode, waits for the next step. */
 void esp_mailbox_wait_step(struct esp_mailbox *mailbox);
-/* Waits until the pace allows the next iteration, or until other work arrives. The wait is the
- * fraction `share` (above 0, at most 1) of the time per iteration. */
+/* Waits until the pace allows the next iteration, or until other work arrives. The time between
+ * iterations is the fraction `share` (above 0, at most 1) of the time that the pace sets. */
 void esp_mailbox_wait_pace(struct esp_mailbox *mailbox, double share);
 
 #endif

@@ -1,4 +1,4 @@
-/* models.c - opens models, and moves settings and text; see models.h. */
+/* models.c - opens models, and moves settings and the text to them; see models.h. */
 #include "tui/worker/models.h"
 
 #include <stdio.h>
@@ -9,13 +9,14 @@
 
 /* ------------------------------------------------------------------ opening and closing */
 
-/* The text of option `i`, or NULL if its value is not a text. */
+/* Returns a pointer to the text of option `i`, or NULL if its value is not a text. */
 static const char **text(struct esp_engine_options *options, int i)
 {
     return esp_value_text(esp_engine_option(i), options);
 }
 
-/* Copies all texts, so that esp_models_close() can free them even after a failure. */
+/* Copies all texts of the options. Then esp_models_close() can free them, even after a
+ * failure. */
 static int own_texts(struct esp_engine_options *options)
 {
     int status = ESP_OK;
@@ -76,7 +77,7 @@ int esp_models_options(struct esp_engine_options *options, const struct esp_mode
             0; /* these values were for the previous model */
     }
     if (option == esp_engine_option(ESP_OPTION_OF_backend))
-        options->device = 0; /* the number was for the previous backend */
+        options->device = 0; /* this number belongs to the previous backend */
     return esp_value_read(option, options, key, value, err, errlen);
 }
 
@@ -121,7 +122,7 @@ bool esp_models_shares_tokens(const struct esp_models *from, const struct esp_mo
     return true;
 }
 
-/* The bytes of the text without special tokens; the caller frees them. */
+/* Returns the bytes of the text without special tokens. The caller frees them. */
 static char *text_of(const struct esp_models *pair, size_t *length)
 {
     int count;

@@ -6,9 +6,10 @@
 
 #include "tui/worker/decode_run.h"
 
-/* The bundled prompts of races. tests/race_prompts finds candidates. tests/cli/race.sh checks
- * that the built-in target continues each one by this number of tokens to the end of a
- * sentence, without repeating itself. A repetitive text would make drafts look too good. */
+/* The bundled prompts of races, each with a number of tokens. tests/race_prompts finds
+ * candidates. tests/cli/race.sh checks that the built-in target continues each prompt by this
+ * number of tokens to the end of a sentence, without repeating itself. A repetitive text would
+ * make drafts look too good. */
 static const struct {
     const char *prompt;
     int tokens;
@@ -25,7 +26,7 @@ static const struct {
 
 enum {
     TALES = sizeof tales / sizeof *tales,
-    TOKENS = 64 /* number of tokens that are written after a prompt of the user */
+    TOKENS = 64 /* number of tokens to generate after a prompt of the user */
 };
 
 enum { PRACTICE = 40, PLAIN_PRACTICE = 4 };
@@ -33,7 +34,7 @@ enum { PRACTICE = 40, PLAIN_PRACTICE = 4 };
 struct racing {
     struct esp_race *race;
     int side;
-    const char *name; /* the drafter of that side */
+    const char *name; /* name of the drafter of the side that decodes */
 };
 
 static bool goes_on(void *user, bool practice, double share)

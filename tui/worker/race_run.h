@@ -4,8 +4,8 @@
 
 #include "tui/model/race.h"
 
-/* Runs the race with `engine`, or with its own if the target is enlarged. Errors are reported
- * in the race. Returns whether both sides finished. */
+/* Runs the race with `engine`. If the target is enlarged, opens another engine. Reports errors
+ * with esp_race_say(). Returns whether both sides have finished. */
 bool esp_race_run(struct esp_race *race, struct esp_engine *engine);
 
 #endif

@@ -10,8 +10,7 @@
 
 enum {
     SLOTS = 64,
-    WAKE_MS =
-        30, /* shortest time between wake-ups for iterations; the screen is not drawn faster */
+    WAKE_MS = 30, /* ms between wake-ups for iterations; the screen is not drawn more often */
 };
 
 int esp_reporter_open(struct esp_reporter *report)
@@ -130,9 +129,9 @@ void esp_reporter_loaded(struct esp_reporter *report, const struct esp_models *p
 void esp_reporter_rest(struct esp_reporter *report)
 {
     char byte;
-    /* This is an exchange, not a store. It reads the value that esp_reporter_wake() wrote, so
-     * everything that was published before is visible afterwards. With a store, later reads
-     * could come first. */
+    /* This must be an exchange, not a store. An exchange reads the value that
+     * esp_reporter_wake() wrote, so everything that was published before is visible after it.
+     * After a store, the following reads could be executed before it. */
     if (read(report->wake[0], &byte, 1) > 0)
         atomic_exchange(&report->awake, false);
 }

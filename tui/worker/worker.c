@@ -1,4 +1,4 @@
-/* worker.c - the engine thread: start, loop, end; see worker.h.
+/* worker.c - starts the engine thread, runs its loop and ends it; see worker.h.
  *
  * If there is a command, the loop executes it. Otherwise it runs an iteration if a text is
  * being generated, or else waits. An event is recorded before it is shown, so a replay shows
@@ -15,7 +15,7 @@
 #include "kernels/clock.h"
 #include "tui/model/quiet_thread.h"
 
-enum { PATIENCE = 3 /* seconds to wait for the thread at the end */ };
+enum { PATIENCE = 3 /* seconds for which we wait until the thread has ended */ };
 
 /* ------------------------------------------------------------------ the thread */
 
@@ -27,13 +27,13 @@ static void end_generation(struct esp_worker *worker)
     esp_reporter_phase(&worker->report, ESP_PHASE_IDLE, "", 0);
 }
 
-/* Runs one iteration; returns whether the generation continues. */
+/* Runs an iteration. Returns whether the generation continues. */
 static bool iterate(struct esp_worker *worker)
 {
     char err[256] = "";
     if (esp_worker_compare_turn(worker))
         return true;
-    /* Formulas are evaluated only when the user can follow single iterations. */
+    /* The verifier's formulas are evaluated only if the user can watch single iterations. */
     const struct esp_mailbox_now now = esp_mailbox_now(&worker->mailbox);
     esp_worker_keep_begin(worker);
     esp_session_explain(worker->pair.session, now.stepping || now.pace > 0);

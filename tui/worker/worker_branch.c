@@ -1,13 +1,13 @@
 /* worker_branch.c - switches the session of the engine thread to other texts; see
  * worker_parts.h.
  *
- * A new branch, an undo and a return to an earlier text all do the same thing: they give the
- * session another text (esp_session_fork). The interface keeps all texts as a tree
- * (sessions/branches.h). One report tells it about the switch. A recording gets the switch from
- * the session's own events.
+ * A new branch, an undo and a return to an earlier text all do the same: they give the session
+ * another text (esp_session_fork). The interface stores all texts as a tree
+ * (sessions/branches.h), and one report tells it about the switch. The recording of the switch
+ * consists of the session's own events.
  *
- * Each new branch gets the next seed, so that it differs from the text that it replaces. A new
- * session with this seed and the text before the branch writes the same tokens.
+ * Each new branch gets the next seed. Therefore it differs from the text that it replaces. A
+ * new session with this seed and the text before the branch generates the same tokens.
  */
 #include "tui/worker/worker_parts.h"
 
@@ -47,8 +47,8 @@ static void show_fork(struct esp_worker *worker, int kept, const struct esp_text
         esp_keeper_fork(worker->keeping.keeper, kept, text, count);
 }
 
-/* Sets the next seed, so that another text is written. At temperature 0 no random numbers are
- * used, so the seed stays the same. */
+/* Sets the next seed, so another text will be generated. Does nothing at temperature 0, because
+ * no random numbers are used there. */
 static void next_seed(struct esp_worker *worker)
 {
     struct esp_session *session = worker->pair.session;
@@ -62,8 +62,8 @@ static void next_seed(struct esp_worker *worker)
         esp_worker_compare_set(worker, "seed", seed);
 }
 
-/* Switches the session to a text. `why`: enum esp_fork. Returns 0, or a negative status after
- * reporting the error. */
+/* Switches the session to a text. `why` is of enum esp_fork. Returns 0, or a negative status
+ * after reporting the error. */
 static int turn_to(struct esp_worker *worker, const struct esp_text_token *text, int count,
                    int why)
 {
@@ -83,8 +83,8 @@ static int turn_to(struct esp_worker *worker, const struct esp_text_token *text,
     return kept;
 }
 
-/* Returns the text followed by the tokens of what the user typed, allocated. Returns NULL if
- * there is no memory or the words cannot be tokenized. */
+/* Returns the text followed by the tokens of the words that the user has typed, in allocated
+ * memory. Returns NULL if there is no memory or the words cannot be tokenized. */
 static struct esp_text_token *with_words(struct esp_worker *worker,
                                          const struct esp_text_token *text, int *count,
                                          const char *words)
@@ -140,11 +140,11 @@ void esp_worker_resume(struct esp_worker *worker, const struct esp_message *comm
 
 /* ------------------------------------------------------------------ continuations */
 
-/* Continuations are written in turns, so that the user sees all of them grow. The first turn of
- * each is one iteration. Switching to a continuation computes the rows of its own tokens again,
- * in one pass. To keep this work small compared with the rest, later turns are longer: a turn
- * ends when it has written a quarter of the continuation. Each continuation draws from its own
- * section of the random numbers, 2^DRAWS_LOG long. */
+/* Continuations are generated in turns, so the user sees all of them grow. The first turn of
+ * each is one iteration. When the session switches to a continuation, it computes the KV cache
+ * rows of the continuation's tokens again, in one pass. Later turns are longer, to make this
+ * work small in comparison: a turn ends when it has generated a quarter of the continuation.
+ * Each continuation has its own section of the random numbers, 2^DRAWS_LOG long. */
 enum { TURN_PART = 4, DRAWS_LOG = 40 };
 
 void esp_worker_continue_end(struct esp_worker *worker)
@@ -155,7 +155,7 @@ void esp_worker_continue_end(struct esp_worker *worker)
     *c = (struct esp_continuations){.count = 0};
 }
 
-/* Switches the session to the continuation that is written next. Returns whether this
+/* Switches the session to the continuation that has the next turn. Returns whether this
  * succeeded. */
 static bool begin_turn(struct esp_worker *worker)
 {
@@ -174,7 +174,7 @@ static bool begin_turn(struct esp_worker *worker)
     return true;
 }
 
-/* Returns the next continuation that has not ended, or -1. It may be the current one. */
+/* Returns the next continuation that has not ended, or -1. It can be the current one. */
 static int next_of(const struct esp_continuations *c)
 {
     for (int step = 1; step <= c->count; step++)
@@ -189,8 +189,8 @@ bool esp_worker_continue_turn(struct esp_worker *worker, bool ended)
     struct esp_continuation *now = &c->each[c->now];
     if (ended)
         now->left = 0;
-    /* During a comparison, each continuation is written to its end in one turn, because the
-     * compared session cannot switch between them. */
+    /* During a comparison, each continuation is generated to its end in a single turn, because
+     * the compared session cannot switch between continuations. */
     const bool compared = worker->second.compare.second != NULL;
     const int turn = now->count - c->turn, own = now->count - now->begin;
     if (!ended && (compared || TURN_PART * turn < own))
@@ -210,8 +210,8 @@ bool esp_worker_continue_turn(struct esp_worker *worker, bool ended)
     return false;
 }
 
-/* Adds a continuation that begins with token `first` (-1 means any token). Returns 0 or
- * ESP_E_MEMORY. */
+/* Adds a continuation that begins with token `first`, or with any token if `first` is -1.
+ * Returns 0 or ESP_E_MEMORY. */
 static int add_continuation(struct esp_worker *worker, const struct esp_text_token *text,
                             int count, int32_t first)
 {
@@ -232,8 +232,8 @@ static int add_continuation(struct esp_worker *worker, const struct esp_text_tok
     return ESP_OK;
 }
 
-/* Adds all continuations. At temperature 0, where all would be the same, each begins with a
- * different one of the likeliest tokens. */
+/* Adds all continuations. At temperature 0 they would all be the same. Therefore each of them
+ * begins with a different one of the likeliest tokens there. */
 static int add_all(struct esp_worker *worker, const struct esp_message *command, char *err,
                    size_t errlen)
 {

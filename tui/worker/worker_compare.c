@@ -1,9 +1,9 @@
 /* worker_compare.c - the compared session of the engine thread; see worker_parts.h.
  *
- * A second session of the same engine decodes the text that the first one writes, in lock step
- * (engine/compare.h). The second session has its own caches, so these take twice the memory
- * until it ends. Its events go into the ring. An error in it ends the comparison, but the first
- * session goes on.
+ * A second session of the same engine decodes the text that the first session generates, in
+ * lock step (engine/compare.h). The second session has its own caches, so the caches take twice
+ * the memory until it ends. Its events are written to the ring. An error in it ends the
+ * comparison, but the first session continues.
  */
 #include "tui/worker/worker_parts.h"
 
@@ -25,7 +25,7 @@ static void give_up(struct esp_worker *worker, const char *why)
     ESP_TELL(worker, ERROR, "%.400s; the comparison has ended", why);
 }
 
-/* Opens the named configuration, then closes the old one. */
+/* Opens a second session with the named drafter and verifier, then closes the old one. */
 static int open_second(struct esp_worker *worker, char *err, size_t errlen)
 {
     struct esp_compare next;
@@ -44,7 +44,8 @@ static int open_second(struct esp_worker *worker, char *err, size_t errlen)
     return status;
 }
 
-/* Stores the names. Returns false if they are longer than any valid name. */
+/* Stores the names of drafter and verifier. Returns false if they are longer than any valid
+ * name. */
 static bool keep_names(struct esp_second *s, const char *drafter, const char *verifier)
 {
     return snprintf(s->drafter, sizeof s->drafter, "%s", drafter) < (int)sizeof s->drafter &&
@@ -104,7 +105,7 @@ void esp_worker_compare_set(struct esp_worker *worker, const char *key, const ch
         esp_reporter_compared(&worker->report, worker->second.compare.second);
 }
 
-/* Reports a difference between the texts at temperature 0, where they must be identical. */
+/* Reports an error if the texts differ at temperature 0, where they must be identical. */
 static void check_texts(struct esp_worker *worker)
 {
     struct esp_second *s = &worker->second;

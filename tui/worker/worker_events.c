@@ -1,4 +1,4 @@
-/* worker_events.c - reports of the engine thread: events of its session, and progress.
+/* worker_events.c - reports events of the engine thread's session, and its progress.
  *
  * An event is recorded before it is shown, so a replay shows what the user saw. Between
  * iterations the thread waits in these functions, for a step or to keep the pace.
@@ -13,7 +13,7 @@
 #include "kernels/clock.h"
 #include "sessions/grow.h"
 
-static const double WARM = 8e-3; /* seconds in which processors reach full speed */
+static const double WARM = 8e-3; /* seconds that processors need to reach full speed */
 
 /* Returns the session's mean tokens per iteration, at least 1. */
 static double stride(const struct esp_session *session)
@@ -23,9 +23,9 @@ static double stride(const struct esp_session *session)
     return fmax(stats.tokens_per_iteration, 1);
 }
 
-/* The pace sets a time per iteration. Returns the fraction of it that an iteration gets. In a
- * comparison, half of the time is for the second session, divided among its iterations for the
- * same tokens. */
+/* The pace sets a time per iteration. Returns the fraction of this time that an iteration gets.
+ * In a comparison, half of the time is for the second session. It is divided among its
+ * iterations for the same tokens. */
 static double share_of_pace(const struct esp_worker *worker, bool second)
 {
     const struct esp_session *other = worker->second.compare.second;
@@ -34,10 +34,10 @@ static double share_of_pace(const struct esp_worker *worker, bool second)
     return second ? fmin(0.5 * stride(other) / stride(worker->pair.session), 1) : 0.5;
 }
 
-/* Waits to keep the pace. After a pause, caches are cold and processors slow, and an iteration
- * would take several times as long. If iterations are short compared to the pause, some passes
- * run first that are not counted. Then the iteration runs at full speed, and its displayed time
- * is typical. */
+/* Waits to keep the pace. After a pause, caches are cold and processors are slow, so an
+ * iteration would take several times as long. If iterations are short compared to the pause,
+ * this function runs some passes first, which are not counted. Then the iteration runs at full
+ * speed, and its displayed time is typical. */
 static void keep_pace(struct esp_worker *worker, bool second)
 {
     struct esp_stats stats;
@@ -79,7 +79,8 @@ static void show(struct esp_worker *worker, const struct esp_event *event, bool 
         ESP_TELL(worker, ERROR, "out of memory: an iteration could not be shown");
 }
 
-/* Notes what an iteration adds to the continuation whose turn it is. */
+/* If several continuations are being generated, adds the tokens of an iteration to the current
+ * one. */
 static void note_continuation(struct esp_worker *worker, const struct esp_event *event)
 {
     struct esp_continuations *c = &worker->continuations;
@@ -98,7 +99,8 @@ static void note_continuation(struct esp_worker *worker, const struct esp_event 
     now->left -= it->committed_count;
 }
 
-/* Partial trees are sent only in step mode: otherwise nobody could see them. */
+/* Reports and records an event of the session. Reports partial trees only in step mode, because
+ * without it they would be replaced too fast to be seen. */
 void esp_worker_observe(void *user, const struct esp_event *event)
 {
     struct esp_worker *worker = user;
@@ -121,7 +123,7 @@ void esp_worker_observe(void *user, const struct esp_event *event)
     int phase = stepping ? ESP_PHASE_WAITING : ESP_PHASE_GENERATING;
     if ((partial || iteration) && worker->report.phase != phase)
         esp_reporter_phase(&worker->report, phase, "", 0);
-    /* A stop after a stage changes the stage's time, so no times are kept. */
+    /* A stop after a stage changes the stage's time, so the times are set to 0. */
     struct esp_iteration untimed;
     struct esp_event shown = *event;
     if (partial && event->iteration) {
@@ -142,8 +144,9 @@ void esp_worker_observe(void *user, const struct esp_event *event)
         keep_pace(worker, false);
 }
 
-/* The second session waits, too. An iteration after a pause takes longer, and the pause must
- * not always come before the same session. */
+/* Reports an event of the second session. This session waits to keep the pace, too. An
+ * iteration after a pause takes longer, and the pause must not always be before the same
+ * session. */
 void esp_worker_observe_second(void *user, const struct esp_event *event)
 {
     struct esp_worker *worker = user;

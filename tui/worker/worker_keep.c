@@ -10,7 +10,8 @@ static const char *token_text(void *engine, int32_t token, size_t *length)
     return esp_token_bytes(engine, token, length);
 }
 
-/* Called in any thread. The engine thread passes the sentence on to the user. */
+/* Posts a sentence to the engine thread, which reports it to the user. Any thread can call
+ * this. */
 static void tell(void *user, const char *sentence)
 {
     struct esp_worker *worker = user;
@@ -36,7 +37,8 @@ void esp_worker_keep_models(struct esp_worker *worker, bool anew)
     keeping->begun = false;
 }
 
-/* Returns whether the kept session can be continued with these models; if not, says why. */
+/* Returns whether the kept session can be continued with these models. If it cannot, tells the
+ * user why. */
 static bool fits(struct esp_worker *worker, const struct esp_resume *resume)
 {
     struct esp_recording_header header = {.vocabulary = 0};
@@ -72,7 +74,7 @@ bool esp_worker_keep(struct esp_worker *worker, const struct esp_message *comman
     return goes_on;
 }
 
-/* Writes the settings that a generation depends on to the header. */
+/* Copies the settings on which a generation depends to the header. */
 static void describe(struct esp_worker *worker, struct esp_recording_header *header)
 {
     const struct esp_session *session = worker->pair.session;

@@ -1,14 +1,14 @@
-/* worker_parts.h - shared by the files of the engine thread; see worker.h.
+/* worker_parts.h - declares what the files of the engine thread share; see worker.h.
  *
- * worker.c starts and ends the thread and posts commands. worker_run.c executes them.
- * worker_events.c reports events, worker_record.c records them. worker_branch.c switches to
- * other texts, worker_keep.c keeps them in the library. worker_compare.c runs the compared
- * session.
+ * worker.c starts and ends the thread and posts commands. worker_run.c executes commands.
+ * worker_events.c reports events, and worker_record.c records them. worker_branch.c switches to
+ * other texts. worker_keep.c stores the session in the library of kept sessions.
+ * worker_compare.c runs the compared session.
  *
- * The threads share only the mailbox (commands) and the ring (reports). Models and session
- * belong to the engine thread. The one exception is an engine's token texts, which never
- * change. The UI thread may read them after it has applied the READY snapshot of these models,
- * until it has applied the next READY snapshot.
+ * The threads share only the mailbox (commands) and the ring (reports). The models and the
+ * session belong to the engine thread. The only exception is the texts of an engine's tokens,
+ * which never change. The UI thread can read them after it has applied the READY snapshot of
+ * these models, until it has applied the next READY snapshot.
  */
 #ifndef ESP_WORKER_PARTS_H
 #define ESP_WORKER_PARTS_H
@@ -24,11 +24,11 @@
 
 struct retired;
 
-/* The compared session. */
+/* The second session of a comparison. */
 struct esp_second {
-    struct esp_compare compare;      /* compare.second is NULL if there is no comparison */
-    char drafter[256], verifier[96]; /* as the user named them; verifier "": the default */
-    bool differed;                   /* the user was told that the texts differ */
+    struct esp_compare compare;      /* compare.second is NULL while nothing is compared */
+    char drafter[256], verifier[96]; /* as the user typed them; verifier "": the default */
+    bool differed;                   /* the user has been told that the texts differ */
 };
 
 /* A recording of the session. If it is zero-initialised, nothing is recorded. */
@@ -38,32 +38,32 @@ struct esp_session_recording {
     bool stepped; /* the previous iteration ran in step mode */
 };
 
-/* Keeps the session in the library. */
+/* What is needed to store the session in the library of kept sessions. */
 struct esp_keeping {
     struct esp_keeper *keeper;             /* NULL before the first ESP_COMMAND_KEEP */
     _Atomic(struct esp_keeper *) settling; /* the same keeper, for the UI thread */
     struct esp_recording_header header;
-    int generation, generations; /* numbers of the current one and of the next one */
-    bool begun;                  /* the keeper has been told of the current generation */
+    int generation, generations; /* number of the current generation and of the next */
+    bool begun;                  /* the keeper knows the current generation */
 };
 
 enum { ESP_MOST_CONTINUATIONS = ESP_LIKELY };
 
-/* One of several continuations of a text. */
+/* One of several continuations of a text that are generated in turns. */
 struct esp_continuation {
-    struct esp_text_token *text; /* (count) the whole text so far */
+    struct esp_text_token *text; /* (count) the whole text with the continuation */
     int count, capacity;
     int begin; /* number of tokens before the continuation */
     struct esp_generator generator;
-    int generation; /* -1 if none yet */
-    int left;       /* tokens that may still be written; 0 means it has ended */
+    int generation; /* number of its generation; -1 if there is none yet */
+    int left;       /* number of tokens left to generate; 0: it has ended */
 };
 
-/* Continuations that are written in turns. */
+/* All continuations that are generated in turns. */
 struct esp_continuations {
     struct esp_continuation each[ESP_MOST_CONTINUATIONS]; /* (count) */
-    int count;                                            /* 0 if none are written */
-    int now;  /* index of the continuation that is being written */
+    int count;                                            /* 0 while none are generated */
+    int now;  /* index of the continuation that has the turn */
     int turn; /* length of its text when its turn began */
 };
 
@@ -79,7 +79,7 @@ struct esp_worker {
     struct esp_models pair;
     struct esp_second second;
     struct retired *retired;
-    int serial; /* number of the pair; see esp_setup */
+    int serial; /* number of the pair (struct esp_setup) */
     struct esp_session_recording record;
     struct esp_keeping keeping;
     struct esp_continuations continuations;
@@ -89,77 +89,81 @@ struct esp_worker {
     double asked; /* when the user was last told that a rank does not answer */
 };
 
-/* Answers a command: ESP_TELL(worker, ERROR, "%s", err). */
+/* Answers a command, for example with ESP_TELL(worker, ERROR, "%s", err). */
 #define ESP_TELL(worker, name, ...)                                                            \
     esp_reporter_tell(&(worker)->report, ESP_SNAPSHOT_##name, __VA_ARGS__)
 
 /* ---- worker_events.c */
 
-/* An esp_observer of the session; `user` is the worker. */
+/* The observer (esp_observer) of the session. `user` is the worker. */
 void esp_worker_observe(void *user, const struct esp_event *event);
-/* An esp_observer of the compared session; `user` is the worker. */
+/* The observer (esp_observer) of the compared session. `user` is the worker. */
 void esp_worker_observe_second(void *user, const struct esp_event *event);
 /* The function `patient` of struct esp_engine_options. Tells the user that a rank does not
- * answer. The key that stops a generation then ends the rank. */
+ * answer. After that, the key that stops a generation ends the rank. */
 bool esp_worker_is_patient(void *user, int rank, int ranks, double seconds);
-/* An esp_progress; `user` is the worker. */
+/* The progress function (esp_progress) of the engine. `user` is the worker. */
 bool esp_worker_progress(void *user, const char *what, size_t done, size_t total);
 
 /* ---- worker_record.c */
 
-/* Executes ESP_COMMAND_RECORD: starts or ends the recording. The text so far is recorded as
- * prompts. */
+/* Executes ESP_COMMAND_RECORD, which starts or ends the recording. At the start, records the
+ * present text as prompts. */
 void esp_worker_record(struct esp_worker *worker, const struct esp_message *command);
 void esp_worker_stop_recording(struct esp_worker *worker);
-/* Records an event if the session is being recorded. When step mode has been switched on or
- * off, first records the setting "step": the times of iterations in step mode mean little. */
+/* Records an event if the session is being recorded. If step mode has been switched on or off,
+ * first records the setting "step", because times of iterations in step mode mean little. */
 void esp_worker_note(struct esp_worker *worker, const struct esp_event *event);
 
 /* ---- worker_keep.c */
 
-/* Executes ESP_COMMAND_KEEP: starts, pauses or resumes keeping the session in the library.
- * Returns whether a kept session is continued with these models. */
+/* Executes ESP_COMMAND_KEEP, which starts to store the session in the library, pauses this or
+ * resumes it. Returns whether a kept session is continued with these models. */
 bool esp_worker_keep(struct esp_worker *worker, const struct esp_message *command);
-/* Call after models were loaded. `anew`: the vocabulary has changed. */
+/* Must be called after models were loaded. `anew` is true if the vocabulary has changed. */
 void esp_worker_keep_models(struct esp_worker *worker, bool anew);
-/* Call before an iteration. Begins a generation unless the current one continues. */
+/* Must be called before an iteration. Begins a generation unless the current one continues. */
 void esp_worker_keep_begin(struct esp_worker *worker);
-/* Assigns the next iterations to an earlier generation or, if it is -1, to a new one. */
+/* Assigns the next iterations to an earlier generation. If `generation` is -1, assigns them to
+ * a new one. */
 void esp_worker_keep_again(struct esp_worker *worker, int generation);
 void esp_worker_keep_event(struct esp_worker *worker, const struct esp_event *event);
 
 /* ---- worker_compare.c */
 
-/* Begins a comparison or, if drafter is NULL, ends it. If verifier is NULL, the best lossless
- * one is used. A configuration that cannot be opened changes nothing. */
+/* Begins a comparison. If `drafter` is NULL, ends it instead. If `verifier` is NULL, uses the
+ * best lossless verifier. If the second session cannot be opened, changes nothing. */
 void esp_worker_compare(struct esp_worker *worker, const char *drafter, const char *verifier);
-/* Ends the comparison, if there is one, and reports it. */
+/* If there is a comparison, ends it and reports this. */
 void esp_worker_compare_end(struct esp_worker *worker);
-/* Restarts the comparison with the same configuration after the first session was replaced. */
+/* Restarts the comparison with the same drafter and verifier, after the first session was
+ * replaced. */
 void esp_worker_compare_again(struct esp_worker *worker);
-/* Call when the first session has received a prompt or a new token limit. */
+/* Must be called when the first session has received a prompt or a new token limit. */
 void esp_worker_compare_begin(struct esp_worker *worker);
-/* Call when a setting of the first session has changed. The second session gets it, too,
- * unless it belongs to the drafter or verifier. */
+/* Must be called when a setting of the first session has changed. Changes it in the second
+ * session, too, unless the setting belongs to the drafter or verifier. */
 void esp_worker_compare_set(struct esp_worker *worker, const char *key, const char *value);
-/* Runs an iteration of the second session if it is its turn; returns whether it was. */
+/* If it is the turn of the second session, runs an iteration of it and returns true. */
 bool esp_worker_compare_turn(struct esp_worker *worker);
 
 /* ---- worker_branch.c */
 
-/* Starts a generation and reports that. Returns true. */
+/* Starts a generation and reports this. Returns true. */
 bool esp_worker_go_on(struct esp_worker *worker);
-/* Switches to the text of the kept session that is continued. The interface already has all of
- * its texts. */
+/* Switches to the text of the kept session that is continued. The interface already has all
+ * texts of that session. */
 void esp_worker_resume(struct esp_worker *worker, const struct esp_message *command);
 /* Switches to the command's text. Returns whether a generation has started. */
 bool esp_worker_fork(struct esp_worker *worker, const struct esp_message *command);
-/* Begins to write several continuations of a text, in turns. Returns whether it has begun. */
+/* Begins to generate several continuations of a text, in turns. Returns whether this
+ * succeeded. */
 bool esp_worker_continue(struct esp_worker *worker, const struct esp_message *command);
-/* Call after an iteration of a continuation; `ended`: it was the last one. If the turn is over,
- * the turn of the next continuation begins. Returns whether a generation runs. */
+/* Must be called after an iteration of a continuation. `ended` is true after the last one. If
+ * the turn is over, begins the turn of the next continuation. Returns whether a generation
+ * runs. */
 bool esp_worker_continue_turn(struct esp_worker *worker, bool ended);
-/* Ends the writing of continuations. */
+/* Ends the generation of continuations. */
 void esp_worker_continue_end(struct esp_worker *worker);
 /* Reports the target's scores of tokens [first, first + count) of the text. */
 void esp_worker_scores(struct esp_worker *worker, int first, int count);
@@ -169,12 +173,13 @@ void esp_worker_scores(struct esp_worker *worker, int first, int count);
 /* Executes a command. Returns whether a generation runs after it. */
 bool esp_worker_run(struct esp_worker *worker, const struct esp_message *command,
                     bool generating);
-/* Call after an answer. Tells the user how to continue if it stopped at the limit, and warns
- * if the context is nearly full. */
+/* Must be called after an answer. If the answer stopped at the token limit, tells the user how
+ * to continue it. Warns if the context is nearly full. */
 void esp_worker_tell_end(struct esp_worker *worker);
-/* Warns if the session would use the model's chat template but espalier does not know it. */
+/* Warns if the session should use the model's chat template, but espalier does not know this
+ * template. */
 void esp_worker_warn_of_template(struct esp_worker *worker);
-/* Closes the pairs older than `serial`. */
+/* Closes all pairs of models with a lower number than `serial`. */
 void esp_worker_close_retired(struct esp_worker *worker, int serial);
 
 #endif

@@ -1,6 +1,7 @@
 /* worker_record.c - records the session of the engine thread; see worker_parts.h.
  *
- * Start and end are reported with ESP_SNAPSHOT_RECORD (the path, or "") and a message.
+ * The start and the end of a recording are reported with ESP_SNAPSHOT_RECORD (the path, or "")
+ * and a message.
  */
 #include "tui/worker/worker_parts.h"
 
@@ -52,8 +53,8 @@ void esp_worker_note(struct esp_worker *worker, const struct esp_event *event)
     record_event(worker, event);
 }
 
-/* Records text[start, end) as a prompt, in which text[said, said_end) is the user's own
- * text. */
+/* Records text[start, end) as a prompt. In it, text[said, said_end) is the part that the user
+ * typed. */
 static void record_prompt(struct esp_worker *worker, const int32_t *text, int start, int end,
                           int said, int said_end)
 {
@@ -65,7 +66,8 @@ static void record_prompt(struct esp_worker *worker, const int32_t *text, int st
                                                  .marks_after = end - said_end});
 }
 
-/* Records the text so far as prompts: for each turn, the user's text and the answer. */
+/* Records the present text as prompts. For each turn, these are the user's text and the
+ * answer. */
 static void record_text(struct esp_worker *worker)
 {
     const struct esp_session *session = worker->pair.session;
@@ -74,7 +76,7 @@ static void record_text(struct esp_worker *worker)
     const int32_t *text = esp_session_tokens(session, &count);
     const bool chat = *esp_session_chat(session);
     for (int i = 0; chat && esp_session_turn(session, i, &turn); i++) {
-        /* The answer before this turn may end with a control token. */
+        /* The answer before this turn can end with a control token. */
         const bool ended =
             turn.before > done && esp_session_is_end(session, text[turn.before - 1]);
         record_prompt(worker, text, done, turn.before, done, turn.before - ended);

@@ -1,8 +1,8 @@
 /* worker_run.c - executes commands in the engine thread; see worker_parts.h.
  *
- * Commands run between iterations, in order. A command that fails reports the error and
- * changes nothing: a setting keeps its value, and old models stay open until others have been
- * loaded.
+ * Commands run between iterations, in order. A command that fails reports the error and changes
+ * nothing. For example, a setting keeps its value, and the old models stay open until others
+ * have been loaded.
  */
 #include "tui/worker/worker_parts.h"
 
@@ -12,15 +12,15 @@
 
 #include "kernels/status.h"
 
-/* Replaced models; their tokens may still be on the screen. */
+/* Models that were replaced, but whose tokens can still be on the screen. */
 struct retired {
     struct retired *next;
     struct esp_models pair;
     int serial;
 };
 
-/* Returns a prompt as it is appended to the text: if it does not start with a blank, it starts
- * a paragraph. */
+/* Returns a prompt in the form in which it is appended to the text. A prompt that does not
+ * start with a blank starts a paragraph. */
 static char *joined(struct esp_worker *worker, const char *prompt, size_t prompt_length,
                     size_t *length)
 {
@@ -43,8 +43,8 @@ static char *joined(struct esp_worker *worker, const char *prompt, size_t prompt
     return text;
 }
 
-/* If there is no room for `tokens` more tokens, drops the oldest turns and reports it. Returns
- * 0 or a negative status. */
+/* If the context has no room for `tokens` more tokens, drops the oldest turns and reports this.
+ * Returns 0 or a negative status. */
 static int make_room(struct esp_worker *worker, int tokens, char *err, size_t errlen)
 {
     const int dropped = esp_session_make_room(worker->pair.session, tokens, err, errlen);
@@ -60,7 +60,7 @@ static int make_room(struct esp_worker *worker, int tokens, char *err, size_t er
 
 void esp_worker_tell_end(struct esp_worker *worker)
 {
-    enum { FULL = 75 /* per cent of the context; above it, the next prompt may drop turns */ };
+    enum { FULL = 75 /* per cent of the context; above it, the next prompt can drop turns */ };
     char limit[120] = "", full[160] = "";
     int count;
     const struct esp_session *session = worker->pair.session;
@@ -94,7 +94,7 @@ void esp_worker_warn_of_template(struct esp_worker *worker)
 static int prefill(struct esp_worker *worker, const char *prompt, size_t prompt_length,
                    char *err, size_t errlen)
 {
-    enum { MARKS = 32 }; /* a turn has fewer control tokens than this */
+    enum { MARKS = 32 }; /* every turn has fewer control tokens */
     struct esp_session *session = worker->pair.session;
     const bool chat = *esp_session_chat(session);
     size_t length;
@@ -113,7 +113,7 @@ static int prefill(struct esp_worker *worker, const char *prompt, size_t prompt_
     return status;
 }
 
-/* Returns whether there is room to continue the last turn, possibly after dropping older turns. */
+/* Returns whether there is room to continue the last turn. Drops older turns if necessary. */
 static bool can_go_on(struct esp_worker *worker)
 {
     char err[256] = "";
@@ -186,14 +186,15 @@ static void run_set(struct esp_worker *worker, const char *key, const char *valu
 
 /* ------------------------------------------------------------------ other models */
 
-/* Keeps a replaced pair until the UI thread has seen the new one. */
+/* Stores a replaced pair of models until the UI thread has applied the READY snapshot of the
+ * new pair. */
 static void retire(struct esp_worker *worker, struct esp_models *pair)
 {
     struct retired *retired = malloc(sizeof *retired);
     esp_session_close(pair->session);
     pair->session = NULL;
     if (!retired)
-        return; /* leaks the pair, because the UI thread may still use its memory */
+        return; /* does not free the pair, because the UI thread can still use it */
     *retired = (struct retired){worker->retired, *pair, worker->serial - 1};
     worker->retired = retired;
 }
@@ -218,7 +219,7 @@ static void show_clear(struct esp_worker *worker)
     esp_worker_keep_event(worker, &(struct esp_event){.type = ESP_EVENT_CLEAR});
 }
 
-/* Replaces the current pair by `next` and moves its text there. */
+/* Replaces the current pair by `next`, and moves the text to it. */
 static void take_over(struct esp_worker *worker, struct esp_models *next, const char *note)
 {
     char err[256] = "";
@@ -227,7 +228,7 @@ static void take_over(struct esp_worker *worker, struct esp_models *next, const 
     const bool anew = !esp_models_shares_tokens(&before, next);
     const bool compared = worker->second.compare.second != NULL;
     esp_worker_compare_end(worker);
-    esp_worker_stop_recording(worker); /* its header names the models */
+    esp_worker_stop_recording(worker); /* the header of the recording names the models */
     if (anew)
         show_clear(worker);
     worker->pair = *next;
@@ -255,8 +256,8 @@ static void take_over(struct esp_worker *worker, struct esp_models *next, const 
         esp_worker_compare_again(worker);
 }
 
-/* Loads other models; if that fails, the current ones stay. `change` is the key, value and
- * draft of esp_models_options(). */
+/* Loads other models. If that fails, the current models stay. `change` has the key, the value
+ * and the draft for esp_models_options(). */
 static void run_load(struct esp_worker *worker, const char *const change[3])
 {
     char err[512] = "", note[300];
