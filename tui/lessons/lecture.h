@@ -29,12 +29,10 @@ struct esp_lecture {
 
     int page;
     int scroll; /* rows of the page above the screen; -1 means scroll to the end of its text */
-    int below;  /* rows of the page below the screen when it was last drawn */
-    int screen; /* rows of the page on the screen when it was last drawn */
-    bool answered; /* the question of this page was answered */
-    int chosen;    /* the chosen answer, from 0; -1 if none */
-    int asked;     /* number of questions that the user answered */
-    int right;     /* number of right answers among them */
+    int below, screen; /* rows below the screen and on it, when it was last drawn */
+    bool answered;     /* the question of this page was answered */
+    int chosen;        /* the chosen answer, from 0; -1 if none */
+    int asked, right;  /* number of answered questions; number of right answers among them */
 };
 
 /* Reads the lesson and its recordings. If no run must be decoded, the lecture is ready on
