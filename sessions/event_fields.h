@@ -84,7 +84,8 @@ extern const char *const esp_reason_names[];  /* enum esp_reason; "" for none */
 extern const char *const esp_source_names[];  /* enum esp_source */
 
 /* Returns true if this setting (of espalier_settings.h) is not a member of the header's object
- * `settings`: the oldest settings have separate members, and texts are in the prompts. */
+ * `settings`. The oldest settings have separate members. Settings whose values are texts are
+ * not stored in the header, because their texts are recorded with the prompts. */
 bool esp_has_own_place(int setting);
 
 #endif
