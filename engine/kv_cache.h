@@ -48,6 +48,7 @@ struct esp_kv_cache {
     /* (slots) For a model with recurrent layers, the number of tokens before each checkpoint;
      * 0: the slot is empty. */
     int slots, checkpoint[ESP_CHECKPOINTS];
+    bool joined; /* the rows and states belong to another cache, see esp_kv_cache_join() */
     /* NULL if the model's vocabulary is that of the text's tokens. */
     const struct esp_translation *translation;
     int32_t *before; /* (length + 1 of before_room) number of rows before each token */
