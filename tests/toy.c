@@ -20,7 +20,7 @@ struct toy_cache {
     struct esp_cache base;
     int rows;
     int32_t *tokens, *positions; /* (rows) -1 means never written */
-    /* (rows) whether a pass of the target's own copy wrote the row */
+    /* (rows) true if a pass of the target's own copy wrote the row */
     bool *scratch;
     bool joined; /* this cache uses the arrays of another cache */
 };

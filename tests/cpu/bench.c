@@ -6,9 +6,9 @@
  * The arguments are an instruction set or `best`, the number of threads, megabytes of weights,
  * and types (default: all). Quantised types are measured with activations of 16 and of 8 bits.
  * On a processor with a tile unit, they are also measured without it. The columns are the rate
- * with one row, in GB/s and in percent of the read rate; the time with 2, 4, .. rows divided by
- * the time with one row; and the multiplications per second with 256 rows. The best of ROUNDS
- * rounds is printed.
+ * with one row, in GB/s and in percent of the read rate; the time with 2, 4, .. rows divided
+ * by the time with one row; and the multiplications per second with 256 rows. The best of
+ * ROUNDS rounds is printed.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* counted.c - compares the speeds of drafters if passes have the given costs. No clock is read,
- * so the results are the same on every machine, idle or busy.
+/* counted.c - compares the speeds of drafters if passes have the given costs. No clock is
+ * read, so the results are the same on every machine, idle or busy.
  *
  *     make bench-counted [BENCH='TEMPERATURE ROW LAYER [CHOICE ...]']
  *
@@ -36,8 +36,8 @@ static double draft_cost(int rows)
 static char prompts[MOST_PROMPTS][LINE];
 static int prompt_count;
 
-/* The speed of each choice, relative to plain decoding: `speed` for each prompt, and `total` for
- * all prompts together. */
+/* The speed of each choice, relative to plain decoding: `speed` for each prompt, and `total`
+ * for all prompts together. */
 static double speed[MOST_CHOICES][MOST_PROMPTS], total[MOST_CHOICES];
 
 static const char *const grid[] = {

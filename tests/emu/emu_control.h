@@ -52,17 +52,17 @@ long emu_calls(void); /* calls since emu_fail_at(), or since the beginning */
 
 const char *emu_failed_call(void); /* the first call since then that was made to fail, or "" */
 
-/* Returns how many objects the program has not given back; `text` names them. */
+/* Returns how many objects the program has not released, and writes their names to `text`. */
 int emu_leaks(char *text, size_t bytes);
 
 /* These return how many kernels have run since the program began, and how often the host
  * waited for work that was not done. */
 long emu_kernels_run(void), emu_waits_made(void);
 
-/* Bank conflicts of shared memory (emu_banks.cpp). Switching the count on starts it from 0.
- * Entry `index` is for a kernel (with its template arguments) and a function in it that
- * accesses shared memory. The result is 0 after the last entry. Conflicts slow the accesses of
- * this function down by the factor cycles / least. */
+/* Bank conflicts of shared memory are counted in emu_banks.cpp. emu_count_banks(true) starts
+ * the counts from 0. emu_banks_of() writes entry `index`, and returns 0 after the last entry.
+ * Each entry is for a kernel (with its template arguments) and a function in it that accesses
+ * shared memory. Conflicts slow these accesses down by the factor cycles / least. */
 struct emu_banks {
     char kernel[120], place[40];
     long blocks, accesses, cycles, least; /* accesses: one for each access of a whole warp */

@@ -96,7 +96,7 @@ template <typename T>
 static inline T emu_shuffle(const char *what, unsigned mask, T value, int source,
                             const char *file, int line)
 {
-    static_assert(sizeof(T) == 2 || sizeof(T) == 4 || sizeof(T) == 8, "what can be shuffled");
+    static_assert(sizeof(T) == 2 || sizeof(T) == 4 || sizeof(T) == 8, "2, 4 or 8 bytes");
     emu_exchange exchange = {0, 0, source};
     memcpy(&exchange.value, &value, sizeof value);
     emu_meet(emu_finish_shuffle, what, mask, &exchange, file, line);

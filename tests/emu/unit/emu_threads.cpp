@@ -304,7 +304,7 @@ TEST(a_missing_syncwarp_gives_wrong_results)
         for (int got : out.read())
             seen |= got != 77;
     }
-    CHECK(seen, "lanes always ran in the order that hides the error");
+    CHECK(seen, "a missing __syncwarp had no effect in any order of lanes");
 }
 
 /* ------------------------------------------------------------------ shared memory */
