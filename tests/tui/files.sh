@@ -1,6 +1,6 @@
 #!/bin/sh
-# The user's files may be pipes to which nobody writes. The program must not wait for them. The history file may contain
-# something other than text.
+# The user's files may be pipes to which nobody writes. The program must not wait for these pipes. The program must also
+# work if the history file does not contain text.
 . tests/shell.sh
 . tests/terminal.sh
 

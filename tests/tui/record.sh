@@ -46,9 +46,9 @@ check "the header no longer shows the sign after F9" sh -c "! grep -q '● rec' 
 check "a marker needs a recording" grep -q "nothing is being recorded" "$work/screen.2"
 check "the file has all events in order" test \
     "$(types "$file")" = "prompt marker setting end rewind clear prompt end "
-check "a recording begun later has the text so far" test \
+check "a recording that begins later has the text so far" test \
     "$(sed -n 2p "$file" | grep -o '"id"' | wc -l)" -eq 14
-check "a recording begun later has the size of the screen" grep -q '"terminal":{"columns":100,"rows":24}' "$file"
+check "a recording that begins later has the size of the screen" grep -q '"terminal":{"columns":100,"rows":24}' "$file"
 check "markers have a text" grep -q '"type":"marker","text":"here"' "$file"
 
 spaces='Space Space Space Space Space Space Space Space Space Space Space Space'

@@ -1,6 +1,6 @@
 #!/bin/sh
-# The terminal is restored, however the program ends. A program that was suspended uses the
-# terminal again when it continues.
+# The terminal must be restored, however the program ends. A program that was suspended must use
+# the terminal again when it continues.
 . tests/shell.sh
 . tests/terminal.sh
 
@@ -42,7 +42,7 @@ interrupted() {
 }
 check "SIGINT stops the generation, and a second SIGINT ends the program" interrupted
 
-suspended() { # KEY-OR-SIGNAL
+suspended() { # KEY-OR-SIGNAL: suspends the program, continues it, and compares the terminal's modes
     writing || return 1
     if [ "$1" = key ]; then keys C-z; else kill -s TSTP "$(process)"; fi
     see '@@' || return 1
