@@ -25,8 +25,12 @@ check_gpu() { # FAMILY MODEL FILE
         check "$1: plain decoding on a GPU writes text" test ${#plain} -ge 8
         check "$1: a tree on a GPU gives the text of plain decoding" \
             test "$(on_gpu "$own" --draft "$3" --drafter dynatree)" = "$plain"
+        test "$own" = "$3" && continue # a copy of the 4-bit file would not be smaller
+        check "$1: a copy of the target on a GPU gives the text of plain decoding" \
+            test "$(on_gpu "$own" --draft self:q4_0 --drafter dynatree)" = "$plain"
     done
 }
+iterations() { figure iterations /dev/stdin; }
 figure() { sed -n "s/^.*\"$1\":[^0-9]*\([0-9]*\).*/\1/p" "$2"; } # NAME FILE
 drafters=$($ESPALIER list drafters | sed -n 's/^\([a-z][a-z0-9-]*\) .*/\1/p')
 verifiers=$($ESPALIER list verifiers | sed -n 's/^\([a-z][a-z0-9-]*\) .*/\1/p')
@@ -64,13 +68,22 @@ for family in lfm2 qwen3-5 granite-hybrid; do
     check "$family: sampled text does not depend on the number of threads" \
         test "$(generate "$model" --temp 0.9 --seed 3 --drafter ngram)" = \
         "$(generate "$model" --temp 0.9 --seed 3 --drafter ngram --threads 1)"
+    for drafter in linear:K=4 dynatree goodput fixed:root=draft dynatree:cache=rebuild; do
+        check "$family: $drafter with a copy of the target gives the text of plain decoding" \
+            test "$(generate "$model" --draft self:q4_0 --drafter $drafter)" = "$plain"
+    done
+    check "$family: a copy of the target drafts what the target accepts" test \
+        "$(generate "$model" --draft self:q8_0 --drafter linear:K=4 --json | iterations)" -lt 30
+    check "$family: a copy of the target on two ranks gives the text of plain decoding" \
+        test "$(generate "$model" --draft self:q4_0 --drafter dynatree --ranks 2 --ranks-whole none)" = "$plain"
     window="--window 24 --sinks 3"
     plain=$(generate "$model" $window --drafter ar)
     check "$family: in a window, trees give the text of plain decoding" \
         test "$(generate "$model" $window --draft "$draft" --drafter dynatree)" = "$plain"
     check "$family: in a window, trees with ranks give the text of plain decoding" \
         test "$(generate "$model" $window --draft "$draft" --drafter dynatree --ranks 2 --ranks-whole none)" = "$plain"
-    check "$family: --draft self is refused with the reason" fails 1 "recurrent layers" generate "$model" --draft self
+    check "$family: in a window, a copy of the target gives the text of plain decoding" \
+        test "$(generate "$model" $window --draft self:q4_0 --drafter dynatree)" = "$plain"
     check "$family: inflate makes the model wider and deeper" $ESPALIER inflate "$model" "$work/$family-wide" --width 2 --layers 8
     check "$family: in the enlarged model, a tree gives the text of plain decoding" \
         test "$(generate "$work/$family-wide" --draft "$draft" --drafter dynatree)" = "$(generate "$work/$family-wide" --drafter ar)"
