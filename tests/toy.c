@@ -8,7 +8,7 @@
 #include "kernels/batch.h"
 #include "tests/check.h"
 
-enum { MOST = 1024 /* tokens of a vocabulary */ };
+enum { MOST = 1024 /* largest number of tokens in a vocabulary */ };
 
 struct toy_weights {
     struct esp_weights base;

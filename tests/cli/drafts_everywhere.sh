@@ -70,7 +70,7 @@ same "in a chat" "$work/chat/target" "$work/other-chat" "Who was the king?"
 check "$where, the model's chat format is used" [ "$(field chat "$work/plain")" = '"chatml"' ]
 
 cp -R engine/models/fairytale-draft "$work/other" && change_vocabulary "$work/other"
-where="in a chat whose control tokens the draft does not have"
+where="in a chat with control tokens that the draft does not have"
 printf '%s\n' "dynatree --draft $work/other --draft-match tokens" "respell --draft $work/other --draft-match text" >"$work/ways"
 compare
 

@@ -90,7 +90,7 @@ $export --iteration 0-2 -o "$work/x%d.dot"
 check "%d in a file name is replaced by the number of the iteration" [ "$(cd "$work" && ls x*.dot | tr '\n' ' ')" = "x0.dot x1.dot x2.dot " ]
 check "the program dot accepts the written DOT files" sh -c "cat '$work'/x*.dot | dot -Tplain | grep -c '^stop' | grep -q '^3$'"
 $export --iteration 1 >"$work/stdout.svg"
-check "the default is a picture on standard output" cmp -s "$work/stdout.svg" "$work/tree-0001.svg"
+check "without -o, a picture is written to standard output" cmp -s "$work/stdout.svg" "$work/tree-0001.svg"
 $export --iteration 1 --format json | "$BUILD/espalier-dot" --models 'fairytale-target ← fairytale-draft' |
     cmp -s - "$work/stdout.svg"
 check "espalier-dot draws what export --format json prints" [ $? -eq 0 ]

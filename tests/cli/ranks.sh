@@ -84,7 +84,7 @@ check "the text with divided, streamed layers is the same" cmp "$work/one" "$wor
 # Statistics and recordings say what the ranks did.
 say --ranks 2 --stats --record "$work/r.esp.jsonl" >"$work/text" 2>"$work/stats"
 check "statistics have the time of exchanges" grep -q "^exchange  *[0-9.]* % of the time, between ranks" "$work/stats"
-check "a recording names the ranks" sh -c "head -n 1 '$work/r.esp.jsonl' | grep -q '2 ranks of [0-9]* thread'"
+check "a recording has the number of ranks" sh -c "head -n 1 '$work/r.esp.jsonl' | grep -q '2 ranks of [0-9]* thread'"
 check "a recording has the time of exchanges" grep -q '"exchange":0\.' "$work/r.esp.jsonl"
 $ESPALIER export "$work/r.esp.jsonl" --iteration 1 --figure timeline -o "$work/timeline.svg" >"$work/log"
 check "the figure of an iteration's time shows the exchanges" grep -q "of it, exchange" "$work/timeline.svg"

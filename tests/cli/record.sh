@@ -26,7 +26,7 @@ $gen -p "Another" --record "$file" --force >/dev/null
 check "--force overwrites an existing recording" sh -c "! cmp -s $file $work/copy"
 check "a missing folder is named" fails 1 "nowhere/a.esp.jsonl" \
     $gen -p "$prompt" --record "$work/nowhere/a.esp.jsonl"
-check "a full disk is reported at once" fails 1 "No space left" $gen -p "$prompt" --record /dev/full
+check "a full disk is reported immediately" fails 1 "No space left" $gen -p "$prompt" --record /dev/full
 
 (
     ulimit -f 8
@@ -55,7 +55,7 @@ sed '$d' "$work/killed" | tail -n +2 >"$work/whole"
 check "after a kill all lines except the last are complete" test \
     "$(grep -c '^{"t":[0-9.e-]*,"type":"[a-z]*",.*}$' "$work/whole")" -eq "$(wc -l <"$work/whole")"
 
-# If the program is killed at any moment, the recording so far can be read, and the next run can record to the same file.
+# The program is killed at ten moments. Each time, the recording so far can be read, and the next run can use the same file.
 good=0
 for tenths in 0.02 0.05 0.08 0.1 0.12 0.15 0.2 0.25 0.3 0.4; do
     $ESPALIER generate -p "$prompt" -n 700 --threads 1 --record "$work/again" --force >"$work/out" 2>"$work/err" &

@@ -75,5 +75,5 @@ wrong "a paper without rows" "measure m" "row are required"
 wrong "an invalid line" "rows 3" "line 7: unknown kind of line"
 wrong "an unknown table" "$(printf 'results none.json\nrow A | 1 | choice a')" "none.json cannot be opened"
 paper "here cold | T 0" "row A | - | choice a"
-check "flags of recordings are refused for a paper's figure" fails 1 "figures are one picture" $ESPALIER export "$work/x.paper" --iteration 3
+check "--iteration is refused for a paper's figure" fails 1 "figures are one picture" $ESPALIER export "$work/x.paper" --iteration 3
 finish

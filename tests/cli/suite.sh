@@ -48,7 +48,7 @@ fi
 check "an unknown format of plots is refused" fails 1 "svg, png, pdf and tikz, not 'txt'" $suite "$work/s.suite" --format txt
 check "markup in the title of a plot is escaped" grep -q 'A title &lt;with&gt; &amp; marks' "$work/dir/s.svg"
 
-# A suite is resumed from a journal with half of its runs, whose last line is incomplete.
+# Resumes a suite from a journal that has half of the runs and an incomplete last line.
 lines=$(wc -l <"$work/dir/s.runs.jsonl")
 head -n 20 "$work/dir/s.runs.jsonl" >"$work/some"
 head -c 40 "$work/dir/s.runs.jsonl" >>"$work/some"

@@ -3,12 +3,13 @@
  *
  *     make bench-counted [BENCH='TEMPERATURE ROW LAYER [CHOICE ...]']
  *
- * A target pass costs 1 for one row, and ROW for each further row. A draft pass costs LAYER for
- * one row, and LAYER * ROW for each further row. ROW may be A:N:B: each further row costs A up
- * to N rows, and B beyond. Without CHOICEs, forty configurations are run. The first choice
- * (`goodput`) is compared with the others, prompt by prompt, on tests/prompts-unseen.txt: 24
- * prompts that no parameter was tuned on. The built-in pair writes 192 tokens after each. A
- * drafter keeps what it has learned from one prompt to the next.
+ * A target pass costs 1 for one row, and ROW for each further row. A draft pass costs LAYER
+ * for one row, and LAYER * ROW for each further row. ROW may be A:N:B: each further row costs
+ * A up to N rows, and B beyond. Without CHOICEs, forty configurations are run. The first
+ * choice (`goodput`) is compared with the other choices, prompt by prompt, on
+ * tests/prompts-unseen.txt: 24 prompts that no parameter was tuned on. The built-in pair
+ * writes 192 tokens after each. A drafter keeps what it has learned from one prompt to the
+ * next.
  */
 #include <math.h>
 #include <stdio.h>

@@ -44,7 +44,7 @@ void emu_touch(const void *at, size_t bytes, const char *caller);
 #define EMU_SITE const char *file = __builtin_FILE(), int line = __builtin_LINE()
 
 struct emu_count {
-    int all, yes; /* number of threads that met, and of those whose predicate was not 0 */
+    int all, yes; /* how many threads met; how many of them had a predicate that was not 0 */
 };
 emu_count emu_barrier(const char *what, int predicate, const char *file, int line);
 

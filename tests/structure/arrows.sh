@@ -16,7 +16,7 @@ missing=$(cut -d' ' -f2 "$work/includes" | sort -u | while read -r file; do [ -e
     grep -v '^tests/emu/')
 check "every include names its folder" test -z "$missing"; [ -z "$missing" ] || printf "    %s\n" $missing
 
-# For each line "FILE USED", prints the rooms of both files, then the line. The room of a file is its first folder or,
+# For each line "FILE USED", prints the groups of both files, then the line. The group of a file is its first folder or,
 # in tui/, its first two folders.
 rooms() {
     awk '{ split($1, a, "/"); split($2, b, "/")
@@ -35,7 +35,7 @@ tui/commands 7
 tui/app 8
 tui/cli 9
 FLOORS
-# Prints the wrong dependencies. A room may use only rooms with a lower number in the list above. viz/ may not use
+# Prints the wrong dependencies. A group may use only groups with a lower number in the list above. viz/ must not use
 # sessions/, except in espalier-dot, which is a separate program.
 back() {
     rooms "$1" | awk -v floors="$work/floors" 'BEGIN { while ((getline line < floors) > 0) { split(line, f, " "); floor[f[1]] = f[2] } }

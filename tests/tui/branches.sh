@@ -1,6 +1,6 @@
 #!/bin/sh
-# Tests branches on small screens, in a terminal with a light theme. They start at nodes, tokens
-# and words, with keys and with the mouse. The README's tour (tour.sh) tests the rest.
+# Tests branches on small screens, in a terminal with a light theme. The branches start at nodes,
+# tokens and words, with keys and with the mouse. tour.sh also tests branches.
 . tests/shell.sh
 . tests/terminal.sh
 

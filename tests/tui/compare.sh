@@ -114,7 +114,7 @@ type :compare off
 key Enter
 wait
 $dump"
-check ":compare off returns the other panes" dumped '├ controller '
+check ":compare off shows the other panes again" dumped '├ controller '
 check "a message says that the comparison has ended" dumped 'the comparison has ended'
 
 play "$begin

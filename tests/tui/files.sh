@@ -15,7 +15,7 @@ writes() { # ARGUMENTS: the program starts, takes a prompt, remembers it for thi
     keys 'Once upon a time' Enter
     see 'token limit reached' && keys Up && see '> Once upon a time' && keys C-u :quit Enter && left 0
 }
-refuses() { # PATTERN ARGUMENTS: the program ends at once, and says why
+refuses() { # PATTERN ARGUMENTS: the program ends immediately, and says why
     pattern=$1
     shift
     open 160x24

@@ -31,7 +31,7 @@ key Enter
 wait
 $dump" -n 20
 check ":model loads another model" dumped 'fairytale-draft, draft none, on '
-check "the header names the other model" dumped '^ espalier   fairytale-draft   ar, greedy, cpu'
+check "the header names the newly loaded model" dumped '^ espalier   fairytale-draft   ar, greedy, cpu'
 check "the text stays after another model was loaded" dumped '^│ Once upon a time'
 play "size 200x24
 wait

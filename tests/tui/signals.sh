@@ -21,8 +21,8 @@ check "SIGHUP restores the terminal" ends_by HUP 129
 check "SIGSEGV restores the terminal" ends_by SEGV 139
 check "SIGABRT restores the terminal" ends_by ABRT 134
 
-# Another program truncates a model file, so its pages are gone. Whether this ends the program
-# or not, the terminal is restored.
+# Another program truncates a model file, so its pages are gone. The terminal must be restored,
+# even if this ends the program.
 cut_off() {
     rm -rf "$work/model"
     cp -r engine/models/fairytale-target "$work/model" && open 80x24

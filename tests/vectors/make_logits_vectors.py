@@ -281,7 +281,7 @@ def type_for_rope_type(config):
 
 
 def window_not_used(config):
-    """Rewrites the configuration as in the published Qwen 2.5, whose window is not used."""
+    """Rewrites the configuration as in the published Qwen 2.5, which does not use its window."""
     older_llama(config)
     config["sliding_window"] = 16
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Makes tests/vectors/heads/eagle3-speculators* and speculators-mtp*: tiny random EAGLE-3 heads and
 MTP layers as the library speculators saves them, and what they draft according to that library.
-EAGLE-3 heads and the MTP layer of Qwen3 are for the target tests/vectors/heads/target. Run
-make_head_vectors.py first, which makes it. The other MTP layers are for the folders named below.
+EAGLE-3 heads and the MTP layer of Qwen3 are for the target tests/vectors/heads/target, so run
+make_head_vectors.py first to make it. The other MTP layers are for the folders named below.
 An MTP layer reads the target's states after the final norm, as in vLLM, which runs these layers.
 make_head_vectors.py describes the files. Needs torch, transformers 5 and speculators; the results are
 committed.
