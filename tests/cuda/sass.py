@@ -16,7 +16,7 @@ instructions or dot products of four bytes (one_row.cu):
     in flight    bytes of unfinished copies during a wait: the group that DEPBAR waits for, and the later groups
     loaded       bytes of other loads, mostly from the first-level cache: activations, scales, masks; bytes that
                  several lanes read count once for each lane
-    stalls       points in an iteration at which the loop waits for such a load
+    stalls       points in an iteration at which the loop waits for one of these other loads
 
 The control word of an instruction of compute capability 7.0 and above is in the highest of its 128 bits: from bit
 110 on, the barrier that it sets (3 bits; 7 means none); from bit 116 on, the barriers that it waits for (6 bits).

@@ -1,7 +1,7 @@
 /* emu_control.h - lets a test control the emulator. The functions are exported by the emulated
  * plugin.
  *
- * In a program that loads the plugin, environment variables do the same: ESPALIER_EMU_DEVICES,
+ * A program that loads the plugin uses environment variables instead: ESPALIER_EMU_DEVICES,
  * ESPALIER_EMU_DRIVER and ESPALIER_EMU_LT (versions), ESPALIER_EMU_MEMORY (bytes),
  * ESPALIER_EMU_NCCL=0 (this machine has no NCCL), ESPALIER_EMU_NODE (bytes of a node of a
  * graph), ESPALIER_EMU_SMS (multiprocessors), ESPALIER_EMU_SHARED (kilobytes),
@@ -43,10 +43,10 @@ size_t emu_memory_peak(void); /* the most memory in use since the last call of t
  * a new order for every launch. The program starts with 1. */
 void emu_set_seed(uint64_t seed);
 
-/* Makes the `call`-th call of the runtime or of cuBLASLt from now on fail (1 is the next one; 0
- * means none). If `ever_after` is set, all later calls fail, too, as after a fault on a GPU. A
- * call that releases something fails, but releases it. `error` is a cudaError_t; cuBLASLt
- * returns an error with another type. */
+/* Makes the `call`-th call of the runtime or of cuBLASLt from now on fail (1 is the next one;
+ * 0 means none). If `ever_after` is set, all later calls fail, too, as after a fault on a GPU.
+ * A call that should release something returns the error, but releases it. `error` is a
+ * cudaError_t; cuBLASLt returns an error with another type. */
 void emu_fail_at(long call, int error, bool ever_after);
 long emu_calls(void); /* calls since emu_fail_at(), or since the beginning */
 
