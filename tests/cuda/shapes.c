@@ -41,7 +41,7 @@ struct shape {
     const char *name;
     int layers, hidden, heads, kv_heads, head_dim, ffn, vocabulary;
     bool tied;
-    int experts, experts_used; /* number of experts (of width `ffn`), and how many a row uses */
+    int experts, experts_used; /* experts (of width `ffn`), and how many a row uses; 0: none */
 };
 
 /* The largest shapes come first. */
