@@ -1,7 +1,7 @@
 #!/bin/sh
-# `espalier sessions verify` generates the tokens of a session again with the same models,
-# whatever they are: the target's own copy, a draft with another vocabulary, a draft head, a
-# target with recurrent layers. Missing models are reported in one sentence.
+# `espalier sessions verify` generates the tokens of a session again with the same models. The
+# draft may be the target's own copy, a model with another vocabulary or a draft head, and the
+# target may have recurrent layers. Missing models are reported in one sentence.
 . tests/shell.sh
 . tests/script.sh
 . tests/letters.sh
