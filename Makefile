@@ -223,7 +223,7 @@ help:
 	@echo 'make headless     $(BUILD)/headless/espalier: no ncurses, readline or graphviz'
 	@echo 'make install      to $$(DESTDIR)$$(PREFIX), PREFIX=$(PREFIX)'
 	@echo 'make uninstall    remove what install put there'
-	@echo 'make pages        print man/espalier-drafters.7, -interface.7, the settings in man/espalier.1 and man/screen.svg anew'
+	@echo 'make pages        print man/espalier-drafters.7, -interface.7, the settings in man/espalier.1 and man/screen.svg again'
 	@echo 'make clean        remove $(BUILD)'
 	@echo 'ESPALIER_NO_APT=1 keeps make from installing Debian packages'
 

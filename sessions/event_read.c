@@ -227,7 +227,7 @@ static void check_order(struct reader *r)
         if (placed[at] || tree->nodes[at].verdict == ESP_CUT ||
             (parent < 0 ? i > 0 : !placed[parent]))
             refuse(r, ESP_E_FORMAT,
-                   "order must list nodes that were not cut once, parents first");
+                   "order must list only nodes that were not cut, each once, parents first");
         placed[at] = 1;
     }
     for (int i = 0; i < r->to->iteration.it.path_length && r->status == 0; i++)
@@ -240,7 +240,7 @@ static void check_path(struct reader *r)
     const struct esp_iteration *it = &r->to->iteration.it;
     for (int i = 0; i < it->path_length && r->status == 0; i++)
         if (it->tree.nodes[it->path[i]].parent != (i == 0 ? 0 : it->path[i - 1]))
-            refuse(r, ESP_E_FORMAT, "path must lead from the root from node to child");
+            refuse(r, ESP_E_FORMAT, "path must lead down from the root, from node to child");
     if (it->committed_count > it->path_length + 1)
         refuse(r, ESP_E_FORMAT, "more tokens are committed than path and bonus have");
     for (int i = 0; i < it->committed_count && r->status == 0; i++)
@@ -305,7 +305,7 @@ static void read_score(struct reader *r, const cJSON *object, struct esp_token_s
         score->likely_p[count++] = (float)real(r, item, &p);
     }
     if (score->rank > score->count)
-        refuse(r, ESP_E_FORMAT, "rank must be that of one of the likely tokens");
+        refuse(r, ESP_E_FORMAT, "rank must be the rank of one of the likely tokens");
 }
 
 /* Reads the scores. There is one score for each committed token, or no score at all. */

@@ -53,8 +53,8 @@ static int check_file(struct esp_library *l, enum esp_library_mode mode, char *e
         return esp_library_is_open_anywhere(l)
                    ? esp_fail(
                          err, errlen, ESP_E_UNSUPPORTED,
-                         "%s is of an earlier version, and a session is open in an earlier "
-                         "espalier; close that first",
+                         "%s has the format of an earlier espalier, which has a session open; "
+                         "close that session first",
                          l->path)
                    : esp_library_migrate(l, err, errlen);
     if (version == ESP_LIBRARY_VERSION && esp_library_has_present_tables(l)) {
@@ -146,7 +146,7 @@ static int set_aside(struct esp_library *l, char *err, size_t errlen)
         snprintf(from, sizeof from, "%s%s", l->path, parts[i]);
         snprintf(to, sizeof to, "%s.unreadable-%d%s", l->path, free_number, parts[i]);
         if (rename(from, to) < 0 && i == 0)
-            return esp_fail(err, errlen, ESP_E_FILE, "%s cannot be set aside: %s", l->path,
+            return esp_fail(err, errlen, ESP_E_FILE, "%s cannot be renamed: %s", l->path,
                             strerror(errno));
     }
     snprintf(to, sizeof to, "%s.unreadable-%d", l->path, free_number);
