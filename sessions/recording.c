@@ -86,9 +86,9 @@ static int add_text(struct esp_recording *r, const struct esp_event *event)
  * a file of a few megabytes could need gigabytes of memory. */
 enum { DROPPED_MOST = 8 << 20 };
 
-/* Handles a DROP event, which removes tokens from the middle of a text of `before` tokens. The
- * text will be cut before the removed tokens. This function adds the tokens that were after
- * them again. */
+/* Handles a DROP event, which removes tokens from the middle of the text. The caller cuts the
+ * text before the removed tokens. This function adds the tokens after them again. `before` is
+ * the length of the text before the event. */
 static int add_rest(struct esp_recording *r, const struct esp_event *event, int before)
 {
     const struct esp_text_token *text;
