@@ -102,9 +102,8 @@ void esp_library_release(struct esp_library *library, int64_t id);
 struct esp_kept_generation {
     int number, place;
     struct esp_generator generator;
-    int tokens; /* maximum number of new tokens */
-    const char
-        *header; /* (header_length) models and settings, in a recording's header line */
+    int tokens;         /* maximum number of new tokens */
+    const char *header; /* (header_length) models and settings, in a recording's header line */
     size_t header_length;
 };
 
