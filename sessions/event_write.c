@@ -177,7 +177,8 @@ static void put_array(const struct writer *w, const struct esp_field *f, const c
     esp_line_close(w->line, ']');
 }
 
-/* Writes a member, unless it has the value that is left out. */
+/* Writes a member. Most members are left out if they have the value that a reader assumes for a
+ * missing member. */
 static void put_field(const struct writer *w, const struct esp_field *f, const void *base)
 {
     struct esp_line *line = w->line;

@@ -1,4 +1,4 @@
-/* log.h - writes and reads the log of a session: its texts' changes as binary records.
+/* log.h - writes and reads the log of a session: the changes of its texts, as binary records.
  *
  * There are records for prompts, for iterations, for switches to another text, and for changes
  * to branches (names, marks, deletions). Applying all records in order gives the tree of texts.
