@@ -1,7 +1,7 @@
 # espalier - build, test, install. `make help` lists the targets.
 #
-# All output goes to $(BUILD); a target with other flags (asan, headless) uses its own subfolder there.
-# A new source file needs no line here, because only folders are listed.
+# All output is written to $(BUILD). Targets with other flags (asan, headless) use their own subfolders of it.
+# A new source file needs no line here, because this file lists only folders.
 
 BUILD   ?= build
 PREFIX  ?= /usr/local
@@ -9,7 +9,7 @@ LIBDIR  ?= $(PREFIX)/lib
 DESTDIR ?=
 VERSION := $(shell sed -n 's/^.define ESP_VERSION "\(.*\)"/\1/p' kernels/version.h)
 
-# For a cross build, set CC and PKG_CONFIG (and CXX, for the emulated GPU). The compiler determines
+# To cross-compile, set CC and PKG_CONFIG (and CXX, for the emulated GPU). The compiler determines
 # everything else.
 CC      ?= cc
 PKG_CONFIG ?= pkg-config
@@ -24,7 +24,7 @@ WARN    := -Wall -Wextra -Wshadow -Wvla -Wstrict-prototypes -Wmissing-prototypes
 ifeq ($(CI),true)
 WARN    += -Werror
 endif
-# -ffp-contract=off: a * b + c is rounded twice in every build, so that all builds give bit-identical results.
+# -ffp-contract=off: every build rounds a * b + c twice, so all builds give bit-identical results.
 STRICT  := -std=c11 -D_GNU_SOURCE -ffp-contract=off -fno-math-errno -fno-trapping-math -fPIC -pthread
 INCLUDE := -I.
 ALL_CFLAGS = $(STRICT) $(WARN) $(INCLUDE) $(CFLAGS) $(EXTRA) $(DEFS) -MMD -MP
@@ -60,10 +60,10 @@ RANKS    := $(MPIS:%=$(BUILD)/espalier-rank.%)
 
 # ---------------------------------------------------------------- sources
 
-# kernels/cpu/isa/*.c is compiled once per instruction set; the program chooses a set when it
-# starts. For VNNI and AVX-VNNI, only the products with quantised blocks are compiled again;
-# everything else comes from AVX-512 or AVX2. AMX is VNNI with other products and amx.c.
-# EMULATED is AVX-VNNI with its instruction emulated, for tests on processors without AVX-VNNI.
+# Each file of kernels/cpu/isa/ is compiled once for each instruction set, and the program chooses
+# a set when it starts. VNNI and AVX-VNNI differ from AVX-512 and AVX2 only in the products with
+# quantised blocks, so only these products are compiled for them. AMX is VNNI with other products
+# and amx.c. EMULATED is AVX-VNNI with its instruction emulated, for tests on processors without it.
 X86      := $(filter x86_64-% amd64-%,$(MACHINE))
 ifneq ($(X86),)
 ISAS := generic avx2 avx512
@@ -72,7 +72,7 @@ AMX  := $(if $(DARWIN),,amx)
 EMULATED := dpbusd
 else ifneq ($(filter aarch64-% arm64-%,$(MACHINE)),)
 ISAS := generic neon
-# dotprod and i8mm extend NEON, as VNNI extends AVX-512.
+# dotprod and i8mm extend NEON in the same way in which VNNI extends AVX-512.
 VNNI := dotprod i8mm
 AMX  :=
 else
@@ -82,8 +82,8 @@ AMX  :=
 EMULATED :=
 endif
 ISA_FLAGS_generic :=
-# With -O3 -g, the compiler spends half of its time on information for debuggers about where each
-# variable is stored. -g1 leaves this information out.
+# -g1 instead of -g: with -O3 -g, the compiler spends half of its time on debugging information about
+# where each variable is stored. -g1 leaves this information out.
 KERNEL_OPT        := -O3 -g1
 ISA_FLAGS_avx2    := -mavx2 -mfma -mf16c
 ISA_FLAGS_avx512  := -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mf16c
@@ -95,12 +95,12 @@ ISA_FLAGS_dotprod := -march=armv8.2-a+dotprod -DESP_DOTPROD -DESP_BASE=neon
 ISA_FLAGS_i8mm    := -march=armv8.2-a+dotprod+i8mm -DESP_DOTPROD -DESP_I8MM -DESP_BASE=neon
 # The tests emulate the tile unit's instructions in C, because few processors have that unit.
 ISA_FLAGS_tiles    = $(ISA_FLAGS_avx2) -DESP_AMX -DESP_BASE=avx2 -include tests/emu/tiles.h
-# dpbusd is AVX-VNNI with its instruction emulated by instructions of AVX2. With EVEX=1, the real
-# instruction is used in AVX-512's encoding, which is as fast as AVX-VNNI.
+# dpbusd is AVX-VNNI with its instruction emulated by AVX2 instructions. With EVEX=1, it uses the
+# real instruction in its AVX-512 encoding, which is as fast as AVX-VNNI.
 ISA_FLAGS_dpbusd   = $(ISA_FLAGS_avx2) -DESP_VNNI -DESP_BASE=avx2 -include tests/emu/dpbusd.h $(if $(EVEX),-DESP_EVEX)
 
-# Names of shared libraries, and the options that link them. Arguments of `shared`: the library's
-# name, and its folder on macOS.
+# Names of shared libraries, and the options that link them. The arguments of `shared` are the
+# library's name and, for macOS, its folder.
 LIB_SO      := libespalier.$(if $(DARWIN),dylib,so)
 LIB_SO_NAME := $(if $(DARWIN),libespalier.0.dylib,libespalier.so.0)
 ORIGIN      := $(if $(DARWIN),@loader_path,$$ORIGIN)
@@ -109,15 +109,15 @@ shared       = $(if $(DARWIN),-dynamiclib -install_name $(2)$(1),-shared -Wl$(co
 LIB_SO_FLAGS = $(call shared,$(LIB_SO_NAME),$(LIBDIR)/) \
                $(if $(DARWIN),-Wl$(comma)-exported_symbols_list$(comma)$(BUILD)/libespalier.exports,-Wl$(comma)--version-script=$(BUILD)/libespalier.map)
 
-# Headers that are installed with the library, for other programs.
+# These headers are installed with the library, for other programs.
 PUBLIC_HEADERS := $(addprefix engine/,espalier.h espalier_event.h espalier_lists.h espalier_settings.h espalier_stats.h \
                       espalier_options.h espalier_ranks.h espalier_value.h espalier_chat.h compare.h find_models.h \
                       lossless.h pace.h perplexity.h text_token.h tree_measure.h) \
                   $(addprefix engine/model/,inflate.h preset.h quantize.h) \
                   $(addprefix engine/train/,train_draft.h train_selector.h) \
                   engine/support/statistics.h $(addprefix kernels/,clock.h rank_lap.h serve.h status.h streamed.h version.h)
-# Other headers that tui/, viz/ and sessions/ may include. These folders may include no further header of engine/ and
-# kernels/. The shared library exports what these headers and the installed headers declare.
+# tui/, viz/ and sessions/ may also include these headers, but no other headers of engine/ and kernels/. The shared library
+# exports the functions that these headers and the installed headers declare.
 SHARED_HEADERS := $(addprefix engine/support/,suggestion.h hash.h int_map.h open_file.h part_file.h paths.h \
                       utf8_stream.h write_file.h) \
                   engine/text_token.h kernels/system.h kernels/state_plan.h
@@ -126,7 +126,8 @@ SHARED_HEADERS := $(addprefix engine/support/,suggestion.h hash.h int_map.h open
 sources = $(shell find $(1) -name '*.c' | LC_ALL=C sort)
 obj = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 
-# The build folder with the objects of the instruction sets; it may be the folder of another build.
+# The build folder with the objects of kernels/cpu/isa/. It can be the folder of another build, which then need not compile
+# them again.
 ISA_BUILD := $(BUILD)
 ISA_SRC  := $(call sources,kernels/cpu/isa)
 KERNEL_SRC := $(shell find kernels -path kernels/cuda -prune -o -name '*.[ch]' -print -o -name '*.def' -print | LC_ALL=C sort)
@@ -135,7 +136,7 @@ NO_LIB   := engine/example.c kernels/no_plugin.c $(wildcard kernels/ranks/mpi/*.
 LIB_OBJ  := $(call obj,$(filter-out $(NO_LIB),$(call sources,kernels engine))) \
             $(foreach isa,$(ISAS),$(patsubst %.c,$(ISA_BUILD)/obj/%.$(isa).o,$(ISA_SRC))) \
             $(foreach isa,$(VNNI) $(AMX),$(addprefix $(ISA_BUILD)/obj/kernels/cpu/isa/,blocks.$(isa).o table.$(isa).o))
-# Code that needs no terminal is linked into all programs and tests; tui/app and tui/cli only into espalier.
+# DRAW_OBJ and VIEW_OBJ need no terminal. They are linked into espalier, the headless program and the tests.
 DRAW_OBJ := $(call obj,$(filter-out viz/dot/%,$(call sources,viz sessions)))
 # The HTML page of a recording is compiled into the program, as strings.
 PAGE     := $(addprefix viz/page/,embed.sh page.html page.css page.js)
@@ -160,13 +161,13 @@ EMU_CUDA_OBJ := $(patsubst %,$(BUILD)/emu/%.o,$(CUDA_SRC))
 ifeq ($(origin NVCC),undefined)
 NVCC     := $(shell command -v nvcc || command -v /usr/local/cuda/bin/nvcc)
 endif
-# If NVCC12 names an nvcc of CUDA 12, it builds a second plugin, for drivers that are too old for
-# the first one.
+# If NVCC12 names an nvcc of CUDA 12, a second plugin is built with it. It is for drivers that are
+# too old for the first plugin.
 NVCC12   ?=
 # The folder for CUDA objects and plugins.
 CUDA_BUILD ?= $(BUILD)
 
-# Make keeps the objects of the tests for the next build.
+# Make must not delete the objects of the tests after linking, because the next build uses them.
 .SECONDARY:
 
 .PHONY: fuzz fuzz-tests
@@ -175,8 +176,8 @@ CUDA_BUILD ?= $(BUILD)
 
 # ---------------------------------------------------------------- what is shown
 
-# Make prints one short line for each file: its number, the number of files, the action and the name. V=1 shows whole
-# commands.
+# For each file, make prints a short line: its number, the number of files, the action and the file's name. With V=1, make
+# prints the whole commands instead.
 ifeq ($(V),1)
 say =
 Q   :=
@@ -187,8 +188,8 @@ ALL_OBJ := $(LIB_OBJ) $(VIEW_OBJ) $(APP_OBJ) $(CLI_OBJ) $(if $(DOT),$(DOT_OBJ)) 
 ALL_OBJ := $(sort $(ALL_OBJ))
 TO_DO   := $(filter-out $(wildcard $(ALL_OBJ)),$(ALL_OBJ))
 DONE    :=
-# The total counts only objects that do not exist yet. When this many lines have been printed, the
-# lines of further files, which are compiled again or linked, have no total.
+# The number of files includes only objects that do not exist yet. Files that are compiled again or
+# linked also have lines. When more lines than this number have been printed, they show no number of files.
 of_all   = $(if $(word $(words $(DONE)),$(TO_DO)),/$(words $(TO_DO)))
 say      = $(eval DONE += x)@printf '[%3d%s] %-4s %s\n' $(words $(DONE)) '$(of_all)' $(1) $(2);
 Q       := @
@@ -222,7 +223,7 @@ help:
 	@echo 'make headless     $(BUILD)/headless/espalier: no ncurses, readline or graphviz'
 	@echo 'make install      to $$(DESTDIR)$$(PREFIX), PREFIX=$(PREFIX)'
 	@echo 'make uninstall    remove what install put there'
-	@echo 'make pages        print man/espalier-drafters.7, -interface.7, the settings in man/espalier.1 and man/screen.svg anew'
+	@echo 'make pages        print man/espalier-drafters.7, -interface.7, the settings in man/espalier.1 and man/screen.svg again'
 	@echo 'make clean        remove $(BUILD)'
 	@echo 'ESPALIER_NO_APT=1 keeps make from installing Debian packages'
 
@@ -242,8 +243,8 @@ $(foreach isa,$(ISAS) $(VNNI) $(AMX) $(EMULATED),$(eval $(call isa_rule,$(isa)))
 
 $(sort $(BUILD)/obj/kernels/cpu/%.o $(ISA_BUILD)/obj/kernels/cpu/%.o): DEFS += $(foreach isa,$(ISAS) $(VNNI) $(AMX),-DESP_HAVE_$(isa))
 $(BUILD)/obj/kernels/cpu/amx.o: DEFS += $(KERNEL_OPT) $(ISA_FLAGS_amx) -DESP_ISA=amx
-# These objects are for the tests: amx.c and its products with emulated tiles, the products of emulated AVX-VNNI, and a
-# cpu.c that knows both instruction sets.
+# These objects are only for the tests: amx.c and its products with emulated tiles, the products of emulated AVX-VNNI, and
+# a cpu.c that knows both emulated instruction sets.
 EMULATED_OBJ := $(foreach isa,$(AMX),$(addprefix $(BUILD)/tests/obj/kernels/cpu/,amx.o isa/blocks.o isa/table.o cpu.o)) \
                 $(foreach isa,$(EMULATED),$(addprefix $(ISA_BUILD)/obj/kernels/cpu/isa/,blocks.$(isa).o table.$(isa).o))
 $(BUILD)/tests/obj/kernels/cpu/%.o: DEFS += $(foreach isa,$(ISAS) $(VNNI) $(AMX) $(EMULATED),-DESP_HAVE_$(isa)) -DESP_HAVE_tiles
@@ -251,8 +252,8 @@ $(BUILD)/tests/obj/kernels/cpu/amx.o $(BUILD)/tests/obj/kernels/cpu/isa/%.o: DEF
 $(BUILD)/tests/obj/%.o: %.c
 	@mkdir -p $(@D)
 	$(call say,CC,$<:emulated)$(CC) $(ALL_CFLAGS) -c -o $@ $<
-# This file has the commit that is built, if git is installed. Tables of suites name the commit of
-# the program that made them. The file changes only when the commit changes.
+# $(BUILD)/commit contains the name of the commit that is built, if git is installed. The tables of
+# suites name the commit of the program that made them. The file changes only when the commit changes.
 $(BUILD)/commit: always
 	@mkdir -p $(@D)
 	@git describe --always --dirty >$@.new 2>/dev/null || cat tui/package/commit >$@.new; cmp -s $@.new $@ && rm $@.new || mv $@.new $@
@@ -261,19 +262,20 @@ always:
 $(BUILD)/obj/tui/cli/bench/suite_committed.o: $(BUILD)/commit
 $(BUILD)/obj/tui/cli/bench/suite_committed.o: DEFS += -DESP_COMMIT='"$(shell cat $(BUILD)/commit)"'
 
-# A hash of the source files of all code that ranks run. Ranks compare their hashes before they
-# compute together.
+# ESP_BUILD is a hash of the source files of all code that ranks run. Ranks compare their hashes
+# before they compute together.
 $(BUILD)/obj/kernels/cpu/order_wire.o: $(KERNEL_SRC)
 $(BUILD)/obj/kernels/cpu/order_wire.o: DEFS += -DESP_BUILD='"$(shell cat $(KERNEL_SRC) | cksum | tr ' ' -)"'
 
-# The folder of the built-in pair and the themes, after installation. A program in a build tree looks in that tree first.
+# ESP_DATA_DIR is the folder of the built-in models and the themes after installation. A program in a build folder first
+# searches the source tree.
 $(BUILD)/obj/engine/support/paths.o: DEFS += -DESP_DATA_DIR='"$(PREFIX)/share/espalier"'
 
 $(PAGE_OBJ): $(PAGE)
 	@mkdir -p $(@D)
 	$(call say,CC,viz/page)viz/page/embed.sh >$(@:.o=.c) && $(CC) $(STRICT) $(WARN) $(INCLUDE) $(CFLAGS) $(EXTRA) -c -o $@ $(@:.o=.c)
 
-# The command that links every program and library.
+# The command that links programs and libraries.
 LINK = $(CC) $(CFLAGS) $(LDFLAGS) $(EXTRA)
 
 $(BUILD)/libespalier.a: $(LIB_OBJ)
@@ -297,23 +299,23 @@ PROGRAM_OBJ := $(VIEW_OBJ) $(CLI_OBJ) $(APP_OBJ)
 $(BUILD)/espalier: $(PROGRAM_OBJ) $(BUILD)/libespalier.a
 	$(call say,LINK,$@)$(LINK) -rdynamic -o $@ $^ $(TUI_LIBS) $(LIB_LIBS)
 
-# The same program, linked with the shared library. This shows that the program uses only what
-# the library exports.
+# The same program, but linked with the shared library. If this succeeds, the program uses only
+# functions that the library exports.
 $(BUILD)/shared/espalier: $(PROGRAM_OBJ) $(BUILD)/$(LIB_SO)
 	@mkdir -p $(@D)
 	@ln -sf $(LIB_SO) $(BUILD)/$(LIB_SO_NAME)
 	$(call say,LINK,$@)$(LINK) -rdynamic -o $@ $(PROGRAM_OBJ) -L$(BUILD) -lespalier \
 	    -Wl,-rpath,'$(ORIGIN)/..' $(TUI_LIBS) $(LIB_LIBS)
 
-# mpicc is MPI's wrapper of a compiler; it calls the compiler that it was built for.
+# mpicc is MPI's wrapper of a compiler. It calls the compiler that it was built for, which need not be $(CC).
 $(RANKS): $(BUILD)/espalier-rank.%: kernels/ranks/mpi/mpi_rank.c $(BUILD)/libespalier.a
 	$(call say,LINK,$@)mpicc.$* $(ALL_CFLAGS) -MF $(BUILD)/espalier-rank.$*.d -o $@ $(filter %.c %.a,$^) $(LIB_LIBS)
 
 $(BUILD)/espalier-dot: $(DOT_OBJ) $(BUILD)/libespalier.a
 	$(call say,LINK,$@)$(LINK) -o $@ $^ $(DOT_LIBS) $(LIB_LIBS)
 
-# Test programs are linked with everything except tui/cli, so that they can test internal functions. It is one shared
-# library, because linking all of it into each of a hundred programs took longer than compiling them.
+# Test programs are linked with all code except tui/cli, so they can test internal functions. This code is in one shared
+# library, because linking it into each of a hundred programs took longer than compiling the programs.
 $(BUILD)/tests/everything.so: $(TEST_OBJ) $(EMULATED_OBJ) $(VIEW_OBJ) $(APP_OBJ) $(filter-out $(if $(AMX),%/kernels/cpu/cpu.o),$(LIB_OBJ))
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)$(LINK) $(call shared,everything.so,@rpath/) -o $@ $^ $(TUI_LIBS) $(LIB_LIBS)
@@ -325,8 +327,8 @@ $(BUILD)/tests/%: tests/%.c $(BUILD)/tests/everything.so
 
 BENCHES = $(addprefix $(BUILD)/tests/,cuda/bench cuda/shapes cpu/bench cpu/attention)
 
-# The CPU benchmark also runs emulated instruction sets. Their objects come before the library, so they replace the
-# library's own.
+# The CPU benchmark also runs emulated instruction sets. Their objects are before the library in the link command, so the
+# linker uses them instead of the library's objects.
 $(BUILD)/tests/cpu/bench: $(EMULATED_OBJ)
 $(BENCHES): $(BUILD)/tests/%: tests/%.c $(BUILD)/libespalier.a
 	@mkdir -p $(@D)
@@ -343,8 +345,8 @@ print-public-headers:
 print-shared-headers:
 	@printf '%s\n' $(SHARED_HEADERS)
 
-# Some manual pages list the contents of the program's tables. The program prints these pages, and tests compare the pages
-# with its output. It also draws the picture in the README, which is a real screen; this needs python3.
+# Some manual pages list the contents of the program's tables. `make pages` lets the program print these pages, and tests
+# compare the pages with its output. It also makes the README's picture from a real screen; this needs python3.
 pages: $(BUILD)/espalier
 	for page in drafters interface; do \
 	    tests/$${page}_page $(BUILD)/espalier >man/espalier-$$page.7.new && \
@@ -357,23 +359,23 @@ pages: $(BUILD)/espalier
 # ---------------------------------------------------------------- CUDA
 
 comma := ,
-# The backend for NVIDIA GPUs is a separate library, which is loaded only if it is used. It has code for those of the listed
-# architectures that this nvcc knows, and PTX for others: the PTX of the newest architecture is for later ones, and the PTX
-# of the oldest is for those between the listed ones.
+# The backend for NVIDIA GPUs is a separate library, which is loaded only if it is used. It has machine code for those of the
+# listed architectures that this nvcc knows. Other GPUs compile its PTX: GPUs newer than all listed ones use the PTX of the
+# newest listed architecture, and GPUs between the listed ones use the PTX of the oldest.
 CUDA_ARCHS    ?= 80 89 90 100 120
 CUDA_KNOWN     = $(filter $(CUDA_ARCHS),$(patsubst compute_%,%,$(shell $(NVCC) --list-gpu-arch)))
 CUDA_PTX       = $(sort $(firstword $(CUDA_KNOWN)) $(lastword $(CUDA_KNOWN)))
 CUDA_GENCODE   = $(if $(CUDA_ONCE),$(CUDA_FROM_ONE),\
                  $(foreach a,$(CUDA_KNOWN),-gencode arch=compute_$(a),code=sm_$(a)) \
                  $(foreach a,$(CUDA_PTX),-gencode arch=compute_$(a),code=compute_$(a)))
-# With CUDA_ONCE=1, code for all architectures is made from the PTX of the oldest one, which
-# saves a compiler pass for each of the others. Nothing in kernels/cuda depends on the
-# architecture (tests/structure/arrows.sh checks this).
+# With CUDA_ONCE=1, the code for all architectures is made from the PTX of the oldest architecture.
+# This saves one compiler pass for each other architecture. It is correct because nothing in
+# kernels/cuda depends on the architecture (tests/structure/arrows.sh checks this).
 empty :=
 CUDA_FROM_ONE  = -gencode 'arch=compute_$(firstword $(CUDA_KNOWN)),code=[$(subst $(empty) $(empty),$(comma),$(strip \
                  compute_$(firstword $(CUDA_KNOWN)) $(CUDA_KNOWN:%=sm_%)))]'
-# Compression makes the library six times smaller. Drivers from the time of CUDA 12 may not be able to read the output of
-# --compress-mode.
+# Compression makes the library six times smaller. nvcc of CUDA 12 uses another option, because drivers of that time may not
+# be able to read the output of --compress-mode.
 CUDA_MAJOR     = $(shell $(1) --version | sed -n 's/.*release \([0-9]*\)\..*/\1/p')
 NVCC_SMALL     = $(if $(filter 11 12,$(call CUDA_MAJOR,$(NVCC))),-Xfatbin=-compress-all,--compress-mode=size)
 NVCC_FLAGS    ?= -O3 -lineinfo --threads 4 $(NVCC_SMALL)
@@ -408,13 +410,13 @@ endef
 $(eval $(call cuda_rules,cuda,NVCC))
 $(eval $(call cuda_rules,cuda12,NVCC12))
 
-# The CUDA sources are also compiled for the host, with tests/emu. Tests load this library if there is no GPU.
+# The CUDA sources are also compiled for the CPU, with the emulator in tests/emu. Tests load this library if there is no GPU.
 CXX_CFLAGS = -std=c++17 -ffp-contract=off -fno-strict-aliasing -fno-semantic-interposition -fPIC -Wall -Wextra -Wshadow=local -Wvla \
              -Wno-unknown-pragmas $(if $(filter true,$(CI)),-Werror) -DESP_EMULATE \
              -ftls-model=initial-exec $(INCLUDE) $(CFLAGS) $(EXTRA) $(EMU_SANITIZE) $(EMU_OPT) -MMD -MP
-# The emulator spends most of its time in operations of a whole warp. These read and write only
-# values that the threads pass to them, not the backend's memory. So sanitizers need not check
-# these operations.
+# The emulator spends most of its time in operations of a whole warp. These operations read and
+# write only values that the threads pass to them, not the backend's memory. So they are compiled
+# without sanitizers.
 $(EMU_OBJ): EMU_OPT := -O2
 $(addprefix $(BUILD)/emu/tests/emu/emu_,warp.cpp.o block.cpp.o): EMU_OPT := -O2 -fno-sanitize=all
 
@@ -436,7 +438,7 @@ BUILD_DEBS := gcc make pkg-config libc6-dev libncurses-dev libreadline-dev libcj
 ARM_DEBS   := gcc-aarch64-linux-gnu qemu-user
 CHECK_DEBS := g++ tmux mandoc procps graphviz libxml2-utils $(if $(filter true,$(CI)),zsh fish $(if $(X86),$(ARM_DEBS)))
 
-# Installs the Debian packages in $(1) that are missing, if this is a Debian system and installing is allowed.
+# Installs the Debian packages in $(1) that are missing. Does nothing on other systems, or if ESPALIER_NO_APT is set.
 define install_debs
 	@if [ -z "$$ESPALIER_NO_APT" ] && command -v dpkg-query >/dev/null; then \
 	    missing=; \
@@ -464,9 +466,9 @@ deps-arm:
 # ---------------------------------------------------------------- the two commands of the README
 
 DEMO_PROMPT := There was once upon a time a fisherman who lived with his wife in a little hut close by the sea.
-# A pass of the built-in target takes less than a millisecond. On some machines this is too short
-# for trees to save much. At four times the width, a pass takes as long as a pass of a model that
-# is 16 times as large; the output is the same.
+# A pass of the built-in target takes less than a millisecond. On some machines this is so short
+# that trees save little time. At four times the width, a pass takes as long as a pass of a model
+# that is 16 times as large; the output is the same.
 DEMO_WIDTH := 4
 # The demo uses a drafter whose trees and thresholds change visibly. In the interface, `:drafter auto`
 # chooses the fastest one.
@@ -488,39 +490,39 @@ race: deps
 	@$(MAKE) --no-print-directory -j$$(nproc) $(BUILD)/espalier
 	@$(BUILD)/espalier race $(WITH_SEED)
 
-# If a float is out of the range of an integer type, converting it gives different results on
-# different processors. So the sanitizer also checks such conversions.
+# float-cast-overflow: converting a float that is out of the range of an integer type gives
+# different results on different processors. So the sanitizer also checks such conversions.
 SANITIZE := -fsanitize=address,undefined,float-cast-overflow -fno-sanitize-recover=all
 # -Wno-maybe-uninitialized: with the sanitizer's checks, gcc does not see that some variables
 # are initialised. -g1: the reports need only line numbers, and complete debugging information
 # would take a third of the compile time. use-after-return=0 turns off a check that takes a third
-# of the run time; emulated kernels return no pointers to their variables.
+# of the run time; it is not needed, because emulated kernels return no pointers to their variables.
 ASAN     := BUILD=$(BUILD)/asan CFLAGS='-O1 -g1 -fno-omit-frame-pointer' \
             KERNEL_OPT='-O2 -fno-sanitize=undefined,float-cast-overflow -fno-sanitize-address-use-after-scope -Wno-maybe-uninitialized' \
             EXTRA='$(SANITIZE)' EMU_SANITIZE='-fno-sanitize=float-cast-overflow --param asan-use-after-return=0'
-# The thread sanitizer checks programs with several threads, for tests/tui/races.sh. The objects of instruction sets come
-# from the normal build, so the sanitizer does not check them.
+# tests/tui/races.sh runs programs with several threads under the thread sanitizer. The objects of kernels/cpu/isa/ are those
+# of the normal build, so the sanitizer does not check them.
 TSAN     := BUILD=$(BUILD)/tsan ISA_BUILD=$(BUILD) CFLAGS='-O1 -g1 -fno-omit-frame-pointer' \
             KERNEL_OPT='-O2 -fno-sanitize=thread' EXTRA='-fsanitize=thread'
 TSAN_BIN  = $(addprefix $(BUILD)/tsan/,espalier tests/unit/ring tests/unit/mailbox tests/unit/pool)
 TIMED_BIN = $(BUILD)/tests/unit/terminal
-# Five tests are left out under sanitizers. Four of them run the program in a terminal, and that program is always the one
-# of the normal build. The fifth, chi_square, runs the code of chi_square_toy on the built-in pair, which takes minutes.
+# Five tests are left out under sanitizers. Four of them run espalier in a terminal, and they always run the program of the
+# normal build. The fifth, chi_square, runs the code of chi_square_toy on the built-in models, which takes minutes.
 ASAN_BIN  = $(filter-out %/terminal %/cursor %/unsafe_text %/shutdown %/lossless/chi_square,$(patsubst $(BUILD)/%,$(BUILD)/asan/%,$(TEST_BIN) $(FUZZ_BIN)))
 CHECKED  := $(BUILD)/checked
 TEST_ENV := XDG_STATE_HOME=$(abspath $(BUILD))/state ESPALIER_TESTS=tests ESPALIER=$(BUILD)/espalier BUILD=$(BUILD) \
             MAKE='$(MAKE) $(if $(filter true,$(CI)),CUDA_BUILD=$(CHECKED),NVCC=) NVCC12=' LC_ALL=C.UTF-8
 
-# Continuous integration (CI=true) checks more than a user does: it reads the inputs of
-# tests/fuzz under sanitizers, compiles the CUDA library with nvcc, and runs tests with more
-# repetitions and larger sizes.
+# Continuous integration (CI=true) checks more than `make check` does for a user. It reads the
+# inputs of tests/fuzz under sanitizers, compiles the CUDA library with nvcc, and runs tests with
+# more repetitions and larger sizes.
 ifeq ($(CI),true)
 CHECK_SIZE := --whole
 CHECK_ASAN  = --quick $(ASAN_BIN)
 CHECK_TSAN := tests/tui/races.sh
 CHECK_ARM   = $(if $(X86),$(ARM_HERE))
-# This plugin is not used; it only shows that the code compiles, for three GPU architectures and
-# with little optimisation. It is in a separate folder, so that no other target uses it.
+# This plugin only shows that the CUDA code compiles, for three GPU architectures and with little
+# optimisation. It is in a separate folder, because no other target may use it.
 CHECK_CUDA := CUDA_BUILD=$(CHECKED) CUDA_ARCHS='80 90 100' CUDA_ONCE=1 NVCC_FLAGS='-Xcicc -O1 -Xptxas -O0 --threads 2'
 else
 CHECK_SIZE := --quick
@@ -529,8 +531,8 @@ CHECK_CUDA := NVCC= NVCC12=
 endif
 CHECK_SCRIPTS := $(filter-out tests/tui/races.sh,$(TEST_SCRIPTS)) $(CHECK_TSAN)
 
-# `make test T=NAME` builds and runs one test, a program or a script; with QUICK=1 it runs the short form. Several tests may
-# have the same name; then all of them run.
+# `make test T=NAME` builds and runs one test, which is a program or a script. With QUICK=1 it runs the short form of the
+# test. If several tests have this name, all of them run.
 TEST_NAMED = $(filter %/$(T),$(TEST_BIN) $(FUZZ_BIN)) $(filter %/$(T).sh,$(TEST_SCRIPTS))
 
 test:
@@ -539,7 +541,7 @@ test:
 	@$(MAKE) --no-print-directory -j$$(nproc) $(BUILD)/espalier $(BUILD)/emu/libespalier-cuda.so $(filter $(BUILD)/%,$(TEST_NAMED))
 	@$(TEST_ENV) tests/run $(if $(filter 1,$(QUICK)),--quick,--whole) $(TEST_NAMED)
 
-# With QUICK=1, `make check` runs only the short tests, without sanitizers, for use while writing code.
+# With QUICK=1, `make check` runs only the short tests, without sanitizers. Use this while you write code.
 LONG_BIN  = %/terminal %/cursor %/unsafe_text %/shutdown %/bad_tokenizer %/bad_recording %/cuda_failures %/inflate %/pictures \
             %/cuda_blocks %/cuda_variants %/tree_attention %/windows_agree
 QUICK_BIN = $(filter-out $(LONG_BIN),$(filter $(BUILD)/tests/unit/%,$(TEST_BIN)))
@@ -558,10 +560,10 @@ check: deps-check
 	    $(CHECK_SIZE) --alone $(TIMED_BIN)
 endif
 
-# `make check-arm` builds the program for 64-bit ARM and its tests, and runs them in an emulator of the processor. The
-# compiler's libraries are in ARM_ROOT. Some test programs are left out: those that measure a terminal, those that compare
-# with CUDA (its emulator would take hours here), those that take half an hour or more each, and tests of a memory limit,
-# which this emulator does not support.
+# `make check-arm` builds the program and its tests for 64-bit ARM, and runs them in an emulator of the processor. The
+# libraries for ARM are in ARM_ROOT. Some test programs are left out: tests that measure a terminal, tests that compare with
+# CUDA (the emulated GPU would take hours here), tests that take half an hour or more, and tests of a memory limit, which
+# the processor's emulator does not support.
 ARM       := $(BUILD)/arm64
 ARM_CC    ?= aarch64-linux-gnu-gcc
 ARM_ROOT  ?= $(abspath $(ARM))/root
@@ -576,10 +578,10 @@ ARM_NOT   := $(addprefix %/,terminal cursor unsafe_text shutdown pictures cuda_b
 ARM_SHORT := $(addprefix %/,attention blocks gradients hidden_states kernels pool training_step)
 ARM_BIN   := $(filter-out $(ARM_NOT) $(BUILD)/tests/emu/%,$(if $(filter 1,$(QUICK)),$(filter $(ARM_SHORT),$(TEST_BIN)),$(TEST_BIN)))
 ARM_BIN   := $(ARM_BIN:$(BUILD)/%=$(ARM)/%)
-# Scripts that test the program itself. Those that make pictures are left out, because they need Graphviz.
+# Scripts that test the program itself. Scripts that make pictures are left out, because pictures need Graphviz.
 ARM_SCRIPTS := $(if $(filter 1,$(QUICK)),,$(patsubst %,tests/cli/%.sh,bad_input drafters export generate models record samples stats) \
                  tests/tui/interface.sh)
-# Tests whose results depend on the processor's instructions; they run on each of $(ARM_CPUS).
+# The results of these tests depend on the processor's instructions, so they run on each of $(ARM_CPUS).
 ARM_EACH  := $(addprefix $(ARM)/tests/unit/,kernels blocks pool)
 
 arm-tests: deps-arm
@@ -604,13 +606,13 @@ asan: deps-check
 # ---------------------------------------------------------------- headless
 
 # The headless program is for machines without ncurses, readline and Graphviz. Other libraries are linked statically, except
-# for cJSON, of which Debian has no static version; its shared library is copied next to the program.
+# for cJSON. Debian has no static version of cJSON, so its shared library is copied next to the program.
 HEADLESS := $(BUILD)/headless
 HEADLESS_OBJ = $(VIEW_OBJ) $(CLI_OBJ) $(call obj,tui/cli/no_interface.c)
 CJSON_SO := libcjson.so.1
 
-# The copy replaces the old file with a rename, because a running program may have the old file
-# mapped.
+# The new copy of cJSON is renamed over the old one, because a running program may have the old file
+# mapped into memory.
 headless: $(HEADLESS)/espalier
 	@cp -L "$$($(CC) -print-file-name=$(CJSON_SO))" $(HEADLESS)/$(CJSON_SO).new
 	@mv $(HEADLESS)/$(CJSON_SO).new $(HEADLESS)/$(CJSON_SO)
@@ -622,17 +624,17 @@ $(HEADLESS)/espalier: $(HEADLESS_OBJ) $(BUILD)/libespalier.a
 
 # ---------------------------------------------------------------- on a machine with a GPU
 
-# The kit is one folder with everything that check-cuda and bench-cuda need. It can be copied to a machine that has only a
-# driver. It has programs with their libraries, the plugin, the built-in pair, the files that the tests read, and a script
-# that runs all of this.
+# The kit is one folder with everything that check-cuda and bench-cuda need. You can copy it to a machine that has only a
+# driver. It has the programs with their libraries, the plugin, the built-in models, the files that the tests read, and a
+# script that runs the tests and benchmarks.
 KIT       := $(BUILD)/cuda-kit
 KIT_TESTS := unit/rows unit/rows_agree unit/ratio unit/forward unit/step unit/batch_invariant unit/logits \
              unit/tree_attention unit/windows_agree unit/hidden_states unit/draft_heads \
              unit/cuda_variants unit/cuda_blocks unit/cuda_streamed unit/cuda_ranks \
              lossless/greedy_identity
 KIT_LIBS  := -l:libpcre2-8.a -l:libutf8proc.a -l:libsqlite3.a -lcjson -lm -lpthread -ldl
-# Twenty programs share one library. If all kernels were linked into each program, each program
-# would have 2 MB.
+# The kit's twenty programs share one library. If all kernels were linked into each program, each
+# program would have 2 MB.
 KIT_SO    := $(KIT)/libespalier-kit.so
 KIT_LINK   = $(CC) $(CFLAGS) $(EXTRA) -s -static-libgcc -o $@ $^ -Wl,-rpath,'$$ORIGIN/../..:$$ORIGIN/..:$$ORIGIN' \
              $(KIT_LIBS)
@@ -671,7 +673,7 @@ cuda-kit: $(KIT)/espalier $(KIT)/tests/bench $(KIT)/tests/shapes $(addprefix $(K
 	@du -sm $(KIT) | awk '$$1 > 60 { print "the kit has " $$1 " MB, more than the 60 that are easily carried"; exit 1 }'
 	@touch $(KIT)/ready
 
-# If the kit was copied to this machine, it is not built again.
+# If the kit was copied to this machine, it must not be built again.
 KIT_MADE = $(if $(wildcard $(KIT)/ready),,cuda-kit)
 
 check-cuda:
@@ -682,25 +684,25 @@ bench-cuda:
 	@$(if $(KIT_MADE),$(MAKE) --no-print-directory -j$$(nproc) cuda-kit)
 	@$(KIT)/run bench
 
-# BENCH='best 1 64 Q8_0 Q4_K' gives arguments: the instruction set, the number of threads, the
-# megabytes of weights, and the types.
+# BENCH has the arguments of the benchmark. Example: BENCH='best 1 64 Q8_0 Q4_K' sets the
+# instruction set, the number of threads, the megabytes of weights, and the types.
 bench-cpu: $(BUILD)/tests/cpu/bench
 	@$< $(BENCH)
 
-# BENCH='64 256' gives the sizes of the trees.
+# Example: BENCH='64 256' sets the sizes of the trees.
 bench-attention: $(BUILD)/tests/cpu/attention
 	@$< $(BENCH)
 
-# BENCH='0.6 0.06 0.05 goodput linear:K=3' gives arguments: the temperature, the cost of a row, the
+# Example: BENCH='0.6 0.06 0.05 goodput linear:K=3' sets the temperature, the cost of a row, the
 # cost of a draft pass, and the drafters.
 bench-counted: $(BUILD)/tests/cpu/counted
 	@$< $(BENCH)
 
 # ---------------------------------------------------------------- fuzzing
 
-# A harness is tests/fuzz/NAME.c, and its inputs are in tests/fuzz/corpus/NAME; make finds both.
-# The archive has all code, even code that no other test links, and each harness is linked only
-# with the parts that it uses.
+# A fuzz harness is the file tests/fuzz/NAME.c, and its inputs are in tests/fuzz/corpus/NAME; make
+# finds both. The archive fuzz-parts.a has all code, including tui/cli, which other tests do not
+# link. The linker takes from it only the objects that a harness needs.
 FUZZ_SRC   := $(filter-out $(if $(DOT),,tests/fuzz/picture.c),$(wildcard tests/fuzz/*.c))
 FUZZ_BIN   := $(patsubst tests/%.c,$(BUILD)/tests/%,$(FUZZ_SRC))
 FUZZ_MAIN  := $(BUILD)/obj/tests/fuzz/support/corpus.o
@@ -712,7 +714,7 @@ FUZZ_FLAGS  = $(TUI_CFLAGS) $(if $(DOT),$(DOT_CFLAGS))
 
 $(BUILD)/obj/tests/fuzz/%.o: DEFS += $(FUZZ_FLAGS)
 
-# A harness has its own main(), so the program's main() becomes a local symbol.
+# A harness has its own main(). Therefore the main() of the program becomes a local symbol.
 $(BUILD)/obj/no_main/%.o: $(BUILD)/obj/%.o
 	@mkdir -p $(@D)
 	$(call say,COPY,$@)$(OBJCOPY) --localize-symbol=main $< $@

@@ -72,7 +72,7 @@ extern "C" {
       "ratio of the ranks' parts (3:1); empty: equal parts")                                   \
     X(DEVICE, text, ranks_whole, "ranks-whole", 0, 0, 0, "KIND,..|none",                       \
       "matrices that every rank computes whole: attention, output, mlp, experts, down, "       \
-      "head, states, gates; empty: those for which an exchange would take longer")             \
+      "head, states, gates; empty: those that take longer to exchange than to compute")        \
     X(MEMORY, size, memory, "memory", 0, 0, 0, "SIZE",                                         \
       "limit memory (600M, 2G): layers that do not fit are read from disk on every pass; 0: "  \
       "no limit")                                                                              \

@@ -51,7 +51,7 @@ extern "C" {
       "a text that the answer will resemble, such as the file to be changed; its tokens "      \
       "are drafted first")                                                                     \
     X(text, system, "system", 0, 0, 0, "auto|TEXT",                                            \
-      "system prompt of conversations, may be empty; auto: that of the model's chat template")
+      "system prompt of conversations, may be empty; auto: the one in the chat template")
 
 struct esp_session_values {
 #define X(kind, field, name, minimum, maximum, value, values, help) ESP_VALUE_##kind field;

@@ -65,6 +65,7 @@ int esp_kv_cache_join(struct esp_kv_cache *c, const struct esp_kv_cache *owner,
                       struct esp_weights *weights, int vocabulary, char *err, size_t errlen)
 {
     *c = (struct esp_kv_cache){.ops = owner->ops, .weights = weights, .vocabulary = vocabulary};
+    c->joined = true;
     c->context = owner->context;
     c->rows = owner->rows;
     c->max_batch = owner->max_batch;
@@ -75,14 +76,6 @@ int esp_kv_cache_join(struct esp_kv_cache *c, const struct esp_kv_cache *owner,
             c->ops->cache_join(&c->cache, weights, owner->cache, c->max_batch, err, errlen);
     if (status < 0)
         esp_kv_cache_close(c);
-    return status;
-}
-
-int esp_kv_cache_follow(struct esp_kv_cache *view, struct esp_kv_cache *owner, int rows)
-{
-    const int status = esp_kv_cache_make_room(owner, rows);
-    view->window = owner->window;
-    view->length = owner->length;
     return status;
 }
 
@@ -105,9 +98,10 @@ void esp_kv_cache_set_window(struct esp_kv_cache *c, const struct esp_window *wi
 
 /* ------------------------------------------------------------------ checkpoints */
 
+/* Returns whether the cache has states of its own. */
 static bool is_recurrent(const struct esp_kv_cache *c)
 {
-    return c->weights && esp_model_desc_recurrent(c->weights->desc);
+    return c->weights && !c->joined && esp_model_desc_recurrent(c->weights->desc);
 }
 
 /* Updates the states of recurrent layers with all complete chunks of the text. */
@@ -117,6 +111,16 @@ static int fold(struct esp_kv_cache *c)
     if (!is_recurrent(c) || c->length < c->cache->folded + ESP_STATE_CHUNK)
         return ESP_OK;
     return c->ops->fold(c->cache, c->length - dropped, dropped);
+}
+
+int esp_kv_cache_follow(struct esp_kv_cache *view, struct esp_kv_cache *owner, int rows)
+{
+    int status = esp_kv_cache_make_room(owner, rows);
+    if (status == ESP_OK)
+        status = fold(owner);
+    view->window = owner->window;
+    view->length = owner->length;
+    return status;
 }
 
 /* Returns the slot to overwrite: an empty one, or the one without which the gap between its

@@ -48,6 +48,7 @@ struct esp_kv_cache {
     /* (slots) For a model with recurrent layers, the number of tokens before each checkpoint;
      * 0: the slot is empty. */
     int slots, checkpoint[ESP_CHECKPOINTS];
+    bool joined; /* the rows and states belong to another cache, see esp_kv_cache_join() */
     /* NULL if the model's vocabulary is that of the text's tokens. */
     const struct esp_translation *translation;
     int32_t *before; /* (length + 1 of before_room) number of rows before each token */
@@ -72,8 +73,8 @@ int esp_kv_cache_open(struct esp_kv_cache *cache, const struct esp_backend_ops *
  * The view shares the owner's rows and has no text. Close the view before its owner. */
 int esp_kv_cache_join(struct esp_kv_cache *cache, const struct esp_kv_cache *owner,
                       struct esp_weights *weights, int vocabulary, char *err, size_t errlen);
-/* Makes room for `rows` rows after the owner's text, and lets the view begin at the first of
- * them. Rows that passes over the view write are temporary: the owner's next passes overwrite
+/* Makes room for `rows` rows after the owner's text, adds the text's complete chunks to the
+ * states of recurrent layers, and lets the view begin at the first of these rows. Rows that passes over the view write are temporary: the owner's next passes overwrite
  * them, and the owner's `length` never counts them. */
 int esp_kv_cache_follow(struct esp_kv_cache *view, struct esp_kv_cache *owner, int rows);
 /* Sets the window; the cache must be empty. If a text of `context` tokens has more rows than

@@ -122,19 +122,29 @@ static bool same_frequencies(const float *a, const float *b, int rotary)
     return a == b || (a && b && memcmp(a, b, (size_t)(rotary / 2) * sizeof *a) == 0);
 }
 
+/* Returns whether both models have states of the same shape, or none. */
+static bool same_states(const struct esp_model_desc *a, const struct esp_model_desc *b)
+{
+    return a->state_heads == b->state_heads && a->key_heads == b->key_heads &&
+           a->key_dim == b->key_dim && a->value_dim == b->value_dim &&
+           a->conv_kernel == b->conv_kernel &&
+           esp_model_desc_conv_width(a) == esp_model_desc_conv_width(b);
+}
+
 bool esp_cache_joins(const struct esp_weights *weights, const struct esp_cache *owner)
 {
     const struct esp_model_desc *a = weights->desc, *b = owner->weights->desc;
     bool same =
         weights->backend == owner->weights->backend && a->lender == owner->weights &&
         a->reads == ESP_READS_TOKENS && b->reads == ESP_READS_TOKENS &&
-        !esp_model_desc_recurrent(a) && !esp_model_desc_recurrent(b) &&
+        same_states(a, b) &&
         a->layers == b->layers && a->kv_heads == b->kv_heads && a->head_dim == b->head_dim &&
         a->rotary == b->rotary && a->rotary_scale == b->rotary_scale &&
         same_frequencies(a->inverse_frequency, b->inverse_frequency, a->rotary) &&
         same_frequencies(a->local_inverse_frequency, b->local_inverse_frequency, a->rotary);
     for (int i = 0; i < a->layers && same; i++)
         same = a->layer[i].window == b->layer[i].window &&
+               a->layer[i].mixer == b->layer[i].mixer &&
                a->layer[i].rotation == b->layer[i].rotation;
     return same;
 }

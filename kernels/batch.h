@@ -18,8 +18,8 @@ bool esp_batch_fits(const struct esp_batch *batch, const struct esp_cache *cache
  * see keep() of struct esp_backend_ops. */
 bool esp_keep_fits(int rows, int first, const int32_t *which, int count);
 
-/* Returns whether a model with these weights can use the keys and values of this cache; see
- * cache_join() of struct esp_backend_ops. */
+/* Returns whether a model with these weights can use the keys, values and states of this cache;
+ * see cache_join() of struct esp_backend_ops. */
 bool esp_cache_joins(const struct esp_weights *weights, const struct esp_cache *owner);
 
 /* Lists the batch rows whose logits are wanted (in `wanted`), and the row of batch->logits

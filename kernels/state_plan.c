@@ -165,7 +165,7 @@ bool esp_state_plan_make(struct esp_state_plan *p, const struct esp_cache *cache
     for (int64_t token = start; token < prefix; token++)
         add_token(p, token, p->entries - 1);
     add_rows(p, b, prefix);
-    esp_state_plan_end(p, (int)(prefix - start) + b->text, b->rows);
+    esp_state_plan_end(p, p->borrowed ? 0 : (int)(prefix - start) + b->text, b->rows);
     p->folded = start + p->walk.texts * ESP_STATE_CHUNK;
     return true;
 }

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """Makes man/screen.svg, the README's picture of the interface, from a real run.
 
-    man/screen.py [build/espalier] >man/screen.svg       (`make pages` does it)
+    man/screen.py [build/espalier] >man/screen.svg       (`make pages` does this)
     man/screen.py --check man/screen.svg [build/espalier]
 
-Runs the demo's drafter with a fixed seed until an iteration has a tree worth seeing, and draws the screen in the
-colours of themes/dark.theme. The speeds are those of this machine. If trees are not faster than plain decoding,
-it makes no picture. With --check it draws nothing, but reports panes and keys of the picture that differ from those of
-the screen. Panes and keys are the same on every machine.
+Runs the demo's drafter with a fixed seed until an iteration has a large enough tree, and draws the screen in the
+colours of themes/dark.theme. The speeds in the picture are those of this machine. If trees are not faster than plain
+decoding, it makes no picture. With --check it draws nothing. It reports panes and keys of the picture that differ from
+those of the real screen; these are the same on every machine.
 """
 import html
 import io
@@ -22,7 +22,7 @@ CELL, LINE, LEFT, TOP = 8.43, 18, 12, 25.5
 PAPER, INK = "#14161a", "#d6dbe3"
 PROMPT = ("There was once upon a time a fisherman who lived with his wife in a little hut "
           "close by the sea.")
-LEAST_ROWS = 6  # the smallest number of rows of a tree worth seeing
+LEAST_ROWS = 6  # the picture shows a tree with at least this many rows
 
 
 def drafter():

@@ -1,4 +1,4 @@
-/* branches.c - see branches.h. */
+/* branches.c - appends to, cuts, lists and compacts the tree of texts; see branches.h. */
 #include "sessions/branches.h"
 
 #include <stdio.h>
@@ -65,8 +65,8 @@ void esp_branches_text(const struct esp_branches *b, struct esp_text_place place
 
 /* ------------------------------------------------------------------ writing */
 
-/* If a branch continues the current text with `token`, returns the end of the text after this
- * token; otherwise a place with branch -1. */
+/* If a branch continues the current text with `token`, returns the place after this token.
+ * Otherwise returns a place with branch -1. */
 static struct esp_text_place follow(const struct esp_branches *b, int32_t token)
 {
     const struct esp_text_place at = b->at;
@@ -92,7 +92,8 @@ void esp_branches_link(struct esp_branches *b, int branch)
         b->branch[own->parent].furthest = own->fork;
 }
 
-/* Starts a branch at the end of the current text, without tokens yet. */
+/* Starts a branch at the end of the current text. It has no tokens yet. Returns its number, or
+ * ESP_E_MEMORY. */
 static int begin(struct esp_branches *b, const char *drafter)
 {
     if (esp_grow(&b->branch, b->count, &b->capacity, sizeof *b->branch) < 0)
@@ -132,7 +133,7 @@ int esp_branches_append(struct esp_branches *b, const struct esp_written *token,
     if (status < 0)
         return status;
     if (b->at.length + 1 == esp_branches_end(b, owner).length)
-        b->branch[owner].deleted = false; /* the current text is now the whole branch */
+        b->branch[owner].deleted = false; /* a branch is shown when its whole text is current */
     *stored = &b->branch[owner].tokens[b->at.length - b->branch[owner].fork];
     b->at = (struct esp_text_place){owner, b->at.length + 1};
     return ESP_OK;
@@ -176,8 +177,8 @@ int esp_branches_list(const struct esp_branches *b, int *order, int *depth)
     int *first = next ? next + b->count + 1 : NULL;
     if (!next)
         return 0;
-    /* first[p + 1] is the first child of p; next[i] is the next sibling of i; -1 means there is
-     * none. */
+    /* first[p + 1] is the first child of branch p. next[i] is the next sibling of branch i. -1
+     * means that there is none. */
     for (int i = 0; i <= b->count; i++)
         first[i] = -1;
     for (int i = b->count - 1; i >= 0; i--)
@@ -211,8 +212,8 @@ int esp_branches_compact(struct esp_branches *b)
     int *number = malloc(((size_t)b->count + 1) * sizeof *number), kept = 0, before = b->count;
     if (!needed || !number)
         before = 0;
-    for (int i = before - 1; i >= 0; i--) { /* backwards, because a parent has a lower number
-                                               than its children */
+    for (int i = before - 1; i >= 0; i--) { /* children first: they have higher numbers than
+                                               their parents */
         needed[i] = needed[i] || !b->branch[i].deleted || b->at.branch == i;
         if (needed[i] && b->branch[i].parent >= 0)
             needed[b->branch[i].parent] = true;
@@ -255,7 +256,7 @@ static bool is_same(struct esp_text_place a, struct esp_text_place b)
     return a.branch == b.branch && a.length == b.length;
 }
 
-/* Drops steps of undo that would change nothing. */
+/* Removes the latest steps from the list (undo or redo) while they would change nothing. */
 static void drop_idle(const struct esp_branches *b, struct esp_steps_back *steps)
 {
     while (steps->count > 0 && steps->step[steps->count - 1].deleted < 0 &&

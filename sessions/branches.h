@@ -1,13 +1,13 @@
 /* branches.h - stores the texts of a session as a tree, so that no earlier text is lost.
  *
  * A branch shares the tokens before its fork with its parent, and owns its tokens from the fork
- * on. No two branches continue the same text with the same token: if a text is written again,
- * the current text follows the branch that has it. The current text ends at a place in the
- * tree. Shortening the text only moves this place, so no earlier text is lost. Undo is a list
- * of such places.
+ * on. No two branches continue the same text with the same token: if a text is written a second
+ * time, its tokens are found in the branch that already has them. The current text ends at a
+ * place in the tree. Shortening the text only moves this place, so no earlier text is lost.
+ * Undo is a list of such places.
  *
- * These functions change only this tree. The esp_session has a copy of the current text. The
- * caller must change this copy, too (esp_session_fork).
+ * These functions change only this tree. The esp_session has its own copy of the current text,
+ * and the caller must change this copy, too (esp_session_fork).
  */
 #ifndef ESP_BRANCHES_H
 #define ESP_BRANCHES_H
@@ -17,8 +17,9 @@
 
 #include "sessions/written.h"
 
-/* The end of a text, which is the first `length` tokens of branch `branch`. The branch owns the
- * last of these tokens. The empty text is {-1, 0}. */
+/* Names a text: the first `length` tokens of branch `branch`, including those that it shares
+ * with its parent. The branch itself owns the last of these tokens. The empty text is {-1, 0}.
+ */
 struct esp_text_place {
     int branch, length;
 };
@@ -28,15 +29,15 @@ struct esp_branch {
     int fork;                   /* number of tokens shared with the parent */
     struct esp_written *tokens; /* (count) the branch's own tokens */
     int count, capacity;
-    int furthest;     /* the largest `fork` of its children, or 0 */
+    int furthest;     /* the largest `fork` of its children, or 0 if it has none */
     char name[48];    /* given by the user, or "" */
     char drafter[32]; /* name of the drafter with which the branch began */
     time_t created;   /* 0 means unknown */
-    bool marked;      /* marked by the user, as a bookmark */
+    bool marked;      /* the user has set a bookmark on it */
     bool deleted;     /* the branch is not shown, but other branches may share its tokens */
 };
 
-/* One step of undo or redo: the text to go to, and perhaps a branch. */
+/* One step of undo or redo: the text to go to, and the branch to restore or delete. */
 struct esp_step_back {
     struct esp_text_place place;
     int deleted; /* branch that undo restores and redo deletes again, or -1 */
@@ -47,9 +48,10 @@ struct esp_steps_back {
     int count, capacity;
 };
 
-/* An empty tree is zero-initialised, except at = {-1, 0}. */
+/* The tree of all texts of a session. For an empty tree, set `at` to {-1, 0} and all other
+ * members to 0. */
 struct esp_branches {
-    struct esp_branch *branch; /* (count) in the order in which they began */
+    struct esp_branch *branch; /* (count) the branches, in the order in which they began */
     int count, capacity;
     struct esp_text_place at; /* the current text */
     struct esp_steps_back undo, redo;
@@ -58,15 +60,17 @@ struct esp_branches {
 void esp_branches_open(struct esp_branches *branches);
 void esp_branches_free(struct esp_branches *branches);
 
-/* Appends a token to the current text. If a branch continues the text with the same token, the
- * current text follows that branch, and with `anew` its stored token is replaced by this one.
- * A new branch gets `drafter` as its drafter. Sets *stored to the token in the tree, valid
- * until the next call. Returns 0 or ESP_E_MEMORY. */
+/* Appends a token to the current text. If a branch already continues the text with this token,
+ * the branch's token is used; with `anew` its kind, iteration and score are replaced. Otherwise
+ * the token is stored, in a new branch if needed; `drafter` is the drafter of a new branch.
+ * Sets *stored to the token in the tree, valid until the next call. Returns 0 or
+ * ESP_E_MEMORY. */
 int esp_branches_append(struct esp_branches *branches, const struct esp_written *token,
                         bool anew, const char *drafter, struct esp_written **stored);
-/* Returns whether a branch begins within its parent's own text or, without a parent, at 0. */
+/* Returns whether a branch begins after a token that its parent owns. A branch without a parent
+ * must begin at 0. */
 bool esp_branches_fit(const struct esp_branches *branches, const struct esp_branch *branch);
-/* Updates `furthest` in the parent of a branch. Needed after a branch is read from a file. */
+/* Updates `furthest` in the parent of a branch. Call this for a branch read from a file. */
 void esp_branches_link(struct esp_branches *branches, int branch);
 /* Shortens the current text to its first `length` tokens. */
 void esp_branches_cut(struct esp_branches *branches, int length);
@@ -85,12 +89,12 @@ struct esp_written *esp_branches_token(const struct esp_branches *branches,
  * and `depth` their depths; both have room for all branches. Returns the number of listed
  * branches. */
 int esp_branches_list(const struct esp_branches *branches, int *order, int *depth);
-/* Forgets which iterations wrote the tokens. Call this when iterations are numbered from 0
+/* Forgets which iterations wrote the tokens. Call this before iterations are numbered from 0
  * again. */
 void esp_branches_forget_iterations(struct esp_branches *branches);
 
-/* Drops deleted branches whose tokens no other branch shares, and all steps of undo and redo.
- * Renumbers the remaining branches. Returns how many branches were dropped. */
+/* Frees all deleted branches, except those that other branches or the current text need. Clears
+ * undo and redo, and renumbers the remaining branches. Returns the number of freed branches. */
 int esp_branches_compact(struct esp_branches *branches);
 
 /* ------------------------------------------------------------------ undo */
@@ -101,12 +105,12 @@ int esp_branches_keep(struct esp_branches *branches);
 /* Deletes a branch; the current text must not end in it. Undo restores it. Returns 0 or
  * ESP_E_MEMORY. */
 int esp_branches_delete(struct esp_branches *branches, int branch);
-/* Returns the next step of undo (or redo), or NULL if there is none. The step may go to the
- * current text, if it only restores or deletes a branch. */
+/* Returns the next step of undo (or of redo), or NULL if there is none. If the step only
+ * restores or deletes a branch, its text may be the current text. */
 const struct esp_step_back *esp_branches_back(struct esp_branches *branches, bool redo);
-/* Call this before going to the place of the step that esp_branches_back() returned. Moves the
- * step to the other list, with the current text as its place, and restores (redo: deletes) its
- * branch. Returns 0 or ESP_E_MEMORY. */
+/* Call this before you go to the text of the step that esp_branches_back() returned. Undo
+ * restores the branch of the step and adds a step for the current text to the redo list. Redo
+ * deletes the branch and adds such a step to the undo list. Returns 0 or ESP_E_MEMORY. */
 int esp_branches_went_back(struct esp_branches *branches, bool redo);
 
 #endif

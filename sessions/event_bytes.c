@@ -1,4 +1,4 @@
-/* event_bytes.c - see event_bytes.h. */
+/* event_bytes.c - writes and reads iterations as binary records; see event_bytes.h. */
 #include "sessions/event_bytes.h"
 
 #include <math.h>
@@ -10,9 +10,9 @@ enum { MOST = 1 << 30 };
 /* ------------------------------------------------------------------ writing */
 
 /* Writes the value of a time or gauge. A value that is neither tiny nor huge is rounded to nine
- * decimals (nanoseconds) and stored as an integer, which takes few bytes. For other values, the
- * number 1 and the eight bytes of the double are stored; bit 0 of the number tells the two
- * forms apart. */
+ * decimals (nanoseconds) and stored as an even number, which takes few bytes. Any other value
+ * is stored as the number 1 and the eight bytes of the double. Bit 0 of the number tells the
+ * two forms apart. */
 static void put_double(struct esp_pack *to, double value)
 {
     const double size = fabs(value);
@@ -52,9 +52,8 @@ static void put_array(struct esp_pack *to, const struct esp_field *f, const char
         put_fields(to, f->of, entry);
 }
 
-/* Writes the value of a row, unless it is the default of a missing value. Returns whether it
- * did.
- */
+/* Writes the value of a row of the table, unless it is the value that a reader assumes for a
+ * missing member. Returns whether it was written. */
 static bool put_field(struct esp_pack *to, const struct esp_field *f, const char *base)
 {
     const char *at = base + f->offset;
@@ -159,7 +158,7 @@ struct reader {
     struct esp_recorded_event *to;
     struct esp_texts *texts;
     int vocabulary;
-    int ids, kept; /* number of ids and of texts of `to` that are in use */
+    int ids, kept; /* how many of the ids and texts in `to` are used */
 };
 
 static double get_double(struct esp_from *from)
@@ -197,8 +196,8 @@ static int32_t get_token(struct reader *r)
                                                                : INT32_MAX - 1);
 }
 
-/* Reads a name. The name is valid as long as the event. The name of a gauge is valid as long as
- * the texts. */
+/* Reads a name. It is valid as long as the event. The name of a gauge is valid longer, as long
+ * as r->texts. */
 static const char *get_name(struct reader *r, enum esp_member_kind kind)
 {
     char name[256];
@@ -331,8 +330,8 @@ static void get_fields(struct reader *r, const struct esp_field *fields, void *b
             set_missing(f, at, base);
         present >>= 1;
     }
-    r->from->bad |= present != 0; /* a member that a newer program has added; its length is
-                                     unknown */
+    r->from->bad |= present != 0; /* a newer program has added a member; its length is not
+                                     known here */
 }
 
 static void get_layers(struct reader *r)

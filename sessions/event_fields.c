@@ -66,7 +66,7 @@ const struct esp_field esp_fields_node[] = {
     {END},
 };
 
-/* In addition to these rows, a score has `likely`, the likeliest tokens. */
+/* A score also has the member `likely`, the likeliest tokens; it has no row here. */
 const struct esp_field esp_fields_score[] = {
     {NUMBER(FLOAT, 0, "p", SCORE(p), 0, ONE, NAN)},
     {NUMBER(FLOAT, 0, "entropy", SCORE(entropy), 0, 64, 0)},
@@ -194,7 +194,7 @@ const struct esp_recorded_type *esp_recorded_type(const char *name, int type)
 {
     static const struct esp_recorded_type types[] = {
         {ESP_EVENT_ITERATION, "iteration", esp_fields_iteration},
-        {ESP_EVENT_PROMPT, "prompt", nothing}, /* a prompt may take several lines, see
+        {ESP_EVENT_PROMPT, "prompt", nothing}, /* a prompt may need several lines, see
                                                   put_prompt() */
         {ESP_EVENT_SETTING, "setting", changed},
         {ESP_EVENT_END, "end", reason},

@@ -2,8 +2,8 @@
  *
  * A table lists the members of a JSON object in the order in which they are written, each with
  * its offset in a struct. event_write.c, event_read.c and event_bytes.c follow the tables, so a
- * new member is one row of event_fields.c. The binary form numbers the rows, so a new row must
- * be the last one of its table.
+ * new member needs only one new row in event_fields.c. The binary records depend on the order
+ * of the rows, so add a new row at the end of its table.
  */
 #ifndef ESP_EVENT_FIELDS_H
 #define ESP_EVENT_FIELDS_H
@@ -28,18 +28,18 @@ enum esp_member_kind {
     ESP_FIELD_SETTINGS, /* an object with all settings that have no separate member */
     ESP_FIELD_OPEN,     /* begins an object; its members are the rows up to ESP_FIELD_CLOSE */
     ESP_FIELD_CLOSE,
-    ESP_FIELD_MODEL,  /* a struct that `of` describes; left out if its first member is "" */
-    ESP_FIELD_ARRAY,  /* at most `high` structs that `of` describes; left out if empty */
-    ESP_FIELD_NODES,  /* a pointer to such structs; read before the other members */
-    ESP_FIELD_TOKEN,  /* the id of a token; its other members are in the same object */
+    ESP_FIELD_MODEL,  /* a struct with the members of table `of`; left out if the first is "" */
+    ESP_FIELD_ARRAY,  /* at most `high` structs with the members of `of`; left out if empty */
+    ESP_FIELD_NODES,  /* a pointer to an array of structs; read before all other members */
+    ESP_FIELD_TOKEN,  /* the id of a token; the token's text is in the same JSON object */
     ESP_FIELD_TOKENS, /* a pointer to ids of tokens */
     ESP_FIELD_PLACES, /* a pointer to indices of nodes */
     ESP_FIELD_PARENT, /* parent and depth of a node */
     ESP_FIELD_SCORES, /* an array of struct esp_token_score, one for each committed token */
-    ESP_FIELD_LAYERS, /* the layers of the tree; they are not part of `base` */
+    ESP_FIELD_LAYERS, /* the layers of the tree, which the struct does not contain */
 };
 
-/* When a member is written, and whether a line must have it. */
+/* Flags that say when a member is written, and whether a line must have it. */
 enum {
     ESP_FIELD_ALWAYS = 1,   /* written even if it has the value `missing` */
     ESP_FIELD_REQUIRED = 3, /* like ALWAYS, and a line without it is refused */
@@ -53,8 +53,8 @@ struct esp_field {
     size_t offset;
     double low, high;           /* range of a number */
     double missing;             /* value of a number whose member is missing */
-    size_t size;                /* size of a text, or of an entry of an array */
-    size_t count;               /* for an array or a pointer: offset of the number of entries */
+    size_t size;                /* size of a text in bytes, or of one entry of an array */
+    size_t count;               /* for an array or a pointer: offset of its number of entries */
     const struct esp_field *of; /* for MODEL, ARRAY and NODES: the members of the struct */
 };
 
@@ -73,17 +73,19 @@ struct esp_recorded_type {
     const struct esp_field *fields; /* for struct esp_event or struct esp_iteration */
 };
 
-/* Returns the type with this name or, if `name` is NULL, with this number. Returns NULL if
- * there is none. */
+/* Returns the type with this name. If `name` is NULL, returns the type with the number `type`.
+ * Returns NULL if there is no such type. */
 const struct esp_recorded_type *esp_recorded_type(const char *name, int type);
 
-/* Each list is NULL-terminated and indexed by its enumerator. */
+/* The words that a recording has for the enumerators. Each list is indexed by the enumerator
+ * and ends with NULL. */
 extern const char *const esp_verdict_names[]; /* enum esp_verdict */
 extern const char *const esp_reason_names[];  /* enum esp_reason; "" for none */
 extern const char *const esp_source_names[];  /* enum esp_source */
 
-/* Returns whether this setting (of espalier_settings.h) is not a member of the header's object
- * `settings`: the oldest settings have separate members, and texts are in the prompts. */
+/* Returns true if this setting (of espalier_settings.h) is not a member of the header's object
+ * `settings`. The oldest settings have separate members. Settings whose values are texts are
+ * not stored in the header, because their texts are recorded with the prompts. */
 bool esp_has_own_place(int setting);
 
 #endif

@@ -1,9 +1,9 @@
 /* event_json.h - converts an event to one line of JSON and back.
  *
  * The line contains every field of the event, and reading it gives identical values: floats
- * have up to 9 digits, doubles up to 17, NaN is left out. A token is {"id", "text"}. If the
- * text is not valid UTF-8, "bytes" has its bytes in hexadecimal digits, and "text" is only
- * meant for human readers. man/espalier-session.5 lists the fields.
+ * have up to 9 digits, doubles have up to 17, and NaN is left out. A token is written as
+ * {"id", "text"}. If the text is not valid UTF-8, a member "bytes" has its bytes in hexadecimal
+ * digits, and "text" is only meant for human readers. man/espalier-session.5 lists the fields.
  */
 #ifndef ESP_EVENT_JSON_H
 #define ESP_EVENT_JSON_H
@@ -19,18 +19,18 @@
 /* Writes the header, with a newline. Returns 0 or ESP_E_MEMORY. */
 int esp_header_to_json(struct esp_line *line, const struct esp_recording_header *header);
 
-/* Writes an event, with a newline; events of types that are not recorded are ignored. `layers`
- * (may be NULL) says how the iteration's tree grew. A prompt that is too long for a line
- * becomes several lines. If an iteration is too long (a tree of thousands of nodes), its layers
- * are left out. If that is not enough, the texts of its tokens and then the values of the
- * verifier's formulas are left out, too. Returns 0 or ESP_E_MEMORY. */
+/* Writes an event, with a newline. Writes nothing for types of events that are not recorded.
+ * `layers` says how the iteration's tree grew; it may be NULL. A prompt that is too long for a
+ * line is divided into several lines. If an iteration with thousands of nodes is too long, its
+ * layers are left out. If that is not enough, the texts of its tokens and then the values of
+ * the verifier's formulas are left out, too. Returns 0 or ESP_E_MEMORY. */
 int esp_event_to_json(struct esp_line *line, const struct esp_event *event,
                       const struct esp_layers *layers, const struct esp_tokens *tokens);
 
 /* ------------------------------------------------------------------ reading */
 
-/* An event and everything that it points to. A zero-initialised struct is empty. The memory is
- * reused by the next event. */
+/* An event that was read, and everything that it points to. A zero-initialised struct is empty.
+ * Reading the next event into it reuses its memory. */
 struct esp_recorded_event {
     struct esp_event event;
     /* event.iteration points into this member. For a prompt, event.tokens points to its ids. */
@@ -40,14 +40,14 @@ struct esp_recorded_event {
 };
 
 /* Reads one line (without a newline, at most ESP_RECORDING_LINE bytes) and checks it. Adds the
- * texts of its tokens to `texts`; gauges point to names in `texts`. Ids must be below
- * `vocabulary`, unless it is 0. Returns 1, 0 for an event of an unknown type, or a negative
- * status with a sentence that does not name the file. */
+ * texts of its tokens to `texts`; gauges point to names in `texts`. Unless `vocabulary` is 0,
+ * ids must be below it. Returns 1 for an event, 0 for an event of an unknown type, or a
+ * negative status with a sentence that does not name the file. */
 int esp_event_from_json(struct esp_recorded_event *recorded, struct esp_texts *texts,
                         const char *line, size_t length, int vocabulary, char *err,
                         size_t errlen);
-/* Checks order, path and committed tokens of an iteration whose numbers are within their
- * ranges. Returns 0, or ESP_E_FORMAT with a sentence. */
+/* Checks the order, the path and the committed tokens of an iteration. The range of each of its
+ * values must have been checked before. Returns 0, or ESP_E_FORMAT with a sentence. */
 int esp_event_check(struct esp_recorded_event *recorded, char *err, size_t errlen);
 void esp_recorded_event_free(struct esp_recorded_event *recorded);
 

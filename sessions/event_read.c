@@ -1,9 +1,9 @@
 /* event_read.c - converts lines of JSON to events and headers, and checks them; see
  * event_json.h.
  *
- * Reading a line ends at its first error. `struct reader` keeps the status and the message, so
- * the functions below need not check for errors after every member. The range of every value
- * that is drawn or added up is checked here, so that no other code has to check it.
+ * Reading a line stops at its first error. `struct reader` stores the status and the message,
+ * so the functions below need not check for errors after every member. Every value that is
+ * drawn or added up later must be within its range. This is checked here and nowhere else.
  */
 #include "sessions/event_json.h"
 
@@ -26,7 +26,7 @@ struct reader {
     struct esp_recorded_event *to;
     struct esp_texts *texts;
     int vocabulary;
-    int ids, kept; /* number of ids and of texts of `to` that are in use */
+    int ids, kept; /* how many of the ids and texts in `to` are used */
 };
 
 static void read_fields(struct reader *r, const cJSON *object, const struct esp_field *fields,
@@ -82,14 +82,15 @@ static double real(struct reader *r, const cJSON *object, const struct esp_field
     return f->missing;
 }
 
-/* Returns a member that is a string, or "" if there is none. */
+/* Returns the string in a member, or "" if the object has no such member. */
 static const char *text(const cJSON *object, const char *name)
 {
     const char *value = cJSON_GetStringValue(member(object, name));
     return value ? value : "";
 }
 
-/* Returns a member that is an array, with its length in *count, or NULL if there is none. */
+/* Returns the array in a member, and sets *count to its length. Returns NULL if the object has
+ * no such member. */
 static const cJSON *array(struct reader *r, const cJSON *object, const char *name, int most,
                           int *count)
 {
@@ -107,7 +108,7 @@ static const cJSON *array(struct reader *r, const cJSON *object, const char *nam
     return NULL;
 }
 
-/* Copies a text of the line so that it lives as long as the event. */
+/* Copies a text of the line. The copy is valid as long as the event. */
 static const char *keep(struct reader *r, const char *value)
 {
     char **place = &r->to->texts[r->kept++], *copy = strdup(value);
@@ -126,7 +127,7 @@ static const char *gauge_name(struct reader *r, const char *value)
     return name;
 }
 
-/* Returns the enumerator with this name, or `unknown` if there is none. */
+/* Returns the enumerator with this name, or `unknown` if no enumerator has it. */
 static uint8_t word(const char *const *names, const char *name, uint8_t unknown)
 {
     for (uint8_t i = 0; names[i]; i++)
@@ -167,7 +168,7 @@ static long bytes_of(char *hex)
     return count;
 }
 
-/* Returns the id of a token, and adds its text to the texts. */
+/* Reads a token. Returns its id, and adds its text to the store of texts. */
 static int32_t token(struct reader *r, const cJSON *object)
 {
     int last = r->vocabulary > 0 ? r->vocabulary - 1 : INT32_MAX - 1;
@@ -215,8 +216,8 @@ static const int32_t *read_ids(struct reader *r, const cJSON *object, const stru
     return first;
 }
 
-/* Checks that the flattened order has the root first, no node twice, no cut node, and parents
- * before children. */
+/* Checks the flattened order: the root is first, no node is listed twice, no node was cut, and
+ * every parent is before its children. */
 static void check_order(struct reader *r)
 {
     const struct esp_tree *tree = &r->to->iteration.it.tree;
@@ -226,7 +227,7 @@ static void check_order(struct reader *r)
         if (placed[at] || tree->nodes[at].verdict == ESP_CUT ||
             (parent < 0 ? i > 0 : !placed[parent]))
             refuse(r, ESP_E_FORMAT,
-                   "order must list nodes that were not cut once, parents first");
+                   "order must list only nodes that were not cut, each once, parents first");
         placed[at] = 1;
     }
     for (int i = 0; i < r->to->iteration.it.path_length && r->status == 0; i++)
@@ -239,7 +240,7 @@ static void check_path(struct reader *r)
     const struct esp_iteration *it = &r->to->iteration.it;
     for (int i = 0; i < it->path_length && r->status == 0; i++)
         if (it->tree.nodes[it->path[i]].parent != (i == 0 ? 0 : it->path[i - 1]))
-            refuse(r, ESP_E_FORMAT, "path must lead from the root from node to child");
+            refuse(r, ESP_E_FORMAT, "path must lead down from the root, from node to child");
     if (it->committed_count > it->path_length + 1)
         refuse(r, ESP_E_FORMAT, "more tokens are committed than path and bonus have");
     for (int i = 0; i < it->committed_count && r->status == 0; i++)
@@ -304,10 +305,10 @@ static void read_score(struct reader *r, const cJSON *object, struct esp_token_s
         score->likely_p[count++] = (float)real(r, item, &p);
     }
     if (score->rank > score->count)
-        refuse(r, ESP_E_FORMAT, "rank must be that of one of the likely tokens");
+        refuse(r, ESP_E_FORMAT, "rank must be the rank of one of the likely tokens");
 }
 
-/* There is one score for each committed token, or no score at all. */
+/* Reads the scores. There is one score for each committed token, or no score at all. */
 static const struct esp_token_score *read_scores(struct reader *r, const cJSON *object,
                                                  const char *name)
 {
@@ -343,8 +344,8 @@ static void read_array(struct reader *r, const cJSON *object, const struct esp_f
     }
 }
 
-/* A setting that is unknown or invalid is ignored, because it is only shown. An invalid seed
- * is an error, because the seed is used to repeat the session. */
+/* Reads a setting. An unknown or invalid setting is ignored, because settings are only shown.
+ * An invalid seed is an error, because it is needed to repeat the session. */
 static void read_setting(struct reader *r, const cJSON *object, const char *name,
                          struct esp_session_values *values, int setting)
 {
@@ -435,7 +436,7 @@ static void make_room(struct reader *r, int nodes, int ids)
         refuse(r, ESP_E_MEMORY, "not enough memory for the iteration");
 }
 
-/* Nodes are read first, because the other members refer to them. */
+/* Reads an iteration. Its nodes are read first, because the other members refer to them. */
 static void read_iteration(struct reader *r, const cJSON *object)
 {
     struct esp_iteration_copy *to = &r->to->iteration;
@@ -492,7 +493,7 @@ static void read_event(struct reader *r, const cJSON *object,
 
 /* ------------------------------------------------------------------ lines */
 
-/* Returns the nesting depth of a line's brackets, not counting brackets inside strings. */
+/* Returns how deep the brackets of a line are nested. Brackets inside strings do not count. */
 static int nesting(const char *line, size_t length)
 {
     int depth = 0, deepest = 0;

@@ -12,7 +12,8 @@ enum {
     PROMPT_LINE = ESP_RECORDING_LINE / 2, /* a longer prompt is divided into several lines */
 };
 
-/* Says how much of an iteration is written. */
+/* How much of an iteration is written. Each value also leaves out what the values before it
+ * leave out. */
 enum detail { ALL, NO_LAYERS, NO_TEXTS, NO_FORMULAS };
 
 struct writer {
@@ -49,7 +50,8 @@ static void put_setting(struct esp_line *line, const char *name,
     put_text(line, name, text);
 }
 
-/* The settings that have no separate members in the header, each written as for `:set`. */
+/* Writes the settings that have no separate members in the header. Their values are written as
+ * the user would type them after `:set`. */
 static void put_settings(struct esp_line *line, const char *name,
                          const struct esp_session_values *values)
 {
@@ -63,7 +65,7 @@ static void put_settings(struct esp_line *line, const char *name,
 
 /* ------------------------------------------------------------------ trees */
 
-/* Writes the members of a token into the object that is open. */
+/* Writes the members of a token into the JSON object that was opened last. */
 static void put_token_members(const struct writer *w, int32_t token)
 {
     size_t length = 0;
@@ -97,7 +99,7 @@ static void put_ids(const struct writer *w, const struct esp_field *f, const int
     esp_line_close(w->line, ']');
 }
 
-/* Writes parent and depth of a node. Writes nothing for the root, which has no parent. */
+/* Writes the parent and the depth of a node. Writes nothing for the root. */
 static void put_parent(struct esp_line *line, const struct esp_node *node)
 {
     if (node->parent < 0)
@@ -106,7 +108,8 @@ static void put_parent(struct esp_line *line, const struct esp_node *node)
     esp_line_integer(line, "depth", node->depth);
 }
 
-/* A node that had not changed since it was added is written as only its index. */
+/* Writes the earlier state of a node. If this is the state of a new node, writes only its
+ * index. */
 static void put_change(const struct writer *w, const struct esp_change *change)
 {
     const struct esp_growth *was = &change->was;
@@ -174,7 +177,8 @@ static void put_array(const struct writer *w, const struct esp_field *f, const c
     esp_line_close(w->line, ']');
 }
 
-/* Writes a member, unless its value is the one that is left out. */
+/* Writes a member. Most members are left out if they have the value that a reader assumes for a
+ * missing member. */
 static void put_field(const struct writer *w, const struct esp_field *f, const void *base)
 {
     struct esp_line *line = w->line;
@@ -249,8 +253,8 @@ static void end(struct esp_line *line)
     esp_line_newline(line);
 }
 
-/* Writes how many of the `count` tokens of this line are control tokens of the chat format.
- * `marks` may be larger than `count`, or negative. */
+/* Writes how many of this line's tokens are control tokens of the chat format. The line has
+ * `count` tokens. A `marks` above `count` means all of them; below 0 it means none. */
 static void put_marks(struct esp_line *line, const char *name, int marks, int count)
 {
     if (marks > 0)

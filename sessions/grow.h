@@ -1,4 +1,4 @@
-/* grow.h - growable arrays. */
+/* grow.h - enlarges dynamically allocated arrays. */
 #ifndef ESP_GROW_H
 #define ESP_GROW_H
 
@@ -7,8 +7,8 @@
 
 #include "engine/espalier.h"
 
-/* Makes room for `wanted` entries. `array` points to a pointer to entries of `size` bytes.
- * Returns 0, or ESP_E_MEMORY and changes nothing. */
+/* Makes room for `wanted` entries. `array` is the address of a pointer to the entries, and each
+ * entry has `size` bytes. Returns 0, or ESP_E_MEMORY and changes nothing. */
 static inline int esp_reserve(void *array, int wanted, int *capacity, size_t size)
 {
     void *grown, **place = array;
@@ -22,8 +22,8 @@ static inline int esp_reserve(void *array, int wanted, int *capacity, size_t siz
     return ESP_OK;
 }
 
-/* Makes room for one more entry than `count`; if memory is allocated, for about twice as many.
- * Returns as esp_reserve(). */
+/* Makes room for one more entry after the first `count`. If this needs memory, the array
+ * becomes about twice as large. Returns the same as esp_reserve(). */
 static inline int esp_grow(void *array, int count, int *capacity, size_t size)
 {
     if (count < *capacity)

@@ -7,7 +7,7 @@
 
 #include "sessions/grow.h"
 
-/* `ids` is allocated even if it is empty, so it is never NULL. */
+/* The array `ids` is allocated even if it is empty, so the pointer is never NULL. */
 int esp_iteration_reserve(struct esp_iteration_copy *copy, int nodes, int ids)
 {
     int status = esp_reserve(&copy->nodes, nodes, &copy->node_capacity, sizeof *copy->nodes);

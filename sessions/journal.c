@@ -1,8 +1,9 @@
-/* journal.c - see journal.h.
+/* journal.c - writes journals, and reads those of killed programs; see journal.h.
  *
- * The file consists of a head and two areas. `used` is the number of valid bytes in an area. It
- * is set after records have been copied, so after kill -9 the last record is whole or absent.
- * After a power failure, a record may be damaged; its checksum (log.h) shows that.
+ * The file consists of a head and two areas. `used` in the head is the number of valid bytes in
+ * an area. It is increased after a record was copied, so after kill -9 the last record is
+ * either complete or not counted. After a power failure a record may be damaged. Its checksum
+ * (log.h) shows this.
  */
 #include "sessions/journal.h"
 
@@ -21,7 +22,8 @@
 
 static const char MAGIC[16] = "espalier-log 1\n";
 
-/* Numbers have the byte order of the machine: a journal is read only where it was written. */
+/* The beginning of the file. Its numbers have the machine's byte order, because a journal is
+ * read only on the machine that wrote it. */
 struct head {
     char magic[sizeof MAGIC];
     int64_t process; /* ID of the process that has the journal open */
@@ -36,7 +38,7 @@ enum { HEAD = 4096, SIZE = HEAD + 2 * ESP_JOURNAL_AREA };
 struct esp_journal {
     char path[PATH_MAX];
     unsigned char *map; /* (SIZE) */
-    int now;            /* the area to which records are added */
+    int now;            /* number of the area that receives new records */
     size_t most;        /* largest number of bytes ever used in an area */
 };
 
@@ -55,7 +57,7 @@ void esp_journal_path(char *path, size_t size, const char *library, int64_t sess
     snprintf(path, size, "%s-%lld.journal", library, (long long)session);
 }
 
-/* Overwrites the whole file. Returns false if that fails. */
+/* Overwrites the whole file with zeros. Returns false if this fails. */
 static bool write_zeros(int file)
 {
     static const char zeros[1 << 16];
@@ -69,8 +71,8 @@ static bool write_zeros(int file)
     return true;
 }
 
-/* Reserves disk space for the whole file. Without that, a full disk would kill the program when
- * it writes to the mapped memory. Returns 0 or an error number. */
+/* Reserves disk space for the whole file. Otherwise, if the disk is full, a write to the mapped
+ * memory would kill the program. Returns 0 or an errno value. */
 static int reserve(int file)
 {
 #ifdef __linux__
@@ -180,8 +182,8 @@ int64_t esp_journal_session(const char *library, const char *name)
     return session > 0 ? session : 0;
 }
 
-/* Returns the records of an area, up to the first damaged one. Sets *damaged if there is
- * one. */
+/* Returns the records of an area before the first damaged record. Sets *damaged if there is a
+ * damaged record. */
 static struct esp_records whole(const unsigned char *at, size_t length, bool *damaged)
 {
     const unsigned char *from = at, *end = at + length;
@@ -193,7 +195,8 @@ static struct esp_records whole(const unsigned char *at, size_t length, bool *da
     return (struct esp_records){at, (size_t)(from - at)};
 }
 
-/* Returns the file's bytes, with zeros after its end; NULL if it cannot be read. */
+/* Returns the file's bytes, followed by zeros up to SIZE bytes, or NULL if the file cannot be
+ * opened. */
 static unsigned char *read_file(const char *path, size_t *length)
 {
     const int file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);

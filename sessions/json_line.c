@@ -8,10 +8,10 @@
 #include <string.h>
 #include <utf8proc.h>
 
-enum { FIRST_CAPACITY = 4096, NUMBER = 32 /* characters of a number, at most */ };
+enum { FIRST_CAPACITY = 4096, NUMBER = 32 /* maximum number of characters in a number */ };
 
-/* Makes room for `more` bytes and returns the address for them, or NULL if there is no
- * memory. */
+/* Makes room for `more` bytes at the end of the line. Returns the address of this room, or NULL
+ * if there is no memory. */
 static char *room(struct esp_line *line, size_t more)
 {
     if (line->failed)
@@ -44,8 +44,8 @@ static void put_text(struct esp_line *line, const char *text)
     put(line, text, strlen(text));
 }
 
-/* Writes the comma and the name before a value. Names come from this program and need no
- * escapes. */
+/* Writes the comma and the name before a value. All names are constants of this program, so
+ * they need no escapes. */
 static void put_name(struct esp_line *line, const char *name)
 {
     if (line->comma)
@@ -77,8 +77,8 @@ static void put_number(struct esp_line *line, const char *name, const char *text
     put_text(line, text);
 }
 
-/* Writes the decimal digits of `value`, at least `least` of them, so that the last one is just
- * before `end`. Returns the address of the first digit. */
+/* Writes the decimal digits of `value`, with leading zeros if there are fewer than `least`. The
+ * last digit is just before `end`. Returns the address of the first digit. */
 static char *digits(char *end, uint64_t value, int least)
 {
     while (value > 0 || least > 0) {
@@ -118,10 +118,10 @@ static void put_fraction(struct esp_line *line, const char *name, bool negative,
     put_number(line, name, end);
 }
 
-/* Writes the shortest decimal that reads back as this float. It is m / 10^k with m below 2^53
- * and k below 23, so that one division rounds exactly as reading does. Returns false if there
- * is no such decimal. printf takes several times as long. That is too slow for hundreds of
- * numbers in each iteration. */
+/* Writes the shortest decimal that reads back as this float. The decimal is m / 10^k with m
+ * below 2^53 and k below 23, so one division gives the same rounded value as reading the
+ * decimal. Returns false if there is no such decimal. printf() would take several times as
+ * long. That is too slow, because an iteration has hundreds of numbers. */
 static bool put_short(struct esp_line *line, const char *name, float value)
 {
     static const double power[] = {1,   1e1, 1e2, 1e3,  1e4,  1e5,  1e6,
@@ -152,9 +152,10 @@ void esp_line_float(struct esp_line *line, const char *name, float value)
     put_number(line, name, text);
 }
 
-/* Writes a double that is a decimal of at most nine places: m / 10^9 with m below 2^53, so that
- * one division rounds exactly as reading does. Times in nanoseconds and most values
- * chosen by people are such decimals. Returns false for other values. */
+/* Writes a double that is a decimal with at most nine places. The decimal is m / 10^9 with m
+ * below 2^53, so one division gives the same rounded value as reading the decimal. Times in
+ * nanoseconds and most values that people choose are such decimals. Returns false for other
+ * values. */
 static bool put_decimal(struct esp_line *line, const char *name, double value)
 {
     const double size = fabs(value);
@@ -167,7 +168,8 @@ static bool put_decimal(struct esp_line *line, const char *name, double value)
     return true;
 }
 
-/* Seventeen digits identify every double; fifteen suffice for most values chosen by people. */
+/* Seventeen digits identify every double. Fifteen digits are enough for most values that people
+ * choose. */
 void esp_line_double(struct esp_line *line, const char *name, double value)
 {
     char text[NUMBER];
@@ -185,8 +187,8 @@ void esp_line_flag(struct esp_line *line, const char *name, bool value)
     put_text(line, value ? "true" : "false");
 }
 
-/* Returns whether the character controls a terminal: C0, DEL, C1, bidirectional controls, line
- * separators. */
+/* Returns whether the character controls a terminal. Such characters are C0, DEL, C1,
+ * bidirectional controls and line separators. */
 static bool is_control(utf8proc_int32_t c)
 {
     utf8proc_category_t category = utf8proc_category(c);
@@ -194,7 +196,8 @@ static bool is_control(utf8proc_int32_t c)
            category == UTF8PROC_CATEGORY_ZL || category == UTF8PROC_CATEGORY_ZP;
 }
 
-/* Writes one character. A NUL is written, too, but a C string that is read back ends at it. */
+/* Writes one character. It may be NUL. A reader that uses C strings then loses the characters
+ * after it. */
 static void put_character(struct esp_line *line, const char *bytes, size_t length,
                           utf8proc_int32_t c)
 {

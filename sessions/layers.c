@@ -41,8 +41,8 @@ void esp_layers_begin(struct esp_layers *l)
     l->count = l->change_count = l->last_count = 0;
 }
 
-/* Finds the nodes that have changed since the pass of the last layer, and stores their earlier
- * state with this layer. Then copies the state of all nodes for the next comparison. */
+/* Finds the nodes that have changed since the draft pass of the last layer. Stores their
+ * earlier state with that layer. Then copies the state of all nodes for the next comparison. */
 static int compare(struct esp_layers *l, const struct esp_tree *tree)
 {
     const int before = l->change_count;
@@ -99,7 +99,8 @@ static void undo_select(struct esp_tree *tree)
     }
 }
 
-/* Undoes the stages in reverse order; see loop.c for the fields that each stage fills in. */
+/* Undoes the stages after `stage`, the last stage first. loop.c shows which fields each stage
+ * sets. */
 void esp_iteration_at_stage(struct esp_iteration *it, enum esp_stage stage)
 {
     for (int undone = ESP_STAGES - 1; undone > (int)stage; undone--)

@@ -1,8 +1,8 @@
 /* library.c - opens the file of kept sessions; see library.h.
  *
- * Opening makes a library of an empty file, rewrites a library of an earlier version, and
- * renames a file that is not a library. Then it stores the records in the journals of killed
- * programs.
+ * Opening turns an empty file into a library, rewrites a library of an earlier version, and
+ * renames a file that is not a library. Then it moves the records from the journals of killed
+ * programs into the library.
  */
 #include "sessions/library.h"
 
@@ -32,8 +32,8 @@ static int make_tables(struct esp_library *l, char *err, size_t errlen)
     return status == SQLITE_OK ? (int)ESP_OK : esp_library_fail(l, err, errlen);
 }
 
-/* Checks that the file is a library. In mode ESP_LIBRARY_KEEP, an empty file is made a library.
- * Returns ESP_E_FORMAT if the file is not a library, so that it may be renamed. */
+/* Checks that the file is a library. In mode ESP_LIBRARY_KEEP, turns an empty file into one.
+ * Returns ESP_E_FORMAT if the file is not a library; then the caller may rename it. */
 static int check_file(struct esp_library *l, enum esp_library_mode mode, char *err,
                       size_t errlen)
 {
@@ -53,8 +53,8 @@ static int check_file(struct esp_library *l, enum esp_library_mode mode, char *e
         return esp_library_is_open_anywhere(l)
                    ? esp_fail(
                          err, errlen, ESP_E_UNSUPPORTED,
-                         "%s is of an earlier version, and a session is open in an earlier "
-                         "espalier; close that first",
+                         "%s has the format of an earlier espalier, which has a session open; "
+                         "close that session first",
                          l->path)
                    : esp_library_migrate(l, err, errlen);
     if (version == ESP_LIBRARY_VERSION && esp_library_has_present_tables(l)) {
@@ -67,8 +67,8 @@ static int check_file(struct esp_library *l, enum esp_library_mode mode, char *e
 
 /* ------------------------------------------------------------------ opening and closing */
 
-/* Makes the folders above a path, accessible only to the user. Failures are ignored, because
- * opening the file then fails, too. */
+/* Creates the folders above a path; only the user can access them. Failures are ignored here,
+ * because opening the file will fail, too. */
 static void make_folders(const char *path)
 {
     char folder[PATH_MAX];
@@ -80,8 +80,8 @@ static void make_folders(const char *path)
     }
 }
 
-/* Disables triggers, views and functions of the file, and makes SQLite overwrite deleted
- * data. */
+/* Disables triggers, views and functions that the file defines, and makes SQLite overwrite
+ * deleted data. */
 static void configure(sqlite3 *db, enum esp_library_mode mode)
 {
     sqlite3_busy_timeout(db, PATIENCE_MS);
@@ -101,7 +101,7 @@ static void configure(sqlite3 *db, enum esp_library_mode mode)
 static int open_file(struct esp_library *l, enum esp_library_mode mode, char *err,
                      size_t errlen)
 {
-    if (mode == ESP_LIBRARY_KEEP) { /* SQLite would make a new file readable by others */
+    if (mode == ESP_LIBRARY_KEEP) { /* a file that SQLite creates is readable by others */
         const int file = open(l->path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
         if (file < 0)
             return esp_fail(err, errlen, ESP_E_FILE, "%s: %s", l->path, strerror(errno));
@@ -146,7 +146,7 @@ static int set_aside(struct esp_library *l, char *err, size_t errlen)
         snprintf(from, sizeof from, "%s%s", l->path, parts[i]);
         snprintf(to, sizeof to, "%s.unreadable-%d%s", l->path, free_number, parts[i]);
         if (rename(from, to) < 0 && i == 0)
-            return esp_fail(err, errlen, ESP_E_FILE, "%s cannot be set aside: %s", l->path,
+            return esp_fail(err, errlen, ESP_E_FILE, "%s cannot be renamed: %s", l->path,
                             strerror(errno));
     }
     snprintf(to, sizeof to, "%s.unreadable-%d", l->path, free_number);
@@ -175,8 +175,8 @@ static void set_journal_aside(struct esp_library *l, int64_t id)
             from, (long long)id, strrchr(to, '/') ? strrchr(to, '/') + 1 : to);
 }
 
-/* Stores the records that a killed program has left in the journal of a session. If that fails,
- * the journal stays, and this is tried again when the library is opened next. */
+/* Moves the records that a killed program has left in a session's journal into the library. If
+ * this fails, the journal stays. The next program that opens the library tries again. */
 static void recover(struct esp_library *l, enum esp_library_mode mode, int64_t id)
 {
     struct esp_left left;
@@ -204,7 +204,7 @@ static void recover(struct esp_library *l, enum esp_library_mode mode, int64_t i
     esp_library_release(l, id);
 }
 
-/* Looks for journals next to the library. */
+/* Recovers all journals next to the library. */
 static void recover_all(struct esp_library *l, enum esp_library_mode mode)
 {
     char folder[PATH_MAX];
@@ -233,7 +233,7 @@ static int open_library(struct esp_library *l, enum esp_library_mode mode, char 
         make_folders(l->path);
     snprintf(locks, sizeof locks, "%s.lock", l->path);
     l->locks = open(locks, O_RDWR | O_CLOEXEC | (mode == ESP_LIBRARY_KEEP ? O_CREAT : 0), 0600);
-    /* Byte 0 is locked while a program may make or rename the file. */
+    /* This locks byte 0: no other program may create or rename the file during the checks. */
     const bool locked = esp_library_claim_file(l);
     int status = open_file(l, mode, err, errlen);
     if (status == ESP_E_FORMAT && mode == ESP_LIBRARY_KEEP && locked) {

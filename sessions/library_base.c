@@ -2,11 +2,11 @@
  * sessions; see library_parts.h.
  *
  * Only a file with exactly the tables below is accepted as a library. Therefore no view,
- * trigger or function that a file defines ever runs.
+ * trigger or function in a file can ever run.
  *
- * A session is claimed by a lock on one byte of a second file, PATH.lock: the byte at the
- * offset that is the session's number. The system releases the lock when the program ends,
- * even by a crash.
+ * A session is claimed by a lock on one byte of a second file, PATH.lock. The offset of this
+ * byte is the session's number. The system releases the lock when the program ends, even after
+ * a crash.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -16,8 +16,8 @@
 #include "kernels/status.h"
 #include "sessions/library_parts.h"
 
-/* Where the system supports it, a lock belongs to the open file description, so that two
- * libraries in one process exclude each other. On other systems a lock belongs to the
+/* On systems with F_OFD_SETLK, a lock belongs to the open file description, so two
+ * esp_libraries of one process exclude each other. On other systems a lock belongs to the
  * process. */
 #ifdef F_OFD_SETLK
 enum { SET_LOCK = F_OFD_SETLK, WAIT_LOCK = F_OFD_SETLKW, GET_LOCK = F_OFD_GETLK };
@@ -67,8 +67,8 @@ sqlite3_stmt *esp_library_sql(struct esp_library *l, enum esp_library_statement 
     return *statement;
 }
 
-/* Runs a statement whose rows are not needed, and resets it. Returns SQLITE_OK or an SQLite
- * error code. */
+/* Runs a statement, ignores its rows, and resets it. Returns SQLITE_OK or an SQLite error
+ * code. */
 static int run(sqlite3_stmt *statement)
 {
     if (!statement)
@@ -85,7 +85,7 @@ int esp_library_fail(struct esp_library *l, char *err, size_t errlen)
 
 /* ------------------------------------------------------------------ locks */
 
-/* Locks or releases byte `at` of the lock file. Returns whether this succeeded. */
+/* Locks or unlocks byte `at` of the lock file. Returns whether this succeeded. */
 static bool lock(const struct esp_library *l, int how, short type, int64_t at)
 {
     struct flock range = {

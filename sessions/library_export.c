@@ -1,4 +1,4 @@
-/* library_export.c - see library_export.h. */
+/* library_export.c - writes a text as the lines of a recording; see library_export.h. */
 #include "sessions/library_export.h"
 
 #include <stdlib.h>
@@ -16,9 +16,9 @@ struct export
     struct esp_written *tokens; /* (length) the text */
     int length;
     struct esp_tokens pieces;
-    struct esp_texts names; /* names of gauges in the lines that were checked */
+    struct esp_texts names; /* names of gauges in the iterations that were read */
     struct esp_line line;
-    double time; /* time of the last iteration, in seconds */
+    double time; /* the latest time of a written iteration, in seconds */
 };
 
 static const char *piece(void *user, int32_t token, size_t *length)
@@ -37,7 +37,7 @@ static int write_event(struct export *e, struct esp_event event)
     return status;
 }
 
-/* Writes tokens [from, to) as a prompt. */
+/* Writes tokens [from, to) of the text as a prompt. */
 static int write_prompt(struct export *e, int from, int to)
 {
     int32_t *ids = malloc((size_t)(to - from) * sizeof *ids);
@@ -65,8 +65,8 @@ static bool is_prompt(const struct export *e, int at, bool mark)
            (e->tokens[at].kind == ESP_TEXT_MARK) == mark;
 }
 
-/* Returns the end of the prompt that begins at `from`: control tokens, other tokens, control
- * tokens. */
+/* Returns the end of the prompt that begins at `from`. A prompt consists of control tokens,
+ * then other tokens, then control tokens; any of these may be missing. */
 static int prompt_end(const struct export *e, int from)
 {
     int to = from;
@@ -79,7 +79,7 @@ static int prompt_end(const struct export *e, int from)
     return to;
 }
 
-/* Returns the number of tokens from `from` on that the same iteration wrote. */
+/* Returns how many tokens, beginning with token `from`, were written by the same iteration. */
 static int run_of(const struct export *e, int from)
 {
     int count = 1;
@@ -89,8 +89,8 @@ static int run_of(const struct export *e, int from)
     return count;
 }
 
-/* Returns token number `place` of a text, as this iteration wrote it, or NULL if the iteration
- * is not kept. */
+/* Returns the token that this iteration wrote at index `place` of a text, or NULL if no branch
+ * has it. */
 static const struct esp_written *written_by(const struct export *e, int iteration, int place)
 {
     const struct esp_branches *b = &e->text->branches;
@@ -105,8 +105,8 @@ static const struct esp_written *written_by(const struct export *e, int iteratio
     return NULL;
 }
 
-/* Gives an iteration the scores of its tokens, or no scores if the score of one token is
- * unknown. */
+/* Copies the scores of an iteration's tokens to the iteration. If one score is unknown, the
+ * iteration gets no scores. */
 static int take_scores(const struct export *e, int from, struct esp_iteration_copy *copy)
 {
     struct esp_iteration *it = &copy->it;
@@ -122,7 +122,7 @@ static int take_scores(const struct export *e, int from, struct esp_iteration_co
     return ESP_OK;
 }
 
-/* Writes an iteration as a line with texts and scores. */
+/* Writes an iteration as a line of a recording, with the texts and scores of its tokens. */
 static int write_line(struct export *e, int from, struct esp_recorded_event *event)
 {
     int status = take_scores(e, from, &event->iteration);
@@ -134,9 +134,8 @@ static int write_line(struct export *e, int from, struct esp_recorded_event *eve
     return status;
 }
 
-/* Writes the iteration that wrote token `from`, if the iteration is kept and `from` is its
- * first token. Sets *count to the number of its tokens in the text, or to 0 if it was not
- * written. */
+/* Exports the iteration whose first token is token `from` of the text. Sets *count to the
+ * number of its tokens in the text, or to 0 if it was not exported because it is not kept. */
 static int write_iteration(struct export *e, int from, int *count)
 {
     struct esp_recorded_event event = {.event = {.type = 0}};

@@ -6,14 +6,14 @@
 
 #include "sessions/library.h"
 
-/* Writes the text of a branch (-1 means the current text) as a recording: kept iterations
- * unchanged, and all other tokens as prompts. If the text has only some of the tokens of an
- * iteration, a rewind event follows that iteration. Returns 0, or a negative status with a
- * sentence in err. If the log is damaged, the status is ESP_E_FORMAT, and the text before the
- * damage is written, if there is any. */
+/* Writes the text of a branch as a recording; -1 means the current text. Kept iterations are
+ * written unchanged, and all other tokens are written as prompts. If the text has only the
+ * first tokens of an iteration, a rewind event follows that iteration. Returns 0, or a negative
+ * status with a sentence in err. If the log is damaged, the text before the damage is written,
+ * and the status is ESP_E_FORMAT. */
 int esp_library_export(struct esp_library *library, int64_t id, int branch, FILE *file,
                        char *err, size_t errlen);
-/* Does the same with the library at `path`. */
+/* Opens the library at `path`, and writes a text of it as esp_library_export() does. */
 int esp_library_export_path(const char *path, int64_t id, int branch, FILE *file, char *err,
                             size_t errlen);
 

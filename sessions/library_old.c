@@ -1,6 +1,7 @@
-/* library_old.c - rewrites libraries of versions 1 and 2, which had a row for each branch,
- * token and iteration. Iterations were lines of a recording; in version 1, with the texts of
- * tokens.
+/* library_old.c - rewrites libraries of versions 1 and 2.
+ *
+ * These had a row for each branch, token and iteration. Iterations were stored as lines of a
+ * recording. In version 1 these lines also had the texts of their tokens.
  *
  * A damaged session is left out. In this case a copy of the old file is kept.
  */
@@ -58,7 +59,7 @@ bool esp_library_is_old(struct esp_library *l)
 
 /* ------------------------------------------------------------------ columns */
 
-/* Prepares a query whose value 1 is the number of a session. */
+/* Prepares a query, and binds the number of a session to its first parameter. */
 static sqlite3_stmt *query(struct esp_library *l, const char *sql, int64_t id)
 {
     sqlite3_stmt *s = NULL;
@@ -67,7 +68,8 @@ static sqlite3_stmt *query(struct esp_library *l, const char *sql, int64_t id)
     return s;
 }
 
-/* Returns a numeric column, or NaN for NULL. Sets *damaged if it is outside the limits. */
+/* Returns the number in a column, or NaN for NULL. Sets *damaged if the number is outside the
+ * limits. */
 static float real(sqlite3_stmt *s, int column, double least, double most, bool *damaged)
 {
     const double value = sqlite3_column_double(s, column);
@@ -180,7 +182,8 @@ static bool load_tokens(struct esp_library *l, int64_t id, struct esp_kept_text 
     return !bad;
 }
 
-/* Sets the end of the current text. */
+/* Replaces END in the place of the current text by a length. Returns whether the place is
+ * valid. */
 static bool check_place(struct esp_branches *b)
 {
     const struct esp_text_place at = b->at;
@@ -260,7 +263,7 @@ static void put_trees(struct esp_library *l, int64_t id, int vocabulary, struct 
 
 /* ------------------------------------------------------------------ a session */
 
-/* Reads the row of a session. */
+/* Reads the row of a session from an old library. */
 static bool load_row(sqlite3_stmt *s, struct esp_kept_text *text)
 {
     bool bad = false;
@@ -300,7 +303,8 @@ static bool convert(struct esp_library *l, sqlite3_stmt *row)
 
 /* ------------------------------------------------------------------ the file */
 
-/* The old tables get other names, and are dropped at the end. */
+/* SQL for the beginning, the middle and the end of the conversion. The rows of the old table
+ * `session` are copied to a temporary table first. The old tables are dropped at the end. */
 static const char begin[] =
     "BEGIN IMMEDIATE; "
     "CREATE TEMP TABLE was AS SELECT s.id, header, at_branch, at_length, v.hash, v.tokens, "
@@ -321,8 +325,8 @@ static int execute(struct esp_library *l, const char *sql)
     return sqlite3_exec(l->db, sql, NULL, NULL, NULL);
 }
 
-/* Converts all sessions in one transaction. With `all`, a damaged session is an error. Returns
- * an SQLite code, and the number of damaged sessions in *damaged. */
+/* Converts all sessions in one transaction. With `all`, a damaged session is an error. Sets
+ * *damaged to the number of damaged sessions, and returns an SQLite code. */
 static int convert_all(struct esp_library *l, bool all, int *damaged)
 {
     sqlite3_stmt *s = NULL;
@@ -353,8 +357,8 @@ static void roll_back(struct esp_library *l)
         execute(l, "ROLLBACK");
 }
 
-/* Copies the file, unchanged, to a file with the ending `.damaged` added, unless that file
- * exists. */
+/* Copies the unchanged file to a file with the same name and `.damaged` after it, unless that
+ * file exists. Returns whether there is a copy. */
 static bool keep_copy(struct esp_library *l)
 {
     char path[PATH_MAX];

@@ -1,5 +1,4 @@
-/* library_parts.h - declarations that the files library*.c share. Only these files use
- * SQLite. */
+/* library_parts.h - declares what the files library*.c share. Only these files use SQLite. */
 #ifndef ESP_LIBRARY_PARTS_H
 #define ESP_LIBRARY_PARTS_H
 
@@ -9,8 +8,8 @@
 #include "sessions/library.h"
 #include "sessions/log.h"
 
-/* All SQL statements. Each is prepared when it is first used, and finalized when the library
- * is closed. */
+/* All SQL statements. A statement is prepared when it is first used, and finalized when the
+ * library is closed. */
 #define ESP_LIBRARY_STATEMENTS(X)                                                              \
     X(BEGIN, "BEGIN IMMEDIATE")                                                                \
     X(COMMIT, "COMMIT")                                                                        \
@@ -89,43 +88,45 @@ struct esp_library {
     sqlite3_stmt *statement[ESP_SQL_STATEMENTS]; /* NULL means not prepared yet */
     int status;                /* SQLITE_OK, or the first failure of the transaction */
     char what[256];            /* SQLite's message about this failure */
-    struct esp_pack sorted[2]; /* buffers of put_records(), kept between calls */
+    struct esp_pack sorted[2]; /* buffers of put_records(), reused by each call */
     struct esp_pack trees; /* trees of the chunk that was read last, of session `trees_of` */
     int64_t trees_of;
-    size_t tree_at;  /* offset of the record after the tree found last */
-    int tree_number; /* number of the tree found last */
+    size_t tree_at;  /* offset of the record after the tree that was found last */
+    int tree_number; /* number of the tree that was found last */
 };
 
 /* ---- library_base.c */
 
-/* Versions 1 and 2 had a row for each token, branch and iteration; see library_old.c. */
+/* Versions 1 and 2 had a row for each token, branch and iteration; library_old.c rewrites
+ * them. */
 enum { ESP_LIBRARY_VERSION = 3 };
 
-/* Returns a statement, reset and without bound values, or NULL if it cannot be prepared;
- * esp_library_fail() then says why. */
+/* Returns a statement, reset and without bound values. Returns NULL if it cannot be prepared;
+ * then esp_library_fail() says why. */
 sqlite3_stmt *esp_library_sql(struct esp_library *library, enum esp_library_statement index);
 /* Writes the last failure of SQLite to err, with the file's name. Returns ESP_E_FILE. */
 int esp_library_fail(struct esp_library *library, char *err, size_t errlen);
-/* Returns the number that a query gives, or -1 if it gives none. */
+/* Returns the number that a query returns, or -1 if it returns no number. */
 int64_t esp_library_number(struct esp_library *library, const char *query);
-/* Makes the tables that the file lacks, and sets the version. Returns an SQLite code. */
+/* Creates the tables that the file lacks, and sets its version. Returns an SQLite code. */
 int esp_library_make_tables(struct esp_library *library);
-/* Returns whether the file has exactly the `count` tables given.
- * esp_library_has_present_tables(): exactly the tables of the current version. */
+/* esp_library_has_tables() returns whether the file has exactly the `count` tables in `tables`.
+ * esp_library_has_present_tables() returns whether it has exactly the tables of the current
+ * version. */
 bool esp_library_has_tables(struct esp_library *library, esp_library_table *tables, int count);
 bool esp_library_has_present_tables(struct esp_library *library);
-/* Locks the file, so that no other program makes, renames or rewrites it; waits if another
- * program does this now. Returns false if there is no lock file. */
+/* Locks the file, so that no other program creates, renames or rewrites it. Waits if another
+ * program has the lock. Returns false if there is no lock file. */
 bool esp_library_claim_file(struct esp_library *library);
 void esp_library_release_file(struct esp_library *library);
 /* Returns whether another program has claimed any session. */
 bool esp_library_is_open_anywhere(const struct esp_library *library);
-/* Returns whether a claim also excludes other libraries of this process. */
+/* Returns whether a claim of a session also excludes other esp_libraries of this process. */
 bool esp_library_claims_exclude(void);
 
-/* Parts of a transaction; after a failure they do nothing. esp_library_next() returns a
- * statement, or NULL after a failure; esp_library_do() runs it. esp_library_do_of() runs a
- * statement whose only value is the number of a session. */
+/* These functions are used within a transaction, and do nothing after a failure.
+ * esp_library_next() returns a statement, or NULL after a failure. esp_library_do() runs the
+ * statement. esp_library_do_of() runs a statement that needs only the number of a session. */
 sqlite3_stmt *esp_library_next(struct esp_library *library, enum esp_library_statement index);
 void esp_library_do(struct esp_library *library, sqlite3_stmt *statement);
 void esp_library_do_of(struct esp_library *library, enum esp_library_statement index,
@@ -133,8 +134,8 @@ void esp_library_do_of(struct esp_library *library, enum esp_library_statement i
 
 /* ---- library_write.c: parts of a transaction */
 
-/* Replaces all chunks of a session by its texts and by those trees of `trees` whose iterations
- * wrote a token of the texts. */
+/* Replaces all chunks of a session. The new chunks contain the records `before`, the texts, and
+ * those trees of `trees` whose iterations wrote a token of the texts. */
 void esp_library_put_texts(struct esp_library *library, int64_t id,
                            const struct esp_kept_text *text, const struct esp_pack *before,
                            const struct esp_pack *trees);
@@ -148,14 +149,16 @@ bool esp_library_repair_words(struct esp_library *library, bool damaged);
 
 /* Returns whether the file has exactly the tables of versions 1 and 2. */
 bool esp_library_is_old(struct esp_library *library);
-/* Rewrites a library of an earlier version. Returns 0, or a negative status with a sentence. */
+/* Rewrites a library of an earlier version. Returns 0, or a negative status with a sentence in
+ * err. */
 int esp_library_migrate(struct esp_library *library, char *err, size_t errlen);
 
 /* ---- library_read.c */
 
-/* Copies a text column; NULL becomes "". */
+/* Copies the text in a column of a row to `to`. NULL becomes "". */
 void esp_library_copy_text(char *to, size_t size, sqlite3_stmt *s, int column);
-/* Returns an integer column. Sets *damaged if it is not an integer within the limits. */
+/* Returns the integer in a column of a row. Sets *damaged if the value is not an integer within
+ * the limits. */
 int64_t esp_library_integer(sqlite3_stmt *s, int column, int64_t least, int64_t most,
                             bool *damaged);
 

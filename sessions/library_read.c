@@ -74,7 +74,7 @@ int esp_library_texts(struct esp_library *l, int64_t id, struct esp_pack *to, ch
                : status;
 }
 
-/* Applies a session's log. */
+/* Reads a session's log, and applies its records to `to`. */
 static int load_log(struct esp_library *l, int64_t id, struct esp_log_texts *to, char *err,
                     size_t errlen)
 {
@@ -117,8 +117,8 @@ void esp_kept_text_free(struct esp_kept_text *text)
 
 /* ------------------------------------------------------------------ iterations */
 
-/* Looks for an iteration in the trees that were read last, starting after the iteration that
- * was found last. */
+/* Searches the chunk of trees that was read last for an iteration. If its number is higher than
+ * that of the iteration found last, the search starts after that iteration. */
 static bool find_tree(struct esp_library *l, int number, struct esp_from *from)
 {
     const unsigned char *at = l->trees.at, *end = at ? at + l->trees.length : at;
@@ -135,7 +135,7 @@ static bool find_tree(struct esp_library *l, int number, struct esp_from *from)
     return false;
 }
 
-/* Reads the trees of the chunk that has an iteration. */
+/* Reads the trees of the chunk that contains iteration `number`. */
 static void read_trees(struct esp_library *l, int64_t id, int number)
 {
     sqlite3_stmt *s = esp_library_sql(l, ESP_SQL_TREES);

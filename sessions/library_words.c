@@ -1,9 +1,9 @@
 /* library_words.c - lists sessions and searches them for words; see library.h.
  *
- * Both read only chunks of logs that are new. The session's row stores what the list shows.
- * Column `seen` is the number of chunks that were read for it. Column `indexed` has, for each
- * branch, the length of the text that is in the index, in 4 bytes, little-endian. All of this
- * can be made again from the logs.
+ * Listing and searching read only the new chunks of a session's log. The row of a session
+ * stores what the list shows. Column `seen` is the number of chunks that were read for it.
+ * Column `indexed` has a number for each branch: the length of its text in the index, in 4
+ * bytes, little-endian. All of this can be rebuilt from the logs.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,7 +32,8 @@ static void read_pieces(struct esp_library *l, const char *hash, struct esp_text
     sqlite3_reset(s);
 }
 
-/* Appends the text of a branch's first `count` own tokens, without control tokens. */
+/* Writes the text of the first `count` tokens that a branch owns to `to`, without control
+ * tokens. */
 static void own_words(const struct esp_branch *branch, int count, struct esp_texts *pieces,
                       struct esp_pack *to)
 {
@@ -47,7 +48,7 @@ static void own_words(const struct esp_branch *branch, int count, struct esp_tex
     }
 }
 
-/* Writes the beginning of a text to `to`, on one line. */
+/* Copies the beginning of a text to `to`, with spaces instead of line breaks. */
 static void first_words(const struct esp_pack *words, char *to, size_t size)
 {
     size_t used = 0;
@@ -58,7 +59,7 @@ static void first_words(const struct esp_pack *words, char *to, size_t size)
             to[used++] = blank ? ' ' : byte;
     }
     while (used > 0 && used + 1 >= size && ((unsigned char)to[used - 1] & 0x80))
-        used--; /* so that the text does not end within a UTF-8 character */
+        used--; /* the text must not end within a UTF-8 character */
     to[used] = '\0';
 }
 
@@ -86,8 +87,8 @@ static uint32_t get_end(const struct esp_pack *ends, int branch)
     return 4 * (size_t)branch + 4 <= ends->length ? (uint32_t)esp_from_fixed(&from, 4) : 0;
 }
 
-/* Updates the index for the branches that have changed. `before`, `after`: lengths of
- * their indexed texts. */
+/* Updates the index for the branches that have changed. `before` has the lengths of their texts
+ * in the old index. Appends the lengths in the new index to `after`. */
 static void index_branches(struct esp_library *l, int64_t id, const struct esp_branches *b,
                            struct esp_texts *pieces, const struct esp_pack *before,
                            struct esp_pack *after)
@@ -168,7 +169,7 @@ struct stale {
     int chunks;
 };
 
-/* Finds the sessions whose logs have grown. Returns their number. */
+/* Finds the sessions whose logs have new chunks. Returns the number of these sessions. */
 static int find_stale(struct esp_library *l, int64_t id, struct stale **stale)
 {
     int count = 0, capacity = 0;
@@ -199,8 +200,8 @@ int esp_library_refresh(struct esp_library *l, int64_t id, char *err, size_t err
 
 /* ------------------------------------------------------------------ damage */
 
-/* Makes the index again, empty. FTS5 cannot drop a damaged table. Therefore this function
- * removes its entries from the schema; VACUUM then frees its pages. */
+/* Replaces the index by an empty one. FTS5 cannot drop a damaged table. Therefore this function
+ * removes the table's entries from the schema; then VACUUM frees its pages. */
 static bool make_again(struct esp_library *l)
 {
     sqlite3_db_config(l->db, SQLITE_DBCONFIG_DEFENSIVE, 0, NULL);
@@ -219,7 +220,7 @@ static bool make_again(struct esp_library *l)
     return made;
 }
 
-/* Returns whether a query about the index fails because the index is damaged. */
+/* Returns whether a query that uses the index fails because the index is damaged. */
 static bool fails(struct esp_library *l, const char *query)
 {
     sqlite3_stmt *s = NULL;
@@ -279,7 +280,7 @@ static int list(struct esp_library *l, int64_t id, const char *name, esp_kept_vi
 {
     struct esp_kept_session session;
     int step = SQLITE_ERROR, status = ESP_OK;
-    esp_library_refresh(l, id, err, errlen); /* after a failure, the old numbers are listed */
+    esp_library_refresh(l, id, err, errlen); /* if this fails, the stored numbers are listed */
     sqlite3_stmt *s = esp_library_sql(l, ESP_SQL_LIST);
     if (!s)
         return esp_library_fail(l, err, errlen);
@@ -337,8 +338,8 @@ int esp_library_find(struct esp_library *l, const char *which, struct esp_kept_s
 
 /* ------------------------------------------------------------------ searching */
 
-/* Returns an allocated FTS5 query for texts that have all words; the last one may be the
- * beginning of a word. */
+/* Returns an allocated FTS5 query for texts that contain all of `words`. The last of them may
+ * be the beginning of a word. */
 static char *query_of(const char *words)
 {
     char *query = malloc(4 * strlen(words) + 8), *to = query;
@@ -364,7 +365,7 @@ static char *query_of(const char *words)
     return query;
 }
 
-/* Runs a query. Returns SQLite's code of the last step. */
+/* Runs an FTS5 query. Returns the SQLite code of its last step. */
 static int search(struct esp_library *l, const char *query,
                   int (*visit)(void *user, const struct esp_kept_match *match), void *user)
 {
@@ -390,7 +391,7 @@ int esp_library_search(struct esp_library *l, const char *words,
 {
     int status = ESP_OK;
     char *query = query_of(words);
-    esp_library_refresh(l, 0, err, errlen); /* after a failure, the old index is searched */
+    esp_library_refresh(l, 0, err, errlen); /* if this fails, the old index is searched */
     int step = query ? search(l, query, visit, user) : SQLITE_NOMEM;
     if (((step & 255) == SQLITE_CORRUPT || step == SQLITE_ERROR) &&
         esp_library_repair_words(l, true)) {

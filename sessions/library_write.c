@@ -1,4 +1,4 @@
-/* library_write.c - changes the library; see library.h. */
+/* library_write.c - adds, changes and deletes sessions in the library; see library.h. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,9 +7,9 @@
 #include "sessions/journal.h"
 #include "sessions/library_parts.h"
 
-enum { CHUNK = 1 << 20 /* bytes of a chunk of a log that is rewritten */ };
+enum { CHUNK = 1 << 20 /* size of a chunk in bytes, when a log is rewritten */ };
 
-/* Binds numbers to the values from 1 on. */
+/* Binds `count` integers to the first `count` parameters of a statement. */
 static void bind_integers(sqlite3_stmt *s, int count, const int64_t *values)
 {
     for (int i = 0; i < count; i++)
@@ -72,12 +72,12 @@ void esp_library_pieces(struct esp_library *l, const char *hash, int vocabulary,
 
 /* ------------------------------------------------------------------ chunks */
 
-/* Records of a log, sorted by where the library stores them. */
+/* Records of a log, sorted by the column in which the library stores them. */
 struct sorted {
     struct esp_pack *texts, *trees;
     int iteration; /* number of the first iteration in `trees`, or 0 */
     int iterations, generations;
-    int64_t time; /* the last time in the records, or 0 */
+    int64_t time; /* value of the last TIME record, or 0 if there is none */
 };
 
 static void put_header(struct esp_library *l, int64_t id, struct esp_from from)
@@ -119,7 +119,7 @@ static void put_piece(struct esp_library *l, int64_t id, struct esp_from from)
     esp_library_do(l, s);
 }
 
-/* Sorts one record, whose bytes are [at, end). */
+/* Stores one record, or appends it to the buffer for its column. Its bytes are [at, end). */
 static void sort(struct esp_library *l, int64_t id, struct sorted *to, int kind,
                  const unsigned char *at, const unsigned char *end, struct esp_from from)
 {
@@ -142,7 +142,7 @@ static void sort(struct esp_library *l, int64_t id, struct sorted *to, int kind,
     esp_pack_put(tree ? to->trees : to->texts, at, (size_t)(end - at));
 }
 
-/* Stores records as chunk `chunk` of a session. */
+/* Stores records as chunk number `chunk` of a session. */
 static void put_records(struct esp_library *l, int64_t id, int chunk,
                         const struct esp_records *spans, int count)
 {
@@ -194,8 +194,8 @@ int esp_library_store(struct esp_library *l, int64_t id, int chunk,
 
 /* ------------------------------------------------------------------ rewriting */
 
-/* If there are enough records, or if `all` is true, stores them as chunks and empties the
- * buffers. */
+/* If there are at least CHUNK bytes of records, or if `all` is true, stores the records as a
+ * chunk and empties the buffer. */
 static void flush(struct esp_library *l, int64_t id, int *chunk, struct esp_pack *records,
                   bool all)
 {
@@ -209,7 +209,8 @@ static void flush(struct esp_library *l, int64_t id, int *chunk, struct esp_pack
     records->length = 0;
 }
 
-/* Sets a bit of `used` for the iteration of each token. */
+/* `used` has a bit for each iteration. Sets the bits of the iterations that wrote a token of
+ * the branches. */
 static void note_used(const struct esp_branches *b, unsigned char *used)
 {
     for (int i = 0; i < b->count; i++)
@@ -266,7 +267,7 @@ static void put_generation(void *user, const struct esp_kept_generation *generat
     esp_log_generation(user, generation);
 }
 
-/* Copies the headers, the last time and the generations of a log. */
+/* Copies the HEADER records, the last TIME record and the generations of a log to `to`. */
 static void copy_rest(const struct esp_pack *log, int vocabulary, struct esp_pack *to)
 {
     struct esp_branches branches;
@@ -352,7 +353,7 @@ int esp_library_delete(struct esp_library *l, int64_t id, char *err, size_t errl
     esp_library_do_of(l, ESP_SQL_DROP_SESSION, id);
     const bool there = sqlite3_changes(l->db) > 0;
     esp_library_do(l, esp_library_next(l, ESP_SQL_DROP_PIECES));
-    /* This removes deleted words from the file at once. */
+    /* This removes the deleted words from the file immediately. */
     esp_library_do(l, esp_library_next(l, ESP_SQL_OPTIMIZE));
     int status = esp_library_commit(l, err, errlen);
     esp_library_release(l, id);

@@ -1,4 +1,4 @@
-/* log.c - see log.h. */
+/* log.c - writes the records of a session's log, and applies them; see log.h. */
 #include "sessions/log.h"
 
 #include <math.h>
@@ -10,8 +10,8 @@ enum { MOST = 1 << 28 /* tokens in a text */, KIND = 7, HAS_SCORE = 8, HAS_ITERA
 
 /* ------------------------------------------------------------------ frames */
 
-/* Returns a checksum, computed eight bytes at a time. It detects accidental damage only, not
- * deliberate changes. */
+/* Returns a checksum of the bytes. It takes eight bytes at a time. It detects accidental
+ * damage, but not deliberate changes. */
 static uint32_t check_of(const unsigned char *bytes, size_t length)
 {
     uint64_t sum = length, word;
@@ -105,7 +105,7 @@ static void put_token(struct esp_pack *to, int32_t token, int kind, int iteratio
         put_score(to, score);
 }
 
-/* Appends a record that consists of numbers. */
+/* Appends a record that consists only of numbers. */
 static void put_numbers(struct esp_pack *to, enum esp_log_kind kind, int count,
                         const uint64_t *numbers)
 {
@@ -253,7 +253,8 @@ void esp_log_place(struct esp_pack *to, struct esp_text_place place)
 
 /* ------------------------------------------------------------------ reading */
 
-/* Reads an integer. A value outside `least`..`most` is an error, and the result is `least`. */
+/* Reads an integer. If it is not within `least`..`most`, this is an error, and the function
+ * returns `least`. */
 static int get_int(struct esp_from *from, int least, int most)
 {
     const uint64_t value = esp_from_number(from, most >= least ? (uint64_t)most : 0);
@@ -286,7 +287,7 @@ static void get_score(struct esp_log_texts *t, struct esp_from *from,
     }
 }
 
-/* Reads the number of an iteration. Raises t->iterations above this number if needed. */
+/* Reads the number of an iteration. If needed, raises t->iterations above this number. */
 static int get_iteration(struct esp_log_texts *t, struct esp_from *from)
 {
     const int number = get_int(from, 0, ESP_LOG_ITERATIONS - 1);
@@ -309,8 +310,8 @@ static struct esp_written get_token(struct esp_log_texts *t, struct esp_from *fr
     return token;
 }
 
-/* Reads tokens and appends them to the current text, as written by `iteration`. With `anew`, a
- * stored token that is equal is replaced, see esp_branches_append(). */
+/* Reads tokens and appends them to the current text. Iteration `iteration` wrote them. For
+ * `anew` see esp_branches_append(). */
 static void append(struct esp_log_texts *t, struct esp_from *from, int iteration, bool anew)
 {
     struct esp_branches *b = t->branches;
@@ -355,7 +356,7 @@ static void set_scores(struct esp_log_texts *t, struct esp_from *from)
     const int first = get_int(from, 0, MOST), count = get_int(from, 0, MOST);
     for (int i = 0; i < count && !from->bad; i++) {
         get_score(t, from, &score);
-        if (first + i < b->at.length && !from->bad) /* the next token may have a score */
+        if (first + i < b->at.length && !from->bad) /* a score may be for the next token */
             esp_branches_token(b, b->at, first + i)->score = score;
     }
 }
@@ -384,7 +385,8 @@ static void whole_branch(struct esp_log_texts *t, struct esp_from *from)
     get_name(from, &branch);
     branch.created = (time_t)esp_from_number(from, INT64_MAX);
     esp_from_copy(from, branch.drafter, sizeof branch.drafter);
-    /* A token takes two bytes or more, so this is not more memory than the record has. */
+    /* A token takes at least two bytes. Checking this avoids a huge allocation if the number
+     * of tokens is wrong. */
     branch.capacity = get_int(from, 1, (int)((from->end - from->at) / 2));
     if (from->bad || !esp_branches_fit(b, &branch) || branch.fork + branch.capacity > MOST) {
         from->bad = true;
@@ -484,7 +486,7 @@ bool esp_log_apply(struct esp_log_texts *t, int kind, struct esp_from *from)
     case ESP_LOG_GENERATION:
         generation(t, from);
         break;
-    default: /* pieces and trees do not change the texts */
+    default: /* records of kind PIECE or TREE do not change the texts */
         break;
     }
     return !from->bad;

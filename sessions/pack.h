@@ -1,8 +1,8 @@
-/* pack.h - writes and reads the binary records of kept sessions.
+/* pack.h - writes and reads the values in the binary records of kept sessions.
  *
- * A number is a varint: seven bits in each byte, the lowest first; the highest bit says that
- * another byte follows. Reading checks every length; after the first error it only returns
- * zeros, so a caller need not check each value.
+ * A number is a varint: each byte has seven bits of it, the lowest bits first, and the byte's
+ * highest bit says that another byte follows. The reading functions check every length. After
+ * the first error they return zeros, so a caller need not check each value.
  */
 #ifndef ESP_PACK_H
 #define ESP_PACK_H
@@ -12,15 +12,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A zero-initialised struct is empty. */
+/* A buffer to write to. A zero-initialised struct is an empty buffer. */
 struct esp_pack {
-    unsigned char *at; /* (length) */
+    unsigned char *at; /* (length) the bytes written so far */
     size_t length, capacity;
-    bool failed; /* memory ran out; nothing more is written */
+    bool failed; /* there was no memory; later calls write nothing */
 };
 
-/* Makes room for `more` bytes and returns where they go, or NULL if there is no memory. The
- * caller adds to `length` what it has written. */
+/* Makes room for `more` bytes at the end and returns a pointer to it, or NULL if there is no
+ * memory. The caller writes the bytes, and adds their number to b->length. */
 static inline unsigned char *esp_pack_room(struct esp_pack *b, size_t more)
 {
     if (b->length + more > b->capacity && !b->failed) {
@@ -56,7 +56,7 @@ static inline void esp_pack_put(struct esp_pack *b, const void *bytes, size_t le
     b->length += to ? length : 0;
 }
 
-/* Writes a length, and then the bytes. */
+/* Writes the length of a text, and then its bytes. */
 static inline void esp_pack_text(struct esp_pack *b, const char *text, size_t length)
 {
     esp_pack_number(b, length);
@@ -87,11 +87,13 @@ static inline void esp_pack_free(struct esp_pack *b)
 
 /* ------------------------------------------------------------------ reading */
 
+/* Bytes to read from; `at` is the next byte. */
 struct esp_from {
     const unsigned char *at, *end;
-    bool bad; /* the bytes end too early, or have an invalid value */
+    bool bad; /* there was an error: the bytes ended too early, or a value was invalid */
 };
 
+/* Reads a varint. A number above `most` is an error. */
 static inline uint64_t esp_from_number(struct esp_from *f, uint64_t most)
 {
     uint64_t value = 0;
@@ -121,7 +123,7 @@ static inline uint64_t esp_from_fixed(struct esp_from *f, int size)
     return value;
 }
 
-/* Reads a float. NaN and numbers outside the limits are errors. */
+/* Reads a float. NaN and numbers outside [least, most] are errors. */
 static inline float esp_from_float(struct esp_from *f, double least, double most)
 {
     const uint32_t bits = (uint32_t)esp_from_fixed(f, 4);
@@ -133,7 +135,7 @@ static inline float esp_from_float(struct esp_from *f, double least, double most
     return 0;
 }
 
-/* Returns the bytes of a text; they are not copied. */
+/* Reads a text. Returns a pointer to its bytes in the record, without a copy. */
 static inline const char *esp_from_text(struct esp_from *f, size_t *length)
 {
     *length = (size_t)esp_from_number(f, (uint64_t)(f->end - f->at));
@@ -146,7 +148,7 @@ static inline const char *esp_from_text(struct esp_from *f, size_t *length)
     return (const char *)f->at - *length;
 }
 
-/* Copies a text into `to`, truncated to its size. */
+/* Reads a text and copies it to `to`, truncated to `size` bytes with the final NUL. */
 static inline void esp_from_copy(struct esp_from *f, char *to, size_t size)
 {
     size_t length;

@@ -1,10 +1,10 @@
 /* recorder.c - appends events to a file, and stops at the first failure; see recorder.h.
  *
- * Writing to a pipe without a reader raises SIGPIPE, and writing beyond the limit of a file
- * raises SIGXFSZ; either would end the program. Both signals are blocked during each write, and
- * a pending one is removed before they are unblocked. Files are opened without blocking, so
- * that the wait for a full pipe is limited. A file has only one recorder at a time, because two
- * would mix their lines.
+ * Writing to a pipe without a reader raises SIGPIPE, and writing beyond the maximum file size
+ * raises SIGXFSZ. Either signal would end the program. So both are blocked during each write,
+ * and a pending signal is removed before they are unblocked. Files are opened with O_NONBLOCK,
+ * because the recorder must not wait forever for a full pipe. A file has only one recorder at a
+ * time, because two recorders would mix their lines.
  */
 #include "sessions/recorder.h"
 
@@ -36,12 +36,12 @@ struct esp_recorder {
     ssize_t (*write)(int fd, const void *bytes, size_t length);
     struct esp_tokens tokens;
     double start;
-    struct esp_layers layers; /* layers of the running iteration */
+    struct esp_layers layers; /* layers of the tree of the current iteration */
     struct esp_line line;
-    off_t written; /* bytes of whole lines */
+    off_t written; /* number of bytes in the complete lines of the file */
     bool generating;
-    char why[128]; /* reason why the recording is suspended */
-    char trouble[512];
+    char why[128];     /* the reason why the recording is suspended */
+    char trouble[512]; /* the sentence with this reason; "" if it is not suspended */
 };
 
 /* ------------------------------------------------------------------ the header */
@@ -95,7 +95,7 @@ void esp_recording_describe(struct esp_recording_header *h, const struct esp_eng
 
 /* ------------------------------------------------------------------ writing */
 
-/* Works like write(), but signals that it raises do not reach the program. */
+/* Works like write(), but the program does not receive the signals that the write raises. */
 static ssize_t write_quietly(struct esp_recorder *r, const char *bytes, size_t length)
 {
     sigset_t ours, before, pending;
@@ -114,7 +114,7 @@ static ssize_t write_quietly(struct esp_recorder *r, const char *bytes, size_t l
     return n;
 }
 
-/* Returns 0, or errno. */
+/* Writes all bytes, and waits for a full pipe if needed. Returns 0, or an errno value. */
 static int write_all(struct esp_recorder *r, const char *bytes, size_t length)
 {
     while (length > 0) {
@@ -137,8 +137,8 @@ static int write_all(struct esp_recorder *r, const char *bytes, size_t length)
     return 0;
 }
 
-/* Ends the recording because of a failure. Removes an incomplete last line from the file: our
- * reader ignores it, but other tools might not. */
+/* Ends the recording because of a failure. Removes an incomplete last line from the file:
+ * espalier ignores such a line, but other tools might not. */
 static void suspend(struct esp_recorder *r, const char *why)
 {
     struct stat info;
@@ -222,7 +222,7 @@ static const char *reason(void)
     return errno == ENXIO ? "nobody reads from it" : strerror(errno);
 }
 
-/* Opens an existing pipe or device, or with `force` an existing file. The file is emptied,
+/* Opens an existing pipe or device. With `force`, also opens an existing file and empties it,
  * unless another recorder writes to it. */
 static int reopen(struct esp_recorder *r, int flags, bool force, char *err, size_t errlen)
 {

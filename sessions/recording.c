@@ -1,9 +1,8 @@
 /* recording.c - makes the index of a recorded session and reads its events; see recording.h.
  *
- * Opening a recording reads the whole file: every line is checked, and the index is built
- * (offsets of lines, tokens of the text, sums over iterations). Afterwards single lines are
- * read, so going to any event reads only one line. A line is checked each time, because the
- * file may have changed.
+ * Opening a recording reads the whole file. It checks every line and builds the index: offsets
+ * of lines, tokens of the text, and sums over iterations. Afterwards, going to any event reads
+ * only the line of this event. The line is checked again, because the file may have changed.
  */
 #include "sessions/recording.h"
 
@@ -22,19 +21,19 @@
 /* The index entry of an event. */
 struct index_entry {
     off_t offset;
-    uint32_t length; /* length of the line, without its newline */
+    uint32_t length; /* number of bytes in the line, without its newline */
     uint8_t type;
     int line;
     int iterations; /* number of iterations before the event */
     int text;       /* number of tokens in the text after the event */
-    int tokens_end; /* end of the tokens in `tokens` that the event added */
+    int tokens_end; /* length of the array `tokens` after this event added its tokens */
     double time;
 };
 
 struct iteration {
     int event;       /* index of the event in `entries` */
-    int of_text;     /* iterations since the text was last cleared, this one included */
-    double baseline; /* last measured seconds of a plain decoding step; 0 means not measured
+    int of_text;     /* iterations since the text was last cleared, including this one */
+    double baseline; /* seconds of a plain decoding step, measured last; 0 means not measured
                         yet */
 };
 
@@ -50,15 +49,15 @@ struct esp_recording {
     struct esp_text_token *tokens; /* (token_count) tokens that events added, in order */
     int token_count, token_capacity;
     int dropped;  /* tokens that were added again because tokens before them were removed */
-    bool writing; /* the generation of the last event has not ended */
-    bool cut;     /* the last line is left out */
+    bool writing; /* a generation has begun, and no event has ended it yet */
+    bool cut;     /* the last line is incomplete and was ignored */
 
     struct esp_text_token *text; /* (text_capacity) the result of esp_recording_text() */
     int text_capacity;
     char *line;                         /* (ESP_RECORDING_LINE + 1) the line read last */
-    struct esp_recorded_event recorded; /* the event of that line */
+    struct esp_recorded_event recorded; /* the event in `line` */
     bool has_iteration;                 /* `recorded` is an iteration */
-    struct esp_iteration_copy stepped;  /* result of esp_recording_step() */
+    struct esp_iteration_copy stepped;  /* used by the result of esp_recording_step() */
     struct esp_event event;
 };
 
@@ -83,12 +82,13 @@ static int add_text(struct esp_recording *r, const struct esp_event *event)
     return status;
 }
 
-/* Maximum number of tokens that may be added again. Without a limit, a file of a few megabytes
- * could need gigabytes of memory. */
+/* Maximum number of tokens that DROP events may add again, see add_rest(). Without this limit,
+ * a file of a few megabytes could need gigabytes of memory. */
 enum { DROPPED_MOST = 8 << 20 };
 
-/* Handles an event that removed tokens from the middle of the text, which had `before` tokens:
- * appends the tokens after the removed ones to the shortened text again. */
+/* Handles a DROP event, which removes tokens from the middle of the text. The caller cuts the
+ * text before the removed tokens. This function adds the tokens after them again. `before` is
+ * the length of the text before the event. */
 static int add_rest(struct esp_recording *r, const struct esp_event *event, int before)
 {
     const struct esp_text_token *text;
@@ -120,7 +120,7 @@ static int add_iteration(struct esp_recording *r, const struct esp_iteration *it
     return ESP_OK;
 }
 
-/* Adds the event that was just read. */
+/* Adds the event that was just read to the index. */
 static int add_event(struct esp_recording *r, struct index_entry entry)
 {
     const struct esp_event *event = &r->recorded.event;
@@ -153,7 +153,8 @@ static int add_event(struct esp_recording *r, struct index_entry entry)
     return status;
 }
 
-/* Adds a line of the file: the header, or an event. `whole`: the line ends with a newline. */
+/* Adds a line of the file, which is the header or an event. `whole` says whether the line ends
+ * with a newline. */
 static int add_line(struct esp_recording *r, struct index_entry entry, const char *line,
                     bool whole, char *err, size_t errlen)
 {
@@ -183,9 +184,9 @@ static int add_line(struct esp_recording *r, struct index_entry entry, const cha
     return ESP_OK;
 }
 
-/* Adds the lines in `text`, which is at `offset` of the file. `last`: the text ends at the end
- * of the file, and a last line without a newline is added, too. Returns the number of bytes
- * used, or a negative status. */
+/* Adds the lines in `text`, which begins at `offset` in the file. If `last`, the text ends at
+ * the end of the file, and a last line without a newline is added, too. Returns the number of
+ * bytes in the added lines, or a negative status. */
 static long add_lines(struct esp_recording *r, const char *text, size_t length, off_t offset,
                       bool last, int *lines, char *err, size_t errlen)
 {
@@ -242,7 +243,7 @@ static int build_index(struct esp_recording *r, char *err, size_t errlen)
     return status;
 }
 
-/* `again`: a descriptor of the file if it is already open, or -1. */
+/* Opens the file. If it is already open, `again` is its descriptor, otherwise -1. */
 static int open_file(struct esp_recording *r, const char *path, int again, char *err,
                      size_t errlen)
 {
@@ -351,7 +352,7 @@ int esp_recording_iteration_event(const struct esp_recording *r, int iteration)
     return r->iterations[iteration].event;
 }
 
-/* Fills the text from its end, going back through the events, and skips tokens that a later
+/* Fills the text from its end, going backwards through the events. Skips tokens that a later
  * event removed. */
 int esp_recording_text(struct esp_recording *r, int event, const struct esp_text_token **tokens)
 {
@@ -396,7 +397,7 @@ double esp_recording_baseline(const struct esp_recording *r, int event)
     return iterations > 0 ? r->iterations[iterations - 1].baseline : 0;
 }
 
-/* ------------------------------------------------------------------ events again */
+/* ------------------------------------------------------------------ events */
 
 const char *esp_recording_line(struct esp_recording *r, int event, size_t *length)
 {

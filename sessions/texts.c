@@ -1,4 +1,4 @@
-/* texts.c - stores bytes of tokens in a hash table; see texts.h. */
+/* texts.c - stores the texts of tokens, and finds them with a hash table; see texts.h. */
 #include "sessions/texts.h"
 
 #include <stdlib.h>

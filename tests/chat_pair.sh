@@ -1,4 +1,4 @@
-# chat_pair.sh - makes the built-in pair a model for conversations, for tests. Source it after shell.sh.
+# chat_pair.sh - for tests, makes chat models from the built-in pair. Source it after shell.sh.
 #
 #     chat_pair FOLDER [TEMPLATE]    makes FOLDER/target and FOLDER/draft: the built-in pair with ChatML's
 #                                    control tokens (instead of two rare words) and a chat template

@@ -36,7 +36,7 @@ int divided_start(struct esp_backend *backend, const struct division *d, char *e
 /* Opens a model of tests/vectors that will be divided. */
 struct esp_model *divided_model(const char *name);
 
-/* A model with a cache and rows on a backend. */
+/* A model on a backend, with its KV cache and its rows of logits and hidden states. */
 struct divided {
     const struct esp_backend_ops *ops;
     struct esp_weights *weights;
@@ -54,14 +54,14 @@ void divided_close_on(struct divided *m);
 int divided_run_rows(struct divided *m, int first, int seed, int count, int text, bool wanted);
 int divided_run_chain(struct divided *m, int first, int count, bool wanted);
 
-/* All outputs of passes over a chain, a tree, and one more row after a path of the tree was
- * accepted. */
+/* The results of divided_compute(): all outputs of passes over a chain, over a tree, and over
+ * one more row after a path of the tree was accepted. */
 struct divided_results {
     size_t count;
     float *values; /* free() it */
 };
 
-/* Runs these passes. window: used for the tree, or NULL. */
+/* Runs the passes of struct divided_results. window: the window of the tree, or NULL. */
 struct divided_results divided_compute(struct esp_backend *backend,
                                        const struct esp_model_desc *desc,
                                        const struct esp_window *window);

@@ -32,16 +32,16 @@ void drafting_close(struct drafting *d);
 
 /* Runs an iteration. Returns false if the generation has ended. */
 bool drafting_step(struct drafting *d);
-/* Starts again from the prompt with another seed. */
+/* Starts the session again from the prompt, with another seed. */
 void drafting_restart(struct drafting *d, unsigned long long seed);
 void drafting_set(struct drafting *d, const char *key, const char *value);
 double drafting_gauge(const struct drafting *d, const char *name, bool before);
 
-/* Returns the draft's distribution after a node of the last tree (vocabulary), computed from
- * the tokens before it. */
+/* Writes to q (vocabulary) the draft's distribution after a node of the last tree, computed
+ * from the tokens before it. */
 void drafting_q(const struct drafting *d, int node, double *q);
-/* Returns the draft's distribution after the text as it was before the last iteration, followed
- * by `count` more tokens. */
+/* Writes to q the draft's distribution after the text as it was before the last iteration,
+ * followed by `count` more tokens. */
 void drafting_q_after(const struct drafting *d, const int32_t *more, int count, double *q);
 
 /* Computes the sum over cells of (seen - expected)^2 / expected, and returns whether it is

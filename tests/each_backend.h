@@ -3,11 +3,11 @@
  *     EACH_BACKEND(sums_are_right) { ... CHECK(backend->ops->...); }
  *
  * is a TEST that runs its body with each `backend`: the CPU with each of its instruction sets,
- * and CUDA, whose plugin is loaded as the program loads it. ESPALIER_CUDA_PLUGIN names the
- * plugin of a real GPU. Without it, the test uses the plugin that `make tests` builds on the
- * emulator, in emu/ next to the tests. If the plugin does not open, the test fails.
- * ESPALIER_CUDA_PLUGIN=none leaves CUDA out, as in `make check-arm`, which has no emulator. The
- * test prints on which backends it ran.
+ * and CUDA. The CUDA plugin is loaded as the program loads it. ESPALIER_CUDA_PLUGIN names the
+ * plugin for a real GPU. Without this variable, the test uses the plugin for the emulator,
+ * which `make tests` builds in emu/ next to the tests. If the plugin does not open, the test
+ * fails. ESPALIER_CUDA_PLUGIN=none leaves CUDA out, as in `make check-arm`, which has no
+ * emulator. The test prints on which backends it ran.
  *
  *     EACH_ISA(sums_are_right) { ... }
  *
@@ -15,7 +15,7 @@
  * including "tiles", which is AMX with the tile unit emulated. During a run, ESPALIER_ISA names
  * the set, so that all code that opens the CPU backend uses that set. If ESPALIER_ISA is
  * already set, the body runs only with that set. The short form runs only the best set, and
- * "tiles", because "tiles" adds in another order than the other sets.
+ * "tiles", because "tiles" sums in another order than the other sets.
  */
 #ifndef ESP_EACH_BACKEND_H
 #define ESP_EACH_BACKEND_H

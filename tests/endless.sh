@@ -1,6 +1,7 @@
 #!/bin/sh
-# A long text in a window, to be run by hand: several drafters write 100,000 tokens with the built-in pair. All must write
-# the same text, and use no more memory at the end than after a fifth of it. $ESPALIER is the program; arguments: drafters.
+# Tests long texts in a window; make check does not run this script. Several drafters write 100,000 tokens with the built-in
+# pair. All must write the same text, and use no more memory at its end than after a fifth of it. $ESPALIER is the program.
+# The arguments are drafters.
 ESPALIER=${ESPALIER:-build/espalier} tokens=${TOKENS:-100000} window=${WINDOW:-250}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

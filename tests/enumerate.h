@@ -24,7 +24,7 @@ struct enumerate {
     struct {
         int taken, next; /* the outcome of this run; the next possible outcome, or -1 */
     } decision[MOST_DECISIONS];
-    /* number of decisions to repeat; number of decisions made in this run */
+    /* how many decisions to repeat; how many decisions this run has made so far */
     int known, at;
     double probability; /* probability of the outcomes of this run so far */
 };

@@ -92,7 +92,8 @@ void folder_copy(const char *name)
     closedir(dir);
 }
 
-/* Sets root[key][inner] (inner may be NULL) to a JSON value; NULL removes it. */
+/* Sets root[key] or, if `inner` is not NULL, root[key][inner] to a JSON value. A NULL value
+ * removes the member. */
 static void set_json(cJSON *root, const char *key, const char *inner, const char *value)
 {
     cJSON *object = inner ? cJSON_GetObjectItemCaseSensitive(root, key) : root;

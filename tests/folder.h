@@ -23,8 +23,8 @@ struct folder_bytes folder_read(const char *path);
 void folder_write(const char *name, const void *data, size_t size);
 void folder_write_text(const char *name, const char *text);
 
-/* Sets root[key], or root[key][inner] unless inner is NULL, of a JSON file to the JSON text
- * `value`; NULL removes it. */
+/* In a JSON file, sets root[key] or, if `inner` is not NULL, root[key][inner] to the JSON text
+ * `value`. If `value` is NULL, removes the member. */
 void folder_edit(const char *file, const char *key, const char *inner, const char *value);
 /* Does the same as folder_edit() in the header of a safetensors file. */
 void folder_edit_header(const char *file, const char *key, const char *inner,

@@ -19,7 +19,7 @@ enum {
     ROOM = TOKENS + BYTES + SPECIAL
 };
 
-/* The new vocabulary. */
+/* Describes the new vocabulary. */
 struct foreign {
     cJSON *tokens;             /* maps the texts of tokens, as in the file, to their ids */
     int count, row[ROOM];      /* row[i]: the row of new token i in the old model */
@@ -105,8 +105,8 @@ static void use_byte_fallback(struct foreign *f)
     }
 }
 
-/* Returns those merges of the old file of which both parts and the result are tokens of the new
- * vocabulary. */
+/* Returns the merges of the old file that the new vocabulary can use: both parts and the
+ * result must be tokens of it. */
 static cJSON *merges_of(const struct foreign *f, const cJSON *old, bool marks)
 {
     cJSON *merges = cJSON_CreateArray();

@@ -10,10 +10,10 @@
 
 enum foreign_kind {
     FOREIGN_PERMUTED,      /* the same tokens with other ids */
-    FOREIGN_RARE_REPLACED, /* other tokens also replace those of the last fifth of the merges:
+    FOREIGN_RARE_REPLACED, /* also, other tokens replace the last fifth of the merged tokens:
                               the target knows 80 of 100 tokens */
-    FOREIGN_EACH_FIFTH_REPLACED, /* also every fifth token is replaced, even frequent ones */
-    FOREIGN_SENTENCEPIECE,       /* byte fallback: spaces are U+2581, newlines <0x0A> */
+    FOREIGN_EACH_FIFTH_REPLACED, /* also, every fifth token is replaced, even frequent tokens */
+    FOREIGN_SENTENCEPIECE,       /* byte fallback: a space is U+2581, a newline <0x0A> */
 };
 
 /* Makes the folder, at folder_path(). */

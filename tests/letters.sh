@@ -1,4 +1,4 @@
-# letters.sh - a tokenizer for the small models of tests/vectors, which have 97 tokens. Source it.
+# letters.sh - makes a tokenizer for the small models of tests/vectors, which have 97 tokens. Source this file.
 
 # Writes tokenizer.json: a token for each printable character, the space, the end of a line and the end of the text.
 tokenizer() {

@@ -9,8 +9,8 @@
 
 enum { REFERENCE_ROWS = 64, REFERENCE_VOCABULARY = 37, REFERENCE_HIDDEN = 24 };
 
-/* Two texts of 6 and 4 tokens. Every second token is the root of a tree, which has two
- * children, each with one child. */
+/* A batch of two texts, of 6 and 4 tokens. Every second token is the root of a tree: the root
+ * has two children, and each of them has one child. */
 struct reference_batch {
     struct esp_training_rows rows;
     int32_t token[REFERENCE_ROWS], position[REFERENCE_ROWS], parent[REFERENCE_ROWS];
@@ -22,8 +22,8 @@ struct reference_batch {
     float target_feature[REFERENCE_ROWS * REFERENCE_HIDDEN];
 };
 
-/* If `features` is set, the rows are divided into passes. Otherwise the rows of a text are
- * followed by those of its trees. */
+/* Makes the batch. If `features` is set, the rows are divided into passes. Otherwise the rows
+ * of a text are followed by the rows of its trees. */
 void reference_batch_make(struct reference_batch *batch, bool features);
 
 void reference_shape(struct esp_network_shape *shape, bool features, bool bias, bool tied);

@@ -86,8 +86,8 @@ static struct esp_tensor tensor(struct random_model *m, int rows, int columns, d
                                .stride = rows};
 }
 
-/* Returns the quantised type of tensor number `i`. Tensors use all types in turn whose block
- * size divides the number of columns. */
+/* Returns the quantised type of tensor number `i`. Tensors use all possible types in turn. A
+ * type is possible if its block size divides the number of columns. */
 static enum esp_dtype type_of(int i, int columns)
 {
     for (;; i++) {

@@ -58,7 +58,7 @@ void random_model_reference(const struct random_model *model, const int32_t *tok
 
 /* Does the same as random_model_reference(), with inputs and hidden states. input: (n,
  * desc.input), read by a draft head; NULL for other models. If `states` is not NULL, it
- * receives the hidden states (layers + 2, n, hidden). The last of them are those after the
+ * receives the hidden states (layers + 2, n, hidden). The last states are those after the
  * final norm. */
 void random_model_states(const struct random_model *model, const int32_t *tokens,
                          const int32_t *parents, int n, const double *input, double *states,

@@ -14,7 +14,7 @@ void recorded_write(const char *bytes, size_t length);
 /* Returns the whole file with a NUL at the end; the caller frees it. */
 char *recorded_read(size_t *length);
 
-/* An event as the observer saw it. */
+/* A copy of an event that the observer got. */
 struct recorded_event {
     int type, stage;
     struct esp_iteration_copy iteration;
@@ -43,7 +43,7 @@ void recorded_mark(struct esp_recorder *recorder, const char *text);
 void recorded_session(struct recorded_events *events, const char *drafter, double temperature,
                       int iterations);
 
-/* Fails the test unless all fields are bit-identical; NaN equals NaN. */
+/* Fails the test if a field of the two iterations differs in a bit. NaN equals NaN. */
 void recorded_same(const struct esp_iteration *got, const struct esp_iteration *want,
                    const char *what);
 

@@ -40,7 +40,7 @@ struct scene {
 
 void scene_open(struct scene *scene, int width, int height);
 void scene_close(struct scene *scene);
-/* The models are loaded, and nothing has been typed. */
+/* Makes the scene in which the models are loaded and nothing has been typed. */
 void scene_ready(struct scene *scene);
 void scene_prompt(struct scene *scene);
 /* Makes an iteration with the scene's tree. Its numbers differ slightly from index to index. */

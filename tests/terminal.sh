@@ -1,8 +1,9 @@
-# terminal.sh - a terminal for tests: an interactive shell in tmux, which uses a separate socket.
+# terminal.sh - a terminal for tests: an interactive shell in a tmux that has a separate socket.
 # Source it after shell.sh.
 #
 #     open WIDTHxHEIGHT        opens a new shell, whose prompt is "@@"
-#     run ARGUMENTS            runs $ESPALIER in it; `stty -g` goes to $work/before and $work/after
+#     run ARGUMENTS            runs $ESPALIER in the shell; writes the terminal's modes before and after the run
+#                              (`stty -g`) to $work/before and $work/after
 #     keys KEY...              sends keys, named as tmux does (Enter, F2, C-c), or text
 #     see PATTERN              waits until the screen shows the pattern; fails if it does not
 #     left CODE                waits until the program ends; it must exit with CODE and restore the terminal's modes

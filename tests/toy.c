@@ -8,7 +8,7 @@
 #include "kernels/batch.h"
 #include "tests/check.h"
 
-enum { MOST = 1024 /* tokens of a vocabulary */ };
+enum { MOST = 1024 /* largest number of tokens in a vocabulary */ };
 
 struct toy_weights {
     struct esp_weights base;
@@ -20,7 +20,7 @@ struct toy_cache {
     struct esp_cache base;
     int rows;
     int32_t *tokens, *positions; /* (rows) -1 means never written */
-    /* (rows) whether a pass of the target's own copy wrote the row */
+    /* (rows) true if a pass of the target's own copy wrote the row */
     bool *scratch;
     bool joined; /* this cache uses the arrays of another cache */
 };

@@ -19,15 +19,14 @@ struct toy {
     unsigned long long seed;
     double closeness;
     double sharpness; /* 1: flat distributions; with larger values, one token dominates */
-    double dulled;    /* the draft's own log probabilities are divided by this; 0: by nothing */
+    double dulled;    /* the draft's log probabilities are divided by this; 0 means 1 */
     /* If true, the target's likeliest token is random, because Gumbel noise is added to the
      * logits. After the same tokens, the noise is always the same. */
     bool chancy;
     int vocabulary;
 };
 
-/* Opens an engine with two toy models. max_nodes has the meaning that it has in
- * esp_engine_options. */
+/* Opens an engine with two toy models. max_nodes is described in struct esp_engine_options. */
 void toy_open(struct toy *toy, int vocabulary, int context, int max_nodes,
               unsigned long long seed);
 /* Makes the draft the target's own copy from now on: it drafts in the target's cache, and a
@@ -47,8 +46,8 @@ double *toy_row(struct esp_rows *rows, int which);
 
 extern const struct esp_backend_ops toy_backend;
 
-/* Returns the same backend with `asynchronous` set, as if calls that return values had to wait
- * for a device. With this backend, drafters draw children before they need them. */
+/* Returns a copy of toy_backend with `asynchronous` set. So drafters act as if calls that
+ * return values had to wait for a device: they draw children before they need them. */
 struct esp_backend_ops toy_backend_that_waits(void);
 
 #endif

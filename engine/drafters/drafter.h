@@ -304,7 +304,7 @@ enum { ESP_PRUNE_CUT, ESP_PRUNE_STOP };
     {                                                                                          \
         "cache", ESP_CHOICE, 0, 1, 0,                                                          \
             .choices = "keep|rebuild",                                                         \
-            .help = "keep accepted KV rows, or compute them again (literally as in a paper)"   \
+            .help = "keep accepted KV rows, or compute them again, as a paper describes"       \
     }
 #define ESP_PARAM_DRAWS(sampled)                                                               \
     {                                                                                          \

@@ -60,7 +60,7 @@ enum {
 };
 
 static const struct esp_param params[] = {
-    [D0] = {"D0", ESP_REAL, 1, 63, 5, .help = "base depth; history moves it from here"},
+    [D0] = {"D0", ESP_REAL, 1, 63, 5, .help = "initial base depth; history changes it"},
     [DMAX] = {"Dmax", ESP_INT, 2, 64, 8, .help = "maximum depth"},
     [BMIN] = {"Bmin", ESP_INT, 1, ESP_MAX_TOP, 1, .help = "children of a confident node"},
     [BMID] = {"Bmid", ESP_INT, 1, ESP_MAX_TOP, 2, .help = "children of other nodes"},
@@ -76,7 +76,7 @@ static const struct esp_param params[] = {
     [W] = {"W", ESP_INT, 1, ESP_HISTORY_LONGEST, 10,
            .help = "iterations that history averages over (with history=step: generations)"},
     [TARGET] = {"target", ESP_REAL, 0, 1, 0.7,
-                .help = "history=step and proportional: the acceptance to aim for"},
+                .help = "history=step and proportional: the acceptance that it aims for"},
     [ETAD] = {"etaD", ESP_REAL, 0, 10, 0.5, .help = "history=proportional: step size of D0"},
     [ETAH] = {"etah", ESP_REAL, 0, 1, 0.05, .help = "history=proportional: step size of tauh"},
     [ETAR] = {"etar", ESP_REAL, 0, 1, 0.05,

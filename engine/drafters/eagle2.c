@@ -72,7 +72,7 @@ static int draft(struct esp_draft *d)
 
 const struct esp_drafter_ops esp_drafter_eagle2 = {
     .name = "eagle2",
-    .summary = "a beam of k per depth, then the N best nodes",
+    .summary = "a beam search with k nodes per depth, then the N best nodes",
     .source = "EAGLE-2; salf-talf, app. B",
     .differs = ESP_DIFFERS_TEMPERED,
     .draws = ESP_DRAW_TOPK,

@@ -564,7 +564,7 @@ static void finish(void *memory)
 
 const struct esp_drafter_ops esp_drafter_goodput = {
     .name = "goodput",
-    .summary = "adds nodes and layers while they pay, by measured costs; else decodes plainly",
+    .summary = "adds nodes and layers that save time, by measured costs; else decodes plainly",
     .source = "Dinkelbach 1967; SmartSpec, Liu et al. 2024; SuffixDecoding, Oliaro et al. 2024",
     .differs =
         "costs are measured on this machine and this text, not given in advance. It drafts "

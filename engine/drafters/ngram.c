@@ -19,7 +19,7 @@ enum { LONGEST, K, N };
 enum { MATCHES = 256, LOOK_BACK = 1 << 16 /* tokens searched; a text may be endless */ };
 
 static const struct esp_param params[] = {
-    [LONGEST] = {"n", ESP_INT, 1, 16, 3, .help = "longest match tried, in tokens"},
+    [LONGEST] = {"n", ESP_INT, 1, 16, 3, .help = "maximum length of a match, in tokens"},
     [K] = {"K", ESP_INT, 1, 64, 10, .help = "tokens copied per match"},
     [N] = {"N", ESP_INT, 1, ESP_MAX_NODES, 32, .help = "maximum number of nodes"},
     {0},

@@ -109,6 +109,11 @@ static void quantise_layer(struct copying *c, struct esp_layer *to,
     QUANTISE(key);
     QUANTISE(value);
     QUANTISE(output);
+    QUANTISE(attention_gate);
+    QUANTISE(conv_in);
+    QUANTISE(in_gate);
+    QUANTISE(out_gate);
+    QUANTISE(mixed);
     QUANTISE(gate);
     QUANTISE(up);
     QUANTISE(down);
@@ -167,18 +172,11 @@ double esp_own_copy_share(const struct esp_model *target, const char *draft)
 bool esp_own_copy_pays(const struct esp_model *target)
 {
     static const double SMALL = 0.4, LARGE = 128e6;
-    return target->desc.experts == 0 && !esp_model_desc_recurrent(&target->desc) &&
-           (double)target->bytes >= LARGE && esp_own_copy_share(target, SELF) <= SMALL;
+    return target->desc.experts == 0 && (double)target->bytes >= LARGE && esp_own_copy_share(target, SELF) <= SMALL;
 }
 
 static int refuse(const struct esp_model *target, const char *draft, char *err, size_t errlen)
 {
-    if (esp_model_desc_recurrent(&target->desc))
-        return esp_fail(
-            err, errlen, ESP_E_UNSUPPORTED,
-            "%s has recurrent layers, and '%.40s' cannot copy such a model yet; name "
-            "another draft model, or leave --draft out",
-            target->path, draft);
     if (!type_of(draft))
         return esp_fail(err, errlen, ESP_E_ARGUMENT,
                         "there is no copy '%.40s'; a copy of the target is self, self:q4_k, "
@@ -195,8 +193,7 @@ int esp_own_copy_open(struct esp_model **copy, const struct esp_model *target,
 {
     char name[32];
     *copy = NULL;
-    if (esp_model_desc_recurrent(&target->desc) ||
-        !(esp_own_copy_share(target, draft) <= LARGEST))
+    if (!(esp_own_copy_share(target, draft) <= LARGEST))
         return refuse(target, draft, err, errlen);
     struct copying c = {.type = type_of(draft), .copy = calloc(1, sizeof *c.copy)};
     struct esp_model *made = c.copy;

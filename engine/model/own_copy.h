@@ -25,7 +25,7 @@ double esp_own_copy_share(const struct esp_model *target, const char *draft);
  * draft model. The target's weights must be floats, so that 4 bits save most of the bytes, and
  * the target must be too large for the processor's caches. A copy of a mixture of experts does
  * not save time: a tree's rows use different experts, so verifying several rows costs much more
- * than one. Models with recurrent layers have no copies. */
+ * than one. */
 bool esp_own_copy_pays(const struct esp_model *target);
 
 /* Describes the copy that `draft` names; reads no weights yet. The target must outlive the

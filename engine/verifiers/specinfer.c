@@ -105,7 +105,7 @@ static int branching(const double *target, const double *q, int n, const int32_t
 
 const struct esp_verifier_ops esp_verifier_specinfer = {
     .name = "specinfer",
-    .summary = "test the drafts in random order, each against the residual of the ones before",
+    .summary = "test drafts in random order, each against the residual after earlier drafts",
     .source = "Miao et al. 2024; delayed-tree-expansion, app. B.4",
     .lossless = ESP_DRAW_IID,
     .formula = "min(1, p'/q)",

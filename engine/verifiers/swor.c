@@ -57,7 +57,7 @@ static int branching(const double *target, const double *draft, int n, const int
 
 const struct esp_verifier_ops esp_verifier_swor = {
     .name = "swor",
-    .summary = "test children drawn without replacement, each against the residual",
+    .summary = "test children drawn without replacement, each against the current residual",
     .source = "dyspec, alg. 3; Sequoia",
     .differs = "the tests end if q has no probability left, as in dyspec, app. A.3. Sequoia "
                "continues",

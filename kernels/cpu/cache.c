@@ -18,7 +18,8 @@ struct buffer {
     size_t count, each, size;
 };
 
-enum { BUFFERS = 52, SHARED = 2 /* joined caches share the first ones, keys and values */ };
+/* Joined caches share the first buffers: keys, values and states. */
+enum { BUFFERS = 52, SHARED = 4 };
 
 static bool has_attention_gate(const struct esp_model_desc *d)
 {
@@ -49,6 +50,8 @@ static void list_buffers(struct esp_cpu_cache *c, struct buffer list[BUFFERS])
     const struct buffer all[BUFFERS] = {
         {&c->k, heads * rows, (size_t)d->head_dim, f},
         {&c->v, heads * rows, c->v_stride, f},
+        {&s->inputs, recurrent * kept, esp_states_stride(s), f},
+        {&s->memory, states, 1, f},
         {&c->x, batch, c->hidden, f},
         {&c->q, batch + part, c->q_width, f},
         {&c->for_sinks, batch, c->q_width, f},
@@ -89,8 +92,6 @@ static void list_buffers(struct esp_cpu_cache *c, struct buffer list[BUFFERS])
         {&c->mixed.parts, recurrent ? split : 0, esp_parts_bytes(batch, s->out), 1},
         {&c->mixed.cut, recurrent ? cut : 0, esp_cut_count(batch, s->out),
          sizeof(struct esp_cut)},
-        {&s->inputs, recurrent * kept, esp_states_stride(s), f},
-        {&s->memory, states, 1, f},
         {&s->slots, slots, recurrent ? esp_states_copy(s) : 0, f},
         {&s->saved, slots, 1, i32},
         {&s->convolved, mixed_rows, s->width, f},
@@ -152,22 +153,33 @@ static void bring_home(const struct esp_cpu_cache *c)
                             esp_pool_node_of(pool, i % c->kv_heads, c->kv_heads));
 }
 
-/* Opens a cache. If `owner` is not NULL, the cache uses the owner's keys and values. */
+/* Makes the cache use the owner's keys, values and states. */
+static void join(struct esp_cpu_cache *c, struct esp_cpu_cache *owner)
+{
+    struct esp_cpu_states *s = &c->states;
+    c->joined_to = owner;
+    c->k = owner->k;
+    c->v = owner->v;
+    s->inputs = owner->states.inputs;
+    s->memory = owner->states.memory;
+    s->plan.room = owner->states.plan.room;
+    s->plan.ring = owner->states.plan.ring;
+    s->plan.borrowed = true;
+}
+
+/* Opens a cache. If `owner` is not NULL, the cache uses the owner's keys, values and states. */
 static int open_cache(struct esp_cache **cache, struct esp_weights *weights,
-                      const struct esp_cpu_cache *owner, int rows, int max_batch, char *err,
+                      struct esp_cpu_cache *owner, int rows, int max_batch, char *err,
                       size_t errlen)
 {
     struct esp_cpu_cache *c = calloc(1, sizeof *c);
     if (!c)
         return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for a cache");
     set_sizes(c, weights, rows, max_batch);
+    if (owner)
+        join(c, owner);
     struct buffer list[BUFFERS];
     list_buffers(c, list);
-    if (owner) {
-        c->joined_to = owner;
-        c->k = owner->k;
-        c->v = owner->v;
-    }
     for (int i = owner ? SHARED : 0; i < BUFFERS; i++) {
         size_t count;
         void *memory = NULL;
@@ -194,9 +206,10 @@ int esp_cpu_cache_make(struct esp_cache **cache, struct esp_weights *weights,
                        struct esp_cache *owner, int rows, int max_batch, char *err,
                        size_t errlen)
 {
-    const struct esp_cpu_cache *of = (const struct esp_cpu_cache *)owner;
+    struct esp_cpu_cache *of = (struct esp_cpu_cache *)owner;
     *cache = NULL;
-    if (owner && (!esp_cache_joins(weights, owner) || max_batch < 1))
+    if (owner &&
+        (!esp_cache_joins(weights, owner) || max_batch < 1 || max_batch > of->max_batch))
         return esp_fail(err, errlen, ESP_E_ARGUMENT,
                         "a model with another shape than the target cannot use its cache");
     if (rows < 1 || max_batch < 1 || rows > INT32_MAX / 2)

@@ -85,7 +85,7 @@ struct esp_cpu_weights {
 
 struct esp_cpu_cache {
     struct esp_cache base;
-    const struct esp_cpu_cache *joined_to; /* the owner of k and v; NULL means this cache */
+    struct esp_cpu_cache *joined_to;       /* the owner of k, v and states; NULL means this cache */
     int rows, max_batch, id;               /* id: see struct esp_cpu_weights */
     int start;                             /* esp_rank_times.starts when it was opened */
     int kv_begin, kv_heads;       /* this rank's key/value heads: kv_heads from kv_begin on */

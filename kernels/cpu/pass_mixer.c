@@ -393,13 +393,18 @@ bool esp_cpu_begin_states(struct esp_cpu_pass *p)
 {
     struct esp_cache *cache = &p->c->base;
     struct esp_cpu_states *s = &p->c->states;
+    struct esp_cpu_cache *owner = p->c->joined_to;
     if (s->layers == 0)
         return true;
+    if (owner)
+        cache->folded = owner->base.folded;
     if (!esp_state_plan_make(&s->plan, cache, p->batch))
         return false;
     if (s->plan.begins) {
         memset(s->memory, 0, (size_t)s->layers * s->each * sizeof *s->memory);
         cache->folded = 0;
+        if (owner)
+            owner->base.folded = 0;
     }
     p->folded = cache->folded;
     cache->folded = -1; /* unknown until the pass has succeeded */

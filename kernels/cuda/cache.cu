@@ -86,7 +86,12 @@ static void measure(struct esp_cuda_cache *c, const struct esp_model_desc *d)
     c->outputs_width = d->output_token ? esp_cuda_pad(d->outputs, ESP_CUDA_PAD) : 0;
     c->expert_ffn = esp_cuda_pad(all->expert_ffn, ESP_CUDA_PAD);
     c->up_width = esp_gated(d->activation) ? 2 * c->ffn : c->ffn;
-    esp_cuda_states_set_sizes(&c->states, d, c->max_batch);
+    /* A joined cache uses the slots of its owner. */
+    esp_cuda_states_set_sizes(&c->states, d,
+                              c->joined_to && c->joined_to->max_batch > 0
+                                  ? c->joined_to->max_batch
+                                  : c->max_batch);
+    c->states.plan.borrowed = c->joined_to;
     c->exchange_bytes = part ? esp_cuda_exchange_need(c) : 0;
     c->own_logits_width = part && part->rank > 0 && esp_cuda_divides(c, ESP_RANK_HEAD)
                               ? esp_cuda_pad(part->desc.head.rows, ESP_CUDA_PAD)
@@ -182,7 +187,8 @@ static void lay_out(struct esp_cuda_arena *arena, struct esp_cuda_cache *c,
     c->at.seen = esp_cuda_take<int32_t>(arena, batch * c->at.seen_stride);
     c->at.seen_count = esp_cuda_take<int32_t>(arena, batch);
     if (c->states.layers > 0)
-        esp_cuda_states_lay_out(arena, &c->states, d, rows);
+        esp_cuda_states_lay_out(arena, &c->states, c->joined_to ? &c->joined_to->states : NULL,
+                                d, rows);
 
     /* The block that is sent to the device before every pass. The masks are last, because only
      * a part of them is sent. The plan for recurrent layers is sent separately. */
@@ -204,7 +210,7 @@ static void lay_out(struct esp_cuda_arena *arena, struct esp_cuda_cache *c,
 
 /* weights: the weights of a divided model, or NULL. */
 static size_t need(const struct esp_model_desc *desc, struct esp_weights *weights,
-                   const struct esp_cuda_cache *owner, int rows, int max_batch)
+                   struct esp_cuda_cache *owner, int rows, int max_batch)
 {
     struct esp_cuda_cache c = {};
     struct esp_cuda_arena arena = {};
@@ -224,7 +230,7 @@ size_t esp_cuda_cache_need(const struct esp_model_desc *desc, int rows, int max_
 
 size_t esp_cuda_join_need(const struct esp_model_desc *desc, int rows, int max_batch)
 {
-    const struct esp_cuda_cache owner = {};
+    struct esp_cuda_cache owner = {};
     return need(desc, NULL, &owner, rows, max_batch);
 }
 
@@ -256,7 +262,7 @@ static int prepare(struct esp_cuda_cache *c)
 
 /* Opens the cache of one GPU. */
 static int open_one(struct esp_cuda_cache **cache, struct esp_weights *weights,
-                    const struct esp_cuda_cache *owner, int rows, int max_batch)
+                    struct esp_cuda_cache *owner, int rows, int max_batch)
 {
     struct esp_cuda_cache *c = (struct esp_cuda_cache *)calloc(1, sizeof *c);
     if (!c)
@@ -272,7 +278,7 @@ static int open_one(struct esp_cuda_cache **cache, struct esp_weights *weights,
 }
 
 static int open_cache(struct esp_cache **cache, struct esp_weights *weights,
-                      const struct esp_cuda_cache *owner, int rows, int max_batch, char *err,
+                      struct esp_cuda_cache *owner, int rows, int max_batch, char *err,
                       size_t errlen)
 {
     struct esp_cuda_backend *backend = (struct esp_cuda_backend *)weights->backend;
@@ -311,9 +317,9 @@ int esp_cuda_cache_open(struct esp_cache **cache, struct esp_weights *weights, i
 int esp_cuda_cache_join(struct esp_cache **cache, struct esp_weights *weights,
                         struct esp_cache *owner, int max_batch, char *err, size_t errlen)
 {
-    const struct esp_cuda_cache *of = (const struct esp_cuda_cache *)owner;
+    struct esp_cuda_cache *of = (struct esp_cuda_cache *)owner;
     *cache = NULL;
-    if (!esp_cache_joins(weights, owner))
+    if (!esp_cache_joins(weights, owner) || max_batch > of->max_batch)
         return esp_fail(err, errlen, ESP_E_ARGUMENT,
                         "a model of another shape cannot use the cache of the target");
     return open_cache(cache, weights, of, of->rows, max_batch, err, errlen);

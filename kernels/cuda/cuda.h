@@ -457,7 +457,7 @@ struct esp_cuda_cache {
     size_t exchange_bytes;
     float *own_logits; /* (max_batch, own_logits_width) in ranks other than 0; otherwise NULL */
     size_t own_logits_width;
-    const struct esp_cuda_cache *joined_to; /* the owner of k and v, or NULL */
+    struct esp_cuda_cache *joined_to;       /* the owner of k, v and states, or NULL */
     int rows, max_batch;
     int chunks;        /* chunks of ESP_CUDA_CHUNK keys in a full cache, at any shift */
     size_t head_width; /* head_dim, padded to 8 */
@@ -768,10 +768,12 @@ int esp_cuda_fold(struct esp_cache *cache, int prefix, int dropped);
 int esp_cuda_state_save(struct esp_cache *cache, int slot, int length);
 int esp_cuda_state_load(struct esp_cache *cache, int slot);
 /* esp_cuda_states_set_sizes() sets the sizes for batches of max_batch rows.
- * esp_cuda_states_lay_out() places the arrays, with room for the activations of `rows` rows. */
+ * esp_cuda_states_lay_out() places the arrays, with room for the activations of `rows` rows.
+ * owner: contains the inputs and states that a joined cache uses; otherwise NULL. */
 void esp_cuda_states_set_sizes(struct esp_cuda_states *s, const struct esp_model_desc *d,
                                int max_batch);
 void esp_cuda_states_lay_out(struct esp_cuda_arena *arena, struct esp_cuda_states *s,
+                             const struct esp_cuda_states *owner,
                              const struct esp_model_desc *d, size_t rows);
 int esp_cuda_states_open(struct esp_cuda_states *s, const struct esp_model_desc *d);
 void esp_cuda_states_close(struct esp_cuda_states *s);

@@ -76,11 +76,12 @@ static int levels_of(int count)
 }
 
 void esp_cuda_states_lay_out(struct esp_cuda_arena *arena, struct esp_cuda_states *s,
+                             const struct esp_cuda_states *owner,
                              const struct esp_model_desc *d, size_t rows)
 {
-    const size_t layers = s->layers;
-    s->inputs = esp_cuda_take<float>(arena, layers * s->plan.ring * esp_cuda_input_stride(s));
-    s->memory = esp_cuda_take<float>(arena, layers * s->each);
+    const size_t layers = s->layers, inputs = s->plan.ring * esp_cuda_input_stride(s);
+    s->inputs = owner ? owner->inputs : esp_cuda_take<float>(arena, layers * inputs);
+    s->memory = owner ? owner->memory : esp_cuda_take<float>(arena, layers * s->each);
     s->slots = esp_cuda_take<float>(arena, d->state_slots * copy_of(s));
     s->convolved = esp_cuda_take<float>(arena, rows * s->width);
     s->products = esp_cuda_take<float>(arena, rows * d->state_heads * 2 * ESP_STATE_CHUNK);
@@ -229,8 +230,12 @@ int esp_cuda_states_begin(struct esp_cuda_cache *c, const struct esp_batch *batc
 {
     struct esp_cuda_states *s = &c->states;
     struct esp_cache *cache = &c->base;
+    if (c->joined_to)
+        cache->folded = c->joined_to->base.folded;
     if (!esp_state_plan_make(&s->plan, cache, batch))
         return ESP_E_ARGUMENT;
+    if (c->joined_to && s->plan.begins)
+        c->joined_to->base.folded = 0;
     s->before = s->plan.begins ? 0 : cache->folded;
     cache->folded = -1; /* unknown until the pass has been queued */
     if (s->plan.begins)

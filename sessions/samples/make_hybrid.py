@@ -3,9 +3,10 @@
 
     python3 make_hybrid.py CORPUS.txt MODEL OUT [MINUTES]
 
-MODEL is a folder with the tokenizer of the built-in pair, OUT the new folder. The architecture is
-that of Qwen3.5: three layers with a gated DeltaNet, one with attention. Documents of the corpus
-are separated by <|endoftext|>. Needs torch and transformers 5; takes minutes on two processors.
+MODEL is a folder with the tokenizer of the built-in models, and OUT is the new folder. The
+model has the architecture of Qwen3.5: three layers with a gated DeltaNet, and one with
+attention. In the corpus, documents are separated by <|endoftext|>. The script needs torch and
+transformers 5, and takes a few minutes on two processors.
 """
 import math
 import pathlib

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Records the samples again: run record.sh FOLDER from the root of the source tree.
-# Each sample is a session of the interface at twelve iterations a second. The built-in pair, greedy or with a fixed
-# seed, writes the same text each time; only the times differ.
+# Records the samples again. Run record.sh FOLDER in the root of the source tree.
+# Each sample is a session of the interface at twelve iterations a second. The built-in models write the same text each
+# time, because decoding is greedy or has a fixed seed; only the times differ.
 set -eu
 folder=$(cd "${1:?name a folder}" && pwd)
 espalier=${ESPALIER:-$(pwd)/build/espalier}
@@ -62,8 +62,8 @@ session delayed --drafter delayed:K=4,L1=2,L2=3 --verifier traversal --temp 1 --
 Once upon a time there lived a poor widow
 END
 
-# The target of this one has recurrent layers. It does not ship. make_hybrid.py trains it in a few minutes; trained on another
-# machine, the model writes a different text. HYBRID names its folder.
+# The target of sample `hybrid` has recurrent layers, and does not come with espalier. make_hybrid.py trains it in a few
+# minutes. A model trained on another machine writes a different text. HYBRID names the model's folder.
 if [ -n "${HYBRID:-}" ]; then
     draft=$(pwd)/engine/models/fairytale-draft
     session hybrid --target "$HYBRID" --draft "$draft" --drafter optimal:N=12 -n 48 <<'END'

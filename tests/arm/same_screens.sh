@@ -1,6 +1,6 @@
 #!/bin/sh
-# The interface for ARM ($ESPALIER, in an emulator) must draw the same screens as the native one ($NATIVE). This test
-# compares the screens of recorded sessions at every stop, and a help page.
+# The interface for ARM ($ESPALIER, in an emulator) must draw the same screens as the native interface ($NATIVE). This test
+# steps through recorded sessions and compares the screens at each of twelve stops.
 . tests/shell.sh
 . tests/script.sh
 arm=$ESPALIER

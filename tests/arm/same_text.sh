@@ -3,7 +3,8 @@
 # and trees, and probabilities equal to the last bit, for every type of weights. It must also write the same files.
 . tests/shell.sh
 
-# The tile unit of some processors adds the products with BF16 weights in its own order, so it is not used here.
+# On some x86 processors, the tile unit sums the products of BF16 weights in another order. So the native program does not
+# use it here.
 native_isa=
 ! "$NATIVE" list backends | grep -q AMX || native_isa=vnni
 
@@ -19,8 +20,8 @@ run() {
         sed -e '/"seconds":/,/}/d' -e '/"tokens_per_second"\|"peak_bytes"/d' >"$work/$how"
 }
 
-# same WHAT ARGUMENT...: both programs must print the same output. Pass a seed, so that they use
-# nothing that they have learned.
+# same WHAT ARGUMENT...: both programs must print the same output. The arguments must have a seed,
+# because runs with a seed do not use what earlier runs have learned.
 same() {
     what=$1
     shift
@@ -52,7 +53,7 @@ for type in $types; do
     same "$type with --exact" $gen --drafter fixed:D=4,B=2 --exact
 done
 
-# Drafters that do not depend on measured times, and verifiers of all kinds.
+# Tests drafters that do not depend on measured times, and verifiers of all kinds.
 gen="generate -p The_king -n $tokens --seed 3 --json $pair"
 for drafter in ar linear:K=4 suffix sequoia salf; do
     same "$drafter" $gen --drafter $drafter

@@ -81,7 +81,7 @@ class Browser:
         return answer["result"].get("value")
 
     def comes_true(self, condition):
-        """Waits until a condition is true, at most half a minute; returns whether it is."""
+        """Waits until a condition is true, at most half a minute. Returns whether the condition is true."""
         return self.run("new Promise((done) => { const start = Date.now(), look = () => "
                         f"{condition} ? done(true) : Date.now() - start > 30000 ? done(false) : "
                         "setTimeout(look, 20); look(); })")
@@ -163,7 +163,7 @@ def look_at_page(browser, path):
     browser.key("ArrowRight")
     check("Right goes to the next iteration", run("at()") == 1)
     check("Right makes the text longer", len(run("$('text').textContent")) > len(text))
-    check("the new part of the text is the committed tokens",
+    check("the new part of the text consists of the committed tokens",
           run("[...document.querySelectorAll('#text .new')].map((e) => e.textContent).join('')") ==
           run("data.iterations[1].text.filter((v, i) => i % 2 === 0).map((s) => data.strings[s]).join('')"))
     browser.key(",", ",")
@@ -176,7 +176,7 @@ def look_at_page(browser, path):
           run("document.querySelector('.item[aria-selected=true]').dataset.index") == "0")
     check("the stage draft shows the text of the previous iteration", run("$('text').textContent") == text)
     browser.key(".", ".")
-    check("a dot goes on by one stage", run("stage()") == "verify")
+    check("a dot goes forward one stage", run("stage()") == "verify")
     browser.key("End")
     check("End goes to the end", run("at()") == count - 1)
     browser.key("Home")

@@ -50,30 +50,30 @@ check "an unknown order is refused" fails 1 "order" $gen --order up
 check "a temperature below 0 is refused" fails 1 "temp" $gen --temp -1
 check "a top-p above 1 is refused" fails 1 "top-p" $gen --top-p 1.5
 check "a top-p of 0 is refused" fails 1 "top-p takes a number above 0" $gen --top-p 0
-check "more nodes than memory is reserved for give a warning" sh -c "$gen -n 2 --drafter dyspec:N=300 2>&1 |
+check "a drafter with more nodes than --max-nodes allows gives a warning" sh -c "$gen -n 2 --drafter dyspec:N=300 2>&1 |
     grep -q 'they have at most 256 nodes; start with --max-nodes 300'"
-check "fewer nodes than the default give no warning" sh -c "! $gen -n 2 --max-nodes 20 --drafter dyspec 2>&1 | grep -q nodes"
-check "fewer nodes than one pass expands are allowed" sh -c "$gen -n 2 --drafter optimal:N=7 >/dev/null"
+check "a --max-nodes below the default number of nodes gives no warning" sh -c "! $gen -n 2 --max-nodes 20 --drafter dyspec 2>&1 | grep -q nodes"
+check "optimal accepts a tree with fewer nodes than it expands in one pass" sh -c "$gen -n 2 --drafter optimal:N=7 >/dev/null"
 check "a seed that is not a number is refused" fails 1 "seed" $gen --seed x
-check "a run with no threads is refused" fails 1 "threads" $gen --threads 0
-check "a verifier for greedy decoding while sampling is refused" fails 1 "greedy" $gen --verifier greedy --temp 1
+check "--threads 0 is refused" fails 1 "threads" $gen --threads 0
+check "verifier greedy is refused above temperature 0" fails 1 "greedy" $gen --verifier greedy --temp 1
 check "a context longer than the model's is refused" fails 1 "context" $gen --context 100000
 
 check "an unknown command is refused" fails 2 "dance" $ESPALIER dance
 check "an unknown option is refused" fails 2 "--dance" $ESPALIER generate --dance
-check "a missing value is refused" fails 2 "-p" $ESPALIER generate -p
+check "an option without its value is refused" fails 2 "-p" $ESPALIER generate -p
 check "two prompts are refused" fails 2 "one prompt" $ESPALIER generate -p a -f b
-check "a stray argument is refused" fails 1 "no model 'stray'" $ESPALIER generate -p a stray
+check "an argument that is not a model is refused" fails 1 "no model 'stray'" $ESPALIER generate -p a stray
 check "a list that does not exist is refused" fails 2 "trees" $ESPALIER list trees
 check "a prompt file that does not exist is refused" fails 1 "$work/none" $ESPALIER generate -f "$work/none"
 check "an empty prompt is refused" fails 1 "prompt" $ESPALIER generate -p ""
 check "a prompt longer than the context is refused" fails 1 "tokens" $ESPALIER generate -f "$draft/tokenizer.json"
 
 printf '\033[31mred\007' >"$work/name"
-check "a name cannot act on the terminal" fails 1 "?\[31m" $ESPALIER generate -p a \
+check "control characters in the name of a model do not reach the terminal" fails 1 "?\[31m" $ESPALIER generate -p a \
     --target "$(cat "$work/name")"
-check "a command's name cannot act on the terminal" fails 2 "command '^\[\[31mred^G'" $ESPALIER "$(cat "$work/name")"
-check "an invalid number cannot act on the terminal" fails 1 "not '?\[31mred?'" $ESPALIER generate -n "$(cat "$work/name")"
+check "control characters in the name of a command do not reach the terminal" fails 2 "command '^\[\[31mred^G'" $ESPALIER "$(cat "$work/name")"
+check "control characters in a number do not reach the terminal" fails 1 "not '?\[31mred?'" $ESPALIER generate -n "$(cat "$work/name")"
 
 for words in --help "list drafters" inspect "inspect --json" "check --drafter ar --trials 1" \
     "generate -p a -n 2"; do
@@ -81,6 +81,6 @@ for words in --help "list drafters" inspect "inspect --json" "check --drafter ar
         fails 1 "standard output" sh -c "$ESPALIER $words >/dev/full"
 done
 sh -c "$ESPALIER generate -p Once -n 4 --record '$work/held' >&-" 2>/dev/null
-check "with standard output closed, the text does not go into the recording" \
+check "if standard output is closed, the text is not written into the recording" \
     [ "$(grep -vc '^{' "$work/held")" = 0 ]
 finish

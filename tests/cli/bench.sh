@@ -1,5 +1,5 @@
 #!/bin/sh
-# `espalier bench`: every configuration runs on every prompt, figures are consistent, and errors are clear.
+# Tests `espalier bench`: every configuration runs on every prompt, figures are consistent, and errors are clear.
 . tests/shell.sh
 printf 'Once upon a time\n\nThere was a king\nA fox said' >"$work/prompts"
 bench="$ESPALIER bench -n 24 --threads 1 -f $work/prompts"
@@ -16,7 +16,7 @@ check "--prompts 2 uses the first two prompts" sh -c "$bench ar --prompts 2 --js
 check "there are three configurations" test "$(grep -c '"drafter"' "$work/json")" = 3
 check "the first configuration is the baseline" test "$(number speedup 1)" = 1
 check "the lowest speedup of the first configuration is 1" test "$(number least_speedup 1)" = 1
-check "the lowest speedup of another configuration is not above its mean" sh -c "echo '$(number speedup 2) $(number least_speedup 2)' |
+check "the lowest speedup of the second configuration is not above its mean speedup" sh -c "echo '$(number speedup 2) $(number least_speedup 2)' |
     awk '{ exit !(\$2 > 0 && \$2 <= 1.001 * \$1) }'"
 check "plain decoding has one token per iteration" test "$(number block_efficiency 1)" = 1
 check "the other configurations have more than one token per iteration" sh -c "echo '$(number block_efficiency 2) $(number block_efficiency 3)' |
@@ -33,22 +33,22 @@ check "warm-up runs are not counted" test "$(number block_efficiency 1)" = \
 
 printf 'Once upon a time there was a king who had three sons' >"$work/prompts"
 $bench linear:K=3 --prompt-tokens 4 --json >"$work/json"
-check "a prompt can be truncated" test "$(number block_efficiency 1)" = \
+check "--prompt-tokens truncates a prompt" test "$(number block_efficiency 1)" = \
     "$(sed -n 's/.*"block_efficiency":[^0-9]*\([0-9.]*\).*/\1/p' "$work/one")"
 
 printf 'Once upon a time\nThere was a king\n' >"$work/prompts"
 $bench ar fixed:D=2,B=2 >"$work/table"
 check "the table has a line for each configuration" test "$(grep -c '+-.*+-' "$work/table")" = 2
-check "above temperature 0 verifiers can be chosen" sh -c "$bench --temp 0.8 iid+nss iid+traversal linear+bv |
+check "above temperature 0, a configuration can name a verifier" sh -c "$bench --temp 0.8 iid+nss iid+traversal linear+bv |
     grep -q '^iid+traversal  '"
 check "without arguments all drafters are measured" test \
     "$($bench -n 4 --warmup 0 | grep -c '+-.*+-')" = "$(grep -c '^X(' engine/drafters/drafters.def)"
 check "a dash does not stand for standard input" sh -c "printf Once | $ESPALIER bench -n 4 ar - 2>&1 | grep -q 'no drafter'"
-check "a pipe is read" sh -c "printf Once | $ESPALIER bench -n 4 ar | grep -q '^ar '"
-check "a wrong drafter is refused" fails 1 "nonsense" $bench nonsense
+check "a prompt is read from a pipe" sh -c "printf Once | $ESPALIER bench -n 4 ar | grep -q '^ar '"
+check "an unknown drafter is refused" fails 1 "nonsense" $bench nonsense
 check "a verifier that would change the output distribution is refused" fails 1 "the output distribution would change" $bench --temp 1 dynatree+bv
 check "more configurations than allowed are refused" fails 2 "at most 64 arguments" $bench $(seq -f 'linear:K=%g' 1 65)
-check "a wrong parameter is refused" fails 1 "K takes" $bench linear:K=0
+check "a parameter out of range is refused" fails 1 "K takes" $bench linear:K=0
 check "a file that does not exist is refused" fails 1 "none" $ESPALIER bench -f "$work/none" ar
 printf '{"prompt": "Once upon a time\\nthere was", "category": "tales"}\n\n{"prompt": "A fox"}\n' >"$work/prompts"
 $bench linear:K=3 --json >"$work/json"

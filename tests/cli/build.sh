@@ -6,9 +6,9 @@ prefix=$work/usr
 
 for target in demo race; do
     ESPALIER_NO_APT=1 $MAKE -n --no-print-directory $target SEED=7 2>/dev/null >"$work/dry"
-    check "make $target SEED=7 passes the seed on" grep -q -e '/espalier .*--seed 7' "$work/dry"
+    check "make $target SEED=7 passes the seed to the program" grep -q -e '/espalier .*--seed 7' "$work/dry"
     ESPALIER_NO_APT=1 $MAKE -n --no-print-directory $target 2>/dev/null >"$work/dry"
-    check "make $target without SEED passes none" sh -c "! grep -q -e '--seed' '$work/dry'"
+    check "make $target without SEED passes no seed to the program" sh -c "! grep -q -e '--seed' '$work/dry'"
 done
 
 $MAKE --no-print-directory install PREFIX="$prefix" >"$work/log" 2>&1
@@ -52,7 +52,7 @@ check "make uninstall leaves no file" test -z "$(find "$prefix" -type f -o -type
 
 printf '#!/bin/sh\necho aarch64-linux-gnu\n' >"$work/cc" && chmod +x "$work/cc"
 $MAKE -n CC="$work/cc" BUILD="$work/cross" "$work/cross/libespalier.a" >"$work/log" 2>&1
-check "a cross build has the instruction sets of the compiler's target" \
+check "a cross build uses the instruction sets of the processor that it is for" \
     sh -c "grep -q ESP_ISA=generic $work/log && ! grep -q ESP_ISA=avx2 $work/log"
 
 check "make headless succeeds" sh -c "$MAKE --no-print-directory headless >$work/log 2>&1"

@@ -15,7 +15,7 @@ change() { # HOW: changes the file in place
     copied) cat "$work/kept/model.safetensors" >"$file" ;;
     esac
 }
-begun() { # FILE PID: succeeds if FILE has contents while process PID still runs
+begun() { # FILE PID: waits until FILE has contents; succeeds if process PID then still runs
     while [ ! -s "$1" ] && kill -0 "$2" 2>/dev/null; do sleep 0.01; done
     kill -0 "$2" 2>/dev/null
 }
@@ -25,10 +25,10 @@ for how in cut copied; do
     : >"$work/got"
     $ESPALIER generate --target "$work/model" --draft '' -p "$prompt" -n 500 >"$work/got" 2>"$work/err" &
     pid=$!
-    check "generate writes text while the file is $how" begun "$work/got" $pid
+    check "generate has written text before the file is $how" begun "$work/got" $pid
     change $how
     wait $pid
-    check "generate succeeds although the file is $how" test $? -eq 0 -a ! -s "$work/err"
+    check "generate succeeds although the file was $how" test $? -eq 0 -a ! -s "$work/err"
     check "the text is the same as with an unchanged file" cmp -s "$work/want" "$work/got"
     rm -rf "$work/model"
 done
@@ -47,15 +47,15 @@ wait
 key F8
 $dump" --target "$work/model" --draft '' -n 60 &
     pid=$!
-    check "the interface writes text while the file is $how" begun "$work/early" $pid
+    check "the interface has written text before the file is $how" begun "$work/early" $pid
     change $how
     wait $pid
-    check "the interface succeeds although the file is $how" test $? -eq 0
+    check "the interface succeeds although the file was $how" test $? -eq 0
     check "the interface still writes text" dumped '^│ Once upon a time,* '
     rm -rf "$work/model"
 done
 
-# This library changes the model's file after a number of reads.
+# This library changes the size of the model's file to CUT_TO bytes after CUT_AFTER reads.
 cat >"$work/cut.c" <<'END'
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -30,7 +30,7 @@ for way in "--drafter ar" "--drafter fixed:D=4,B=2" "--drafter suffix" "--thread
 done
 printf %s "$said" >"$work/prompt"
 $gen $pair -f "$work/prompt" >"$work/way"
-check "the answer does not depend on the source of the prompt" cmp -s "$work/text" "$work/way"
+check "a prompt from a file gives the same answer" cmp -s "$work/text" "$work/way"
 $gen $pair -p "$said" --system "Be a fox." --json >"$work/system"
 check "a system prompt is part of the prompt" \
     [ "$(field prompt_tokens "$work/system")" -gt "$(field prompt_tokens "$work/auto")" ]
@@ -63,7 +63,7 @@ check "a template that is far too long is refused by name" fails 1 'chat_templat
     $gen --target "$work/other/target" --drafter ar -p a
 
 $gen $pair -p "$said" --record "$work/chat.esp.jsonl" >"$work/way"
-check "a recording has the numbers of control tokens" grep -q '"type":"prompt".*"marks":[0-9]*,"marks_after":[0-9]' "$work/chat.esp.jsonl"
+check "a recording has the numbers of control tokens before and after the message" grep -q '"type":"prompt".*"marks":[0-9]*,"marks_after":[0-9]' "$work/chat.esp.jsonl"
 $ESPALIER replay "$work/chat.esp.jsonl" --plain >"$work/plain" 2>"$work/err"
 check "the replay of a conversation shows the user's message" grep -q "> $said" "$work/plain"
 check "the replay of a conversation shows no control tokens" sh -c "! grep -q 'im_start' '$work/plain'"

@@ -20,7 +20,7 @@ for temp in 0 0.8; do
     $cmp "$prompt" --drafter linear:K=4 --with assisted --temp $temp --seed 0 --json >"$work/both"
     check "compare --json succeeds at temperature $temp" test $? -eq 0
     $ESPALIER generate -n 40 -p "$prompt" --drafter linear:K=4 --temp $temp --seed 0 --json >"$work/one"
-    check "the text at temperature $temp is that of a run of the first side alone" test \
+    check "the text at temperature $temp equals that of a separate run of the first side" test \
         "$(sed -n '/"text"/p;/"tokens"/p' "$work/both")" = "$(sed -n '/"text"/p;/"tokens"/p' "$work/one")"
     for key in iterations drafted_nodes accepted_nodes draft_passes target_passes; do
         check "the first side has the $key of a separate run" test \
@@ -39,11 +39,11 @@ check "greedy texts are called identical" grep -q '"identical":	true' "$work/bot
 $cmp "$prompt" --drafter iid --verifier traversal --with-verifier spectr --temp 1 >"$work/out"
 check "two verifiers are compared on the same drafter" test $? -eq 0
 check "the two verifiers are named in the table" grep -q '^iid spectr' "$work/out"
-check "the output says that the text is that of the first side" grep -q 'the text is that of the first' "$work/out"
+check "the output says that the first side writes the text" grep -q 'the text is that of the first' "$work/out"
 printf %s "$prompt" | $ESPALIER compare -n 9 --with ar >"$work/out"
 check "the prompt can come through a pipe" grep -q '9 tokens' "$work/out"
 
-# If the text ends before the limit, both sides end there.
+# If the text ends before the limit, the counts of both sides end there.
 for seed in 1 9; do
     $ESPALIER compare -n 400 -p "And they lived happily ever after." --temp 1 --seed $seed \
         --drafter linear --with dyspec --json >"$work/both"
@@ -56,7 +56,7 @@ for seed in 1 9; do
     done
 done
 
-# Plain decoding as a side is the baseline: its own speedup is 1.
+# If one side is plain decoding, it is the baseline, and its speedup is 1.
 for sides in "linear:K=4 --with ar" "ar --with linear:K=4"; do
     $cmp "$prompt" --drafter $sides --seed 0 >"$work/out"
     check "ar is the baseline in '$sides'" grep -q '^ar .* 1\.00x$' "$work/out"

@@ -2,7 +2,7 @@
 # Tests completion: `espalier complete` offers the right words, and bash, zsh and fish show them.
 . tests/shell.sh
 
-completes() { # completes WANT WORD...: completing the last word gives the words WANT
+completes() { # completes WANT WORD...: succeeds if completing the last word gives exactly the words WANT
     want=$1
     shift
     got=$("$ESPALIER" complete -- "$@" | cut -f1 | tr '\n' ' ' | sed 's/ *$//')

@@ -1,8 +1,8 @@
 #!/bin/sh
-# Tests the CUDA backend on the command line. A missing device, a device that is too small, and
-# failures give a message of one line, and "auto" uses the CPU instead. With a working device,
-# the text is the same as on the CPU. The test uses the emulator. If the real plugin was built,
-# the test also uses it, without a GPU.
+# Tests the CUDA backend on the command line. A missing device, too little memory or a call that
+# fails gives a message of one line. Backend "auto" then uses the CPU. With a working device, the
+# text is the same as on the CPU. The test uses the emulator. If the real plugin was built, the
+# test also uses it, without a GPU.
 . tests/shell.sh
 emulated=$BUILD/emu/libespalier-cuda.so
 run="$ESPALIER generate -p Once -n 4 --drafter linear --max-nodes 16 --context 64"
@@ -17,14 +17,14 @@ $run >"$work/plain" 2>"$work/err"
 check "generate falls back to the CPU" test $? -eq 0
 check "generate on the CPU prints no message" test ! -s "$work/err"
 
-# There is no GPU here. The real plugin must say so, if nvcc has built one (in continuous
-# integration, it is in a separate folder).
+# If nvcc has built the real plugin and the machine has no GPU, the plugin must say so. In
+# continuous integration, the plugin is in a separate folder.
 for real in "$BUILD/checked/libespalier-cuda.so" "$BUILD/libespalier-cuda.so"; do
     [ -f "$real" ] && break
 done
 if [ -f "$real" ] && ! ls /dev/nvidia[0-9] >/dev/null 2>&1; then
     export ESPALIER_CUDA_PLUGIN="$real"
-    check "without a GPU the plugin says so" fails 1 "no CUDA device" $run --backend cuda
+    check "without a GPU the real plugin says that there is no device" fails 1 "no CUDA device" $run --backend cuda
     check "the plugin needs no library of the CUDA toolkit" sh -c \
         '! readelf -d "$1" | grep NEEDED | grep -iE "cublas|cudart|stdc"' sh "$ESPALIER_CUDA_PLUGIN"
     check "the list of backends works without the CUDA toolkit" grep -q "not here: there is no CUDA device" <<EOT
@@ -32,8 +32,8 @@ $($ESPALIER list backends)
 EOT
 fi
 
-# If there are two plugins, the driver's version decides. These plugins print their names, and this driver reports the
-# version that it is given.
+# If there are two plugins, the version of the driver decides which one is used. The plugins of this test only print their
+# names. The driver of this test reports the version in $DRIVER.
 mkdir "$work/plugins" "$work/driver"
 cat >"$work/plugin.c" <<'END'
 #include "kernels/cuda/plugin.h"
@@ -69,7 +69,7 @@ for driver in 12000 12040 12080; do
     check "a driver of CUDA 12 gets the plugin of CUDA 12 ($driver)" chosen $driver 12040
 done
 check "an older driver gets the plugin with the lowest requirements" chosen 11080 12040
-check "without a driver the newest plugin reports that" chosen 0 13000
+check "without a driver the newest plugin reports the error" chosen 0 13000
 mv "$work/plugins/libespalier-cuda.so" "$work/newest.so"
 check "a single plugin is enough" chosen 13000 12040
 rm "$work/plugins/libespalier-cuda12.so"
@@ -84,7 +84,7 @@ EOT
 $run --backend cuda --exact >"$work/out" 2>"$work/err"
 check "generate works on the emulated GPU" test $? -eq 0
 check "generate on the emulated GPU prints no message" test ! -s "$work/err"
-check "the GPU generates the CPU's text" cmp -s "$work/out" "$work/plain"
+check "the GPU generates the same text as the CPU" cmp -s "$work/out" "$work/plain"
 $run --backend cuda --temp 0.8 --seed 7 --verifier specinfer --drafter iid:K=2,L=2 >"$work/out" 2>"$work/err"
 check "generate samples on the emulated GPU" test $? -eq 0
 
@@ -105,14 +105,14 @@ done
 check "--device is refused for the CPU" fails 1 "does not run on one" $run --backend cpu --device 1
 check "a --device that is not a number is refused" fails 1 "device" $run --device first
 ESPALIER_EMU_DEVICES=0 $run --device 1 >"$work/out" 2>"$work/err"
-check "auto reports a chosen but missing GPU" grep -q "no CUDA device here.*using the cpu backend" "$work/err"
+check "if the GPU that --device names is missing, auto says so" grep -q "no CUDA device here.*using the cpu backend" "$work/err"
 
 check "a missing GPU is reported" env ESPALIER_EMU_DEVICES=0 sh -c '. tests/shell.sh; fails 1 "no CUDA device" "$@"' sh $run --backend cuda
 check "an outdated driver is reported" env ESPALIER_EMU_DRIVER=12040 sh -c \
     '. tests/shell.sh; fails 1 "driver is too old: it knows CUDA 12.4,.* needs CUDA 13, so driver 580 or newer" "$@"' \
     sh $run --backend cuda
 ESPALIER_EMU_DRIVER=12040 $run >"$work/out" 2>"$work/err"
-check "auto uses the CPU instead" cmp -s "$work/out" "$work/plain"
+check "with an outdated driver, auto uses the CPU" cmp -s "$work/out" "$work/plain"
 check "one line says why the CPU is used" test \
     "$(grep -c 'driver is too old.*using the cpu backend' "$work/err")" -eq 1
 ESPALIER_EMU_LT=0 $run --backend cuda >"$work/out" 2>"$work/err"
@@ -129,10 +129,10 @@ ESPALIER_EMU_MEMORY=187000000 ESPALIER_EMU_NODE=200000 $ESPALIER generate -p Onc
     --drafter linear >"$work/out" 2>"$work/err"
 check "without memory for graphs, passes run without graphs" cmp -s "$work/out" "$work/plain"
 ESPALIER_EMU_MEMORY=1000000 $run >"$work/out" 2>"$work/err"
-check "auto uses the CPU instead" cmp -s "$work/out" "$work/plain"
+check "with too little GPU memory, auto uses the CPU" cmp -s "$work/out" "$work/plain"
 check "one line says that the GPU has too little memory" test "$(grep -c 'free on emulated GPU.*using the cpu backend' "$work/err")" -eq 1
 
-# Quantised weights stay quantised; the text is that of plain decoding.
+# Tests quantised weights, which stay quantised on the GPU. A tree gives the text of plain decoding.
 $ESPALIER quantize engine/models/fairytale-target "$work/t.gguf" --type q4_k >/dev/null
 $ESPALIER quantize engine/models/fairytale-draft "$work/d.gguf" --type q8_0 >/dev/null
 quantised="--target $work/t.gguf --draft $work/d.gguf --backend cuda --max-nodes 16 --context 64"
@@ -156,7 +156,7 @@ EOT
 check "all layers stay on the GPU if the limit is large enough" grep -q '^GPU memory  *all layers stay in memory' <<EOT
 $($ESPALIER inspect $small --backend cuda --gpu-memory 1G)
 EOT
-check "a small GPU without a limit works in the same way" grep -q '[0-4] of 6 layers in its memory' <<EOT
+check "without --gpu-memory, a small GPU also keeps only some layers in its memory" grep -q '[0-4] of 6 layers in its memory' <<EOT
 $(ESPALIER_EMU_MEMORY=178000000 $run --backend cuda --exact --record "$work/r" >"$work/out" && head -n 1 "$work/r")
 EOT
 check "a small GPU gives the same text" cmp -s "$work/out" "$work/plain"
@@ -165,7 +165,7 @@ check "--gpu-memory is refused for the CPU" fails 1 "the limit for it is --memor
 check "--memory is refused for a GPU" fails 1 "is --gpu-memory" $run --backend cuda --memory 10M
 check "--gpu-memory needs a size" fails 1 "gpu-memory takes a size" $run --gpu-memory much
 
-# Every call of the CUDA runtime may fail. Here, some calls of every kind do.
+# Any call of the CUDA runtime can fail. Here, one call of a run is made to fail, early or late in the run.
 for call in 1 2 3 5 8 13 21 34 55 89 144 233 377 610 987 1597; do
     timeout 60 env ESPALIER_EMU_FAIL=$call $run --backend cuda >"$work/out" 2>"$work/err"
     status=$?

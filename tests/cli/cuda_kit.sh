@@ -1,24 +1,24 @@
 #!/bin/sh
 # Tests the kit's script (tests/cuda/run): it prints output while its parts run, ends in time even if a part hangs, and
-# collects all output in one tar file. The programs in this test take the place of those in a kit.
+# collects all output in one tar file. Small scripts replace the programs of a real kit.
 . tests/shell.sh
 kit=$work/kit
 mkdir -p "$kit/tests/unit" "$kit/tests/lossless"
 cp tests/cuda/run "$kit"
 
-# Runs the real program on the emulator: each shape is a separate process.
+# Runs the real program `shapes` on the emulator. It measures each model in a separate process.
 $MAKE --no-print-directory "$BUILD/tests/cuda/shapes" >"$work/log" 2>&1
 shapes() {
     env ESPALIER_CUDA_PLUGIN="$BUILD/emu/libespalier-cuda.so" "$@" "$BUILD/tests/cuda/shapes" --try 0.5b 1b >"$work/out" 2>&1
 }
-check "the program shapes measures its models" shapes
-check "every row is compared in exact mode" test \
+check "the program shapes succeeds" shapes
+check "in exact mode every row has the bits of plain decoding" test \
     "$(grep -c 'Exact mode.*: 243 of 243 rows have the bits of plain decoding' "$work/out")" -eq 2
 check "the memory of each model is printed" test "$(grep -c 'Memory free: [0-9.]* GB before, [0-9.]* GB with' "$work/out")" -eq 8
-check "the memory of each model is printed in exact mode, too" test "$(grep -c '^Exact mode:$' "$work/out")" -eq 2
-check "tables have the predictions beside the measurements" test "$(grep -c '| ms | predicted | MB read |' "$work/out")" -eq 6
+check "each model is also measured in exact mode" test "$(grep -c '^Exact mode:$' "$work/out")" -eq 2
+check "tables have a prediction beside each measurement" test "$(grep -c '| ms | predicted | MB read |' "$work/out")" -eq 6
 shapes ESPALIER_EMU_FAIL=30
-check "failing models give exit status 1" test $? -eq 1
+check "if models fail, the exit status is 1" test $? -eq 1
 check "failing models are counted" grep -q '^shapes: 0 passed, 2 failed' "$work/out"
 
 program() {
@@ -54,7 +54,8 @@ case $1 in
 esac
 END
 
-# The Makefile's part, with compilers that only print their names: the test reads which commands would be run.
+# Tests the Makefile's rules for plugins and the kit. The compilers here only print their versions. The test reads the
+# commands that make would run.
 for version in 12.4 13.0; do
     cat >"$work/nvcc-$version" <<END
 #!/bin/sh
@@ -128,12 +129,12 @@ begin=$(date +%s)
 ESPALIER_KIT_SECONDS=8 ESPALIER_KIT_GRACE=6 run "$work/bad.tar"
 status=$?
 took=$(($(date +%s) - begin))
-check "a failing part gives an exit status" test $status -eq 1
+check "if a part fails, the exit status is 1" test $status -eq 1
 check "the run ends in time although a part hangs" test $took -le 20
-check "the output of a hanging part is printed" grep -q "this is said before it hangs" "$work/out"
-check "a failing part is reported with its exit status" grep -q "^FAILED    b_bad (exit 1): 2 passed, 1 failed" "$work/out"
-check "the hanging part is reported" grep -q "^FAILED    c_hangs: it did not end within" "$work/out"
-check "a part without time left is reported" grep -q "^LEFT OUT  d_whole: no time is left" "$work/out"
+check "the output of a part that hangs is printed" grep -q "this is said before it hangs" "$work/out"
+check "a part that fails is reported with its exit status" grep -q "^FAILED    b_bad (exit 1): 2 passed, 1 failed" "$work/out"
+check "the part that hangs is reported" grep -q "^FAILED    c_hangs: it did not end within" "$work/out"
+check "a part for which no time is left is reported" grep -q "^LEFT OUT  d_whole: no time is left" "$work/out"
 check "the tar file has the output of the parts" test \
     "$(tar xOf "$work/bad.tar" espalier-cuda/c_hangs.txt | head -n 1)" = "this is said before it hangs"
 check "the tar file has the summary" test "$(tar xOf "$work/bad.tar" espalier-cuda/summary.txt | grep -c FAILED)" -ge 2
@@ -176,10 +177,10 @@ check "the comparison names both devices" sh -c 'grep -q "One GPU" "$1" && grep 
 check "the comparison has a row for each figure" grep -q '^| 1 | ms at 256 | 5.000 | 4.000 | 0.80 |$' "$work/out"
 check "predictions are compared as well" grep -q '^| 1 | ms at 256: predicted | 4.000 | 4.000 | 1.00 |$' "$work/out"
 compare "$work/a.tar" "$kit/run"
-check "a file that is not a run's tar is refused" test $? -eq 1
+check "a file that is not the tar file of a run is refused" test $? -eq 1
 check "the refused file is named" grep -q "^compare: $kit/run is not a tar" "$work/out"
 
-# The prediction for a real model says that memory limits a pass of one row.
+# According to the prediction for a real model, the read rate of memory limits a pass of one row.
 check "a model is predicted without its weights" env ESPALIER_CUDA_PLUGIN="$BUILD/emu/libespalier-cuda.so" ESPALIER_EMU_SMS=132 \
     sh -c '"$1" --predict 3000 1700 8b 8b-q4_k_m >"$2"' sh "$BUILD/tests/cuda/shapes" "$work/out"
 check "a predicted pass of one row reaches 50 to 100 % of the read rate" awk -F '|' '

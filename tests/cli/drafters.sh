@@ -13,22 +13,22 @@ for drafter in fixed dynatree; do
         $drafter:root=draft,cache=rebuild </dev/null | grep -q ."
 done
 for rule in nss naivetree spectr specinfer khisti traversal; do
-    check "$rule works with the trees of tables 2 to 7" sh -c "$ESPALIER generate -p Once -n 4 --temp 1 \
+    check "verifier $rule works with four paths of eight tokens" sh -c "$ESPALIER generate -p Once -n 4 --temp 1 \
         --drafter iid:K=4,L=8 --verifier $rule </dev/null | grep -q ."
 done
 for rule in naive bv; do
-    check "$rule works with its single path" sh -c "$ESPALIER generate -p Once -n 4 --temp 1 \
+    check "verifier $rule works with a single path" sh -c "$ESPALIER generate -p Once -n 4 --temp 1 \
         --drafter iid:K=1,L=8 --verifier $rule </dev/null | grep -q ."
 done
 $ESPALIER list drafters --json >"$work/json"
-check "the list has the differences from the papers" grep -q '"differs":	"[a-z].*fixed' "$work/json"
+check "the list of drafters has the differences from the papers" grep -q '"differs":	"[a-z].*fixed' "$work/json"
 thresholds=$(grep -c 'draft_temp' "$work/json")
-check "the list says that q is tempered, for every drafter with a draft model" test "$thresholds" -ge 15
-check "the list shows the default of a choice" sh -c "$ESPALIER list drafters | grep -q 'retrieval *off|on, default on ' &&
+check "the list names the draft's temperature for every drafter with a draft model" test "$thresholds" -ge 15
+check "the list shows the default of every parameter" sh -c "$ESPALIER list drafters | grep -q 'retrieval *off|on, default on ' &&
     ! $ESPALIER list drafters | grep '^    ' | grep -v default"
-check "JSON has the default of a choice" grep -q '"default":	"keep"' "$work/json"
-check "the list mentions the paths that TALF leaves out" sh -c "$ESPALIER list losses --json | grep -q '\"differs\":.*every 4th token'"
-check "no existing feature is called missing" sh -c \
+check "JSON has the default of a parameter that takes a word" grep -q '"default":	"keep"' "$work/json"
+check "the list of losses says which paths TALF leaves out" sh -c "$ESPALIER list losses --json | grep -q '\"differs\":.*every 4th token'"
+check "the man page calls only missing features missing" sh -c \
     "sed -n '/ is missing: /,/^\.Sh/p' man/espalier-drafters.7 | grep -q 'Tree verification' &&
     ! sed -n '/ is missing: /,/^\.Sh/p' man/espalier-drafters.7 | grep -iq 'selector\|talf\|StreamingLLM'"
 tests/drafters_page "$ESPALIER" >"$work/page"

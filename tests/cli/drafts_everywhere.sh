@@ -1,7 +1,7 @@
 #!/bin/sh
-# Tests every way to draft that does not need a draft with the target's vocabulary. The target has
-# unusual settings: it runs in a chat, in a window, with layers that are read from the disk, with
-# mixtures of experts. The text is that of plain decoding, and drafts are accepted.
+# Tests every way to draft that does not need a draft with the target's vocabulary, where the
+# target works in an unusual way: in a chat, in a window, with layers that are read from the disk,
+# or with mixtures of experts. The text must be that of plain decoding, and drafts are accepted.
 . tests/shell.sh
 . tests/chat_pair.sh
 XDG_STATE_HOME=$work/state
@@ -49,7 +49,7 @@ print(t[:8] + t[12:], end='')" <"$work/plain" >"$work/expected"
     done <"$work/ways"
 }
 
-# same WHERE TARGET OTHER PROMPT ARGUMENT...: compares all ways to draft, with OTHER as the draft of another vocabulary.
+# same WHERE TARGET OTHER PROMPT ARGUMENT...: compares all ways to draft. OTHER is the draft with another vocabulary.
 same() {
     where=$1 target=$2 other=$3 prompt=$4
     shift 4
@@ -70,7 +70,7 @@ same "in a chat" "$work/chat/target" "$work/other-chat" "Who was the king?"
 check "$where, the model's chat format is used" [ "$(field chat "$work/plain")" = '"chatml"' ]
 
 cp -R engine/models/fairytale-draft "$work/other" && change_vocabulary "$work/other"
-where="in a chat whose control tokens the draft does not have"
+where="in a chat with control tokens that the draft does not have"
 printf '%s\n' "dynatree --draft $work/other --draft-match tokens" "respell --draft $work/other --draft-match text" >"$work/ways"
 compare
 

@@ -28,7 +28,7 @@ check "nearly all of the expected text was accepted" sh -c \
     "python3 -c \"$count['accepted_prediction_tokens'] > 90)\" <'$work/json' | grep -q True"
 check "with --expect, iterations commit many tokens" sh -c \
     "python3 -c \"$count['tokens_per_iteration'] > 8)\" <'$work/json' | grep -q True"
-check "the counts of all sources add up to the totals" sh -c "python3 -c \"
+check "the counts of drafted tokens from all sources add up to the totals" sh -c "python3 -c \"
 import json, sys
 o = json.load(sys.stdin)
 s = o['acceptance']['sources']
@@ -97,12 +97,12 @@ kept() {
 }
 iterations $recycle -p "$prompt" --seed 1 >"$work/seeded"
 iterations $recycle -p "$prompt" --recycle session >"$work/session"
-check "with --seed or --recycle session, no recycled tokens are stored" test "$(kept)" = 0
+check "with --seed or with --recycle session, no recycled tokens are stored" test "$(kept)" = 0
 iterations $recycle -p "$prompt" >"$work/first"
-check "without --seed and --recycle session, recycled tokens are stored" test "$(kept)" = 1
+check "without these two options, recycled tokens are stored" test "$(kept)" = 1
 check "recycled tokens are readable by the owner only" sh -c "ls -l '$XDG_STATE_HOME/espalier' | grep recycled | grep -q '^-rw-------'"
 iterations $recycle -p "$prompt" >"$work/second"
-check "the second run needs fewer iterations" test "$(cat "$work/second")" -lt "$(cat "$work/first")"
+check "a run with stored recycled tokens needs fewer iterations" test "$(cat "$work/second")" -lt "$(cat "$work/first")"
 iterations $recycle -p "$prompt" --seed 1 >"$work/again"
 check "a run with a seed is repeated exactly" cmp -s "$work/seeded" "$work/again"
 $recycle -p "$prompt" >"$work/warm"
@@ -110,12 +110,12 @@ check "stored recycled tokens do not change the text" cmp -s "$work/plain" "$wor
 
 printf x | dd of="$(ls -d "$XDG_STATE_HOME"/espalier/recycled-*)" bs=1 seek=100 conv=notrunc 2>/dev/null
 $recycle -p "$prompt" >"$work/got" 2>"$work/note"
-check "a damaged file gives one sentence" sh -c "[ \$(wc -l <'$work/note') = 1 ] && grep -q 'is damaged' '$work/note'"
+check "a damaged file of recycled tokens gives a message of one line" sh -c "[ \$(wc -l <'$work/note') = 1 ] && grep -q 'is damaged' '$work/note'"
 check "a damaged file of recycled tokens does not change the text" cmp -s "$work/plain" "$work/got"
 $recycle -p "$prompt" >"$work/got" 2>"$work/note"
 check "a damaged file of recycled tokens is replaced" test ! -s "$work/note"
 
-check "a recording has the sources" sh -c "
+check "a recording says which tokens were recycled" sh -c "
     $recycle -p '$prompt' --record '$work/r.jsonl' >/dev/null && grep -q '\"source\":\"recycled\"' '$work/r.jsonl' &&
     $ESPALIER stats '$work/r.jsonl' | grep -q '^recycled '"
 finish

@@ -1,25 +1,26 @@
 #!/bin/sh
-# `espalier export`: writes iterations of a recording as files for other programs. A file is complete, or it is not written.
+# Tests `espalier export`, which writes iterations of a recording as files for other programs. A file is complete, or it is
+# not written.
 . tests/shell.sh
 recording=tests/cli/three.esp.jsonl
 export="$ESPALIER export $recording"
 
 $export --iteration 1 --format txt >"$work/one.txt"
-check "a tree is drawn as the pane draws it" grep -q '^├─ " .* ✓$' "$work/one.txt"
+check "as text, a tree looks as in the tree pane" grep -q '^├─ " .* ✓$' "$work/one.txt"
 check "the first line describes the iteration" grep -q '^iteration 1, dynatree, greedy: ' "$work/one.txt"
 $export --iteration 1 --format txt --ascii >"$work/ascii.txt"
 check "--ascii prints only ASCII" [ -z "$(tr -d '\000-\177' <"$work/ascii.txt")" ]
 $export --iteration 2 --format json >"$work/two.json"
-check "JSON is the recorded line" sh -c "sed -n 5p $recording | cmp -s - '$work/two.json'"
+check "as JSON, an iteration is printed as it was recorded" sh -c "sed -n 5p $recording | cmp -s - '$work/two.json'"
 check "several iterations are separated by empty lines" [ "$($export --iteration 0-2 --format txt |
     grep -c '^iteration ')" = 3 ]
 
 check "an iteration is required" fails 1 "say which iteration" $export
 check "an iteration that does not exist is refused" fails 1 "has 0 to 2" $export --iteration 3
-check "a wrong range is refused" fails 1 "takes a number" $export --iteration 2-1
-check "a wrong format is refused" fails 1 "gif" $export --iteration 1 --format gif
-check "a wrong ending is refused" fails 1 "tree.gif" $export --iteration 1 -o "$work/tree.gif"
-check "a wrong theme is refused" fails 1 "light and dark" $export --iteration 1 --theme mono
+check "an invalid range of iterations is refused" fails 1 "takes a number" $export --iteration 2-1
+check "an unknown format is refused" fails 1 "gif" $export --iteration 1 --format gif
+check "an unknown ending of a file name is refused" fails 1 "tree.gif" $export --iteration 1 -o "$work/tree.gif"
+check "an unknown theme of a picture is refused" fails 1 "light and dark" $export --iteration 1 --theme mono
 check "several pictures cannot share one output" fails 1 "several pictures" $export --iteration 0-1
 check "a file that is not a recording is refused" fails 1 "tests/shell.sh" $ESPALIER export tests/shell.sh --iteration 0
 echo precious >"$work/there.txt"
@@ -47,8 +48,8 @@ check "an asciicast has its header" sh -c "head -n 1 '$work/replay.cast' |
 check "an asciicast has frames" [ "$(grep -c '^\[[0-9.]*, "o", ".*"\]$' "$work/replay.cast")" -ge 4 ]
 check "an asciicast has no control characters" [ -z "$(LC_ALL=C tr -d '\n\040-\176\200-\377' <"$work/replay.cast")" ]
 check "an existing asciicast is not overwritten" fails 1 "already exists" $export --asciicast "$work/replay.cast"
-check "a wrong size is refused" fails 1 "WxH" $export --asciicast "$work/x.cast" --size 10x2
-check "a wrong speed is refused" fails 1 "speed" $export --asciicast "$work/x.cast" --speed 100
+check "an invalid size is refused" fails 1 "WxH" $export --asciicast "$work/x.cast" --size 10x2
+check "an invalid speed is refused" fails 1 "speed" $export --asciicast "$work/x.cast" --speed 100
 check "an unknown theme of a replay is refused" fails 1 "no theme 'pink'" $export --asciicast "$work/x.cast" --theme pink
 check "a replay and an iteration exclude each other" fails 1 "the whole replay" $export --asciicast "$work/x.cast" --iteration 1
 
@@ -89,12 +90,12 @@ $export --iteration 0-2 -o "$work/x%d.dot"
 check "%d in a file name is replaced by the number of the iteration" [ "$(cd "$work" && ls x*.dot | tr '\n' ' ')" = "x0.dot x1.dot x2.dot " ]
 check "the program dot accepts the written DOT files" sh -c "cat '$work'/x*.dot | dot -Tplain | grep -c '^stop' | grep -q '^3$'"
 $export --iteration 1 >"$work/stdout.svg"
-check "the default is a picture on standard output" cmp -s "$work/stdout.svg" "$work/tree-0001.svg"
+check "without -o, a picture is written to standard output" cmp -s "$work/stdout.svg" "$work/tree-0001.svg"
 $export --iteration 1 --format json | "$BUILD/espalier-dot" --models 'fairytale-target ← fairytale-draft' |
     cmp -s - "$work/stdout.svg"
 check "espalier-dot draws what export --format json prints" [ $? -eq 0 ]
-# Some programs drop a blank at the beginning of a run of text in SVG, so no run may begin with one.
-check "no text run begins with a blank" sh -c "! LC_ALL=C.UTF-8 grep -q '<text[^>]*>[ Â ][^< Â ]' '$work/tree-0001.svg'"
+# Some programs drop a blank at the beginning of a text element of an SVG, so no such text must begin with a blank.
+check "no text in an SVG begins with a blank" sh -c "! LC_ALL=C.UTF-8 grep -q '<text[^>]*>[ Â ][^< Â ]' '$work/tree-0001.svg'"
 check "a short caption leaves out the settings" sh -c "$export --iteration 1 --caption short |
     tee '$work/short.svg' | grep -q 'Iteration 1: ' && ! grep -q 'drafter' '$work/short.svg'"
 check "a full caption has the settings" grep -q '>drafter ' "$work/tree-0001.svg"
@@ -116,7 +117,7 @@ for shape in 16:9 4:3 1:2; do
         check "a picture is $shape" shaped "$work/shaped.svg" ${shape%:*} ${shape#*:}
     done
 done
-check "a wrong shape is refused" fails 1 "such as 16:9" $export --iteration 1 --aspect wide
+check "an invalid aspect ratio is refused" fails 1 "such as 16:9" $export --iteration 1 --aspect wide
 check "an aspect ratio that is too wide is refused" fails 1 "such as 16:9" $export --iteration 1 --aspect 100:1
 check "an unknown caption is refused" fails 1 "full, short or none" $export --iteration 1 --caption some
 check "--aspect is refused for a tree as text" fails 1 "are for pictures" $export --iteration 1 --format txt --aspect 16:9

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Tests every model family that has a model in tests/vectors: drafters do not change the text, neither
-# with the model's folder nor with the GGUF file made from it.
+# Tests every model family that has a model in tests/vectors: drafters must not change the text. This
+# holds for the model's folder and for the GGUF file made from it.
 . tests/shell.sh
 . tests/letters.sh
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# If the system refuses threads, everything runs with fewer threads, or a message says that it
+# If the system refuses threads, the program runs with fewer threads, or a message says that it
 # cannot run.
 . tests/shell.sh
 . tests/script.sh
@@ -47,7 +47,7 @@ $ESPALIER list backends >"$work/backends"
 check "there are at most as many threads as cores" grep -q ", $(nproc) thread" "$work/backends"
 
 ESPALIER_SAVED=$ESPALIER
-ESPALIER="env FEW_THREADS=1 LD_PRELOAD=$work/few.so $ESPALIER_SAVED" # the engine's own thread
+ESPALIER="env FEW_THREADS=1 LD_PRELOAD=$work/few.so $ESPALIER_SAVED" # only the engine's thread is allowed
 play "size 100x24
 wait
 type $prompt
@@ -63,7 +63,7 @@ printf 'wait\n' >"$work/script"
 check "without the engine's thread the interface ends with a message" \
     fails 1 "cannot start the engine thread" env ESPALIER_SCRIPT="$work/script" $ESPALIER
 
-# The system's own limit counts the user's threads, but not the superuser's.
+# The system's limit of threads does not hold for the superuser, so the program runs as another user.
 if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null && command -v prlimit >/dev/null; then
     prlimit --nproc=1 setpriv --reuid 54321 --clear-groups \
         $ESPALIER_SAVED generate -p "$prompt" -n 40 --threads 2 >"$work/got" 2>"$work/err"

@@ -1,8 +1,8 @@
 #!/bin/sh
-# tests/figures/run: makes all tables and figures of the papers, from a few tokens.
+# Tests tests/figures/run, which makes all tables and figures of the papers. Here it generates only a few tokens for each.
 . tests/shell.sh
 count=$(ls sessions/suites/*.suite | wc -l)
-# The built-in draft model stands in for every head.
+# The built-in draft model replaces every draft head.
 mkdir "$work/heads"
 for head in $(sed -n 's/^vary *draft //p' sessions/suites/*.suite); do
     ln -sfn "$PWD/engine/models/fairytale-draft" "$work/heads/$head"
@@ -11,11 +11,11 @@ HEADS=$work/heads ESPALIER=$ESPALIER BUILD=$BUILD MAKE=$MAKE tests/figures/run -
 check "tests/figures/run succeeds without messages" test $? -eq 0 -a ! -s "$work/err"
 [ -s "$work/err" ] && head -n 3 "$work/err"
 check "every suite has a table" test "$(ls "$work"/figures/*.md | wc -l)" = "$count"
-check "every table has the three forms" test "$(ls "$work"/figures/*.csv "$work"/figures/*.json | wc -l)" = $((2 * count + 1))
-check "every plot line has a plot" test "$(ls "$work"/figures/*.svg | wc -l)" = \
+check "every table is also written as CSV and JSON" test "$(ls "$work"/figures/*.csv "$work"/figures/*.json | wc -l)" = $((2 * count + 1))
+check "every line 'plot' of a suite gives a picture" test "$(ls "$work"/figures/*.svg | wc -l)" = \
     "$(cat sessions/suites/*.suite | grep -c '^plot ')"
 check "every table has rows" sh -c "for file in '$work'/figures/*.csv; do [ \$(wc -l <\$file) -gt 2 ] || exit 1; done"
-check "attention is measured" sh -c "grep -q '^64,256,hpd,' '$work/figures/attention.csv'"
+check "the times of attention are measured" sh -c "grep -q '^64,256,hpd,' '$work/figures/attention.csv'"
 for suite in sessions/suites/*.suite; do
     check "$suite has a title and a source" sh -c "grep -q '^title ' '$suite' && grep -q '^source .*\(table\|figure\)' '$suite'"
 done

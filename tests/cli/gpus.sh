@@ -1,6 +1,6 @@
 #!/bin/sh
-# --ranks with the CUDA backend divides the target among GPUs, here emulated ones. In exact mode the text is that of one
-# GPU, for every kind of draft.
+# --ranks with the CUDA backend divides the target among GPUs, which are emulated here. In exact mode, the text must be that
+# of one GPU for every kind of draft.
 . tests/shell.sh
 export ESPALIER_CUDA_PLUGIN="$BUILD/emu/libespalier-cuda.so"
 unset ESPALIER_EMU_SMS ESPALIER_EMU_SHARED ESPALIER_EMU_DEVICES ESPALIER_EMU_DRIVER ESPALIER_EMU_LT ESPALIER_EMU_NCCL ESPALIER_EMU_MEMORY \
@@ -12,7 +12,7 @@ $several --drafter ar >"$work/one"
 for drafter in linear dynatree hybrid; do
     ESPALIER_EMU_DEVICES=2 ESPALIER_EMU_LEAKS=1 $several --ranks 2 --drafter $drafter >"$work/out" 2>"$work/err"
     check "two GPUs write the same text: $drafter" cmp "$work/out" "$work/one"
-    check "two GPUs leave no message: $drafter" test ! -s "$work/err"
+    check "two GPUs print no message: $drafter" test ! -s "$work/err"
 done
 ESPALIER_EMU_DEVICES=3 $several --ranks 3 --ranks-parts 1:3:2 --ranks-whole down --drafter dynatree >"$work/out"
 check "three GPUs with unequal parts write the same text" cmp "$work/out" "$work/one"
@@ -33,6 +33,6 @@ check "too few GPUs after --device are reported" gpus 3 "needs 3 GPUs, but 2 are
     $run --backend cuda --device 1 --ranks 3
 check "a missing NCCL is reported" gpus 2 "libnccl.so.2 was not found; install libnccl2" \
     ESPALIER_EMU_NCCL=0 $run --backend cuda --ranks 2
-check "whole layers for each GPU are refused" gpus 2 "ranks-split layers is for --backend cpu" \
+check "--ranks-split layers is refused for GPUs" gpus 2 "ranks-split layers is for --backend cpu" \
     $run --backend cuda --ranks 2 --ranks-split layers
 finish

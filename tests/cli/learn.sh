@@ -7,17 +7,17 @@
 $ESPALIER learn >"$work/list"
 check "there are ten lessons" test "$(wc -l <"$work/list")" -eq 10
 for lesson in $(awk '{ print $1 }' "$work/list"); do
-    # Counts the pages and the questions in the lesson's file.
+    # Counts the questions in the lesson's file.
     file=sessions/lessons/$lesson.lesson
     questions=$(grep -c '^\.ask ' $file)
     yes 1 | head -n "$questions" | $ESPALIER learn "$lesson" >"$work/out" 2>"$work/err"
     check "$lesson runs to its end" test $? -eq 0
     check "$lesson has at least two questions" test "$questions" -ge 2
-    check "$lesson counts right predictions" grep -q "^[0-9]* of $questions predictions were right\.$" "$work/out"
+    check "$lesson prints how many predictions were right" grep -q "^[0-9]* of $questions predictions were right\.$" "$work/out"
     check "$lesson marks the right answer of each question" test \
         "$(grep -c '^ ✓ [1-9] ' "$work/out")" -ge "$questions"
     check "$lesson says whether each prediction was right" test "$(grep -c '^ *Right\. \|^ *Not so\. ' "$work/out")" -eq "$questions"
-    check "$lesson has no unfilled number" sh -c "! grep -q '[{}]\| ? \|\^J' '$work/out'"
+    check "$lesson has a value for each number in its text" sh -c "! grep -q '[{}]\| ? \|\^J' '$work/out'"
     check "$lesson prints nothing on stderr" test ! -s "$work/err"
 done
 
@@ -28,7 +28,7 @@ awk '/page 1 of 3|  1 of 3/ { n++ } n == 1 && /─/' "$work/out" >"$work/tree"
 check "the tree is shown before the answer" test "$(wc -l <"$work/tree")" -gt 5
 check "the tree before the answer has no verdicts" sh -c "! grep -q '✓\|✗\|target' '$work/tree'"
 
-# On a screen a user can predict, go on, go back, reach the end, and return to the list.
+# On a screen, a user can answer, turn pages in both directions, reach the end, and return to the list.
 play "size 80x24
 $dump
 key 3
@@ -106,7 +106,7 @@ dump $work/footer" -n 30 --target engine/models/fairytale-target --draft engine/
 check "a lesson opens during a generation" grep -q '^ A tree of guesses' "$work/lesson"
 check "the generation was stopped" dumped 'generation stopped; Enter continues it'
 check "after a lesson the text is shown again" dumped '^│ Once upon a time'
-check "after a lesson nothing runs" sh -c "! grep -q 'C-c stop' '$work/footer'"
+check "after a lesson no generation runs" sh -c "! grep -q 'C-c stop' '$work/footer'"
 play "size 100x24
 wait
 key F5
@@ -117,7 +117,7 @@ type :learn nothing
 key Enter
 wait
 $dump" --target engine/models/fairytale-target --draft engine/models/fairytale-draft
-check ":learn with an unknown lesson stops nothing" dumped 'step mode, iter'
+check ":learn with an unknown lesson does not stop the generation" dumped 'step mode, iter'
 
 # On a small screen, scrolling shows every line.
 play "size 40x12

@@ -1,25 +1,25 @@
 #!/bin/sh
-# Tests engine/MEASURED.md: its tables equal the committed ones, two of their cells are reproduced,
-# and each claim about the papers has a command that reproduces it.
+# Tests engine/MEASURED.md: its tables equal the committed tables, two rows are measured again with
+# the same results, and each claim about the papers has a command that reproduces it.
 . tests/shell.sh
 page=engine/MEASURED.md results=sessions/suites/results
 suites=$(sed -n 's/^<!-- suite \(.*\) -->$/\1/p' "$page")
-check "the page has marked tables" test "$(echo "$suites" | wc -l)" -ge 1
+check "the page has tables between marks" test "$(echo "$suites" | wc -l)" -ge 1
 check "every begin mark has an end mark" test "$(echo "$suites" | wc -l)" = "$(grep -cx '<!-- end -->' "$page")"
 check "every committed table is in the page" test "$(ls $results | sed 's/[.]json$//' | sort)" = "$(echo "$suites" | sort)"
 for suite in $suites; do
     sed -n "/^<!-- suite $suite -->\$/,/^<!-- end -->\$/p" "$page" | tr '|' '\n' | tr -d ' ' >"$work/shown"
-    # Every number in the file must be on the page, to two decimal places.
+    # Every number in the committed file must be on the page, to two decimal places.
     sed -n 's/.*"tokens_per_iteration":[^0-9]*\([0-9.]*\).*/\1/p' "$results/$suite.json" | while read -r number; do
         grep -qx "$(printf %.2f "$number")" "$work/shown" || echo "$number"
     done >"$work/missing"
-    check "$suite in the page has all committed numbers" test -s "$work/shown" -a ! -s "$work/missing"
-    # Conversely, every number of the page must be in the file.
+    check "the page has all committed numbers of suite $suite" test -s "$work/shown" -a ! -s "$work/missing"
+    # Conversely, every number on the page must be in the committed file.
     sed -n 's/.*":[^0-9-]*\(-\{0,1\}[0-9][0-9.e-]*\)"\{0,1\},\{0,1\}$/\1/p' "$results/$suite.json" |
         awk 'NR == FNR { for (digits = 0; digits < 4; digits++) have[sprintf("%." digits "f", $1)]; have[$1]; next }
             /^-?[0-9.]+$/ && !($1 in have)' - "$work/shown" >"$work/invented"
-    check "$suite in the page has no other numbers" test ! -s "$work/invented"
-    check "$suite has the hashes of its models" grep -q '"hash":	"[0-9a-f]' "$results/$suite.json"
+    check "the page has no other numbers for suite $suite" test ! -s "$work/invented"
+    check "the results of suite $suite have the hashes of its models" grep -q '"hash":	"[0-9a-f]' "$results/$suite.json"
 done
 # Every line of the summary must name a command that exists.
 sed -n '/^## Which claims of the papers are confirmed here/,/^Never measured/p' "$page" | grep '^|' | sed 1,2d >"$work/claims"
@@ -38,7 +38,7 @@ while read -r line; do
 done <"$work/claims"
 
 $ESPALIER bench --suite dynatree-ablation --threads 1 --check "with dynamic breadth and depth" "with history, by price" >"$work/said"
-check "two cells of the tables are reproduced" test $? -eq 0
+check "two rows of the tables are reproduced" test $? -eq 0
 grep -v ' 0 differ' "$work/said"
 check "two configurations, with and without the learned temperature, were compared" grep -q '^16 counts compared' "$work/said"
 finish

@@ -1,6 +1,6 @@
 #!/bin/sh
-# --memory: layers that do not fit are read from the model's file on every pass. The text is the same for every drafter,
-# the program stays below the limit, and error messages suggest what to do.
+# Tests --memory: layers that do not fit into memory are read from the model's file in every pass. The text is the same for
+# every drafter, the program stays below the limit, and error messages suggest what to do.
 . tests/shell.sh
 
 seed="engine/models/fairytale-target"
@@ -16,7 +16,7 @@ check "the message says how much memory is enough" grep -q '^espalier: 1M of mem
 limit=$(($(sed -n 's/.* \([0-9]*\)M are needed.*/\1/p' "$work/err") + 2))
 
 text --drafter ar --json >"$work/whole"
-check "without a limit nothing is streamed" grep -q '"streamed":	null' "$work/whole"
+check "without a limit no layer is streamed" grep -q '"streamed":	null' "$work/whole"
 text --drafter ar --json --memory ${limit}M >"$work/least"
 check "with a limit some layers are streamed" grep -q '"resident_layers":' "$work/least"
 peak=$(number peak_bytes "$work/least")
@@ -25,7 +25,7 @@ check "the whole target would not fit within the limit" test "$(number peak_byte
 
 text --drafter ar >"$work/plain"
 for drafter in $($ESPALIER list drafters | awk '/^[a-z]/ { print $1 }'); do
-    case $drafter in iid | nde) continue ;; esac # skips drafters that sample, and those that need a network for this pair
+    case $drafter in iid | nde) continue ;; esac # iid samples, and nde needs a selector for this pair
     text --drafter "$drafter" --memory ${limit}M >"$work/text" 2>"$work/err"
     check "$drafter writes the same text with a memory limit" cmp "$work/plain" "$work/text"
 done
@@ -46,6 +46,6 @@ check "the device line names the memory limit" sh -c \
 for size in "" x -1 12X 1.5Gb nan inf 0x10M 1e99 "6 M"; do
     check "'$size' is refused as a size" fails 1 "takes a size such as 600M" text --memory "$size"
 done
-check "a target made larger in memory is refused" fails 1 "espalier inflate" \
+check "--memory is refused for a target that is enlarged in memory" fails 1 "espalier inflate" \
     $ESPALIER generate $small -p a --width 2 --layers 12 --memory 45M
 finish

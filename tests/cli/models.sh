@@ -10,7 +10,7 @@ target=$PWD/engine/models/fairytale-target
 draft=$PWD/engine/models/fairytale-draft
 list="timeout 60 $ESPALIER list models"
 
-model() { # FOLDER FROM: makes a model folder of links to the files of another one
+model() { # FOLDER FROM: makes the model folder FOLDER, with links to the files of the model folder FROM
     mkdir -p "$1"
     for file in config.json tokenizer.json generation_config.json model.safetensors; do
         ln -s "$2/$file" "$1/$file"
@@ -55,7 +55,7 @@ check "models in LM Studio's old folder are found" listed old/one/old 'GGUF *LM 
 check "a split file is one model" [ "$(grep -c '^maker/Tiny-GGUF/large' "$work/list")" = 1 ]
 check "ollama's models are found" listed llama3.2:1b 'GGUF *ollama'
 check "ollama's models are listed with their namespaces" listed me/mine:latest ollama
-check "a manifest cannot name files elsewhere" sh -c "! grep -q 'evil\|broken\|passwd' '$work/list'"
+check "a manifest of ollama cannot name files outside ollama's folder" sh -c "! grep -q 'evil\|broken\|passwd' '$work/list'"
 $list --json >"$work/json"
 check "the list is also available as JSON" grep -q '"name":	"llama3.2:1b"' "$work/json"
 
@@ -117,12 +117,12 @@ done
 ESPALIER_MODELS="$work/heads" $list "$work/goal" >"$work/list"
 check "a draft head that fits is listed with its kind" fits eagle3-narrow 'fits as a draft: a draft head (eagle3)'
 check "a head of speculators that fits is listed with its kind" fits eagle3-speculators-fc-norm 'fits as a draft: a draft head (eagle3)'
-check "inspect names the kind of such a head" sh -c \
+check "inspect names the kind of a head of speculators" sh -c \
     "$ESPALIER inspect '$work/goal' '$work/heads/eagle3-speculators-fc-norm' --backend cpu | grep -q 'eagle3 draft head, 1 layer'"
 ESPALIER_MODELS="$work/heads" $list fairytale-target >"$work/list"
 check "a draft head of another target is reported" fits eagle3-speculators-fc-norm \
     'no draft for it: the draft head .* is for a target with a vocabulary of 97 tokens'
-check "a file that is not a model is refused" fails 1 'neither a model folder' $list "$work"
+check "a target that is not a model is refused" fails 1 'neither a model folder' $list "$work"
 
 # `list` reads the properties of GGUF files.
 mkdir -p "$work/files"
@@ -174,5 +174,5 @@ ESPALIER_MODELS="$work/forged" $list --json >"$work/json"
 check "a newline in a name is escaped in JSON" grep -q '"name":	"x\\nQwen' "$work/json"
 check "a newline in a name is escaped in a message" fails 1 "no model 'x.*Qwen" $gen --target "$forged"
 HOME=relative ESPALIER_MODELS= $list >"$work/list"
-check "a home that is not a folder is ignored" listed fairytale-draft built-in
+check "a relative path of the home folder is ignored" listed fairytale-draft built-in
 finish

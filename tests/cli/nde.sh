@@ -1,10 +1,10 @@
 #!/bin/sh
-# Drafter nde: its selectors also work with a target that was made wider and with quantised
-# models, and the text is that of plain decoding. Parameter `goal` chooses among selectors.
+# Tests drafter nde. Its selectors also work with a target that was made wider and with quantised
+# models. The text is that of plain decoding. Parameter `goal` chooses the selector.
 . tests/shell.sh
 text() { $ESPALIER generate -p "Once upon a time" -n 24 --temp 0 --drafter "$@"; }
 sampled() { $ESPALIER generate -p "Once upon a time" -n 48 --temp 0.8 --seed 3 --drafter "$@"; }
-# Prints the mean number of drafted nodes in a hundred iterations.
+# Prints the number of drafted nodes per hundred iterations.
 nodes() {
     sampled "$@" --json 2>/dev/null |
         awk -F'[:,\t]+' '$2 == "\"iterations\"" { n = $3 } $2 == "\"drafted_nodes\"" { print int(100 * $3 / n) }'

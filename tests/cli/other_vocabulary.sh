@@ -18,7 +18,7 @@ check "inspect says how many tokens are shared" \
 $ESPALIER inspect "$target" "$other" --json >"$work/out"
 check "JSON says that the vocabularies differ" grep -q '"other_vocabulary":	true' "$work/out"
 ESPALIER_MODELS="$work/models" $ESPALIER list models fairytale-target >"$work/out"
-check "the list of models says what to expect" grep -q "fits as a draft: another vocabulary with 409[45] of the target's 4096 tokens, 100 % .*nearly as good" "$work/out"
+check "the list of models says how well the draft will work" grep -q "fits as a draft: another vocabulary with 409[45] of the target's 4096 tokens, 100 % .*nearly as good" "$work/out"
 ESPALIER_MODELS="$work/models" $ESPALIER list models fairytale-target --json >"$work/out"
 check "JSON has the number of shared tokens" grep -q '"shared_tokens":	409[45]' "$work/out"
 
@@ -32,7 +32,7 @@ check "drafts of $drafter are accepted" sh -c "! grep -q '\"accepted_nodes\":	0,
 $ESPALIER check --target "$target" --draft "$other" --drafter iid --verifier traversal --trials 20 >"$work/out"
 check "espalier check passes with another vocabulary" test $? = 0
 
-# Token ids beyond the rows of a model are an error.
+# A token id is an error if the model has no row for it.
 cp "$draft/tokenizer.json" "$other" && sed -i 's/"<|endoftext|>": *0/"<|endoftext|>":900000/; s/"id": *0/"id":900000/' "$other/tokenizer.json"
 check "a token without a row in the draft is refused" fails 1 "tokens up to 900000" $gen --draft "$other"
 check "train selector needs a draft with the target's vocabulary" sh -c "cp '$draft/tokenizer.json' '$other' &&

@@ -31,7 +31,7 @@ text --draft none --json >"$work/json"
 check "--draft none uses no draft" [ "$(says draft)" = null ]
 text --draft self --seed 7 --temp 0.8 >"$work/one"
 text --draft self --seed 7 --temp 0.8 >"$work/two"
-check "a seed gives the same text again" cmp "$work/one" "$work/two"
+check "with the copy, the same seed gives the same text" cmp "$work/one" "$work/two"
 
 for drafter in "" linear dynatree; do
     text --window 24 --drafter ar >"$work/plain"
@@ -49,9 +49,9 @@ text --target "$work/eight.gguf" --draft self >"$work/text"
 check "the text of a quantised target is the same" cmp "$work/plain" "$work/text"
 check "a copy of a 4-bit target is refused" fails 1 "four.gguf is small already: a copy 'self' would take [0-9]* %" \
     text --target "$work/four.gguf" --draft self
-check "an unknown type is refused" fails 1 "there is no copy 'self:q3'; a copy of the target is self, self:q4_k" \
+check "a copy of an unknown type is refused" fails 1 "there is no copy 'self:q3'; a copy of the target is self, self:q4_k" \
     text --draft self:q3
-check "the preset of the pair is not used" fails 1 "a preset is for a pair" \
+check "tune --write is refused with the target's own copy" fails 1 "a preset is for a pair" \
     $ESPALIER tune --target $target --draft self --write --seconds 1
 check "selfish is the name of a model, not a copy" fails 1 "there is no model 'selfish'" text --draft selfish
 
@@ -85,10 +85,10 @@ check "completion offers the copy" grep -q '^self	a quantised copy' "$work/list"
 chosen() { $ESPALIER generate --target fairytale-target -p "$prompt" -n 3 --json "$@" >"$work/json" && says draft; }
 check "a small target gets no copy by default" [ "$(chosen)" = null ]
 check "a large target gets a copy by default" [ "$(chosen --width 4)" = self:q4_k ]
-check "there is no copy with --draft none" [ "$(chosen --width 4 --draft none)" = null ]
-check "there is no copy with a seed" [ "$(chosen --width 4 --seed 1)" = null ]
-check "there is no copy for a drafter that uses no model" [ "$(chosen --width 4 --drafter suffix)" = null ]
-check "there is no copy with a memory limit" [ "$(chosen --width 4 --memory 2G)" = null ]
+check "no copy is made with --draft none" [ "$(chosen --width 4 --draft none)" = null ]
+check "no copy is made with a seed" [ "$(chosen --width 4 --seed 1)" = null ]
+check "no copy is made for a drafter that uses no model" [ "$(chosen --width 4 --drafter suffix)" = null ]
+check "no copy is made with a memory limit" [ "$(chosen --width 4 --memory 2G)" = null ]
 $ESPALIER tune --target $target --draft self --seconds 4 -n 8 --temp 0 -p "$prompt" >"$work/tuned" 2>"$work/err"
 check "tune tries the copy" sh -c "grep -q 'own copy' '$work/tuned' && grep -q '^linear:K=2 ' '$work/tuned'"
 finish

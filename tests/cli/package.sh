@@ -1,5 +1,6 @@
 #!/bin/sh
-# The files from which packages are made agree with each other, and `make install` puts all of them in their places.
+# Tests the files from which packages are made: they agree with each other and with the Makefile, and the source archive is
+# complete.
 . tests/shell.sh
 version=$(sed -n 's/^.define ESP_VERSION "\(.*\)"/\1/p' kernels/version.h)
 check "the packages have the program's version" grep -q "^espalier ($version-" tui/package/debian/changelog

@@ -1,6 +1,6 @@
 #!/bin/sh
-# `espalier export --figure`: writes figures for papers in every format; a plain LaTeX document accepts them, whatever the
-# tokens are.
+# Tests `espalier export --figure`, which writes figures for papers in every format. A plain LaTeX document accepts the
+# figures, whatever characters the tokens have.
 . tests/shell.sh
 adapting=sessions/samples/dynatree-adapting.esp.jsonl
 xpath() { xmllint --xpath "$2" "$1" 2>/dev/null; }
@@ -44,7 +44,7 @@ check "the timeline shows plain decoding" grep -q '>plain decoding<' "$work/time
 $ESPALIER export $adapting --iteration 3-4 --figure mask -o "$work/m.tex"
 check "the files of several figures are numbered" test -s "$work/m-0003.tex" -a -s "$work/m-0004.tex"
 $ESPALIER export $adapting --iteration 3 -o "$work/default.tikz"
-check "a tree for LaTeX equals its figure" cmp -s "$work/default.tikz" "$work/tree.tikz"
+check "a tree exported for LaTeX equals the figure 'tree'" cmp -s "$work/default.tikz" "$work/tree.tikz"
 $ESPALIER export $adapting --chart thresholds -o "$work/chart.tikz"
 check "charts can be written for LaTeX, too" grep -q 'begin{tikzpicture}' "$work/chart.tikz"
 
@@ -69,7 +69,7 @@ if command -v pdflatex >/dev/null && kpsewhich tikz.sty >/dev/null; then
     (cd "$work" && pdflatex -interaction=nonstopmode -halt-on-error all.tex >/dev/null 2>&1)
     check "pdflatex accepts all figures" grep -q '^espalier: all of them' "$work/all.log"
     check "pdflatex draws every character" sh -c "! grep -a 'Missing character' '$work/all.log'"
-    # Where only the basic fonts are installed, glyphs of TS1 would be bitmaps.
+    # No glyph of the font encoding TS1 must be used: it would be a bitmap where only the basic fonts are installed.
     check "pdflatex uses only the basic fonts" sh -c "! grep -a 'tc[a-z]*[0-9]*\(\.600pk\|>\)' '$work/all.log'"
 else
     echo "  no pdflatex with tikz: TikZ is not compiled"
@@ -105,9 +105,9 @@ if command -v pdftotext >/dev/null; then
     check "text in a PDF is text" grep -q 'Tree attention mask of iteration 3' "$work/mask.txt"
 fi
 $ESPALIER export $adapting --iteration 3 -o "$work/picture.pdf"
-check "a tree can be a PDF" whole_pdf "$work/picture.pdf"
+check "a tree can be exported as PDF" whole_pdf "$work/picture.pdf"
 $ESPALIER export $adapting --chart stages -o "$work/stages.png"
-check "a chart can be a PNG" [ "$(head -c 8 "$work/stages.png" | od -An -tx1)" = " 89 50 4e 47 0d 0a 1a 0a" ]
+check "a chart can be exported as PNG" [ "$(head -c 8 "$work/stages.png" | od -An -tx1)" = " 89 50 4e 47 0d 0a 1a 0a" ]
 check "a file that is not an SVG is refused" fails 1 "cannot read the SVG" sh -c "echo '<svg' |
     '$BUILD/espalier-dot' --convert 100x100 --format png"
 check "an invalid size is refused" fails 1 "as 400x300" "$BUILD/espalier-dot" --convert 100 --format png

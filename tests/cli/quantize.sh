@@ -1,6 +1,6 @@
 #!/bin/sh
-# `espalier quantize`: the file gives the same text as its source, it is written completely or
-# not at all, and its error is measured.
+# Tests `espalier quantize`: an unrounded file gives the same text as its source, a file is written
+# completely or not at all, and its rounding error is measured.
 . tests/shell.sh
 target=engine/models/fairytale-target
 draft=engine/models/fairytale-draft
@@ -61,12 +61,12 @@ check "an interrupted --force keeps the existing file" grep -q precious "$work/y
 $q $target "$work/y.gguf" --type q8_0 --force >/dev/null
 check "an existing file keeps its permissions when it is replaced" test "$(stat -c %a "$work/y.gguf")" = 600
 esc=$(printf 'x\033[31m\nforged')
-check "a name with control characters is made safe" ends INT 130 'x^\[\[31m^Jforged was not written' "$work/x" $q "$work/large" "$work/$esc" --type q4_k
+check "a message shows control characters of a file name in printable form" ends INT 130 'x^\[\[31m^Jforged was not written' "$work/x" $q "$work/large" "$work/$esc" --type q4_k
 (trap '' HUP; exec $q "$work/large" "$work/z.gguf" --type bf16) >"$work/out" 2>&1 &
 while kill -0 $! && [ "$(echo "$work"/z*)" = "$work/z*" ]; do :; done
 kill -s HUP $!
 wait $!
-check "nohup keeps the command running" test $? -eq 0 -a -s "$work/z.gguf"
+check "a command that ignores SIGHUP, as under nohup, runs to its end" test $? -eq 0 -a -s "$work/z.gguf"
 rm -r "$work/large"
 
 head -c 12000 README.md >"$work/text"
@@ -74,7 +74,7 @@ check "perplexity is measured" $ESPALIER inspect $target --perplexity "$work/tex
 check "perplexity is printed with its error" grep -q '^perplexity  *[0-9.]* +- [0-9.]* on [0-9]* tokens' "$work/said"
 a=$($ESPALIER inspect $target --perplexity "$work/text" --json | sed -n 's/.*"value":[[:space:]]*\([0-9.]*\).*/\1/p')
 b=$($ESPALIER inspect "$work/t.gguf" --perplexity "$work/text" --json | sed -n 's/.*"value":[[:space:]]*\([0-9.]*\).*/\1/p')
-check "the perplexity of the file equals the folder's ($a, $b)" test -n "$a" -a "$a" = "$b"
+check "the perplexity of the file equals that of the folder ($a, $b)" test -n "$a" -a "$a" = "$b"
 check "a text that is too short is refused" fails 1 "at least 4" $ESPALIER inspect $target --perplexity /dev/null
 check "a text that does not exist is refused" fails 1 "none" $ESPALIER inspect $target --perplexity "$work/none"
 finish

@@ -20,7 +20,7 @@ check "sampled texts are not called identical" sh -c \
 $ESPALIER race --pass 12 --with linear:K=2 -n 4 >"$work/out"
 check "the built-in target is enlarged" grep -q '^fairytale-target x.*, .* ms per pass <- fairytale-draft;' "$work/out"
 
-# Without a prompt, the race chooses one; its continuation ends with a sentence and does not repeat itself.
+# Without a prompt, the race chooses one. The text that follows it ends with a sentence and does not repeat itself.
 for seed in 0 1 2; do
     $ESPALIER race --pass 0 --seed $seed --with linear:K=4 --json >"$work/json"
     prompt=$(sed -n '/"left"/,$s/^		"prompt":	"\(.*\)",$/\1/p' "$work/json" | head -n 1)
@@ -104,7 +104,7 @@ $dump
 key Space
 wait
 key q" race --pass 0 -n 8 --with linear:K=2
-check "a tiny screen is harmless, and q leaves" test $? -eq 0
+check "on a tiny screen the race runs, and q ends it" test $? -eq 0
 play "size 100x30
 wait
 type :race ar linear:K=3
@@ -123,5 +123,5 @@ type :race ar nothing
 key Enter
 wait
 $dump" --target engine/models/fairytale-target --draft engine/models/fairytale-draft
-check "the page says why a race is impossible" dumped "no drafter 'nothing'"
+check "the screen says why a race is impossible" dumped "no drafter 'nothing'"
 finish

@@ -5,7 +5,7 @@
 . tests/script.sh
 
 say() { $ESPALIER generate -p "Once upon a time" -n 40 "$@"; }
-# Lists the ranks of this program. Another test may run other ranks at the same time.
+# Lists the ranks that run this program, because another test may run ranks at the same time.
 left() {
     for rank in $(ps -eo pid=,args= | awk '$2 == "espalier-rank" { print $1 }'); do
         [ "$(readlink "/proc/$rank/exe")" = "$(realpath "$ESPALIER")" ] && echo "$rank"
@@ -19,7 +19,7 @@ gone() {
     return 1
 }
 
-# The text is the same with ranks.
+# Tests that the text with ranks equals the text without ranks.
 say --drafter ar >"$work/plain"
 for drafter in ar linear fixed dynatree goodput suffix hybrid optimal; do
     say --ranks 2 --drafter $drafter >"$work/text"
@@ -55,7 +55,7 @@ accepted() { grep '"text"\|"accepted_nodes"' "$1"; }
 check "a draft head, which reads the hidden states of all ranks, writes the same text" \
     test "$(accepted "$work/one")" = "$(accepted "$work/json")" -a -n "$(accepted "$work/one")"
 
-# The caches are shortened by a branch from a node of a tree, and by inserted words.
+# In this session, a branch from a node of a tree and inserted words shorten the KV caches of the ranks.
 export XDG_STATE_HOME="$work/state"
 play "size 80x24
 type Once upon a time
@@ -84,19 +84,19 @@ check "the text with divided, streamed layers is the same" cmp "$work/one" "$wor
 # Statistics and recordings say what the ranks did.
 say --ranks 2 --stats --record "$work/r.esp.jsonl" >"$work/text" 2>"$work/stats"
 check "statistics have the time of exchanges" grep -q "^exchange  *[0-9.]* % of the time, between ranks" "$work/stats"
-check "a recording names the ranks" sh -c "head -n 1 '$work/r.esp.jsonl' | grep -q '2 ranks of [0-9]* thread'"
+check "a recording has the number of ranks" sh -c "head -n 1 '$work/r.esp.jsonl' | grep -q '2 ranks of [0-9]* thread'"
 check "a recording has the time of exchanges" grep -q '"exchange":0\.' "$work/r.esp.jsonl"
 $ESPALIER export "$work/r.esp.jsonl" --iteration 1 --figure timeline -o "$work/timeline.svg" >"$work/log"
 check "the figure of an iteration's time shows the exchanges" grep -q "of it, exchange" "$work/timeline.svg"
 check "the figure shows what each rank does in a pass" sh -c "grep -q '>rank 0<' '$work/timeline.svg' && grep -q '>rank 1<' '$work/timeline.svg'"
 $ESPALIER export "$work/r.esp.jsonl" --iteration 1 -o "$work/one.json" >"$work/log"
-check "laps are recorded" sh -c "sed -n 2,9p '$work/r.esp.jsonl' | grep -q '\"laps\":\[{\"rank\":0,\"compute\":[0-9.e-]*'"
+check "the times of each rank between exchanges are recorded" sh -c "sed -n 2,9p '$work/r.esp.jsonl' | grep -q '\"laps\":\[{\"rank\":0,\"compute\":[0-9.e-]*'"
 $ESPALIER inspect --ranks 3 --ranks-whole down >"$work/inspect"
 check "inspect prints the division" grep -q "gate, up .* outputs; a row gathers" "$work/inspect"
 check "inspect lists the kinds of matrices that every rank has whole" grep -q "down .*whole in every rank" "$work/inspect"
 check "inspect predicts the time of a pass" grep -q "predicted .*a pass of 1 row takes [0-9.]* ms or more" "$work/inspect"
-# An exchange takes two steps with 4 ranks, and three with 8. In this network the steps take
-# longer than reading all weights.
+# An exchange takes two steps with 4 ranks, and three steps with 8 ranks. With this delay, the
+# steps take longer than reading all weights.
 predicted() { sed -n 's/.* a pass of 1 row takes \([0-9.]*\) .*with 4 ranks \([0-9.]*\) ms, with 8 ranks \([0-9.]*\) ms$/\1 \2 \3/p' "$work/inspect"; }
 ESPALIER_RANKS_DELAY=2ms $ESPALIER inspect --ranks 2 --ranks-whole none >"$work/inspect"
 check "inspect predicts longer passes with 8 ranks if exchanges are slow: $(predicted)" \
@@ -106,8 +106,8 @@ $ESPALIER inspect --ranks 3 --ranks-split layers >"$work/inspect"
 check "inspect prints the layers of each rank" grep -q "layers  *1 + 2 + 2 + 1; the first and the last are rank 0's" "$work/inspect"
 check "inspect as JSON has the exchanges" grep -q '"exchanges":' "$work/json"
 
-# Imitates a machine with two memory nodes. Here, one has the first CPU, and the other
-# has the remaining CPUs.
+# Imitates a machine with two memory nodes. One node has the first CPU, and the other node has
+# the remaining CPUs.
 allowed() { sed -n 's/^Cpus_allowed_list:[^0-9]*//p' /proc/self/status | tr , '\n' | while IFS=- read -r a b; do seq "$a" "${b:-$a}"; done; }
 mkdir -p "$work/sys/devices/system/node/node0" "$work/sys/devices/system/node/node1"
 allowed | head -n 1 >"$work/sys/devices/system/node/node0/cpulist"
@@ -139,7 +139,7 @@ for mpi in openmpi mpich; do
         sh -c "cp $(realpath "$ESPALIER") $work/copy && $work/copy generate -p x --ranks 2 --hosts localhost --launcher mpirun.$mpi --target engine/models/fairytale-target"
 done
 
-# A slow network.
+# Imitates a slow network.
 $ESPALIER generate -p x -n 2 --drafter ar --ranks 2 --ranks-whole none --json >"$work/near"
 ESPALIER_RANKS_DELAY=2ms $ESPALIER generate -p x -n 2 --drafter ar --ranks 2 --ranks-whole none --json >"$work/far"
 exchange() { sed -n 's/.*"exchange":[^0-9]*\([0-9.e-]*\).*/\1/p' "$1"; }
@@ -186,7 +186,7 @@ for mpi in openmpi mpich; do
     say --ranks 3 --hosts localhost --launcher mpirun.$mpi --drafter dynatree >"$work/text" 2>"$work/err"
     check "the text over $mpi is the same" cmp "$work/plain" "$work/text"
     mpirun.$mpi -n 2 "$BUILD/espalier-rank.$mpi" "$ESPALIER" generate -p "Once upon a time" -n 40 >"$work/text" 2>"$work/err"
-    awk 1 "$work/plain" >"$work/lines" # one mpirun gives the program a terminal, and the program then ends its last line
+    awk 1 "$work/plain" >"$work/lines" # under one mpirun the program has a terminal, so it ends its last line
     awk '{ sub(/\r$/, "") } 1' "$work/text" >"$work/hand"
     check "under the user's own mpirun ($mpi), the text is the same" cmp "$work/lines" "$work/hand"
     mpirun.$mpi -n 2 "$BUILD/espalier-rank.$mpi" "$ESPALIER" generate -p x --target nowhere >"$work/text" 2>"$work/err"
@@ -236,7 +236,7 @@ check "a second rank that hangs ends the program with exit code 1" test $? = 1
 check "a message says which rank does not answer" grep -q "rank [12] of 3 has not answered for 0.[5-9] s; load the models again" "$work/err"
 check "no rank is left after a rank has hung" gone
 
-# The interface asks about a rank that hangs.
+# If a rank hangs, the interface asks what to do.
 mkfifo "$work/fifo"
 ESPALIER_RANKS_PATIENCE=0.4 ESPALIER_SCRIPT="$work/fifo" timeout 60 $ESPALIER --no-config --drafter ar --seed 1 --temp 0 -n 100000 --window 50 \
     --ignore-eos --ranks 2 >"$work/out" 2>"$work/err" &

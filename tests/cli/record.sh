@@ -1,6 +1,6 @@
 #!/bin/sh
-# `generate --record`, as a user runs it: the text is the same, the file has all of it, and errors in writing the file
-# never end the generation.
+# Tests `generate --record`: the text is the same as without it, the recording is complete, and errors in writing the file
+# do not end the generation.
 . tests/shell.sh
 prompt="Once upon a time"
 gen="$ESPALIER generate -n 48 --temp 0.7 --seed 5"
@@ -26,7 +26,7 @@ $gen -p "Another" --record "$file" --force >/dev/null
 check "--force overwrites an existing recording" sh -c "! cmp -s $file $work/copy"
 check "a missing folder is named" fails 1 "nowhere/a.esp.jsonl" \
     $gen -p "$prompt" --record "$work/nowhere/a.esp.jsonl"
-check "a full disk is reported at once" fails 1 "No space left" $gen -p "$prompt" --record /dev/full
+check "a full disk is reported immediately" fails 1 "No space left" $gen -p "$prompt" --record /dev/full
 
 (
     ulimit -f 8
@@ -55,7 +55,7 @@ sed '$d' "$work/killed" | tail -n +2 >"$work/whole"
 check "after a kill all lines except the last are complete" test \
     "$(grep -c '^{"t":[0-9.e-]*,"type":"[a-z]*",.*}$' "$work/whole")" -eq "$(wc -l <"$work/whole")"
 
-# If the program is killed at any moment, the recording so far can be read, and the next run can record to the same file.
+# The program is killed at ten moments. Each time, the recording so far can be read, and the next run can use the same file.
 good=0
 for tenths in 0.02 0.05 0.08 0.1 0.12 0.15 0.2 0.25 0.3 0.4; do
     $ESPALIER generate -p "$prompt" -n 700 --threads 1 --record "$work/again" --force >"$work/out" 2>"$work/err" &
@@ -73,12 +73,12 @@ for tenths in 0.02 0.05 0.08 0.1 0.12 0.15 0.2 0.25 0.3 0.4; do
 done
 check "after each of ten kills the recording can be read" [ $good -eq 10 ]
 
-# While one program records to a file, a second one is refused, and the first goes on.
+# While one program records to a file, a second program is refused, and the first program continues.
 $ESPALIER generate -p "$prompt" -n 700 --threads 1 --record "$work/two" >"$work/first" 2>"$work/first.err" &
 pid=$!
 until [ "$(grep -c iteration "$work/two" 2>/dev/null)" -gt 3 ] 2>/dev/null; do continue; done
 kill -STOP $pid
-check "a second recorder of the same file is refused" fails 1 "$work/two: another session records to it" \
+check "a second program that records to the same file is refused" fails 1 "$work/two: another session records to it" \
     $gen -p "$prompt" --record "$work/two" --force
 kill -CONT $pid
 wait $pid
@@ -86,6 +86,6 @@ check "the first process that records succeeds" [ $? -eq 0 -a ! -s "$work/first.
 check "the recording of the first process is complete" sh -c "$ESPALIER stats '$work/two' >/dev/null &&
     tail -n 1 '$work/two' | grep -q '\"type\":\"end\"'"
 $gen -p "$prompt" --record "$work/two" --force >"$work/out" 2>"$work/err"
-check "the file can be recorded to again when the first process has ended" [ $? -eq 0 -a ! -s "$work/err" ]
+check "after the first process has ended, another can record to the file" [ $? -eq 0 -a ! -s "$work/err" ]
 check "a recording is readable by its owner only" [ "$(stat -c %a "$work/two")" = 600 ]
 finish

@@ -15,7 +15,7 @@ for sample in sessions/samples/*.esp.jsonl; do
     check "replaying $of twice gives the same bytes" cmp -s "$work/frames" "$work/again"
     $ESPALIER export "$sample" --iteration 0-$((iterations - 1)) --format json >"$work/json"
     grep '"type":"iteration"' "$sample" | cmp -s - "$work/json"
-    check "exporting $of as JSON gives its events" test $? -eq 0
+    check "exporting $of as JSON gives the recorded iterations" test $? -eq 0
     for format in txt dot svg; do
         [ -x "$BUILD/espalier-dot" ] || [ $format = txt ] || continue
         $ESPALIER export "$sample" --iteration 5 --format $format >"$work/one"
@@ -25,7 +25,7 @@ for sample in sessions/samples/*.esp.jsonl; do
     done
 done
 
-# Each paper has a page. Every file that it names must exist, and its commands must make its pictures.
+# Each paper has a page. Every file that a page names must exist, and the commands of the page must make its pictures.
 for page in sessions/samples/*.md; do
     of=$(basename "$page" .md)
     for file in $(grep -o 'sessions/[a-z]*/[a-z0-9-]*\.[a-z.]*[a-z]' "$page" | sort -u); do
@@ -43,7 +43,7 @@ for page in sessions/samples/*.md; do
     while read -r command; do
         picture=${command##* }
         $ESPALIER ${command% *} >"$work/picture"
-        check "$of makes $picture, which is up to date" cmp "$work/picture" "$picture"
+        check "the command on page $of makes $picture" cmp "$work/picture" "$picture"
         check "the page $of shows $picture" grep -q "($(basename "$picture"))" "$page"
     done <"$work/commands"
 done
@@ -53,7 +53,7 @@ cat >"$work/table.json" <<'END'
 {"suite": "s", "prompts": 2, "tokens": 4, "rows": [{"choice": "a", "T": 0, "n": 2}, {"choice": "a", "T": 0, "n": 3},
  {"choice": "a", "T": 0.6, "n": 7}, {"choice": "b<", "T": 0, "n": null}]}
 END
-paper() { # LINES: writes a paper's file of these lines after the common ones
+paper() { # LINES: writes the file of a paper, which has the common lines and then LINES
     printf '%s\n' "title <T>" "paper P" "results table.json" "column n" "reference 1 plain" "$@" >"$work/x.paper"
 }
 draw() { $ESPALIER export "$work/x.paper" --force -o "$work/x.$1"; }
@@ -75,5 +75,5 @@ wrong "a paper without rows" "measure m" "row are required"
 wrong "an invalid line" "rows 3" "line 7: unknown kind of line"
 wrong "an unknown table" "$(printf 'results none.json\nrow A | 1 | choice a')" "none.json cannot be opened"
 paper "here cold | T 0" "row A | - | choice a"
-check "flags of recordings are refused for a paper's figure" fails 1 "figures are one picture" $ESPALIER export "$work/x.paper" --iteration 3
+check "--iteration is refused for a paper's figure" fails 1 "figures are one picture" $ESPALIER export "$work/x.paper" --iteration 3
 finish

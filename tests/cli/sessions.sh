@@ -1,7 +1,7 @@
 #!/bin/sh
 # Tests kept sessions on the command line: they are kept by default, and can be listed, found, resumed,
 # exported, verified and deleted. They survive if the program is killed. If a session cannot be
-# kept, the program goes on.
+# kept, the program continues.
 . tests/shell.sh
 . tests/script.sh
 default_drafter=fixed
@@ -135,7 +135,7 @@ echo 'private on' >"$work/config"
 play "type Once upon a time
 key Enter
 wait" --seed 1 --temp 0 -n 20 --config "$work/config"
-check "the setting in the configuration file has the same effect" test "$($sessions | wc -l)" = 3
+check "with 'private on' in the configuration file, no session is kept" test "$($sessions | wc -l)" = 3
 
 # Continuations are kept with the session.
 play "size 100x30
@@ -168,7 +168,7 @@ check "a deleted session is unknown" fails 1 "no session '1' is kept" $sessions 
 check "the words of a deleted session are no longer in the file" sh -c "$sessions search fox | grep -q 'no text has'; ! strings '$library' 2>/dev/null | grep -q 'then a fox'"
 check "delete without a session is refused" fails 1 "which session" $sessions delete
 
-# If the folder cannot be written, or the file is not a library, generation goes on.
+# If the folder cannot be written, or the file is not a library, generation continues.
 if [ "$(id -u)" != 0 ]; then
     mkdir -p "$work/closed" && chmod 500 "$work/closed"
     XDG_STATE_HOME=$work/closed

@@ -32,7 +32,7 @@ for setting in $settings; do
     check "the manual of the interface has $setting" grep -q "^[.]It Cm $setting Ar" man/espalier-interface.7
     [ "$setting" = baseline ] || for command in "" bench check compare; do
         [ "$command" != "" ] && { [ "$setting" = chat ] || [ "$setting" = system ]; } && continue # bench, check and compare use raw text
-        check "the manual of ${command:-the interface} has $flag" has_flag "$command" "$setting"
+        check "--help of ${command:-the interface} has $flag" has_flag "$command" "$setting"
     done
     arguments="$arguments $flag"
     [ "$(other_of "$setting")" = on ] || arguments="$arguments $(other_of "$setting")"
@@ -48,7 +48,7 @@ check "the manual has all flags" test -z "$undocumented"; [ -z "$undocumented" ]
 tests/settings_page "$ESPALIER" >"$work/page"
 check "the man page is up to date (make pages)" cmp man/espalier.1 "$work/page"
 
-# The given values must appear in the JSON output, in the recording, and in its replay.
+# All settings are given here. Their values must appear in the JSON output, in the recording, and in its replay.
 $ESPALIER generate -p Once -n 6 $arguments --json --record "$work/all.esp.jsonl" >"$work/json"
 tr -d '\t\n' <"$work/json" >"$work/line"
 for setting in $settings; do
@@ -56,7 +56,7 @@ for setting in $settings; do
     [ "$value" = on ] && value=true
     check "JSON has $setting" grep -q "\"settings\":{[^}]*\"$setting\":\"*$value[\",}]" "$work/line"
 done
-check "a recording has the settings without a separate field" \
+check "a recording also has the settings that are not separate fields" \
     sh -c "head -n 1 '$work/all.esp.jsonl' | grep -q '\"settings\":{.*\"draft_temp\":\"0.7\"'"
 check "a recording with all settings can be replayed" sh -c "$ESPALIER replay --plain '$work/all.esp.jsonl' | grep -q Once"
 

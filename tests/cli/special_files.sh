@@ -1,13 +1,13 @@
 #!/bin/sh
-# A pipe, a folder or a device instead of a file gives an error message at once. The program never hangs, and existing files
-# stay unchanged.
+# A pipe, a folder or a device in place of a regular file gives an error message immediately. The program never hangs, and
+# existing files stay unchanged.
 . tests/shell.sh
 draft=engine/models/fairytale-draft
 recording=tests/cli/three.esp.jsonl
 gen="$ESPALIER generate -n 4"
 export XDG_STATE_HOME="$work/state" XDG_CONFIG_HOME="$work/config"
 
-# refused PATTERN command...: succeeds if the command fails within 20 seconds with a message that matches.
+# refused PATTERN command...: succeeds if the command fails within 20 seconds with a message that matches PATTERN.
 refused() {
     pattern=$1
     shift
@@ -49,7 +49,7 @@ for file in config.json tokenizer.json generation_config.json model.safetensors 
         rm -rf "$work/model"/*
         cp $draft/* "$work/model"
         make $kind "$work/model/$file"
-        check "$file is a $kind" refused "$file" $ESPALIER inspect "$work/model"
+        check "a model is refused if its $file is a $kind" refused "$file" $ESPALIER inspect "$work/model"
     done
 done
 
@@ -58,7 +58,7 @@ check "a folder is refused as a prompt" refused "Is a directory" $gen -f "$work/
 check "an endless file is refused as a prompt" refused "larger than 64 MB" $gen -f /dev/zero
 { sleep 1 && printf 'Once upon' && sleep 1 && printf ' a time'; } 1<>"$work/pipe" &
 until timeout 20 $gen -f "$work/pipe" >"$work/piped" 2>"$work/err" ||
-    ! grep -q "nobody writes" "$work/err"; do continue; done # the writer is not there yet
+    ! grep -q "nobody writes" "$work/err"; do continue; done # the writer has not opened the pipe yet
 wait
 check "a pipe with a writer is read to its end" \
     [ "$(cat "$work/piped")" = "$($gen -p 'Once upon a time')" ]
@@ -84,13 +84,13 @@ check "existing pipes are still pipes" [ -p "$work/pipe" -a -p "$work/pipe.txt" 
     -p "$work/pipe.cast" ]
 check "no temporary file is left" [ -z "$(ls "$work" | grep -v '^\(pipe\|folder\|model\|state\|config\|piped\|out\|err\)')" ]
 
-# What a drafter has learned is stored in a file. In its place there may be a pipe, a folder or
-# a device.
+# What a drafter has learned is stored in a file. If a pipe, a folder or a device is found
+# instead, the program must still generate.
 $gen -p "Once upon" --drafter sequoia >/dev/null 2>&1
 kept=$(find "$work/state" -name '*.json' | head -n 1)
 for kind in pipe folder device; do
     [ -z "$kept" ] || make $kind "$kept"
     timeout -k 5 60 $gen -p "Once upon" --drafter sequoia >"$work/out" 2>&1
-    check "generation succeeds although a $kind is in the place of the learned values" [ $? -eq 0 -a -n "$kept" -a -s "$work/out" ]
+    check "generation succeeds although the file of learned values is a $kind" [ $? -eq 0 -a -n "$kept" -a -s "$work/out" ]
 done
 finish

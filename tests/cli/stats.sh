@@ -1,6 +1,6 @@
 #!/bin/sh
-# Tests `espalier stats`, which prints tables of a recording. They agree with each other and with
-# the report of the session itself. A hostile file is refused with one sentence.
+# Tests `espalier stats`, which prints tables of a recording. The tables agree with each other and
+# with the report of the session itself. A hostile file is refused with one sentence.
 . tests/shell.sh
 recording=tests/cli/three.esp.jsonl
 file="$work/a.esp.jsonl"
@@ -16,7 +16,7 @@ for key in block_efficiency path_share nodes_per_tree most_nodes mask_blocks cal
     check "$key equals that of the live session" test "$(number $key "$work/json")" = "$(number $key "$work/live")" -a \
         -n "$(number $key "$work/live")"
 done
-check "without formulas there are no expected tokens" grep -q '"expected_tokens":	null' "$work/json"
+check "without --explain there are no expected tokens" grep -q '"expected_tokens":	null' "$work/json"
 sed -n '/"acceptance"/,$p' "$work/live" | tr -d '\t\n}' >"$work/one"
 sed -n '/"acceptance"/,$p' "$work/json" | tr -d '\t\n}]' >"$work/two"
 tr -d ']' <"$work/one" | cmp -s - "$work/two"
@@ -33,8 +33,8 @@ check "the counts equal those of the session" grep -q \
 $ESPALIER generate -p "Once upon a time" -n 60 --temp 1 --drafter iid --verifier specinfer --explain \
     --record "$work/b.esp.jsonl" >/dev/null
 $ESPALIER stats "$work/b.esp.jsonl" >"$work/tables"
-check "with formulas there are expected tokens" grep -q "^expected of the trees [1-9]" "$work/tables"
-check "with formulas there is an expected acceptance at each depth" test "$(grep -c '^ *[1-4]  .*%.* [01]\.[0-9]*  *[01]\.[0-9]*$' "$work/tables")" -ge 4
+check "with --explain there are expected tokens" grep -q "^expected of the trees [1-9]" "$work/tables"
+check "with --explain there is an expected acceptance at each depth" test "$(grep -c '^ *[1-4]  .*%.* [01]\.[0-9]*  *[01]\.[0-9]*$' "$work/tables")" -ge 4
 
 # Each pair of drafter and verifier has its own tables.
 sed 's/"index":1,\(.*\)"drafter":"[a-z0-9]*"/"index":1,\1"drafter":"other"/' "$recording" >"$work/c.esp.jsonl"
@@ -46,7 +46,7 @@ check "the tables have no control characters" [ -z "$($ESPALIER stats "$work/d.e
     LC_ALL=C tr -d '\n\040-\176')" ]
 
 sed 's/"q":[0-9.e-]*,//g' "$recording" >"$work/f.esp.jsonl"
-check "missing probabilities are not invented" sh -c \
+check "missing probabilities are shown as a dash" sh -c \
     "$ESPALIER stats '$work/f.esp.jsonl' | grep -q '^ *1 .* - ' && ! $ESPALIER stats '$work/f.esp.jsonl' | grep -q nan"
 check "missing probabilities are null in JSON" sh -c "$ESPALIER stats '$work/f.esp.jsonl' --json | grep -q '\"mean_q\":	null'"
 

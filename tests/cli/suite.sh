@@ -27,7 +27,7 @@ check "equal configurations are run only once" test "$(wc -l <"$work/dir/s.runs.
 check "plain decoding has one token per iteration" grep -q '^plain decoding,,0,1,,1.00,1.00' "$work/dir/s.csv"
 check "the best chain is a chain" grep -q '^best chain,linear:K=[1-8],' "$work/dir/s.csv"
 check "the best tree of a grid is named with its parameters" grep -q '^best tree,"fixed:D=[23],B=[12]",' "$work/dir/s.csv"
-check "the parameters of a configuration follow the varied value" sh -c "awk -F, '/^tree,,0,1,/ { nodes[\$5] = \$9 }
+check "a configuration runs with each value of a varied parameter" sh -c "awk -F, '/^tree,,0,1,/ { nodes[\$5] = \$9 }
     END { exit !(nodes[1] > 0 && nodes[2] > nodes[1]) }' '$work/dir/s.csv'"
 check "JSON has all rows" test "$(grep -c '"tokens_per_iteration"' "$work/dir/s.json")" = 10
 check "a pivot has a column for each temperature" grep -q '| temp 0 | temp 0.8 |' "$work/table"
@@ -37,7 +37,7 @@ check "plain decoding is a reference line" sh -c \
     "grep -q '>plain decoding, temp 0, top_p 1<' '$work/dir/s.svg' && test \$(grep -c 'class=\"reference\"' '$work/dir/s.svg') = 4"
 # Plain decoding has one token per iteration with every prompt. The tokens per iteration of
 # trees differ.
-check "points of values that differ between prompts have error bars" sh -c \
+check "if values differ between prompts, their points have error bars" sh -c \
     "grep -q '>deviation over the prompts<' '$work/dir/s.svg' && grep -q 'class=\"error\"' '$work/dir/s.svg'"
 $suite "$work/s.suite" -o "$work/dir" --resume --format tikz >/dev/null
 check "plots can be written for LaTeX" grep -q 'begin{tikzpicture}' "$work/dir/s.tikz"
@@ -48,7 +48,7 @@ fi
 check "an unknown format of plots is refused" fails 1 "svg, png, pdf and tikz, not 'txt'" $suite "$work/s.suite" --format txt
 check "markup in the title of a plot is escaped" grep -q 'A title &lt;with&gt; &amp; marks' "$work/dir/s.svg"
 
-# A suite is resumed from a journal with half of its runs, whose last line is incomplete.
+# Resumes a suite from a journal that has half of the runs and an incomplete last line.
 lines=$(wc -l <"$work/dir/s.runs.jsonl")
 head -n 20 "$work/dir/s.runs.jsonl" >"$work/some"
 head -c 40 "$work/dir/s.runs.jsonl" >>"$work/some"
@@ -100,11 +100,11 @@ pivot   B tokens_made choice=tree draft=one
 SUITE
 $suite "$work/s.suite" --draft "$work/drafts" -o "$work/own" >"$work/table" 2>"$work/err"
 check "a configuration can have its own settings" test $? -eq 0 -a ! -s "$work/err"
-check "the own settings of a configuration do not affect others" sh -c "grep -q '^windowed,one,,30.0,' '$work/own/s.csv' && grep -q '^tree,one,1,40.0,' '$work/own/s.csv'"
+check "settings of one configuration do not affect other configurations" sh -c "grep -q '^windowed,one,,30.0,' '$work/own/s.csv' && grep -q '^tree,one,1,40.0,' '$work/own/s.csv'"
 check "the suite limits the prompts" grep -q 'Suite s, 1 prompt[.]' "$work/table"
 check "the suite sets the size of trees" grep -q '^large,one,,40.0,300$' "$work/own/s.csv"
-check "a pivot of a part leaves out columns that do not vary in this part" grep -qx '| draft one | draft other |' "$work/table"
-check "a pivot of a part names the part" grep -q '^tokens made, choice=tree, draft=one:' "$work/table"
+check "a pivot of some rows leaves out columns that do not vary in these rows" grep -qx '| draft one | draft other |' "$work/table"
+check "a pivot of some rows says which rows it has" grep -q '^tokens made, choice=tree, draft=one:' "$work/table"
 check "the hash of every draft is in the table" test "$(grep -c '"hash":' "$work/own/s.json")" = 3
 check "a missing folder of drafts is reported" fails 1 "use --draft to name the folder that .one. is in" $suite "$work/s.suite"
 # If the suite gives the costs, nothing is timed: a pass over n rows costs 1 + (n - 1) row_cost.
@@ -158,8 +158,8 @@ $suite "$work/s.suite" -o "$work/hostile" >"$work/table"
 csv=$work/hostile/s.csv md=$work/hostile/s.md
 has() { grep -qF -e "$2" "$1" || { echo "    no $2 in $1"; return 1; }; }
 lacks() { ! grep -q -e "$2" "$1"; }
-check "no cell is a formula" lacks "$csv" '^[=+@]\|,[=+@]\|,-[^0-9]\|,-1+1'
-check "formulas are quoted as text" has "$csv" "'=1+cmd|x!A0,0,'=cmd|' /C calc'!A0,"
+check "no cell of the CSV file is a formula" lacks "$csv" '^[=+@]\|,[=+@]\|,-[^0-9]\|,-1+1'
+check "formulas in the CSV file are quoted as text" has "$csv" "'=1+cmd|x!A0,0,'=cmd|' /C calc'!A0,"
 check "formulas that begin with any sign are quoted as text" has "$csv" "'@SUM(1),1,'-1+1,"
 check "formulas that begin with a full-width sign are quoted as text" has "$csv" ",'＝1,"
 check "negative numbers are not quoted" has "$csv" ",-0.5,"
@@ -175,8 +175,8 @@ check "a plot escapes control characters" has "$work/hostile/s.svg" '>x^[[31m&lt
 check "no file has escape codes or direction overrides" sh -c "! cat '$work/hostile'/* | grep -q -e '$(printf '\033')' -e '$(printf '\342\200\256')'"
 check "the printed table of hostile texts equals the written table" cmp "$work/table" "$md"
 
-# A suite is repeatable: a second run gives the same counts, because such a run neither reads
-# nor stores what sessions learn.
+# With --counts, a suite is repeatable: a second run gives the same counts, because a run with
+# --counts neither reads nor stores what sessions learn.
 write <<'SUITE'
 prompts two.jsonl
 set     tokens 40
@@ -191,11 +191,11 @@ state=$work/empty
 mkdir "$state"
 counts() { XDG_STATE_HOME=$state $suite "$work/s.suite" --counts "$@"; }
 counts --json >"$work/one.json"
-check "a repeatable run stores nothing learned" test -z "$(find "$state" -type f)"
+check "a run with --counts stores nothing that it learns" test -z "$(find "$state" -type f)"
 XDG_STATE_HOME=$state $ESPALIER bench --threads 1 -p "Once upon a time" -n 200 --temp 0.6 dynatree:tau=0.01 sequoia:N=8 >/dev/null
 check "an ordinary run stores what it has learned" test -n "$(find "$state" -type f)"
 counts --json >"$work/two.json"
-check "learned values do not affect a repeatable run" cmp "$work/one.json" "$work/two.json"
+check "learned values do not affect a run with --counts" cmp "$work/one.json" "$work/two.json"
 check "a table of counts has no times" sh -c "! grep -q 'speed\|_ms' '$work/one.json' && grep -q tokens_per_iteration '$work/one.json'"
 check "the table has the version, the models' hashes and all settings" sh -c "grep -q '\"version\":.*[0-9]' '$work/one.json' &&
     grep -q '\"commit\"' '$work/one.json' && test \$(grep -c '\"hash\":.*\"[0-9a-f]\{16\}\"' '$work/one.json') = 2 &&
@@ -264,7 +264,7 @@ check "memory is not negative" sh -c "awk -F, 'NR > 1 { exit !(\$NF >= 0) }' '$w
 
 check "bench --suite list lists the suites" sh -c "$ESPALIER bench --suite list | grep -q '^dynatree-main .*dynatree, tables 1'"
 check "an unknown suite is refused" fails 1 "there is no suite 'nope'" $suite nope
-wrong() { # WHAT LINE SENTENCE
+wrong() { # WHAT LINE SENTENCE: a suite with LINE must be refused with SENTENCE
     printf 'prompts two.jsonl\nchoice ar\n%s\n' "$2" >"$work/s.suite"
     check "$1 is refused" fails 1 "$3" $suite "$work/s.suite"
 }
@@ -281,7 +281,7 @@ wrong "a tree that is too large" "max_nodes 5000" "max_nodes takes a number up t
 wrong "an invalid value" "set temp hot" "temp takes a number"
 wrong "an invalid cost" "set row_cost -1" "row_cost takes a fraction of a pass"
 wrong "only one of the two costs" "set row_cost 0.1" "row_cost and draft_cost must be given together"
-wrong "a grid without best" "choice fixed:D={2,3}" "write best"
+wrong "a grid in a line that is not 'best'" "choice fixed:D={2,3}" "write best"
 wrong "a variable that no line varies" 'choice fixed:D=$D' "does not name a key of a vary line"
 wrong "an unknown drafter" "choice nonsense" "nonsense"
 wrong "a brace that is not closed" "best fixed:D={2 as x" "has no }"
@@ -293,7 +293,7 @@ wrong "a grid that is too large" "best fixed:D={1..64},B={1..64},N={1..64} as x"
 printf 'prompts none.jsonl\nchoice ar\n' >"$work/s.suite"
 check "a missing file of prompts is refused" fails 1 "none.jsonl" $suite "$work/s.suite"
 printf 'choice ar\nchain off\n' >"$work/s.suite"
-check "a prompt on the command line overrides the file" sh -c \
+check "a prompt on the command line overrides the file of prompts" sh -c \
     "$suite '$work/s.suite' -p 'Once upon a time' -n 4 | grep -q 'Suite s, 1 prompt\.'"
 printf 'prompts two.jsonl\n' >"$work/s.suite"
 check "a suite without a configuration is refused" fails 1 "a line .choice SPEC. is missing" $suite "$work/s.suite"

@@ -16,7 +16,7 @@ check "the result is evaluated at every depth" test "$(grep -c '^ *[0-2]  *[0-9.
 check "only the head is left in the folder" test "$(ls "$work/head" | tr '\n' ' ')" = "config.json model.safetensors "
 
 # Training is interrupted or, on a fast machine, ends before the signal. In both cases the head
-# is the same.
+# must be the same.
 again="$train --loss eagle --epochs 8 --force"
 $again -o "$work/whole" >/dev/null 2>&1
 rm "$work/err"
@@ -77,9 +77,9 @@ check "a full disk leaves no file in the folder of a head" sh -c "! (ulimit -f 4
     grep -q '/small/features.bin cannot be written: File too large' '$work/err' && test -z \"\$(ls '$work/small')\""
 
 check "training without a text is refused" fails 1 "no text to learn from" $ESPALIER train head -o "$work/x"
-check "a second text without --text is refused" fails 1 "name all files after one" \
+check "a second --text is refused" fails 1 "name all files after one" \
     $ESPALIER train head --text "$work/text" --text "$work/text" -o "$work/x"
-check "training without a folder is refused" fails 1 "folder to make: -o DIR" $ESPALIER train head --text "$work/text"
+check "training without -o is refused" fails 1 "folder to make: -o DIR" $ESPALIER train head --text "$work/text"
 check "a missing text is refused" fails 1 "none" $ESPALIER train head --text "$work/none" -o "$work/x"
 check "an unknown loss is refused" fails 1 "no loss mse for a draft head; there are eagle" $train --loss mse -o "$work/x"
 check "a parameter of another loss is refused" fails 1 "eagle" $train --loss eagle:k=4 -o "$work/x"

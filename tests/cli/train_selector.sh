@@ -1,6 +1,6 @@
 #!/bin/sh
-# `espalier train selector`: it makes a selector that nde accepts, and the same selector after
-# an interruption at any point. Its error messages are one sentence.
+# Tests `espalier train selector`, which makes a selector that nde accepts. After an interruption
+# at any point, the selector is the same. Error messages are one sentence.
 . tests/shell.sh
 cp -r engine/models/fairytale-target "$work/target"
 rm -f "$work/target"/nde-*
@@ -25,7 +25,7 @@ for part in 3 8; do
     rm "$file"
     truncate -s $((size * part / 10)) "$work/target/nde-nss.samples"
     $train --verifier nss --pieces 2 --json >/dev/null 2>"$work/err"
-    check "training that was interrupted after $part tenths ends with the same file" cmp -s "$file" "$work/whole"
+    check "training that was interrupted after $part tenths of the samples makes the same file" cmp -s "$file" "$work/whole"
 done
 $train --verifier nss --pieces 1 --seed 6 2>"$work/err" >/dev/null
 check "samples that were made with other settings are refused" test $? -eq 1 -a "$(grep -c 'another -o' "$work/err")" = 1

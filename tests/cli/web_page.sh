@@ -40,7 +40,7 @@ named() {
 check "the security policy has the digest of the style" test "$(digest '<style>' '</style>')" = "$(named style)"
 check "the security policy has the digest of the script" test "$(digest '<script>' '</script>')" = "$(named script)"
 check "the security policy allows nothing else" grep -q "Content-Security-Policy\" content=\"default-src 'none'; script-src 'sha256-[^' ]*'; style-src 'sha256-[^' ]*'; base-uri" "$work/page.html"
-check "the page has no links to other places" sh -c "! grep -v 'http://www.w3.org/2000/svg' '$work/page.html' | grep -q 'https\\?://\\|src=\\|href=\\|@import\\|url('"
+check "the page refers to no other file or page" sh -c "! grep -v 'http://www.w3.org/2000/svg' '$work/page.html' | grep -q 'https\\?://\\|src=\\|href=\\|@import\\|url('"
 
 $ESPALIER export tests/vectors/recordings/hostile.esp.jsonl --html -o "$work/hostile.html" 2>/dev/null
 if command -v xmllint >/dev/null; then

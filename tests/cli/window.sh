@@ -1,6 +1,6 @@
 #!/bin/sh
-# Tests a window of the text: messages that mention it, a text longer than the context, and how
-# screens show it.
+# Tests attention to a window of the text: messages that mention the window, a text longer than
+# the context, and how screens show the window.
 . tests/shell.sh
 . tests/script.sh
 

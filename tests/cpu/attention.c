@@ -4,9 +4,10 @@
  *     make bench-attention [BENCH='256 512']
  *
  * The arguments are sizes of trees (default: 64, 256, 512, 1024, 2048). A tree is random: the
- * parent of a node is any earlier node, with equal probability. The output is CSV: nodes,
- * prefix, order, non-empty 32x32 blocks of the mask (of the tree alone, and with the prefix),
- * and microseconds of one head of 128 dimensions on one thread.
+ * parent of a node is any earlier node, with equal probability. The output is CSV. Its columns
+ * are the number of nodes, the length of the prefix, the order, the non-empty 32x32 blocks of
+ * the mask (of the tree alone, and with the prefix), and the microseconds that one head of 128
+ * dimensions takes on one thread.
  */
 #include <stdio.h>
 #include <stdlib.h>

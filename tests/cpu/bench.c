@@ -1,13 +1,14 @@
-/* bench.c - measures how fast the CPU backend multiplies by matrices too large for the caches,
- * for every dtype and number of rows, and how fast the same threads read memory.
+/* bench.c - measures how fast the CPU backend multiplies by matrices that are larger than the
+ * caches, for every dtype and number of rows, and how fast the same threads read memory.
  *
  *     make bench-cpu [BENCH='best 2 256 Q8_0 Q4_K']
  *
  * The arguments are an instruction set or `best`, the number of threads, megabytes of weights,
- * and types (default: all). Quantised types are measured with activations of 16 and of 8 bits,
- * and on a processor with a tile unit also without it. Columns: the rate with one row, in GB/s
- * and in percent of the read rate; the time with 2, 4, .. rows divided by the time with one;
- * the rate of multiplications with 256 rows. The best of ROUNDS rounds is printed.
+ * and types (default: all). Quantised types are measured with activations of 16 and of 8 bits.
+ * On a processor with a tile unit, they are also measured without it. The columns are the rate
+ * with one row, in GB/s and in percent of the read rate; the time with 2, 4, .. rows divided
+ * by the time with one row; and the multiplications per second with 256 rows. The best of
+ * ROUNDS rounds is printed.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,14 +1,15 @@
-/* counted.c - compares drafters with given costs of passes. No clock is read, so the results
- * are the same on every machine, idle or busy.
+/* counted.c - compares the speeds of drafters if passes have the given costs. No clock is
+ * read, so the results are the same on every machine, idle or busy.
  *
  *     make bench-counted [BENCH='TEMPERATURE ROW LAYER [CHOICE ...]']
  *
- * A target pass costs 1 for one row, and ROW for each further row. A draft pass costs LAYER for
- * one row, and LAYER * ROW for each further row. ROW may be A:N:B: each further row costs A up
- * to N rows, and B beyond. Without CHOICEs, forty configurations are run. The first choice
- * (`goodput`) is compared with the others, prompt by prompt, on tests/prompts-unseen.txt: 24
- * prompts that no parameter was tuned on, with 192 tokens each and the built-in pair. A choice
- * keeps what it has learned from prompt to prompt.
+ * A target pass costs 1 for one row, and ROW for each further row. A draft pass costs LAYER
+ * for one row, and LAYER * ROW for each further row. ROW may be A:N:B: each further row costs
+ * A up to N rows, and B beyond. Without CHOICEs, forty configurations are run. The first
+ * choice (`goodput`) is compared with the other choices, prompt by prompt, on
+ * tests/prompts-unseen.txt: 24 prompts that no parameter was tuned on. The built-in pair
+ * writes 192 tokens after each. A drafter keeps what it has learned from one prompt to the
+ * next.
  */
 #include <math.h>
 #include <stdio.h>
@@ -36,8 +37,8 @@ static double draft_cost(int rows)
 static char prompts[MOST_PROMPTS][LINE];
 static int prompt_count;
 
-/* The speed of each choice, relative to plain decoding. `speed` has one value for each prompt,
- * `total` one for all prompts together. */
+/* The speed of each choice, relative to plain decoding: `speed` for each prompt, and `total`
+ * for all prompts together. */
 static double speed[MOST_CHOICES][MOST_PROMPTS], total[MOST_CHOICES];
 
 static const char *const grid[] = {
@@ -148,8 +149,8 @@ static void measure(struct esp_engine *engine, const char *choice, double temper
     fprintf(stderr, "%s: %.3f\n", choice, total[which]);
 }
 
-/* Compares the first choice with choice `which`, or, with -1, with the best choice of each
- * prompt, which cannot be known in advance. */
+/* Compares the first choice with choice `which`. If `which` is -1, compares it with the best
+ * choice for each prompt, which cannot be known in advance. */
 static void compare(const char *name, int which, int count)
 {
     double sum = 0, least = INFINITY;

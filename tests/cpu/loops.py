@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""loops.py - counts the instructions of the innermost loops of an object file, by kind.
+"""loops.py - counts the instructions of each kind in the innermost loops of an object file.
 
     tests/cpu/loops.py build/obj/kernels/cpu/isa/blocks.amx.o '_by_16$'
 
 For each function with a matching name, the script looks at each loop that contains no other loop, and prints a
-table in Markdown. It runs no code, so the processor need not be available.
+table in Markdown. It does not run the code, so it works on any processor.
 """
 import re
 import subprocess

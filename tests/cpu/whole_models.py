@@ -5,13 +5,13 @@
                                                     Q4_K_M); SHAPE: one of SHAPES below
     whole_models.py espalier PROGRAM FILE [DRAFT]   one run of this program
     whole_models.py llama FILE                      one run of llama.cpp
-    whole_models.py states PROGRAM HYBRID FULL DRAFT [BYTES [ROUNDS]]    a model with recurrent
-                                                    layers and one without take turns, after a
-                                                    prompt of so many bytes (see states())
+    whole_models.py states PROGRAM HYBRID FULL DRAFT [BYTES [ROUNDS]]    runs a model with recurrent
+                                                    layers and one without in turn, after a
+                                                    prompt of BYTES bytes (see states())
 
-A run prints tokens per second for a prompt of 645 bytes and for plain decoding after it, with two threads,
-and the times of passes of 8 and 16 rows divided by the time of one row. In this program, such passes verify
-the tokens of DRAFT. Needs numpy and gguf, and llama-cpp-python for `llama`.
+A run uses two threads. It prints tokens per second for a prompt of 645 bytes and for plain decoding after it,
+and the times of passes of 8 and 16 rows divided by the time of a pass of one row. In this program, passes of 8
+and 16 rows verify the tokens of DRAFT. Needs numpy and gguf, and llama-cpp-python for `llama`.
 """
 import ctypes
 import json
@@ -172,10 +172,10 @@ def espalier(program, path, draft=""):
 
 
 def states(program, hybrid, full, draft, prompt=str(PROMPT), rounds="3"):
-    """Measures what trees cost. Every configuration of both models runs in each round, with few and with more
-    tokens. Prints the processor time per target pass, as the median over the rounds, and
-    the bytes of states per pass, as counted by the program: read, written, and what a copy for each row would
-    write. One thread; its processor time hardly depends on what else the machine does."""
+    """Measures what trees cost. In each round, every configuration of both models runs with few and with more
+    tokens. Prints the processor time per target pass, as the median over the rounds. Also prints how many bytes
+    of states a pass reads and writes, and how many bytes it would write with a copy of the states for each row;
+    the program counts them. Uses one thread, whose processor time hardly depends on the load of the machine."""
     drafters = {"ar": "plain", "linear:K=14": "chain of 14", "fixed:D=3,B=2,tau=0": "tree of 14"}
     cost, counted = {}, {}
     for _ in range(int(rounds)):

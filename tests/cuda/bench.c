@@ -4,8 +4,8 @@
  *
  * The models are the built-in pair, enlarged (engine/model/inflate.h). Their drafts are
  * accepted as often as those of a trained pair, and a pass takes as long as that of a model of
- * the same size. The target is enlarged in memory; the draft, of at most 120 MB, is written to
- * FOLDER (default: TMPDIR or /tmp) and removed again. --try uses small sizes and few
+ * the same size. The target is enlarged in memory. The draft has at most 120 MB; it is written
+ * to FOLDER (default: TMPDIR or /tmp) and removed again. --try uses small sizes and few
  * repetitions, to test this program.
  *
  * Times are medians of repetitions within this run, measured by the device. "Idle" is the part
@@ -64,7 +64,7 @@ static struct esp_backend *timed_backend;
 static int slot = FIRST_SLOT;
 static double busy_seconds, keep_seconds;
 static bool keeps[ESP_MARKS];
-static struct esp_backend_ops timed; /* like `real`, with some of the functions below */
+static struct esp_backend_ops timed; /* `real`, but with the timed functions below */
 
 static void flush(void)
 {
@@ -81,11 +81,12 @@ static void begin(void)
     if (slot + 2 > ESP_MARKS)
         flush();
     keeps[slot] = false;
-    timed_backend->ops = real; /* calls made inside this one are not timed */
+    timed_backend->ops = real; /* calls made inside the timed call are not timed */
     real->mark(timed_backend, slot);
 }
 
-/* Ends a timed call. answers: rows whose deferred values must be fetched now, or NULL. */
+/* Ends a timed call. answers: if not NULL, the deferred values of these rows are fetched
+ * now. */
 static int end(int status, struct esp_rows *answers)
 {
     double value;
@@ -169,8 +170,9 @@ static void time_calls(struct esp_engine *engine, bool on)
 
 /* ------------------------------------------------------------------ opening */
 
-/* The target is the built-in target, `width` times as wide and with `layers` layers (0 means as
- * many as it has). The draft is in a folder (NULL means the built-in one). */
+/* Describes a pair of models. The target is the built-in target, `width` times as wide and
+ * with `layers` layers (0: as many as the built-in target has). The draft is in a folder
+ * (NULL: the built-in draft). */
 struct pair {
     int width, layers;
     const char *draft;
@@ -259,7 +261,7 @@ static double pass_bytes(const struct esp_engine *e)
     return bytes;
 }
 
-/* Returns the bytes of the session's rows of logits, divided by those of all weights and
+/* Returns the size of the session's rows of logits, divided by the size of all weights and KV
  * caches.
  */
 static double rows_share(const struct esp_engine *engine, const struct esp_session *session)
@@ -322,7 +324,7 @@ static double draft_step(struct esp_session *s)
     return median(seconds, runs);
 }
 
-/* Writes a text; returns the seconds it took. */
+/* Generates a text, and returns how many seconds that took. */
 static double write_text(struct esp_session *session, const char *name)
 {
     char err[512];
@@ -443,8 +445,8 @@ static void print_pair(const struct pair *pair, double before, double rate)
     fflush(stdout);
 }
 
-/* Prints and returns the read rate of the device. *before becomes its free memory without a
- * model. */
+/* Prints and returns the read rate of the device. Writes to *before how much memory is free
+ * while no model is loaded. */
 static double print_device(bool small, double *before)
 {
     struct esp_backend *backend;
@@ -468,7 +470,7 @@ int main(int argc, char **argv)
     const char *folder = argc > 1 + small          ? argv[1 + small]
                          : temporary && *temporary ? temporary
                                                    : "/tmp";
-    /* Width and layers of the target, then of the draft. */
+    /* Each entry has the width and the layers of the target, then those of the draft. */
     static const int sizes[][4] = {{8, 32, 4, 6}, {16, 32, 8, 8}}, small_size[] = {1, 6, 2, 2};
     char draft[400];
     double before;

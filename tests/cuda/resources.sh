@@ -2,8 +2,8 @@
 # Prints the compiler's report on each CUDA kernel, as the table of kernels/cuda/RESOURCES.md. It needs nvcc and some
 # minutes, but no GPU.
 #     tests/cuda/resources.sh [ARCH...]      (80 90 100 by default)
-# With CUBINS=FOLDER, the machine code stays in the folder, and tests/cuda/sass.py with the same
-# CUBINS need not compile again.
+# With CUBINS=FOLDER, the machine code is kept in FOLDER. tests/cuda/sass.py with the same CUBINS
+# uses it and does not compile again.
 set -eu
 cd "$(dirname "$0")/../.."
 [ $# -gt 0 ] || set -- 80 90 100

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Counts instructions of the kernels that read weights; prints the second table of kernels/cuda/RESOURCES.md.
+"""Counts the instructions of kernels that read weights, and prints the second table of kernels/cuda/RESOURCES.md.
 
     tests/cuda/sass.py [ARCH...]        (80 90 100 unless given)
 
@@ -8,7 +8,7 @@ that tests/cuda/resources.sh has left; that code is not compiled again. For each
 the loop that has both asynchronous copies (cp.async, which loads weights, keys and values) and tensor
 instructions or dot products of four bytes (one_row.cu):
 
-    instructions of the loop. For attention: of an iteration that has no keys of the pass and no masks
+    instructions number of instructions in the loop; for attention, in an iteration without keys of the pass and masks
     per KB       instructions of a warp for each KB of weights that it multiplies: the instructions of the loop, counting
                  inner loops (over blocks of 32 columns) as often as they run
     copied       bytes that a warp copies in one iteration of the loop
@@ -16,7 +16,7 @@ instructions or dot products of four bytes (one_row.cu):
     in flight    bytes of unfinished copies during a wait: the group that DEPBAR waits for, and the later groups
     loaded       bytes of other loads, mostly from the first-level cache: activations, scales, masks; bytes that
                  several lanes read count once for each lane
-    stalls       points in an iteration at which the loop waits for such a load
+    stalls       points in an iteration at which the loop waits for one of these other loads
 
 The control word of an instruction of compute capability 7.0 and above is in the highest of its 128 bits: from bit
 110 on, the barrier that it sets (3 bits; 7 means none); from bit 116 on, the barriers that it waits for (6 bits).
@@ -30,13 +30,13 @@ import tempfile
 SOURCES = {"matmul": "matmul_kernel", "blocks": "blocks_kernel", "one_row": "one_row_kernel",
            "attention_mma": "attend_mma_kernel"}
 LANES = 32
-# For each type: bytes of a block, number of groups of 32 columns in a block, number of blocks
-# that a warp takes in an iteration.
+# For each type: the bytes of a block, how many groups of 32 columns a block has, and how many
+# blocks a warp processes in an iteration.
 TYPES = {"Q8_0": (34, 1, 4), "Q4_0": (18, 1, 4), "Q5_0": (22, 1, 4), "IQ4_NL": (18, 1, 4), "MXFP4": (17, 1, 4),
          "Q4_K": (144, 8, 1), "Q5_K": (176, 8, 1), "Q6_K": (210, 8, 1)}
 OUTPUTS = 16
 LESS = ", a tile less>"
-HALVES = 2  # iterations of the loop between the outer and the inner loop: each computes scales for half of 256 columns
+HALVES = 2  # iterations of the middle loop; each computes the scales of half of 256 columns
 # The numbers of enum esp_dtype (kernels/dtype.h), which the compiler uses in the names of variants.
 DTYPES = ["F32", "F16", "BF16", *TYPES]
 
@@ -104,7 +104,7 @@ def copies_in(loop):
 
 
 def main_loops(instructions):
-    """Returns the shortest loops with products and copies that have no instruction in common, the shortest first."""
+    """Returns the loops with products and copies, the shortest first. Of loops that overlap, only the shortest counts."""
     found = []
     for loop in filter(copies_in, loops(instructions)):
         if all(loop[-1].address < other[0].address or loop[0].address > other[-1].address for other in found):
@@ -113,7 +113,7 @@ def main_loops(instructions):
 
 
 def named_loops(name, instructions):
-    """Returns the main loops of a kernel, with names. A kernel of blocks.cu has a second one, for one tile less."""
+    """Returns the main loops of a kernel, with names. A kernel of blocks.cu has a second main loop, for one tile less."""
     found = main_loops(instructions)
     if not name.startswith("blocks"):
         return [(name, loop) for loop in found[:1]]
@@ -122,7 +122,7 @@ def named_loops(name, instructions):
 
 
 def stalls(loop):
-    """Returns the instructions that wait for a barrier set by a load of this iteration or the previous one."""
+    """Returns how many instructions wait for a barrier that a load of this or the previous iteration has set."""
     count, pending = 0, set()
     for number, i in enumerate(loop + loop):
         hit = {b for b in pending if i.waits_for() >> b & 1}
@@ -134,7 +134,7 @@ def stalls(loop):
 
 
 def copies_of(name):
-    """Returns the number of copies that a thread makes in an iteration, for attention; otherwise 0."""
+    """For a kernel of attention, returns how many copies a thread makes in an iteration. Otherwise returns 0."""
     if not name.startswith("attend"):
         return 0
     width, high = map(int, re.search(r"<\w+, (\d+), (\d+)", name).groups())
@@ -143,10 +143,10 @@ def copies_of(name):
 
 
 def usual(loop, most):
-    """Returns the number of instructions of the shortest iteration that has `most` copies. If no iteration has that
-    many copies, the largest number that occurs is used."""
+    """Returns the number of instructions of the shortest iteration that has `most` copies. If no iteration has so
+    many copies, uses the largest number of copies that occurs."""
     place = {i.address: number for number, i in enumerate(loop)}
-    least = [{} for _ in loop] + [{0: 0}]  # from each instruction on, for each number of copies
+    least = [{} for _ in loop] + [{0: 0}]  # fewest instructions from each one to the end, for each number of copies
     for number in range(len(loop) - 1, -1, -1):
         i = loop[number]
         branch = re.match(r"BRA\b(?!\.DIV).*?(0x[0-9a-f]+)$", i.text)

@@ -9,9 +9,10 @@
  *
  *   - times of passes by rows and by context, and what fraction of the read rate they reach;
  *   - the same for each kind of kernel in a pass;
- *   - steps of a draft model;
- *   - quantised weights;
- *   - a target of which only half fits on the device; the rest is copied for every pass.
+ *   - times of the steps of a draft model;
+ *   - times of passes with quantised weights;
+ *   - times of passes of a target if only half of it fits on the device. The other half is
+ *     copied for every pass.
  *
  * Next to each measurement is the backend's prediction (kernels/cuda/predict.cu), which uses
  * the read rate and the device's clock. Before its passes are timed, every model is checked in
@@ -40,7 +41,7 @@ struct shape {
     const char *name;
     int layers, hidden, heads, kv_heads, head_dim, ffn, vocabulary;
     bool tied;
-    int experts, experts_used; /* experts (of width `ffn`), how many a row uses; or 0 */
+    int experts, experts_used; /* experts (of width `ffn`), and how many a row uses; 0: none */
 };
 
 /* The largest shapes come first. */
@@ -52,15 +53,15 @@ static const struct shape shapes[] = {
     {"Llama 3.2 3B", 28, 3072, 24, 8, 128, 8192, 128256, true, 0, 0},
     {"Qwen 3 4B", 36, 2560, 32, 8, 128, 9728, 151936, true, 0, 0},
 };
-/* The last small shape replaces all remaining shapes. */
+/* --try uses these instead. The last small shape replaces the third and all later shapes. */
 static const struct shape small_shapes[] = {
     {"a small one", 4, 256, 4, 2, 64, 256, 100, true, 0, 0},
     {"a small mixture", 1, 64, 2, 1, 32, 64, 50, false, 8, 2},
     {"a smaller one", 1, 64, 2, 1, 32, 96, 50, false, 0, 0},
 };
 
-/* The types of Q4_K_M files: Q4_K, but Q6_K for the head, and for the value and down matrices
- * of half of the layers. */
+/* Means the types in files of type Q4_K_M: Q6_K for the head, and for the value and down
+ * matrices of half of the layers; Q4_K for all other matrices. */
 static const enum esp_dtype MIXED = ESP_DTYPE_COUNT;
 
 static int runs = 20, contexts[CONTEXTS] = {256, 1024, 8192, 32768};
@@ -138,8 +139,8 @@ static void make_experts(struct made *m, const struct shape *s, struct esp_layer
     layer->gate = layer->up = layer->down = (struct esp_tensor){0};
 }
 
-/* In a mixed model, about half of the layers have more bits: the first and the last eighth,
- * and every third layer between. */
+/* Makes all layers. In a mixed model, about half of the layers have more bits: the first and
+ * the last eighth, and every third layer between. */
 static void make_layers(struct made *m, const struct shape *s, const struct esp_layer *one,
                         bool mixed)
 {
@@ -154,8 +155,8 @@ static void make_layers(struct made *m, const struct shape *s, const struct esp_
     }
 }
 
-/* Allocates random numbers of a type, enough for the largest of these tensors and one more
- * block. Without `filled`, returns an address that nobody reads. */
+/* Allocates random numbers of a type, enough for the larger of these two tensors and one more
+ * block. If `filled` is not set, returns an address that is never read. */
 static char *make_numbers(const struct shape *s, enum esp_dtype dtype,
                           const struct esp_tensor *head, const struct esp_tensor *other,
                           bool filled)
@@ -267,7 +268,8 @@ static double memory_free(const struct runner *r)
     return (double)r->backend->ops->memory_free(r->backend) / 1e9;
 }
 
-/* Memory for captured passes: more than they are likely to take. */
+/* The memory reserved for graphs of captured passes, which is more than they are likely to
+ * need. */
 static const size_t ALL_GRAPHS = (size_t)256 << 20;
 
 /* Opens a model, and a cache for a text of `context` tokens and passes of `batch` rows, with
@@ -481,8 +483,8 @@ static void print_share(double bytes, double seconds, double rate)
         printf(" - |");
 }
 
-/* Writes the backend's predictions for the kernels of a pass. Returns the number of kinds, or
- * 0 if the pass has more rows than the backend can predict. */
+/* Writes the backend's predictions for the kernels of a pass. Returns how many kinds of
+ * kernels there are, or 0 if the pass has more rows than the backend can predict. */
 static int predict(const struct esp_backend *backend, const struct esp_model_desc *desc,
                    int rows, int context, struct esp_kernel_time kernel[MOST_KINDS])
 {
@@ -494,7 +496,7 @@ static int predict(const struct esp_backend *backend, const struct esp_model_des
 }
 
 /* Returns the predicted seconds of a pass, or 0 if there is no prediction. A captured pass
- * takes as long as one with the next larger captured number of rows. */
+ * takes as long as a pass with the next larger number of rows for which there is a graph. */
 static double predicted_seconds(const struct esp_backend *backend,
                                 const struct esp_model_desc *desc, int rows, int context)
 {
@@ -608,7 +610,7 @@ static double pass_bytes(const struct esp_backend *backend, const struct esp_mod
 static const int timed[] = {1, 16, 64};
 enum { TIMED = sizeof timed / sizeof *timed };
 
-/* Prints only the predictions for a model, whatever the type of its weights is. */
+/* Prints the predictions for a model without measuring it. Its weights may have any type. */
 static void print_predictions(struct esp_backend *backend, const struct shape *s,
                               enum esp_dtype dtype)
 {
@@ -621,7 +623,7 @@ static void print_predictions(struct esp_backend *backend, const struct shape *s
     unmake(&m);
 }
 
-/* Prints passes in exact mode, for one length of the text. */
+/* Prints the times of passes in exact mode, for one length of the text. */
 static void print_exact(struct esp_backend *backend, struct made *m)
 {
     struct runner r;
@@ -658,7 +660,7 @@ static void print_shape(struct esp_backend *backend, const struct shape *s)
     unmake(&m);
 }
 
-/* Prints passes of a model with quantised weights. */
+/* Prints the times of passes of a model with quantised weights. */
 static void print_quantised(struct esp_backend *backend, const struct shape *s,
                             enum esp_dtype dtype)
 {

@@ -1,6 +1,7 @@
-/* dpbusd.h - emulates the instruction that AVX-VNNI adds to AVX2 (vpdpbusd in VEX encoding)
- * with AVX2, for processors that lack it. With ESP_EVEX, it uses the same instruction in the
- * encoding of AVX-512 VNNI, which is as fast, so that its speed can be measured.
+/* dpbusd.h - computes an instruction of AVX-VNNI (vpdpbusd in VEX encoding) with instructions
+ * of AVX2, for processors without AVX-VNNI. With ESP_EVEX, the header uses the same
+ * instruction in the encoding of AVX-512 VNNI. That is as fast as AVX-VNNI, so the speed can
+ * be measured.
  *
  * The instruction adds to each 32-bit lane of `sum` the four products of its unsigned bytes in
  * `u` and its signed bytes in `s` ("Intel 64 and IA-32 Architectures Software Developer's

@@ -9,8 +9,8 @@
  * The accesses of esp_shared_get(), esp_shared_put() and ldmatrix and the writes of cp.async
  * are counted. The emulator runs the lanes of a warp one after another. So it assumes that the
  * n-th access that a lane makes in a function is the same instruction as the n-th access of the
- * other lanes in that function. This is right for kernels whose lanes all make the same
- * accesses, as in a pass that fills its blocks.
+ * other lanes in that function. This is right if all lanes of a kernel make the same accesses,
+ * as in a pass that fills its blocks.
  */
 #include <array>
 #include <cstdio>
@@ -30,7 +30,7 @@ struct access {
     std::array<uintptr_t, lanes> at;
 };
 
-/* The accesses that the running block has made in one function. */
+/* Stores the accesses that the running block has made in one function. */
 struct place {
     std::vector<access> of_warp[most_warps];
     std::array<size_t, most_warps *lanes> made = {}; /* number of accesses of each thread */

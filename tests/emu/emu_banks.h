@@ -1,4 +1,4 @@
-/* emu_banks.h - the functions with which emu_banks.cpp counts bank conflicts. */
+/* emu_banks.h - declares the functions that count bank conflicts of shared memory. */
 #ifndef EMU_BANKS_H
 #define EMU_BANKS_H
 

@@ -1,4 +1,4 @@
-/* emu_block.cpp - the scheduler: blocks one after another, threads as fibres.
+/* emu_block.cpp - the scheduler, which runs blocks one after another, and threads as fibres.
  *
  * A fibre takes the next thread of the block that has not begun and runs it. If the thread
  * returns, the fibre takes another thread, so a kernel that never waits never switches fibres.
@@ -174,7 +174,7 @@ static uint64_t common_divisor(uint64_t a, uint64_t b)
     return a;
 }
 
-/* The map i -> (first + stride i) % count visits each of `count` indices once. */
+/* Draws a map i -> (first + stride i) % count, which visits each of `count` indices once. */
 static void draw_order(uint64_t *seed, uint64_t count, uint64_t *first, uint64_t *stride)
 {
     *first = 0;

@@ -1,5 +1,5 @@
-/* emu_control.cpp - the emulator's errors, planted failures, live handles, and the settings
- * that a test makes. */
+/* emu_control.cpp - reports the emulator's errors, plants failures, counts live handles, and
+ * stores the settings that a test makes. */
 #include "tests/emu/emu_control.h"
 
 #include <csignal>

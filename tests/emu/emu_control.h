@@ -1,7 +1,7 @@
 /* emu_control.h - lets a test control the emulator. The functions are exported by the emulated
  * plugin.
  *
- * In a program that loads the plugin, environment variables do the same: ESPALIER_EMU_DEVICES,
+ * A program that loads the plugin uses environment variables instead: ESPALIER_EMU_DEVICES,
  * ESPALIER_EMU_DRIVER and ESPALIER_EMU_LT (versions), ESPALIER_EMU_MEMORY (bytes),
  * ESPALIER_EMU_NCCL=0 (this machine has no NCCL), ESPALIER_EMU_NODE (bytes of a node of a
  * graph), ESPALIER_EMU_SMS (multiprocessors), ESPALIER_EMU_SHARED (kilobytes),
@@ -43,26 +43,26 @@ size_t emu_memory_peak(void); /* the most memory in use since the last call of t
  * a new order for every launch. The program starts with 1. */
 void emu_set_seed(uint64_t seed);
 
-/* Makes the `call`-th call of the runtime or of cuBLASLt from now on fail (1 is the next one; 0
- * means none). If `ever_after` is set, all later calls fail, too, as after a fault on a GPU. A
- * call that releases something fails, but releases it. `error` is a cudaError_t; cuBLASLt
- * returns an error with another type. */
+/* Makes the `call`-th call of the runtime or of cuBLASLt from now on fail (1 is the next one;
+ * 0 means none). If `ever_after` is set, all later calls fail, too, as after a fault on a GPU.
+ * A call that should release something returns the error, but releases it. `error` is a
+ * cudaError_t; cuBLASLt returns an error with another type. */
 void emu_fail_at(long call, int error, bool ever_after);
 long emu_calls(void); /* calls since emu_fail_at(), or since the beginning */
 
 const char *emu_failed_call(void); /* the first call since then that was made to fail, or "" */
 
-/* Returns how many objects the program has not given back; `text` names them. */
+/* Returns how many objects the program has not released, and writes their names to `text`. */
 int emu_leaks(char *text, size_t bytes);
 
 /* These return how many kernels have run since the program began, and how often the host
  * waited for work that was not done. */
 long emu_kernels_run(void), emu_waits_made(void);
 
-/* Bank conflicts of shared memory (emu_banks.cpp). Switching the count on starts it from 0.
- * Entry `index` is for a kernel (with its template arguments) and a function in it that
- * accesses shared memory. The result is 0 after the last entry. Conflicts slow the accesses of
- * this function down by the factor cycles / least. */
+/* Bank conflicts of shared memory are counted in emu_banks.cpp. emu_count_banks(true) starts
+ * the counts from 0. emu_banks_of() writes entry `index`, and returns 0 after the last entry.
+ * Each entry is for a kernel (with its template arguments) and a function in it that accesses
+ * shared memory. Conflicts slow these accesses down by the factor cycles / least. */
 struct emu_banks {
     char kernel[120], place[40];
     long blocks, accesses, cycles, least; /* accesses: one for each access of a whole warp */

@@ -44,7 +44,7 @@ void emu_touch(const void *at, size_t bytes, const char *caller);
 #define EMU_SITE const char *file = __builtin_FILE(), int line = __builtin_LINE()
 
 struct emu_count {
-    int all, yes; /* number of threads that met, and of those whose predicate was not 0 */
+    int all, yes; /* how many threads met; how many of them had a predicate that was not 0 */
 };
 emu_count emu_barrier(const char *what, int predicate, const char *file, int line);
 
@@ -96,7 +96,7 @@ template <typename T>
 static inline T emu_shuffle(const char *what, unsigned mask, T value, int source,
                             const char *file, int line)
 {
-    static_assert(sizeof(T) == 2 || sizeof(T) == 4 || sizeof(T) == 8, "what can be shuffled");
+    static_assert(sizeof(T) == 2 || sizeof(T) == 4 || sizeof(T) == 8, "2, 4 or 8 bytes");
     emu_exchange exchange = {0, 0, source};
     memcpy(&exchange.value, &value, sizeof value);
     emu_meet(emu_finish_shuffle, what, mask, &exchange, file, line);

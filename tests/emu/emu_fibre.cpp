@@ -47,7 +47,7 @@ static size_t page_bytes()
 static emu_fibre *leaving; /* the fibre that switched last */
 
 /* AddressSanitizer knows only two stacks: the host's, and the stacks of all fibres as one
- * stack. Reporting each switch between two fibres would take a quarter of the time. The
+ * stack. Reporting each switch between two fibres would take a quarter of the run time. The
  * sanitizer's own stacks must be off (asan-use-after-return=0), so that fibres need none.
  */
 #ifdef EMU_ASAN

@@ -1,4 +1,4 @@
-/* emu_launch.h - ESP_START for the emulator.
+/* emu_launch.h - defines ESP_START, which launches a kernel, for the emulator.
  *
  * Arguments are converted to the kernel's parameter types and copied at the launch, as a GPU
  * does; the kernel runs when its stream does. A parameter that holds the address of host memory

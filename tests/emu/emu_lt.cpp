@@ -331,7 +331,7 @@ struct product {
     uint64_t algorithm;
 };
 
-/* Collects rows of op(A), or columns of op(B), as (inner) consecutive floats each. */
+/* Copies rows of op(A) or columns of op(B). Each becomes `inner` consecutive floats. */
 static std::vector<float> gather(const void *data, const layout &l, int batch, bool by_column,
                                  uint64_t count, uint64_t inner)
 {

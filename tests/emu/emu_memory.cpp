@@ -99,9 +99,9 @@ emu_where_is emu_find(const void *address, size_t bytes)
     return emu_on_device;
 }
 
-/* Returns the offset of free memory at or after the cursor, otherwise that of the first free
- * memory, or arena_bytes if there is none. The cursor does not walk through the whole arena,
- * because pages that were touched once stay in memory. */
+/* Returns the offset of `room` free bytes: the first at or after the cursor, otherwise the
+ * first in the arena, or arena_bytes if there are none. The cursor does not walk through the
+ * whole arena, because pages that were touched once stay in memory. */
 static size_t find_room(size_t room)
 {
     if (arena().cursor + room > 2 * arena().peak + 8 * huge_page)

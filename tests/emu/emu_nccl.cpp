@@ -1,7 +1,7 @@
 /* emu_nccl.cpp - all-gathers between emulated GPUs; see emu_nccl.h.
  *
- * The work of an all-gather on a stream runs the other streams up to the same all-gather. The
- * last stream to reach it copies everything.
+ * When an all-gather runs on a stream, it first runs the other streams up to the same
+ * all-gather. The last stream that reaches it copies everything.
  */
 #include "tests/emu/emu_nccl.h"
 

@@ -97,7 +97,7 @@ struct alignas(4) __half2 {
 
 template <typename To, typename From> static inline To emu_bits_as(From from)
 {
-    static_assert(sizeof(To) == sizeof(From), "a value of the same size");
+    static_assert(sizeof(To) == sizeof(From), "both types have the same size");
     To to;
     memcpy(&to, &from, sizeof to);
     return to;

@@ -1,8 +1,8 @@
 /* tiles.h - implements in C the instructions of Intel's tile unit (AMX) that the CPU backend
  * uses. An operation that would raise an exception on the processor ends the program.
  *
- * From the "Intel Architecture Instruction Set Extensions" reference: A load sets all rows and
- * columns of a tile that are not configured to zero. A store writes only the configured ones.
+ * From the "Intel Architecture Instruction Set Extensions" reference: A load sets to zero all
+ * rows and columns of a tile that are not configured. A store writes only configured ones.
  * In a product C += A B, C and A have the same number of rows, and C and B the same number of
  * columns. B has a row for every four bytes of a row of A.
  */

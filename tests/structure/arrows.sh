@@ -2,21 +2,21 @@
 # Checks the structure of the sources: dependencies between folders go one way, there is no cycle, and every name means
 # one thing.
 #
-# The test reads every include of the sources and every symbol of the built objects: includes show which declarations a
-# file uses; symbols show which functions it uses, even in a table.
+# The test reads every include of the sources and every symbol of the built objects. Includes show which declarations a
+# file uses. Symbols show which functions it uses, also through a table of functions.
 . tests/shell.sh
 
 sources=$(git ls-files '*.c' '*.h' '*.cu' '*.def' 2>/dev/null | grep -v '^tests/')
 [ -n "$sources" ] || sources=$(find engine kernels sessions viz tui -name '*.[ch]' -o -name '*.cu' -o -name '*.def')
 
-# Lines of the form: FILE INCLUDED.
+# Each line has a file and a file that it includes.
 grep -Ho '^ *# *include "[^"]*"' $sources | sed 's/: *# *include "/ /; s/"$//' >"$work/includes"
 check "the sources have includes" test "$(wc -l <"$work/includes")" -gt 500
 missing=$(cut -d' ' -f2 "$work/includes" | sort -u | while read -r file; do [ -e "$file" ] || echo "$file"; done |
     grep -v '^tests/emu/')
 check "every include names its folder" test -z "$missing"; [ -z "$missing" ] || printf "    %s\n" $missing
 
-# For each line "FILE USED", prints the rooms of both files, then the line. The room of a file is its first folder or,
+# For each line "FILE USED", prints the groups of both files, then the line. The group of a file is its first folder or,
 # in tui/, its first two folders.
 rooms() {
     awk '{ split($1, a, "/"); split($2, b, "/")
@@ -35,7 +35,7 @@ tui/commands 7
 tui/app 8
 tui/cli 9
 FLOORS
-# Prints the wrong dependencies. A room may use only rooms with a lower number in the list above. viz/ may not use
+# Prints the wrong dependencies. A group may use only groups with a lower number in the list above. viz/ must not use
 # sessions/, except in espalier-dot, which is a separate program.
 back() {
     rooms "$1" | awk -v floors="$work/floors" 'BEGIN { while ((getline line < floors) > 0) { split(line, f, " "); floor[f[1]] = f[2] } }
@@ -44,7 +44,7 @@ back() {
         $1 == "viz" && $2 == "sessions" && $3 !~ /^viz\/dot\// { print "    " $3 " -> " $4 }'
 }
 back "$work/includes" >"$work/back"
-check "no include points against the arrows" test ! -s "$work/back"; cat "$work/back"
+check "no include goes against the arrows" test ! -s "$work/back"; cat "$work/back"
 
 # Other rooms may include only the installed headers of engine/ and kernels/, and a few shared ones.
 public=$($MAKE -s --no-print-directory print-public-headers)

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Tests branches on small screens, in a terminal with a light theme. They start at nodes, tokens
-# and words, with keys and with the mouse. The README's tour (tour.sh) tests the rest.
+# Tests branches on small screens, in a terminal with a light theme. The branches start at nodes,
+# tokens and words, with keys and with the mouse. tour.sh also tests branches.
 . tests/shell.sh
 . tests/terminal.sh
 
@@ -34,9 +34,9 @@ click 12 4
 check "80x24: a click on the text puts the cursor there" see 'iter [0-9]* (held)\|┬ tree'
 keys Enter
 check "80x24: with the other panes hidden, the node pane explains the token" see '^┌ node   token [0-9]* "'
-check "80x24: the node pane lists the target's tokens for the same place" see '> [1-8] ".*written'
+check "80x24: the node pane lists the target's tokens for this position" see '> [1-8] ".*written'
 keys Down Enter
-check "80x24: another token is chosen" see 'limit reached'
+check "80x24: the text continues from another token" see 'limit reached'
 keys ':continue 3' Enter
 check "80x24: three continuations are written" see '3 continuations'
 check "80x24: the branches pane lists the continuations" see '^┌ branches'
@@ -79,9 +79,9 @@ begin 40x12
 keys Tab Left Left
 check "40x12: the cursor moves through the text" see 'king'
 keys Enter
-check "40x12: Enter lists the tokens for the place of the cursor" see '> [1-8] "'
+check "40x12: Enter lists the target's tokens for the position of the cursor" see '> [1-8] "'
 keys Down Enter
-check "40x12: one of the tokens is chosen" see 'limit reached'
+check "40x12: the text continues from another token" see 'limit reached'
 keys B
 check "40x12: there are two branches" see '● '
 keys ']'

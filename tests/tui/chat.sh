@@ -99,11 +99,11 @@ wait$said
 key Enter
 wait
 dump $work/on" $models -n 60 --context 400
-check "the last turn is in the context" shown "$work/turn-six" '^│ > and what of six?'
-check "the first turns are dropped from the context" sh -c "! grep -q '^│ > and what of one' '$work/turn-six'"
+check "the last turn is shown when the context is full" shown "$work/turn-six" '^│ > and what of six?'
+check "the first turn is dropped when the context is full" sh -c "! grep -q '^│ > and what of one' '$work/turn-six'"
 check "a message warns before turns are dropped" grep -q 'the next prompt drops the oldest' "$work"/turn-*
-check "the recording has the event of the drop" grep -q '"type":"drop"' "$work/full.esp.jsonl"
-check ":edit works after the drop" sh -c "! grep -q 'im_end' '$work'/turn-*"
+check "the recording has an event for the dropped turns" grep -q '"type":"drop"' "$work/full.esp.jsonl"
+check "screens show no control tokens after turns were dropped" sh -c "! grep -q 'im_end' '$work'/turn-*"
 check "an answer in a full context can be continued" sh -c "! grep -q 'context is full' '$work/on'"
 $ESPALIER replay "$work/full.esp.jsonl" --plain >"$work/plain" 2>&1
 tail -40 "$work/plain" >"$work/last"

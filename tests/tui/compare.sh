@@ -26,12 +26,12 @@ check "the trees of both sessions have the same root" sh -c \
 check "the pane says which side needs fewer iterations" dumped 'iterations for the same text'
 
 # The totals are those of `espalier compare`.
-counts() { # DRAFTER: prints the tokens per iteration and the iterations of its line
+counts() { # DRAFTER: prints the tokens per iteration and the iterations in the drafter's line
     sed -n "s/^[│ ]*$1  *\([0-9.]*\)  *\([0-9]*\)  *[0-9.]* %.*/\1 \2/p"
 }
 $ESPALIER compare -p "$prompt" -n 60 --drafter dynatree:N=8 --with linear:K=4 --seed 0 >"$work/table"
 for drafter in dynatree linear; do
-    check "$drafter has the totals of espalier compare" test \
+    check "the totals of $drafter equal those of the command espalier compare" test \
         "$(counts $drafter <"$work/screen")" = "$(counts $drafter <"$work/table")"
     check "the compare pane has totals for $drafter" test -n "$(counts $drafter <"$work/screen")"
 done
@@ -114,7 +114,7 @@ type :compare off
 key Enter
 wait
 $dump"
-check ":compare off returns the other panes" dumped '├ controller '
+check ":compare off shows the other panes again" dumped '├ controller '
 check "a message says that the comparison has ended" dumped 'the comparison has ended'
 
 play "$begin

@@ -7,7 +7,7 @@
 
 file=$work/settings
 
-configured() { # LINES INSTRUCTIONS [ARGUMENTS...]
+configured() { # LINES INSTRUCTIONS [ARGUMENTS...]: writes LINES to the file, and runs the interface with it
     printf '%s\n' "$1" >"$file"
     instructions=$2
     shift 2
@@ -143,7 +143,7 @@ printf '%s\n' 'size 100x24' wait 'type :drafter auto' 'key Enter' wait 'type :mo
     'key Enter' wait "dump $work/screen" >"$work/script"
 ESPALIER_SCRIPT=$work/script $ESPALIER >"$work/out" 2>&1
 check "with drafter auto, other models use their preset" dumped '^ espalier   fairytale-draft   ar'
-check "the preset of other models gives no warning" sh -c "! grep -q 'are its own' '$work/screen'"
+check "the preset of the newly loaded models gives no warning" sh -c "! grep -q 'are its own' '$work/screen'"
 
 # On a terminal, the user's own file is read, and written only on request.
 config=$work/config/espalier/config
@@ -172,7 +172,7 @@ see ready
 keys ':layout' Enter
 check "the next run uses the file" see 'layout = stacked'
 keys ':n' Enter
-check "the next run uses the -n of the command line, which was saved" see 'n = 8'
+check "the next run uses the saved number of tokens, which -n had set" see 'n = 8'
 keys ':quit' Enter
 left 0
 run --no-config

@@ -90,7 +90,7 @@ type :export stages $work/stages.tikz
 key Enter
 $dump-4" >"$work/script"
 ESPALIER_SCRIPT="$work/script" timeout 60 $ESPALIER replay sessions/samples/dynatree-adapting.esp.jsonl >/dev/null 2>&1
-check "e in the controller pane enters the export of a chart" dumped '^> :export thresholds *$'
+check "e in the controller pane puts the command that exports a chart into the input line" dumped '^> :export thresholds *$'
 cp "$work/screen-2" "$work/screen" && check "Enter writes the chart" dumped "chart of the thresholds written to $work/chart.svg"
 check "the chart has the given theme" sh -c "grep -q 'fill=\"#10151d\"' '$work/chart.svg' &&
     grep -q 'viewBox=\"0 0 831' '$work/chart.svg' && ! grep -q 'drafter ' '$work/chart.svg'"
@@ -127,7 +127,7 @@ check "the picture has the given caption and shape" sh -c "! grep -q 'drafter' '
     awk '{ d = \$1 / \$2 * 3 / 4 - 1; exit !(d < 0.01 && d > -0.01) }'"
 check "a message says where the picture was written" dumped "written to $work/dark.svg"
 check "the caption names the models" grep -q 'fairytale&#45;target ← fairytale' "$work/tree.svg"
-check "M-p enters the export command" dot -Tplain -o /dev/null "$work/key.dot"
+check "M-p puts the export command into the input line" dot -Tplain -o /dev/null "$work/key.dot"
 cp "$work/screen-2" "$work/screen" && check "an unknown ending is refused" dumped 'does not end in .svg'
 
 # The screen does not wait until a picture is written, but leaving the program does.

@@ -1,6 +1,6 @@
 #!/bin/sh
-# The user's files may be pipes to which nobody writes. The program must not wait for them. The history file may contain
-# something other than text.
+# The user's files may be pipes to which nobody writes. The program must not wait for these pipes. The program must also
+# work if the history file does not contain text.
 . tests/shell.sh
 . tests/terminal.sh
 
@@ -15,7 +15,7 @@ writes() { # ARGUMENTS: the program starts, takes a prompt, remembers it for thi
     keys 'Once upon a time' Enter
     see 'token limit reached' && keys Up && see '> Once upon a time' && keys C-u :quit Enter && left 0
 }
-refuses() { # PATTERN ARGUMENTS: the program ends at once, and says why
+refuses() { # PATTERN ARGUMENTS: the program ends immediately, and says why
     pattern=$1
     shift
     open 160x24

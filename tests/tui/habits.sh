@@ -4,7 +4,7 @@
 . tests/shell.sh
 . tests/script.sh
 
-# play_and_see PATTERN INSTRUCTIONS [ARGUMENTS...]
+# play_and_see PATTERN INSTRUCTIONS [ARGUMENTS...]: runs the instructions; the screen must then show PATTERN.
 play_and_see() {
     pattern=$1
     shift
@@ -98,12 +98,12 @@ wait' -n 8
 check ":clear without a text does not ask" play_and_see '^ F1 help' 'type :clear
 key Enter
 wait'
-check "M-e asks, and y takes the prompt back" asks '^> Once upon a time' y 'key M-e' \
+check "M-e asks, and y takes the last prompt back" asks '^> Once upon a time' y 'key M-e' \
     'Take back the last prompt and delete the 8 tokens after it? y: yes'
-check "n keeps the text" asks 'text   1[0-9] tokens' n 'key M-e' 'y: yes'
+check "after M-e, n keeps the text" asks 'text   1[0-9] tokens' n 'key M-e' 'y: yes'
 check ":regenerate asks, and y writes a new answer" asks 'temperature 0' y 'type :regenerate
 key Enter' 'Delete the last 8 tokens and generate others? y: yes'
-check "n keeps the answer" asks '^ F1 help' n 'type :regenerate
+check "after :regenerate, n keeps the answer" asks '^ F1 help' n 'type :regenerate
 key Enter' 'y: yes'
 check "a question longer than the footer is shown in full" play_and_see 'other key: no' 'size 40x20
 type Once upon a time
@@ -111,7 +111,7 @@ key Enter
 wait
 key M-e' -n 8
 
-# q and Esc leave the help, a zoomed pane or a pane, but never the program or the text.
+# q and Esc leave the help, a zoomed pane or a pane, but never end the program or clear the text.
 stays() { # KEYS: after these keys, the program still runs and generates text
     play_and_see "${2:-iter}" "key F5
 type Once upon a time
@@ -287,7 +287,7 @@ key Enter
 wait
 type :set threads
 key Enter'
-stops() { # WHEN PATTERN OPTION...
+stops() { # WHEN PATTERN OPTION...: after ":break WHEN", the generation must stop and show PATTERN
     when=$1 pattern=$2
     shift 2
     play_and_see "$pattern" "type :break $when
@@ -305,7 +305,7 @@ check ":until rejected stops after all nodes were rejected" stops rejected 'ever
 
 printf '#!/bin/sh\ntest "$(cat "$2")" = "$1" && printf "two\\nlines\\n" >"$2"\n' >"$work/editor"
 chmod +x "$work/editor"
-edits() { # PATTERN EDITOR INSTRUCTIONS
+edits() { # PATTERN EDITOR INSTRUCTIONS: with this editor, the screen must show PATTERN after the instructions
     (EDITOR=$2 VISUAL='' TMPDIR=$work && export EDITOR VISUAL TMPDIR && play_and_see "$1" "$3")
 }
 check "C-x C-e opens the editor" edits '^  lines' "$work/editor one" 'type one

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Tests the interface in real terminals of several sizes: the prompt, the stream, the tree, another drafter, a resize
-# during generation, and that the terminal is restored at the end.
+# Tests the interface in real terminals of several sizes: the prompt, the growing text, the tree, a change of the drafter,
+# a resize during generation, and that the terminal is restored at the end.
 . tests/shell.sh
 . tests/terminal.sh
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# The picture of the README has the panes and keys of the screen (`make pages` redraws it).
+# The picture in the README must show the panes and keys of the real screen. `make pages` redraws the picture.
 . tests/shell.sh
 
 if command -v python3 >/dev/null; then

@@ -1,6 +1,6 @@
 #!/bin/sh
-# ThreadSanitizer finds no data races in the ring, the mailbox, the thread pool and a session. `make check` builds these
-# programs separately; the session has one compute thread, so that it is fast enough.
+# ThreadSanitizer must find no data races in the ring, the mailbox, the thread pool and a session. `make check` builds these
+# programs separately. The session has one compute thread, because more would be too slow under the sanitizer.
 . tests/shell.sh
 . tests/script.sh
 tsan=$BUILD/tsan

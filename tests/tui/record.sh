@@ -1,5 +1,5 @@
 #!/bin/sh
-# Tests recording in the interface: starting and stopping, the sign in the header, markers, and write errors.
+# Tests recording in the interface: starting and stopping, the sign "rec" in the header, markers, and write errors.
 . tests/shell.sh
 . tests/script.sh
 file="$work/session.esp.jsonl"
@@ -42,13 +42,13 @@ $dump
 key M-m
 $dump.2" -n 10
 check "a second F9 ends the recording" dumped "recorded to "
-check "the header no longer shows the sign after F9" sh -c "! grep -q '● rec' $work/screen"
-check "a marker needs a recording" grep -q "nothing is being recorded" "$work/screen.2"
+check "after the second F9, the header no longer shows that a recording runs" sh -c "! grep -q '● rec' $work/screen"
+check "a marker without a recording is refused" grep -q "nothing is being recorded" "$work/screen.2"
 check "the file has all events in order" test \
     "$(types "$file")" = "prompt marker setting end rewind clear prompt end "
-check "a recording begun later has the text so far" test \
+check "a recording that begins later has the text so far" test \
     "$(sed -n 2p "$file" | grep -o '"id"' | wc -l)" -eq 14
-check "a recording begun later has the size of the screen" grep -q '"terminal":{"columns":100,"rows":24}' "$file"
+check "a recording that begins later has the size of the screen" grep -q '"terminal":{"columns":100,"rows":24}' "$file"
 check "markers have a text" grep -q '"type":"marker","text":"here"' "$file"
 
 spaces='Space Space Space Space Space Space Space Space Space Space Space Space'

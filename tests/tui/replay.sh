@@ -1,6 +1,6 @@
 #!/bin/sh
-# Replays a recorded session as text, with scripts and by hand; also tests files that are not
-# recordings.
+# Replays a recorded session as text, with scripts, and with keys in a terminal. Also tests files
+# that are not recordings.
 . tests/shell.sh
 . tests/script.sh
 . tests/terminal.sh
@@ -11,8 +11,8 @@ $ESPALIER generate -p "$prompt" -n 60 --temp 0.7 --seed 3 --baseline --record "$
     >"$work/text" 2>/dev/null
 check "a session is recorded" [ -s "$recording" ]
 
-# ---- a live session and its replay show the same frames, at every stop of step mode and at
-# markers
+# ---- a live session and its replay must show the same frames, at every stop of step mode and
+# at every marker
 body() { # FILE: prints the panes, without the header, which has a sign during a recording
     sed -e 1d "$1" | head -n 47
 }
@@ -123,7 +123,7 @@ plain() {
 in_plain() {
     grep -q -e "$1" "$work/plain"
 }
-squeezed() { # prints the text pane of the last frame, without frames and blanks
+squeezed() { # prints the text pane of the last iteration, without borders and blanks
     sed -n "/^--- iteration $last of/,\$p" "$1" | sed -e 1,3d -e 's/^│ //' -e 's/ *│.*//' |
         sed -n '1,/^[├└]/p' | sed '$d' | tr -d ' \n'
 }
@@ -155,7 +155,7 @@ check "plain: a closed pipe ends the output" \
 # ---- by scripts
 play "size 120x36
 $dump" replay "$recording"
-check "a script starts paused at the start" dumped "^paused   start, $iterations iterations"
+check "driven by a script, a replay is paused at the start" dumped "^paused   start, $iterations iterations"
 play "size 120x36
 key Right Right Right Left
 $dump" replay "$recording"
@@ -290,10 +290,10 @@ check "an incomplete last line is ignored" \
 told() { # FILE: succeeds if a message says that the file ends early
     grep -q "^espalier: $1 ends early, as after a crash; it has [0-9]* iterations\$" "$work/err"
 }
-check "a message says that the last line is incomplete" told "$work/cut"
+check "a warning says that a recording with an incomplete last line ends early" told "$work/cut"
 head -n 7 "$recording" >"$work/killed"
 $ESPALIER replay "$work/killed" --plain >/dev/null 2>"$work/err"
-check "a recording that ends during a generation gives the warning" told "$work/killed"
+check "a recording that ends during a generation gives this warning, too" told "$work/killed"
 $ESPALIER export "$work/killed" --iteration 2 --format txt >"$work/tree" 2>"$work/err"
 check "export prints the warning about a truncated recording" told "$work/killed"
 check "export writes the last iteration of a truncated recording" grep -q '^iteration 2, ' "$work/tree"

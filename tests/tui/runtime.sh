@@ -1,6 +1,6 @@
 #!/bin/sh
-# Tests changes at run time, made by scripts: models, backend, threads and all settings. Also
-# tests taking back the last prompt, and writing the text to a file.
+# Tests changes at run time: scripts change the models, the backend, the number of threads and all
+# settings. Also tests taking back the last prompt, and writing the text to a file.
 . tests/shell.sh
 . tests/script.sh
 
@@ -31,7 +31,7 @@ key Enter
 wait
 $dump" -n 20
 check ":model loads another model" dumped 'fairytale-draft, draft none, on '
-check "the header names the other model" dumped '^ espalier   fairytale-draft   ar, greedy, cpu'
+check "the header names the newly loaded model" dumped '^ espalier   fairytale-draft   ar, greedy, cpu'
 check "the text stays after another model was loaded" dumped '^│ Once upon a time'
 play "size 200x24
 wait
@@ -317,8 +317,8 @@ key Enter
 $dump"
 check "without a prompt :edit is refused" dumped 'no prompt to take back'
 
-# If the drafter is "auto", however it was set, other models use the drafter of their own
-# preset.
+# If the drafter is "auto", newly loaded models use the drafter of their own preset. It does not
+# matter how "auto" was set.
 mkdir "$work/preset"
 ln -s "$PWD"/engine/models/$built_in/* "$work/preset"
 rm "$work/preset/espalier.json"
@@ -333,7 +333,7 @@ type :model $work/preset fairytale-draft
 key Enter
 wait
 $dump" -n 20 $given
-    check "after $given and then auto, the new pair's preset is used" dumped '^ espalier .*   linear, greedy, cpu'
+    check "if $given is followed by drafter=auto, the new pair's preset is used" dumped '^ espalier .*   linear, greedy, cpu'
 done
 play "size 140x24
 wait
@@ -369,7 +369,7 @@ key Enter
 wait
 key M-e
 dump $work/cleared" -n 12
-check "models with another vocabulary take over the text" dumped '^│ Once upon a time'
+check "models with another vocabulary keep the text" dumped '^│ Once upon a time'
 check "a message says that the text was tokenized again" dumped 'was kept and tokenized again'
 check ":edit is refused after the text was tokenized again" grep -q 'tokenized again for other models' "$work/edit"
 check "after :clear there is no prompt" grep -q 'no prompt to take back' "$work/cleared"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Tests the interface when scripts drive it, without a terminal. The code and the screens are the same as
-# on a terminal.
+# Tests the interface with scripts, without a terminal. The code and the screens are the same as on a
+# terminal.
 . tests/shell.sh
 . tests/script.sh
 default_drafter=dynatree
@@ -284,7 +284,7 @@ key Enter
 $sizes
 size 80x24
 $dump" -n 700 --drafter ar
-check "the screen is resized a thousand times during a generation" dumped '^└\{1\}─\{78\}┘$'
+check "the screen is drawn correctly after a thousand sizes during a generation" dumped '^└\{1\}─\{78\}┘$'
 check "the generation was still running after the thousand sizes" dumped 'iter [0-9]'
 
 play "size 60x16

@@ -1,6 +1,6 @@
 #!/bin/sh
-# The terminal is restored, however the program ends. A program that was suspended uses the
-# terminal again when it continues.
+# The terminal must be restored, however the program ends. A program that was suspended must use
+# the terminal again when it continues.
 . tests/shell.sh
 . tests/terminal.sh
 
@@ -21,8 +21,8 @@ check "SIGHUP restores the terminal" ends_by HUP 129
 check "SIGSEGV restores the terminal" ends_by SEGV 139
 check "SIGABRT restores the terminal" ends_by ABRT 134
 
-# Another program truncates a model file, so its pages are gone. Whether this ends the program
-# or not, the terminal is restored.
+# Another program truncates a model file, so its pages are gone. The terminal must be restored,
+# even if this ends the program.
 cut_off() {
     rm -rf "$work/model"
     cp -r engine/models/fairytale-target "$work/model" && open 80x24
@@ -42,7 +42,7 @@ interrupted() {
 }
 check "SIGINT stops the generation, and a second SIGINT ends the program" interrupted
 
-suspended() { # KEY-OR-SIGNAL
+suspended() { # KEY-OR-SIGNAL: suspends the program, continues it, and compares the terminal's modes
     writing || return 1
     if [ "$1" = key ]; then keys C-z; else kill -s TSTP "$(process)"; fi
     see '@@' || return 1

@@ -179,6 +179,19 @@ TEST(shortened_texts_match_with_drafts_of_an_mtp_layer)
     esp_engine_close(engine);
 }
 
+/* A quantised copy of the target drafts in the target's cache, and reads its states. */
+TEST(shortened_texts_match_with_drafts_of_a_copy)
+{
+    static const char *const drafters[] = {"dynatree", "goodput", "linear:cache=rebuild"};
+    for (int v = 0; v < VECTORS; v++) {
+        open_engine_with(vectors[v], "self:q4_0", 1);
+        for (int d = 0; d < 3; d++)
+            go_back_and_on(drafters[d], 0, 51 + (unsigned)d, many_rounds());
+        go_back_and_on("dynatree", 30, 97, many_rounds());
+        esp_engine_close(engine);
+    }
+}
+
 TEST(another_answer_does_not_compute_the_prompt_again)
 {
     for (int v = 0; v < VECTORS; v++) {

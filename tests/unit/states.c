@@ -523,6 +523,45 @@ TEST(layers_that_do_not_fit_have_the_same_states)
     }
 }
 
+/* ------------------------------------------------------------------ joined caches */
+
+/* Other weights may draft after the text in the same cache. They must read the states after the
+ * text, and the text must continue as if they had never run. The two weights are equal here, so
+ * the drafted rows can be compared with rows of the text. */
+ON_BOTH(a_joined_cache_reads_the_states_and_changes_none)
+{
+    enum { AHEAD = 11 };
+    static struct runner r;
+    for (int m = 0; m < MIXERS; m++) {
+        unsigned long long state = 70 + (unsigned)m;
+        float own[VOCABULARY], want[VOCABULARY];
+        struct esp_weights *others;
+        struct esp_kv_cache view;
+        open_runner(&r, mixers[m], 1);
+        const struct esp_backend_ops *ops = r.backend->ops;
+        struct esp_model_desc desc = r.model.desc;
+        desc.lender = r.weights;
+        desc.state_slots = 0;
+        CHECK(ops->weights_open(&others, r.backend, &desc, NULL, NULL, NULL, 0) == 0);
+        CHECK(esp_kv_cache_join(&view, &r.cache, others, VOCABULARY, NULL, 0) == 0);
+        for (int length = 0; length < (is_emulated() ? 20 : 90); length += 1 + length % 4) {
+            if (length > 0)
+                check_logits(&r, length, "the text");
+            CHECK(esp_kv_cache_follow(&view, &r.cache, TREE) == 0 && view.length == length);
+            for (int i = 0; i < AHEAD; i++)
+                CHECK(esp_kv_cache_append(&view, r.text + length + i, 1, r.logits, NULL) == 0);
+            CHECK(ops->read_row(r.logits, 0, own) == 0);
+            compute_afresh(&r, length + AHEAD, want);
+            CHECK(memcmp(own, want, sizeof own) == 0, "%d tokens", length);
+            for (int i = length; i < TOKENS; i++)
+                r.text[i] = (int32_t)(check_uniform(&state) * VOCABULARY);
+        }
+        esp_kv_cache_close(&view);
+        ops->weights_close(others);
+        close_runner(&r);
+    }
+}
+
 /* ------------------------------------------------------------------ checkpoints */
 
 ON_BOTH(a_cut_text_goes_on_as_one_computed_afresh)

@@ -3,9 +3,9 @@
 
     check_inflated.py ESPALIER FOLDER...
 
-Makes each model folder twice as wide and three layers deeper (a mixture whose layers differ only wider), and prints the
-largest difference of the logits. Exit code 1: a difference is above 1e-3, or the new folder has other tensors than
-transformers expects. Needs torch and transformers 5; no test runs it.
+Makes each model folder twice as wide and three layers deeper, and prints the largest difference of the logits. A mixture
+whose layers differ from each other becomes wider, but not deeper. The exit code is 1 if a difference is above 1e-3, or if
+the new folder has other tensors than transformers expects. Needs torch and transformers 5; no test runs it.
 """
 import pathlib
 import subprocess
@@ -17,7 +17,7 @@ from transformers import AutoModelForCausalLM
 
 
 def logits(folder, tokens):
-    """Returns the logits, and the names of tensors that are missing or unknown."""
+    """Returns the logits, the configuration, and the names of tensors that are missing or unknown."""
     model, info = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, output_loading_info=True)
     with torch.no_grad():
         return model(tokens).logits, model.config, info["missing_keys"] or info["unexpected_keys"]

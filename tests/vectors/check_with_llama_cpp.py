@@ -3,10 +3,10 @@
 
     check_with_llama_cpp.py ESPALIER FILE.gguf TEXT_FILE
 
-Prints one line for each comparison. llama.cpp rounds activations to 8 bits where weights are
-quantised, so its tokens may differ from espalier's where two tokens are nearly tied. So llama.cpp
-also runs the same weights as floats (`espalier quantize FILE ... --type f32`), and with these the
-tokens must be equal. Needs llama-cpp-python. This is not part of `make check`.
+Prints one line for each comparison. llama.cpp rounds activations to 8 bits if weights are
+quantised. Its tokens may then differ from espalier's where two tokens are nearly tied. So llama.cpp
+also runs the same weights as floats (`espalier quantize FILE ... --type f32`). With these weights,
+the tokens must be equal. Needs llama-cpp-python. This is not part of `make check`.
 """
 import ctypes
 import json

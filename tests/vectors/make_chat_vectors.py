@@ -123,7 +123,7 @@ DEEPSEEK2 = ("{{ bos_token }}" + TURNS + "{% if m['role'] == 'user' %}{{ 'User: 
              "{% else %}{{ m['content'] + '\\n\\n' }}{% endif %}{% endfor %}" + ADD +
              "{{ 'Assistant:' }}{% endif %}")
 
-# Each line: name, the format to recognise, begin-of-text, end-of-text, template
+# Each line has a name, the format that must be recognised, the begin-of-text and end-of-text tokens, and the template.
 TEMPLATES = [
     ("plain ChatML", "chatml", None, "<|im_end|>", chatml()),
     ("Qwen 2", "chatml", None, "<|im_end|>", chatml("You are a helpful assistant.")),

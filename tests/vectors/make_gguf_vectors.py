@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Makes tests/vectors/gguf: small GGUF files.
 
-Most are folders of tests/vectors/logits, rewritten as llama.cpp's converter would write them: rows
-of query and key are in pairs, GPT-NeoX's parts follow one another, and Llama 3 has rope_freqs. One
-is split into two files. The logits are those of the folder. Runs llama.cpp on the files and prints
-the distance between its logits and those of the Hugging Face library. `mixed` has random weights of
-every quantised type:
+Most are folders of tests/vectors/logits, rewritten as llama.cpp's converter would write them: the
+rows of query and key matrices are reordered in pairs, the query, key and value parts of GPT-NeoX
+follow one another, and Llama 3 has a tensor rope_freqs. One model is split into two files. The
+logits are those of the folder. Runs llama.cpp on the files and prints the distance between its
+logits and those of the Hugging Face library. `mixed` has random weights of every quantised type:
 
     mixed.json       tokens: the sequence
     mixed.f32        (tokens, vocabulary) little-endian float32: llama.cpp's logits for the same

@@ -9,9 +9,9 @@ of EAGLE publish, and the drafts that this script computes with the heads.
     drafts.f32       little-endian float32, one row for each token of the text but the first, then
                      one for each node: the drafted hidden state, then the logits
 
-Weights are widened from the files before computing, so the rounding of stored numbers does not affect
-the comparison. The computation is written from the description in engine/model/README.md, one token at
-a time, in float64. Needs torch and safetensors; the results are committed.
+Weights are read from the files and widened, so the rounding of stored numbers does not affect the
+comparison. The computation follows the description in engine/model/README.md, one token at a time, in
+float64. Needs torch and safetensors; the results are committed.
 """
 import json
 import math

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Makes tests/vectors/logits: tiny random model folders, and their logits from the Hugging Face library.
 
-Each folder holds what save_pretrained writes (config.json and weights, in one file or in
-shards). In some folders, the configuration is rewritten in the form that older releases used.
-Besides, each folder holds
+Each folder has the files that save_pretrained writes: config.json, and the weights in one file or in
+shards. In some folders, the configuration is rewritten in the form that older releases used. Each
+folder also has
 
     reference.json   tokens: the sequence; greedy: the tokens of greedy decoding after it;
                      inverse_frequency: the inverse frequencies of the rotary embedding
@@ -76,7 +76,7 @@ def gpt2(**changes):
 
 
 def with_pictures(cls, text, **changes):
-    """A model that reads text and pictures. Its logits are computed for text alone."""
+    """Returns the configuration of a model that reads text and pictures. Its logits are computed for text alone."""
     vision = dict(hidden_size=8, intermediate_size=8, num_hidden_layers=1, num_attention_heads=1,
                   image_size=28, patch_size=14, head_dim=8)
     kind = {Gemma3Config: "siglip_vision_model", LlavaConfig: "clip_vision_model"}.get(cls, "pixtral")
@@ -281,7 +281,7 @@ def type_for_rope_type(config):
 
 
 def window_not_used(config):
-    """Rewrites the configuration as in the published Qwen 2.5, whose window is not used."""
+    """Rewrites the configuration as in the published Qwen 2.5, which does not use its window."""
     older_llama(config)
     config["sliding_window"] = 16
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Makes tests/vectors/heads/eagle3-speculators* and speculators-mtp*: tiny random EAGLE-3 heads and
 MTP layers as the library speculators saves them, and what they draft according to that library.
-EAGLE-3 heads and the MTP layer of Qwen3 are for the target tests/vectors/heads/target, which
-make_head_vectors.py must have made before. The other MTP layers are for the folders named below.
+EAGLE-3 heads and the MTP layer of Qwen3 are for the target tests/vectors/heads/target, so run
+make_head_vectors.py first to make it. The other MTP layers are for the folders named below.
 An MTP layer reads the target's states after the final norm, as in vLLM, which runs these layers.
 make_head_vectors.py describes the files. Needs torch, transformers 5 and speculators; the results are
 committed.
@@ -64,7 +64,7 @@ def fill(model, seed):
 
 
 def mask_of(seen, window=None):
-    """Returns the mask in which row i attends to the rows seen[i]; with a window, only to the last ones."""
+    """Returns the mask in which row i attends to the rows seen[i]; with a window, only to the last of these rows."""
     mask = torch.full((1, 1, len(seen), len(seen)), float("-inf"))
     for i, rows in enumerate(seen):
         mask[0, 0, i, rows[-window:] if window else rows] = 0
@@ -72,7 +72,7 @@ def mask_of(seen, window=None):
 
 
 def run_eagle3(model, tokens, inputs, positions, seen):
-    """Returns, for all rows, the states that the head feeds back and its logits."""
+    """Returns, for all rows, the states that the head reads again in the next step, and its logits."""
     out = torch.cat((model.embed_tokens(torch.tensor([tokens])), inputs.unsqueeze(0)), dim=-1)
     turns = model.rotary_emb(out, torch.tensor([positions]))
     for i, layer in enumerate(model.layers):
@@ -83,8 +83,8 @@ def run_eagle3(model, tokens, inputs, positions, seen):
 
 
 def combine(model, tokens, states):
-    """Returns what the library computes before the head's layers from the target's states of three layers,
-    which are concatenated."""
+    """Returns what the library computes from the target's states before the head's layers run. `states` are the
+    states of three layers, concatenated."""
     combined = []
     hook = model.fc.register_forward_hook(lambda module, inputs, output: combined.append(output[0]))
     model(states.unsqueeze(0), torch.tensor([tokens]), torch.zeros(1, len(tokens), dtype=torch.long),
@@ -158,8 +158,8 @@ def new_mtp(inner):
 
 
 def make_mtp(name, seed, target, layer=None):
-    """`layer` is the configuration of the layer if it is not the target's. If the target has an MTP
-    layer, the library converts it; otherwise the layer is random."""
+    """Makes a folder with an MTP layer. `layer` is the configuration of the layer if it differs from the target's.
+    If the target has an MTP layer, the library converts it; otherwise the layer is random."""
     torch.set_default_dtype(torch.float32)
 
     def read_config():

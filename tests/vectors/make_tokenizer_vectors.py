@@ -160,7 +160,7 @@ BYTE_OF = {chr(c): b for b, c in enumerate(
     b if 33 <= b <= 126 or (161 <= b <= 255 and b != 173) else
     256 + (b if b < 33 else b - 127 + 33 if b < 161 else 67) for b in range(256))}
 CHAR_OF = {b: c for c, b in BYTE_OF.items()}
-MARK = "\u2581"  # stands for a space in a tokenizer with byte fallback
+MARK = "\u2581"  # replaces a space in a tokenizer with byte fallback
 FALLBACK = {"<0x%02X>" % b: b for b in range(256)}
 
 

@@ -17,7 +17,7 @@ from safetensors.numpy import save_file
 D, HEADS, KV, DIM, FFN, V, EPS = 24, 4, 2, 6, 19, 37, 1e-5
 FREQUENCY = torch.tensor([1.0, 0.3, 0.05], dtype=torch.float32).double()
 CLS, REG, DISTIL, TOP = 10.0, 1.0, 10.0, 10
-RATE, DECAY, CLIP, STEP = 1e-2, 0.01, 0.5, 5  # STEP optimisation steps came before
+RATE, DECAY, CLIP, STEP = 1e-2, 0.01, 0.5, 5  # STEP optimisation steps came before this one
 
 torch.manual_seed(1)
 torch.set_default_dtype(torch.float64)
@@ -51,7 +51,7 @@ class Head(torch.nn.Module):
         return torch.cat([a * angle.cos() - b * angle.sin(), b * angle.cos() + a * angle.sin()], -1)
 
     def rows(self, embedded, feature, position, cache, mask):
-        """Computes rows of one depth after the rows in `cache`; the mask is (rows, rows so far)."""
+        """Computes the rows of one depth, which follow the rows in `cache`. The mask is (rows, rows so far)."""
         w, layer = self.w, "layers.0."
         x = F.linear(torch.cat([embedded, feature], -1), w["fc.weight"], w["fc.bias"])
         q = F.linear(x, w[layer + "self_attn.q_proj.weight"]).view(-1, HEADS, DIM)

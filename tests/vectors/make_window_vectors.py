@@ -2,11 +2,11 @@
 """Makes tests/vectors/window.json: logits of the built-in target for one text, with a window.
 
 This is an implementation of StreamingLLM (Xiao et al., "Efficient Streaming Language Models with
-Attention Sinks", 2024, section 3.2) that works differently from espalier: keys are cached before rotation;
-before each token, all tokens between the sinks and the most recent ones are thrown away; then
-every key is rotated by the angle of its position in the cache, and the query by the angle of the
-last position. The window includes the new token, so a full cache has sinks + recent positions. The
-script computes in double precision, one token at a time.
+Attention Sinks", 2024, section 3.2) that works differently from espalier. Keys are cached before
+rotation. Before each token, all tokens between the sinks and the most recent tokens are removed.
+Then every key is rotated by the angle of its position in the cache, and the query by the angle of
+the last position. The window includes the new token, so a full cache has sinks + recent positions.
+The script computes in double precision, one token at a time.
 
     make_window_vectors.py [FOLDER OF THE BUILT-IN TARGET]
 

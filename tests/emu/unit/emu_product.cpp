@@ -1,5 +1,5 @@
-/* emu_product.cpp - compares the product that replaces cuBLASLt with sums in double: types,
- * transposition, order, strides, batches, bias, and refused arguments.
+/* emu_product.cpp - compares the product that replaces cuBLASLt with sums in double. Tests
+ * types, transposition, order, strides, batches, bias, and refused arguments.
  */
 #include "tests/emu/unit/emu_test.h"
 
@@ -74,7 +74,7 @@ template <> cudaDataType type_of<float>()
     return CUDA_R_32F;
 }
 
-/* The arguments of a product, without the matrices. */
+/* Stores the arguments of a product, except the matrices. */
 struct parts {
     cublasLtHandle_t handle = nullptr;
     cublasLtMatmulDesc_t desc = nullptr;

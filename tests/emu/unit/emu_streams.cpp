@@ -38,7 +38,8 @@ static __global__ void take_struct(struct with_address a, float *out)
     *out = a.data ? a.data[a.n] : 0.0f;
 }
 
-/* Two streams, pinned memory and a device array of 64 floats, all released at the end. */
+/* Has two streams, pinned memory and a device array of 64 floats. All are released at the
+ * end. */
 struct scene {
     cudaStream_t a = nullptr, b = nullptr;
     float *host = nullptr, *device = nullptr;
@@ -203,10 +204,10 @@ TEST(streams_are_lazy_and_read_memory_late)
     OK(s.fetch(s.a));
     CHECK(s.host[6] == 6.0f,
           "the result was copied before the host waited: %g is the new value", s.host[6]);
-    CHECK(cudaStreamQuery(s.a) == cudaErrorNotReady, "the stream has work");
+    CHECK(cudaStreamQuery(s.a) == cudaErrorNotReady, "a stream with work is not ready");
     OK(cudaStreamSynchronize(s.a));
     CHECK(s.host[6] == 7.0f && s.host[5] == 501.0f, "%g %g", s.host[6], s.host[5]);
-    CHECK(cudaStreamQuery(s.a) == cudaSuccess, "the stream is done");
+    CHECK(cudaStreamQuery(s.a) == cudaSuccess, "a stream without work is ready");
 }
 
 TEST(destroying_a_stream_runs_its_work_first)
@@ -259,8 +260,8 @@ static int times_seen(bool wait)
 TEST(only_events_order_streams)
 {
     int with = times_seen(true), without = times_seen(false);
-    CHECK(with == 16, "%d of 16 with an event", with);
-    CHECK(without > 0 && without < 16, "%d of 16 without", without);
+    CHECK(with == 16, "%d of 16 see the result with an event", with);
+    CHECK(without > 0 && without < 16, "%d of 16 see the result without an event", without);
 }
 
 TEST(the_default_stream_waits_for_blocking_streams)
@@ -408,13 +409,13 @@ TEST(launches_that_a_GPU_refuses)
     CHECK(launch(1, 0, 0) == cudaErrorInvalidConfiguration, "no threads");
     CHECK(launch(dim3(1, 65536), 32, 0) == cudaErrorInvalidConfiguration, "too high");
     CHECK(launch(1, 32, 49153) == cudaErrorInvalidValue,
-          "more shared memory than allowed by default");
+          "more shared memory than is allowed by default");
     OK(cudaFuncSetAttribute(touch, cudaFuncAttributeMaxDynamicSharedMemorySize, 100000));
     CHECK(launch(1, 32, 100000) == cudaSuccess, "shared memory that was requested");
     CHECK(launch(1, 32, 100001) == cudaErrorInvalidValue, "more than requested");
     CHECK(cudaFuncSetAttribute(touch, cudaFuncAttributeMaxDynamicSharedMemorySize, 300000) ==
               cudaErrorInvalidValue,
-          "more than the device has");
+          "more shared memory than the device has");
     cudaGetLastError();
 }
 

@@ -279,7 +279,7 @@ TEST(warps_whose_lanes_do_not_meet_are_detected)
          cudaDeviceSynchronize());
 }
 
-/* Lane 0 writes and the others read. The result is correct only if the lanes synchronise
+/* Lane 0 writes, and the other lanes read. The result is correct only if the lanes synchronise
  * between the write and the reads. */
 static __global__ void through_memory(int *out, bool meet)
 {
@@ -304,7 +304,7 @@ TEST(a_missing_syncwarp_gives_wrong_results)
         for (int got : out.read())
             seen |= got != 77;
     }
-    CHECK(seen, "lanes always ran in the order that hides the error");
+    CHECK(seen, "a missing __syncwarp had no effect in any order of lanes");
 }
 
 /* ------------------------------------------------------------------ shared memory */
