@@ -30,7 +30,7 @@ struct esp_depth_measure {
     double rate[ESP_MEASURE_RULES];
 };
 
-/* How the draft rates the target's likeliest token after a guess. */
+/* Counts how the draft rates the target's likeliest token after a guess. */
 struct esp_next_guess {
     float confidence; /* q of that token */
     bool right;       /* the target's likeliest token is also the draft's */
