@@ -87,8 +87,8 @@ static double weight_of(const struct esp_cost_curve *curve, int class)
 }
 
 /* Fits a line to all classes, with their weights. If samples are few or old, OPTIMISTIC pulls
- * its slope down. The class of plain decoding is fitted like the others, because plain decoding
- * is seldom timed while trees are faster. */
+ * its slope down. The class of plain decoding is fitted like the other classes, because plain
+ * decoding is seldom timed while trees are faster. */
 static void draw_line(struct esp_cost_curve *curve)
 {
     static const double pull = 2; /* as much as half a sample two rows away from the mean */

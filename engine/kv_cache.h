@@ -74,8 +74,9 @@ int esp_kv_cache_open(struct esp_kv_cache *cache, const struct esp_backend_ops *
 int esp_kv_cache_join(struct esp_kv_cache *cache, const struct esp_kv_cache *owner,
                       struct esp_weights *weights, int vocabulary, char *err, size_t errlen);
 /* Makes room for `rows` rows after the owner's text, adds the text's complete chunks to the
- * states of recurrent layers, and lets the view begin at the first of these rows. Rows that passes over the view write are temporary: the owner's next passes overwrite
- * them, and the owner's `length` never counts them. */
+ * states of recurrent layers, and lets the view begin at the first of these rows. Rows that
+ * passes over the view write are temporary: the owner's next passes overwrite them, and the
+ * owner's `length` never counts them. */
 int esp_kv_cache_follow(struct esp_kv_cache *view, struct esp_kv_cache *owner, int rows);
 /* Sets the window; the cache must be empty. If a text of `context` tokens has more rows than
  * the cache, the cache needs at least esp_kv_cache_window_rows() rows for text. */

@@ -4,7 +4,7 @@
  *   2 flatten  the nodes get rows, parents before children, and ancestor bitmasks
  *   3 verify   one target pass over root and nodes with tree attention
  *   4 select   the verifier walks the tree: accepted path and bonus token
- *   5 commit   accepted key/value rows are moved into place, the rest is dropped
+ *   5 commit   accepted key/value rows are moved into place, other rows are dropped
  *   6 adapt    the controller learns from the outcome
  *
  * The root is the last committed token. It has no row in the target cache yet, so its row is

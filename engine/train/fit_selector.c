@@ -241,7 +241,7 @@ static int best_logit(const double *logits)
     return best;
 }
 
-/* Returns the tokens per second of the policy's choices divided by those of the base, on the
+/* Returns the tokens per second of the policy's choices, divided by the base's, on the
  * held-out samples: the mean over settings. */
 static double judge(struct fit *f)
 {

@@ -1,11 +1,11 @@
 /* teacher.h - runs a target over a text and grows its trees, to make training samples.
  *
- * A draft model learns from the target's hidden states after the final norm ("features"), from
+ * A draft learns from the target's hidden states after the final norm ("features"), from
  * which the LM head computes the logits. Each token of a text has one feature. TALF also needs
- * trees at some tokens, the roots: the target itself expands the likeliest paths by a beam search
- * ("SALF & TALF", section 3.2: EAGLE-2's search, with the target's probabilities). A tree has
- * `k` nodes at each of the depths 1..depth - 1, so a draft needs `depth` passes to follow a
- * path through it, including the pass of the root.
+ * trees at some tokens, the roots: the target itself expands the likeliest paths by a beam
+ * search ("SALF & TALF", section 3.2: EAGLE-2's search, with the target's probabilities). A
+ * tree has `k` nodes at each of the depths 1..depth - 1, so a draft needs `depth` passes to
+ * follow a path through it, including the pass of the root.
  *
  * Features are stored as float16 in one file, a record for each text, because every epoch
  * reads them again and they are larger than memory.

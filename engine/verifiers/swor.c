@@ -4,8 +4,8 @@
  * This is recursive rejection with a draft distribution that shrinks at every rejection. At
  * first P = p and Q = q. Child s, in drawing order, is accepted with probability min(1, P(s) /
  * Q(s)). Otherwise P becomes norm((P - Q)+) and s is removed from Q; the next child was drawn
- * from this Q. If no child is accepted, the token is drawn from P. The tests end at a child with
- * Q(s) = 0, because it cannot have been drawn from Q.
+ * from this Q. If no child is accepted, the token is drawn from P. The tests end at a child
+ * with Q(s) = 0, because it cannot have been drawn from Q.
  */
 #include <stdlib.h>
 #include <string.h>
