@@ -44,7 +44,7 @@ struct esp_found_models {
     struct esp_found_model *models; /* (count) sorted by source, in the order above, then by
                                        name */
     int count;
-    bool more; /* there are more than ESP_MODELS_MOST models; only so many are listed */
+    bool more; /* there are more than ESP_MODELS_MOST models, the maximum in a list */
 };
 
 /* Searches for models. Returns 0 or ESP_E_MEMORY. The caller frees the list in both cases. */
