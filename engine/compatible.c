@@ -11,7 +11,8 @@
 
 #include "kernels/status.h"
 
-/* Whether speculation with these settings keeps the output distribution, and if not, why. */
+/* States whether speculation with these settings keeps the output distribution. If it does not,
+ * the value is the reason. */
 enum fit {
     FIT_LOSSLESS,
     FIT_GREEDY, /* the verifier is for temperature 0, and the temperature is not 0 */

@@ -79,7 +79,7 @@ static double doubt(const struct esp_cost_class *c)
 
 /* Returns the weight of a class when the line is fitted. A class with a single sample has a
  * weight of nearly 0, because the pass may have been interrupted. Plain decoding has its full
- * weight, since it soon has more than one sample. */
+ * weight, because it soon has more than one sample. */
 static double weight_of(const struct esp_cost_curve *curve, int class)
 {
     const struct esp_cost_class *c = &curve->class[class];
@@ -87,8 +87,8 @@ static double weight_of(const struct esp_cost_curve *curve, int class)
 }
 
 /* Fits a line to all classes, with their weights. If samples are few or old, OPTIMISTIC pulls
- * its slope down. The class of plain decoding is fitted like the others, because plain decoding
- * is seldom timed while trees are faster. */
+ * its slope down. The class of plain decoding is fitted like the other classes, because plain
+ * decoding is seldom timed while trees are faster. */
 static void draw_line(struct esp_cost_curve *curve)
 {
     static const double pull = 2; /* as much as half a sample two rows away from the mean */
@@ -177,7 +177,7 @@ static int recently(const struct esp_cost_curve *curve, int class)
 /* A class got slower or faster by `factor`, as happens when other programs start or end. Scales
  * the classes without recent samples by it, too. Otherwise they would look cheap or expensive
  * only because their samples are older. The larger the class's share of the recent samples, the
- * more of the factor is applied to the others. */
+ * more of the factor is applied to the other classes. */
 static void move_along(struct esp_cost_curve *curve, int class, double factor)
 {
     const double moved = pow(factor, recently(curve, class) / (double)ESP_COST_RECENT);
@@ -315,7 +315,7 @@ double esp_costs_draft(const struct esp_costs *costs, int rows)
 
 static const double LONGEST = 1e4; /* maximum seconds of a pass */
 
-/* A curve is stored as class, seconds and weight of each class. */
+/* Reads a curve. It is stored as the index, the seconds and the weight of each class. */
 static void read_curve(const cJSON *array, struct esp_cost_curve *curve)
 {
     const cJSON *item;

@@ -1,7 +1,7 @@
-/* costs.h - how long passes take on this machine. Passes are timed while text is generated, and
- * the times are stored in a file.
+/* costs.h - learns how long passes take on this machine. Passes are timed while text is
+ * generated, and the times are stored in a file.
  *
- * Two curves, in seconds:
+ * There are two curves, in seconds:
  * - draft: a draft pass, as a function of its rows. It includes the draws and the drafter's
  *   own work until the next pass.
  * - verify: the other stages of an iteration (target pass, selection, commit), as a function of
@@ -69,7 +69,7 @@ struct esp_costs {
     bool learned;
 };
 
-/* Like esp_calibration_turn() and esp_calibration_save(). */
+/* These work like esp_calibration_turn() and esp_calibration_save(). */
 void esp_costs_turn(struct esp_costs *costs, const char *key);
 void esp_costs_save(struct esp_costs *costs);
 

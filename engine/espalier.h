@@ -42,7 +42,7 @@ struct esp_engine;
  * *engine is NULL. */
 int esp_engine_open(struct esp_engine **engine, const struct esp_engine_options *options,
                     char *err, size_t errlen);
-/* Closes an engine, whose sessions must be closed already. NULL is allowed. */
+/* Closes an engine. Close its sessions first. NULL is allowed. */
 void esp_engine_close(struct esp_engine *engine);
 
 struct esp_model_info {

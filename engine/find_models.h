@@ -27,7 +27,7 @@ struct esp_found_model {
     char path[PATH_MAX];
     const char
         *source;     /* "built-in", "ESPALIER_MODELS", "Hugging Face", "LM Studio", "ollama" */
-    bool gguf;       /* a GGUF file; else a folder */
+    bool gguf;       /* true: a GGUF file; false: a folder */
     int64_t bytes;   /* size of its weights */
     char family[32]; /* model_type of config.json; "" if unknown */
     char dtype[16];  /* type of most numbers in a GGUF file; "" if unknown */
@@ -44,7 +44,7 @@ struct esp_found_models {
     struct esp_found_model *models; /* (count) sorted by source, in the order above, then by
                                        name */
     int count;
-    bool more; /* there are more than ESP_MODELS_MOST models; the rest are left out */
+    bool more; /* there are more than ESP_MODELS_MOST models, the maximum in a list */
 };
 
 /* Searches for models. Returns 0 or ESP_E_MEMORY. The caller frees the list in both cases. */
@@ -55,8 +55,8 @@ void esp_found_models_free(struct esp_found_models *found);
 int esp_found_model_at(struct esp_found_model *model, const char *path);
 
 /* Finds a model by its path, by its name in a list of models, or by the part of that name after
- * the last slash; case is ignored in names. Writes its path. ESP_E_FILE: there is none.
- * ESP_E_MISMATCH: several models have this name. */
+ * the last slash; case is ignored in names. Writes its path. Returns ESP_E_FILE if
+ * there is none, and ESP_E_MISMATCH if several models have this name. */
 int esp_model_path(char *path, size_t size, const char *name, char *err, size_t errlen);
 
 /* Returns whether the draft is "self" or "self:TYPE", a quantised copy of the target. */
@@ -65,8 +65,9 @@ bool esp_is_own_copy(const char *draft);
 #define ESP_MTP "mtp"
 bool esp_is_mtp(const char *draft);
 /* Works like esp_model_path(), for a draft. Words that do not name a model are copied to
- * `path`: those of esp_is_own_copy() and esp_is_mtp(), "none", and "auto": the MTP layer if
- * there is one, else a quantised copy of the target if that is expected to save time. */
+ * `path`. They are the words of esp_is_own_copy() and esp_is_mtp(), "none", and "auto". "auto"
+ * means the MTP layer if there is one, and otherwise a quantised copy of the target if that is
+ * expected to save time. */
 int esp_draft_path(char *path, size_t size, const char *name, char *err, size_t errlen);
 /* Describes a quantised copy of the target as a draft model. */
 void esp_found_copy(struct esp_found_model *copy, const struct esp_found_model *target);

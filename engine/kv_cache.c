@@ -98,7 +98,7 @@ void esp_kv_cache_set_window(struct esp_kv_cache *c, const struct esp_window *wi
 
 /* ------------------------------------------------------------------ checkpoints */
 
-/* Returns whether the cache has states of its own. */
+/* Returns whether the cache has states that do not belong to another cache. */
 static bool is_recurrent(const struct esp_kv_cache *c)
 {
     return c->weights && !c->joined && esp_model_desc_recurrent(c->weights->desc);
@@ -123,8 +123,9 @@ int esp_kv_cache_follow(struct esp_kv_cache *view, struct esp_kv_cache *owner, i
     return status;
 }
 
-/* Returns the slot to overwrite: an empty one, or the one without which the gap between its
- * neighbours is smallest, relative to the distance from the end of the text. */
+/* Returns the slot to overwrite. This is an empty slot if there is one. Otherwise it is the
+ * slot that leaves the smallest gap between its neighbours, relative to the distance from the
+ * end of the text. */
 static int least_missed(const struct esp_kv_cache *c)
 {
     int least = 0;
@@ -205,7 +206,7 @@ int esp_kv_cache_forward(struct esp_kv_cache *c, const struct esp_batch *batch)
 
 /* ------------------------------------------------------------------ another vocabulary */
 
-/* Makes room for `length` tokens of text. Returns false if there is no memory. */
+/* Allocates memory for `length` tokens of text. Returns false if there is no memory. */
 static bool reserve(struct esp_kv_cache *c, int length)
 {
     int64_t room = c->before_room > 0 ? c->before_room : 256;
@@ -419,7 +420,7 @@ static bool write_rows(struct esp_kv_cache *c, const int32_t *tokens, int count,
     return any;
 }
 
-/* Does what esp_kv_cache_run() does, in as many passes as the rows of the tokens need. */
+/* Does the same as esp_kv_cache_run(), in as many passes as the rows of the tokens need. */
 static int run_translated(struct esp_kv_cache *c, const int32_t *tokens,
                           const struct esp_batch *batch)
 {

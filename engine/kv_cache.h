@@ -1,8 +1,8 @@
 /* kv_cache.h - the KV cache of one model, as a session uses it.
  *
- * Rows 0..length-1 are those of the first `length` tokens of the text. In a draft head's cache,
- * rows 0..length-1 are those of the `length` tokens after the first one, because no hidden
- * state precedes the first token. The rows after the text belong to the tree of the current
+ * Rows 0..length-1 belong to the first `length` tokens of the text. In a draft head's cache,
+ * they belong to the `length` tokens after the first token, because no hidden state precedes
+ * the first token. The rows after the text belong to the tree of the current
  * iteration, in the order of its passes. esp_kv_cache_keep() makes the rows of accepted tokens
  * part of the text. The next iteration overwrites the other rows.
  *
@@ -38,18 +38,18 @@ struct esp_kv_cache {
     struct esp_weights *weights;
     struct esp_cache *cache;
     int vocabulary;           /* the model's tokens are 0 to vocabulary-1 */
-    int context;              /* maximum rows of the text */
+    int context;              /* maximum number of rows of the text */
     int length;               /* number of tokens of the text whose rows are computed */
-    int rows;                 /* rows that the cache has */
+    int rows;                 /* number of rows that the cache has */
     struct esp_window window; /* recent = 0: no window, the cache has the whole text */
-    int max_batch;            /* rows per pass */
+    int max_batch;            /* maximum number of rows per pass */
     int passes;               /* forward passes since the last reset of this counter */
     int32_t *tokens, *positions, *logits_row; /* (max_batch) */
     /* (slots) For a model with recurrent layers, the number of tokens before each checkpoint;
      * 0: the slot is empty. */
     int slots, checkpoint[ESP_CHECKPOINTS];
     bool joined; /* the rows and states belong to another cache, see esp_kv_cache_join() */
-    /* NULL if the model's vocabulary is that of the text's tokens. */
+    /* NULL if the model has the same vocabulary as the text. */
     const struct esp_translation *translation;
     int32_t *before; /* (length + 1 of before_room) number of rows before each token */
     int before_room;
@@ -74,8 +74,9 @@ int esp_kv_cache_open(struct esp_kv_cache *cache, const struct esp_backend_ops *
 int esp_kv_cache_join(struct esp_kv_cache *cache, const struct esp_kv_cache *owner,
                       struct esp_weights *weights, int vocabulary, char *err, size_t errlen);
 /* Makes room for `rows` rows after the owner's text, adds the text's complete chunks to the
- * states of recurrent layers, and lets the view begin at the first of these rows. Rows that passes over the view write are temporary: the owner's next passes overwrite
- * them, and the owner's `length` never counts them. */
+ * states of recurrent layers, and lets the view begin at the first of these rows. Rows that
+ * passes over the view write are temporary: the owner's next passes overwrite them, and the
+ * owner's `length` never counts them. */
 int esp_kv_cache_follow(struct esp_kv_cache *view, struct esp_kv_cache *owner, int rows);
 /* Sets the window; the cache must be empty. If a text of `context` tokens has more rows than
  * the cache, the cache needs at least esp_kv_cache_window_rows() rows for text. */

@@ -4,13 +4,13 @@
  *   2 flatten  the nodes get rows, parents before children, and ancestor bitmasks
  *   3 verify   one target pass over root and nodes with tree attention
  *   4 select   the verifier walks the tree: accepted path and bonus token
- *   5 commit   accepted key/value rows are moved into place, the rest is dropped
+ *   5 commit   accepted key/value rows are moved into place, other rows are dropped
  *   6 adapt    the controller learns from the outcome
  *
  * The root is the last committed token. It has no row in the target cache yet, so its row is
  * computed together with the tree's, and one target pass per iteration is enough. With
- * cache=rebuild, the rows are dropped and those of the committed tokens are computed again, as
- * the papers literally say (dynatree, app. D, line 6).
+ * cache=rebuild, all rows of the tree are dropped and the rows of the committed tokens are
+ * computed again, as the papers literally say (dynatree, app. D, line 6).
  *
  * Invariant between iterations: the target's cache holds the text without its last token; the
  * draft model's cache holds a prefix of the text.
@@ -60,7 +60,7 @@ static void stage_done(struct esp_session *s, enum esp_stage stage, double *star
         esp_session_mark(s, 2 * (int)stage + 2);
 }
 
-/* Selects a token as plain decoding does, but uses none of the session's random numbers. */
+/* Selects a token like plain decoding, but without using the session's random numbers. */
 static int choose_plainly(struct esp_session *s)
 {
     const double u = 0.5;
@@ -477,7 +477,7 @@ static struct esp_rank_times exchanged(const struct esp_session *s)
     return times;
 }
 
-/* Does what run() does, and records the part of its time in which ranks exchanged rows. */
+/* Calls run(), and records the part of its time in which ranks exchanged rows. */
 static int run_timed(struct esp_session *s, int remaining)
 {
     const double before = exchanged(s).seconds;

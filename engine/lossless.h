@@ -57,7 +57,7 @@ struct esp_lossless {
 const char *esp_lossless_test_name(int test);
 
 /* Measures a session that has a prompt. Its text does not change, but its random numbers and
- * its drafter's state do. ESP_E_CANCELLED if `progress` returned false. */
+ * its drafter's state do. Returns ESP_E_CANCELLED if `progress` returned false. */
 int esp_lossless_measure(struct esp_session *session, const struct esp_lossless_plan *plan,
                          struct esp_lossless *result, char *err, size_t errlen);
 

@@ -85,7 +85,7 @@ void esp_memory_fit_context(struct esp_engine *e, size_t limit)
     if (weights + session_need(e, e->context, e->max_nodes) <= room || least < 1 ||
         weights + session_need(e, least * STEP, e->max_nodes) > room)
         return;
-    while (most - least > 1) { /* `least` fits, `most` may not */
+    while (most - least > 1) { /* `least` fits; `most` possibly does not */
         const int middle = (least + most) / 2;
         if (weights + session_need(e, middle * STEP, e->max_nodes) <= room)
             least = middle;

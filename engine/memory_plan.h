@@ -21,7 +21,7 @@ void esp_memory_fit_context(struct esp_engine *engine, size_t limit);
  * tokenizer, the draft model and a session is subtracted from this limit. The backend gets the
  * rest as the limit of the target's weights. An older engine that is still open is not counted,
  * because it is closed when this engine replaces it. Call it before the weights are opened.
- * ESP_E_UNSUPPORTED if the backend has its own memory. */
+ * Returns ESP_E_UNSUPPORTED if the backend has its own memory. */
 int esp_memory_set_limit(struct esp_engine *engine, size_t bytes, char *err, size_t errlen);
 
 #endif

@@ -1,5 +1,5 @@
-/* recycled.h - the tokens that the target found likeliest after each token (Token Recycling,
- * Luo et al., arXiv 2408.08696).
+/* recycled.h - stores the tokens that the target found likeliest after each token (Token
+ * Recycling, Luo et al., arXiv 2408.08696).
  *
  * Each verified row of a tree, even of a rejected node, gives the target's likeliest next
  * tokens. They are stored in a matrix that has one row for each token of the vocabulary, and
@@ -42,13 +42,13 @@ struct esp_recycled {
     /* For each class of rows: how often such a row was tried, and how often each of its tokens
      * was correct. Both decay. */
     double tried[ESP_RECYCLED_STREAKS], right[ESP_RECYCLED_STREAKS][ESP_RECYCLED_WIDTH];
-    char key[384], file[64]; /* names of the target and of its file; "" means it has none */
+    char key[384], file[64]; /* names of the target and of its file; "" means no file */
     char notice[300];        /* a sentence about a damaged file, or "" */
-    bool learned;            /* has rows that are not in the file */
+    bool learned;            /* true if some rows are not in the file yet */
 };
 
-/* Allocates the rows; if `kept`, reads the file for this key. Does nothing if the key has not
- * changed; if it has, saves the old rows first. Returns 0 or ESP_E_MEMORY. */
+/* Allocates the rows. If `kept` is true, also reads the file for this key. Saves the old rows
+ * first if the key has changed, and does nothing if it has not. Returns 0 or ESP_E_MEMORY. */
 int esp_recycled_open(struct esp_recycled *recycled, const char *key, int vocabulary,
                       bool kept);
 

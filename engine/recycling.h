@@ -20,8 +20,8 @@ struct esp_recycling {
     struct esp_arrays arrays;
 };
 
-/* Opens or closes the matrix, depending on the session's settings and drafter. Returns 0 or
- * ESP_E_MEMORY. */
+/* Opens or closes the matrix of recycled tokens, depending on the session's settings and
+ * drafter. Returns 0 or ESP_E_MEMORY. */
 int esp_recycling_turn(struct esp_session *session);
 void esp_recycling_close(struct esp_recycling *recycling);
 

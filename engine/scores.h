@@ -30,14 +30,15 @@ struct esp_scores {
     struct esp_arrays arrays;
 };
 
-/* Makes room for trees of `record` nodes over a vocabulary. Returns 0 or a negative status. */
+/* Allocates memory for trees of `record` nodes over a vocabulary. Returns 0 or a negative
+ * status. */
 int esp_scores_open(struct esp_scores *scores, struct esp_backend *backend, int record,
                     int vocabulary, char *err, size_t errlen);
 void esp_scores_close(struct esp_scores *scores);
 
 /* Begins an iteration. */
 void esp_scores_begin(struct esp_scores *scores);
-/* Row `row` of `p` has probabilities. Stores its likeliest tokens as those after `node`. */
+/* Row `row` of `p` has probabilities. Stores the row's likeliest tokens for `node`. */
 int esp_scores_keep(struct esp_scores *scores, int node, struct esp_rows *p, int32_t row,
                     enum esp_delivery when);
 /* Returns the score of a token after `node`. `p` is the token's probability, used if it is not

@@ -30,9 +30,9 @@ static void layer_done(void *user)
 
 /* ------------------------------------------------------------------ opening and closing */
 
-/* Returns the number of parameters that a draft pass uses, divided by that of a target pass. A
- * shared LM head counts for both. For a quantised copy of the target, returns the ratio of
- * their bytes.
+/* Returns the number of parameters that a draft pass uses, divided by the number that a target
+ * pass uses. A shared LM head counts for both. For a quantised copy of the target, returns the
+ * ratio of their bytes.
  */
 static double relative_cost(const struct esp_engine *e)
 {

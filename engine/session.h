@@ -70,10 +70,10 @@ struct esp_session {
     struct esp_rng draft_rng, verify_rng;
     struct esp_arrays arrays; /* owns the next three, each of tree.capacity + 1 entries */
     int32_t *positions;       /* scratch: positions of the rows of a pass */
-    int32_t *tokens;          /* scratch: tokens of the rows of a pass, or row numbers */
+    int32_t *tokens;          /* scratch: tokens of the rows of a pass, or row indices */
     int32_t *committed;       /* tokens that the iteration commits */
     struct esp_iteration iteration;
-    struct esp_scores scores; /* zeroed until they are requested */
+    struct esp_scores scores; /* all zero until scores are requested */
 
     struct esp_stats stats;
     int first_index; /* number of the first iteration; see esp_session_count_from() */
@@ -127,11 +127,11 @@ void esp_session_close_drafter(struct esp_session *session);
 void esp_session_restart_random(struct esp_session *session);
 
 /* Appends tokens to the text and runs the target over them. The user's message is tokens
- * [said, said_end). `begin`: a new text gets the begin-of-text token first. */
+ * [said, said_end). If `begin` is true, a new text gets the begin-of-text token first. */
 int esp_session_append(struct esp_session *session, const int32_t *tokens, int count,
                        bool begin, int said, int said_end, char *err, size_t errlen);
-/* Computes the window of these settings; recent = 0: none. Returns 0, or a negative status if
- * this model or backend cannot have it. */
+/* Computes the window of these settings; recent = 0 means no window. Returns 0, or a negative
+ * status if this model or backend cannot have it. */
 int esp_session_choose_window(const struct esp_session *session,
                               const struct esp_session_values *values,
                               struct esp_window *window, char *err, size_t errlen);
@@ -144,9 +144,9 @@ int esp_session_open_caches(struct esp_session *session, const struct esp_window
  * Returns 0 if this succeeded, so that the failed pass can be repeated. Otherwise, returns the
  * status. */
 int esp_session_recover(struct esp_session *session, int status);
-/* Returns the number of tokens that the last token of a text of `length` tokens sees. */
+/* Returns how many tokens the last token of a text sees, if the text has `length` tokens. */
 int esp_session_seen(const struct esp_session *session, int length);
-/* Allocates room for a text of this many tokens. Returns 0 or ESP_E_MEMORY. */
+/* Allocates memory for a text of this many tokens. Returns 0 or ESP_E_MEMORY. */
 int esp_session_text_room(struct esp_session *session, int tokens);
 /* Runs the models over the tokens of the text that are not in the caches yet. */
 int esp_session_prefill(struct esp_session *session);
@@ -162,14 +162,14 @@ bool esp_session_is_far_too_long(const struct esp_session *session, const char *
 /* Indices of device time stamps: 2i and 2i + 1 are the beginning and the end of stage i. */
 enum { ESP_MARK_PREFILL = 2 * ESP_STAGES + 1, ESP_MARK_PREFILLED };
 
-/* Sets whether the verifier stores the distribution at the end of a path, and to which row. */
+/* Sets whether the verifier stores the distribution at the end of a path, and in which row. */
 void esp_session_choose_end(struct esp_session *session);
 /* Call this after the verifier. Computes the scores of the tokens that it chose, if they were
  * requested. */
 int esp_session_score_path(struct esp_session *session);
 
-/* These return whether the draft is a draft head, and whether it is a quantised copy of the
- * target (`--draft self`). */
+/* The first function returns whether the draft is a draft head, the second whether it is a
+ * quantised copy of the target (`--draft self`). */
 bool esp_session_has_head(const struct esp_session *session);
 bool esp_session_has_copy(const struct esp_session *session);
 /* Returns whether the draft is an MTP layer. */

@@ -23,7 +23,7 @@
 
 enum { SINKS = 4, RECENT = 1020 /* as in the released StreamingLLM: a cache of 1024 */ };
 
-/* More tokens than any text has. */
+/* A number of tokens that no text reaches. */
 enum { ENDLESS = 1 << 30 };
 
 bool esp_session_has_head(const struct esp_session *s)
@@ -104,7 +104,7 @@ void esp_session_keep_rows(struct esp_session *s, int count, int computed)
         esp_kv_cache_cut(&s->draft_cache, computed > 0 ? computed - 1 : 0);
     }
     if (count < s->length)
-        s->draft_context.back.length = 0; /* it is not valid for the text that may follow */
+        s->draft_context.back.length = 0; /* it does not fit the text that follows */
     s->length = count;
     esp_kv_cache_cut(&s->target, computed);
     esp_kv_cache_cut(&s->draft_cache, computed);
@@ -197,7 +197,7 @@ static int open_cache(struct esp_session *s, struct esp_kv_cache *cache,
     return status;
 }
 
-/* Exchanges the session's caches for `caches`, and the other way round. */
+/* Swaps the session's caches with `caches`. */
 static void exchange(struct esp_session *s, struct esp_kv_cache caches[2])
 {
     const struct esp_kv_cache target = s->target, draft = s->draft_cache;

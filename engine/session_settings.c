@@ -167,7 +167,7 @@ static const char *usual_drafter(const struct esp_session *s, const struct esp_s
 }
 
 /* Applies the pair's preset for this temperature; or the preset for greedy decoding if the user
- * chose a verifier that does not fit the first one. *changed becomes -1 if the drafter stays
+ * chose a verifier that does not fit the first one. *changed is set to -1 if the drafter stays
  * the same but gets other parameters. If nothing changes, the drafter keeps its learned
  * state. */
 static int choose_default(const struct esp_session *s, struct esp_settings *set, int *changed,
@@ -345,8 +345,8 @@ static struct esp_sampling sampling_of(const struct esp_session_values *values)
     return (struct esp_sampling){values->temperature, values->top_p, values->top_k};
 }
 
-/* Changes one setting in `set`. *changed becomes the index of the changed drafter parameter;
- * -1: all of them. */
+/* Changes one setting in `set`. Sets *changed to the index of the changed drafter parameter,
+ * or to -1 if all of them changed. */
 static int change(struct esp_settings *set, const char *key, const char *value, int *changed,
                   char *err, size_t errlen)
 {

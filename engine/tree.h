@@ -7,7 +7,7 @@
  * Node 0 is the root: the last committed token. Cut nodes stay in the tree for display but have
  * no row, so the target never sees them. All nodes below a cut node are cut.
  *
- * Independent draws may give the same token twice below one parent. The tree then holds one
+ * Independent draws may give the same token twice below one parent. The tree then has one
  * node that counts its `copies`, so that the target computes it once. The builder also stores
  * the sequence in which the parent's children were drawn, repeated draws included; verifiers
  * for independent draws read it with esp_tree_draws().
@@ -32,7 +32,7 @@ enum esp_order {
 struct esp_tree_builder {
     struct esp_tree tree;
     int capacity; /* maximum number of nodes to verify, without the root */
-    int room;     /* how many of these can still be added */
+    int room;     /* number of nodes to verify that can still be added */
     int record;   /* maximum number of nodes to store, including cut ones and the root */
     int32_t *first_child, *last_child, *next_sibling; /* (record) node or -1 */
     int32_t *row;                                     /* (record) flattened row or -1 */
@@ -58,8 +58,9 @@ void esp_tree_reset(struct esp_tree_builder *builder, int32_t token);
  * Siblings are ranked in the order in which they are added. */
 int esp_tree_add(struct esp_tree_builder *builder, int parent, int32_t token, double q);
 
-/* Records one draw of a child: like esp_tree_add, but if `parent` already has a child with this
- * token, increments its `copies` instead. Returns the node, or -1 if the tree is full. */
+/* Records one draw of a child. Works like esp_tree_add, but if `parent` already has a child
+ * with this token, increments that child's `copies` instead. Returns the node, or -1 if the
+ * tree is full. */
 int esp_tree_draw(struct esp_tree_builder *builder, int parent, int32_t token, double q);
 
 /* Lists the children of `parent` in the order in which they were drawn, one entry per draw,
@@ -68,8 +69,8 @@ int esp_tree_draw(struct esp_tree_builder *builder, int parent, int32_t token, d
 int esp_tree_draws(const struct esp_tree_builder *builder, int parent, int32_t *nodes,
                    int most);
 
-/* Like esp_tree_add, but the new node is a cut node and uses none of the capacity. Returns -1
- * if there is no room to store it. */
+/* Works like esp_tree_add, but the new node is a cut node and uses none of the capacity.
+ * Returns -1 if there is no room to store it. */
 int esp_tree_add_cut(struct esp_tree_builder *builder, int parent, int32_t token, double q,
                      enum esp_reason reason);
 

@@ -1,11 +1,12 @@
 /* tree_measure.h - compares the draft's distributions with the target's in verified trees, by
  * depth and by the rank of a guess.
  *
- * By depth: the L1 distance of p and q, and the probability that a verifier accepts one of k
- * independent draws, for each verifier at the same nodes (delayed-tree-expansion, def. 5.1 and
- * fig. 1). By rank: after a first token that the draft ranked n-th, how often the draft's
- * likeliest next token is also the target's, and how well the draft's probability predicts
- * that (salf-talf, sec. 3.1, fig. 2b, app. A).
+ * By depth, it computes the L1 distance of p and q. For each verifier, at the same nodes, it
+ * also computes the probability that one of k independent draws is accepted
+ * (delayed-tree-expansion, def. 5.1 and fig. 1). By rank, it looks at nodes after a first token
+ * that the draft ranked n-th. There it measures how often the draft's likeliest next token is
+ * also the target's, and how well the draft's probability predicts that (salf-talf, sec. 3.1,
+ * fig. 2b, app. A).
  */
 #ifndef ESP_TREE_MEASURE_H
 #define ESP_TREE_MEASURE_H
@@ -26,11 +27,11 @@ struct esp_depth_measure {
     double distance; /* sum over tokens of |p - q|: 0 to 2 */
     double ceiling;  /* sum of alpha*, the largest acceptance rate of any lossless verifier */
     /* Sum of acceptance rates, by index in the list ESP_VERIFIERS; NaN if the verifier has no
-     * such formula or takes single paths only. */
+     * such formula or is only for single paths. */
     double rate[ESP_MEASURE_RULES];
 };
 
-/* How the draft rates the target's likeliest token after a guess. */
+/* Records how the draft rates the target's likeliest token after a guess. */
 struct esp_next_guess {
     float confidence; /* q of that token */
     bool right;       /* the target's likeliest token is also the draft's */

@@ -21,8 +21,8 @@ enum { ESP_CHAT_TEMPLATE_LIMIT = 1 << 20 /* bytes */ };
 
 struct esp_chat_format;
 
-/* How conversations with a model are written. A zero-initialised struct means: no format, no
- * chat template. */
+/* Describes how conversations with a model are written. A zero-initialised struct means that
+ * there is no format and no chat template. */
 struct esp_chat {
     const struct esp_chat_format *format; /* NULL if none */
     bool has_template;                    /* the model has a chat template, known or not */

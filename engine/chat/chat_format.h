@@ -78,8 +78,8 @@ struct esp_chat_format {
     struct esp_chat_sign signs[10]; /* ends with zeros */
     unsigned usual;                 /* the variant for a model without a chat template of this
                                      * format */
-    /* The chat template's default system prompt is the text between these two; NULL means it
-     * has none. */
+    /* The chat template's default system prompt is the text between these two texts; NULL
+     * means that there is none. */
     const char *system_after, *system_before;
     struct esp_chat_piece pieces[18]; /* in order; ends with zeros */
 };

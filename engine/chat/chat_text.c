@@ -91,8 +91,8 @@ void esp_chat_date(char *text, size_t size, bool in_words)
         snprintf(text, size, "%d-%02d-%02d", 1900 + day.tm_year, day.tm_mon + 1, day.tm_mday);
 }
 
-/* Removes the model's reasoning, and line breaks, from the start of an earlier answer, as far
- * as the variant requires it. */
+/* Removes the model's reasoning, and line breaks, from the start of an earlier answer. Removes
+ * each of them only if the variant requires it. */
 static void drop_reasoning(unsigned variant, const char **text, size_t *length)
 {
     static const char mark[] = "</think>";

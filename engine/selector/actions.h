@@ -34,7 +34,7 @@ bool esp_action_canonical(int index);
 int esp_action_same(struct esp_action action);
 
 /* Returns the maximum number of rows in the target's pass: 1 + L1 + K L2. There are fewer if
- * several draws give the same token, because these share a row. */
+ * several draws give the same token, because such draws share a row. */
 int esp_action_rows(struct esp_action action);
 
 /* Returns the length of the longest path: L1 + L2. */

@@ -1,9 +1,9 @@
 /* pass_times.h - stores how long passes of draft and target take, by rows and by length of the
  * text.
  *
- * They are measured once, when a selector is trained (engine/train/measure_times.c), and stored
- * with the selector. The selector's choices therefore depend only on the text, and a seed gives
- * the same choices again.
+ * The times are measured once, when a selector is trained (engine/train/measure_times.c), and
+ * stored with the selector. The selector's choices therefore depend only on the text, and a
+ * seed gives the same choices again.
  */
 #ifndef ESP_PASS_TIMES_H
 #define ESP_PASS_TIMES_H

@@ -83,7 +83,7 @@ struct esp_selector_part esp_selector_part(const struct esp_selector_shape *shap
 /* Returns w, the number of values that a hidden state is projected to. */
 int esp_selector_width(const struct esp_selector_shape *shape);
 
-/* Returns how many numbers the network has. */
+/* Returns the number of weights of the network. */
 size_t esp_selector_count(const struct esp_selector_shape *shape);
 
 /* LayerNorm's epsilon. */

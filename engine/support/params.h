@@ -22,7 +22,7 @@ enum { ESP_MAX_PARAMS = 32, ESP_PARAM_TEXT = 64 };
 struct esp_param {
     const char *name; /* NULL ends the table */
     enum esp_param_type type;
-    double minimum, maximum, value; /* range and default; of a choice the index */
+    double minimum, maximum, value; /* range and default; for a choice, its index */
     const char *choices;            /* "a|b|c" for ESP_CHOICE */
     const char *text;               /* default of ESP_TEXT */
     const char *help;               /* one line */

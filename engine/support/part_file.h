@@ -1,4 +1,4 @@
-/* part_file.h - a list of unfinished files, so that a signal can remove them.
+/* part_file.h - lists unfinished files, so that a signal can remove them.
  *
  * A file is written under another name and renamed when it is complete (write_file.h). If a
  * signal ends the program in between, the unfinished file would remain, and it may be gigabytes

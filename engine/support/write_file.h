@@ -2,8 +2,8 @@
  *
  * The bytes go to another file in the same folder, which is then renamed, so nobody ever sees
  * half a file, even after a crash. A replaced file keeps its owner, group and permissions, as
- * far as the user is allowed to set them; a new one gets those that the umask allows.
- * Unfinished files are listed for signals (part_file.h).
+ * far as the user is allowed to set them; a new file gets the permissions that the umask
+ * allows. Unfinished files are listed for signals (part_file.h).
  */
 #ifndef ESP_WRITE_FILE_H
 #define ESP_WRITE_FILE_H
@@ -17,7 +17,7 @@
 int esp_write_file(const char *path, const char *bytes, size_t length, bool over, char *err,
                    size_t errlen);
 
-/* A file that is written in parts, under another name. */
+/* Describes a file that is written in parts, under another name. */
 struct esp_writing {
     int file;  /* write to it with esp_write_all() */
     int noted; /* number returned by esp_part_file_begin() */

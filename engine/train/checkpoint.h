@@ -21,8 +21,8 @@ int esp_checkpoint_write(const char *path, uint64_t fingerprint,
                          const struct esp_parameters *parameters,
                          const struct esp_progress_state *state, char *err, size_t errlen);
 
-/* Reads the file into parameters and state of the same sizes. ESP_E_MISMATCH if it belongs to
- * another training run, ESP_E_FORMAT if it is damaged. */
+/* Reads the file into parameters and a state that have the same sizes. Returns ESP_E_MISMATCH
+ * if the file belongs to another training run, and ESP_E_FORMAT if it is damaged. */
 int esp_checkpoint_read(const char *path, uint64_t fingerprint,
                         struct esp_parameters *parameters, struct esp_progress_state *state,
                         char *err, size_t errlen);

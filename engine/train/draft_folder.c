@@ -1,6 +1,7 @@
 /* draft_folder.c - reads and writes folders of drafts; see draft_folder.h.
  *
- * A head's folder has the form that the authors of EAGLE publish, see engine/model/README.md.
+ * A draft head's folder has the format that the authors of EAGLE publish; see
+ * engine/model/README.md.
  */
 #include "engine/train/draft_folder.h"
 
@@ -19,8 +20,8 @@
 
 /* ------------------------------------------------------------------ shapes */
 
-/* Returns the members of a shape that follow from a model's description, for draft models and
- * heads. */
+/* Returns a shape with those members set that follow from a model's description. They are the
+ * same for draft models and for heads. */
 static struct esp_network_shape shape_of(const struct esp_model_desc *d)
 {
     return (struct esp_network_shape){
@@ -105,7 +106,7 @@ int esp_head_shape(struct esp_network_shape *shape, const struct esp_model *targ
 
 /* ------------------------------------------------------------------ reading */
 
-/* Returns the tensor with this name, or with the name without "model.", as in folders of bare
+/* Returns the tensor with this name, or with this name without "model.", as in folders of bare
  * models. */
 static const struct esp_stored *find(const struct esp_stored_set *set, const char *name)
 {

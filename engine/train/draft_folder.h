@@ -5,7 +5,7 @@
 #include "engine/model/model.h"
 #include "engine/train/network.h"
 
-/* Finds the shape of a draft model. ESP_E_UNSUPPORTED if its architecture cannot be trained.
+/* Finds the shape of a draft model. Returns ESP_E_UNSUPPORTED if it cannot be trained.
  * The model owns the rotary table. */
 int esp_draft_shape(struct esp_network_shape *shape, const struct esp_model *draft, char *err,
                     size_t errlen);
@@ -19,8 +19,8 @@ int esp_draft_weights_read(struct esp_network *network, const char *folder, char
                            size_t errlen);
 
 /* These functions write config.json and model.safetensors, with weights rounded to `dtype`. No
- * incomplete file is left if writing fails. For a draft model, tokenizer and settings are
- * copied from folder `from`. */
+ * incomplete file is left if writing fails. For a draft model, the tokenizer and the settings
+ * are copied from folder `from`. */
 int esp_head_folder_write(const char *folder, const struct esp_network *network,
                           const struct esp_model *target, enum esp_dtype dtype, char *err,
                           size_t errlen);

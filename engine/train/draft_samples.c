@@ -1,6 +1,7 @@
 /* draft_samples.c - the file of training samples; see draft_samples.h.
  *
- * The file consists of a magic word, the fingerprint, and a record for each piece (teacher.h).
+ * The file consists of a magic word, the fingerprint, and a record for each piece of text
+ * (teacher.h).
  * When a record is read, its tokens are compared with the text.
  */
 #include "engine/train/draft_samples.h"

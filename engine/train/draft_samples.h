@@ -15,8 +15,8 @@ struct esp_draft_samples {
 };
 
 /* Reads and tokenizes the files and divides them into pieces of shape->length tokens. If there
- * are fewer tokens, they become one piece, and samples->shape.length its length. Uses at most
- * `most` tokens; 0 means all. */
+ * are fewer tokens, they become one piece, and samples->shape.length is set to its length. Uses
+ * at most `most` tokens; 0 means all. */
 int esp_draft_samples_read(struct esp_draft_samples *samples, const char *target,
                            const struct esp_teacher_shape *shape, const char *const *texts,
                            int count, int vocabulary, int64_t most, char *err, size_t errlen);

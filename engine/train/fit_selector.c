@@ -29,8 +29,8 @@ struct fit {
     const struct esp_selector_fit *of;
     struct esp_selector *selector;
     struct esp_selector_net net;
-    void *memory;               /* the block with the arrays that follow */
-    int *train, *apart, *order; /* sample numbers: training, held out, training shuffled */
+    void *memory;               /* one allocation that contains the arrays below */
+    int *train, *apart, *order; /* indices of samples: training, held out, training shuffled */
     int train_count, apart_count;
     float *seconds; /* (samples, ESP_ACTIONS) time of an iteration, including `choice` */
     float choice;   /* time that the selector itself takes; static trees do not need it */
@@ -100,7 +100,7 @@ static bool split(struct fit *f)
     return true;
 }
 
-/* Sums over a set of samples: tokens that actions gained, and time that they took. */
+/* Sums over a set of samples: the tokens that the chosen actions gained, and their time. */
 struct tally {
     double tokens, seconds;
     int samples;
@@ -241,7 +241,7 @@ static int best_logit(const double *logits)
     return best;
 }
 
-/* Returns the tokens per second of the policy's choices divided by those of the base, on the
+/* Returns the tokens per second of the policy's choices, divided by the base's, on the
  * held-out samples: the mean over settings. */
 static double judge(struct fit *f)
 {

@@ -101,7 +101,7 @@ static int root_row(const struct esp_learning_batch *b, int first, int root)
     return s < 0 ? -1 : first + s;
 }
 
-/* Adds the rows at one depth (from 1) of all paths of a text, whose first row is `first`.
+/* Adds the rows at one depth (from 1) of all paths of a text. Its first row is `first`.
  * Writes their numbers to last (roots, nodes). */
 static void add_depth(struct esp_learning_batch *b, const struct esp_training_sample *l,
                       int first, int depth, int32_t *last)

@@ -18,7 +18,7 @@ enum esp_paths { ESP_PATHS_NONE, ESP_PATHS_TEXT, ESP_PATHS_TREE };
 struct esp_batch_shape {
     struct esp_teacher_shape sample;
     int texts;            /* maximum number of texts in a batch */
-    bool head;            /* a draft head; else a draft model */
+    bool head;            /* true: a draft head; false: a draft model */
     enum esp_paths paths; /* which paths follow the rows of the texts */
     int depth;            /* passes along a path, including the root's */
     int every;            /* every n-th token is a root */
@@ -28,7 +28,7 @@ struct esp_batch_shape {
 struct esp_learning_batch {
     struct esp_batch_shape shape;
     int room;     /* maximum number of rows */
-    void *memory; /* the block with all arrays that follow */
+    void *memory; /* one allocation that contains all arrays below */
     struct esp_training_rows rows;
     int32_t *depth;        /* (room) depth below the text; 0 in the text */
     float *weight;         /* (room) weight in the loss */

@@ -48,13 +48,13 @@ struct esp_loss_input {
     float *d_head;            /* (vocabulary, hidden) the gradient is added to this; or NULL */
 };
 
-struct esp_loss_memory; /* room for the logits of some rows */
+struct esp_loss_memory; /* memory for the logits of some rows */
 
 int esp_loss_open(struct esp_loss_memory **memory, int vocabulary, char *err, size_t errlen);
 void esp_loss_close(struct esp_loss_memory *memory);
 
 /* Computes the loss of all rows and its gradients, and adds the results to *sums.
- * ESP_E_NUMERIC if a logit is not a number. */
+ * Returns ESP_E_NUMERIC if a logit is not a number. */
 int esp_loss(struct esp_workers *workers, struct esp_loss_memory *memory,
              const struct esp_loss_weights *weights, const struct esp_loss_input *input,
              struct esp_loss_sums *sums);

@@ -1,9 +1,9 @@
 /* network.c - runs a draft head or draft model forward and backward; see network.h.
  *
  * The forward direction goes pass by pass, and in a pass layer by layer. Keys and values of
- * all rows are in one array per layer, so that later passes see those of earlier ones. The
- * backward direction goes in reverse order: when it reaches a pass, all rows that see the
- * keys, values and outputs of that pass have already added to their gradients.
+ * all rows are in one array per layer, so that later passes see the keys and values of earlier
+ * passes. The backward direction goes in reverse order: when it reaches a pass, all rows that
+ * see the keys, values and outputs of that pass have already added to their gradients.
  */
 #include "engine/train/network.h"
 
@@ -18,7 +18,7 @@
 
 enum { QUERIES_TOGETHER = 48 };
 
-/* `width` numbers for each row of the batch. */
+/* A matrix with `width` numbers for each row of the batch. */
 struct matrix {
     float *at; /* (rows, width) */
     int width;
@@ -263,7 +263,7 @@ static void norm(const struct step *s, struct matrix y, struct matrix factor, st
                     value(s, weight), s->end - s->begin, x.width, s->d->shape.epsilon);
 }
 
-/* Adds to the gradient of the weight and to dx. Does nothing if weight = -1. */
+/* Adds to the gradient of the norm's weight and to dx. Does nothing if weight = -1. */
 static void norm_back(const struct step *s, struct matrix dx, struct matrix dy, struct matrix x,
                       struct matrix factor, int weight)
 {
@@ -321,8 +321,8 @@ static void rotate_part(void *arg, int begin, int end, float *scratch)
     }
 }
 
-/* Rotates the heads of x by the angles of their rows; in the backward pass, in the other
- * direction. */
+/* Rotates the heads of x by the angles of their rows. In the backward pass it rotates in the
+ * other direction. */
 static void rotate(struct step *s, struct matrix x)
 {
     s->x = x;
@@ -436,7 +436,7 @@ static void forward_layer(struct step *s, struct matrix out)
 }
 
 /* Runs a layer backward: dx is the gradient with respect to the layer's output and becomes
- * that with respect to its input. */
+ * the gradient with respect to its input. */
 static void backward_layer(struct step *s, struct matrix dx)
 {
     const struct esp_network_layer *p = s->p;

@@ -80,7 +80,7 @@ void esp_network_close(struct esp_network *network);
 const float *esp_network_forward(struct esp_network *network,
                                  const struct esp_training_rows *rows);
 
-/* esp_network_output_gradient() returns room for the gradient of the loss with respect to the
+/* esp_network_output_gradient() returns memory for the gradient of the loss with respect to the
  * outputs of the last forward pass: (count, hidden), filled with zeros. Fill it in, then call
  * esp_network_backward(), which adds to the gradients of all parameters. */
 float *esp_network_output_gradient(struct esp_network *network,

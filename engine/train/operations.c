@@ -1,7 +1,7 @@
 /* operations.c - the operations of training, divided among threads; see operations.h.
  *
- * The work of a product is divided by rows or columns of its result, that of a sum over rows by
- * columns, and all other work by rows. Therefore no sum is divided among threads.
+ * A product is divided among threads by rows or columns of its result. A sum over rows is
+ * divided by columns, and all other work by rows. Therefore no sum is divided among threads.
  */
 #include "engine/train/operations.h"
 
@@ -122,7 +122,7 @@ struct product {
     const struct esp_workers *w;
     const struct esp_gemm *g;
     bool by_rows;
-    int piece; /* number of rows or columns that stay together */
+    int piece; /* number of rows or columns that one thread gets together */
 };
 
 static void gemm_part(void *arg, int begin, int end, float *scratch)

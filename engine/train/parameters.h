@@ -1,10 +1,10 @@
 /* parameters.h - trained weights with their gradients and AdamW's moments, and the steps of
  * AdamW.
  *
- * All values are in one array, and so are all gradients and all moments of each kind, so a
- * step or a sum of squares goes over whole arrays. Values and moments, which a checkpoint
- * stores, are next to each other. A parameter begins at a multiple of 16 floats; the padding
- * stays zero.
+ * There is one array for all values, one for all gradients and one for each kind of moment. A
+ * step or a sum of squares therefore processes whole arrays. Values and moments are next to
+ * each other, because a checkpoint stores them. A parameter begins at a multiple of 16 floats;
+ * the padding stays zero.
  */
 #ifndef ESP_TRAIN_PARAMETERS_H
 #define ESP_TRAIN_PARAMETERS_H
@@ -26,7 +26,7 @@ struct esp_parameter {
 struct esp_parameters {
     struct esp_parameter *list;
     int count, room;
-    bool incomplete;       /* there was no memory to add one of the parameters */
+    bool incomplete;       /* a parameter could not be added for lack of memory */
     size_t total;          /* floats in each array */
     float *value;          /* (total) the weights; the memory of all four arrays begins here */
     float *first, *second; /* (total) AdamW's running means of the gradient and its square */
@@ -40,8 +40,8 @@ int esp_parameters_add(struct esp_parameters *p, const char *name, int rows, int
 int esp_parameters_open(struct esp_parameters *p, char *err, size_t errlen);
 void esp_parameters_close(struct esp_parameters *p);
 
-/* The first function returns the values of a parameter, the second its gradient; NULL for
- * number -1, which means that there is no such parameter. */
+/* The first function returns the values of a parameter, the second its gradient. Both return
+ * NULL for number -1, which means that there is no such parameter. */
 static inline float *esp_parameter_value(const struct esp_parameters *p, int number)
 {
     return number < 0 ? NULL : p->value + p->list[number].offset;
@@ -59,7 +59,7 @@ static inline size_t esp_parameter_size(const struct esp_parameter *p)
 
 /* ------------------------------------------------------------------ steps */
 
-/* AdamW with a warm-up, a cosine schedule and clipped gradients. */
+/* The settings of AdamW, with a warm-up, a cosine schedule and clipped gradients. */
 struct esp_optimizer {
     double rate; /* the largest learning rate */
     double beta1, beta2, epsilon, decay;

@@ -1,8 +1,8 @@
 /* sample_file.h - stores the selector's samples in a file, so that sampling can be interrupted
  * at any time.
  *
- * The file has a header, which identifies models, text and seed, then one block for each
- * piece. An incomplete block at the end of the file is dropped and sampled again.
+ * The file has a header, which identifies models, text and seed, then one block for each piece
+ * of the text. An incomplete block at the end of the file is dropped and sampled again.
  */
 #ifndef ESP_SAMPLE_FILE_H
 #define ESP_SAMPLE_FILE_H
@@ -22,7 +22,7 @@ struct esp_sample_file {
     int file; /* -1 means not open */
     const char *path;
     int pieces; /* number of pieces that are complete in the file */
-    /* All samples, and for each the piece that it belongs to. */
+    /* All samples, and for each sample the index of its piece. */
     float *samples;
     int *piece;
     int count, room;
@@ -32,7 +32,7 @@ struct esp_sample_file {
 /* Opens or creates the file; close it even if that fails. `path` must outlive *file. The
  * caller sets all of *header except magic and `times`. If the file exists and its header
  * differs, that is an error; otherwise its times are read into *header. For a new file
- * times.length[0] becomes 0, and the caller must measure the times and call
+ * times.length[0] is set to 0, and the caller must measure the times and call
  * esp_sample_file_begin(). */
 int esp_sample_file_open(struct esp_sample_file *file, const char *path,
                          struct esp_sample_header *header, char *err, size_t errlen);

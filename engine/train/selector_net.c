@@ -191,7 +191,7 @@ static void project_back(struct esp_selector_net *net, int state, int rows)
     const int first = state * ESP_SELECTOR_PER_STATE, width = net->width;
     const size_t joined = (size_t)net->joined_width;
     const size_t block = (size_t)net->capacity * (size_t)width;
-    double *u_back = net->projected + (size_t)state * block; /* u is no longer needed */
+    double *u_back = net->projected + (size_t)state * block; /* reuses the memory of u */
     const double *gain = weights_of(net, first + 2);
     double *gain_back = gradient_of(net, first + 2), *shift_back = gradient_of(net, first + 3);
     for (int i = 0; i < rows; i++) {

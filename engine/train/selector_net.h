@@ -1,8 +1,8 @@
 /* selector_net.h - the selector's network in double precision: forward, backward and the loss.
  *
  * See delayed-tree-expansion, sec. 6 and app. E. For a batch, the forward function computes
- * logits, the loss gives the gradient of the logits, and the backward function the gradient of
- * the weights.
+ * logits, the loss gives the gradient of the logits, and the backward function computes the
+ * gradient of the weights.
  */
 #ifndef ESP_SELECTOR_NET_H
 #define ESP_SELECTOR_NET_H
@@ -18,7 +18,7 @@ struct esp_selector_net {
     int capacity;                        /* maximum rows of a batch */
     int width, joined_width, wide_width; /* widths of the layers: see selector.h */
     int steps;                           /* number of steps so far */
-    void *memory;                        /* the block with all arrays that follow */
+    void *memory;                        /* one allocation with all arrays below */
     double *weights, *gradient;          /* (count) */
     double *mean, *square;               /* (count) AdamW's moments of the gradient */
     double *state[ESP_SELECTOR_STATES];  /* inputs: (capacity, hidden[i]) hidden states */
@@ -37,14 +37,14 @@ struct esp_selector_net {
     double *back, *back_narrow, *back_joined; /* gradients of wide, narrow and joined */
 };
 
-/* Allocates memory and initialises the weights: gains to 1, the others to uniform random
- * numbers up to +-1 / sqrt(inputs). Returns 0 or ESP_E_MEMORY. */
+/* Allocates memory and initialises the weights: gains to 1, all other weights to uniform
+ * random numbers up to +-1 / sqrt(inputs). Returns 0 or ESP_E_MEMORY. */
 int esp_selector_net_open(struct esp_selector_net *net, const struct esp_selector_shape *shape,
                           int capacity, uint64_t seed);
 void esp_selector_net_close(struct esp_selector_net *net);
 
-/* Computes the logits of `rows` rows from their inputs. If `rng` is not NULL, a tenth of the
- * activations is dropped out. */
+/* Computes the logits of `rows` rows from their inputs. If `rng` is not NULL, dropout sets a
+ * tenth of the activations to 0. */
 void esp_selector_net_forward(struct esp_selector_net *net, int rows, struct esp_rng *rng);
 
 /* Computes `gradient` from logit_gradient, for the rows of the last forward pass. */

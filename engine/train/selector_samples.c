@@ -164,8 +164,8 @@ static int append(struct esp_sampler *s, struct esp_kv_cache *c, int end, int wa
     return status;
 }
 
-/* The target writes `count` tokens. Row PREVIOUS of p becomes the distribution that the last
- * one was drawn from. Returns ESP_OK, 1 at the end of a text, or a negative status. */
+/* The target generates `count` tokens. Row PREVIOUS of p receives the distribution from which
+ * the last token was drawn. Returns ESP_OK, 1 at the end of a text, or a negative status. */
 static int write_text(struct esp_sampler *s, int count)
 {
     const int32_t previous = PREVIOUS;

@@ -1,9 +1,10 @@
 /* teacher.c - runs a target over texts and trees; see teacher.h.
  *
- * A text is run up to the last root of a grove: the trees of a few roots, which grow in the
- * same batches. A row of a tree sees the text up to its root, its ancestors and itself. Then
- * the text continues, and its rows replace those of the trees. Therefore a cache is never
- * shortened. With recurrent layers, that would need a copy of their states.
+ * The trees of a few roots grow in the same batches; these trees are called a grove. The text
+ * is run up to the grove's last root, then the trees grow. The row of a tree's node sees the
+ * text up to the tree's root, the node's ancestors and itself. Then the text continues, and its
+ * rows in the KV cache replace the rows of the trees. The cache therefore never has to be
+ * shortened, which with recurrent layers would need a copy of their states.
  */
 #include "engine/train/teacher.h"
 
@@ -26,7 +27,7 @@ struct esp_teacher {
     struct esp_cache *cache;
     struct esp_rows *logits, *states; /* (MOST_ROWS, vocabulary), (MOST_ROWS, hidden) */
     int mask_words;
-    void *memory;      /* the block with the arrays that follow */
+    void *memory;      /* one allocation that contains the arrays below */
     uint64_t *mask;    /* (MOST_ROWS, mask_words) */
     float *row;        /* (hidden) */
     int32_t *ids;      /* (MOST_ROWS, k) */
@@ -178,8 +179,8 @@ static int run(struct esp_teacher *t, struct esp_batch *b, int wanted, uint16_t 
     return status < 0 ? status : ESP_OK;
 }
 
-/* Runs tokens from..end-1 of the text. For tokens that are roots, the likeliest next tokens are
- * computed. */
+/* Runs the tokens from..end-1 of the text. After each root, also computes the likeliest next
+ * tokens. */
 static int run_text(struct esp_teacher *t, struct esp_training_sample *l, int from, int end)
 {
     const int every = t->shape.every, k = t->shape.k;
@@ -206,10 +207,10 @@ static int run_text(struct esp_teacher *t, struct esp_training_sample *l, int fr
 
 /* ------------------------------------------------------------------ trees */
 
-/* Trees that grow together. The arrays are (count, k): the nodes of one depth. */
+/* Describes trees that grow together. The arrays (count, k) have the nodes of one depth. */
 struct grove {
     int first, count;        /* first root, number of roots */
-    int prefix, text;        /* tokens of the text up to the first and up to the last root */
+    int prefix, text;        /* number of tokens up to the first root, and up to the last */
     float chance[MOST_ROWS]; /* path probabilities of the nodes at the last depth */
     /* The nodes of the next depth: tokens, parents, path probabilities. */
     int32_t next[MOST_ROWS];
@@ -305,9 +306,9 @@ static int grow(struct esp_teacher *t, struct esp_training_sample *l, struct gro
     return status;
 }
 
-/* Returns the number of trees that grow together. Their rows must fit a batch, and so must the
- * text between two groves: the text before a grove's first root must be in the states of
- * recurrent layers or among the inputs that these keep. */
+/* Returns the number of trees that grow together. Their rows must fit in one batch, and so must
+ * the text between two groves. The reason is that the text before a grove's first root must be
+ * in the states of the recurrent layers, or among the inputs that these layers store. */
 static int grove_size(const struct esp_teacher *t, const struct esp_training_sample *l)
 {
     const int nodes = MOST_NODES / l->nodes, texts = MOST_ROWS / t->shape.every;

@@ -1,11 +1,11 @@
 /* teacher.h - runs a target over a text and grows its trees, to make training samples.
  *
- * A draft learns from the target's hidden states after the final norm ("features"), which the
- * LM head turns into logits; there is one for each token of a text. TALF also needs trees at
- * some tokens, the roots: the target itself expands the likeliest paths by a beam search
- * ("SALF & TALF", section 3.2: EAGLE-2's search, with the target's probabilities). A tree has
- * `k` nodes at each of the depths 1..depth - 1, so a draft needs `depth` passes to follow a
- * path through it, including the pass of the root.
+ * A draft learns from the target's hidden states after the final norm ("features"), from
+ * which the LM head computes the logits. Each token of a text has one feature. TALF also needs
+ * trees at some tokens, the roots: the target itself expands the likeliest paths by a beam
+ * search ("SALF & TALF", section 3.2: EAGLE-2's search, with the target's probabilities). A
+ * tree has `k` nodes at each of the depths 1..depth - 1, so a draft needs `depth` passes to
+ * follow a path through it, including the pass of the root.
  *
  * Features are stored as float16 in one file, a record for each text, because every epoch
  * reads them again and they are larger than memory.
@@ -20,7 +20,7 @@ struct esp_teacher_shape {
     int hidden; /* hidden size of the target */
     int vocabulary;
     int every;    /* every n-th token is a root; 0 means no trees */
-    int k, depth; /* nodes of a tree at each depth; passes along a path */
+    int k, depth; /* a tree's nodes at each depth; draft passes along a path */
 };
 
 /* One text with its trees. Node j of root r has the index r * nodes + j. */
@@ -45,7 +45,7 @@ static inline int esp_teacher_nodes(const struct esp_teacher_shape *shape)
     return shape->every > 0 ? shape->k * (shape->depth - 1) : 0;
 }
 
-/* Returns the bytes of a sample's memory, which is also its record in a file. */
+/* Returns the size in bytes of a sample's memory. Its record in a file has the same size. */
 size_t esp_training_sample_bytes(const struct esp_teacher_shape *shape);
 /* Allocates memory for a sample. */
 int esp_training_sample_open(struct esp_training_sample *sample,
@@ -64,7 +64,8 @@ void esp_teacher_close(struct esp_teacher *teacher);
 int esp_teacher_teach(struct esp_teacher *teacher, struct esp_training_sample *sample,
                       char *err, size_t errlen);
 
-/* Converts to float16, rounding to nearest even; numbers out of range become the largest. */
+/* Converts to float16, rounding to nearest even. Numbers out of range become the largest
+ * float16. */
 uint16_t esp_half(float value);
 
 #endif

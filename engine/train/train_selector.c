@@ -31,8 +31,9 @@ static bool several(const struct esp_selector_training *t)
     return strchr(t->rules, ',') != NULL;
 }
 
-/* Writes the path of an output file: for several verifiers or without --output, `file` in the
- * output folder or next to the target; otherwise the output itself with `ending` added. */
+/* Writes the path of an output file. Without --output it is `file` next to the target. For
+ * several verifiers it is `file` in the output folder. Otherwise it is the name given with
+ * --output, with `ending` added. */
 static bool place(const struct esp_selector_training *t, const char *file, const char *ending,
                   char *path, size_t size)
 {

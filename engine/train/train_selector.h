@@ -17,14 +17,14 @@ enum esp_train_step { ESP_TRAIN_TIMES, ESP_TRAIN_SAMPLES, ESP_TRAIN_NETWORK };
 struct esp_selector_progress {
     enum esp_train_step step;
     const char *rule; /* the verifier whose network is trained, or NULL */
-    int done, total;  /* pieces, or epochs */
+    int done, total;  /* number of pieces of text, or of epochs */
     /* After the last epoch: the loss, and, on held-out samples, tokens per second divided by
      * those of the best static action. NaN means not known. */
     double loss, held_out;
 };
 
-/* How good a selector is on the held-out samples of one sampling setting, or of all (the last
- * result). */
+/* Describes how good a selector is on the held-out samples of one sampling setting. The last
+ * result is for all settings together. */
 struct esp_selector_result {
     const char *rule;
     double temperature, top_p; /* 0 means all settings */
@@ -32,7 +32,7 @@ struct esp_selector_result {
     /* The static actions with the most tokens per second, and with the most per iteration, on
      * the training samples. */
     char fastest[40], most[40];
-    /* Tokens per iteration of the selector and of these two. */
+    /* Tokens per iteration of the selector and of the two actions above. */
     double tokens, fastest_tokens, most_tokens;
     double speed; /* tokens per second divided by those of the fastest static action */
 };

@@ -2,8 +2,8 @@
  * S of the tokens in ascending order of p/q.
  *
  * Take any set S of tokens. With probability q(S)^k all k drafts are in S. The token can then
- * be a draft only if it is in S, which has probability p(S). Therefore no verifier accepts more
- * often than 1 - q(S)^k + p(S). By the max-flow min-cut theorem, some verifier reaches the
+ * be a draft only if it is in S, which has probability p(S). So no verifier accepts a draft
+ * more often than 1 - q(S)^k + p(S). By the max-flow min-cut theorem, some verifier reaches the
  * smallest of these bounds. The S of the smallest bound is a prefix, because among sets with
  * the same q(S), the one with the smallest p(S) consists of the tokens with the smallest p/q.
  */

@@ -36,7 +36,7 @@ bool esp_chance_test(struct esp_chance *chance, const double *share, const doubl
         left -= share[i];
     }
     *u = left / share[*which];
-    if (*u >= 1) /* by rounding, u is past the share of the last draft */
+    if (*u >= 1) /* because of rounding, no share contained u: the last draft is taken */
         *u = 0x1.fffffffffffffp-1;
     return *u < acceptance[*which];
 }

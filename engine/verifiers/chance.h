@@ -1,10 +1,10 @@
 /* chance.h - the two random decisions of a verifier.
  *
  * A verifier either tests drafts (picks one, then accepts or rejects it) or draws a token from
- * a row. Each decision uses one number from [0, 1). In a session the numbers come from the
- * seeded generator. A test may replace the generator by its own function, which gets the
- * possible outcomes and their probabilities. The test can then run a verifier once per outcome
- * and add up exact probabilities.
+ * a row of probabilities. Each decision uses one number from [0, 1). In a session the numbers
+ * come from the seeded generator. A test can replace the generator by its own function, which
+ * gets the possible outcomes and their probabilities. The test can then run a verifier once per
+ * outcome and add up exact probabilities.
  */
 #ifndef ESP_CHANCE_H
 #define ESP_CHANCE_H
@@ -15,7 +15,7 @@
 /* The possible outcomes of the next number, which divide [0, 1) in this order. If `weight` is
  * NULL, they are the tokens of a row, with probabilities in proportion to its values. */
 struct esp_odds {
-    const double *weight; /* (count) probabilities of the outcomes, or NULL */
+    const double *weight; /* (count) the probability of each outcome, or NULL */
     int count;
     const struct esp_backend_ops *ops; /* if the outcomes are tokens of a row: its backend, its
                                           rows and its index */
@@ -25,7 +25,7 @@ struct esp_odds {
 
 struct esp_chance {
     struct esp_rng *rng;
-    double (*number)(void *user, const struct esp_odds *odds); /* NULL: rng makes the numbers */
+    double (*number)(void *user, const struct esp_odds *odds); /* NULL: numbers come from rng */
     void *user;
 };
 

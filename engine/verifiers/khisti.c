@@ -134,8 +134,8 @@ static double find_cut(const struct plan *plan, struct stretch *s, int top, int 
     return most;
 }
 
-/* share[i] becomes the probability that draft i wins; the shares sum to 1. class[i] is the
- * class of draft i. */
+/* Sets share[i] to the probability that draft i wins the tournament; the shares sum to 1.
+ * class[i] is the class of draft i. */
 static void tournament(const struct plan *plan, const int *class, int k, double *share)
 {
     struct stretch s = {.a = 0, .b = plan->count, .left = 1};

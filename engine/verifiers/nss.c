@@ -15,7 +15,7 @@ static int solve(struct esp_verify *v, const struct esp_site *site, struct esp_r
     return 0;
 }
 
-/* Alg. 6: the token drawn from p is one of the k independent draws. */
+/* Alg. 6: the probability that the token drawn from p is one of the k independent drafts. */
 static double acceptance_rate(const double *p, const double *q, int n, int k)
 {
     double rate = 0;

@@ -130,7 +130,7 @@ static double left_sum(const struct k_seq *s, const double *p, const double *q, 
     return sum;
 }
 
-/* Alg. 8. A rejected draft follows (q - p / rho)+ / (1 - beta). */
+/* Alg. 8. A rejected draft has the distribution (q - p / rho)+ / (1 - beta). */
 static double acceptance_rate(const double *p, const double *q, int n, int k)
 {
     struct arrays arrays = {p, q, n};

@@ -1,11 +1,11 @@
 /* swor.c - tests children that were drawn without replacement (dyspec, alg. 3; Sequoia, Chen
  * et al. 2024).
  *
- * Recursive rejection with a draft distribution that shrinks at every rejection. At first P = p
- * and Q = q. Child s, in drawing order, is accepted with probability min(1, P(s) / Q(s)).
- * Otherwise P becomes norm((P - Q)+) and s is removed from Q; the next child was drawn from
- * this Q. If no child is accepted, the token is drawn from P. The tests end at a child with
- * Q(s) = 0, since it cannot have been drawn from Q.
+ * This is recursive rejection with a draft distribution that shrinks at every rejection. At
+ * first P = p and Q = q. Child s, in drawing order, is accepted with probability min(1, P(s) /
+ * Q(s)). Otherwise P becomes norm((P - Q)+) and s is removed from Q; the next child was drawn
+ * from this Q. If no child is accepted, the token is drawn from P. The tests end at a child
+ * with Q(s) = 0, because it cannot have been drawn from Q.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +29,8 @@ static int solve(struct esp_verify *v, const struct esp_site *site, struct esp_r
     return 0;
 }
 
-/* Given the children, which are tested in order, these probabilities are exact. */
+/* Computes the branching probabilities, given the children in drawing order. They are exact,
+ * because the children are tested in this order. */
 static int branching(const double *target, const double *draft, int n, const int32_t *children,
                      int k, double *branch)
 {

@@ -1,14 +1,14 @@
 /* verifier.h - the interface of verifiers, and the functions they share.
  *
  * A verifier walks the tree after the target's pass and returns the accepted path and one more
- * token. It is one file of verifiers/, which defines one `const struct esp_verifier_ops
- * esp_verifier_NAME`, and one X(NAME) line in verifiers.def.
+ * token. To add a verifier, write a file of verifiers/ that defines a `const struct
+ * esp_verifier_ops esp_verifier_NAME`, and add a line X(NAME) to verifiers.def.
  *
  * Most verifiers decide node by node (delayed-tree-expansion, def. 3.2). Given the target's
  * distribution p, the draft's q and the children drawn from q, such a verifier returns a token.
  * The token follows p exactly, and is one of the children as often as possible. Such a verifier
- * is one function, `solve`; the walk down the tree is shared. Verifiers that decide about whole
- * paths have `select`.
+ * is one function, `solve`; all of them share the walk down the tree. Verifiers that decide
+ * about whole paths have the function `select` instead.
  *
  * The backend does all arithmetic on whole rows of the vocabulary; a verifier sees only single
  * numbers. After rejected drafts the target's residual has the form max(0, a p - b q), for all
@@ -48,7 +48,7 @@ struct esp_verify {
     struct esp_residual *residual; /* (record) scratch memory for residuals of nodes */
     int32_t *next;                 /* (record) scratch memory for an order of nodes */
 
-    /* Filled by the verifier. */
+    /* Set by the verifier. */
     int32_t *path; /* (capacity) accepted nodes from the root's child on */
     int path_length;
     int32_t bonus;
@@ -59,10 +59,10 @@ struct esp_verify {
     struct esp_rows *end;
     int end_node; /* the node whose distribution is in `end`; -1 if none */
 
-    struct esp_scores *scores; /* gets the target's likeliest tokens; or NULL */
+    struct esp_scores *scores; /* receives the target's likeliest tokens; or NULL */
 
     bool explain;                     /* evaluate the verifier's formulas before it runs */
-    struct esp_tree_measure *measure; /* NULL, or gets p and q of the nodes before it runs */
+    struct esp_tree_measure *measure; /* NULL, or receives p and q of the nodes */
     double explained_seconds; /* seconds that explain and measure took in the last run */
     struct esp_arrays arrays; /* owns the arrays above */
 };
@@ -83,7 +83,7 @@ struct esp_verifier_ops {
     const char *differs; /* differences from the source and their reasons; or NULL */
     unsigned lossless;   /* the draws for which the verifier is exact (flags of enum
                             esp_draws) */
-    unsigned preferred;  /* the draws, among these, for which it is the default verifier */
+    unsigned preferred;  /* the draws, among `lossless`, for which it is the default */
     bool greedy;         /* true: for temperature 0, with any draws; false: for temperatures
                             above 0 */
     bool single_path;    /* exact only if no node has two children */
@@ -107,7 +107,7 @@ struct esp_verifier_ops {
     /* Returns the probability that `solve` returns one of k >= 1 children, averaged over their
      * draws; NaN if there is no memory. */
     double (*acceptance_rate)(const double *p, const double *q, int n, int k);
-    /* branch[i] becomes the probability that `solve` returns children[i], given the children
+    /* Sets branch[i] to the probability that `solve` returns children[i], given the children
      * in drawing order (k, at most ESP_MAX_TESTED). Returns 0 or a negative status. */
     int (*branching)(const double *p, const double *q, int n, const int32_t *children, int k,
                      double *branch);
@@ -187,7 +187,7 @@ int esp_verify_end(struct esp_verify *verify, int node, const struct esp_residua
  * independent draws from q. p, q: (n). Returns NaN if there is no memory. */
 double esp_acceptance_ceiling(const double *p, const double *q, int n, int k);
 
-/* Sets p to norm((p - q)+), unless that is 0 everywhere; for the formulas. p, q: (n). */
+/* Sets p to norm((p - q)+), unless that is 0 everywhere. The formulas use it. p, q: (n). */
 void esp_formula_refuse(double *p, const double *q, int n);
 
 #endif

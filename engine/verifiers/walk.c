@@ -71,7 +71,7 @@ static int look_up(struct esp_verify *v, struct esp_rows *rows, const int32_t *r
     return n ? v->ops->gather(rows, v->which, v->token, n, numbers, when) : ESP_OK;
 }
 
-/* Copies these numbers to of[node]. Other nodes get NaN. */
+/* Copies the numbers that look_up wrote to of[node]. Other nodes get NaN. */
 static void spread(const struct esp_verify *v, const int32_t *row_of, const double *numbers,
                    double *of)
 {
@@ -129,7 +129,7 @@ void esp_verify_record(struct esp_verify *v, int node, double acceptance, double
     struct esp_node *record = &v->tree->tree.nodes[node];
     record->acceptance = (float)acceptance;
     record->u = (float)u;
-    if (accepted && record->u >= record->acceptance) /* by rounding to float */
+    if (accepted && record->u >= record->acceptance) /* because of rounding to float */
         record->u = nextafterf(record->acceptance, 0);
     record->verdict = accepted ? ESP_ACCEPTED : ESP_REJECTED;
 }
@@ -275,7 +275,7 @@ static int draw_residual(struct esp_verify *v, int node, const struct esp_residu
 
 /* ------------------------------------------------------------------ the walk */
 
-/* Fills in a site. Its count is 0 if there is nothing to test. */
+/* Sets the site of a node. Its count is 0 if no child is to be tested. */
 static void look_at(const struct esp_verify *v, const struct esp_verifier_ops *ops, int node,
                     int32_t *draws, struct esp_site *site)
 {
