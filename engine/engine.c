@@ -273,9 +273,9 @@ static void choose_checkpoints(const struct esp_engine *e, struct esp_model *mod
 {
     static const size_t BUDGET = (size_t)512 << 20;
     const struct esp_backend_ops *ops = e->backend->ops;
-    const size_t bytes =
-        model && !model->original && ops->checkpoint_bytes ? ops->checkpoint_bytes(&model->desc)
-                                                           : 0;
+    const size_t bytes = model && !model->original && ops->checkpoint_bytes
+                             ? ops->checkpoint_bytes(&model->desc)
+                             : 0;
     const size_t fit = bytes > 0 ? BUDGET / bytes : 0;
     if (bytes > 0)
         model->desc.state_slots = fit < 1                 ? 1

@@ -136,8 +136,7 @@ bool esp_cache_joins(const struct esp_weights *weights, const struct esp_cache *
     const struct esp_model_desc *a = weights->desc, *b = owner->weights->desc;
     bool same =
         weights->backend == owner->weights->backend && a->lender == owner->weights &&
-        a->reads == ESP_READS_TOKENS && b->reads == ESP_READS_TOKENS &&
-        same_states(a, b) &&
+        a->reads == ESP_READS_TOKENS && b->reads == ESP_READS_TOKENS && same_states(a, b) &&
         a->layers == b->layers && a->kv_heads == b->kv_heads && a->head_dim == b->head_dim &&
         a->rotary == b->rotary && a->rotary_scale == b->rotary_scale &&
         same_frequencies(a->inverse_frequency, b->inverse_frequency, a->rotary) &&

@@ -41,9 +41,9 @@ struct esp_state_group {
 };
 
 struct esp_state_plan {
-    int room;    /* most entries */
-    int ring;    /* number of slots, at least `room` */
-    int dropped; /* rows that the window has dropped, as of the last pass */
+    int room;      /* most entries */
+    int ring;      /* number of slots, at least `room` */
+    int dropped;   /* rows that the window has dropped, as of the last pass */
     bool borrowed; /* the states belong to another cache; no pass of this cache changes them */
 
     /* Of the current pass. */

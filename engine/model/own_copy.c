@@ -172,7 +172,8 @@ double esp_own_copy_share(const struct esp_model *target, const char *draft)
 bool esp_own_copy_pays(const struct esp_model *target)
 {
     static const double SMALL = 0.4, LARGE = 128e6;
-    return target->desc.experts == 0 && (double)target->bytes >= LARGE && esp_own_copy_share(target, SELF) <= SMALL;
+    return target->desc.experts == 0 && (double)target->bytes >= LARGE &&
+           esp_own_copy_share(target, SELF) <= SMALL;
 }
 
 static int refuse(const struct esp_model *target, const char *draft, char *err, size_t errlen)

@@ -85,9 +85,9 @@ struct esp_cpu_weights {
 
 struct esp_cpu_cache {
     struct esp_cache base;
-    struct esp_cpu_cache *joined_to;       /* the owner of k, v and states; NULL means this cache */
-    int rows, max_batch, id;               /* id: see struct esp_cpu_weights */
-    int start;                             /* esp_rank_times.starts when it was opened */
+    struct esp_cpu_cache *joined_to; /* the owner of k, v and states; NULL means this cache */
+    int rows, max_batch, id;         /* id: see struct esp_cpu_weights */
+    int start;                       /* esp_rank_times.starts when it was opened */
     int kv_begin, kv_heads;       /* this rank's key/value heads: kv_heads from kv_begin on */
     int blocks;                   /* number of blocks of 16 rows */
     size_t v_stride;              /* head_dim, padded to 16 */

@@ -87,10 +87,9 @@ static void measure(struct esp_cuda_cache *c, const struct esp_model_desc *d)
     c->expert_ffn = esp_cuda_pad(all->expert_ffn, ESP_CUDA_PAD);
     c->up_width = esp_gated(d->activation) ? 2 * c->ffn : c->ffn;
     /* A joined cache uses the slots of its owner. */
-    esp_cuda_states_set_sizes(&c->states, d,
-                              c->joined_to && c->joined_to->max_batch > 0
-                                  ? c->joined_to->max_batch
-                                  : c->max_batch);
+    esp_cuda_states_set_sizes(
+        &c->states, d,
+        c->joined_to && c->joined_to->max_batch > 0 ? c->joined_to->max_batch : c->max_batch);
     c->states.plan.borrowed = c->joined_to;
     c->exchange_bytes = part ? esp_cuda_exchange_need(c) : 0;
     c->own_logits_width = part && part->rank > 0 && esp_cuda_divides(c, ESP_RANK_HEAD)

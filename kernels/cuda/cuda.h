@@ -457,7 +457,7 @@ struct esp_cuda_cache {
     size_t exchange_bytes;
     float *own_logits; /* (max_batch, own_logits_width) in ranks other than 0; otherwise NULL */
     size_t own_logits_width;
-    struct esp_cuda_cache *joined_to;       /* the owner of k, v and states, or NULL */
+    struct esp_cuda_cache *joined_to; /* the owner of k, v and states, or NULL */
     int rows, max_batch;
     int chunks;        /* chunks of ESP_CUDA_CHUNK keys in a full cache, at any shift */
     size_t head_width; /* head_dim, padded to 8 */
