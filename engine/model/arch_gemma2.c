@@ -1,5 +1,5 @@
-/* arch_gemma2.c - the Gemma 2 architecture: every other layer sees a window; scores and logits
- * are capped.
+/* arch_gemma2.c - the Gemma 2 architecture. Every other layer attends only to a sliding window.
+ * Attention scores and logits are capped.
  *
  * Key names and fallbacks are those of Gemma2Config in the transformers library.
  * Gemma Team, "Gemma 2: Improving Open Language Models at a Practical Size", 2024, section 2.

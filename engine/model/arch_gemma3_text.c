@@ -1,5 +1,6 @@
-/* arch_gemma3_text.c - the Gemma 3 architecture (text): five of six layers see a window and
- * have their own rotary frequencies; each head of query and key is normalised.
+/* arch_gemma3_text.c - the Gemma 3 architecture (text). Five of six layers attend only to
+ * a sliding window, and have other rotary frequencies than the remaining layers. Each head of
+ * query and key is normalised.
  *
  * Key names and fallbacks are those of Gemma3TextConfig in the transformers library. Its
  * release 5 moved the two rotary bases into rope_parameters. Gemma Team, "Gemma 3 Technical

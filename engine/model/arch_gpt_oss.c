@@ -1,10 +1,10 @@
-/* arch_gpt_oss.c - the gpt-oss architecture: every layer is a mixture of experts, every other
- * layer has a window, and each head has an additional logit in the softmax of attention.
+/* arch_gpt_oss.c - the gpt-oss architecture. Every layer is a mixture of experts, and every
+ * other layer has an attention window. The softmax of attention has one more logit per head.
  *
  * Key names and fallbacks are those of GptOssConfig in the transformers library. The gate and
  * up matrices of an expert are the even and odd rows of one tensor. The experts' weights are
- * either MXFP4 (tensors NAME_blocks and NAME_scales, see esp_stored_join_scales()) or floats,
- * which are stored transposed.
+ * either MXFP4 or floats. MXFP4 weights are in two tensors, NAME_blocks and NAME_scales, which
+ * esp_stored_join_scales() joins. Float matrices are stored transposed.
  * OpenAI, "gpt-oss-120b & gpt-oss-20b Model Card", 2025, section 2.
  */
 #include "engine/model/architecture.h"

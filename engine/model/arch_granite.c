@@ -1,6 +1,6 @@
-/* arch_granite.c - the Granite architecture: Llama's family, with factors by which the
- * embedding, the attention scores, the outputs of attention and MLP, and the logits are
- * multiplied.
+/* arch_granite.c - the Granite architecture: Llama's family, with constant factors. They
+ * multiply the embedding, the attention scores, and the outputs of attention and MLP. The
+ * logits are divided by a constant.
  *
  * Key names and fallbacks are those of GraniteConfig in the transformers library.
  */

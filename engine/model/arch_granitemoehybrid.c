@@ -1,6 +1,6 @@
 /* arch_granitemoehybrid.c - the Granite 4.0-H architecture: most layers are state space models
- * (Mamba-2); a few have attention, without rotation. Each layer has an MLP that all tokens
- * use, and in some models experts as well. The factors are those of arch_granite.c.
+ * (Mamba-2); a few have attention without RoPE. Each layer has an MLP that all tokens use. In
+ * some models, each layer also has experts. The constant factors are those of arch_granite.c.
  *
  * Key names and fallbacks are those of GraniteMoeHybridConfig in the transformers library.
  */
@@ -23,7 +23,7 @@ static const struct esp_tensor_rule layer_tensors[] = {
     {0},
 };
 
-/* For GGUF files, which have a tensor for each matrix. */
+/* Used for GGUF files, which store each of these matrices in a separate tensor. */
 static const struct esp_tensor_rule expert_tensors[] = {
     ESP_EXPERT(gate, "gate.weight", EXPERT_FFN, HIDDEN, ALWAYS),
     ESP_EXPERT(up, "up.weight", EXPERT_FFN, HIDDEN, ALWAYS),

@@ -1,6 +1,6 @@
 /* arch_lfm2.c - the LFM2 architecture: most layers are short convolutions between two gates; a
  * few have attention (Liquid AI, "LFM2 Technical Report", 2025). LFM2-MoE (arch_lfm2_moe.c)
- * has the same layers with experts.
+ * has the same layers, but with experts instead of most MLPs.
  *
  * Key names and fallbacks are those of Lfm2Config in the transformers library. Older files
  * list the layers with attention (full_attn_idxs); newer ones give the kind of each layer

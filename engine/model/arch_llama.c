@@ -1,4 +1,4 @@
-/* arch_llama.c - the Llama architecture: Llama's family, with biases if config.json has them.
+/* arch_llama.c - the Llama architecture: Llama's family, with biases if config.json says so.
  *
  * Key names and fallbacks are those of LlamaConfig in the transformers library.
  */

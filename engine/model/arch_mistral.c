@@ -1,5 +1,5 @@
-/* arch_mistral.c - the Mistral architecture: Llama's family, with attention in a sliding
- * window.
+/* arch_mistral.c - the Mistral architecture: Llama's family, but attention sees only a
+ * sliding window of the last tokens.
  *
  * Key names and fallbacks are those of MistralConfig in the transformers library. A
  * sliding_window of null means that there is no window.

@@ -1,10 +1,10 @@
-/* arch_nemotron_h.c - the Nemotron-H architecture: each layer is a state space (Mamba-2), or
- * attention without rotation, or an MLP whose activation is the square of ReLU. In Nemotron 3,
- * the MLP is a mixture: a few of many experts, and one that all tokens use.
+/* arch_nemotron_h.c - the Nemotron-H architecture. Each layer is a state space model
+ * (Mamba-2), attention without RoPE, or an MLP. The MLP's activation is the square of ReLU. In
+ * Nemotron 3 each MLP is a mixture of experts, with one more expert that all tokens use.
  *
  * Key names and fallbacks are those of NemotronHConfig in the transformers library. That
- * library also limits the states' steps to at least time_step_min; the authors' kernels,
- * llama.cpp and this program do not.
+ * library also raises time steps to at least time_step_min. The authors' kernels, llama.cpp
+ * and this program do not.
  * NVIDIA, "Nemotron-H: A Family of Accurate and Efficient Hybrid Mamba-Transformer Models",
  * 2025.
  */
@@ -84,7 +84,7 @@ const struct esp_architecture esp_architecture_nemotron_h = {
                [ESP_CONFIG_key_heads] = {"n_groups|mamba_n_groups|ssm_group_count", 8},
                [ESP_CONFIG_key_dim] = {"ssm_state_size", 128},
                [ESP_CONFIG_value_dim] = {"mamba_head_dim|ssm_value_size", 64},
-               /* llama.cpp's converter writes a number of rotated dimensions, although nothing
+               /* llama.cpp's converter writes rope.dimension_count, although nothing
                 * is rotated. */
                [ESP_CONFIG_rotary_fraction] = {"partial_rotary_factor", 1},
                [ESP_CONFIG_unrotated_every] = {"", 1}},

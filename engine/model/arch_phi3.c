@@ -1,9 +1,9 @@
 /* arch_phi3.c - the Phi-3 architecture (Phi 3, 3.5 and 4): Llama's layers with fused matrices.
  *
- * Query, key and value are stacked in one matrix, and so are gate and up. Texts longer than the
- * original context use other rotary frequencies (LongRoPE). Key names and fallbacks are those
- * of Phi3Config in the transformers library. Abdin et al., "Phi-3 Technical Report", 2024,
- * section 2.
+ * Query, key and value are stacked in one matrix; gate and up are stacked in another. Contexts
+ * above the original length use other rotary frequencies (LongRoPE). Key names and fallbacks
+ * are those of Phi3Config in the transformers library. Abdin et al., "Phi-3 Technical Report",
+ * 2024, section 2.
  */
 #include "engine/model/architecture.h"
 

@@ -2,7 +2,7 @@
  * query, key and value.
  *
  * Key names and fallbacks are those of Qwen2Config in the transformers library. Layers
- * have a window only if use_sliding_window is true.
+ * have an attention window only if use_sliding_window is true.
  * Yang et al., "Qwen2 Technical Report", 2024, section 2.2.
  */
 #include "engine/model/architecture.h"

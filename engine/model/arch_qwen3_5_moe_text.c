@@ -2,7 +2,8 @@
  * the layers of family_delta.c, with one more expert that all tokens share.
  *
  * Key names and fallbacks are those of Qwen3_5MoeTextConfig in the transformers library.
- * Folders store the matrices of all experts in two tensors, or each matrix in its own.
+ * A model folder stores the matrices of a layer's experts in two tensors, or in one tensor per
+ * matrix.
  */
 #include "engine/model/architecture.h"
 

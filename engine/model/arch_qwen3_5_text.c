@@ -2,8 +2,8 @@
  * family_delta.c.
  *
  * Key names and fallbacks are those of Qwen3_5TextConfig in the transformers library. The
- * rotation has three sections, each with its own position. In text the three positions are
- * equal, so it is the usual rotation.
+ * rotary embedding has three sections, and each section has a separate position. In text the
+ * three positions are equal, so the result is ordinary RoPE.
  */
 #include "engine/model/architecture.h"
 

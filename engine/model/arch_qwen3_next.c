@@ -1,10 +1,10 @@
 /* arch_qwen3_next.c - the Qwen3-Next architecture: the layers of family_delta.c, with mixtures
  * of experts and a shared expert.
  *
- * Model folders store the mixer's matrices in two tensors, one key head after the other: the
- * queries, keys, values and gates of a head, then those of the next head. GGUF files have one
- * tensor for queries, keys and values, and another for gates. Key names and fallbacks are those
- * of Qwen3NextConfig in the transformers library.
+ * Model folders store the mixer's matrices in two tensors. Their rows are grouped by key head:
+ * first all rows of one key head (its queries, keys, values and gates), then all rows of the
+ * next one. GGUF files have one tensor for queries, keys and values, and another for gates. Key
+ * names and fallbacks are those of Qwen3NextConfig in the transformers library.
  */
 #include "engine/model/architecture.h"
 

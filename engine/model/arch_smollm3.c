@@ -1,5 +1,5 @@
-/* arch_smollm3.c - the SmolLM3 architecture: Llama's family, with no rotation in every fourth
- * layer (NoPE).
+/* arch_smollm3.c - the SmolLM3 architecture: Llama's family, but every fourth layer has no
+ * RoPE ("NoPE").
  *
  * Key names and fallbacks are those of SmolLM3Config in the transformers library. Yang et al.,
  * "Rope to Nope and Back Again", 2025.

@@ -1,16 +1,17 @@
 /* family_delta.c - the parts that Qwen3.5 and related architectures share.
  *
- * Three of four layers are gated delta rules (ESP_MIXER_DELTA of kernels.h); in the others, the
- * output of attention is gated. Norm weights are stored minus one, except the mixer's.
- * Qwen3-Next stores the rows of the mixer's matrices in another order, and has its own table
- * (arch_qwen3_next.c).
+ * Three of four layers are gated delta rules (ESP_MIXER_DELTA of kernels.h). The other layers
+ * have attention with a gated output. Files store each norm weight minus one, except that of
+ * the delta rule's norm. Qwen3-Next stores the rows of the delta rule's matrices in another
+ * order, so it has a separate table (arch_qwen3_next.c).
  *
- * GGUF files have the values of `rate`, not their logarithms. In GGUF files of Qwen3.5, the
- * state heads are in another order: head h reads key head h % key_heads (`heads_tiled`).
+ * Model folders store the logarithms of `rate`; GGUF files store the values. In GGUF files of
+ * Qwen3.5, the state heads are in another order: head h reads key head h % key_heads
+ * (`heads_tiled`).
  *
- * The layers may be followed by an MTP layer, a draft head with one attention layer. Its
- * tensors are called mtp.*. Its fc reads the embedding and the target's last hidden state after
- * the final norm.
+ * The layers may be followed by an MTP layer: a draft head with one attention layer and tensors
+ * called mtp.*. The input of its matrix mtp.fc is the embedding and the target's last hidden
+ * state after the final norm.
  *
  * Yang et al., "Gated Delta Networks", 2024; Qiu et al., "Gated Attention for Large Language
  * Models", 2025.

@@ -1,9 +1,9 @@
 /* family_gemma.c - the parts that Gemma 2 and 3 share.
  *
- * The embedding is multiplied by the square root of its width. There are norms both before and
- * after attention and MLP; their weights are stored minus one. The MLP is gated by GELU
- * (tanh). Some layers have a window. An architecture of this family is a file arch_NAME.c with
- * only its differences.
+ * The embedding is multiplied by the square root of its width. Attention and MLP each have a
+ * norm before and a norm after them. Files store each norm weight minus one. The MLP is gated
+ * by GELU (tanh). Some layers have an attention window. Each architecture of this family has a
+ * file arch_NAME.c, which lists only its differences from this file.
  *
  * Gemma Team, "Gemma 2", 2024, section 2; "Gemma 3 Technical Report", 2025, section 2.
  */

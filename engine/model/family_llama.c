@@ -1,14 +1,14 @@
 /* family_llama.c - the parts that Llama and its descendants share.
  *
- * They share RMSNorm, grouped-query attention, SwiGLU and the tensor names of Llama. An
- * architecture of this family is a file arch_NAME.c with only its differences. Tensors that
- * some members lack (biases, norms of the heads) are in the table below, with the condition
- * under which a model has them. A mixture of experts has its own family with the names of the
- * experts' tensors.
+ * They share RMSNorm, grouped-query attention, SwiGLU and the tensor names of Llama. Each
+ * architecture of this family has a file arch_NAME.c, which lists only its differences from
+ * this file. Some members lack some tensors, such as biases or norms of the heads. The table
+ * below has these tensors, too, with the condition under which a model has them. An
+ * architecture with experts has a separate family, which names the experts' tensors.
  *
  * Touvron et al., "LLaMA: Open and Efficient Foundation Language Models", 2023. Since release
- * 5 the transformers library writes the rotary settings as rope_parameters; before, rope_theta
- * was a separate key.
+ * 5 the transformers library writes the rotary settings as rope_parameters. Older releases
+ * write rope_theta as a separate key.
  */
 #include "engine/model/architecture.h"
 

@@ -1,4 +1,5 @@
-/* family_ssm.c - the names of state-space tensors (ESP_SSM_LAYER) in GGUF files. */
+/* family_ssm.c - lists the names that GGUF files have for the tensors of state space models
+ * (ESP_SSM_LAYER). */
 #include "engine/model/architecture.h"
 
 const struct esp_gguf_slot esp_ssm_gguf[] = {

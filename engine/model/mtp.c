@@ -20,7 +20,8 @@ static int names_mtp(const struct dirent *entry)
            strcmp(entry->d_name + n - strlen(end), end) == 0;
 }
 
-/* Opens a file as an MTP layer of the target. Returns false if it is not one. */
+/* Opens the file `path` as the target's MTP layer. Returns false if the file has no MTP layer
+ * that fits the target. */
 static bool open_file(struct esp_model **head, const char *path, const struct esp_model *target)
 {
     char why[512];
@@ -33,8 +34,8 @@ static bool open_file(struct esp_model **head, const char *path, const struct es
     return false;
 }
 
-/* Opens an MTP layer in a file next to the target's GGUF file; tries the files in order of
- * their names. */
+/* Opens the MTP layer in a file mtp-*.gguf next to the target's GGUF file. Tries the files in
+ * the order of their names, and opens the first that fits. */
 static bool open_beside(struct esp_model **head, const struct esp_model *target)
 {
     char path[PATH_MAX];

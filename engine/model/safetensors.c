@@ -1,9 +1,9 @@
 /* safetensors.c - reads and checks safetensors files; see safetensors.h.
  *
  * Every number in a file is checked against the size of the file before it is used. The header
- * must be inside the file. For each tensor, numbers must be whole, and shape times element
- * size must equal its range of bytes. All ranges together must fill the data part without gaps
- * or overlaps, which fails for a file that was truncated or extended.
+ * must be inside the file. The size of each tensor, which follows from its shape and type, must
+ * equal its range of bytes. All ranges together must fill the data part without gaps or
+ * overlaps. A file that was truncated or extended fails this check.
  */
 #include "engine/model/safetensors.h"
 
@@ -20,8 +20,8 @@ enum { LENGTH_BYTES = 8, MAX_FILES = 4096 };
 
 static const char INDEX[] = "model.safetensors.index.json", TORCH[] = "pytorch_model.bin";
 
-/* Bits per element of every type of the format; 0 for other types, which are refused, because
- * their size cannot be checked. */
+/* Returns the number of bits per element of a type of the format. Returns 0 for an unknown
+ * type, which is refused because the size of its tensors cannot be checked. */
 static int type_bits(const char *type)
 {
     static const struct {
@@ -37,8 +37,8 @@ static int type_bits(const char *type)
     return 0;
 }
 
-/* Returns the value of a whole number that is 0 or more and that a double represents exactly;
- * -1 if it is something else. */
+/* Returns the value of `item` if it is a whole number from 0 to 2^53, all of which a double
+ * represents exactly. Otherwise returns -1. */
 static int64_t whole(const cJSON *item)
 {
     if (!cJSON_IsNumber(item) || !(item->valuedouble >= 0 && item->valuedouble <= 0x1p53))
@@ -213,8 +213,9 @@ static int by_text(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Lists the distinct file names of weight_map, sorted; `index` owns the texts. A name that
- * leads out of the folder is refused. Returns the number of names, or a negative status. */
+/* Sets *names to a sorted list of the different file names in weight_map. `index` owns the
+ * strings. A name that leads out of the folder is refused. Returns the number of names, or a
+ * negative status. */
 static int shard_names(const struct esp_json *index, const char ***names, char *err,
                        size_t errlen)
 {

@@ -1,7 +1,7 @@
 /* safetensors.h - reads the weights of a model folder in the safetensors format.
  *
- * Reads model.safetensors, or the shards in model.safetensors.index.json. If neither exists,
- * reads pytorch_model.bin (torch_file.h), the format of published draft heads.
+ * Reads model.safetensors, or the files that model.safetensors.index.json lists. If neither
+ * exists, reads pytorch_model.bin (torch_file.h), the format of published draft heads.
  *
  * The format (https://huggingface.co/docs/safetensors): a length (8 bytes, little-endian), that
  * many bytes of JSON, then the data, which the tensors fill without gaps or overlaps.

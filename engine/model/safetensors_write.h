@@ -13,14 +13,14 @@ struct esp_safetensors_header {
     bool failed; /* there was no memory */
 };
 
-/* Adds a tensor of `bytes` bytes after the last one. columns = 0: a vector of `rows`
- * numbers. */
+/* Adds a tensor of `bytes` bytes after the tensors added so far. If `columns` is 0, the tensor
+ * is a vector of `rows` numbers. */
 void esp_safetensors_add(struct esp_safetensors_header *header, const char *name,
                          const char *type, int rows, int columns, size_t bytes);
 
-/* Returns the beginning of a file: *size bytes (`padded`: a multiple of 8), followed by free
- * memory for `room` more bytes. The caller frees it. NULL means no memory. Frees the header in
- * both cases.
+/* Returns the beginning of a file: *size bytes, followed by `room` unused bytes of memory. If
+ * `padded` is true, *size is a multiple of 8. The caller frees the memory. Returns NULL if
+ * there is no memory. Frees the header in both cases.
  */
 char *esp_safetensors_begin(struct esp_safetensors_header *header, bool padded, size_t room,
                             size_t *size);

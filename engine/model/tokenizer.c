@@ -2,26 +2,26 @@
  *
  * Encoding follows the stages of the Hugging Face library, in its order, and gives the same
  * ids:
- *   1. bytes that are not valid UTF-8 are separated; each becomes the token of that byte, and
- *      the valid parts between them are encoded on their own;
- *   2. added tokens of the kind that is found in the original text are taken out;
- *   3. the rest is normalised (to NFC, by making spaces visible, or not at all);
- *   4. added tokens of the kind that is found in normalised text are taken out;
- *   5. the rest is split into words by the patterns of the pre-tokenizer;
+ *   1. each byte that is not valid UTF-8 becomes the token of that byte, and each valid part
+ *      between such bytes passes through the next stages separately;
+ *   2. added tokens that must be found before normalisation become tokens;
+ *   3. the text between them is normalised (to NFC, by making spaces visible, or not at all);
+ *   4. added tokens that must be found after normalisation become tokens;
+ *   5. the text between them is split into words by the patterns of the pre-tokenizer;
  *   6. each word is encoded by BPE.
  *
  * The file's post_processor, truncation and padding are not used here: they add or remove
  * tokens around a text. If the post_processor begins a text with a special token,
  * esp_tokenizer_prefix() returns it, and the caller puts it before a new text.
  *
- * As in that library, some settings lose information: add_prefix_space, Prepend and Metaspace
- * add spaces; with Prepend and Metaspace, a U+2581 in the text is decoded as a space; lstrip
- * and rstrip of added tokens and the Split behaviour Removed drop text; and bytes without a
- * token are dropped (Pythia's vocabulary has no tokens for the bytes that UTF-8 never uses,
- * SmolLM's has none for some control characters).
+ * As in the Hugging Face library, some settings lose information. add_prefix_space, Prepend and
+ * Metaspace add spaces. With Prepend and Metaspace, a U+2581 in the text is decoded as a space.
+ * lstrip and rstrip of added tokens and the Split behaviour Removed drop text. Bytes without a
+ * token are dropped: Pythia's vocabulary has no tokens for the bytes that UTF-8 never uses, and
+ * SmolLM's has none for some control characters.
  *
- * Everything except the scratch memory in struct esp_encoder is written once, at open, so
- * encoding is thread-safe.
+ * A tokenizer does not change after it is opened, so encoding is thread-safe. Scratch memory is
+ * in struct esp_encoder.
  */
 #include "engine/model/tokenizer.h"
 
@@ -41,7 +41,7 @@
 
 enum {
     FILE_LIMIT = 64 << 20,  /* bytes */
-    TEXT_LIMIT = 256 << 20, /* bytes, so that offsets and counts fit an int32_t after NFC too */
+    TEXT_LIMIT = 256 << 20, /* bytes; even after NFC, offsets fit an int32_t */
 };
 
 struct esp_tokenizer {
@@ -50,13 +50,13 @@ struct esp_tokenizer {
     struct esp_added_tokens plain, normalized;
     struct esp_pretokenizer pretokenizer;
     struct esp_normalizer normalizer;
-    int32_t prefix; /* token before every text, or -1 */
+    int32_t prefix; /* the token that begins every text, or -1 */
 };
 
 /* ------------------------------------------------------------------ opening */
 
-/* Returns whether the text is UTF-8 without NUL characters, even escaped ones. cJSON does not
- * check UTF-8, and its strings end at a NUL. */
+/* Returns whether the text is valid UTF-8 without NUL characters, escaped or not. This must be
+ * checked here, because cJSON does not check UTF-8, and its strings end at a NUL. */
 static bool is_plain(const char *text, size_t length)
 {
     int n;
@@ -64,7 +64,7 @@ static bool is_plain(const char *text, size_t length)
         n = esp_utf8_sequence(text + i, length - i);
         if (n <= 0 || text[i] == '\0')
             return false;
-        /* "\u0000", but not the backslash of "\\u0000" */
+        /* "\u0000" is an escaped NUL, but in "\\u0000" the backslash itself is escaped. */
         if (text[i] == '\\') {
             if (strncmp(text + i + 1, "u0000", 5) == 0)
                 return false;
@@ -74,7 +74,7 @@ static bool is_plain(const char *text, size_t length)
     return true;
 }
 
-/* Reads and parses the file. Writes its path even after a failure. */
+/* Reads and parses tokenizer.json, or converts a GGUF file. Sets `path` even on failure. */
 static int read_json(cJSON **json, char path[PATH_MAX], const char *folder, char *err,
                      size_t errlen)
 {
@@ -96,8 +96,8 @@ static int read_json(cJSON **json, char path[PATH_MAX], const char *folder, char
     return status;
 }
 
-/* Returns whether the decoder, or each one of a Sequence, only writes the bytes of the tokens.
- * *other becomes the type of one that does not. */
+/* Returns whether the decoder (or each decoder of a Sequence) only writes the bytes of the
+ * tokens. If not, sets *other to the type of the decoder that does something else. */
 static bool decodes_bytes(const cJSON *decoder, bool byte_fallback, const char **other)
 {
     static const char *const known[] = {"ByteLevel", "ByteFallback", "Fuse",
@@ -135,8 +135,8 @@ static int check_decoder(const cJSON *decoder, bool byte_fallback, char *err, si
                                   : "ByteLevel");
 }
 
-/* If the post_processor is a TemplateProcessing (perhaps in a Sequence) that begins with a
- * special token, returns that token; otherwise -1. */
+/* Returns the special token that a post_processor puts before a text, or -1. The post_processor
+ * must be a TemplateProcessing, or a Sequence that contains one. */
 static int32_t find_prefix(const struct esp_tokenizer *t, const cJSON *processor)
 {
     const cJSON *list = esp_json_item(processor, "processors"), *item;
@@ -160,7 +160,7 @@ static int read_parts(struct esp_tokenizer *t, const cJSON *json, char *err, siz
     const cJSON *added = esp_json_item(json, "added_tokens");
     if (!cJSON_IsObject(model))
         return esp_fail(err, errlen, ESP_E_FORMAT, "\"model\" is missing or not an object");
-    /* The oldest files of this format have no model.type; then it is BPE if it has merges. */
+    /* The oldest files of this format have no model.type. It is BPE then if it has merges. */
     const cJSON *type = esp_json_item(model, "type");
     if (type && !(cJSON_IsString(type) && strcmp(type->valuestring, "BPE") == 0))
         return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
@@ -292,14 +292,14 @@ struct esp_encoder {
     const struct esp_tokenizer *tokenizer;
     int32_t *tokens; /* (capacity) */
     int capacity, count;
-    const struct esp_literals *literals; /* for the whole text; or NULL */
+    const struct esp_literals *literals; /* positions in the whole text; NULL: there are none */
     /* Kept for later calls. */
     struct esp_matcher *matcher;
     struct esp_spans plain, normalized;
-    struct esp_normalize_scratch piece, part; /* for a whole piece, and for a part of it */
+    struct esp_normalize_scratch piece, part; /* for a piece, and for its beginning */
     struct esp_pretokenize_scratch words;
     struct esp_bpe_scratch bpe;
-    char *marked; /* (marked_size) a text with visible spaces */
+    char *marked; /* (marked_size) a text with its spaces as U+2581 */
     size_t marked_size;
 };
 
@@ -322,8 +322,8 @@ static void put(struct esp_encoder *e, int32_t token)
     e->count++;
 }
 
-/* Stages 5 and 6. In this and the functions below, `first` means that the whole text begins
- * here. */
+/* Runs stages 5 and 6 (see the top of this file) on a part of the text. Here and below, `first`
+ * means that the part is at the beginning of the whole text. */
 static int encode_rest(struct esp_encoder *e, const char *text, int32_t length, bool first)
 {
     const struct esp_tokenizer *t = e->tokenizer;
@@ -338,9 +338,9 @@ static int encode_rest(struct esp_encoder *e, const char *text, int32_t length, 
     return status;
 }
 
-/* Returns where byte `at` of a piece is in the normalized text of the piece. If normalizing
- * combines the characters before and after it, the result is wrong by a few bytes, which is
- * less than the length of any token. */
+/* Returns the position in a piece's normalized text that corresponds to byte `at` of the piece.
+ * If normalizing combines the characters before and after that byte, the result is wrong by a
+ * few bytes, which is less than the length of any token. */
 static int normalized_at(struct esp_encoder *e, const char *piece, int32_t at)
 {
     const char *text;
@@ -351,8 +351,8 @@ static int normalized_at(struct esp_encoder *e, const char *piece, int32_t at)
     return (int)length;
 }
 
-/* Adds the literal parts of a piece, which begins at byte `offset` of the text, as positions
- * in its normalized text. */
+/* Adds to `spans` the literal parts of a piece, as positions in the piece's normalized text.
+ * The piece begins at byte `offset` of the whole text. */
 static int normalize_literals(struct esp_encoder *e, const char *piece, int32_t piece_length,
                               int32_t offset, struct esp_spans *spans)
 {
@@ -369,7 +369,7 @@ static int normalize_literals(struct esp_encoder *e, const char *piece, int32_t 
     return ESP_OK;
 }
 
-/* Stages 3 to 6, for a piece that begins at byte `offset`. */
+/* Runs stages 3 to 6 on a piece that begins at byte `offset` of the whole text. */
 static int encode_piece(struct esp_encoder *e, const char *piece, int32_t piece_length,
                         int32_t offset, bool first)
 {
@@ -401,7 +401,7 @@ static int encode_piece(struct esp_encoder *e, const char *piece, int32_t piece_
     return status;
 }
 
-/* Stages 2 to 6, for valid UTF-8 that begins at byte `offset`. */
+/* Runs stages 2 to 6 on valid UTF-8 that begins at byte `offset` of the whole text. */
 static int encode_valid(struct esp_encoder *e, const char *text, size_t length, int32_t offset)
 {
     const bool first = offset == 0;
@@ -418,7 +418,8 @@ static int encode_valid(struct esp_encoder *e, const char *text, size_t length, 
     return status;
 }
 
-/* Begins a call. The arguments are those of esp_tokenizer_encode_literal(). */
+/* Prepares an encoder for one call. The arguments are those of
+ * esp_tokenizer_encode_literal(). */
 static int begin(struct esp_encoder *e, const struct esp_tokenizer *t, size_t length,
                  const struct esp_literals *literals, int32_t *tokens, int capacity)
 {
@@ -459,7 +460,8 @@ static int encode(struct esp_encoder *e, const char *text, size_t length)
     return status < 0 ? status : e->count;
 }
 
-/* Returns e->marked with at least `size` bytes, or NULL. */
+/* Enlarges e->marked to at least `size` bytes and returns it. Returns NULL if there is no
+ * memory. */
 static char *reserve_marked(struct esp_encoder *e, size_t size)
 {
     if (size <= e->marked_size)
@@ -470,7 +472,7 @@ static char *reserve_marked(struct esp_encoder *e, size_t size)
     return e->marked;
 }
 
-/* Encodes valid UTF-8 with the last stage only; with byte fallback, spaces become visible. */
+/* Encodes valid UTF-8 by BPE alone (stage 6). With byte fallback, a space becomes U+2581. */
 static int spell_valid(struct esp_encoder *e, const char *text, size_t length)
 {
     static const size_t mark = sizeof ESP_SPACE_MARK - 1;
@@ -490,7 +492,8 @@ static int spell_valid(struct esp_encoder *e, const char *text, size_t length)
     return n < 0 ? n : (int)ESP_OK;
 }
 
-/* A byte-level vocabulary has tokens of parts of characters, so all bytes are one piece. */
+/* Returns how many bytes can be encoded together: with byte fallback, only those up to the next
+ * invalid UTF-8. A byte-level vocabulary can encode any bytes, so it gets all of them. */
 static size_t piece_of(const struct esp_tokenizer *t, const char *bytes, size_t length)
 {
     size_t valid = 0;

@@ -3,15 +3,15 @@
  *
  * Two kinds of BPE are supported:
  * - Byte-level, as in GPT-2, GPT-NeoX, Llama 3, Qwen and the built-in pair. Added tokens are
- *   found first. The rest is normalised (to NFC, or not at all), split by patterns (GPT-2's,
- *   or the file's `Split` patterns), mapped to byte characters and merged.
+ *   found first. The text between them is normalised (to NFC, or not at all) and split into
+ *   words by GPT-2's pattern or the file's `Split` patterns. The bytes of each word are mapped
+ *   to the byte alphabet and merged.
  * - With byte fallback, as in the SentencePiece tokenizers of Llama 2, TinyLlama and Mistral.
  *   A space becomes U+2581, characters are merged, and characters that are not tokens become
  *   their bytes.
  *
  * Any bytes can be encoded. Decoding returns the same bytes (after NFC, if the file requires
- * it). The exceptions are listed in tokenizer.c: in these cases the file itself requires that
- * something is lost.
+ * it). tokenizer.c lists the exceptions: settings of the file that lose information.
  */
 #ifndef ESP_TOKENIZER_H
 #define ESP_TOKENIZER_H
@@ -36,7 +36,8 @@ int esp_tokenizer_size(const struct esp_tokenizer *tokenizer);
  * token). Thread-safe. */
 int esp_tokenizer_encode(const struct esp_tokenizer *tokenizer, const char *text, size_t length,
                          int32_t *tokens, int capacity);
-/* Does the same for a text whose parts `literals` were written by users (see spans.h). */
+/* Like esp_tokenizer_encode(), but does not find special tokens in `literals`, the parts of the
+ * text that users wrote (see spans.h). */
 int esp_tokenizer_encode_literal(const struct esp_tokenizer *tokenizer, const char *text,
                                  size_t length, const struct esp_literals *literals,
                                  int32_t *tokens, int capacity);
@@ -46,9 +47,10 @@ int esp_tokenizer_encode_literal(const struct esp_tokenizer *tokenizer, const ch
 int esp_tokenizer_spell(const struct esp_tokenizer *tokenizer, const char *bytes, size_t length,
                         int32_t *tokens, int capacity);
 
-/* Does the same as the two functions above, with memory that is kept from call to call:
- * after an encoder has encoded a text, it allocates nothing for texts of at most that
- * length. It works with any tokenizer, but only one thread may use it at a time.
+/* An encoder is memory for encoding that is kept from call to call. After an encoder has
+ * encoded a text, it allocates nothing for texts of at most that length. It works with any
+ * tokenizer, but only one thread may use it at a time. esp_encoder_encode() and
+ * esp_encoder_spell() do the same as esp_tokenizer_encode() and esp_tokenizer_spell().
  * esp_encoder_open() returns NULL if there is no memory. */
 struct esp_encoder;
 struct esp_encoder *esp_encoder_open(void);
@@ -58,23 +60,23 @@ int esp_encoder_encode(struct esp_encoder *encoder, const struct esp_tokenizer *
 int esp_encoder_spell(struct esp_encoder *encoder, const struct esp_tokenizer *tokenizer,
                       const char *bytes, size_t length, int32_t *tokens, int capacity);
 
-/* Returns the bytes of a token (not NUL-terminated, owned by the tokenizer), NULL if there is
- * no such token. An added token, special or not, has the bytes of its content. */
+/* Returns the bytes of a token (not NUL-terminated, owned by the tokenizer), or NULL if
+ * there is no such token. An added token, special or not, has the bytes of its content. */
 const char *esp_tokenizer_bytes(const struct esp_tokenizer *tokenizer, int32_t token,
                                 size_t *length);
 /* Returns the id of an added token or vocabulary entry with exactly these bytes, or -1. */
 int32_t esp_tokenizer_find(const struct esp_tokenizer *tokenizer, const char *bytes,
                            size_t length);
-/* Returns the token that stands for exactly these bytes in a text, or -1. An entry of the
- * vocabulary is preferred to an added token, and that to the token of a single byte. Never
- * returns a special token. */
+/* Returns the token that stands for exactly these bytes in a text, or -1. If there are several,
+ * prefers an entry of the vocabulary, then an added token, then the token of a single byte.
+ * Never returns a special token. */
 int32_t esp_tokenizer_find_plain(const struct esp_tokenizer *tokenizer, const char *bytes,
                                  size_t length);
 bool esp_tokenizer_is_special(const struct esp_tokenizer *tokenizer, int32_t token);
 /* Returns the special token that begins every text (Llama 3: <|begin_of_text|>), or -1. */
 int32_t esp_tokenizer_prefix(const struct esp_tokenizer *tokenizer);
-/* Returns the hash (FNV-1a, 64 bit) over all (id, bytes) pairs, equal for tokenizers whose
- * models can form a pair. */
+/* Returns a hash (FNV-1a, 64 bit) of all (id, bytes) pairs. Two tokenizers with equal hashes
+ * have the same tokens, so the model of one can draft for the model of the other. */
 uint64_t esp_tokenizer_hash(const struct esp_tokenizer *tokenizer);
 
 #endif

@@ -1,9 +1,9 @@
 /* torch_file.c - reads the dictionary of tensors of pytorch_model.bin; see torch_file.h.
  *
- * The stack machine is that of Python's pickle (pickletools.py lists its instructions). A
- * value is one of the few kinds that a dictionary of tensors needs; OTHER stands for all
- * others, such as metadata. Every instruction adds at most one value, so the size of the
- * pickle bounds the memory.
+ * The stack machine is that of Python's pickle (pickletools.py lists its instructions). Its
+ * values have the few kinds that a dictionary of tensors needs. A value of any other kind, such
+ * as metadata, has the kind OTHER. Every instruction adds at most one value, so the size of the
+ * pickle limits the memory.
  */
 #include "engine/model/torch_file.h"
 
@@ -24,16 +24,16 @@ struct value {
     enum kind kind;
     int64_t number;   /* INTEGER: value; STORAGE: elements; STRING, GLOBAL: length of `text` */
     const char *text; /* STRING; GLOBAL: "module\nname\n" */
-    /* TUPLE: index of its first item in machine.items, and their number. TENSOR: index in
-     * machine.tensors. STORAGE: index in the archive's list, and that of its type in
-     * `storages`. */
+    /* TUPLE: `first` is the index of its first item in machine.items, `items` the number of
+     * items. TENSOR: `first` is its index in machine.tensors. STORAGE: `first` is the index of
+     * its entry in the archive, `items` the index of its type in `storages`. */
     size_t first, items;
 };
 
 struct machine {
     const char *code;
     size_t size, at;
-    struct value *stack, *items, *memo; /* (room) each, in one block; `items`: of all tuples */
+    struct value *stack, *items, *memo; /* (room) each; `items`: those of all tuples */
     size_t depth, item_count, memo_count, room;
     struct esp_stored *tensors;
     size_t tensor_count, named_count, tensor_room;
@@ -109,7 +109,7 @@ static int push_text(struct machine *m, enum kind kind, uint64_t length)
                 : refuse(m, "is truncated");
 }
 
-/* Reads two lines, module and name. */
+/* Reads two lines, a module and a name in it, and pushes them as a GLOBAL. */
 static int push_global(struct machine *m)
 {
     const char *text = m->code + m->at, *end = text;
@@ -142,8 +142,8 @@ static const struct {
 
 enum { STORAGES = sizeof storages / sizeof *storages };
 
-/* Reads the tuple ('storage', type, key, device, elements), which stands for the file data/key
- * of the archive. */
+/* Pops the tuple ('storage', type, key, device, elements) and pushes the STORAGE that it refers
+ * to: the file data/key of the archive. */
 static int read_storage(struct machine *m)
 {
     if (m->depth == 0 || m->stack[m->depth - 1].kind != TUPLE)
@@ -172,8 +172,8 @@ static int read_storage(struct machine *m)
                                   .items = (size_t)type});
 }
 
-/* Makes a tensor of the arguments (storage, offset, sizes, strides, ...); it must be
- * contiguous. */
+/* Makes a tensor from the arguments (storage, offset, sizes, strides, ...). Tensors that are
+ * not contiguous are refused. */
 static int build_tensor(struct machine *m, const struct value *arguments)
 {
     const struct value *item = m->items + arguments->first;
@@ -205,7 +205,8 @@ static int build_tensor(struct machine *m, const struct value *arguments)
     return push(m, (struct value){.kind = TENSOR, .first = m->tensor_count++});
 }
 
-/* Calls a function. Known ones build a tensor or a dictionary; all others give OTHER. */
+/* Runs the instruction that calls a function. Only functions that build a tensor or a
+ * dictionary are known. The result of any other function is a value of the kind OTHER. */
 static int reduce(struct machine *m)
 {
     if (m->depth < 2 || m->stack[m->depth - 1].kind != TUPLE)
@@ -220,8 +221,9 @@ static int reduce(struct machine *m)
     return push(m, (struct value){.kind = is_dictionary ? DICTIONARY : OTHER});
 }
 
-/* Reports a tensor with its name. A tensor may have several names, but their number is
- * limited, so that a small pickle that repeats a long name does not take unlimited memory. */
+/* If the item is a tensor, reports it with its name. A tensor may have several names, but the
+ * number of all names is limited. Otherwise a small pickle that repeats a long name could take
+ * unlimited memory. */
 static int set_item(struct machine *m, const struct value *key, const struct value *item)
 {
     if (key->kind != STRING || item->kind != TENSOR)
@@ -352,7 +354,7 @@ static int step(struct machine *m, char code)
         return set_items(m, values, count);
     case 'e': /* APPENDS */
         return pop_mark(m, &count) ? ESP_OK : refuse(m, "is damaged");
-    case 'a': /* APPEND, BUILD: the object below stays */
+    case 'a': /* APPEND, BUILD: the object below stays on the stack */
     case 'b':
         return drop(m, 1);
     case '\x94': /* MEMOIZE */
@@ -364,7 +366,7 @@ static int step(struct machine *m, char code)
 
 static int run(struct machine *m)
 {
-    /* Size in bytes of the number that follows an instruction; 0 means no number follows. */
+    /* For each instruction, the size in bytes of the number that follows it; 0: no number. */
     static const unsigned char numbered[256] = {
         ['K'] = 1, ['M'] = 2, ['J'] = 4, [0x8a] = 1, ['X'] = 4,  [0x8c] = 1,
         ['q'] = 1, ['r'] = 4, ['h'] = 1, ['j'] = 4,  [0x80] = 1, [0x95] = 8};
@@ -403,7 +405,7 @@ static int read_pickle(struct machine *m, struct esp_tensor_file *file)
         pickle ? esp_zip_find(m->zip, pickle->name, pickle->length - strlen("data.pkl"),
                               "byteorder", strlen("byteorder"))
                : NULL;
-    if (order && order->size != strlen("little")) /* else big-endian */
+    if (order && order->size != strlen("little")) /* otherwise it is "big" */
         return esp_fail(m->err, m->errlen, ESP_E_UNSUPPORTED,
                         "%s was written by a big-endian machine; save the weights as "
                         "model.safetensors",

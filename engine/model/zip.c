@@ -23,7 +23,7 @@ static int damaged(const char *path, const char *what, char *err, size_t errlen)
     return esp_fail(err, errlen, ESP_E_FORMAT, "%s is a damaged zip archive: %s", path, what);
 }
 
-/* Where the directory is, and its number of entries. */
+/* Describes where the directory of an archive is, and how many entries it has. */
 struct place {
     uint64_t offset, size, count;
 };
@@ -78,7 +78,8 @@ static int find_directory(struct place *place, struct esp_tensor_file *file, siz
     return status;
 }
 
-/* Numbers that need more than 32 bits are in an extra field, in the order of `value`. */
+/* Reads the numbers that need more than 32 bits. They are in an extra field of the entry, in
+ * the order of `value`. */
 static int read_large(const char *extra, size_t length, uint64_t *value[3])
 {
     for (size_t at = 0; at + 4 <= length;) {
@@ -100,8 +101,8 @@ static int read_large(const char *extra, size_t length, uint64_t *value[3])
     return 0;
 }
 
-/* Reads the entry at `at`. *next becomes the position of the next one. Returns NULL, or the
- * end of an error message. */
+/* Reads the entry at `at` and sets *next to the position of the next entry. Returns NULL, or
+ * the end of an error message if the entry is damaged. */
 static const char *read_entry(struct esp_zip_entry *entry, const char *directory, size_t length,
                               size_t at, size_t *next, struct esp_tensor_file *file,
                               size_t file_size)

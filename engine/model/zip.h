@@ -12,7 +12,7 @@
 struct esp_zip_entry {
     const char *name;    /* not NUL-terminated; belongs to the archive */
     size_t length;       /* length of the name */
-    size_t offset, size; /* where the contents are in the file */
+    size_t offset, size; /* position and size of the contents in the file */
 };
 
 struct esp_zip {
@@ -26,7 +26,8 @@ int esp_zip_open(struct esp_zip *zip, struct esp_tensor_file *file, size_t size,
                  const char *path, char *err, size_t errlen);
 void esp_zip_close(struct esp_zip *zip);
 
-/* Finds an entry by its name, given in two parts. Returns NULL if there is none. */
+/* Finds an entry by its name, which is given in two parts: a folder and the name after it.
+ * Returns NULL if there is no such entry. */
 const struct esp_zip_entry *esp_zip_find(const struct esp_zip *zip, const char *folder,
                                          size_t folder_length, const char *name,
                                          size_t name_length);
