@@ -23,7 +23,8 @@ enum { TARGET_STATES = 3 }; /* hidden states of the target that an EAGLE-3 head 
     ESP_MODEL(fc, "fc.weight", HIDDEN, FC, ALWAYS),                                            \
         ESP_MODEL(fc_bias, "fc.bias", HIDDEN, ONE, IF_STORED),                                 \
         ESP_MODEL(embedding, "embed_tokens.weight", VOCABULARY, HIDDEN, IF_STORED)
-/* Norms before fc: one norm of its whole input, or one norm for each of the target's states. */
+/* Names of the norms before the matrix fc: one norm for its whole input, or one norm for each
+ * of the target's states. */
 #define FC_NORM "input_norm.weight"
 #define FC_NORMS(i) "fc_norm." #i ".weight"
 #define EAGLE3_TENSORS                                                                         \
@@ -55,7 +56,7 @@ static const struct esp_family eagle3_family = {
     .tensors = eagle3_tensors,
 };
 
-/* The names that the library speculators gives to the same tensors. */
+/* The library speculators gives other names to some of these tensors. */
 static const char speculators_norm[] = "layers.0.hidden_norm.weight";
 
 static const struct esp_tensor_rule speculators_tensors[] = {
@@ -126,7 +127,7 @@ int esp_draft_head_unwrap(struct esp_model *model, struct esp_json *json)
     return ESP_OK;
 }
 
-/* Reads a whole number from `least` to `most`; *value stays as it is if the key is missing. */
+/* Reads a whole number from `least` to `most`. *value does not change if the key is missing. */
 static int read_size(int *value, const char *key, int least, int most,
                      const struct esp_json *json)
 {
@@ -141,7 +142,7 @@ static int read_size(int *value, const char *key, int least, int most,
     return ESP_OK;
 }
 
-/* The keys of an EAGLE-3 head; heads by NVIDIA have them in eagle_config. */
+/* Names a key of an EAGLE-3 head. In heads by NVIDIA, the key is inside eagle_config. */
 #define EAGLE_KEY(key) key "|eagle_config." key
 
 static bool is_true(const struct esp_json *json, const char *keys)
@@ -149,8 +150,8 @@ static bool is_true(const struct esp_json *json, const char *keys)
     return cJSON_IsTrue(esp_json_find(json->root, keys, NULL, NULL));
 }
 
-/* Sets which states of the target a head reads. State N is the input of layer N. Without a
- * list, or with an empty one, the usual states are read. */
+/* Sets which states of the target a head reads. State N is the input of layer N. If config.json
+ * has no list of states, or an empty one, the head reads the usual states. */
 static int read_states(struct esp_model *head, const struct esp_json *json)
 {
     const cJSON *list =
@@ -169,8 +170,8 @@ static int read_states(struct esp_model *head, const struct esp_json *json)
     return ESP_OK;
 }
 
-/* Sets which norms come before fc: those that config.json names, or otherwise those that are
- * stored. */
+/* Sets which norms are applied before the matrix fc. If config.json does not say it, the stored
+ * tensors decide. */
 static int read_fc_norms(struct esp_config *c, const struct esp_stored_set *files,
                          const struct esp_json *json)
 {
@@ -189,7 +190,7 @@ static int read_fc_norms(struct esp_config *c, const struct esp_stored_set *file
     return ESP_OK;
 }
 
-/* Reads what config.json says about an EAGLE-3 head. */
+/* Completes the configuration of an EAGLE-3 head from its config.json. */
 static int read_eagle3(struct esp_model *head, struct esp_config *c,
                        const struct esp_json *json)
 {
@@ -212,7 +213,7 @@ static int read_eagle3(struct esp_model *head, struct esp_config *c,
     return status;
 }
 
-/* Sets which biases and norms the layers have: the same as the first layer. */
+/* Sets which biases and norms the layers have. All layers have the same ones as the first. */
 static void read_layer(struct esp_config *c, const char *layer,
                        const struct esp_stored_set *files)
 {
@@ -305,8 +306,8 @@ int esp_mtp_config(struct esp_config *c, const struct esp_json *json,
 
 /* ------------------------------------------------------------------ reduced vocabulary */
 
-/* Tensor d2t has, for each row of lm_head, its token minus the row's number. Tensor t2d, which
- * has a flag for each token, has the same information and is not read. */
+/* For each row of lm_head, tensor d2t has the row's token id minus the row's index. Tensor t2d
+ * has the same information as one flag per token, and is not read. */
 int esp_draft_head_outputs(struct esp_model *head, char *err, size_t errlen)
 {
     struct esp_model_desc *d = &head->desc;

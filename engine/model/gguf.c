@@ -1,9 +1,9 @@
 /* gguf.c - reads the header of a GGUF file; see gguf.h.
  *
- * The file does not say how long its header is. So the first FIRST_READ bytes are read and
- * parsed. If the header is longer, a larger part is read and parsed again from the start. The
- * parser works in memory and has three results: done, more bytes needed, or an error. Values
- * are not copied: a struct esp_gguf_value points into the header.
+ * The file does not say how long its header is. Therefore the first FIRST_READ bytes are read
+ * and parsed. If the header is longer, a larger part of the file is read and parsed from the
+ * start. Parsing has three possible results: the header is complete, more bytes are needed, or
+ * the header is wrong. Values are not copied: a struct esp_gguf_value points into the header.
  */
 #include "engine/model/gguf.h"
 
@@ -32,8 +32,8 @@ enum {
     SMALLEST_TENSOR = 8 + 4 + 4 + 8,
 };
 
-/* First the types with which espalier can compute, in the order of enum esp_dtype, then other
- * types that files may have. */
+/* Lists the types of tensors. The types with which espalier can compute come first, in the
+ * order of enum esp_dtype. Other types that files may have follow. */
 // clang-format off
 static const struct esp_gguf_type types[] = {
 #define X(name, gguf, numbers, bytes, ...) {#name, gguf, numbers, bytes},
@@ -70,7 +70,7 @@ struct parser {
     const unsigned char *bytes;
     size_t at, size; /* part of the file that has been read */
     size_t whole;    /* size of the file */
-    bool more;       /* the parser reached the end of that part */
+    bool more;       /* the parser needs more than the part that has been read */
     int status;      /* the first failure; nothing is read after it */
     char *err;
     size_t errlen;
@@ -104,7 +104,7 @@ static const unsigned char *take(struct parser *p, uint64_t count)
     return p->bytes + p->at - count;
 }
 
-/* Reads a number of `bytes` bytes; 0 after a failure. */
+/* Reads a number that takes `bytes` bytes. Returns 0 after a failure. */
 static uint64_t read_number(struct parser *p, size_t bytes)
 {
     const unsigned char *at = take(p, bytes);
@@ -118,7 +118,7 @@ static struct esp_gguf_text read_text(struct parser *p)
     return (struct esp_gguf_text){(const char *)at, at ? (size_t)length : 0};
 }
 
-/* Returns the size of a value of this kind in bytes; 0 for texts and arrays, which have no
+/* Returns the size in bytes of a value of this kind, or 0 for texts and arrays, which have no
  * fixed size. */
 static size_t kind_size(uint64_t kind)
 {

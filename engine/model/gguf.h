@@ -44,7 +44,7 @@ struct esp_gguf_text {
 
 struct esp_gguf_value {
     struct esp_gguf_text key;
-    enum esp_gguf_kind kind; /* kind of the value or, in an array, of its elements;
+    enum esp_gguf_kind kind; /* kind of the value, or of the elements of an array;
                                 ESP_GGUF_ARRAY: an array of arrays, which cannot be read */
     bool array;
     uint64_t count;             /* number of elements; 1 if it is not an array */
@@ -79,7 +79,7 @@ struct esp_gguf {
     size_t data; /* where the data begin in the file */
 };
 
-/* Returns whether the file begins like a GGUF file; false if it cannot be read. */
+/* Returns whether the file can be read and begins like a GGUF file. */
 bool esp_gguf_is(const char *path);
 
 /* Adds the file to `set` and reads its header. Texts and values are valid until
@@ -122,8 +122,8 @@ bool esp_gguf_is_text(struct esp_gguf_text text, const char *same);
 
 /* ------------------------------------------------------------------ types */
 
-/* The first function finds a type by its number in GGUF files, the second by its enum
- * esp_dtype. They return NULL if there is no such type. */
+/* The first function finds a type by its number in GGUF files. The second finds it by its enum
+ * esp_dtype. Both return NULL if there is no such type. */
 const struct esp_gguf_type *esp_gguf_type(uint32_t number);
 const struct esp_gguf_type *esp_gguf_type_of(enum esp_dtype dtype);
 

@@ -1,8 +1,8 @@
 /* gguf_describe.c - makes the keys of a model's GGUF file; see gguf_describe.h.
  *
- * gguf_model.c, gguf_tokenizer.c and llama.cpp read these keys. Tokenizer properties that have
- * no GGUF key are lost: added tokens that must be single words, or that include the spaces
- * around them.
+ * gguf_model.c, gguf_tokenizer.c and llama.cpp read these keys. Two properties of added tokens
+ * have no GGUF key and are lost: that a token must be a single word, and that a token includes
+ * the spaces around it.
  */
 #include "engine/model/gguf_describe.h"
 
@@ -82,8 +82,8 @@ static double value_of(const struct describing *d, const struct esp_gguf_key *ke
                                                 : esp_config_value(&d->config, key->field);
 }
 
-/* Returns whether this key is written. The window has no key in architectures in which
- * config.json can turn it off. */
+/* Returns whether this key is written. If config.json can turn the attention window off in an
+ * architecture, the key of the window is not written. */
 static bool is_written(const struct describing *d, const struct esp_gguf_key *key, double value)
 {
     const struct esp_config_rule *windowed =
@@ -105,8 +105,8 @@ static bool is_written(const struct describing *d, const struct esp_gguf_key *ke
                                       esp_config_rule(d->architecture, key->field)));
 }
 
-/* For models with recurrent layers: writes one number per layer. It is 0 for layers with
- * another mixer. */
+/* Writes a key with one number per layer, for models with recurrent layers. The number is 0 for
+ * layers with another mixer than `mixer`. */
 static void put_of_layers(const struct describing *d, const char *key, enum esp_mixer mixer,
                           int32_t number)
 {
@@ -121,8 +121,8 @@ static void put_of_layers(const struct describing *d, const char *key, enum esp_
     free(bytes.data);
 }
 
-/* Adds the list of recurrent layers. A token of a picture has three positions; llama.cpp
- * requires the key that says how many pairs of a head each of them rotates. */
+/* Adds the list of recurrent layers. Also adds the key that says how many pairs of a head are
+ * rotated by each of the three positions of an image token, because llama.cpp requires it. */
 static void put_delta(const struct describing *d)
 {
     const struct esp_model_desc *m = &d->model->desc;
@@ -175,8 +175,8 @@ static void put_keys(const struct describing *d)
         }
 }
 
-/* GGUF has no keys for lists with an entry per layer. Checks that config.json has the same
- * meaning without these lists. */
+/* config.json may have lists with an entry per layer, for which GGUF has no keys. Checks that
+ * the configuration has the same meaning without these lists. */
 static int check_layers(const struct describing *d)
 {
     static const char *const lost[] = {
@@ -210,8 +210,8 @@ static int check_layers(const struct describing *d)
 
 /* Checks that the mixture of experts is one that llama.cpp computes: every layer except the
  * first ones is a mixture, and the router's probabilities of the chosen experts are divided by
- * their sum. (Where a layer is either a mixer or an MLP, every layer without a mixer is a
- * mixture.) */
+ * their sum. In architectures whose layers are either a mixer or an MLP, every layer without a
+ * mixer must be a mixture. */
 static int check_experts(const struct describing *d)
 {
     const struct esp_model_desc *m = &d->model->desc;
@@ -236,9 +236,9 @@ static int check_experts(const struct describing *d)
     return ESP_OK;
 }
 
-/* Writes the keys of YaRN. GGUF has no key for the scale of cosine and sine, so it must be the
- * one that follows from the factor. llama.cpp rounds the ends of the ramp, like most models,
- * but not for gpt-oss. */
+/* Writes the keys of YaRN. GGUF has no key for the scale of cosine and sine, so this scale must
+ * be the one that follows from the factor. llama.cpp rounds the ends of the ramp as most models
+ * do, except for gpt-oss. */
 static int put_yarn(const struct describing *d, double theta)
 {
     static const struct {
@@ -398,8 +398,8 @@ static void put_merges(const struct describing *d, const cJSON *merges)
     free(texts.data);
 }
 
-/* Computes scores: that of a token is minus the rank, from 1, of the first merge that makes
- * it. */
+/* Computes the scores of all tokens from the merges. A token's score is -r if the first merge
+ * that makes the token is the r-th one. */
 static int find_scores(struct tokens *t, const cJSON *merges)
 {
     struct esp_int_map ids = {.entries = NULL};
@@ -566,7 +566,7 @@ static int put_tokenizer(const struct describing *d)
 {
     struct esp_json json;
     struct esp_tokenizer *tokenizer;
-    /* Opening the tokenizer checks its file, so the code below need not. */
+    /* This checks tokenizer.json, so the code below does not check it again. */
     int status = esp_tokenizer_open(&tokenizer, d->model->path, d->err, d->errlen);
     if (status < 0)
         return status;

@@ -71,7 +71,7 @@ const struct esp_gguf_architecture *esp_gguf_architecture_for(const struct esp_m
     const struct esp_gguf_architecture *own = esp_gguf_architecture_of(model->architecture);
     for (int i = 0; own && model->desc.experts > 0 && i < ARCHITECTURES; i++)
         if (strcmp(architectures[i].model_type, own->model_type) == 0)
-            own = &architectures[i]; /* the last row of the table with this type is for
+            own = &architectures[i]; /* of two rows with this type, the second is for
                                         mixtures */
     return own;
 }
@@ -127,7 +127,8 @@ static const struct slot_name layer_slots[] = {
     {0},
 };
 
-/* Slots of struct esp_expert; each tensor has the matrices of all experts of a layer. */
+/* Names for the slots of struct esp_expert. Each of these tensors has the matrices of all
+ * experts of a layer. */
 static const struct slot_name expert_slots[] = {
     SLOT(expert, gate, "ffn_gate_exps.weight"),
     SLOT(expert, gate_bias, "ffn_gate_exps.bias"),
@@ -227,8 +228,8 @@ static const struct esp_gguf_value *find(const struct esp_gguf *g, const char *a
     return esp_gguf_find(g, name);
 }
 
-/* Adds one key to config.json. The key may have one value per layer, but these must be
- * equal. Recurrent layers have no key/value heads, and some layers no MLP. */
+/* Adds one key to config.json. The key may have one value per layer, but they must be
+ * equal. They may be 0 for recurrent layers (no key/value heads) and for layers without MLP. */
 static int add_key(cJSON *config, const struct esp_gguf *g, const char *architecture,
                    const struct esp_gguf_key *key, char *err, size_t errlen)
 {
@@ -268,8 +269,8 @@ static double number_of(const struct esp_gguf *g, const char *architecture, cons
 
 /* Adds the kind of each layer. A layer is recurrent if a list names it or, without a list, if
  * it has no key/value heads. If the file gives an MLP width for each layer, a layer with a
- * width consists of an MLP, or of experts, alone. Leaves out the last layers if they belong to
- * a draft head. */
+ * width above 0 has no mixer, only an MLP or experts. Layers of a draft head, which are the
+ * last ones, are left out. */
 static void add_layer_types(cJSON *config, const struct esp_gguf *g, const char *architecture)
 {
     const struct esp_gguf_value *listed = find(g, architecture, ESP_GGUF_RECURRENT);
@@ -296,8 +297,8 @@ static void add_layer_types(cJSON *config, const struct esp_gguf *g, const char 
     }
 }
 
-/* Adds two settings: the width of a state's values, and whether the state's heads are tiled;
- * see struct esp_model_desc. */
+/* Adds two settings of recurrent layers: the width of a state's values, and whether the state
+ * heads are tiled (see struct esp_model_desc). */
 static void add_state_numbers(cJSON *config, const struct esp_gguf *g, const char *architecture)
 {
     const double inner = number_of(g, architecture, "ssm.inner_size", 0);
@@ -327,8 +328,8 @@ static bool ends_with(struct esp_gguf_text text, const char *end)
     return text.length >= n && memcmp(text.bytes + text.length - n, end, n) == 0;
 }
 
-/* Adds settings that a folder has in config.json. In a GGUF file they follow from the
- * tensors that exist. In a split file, these tensors are in the first part. */
+/* Adds settings that follow, in a GGUF file, from the presence of some tensors. A folder has
+ * them in config.json. In a split file, these tensors are in the first part. */
 static void add_presence(cJSON *config, const struct esp_gguf *g)
 {
     bool conv = false, choice = false;
@@ -413,10 +414,10 @@ static double config_number(const cJSON *config, const char *key)
     return cJSON_GetNumberValue(esp_json_item(config, key));
 }
 
-/* Adds the part of each head that is rotated (GPT-NeoX), and the divisor of Gemma's attention
- * scores. The scores are divided by the square root of head_dim, but in the 27B models (which
- * have 46 or 62 layers) by that of hidden size / heads. llama.cpp's converter does not write
- * this; espalier does. */
+/* Adds the fraction of each head that is rotated (GPT-NeoX), and the divisor of Gemma's
+ * attention scores. Gemma divides its scores by the square root of head_dim. Its 27B models (46
+ * or 62 layers) divide by the square root of hidden size / heads instead. llama.cpp's converter
+ * does not write this divisor; espalier does. */
 static void add_head_numbers(cJSON *config, const struct esp_gguf *g, const char *architecture)
 {
     const double scale = number_of(g, architecture, "attention.scale", 0);
@@ -511,10 +512,10 @@ static int read_config(cJSON *config, const struct esp_gguf *g, const char *arch
     bool window =
         strcmp(known->model_type, "llama") == 0 && esp_json_item(config, "sliding_window");
     cJSON_AddStringToObject(config, "model_type", window ? "mistral" : known->model_type);
-    cJSON_AddBoolToObject(config, "norm_topk_prob", true);      /* llama.cpp normalises, too */
+    cJSON_AddBoolToObject(config, "norm_topk_prob", true);      /* as in llama.cpp */
     cJSON_AddBoolToObject(config, "tie_word_embeddings", true); /* changed to false if the file
                                                                    has an LM head */
-    cJSON_AddBoolToObject(config, "block_auto_adjust_ff_dim", false); /* already adjusted */
+    cJSON_AddBoolToObject(config, "block_auto_adjust_ff_dim", false); /* width is final */
     add_layer_types(config, g, architecture);
     add_state_numbers(config, g, architecture);
     add_presence(config, g);
@@ -551,9 +552,9 @@ static int layer_of(const char *stored)
     return sscanf(stored, "blk.%9d.%n", &layer, &length) == 1 && length > 0 ? layer : -1;
 }
 
-/* Returns the rule of the tensor with this name, or NULL. `experts`: search the table of
- * experts. If a table has two rules for a slot, one of them is for layers with experts;
- * `shared`: the tensor belongs to such a layer. */
+/* Returns the rule of the tensor with this name, or NULL. `experts` says whether to search the
+ * table of experts. If a table has two rules for a slot, one of them is for layers with
+ * experts; `shared` says whether the tensor belongs to such a layer. */
 static const struct esp_tensor_rule *find_rule(const struct esp_family *family,
                                                const char *stored, int layer, bool experts,
                                                bool shared)
@@ -581,8 +582,8 @@ bool esp_gguf_is_paired(const struct esp_gguf_architecture *architecture,
             rule->slot == offsetof(struct esp_layer, key_bias));
 }
 
-/* Gives tensors of the expert that all tokens use the names of an MLP's tensors, because they
- * have the same slots. Returns whether the tensor belongs to that expert. */
+/* Returns whether a tensor belongs to the shared expert, which all tokens use. If so, changes
+ * its name to that of an MLP's tensor, because both have the same slot. */
 static bool name_shared(char *stored)
 {
     static const char shared[] = "_shexp", gate[] = "ffn_gate_inp_shexp";
@@ -593,8 +594,8 @@ static bool name_shared(char *stored)
     return true;
 }
 
-/* Returns the number of the first MTP layer. MTP layers follow the other layers. If there are
- * none, the number is larger than that of any layer. */
+/* Returns the number of the first MTP layer. MTP layers follow the other layers. If the file
+ * has no MTP layer, the result is larger than any layer's number. */
 static int first_mtp(const struct esp_gguf *g, const struct esp_architecture *architecture)
 {
     char *name = esp_gguf_copy_text(esp_gguf_find(g, "general.architecture"));
@@ -606,8 +607,8 @@ static int first_mtp(const struct esp_gguf *g, const struct esp_architecture *ar
                : INT_MAX;
 }
 
-/* In "blk.N....", numbers MTP layers from 0. A tensor of such a layer that normal layers
- * lack becomes a tensor of the model: "nextn....". */
+/* Changes the name "blk.N...." of an MTP layer's tensor, so that MTP layers are numbered from
+ * 0. A tensor that only MTP layers have becomes a tensor of the model: "nextn....". */
 static void name_mtp(char stored[ESP_TENSOR_NAME], int layer)
 {
     char part[ESP_TENSOR_NAME];
@@ -618,8 +619,8 @@ static void name_mtp(char stored[ESP_TENSOR_NAME], int layer)
         snprintf(stored, ESP_TENSOR_NAME, "blk.%d.%.*s", layer, ESP_TENSOR_NAME - 20, part);
 }
 
-/* Older files of Qwen3-Next have the mixer's matrices in one tensor, as folders do. Returns the
- * rule of this tensor, or NULL. */
+/* Older GGUF files of Qwen3-Next have the mixer's matrices in one tensor, as folders do.
+ * Returns the rule of this tensor, or NULL if the tensor is another one. */
 static const struct esp_tensor_rule *find_joined(const struct esp_family *family,
                                                  const char *stored, int layer)
 {
@@ -631,7 +632,8 @@ static const struct esp_tensor_rule *find_joined(const struct esp_family *family
     return NULL;
 }
 
-/* `mtp`: first_mtp() of the whole model. */
+/* Adds a tensor of the file to `set`. `mtp` is the result of first_mtp() for the whole
+ * model. */
 static int add_tensor(struct esp_stored_set *set, const struct esp_gguf *g,
                       const struct esp_gguf_tensor *tensor,
                       const struct esp_architecture *architecture, int mtp, char *err,
@@ -729,7 +731,8 @@ int esp_gguf_tensors(struct esp_stored_set *set, const struct esp_gguf *g,
 
 /* ------------------------------------------------------------------ rotation */
 
-/* Marks a tensor of factors as used; they are already in the configuration (add_factors()). */
+/* Marks a tensor of factors as used. add_factors() has already copied it to the
+ * configuration. */
 static void mark_used(struct esp_stored_set *set, const char *name)
 {
     struct esp_stored *stored = esp_stored_find(set, name);

@@ -13,14 +13,14 @@
 enum { ESP_GGUF_PARTS = 1000 };  /* maximum number of parts of a split file */
 enum { ESP_GGUF_LAYERS = 1000 }; /* maximum number of layers with their own values of a key */
 
-/* Keys that may have a value for each layer. */
+/* Names of the keys that may have one value per layer. */
 #define ESP_GGUF_KV_HEADS "attention.head_count_kv"
 #define ESP_GGUF_FFN "feed_forward_length"
 #define ESP_GGUF_RECURRENT "attention.recurrent_layers"
 /* In a model with state spaces, this key says whether attention has a rotation. */
 #define ESP_GGUF_ROTATED "rope.scaling.finetuned"
 
-/* An architecture's name in GGUF files and its conventions. */
+/* Describes what GGUF files call an architecture, and how they order its rows. */
 struct esp_gguf_architecture {
     const char *name, *model_type;
     bool paired; /* rows of query and key are stored in pairs, see struct esp_tensor */
@@ -46,8 +46,7 @@ bool esp_gguf_is_paired(const struct esp_gguf_architecture *architecture,
 bool esp_gguf_tensor_name(char *name, size_t size, const struct esp_family *family,
                           const struct esp_tensor_rule *rule, int layer, bool experts);
 
-/* A GGUF key, and the key of config.json and the field of struct esp_config that it stands
- * for. */
+/* Says which key of config.json and which field of struct esp_config belong to a GGUF key. */
 enum { ESP_GGUF_ALWAYS = -1, ESP_GGUF_IF_KNOWN = -2 };
 struct esp_gguf_key {
     const char *gguf;            /* after "ARCHITECTURE." */
@@ -64,13 +63,13 @@ extern const int esp_gguf_key_count;
 /* Makes the config.json of the file. The caller deletes *config. */
 int esp_gguf_config(cJSON **config, const struct esp_gguf *gguf, char *err, size_t errlen);
 
-/* Adds the tensors of the file to `set`; if the file is the first part of a split file, adds
- * those of all parts. The set owns the files. */
+/* Adds the tensors of the file to `set`. If the file is the first part of a split file, adds
+ * the tensors of all parts. The set owns the files. */
 int esp_gguf_tensors(struct esp_stored_set *set, const struct esp_gguf *gguf,
                      const struct esp_architecture *architecture, char *err, size_t errlen);
 
-/* If the file has factors (Llama 3), divides the frequencies by them. Checks the number of
- * rotated dimensions that the file gives. */
+/* If the file has factors of the rotary frequencies (Llama 3), divides the frequencies by them.
+ * Checks the number of rotated dimensions that the file gives. */
 int esp_gguf_rotary(float *inverse_frequency, int rotary, const struct esp_gguf *gguf,
                     struct esp_stored_set *set, char *err, size_t errlen);
 

@@ -1,9 +1,9 @@
 /* gguf_tokenizer.c - see gguf_tokenizer.h.
  *
- * The patterns are from the models' own tokenizer.json files. The names are from llama.cpp,
- * which also says which of these tokenizers begin a text with the begin-of-text token. Some
- * tokenizer.json files also ask for NFC. NFC is applied, although llama.cpp leaves it out,
- * because the models were trained with it.
+ * The patterns are from the tokenizer.json files of the models. The names are from llama.cpp,
+ * and so is the list of tokenizers that begin a text with the begin-of-text token. Some of
+ * these tokenizer.json files request NFC. It is applied here, although llama.cpp does not apply
+ * it, because the models were trained with it.
  */
 #include "engine/model/gguf_tokenizer.h"
 
@@ -20,20 +20,21 @@
 /* ------------------------------------------------------------------ splits */
 
 #define CONTRACTIONS "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
-/* How Llama 3 and Qwen 2 split text into words. They differ in how many digits a word may
- * have. */
+/* The pattern by which Llama 3 and Qwen 2 split text into words. They differ in how many digits
+ * a word can have. */
 #define WORDS(digits)                                                                          \
     CONTRACTIONS "|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|" digits                                      \
                  "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
 #define UPPER "[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]"
 #define LOWER "[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]"
-/* How GPT-4o and Tekken split text into words: a capital letter begins a new word. */
+/* The pattern by which GPT-4o and Tekken split text into words: a capital letter begins a new
+ * word. */
 #define CASES(tail, digits)                                                                    \
     "[^\\r\\n\\p{L}\\p{N}]?" UPPER "*" LOWER "+" tail "|[^\\r\\n\\p{L}\\p{N}]?" UPPER          \
     "+" LOWER "*" tail "|" digits                                                              \
     "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
 
-/* When a GGUF file is written, a split gets the first of its names. */
+/* Lists the known splits. A GGUF file that is written gets the first name of its split. */
 static const struct esp_gguf_split splits[] = {
     {.names = {"gpt-2", "phi-2", "mpt", "jais", "exaone4", "modern-bert"}, .patterns = {""}},
     {.names = {"llama-bpe", "llama3", "llama-v3", "falcon3", "pixtral", "lfm2"},
@@ -91,8 +92,8 @@ static void add_split(cJSON *list, const char *pattern)
     cJSON_AddItemToArray(list, step);
 }
 
-/* Makes the pre_tokenizer. If GPT-2's pattern is the last one, ByteLevel includes it; elsewhere
- * the pattern is written out. */
+/* Makes the pre_tokenizer. If GPT-2's pattern is the last one, ByteLevel includes it. Before
+ * other patterns, it is written as a separate Split. */
 static cJSON *make_splits(const struct esp_gguf_split *split)
 {
     cJSON *sequence = typed("Sequence"), *end = typed("ByteLevel");
@@ -111,7 +112,7 @@ static cJSON *make_splits(const struct esp_gguf_split *split)
 
 /* ------------------------------------------------------------------ names for splits */
 
-/* Returns a member that is a text; "" if there is none. */
+/* Returns a member that is a text, or "" if there is no such member. */
 static const char *text_of(const cJSON *json, const char *name)
 {
     const char *text = esp_json_text(json, name);
@@ -287,8 +288,8 @@ static int set_splits(struct reader *r)
     return split->begins;
 }
 
-/* Makes the normalizer. SentencePiece writes a space as U+2581, and prepends one to a text
- * unless the file says otherwise. */
+/* Makes the normalizer. SentencePiece writes a space as U+2581. It also puts a space before a
+ * text, but the file can turn this off. */
 static void set_spaces(struct reader *r)
 {
     static const char replace[] = "{\"type\": \"Replace\", \"pattern\": {\"String\": \" \"}, "

@@ -23,7 +23,7 @@ enum {
     ESP_GGUF_BYTE = 6,
 };
 
-/* One way to split text into words. */
+/* Describes a split: the rule by which a tokenizer splits text into words. */
 struct esp_gguf_split {
     const char *names[8];    /* its names in tokenizer.ggml.pre; ends with NULL */
     const char *patterns[8]; /* each splits the pieces that the previous one made; ends with
@@ -31,7 +31,7 @@ struct esp_gguf_split {
                                 includes. */
     bool compose;            /* text is normalised to NFC first */
     bool ignore_merges;      /* a word that is itself a token is not split */
-    bool begins;             /* the tokenizer puts the begin-of-text token before a text */
+    bool begins;             /* a text begins with the begin-of-text token */
 };
 
 /* Returns the split with this name, or NULL. */

@@ -24,14 +24,15 @@ void esp_gguf_put_text(struct esp_gguf_header *header, const char *key, const ch
 /* Adds a number or flag. */
 void esp_gguf_put(struct esp_gguf_header *header, const char *key, enum esp_gguf_kind kind,
                   double value);
-/* Adds an array of `count` elements; `elements` has the same bytes as in the file. */
+/* Adds an array of `count` elements. `elements` points to the bytes that the file will have. */
 void esp_gguf_put_array(struct esp_gguf_header *header, const char *key,
                         enum esp_gguf_kind kind, uint64_t count,
                         const struct esp_bytes *elements);
 /* Adds a value copied from another file. */
 void esp_gguf_put_value(struct esp_gguf_header *header, const struct esp_gguf_value *value);
-/* Adds the description of the next tensor. Its data follow those of the earlier tensors,
- * aligned. `shape`: `rank` sizes, rows first. `size`: size of its data in bytes. */
+/* Adds the description of the next tensor. Its data are stored after those of the tensors added
+ * before, at an aligned position. `shape` has `rank` sizes, rows first. `size` is the size of
+ * the data in bytes. */
 void esp_gguf_put_tensor(struct esp_gguf_header *header, const char *name, const int64_t *shape,
                          int rank, uint32_t type, size_t size);
 
