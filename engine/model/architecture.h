@@ -15,8 +15,8 @@
 
 /* ------------------------------------------------------------------ config.json */
 
-/* X(type, field, smallest, largest): the fields of struct esp_config, with the range of values
- * that a file may have. */
+/* Lists the fields of struct esp_config as X(type, field, smallest, largest). A file may have
+ * values in this range. */
 #define ESP_CONFIG_FIELDS(X)                                                                   \
     X(int, layers, 1, 1000)                                                                    \
     X(int, hidden, 1, 65536)                                                                   \
@@ -77,8 +77,8 @@ struct esp_config {
 #define X(type, name, smallest, largest) type name;
     ESP_CONFIG_FIELDS(X)
 #undef X
-    /* These fields have no keys in config.json. model.c sets them, or draft_head.c for draft
-     * heads. */
+    /* These fields have no keys in config.json. model.c sets them. For draft heads,
+     * draft_head.c sets them. */
     enum esp_reads reads;
     int input, fc;               /* width of the hidden states read; columns of fc */
     int fc_norms, fc_part;       /* see struct esp_model_desc; number of fc's columns that each
@@ -98,9 +98,9 @@ enum esp_config_field {
 
 #define ESP_REQUIRED (-1.0) /* a fallback that means: config.json must have the key */
 
-/* This rule says how one field is read. A field without a rule is 0. After reading, kv_heads =
- * 0 becomes heads, head_dim = 0 becomes hidden / heads, and ffn = 0 becomes 4 * hidden. Layers
- * have windows only if `windowed` is set (see esp_config_layers). */
+/* Says how one field is read from config.json. A field without a rule is 0. After reading,
+ * kv_heads = 0 becomes heads, head_dim = 0 becomes hidden / heads, and ffn = 0 becomes 4 *
+ * hidden. Layers have windows only if `windowed` is set (see esp_config_layers). */
 struct esp_config_rule {
     const char *keys; /* "a|b.c": the first key that the file has is used; "": the value is
                          fixed */
@@ -151,15 +151,16 @@ enum esp_presence {
     ESP_UNLESS_TIED
 };
 
-/* One slot of struct esp_layer or struct esp_model_desc and the tensor that fills it. */
+/* Says which tensor of a file fills one slot of struct esp_layer or struct esp_model_desc. */
 struct esp_tensor_rule {
     size_t slot;      /* offset of the struct esp_tensor */
     const char *name; /* NULL ends the table */
     enum esp_size
         rows; /* HEAD: head_dim; HEADS: heads; QUERIES: heads * head_dim; KEYS: kv_heads *
-                 head_dim; POSITIONS: context; ATTENDED: hidden, of EAGLE-3 heads 2 * hidden;
-                 CONV, MIXED: values that a recurrent layer convolves, puts out; TAPS: conv_kernel;
-                 STATES: state_heads; STATE_VALUE: value_dim */
+                 head_dim; POSITIONS: context; ATTENDED: hidden, or 2 * hidden in EAGLE-3
+                 heads; CONV: number of values that a recurrent layer convolves; MIXED: number
+                 of values that it outputs; TAPS: conv_kernel; STATES: state_heads;
+                 STATE_VALUE: value_dim */
     enum esp_size columns;  /* ESP_ONE: a vector */
     enum esp_presence when; /* the condition under which the file has the tensor */
     int part, parts; /* if parts > 0: the slot gets part `part` of the `parts` parts of every
@@ -170,9 +171,9 @@ struct esp_tensor_rule {
                         side */
     float added;     /* added to every number of a vector: 1 if the file stores the weights of
                         norms minus one */
-    bool kept;       /* with `parts` or `grouped`: GGUF files store the matrix as folders do */
-    bool logarithm;  /* a vector is stored as logarithms, see struct esp_tensor */
-    bool apart;   /* with `stacked`: GGUF files have a tensor for each; `part` numbers them */
+    bool kept;       /* with `parts` or `grouped`: GGUF files have the folders' row order */
+    bool logarithm;  /* the file stores the vector's logarithms, see struct esp_tensor */
+    bool apart;   /* with `stacked`: GGUF files have one tensor per rule; `part` numbers them */
     bool middle;  /* folders have a dimension of 1 between the matrix's rows and columns */
     bool grouped; /* with `stacked`: the rows of all rules with this name are stored key head by
                      key head; in GGUF files only if the rule is not `apart` */
@@ -189,7 +190,7 @@ struct esp_tensor_rule {
 #define ESP_LAYER(...) ESP_SLOT(esp_layer, __VA_ARGS__)
 #define ESP_EXPERT(...) ESP_SLOT(esp_expert, __VA_ARGS__)
 
-/* What related architectures have in common. */
+/* Describes what the architectures of a family have in common. */
 struct esp_family {
     const char *prefix;             /* begins tensor names; a file with the bare model lacks
                                        it */
@@ -210,17 +211,17 @@ struct esp_family {
     const char *expert_name;
     bool experts_stacked;
     bool experts_optional; /* config.json may say that there are 0 experts */
-    /* NULL, or rules for folders that have all experts in fewer tensors: used if the file has
-     * the tensor of the first rule. */
+    /* NULL, or rules for folders that store all experts of a layer in few tensors. They are
+     * used if the file has the tensor of the first rule. */
     const struct esp_tensor_rule *fused_experts;
     /* The kind of the recurrent layers; ESP_MIXER_ATTENTION: there are none. */
     enum esp_mixer mixer;
     bool one_part; /* each layer is either a mixer or an MLP, not a mixer followed by an MLP */
-    /* For an MTP layer. input_first: its fc reads the hidden state before the embedding, see
-     * struct esp_model_desc. reads_unnormed: the target's states are from before its final
-     * norm. */
+    /* For an MTP layer. input_first: in the input of fc, the hidden state is before the
+     * embedding (see struct esp_model_desc). reads_unnormed: the layer reads the target's
+     * states before the final norm. */
     bool input_first, reads_unnormed;
-    /* NULL, or names of tensors in GGUF files that differ from the usual ones. Ends with a NULL
+    /* NULL, or a list of the tensors that have unusual names in GGUF files. Ends with a NULL
      * name. */
     const struct esp_gguf_slot {
         size_t slot;
@@ -228,7 +229,7 @@ struct esp_family {
     } * gguf_layer, *gguf_model;
 };
 
-/* A key of config.json that must have this value, if the file has the key. */
+/* Names a key of config.json that must have a certain value if the file has the key. */
 struct esp_config_flag {
     const char *key;
     bool value;
@@ -238,8 +239,8 @@ struct esp_config_flag {
 struct esp_architecture {
     const char *name; /* model_type in config.json */
     const struct esp_family *family;
-    /* NULL, or the MTP layer that its files may have; see draft_head.h. Its first tensor is
-     * fc. */
+    /* NULL, or the family of the MTP layer that model files may have (see draft_head.h). The
+     * first tensor of that family is fc. */
     const struct esp_family *mtp;
     struct esp_config_flag flags[6]; /* ends with zeros */
     /* (by field) a rule that has keys replaces the family's rule. */
@@ -277,9 +278,10 @@ extern const struct esp_gguf_slot esp_delta_gguf[];
     .prefix = "model.", .layer_name = "model.layers.", .hidden_act = "silu",                   \
     .activation = ESP_SWIGLU, .norm = ESP_NORM_RMS, .config = esp_delta_config,                \
     .tensors = esp_delta_tensors, .mixer = ESP_MIXER_DELTA
-/* Rows that several tables of this family have in common. GGUF: names in GGUF files. ATTENTION:
- * with the first norm. INPUTS: the mixer's input matrices in Qwen3.5. STATES: the mixer's other
- * tensors. MLP, MIXTURE: with the second norm. */
+/* These macros are rows that several tables of this family have in common. GGUF: names in GGUF
+ * files. ATTENTION: attention and the first norm. INPUTS: the mixer's input matrices in
+ * Qwen3.5. STATES: the mixer's other tensors. MLP, MIXTURE: an MLP or experts, and the second
+ * norm. */
 #define ESP_DELTA_GGUF                                                                         \
     {offsetof(struct esp_layer, attention_gate), "attn_q.weight"},                             \
         {offsetof(struct esp_layer, conv_in), "attn_qkv.weight"},                              \
@@ -358,7 +360,7 @@ extern const struct esp_gguf_slot esp_delta_mtp_gguf[];
 #define ESP_LLAMA_FAMILY                                                                       \
     .prefix = "model.", .layer_name = "model.layers.", .hidden_act = "silu",                   \
     .norm = ESP_NORM_RMS, .config = esp_llama_config, .tensors = esp_llama_tensors
-/* Rows of esp_llama_layer_tensors. */
+/* These rows of esp_llama_layer_tensors also occur in the tables of other families. */
 #define ESP_LLAMA_QUERY_KEY_VALUE                                                              \
     ESP_LAYER(query, "self_attn.q_proj.weight", QUERIES, ATTENDED, ALWAYS),                    \
         ESP_LAYER(query_bias, "self_attn.q_proj.bias", QUERIES, ONE, IF_ATTENTION_BIAS),       \
@@ -373,8 +375,8 @@ extern const struct esp_gguf_slot esp_delta_mtp_gguf[];
 
 /* ------------------------------------------------------------------ config.c */
 
-/* Returns the rule of one field: the architecture's own, or else its family's, or NULL if
- * neither has one. */
+/* Returns the rule of one field: the architecture's rule, or if it has none, the family's.
+ * Returns NULL if neither has a rule. */
 const struct esp_config_rule *esp_config_rule(const struct esp_architecture *architecture,
                                               enum esp_config_field field);
 
@@ -385,7 +387,7 @@ const struct esp_architecture *esp_architecture_named(const char *type);
 int esp_architecture_read(const struct esp_architecture **architecture,
                           const struct esp_json *json);
 
-/* Returns the tensor that a rule fills in `base`, the struct that the rule's table is for. */
+/* Returns the tensor that a rule fills in the struct `base`. */
 static inline struct esp_tensor *esp_rule_slot(const void *base,
                                                const struct esp_tensor_rule *rule)
 {
@@ -411,8 +413,8 @@ int esp_config_read(struct esp_config *config, const struct esp_architecture *ar
 /* Returns the value of a field as a number; a flag is 0 or 1. */
 double esp_config_value(const struct esp_config *config, enum esp_config_field field);
 
-/* Reads the first of `keys` that the file has and checks its range. If the file has none,
- * *value stays as it is; if that is ESP_REQUIRED, the function fails. */
+/* Reads the first of `keys` that the file has, and checks its range. If the file has none of
+ * the keys, *value does not change, but the function fails if *value is ESP_REQUIRED. */
 int esp_config_number(double *value, double smallest, double largest, const char *keys,
                       const struct esp_json *json);
 
@@ -423,9 +425,9 @@ int esp_config_number(double *value, double smallest, double largest, const char
 int esp_config_mixed(bool *mixed, int layer, const struct esp_config *config,
                      const struct esp_json *json);
 
-/* Adds layer_types to a file that has hybrid_override_pattern (a character for each layer) or
- * layers_block_type instead. The number of entries stands in for a missing
- * num_hidden_layers. */
+/* Adds layer_types to a configuration that has hybrid_override_pattern (a character for each
+ * layer) or layers_block_type instead. If num_hidden_layers is missing, sets it to the number
+ * of layers in this list. */
 int esp_config_pattern(struct esp_json *json);
 
 /* Sets *mixer to the mixer of the layer. The first of these that the file has decides:

@@ -84,7 +84,7 @@ static const struct {
 #undef X
 };
 
-/* Reads and checks a number or flag. *value keeps its fallback if the file has none. */
+/* Reads and checks a number or flag. If config.json lacks it, *value does not change. */
 static int read_kind(double *value, enum kind kind, double smallest, double largest,
                      const char *keys, const struct esp_json *json)
 {
@@ -117,8 +117,8 @@ int esp_config_number(double *value, double smallest, double largest, const char
     return read_kind(value, KIND_double, smallest, largest, keys, json);
 }
 
-/* Refuses quantized weights, because the tables do not have the names of their tensors. MXFP4
- * is supported, because esp_stored_join_scales() renames its tensors. */
+/* Refuses quantized weights, because the architecture's tables lack the names of their tensors.
+ * MXFP4 is supported, because esp_stored_join_scales() renames its tensors. */
 static int check_weights(const struct esp_json *json)
 {
     const cJSON *weights = esp_json_find(json->root, "quantization_config", NULL, NULL);
@@ -215,8 +215,8 @@ static int check_experts(const struct esp_architecture *architecture,
                : 0;
 }
 
-/* LFM2 gives the width of an MLP without a gate. Sets the width of an MLP with a gate that has
- * as many weights. */
+/* In LFM2, config.json has the width of an MLP without a gate. Sets the width at which an MLP
+ * with a gate has as many weights. */
 static void adjust_ffn(struct esp_config *config)
 {
     const int multiple = config->ffn_multiple;

@@ -1,5 +1,5 @@
-/* layers.c - reads how layers differ: windows, rotations, mixers and experts; see
- * architecture.h. */
+/* layers.c - reads how the layers of a model differ (windows, rotations, mixers and experts);
+ * see architecture.h. */
 #include <limits.h>
 #include <math.h>
 #include <string.h>
@@ -7,8 +7,8 @@
 #include "engine/model/architecture.h"
 #include "kernels/status.h"
 
-/* Finds the list `key`, which must have one entry per layer. *list becomes NULL if there is
- * none. */
+/* Finds the list `key`, which must have one entry per layer. Sets *list to NULL if config.json
+ * has no such key. */
 static int find_list(const cJSON **list, const char *key, const struct esp_config *config,
                      const struct esp_json *json)
 {
@@ -93,7 +93,7 @@ int esp_config_mixed(bool *mixed, int layer, const struct esp_config *config,
     return 0;
 }
 
-/* Returns whether the file requests rotation, in an architecture that usually has none. */
+/* Returns whether config.json requests RoPE in an architecture that usually has none. */
 static bool asks_for_rotation(const struct esp_config *config, const struct esp_json *json)
 {
     const char *kind = esp_json_text(json->root, "position_embedding_type");
@@ -124,7 +124,7 @@ int esp_config_steps(struct esp_model_desc *desc, const struct esp_json *json)
                       : step_limit(&desc->most_step, cJSON_GetArrayItem(limits, 1), json);
 }
 
-/* Returns how many layers are of a kind. */
+/* Returns how many entries of layer_types are of this kind. */
 static int count_kind(const cJSON *types, const char *kind)
 {
     const cJSON *item;
@@ -137,9 +137,9 @@ static int count_kind(const cJSON *types, const char *kind)
     return count;
 }
 
-/* Checks and translates the keys about experts; if no layer has experts, removes them.
- * Otherwise the width of the expert that all tokens use becomes intermediate_size, so there may
- * be no other layers with an MLP of another width. */
+/* Checks and translates the keys about experts. If no layer has experts, removes these keys.
+ * Otherwise sets intermediate_size to the width of the expert that all tokens use. Therefore a
+ * model with experts may not also have layers with an MLP of another width. */
 static int use_experts(const cJSON *types, const struct esp_json *json)
 {
     static const char own_key[] = "intermediate_size",

@@ -34,8 +34,8 @@ struct binding {
     struct esp_model *model;
     const struct esp_family *family;
     const struct esp_config *config;
-    size_t prefix; /* length of the prefix that names lack in a file with the bare model; else
-                      0 */
+    size_t prefix; /* number of characters that this file omits at the start of tensor names,
+                      or 0 */
     bool mixed;    /* the layer is a mixture of experts */
     enum esp_mixer mixer;
     char *err;
@@ -115,8 +115,8 @@ static const char *type_names(char *text, size_t size)
     return text;
 }
 
-/* Returns the number of rows of the stored tensor that has the slot of `rule`. *before becomes
- * how many of its rows are before those of the slot. */
+/* Returns the number of rows of the stored tensor that contains the slot of `rule`. Sets
+ * *before to the number of rows in that tensor before the slot's rows. */
 static int64_t stored_rows(const struct esp_tensor_rule *table,
                            const struct esp_tensor_rule *rule, const struct esp_config *config,
                            int64_t *before)
@@ -225,7 +225,7 @@ static int bind_tensor(const struct binding *binding, const struct esp_tensor_ru
     int64_t before, all = stored_rows(table, rule, config, &before);
     enum esp_dtype dtype;
     const bool alone = experts > 0 && !interleaved && (converted || !rule->stacked);
-    if (alone || apart) { /* a GGUF file has a tensor for each part */
+    if (alone || apart) { /* in a GGUF file, each part is a separate tensor */
         all = rows;
         before = 0;
     } else if (rule->parts > 0) {
@@ -273,7 +273,7 @@ static int bind_tensor(const struct binding *binding, const struct esp_tensor_ru
     return 0;
 }
 
-/* Returns whether the kind of a layer decides if the layer has the tensor. */
+/* Returns whether this condition depends on the kind of the layer. */
 static bool is_of_kind(enum esp_presence when)
 {
     return when == ESP_IF_ATTENTION || when == ESP_IF_RECURRENT || when == ESP_IF_CONV_BIAS ||
@@ -348,7 +348,7 @@ static int bind_experts_matrix(const struct binding *binding, struct esp_layer *
     return status;
 }
 
-/* Returns the table of experts for the layer's tensors. */
+/* Returns the table with the tensors of this layer's experts. */
 static const struct esp_tensor_rule *expert_table(const struct binding *binding, int number)
 {
     const struct esp_family *family = binding->family;
@@ -415,8 +415,8 @@ static int bind_all(struct esp_model *model, const struct esp_family *family,
 
 /* ------------------------------------------------------------------ generation */
 
-/* Reads the end tokens of one file, unless they are already known. eos_token_id is a number or
- * a list of numbers. */
+/* Reads the end-of-text tokens of one file, unless another file already gave them. eos_token_id
+ * is a number or a list of numbers. */
 static int read_end(struct esp_model *model, const struct esp_json *json)
 {
     const int vocabulary = model->desc.vocabulary;
@@ -557,8 +557,8 @@ void esp_model_set_context(struct esp_model *model, int context)
         use_rotation(model);
 }
 
-/* Marks the tensors that are not opened as used: those of the model, or those of its MTP
- * layer. */
+/* Marks the tensors of the part that is not opened as used. That part is the MTP layer or, if
+ * the MTP layer is opened, the rest of the model. */
 static void mark_others(struct esp_model *model, const struct esp_family *mtp)
 {
     const size_t n = strlen(mtp->prefix);
@@ -585,7 +585,7 @@ static int use_mtp(struct esp_model *model, const struct esp_family **family,
     return esp_mtp_config(config, json, model->files);
 }
 
-/* Returns whether the files have layers of the family. A file may have an MTP layer only. */
+/* Returns whether the files have layers of the family. They may also have only an MTP layer. */
 static bool has_layers(const struct esp_stored_set *files, const struct esp_family *family)
 {
     return esp_stored_has_prefix(files, family->layer_name) ||
@@ -722,8 +722,8 @@ static int open_gguf(struct esp_model *model, char *err, size_t errlen)
     return status;
 }
 
-/* Returns the last component of a path, or, for "", "." and "..", the name of the folder they
- * lead to. The caller frees it. */
+/* Returns the last component of a path. For "", "." and "..", returns the name of the folder
+ * that they mean. The caller frees it. */
 static char *folder_name(const char *path)
 {
     size_t end = strlen(path);
@@ -771,7 +771,7 @@ static int name_mtp(struct esp_model *head, char *err, size_t errlen)
     return ESP_OK;
 }
 
-/* Opens a model or, if `mtp`, its MTP layer. */
+/* Opens a model or, if `mtp` is true, its MTP layer. */
 static int open_part(struct esp_model **model, const char *path, bool mtp, char *err,
                      size_t errlen)
 {
@@ -819,7 +819,7 @@ void esp_model_set_outputs(struct esp_model *model, const int32_t *token, const 
                            int count, int tokens)
 {
     struct esp_model_desc *d = &model->desc;
-    if (esp_tensor_same(&d->head, &d->embedding)) /* the head becomes a separate tensor */
+    if (esp_tensor_same(&d->head, &d->embedding)) /* now the head is a separate tensor */
         model->bytes += (size_t)count * esp_dtype_row_bytes(d->head.dtype, d->head.columns);
     d->head.rows = count;
     d->head.listed = row;

@@ -14,7 +14,7 @@
 
 enum { ESP_MAX_END_TOKENS = 16 };
 
-/* Rotary frequencies: radians per position, for each of the `rotary` / 2 pairs. */
+/* Has the rotary frequencies: radians per position, for each of the `rotary` / 2 pairs. */
 struct esp_rotation_tables {
     int rotary;
     float scale;     /* factor of cosine and sine */
@@ -54,9 +54,8 @@ struct esp_model {
     struct esp_rotation_tables rotation;
     int32_t *output_token; /* the list that desc.output_token points to, or NULL */
     int32_t *conv_rows;    /* the rows that conv_in of all recurrent layers lists, or NULL */
-    /* If this model is a quantised copy of another one (own_copy.h): the other one, and the
-     * `source` of the copy's tensors, which has failed if memory ran out while rows were
-     * quantised. */
+    /* If this model is a quantised copy (own_copy.h): the original model, and the `source` of
+     * the copy's tensors. The source has failed if memory ran out while rows were quantised. */
     const struct esp_model *original;
     struct esp_tensor_file quantising;
 };

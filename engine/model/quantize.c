@@ -7,9 +7,9 @@
  * name.
  *
  * Some matrices are small but important, so the mixes of 4 and 5 bits use more bits for them.
- * These are the LM head, the output matrices of recurrent layers, and some value and down
- * matrices: those in the first and the last eighth of the layers, and in every third layer in
- * between. These mixes are known as Q4_K_M and Q5_K_M. Most weights of a mixture are in its
+ * These are the LM head, the output matrices of recurrent layers, and the value and down
+ * matrices of some layers: the first and the last eighth, and every third layer in between.
+ * These mixes are known as Q4_K_M and Q5_K_M. Most weights of a mixture are in its
  * experts; the same matrix of all experts becomes one tensor.
  */
 #include "engine/model/quantize.h"
@@ -57,8 +57,8 @@ const char *esp_quantize_types(void)
     return "q8_0, q6_k, q5_k, q4_k, q4_0, mxfp4, bf16, f16, f32";
 }
 
-/* One tensor of the new file. A fused tensor consists of several slots in order; a tensor of
- * experts consists of the same slot of all experts. */
+/* Describes one tensor of the new file. A fused tensor consists of several slots in order; a
+ * tensor of experts consists of the same slot of all experts. */
 struct planned {
     char name[128];
     const struct esp_tensor *fused[MOST_FUSED];
@@ -163,7 +163,8 @@ static bool is_kept(const struct esp_tensor_rule *rule, int layer)
                                     : offsetof(struct esp_layer, router));
 }
 
-/* In a layer with experts, changes the name of a tensor of the MLP that all tokens use. */
+/* In a layer with experts, changes the name of an MLP's tensor to that of the shared expert,
+ * the MLP that all tokens use. */
 static void name_shared(char *name, size_t size, size_t slot)
 {
     static const char end[] = ".weight", shared[] = "_shexp.weight";
@@ -187,7 +188,8 @@ static int groups_of(const struct esp_model_desc *d, size_t slot, int layer)
                : 0;
 }
 
-/* Plans the order of state heads, which are tiled in files of Qwen3.5 but not in folders. */
+/* Plans the order of state heads. They are tiled in GGUF files of Qwen3.5, but not in
+ * folders. */
 static void plan_heads(const struct quantizing *q, struct planned *p, size_t slot)
 {
     const struct esp_model_desc *d = &q->model->desc;
@@ -365,7 +367,7 @@ static int make_header(struct quantizing *q, struct esp_bytes *bytes)
 
 /* ------------------------------------------------------------------ the tensors */
 
-/* Rows of a tensor that are rounded together, divided into parts for the threads. */
+/* Some rows of a tensor that are rounded together. Threads share them, each rounding parts. */
 struct chunk {
     const struct planned *planned;
     int first, rows, parts;

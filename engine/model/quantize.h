@@ -18,9 +18,9 @@ struct esp_quantize_report {
     /* The written tokenizer is checked on a text of the whole vocabulary: number of tokens,
      * and how many of them it encodes differently. */
     int tokens, other_tokens;
-    /* If some layers have an attention window that other programs do not expect in files of
-     * this architecture, its size, else 0. In texts longer than this, programs such as
-     * llama.cpp compute something else. */
+    /* The size of an attention window that other programs do not expect in files of this
+     * architecture, or 0 if no layer has one. For texts longer than the window, programs such
+     * as llama.cpp compute something else. */
     int ignored_window;
     bool mtp;               /* the file has the model's MTP layer, too */
     char mtp_left_out[256]; /* why it does not have the model's MTP layers, or "" */

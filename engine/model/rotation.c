@@ -1,5 +1,5 @@
-/* rotation.c - the frequencies of the rotary embedding, with the ways in which models scale
- * them.
+/* rotation.c - computes the frequencies of the rotary embedding, and scales them as a model
+ * requires.
  *
  * The frequencies are computed in float32, operation by operation as the transformers library
  * does it (modeling_rope_utils.py), because at large positions a last-bit difference in a
@@ -39,7 +39,7 @@ static void read_number(struct rotation *r, double *value, double smallest, doub
         r->status = esp_config_number(value, smallest, largest, keys, r->json);
 }
 
-/* Returns the kind of scaling, or a negative status. */
+/* Returns the kind of RoPE scaling, or a negative status. */
 static int rope_type(const struct rotation *r)
 {
     static const char *const names[ROPE_TYPES] = {"default", "linear", "dynamic",
@@ -69,9 +69,9 @@ static void fill(float *frequency, int count, double theta)
 
 /* ------------------------------------------------------------------ llama3 */
 
-/* Stretches long wavelengths, relative to the original context, by `factor`; keeps short ones
- * and blends those in between. The order of operations is PyTorch's, which computes a / x as 1
- * / x times a. */
+/* Stretches wavelengths by `factor` if they are long relative to the original context. Does not
+ * change short wavelengths, and interpolates for those in between. The order of operations is
+ * that of PyTorch, which computes a / x as (1 / x) * a. */
 static void stretch_long(const struct rotation *r, double least, double most)
 {
     float *frequency = r->tables->global;
@@ -198,7 +198,7 @@ static void scale_longrope(struct rotation *r)
 
 /* ------------------------------------------------------------------ all of them */
 
-/* Reads the kind of scaling and the numbers that all kinds use. */
+/* Reads the kind of RoPE scaling and the numbers that all kinds use. */
 static void read_scaling(struct rotation *r)
 {
     const int type = rope_type(r);

@@ -1,4 +1,4 @@
-/* stored.h - the list of tensors in a model's files, and where in the files they are.
+/* stored.h - lists the tensors in a model's files, and where in the files they are.
  *
  * A reader of a format (safetensors.h, gguf.h) fills a set. model.c looks tensors up in it by
  * the names in the architecture's tables. The reader checks type, shape and position of every
@@ -38,7 +38,7 @@ struct esp_stored {
     size_t scale_offset;
 };
 
-/* One open file of a set. */
+/* An open file that has tensors of the set. */
 struct esp_shard {
     char path[PATH_MAX];
     struct esp_tensor_file source;
@@ -61,8 +61,8 @@ int esp_stored_open_file(struct esp_stored_set *set, const char *path, struct es
                          char *err, size_t errlen);
 /* Closes and removes the last opened file, which must have no tensors yet. */
 void esp_stored_drop_file(struct esp_stored_set *set);
-/* Adds a tensor of that file, all zero except name, source and file. NULL if there is no
- * memory. The pointer is valid until the next call. */
+/* Adds a tensor of the file `shard`. Its members are zero except name, source and file. Returns
+ * NULL if there is no memory. The pointer is valid until the next call. */
 struct esp_stored *esp_stored_add(struct esp_stored_set *set, struct esp_shard *shard,
                                   const char *name);
 /* Joins the byte tensors NAME_blocks (..., blocks, 16) and NAME_scales (..., blocks), which is

@@ -1,9 +1,9 @@
 /* translation.c - compares two vocabularies; see translation.h.
  *
- * Both files are untrusted. If a token has no bytes, or the draft has no tokens for its bytes,
- * the draft reads it as the end of a text. A pair is shared only if each token is the partner
- * of the other, so no token of the draft is listed twice, even if a file has the same bytes
- * twice.
+ * Both files are untrusted. If a token of the target has no bytes, or the draft has no tokens
+ * for its bytes, the draft reads the token as the end of a text. Two tokens are shared only if
+ * each is the partner of the other. Therefore no token of the draft is listed twice, even if a
+ * file has the same bytes twice.
  */
 #include "engine/model/translation.h"
 

@@ -18,7 +18,8 @@
  *  - Tokens that end a text are shared whatever their names are. Other special tokens are
  *    shared if they have the same name. Each side has its own token before every text (BOS),
  *    which is never drafted.
- *  - Some tokenizers add a space before a text. The target's tokenizer decides what the text is;
+ *  - Some tokenizers add a space before a text. The target's tokenizer decides what the text
+ * is;
  *    the draft reads exactly its bytes.
  *
  * If too few tokens are shared, the draft's text is encoded with the target's tokenizer
@@ -45,7 +46,7 @@ struct esp_translation {
     double text_share;     /* fraction of a sample text's tokens that are shared */
 };
 
-/* The tokens of a model. */
+/* Describes the tokens of one of the two models. */
 struct esp_language {
     const struct esp_tokenizer *tokenizer;
     int vocabulary;     /* the model has tokens 0 to vocabulary - 1 */

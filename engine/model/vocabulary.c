@@ -83,7 +83,7 @@ static int64_t spell(const struct esp_vocabulary *v, const char *text, size_t le
     return n;
 }
 
-/* Returns the slot that contains this token, or the free slot where it would be stored. */
+/* Returns the slot of the hash table that contains this token, or the free slot for it. */
 static size_t find_slot(const struct esp_vocabulary *v, bool spelled, const char *bytes,
                         size_t length)
 {

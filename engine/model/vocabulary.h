@@ -56,7 +56,8 @@ int esp_vocabulary_read(struct esp_vocabulary *vocabulary, const cJSON *vocab,
                         const cJSON *added, bool byte_fallback, char *err, size_t errlen);
 void esp_vocabulary_free(struct esp_vocabulary *vocabulary);
 
-/* Returns the token with these bytes, spelled or plain; -1 if there is none. */
+/* Returns the token with these bytes that is spelled (or, if `spelled` is false, plain), or
+ * -1. */
 int32_t esp_vocabulary_find(const struct esp_vocabulary *vocabulary, bool spelled,
                             const char *bytes, size_t length);
 /* Returns the token that is spelled like this in the file. Overwrites `text` (valid UTF-8). */
