@@ -42,9 +42,9 @@ static void insert(struct esp_added_tokens *added, const char *text, size_t leng
     esp_int_map_put(&added->trie, edge(node, END), (uint64_t)id);
 }
 
-/* Visits the added tokens for which this kind of text (original or normalized) is searched.
- * Adds an upper bound of the trie's edges to *edges, and sets *single_word if a token must be a
- * single word. Once the trie is allocated, fills it. */
+/* Visits the added tokens that must be found in this kind of text (original or normalized).
+ * Adds an upper bound for the number of trie edges to *edges. Sets *single_word if a token must
+ * be a single word. If the trie is already allocated, also stores the tokens in it. */
 static int visit(struct esp_added_tokens *added, const cJSON *json,
                  const struct esp_normalizer *normalizer, size_t *edges, bool *single_word)
 {
@@ -114,7 +114,7 @@ void esp_added_tokens_free(struct esp_added_tokens *added)
 
 /* ------------------------------------------------------------------ finding */
 
-/* Returns whether text written by a user may become this token. */
+/* Returns whether this token may be found in text that a user wrote. */
 static bool is_harmless(const struct esp_token *token, const char *const *marks)
 {
     if (token->flags & ESP_TOKEN_SPECIAL)

@@ -1,14 +1,14 @@
 /* bpe.c - see bpe.h.
  *
- * A word starts as one symbol per byte. With byte fallback it starts as one per character, or
- * one per byte for a character that is not a token. The adjacent pair with the lowest merge
- * rank (ties: the leftmost) becomes one symbol, until no pair has a merge. Candidate pairs are
- * in a heap ordered by rank, then position. A merge adds at most two candidates and consumes
- * one, so a word of n bytes never has more than 2n candidates. When a neighbour changes,
- * candidates stay in the heap. When a candidate is popped, it is dropped unless the pair now at
- * its position still makes the same token. The Hugging Face library merges in the same order,
- * even if two merges make the same token. As in that library, bytes without a token are left
- * out.
+ * A word starts as one symbol per byte. With byte fallback it starts as one symbol per
+ * character; a character that is not a token becomes one symbol per byte. The adjacent pair
+ * with the lowest merge rank (ties: the leftmost) becomes one symbol, until no pair has a
+ * merge. Candidate pairs are in a heap ordered by rank, then position. A merge adds at most two
+ * candidates and consumes one, so a word of n bytes never has more than 2n candidates. When a
+ * neighbour changes, candidates stay in the heap. When a candidate is popped, it is dropped
+ * unless the pair now at its position still makes the same token. The Hugging Face library
+ * merges in the same order, even if two merges make the same token. As in that library, bytes
+ * without a token are left out.
  */
 #include "engine/model/bpe.h"
 
@@ -32,7 +32,7 @@ struct esp_bpe_merge {
 
 /* ------------------------------------------------------------------ reading */
 
-/* Adds the merge of two tokens. `text` is scratch memory. */
+/* Adds the merge of two tokens to the table of merges. `text` is scratch memory. */
 static int add_merge(struct esp_bpe *bpe, int rank, const char *left, size_t left_length,
                      const char *right, size_t right_length, char *text, char *err,
                      size_t errlen)
@@ -57,8 +57,8 @@ static int add_merge(struct esp_bpe *bpe, int rank, const char *left, size_t lef
     return ESP_OK;
 }
 
-/* Reads one entry of model.merges: "left right" or ["left", "right"]. *rank counts the entries
- * that are not comments. */
+/* Reads one entry of model.merges: "left right" or ["left", "right"]. *rank is the number of
+ * entries so far that are not comments. */
 static int read_merge(struct esp_bpe *bpe, const cJSON *item, int *rank, char *text, char *err,
                       size_t errlen)
 {
@@ -102,8 +102,8 @@ static size_t longest_merge(const cJSON *merges)
     return longest;
 }
 
-/* In older files, an empty text means that a member is not set. With byte fallback, the
- * unknown token is never needed, so it may be set. */
+/* In older files, a member with an empty text is not set. With byte fallback, the unknown token
+ * may be set, because it is never needed. */
 int esp_bpe_check(const cJSON *model, bool *byte_fallback, char *err, size_t errlen)
 {
     static const char *const texts[] = {"continuing_subword_prefix", "end_of_word_suffix",

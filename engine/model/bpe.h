@@ -13,8 +13,8 @@ struct esp_bpe {
     bool ignore_merges;        /* a word that is itself a token is not split */
 };
 
-/* Memory used while encoding. Each thread initialises one with zeros and keeps it from word to
- * word. */
+/* Memory used while encoding. Each thread has such a struct, initialises it with zeros, and
+ * uses it for all words. */
 struct esp_bpe_scratch {
     struct esp_bpe_symbol *symbols; /* (capacity) */
     struct esp_bpe_merge *heap;     /* (2 * capacity) */
@@ -25,7 +25,7 @@ struct esp_bpe_scratch {
 /* Refuses a `model` that is neither byte-level BPE nor BPE with byte fallback. Sets
  * *byte_fallback to whether it is BPE with byte fallback. */
 int esp_bpe_check(const cJSON *model, bool *byte_fallback, char *err, size_t errlen);
-/* Reads a checked `model` without its vocabulary. The vocabulary was read before and must
+/* Reads the merges of a checked `model`. The vocabulary must have been read already, and must
  * outlive *bpe. The model has merges or, if it was converted from a GGUF file with byte
  * fallback, `scores`, one number per token. Free *bpe even if reading fails. */
 int esp_bpe_read(struct esp_bpe *bpe, const struct esp_vocabulary *vocabulary,

@@ -1,10 +1,10 @@
 /* inflate.c - enlarges a model so that it computes the same function with more arithmetic; see
  * inflate.h.
  *
- * This is for measurements: the result is a large model with the acceptance rate of a trained
- * one, and no large model must be downloaded. Every hidden dimension, head and MLP unit is
- * repeated `width` times, one copy after the other. Normalising a repeated vector gives the
- * repeated result. A product that adds up `width` equal copies gives the old result if its
+ * This is for measurements. The result is a large model with the acceptance rate of a trained
+ * model, so no large trained model needs to be downloaded. Every hidden dimension, head and MLP
+ * unit is repeated `width` times, one copy after the other. Normalising a repeated vector gives
+ * the repeated result. A product that adds up `width` equal copies gives the old result if its
  * weights are divided by `width`. `width` is a power of two, so nothing is rounded. The
  * embedding is only repeated. Added layers are copies whose last matrices are zero: they
  * compute everything and add nothing. In a mixture, the experts become larger, but their number
@@ -15,7 +15,8 @@
  * values are repeated in the same way. The order is stored as a list of rows
  * (esp_tensor.listed).
  *
- * The architecture's tables list the tensors and the meaning of their dimensions.
+ * This file finds the tensors, and the meaning of their dimensions, in the architecture's
+ * tables.
  */
 #include "engine/model/inflate.h"
 
@@ -35,18 +36,19 @@
 #include "engine/model/stored.h"
 #include "engine/support/part_file.h"
 
-/* The parts of the rows of a convolution: queries, keys and values, in the mixer's order. */
+/* The rows of a convolution have three parts: queries, keys and values, in the mixer's
+ * order. */
 enum { CONV_PARTS = 3, MOST_PARTS = 2 + CONV_PARTS /* maximum parts of a tensor */ };
 
-/* One tensor of the new file: one slot of the enlarged model, or the parts of a fused matrix.
- * The parts alternate: the file has `rounds` times a share of the rows of each part. */
+/* Describes one tensor of the new file. It has one slot of the enlarged model, or several parts
+ * of a fused matrix. The parts alternate: a share of the rows of each part, `rounds` times. */
 struct made {
     char name[ESP_TENSOR_NAME];
     struct esp_tensor part[MOST_PARTS];
     int parts, rounds;
     int dimensions; /* 1: a vector. 3: a dimension of 1 is between rows and columns */
     int experts;    /* if not 0, the tensor has the matrices of this many experts */
-    bool continues; /* this is the matrix of the next expert, in the tensor before */
+    bool continues; /* the matrix of the next expert, in the same tensor as the previous one */
 };
 
 struct inflation {
@@ -55,7 +57,7 @@ struct inflation {
     int width, layers;
     struct made *made; /* (room) */
     int count, room;
-    char folder[PATH_MAX]; /* the folder being written, renamed at the end */
+    char folder[PATH_MAX]; /* the folder being written; it is renamed at the end */
     char *err;
     size_t errlen;
 };
@@ -99,8 +101,8 @@ static int conv_parts(const struct esp_model_desc *d, enum esp_mixer mixer,
     return CONV_PARTS;
 }
 
-/* Writes to `list` which row of a convolution each row of the enlarged one repeats. If `old` is
- * not NULL, it is where the rows are stored. */
+/* Writes to `list` which row of the original convolution is repeated by each row of the
+ * enlarged convolution. If `old` is not NULL, it lists where the original rows are stored. */
 static void list_rows(const struct inflation *n, enum esp_mixer mixer, const int32_t *old,
                       int32_t *list)
 {
@@ -134,16 +136,16 @@ static int list_conv_rows(const struct inflation *n)
     return ESP_OK;
 }
 
-/* Two rules may name the tensor of one slot: one for layers that are mixtures, one for other
- * layers. Returns whether this rule is for the other kind of layer. */
+/* A table may have two rules for one slot: one for layers that are mixtures, and one for other
+ * layers. Returns whether this rule is for the kind of layer that this layer is not. */
 static bool is_for_other_layers(const struct esp_tensor_rule *rule,
                                 const struct esp_layer *layer)
 {
     return layer && rule->when == (layer->expert ? ESP_IF_ONLY_MLP : ESP_IF_MIXED);
 }
 
-/* Makes the slots of a table larger and adds their sizes to the model's. `zero` (ends with 0;
- * may be NULL) lists the slots that become zeros. */
+/* Enlarges the tensors of a table, and adds their sizes to the size of the model. `zero` lists
+ * the slots that become zeros. It ends with 0 and may be NULL. */
 static int grow(const struct inflation *n, const struct esp_tensor_rule *rule, void *base,
                 const struct esp_layer *layer, const size_t *zero)
 {
@@ -490,8 +492,8 @@ static void repeat_list(const struct inflation *n, cJSON *list)
         cJSON_AddItemToArray(list, cJSON_Duplicate(cJSON_GetArrayItem(list, i - before), true));
 }
 
-/* Writes the two limits of time steps as the transformers library does: as numbers with a
- * fraction, and infinity, which JSON does not have, by name. */
+/* Writes the two limits of time steps as the transformers library does: numbers have a
+ * fraction, and infinity, which JSON lacks, is written as a name. */
 static void spell_limits(cJSON *limits)
 {
     for (int i = 0; i < cJSON_GetArraySize(limits); i++) {
@@ -508,8 +510,8 @@ static void spell_limits(cJSON *limits)
     }
 }
 
-/* Writes the kinds of all layers, if the file lists them or some layers are recurrent. A file
- * may also only say how often a layer has attention. */
+/* Writes layer_types if config.json lists the kinds of layers, or if some layers are recurrent.
+ * The original config.json may only say how often a layer has attention. */
 static int set_layer_types(const struct inflation *n, struct esp_json *json)
 {
     static const char types[] = "layer_types", shared[] = "moe_shared_expert_intermediate_size";
@@ -594,7 +596,7 @@ static int copy(const struct inflation *n, const char *name)
 
 /* ------------------------------------------------------------------ the folder */
 
-/* All files of the folder; the first ones are copied. */
+/* Names of all files of the new folder. The first ones are copied from the original. */
 static const char *const files[] = {
     "tokenizer.json", "tokenizer_config.json", "generation_config.json",
     "espalier.json",  "config.json",           "model.safetensors"};
@@ -620,7 +622,8 @@ static void remove_folder(const struct inflation *n)
     rmdir(n->folder);
 }
 
-/* Lists the folder and its files for signals, until it is renamed. */
+/* Notes the new folder and its files, so that they are deleted if a signal ends the program
+ * before the folder is renamed. */
 static void note_folder(const struct inflation *n, const char *to, int noted[FILES + 1])
 {
     char path[PATH_MAX + 32];
@@ -631,7 +634,7 @@ static void note_folder(const struct inflation *n, const char *to, int noted[FIL
     }
 }
 
-/* Returns the special features that an enlarged model cannot have. */
+/* Returns the features with which a model cannot be enlarged. */
 static unsigned cannot_grow(const struct inflation *n)
 {
     const struct esp_family *family = n->architecture->family;

@@ -44,7 +44,7 @@ void esp_multimodal_fill_in(cJSON *inner)
                 cJSON_AddNumberToObject(inner, keys[key], left_out[i].value[key]);
 }
 
-/* Keys that may be in the outer configuration instead of the inner one. */
+/* Keys that may be in the outer configuration instead of the language model's. */
 static const char *const shared[] = {"eos_token_id", "quantization_config"};
 
 int esp_multimodal_config(struct esp_json *json)

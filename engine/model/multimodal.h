@@ -15,9 +15,9 @@
  * vision-language model. */
 int esp_multimodal_config(struct esp_json *json);
 
-/* Completes the configuration of a language model inside another configuration. The
- * transformers library leaves out values that are the fallbacks of this model_type; this
- * function adds them. */
+/* Completes the configuration of a language model that was inside another configuration. The
+ * transformers library omits values that are the fallbacks of this model_type. This function
+ * adds them. */
 void esp_multimodal_fill_in(cJSON *inner);
 
 /* Renames the tensors of the language model to the names that they have in the folder of a

@@ -99,7 +99,8 @@ void esp_normalizer_free(struct esp_normalizer *normalizer)
 
 /* ------------------------------------------------------------------ normalising */
 
-/* Returns buffer `to` with at least `size` bytes, or NULL. */
+/* Enlarges scratch buffer `to` to at least `size` bytes and returns it, or NULL if there is no
+ * memory. */
 static char *reserve(struct esp_normalize_scratch *scratch, int to, size_t size)
 {
     if (size <= scratch->size[to])
@@ -110,8 +111,8 @@ static char *reserve(struct esp_normalize_scratch *scratch, int to, size_t size)
     return scratch->buffer[to];
 }
 
-/* Each step reads *text (*length) and, if it changes anything, writes its result to buffer `to`
- * and sets both. */
+/* Runs NFC on *text (*length bytes). If anything changes, writes the result to buffer `to`, and
+ * sets *text and *length to it. The functions for other steps work in the same way. */
 static int compose(struct esp_normalize_scratch *scratch, int to, const char **text,
                    size_t *length)
 {

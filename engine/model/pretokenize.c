@@ -1,10 +1,11 @@
 /* pretokenize.c - see pretokenize.h.
  *
- * Every step is a split: a pattern that is searched for in each word of the previous step, and
- * a behaviour that decides what happens to matches and to the text between them (Hugging Face
- * `SplitDelimiterBehavior`). Digits and GPT-2's pattern are splits as well. Text is split into
- * words before bytes are mapped to the byte alphabet, so ByteLevel, which maps them, must be
- * the last step. So must Metaspace, which writes spaces like SentencePiece (U+2581).
+ * Every step is a split. It has a pattern that is searched for in each word of the previous
+ * step, and a behaviour that decides what happens to matches and to the text between them. In
+ * the Hugging Face library this is `SplitDelimiterBehavior`. Digits and GPT-2's pattern are
+ * splits as well. Text is split into words before bytes are mapped to the byte alphabet, so
+ * ByteLevel, which maps them, must be the last step. So must Metaspace, which writes spaces
+ * like SentencePiece (U+2581).
  */
 #include "engine/model/pretokenize.h"
 
@@ -53,7 +54,8 @@ static int read_flag(const cJSON *json, const char *name, int fallback, char *er
     return cJSON_IsTrue(flag);
 }
 
-/* Returns the index of a name (may be NULL) in a list; `count` if the list lacks it. */
+/* Returns the index of a name in a list, or `count` if the list lacks it. `name` may be
+ * NULL. */
 static int place_of(const char *name, const char *const *names, int count)
 {
     int i = 0;
@@ -234,9 +236,10 @@ static int find_parts(const struct esp_split *split, struct esp_matcher *matcher
     return ESP_OK;
 }
 
-/* Joins parts in place, according to the behaviour. With step = 1, parts are visited from the
- * first to the last, and a part may be joined to the previous one. With step = -1, they are
- * visited from the last to the first, and a part may be joined to the next one. */
+/* Joins parts that belong together, in place, as the behaviour says. With step = 1, parts
+ * are visited from the first to the last, and a part may be joined to the previous one. With
+ * step = -1, they are visited from the last to the first, and a part may be joined to the next
+ * one. */
 static void join(struct esp_spans *parts, int behavior)
 {
     int32_t kept = 0, previous = 0, count = parts->count;
@@ -286,8 +289,8 @@ static int apply(const struct esp_split *split, struct esp_matcher *matcher, con
     return ESP_OK;
 }
 
-/* Copies the words to scratch->spaced, with spaces in the form of the last step, and with a
- * space before words that need one. */
+/* Copies the words to scratch->spaced. Writes spaces in the form of the last step (ByteLevel or
+ * Metaspace), and adds a space before words that need one. */
 static int space_words(const struct esp_pretokenizer *p, const char *text, bool first,
                        struct esp_pretokenize_scratch *scratch)
 {

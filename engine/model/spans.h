@@ -1,4 +1,4 @@
-/* spans.h - a growing list of parts of a text. */
+/* spans.h - a growing list of spans. A span is a part of a text. */
 #ifndef ESP_SPANS_H
 #define ESP_SPANS_H
 
@@ -16,8 +16,8 @@ struct esp_spans {
     int32_t count, capacity;
 };
 
-/* Parts of a text that were written by users: in these parts, special tokens are not found, and
- * neither are tokens with a text in `marks` (ends with NULL; may be NULL). */
+/* Lists the parts of a text that users wrote. In these parts, special tokens are not found, and
+ * neither are tokens whose text is in `marks`. `marks` ends with NULL and may be NULL. */
 struct esp_literals {
     const struct esp_span *items; /* (count) ascending */
     int32_t count;

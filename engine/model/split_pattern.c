@@ -32,8 +32,8 @@ enum {
     WINDOW = 256,            /* start positions per call */
 };
 
-/* Word characters, in the form for the inside of a class. Outside a class, Oniguruma's \w also
- * matches the superscripts and fractions of Latin-1. */
+/* The characters that \w matches, written for the inside of a class. Outside a class,
+ * Oniguruma's \w also matches the superscripts and fractions of Latin-1. */
 #define WORD "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}"
 #define LONE_WORD WORD "\\x{B2}\\x{B3}\\x{B9}\\x{BC}-\\x{BE}"
 
@@ -52,11 +52,11 @@ struct esp_matcher {
 /* ------------------------------------------------------------------ translation */
 
 struct translation {
-    const char *p; /* the rest of the pattern */
+    const char *p; /* the part of the pattern that is not translated yet */
     FILE *out;
     bool group_start;    /* at the start of a group or alternative */
     int depth;           /* nesting of groups; 1 outside all groups */
-    int caseless;        /* depth of the group in which (?i) holds; 0 if none */
+    int caseless;        /* depth of the group in which (?i) applies, or 0 */
     const char *refused; /* the unsupported syntax that was found, or NULL */
 };
 
@@ -73,7 +73,7 @@ static bool put(struct translation *t, const char *text)
     return true;
 }
 
-/* Copies `count` bytes of the pattern. */
+/* Copies `count` bytes of the pattern to the translation. */
 static bool copy(struct translation *t, size_t count)
 {
     fwrite(t->p, 1, count, t->out);
@@ -81,8 +81,8 @@ static bool copy(struct translation *t, size_t count)
     return true;
 }
 
-/* Translates a \p{...}, from the p or P on. Categories and properties do not change; other
- * names are scripts. */
+/* Translates a \p{...}; t->p points to its p or P. The names of categories and properties do
+ * not change. Other names are scripts. */
 static bool translate_property(struct translation *t)
 {
     bool negated = *t->p++ == 'P';
@@ -111,7 +111,7 @@ static bool translate_property(struct translation *t)
     return true;
 }
 
-/* Translates a code point, from the x or u after the backslash on, to \x{...}. */
+/* Translates a code point to \x{...}; t->p points to the x or u after the backslash. */
 static bool translate_code_point(struct translation *t)
 {
     bool four = *t->p++ == 'u', braces = !four && *t->p == '{';
@@ -129,7 +129,7 @@ static bool translate_code_point(struct translation *t)
     return true;
 }
 
-/* Translates an escape, from the character after the backslash on. */
+/* Translates an escape; t->p points to the character after the backslash. */
 static bool translate_escape(struct translation *t, bool in_class)
 {
     static const struct {
@@ -380,7 +380,7 @@ struct esp_matcher *esp_matcher_open(size_t length)
         return NULL;
     }
     pcre2_set_heap_limit(matcher->context, HEAP_LIMIT);
-    /* Without this, compiled code uses 32 KiB of the thread's stack. */
+    /* Without a separate stack, compiled patterns would use 32 KiB of the thread's stack. */
     matcher->stack = pcre2_jit_stack_create(32 << 10, STACK_LIMIT, NULL);
     if (matcher->stack)
         pcre2_jit_stack_assign(matcher->context, NULL, matcher->stack);

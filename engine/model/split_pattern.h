@@ -1,9 +1,9 @@
 /* split_pattern.h - the regular expressions of a tokenizer.json, run by PCRE2.
  *
  * They are written in Ruby's syntax for Oniguruma, the library that Hugging Face uses. Syntax
- * that has the same meaning in PCRE2 is passed on, syntax that has another meaning is
- * rewritten, and all other syntax is refused. A pattern therefore never splits text in another
- * way than intended.
+ * that has the same meaning in PCRE2 does not change. Syntax that has another meaning in PCRE2
+ * is rewritten. All other syntax is refused. Therefore a pattern never splits text in another
+ * way than its author intended.
  */
 #ifndef ESP_SPLIT_PATTERN_H
 #define ESP_SPLIT_PATTERN_H
@@ -19,7 +19,8 @@ int esp_split_pattern_open(struct esp_split_pattern **pattern, const char *text,
                            char *err, size_t errlen);
 void esp_split_pattern_close(struct esp_split_pattern *pattern);
 
-/* State of a thread that matches: registers, stack and the CPU time left. */
+/* A matcher is what a thread needs to match patterns: registers, a stack and a limit of CPU
+ * time. */
 struct esp_matcher;
 
 /* Opens a matcher for `length` bytes of text in total. NULL if there is no memory. */

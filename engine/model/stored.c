@@ -1,4 +1,5 @@
-/* stored.c - the set of tensors that the readers of the formats fill; see stored.h. */
+/* stored.c - keeps the list of a model's tensors, which the readers of file formats fill; see
+ * stored.h. */
 #include "engine/model/stored.h"
 
 #include <stdio.h>

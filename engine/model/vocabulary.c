@@ -42,8 +42,8 @@ static int fallback_byte(const char *text, size_t length)
     return high && low ? (int)((high - digits) * 16 + (low - digits)) : -1;
 }
 
-/* Works like spell(), for a vocabulary with byte fallback: U+2581 is a space. Returns -1 for a
- * text that contains a real space. */
+/* Does the work of spell() for a vocabulary with byte fallback, where U+2581 stands for a
+ * space. Returns -1 for a text that contains a real space. */
 static int64_t spell_marks(const char *text, size_t length, char *out)
 {
     static const size_t mark = sizeof ESP_SPACE_MARK - 1;
