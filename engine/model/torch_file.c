@@ -165,7 +165,7 @@ static int read_storage(struct machine *m)
                    : esp_zip_find(m->zip, m->folder, m->folder_length, name, (size_t)length);
     if (!entry || item[4].number < 0 ||
         entry->size / storages[type].bytes < (uint64_t)item[4].number)
-        return refuse(m, "has a storage that the archive lacks or has in part only");
+        return refuse(m, "has a storage that is missing or incomplete in the archive");
     return push(m, (struct value){.kind = STORAGE,
                                   .number = item[4].number,
                                   .first = (size_t)(entry - m->zip->entries),
@@ -360,7 +360,7 @@ static int step(struct machine *m, char code)
     case '\x94': /* MEMOIZE */
         return memorize(m, m->memo_count++);
     default:
-        return refuse(m, "has an instruction that weights do not need");
+        return refuse(m, "has an instruction that is not needed for weights");
     }
 }
 

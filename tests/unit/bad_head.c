@@ -284,7 +284,7 @@ TEST(a_pickle_that_does_more_than_needed_is_refused)
     check_pickle(__LINE__, "BFloat16Storage", "BFloat17Storage", 15, "unknown type");
     check_pickle(__LINE__, "X\7\0\0\0storage", "X\7\0\0\0storagf", 12, "other than a storage");
     /* the opcode INST makes an object */
-    check_pickle(__LINE__, "}q", "iq", 2, "weights do not need");
+    check_pickle(__LINE__, "}q", "iq", 2, "is not needed for weights");
     check_pickle(__LINE__, "X\7\0\0\0storage", "X\7\0\0\7storage", 12, "is truncated");
 }
 
