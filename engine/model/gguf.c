@@ -86,7 +86,7 @@ static void wrong(struct parser *p, const char *what)
 static void cut(struct parser *p)
 {
     wrong(p,
-          "the header is longer than the file, which may be truncated: get it again");
+          "the header goes beyond the end of the file, which may be truncated: get it again");
 }
 
 /* Returns the next `count` bytes; NULL if they have not been read yet or do not exist. */
