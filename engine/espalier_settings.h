@@ -64,7 +64,7 @@ enum esp_session_value {
 #define X(kind, field, name, minimum, maximum, value, values, help) ESP_VALUE_OF_##field,
     ESP_SESSION_SETTINGS(X)
 #undef X
-        ESP_VALUES /* how many there are */
+        ESP_VALUES /* number of settings */
 };
 
 /* Values of draft_temp that are not temperatures. */

@@ -3,7 +3,7 @@
  *
  * The mean over the verifier's random decisions is exact; only the tree itself was drawn at
  * random. Verifiers that decide node by node have a branching probability for each child (def.
- * 5.3), and the sum goes over the nodes. As long as Traversal rejects nodes, the order in
+ * 5.3), and the mean is a sum over the nodes. As long as Traversal rejects nodes, the order in
  * which it tests them depends only on the tree, so its mean is a sum over that order.
  */
 #ifndef ESP_TREE_VALUE_H
@@ -34,8 +34,8 @@ enum {
 };
 
 /* Returns the row of the distributions after token `at` (0..6) of path `path` below stem node
- * `stem`. Rows 0..8 are those after the root and the tokens of the stem. There are none after
- * the last token of a path, because they are never needed. */
+ * `stem`. Rows 0..8 are the rows after the root and the tokens of the stem. There is no row
+ * after the last token of a path, because it is never needed. */
 int esp_rollout_row(int stem, int path, int at);
 
 /* value[a] becomes E[tau + 1 | tree] for the tree of each canonical action a; other actions get
@@ -44,7 +44,7 @@ int esp_rollout_row(int stem, int path, int at);
 int esp_action_values(const struct esp_rollouts *rollouts, const struct esp_distributions *d,
                       const struct esp_verifier_ops *rule, float value[ESP_ACTIONS]);
 
-/* Returns whether trees can be valued under this verifier. */
+/* Returns whether esp_action_values() works with this verifier. */
 bool esp_tree_has_value(const struct esp_verifier_ops *rule);
 
 #endif
