@@ -21,9 +21,9 @@
  * tail of the vocabulary do not matter.
  *
  * Some error remains after tempering. Counts of accepted tokens correct it. At temperature 0,
- * these counts give the fraction of accepted children as a function of q_beta. Above 0, acceptance
- * depends on p and q, and no function of q alone predicts it. The counts are then binned by the
- * parent's confidence and by the index of the draw among the parent's draws.
+ * these counts give the fraction of accepted children as a function of q_beta. Above 0,
+ * acceptance depends on p and q, and no function of q alone predicts it. The counts are then
+ * binned by the parent's confidence and by the index of the draw among the parent's draws.
  */
 #ifndef ESP_CALIBRATION_H
 #define ESP_CALIBRATION_H
@@ -61,8 +61,9 @@ void esp_calibration_save(struct esp_calibration *calibration);
 
 double esp_calibration_beta(const struct esp_calibration *calibration);
 
-/* Reads the draft probabilities q at the first expanded nodes of this iteration, before the
- * verifier changes them. `beta` is the value with which these probabilities were computed. */
+/* Reads the draft probabilities q of children of the first expanded nodes of this iteration,
+ * before the verifier changes them. `beta` is the value with which these probabilities were
+ * computed. */
 int esp_calibration_look(struct esp_calibration *calibration, struct esp_draft *draft,
                          double beta);
 

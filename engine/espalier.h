@@ -8,9 +8,9 @@
  * front ends, recordings and exporters all receive the same events.
  *
  * Functions return 0 or more on success and a negative enum esp_status on failure. Those with
- * an `err` argument write a sentence to it: the file or value at fault, and how to fix it.
- * No function prints anything or ends the process. Only one thread at a time may use an engine or its sessions;
- * sessions of different engines are independent.
+ * an `err` argument write a sentence to it: the file or value at fault, and how to fix it. No
+ * function prints anything or ends the process. Only one thread at a time may use an engine or
+ * its sessions; sessions of different engines are independent.
  */
 #ifndef ESPALIER_H
 #define ESPALIER_H
@@ -235,21 +235,21 @@ void esp_session_current(const struct esp_session *session,
 int esp_session_rewind(struct esp_session *session, int count);
 /* Makes `text` (count) the session's text: for example a branch of the current text, or an
  * earlier text. The common prefix of both texts is not computed again. The turns of the
- * conversation follow from the kinds of the tokens. Emits a rewind event and prompt events. Ends
- * the generation; learned state and random numbers continue. Returns the length of the common
- * prefix, or a negative status; after a failure, the text is that prefix. */
+ * conversation follow from the kinds of the tokens. Emits a rewind event and prompt events.
+ * Ends the generation; learned state and random numbers continue. Returns the length of the
+ * common prefix, or a negative status; after a failure, the text is that prefix. */
 int esp_session_fork(struct esp_session *session, const struct esp_text_token *text, int count,
                      char *err, size_t errlen);
 /* From the next iteration on, evaluates the verifier's formulas at the nodes of every tree
  * (branching, acceptance_rate and ceiling of struct esp_node). A front end that shows details
- * of a node needs them. The evaluation copies rows of the vocabulary to the host and may take longer
- * than a fast iteration, so it is off by default. Its time is not included in any stage. The
- * observer may call this function. */
+ * of a node needs them. The evaluation copies rows of the vocabulary to the host and may take
+ * longer than a fast iteration, so it is off by default. Its time is not included in any stage.
+ * The observer may call this function. */
 void esp_session_explain(struct esp_session *session, bool on);
 /* From the next iteration on, iterations have `scores`: for each committed token the target's
  * likeliest tokens at its position, its rank among them and the entropy. The time for this is
- * not included in any stage. The observer may call this function. Returns 0 or a negative status;
- * after a failure there are no scores. */
+ * not included in any stage. The observer may call this function. Returns 0 or a negative
+ * status; after a failure there are no scores. */
 int esp_session_score(struct esp_session *session, bool on, char *err, size_t errlen);
 /* Computes the scores of `count` tokens of the text from `first` (at least 1) on, such as the
  * user's tokens. The position after the last token may be included; its score has no rank. This
@@ -262,8 +262,8 @@ int esp_session_score_text(struct esp_session *session, int first, int count,
  * long as it would without the pause. The observer may call this function between iterations
  * (ESP_EVENT_ITERATION). */
 void esp_session_warm(struct esp_session *session);
-/* The state of the random number generator. A session with the same text, settings, learned state and
- * generator writes the same tokens. */
+/* The state of the random number generator. A session with the same text, settings, learned
+ * state and generator writes the same tokens. */
 struct esp_generator {
     uint64_t draft, verify; /* the number of the next draw of each stream */
 };

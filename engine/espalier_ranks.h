@@ -16,7 +16,8 @@ extern "C" {
 
 enum { ESP_RANK_KINDS_MOST = 8, ESP_RANKS_MOST = 64 };
 
-/* Matrices of one kind. `part` is in key/value heads for attention, otherwise in outputs. */
+/* Describes the matrices of one kind. `part` is in key/value heads for attention, otherwise in
+ * outputs. */
 struct esp_rank_kind_report {
     const char *word, *name;  /* word: name in options ("mlp"); name: name in tables ("gate,
                                  up") */
@@ -35,7 +36,7 @@ struct esp_rank_report {
                1]; /* these are the layers of each rank; the last: rank 0's last
                                        ones */
     struct esp_rank_kind_report kind[ESP_RANK_KINDS_MOST]; /* only kinds that the model has */
-    double latency; /* measured: seconds of a small exchange */
+    double latency; /* measured seconds of a small exchange */
     double rate;    /* measured: bytes per second of a large exchange */
     double read;    /* measured: bytes per second that the slowest rank reads from memory */
 };
@@ -46,7 +47,7 @@ struct esp_rank_report {
 int esp_engine_set_delay(struct esp_engine *engine, const char *delay, char *err,
                          size_t errlen);
 
-/* Returns false if the engine has no ranks. */
+/* Fills in the report. Returns false if the engine has no ranks. */
 bool esp_engine_ranks(const struct esp_engine *engine, struct esp_rank_report *report);
 /* Estimates the seconds of a pass over `rows` rows from reading weights and exchanging rows
  * alone. ranks: the assumed number of ranks; 1 means one process. An exchange among n ranks

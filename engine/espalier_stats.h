@@ -35,7 +35,7 @@ struct esp_stats {
     double first_token_seconds; /* time of the prefill and the first iteration together */
     double stage_seconds[ESP_STAGES];
     double exchange_seconds; /* part of stage_seconds; see struct esp_iteration */
-    /* Part of the draft stage that its draft passes take; in the rest of the stage the tree is
+    /* Part of the draft stage that draft passes take. In the rest of the stage, the tree is
      * built. On an asynchronous device a pass may still be running when the drafter continues
      * with the tree. */
     double draft_pass_seconds;

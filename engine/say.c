@@ -1,12 +1,12 @@
-/* say.c - adds turns of a conversation to the text, and drops the oldest ones to make room.
+/* say.c - adds turns of a conversation to the text, and drops the oldest turns to make room.
  *
  * A turn adds its tokens at the end, so no row of a conversation is computed twice. The answer
  * stays as the model wrote it, even if a chat template would write an earlier answer
  * differently (without its reasoning, or without blanks at its ends).
  *
  * When the context is full, the oldest turns are dropped: the tokens from the first user
- * message up to the message of a later turn. The remaining text is that of a conversation that
- * began with that turn, with the same system prompt. This text is computed again, because its
+ * message up to the message of a later turn. The remaining text is a conversation that begins
+ * with that turn and has the same system prompt. This text is computed again, because its
  * positions have changed.
  */
 #include <stdio.h>

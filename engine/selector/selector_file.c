@@ -2,8 +2,8 @@
  *
  * Tensors: `rule`, `goal`, `sources` and `costs` (bytes of text), `scalars.mean`,
  * `scalars.deviation`, `times.length`, `times.draft`, `times.target`, `times.choice`, `first`,
- * `value`, and the tensors of the network. A matrix NAME is I8 (inputs, outputs) with F32 (outputs)
- * in NAME.scale; everything else is F32.
+ * `value`, and the tensors of the network. A matrix NAME is I8 (inputs, outputs) with F32
+ * (outputs) in NAME.scale; everything else is F32.
  */
 #include "engine/selector/selector.h"
 
@@ -98,8 +98,8 @@ static void put_floats(struct writer *w, const char *name, int rows, int columns
         (size_t)rows * (size_t)(columns ? columns : 1) * sizeof *values);
 }
 
-/* Adds a matrix as 8-bit integers and scales. Its values must already be multiples of the scales;
- * see esp_selector_prepare(). */
+/* Adds a matrix as 8-bit integers and scales. Its values must already be multiples of the
+ * scales; see esp_selector_prepare(). */
 static void put_matrix(struct writer *w, const struct esp_selector_part *part,
                        const float *weights)
 {

@@ -78,7 +78,7 @@ static inline uint64_t esp_hash_number(struct esp_hash_key key, uint64_t number)
 
 /* ------------------------------------------------------------------ trusted data */
 
-/* FNV-1a, 64 bit, which is the same in every run. Continues `hash` over `length` bytes; begin
+/* FNV-1a, 64 bit; gives the same hash in every run. Continues `hash` over `length` bytes; begin
  * with ESP_FNV_START. */
 #define ESP_FNV_START 0xcbf29ce484222325ull
 uint64_t esp_fnv(uint64_t hash, const void *bytes, size_t length);
