@@ -14,7 +14,7 @@
 
 enum {
     BINS = ESP_CALIBRATION_BINS,
-    PRIOR_TRIES = 4,  /* number of tries that the prior counts as */
+    PRIOR_TRIES = 4,  /* the prior has the weight of this many tries */
     REMEMBERED = 512, /* tries in a bin before old tries decay */
     FILE_SIZE = 16384,
 };

@@ -47,13 +47,13 @@ void esp_engine_close(struct esp_engine *engine);
 
 struct esp_model_info {
     const char *path, *name, *architecture, *dtype;
-    /* A draft head, architecture "eagle", "eagle3" or "mtp". The fields below count the
-     * head's own tensors only, not the target's. */
+    /* A draft head, architecture "eagle", "eagle3" or "mtp". The fields below describe
+     * the head's own tensors only, not the target's. */
     bool head;
     bool mtp; /* the model's files also have an MTP layer, which can be its draft (draft
                  "mtp") */
     /* The draft is a quantised copy of the target (draft "self"). It uses the target's KV
-     * cache. `bytes` counts its matrices only. */
+     * cache. `bytes` includes only its matrices. */
     bool copy;
     int64_t parameters;
     int64_t active;                        /* parameters used per token */
@@ -64,12 +64,12 @@ struct esp_model_info {
     int layers, hidden, heads, kv_heads, head_dim, ffn, vocabulary, context;
     /* recurrent: number of layers that have a state instead of attention. state_bytes: size of
      * all states of a text. checkpoints: number of copies of these states that a session
-     * stores, so that a text can be shortened; checkpoint_bytes: size of a copy. */
+     * stores, so that a text can be shortened. checkpoint_bytes: size of one copy. */
     int recurrent, checkpoints;
     size_t state_bytes, checkpoint_bytes;
     int outputs; /* tokens of the vocabulary that can get a probability above 0 */
-    /* A draft model with another vocabulary. shared: how many of the target's tokens it has as
-     * well; text_share: which fraction of a sample text's tokens these are. */
+    /* A draft model with another vocabulary. shared: number of the target's tokens that it
+     * also has. text_share: fraction of the tokens of a sample text that are shared. */
     bool translated;
     int shared;
     double text_share;
@@ -80,7 +80,8 @@ struct esp_model_info {
     int ignored; /* tensors of other modalities, such as a vision tower */
 };
 
-/* These describe the target and the draft model. They return false if there is no such model.
+/* These functions describe the target and the draft model. They return false if there is no
+ * such model.
  * The strings belong to the engine. */
 bool esp_engine_target(const struct esp_engine *engine, struct esp_model_info *info);
 bool esp_engine_draft(const struct esp_engine *engine, struct esp_model_info *info);

@@ -157,10 +157,10 @@ struct esp_iteration {
     float bonus_u;            /* the random number that drew the bonus token; NaN: greedy */
     const int32_t *committed; /* (committed_count) tokens appended to the text */
     int committed_count;      /* path_length + 1, or less at the end of a generation */
-    /* (committed_count) the score of each of them; NULL means not requested (esp_session_score)
-     */
+    /* (committed_count) the score of each committed token; NULL means not requested, see
+     * esp_session_score() */
     const struct esp_token_score *scores;
-    bool ends_turn; /* the last committed token is the one that ends an answer in the chat
+    bool ends_turn; /* the last committed token is a token that ends an answer in the chat
                        format */
     int deepest;    /* depth of the deepest verified node */
     int draft_passes, target_passes;

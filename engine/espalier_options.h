@@ -94,7 +94,7 @@ extern "C" {
 
 #define ESP_ENGINE_OPTIONS(X) ESP_ENGINE_MODELS(X) ESP_ENGINE_BACKEND(X) ESP_ENGINE_VALUES(X)
 
-/* Values of draft_match. */
+/* Values of option draft_match. */
 enum { ESP_MATCH_AUTO, ESP_MATCH_TOKENS, ESP_MATCH_TEXT };
 
 struct esp_engine_options {

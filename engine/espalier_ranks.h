@@ -31,14 +31,14 @@ struct esp_rank_kind_report {
 
 struct esp_rank_report {
     int ranks, kinds;
-    bool by_layers; /* each rank has whole layers; in this case */
+    bool by_layers; /* true: each rank computes whole layers */
     int layers[ESP_RANKS_MOST +
-               1]; /* these are the layers of each rank; the last: rank 0's last
-                                       ones */
+               1]; /* if by_layers: number of layers of each rank. The last entry is for
+                      the last layers, which rank 0 computes */
     struct esp_rank_kind_report kind[ESP_RANK_KINDS_MOST]; /* only kinds that the model has */
     double latency; /* measured seconds of a small exchange */
-    double rate;    /* measured: bytes per second of a large exchange */
-    double read;    /* measured: bytes per second that the slowest rank reads from memory */
+    double rate;    /* measured bytes per second of a large exchange */
+    double read;    /* measured bytes per second that the slowest rank reads from memory */
 };
 
 /* Makes every later exchange slower by this delay, to simulate a network between the ranks:

@@ -5,7 +5,7 @@
  * setting, add its line here and use its value where it takes effect.
  *
  * The values are plain data: assigning the struct copies it, and both copies point to the same
- * texts. A zero-initialised struct is valid: where 0 is not a valid value of a setting, it
+ * strings. A zero-initialised struct is valid: where 0 is not a valid value of a setting, 0
  * stands for the default.
  */
 #ifndef ESPALIER_SETTINGS_H

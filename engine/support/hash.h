@@ -69,7 +69,7 @@ static inline uint64_t esp_hash_end(struct esp_hash_state v)
     return v.a ^ v.b ^ v.c ^ v.d;
 }
 
-/* Returns the hash of one word. The length is left out, because it is the same for all
+/* Returns the hash of one word. The length is not hashed, because it is the same for all
  * numbers. */
 static inline uint64_t esp_hash_number(struct esp_hash_key key, uint64_t number)
 {
