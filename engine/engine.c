@@ -1,9 +1,10 @@
-/* engine.c - a target model, its draft model, their tokenizer and the backend that computes
- * them.
+/* engine.c - opens a target model, its draft model, their tokenizer and the backend that
+ * computes the models.
  *
  * A draft tree consists of token ids of the target. A draft model with another vocabulary
- * computes logits only for the tokens that both have (translation.h). The number of logits may
- * differ between the models, because models pad their vocabulary. The target's number is used.
+ * computes logits only for the tokens that both models have (translation.h). The number of
+ * logits may differ between the models, because models pad their vocabulary. The target's
+ * number is used.
  */
 #include "engine/engine.h"
 

@@ -81,8 +81,7 @@ struct esp_model_info {
 };
 
 /* These functions describe the target and the draft model. They return false if there is no
- * such model.
- * The strings belong to the engine. */
+ * such model. The strings belong to the engine. */
 bool esp_engine_target(const struct esp_engine *engine, struct esp_model_info *info);
 bool esp_engine_draft(const struct esp_engine *engine, struct esp_model_info *info);
 const char *esp_engine_backend(const struct esp_engine *engine); /* e.g. "cpu" */

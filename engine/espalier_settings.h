@@ -83,10 +83,10 @@ int esp_value_parse(struct esp_session_values *values, int index, const char *ca
                     const char *text, char *err, size_t errlen);
 void esp_value_print(const struct esp_session_values *values, int index, char *text,
                      size_t size);
-/* Sets all texts to auto (NULL). This is for a copy of the values that is still used when the
+/* Sets all texts to auto (NULL). Call this for a copy of the values that is still used when the
  * owner of the texts no longer exists. */
 void esp_values_forget_texts(struct esp_session_values *values);
-/* Replaces zeros that stand for defaults by the defaults. Returns 0, or ESP_E_ARGUMENT if a
+/* Replaces zeros that stand for defaults with the defaults. Returns 0, or ESP_E_ARGUMENT if a
  * value is out of range. */
 int esp_values_check(struct esp_session_values *values, char *err, size_t errlen);
 

@@ -140,9 +140,9 @@ static int write_turn(const struct esp_session *s, struct esp_chat_text *out, co
     return ESP_OK;
 }
 
-/* Prepares a text whose last token ends an answer for new tokens. If the new tokens begin
- * with the same token, the text has it already; otherwise this token is removed from the text.
- * Returns how many of the new tokens are already in the text. */
+/* Prepares a text for new tokens if its last token ends an answer. If the new tokens begin
+ * with the same token, the text already has this token. Otherwise, this token is removed from
+ * the text. Returns how many of the new tokens are already in the text. */
 static int join(struct esp_session *s, const int32_t *tokens, int count)
 {
     const int32_t last = s->length > 0 ? s->text[s->length - 1] : -1;

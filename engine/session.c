@@ -1,4 +1,4 @@
-/* session.c - one text that is being generated: its memory, its prompt and its statistics.
+/* session.c - manages the memory, the prompt and the statistics of a session.
  *
  * All memory is allocated when the session is opened; iterations (loop.c) allocate nothing.
  */

@@ -28,7 +28,7 @@ enum { VALUES = ESP_SELECTOR_NARROW_WIDTH + 1 };
 static const struct esp_selector_part value_part = {"value", VALUES, ESP_ACTIONS, 0,
                                                     VALUES *ESP_ACTIONS};
 
-/* The tensors that are arrays of floats in struct esp_selector; columns = 0: a vector. */
+/* The tensors that are arrays of floats in struct esp_selector. columns = 0 means a vector. */
 static const struct {
     const char *name;
     size_t offset;
@@ -75,7 +75,7 @@ struct writer {
     size_t room;
 };
 
-/* Adds the next tensor, which has `length` bytes; columns = 0: a vector. */
+/* Adds the next tensor, which has `length` bytes. columns = 0 means a vector. */
 static void put(struct writer *w, const char *name, const char *type, int rows, int columns,
                 const void *bytes, size_t length)
 {

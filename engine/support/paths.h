@@ -61,7 +61,7 @@ struct cJSON *esp_state_object(const char *name, size_t size, const char *key);
 /* Writes an object to file `name` and frees the object. Returns whether it was written. */
 bool esp_state_write_object(const char *name, struct cJSON *object);
 
-/* Reads an array of `count` numbers from 0 to a million. Returns false if it is anything
+/* Reads an array of `count` numbers, each from 0 to a million. Returns false if it is anything
  * else. */
 bool esp_state_numbers(const struct cJSON *array, double *numbers, int count);
 
