@@ -48,7 +48,7 @@ extern "C" {
  * uses them calls esp_is_rank() at its start.
  *
  * exact: on a GPU, results are bit-identical for all sizes of tree, as they always are on the
- * CPU. Passes are then slower.
+ * CPU. This makes passes slower.
  *
  * width, layers: enlarge the target in memory, as esp_model_inflate() does with files. Its
  * output stays the same. */
@@ -107,7 +107,7 @@ struct esp_engine_options {
      * seconds: how long the rank has not answered. Returns whether to keep waiting. If this
      * function is NULL, the rank is ended. */
     bool (*patient)(void *user, int rank, int ranks, double seconds);
-    void *user; /* passed to both functions as `user` */
+    void *user; /* passed to progress() and patient() */
 };
 
 /* Indices of the table's lines. */
