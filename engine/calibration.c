@@ -14,8 +14,8 @@
 
 enum {
     BINS = ESP_CALIBRATION_BINS,
-    PRIOR_TRIES = 4,  /* number of tries that the prior is worth */
-    REMEMBERED = 512, /* tries in a bin before old ones decay */
+    PRIOR_TRIES = 4,  /* the prior has the weight of this many tries */
+    REMEMBERED = 512, /* tries in a bin before old tries decay */
     FILE_SIZE = 16384,
 };
 
@@ -60,8 +60,8 @@ double esp_tally_error(const struct esp_tally *t)
     return tried > 0 ? sum / tried : NAN;
 }
 
-/* Returns found / predicted, computed as if there had been PRIOR_TRIES more tries, with
- * outcomes exactly as predicted. */
+/* Returns found / predicted, computed as if there had been PRIOR_TRIES more tries whose
+ * outcomes were exactly as predicted. */
 static double ratio_of(const struct esp_tally *t, int bin)
 {
     double mean = t->tried[bin] > 0 ? t->predicted[bin] / t->tried[bin] : 1;
@@ -143,8 +143,8 @@ static void count_child(struct esp_calibration *c, struct evidence *e,
     e->a += q * s;
 }
 
-/* Counts the children of a visited node. `next` is the child that the verifier visited next, or
- * -1 if the verifier stopped at this node. */
+/* Adds the children of a visited node to the tallies and to the evidence. `next` is the child
+ * that the verifier visited next, or -1 if the verifier stopped at this node. */
 static void count_node(struct esp_calibration *c, const struct esp_draft *d,
                        const struct esp_tree *tree, int parent, int next, double beta,
                        struct evidence *e)

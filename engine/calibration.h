@@ -17,13 +17,13 @@
  *     information I = sum q(c) s_c^2 + A^2 / q(none)
  *
  * where p(c) is the target's probability (at temperature 0: 1 or 0). Each step is g / sum of I
- * (natural gradient); older information decays. Only drafted tokens count, so errors in the
+ * (natural gradient); older information decays. Only drafted tokens are used, so errors in the
  * tail of the vocabulary do not matter.
  *
- * Tempering leaves an error, which counts of accepted tokens correct. At temperature 0 these
- * counts give the fraction of accepted children as a function of q_beta. Above 0, acceptance
- * depends on p and q, and no function of q alone predicts it. The counts are then binned by the
- * parent's confidence and by the index of the draw among the parent's draws.
+ * Some error remains after tempering. Counts of accepted tokens correct it. At temperature 0,
+ * these counts give the fraction of accepted children as a function of q_beta. Above 0,
+ * acceptance depends on p and q, and no function of q alone predicts it. The counts are then
+ * binned by the parent's confidence and by the index of the draw among the parent's draws.
  */
 #ifndef ESP_CALIBRATION_H
 #define ESP_CALIBRATION_H
@@ -61,8 +61,9 @@ void esp_calibration_save(struct esp_calibration *calibration);
 
 double esp_calibration_beta(const struct esp_calibration *calibration);
 
-/* Reads the probabilities q below the first expanded nodes of this iteration, before the
- * verifier changes them. `beta` is the value with which these probabilities were computed. */
+/* Reads the draft probabilities q of children of the first expanded nodes of this iteration,
+ * before the verifier changes them. `beta` is the value with which these probabilities were
+ * computed. */
 int esp_calibration_look(struct esp_calibration *calibration, struct esp_draft *draft,
                          double beta);
 

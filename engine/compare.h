@@ -14,8 +14,8 @@
  *
  * At temperature 0 both commit the same tokens, and each has the same totals as if it ran
  * alone. Above temperature 0 the second session would write another text. Only the number of
- * tokens that it commits is used. Before its next iteration, its tokens are replaced by those
- * of the first session's text.
+ * tokens that the second session commits is used. Before its next iteration, its tokens are
+ * replaced by those of the first session's text.
  */
 #ifndef ESP_COMPARE_H
 #define ESP_COMPARE_H
@@ -33,9 +33,9 @@ struct esp_compare {
  * other settings, and the text so far, are copied from the first session. */
 int esp_compare_open(struct esp_compare *compare, struct esp_session *first,
                      const struct esp_session_options *second, char *err, size_t errlen);
-/* Call it after a setting of the first session changed. The second session gets the same value,
- * except for settings of the drafter or the verifier, and for `baseline`, which the first
- * session measures for both. Returns 1 if the second changed, 0 if not, or a negative
+/* Call this after a setting of the first session changed. The second session gets the same
+ * value, except for settings of the drafter or the verifier, and for `baseline`, which the
+ * first session measures for both. Returns 1 if the second changed, 0 if not, or a negative
  * status. */
 int esp_compare_set(struct esp_compare *compare, const char *key, const char *value, char *err,
                     size_t errlen);

@@ -1,4 +1,5 @@
-/* conversation.c - the turns of a session's text and its chat format; see conversation.h. */
+/* conversation.c - manages the turns of a session's text and its chat format; see
+ * conversation.h. */
 #include "engine/conversation.h"
 
 #include <stdlib.h>

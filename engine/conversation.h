@@ -1,4 +1,4 @@
-/* conversation.h - the turns of a session's text.
+/* conversation.h - manages the turns of a session's text.
  *
  * A turn is a user's message and the answer to it. Its positions are counted in tokens and move
  * when the text is shortened or turns are dropped. A raw text has turns, too: each prompt and

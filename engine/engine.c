@@ -1,9 +1,10 @@
-/* engine.c - a target model, its draft model, their tokenizer and the backend that computes
- * them.
+/* engine.c - opens a target model, its draft model, their tokenizer and the backend that
+ * computes the models.
  *
  * A draft tree consists of token ids of the target. A draft model with another vocabulary
- * computes logits only for the tokens that both have (translation.h). The number of logits may
- * differ between the models, because models pad their vocabulary. The target's number is used.
+ * computes logits only for the tokens that both models have (translation.h). The number of
+ * logits may differ between the models, because models pad their vocabulary. The target's
+ * number is used.
  */
 #include "engine/engine.h"
 
@@ -88,7 +89,7 @@ struct esp_language esp_engine_language(const struct esp_engine *e, bool draft)
 static const double FEW_COMMON = 0.6;
 
 /* Lets a draft model with another vocabulary draft either the tokens that both models have, or
- * text. For text, the engine keeps the tokenizer, and *own becomes NULL. */
+ * text. If it drafts text, the engine keeps the tokenizer, and *own becomes NULL. */
 static int translate(struct esp_engine *e, struct esp_tokenizer **own, int match, char *err,
                      size_t errlen)
 {
@@ -211,7 +212,7 @@ static void set_context(struct esp_engine *e, int context)
         esp_model_set_context(e->draft, context);
 }
 
-/* Takes the target's MTP layer as the draft, if the target has one of a supported kind. */
+/* Uses the target's MTP layer as the draft, if the target has one of a supported kind. */
 static int try_mtp(struct esp_engine *e, const struct esp_engine_options *o, char *err,
                    size_t errlen)
 {
@@ -224,8 +225,8 @@ static int try_mtp(struct esp_engine *e, const struct esp_engine_options *o, cha
     return status < 0 ? esp_fail(err, errlen, status, "%s", why) : status;
 }
 
-/* For draft "auto": takes the target's MTP layer; if there is none and the CPU computes, the
- * draft model is a quantised copy of the target, if that is expected to save time. With a
+/* For draft "auto": uses the target's MTP layer. If there is none and the CPU computes, uses a
+ * quantised copy of the target, if that is expected to save time. With a
  * memory limit neither is used, because they would leave less memory for the target's
  * layers. */
 static int choose_draft(struct esp_engine *e, const struct esp_engine_options *o, char *err,
@@ -246,7 +247,7 @@ static int choose_draft(struct esp_engine *e, const struct esp_engine_options *o
     return esp_own_copy_open(&e->draft, e->target, "self", err, errlen);
 }
 
-/* Opens the backend. If the options have ranks, starts them, too. */
+/* Opens the backend. If the options request ranks, starts the ranks too. */
 static int open_backend(struct esp_engine *e, const struct esp_engine_options *o,
                         const char *name, char *err, size_t errlen)
 {
@@ -267,7 +268,7 @@ static int open_backend(struct esp_engine *e, const struct esp_engine_options *o
     return status;
 }
 
-/* Chooses how many copies of the states of recurrent layers a cache has room for, see
+/* Chooses how many copies of the states of recurrent layers a cache has room for. See
  * engine/kv_cache.h. */
 static void choose_checkpoints(const struct esp_engine *e, struct esp_model *model)
 {
@@ -362,7 +363,7 @@ static int open_best_device(struct esp_engine *e, const struct esp_engine_option
 }
 
 /* Returns the hash of a model's sizes and of two rows of a matrix. Two rows are enough, because
- * any training changes every number. */
+ * training changes every number. */
 static uint64_t hash_model(const struct esp_model *m, uint64_t hash)
 {
     const struct esp_model_desc *d = &m->desc;
@@ -392,7 +393,7 @@ static uint64_t hash_vector(const struct esp_tensor *t, uint64_t hash)
 }
 
 /* Returns the hash of the vocabulary and of the norms. Norms are never quantised, and a model
- * that was made wider only repeats them, so the hash stays the same. */
+ * that was made wider only repeats them, so its hash is the same. */
 static uint64_t hash_source(const struct esp_model *m, uint64_t hash)
 {
     const struct esp_model_desc *d = &m->desc;

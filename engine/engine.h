@@ -25,7 +25,7 @@ struct esp_engine {
     size_t device_free;   /* free bytes on the device before loading; 0: the backend
                              shares the host's memory */
     size_t process_bytes; /* memory of the process before anything was loaded */
-    uint64_t pair;        /* hash of both models, marks files made for the pair; 0: no draft */
+    uint64_t pair;        /* hash of both models, stored in the pair's files; 0: no draft */
     uint64_t sources;     /* hash that is the same for all number formats and target widths */
     int source_hidden;    /* the target's hidden size before it was made wider */
     char device[96];      /* the device, and how much of the target is in memory */

@@ -4,13 +4,13 @@
  * esp_session is one text that is being generated. It has tokens, KV caches, a drafter that
  * grows the tree, a verifier that accepts tokens of the tree, sampling settings and statistics.
  * Every call to esp_session_step() runs one iteration: draft a tree of tokens, verify it with
- * one target pass, commit the accepted path and one more token. Events report what happened. A
- * front end, a recording and an exporter get the same events.
+ * one target pass, commit the accepted path and one more token. Events report what happened;
+ * front ends, recordings and exporters all receive the same events.
  *
  * Functions return 0 or more on success and a negative enum esp_status on failure. Those with
- * an `err` argument write a sentence to it: the file or value at fault, and how to fix it.
- * Nothing prints, nothing exits. Only one thread at a time may use an engine or its sessions;
- * sessions of different engines are independent.
+ * an `err` argument write a sentence to it: the file or value at fault, and how to fix it. No
+ * function prints anything or ends the process. Only one thread at a time may use an engine or
+ * its sessions; sessions of different engines are independent.
  */
 #ifndef ESPALIER_H
 #define ESPALIER_H
@@ -47,13 +47,13 @@ void esp_engine_close(struct esp_engine *engine);
 
 struct esp_model_info {
     const char *path, *name, *architecture, *dtype;
-    /* A draft head, architecture "eagle", "eagle3" or "mtp". The fields below count its own
-     * tensors only, not its target's. */
+    /* A draft head, architecture "eagle", "eagle3" or "mtp". The fields below describe
+     * the head's own tensors only, not the target's. */
     bool head;
     bool mtp; /* the model's files also have an MTP layer, which can be its draft (draft
                  "mtp") */
     /* The draft is a quantised copy of the target (draft "self"). It uses the target's KV
-     * cache. `bytes` counts its matrices only. */
+     * cache. `bytes` includes only its matrices. */
     bool copy;
     int64_t parameters;
     int64_t active;                        /* parameters used per token */
@@ -64,12 +64,12 @@ struct esp_model_info {
     int layers, hidden, heads, kv_heads, head_dim, ffn, vocabulary, context;
     /* recurrent: number of layers that have a state instead of attention. state_bytes: size of
      * all states of a text. checkpoints: number of copies of these states that a session
-     * stores, so that a text can be shortened; checkpoint_bytes: size of a copy. */
+     * stores, so that a text can be shortened. checkpoint_bytes: size of one copy. */
     int recurrent, checkpoints;
     size_t state_bytes, checkpoint_bytes;
     int outputs; /* tokens of the vocabulary that can get a probability above 0 */
-    /* A draft model with another vocabulary. shared: how many of the target's tokens it has as
-     * well; text_share: which fraction of a sample text's tokens these are. */
+    /* A draft model with another vocabulary. shared: number of the target's tokens that it
+     * also has. text_share: fraction of the tokens of a sample text that are shared. */
     bool translated;
     int shared;
     double text_share;
@@ -80,8 +80,8 @@ struct esp_model_info {
     int ignored; /* tensors of other modalities, such as a vision tower */
 };
 
-/* These describe the target and the draft model. They return false if there is no such model.
- * The strings belong to the engine. */
+/* These functions describe the target and the draft model. They return false if there is no
+ * such model. The strings belong to the engine. */
 bool esp_engine_target(const struct esp_engine *engine, struct esp_model_info *info);
 bool esp_engine_draft(const struct esp_engine *engine, struct esp_model_info *info);
 const char *esp_engine_backend(const struct esp_engine *engine); /* e.g. "cpu" */
@@ -158,8 +158,8 @@ int esp_session_prompt(struct esp_session *session, const int32_t *tokens, int c
  * does. most = 0 means all of them. */
 int esp_session_prompt_text(struct esp_session *session, const char *text, size_t length,
                             int most, char *err, size_t errlen);
-/* Adds a user's message as the next turn of the conversation, in the chat format of the
- * settings. If the session has no chat format, this works like esp_session_prompt_text(). A
+/* Adds a user's message as the next turn of the conversation, in the session's chat
+ * format. If the session has no chat format, this works like esp_session_prompt_text(). A
  * turn only appends text, so no token is computed twice. If there is no room, the oldest turns
  * are dropped. */
 int esp_session_say(struct esp_session *session, const char *text, size_t length, char *err,
@@ -170,9 +170,9 @@ const char *esp_session_chat(const struct esp_session *session);
 bool esp_session_is_end(const struct esp_session *session, int32_t token);
 /* Drops the oldest turns if there is no room for `tokens` more (and, in a conversation, for an
  * answer). tokens = 0 makes room to continue the last turn. Returns the number of turns
- * dropped (0 also if dropping does not help), or a negative status. */
+ * dropped, or a negative status. The number is also 0 if dropping turns does not help. */
 int esp_session_make_room(struct esp_session *session, int tokens, char *err, size_t errlen);
-/* These two functions copy the text of `from` to `to`, whose text must be empty.
+/* These two functions copy the text of `from` to `to`. The text of `to` must be empty.
  * esp_session_continue() copies the tokens, so both models must have the same vocabulary.
  * esp_session_retell() copies turn by turn, in the chat format of `to`. */
 int esp_session_continue(struct esp_session *to, const struct esp_session *from, char *err,
@@ -188,7 +188,7 @@ struct esp_turn_places {
 };
 
 /* Writes the positions of turn `index` of the text to *turn. Index 0 is the oldest turn.
- * Returns false beyond the last turn. */
+ * Returns false if there is no such turn. */
 bool esp_session_turn(const struct esp_session *session, int index,
                       struct esp_turn_places *turn);
 /* Allows `tokens` more tokens before the generation ends; a session starts with 0 allowed. */
@@ -235,21 +235,21 @@ void esp_session_current(const struct esp_session *session,
 int esp_session_rewind(struct esp_session *session, int count);
 /* Makes `text` (count) the session's text: for example a branch of the current text, or an
  * earlier text. The common prefix of both texts is not computed again. The turns of the
- * conversation follow from the kinds of the tokens. Emits a rewind and prompts as events. Ends
- * the generation; learned state and random numbers continue. Returns the length of the common
- * prefix, or a negative status; after a failure, the text is that prefix. */
+ * conversation follow from the kinds of the tokens. Emits a rewind event and prompt events.
+ * Ends the generation; learned state and random numbers continue. Returns the length of the
+ * common prefix, or a negative status; after a failure, the text is that prefix. */
 int esp_session_fork(struct esp_session *session, const struct esp_text_token *text, int count,
                      char *err, size_t errlen);
 /* From the next iteration on, evaluates the verifier's formulas at the nodes of every tree
- * (branching, acceptance_rate and ceiling of struct esp_node), for a front end that shows
- * single nodes. The evaluation copies rows of the vocabulary to the host and may take longer
- * than a fast iteration, so it is off by default. Its time is charged to no stage. The
- * observer may call this function. */
+ * (branching, acceptance_rate and ceiling of struct esp_node). A front end that shows details
+ * of a node needs them. The evaluation copies rows of the vocabulary to the host and may take
+ * longer than a fast iteration, so it is off by default. Its time is not included in any stage.
+ * The observer may call this function. */
 void esp_session_explain(struct esp_session *session, bool on);
 /* From the next iteration on, iterations have `scores`: for each committed token the target's
  * likeliest tokens at its position, its rank among them and the entropy. The time for this is
- * charged to no stage. The observer may call this function. Returns 0 or a negative status;
- * after a failure there are no scores. */
+ * not included in any stage. The observer may call this function. Returns 0 or a negative
+ * status; after a failure there are no scores. */
 int esp_session_score(struct esp_session *session, bool on, char *err, size_t errlen);
 /* Computes the scores of `count` tokens of the text from `first` (at least 1) on, such as the
  * user's tokens. The position after the last token may be included; its score has no rank. This
@@ -258,20 +258,20 @@ int esp_session_score(struct esp_session *session, bool on, char *err, size_t er
 int esp_session_score_text(struct esp_session *session, int first, int count,
                            struct esp_token_score *scores, char *err, size_t errlen);
 /* Runs passes of both models that change nothing. After a pause the processor's caches are
- * cold and the backend's threads asleep; after these passes the next iteration takes as long
- * as without a pause. The observer may call this function between iterations
+ * cold and the backend's threads are asleep. After these passes, the next iteration takes as
+ * long as it would without the pause. The observer may call this function between iterations
  * (ESP_EVENT_ITERATION). */
 void esp_session_warm(struct esp_session *session);
-/* The state of the random numbers. A session with the same text, settings, learned state and
- * generator writes the same tokens. */
+/* The state of the random number generator. A session with the same text, settings, learned
+ * state and generator writes the same tokens. */
 struct esp_generator {
     uint64_t draft, verify; /* the number of the next draw of each stream */
 };
 void esp_session_generator(const struct esp_session *session, struct esp_generator *generator);
 void esp_session_set_generator(struct esp_session *session,
                                const struct esp_generator *generator);
-/* Counts iterations from `first` instead of 0, until the text is cleared: for a session that
- * continues one from an earlier run of the program. */
+/* Numbers the iterations from `first` instead of 0, until the text is cleared. Call this for a
+ * session that continues a session from an earlier run of the program. */
 void esp_session_count_from(struct esp_session *session, int first);
 /* Removes the text, but keeps settings and learned state. */
 void esp_session_clear(struct esp_session *session);

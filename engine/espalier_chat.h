@@ -1,5 +1,5 @@
-/* espalier_chat.h - the list of chat formats: how conversations are written as text for a
- * model.
+/* espalier_chat.h - the list of chat formats. A chat format says how a conversation is written
+ * as text for a model.
  *
  * Each format has one line, X(name). The file engine/chat/format_NAME.c defines it as
  * `esp_chat_format_NAME`. Setting `chat` (espalier_settings.h) takes these names.
@@ -27,7 +27,7 @@ enum esp_chat_choice {
 #define ESP_CHAT_CHOICE(name) ESP_CHAT_CHOICE_##name,
     ESP_CHAT_FORMATS(ESP_CHAT_CHOICE)
 #undef ESP_CHAT_CHOICE
-        ESP_CHAT_CHOICES /* how many there are */
+        ESP_CHAT_CHOICES /* number of values */
 };
 
 #endif

@@ -23,7 +23,7 @@ enum esp_verdict {
     ESP_CUT, /* cut by the drafter before verification: the target never saw it */
 };
 
-/* Why a node was cut, or (for a verified leaf) why it was not expanded. */
+/* Says why a node was cut or, for a verified leaf, why it was not expanded. */
 #define ESP_REASON(X)                                                                          \
     X(NONE, "")                                                                                \
     X(THRESHOLD, "path too unlikely")                                                          \
@@ -46,8 +46,8 @@ enum esp_reason {
 
 const char *esp_reason_text(int reason);
 
-/* Where the token of a node comes from. X(name, word, text): a word for a table, and the words
- * of a sentence. */
+/* Describes where the token of a node comes from. X(name, word, text): `word` is for a table,
+ * `text` for a sentence. */
 #define ESP_SOURCE(X)                                                                          \
     X(DRAFT, "draft", "from the draft model")                                                  \
     X(COPIED, "copied", "copied from the text")                                                \
@@ -58,7 +58,7 @@ enum esp_source {
 #define X(name, word, text) ESP_SOURCE_##name,
     ESP_SOURCE(X)
 #undef X
-        ESP_SOURCES /* how many there are */
+        ESP_SOURCES /* number of sources */
 };
 
 const char *esp_source_word(int source);
@@ -78,12 +78,12 @@ struct esp_node {
     float q;
     float cumulative_log_q; /* summed log q from the root; root 0 */
     float confidence;       /* highest q among all possible children; NaN if never expanded */
-    float value;            /* the drafter's own estimate (dyspec: v); NaN if it has none */
+    float value;            /* the drafter's estimate (dyspec: v); NaN if it has none */
     float p;                /* target probability given its parent; NaN if not computed */
     float u;                /* the random number with which the node was tested; NaN if none */
     float acceptance;       /* probability of acceptance; NaN if not tested */
     /* Probabilities by the verifier's formulas, before any random number is drawn. NaN if they
-     * were not requested (esp_session_explain), or the verifier has no such formula. */
+     * were not requested (esp_session_explain), or the verifier has no such formulas. */
     float branching;       /* P(the verifier continues from the parent to this node) */
     float acceptance_rate; /* P(the verifier continues to a child), averaged over draws */
     float ceiling;         /* alpha*: the largest acceptance rate of any lossless verifier */
@@ -157,16 +157,16 @@ struct esp_iteration {
     float bonus_u;            /* the random number that drew the bonus token; NaN: greedy */
     const int32_t *committed; /* (committed_count) tokens appended to the text */
     int committed_count;      /* path_length + 1, or less at the end of a generation */
-    /* (committed_count) the score of each of them; NULL means not requested (esp_session_score)
-     */
+    /* (committed_count) the score of each committed token; NULL means not requested, see
+     * esp_session_score() */
     const struct esp_token_score *scores;
-    bool ends_turn; /* the last committed token is the one that ends an answer in the chat
+    bool ends_turn; /* the last committed token is a token that ends an answer in the chat
                        format */
     int deepest;    /* depth of the deepest verified node */
     int draft_passes, target_passes;
     int mask_blocks; /* non-empty 32x32 blocks of the tree attention mask */
     /* The states of the target's recurrent layers: their size; bytes of them that the target's
-     * pass read from memory and wrote to it. All are 0 if the target has none. */
+     * pass read and wrote. All are 0 if the target has none. */
     int64_t state_bytes, state_read, state_written;
     struct esp_gauge gauges[ESP_MAX_GAUGES];
     int gauge_count;

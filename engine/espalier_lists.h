@@ -17,11 +17,11 @@ enum esp_list { ESP_DRAFTERS, ESP_VERIFIERS, ESP_BACKENDS };
 struct esp_item {
     const char *name, *summary, *source;
     const char *differs; /* how the item differs from its source, and why; or "" */
-    /* Drafters: how they draw children ("topk", "iid, topk", ...). Verifiers: the draws with
-     * which they are lossless. */
+    /* For drafters: how they draw children ("topk", "iid, topk", ...). For verifiers: the kinds
+     * of draws for which they are lossless. */
     const char *draws;
     bool weighs_costs; /* for drafters: the trees depend on the costs of passes */
-    /* Verifiers (NULL for the other lists): `formula` is how a node is tested, e.g. "min(1,
+    /* For verifiers; NULL in the other lists. `formula` says how a node is tested, e.g. "min(1,
      * p/q)"; `numbers` is the same formula with numbers filled in, or NULL; `where` explains
      * the letters of the formula, or is NULL. In `numbers` and `where`, '$' and a letter stand
      * for a number of the node, see viz/formula.h. */

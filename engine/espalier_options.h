@@ -48,7 +48,7 @@ extern "C" {
  * uses them calls esp_is_rank() at its start.
  *
  * exact: on a GPU, results are bit-identical for all sizes of tree, as they always are on the
- * CPU. Passes are slower with it.
+ * CPU. This makes passes slower.
  *
  * width, layers: enlarge the target in memory, as esp_model_inflate() does with files. Its
  * output stays the same. */
@@ -94,7 +94,7 @@ extern "C" {
 
 #define ESP_ENGINE_OPTIONS(X) ESP_ENGINE_MODELS(X) ESP_ENGINE_BACKEND(X) ESP_ENGINE_VALUES(X)
 
-/* Values of draft_match. */
+/* Values of option draft_match. */
 enum { ESP_MATCH_AUTO, ESP_MATCH_TOKENS, ESP_MATCH_TEXT };
 
 struct esp_engine_options {
@@ -107,7 +107,7 @@ struct esp_engine_options {
      * seconds: how long the rank has not answered. Returns whether to keep waiting. If this
      * function is NULL, the rank is ended. */
     bool (*patient)(void *user, int rank, int ranks, double seconds);
-    void *user; /* argument of both functions */
+    void *user; /* passed to progress() and patient() */
 };
 
 /* Indices of the table's lines. */
@@ -116,7 +116,7 @@ enum esp_engine_option {
     ESP_OPTION_OF_##field,
     ESP_ENGINE_OPTIONS(X)
 #undef X
-        ESP_OPTIONS /* how many there are */
+        ESP_OPTIONS /* number of options */
 };
 
 /* Returns line `index` of the table; NULL past its end. */

@@ -16,7 +16,8 @@ extern "C" {
 
 enum { ESP_RANK_KINDS_MOST = 8, ESP_RANKS_MOST = 64 };
 
-/* Matrices of one kind. `part` is in key/value heads for attention, otherwise in outputs. */
+/* Describes the matrices of one kind. `part` is in key/value heads for attention, otherwise in
+ * outputs. */
 struct esp_rank_kind_report {
     const char *word, *name;  /* word: name in options ("mlp"); name: name in tables ("gate,
                                  up") */
@@ -30,14 +31,14 @@ struct esp_rank_kind_report {
 
 struct esp_rank_report {
     int ranks, kinds;
-    bool by_layers; /* each rank has whole layers; in this case */
+    bool by_layers; /* true: each rank computes whole layers */
     int layers[ESP_RANKS_MOST +
-               1]; /* these are the layers of each rank; the last: rank 0's last
-                                       ones */
+               1]; /* if by_layers: number of layers of each rank. The last entry is for
+                      the last layers, which rank 0 computes */
     struct esp_rank_kind_report kind[ESP_RANK_KINDS_MOST]; /* only kinds that the model has */
-    double latency; /* measured: seconds of a small exchange */
-    double rate;    /* measured: bytes per second of a large exchange */
-    double read;    /* measured: bytes per second that the slowest rank reads from memory */
+    double latency; /* measured seconds of a small exchange */
+    double rate;    /* measured bytes per second of a large exchange */
+    double read;    /* measured bytes per second that the slowest rank reads from memory */
 };
 
 /* Makes every later exchange slower by this delay, to simulate a network between the ranks:
@@ -46,7 +47,7 @@ struct esp_rank_report {
 int esp_engine_set_delay(struct esp_engine *engine, const char *delay, char *err,
                          size_t errlen);
 
-/* Returns false if the engine has no ranks. */
+/* Fills in the report. Returns false if the engine has no ranks. */
 bool esp_engine_ranks(const struct esp_engine *engine, struct esp_rank_report *report);
 /* Estimates the seconds of a pass over `rows` rows from reading weights and exchanging rows
  * alone. ranks: the assumed number of ranks; 1 means one process. An exchange among n ranks

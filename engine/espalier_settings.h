@@ -5,7 +5,7 @@
  * setting, add its line here and use its value where it takes effect.
  *
  * The values are plain data: assigning the struct copies it, and both copies point to the same
- * texts. A zero-initialised struct is valid: where 0 is not a valid value of a setting, it
+ * strings. A zero-initialised struct is valid: where 0 is not a valid value of a setting, 0
  * stands for the default.
  */
 #ifndef ESPALIER_SETTINGS_H
@@ -64,7 +64,7 @@ enum esp_session_value {
 #define X(kind, field, name, minimum, maximum, value, values, help) ESP_VALUE_OF_##field,
     ESP_SESSION_SETTINGS(X)
 #undef X
-        ESP_VALUES /* how many there are */
+        ESP_VALUES /* number of settings */
 };
 
 /* Values of draft_temp that are not temperatures. */
@@ -83,10 +83,10 @@ int esp_value_parse(struct esp_session_values *values, int index, const char *ca
                     const char *text, char *err, size_t errlen);
 void esp_value_print(const struct esp_session_values *values, int index, char *text,
                      size_t size);
-/* Sets all texts to auto (NULL). This is for a copy of the values that is still used when the
+/* Sets all texts to auto (NULL). Call this for a copy of the values that is still used when the
  * owner of the texts no longer exists. */
 void esp_values_forget_texts(struct esp_session_values *values);
-/* Replaces zeros that stand for defaults by the defaults. Returns 0, or ESP_E_ARGUMENT if a
+/* Replaces zeros that stand for defaults with the defaults. Returns 0, or ESP_E_ARGUMENT if a
  * value is out of range. */
 int esp_values_check(struct esp_session_values *values, char *err, size_t errlen);
 

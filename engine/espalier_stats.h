@@ -17,15 +17,15 @@ extern "C" {
 struct esp_stats {
     int prompt_tokens, generated_tokens, iterations;
     int64_t drafted_nodes;  /* drafted nodes that the target verified */
-    int64_t accepted_nodes; /* how many of the drafted nodes were accepted */
-    /* Drafted and accepted nodes by where the nodes came from (enum esp_source). */
+    int64_t accepted_nodes; /* number of drafted nodes that were accepted */
+    /* Drafted and accepted nodes, counted separately for each source (enum esp_source). */
     int64_t source_nodes[ESP_SOURCES], source_accepted[ESP_SOURCES];
     int64_t draft_passes, target_passes;
     int64_t draft_rows; /* rows computed by the draft passes */
-    /* Counts of the states of the target's recurrent layers, for passes that verify trees; 0 if
-     * it has no such layers. steps: updates of a layer's state by a row. read, written: bytes
-     * of states. copies: bytes that would be written if every row stored a copy of the states.
-     */
+    /* The work on states of the target's recurrent layers in passes that verify trees; all 0
+     * if the target has no recurrent layers. steps: number of updates of a layer's state by a
+     * row. read, written: bytes of states. copies: bytes that would be written if every row
+     * stored a copy of the states. */
     int64_t state_steps, state_read, state_written, state_copies;
     double mean_path_length;
     double tokens_per_iteration;
@@ -35,7 +35,7 @@ struct esp_stats {
     double first_token_seconds; /* time of the prefill and the first iteration together */
     double stage_seconds[ESP_STAGES];
     double exchange_seconds; /* part of stage_seconds; see struct esp_iteration */
-    /* Part of the draft stage that its draft passes take; in the rest of the stage the tree is
+    /* Part of the draft stage that draft passes take. In the rest of the stage, the tree is
      * built. On an asynchronous device a pass may still be running when the drafter continues
      * with the tree. */
     double draft_pass_seconds;
@@ -45,8 +45,8 @@ struct esp_stats {
     double token_seconds;
     double draft_temp; /* the draft's logits are divided by this; 0: there is no draft model */
     /* Expected calibration error of draft probabilities against the target's, for the tokens
-     * drafted in the last iterations: without tempering (raw), and at draft_temp. NaN means not
-     * known. */
+     * drafted in the last iterations: without tempering (raw), and at draft_temp. NaN means
+     * unknown. */
     double calibration_error_raw, calibration_error;
     size_t peak_bytes;   /* peak memory of the whole process on the host */
     size_t device_bytes; /* memory taken on the device since the engine was opened; 0 means the

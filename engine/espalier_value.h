@@ -15,7 +15,7 @@
 extern "C" {
 #endif
 
-/* The kinds of a value, and their types in C. */
+/* The kinds of values. Each has a type in C. */
 enum esp_value_kind {
     ESP_KIND_real,
     ESP_KIND_share,  /* a real number above the minimum */
@@ -58,7 +58,7 @@ int esp_value_read(const struct esp_value_info *info, void *in, const char *call
  * number. */
 void esp_value_write(const struct esp_value_info *info, const void *in, char *text,
                      size_t size);
-/* If the value is a zero that stands for the default, stores the default. Returns 0, or
+/* If the value is 0 and 0 stands for the default, stores the default. Returns 0, or
  * ESP_E_ARGUMENT if the value is out of range. */
 int esp_value_check(const struct esp_value_info *info, void *in, char *err, size_t errlen);
 /* Returns the address of the pointer to a text; NULL if the value is not a text. */

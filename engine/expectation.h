@@ -2,8 +2,8 @@
  * a text that is to be changed, or an earlier answer.
  *
  * Drafters get the file's tokens (struct esp_expected, follow.h). The answer follows the
- * prompt, so the file is tokenized together with the text of the prompt's last token: its first
- * tokens are then those that the model would write after the prompt.
+ * prompt, so the file is tokenized together with the text of the prompt's last token. The
+ * file's first tokens are then the tokens that the model would write after the prompt.
  */
 #ifndef ESP_EXPECTATION_H
 #define ESP_EXPECTATION_H

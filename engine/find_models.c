@@ -30,7 +30,7 @@ struct search {
     struct esp_found_models *found;
     struct esp_int_map visited; /* folders, by a hash of device and inode */
     const char *source;
-    bool failed; /* no memory */
+    bool failed; /* memory allocation failed */
 };
 
 /* ------------------------------------------------------------------ folders */
@@ -295,7 +295,8 @@ static void look_through(struct search *s, const char *source, const char *folde
 
 /* ------------------------------------------------------------------ Hugging Face */
 
-/* Adds a snapshot of a repository: a model, or GGUF files with their own names. */
+/* Adds a snapshot of a repository. It is either a model, or GGUF files, which are listed under
+ * their own names. */
 static bool add_snapshot(struct search *s, const char *snapshot, const char *name)
 {
     const int before = s->found->count;
@@ -492,7 +493,7 @@ static const char *short_name(const char *name)
 }
 
 /* Returns how well a name fits a model. 3: it is equal to the model's name; 2: equal except for
- * case; 1: equal to the part after the last slash; 0: it does not fit. */
+ * case; 1: equal to the part of the model's name after the last slash; 0: it does not fit. */
 static int match_of(const struct esp_found_model *model, const char *name)
 {
     return strcmp(model->name, name) == 0                   ? 3
@@ -571,7 +572,7 @@ static bool read_vocabulary(struct esp_found_model *model, char *err, size_t err
     return true;
 }
 
-/* Compares two vocabularies. Which tokens end a text is not read, because these tokens hardly
+/* Compares two vocabularies. Does not read which tokens end a text, because these tokens hardly
  * change the result. */
 static bool compare_vocabularies(const struct esp_found_model *target,
                                  struct esp_found_model *draft, char *err, size_t errlen)

@@ -33,7 +33,7 @@ static int check_text(const struct esp_session *s, const struct esp_text_token *
     return ESP_OK;
 }
 
-/* Reports tokens [from, to) as appended; tokens [said, said_end) are the user's message. */
+/* Reports tokens [from, to) as appended. Tokens [said, said_end) are the user's message. */
 static void report(struct esp_session *s, int from, int to, int said, int said_end)
 {
     if (from >= to)

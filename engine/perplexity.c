@@ -1,4 +1,4 @@
-/* perplexity.c - plain passes of the target over pieces of a text; see perplexity.h. */
+/* perplexity.c - runs plain passes of the target over pieces of a text; see perplexity.h. */
 #include "engine/perplexity.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
-/* registry.c - the lists of drafters and verifiers, and the public functions that describe
- * them. */
+/* registry.c - defines the lists of drafters and verifiers, and the public functions that
+ * describe them. */
 #include <stdio.h>
 #include <string.h>
 

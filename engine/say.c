@@ -1,12 +1,12 @@
-/* say.c - adds turns of a conversation to the text, and drops the oldest ones to make room.
+/* say.c - adds turns of a conversation to the text, and drops the oldest turns to make room.
  *
  * A turn adds its tokens at the end, so no row of a conversation is computed twice. The answer
  * stays as the model wrote it, even if a chat template would write an earlier answer
  * differently (without its reasoning, or without blanks at its ends).
  *
  * When the context is full, the oldest turns are dropped: the tokens from the first user
- * message up to the message of a later turn. The remaining text is that of a conversation that
- * began with that turn, with the same system prompt. This text is computed again, because its
+ * message up to the message of a later turn. The remaining text is a conversation that begins
+ * with that turn and has the same system prompt. This text is computed again, because its
  * positions have changed.
  */
 #include <stdio.h>
@@ -140,9 +140,9 @@ static int write_turn(const struct esp_session *s, struct esp_chat_text *out, co
     return ESP_OK;
 }
 
-/* Prepares a text whose last token ends an answer for new tokens. If the new tokens begin
- * with the same token, the text has it already; otherwise this token is removed from the text.
- * Returns how many of the new tokens are already in the text. */
+/* Prepares a text for new tokens if its last token ends an answer. If the new tokens begin
+ * with the same token, the text already has this token. Otherwise, this token is removed from
+ * the text. Returns how many of the new tokens are already in the text. */
 static int join(struct esp_session *s, const int32_t *tokens, int count)
 {
     const int32_t last = s->length > 0 ? s->text[s->length - 1] : -1;

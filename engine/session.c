@@ -1,4 +1,4 @@
-/* session.c - one text that is being generated: its memory, its prompt and its statistics.
+/* session.c - manages the memory, the prompt and the statistics of a session.
  *
  * All memory is allocated when the session is opened; iterations (loop.c) allocate nothing.
  */
@@ -14,7 +14,8 @@
 
 enum { FAR_TOO_LONG = 4 /* times the context */ };
 
-/* Called when the tree has grown by a layer. The observer's time is charged to no stage. */
+/* Called when the tree has grown by a layer. The observer's time is not
+ * included in any stage. */
 static void layer_done(void *user)
 {
     struct esp_session *s = user;
@@ -31,8 +32,8 @@ static void layer_done(void *user)
 /* ------------------------------------------------------------------ opening and closing */
 
 /* Returns the number of parameters that a draft pass uses, divided by the number that a target
- * pass uses. A shared LM head counts for both. For a quantised copy of the target, returns the
- * ratio of their bytes.
+ * pass uses. A shared LM head is included in both numbers. For a quantised copy of the target,
+ * returns the ratio of their bytes.
  */
 static double relative_cost(const struct esp_engine *e)
 {

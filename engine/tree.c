@@ -7,8 +7,8 @@
 
 #include "kernels/status.h"
 
-/* A drafter tries more nodes than it keeps, and the tree also stores the cut nodes. A recording
- * may have at most 4096 nodes per tree. */
+/* A drafter tries more nodes than are verified, and the tree also stores the cut nodes. A
+ * recording may have at most 4096 nodes per tree. */
 enum { RECORD_PER_NODE = 3, RECORD_MINIMUM = 1024, RECORD_MAXIMUM = 4096 };
 
 int esp_tree_open(struct esp_tree_builder *b, int capacity, char *err, size_t errlen)

@@ -74,8 +74,8 @@ static void print_bytes(size_t bytes, char *text, size_t size)
 
 /* ------------------------------------------------------------------ a number of any kind */
 
-/* Returns the value as a double. Not for kinds that a double cannot hold: seed, size and text.
- */
+/* Returns the value as a double. Not for kinds that a double cannot store:
+ * seed, size and text. */
 static double number_of(const struct esp_value_info *line, const void *in)
 {
     const void *at = field(line, in);

@@ -1,5 +1,5 @@
-/* actions.h - the selector's actions: the shapes of tree from which it chooses, which are (K,
- * L1, L2) of drafter delayed (delayed-tree-expansion, app. E, eq. 8).
+/* actions.h - the selector's actions: the tree shapes from which it chooses. A shape is
+ * (K, L1, L2), the parameters of drafter delayed (delayed-tree-expansion, app. E, eq. 8).
  *
  * There are 324 actions. Some actions give the same tree: with K = 1 or L2 = 0, the tree is a
  * chain of L1 + L2 tokens. Of the actions with the same tree, the selector uses only one, the

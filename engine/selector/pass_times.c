@@ -34,8 +34,8 @@ bool esp_pass_times_sound(const struct esp_pass_times *t)
     return sound;
 }
 
-/* Returns the value at x of a line through points. Beyond the last point, the last segment is
- * extended. */
+/* Returns the value at x of the piecewise linear curve through the points. Beyond the last
+ * point, the last segment is extended. */
 static double between_rows(const float *y, const int *at, int count, double x)
 {
     int i = 0;

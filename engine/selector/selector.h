@@ -94,7 +94,7 @@ size_t esp_selector_count(const struct esp_selector_shape *shape);
 enum { ESP_RULE_NAME = 32, ESP_SELECTOR_NAME = 96 };
 
 /* What the selector maximises: tokens per second; tokens per iteration; or tokens per second
- * with esp_nominal_times(), where a row costs little compared with a pass. */
+ * with esp_nominal_times(), where an additional row costs little compared with a pass. */
 enum esp_goal { ESP_GOAL_SPEED, ESP_GOAL_TOKENS, ESP_GOAL_CHEAP_ROWS, ESP_GOALS };
 #define ESP_GOAL_NAMES "speed|tokens|cheap-rows"
 
@@ -102,7 +102,7 @@ struct esp_selector {
     char rule[ESP_RULE_NAME]; /* name of the verifier */
     enum esp_goal goal;
     uint64_t sources; /* esp_engine.sources of the models that it was trained with */
-    uint64_t costs;   /* esp_engine.pair of the models whose passes were timed; 0: none were */
+    uint64_t costs;   /* esp_engine.pair of the models whose passes were timed; 0: not timed */
     struct esp_selector_shape shape;
     float mean[ESP_SCALARS], deviation[ESP_SCALARS]; /* for the scalars, in training */
     struct esp_pass_times times;
@@ -110,7 +110,7 @@ struct esp_selector {
                        yet */
     float *weights; /* (esp_selector_count()) */
     /* (ESP_SELECTOR_NARROW_WIDTH + 1, ESP_ACTIONS) a linear layer that computes the expected
-     * tokens of an action from the narrow layer; the last row is the bias. */
+     * tokens of an action from the network's narrow layer; the last row is the bias. */
     float *value;
     struct esp_dense *layer[ESP_SELECTOR_STATES + 3];
     float *scratch;

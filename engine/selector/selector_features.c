@@ -2,7 +2,8 @@
  * see selector_features.h.
  *
  * The sums have sixteen lanes of floats, which are added in a fixed order, so that results are
- * bit-identical in every build. The logarithm is the one of temper.c, with an error below 1e-7.
+ * bit-identical in every build. The logarithm is computed as in temper.c, with an error below
+ * 1e-7.
  */
 #include "engine/selector/selector_features.h"
 

@@ -2,8 +2,8 @@
  *
  * Tensors: `rule`, `goal`, `sources` and `costs` (bytes of text), `scalars.mean`,
  * `scalars.deviation`, `times.length`, `times.draft`, `times.target`, `times.choice`, `first`,
- * `value`, and those of the network. A matrix NAME is I8 (inputs, outputs) with F32 (outputs)
- * in NAME.scale; everything else is F32.
+ * `value`, and the tensors of the network. A matrix NAME is I8 (inputs, outputs) with F32
+ * (outputs) in NAME.scale; everything else is F32.
  */
 #include "engine/selector/selector.h"
 
@@ -28,7 +28,7 @@ enum { VALUES = ESP_SELECTOR_NARROW_WIDTH + 1 };
 static const struct esp_selector_part value_part = {"value", VALUES, ESP_ACTIONS, 0,
                                                     VALUES *ESP_ACTIONS};
 
-/* The tensors that are arrays of floats in struct esp_selector; columns = 0: a vector. */
+/* The tensors that are arrays of floats in struct esp_selector. columns = 0 means a vector. */
 static const struct {
     const char *name;
     size_t offset;
@@ -75,7 +75,7 @@ struct writer {
     size_t room;
 };
 
-/* Adds the next tensor, which has `length` bytes; columns = 0: a vector. */
+/* Adds the next tensor, which has `length` bytes. columns = 0 means a vector. */
 static void put(struct writer *w, const char *name, const char *type, int rows, int columns,
                 const void *bytes, size_t length)
 {
@@ -98,8 +98,8 @@ static void put_floats(struct writer *w, const char *name, int rows, int columns
         (size_t)rows * (size_t)(columns ? columns : 1) * sizeof *values);
 }
 
-/* Adds a matrix as 8-bit integers and scales. Its values are multiples of the scales already;
- * see esp_selector_prepare(). */
+/* Adds a matrix as 8-bit integers and scales. Its values must already be multiples of the
+ * scales; see esp_selector_prepare(). */
 static void put_matrix(struct writer *w, const struct esp_selector_part *part,
                        const float *weights)
 {

@@ -69,7 +69,7 @@ static inline uint64_t esp_hash_end(struct esp_hash_state v)
     return v.a ^ v.b ^ v.c ^ v.d;
 }
 
-/* Returns the hash of one word. The length is left out, because it is the same for all
+/* Returns the hash of one word. The length is not hashed, because it is the same for all
  * numbers. */
 static inline uint64_t esp_hash_number(struct esp_hash_key key, uint64_t number)
 {
@@ -78,7 +78,7 @@ static inline uint64_t esp_hash_number(struct esp_hash_key key, uint64_t number)
 
 /* ------------------------------------------------------------------ trusted data */
 
-/* FNV-1a, 64 bit, which is the same in every run. Continues `hash` over `length` bytes; begin
+/* FNV-1a, 64 bit; gives the same hash in every run. Continues `hash` over `length` bytes; begin
  * with ESP_FNV_START. */
 #define ESP_FNV_START 0xcbf29ce484222325ull
 uint64_t esp_fnv(uint64_t hash, const void *bytes, size_t length);

@@ -5,8 +5,8 @@
 #include <sys/types.h>
 
 /* Works like open(), but refuses everything except regular files, because opening or reading a
- * pipe could block forever. Returns the file descriptor, or -1; then *wrong is the reason, as
- * the end of a sentence (static text). */
+ * pipe could block forever. Returns the file descriptor. On failure returns -1, and *wrong is
+ * the reason, written as the end of a sentence (static text). */
 int esp_open_regular(const char *path, int flags, mode_t mode, const char **wrong);
 
 /* Reads up to `size` bytes of a file, starting at byte `at`. Returns how many were read. */

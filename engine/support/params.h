@@ -58,8 +58,8 @@ int esp_params_find(const struct esp_params *params, const char *key);
 int esp_params_parse(struct esp_params *params, const char *owner, const char *list, char *err,
                      size_t errlen);
 
-/* Writes the shortest text that reads back as the same number, but without an exponent where
- * that is easier to read: 30, not 3e+01. */
+/* Writes the shortest text that is read as the same number. Writes no exponent where the number
+ * is easier to read without one: 30, not 3e+01. */
 void esp_param_number(double number, char *text, size_t size);
 
 /* Writes the value of parameter `index` as text that esp_params_set() reads back. */

@@ -2,8 +2,8 @@
  *
  * A file is written under another name and renamed when it is complete (write_file.h). If a
  * signal ends the program in between, the unfinished file would remain, and it may be gigabytes
- * large. Therefore every such file is listed here while it is written. The program's signal
- * handler removes the listed files; the library has no handler of its own.
+ * large. Therefore every unfinished file is listed here while it is written. The program's
+ * signal handler removes the listed files; the library has no handler of its own.
  */
 #ifndef ESP_PART_FILE_H
 #define ESP_PART_FILE_H

@@ -182,7 +182,7 @@ bool esp_state_exists(const char *name)
     return state_path(path, name) == ESP_OK && access(path, F_OK) == 0;
 }
 
-/* A file that is replaced keeps its permissions, so an empty one that is private comes
+/* A file that is replaced keeps its permissions. Therefore an empty private file is created
  * first. */
 int esp_state_write_private(const char *name, const char *bytes, size_t length)
 {

@@ -5,7 +5,7 @@
 
 #include "engine/espalier.h"
 
-/* Writes to `path` where the item `name` of a kind is ("models", "themes", "lessons",
+/* Writes to `path` the path of the item `name` of a kind ("models", "themes", "lessons",
  * "samples", "suites"); an empty name stands for the folder of that kind. These folders are
  * searched in this order: the folder that the environment variable ESPALIER_DATA names; the
  * source tree or installation of the running program, then that of the loaded library; the
@@ -14,12 +14,12 @@
 int esp_find_data(char *path, size_t size, const char *kind, const char *name);
 
 /* Writes the name of the `index`-th entry of the folder of a kind, in the order of the numbers
- * that names begin with, then of their bytes; themes without their ending. Returns 0, or
- * ESP_E_FILE past the end. */
+ * that names begin with, then of their bytes. Themes are written without their ending. Returns
+ * 0, or ESP_E_FILE past the end. */
 int esp_list_data(const char *kind, int index, char *name, size_t size);
 
-/* Does the same for any folder. Lists only entries with this ending, and writes their names
- * without it. */
+/* Works like esp_list_data() for any folder. Lists only entries with this ending, and writes
+ * their names without it. */
 int esp_list_folder(const char *folder, const char *ending, int index, char *name, size_t size);
 
 enum esp_user_folder {
@@ -61,7 +61,7 @@ struct cJSON *esp_state_object(const char *name, size_t size, const char *key);
 /* Writes an object to file `name` and frees the object. Returns whether it was written. */
 bool esp_state_write_object(const char *name, struct cJSON *object);
 
-/* Reads an array of `count` numbers from 0 to a million. Returns false if it is anything
+/* Reads an array of `count` numbers, each from 0 to a million. Returns false if it is anything
  * else. */
 bool esp_state_numbers(const struct cJSON *array, double *numbers, int count);
 

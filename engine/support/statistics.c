@@ -1,8 +1,9 @@
 /* statistics.c - chi-square tests; see statistics.h.
  *
  * The tail is the regularised incomplete gamma function Q(k/2, x/2). If x < k + 2, the lower
- * part is computed as a power series; otherwise the upper part, as a continued fraction
- * (Lentz). Both converge quickly in these ranges (Abramowitz and Stegun 6.5.29 and 6.5.31).
+ * part is computed as a power series; otherwise the upper part is computed as a continued
+ * fraction (Lentz). Both converge quickly in these ranges (Abramowitz and Stegun 6.5.29 and
+ * 6.5.31).
  */
 #include "engine/support/statistics.h"
 

@@ -25,11 +25,11 @@ struct esp_writing {
     char path[4096], place[4096], beside[4096];
 };
 
-/* Begins to write `path`, by the same rules as esp_write_file(). */
+/* Begins to write `path`, with the same rules as esp_write_file(). */
 int esp_write_begin(struct esp_writing *writing, const char *path, bool over, char *err,
                     size_t errlen);
-/* Ends writing. If `good`, the file gets its name. Otherwise it is removed and ESP_E_FILE is
- * returned. In that case the caller must write the reason to err. */
+/* Ends writing. If `good`, the file gets its final name. Otherwise it is removed and ESP_E_FILE
+ * is returned. In that case the caller must write the reason to err. */
 int esp_write_end(struct esp_writing *writing, bool good, char *err, size_t errlen);
 
 /* Writes all bytes, with as many calls of write() as needed. Returns false and sets errno on

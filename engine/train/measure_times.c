@@ -2,7 +2,7 @@
  *
  * The selector itself is timed, too, with random weights. All passes are timed in turn, round
  * after round, and the fastest time of each is used. If the machine is slow for some seconds,
- * this therefore does not make one number of rows look expensive.
+ * this therefore does not make the passes of one size look expensive.
  *
  * The time of a pass includes what follows it in an iteration: softmax and a draw below each
  * row after a draft pass, softmax after a target pass. The text before a pass does not affect

@@ -1,7 +1,8 @@
 /* train_draft.c - trains a draft head or a draft model; see train_draft.h.
  *
- * A step has six parts: (1) read the samples of its pieces, (2) make rows of them, (3)
- * forward, (4) the loss and its gradient, (5) backward, (6) AdamW. A step depends only on the
+ * A step has six parts: (1) read the samples of its pieces, (2) make rows of them, (3) run
+ * the network forward, (4) compute the loss and its gradient, (5) run the network backward, (6)
+ * update the weights with AdamW. A step depends only on the
  * settings, the weights and its number, so a checkpoint is enough to continue.
  */
 #include "engine/train/train_draft.h"
@@ -25,7 +26,7 @@
 #include "kernels/model_desc.h"
 
 enum { LENGTH = 512, BATCH = 8, KEPT_APART = 20, MOST_LENGTH = 1 << 16 };
-static const double WARMUP = 0.05; /* fraction of all steps */
+static const double WARMUP = 0.05; /* fraction of the steps in which the learning rate rises */
 
 struct training {
     const struct esp_train_options *o;
@@ -43,8 +44,8 @@ struct training {
     struct esp_draft_samples samples;
     struct esp_training_sample *sample; /* (batch) */
     struct esp_learning_batch batch;
-    int *order;         /* training pieces, then held-out pieces */
-    int learned, apart; /* how many pieces are trained on, how many held out */
+    int *order;         /* numbers of the training pieces, then of the held-out pieces */
+    int learned, apart; /* number of pieces for training; number held out */
     int epochs, texts;  /* texts: pieces in a step */
     struct esp_optimizer optimizer;
     struct esp_progress_state state;
@@ -134,8 +135,8 @@ static int open_models(struct training *t)
 
 /* ------------------------------------------------------------------ the data */
 
-/* Returns a hash of everything that the trained draft depends on; with `of_target`, of what
- * the samples depend on. */
+/* Returns a hash of everything that the trained draft depends on. If `of_target` is true,
+ * returns a hash of everything that the samples depend on. */
 static uint64_t fingerprint_of(const struct training *t, bool of_target)
 {
     const struct esp_train_options *o = t->o;
@@ -199,7 +200,7 @@ static int open_samples(struct training *t)
     return status;
 }
 
-/* Holds out every twentieth piece, if there are enough. */
+/* Holds out every twentieth piece for validation, if there are enough pieces. */
 static int divide(struct training *t)
 {
     const int count = t->samples.count, step = count >= KEPT_APART ? KEPT_APART : count + 1;

@@ -65,7 +65,7 @@ int esp_train(const struct esp_train_options *options, char *err, size_t errlen)
 
 struct esp_train_loss_info {
     const char *name, *summary, *source;
-    const char *differs; /* how it differs from the source, and why, or "" */
+    const char *differs; /* how the loss differs from its source, and why; or "" */
     bool head, draft;    /* whether the loss can train a draft head, and a draft model */
 };
 /* Fills in entry `index` of the list of losses. Returns false past its end. */

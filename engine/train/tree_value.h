@@ -3,7 +3,7 @@
  *
  * The mean over the verifier's random decisions is exact; only the tree itself was drawn at
  * random. Verifiers that decide node by node have a branching probability for each child (def.
- * 5.3), and the sum goes over the nodes. As long as Traversal rejects nodes, the order in
+ * 5.3), and the mean is a sum over the nodes. As long as Traversal rejects nodes, the order in
  * which it tests them depends only on the tree, so its mean is a sum over that order.
  */
 #ifndef ESP_TREE_VALUE_H
@@ -18,10 +18,10 @@ struct esp_distributions {
     const double *const *p, *const *q;
 };
 
-/* Draws that contain one tree for each action: a path of ESP_ACTION_LENGTH tokens (the stem),
- * and, after the root and each stem node, ESP_ACTION_PATHS paths of the same length, all drawn
- * from the draft. The tree of action (K, L1, L2) is the first L1 tokens of the stem and, after
- * the last of them, the first L2 tokens of K paths. */
+/* Draws that contain one tree for each action. The stem is a path of ESP_ACTION_LENGTH tokens.
+ * After the root and after each stem node, there are ESP_ACTION_PATHS paths of the same length.
+ * All tokens are drawn from the draft. The tree of action (K, L1, L2) is the first L1 tokens of
+ * the stem and, after the last of them, the first L2 tokens of K paths. */
 struct esp_rollouts {
     int32_t stem[ESP_ACTION_LENGTH];
     int32_t path[ESP_ACTION_LENGTH + 1][ESP_ACTION_PATHS][ESP_ACTION_LENGTH];
@@ -34,8 +34,8 @@ enum {
 };
 
 /* Returns the row of the distributions after token `at` (0..6) of path `path` below stem node
- * `stem`. Rows 0..8 are those after the root and the tokens of the stem. There are none after
- * the last token of a path, because they are never needed. */
+ * `stem`. Rows 0..8 are the rows after the root and the tokens of the stem. There is no row
+ * after the last token of a path, because it is never needed. */
 int esp_rollout_row(int stem, int path, int at);
 
 /* value[a] becomes E[tau + 1 | tree] for the tree of each canonical action a; other actions get
@@ -44,7 +44,7 @@ int esp_rollout_row(int stem, int path, int at);
 int esp_action_values(const struct esp_rollouts *rollouts, const struct esp_distributions *d,
                       const struct esp_verifier_ops *rule, float value[ESP_ACTIONS]);
 
-/* Returns whether trees can be valued under this verifier. */
+/* Returns whether esp_action_values() works with this verifier. */
 bool esp_tree_has_value(const struct esp_verifier_ops *rule);
 
 #endif
