@@ -1,4 +1,4 @@
-/* Fuzzes the folder of a whole model, perhaps with an MTP layer, or of a draft head. It has
+/* Fuzzes the folder of a whole model, perhaps with an MTP layer, or of a draft head. It contains
  * config.json, generation_config.json, espalier.json, and tensors that may or may not fit the
  * configuration. The input has the files as parts (fuzz.h). The number after the name of a
  * .safetensors file is the number of data bytes, all 0, after the header. Everything that is

@@ -1,6 +1,6 @@
 /* attention.c - tests that the CPU's attention skips key blocks that no query sees. In a tree,
- * this is true of most blocks after the prefix. batch_invariant.c tests that skipping does not
- * change results.
+ * no query sees most of the blocks after the prefix. batch_invariant.c tests that skipping does
+ * not change results.
  */
 #include <math.h>
 #include <stdlib.h>
