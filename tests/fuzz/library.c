@@ -1,6 +1,7 @@
 /* Fuzzes the library of kept sessions. Whatever its pages contain, opening, listing, searching,
- * loading and exporting either succeed or fail with an error message. A session that is loaded is
- * a complete tree of texts. A program that keeps sessions either opens the file or renames it.
+ * loading and exporting either succeed or fail with an error message. A session that is loaded
+ * is a complete tree of texts. A program that keeps sessions either opens the file or renames
+ * it.
  *
  * The input changes a small library. Each line is the number of a page, an offset in it, and
  * hexadecimal digits of bytes to write there; a line without digits ends the file there. Page 0

@@ -1,7 +1,7 @@
 /* Enumerates whole trees with a vocabulary of three: every draft tree that a method of drawing
- * can produce, and every outcome of the verifier on it. The distribution of the first three output
- * tokens must equal the target's to 1e-9. (Shorter outputs are completed with tokens of the
- * target.) The enumeration also shows which verifiers are equal on a single path, and which
+ * can produce, and every outcome of the verifier on it. The distribution of the first three
+ * output tokens must equal the target's to 1e-9. (Shorter outputs are completed with tokens of
+ * the target.) The enumeration also shows which verifiers are equal on a single path, and which
  * accept more tokens on average. It also shows that a tree gives as many tokens as its
  * branching probabilities predict. */
 #include <math.h>

@@ -1,5 +1,5 @@
 /* attention.c - tests that the CPU's attention skips key blocks that no query sees. In a tree,
- * no query sees most of the blocks after the prefix. batch_invariant.c tests that skipping does
+ * most blocks after the prefix are seen by no query. batch_invariant.c tests that skipping does
  * not change results.
  */
 #include <math.h>

@@ -122,7 +122,7 @@ static void check_renamed(int line, const char *head, const char *from, const ch
 
 /* ------------------------------------------------------------------ MTP layers */
 
-/* Checks that the MTP layer in the folder's current state is refused. */
+/* Checks that the MTP layer in the folder is refused. */
 static void check_mtp_refused(int line, int want, const char *first, const char *second)
 {
     struct esp_model *head;

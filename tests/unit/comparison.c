@@ -8,7 +8,7 @@
 #include "tests/check.h"
 #include "tests/scene.h"
 
-/* How many tokens each side commits per iteration, starting at token 2. Iterations of
+/* The numbers of tokens that each side commits per iteration, starting at token 2. Iterations of
  * both sides begin at tokens 2, 10 and 18. */
 static const int firsts[] = {4, 4, 4, 4, 2}, seconds[] = {2, 3, 3, 4, 4, 4};
 

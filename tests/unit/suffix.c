@@ -108,7 +108,7 @@ struct path {
     double d;
 };
 
-/* Counts how often each token follows a sequence, and finds its last position.
+/* Counts how often each token follows a sequence, and finds the last place where it follows.
  * Returns the sum of the counts. */
 static int follow(int length, const int32_t *words, int count, int *times, int *end)
 {

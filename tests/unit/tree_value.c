@@ -285,8 +285,8 @@ TEST(the_estimate_is_unbiased)
             square += (double)value[a] * value[a] / n;
         }
         CHECK(fabs(mean - exact) < 4.5 * sqrt(variance / n) + 1e-6,
-              "%s: the mean of %d random trees is %.5f, the mean of all trees %.5f", rules[i], n,
-              mean, exact);
+              "%s: the mean of %d random trees is %.5f, the mean of all trees %.5f", rules[i],
+              n, mean, exact);
         CHECK(fabs((square - mean * mean) / variance - 1) < 0.2, "%s: variance %g, not %g",
               rules[i], square - mean * mean, variance);
     }
