@@ -17,7 +17,7 @@ static void require_own_sequences(const char *text)
         FUZZ_REQUIRE(escape[1] == '[', "an escape sequence starts with '['");
         size_t n = strspn(escape + 2, "0123456789;?");
         FUZZ_REQUIRE(escape[2 + n] && strchr("mHJKlh", escape[2 + n]),
-                     "it ends with a letter that the program uses");
+                     "an escape sequence ends with a letter that the program uses");
     }
     for (; *text; text++)
         FUZZ_REQUIRE((unsigned char)*text >= 0x20 || strchr("\033\r\n", *text),

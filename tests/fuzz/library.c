@@ -1,10 +1,11 @@
 /* Fuzzes the library of kept sessions. Whatever its pages contain, opening, listing, searching,
- * loading and exporting either work or fail with an error message. A session that is loaded is
- * a complete tree of texts. A program that keeps sessions either opens the file or renames it.
+ * loading and exporting either succeed or fail with an error message. A session that is loaded
+ * is a complete tree of texts. A program that keeps sessions either opens the file or renames
+ * it.
  *
  * The input changes a small library. Each line is the number of a page, an offset in it, and
  * hexadecimal digits of bytes to write there; a line without digits ends the file there. Page 0
- * stands for the journal of session 1, which a killed program has left; its offsets count from
+ * stands for the journal of session 1, which a killed program has left; its offsets start at
  * the beginning of the journal. A line "seal" corrects the checksums of its records. */
 #include "sessions/library.h"
 

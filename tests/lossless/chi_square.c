@@ -149,7 +149,7 @@ TEST(own_copies_follow_the_target)
     check_drafters(&(struct esp_engine_options){.draft = "self"}, some_drafters, 15);
 }
 
-/* The draft cannot draft a fifth of the target's tokens (q = 0), and the same text takes more
+/* The draft cannot draft a fifth of the target's tokens (q = 0), and the same text needs more
  * rows in the draft's cache than in the target's. */
 TEST(drafts_of_another_vocabulary_do_not_change_the_distribution)
 {

@@ -1,6 +1,6 @@
 /* Chi-square tests on the toy backend: passes are cheap, so there are many tokens, and even
  * small biases are detected. Complete sessions run, with the drafters' own draws, at several
- * temperatures and top-p, and with trees that end at the node limit or at the context. A
+ * temperatures and top-p, and with trees that the node limit or the context cuts off. A
  * correct program fails once in a thousand runs. */
 #include <math.h>
 #include <stdio.h>

@@ -24,7 +24,7 @@ static struct node node;
 static unsigned long long seed;
 
 /* After the tested node, the distributions are p and q. After a child, one token has
- * probability 1, so that only the tested node affects the result. */
+ * probability 1. Therefore, only the tested node affects the result. */
 static void distribution(void *user, bool draft, const int32_t *tokens, int count,
                          double *values)
 {
@@ -112,8 +112,9 @@ static void check_branching(const struct esp_verifier_ops *rule, const int32_t *
     for (int i = 0; i < node.k; i++) {
         double got = law.token[children[i]];
         bool first = true;
-        CHECK(fabs(branch[i] - got) < EXACT, "%s: branching to %d: formula %.15f, rule %.15f",
-              rule->name, children[i], branch[i], got);
+        CHECK(fabs(branch[i] - got) < EXACT,
+              "%s: branching to %d: formula %.15f, verifier %.15f", rule->name, children[i],
+              branch[i], got);
         for (int j = 0; j < i; j++)
             first = first && children[j] != children[i];
         sum += first ? branch[i] : 0;
@@ -121,8 +122,8 @@ static void check_branching(const struct esp_verifier_ops *rule, const int32_t *
     CHECK(fabs(sum - law.accepted) < EXACT);
 }
 
-/* Draws the children from number k on. weight: the probability of the first k children. rest: q
- * without those children, for draws without replacement. */
+/* Draws child k and all later children. weight: the probability of the first k children. rest:
+ * q without those children, for draws without replacement. */
 static void add_draws(const struct esp_verifier_ops *rule, bool replace, int drawn,
                       int32_t *children, const double *rest, double weight, struct law *law)
 {

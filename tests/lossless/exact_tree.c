@@ -1,7 +1,7 @@
-/* Enumerates whole trees with a vocabulary of three: every draft tree that a way of drawing can
- * produce, and every outcome of the verifier on it. The distribution of the first three output
- * tokens must equal the target's to 1e-9. (Shorter outputs are completed with tokens of the
- * target.) The enumeration also shows which verifiers are equal on a single path, and which
+/* Enumerates whole trees with a vocabulary of three: every draft tree that a method of drawing
+ * can produce, and every outcome of the verifier on it. The distribution of the first three
+ * output tokens must equal the target's to 1e-9. (Shorter outputs are completed with tokens of
+ * the target.) The enumeration also shows which verifiers are equal on a single path, and which
  * accept more tokens on average. It also shows that a tree gives as many tokens as its
  * branching probabilities predict. */
 #include <math.h>
@@ -375,7 +375,7 @@ TEST(children_that_were_not_drawn_keep_the_target)
 static const struct esp_verifier_ops *rule(const char *name)
 {
     const struct esp_verifier_ops *found = esp_verifier_find(name);
-    CHECK(found, "there is no rule %s", name);
+    CHECK(found, "there is no verifier %s", name);
     return found;
 }
 

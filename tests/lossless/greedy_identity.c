@@ -2,8 +2,8 @@
  * decoding, for 50 prompts of 256 tokens each. Only every fifth prompt is tested with cache
  * rows that are rebuilt, because rebuilding depends only on the loop. Each instruction set is
  * tested with two prompts. The CUDA backend must do the same in exact mode. On a GPU
- * (ESPALIER_CUDA_PLUGIN names its plugin) it gets all prompts, on the emulator one prompt and
- * few tokens.
+ * (ESPALIER_CUDA_PLUGIN names its plugin), it is tested with all prompts. On the emulator, it
+ * is tested with one prompt and few tokens.
  *
  * The short form has six prompts (under sanitizers two) and fewer tokens.
  */
@@ -25,7 +25,7 @@ enum { QUICK_PROMPTS = 6, QUICK_TOKENS = TOKENS / 4 };
 #endif
 enum { EMULATED_TOKENS = 6, EMULATED_NODES = 24 };
 
-/* Each worker has an engine of one thread and takes every other prompt. */
+/* Each worker has an engine of one thread and continues every second prompt. */
 static struct esp_engine *engines[WORKERS];
 static int prompts, new_tokens, workers;
 static int32_t prompt[PROMPTS][LONGEST];

@@ -1,5 +1,5 @@
-/* Tests acceptance statistics. The counts of a small tree are compared with those made by hand,
- * and sums over whole sessions must agree. Acceptance by depth is compared with the verifier's
+/* Tests acceptance statistics. The counts of a small tree are compared with known counts, and
+ * sums over whole sessions must agree. Acceptance by depth is compared with the verifier's
  * formula. The expected tokens of a tree are tested, too. */
 #include "viz/acceptance.h"
 

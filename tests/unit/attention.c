@@ -1,6 +1,6 @@
 /* attention.c - tests that the CPU's attention skips key blocks that no query sees. In a tree,
- * this is true of most blocks after the prefix. batch_invariant.c tests that skipping does not
- * change results.
+ * most blocks after the prefix are seen by no query. batch_invariant.c tests that skipping does
+ * not change results.
  */
 #include <math.h>
 #include <stdlib.h>

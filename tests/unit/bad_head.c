@@ -1,5 +1,5 @@
 /* bad_head.c - tests that damaged draft heads, and heads of other targets, are refused with
- * one sentence, and that a good one can be opened with the built-in target. */
+ * one sentence, and that a good head can be opened with the built-in target. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +27,7 @@ static void copy_head(const char *head)
     folder_copy(name);
 }
 
-/* Checks that the folder, as it is now, is refused. */
+/* Checks that the folder in its current state is refused. */
 static void check_refused(int line, int want, const char *first, const char *second)
 {
     struct esp_model *model;
@@ -122,7 +122,7 @@ static void check_renamed(int line, const char *head, const char *from, const ch
 
 /* ------------------------------------------------------------------ MTP layers */
 
-/* Checks that the MTP layer of the folder, as it is now, is refused. */
+/* Checks that the MTP layer in the folder is refused. */
 static void check_mtp_refused(int line, int want, const char *first, const char *second)
 {
     struct esp_model *head;
@@ -264,7 +264,7 @@ TEST(a_damaged_file_of_pytorch_never_crashes)
     free(good.data);
 }
 
-/* Replaces some bytes of the pickle with others of the same length. The file must be
+/* Replaces some bytes of the pickle with other bytes of the same length. The file must be
  * refused. */
 static void check_pickle(int line, const char *from, const char *to, size_t length,
                          const char *text)

@@ -74,8 +74,8 @@ TEST(missing_files_are_named)
     REFUSED(ESP_E_FILE, "config.json", "not a regular file");
 }
 
-/* Changes numbers in config.json, so that the shapes that it requires differ from those in the
- * file. */
+/* Changes numbers in config.json. Then the shapes that it requires differ from the shapes in
+ * the file. */
 TEST(tensors_of_recurrent_layers_are_checked)
 {
     static const struct {

@@ -112,7 +112,7 @@ static const char *yardstick(const char *isa)
     return "generic";
 }
 
-/* Returns whether a case is left out. On a device, only one number of threads is tested,
+/* Returns whether a case is skipped. On a device, only one number of threads is tested,
  * because it has no effect there. */
 static bool skipped(int shape, const char *isa, int threads)
 {
@@ -177,7 +177,7 @@ static void close_runner(struct runner *r)
     r->backend->ops->close(r->backend);
 }
 
-/* Runs tokens at consecutive positions from `first` on, in batches of at most `chunk`. */
+/* Runs tokens at consecutive positions, starting at `first`, in batches of at most `chunk`. */
 static void run_chain(struct runner *r, const int32_t *tokens, int first, int count, int chunk)
 {
     int32_t positions[BATCH];
@@ -334,8 +334,8 @@ static void decode_each_path(struct runner *plain, const struct random_tree *t, 
 }
 
 /* Decodes the path of each node alone, and writes the node's logits to `want` (rows,
- * VOCABULARY). Nodes are computed after their parents. So the cache already has the rest of a
- * node's path, and only one row is decoded for the node. */
+ * VOCABULARY). Nodes are computed after their parents. So the cache already has a node's
+ * ancestors, and only one row is decoded for the node. */
 static void decode_paths(struct runner *plain, const struct random_tree *t, int node,
                          float *want)
 {

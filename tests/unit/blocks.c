@@ -1,6 +1,6 @@
 /* Tests products with quantised blocks. They are compared with products in double precision.
- * Between instruction sets and batches, results must be bit-identical. Packing and unpacking of
- * panels is tested, too.
+ * Results must be bit-identical on all instruction sets and in batches of any size. Packing and
+ * unpacking panels is also tested.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -181,7 +181,7 @@ static void check_bits(void)
                 multiply(e, isa, at, count, false, y);
                 CHECK(memcmp(y, want + (size_t)at * width, (size_t)count * width * sizeof *y) ==
                           0,
-                      "%s, %s: %d rows from %d on differ from single rows", names[i],
+                      "%s, %s: %d rows starting at row %d differ from single rows", names[i],
                       esp_dtype_name(dtype), count, at);
             }
         }

@@ -111,7 +111,7 @@ static void go(struct esp_branches *b, struct model *m, struct esp_text_place pl
         m->now.letters[i] = (char)tokens[i].token;
     m->now.letters[place.length] = '\0';
     CHECK(b->at.branch == place.branch && b->at.length == place.length,
-          "both lead to the same place in the tree");
+          "both texts lead to the same place in the tree");
 }
 
 static void keep(struct esp_branches *b, struct model *m)
@@ -208,7 +208,7 @@ TEST(deleting_a_branch_keeps_the_others_and_can_be_undone)
     write_text(&b, "z");
     CHECK(esp_branches_list(&b, order, depth) == 3);
     CHECK(depth[0] == 0 && depth[1] == 1 && depth[2] == 2,
-          "the branches are abcde, its child abcxy, and the child abcxz of that");
+          "the branches are abcde, its child abcxy, and abcxz, the child of abcxy");
     CHECK(esp_branches_delete(&b, 1) == 0);
     CHECK(esp_branches_list(&b, order, depth) == 2 && order[1] == 2 && depth[1] == 1);
     check_text(&b, esp_branches_end(&b, 2), "abcxz", "a child of the deleted branch");
@@ -217,7 +217,7 @@ TEST(deleting_a_branch_keeps_the_others_and_can_be_undone)
     CHECK(esp_branches_went_back(&b, false) == 0);
     CHECK(!b.branch[1].deleted && esp_branches_list(&b, order, depth) == 3);
     CHECK(esp_branches_back(&b, true) && esp_branches_went_back(&b, true) == 0);
-    CHECK(b.branch[1].deleted, "after undo and redo it is deleted again");
+    CHECK(b.branch[1].deleted, "after undo and redo the branch is deleted again");
     esp_branches_cut(&b, 4);
     write_text(&b, "y");
     CHECK(!b.branch[1].deleted, "a deleted text that is written again is no longer deleted");

@@ -131,7 +131,8 @@ static void same_totals(const char *who, const struct esp_session *session,
           "%s", who);
 }
 
-/* Checks that each iteration starts inside the other side's last iteration, or at its end. */
+/* Checks that each iteration starts inside the last iteration of the other side, or at the end
+ * of that iteration. */
 static void lies_side_by_side(const struct race *race)
 {
     struct step last[2] = {{.position = 4}, {.position = 4}};

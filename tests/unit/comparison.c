@@ -8,8 +8,8 @@
 #include "tests/check.h"
 #include "tests/scene.h"
 
-/* The numbers of tokens that each side commits per iteration, from token 2 on. Iterations of
- * both sides begin at tokens 2, 10 and 18. */
+/* The numbers of tokens that each side commits per iteration, starting at token 2. Iterations
+ * of both sides begin at tokens 2, 10 and 18. */
 static const int firsts[] = {4, 4, 4, 4, 2}, seconds[] = {2, 3, 3, 4, 4, 4};
 
 /* The next tokens of the text: " the old king fell", repeated. */

@@ -79,8 +79,8 @@ TEST(values_with_the_same_name_in_two_drafters_stay_separate)
     esp_course_free(&course);
 }
 
-/* Reads the panel of one value, from its title on. Checks that the curve is between the ends of
- * the axis.
+/* Reads the panel of one value, starting at its title. Checks that the curve is between the
+ * ends of the axis.
  */
 static void check_panel(const char *svg, int gauge, const char *title)
 {

@@ -434,7 +434,7 @@ TEST(a_failure_discards_all_deferred_results)
             c.fail_at(0, 0, false);
             CHECK(status < 0 || calls < call, "call %zu: the failure of %s was not reported", i,
                   name);
-            here = untouched; /* from here on, no call may write to `here` */
+            here = untouched; /* after this, no call may write to `here` */
             status = make_ready(&l);
             CHECK(status == 0, "after call %zu without %s: %d, %s", i, name, status,
                   l.backend->ops->failure(l.backend));

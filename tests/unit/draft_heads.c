@@ -51,7 +51,7 @@ static const char *const heads[] = {"eagle",
                                     "eagle3-speculators-norm-before-fc",
                                     "eagle3-speculators-fc-norm"};
 
-/* The first heads run in all tests. The others run only in the tests that compare formulas and
+/* The first heads run in all tests. Later heads run only in the tests that compare formulas and
  * texts. */
 enum { HEADS = sizeof heads / sizeof *heads, FIRST_HEADS = 6 };
 
@@ -625,7 +625,7 @@ TEST(a_drafter_with_a_head_on_cuda_writes_what_plain_decoding_writes)
     }
 }
 
-/* What an iteration drafted: the tokens and probabilities of all nodes, in order. */
+/* Stores what an iteration drafted: the tokens and probabilities of all nodes, in order. */
 struct drafted {
     int count;
     struct {

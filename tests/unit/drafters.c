@@ -101,7 +101,7 @@ static void check_record(const struct drafting *d, const char *what)
     }
 }
 
-/* Runs up to the last token of the context, so that there are also trees of depth 1 and 2. */
+/* Runs up to the last token of the context. Trees of depth 1 and 2 occur near the end. */
 static void survive(const struct drafting_setup *setup)
 {
     struct drafting d;

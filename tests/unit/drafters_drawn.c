@@ -426,7 +426,7 @@ TEST(no_other_choice_of_draws_is_expected_to_accept_more)
             got += d.tree->nodes[u].value;
         open[0] = (struct place){1, 1};
         double best = best_sum(d.tree, open, 1, 0, 7, &seed);
-        CHECK(got > best - 1e-5, "the drafted tree is worth %g, another one %g", got, best);
+        CHECK(got > best - 1e-5, "the drafted tree is worth %g, another tree %g", got, best);
         CHECK(got < best + 1e-5,
               "the search missed the drafted tree, which is better: %g, found %g", got, best);
         drafting_close(&d);

@@ -145,7 +145,7 @@ struct watch {
     struct plain_rule rule;
     /* whether the rule's D0, tauh, rhodeep, rhostop and tau are read from the gauges */
     bool adaptive;
-    bool price; /* whether the controller uses the rule `price` instead of the paper's */
+    bool price; /* whether the controller uses the rule `price`, not the paper's rule */
     double x;
     int seen, grown, shrunk, held;
     double a[64];
@@ -424,7 +424,7 @@ static void count_rate(void *user, const struct esp_event *event)
     rate_rounds++;
 }
 
-/* Runs generations with a close draft, then with a poor one. */
+/* Runs generations with a good draft, then with a poor draft. */
 static void check_released(const char *drafter, bool draft_root, int *up, int *down, int *stay)
 {
     struct toy toy;

@@ -82,8 +82,8 @@ TEST(the_pointer_continues_after_an_insert_a_deletion_and_a_changed_line)
     CHECK(place_after(copy(invent(copy(2, 0, 150), 200), 20, 28)) == 28);
 }
 
-/* Lets the pointer follow the output token by token. Then writes the guesses of its place, and
- * returns how many there are. */
+/* Lets the pointer follow the output token by token. Then writes the guesses at its place, and
+ * returns their number. */
 static int guesses_after(int length, struct esp_follow_guess *guesses)
 {
     struct esp_follow follow = {0};

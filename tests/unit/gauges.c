@@ -108,7 +108,7 @@ static void check_gauges(void *user, const struct esp_event *event)
     }
 }
 
-/* Runs this number of iterations, in several generations, and checks every change of a
+/* Runs the given number of iterations, in several generations, and checks every change of a
  * value. */
 static void run(const char *drafter, int iterations)
 {

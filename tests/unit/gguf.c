@@ -198,7 +198,7 @@ EACH_ISA(every_quantised_type_gives_the_logits_of_its_numbers)
 struct made {
     unsigned char bytes[ROOM];
     size_t size;
-    size_t counts; /* the offset of the two counts, of tensors and of keys */
+    size_t counts; /* offset of the number of tensors; the number of keys follows */
 };
 
 static void put(struct made *m, uint64_t value, int bytes)

@@ -496,7 +496,7 @@ TEST(costs_rise_with_rows_and_single_samples_count_little)
     memset(&costs, 0, sizeof costs);
     CHECK(esp_costs_verify(&costs, 1) == 0 && esp_costs_draft(&costs, 1) == 0);
     esp_costs_took(&costs, ESP_COST_VERIFY, 1,
-                   5 * ESP_COST_WARM_UP); /* the first pass of a program is not counted */
+                   5 * ESP_COST_WARM_UP); /* the first pass of a program is ignored */
     CHECK(esp_costs_verify(&costs, 1) == 0);
     esp_costs_took(&costs, ESP_COST_VERIFY, 1, 1);
     CHECK(esp_costs_verify(&costs, 1) == 1 && esp_costs_verify(&costs, 9) < 1.5);

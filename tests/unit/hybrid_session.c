@@ -86,7 +86,7 @@ static void generate(struct esp_session *session, int count)
     CHECK(status == 0, "%s", err);
 }
 
-/* The last `count` tokens must be those that plain decoding appends to the earlier ones. */
+/* The last `count` tokens must be those that plain decoding appends to the earlier tokens. */
 static void check_end(struct esp_session *session, int count, int window)
 {
     int length, other;
@@ -246,7 +246,7 @@ TEST(a_warm_up_pass_has_the_last_tokens)
     esp_engine_close(engine);
 }
 
-/* The engine's memory plan must count the checkpoints that the caches really have. */
+/* The engine's memory plan must include the checkpoints that the caches really have. */
 TEST(checkpoints_are_counted)
 {
     open_engine("qwen3-5");

@@ -88,7 +88,8 @@ static void read_logits(const char *folder, float logits[TOKENS][MAX_VOCABULARY]
     read_logits_of(folder, 0, 0, logits, desc);
 }
 
-/* A model enlarged in memory and one enlarged in a folder must give bit-identical logits. */
+/* A model enlarged in memory and the same model enlarged in a folder must give bit-identical
+ * logits. */
 TEST(a_larger_model_has_the_same_logits)
 {
     static const struct {

@@ -112,7 +112,7 @@ static void walk(struct esp_lecture *lecture, struct esp_canvas *canvas)
     } while (esp_lecture_turn(lecture, 1));
 }
 
-/* Returns whether the page, as it is now, shows the verdict of a node. */
+/* Returns whether the page currently shows the verdict of a node. */
 static bool tells_outcome(struct esp_lecture *lecture, struct esp_canvas *canvas)
 {
     bool tells = false;

@@ -157,7 +157,7 @@ static void close_setup(struct setup *setup)
     esp_model_close(setup->model);
 }
 
-/* Runs `count` consecutive tokens, from cache row and position `first` on. */
+/* Runs `count` consecutive tokens, starting at cache row and position `first`. */
 static void run_chain(struct setup *setup, const int32_t *tokens, int count, int first)
 {
     int32_t positions[CACHE];
@@ -252,8 +252,8 @@ static struct difference difference_of(struct setup *setup, int row, int token)
 }
 
 /* Returns the difference of all rows together. Because of rounding, a row may choose another
- * expert if two are nearly equally likely. So for a mixture on CUDA, the worst row is left
- * out. */
+ * expert if two are nearly equally likely. So for a mixture on CUDA, the worst row is
+ * ignored. */
 static double join_rows(const struct setup *setup, const struct difference *d)
 {
     const bool mixed =

@@ -19,7 +19,7 @@ struct served {
     int taken, disordered, steps, stops;
 };
 
-/* Takes commands as the engine's thread does, until the command to quit. */
+/* Receives commands as the engine's thread does, until the command to quit. */
 static void *serve(void *user)
 {
     struct served *served = user;

@@ -22,7 +22,7 @@ static const char *const tokenizers[] = {"llama2", "llama3", "neox", "qwen2"};
 enum { TOKENIZERS = sizeof tokenizers / sizeof *tokenizers };
 
 struct two {
-    struct esp_tokenizer *tokenizer[2]; /* the target's, the draft's */
+    struct esp_tokenizer *tokenizer[2]; /* of the target, of the draft */
     int32_t end[2];
     struct esp_language language[2];
     struct esp_translation t;
@@ -385,7 +385,7 @@ static double gain_kept(enum foreign_kind kind, const char *drafter, double temp
             .repeatable = true,
             .values = {.temperature = temperature, .seed = (uint64_t)i + 1}};
         line[strcspn(line, "\n")] = '\0';
-        /* In the pair with one vocabulary, respell drafts a chain of 6 tokens. */
+        /* If both models have one vocabulary, respell drafts a chain of 6 tokens. */
         generate(&run[0], own, line, &options, TOKENS);
         generate(&run[1], other, line, &options, TOKENS);
         CHECK(temperature > 0 || same(&run[0], &run[1]), "prompt %d", i);

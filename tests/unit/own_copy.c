@@ -1,7 +1,7 @@
-/* own_copy.c - tests the target's own copy as draft model. The copy's matrices are the
- * target's, but quantised. It drafts in the target's cache, does not compute the prompt, and
- * computes no row twice. The target must never see its rows, with any drafter, even if an
- * iteration ends early. */
+/* own_copy.c - tests the target's own copy as draft model. The copy has the target's
+ * matrices, but quantised. It drafts in the target's cache, does not compute the prompt, and
+ * computes no row twice. With any drafter, the target must never see the copy's rows, even if
+ * an iteration ends early. */
 #include <dirent.h>
 #include <math.h>
 #include <stdio.h>
@@ -28,7 +28,7 @@ static struct {
     struct esp_backend_ops ops;
     const struct esp_backend_ops *real;
     const struct esp_weights *copy;
-    /* number of passes and compactions so far; number of the one that fails, or 0 */
+    /* number of passes and compactions so far; number of the call that fails, or 0 */
     int calls, fails_at;
     /* whether NaN is written to all rows that the target's pass may overwrite */
     bool poisons;

@@ -40,7 +40,7 @@ TEST(plain_decoding_is_as_fast_as_itself)
     }
 }
 
-/* For each large tree there are three small ones. With and without interruptions, the result
+/* For each large tree, there are three small trees. With and without interruptions, the result
  * must be the time without interruptions divided by the tokens. */
 TEST(the_cost_of_a_large_tree_is_no_interruption)
 {

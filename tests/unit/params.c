@@ -1,5 +1,5 @@
-/* Tests parameters of drafters and verifiers: they are parsed, values out of range are refused,
- * and printed parameters can be read again. */
+/* Tests parameters of drafters and verifiers: they must be parsed, values out of range must be
+ * refused, and printed parameters must be readable again. */
 #include <stdio.h>
 #include <string.h>
 

@@ -500,7 +500,7 @@ TEST(the_screen_of_a_replay_matches_its_golden_screen)
 /* ------------------------------------------------------------------ damaged files */
 
 /* Changes some bytes. Digits become other digits, so that most lines are still JSON. Some bytes
- * become arbitrary ones. */
+ * become arbitrary bytes. */
 static void damage(char *bytes, size_t length, unsigned long long *random)
 {
     int changes = 1 + (int)(check_uniform(random) * 6);

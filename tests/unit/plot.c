@@ -167,8 +167,8 @@ TEST(twenty_kinds_of_bars_can_be_distinguished)
     free(p.svg);
 }
 
-/* Writes the points of the next path of a kind. Returns a pointer behind it, or NULL if there
- * is no such path. */
+/* Writes the points of the next path of this kind. Returns a pointer to the end of the path, or
+ * NULL if there is no such path. */
 static const char *next_of(const char *svg, const char *kind, double points[64])
 {
     char class[32];

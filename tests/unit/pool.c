@@ -160,8 +160,8 @@ static void part_in_order(void *arg, int at, int thread)
         wait_for(1e-3);
 }
 
-/* If cores are equal, each thread has a fixed share. Here that would make the fast thread wait
- * for the slow one. */
+/* If cores are equal, each thread has a fixed share. In this test, the fast thread would then
+ * wait for the slow thread. */
 TEST(if_cores_differ_each_thread_takes_the_next_part)
 {
     struct esp_pool *pool = esp_pool_open(2, true);

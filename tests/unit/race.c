@@ -28,7 +28,7 @@ static void prompt(struct esp_run *run, int32_t first)
               &tokens) == 0);
 }
 
-/* Adds an iteration that commits `count` tokens, all but the last of which were drafted. */
+/* Adds an iteration that commits `count` tokens. All except the last were drafted. */
 static void step(struct esp_run *run, const int32_t *committed, int count, double seconds)
 {
     struct esp_node root = {.token = 1, .parent = -1};
@@ -157,7 +157,7 @@ TEST(the_clock_stops_when_both_sides_have_ended)
     esp_race_release(race);
 }
 
-/* A race can be drawn at every size and at every moment. */
+/* A race can be drawn at every size of the screen and at every moment. */
 TEST(a_race_can_be_drawn_at_any_size)
 {
     struct esp_race *race = race_of((const int32_t[]){2, 3, 4, 5}, 1);

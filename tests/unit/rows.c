@@ -29,7 +29,7 @@ static void close_setup(struct setup *s)
 }
 
 /* Computes softmax and returns its status. An asynchronous device reports bad values only in a
- * later call, so this makes one. */
+ * later call, so this function makes a second call. */
 static int softmax(struct setup *s, int32_t row, const struct esp_sampling *sampling)
 {
     double value;

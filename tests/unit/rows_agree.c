@@ -1,4 +1,4 @@
-/* rows_agree.c - compares CUDA's operations on rows with the CPU backend's, on the same values.
+/* rows_agree.c - compares operations on rows on the CUDA and CPU backends, for the same values.
  *
  * The results of softmax, top-k, draws and normalisation must be bit-identical, because the
  * kernels do the CPU's operations in the CPU's order. Only sums that the CPU adds in another

@@ -30,7 +30,7 @@ enum { DRAWING = sizeof drawing / sizeof *drawing, MOST = 64 };
 struct outcome {
     int32_t text[MOST];
     int length;
-    /* how many streams were split off for the draft; how many random numbers the verifier
+    /* number of streams split off for the draft; number of random numbers that the verifier
      * used */
     uint64_t expanded, decided;
     int nodes; /* drafted */

@@ -129,8 +129,8 @@ static bool header_says(struct scene *scene, const char *what)
     return says;
 }
 
-/* The header must show that there is no pace, that a pace is kept, or that it is too fast for
- * the machine. */
+/* The header must show that there is no pace, that the pace is kept, or that the pace is too
+ * fast for the machine. */
 TEST(the_screen_shows_the_pace)
 {
     struct scene scene;

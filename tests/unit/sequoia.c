@@ -18,7 +18,7 @@
 /* ------------------------------------------------------------------ the shape */
 
 /* Tries all ordered trees with at most n nodes below the root, and returns the value of the
- * best. A tree is represented by the depths of its nodes in depth-first order. */
+ * best tree. A tree is represented by the depths of its nodes in depth-first order. */
 static double search(const double *rate, int ranks, int n, int depth, double *product,
                      int *children, int at, double sum)
 {

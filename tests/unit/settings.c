@@ -17,7 +17,7 @@ enum { VOCABULARY = 12, CONTEXT = 64 };
 static struct toy toy;
 static char err[512];
 
-/* Writes a value that is not the setting's default, as text. */
+/* Writes as text a value that differs from the setting's default. */
 static void another(int index, char *text, size_t size)
 {
     struct esp_value_info info;
@@ -87,7 +87,7 @@ TEST(zeros_are_the_defaults)
         struct esp_session_values zeros = {.baseline = false};
         CHECK(info.value == 0 ||
                   esp_value_parse(&zeros, i, info.name, "0", err, sizeof err) == ESP_E_ARGUMENT,
-              "0 is a value of %s, so it cannot stand for the default", info.name);
+              "0 is a value of %s, so it cannot mean the default", info.name);
     }
     CHECK(!esp_value_info(-1, &info) && !esp_value_info(ESP_VALUES, &info));
     CHECK(esp_value_find("nothing") == -1);
@@ -259,8 +259,8 @@ TEST(automatic_choices_are_not_passed_to_another_session)
     toy_close(&toy);
 }
 
-/* In a comparison, the other session has the settings of the first from the start. When they
- * change, it changes, too. Only the first session measures plain decoding. */
+/* In a comparison, the other session has the settings of the first from the start, and
+ * follows their changes. Only the first session measures plain decoding. */
 TEST(the_other_session_of_a_comparison_has_the_settings_of_the_first)
 {
     struct esp_session_options options = {.values = others()}, second = {.drafter = "linear"},

@@ -65,8 +65,8 @@ static pid_t sleeper(struct pty *pty, const char *path)
     return pid;
 }
 
-/* Returns whether the process ends within five seconds. A zombie is a process that has ended,
- * too, because perhaps no process waits for it. */
+/* Returns whether the process ends within five seconds. Returns true for a
+ * zombie, too, because perhaps no process waits for it. */
 static bool has_gone(pid_t pid)
 {
     char path[64], state = 'X';

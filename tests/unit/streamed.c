@@ -1,5 +1,5 @@
-/* streamed.c - tests that layers that are read from the file for every pass give the same bits
- * as layers in memory.
+/* streamed.c - tests layers that are read from the file for every pass. They must give the same
+ * bits as layers in memory.
  *
  * The memory limit is first the smallest that the backend accepts, so that all layers are
  * streamed. Then it is larger, so that some layers stay in memory. Batches, single tokens and
@@ -50,8 +50,8 @@ struct runner {
     int own_layers;
 };
 
-/* Repeats the small model's layers, because two layers must always be in memory, and there must
- * be more. */
+/* Repeats the small model's layers, because the model must have more than the two layers that
+ * must always be in memory. */
 static void repeat_layers(struct runner *r)
 {
     struct esp_model_desc *d = &r->model->desc;
@@ -346,7 +346,7 @@ TEST(as_many_layers_as_fit_stay_in_memory)
 }
 
 /* After the change, layers that were read before it may still be used. Then a pass must fail,
- * and so must all later passes. */
+ * and all later passes must fail, too. */
 static void check_failure(struct made *m, const char *what)
 {
     int status = 0;

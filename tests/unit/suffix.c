@@ -108,7 +108,7 @@ struct path {
     double d;
 };
 
-/* Counts how often each token follows a sequence, and finds the last place where it does.
+/* Counts how often each token follows a sequence, and finds the last place where it follows.
  * Returns the sum of the counts. */
 static int follow(int length, const int32_t *words, int count, int *times, int *end)
 {
@@ -178,8 +178,8 @@ static double grow_plainly(int length, int match, const struct esp_guess_plan *p
     return sum;
 }
 
-/* The values D of the guesses, in the order in which they were added, must be those of the
- * best match. (Nodes with equal D may come in any order.) */
+/* The values D of the guesses, in the order in which they were added, must be the values of
+ * the best match. (Nodes with equal D may come in any order.) */
 TEST(guesses_are_the_likeliest_continuations_of_the_best_match)
 {
     static struct esp_guess guesses[ESP_GUESSES];

@@ -113,8 +113,8 @@ static double paint(struct pty *pty)
 }
 
 /* Measures the time from a key to its character while text is generated at full speed: the 99th
- * percentile of many keys. Other programs may slow the machine down, so the best of three
- * rounds counts. */
+ * percentile of many keys. Other programs may slow the machine down, so the result is the
+ * best of three rounds. */
 TEST(a_key_changes_the_screen_at_once)
 {
     enum { MOST = 300 };
@@ -144,8 +144,8 @@ TEST(a_key_changes_the_screen_at_once)
     CHECK(best <= 0.033, "key to paint: p99 is %.1f ms", 1e3 * best);
 }
 
-/* Returns how many seconds of processor time the first thread of a process, that of the
- * interface, has used. */
+/* Returns how many seconds of processor time the first thread of a process has used. This
+ * is the thread of the interface. */
 static double thread_seconds(pid_t pid)
 {
     char path[64];
@@ -197,9 +197,9 @@ static double yardstick(void)
     return (processor_seconds() - start) / FRAMES;
 }
 
-/* The limit was set on a machine where the yardstick takes 0.18 ms. It is measured in each
- * round, because processors differ, and are slower if other programs use them, too. A thread
- * that is often interrupted has cold caches, so the best round counts. */
+/* The limit was set on a machine where the yardstick takes 0.18 ms. The yardstick is measured
+ * in each round, because processors differ, and are slower if other programs use them, too. A
+ * thread that is often interrupted has cold caches, so the best round is used. */
 TEST(the_interface_uses_little_processor_time)
 {
     static const double GOAL = 0.05, YARDSTICK = 0.18e-3;
@@ -266,8 +266,8 @@ static void rest(struct pty *pty, double seconds)
 }
 
 /* On a slow line, a key may arrive in pieces. An Escape becomes a key by itself after a while.
- * While text is generated, the next frame is drawn before that. Drawing it must not end the
- * wait for the other pieces. */
+ * While text is generated, a frame is drawn during this wait. Drawing the frame must not end
+ * the wait for the other pieces. */
 TEST(a_key_in_pieces_is_one_key)
 {
     struct pty pty;
@@ -280,7 +280,7 @@ TEST(a_key_in_pieces_is_one_key)
         pty_type(&pty, "\033");
         double start = pty_now();
         rest(&pty, 0.012);
-        /* the rest of the key Insert; ncurses never writes these bytes */
+        /* the other bytes of the key Insert; ncurses never writes these bytes */
         pty_type(&pty, "[2~");
         bool in_time = pty_now() - start < 0.02;
         rest(&pty, 0.04);
@@ -589,7 +589,7 @@ TEST(the_background_chooses_the_theme)
     quit(&pty);
     pty_open(&pty, 80, 24, NULL, chosen);
     CHECK(pty_wait(&pty, "ready", 20));
-    CHECK(!has(&pty, "\033]11"), "the user chose a theme, but the background is asked for");
+    CHECK(!has(&pty, "\033]11"), "a theme was chosen, but the program asks for the background");
     quit(&pty);
 }
 

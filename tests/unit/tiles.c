@@ -130,7 +130,7 @@ TEST(bits_do_not_depend_on_the_batch)
         const int count = first + rows <= ROWS ? rows : ROWS - first;
         multiply(&w, first, count, false, y);
         CHECK(memcmp(y, want + (size_t)first * width, (size_t)count * width * sizeof *y) == 0,
-              "%d rows from row %d on differ from products of single rows", count, first);
+              "%d rows starting at row %d differ from products of single rows", count, first);
         multiply(&w, first, count, true, y);
         for (size_t i = 0; i < (size_t)count * width; i++)
             CHECK(y[i] == 2 * want[(size_t)first * width + i], "added: %g, not twice %g", y[i],

@@ -1,5 +1,5 @@
-/* Tests how trees are grown, cut and flattened. 10,000 random trees must be as tree.h
- * promises. */
+/* Tests how trees are grown, cut and flattened. 10,000 random trees must have the
+ * properties that tree.h promises. */
 #include <math.h>
 #include <string.h>
 

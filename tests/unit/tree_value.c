@@ -152,7 +152,7 @@ TEST(traversal_gives_the_tokens_of_its_order)
 
 enum { FEW = 3, TREES = FEW * FEW * FEW * FEW * FEW };
 
-/* Models in which the next token depends only on the last token. The root is token 0. */
+/* Models in which the next token depends only on the previous token. The root is token 0. */
 struct chain {
     double p[FEW][FEW], q[FEW][FEW];
     const double *p_at[ESP_ROLLOUT_ROWS], *q_at[ESP_ROLLOUT_ROWS];
@@ -285,8 +285,8 @@ TEST(the_estimate_is_unbiased)
             square += (double)value[a] * value[a] / n;
         }
         CHECK(fabs(mean - exact) < 4.5 * sqrt(variance / n) + 1e-6,
-              "%s: the mean of %d random trees is %.5f, that of all trees %.5f", rules[i], n,
-              mean, exact);
+              "%s: the mean of %d random trees is %.5f, the mean of all trees %.5f", rules[i],
+              n, mean, exact);
         CHECK(fabs((square - mean * mean) / variance - 1) < 0.2, "%s: variance %g, not %g",
               rules[i], square - mean * mean, variance);
     }

@@ -108,8 +108,8 @@ TEST(the_check_detects_unsafe_bytes)
 
 static char last_output[1000];
 
-/* Runs the program with these arguments, of which the last is NULL, and checks its output.
- * Returns whether the attack is visible in it. */
+/* Runs the program with these arguments and checks its output. The last argument is NULL.
+ * Returns whether the attack is visible in the output. */
 static bool run_with(const char *const *environment, const char *const *arguments)
 {
     struct pty pty;

@@ -104,7 +104,7 @@ static void show(struct shown_text *shown, const cJSON *data, const cJSON *itera
     show_tokens(shown, data, member(iteration, "text"));
 }
 
-/* Compares the text after the iteration with that in the recording. */
+/* Compares the text after the iteration with the text in the recording. */
 static void check_text(struct esp_recording *recording, int event,
                        const struct shown_text *shown)
 {

@@ -3,7 +3,7 @@
  * than the context.
  *
  * tests/vectors/window.json has logits and greedy texts of the built-in target. An independent
- * implementation has computed them in another way.
+ * implementation computed them by another method.
  */
 #include <cJSON.h>
 #include <math.h>
