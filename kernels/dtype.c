@@ -147,7 +147,7 @@ static const int8_t nonlinear[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
 static const int8_t doubled[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
 
 /* Returns 2^(e - 128) for a byte e; the result is subnormal if it is below 2^-126. */
-static float half_power(uint8_t e)
+static float half_scale(uint8_t e)
 {
     return float_from_bits(e < 2 ? 0x200000u << e : (uint32_t)(e - 1) << 23);
 }
@@ -243,7 +243,7 @@ static void read_bytes(const struct codec *c, const uint8_t *block, float *out)
 
 static void read_small(const struct codec *c, const uint8_t *block, float *out)
 {
-    const float d = c->table == doubled ? half_power(block[0]) : load_half(block);
+    const float d = c->table == doubled ? half_scale(block[0]) : load_half(block);
     uint8_t q[SMALL];
     load_integers(c, block, SMALL, q);
     for (int i = 0; i < SMALL; i++)
@@ -436,11 +436,11 @@ static uint8_t nearest_doubled(float x)
     return (uint8_t)(q | (x < 0 ? 8 : 0));
 }
 
-/* Returns the weighted squared error of 32 numbers with the scale half_power(e), and writes
+/* Returns the weighted squared error of 32 numbers with the scale half_scale(e), and writes
  * their integers to q. */
 static float try_power(const float *x, const float *weight, uint8_t e, uint8_t *q)
 {
-    const float scale = half_power(e);
+    const float scale = half_scale(e);
     float error = 0.0f;
     for (int i = 0; i < SMALL; i++) {
         q[i] = nearest_doubled(x[i] / scale);

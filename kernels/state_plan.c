@@ -122,12 +122,19 @@ static int64_t tokens_before(const struct esp_batch *b)
     return (int64_t)b->prefix + (b->window ? b->window->dropped : 0);
 }
 
+/* Returns how many tokens of the text the states include before a batch. */
+static int folded_before(const struct esp_state_plan *p, const struct esp_cache *cache,
+                         int64_t prefix)
+{
+    return prefix == 0 ? 0 : p->owner ? p->owner->folded : cache->folded;
+}
+
 bool esp_state_plan_fits(const struct esp_state_plan *p, const struct esp_cache *cache,
                          const struct esp_batch *b)
 {
     const int64_t prefix = tokens_before(b);
     const int64_t end = prefix + (b->first - b->prefix) + b->rows;
-    const int folded = prefix == 0 ? 0 : cache->folded;
+    const int folded = folded_before(p, cache, prefix);
     return folded >= 0 && prefix >= folded && end - folded <= p->room;
 }
 
@@ -158,14 +165,16 @@ bool esp_state_plan_make(struct esp_state_plan *p, const struct esp_cache *cache
     const int64_t prefix = tokens_before(b);
     if (!esp_state_plan_fits(p, cache, b))
         return false;
-    const int start = prefix == 0 ? 0 : cache->folded;
-    p->begins = prefix == 0 && cache->folded != 0;
+    p->start = folded_before(p, cache, prefix);
+    p->begins = prefix == 0 && (p->owner ? p->owner : cache)->folded != 0;
+    if (p->owner && p->begins)
+        p->owner->folded = 0;
     p->dropped = b->window ? b->window->dropped : 0;
     esp_state_plan_begin(p);
-    for (int64_t token = start; token < prefix; token++)
+    for (int64_t token = p->start; token < prefix; token++)
         add_token(p, token, p->entries - 1);
     add_rows(p, b, prefix);
-    esp_state_plan_end(p, p->borrowed ? 0 : (int)(prefix - start) + b->text, b->rows);
-    p->folded = start + p->walk.texts * ESP_STATE_CHUNK;
+    esp_state_plan_end(p, p->owner ? 0 : (int)(prefix - p->start) + b->text, b->rows);
+    p->folded = p->start + p->walk.texts * ESP_STATE_CHUNK;
     return true;
 }

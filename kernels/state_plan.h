@@ -41,13 +41,15 @@ struct esp_state_group {
 };
 
 struct esp_state_plan {
-    int room;      /* most entries */
-    int ring;      /* number of slots, at least `room` */
-    int dropped;   /* rows that the window has dropped, as of the last pass */
-    bool borrowed; /* the states belong to another cache; no pass of this cache changes them */
+    int room;    /* most entries */
+    int ring;    /* number of slots, at least `room` */
+    int dropped; /* rows that the window has dropped, as of the last pass */
+    /* The cache that has the states, if it is another one; otherwise NULL. Passes do not change
+     * the states of another cache, except that a pass without text before it begins them. */
+    struct esp_cache *owner;
 
     /* Of the current pass. */
-    int folded;          /* the cache's `folded` afterwards */
+    int start, folded;   /* `folded` of the cache before the pass and after it */
     bool begins;         /* the pass begins a text, so it must set the states to zero first */
     int entries, groups; /* the last entries are the rows of the batch */
     int rows;            /* rows of the batch */

@@ -164,7 +164,7 @@ static void join(struct esp_cpu_cache *c, struct esp_cpu_cache *owner)
     s->memory = owner->states.memory;
     s->plan.room = owner->states.plan.room;
     s->plan.ring = owner->states.plan.ring;
-    s->plan.borrowed = true;
+    s->plan.owner = &owner->base;
 }
 
 /* Opens a cache. If `owner` is not NULL, the cache uses the owner's keys, values and states. */

@@ -13,7 +13,6 @@ struct esp_cpu_pass {
     const struct esp_cpu_isa *isa;
     const struct esp_batch *batch;
     int threads;
-    int folded; /* tokens of the text that the states held before the pass */
     int wanted; /* number of rows whose logits are wanted */
     int last;   /* number of rows computed through the whole last layer */
 

@@ -381,10 +381,10 @@ void esp_cpu_mix(struct esp_cpu_pass *p)
         esp_cpu_run_step(p, d->state_heads * (d->value_dim / ESP_LANES), do_parts, p);
     }
     esp_cpu_run_rows(p, p->rows, s->out, put_out, p);
-    esp_states_move_tail(s, place_of(p), d->conv_kernel, p->folded);
+    esp_states_move_tail(s, place_of(p), d->conv_kernel);
     s->moved[0].steps += p->batch->rows;
     s->moved[0].read += (int64_t)(s->tail * sizeof(float));
-    s->moved[0].written += s->plan.folded > p->folded ? (int64_t)(s->tail * sizeof(float)) : 0;
+    s->moved[0].written += s->plan.walk.texts > 0 ? (int64_t)(s->tail * sizeof(float)) : 0;
 }
 
 /* ------------------------------------------------------------------ passes */
@@ -393,20 +393,12 @@ bool esp_cpu_begin_states(struct esp_cpu_pass *p)
 {
     struct esp_cache *cache = &p->c->base;
     struct esp_cpu_states *s = &p->c->states;
-    struct esp_cpu_cache *owner = p->c->joined_to;
     if (s->layers == 0)
         return true;
-    if (owner)
-        cache->folded = owner->base.folded;
     if (!esp_state_plan_make(&s->plan, cache, p->batch))
         return false;
-    if (s->plan.begins) {
+    if (s->plan.begins)
         memset(s->memory, 0, (size_t)s->layers * s->each * sizeof *s->memory);
-        cache->folded = 0;
-        if (owner)
-            owner->base.folded = 0;
-    }
-    p->folded = cache->folded;
     cache->folded = -1; /* unknown until the pass has succeeded */
     const struct esp_cpu_backend *cpu = (const struct esp_cpu_backend *)cache->weights->backend;
     memset(s->moved, 0, (size_t)cpu->threads * sizeof *s->moved);

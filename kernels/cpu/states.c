@@ -130,15 +130,15 @@ void esp_states_taps(const struct esp_cpu_states *s, int place, int kernel, int 
 }
 
 /* Rows are moved in ascending order, so no row is overwritten before it has been moved. */
-void esp_states_move_tail(struct esp_cpu_states *s, int place, int kernel, int folded_before)
+void esp_states_move_tail(struct esp_cpu_states *s, int place, int kernel)
 {
+    const struct esp_state_plan *p = &s->plan;
     float *tail = esp_states_of(s, place);
-    for (int i = 0; i < kernel - 1 && s->plan.folded > folded_before; i++) {
-        const int token = s->plan.folded - (kernel - 1) + i;
-        const float *from =
-            token >= folded_before
-                ? esp_states_input(s, place, token % s->plan.ring)
-                : tail + (size_t)(i + s->plan.folded - folded_before) * s->width;
+    for (int i = 0; i < kernel - 1 && p->walk.texts > 0; i++) {
+        const int token = p->folded - (kernel - 1) + i;
+        const float *from = token >= p->start
+                                ? esp_states_input(s, place, token % p->ring)
+                                : tail + (size_t)(i + p->folded - p->start) * s->width;
         memcpy(tail + (size_t)i * s->width, from, s->width * sizeof *tail);
     }
 }

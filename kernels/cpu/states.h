@@ -81,7 +81,7 @@ size_t esp_states_copy(const struct esp_cpu_states *s);
 void esp_states_taps(const struct esp_cpu_states *s, int place, int kernel, int entry,
                      const float *taps[ESP_MOST_TAPS]);
 /* Updates the tail of a layer after a pass. */
-void esp_states_move_tail(struct esp_cpu_states *s, int place, int kernel, int folded_before);
+void esp_states_move_tail(struct esp_cpu_states *s, int place, int kernel);
 /* Moves inputs and updates as keep() of struct esp_backend_ops moves rows. */
 void esp_states_keep(struct esp_cpu_states *s, int folded, int first, const int32_t *which,
                      int count);

@@ -87,10 +87,9 @@ static void measure(struct esp_cuda_cache *c, const struct esp_model_desc *d)
     c->expert_ffn = esp_cuda_pad(all->expert_ffn, ESP_CUDA_PAD);
     c->up_width = esp_gated(d->activation) ? 2 * c->ffn : c->ffn;
     /* A joined cache uses the slots of its owner. */
-    esp_cuda_states_set_sizes(
-        &c->states, d,
-        c->joined_to && c->joined_to->max_batch > 0 ? c->joined_to->max_batch : c->max_batch);
-    c->states.plan.borrowed = c->joined_to;
+    esp_cuda_states_set_sizes(&c->states, d,
+                              c->joined_to ? c->joined_to->max_batch : c->max_batch);
+    c->states.plan.owner = c->joined_to ? &c->joined_to->base : NULL;
     c->exchange_bytes = part ? esp_cuda_exchange_need(c) : 0;
     c->own_logits_width = part && part->rank > 0 && esp_cuda_divides(c, ESP_RANK_HEAD)
                               ? esp_cuda_pad(part->desc.head.rows, ESP_CUDA_PAD)
@@ -230,6 +229,7 @@ size_t esp_cuda_cache_need(const struct esp_model_desc *desc, int rows, int max_
 size_t esp_cuda_join_need(const struct esp_model_desc *desc, int rows, int max_batch)
 {
     struct esp_cuda_cache owner = {};
+    owner.max_batch = max_batch;
     return need(desc, NULL, &owner, rows, max_batch);
 }
 

@@ -426,7 +426,6 @@ struct esp_cuda_states {
     int layers; /* number of recurrent layers; with 0, the rest is not used */
     struct esp_state_plan plan;
     void *plan_memory;   /* of the host */
-    int before;          /* tokens that the states include before the current pass */
     int32_t *saved;      /* (state_slots) tokens of each copy + 1; 0 means the slot is empty */
     size_t width, rates; /* values of a token that are convolved; state heads */
     size_t key_values, values; /* values of a token in all keys, and in all updates */

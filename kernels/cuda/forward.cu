@@ -128,7 +128,7 @@ static int send_pass(struct esp_cuda_cache *c, const struct esp_batch *b,
     if (c->states.layers > 0) {
         pass.entries = c->states.plan.entries;
         pass.steps = c->states.plan.groups;
-        pass.folded = c->states.before;
+        pass.folded = c->states.plan.start;
         visits =
             esp_cuda_states_write(c, (struct esp_cuda_visit *)in_slot(c, slot, c->at.visit));
     }

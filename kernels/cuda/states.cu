@@ -230,13 +230,8 @@ int esp_cuda_states_begin(struct esp_cuda_cache *c, const struct esp_batch *batc
 {
     struct esp_cuda_states *s = &c->states;
     struct esp_cache *cache = &c->base;
-    if (c->joined_to)
-        cache->folded = c->joined_to->base.folded;
     if (!esp_state_plan_make(&s->plan, cache, batch))
         return ESP_E_ARGUMENT;
-    if (c->joined_to && s->plan.begins)
-        c->joined_to->base.folded = 0;
-    s->before = s->plan.begins ? 0 : cache->folded;
     cache->folded = -1; /* unknown until the pass has been queued */
     if (s->plan.begins)
         ESP_CUDA(esp_cuda_backend_of(c),

@@ -184,7 +184,7 @@ V16_VALUE float32x4_t half_powers(uint16x4_t bytes)
     return vreinterpretq_f32_s32(vmaxq_s32(vshlq_n_s32(vsubq_s32(e, one), 23), low));
 }
 
-/* Returns 2^(e - 128) for sixteen bytes e; see half_power() in kernels/dtype.c. */
+/* Returns 2^(e - 128) for sixteen bytes e; see half_scale() in kernels/dtype.c. */
 V16 struct v16 v16_load_half_powers(const void *p)
 {
     const uint8x16_t bytes = vld1q_u8(as_bytes(p));
