@@ -16,8 +16,8 @@ extern "C" {
 
 enum { ESP_RANK_KINDS_MOST = 8, ESP_RANKS_MOST = 64 };
 
-/* Describes the matrices of one kind. `part` is in key/value heads for attention, otherwise in
- * outputs. */
+/* Describes the matrices of one kind. `part` counts key/value heads for attention, and outputs
+ * for other matrices. */
 struct esp_rank_kind_report {
     const char *word, *name;  /* word: name in options ("mlp"); name: name in tables ("gate,
                                  up") */

@@ -6,7 +6,7 @@
  * formulas need whole rows on the host. They are therefore evaluated only on request, and only
  * for the first nodes, in flattened order, as many as MOST_VALUES allows.
  *
- * Acceptance rate and ceiling average over independent draws of the children
+ * Acceptance rate and ceiling are averages over independent draws of the children
  * (delayed-tree-expansion, def. 5.1). If the children are the likeliest tokens, only the
  * verifier is random: the rate is the sum of the branching probabilities, and the ceiling is
  * the summed p of the children.

@@ -1,5 +1,6 @@
-/* pass_mixer.c - the convolution, what rows read from the states, and the output's norm and
- * gate; see pass_mixer.h. isa/recurrent.c has the arithmetic on 16 columns of a state.
+/* pass_mixer.c - computes recurrent layers: the convolution, the products of rows and states,
+ * and the norm and the gate of the output; see pass_mixer.h. isa/recurrent.c has the arithmetic
+ * on 16 columns of a state.
  *
  * enum esp_mixer has the formulas for one token after the other. Here, S is the state before a
  * row's chunk, and j are the row's ancestors in the chunk. d(j) is the product of all decays

@@ -652,7 +652,7 @@ enum esp_cuda_epilogue {
     ESP_CUDA_ADD,       /* to += y */
     ESP_CUDA_GATED,     /* out = activation(gate) * up of interleaved rows */
     ESP_CUDA_ACTIVATED, /* out = activation(y) */
-    ESP_CUDA_LOGITS,    /* into the rows wanted_at of pass->logits */
+    ESP_CUDA_LOGITS,    /* written to the rows of pass->logits that `wanted_at` lists */
 };
 
 struct esp_cuda_product {

@@ -1,4 +1,4 @@
-/* experts.h - which rows a block of a product multiplies, and with which matrix.
+/* experts.h - finds which rows a block of a product multiplies, and with which matrix.
  *
  * Without experts, blockIdx.y numbers groups of `width` rows of the pass. With experts, a row
  * counts once for each expert that it uses, as a pair. Pairs are sorted by expert and divided
@@ -10,8 +10,8 @@
 
 #include "kernels/cuda/cuda.h"
 
-/* Rows first..end-1 of the result. Row i of the result is computed from row row_of[i] of x, or
- * from row i if row_of is NULL. */
+/* Describes rows first..end-1 of the result. Row i of the result is computed from row
+ * row_of[i] of x, or from row i if row_of is NULL. */
 struct esp_cuda_span {
     int first, end, expert;
     const int32_t *row_of;

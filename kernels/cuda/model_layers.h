@@ -1,4 +1,4 @@
-/* model_layers.h - the layers of a model, from the embedding to the logits; see model_layers.cu. */
+/* model_layers.h - the layers of a model, from the embedding to the logits. */
 #ifndef ESP_CUDA_MODEL_LAYERS_H
 #define ESP_CUDA_MODEL_LAYERS_H
 
@@ -6,7 +6,7 @@
 
 enum { ESP_CUDA_OWN_ROWS = 64 }; /* products of more rows may use cuBLASLt */
 
-/* What decides which kernels a pass launches. */
+/* Describes a pass, as far as this decides which kernels are launched. */
 struct esp_cuda_shape {
     int rows, chunks;
     int keys;       /* if the pass is timed: cache rows of the text and of the pass */
@@ -19,7 +19,8 @@ struct esp_cuda_shape {
     int vocabulary; /* logits in a row */
 };
 
-/* Launches the kernels of a pass on all GPUs. Its numbers have been sent. */
+/* Launches the kernels of a pass on all GPUs. The block of numbers that they read must have
+ * been sent before. */
 int esp_cuda_run_layers(struct esp_cuda_cache *c, const struct esp_cuda_shape *s);
 /* Launches the kernels that advance the states of recurrent layers without computing rows. */
 int esp_cuda_run_states(struct esp_cuda_cache *c);

@@ -10,7 +10,7 @@
  *           block computes itself. So no row has to be complete before it is multiplied. (This
  *           is not possible in fp16, where numbers that are not normalised may overflow, or for
  *           LayerNorm, which subtracts the mean first.)
- * Both have one order of sums, for any number of rows.
+ * Both forms add in the same order for any number of rows.
  */
 #ifndef ESP_CUDA_NORM_H
 #define ESP_CUDA_NORM_H
@@ -37,7 +37,7 @@ struct esp_cuda_norm_args {
     int n;
     float epsilon;
     bool centre;               /* LayerNorm */
-    int state;                 /* which hidden state x is, or ESP_CUDA_NO_STATE */
+    int state;                 /* number of the hidden state in x, or ESP_CUDA_NO_STATE */
     struct esp_cuda_cuts cuts; /* where the quantised result goes, for products with blocks */
 };
 
@@ -102,7 +102,7 @@ esp_cuda_write_norm(const struct esp_cuda_arrays &at, const struct esp_cuda_norm
 
 /* ------------------------------------------------------------------ in halves */
 
-/* The sums of squares that the first half writes. */
+/* Describes the sums of squares that the first half writes. */
 struct esp_cuda_squares {
     float *sum; /* (rows, tiles) over 16 columns each; NULL without a norm in halves */
     int tiles, n;
@@ -111,9 +111,9 @@ struct esp_cuda_squares {
 
 struct esp_cuda_squares esp_cuda_squares_of(const struct esp_cuda_cache *c);
 
-/* The first half, for column i of a row. x is the complete value of the residual stream. 16
- * consecutive lanes have the columns of a tile. All lanes of a warp call this, even those
- * for which there is no column (`there` is false). */
+/* Computes the first half for column i of a row. x is the complete value of the residual
+ * stream. 16 consecutive lanes have the columns of a tile. All lanes of a warp call this.
+ * `there` is false for a lane that has no column. */
 template <typename T>
 static __device__ __forceinline__ void
 esp_cuda_begin_norm(const struct esp_cuda_arrays &at, const struct esp_cuda_norm_args &a,
@@ -131,9 +131,9 @@ esp_cuda_begin_norm(const struct esp_cuda_arrays &at, const struct esp_cuda_norm
     esp_cuda_hand_out(at, a.state, row, i, a.n, x);
 }
 
-/* The second half: the factors for the products of up to ROWS rows, of which the first `count`
- * are wanted. All lanes of a warp call this. The rows are read at the same time, so the warp
- * waits for memory once, not once per row. */
+/* Computes the second half: the factors for the products of up to ROWS rows. Only the
+ * factors of the first `count` rows are needed. All lanes of a warp call this. The rows are
+ * read at the same time, so the warp waits for memory once, not once per row. */
 template <int ROWS>
 static __device__ __forceinline__ void
 esp_cuda_norm_factors(const struct esp_cuda_squares &squares, const int row[ROWS], int count,

@@ -3,9 +3,8 @@
  *
  * The order of kernels.h (larger values first, equal values by ascending index) becomes the
  * order of 52-bit integers: 32 bits that decrease when the value increases, then 20 bits of
- * index. All ranks are different, so "the k best" or "the best whose weights add up to w" is
- * described by one number, the last rank that belongs to them, and blocks may search for it in
- * any order.
+ * index. All ranks are different. So one number describes "the k best" or "the best whose
+ * weights add up to w": the last rank among them. Blocks may search for it in any order.
  *
  * esp_select() finds that number by a radix search: it makes a histogram over the leading 11
  * bits, finds the bin that contains the rank, and does the same inside that bin. The search
@@ -61,9 +60,10 @@ static __device__ __forceinline__ uint64_t esp_warp_least(uint64_t x)
 
 /* ------------------------------------------------------------------ walks along a row */
 
-/* Values begin..end-1 of a row. The first `held` values of the row are in shared memory, with
- * a gap of 16 floats after every 256, so that the two halves of a warp, each of which sums its
- * own 256, use different banks. A row is padded to a multiple of 4 with arbitrary values. */
+/* A walk reads values begin..end-1 of a row. The first `held` values of the row are in shared
+ * memory, with a gap of 16 floats after every 256. Each half of a warp sums 256 values, and
+ * because of the gaps the two halves use different banks. A row is padded to a multiple of 4
+ * with arbitrary values. */
 struct esp_walk {
     float *row, *kept;
     int begin, end, held; /* begin is a multiple of 4, held of 256 */
@@ -102,9 +102,9 @@ struct esp_select_room {
     int whole;
 };
 
-/* The values to select: the `want` best values (weigh = 0); or, of the values above `least`,
- * the best whose weights, value * weigh, add up to `want`; in this case all values must be
- * between 0 and 1. */
+/* Says which values to select. If `weigh` is 0, these are the `want` best values. Otherwise a
+ * value between 0 and 1 has the weight value * weigh. The best values above `least` are then
+ * selected until their weights add up to `want`. */
 struct esp_selection {
     uint64_t want;
     double weigh;

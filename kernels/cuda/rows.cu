@@ -1,6 +1,6 @@
-/* rows.cu - matrices of rows over the vocabulary on the device: their memory, their part of a
- * draft step, and copies of whole rows. Each other operation on rows has a separate file, see
- * rows.h.
+/* rows.cu - matrices with a column for each token, on the device: their memory, what a draft
+ * step does with them, and copies of whole rows. Each other operation on rows has its own file;
+ * see rows.h.
  */
 #include "kernels/cuda/rows.h"
 
@@ -92,7 +92,8 @@ void esp_cuda_rows_close(struct esp_rows *rows)
 bool esp_cuda_step_fits(const struct esp_rows *logits, const struct esp_model_desc *desc,
                         const struct esp_step *step, int rows)
 {
-    return logits->vocabulary == esp_model_desc_tokens(desc) && esp_sampling_fits(&step->sampling) &&
+    return logits->vocabulary == esp_model_desc_tokens(desc) &&
+           esp_sampling_fits(&step->sampling) &&
            esp_cuda_top_k_at_once(logits->vocabulary, step->k) >= rows;
 }
 

@@ -1,12 +1,12 @@
 /* sample.cu - draws tokens by inverting the cumulative sum of rows; a block draws all of a
  * row.
  *
- * The additions, and their order, are the same as in `sample` of the CPU backend, so that the
- * same row and random number draw the same token: all threads sum chunks of 256 tokens, one
- * thread computes the running totals, all threads look for the chunk in which the totals pass u
- * * total, and one thread walks over that chunk. In chunks with excluded tokens, which are
- * marked, every token is looked up. A drawn token is excluded from the next draw, for which
- * only its chunk is summed again.
+ * The additions and their order are the same as in `sample` of the CPU backend. So the same row
+ * and random number draw the same token. All threads sum chunks of 256 tokens. One thread
+ * computes the running totals. All threads look for the chunk in which the totals exceed u *
+ * total, and one thread walks over this chunk. Chunks with excluded tokens are marked, and each
+ * of their tokens is compared with the excluded ones. A drawn token is excluded from the next
+ * draw, for which only its chunk is summed again.
  */
 #include "kernels/cuda/total.h"
 

@@ -1,8 +1,8 @@
 /* state_layout.h - how the states of recurrent layers are stored on the device.
  *
  * A block of mixer.cu has ESP_STATE_COLUMNS value columns of a head. Each of its threads has
- * one column and every ESP_STATE_SLICES-th key of it, in registers. In memory, number `j` of all
- * threads of a block is adjacent: (layer, head, block, keys of a thread, thread).
+ * one column and every ESP_STATE_SLICES-th key of it, in registers. In memory, the j-th numbers
+ * of all threads of a block are adjacent: (layer, head, block, keys of a thread, thread).
  */
 #ifndef ESP_CUDA_STATE_LAYOUT_H
 #define ESP_CUDA_STATE_LAYOUT_H

@@ -1,4 +1,4 @@
-/* stream.cu - layers of a model that is larger than the device's memory.
+/* stream.cu - copies layers of a model that is larger than the device's memory.
  *
  * These layers are in pinned memory of the host, in the device's layout. Every pass copies them
  * in order, alternating between two buffers, on a separate stream: while a layer is computed,
@@ -18,22 +18,22 @@ enum { BUFFERS = 2 };
 
 struct streamed_layer {
     int number;                   /* number of the layer in the model */
-    size_t at, bytes;             /* place in `host`, and size */
+    size_t at, bytes;             /* offset in `host`, and size */
     struct esp_cuda_layer second; /* the layer's matrices and vectors in the second buffer */
 };
 
 struct esp_cuda_stream {
     struct esp_cuda_backend *backend;
-    int layers, streamed;         /* layers of the model; how many are in the host's memory */
+    int layers, streamed;         /* layers of the model, and those in the host's memory */
     struct streamed_layer *layer; /* (streamed) in the order of the model */
     char *host;                   /* pinned */
     size_t host_bytes;
     char *buffer[BUFFERS]; /* on the device, part of the weights' allocation */
     cudaStream_t copies;
     cudaEvent_t arrived[BUFFERS], computed[BUFFERS];
-    /* Numbers of layers requested and of layers computed since the last restart. The n-th is
-     * layer[n % streamed] and goes to buffer n % 2. requested = taken + 2, unless a pass has
-     * failed. */
+    /* How many layers were requested and computed since the last restart. The n-th layer is
+     * layer[n % streamed], and is copied to buffer n % 2. requested = taken + 2, unless a
+     * pass has failed. */
     uint64_t requested, taken;
     double measured_bytes, measured_seconds;
 };

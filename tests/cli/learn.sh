@@ -162,7 +162,7 @@ wrong() { # WHAT PATTERN SED: a lesson that SED has damaged must give an error m
     check "$1 is refused" fails 1 "$2" $ESPALIER learn "$work/wrong.lesson"
 }
 wrong "an unknown instruction" 'line 2: there is no instruction .nonsense' 's/^.tokens 6/.nonsense/'
-wrong "an unknown number" "page 1: a run has no number 'colour'" 's/{now.tokens}/{now.colour}/'
+wrong "an unknown number" "page 1: a run has no value 'colour'" 's/{now.tokens}/{now.colour}/'
 wrong "an unknown run" "no run or number" 's/{now.tokens}/{then.tokens}/'
 wrong "an iteration that does not exist" "no such iteration" 's/{now.tokens}/{now[99].accepted}/'
 wrong "half an expression" "page 1:" 's/now.tokens == 6/now.tokens ==/'

@@ -143,8 +143,8 @@ def copies_of(name):
 
 
 def usual(loop, most):
-    """Returns the number of instructions of the shortest iteration that has `most` copies. If no iteration has so
-    many copies, uses the largest number of copies that occurs."""
+    """Returns how many instructions the shortest iteration with `most` copies has. If no iteration has so many copies,
+    the largest number of copies that occurs is used instead."""
     place = {i.address: number for number, i in enumerate(loop)}
     least = [{} for _ in loop] + [{0: 0}]  # fewest instructions from each one to the end, for each number of copies
     for number in range(len(loop) - 1, -1, -1):

@@ -278,8 +278,8 @@ TEST(products_of_quantised_weights_are_the_same_on_every_gpu)
 }
 
 /* Four query heads share a head of keys. So passes in default mode use tiles of 16, 64 and 128
- * queries. Tiles of 128 queries are used only if a block may have 102 KB of shared memory,
- * which no product needs in a pass of 20 rows. */
+ * queries. Tiles of 128 queries are used only if a block may have 102 KB of shared memory. In a
+ * pass of 20 rows, no product needs so much. */
 TEST(attention_is_right_with_every_tile_of_queries_on_every_gpu)
 {
     static const int multiprocessors[] = {4, 46, 132};

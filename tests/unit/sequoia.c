@@ -267,7 +267,8 @@ TEST(rates_are_stored_per_pair_temperature_and_kind_of_draws)
     CHECK(list_files(name, sizeof name) == 1,
           "the old counts must be written to the same file");
     drafting_set(&d, "drafter", "linear");
-    CHECK(list_files(name, sizeof name) == 2, "a change of the drafter must store its counts");
+    CHECK(list_files(name, sizeof name) == 2,
+          "when the drafter is changed, the counts of the old drafter must be stored");
     drafting_close(&d);
     leave_home();
 }

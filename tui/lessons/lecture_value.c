@@ -215,7 +215,7 @@ static double named(struct parse *p)
     name[length] = '\0';
     p->at += length;
     if (!(step ? of_iteration(step, name, &value) : of_run(run, name, &value)))
-        return fail(p, step ? "an iteration has no number" : "a run has no number", name);
+        return fail(p, step ? "an iteration has no value" : "a run has no value", name);
     return value;
 }
 

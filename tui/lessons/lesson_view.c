@@ -208,7 +208,7 @@ static void draw_keys(struct esp_canvas *canvas, const struct esp_lecture *lectu
         x = offer_key(canvas, x, y, keys, "predict");
         x = offer_key(canvas, x, y, "?", "just tell me");
     } else if (lecture->below <= 0) {
-        x = offer_key(canvas, x, y, "Space", last ? "to the end" : "go on");
+        x = offer_key(canvas, x, y, "Space", last ? "finish" : "go on");
     }
     if (lecture->page > 0)
         x = offer_key(canvas, x, y, "Left", "back");

@@ -74,7 +74,8 @@ int esp_player_find(struct esp_player *player, const char *text, int direction)
 {
     struct tail tail = {.wanted = text, .length = strlen(text)};
     int events = esp_recording_events(player->recording), found = 0;
-    int here = -1, beyond = -1; /* matches before and after the end of the recording */
+    /* the next match in this direction; the match after going past the end of the recording */
+    int here = -1, beyond = -1;
     for (int i = 0; tail.length > 0 && i < events && found >= 0; i++) {
         found = look_at(player, &tail, i);
         if (found != 1)

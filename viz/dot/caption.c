@@ -15,7 +15,8 @@ enum { TITLE = 20, LINE = 13, LEGEND = 12 };
 
 static const char gap[] = "&#160;&#160;&#160;&#160;";
 
-/* Writes "8 tokens drafted, 3 of them copied from the text", or names the source of all. */
+/* Writes "8 tokens drafted, 3 of them copied from the text". If all tokens have the same
+ * source, names this source instead. */
 static void put_sources(FILE *file, int all, const int count[ESP_SOURCES])
 {
     int only = ESP_SOURCE_DRAFT;
