@@ -42,7 +42,7 @@ static int fallback_byte(const char *text, size_t length)
     return high && low ? (int)((high - digits) * 16 + (low - digits)) : -1;
 }
 
-/* Does the work of spell() for a vocabulary with byte fallback, where U+2581 stands for a
+/* Does the same as spell() for a vocabulary with byte fallback, in which U+2581 stands for a
  * space. Returns -1 for a text that contains a real space. */
 static int64_t spell_marks(const char *text, size_t length, char *out)
 {

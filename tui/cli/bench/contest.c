@@ -141,8 +141,8 @@ static int rivals(const struct cli_contest *c)
     return n;
 }
 
-/* Returns the number of parts of a contest with n rivals of plain decoding. After each part
- * except the last, half of the rivals leave. */
+/* Returns how many rounds are needed to compare n choices with plain decoding. After each round
+ * except the last, half of the choices are dropped. */
 static int parts(int n)
 {
     int parts = 1;
