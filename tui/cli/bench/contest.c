@@ -141,8 +141,8 @@ static int rivals(const struct cli_contest *c)
     return n;
 }
 
-/* Returns how many rounds are needed to compare n choices with plain decoding. After each round
- * except the last, half of the choices are dropped. */
+/* Returns how many parts a contest between n candidates and plain decoding has. After each part
+ * except the last, half of the candidates are dropped. */
 static int parts(int n)
 {
     int parts = 1;
