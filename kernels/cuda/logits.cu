@@ -7,7 +7,7 @@ enum { THREADS = 256, COLUMNS = 4 * THREADS };
 struct logits_args {
     const float *outputs; /* (rows, outputs_width), or NULL if logits are in place */
     size_t outputs_width;
-    const int32_t *output_of; /* (vocabulary) column of `outputs`, or -1 */
+    const int32_t *output_of; /* (vocabulary) the token's column of `outputs`, or -1 */
     int vocabulary;
     float scale, cap;
 };
