@@ -287,8 +287,8 @@ static int open_cache(struct esp_cache **cache, struct esp_weights *weights,
     *cache = NULL;
     if (rows < 1 || max_batch < 1 || max_batch > rows)
         return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                        "a cache of %d rows for batches of %d: both must be at least 1, and a "
-                        "batch no longer than the cache",
+                        "cannot open a cache of %d rows for batches of %d rows: both must be "
+                        "at least 1, and a batch must not be larger than the cache",
                         rows, max_batch);
     struct esp_cuda_cache *first = NULL, **next = &first;
     int status = ESP_OK;
@@ -323,7 +323,7 @@ int esp_cuda_cache_join(struct esp_cache **cache, struct esp_weights *weights,
     *cache = NULL;
     if (!esp_cache_joins(weights, owner) || max_batch > of->max_batch)
         return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                        "a model of another shape cannot use the cache of the target");
+                        "this model cannot use the target's cache: their shapes differ");
     return open_cache(cache, weights, of, of->rows, max_batch, err, errlen);
 }
 

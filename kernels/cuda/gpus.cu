@@ -128,7 +128,7 @@ static int check_options(const struct esp_cuda_backend *cuda, const struct esp_r
                         "--ranks %d with --backend cuda needs %d GPUs, but %d %s here%s; give "
                         "fewer ranks, or --backend cpu",
                         o->ranks, o->ranks, devices, devices == 1 ? "is" : "are",
-                        cuda->index > 0 ? " from the number of --device on" : "");
+                        cuda->index > 0 ? ", counted from the one that --device names" : "");
     return ESP_OK;
 }
 

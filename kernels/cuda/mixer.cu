@@ -290,8 +290,8 @@ static __device__ __forceinline__ void fold(const struct esp_cuda_arrays &at,
     }
 }
 
-/* Reads the state with a row's query (*out) and, if the mixer needs it, with the row's key
- * (*recalled): multiplies the state by this vector. */
+/* Multiplies the state by a row's query (*out) and, if the mixer needs this, by the row's key
+ * (*recalled). */
 template <int KEYS>
 static __device__ __forceinline__ void
 read_state(const struct mixer_args &a, const struct part &b, const float s[KEYS],

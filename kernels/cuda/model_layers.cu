@@ -275,8 +275,8 @@ static const float *mlp_norm(const struct esp_cuda_cache *c, int i)
 }
 
 /* Computes one of the two parts of a mixture of experts in layer `i`. With ESP_RANK_EXPERTS,
- * these are the router and the products with gate and up, in c->pair_active. With
- * ESP_RANK_DOWN, it is the product of c->pair_active with down, in c->pair_out. */
+ * this part is the router and the products with gate and up, which give c->pair_active. With
+ * ESP_RANK_DOWN, it is the product with down, which gives c->pair_out. */
 template <typename T, typename A>
 static void multiply_experts(struct esp_cuda_cache *c, enum esp_rank_kind kind, const void *x,
                              bool normed, int i, int rows)
