@@ -14,7 +14,7 @@ struct add_args {
     const float *branch, *norm; /* norm: (hidden) weights, or NULL */
     int used;                   /* experts of a row; 0 means that `branch` is used */
     struct esp_cuda_routing routing;
-    const float *shared, *gate; /* output of the shared expert; its gate, or NULL */
+    const float *shared, *gate; /* of the shared expert: its output and its gate; or NULL */
     int gate_stride;
     float *x;
     size_t stride;
@@ -40,8 +40,8 @@ static __device__ __forceinline__ float branch_of(const struct add_args &a, int 
     return fmaf(gate, a.shared[(size_t)row * a.stride + i], sum);
 }
 
-/* Adds to each row of x, and then computes the norm `next` of the row. normed: (rows, stride),
- * where the result of this norm is written. */
+/* Adds the output to each row of x, and then computes the norm `next` of the row. normed:
+ * (rows, stride), where the result of this norm is written. */
 template <typename T>
 static __global__ void add_kernel(struct esp_cuda_arrays at, struct add_args a, T *normed)
 {

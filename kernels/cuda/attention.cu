@@ -2,7 +2,7 @@
  * ancestors. Sums always have the same order. Default mode uses attention_mma.cu.
  *
  * A query sees the cache rows of the prefix, and then those later rows that its list names
- * (embed.cu). Every sum is added in this order, wherever the rows are in the cache. Keys are
+ * (embed.cu). All sums follow this order, wherever the rows are in the cache. Keys are
  * processed in tiles of 32, one key per lane. Tiles form chunks of ESP_CUDA_CHUNK keys, and
  * chunks are joined one after the other. So the result for a token is bit-identical whether it
  * is a node of a tree, a row of a prompt or alone in a batch.
@@ -106,7 +106,7 @@ template <typename T> struct source {
     }
 };
 
-/* Processes a tile for one query, because each query sees other rows in this tile. */
+/* Processes a tile for one query, because the queries see different rows in this tile. */
 template <typename T, int DIMS>
 static __device__ void
 gather_tile(const struct esp_cuda_arrays &at, const struct esp_cuda_attend<T> &a,

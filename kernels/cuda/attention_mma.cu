@@ -1,7 +1,7 @@
 /* attention_mma.cu - tree attention on tensor cores, for default mode.
  *
  * A block processes 16, 64 or 128 queries of one key/value head, and a share of the keys
- * ("split-KV"). A query is one head of one row of the batch. A tile is a number of neighbouring
+ * ("split-KV"). A query is one head of one row of the batch. A tile is a group of neighbouring
  * rows of the cache. The tiles of the prefix come first, then the tiles of the rows after the
  * prefix. Of the rows after the prefix, a query sees those in its mask, and one word of the
  * mask has the bits of a whole tile. While a tile is computed, the next one is copied to shared
@@ -33,8 +33,8 @@ template <typename T, int DIM, int WARPS_HIGH> struct tiling {
     static const int EACH = KEYS / ACROSS;                    /* keys of a tile for a warp */
     static const int ROWS = 16 * WARPS_HIGH;                  /* queries in a block */
     static const int THREADS = ESP_WARP * WARPS_HIGH * ACROSS;
-    static const int BLOCKS = WARPS_HIGH > HIGH ? 1 : 2; /* number on a multiprocessor */
-    /* Elements between rows in shared memory; 8 extra ones avoid bank conflicts. */
+    static const int BLOCKS = WARPS_HIGH > HIGH ? 1 : 2; /* number per multiprocessor */
+    /* Elements per row in shared memory. The 8 extra elements avoid bank conflicts. */
     static const int STRIDE = DIM + 8;
     static const int TILE = KEYS * STRIDE;
     static const size_t BYTES = (ROWS * STRIDE + STAGES * 2 * TILE) * sizeof(T);
@@ -74,8 +74,8 @@ static __device__ __forceinline__ int tiles_each(const struct tiles &t, int shar
     return (t.all + shares - 1) / shares;
 }
 
-/* The cache rows that a query sees: rows from..end-1. After the prefix, the query sees only
- * those of them that are in its mask. */
+/* The cache rows that a query sees: rows from..end-1. Of the rows after the prefix, it sees
+ * only those in its mask. */
 struct sight {
     int from, end;
     const uint64_t *mask; /* NULL means that it sees all of them */
@@ -123,7 +123,8 @@ static __device__ __forceinline__ void load(T *to, const T *from, int start, int
                                             int fresh, int width)
 {
     typedef struct tiling<T, DIM, WARPS_HIGH> Z;
-    const int eights = DIM / 8, apart = Z::THREADS / eights; /* from row to row */
+    /* A thread copies 8 columns of every `apart`-th row. */
+    const int eights = DIM / 8, apart = Z::THREADS / eights;
     const int mine = threadIdx.x / eights, column = threadIdx.x % eights * 8;
     if (Z::THREADS % eights == 0 && width == DIM && start + Z::KEYS <= stop &&
         start + Z::KEYS <= fresh) { /* true for most tiles */
@@ -423,7 +424,7 @@ static __device__ __forceinline__ void attend(const struct esp_cuda_arrays &at,
         const int index = base + 16 * high + lane / 4 + 8 * i;
         query[i] = esp_cuda_find_query(at, a, blockIdx.x, index);
         sight[i] = sight_of(at, query[i], sinks);
-        if (query[i].length == 0) /* its sums are not used, so it needs no mask */
+        if (query[i].length == 0) /* no query: its sums are not used, so it needs no mask */
             sight[i].end = INT_MAX;
         sums.top[i] = -INFINITY;
         sums.weight[i] = 0.0f;
@@ -525,7 +526,7 @@ static __global__ void join_mma_kernel(struct esp_cuda_arrays at, struct esp_cud
 /* A kernel for heads of up to `widest` numbers; the narrowest kernel that fits is used. */
 template <typename T> struct variant {
     void (*kernel)(struct esp_cuda_arrays, struct esp_cuda_attend<T>);
-    int widest, rows, threads, keys, blocks; /* blocks: number on a multiprocessor */
+    int widest, rows, threads, keys, blocks; /* blocks: number per multiprocessor */
     size_t bytes;
 };
 

@@ -200,7 +200,7 @@ template <enum esp_dtype D, int HIGH, int GROUPS> struct tiling {
     typedef struct lane_rows<GROUPS, (HIGH * GROUPS > 16)> rows;
     static const int WIDTH = COLUMNS * GROUPS, HEIGHT = ESP_CUDA_TILE * HIGH;
     static const int STAGES = HIGH == 1 ? 3 : 2;
-    static const int BLOCKS = HIGH * GROUPS > 4 ? 1 : 2; /* least number on a multiprocessor */
+    static const int BLOCKS = HIGH * GROUPS > 4 ? 1 : 2; /* minimum number per multiprocessor */
     static const int PIECE =
         F::UNITS * HIGH * F::BYTES; /* bytes that a warp copies in a step */
     static const size_t RING = (size_t)STAGES * WARPS * PIECE;
@@ -501,7 +501,8 @@ static int waves_of(const struct esp_cuda_backend *backend, const struct esp_blo
 }
 
 /* Returns how many tiles the busiest multiprocessor gets. This is an even share of all tiles.
- * It is more if blocks of `high` or `high` - 1 tiles cannot be divided evenly. */
+ * The busiest multiprocessor gets more if blocks of `high` or `high` - 1 tiles cannot be
+ * divided evenly. */
 static int busiest(const struct esp_cuda_backend *backend, const struct esp_block_args &a,
                    int high, int spans)
 {
@@ -644,7 +645,7 @@ void esp_cuda_blocks_multiply(struct esp_cuda_cache *c, const struct esp_cuda_pr
 struct activate_args {
     enum esp_activation activation;
     struct esp_clamp clamp;
-    const float *y; /* (rows, y_stride): gate and, `stride` later, up; or only up */
+    const float *y; /* (rows, y_stride): gate, then up from column `stride` on; or only up */
     float *out;     /* (rows, stride) from this GPU's first column on */
     size_t y_stride, stride;
     int n, each; /* each: rows of y for each row of the pass */

@@ -64,7 +64,7 @@ static size_t widest_inputs(const struct esp_model_desc *d)
         size_t own = 0;
         if (mixer == ESP_MIXER_ATTENTION)
             own = (size_t)((gate ? 2 : 1) * d->heads + 2 * d->kv_heads) * d->head_dim;
-        else if (esp_recurs(mixer)) /* at most two gates or two factors */
+        else if (esp_recurs(mixer)) /* conv_in, a gate, and a second gate or two factors */
             own = (size_t)esp_conv_width(d, mixer) + esp_mixed_width(d, mixer) +
                   (mixer == ESP_MIXER_CONV ? d->hidden : 2 * d->state_heads);
         most = own > most ? own : most;

@@ -133,7 +133,7 @@ static void set_up(const struct esp_cuda_cache *c, const struct esp_cuda_exchang
     const struct esp_cuda_part *part = esp_cuda_weights_of(c)->part;
     const struct esp_model_desc *d = part->all;
     const int columns = e->kind == ESP_RANK_ATTENTION ? d->heads / d->kv_heads * d->head_dim
-                                                      : 1; /* columns of a unit of the plan */
+                                                      : 1; /* columns per unit of the plan */
     *a = exchange_args();
     const int pieces = list_pieces(c, e, a->piece);
     for (int k = pieces; k < PIECES; k++)

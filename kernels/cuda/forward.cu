@@ -56,7 +56,8 @@ static void list_rows(int32_t *to, const int32_t *row, int count)
         to[i] = row ? row[i] : i;
 }
 
-/* Fills in the part of the slot that says where the pass reads and writes hidden states. */
+/* Fills in the part of the pinned block `slot` that says where the pass reads and writes hidden
+ * states. */
 static void send_states(struct esp_cuda_cache *c, const struct esp_batch *b, char *slot,
                         struct esp_cuda_pass *pass)
 {

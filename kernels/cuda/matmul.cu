@@ -157,7 +157,7 @@ template <int HIGH, int GROUPS, int DEEP> struct tiling {
     static const int PIECES =
         2 * HIGH + GROUPS; /* 16-byte pieces that a thread needs in a step */
     static const int STAGES = DEEP, STAGE = PIECES * THREADS;
-    static const int BLOCKS = HIGH * GROUPS > 8 ? 1 : 2; /* least number on a multiprocessor */
+    static const int BLOCKS = HIGH * GROUPS > 8 ? 1 : 2; /* minimum number per multiprocessor */
     static const size_t RING = (size_t)STAGES * STAGE * sizeof(uint4);
     static const size_t PARTS = esp_cuda_sums_bytes(HEIGHT, WIDTH);
     /* True if a block continues with other tiles. These variants are the highest that fit into
@@ -172,7 +172,8 @@ template <int HIGH, int GROUPS, int DEEP> struct tiling {
 };
 
 /* Says where a thread's operands come from, and begins to copy them. In shared memory, the
- * thread's pieces of x come first, then its pieces of W. Its pieces are THREADS apart. */
+ * thread's pieces of x come first, then its pieces of W. Pieces of one thread are THREADS
+ * apart. */
 template <typename T, int HIGH, int GROUPS> struct operands {
     const T *w, *x;       /* the thread's columns of step 0, in the first tile and in row 0 */
     uint32_t row[GROUPS]; /* where the thread's rows of x begin, in units of 8 numbers */

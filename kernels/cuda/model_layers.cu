@@ -32,8 +32,8 @@
 #include "kernels/cuda/rows.h"
 
 enum { LT_STEP = 16 };
-/* How many pairs of a row and an expert a tile has at most. This is MANY_PAIRS if experts have
- * more than FEW_PAIRS pairs on average, and FEW_PAIRS otherwise. */
+/* The largest number of pairs in a tile; a row and one of its experts are a pair. It is
+ * MANY_PAIRS if experts have more than FEW_PAIRS pairs on average, and FEW_PAIRS otherwise. */
 enum { FEW_PAIRS = 8, MANY_PAIRS = 32 };
 
 /* ------------------------------------------------------------------ products */
@@ -94,8 +94,8 @@ static bool in_halves(const struct esp_cuda_cache *c, int rows)
            is_own(esp_cuda_backend_of(c), rows);
 }
 
-/* Returns whether norms quantise their results for products with blocks. The two norms of a
- * parallel residual do not. */
+/* Returns whether norms quantise their results for products with quantised weights. The two
+ * norms of a parallel residual do not. */
 static bool norms_cut(const struct esp_cuda_cache *c)
 {
     const struct esp_cuda_weights *w = esp_cuda_weights_of(c);
@@ -115,9 +115,9 @@ static struct esp_cuda_product floats(const struct esp_cuda_matrix *w, const voi
     return p;
 }
 
-/* Computes several products of the same activations, in a model with blocks. In y, their
- * results begin `step` columns apart or, with step = 0, follow each other without gaps. Parts
- * without data are skipped. */
+/* Computes several products of the same activations, in a model with quantised weights. In y,
+ * their results begin `step` columns apart or, with step = 0, follow each other without gaps.
+ * Parts without data are skipped. */
 template <typename T>
 static void multiply_parts(struct esp_cuda_cache *c, const struct esp_cuda_matrix *const *part,
                            int parts, size_t step, const void *x, size_t x_stride, float *y,
@@ -176,8 +176,8 @@ static struct esp_cuda_product added(const struct esp_cuda_cache *c,
     return p;
 }
 
-/* Finds the norm that follows step 5 or 8 of layer `i`. Returns false if this step does not
- * compute the norm. */
+/* Finds the norm that follows step 5 or 8 of layer `i`. Returns false if this norm is never
+ * computed together with the step. */
 static bool find_next(const struct esp_cuda_cache *c, int i, enum esp_rank_kind kind,
                       struct esp_cuda_norm *norm)
 {
@@ -608,7 +608,8 @@ static int finish(struct esp_cuda_cache *c, const struct esp_cuda_shape *s)
     return status;
 }
 
-/* Runs a pass. A: the type of activations, which is T, or float in a model with blocks. */
+/* Runs a pass. A: the type of activations, which is T, or float in a model with quantised
+ * weights. */
 template <typename T, typename A>
 static int run(struct esp_cuda_cache *c, const struct esp_cuda_shape *s)
 {

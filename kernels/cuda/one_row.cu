@@ -21,7 +21,7 @@ template <enum esp_dtype D> struct tiling {
     static const size_t RING = (size_t)STAGES * WARPS * PIECE;
     static const size_t PARTS = esp_cuda_sums_bytes(ESP_CUDA_TILE, 1);
     static const size_t BYTES = RING > PARTS ? RING : PARTS;
-    static const int BLOCKS = 3; /* minimum number of blocks per multiprocessor */
+    static const int BLOCKS = 3; /* minimum number per multiprocessor */
 };
 
 /* Returns the dot product of four weights with four activations of 16 bits, which are given as
@@ -48,10 +48,9 @@ static __device__ __forceinline__ int add_lanes(int first, int second)
     return sum + __shfl_xor_sync(ESP_ALL_LANES, sum, 2);
 }
 
-/* Multiplies group `sub` of 32 columns of a unit by the row, adds the product to the sum of
- * the lane's output and returns it. `words` and `cut` are the row's activations in these
- * columns.
- */
+/* Multiplies group `sub` of 32 columns of a unit by the row, adds the product to the sum of the
+ * lane's output, and returns the new sum. `words` and `cut` are the row's activations in these
+ * columns. */
 template <enum esp_dtype D>
 static __device__ __forceinline__ float multiply(const char *unit, int sub, const uint4 *words,
                                                  const struct esp_cuda_cut *cut, float sum)
@@ -75,7 +74,7 @@ static __device__ __forceinline__ float multiply(const char *unit, int sub, cons
                             *cut);
 }
 
-/* Adds the warps' sums and writes the outputs. parts: (WARPS, 16). */
+/* Adds the warps' sums and writes the outputs. parts: (WARPS, 16) these sums. */
 static __device__ __forceinline__ void finish_tile(const struct esp_cuda_arrays &at,
                                                    enum esp_cuda_epilogue epilogue,
                                                    const struct esp_block_part &part,

@@ -107,7 +107,7 @@ static __global__ void __launch_bounds__(THREADS)
            int draws, const int32_t *excluded, int per, int32_t *tokens, double *values)
 {
     ESP_SHARED(struct shared_part,
-               s); /* (1), sums (chunks), totals (chunks), marked (chunks) */
+               s); /* one; then sums (chunks), totals (chunks), marked (chunks) */
     const int chunks = esp_chunks(n);
     double *sums = reinterpret_cast<double *>(s + 1), *totals = sums + chunks;
     unsigned char *marked = reinterpret_cast<unsigned char *>(totals + chunks);

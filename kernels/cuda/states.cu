@@ -3,7 +3,7 @@
  *
  * The host makes the plan (state_plan.h) and sends it before the pass. The inputs of the text's
  * last tokens, which convolutions read, stay in their slots. So a pass moves no inputs. For
- * these tokens there are conv_kernel - 1 slots more than a plan has entries. A copy of the
+ * these tokens there are conv_kernel - 1 more slots than a plan can have entries. A copy of the
  * states contains these inputs, too.
  */
 #include <climits>

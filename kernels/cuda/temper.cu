@@ -3,7 +3,7 @@
  *
  * There is one block per row. The sums are used to learn a draft temperature, once per
  * iteration and for a few rows. No draw depends on their last bits, so the order of summation
- * need not be that of the CPU.
+ * may depend on how a row is divided among the threads.
  */
 #include "kernels/cuda/rows.h"
 

@@ -9,7 +9,7 @@
 
 enum { WIDEST_HEAD = 256 };
 
-/* Returns whether two matrices have the same form on the device. */
+/* Returns whether two matrices are stored in the same form on the device. */
 static bool alike(const struct esp_tensor *a, const struct esp_tensor *b)
 {
     return a->dtype == b->dtype ||
@@ -122,8 +122,8 @@ static bool part_progress(void *user, const char *what, size_t done, size_t tota
     return p->progress(p->user, what, p->rank * total + done, p->ranks * total);
 }
 
-/* Opens a rank's part of a model on each GPU. A model that borrows matrices and uses the
- * lender's cache is divided in the same way as the lender. */
+/* Opens a rank's part of a model on each GPU. A model may borrow matrices from another model,
+ * the lender, and use its cache. It is then divided in the same way as the lender. */
 static int open_parts(struct esp_weights **weights, struct esp_cuda_gpus *gpus,
                       const struct esp_model_desc *desc, esp_progress *progress, void *user,
                       char *err, size_t errlen)
