@@ -23,7 +23,7 @@ static __device__ uint64_t least_of_block(uint64_t rank, uint64_t *room)
     return rank;
 }
 
-/* Grid: (rows, parts). */
+/* Finds the most likely token of each row. Grid: (rows, parts). */
 static __global__ void __launch_bounds__(THREADS)
     argmax(const float *data, size_t stride, int n, const int32_t *which, uint64_t *parts,
            unsigned *counter, int32_t *ids, int *numeric)

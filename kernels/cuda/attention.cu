@@ -278,8 +278,9 @@ struct chunks {
     }
 };
 
-/* Grid: (kv_head, tile of queries, chunk or the sinks). With the widest heads, the shared
- * memory of a multiprocessor has room for two blocks. */
+/* Computes attention to a chunk of keys, or to the sinks. Grid: (kv_head, tile of queries,
+ * chunk or the sinks). With the widest heads, the shared memory of a multiprocessor has room
+ * for two blocks. */
 template <typename T, int DIMS>
 static __global__ void __launch_bounds__(THREADS, DIMS > 4 ? 2 : 4)
     attend_kernel(struct esp_cuda_arrays at, struct esp_cuda_attend<T> a)

@@ -78,7 +78,7 @@ static __device__ __forceinline__ int tiles_each(const struct tiles &t, int shar
  * only those in its mask. */
 struct sight {
     int from, end;
-    const uint64_t *mask; /* NULL means that it sees all of them */
+    const uint64_t *mask; /* NULL means that the query sees all rows from..end-1 */
 };
 
 static __device__ struct sight sight_of(const struct esp_cuda_arrays &at,
@@ -491,7 +491,8 @@ static __device__ __forceinline__ struct shares shares_of(const struct esp_cuda_
     return {(t.all + each - 1) / each};
 }
 
-/* Grid: (kv_head, tile of queries, share or the sinks). */
+/* Computes attention to a share of the keys, or to the sinks. Grid: (kv_head, tile of queries,
+ * share or the sinks). */
 template <typename T, int DIM, int WARPS_HIGH, bool CAPPED>
 static __global__ void __launch_bounds__(tiling<T, DIM, WARPS_HIGH>::THREADS,
                                          tiling<T, DIM, WARPS_HIGH>::BLOCKS)

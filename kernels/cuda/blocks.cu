@@ -500,9 +500,8 @@ static int waves_of(const struct esp_cuda_backend *backend, const struct esp_blo
     return (int)(((size_t)blocks_of(a, high) * spans + here - 1) / here);
 }
 
-/* Returns how many tiles the busiest multiprocessor gets. This is an even share of all tiles.
- * The busiest multiprocessor gets more if blocks of `high` or `high` - 1 tiles cannot be
- * divided evenly. */
+/* Returns how many tiles the busiest multiprocessor gets. This number is an even share of all
+ * tiles, or more if blocks of `high` or `high` - 1 tiles cannot be divided evenly. */
 static int busiest(const struct esp_cuda_backend *backend, const struct esp_block_args &a,
                    int high, int spans)
 {

@@ -52,7 +52,7 @@ static __device__ __forceinline__ uint32_t *logits_of(const struct esp_cuda_arra
     return (uint32_t *)(at.pass->logits + (size_t)at.wanted_at[row] * at.pass->logits_stride);
 }
 
-/* Grid: (rows). */
+/* Packs the columns that this rank has computed. Grid: (rows). */
 static __global__ void pack_kernel(struct esp_cuda_arrays at, struct exchange_args a)
 {
     const int row = a.first + blockIdx.x, begin = a.begin[a.rank];
@@ -71,8 +71,8 @@ static __global__ void pack_kernel(struct esp_cuda_arrays at, struct exchange_ar
     }
 }
 
-/* Grid: (rows, ranks). Some of the unpacked columns are hidden states. If the caller requested
- * these, the kernel also writes them to the caller's matrix. */
+/* Unpacks the columns that the other ranks have computed. If these are hidden states that the
+ * caller wants, also writes them to the caller's matrix. Grid: (rows, ranks). */
 static __global__ void unpack_kernel(struct esp_cuda_arrays at, struct exchange_args a)
 {
     const int row = a.first + blockIdx.x, rank = blockIdx.y, begin = a.begin[rank];

@@ -12,8 +12,9 @@ struct logits_args {
     float scale, cap;
 };
 
-/* Grid: (rows, pieces of the columns). If logits are changed in place, columns beyond the
- * model's vocabulary are not written; otherwise the last blocks write them, too. */
+/* Scales, caps and moves logits. Grid: (rows, pieces of the columns). If logits are changed in
+ * place, columns beyond the model's vocabulary are not written; otherwise the last blocks write
+ * them, too. */
 static __global__ void logits_kernel(struct esp_cuda_arrays at, struct logits_args a)
 {
     if ((int)blockIdx.x >= at.pass->wanted)

@@ -160,10 +160,10 @@ template <int HIGH, int GROUPS, int DEEP> struct tiling {
     static const int BLOCKS = HIGH * GROUPS > 8 ? 1 : 2; /* minimum number per multiprocessor */
     static const size_t RING = (size_t)STAGES * STAGE * sizeof(uint4);
     static const size_t PARTS = esp_cuda_sums_bytes(HEIGHT, WIDTH);
-    /* True if a block continues with other tiles. These variants are the highest that fit into
-     * 99, 163 or 227 KB of shared memory. Only such variants are chosen if there are more tiles
-     * than multiprocessors. AHEAD: bytes of the next tiles' weights for the first step. They
-     * are copied while the sums of the previous tiles are in shared memory. */
+    /* PERSISTENT: true if a block continues with other tiles. These variants are the highest
+     * that fit into 99, 163 or 227 KB of shared memory. Only such variants are chosen if there
+     * are more tiles than multiprocessors. AHEAD: bytes of the next tiles' weights for the
+     * first step. They are copied while the sums of the previous tiles are in shared memory. */
     static const bool PERSISTENT = HIGH == 5 || (HIGH == 2 && BLOCKS == 1 && DEEP < 4);
     static const int AHEAD = PERSISTENT ? 2 * HIGH * THREADS * (int)sizeof(uint4) : 0;
     static_assert(!PERSISTENT || RING - AHEAD >= PARTS, "the copies would overwrite the sums");

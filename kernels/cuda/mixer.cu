@@ -19,14 +19,14 @@ struct mixer_args {
     enum esp_mixer mixer;
     const float *projected; /* (rows, projected_stride) outputs of the matrix `inputs` */
     size_t projected_stride;
-    int write_at, decay_at, in_gate_at, out_gate_at; /* columns of `projected` */
+    int write_at, decay_at, in_gate_at, out_gate_at; /* first columns in `projected` */
     const float *conv, *conv_bias;                   /* (width, kernel); (width) or NULL */
     const float *decay_bias, *rate, *skip, *norm;
     int kernel, width, out_width;                         /* not padded */
     int key_heads, state_heads, key_dim, value_dim, keys; /* keys: per thread */
     bool tiled;
     float least_step, most_step, epsilon;
-    float *inputs; /* (ring, stride) of this layer */
+    float *inputs; /* (ring, stride) the inputs of this layer's states */
     int ring;
     size_t stride, padded; /* numbers between inputs, and between rows of `convolved` */
     /* Where these begin in an input: the heads' factors `write` and `decay`, the keys, the
@@ -357,11 +357,12 @@ static __device__ __forceinline__ float *place_of(float *room, int i, int which,
     return room + (2 * i + which) * ESP_STATE_COLUMNS + b.column;
 }
 
-/* Grid: (state heads * blocks of columns). KEYS: at least a.keys. */
+/* Adds complete chunks to the states, and computes the updates and outputs of the batch's rows.
+ * Grid: (state heads * blocks of columns). KEYS: at least a.keys. */
 template <int KEYS>
 static __global__ void states_kernel(struct esp_cuda_arrays at, struct mixer_args a)
 {
-    ESP_SHARED(float, room); /* (TOGETHER, 2, ESP_STATE_COLUMNS) */
+    ESP_SHARED(float, room); /* (TOGETHER, 2, ESP_STATE_COLUMNS), see place_of() */
     esp_begin_early();
     const struct part b = part_of(a);
     float s[KEYS] = {};

@@ -461,8 +461,8 @@ static size_t cache_bytes_of(const struct esp_cuda_cache *c, int i,
     return 4 * c->head_width * d->kv_heads * (s->keys < most ? s->keys : most);
 }
 
-/* Does step 1 and, with a parallel residual, step 6, because the MLP then reads x as it was
- * before the layer. */
+/* Computes the norm of step 1. With a parallel residual, also computes the norm of step 6,
+ * because the MLP then reads x as it was before the layer. */
 template <typename A>
 static void begin_layer(struct esp_cuda_cache *c, const struct esp_cuda_layer *layer, int i,
                         enum ready ready, int rows)
@@ -689,7 +689,7 @@ static int choose_for(struct esp_cuda_cache *c, int i, int rows)
     };
     for (const struct esp_cuda_product &shape : shapes) {
         if (!shape.w->data || (!shape.y && !shape.out) ||
-            shape.w->count > 1) /* the layer has no such product */
+            shape.w->count > 1) /* the layer has no such product for cuBLASLt */
             continue;
         const struct esp_cuda_lt_product lt = lt_product(c, &shape, rows);
         const int status = esp_cuda_lt_choose(esp_cuda_backend_of(c), &lt);

@@ -32,7 +32,7 @@ template <typename T> struct norms {
     T *out[MOST];
 };
 
-/* Grid: (rows, norms). */
+/* Computes one or two norms of each row. Grid: (rows, norms). */
 template <typename T>
 static __global__ void norm_kernel(struct esp_cuda_arrays at, struct norms<T> norms,
                                    const float *x)

@@ -84,8 +84,8 @@ static int oldest_driver(int cuda)
 }
 
 /* Writes a message that says why there is no device. Returns ESP_E_UNSUPPORTED on a machine
- * without a driver or without a GPU; backend "auto" does not mention this. Returns ESP_E_DEVICE
- * if the driver does not work; "auto" mentions this. */
+ * without a driver or without a GPU; with --backend auto, the user is not told. Returns
+ * ESP_E_DEVICE if the driver does not work; with --backend auto, the user is told. */
 static int tell_none(cudaError_t result, char *err, size_t errlen)
 {
     int driver = 0, needed = 0;

@@ -31,8 +31,9 @@ enum { SHARED_RESERVED = 1024 }; /* shared memory that the device itself uses fo
 static const double BEGIN = 2.0e-6, BEGIN_EARLY = 0.7e-6; /* seconds */
 static const double WAIT = 0.7e-6;        /* latency of idle memory, in seconds */
 static const double WAIT_LOADED = 1.0e-6; /* latency while all blocks read, in seconds */
-/* The bytes per cycle that the second-level cache delivers, divided by the number of
- * multiprocessors; and the bytes per cycle that one multiprocessor can receive (80 % of 64). */
+/* CACHE_BYTES: bytes per cycle that the second-level cache delivers, divided by the number of
+ * multiprocessors. TAKEN_BYTES: bytes per cycle that one multiprocessor can receive (80 % of
+ * 64). */
 static const double CACHE_BYTES = 24;
 static const double TAKEN_BYTES = 51;
 static const double ISSUED = 2.4; /* instructions per cycle: 60 % of four */

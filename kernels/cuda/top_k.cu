@@ -49,8 +49,7 @@ static __device__ int place_of(uint64_t rank, const uint64_t *ranks, int count)
 
 /* Writes the k best of the block's ranks to room->best. If there are fewer than k, ESP_NO_RANK
  * follows them. The limit is the k-th best of the best ranks of groups of 1, 2 or 4 threads.
- * There are at least 4 k groups, so few ranks that are not the best of their group are better
- * than the limit. */
+ * There are at least 4 k groups, so few ranks besides these k are better than the limit. */
 static __device__ void find_best(const uint64_t *rank, int k, struct few_room *room)
 {
     const int thread = threadIdx.x, together = k <= 8 ? 4 : k <= 16 ? 2 : 1;
@@ -91,7 +90,7 @@ static __device__ void find_best(const uint64_t *rank, int k, struct few_room *r
     __syncthreads();
 }
 
-/* Grid: (rows, parts). */
+/* Finds the k largest values of each row, for k up to MOST_K. Grid: (rows, parts). */
 template <class From> static __global__ void __launch_bounds__(THREADS, 4) top_few(From from)
 {
     ESP_SHARED(struct few_room, room);

@@ -44,7 +44,7 @@ struct loader {
     struct esp_cuda_backend *backend;
     esp_progress *progress;
     void *user;
-    char *piece[2]; /* (piece_bytes) pinned */
+    char *piece[2]; /* (piece_bytes) in pinned memory */
     size_t piece_bytes;
     float *wide;             /* room for a row as floats */
     struct turned turned[2]; /* two, because rows of gate and up alternate */
@@ -68,7 +68,7 @@ static float read_value(const struct esp_tensor *t, int row)
     return value;
 }
 
-/* Reads rows of a transposed tensor, from row `first` on. */
+/* Reads up to TURNED_ROWS rows of a transposed tensor, from row `first` on, into `turned`. */
 static void turn(struct loader *l, struct turned *turned, const struct esp_tensor *t, int first)
 {
     const int left = t->rows - first, count = left < TURNED_ROWS ? left : TURNED_ROWS;
@@ -91,7 +91,7 @@ static void turn(struct loader *l, struct turned *turned, const struct esp_tenso
     turned->rows.rows = turned->rows.block = turned->rows.stride = count;
 }
 
-/* Returns rows of a transposed tensor that include row `row`. */
+/* Returns a group of rows of a transposed tensor that includes row `row`. */
 static const struct turned *find_turned(struct loader *l, const struct esp_tensor *t, int row)
 {
     for (const struct turned &turned : l->turned)
