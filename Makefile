@@ -1,7 +1,7 @@
 # espalier - build, test, install. `make help` lists the targets.
 #
-# All output is written to $(BUILD). Targets with other flags (asan, headless) use their own subfolders of it.
-# A new source file needs no line here, because this file lists only folders.
+# All output is written to $(BUILD). Targets with other flags (asan, headless) use their own subfolders of $(BUILD).
+# A new source file needs no line here, because the Makefile lists folders, not files.
 
 BUILD   ?= build
 PREFIX  ?= /usr/local
@@ -31,10 +31,10 @@ ALL_CFLAGS = $(STRICT) $(WARN) $(INCLUDE) $(CFLAGS) $(EXTRA) $(DEFS) -MMD -MP
 
 LIB_PKGS := libcjson libpcre2-8 libutf8proc
 TUI_PKGS := ncursesw readline
-# Kept sessions are stored in an SQLite file.
+# SQLite is needed because the sessions that users keep are stored in an SQLite file.
 KEEP_PKGS := sqlite3
-# On macOS, the libraries come from Homebrew. Three of them are in separate folders, because the system has other libraries
-# with the same names.
+# On macOS, the libraries come from Homebrew. Homebrew keeps three of them in separate folders, because macOS has its own
+# libraries with the same names.
 ifneq ($(DARWIN),)
 BREW    := make coreutils pkg-config cjson pcre2 utf8proc ncurses readline sqlite graphviz
 INSTALL ?= ginstall
@@ -61,9 +61,9 @@ RANKS    := $(MPIS:%=$(BUILD)/espalier-rank.%)
 # ---------------------------------------------------------------- sources
 
 # Each file of kernels/cpu/isa/ is compiled once for each instruction set, and the program chooses
-# a set when it starts. VNNI and AVX-VNNI differ from AVX-512 and AVX2 only in the products with
-# quantised blocks, so only these products are compiled for them. AMX is VNNI with other products
-# and amx.c. EMULATED is AVX-VNNI with its instruction emulated, for tests on processors without it.
+# a set when it starts. VNNI extends AVX-512, and AVX-VNNI extends AVX2. They change only the products
+# with quantised blocks, so only these products are compiled for them. AMX extends VNNI with other
+# products and amx.c. EMULATED is AVX-VNNI for processors that lack its instruction: tests emulate it.
 X86      := $(filter x86_64-% amd64-%,$(MACHINE))
 ifneq ($(X86),)
 ISAS := generic avx2 avx512
@@ -72,7 +72,7 @@ AMX  := $(if $(DARWIN),,amx)
 EMULATED := dpbusd
 else ifneq ($(filter aarch64-% arm64-%,$(MACHINE)),)
 ISAS := generic neon
-# dotprod and i8mm extend NEON in the same way in which VNNI extends AVX-512.
+# dotprod and i8mm extend NEON in the same way as VNNI extends AVX-512.
 VNNI := dotprod i8mm
 AMX  :=
 else
@@ -95,12 +95,12 @@ ISA_FLAGS_dotprod := -march=armv8.2-a+dotprod -DESP_DOTPROD -DESP_BASE=neon
 ISA_FLAGS_i8mm    := -march=armv8.2-a+dotprod+i8mm -DESP_DOTPROD -DESP_I8MM -DESP_BASE=neon
 # The tests emulate the tile unit's instructions in C, because few processors have that unit.
 ISA_FLAGS_tiles    = $(ISA_FLAGS_avx2) -DESP_AMX -DESP_BASE=avx2 -include tests/emu/tiles.h
-# dpbusd is AVX-VNNI with its instruction emulated by AVX2 instructions. With EVEX=1, it uses the
-# real instruction in its AVX-512 encoding, which is as fast as AVX-VNNI.
+# The set `dpbusd` is AVX-VNNI, but AVX2 instructions emulate the dpbusd instruction. With EVEX=1,
+# it uses the real instruction in the encoding of AVX-512, which is as fast as AVX-VNNI.
 ISA_FLAGS_dpbusd   = $(ISA_FLAGS_avx2) -DESP_VNNI -DESP_BASE=avx2 -include tests/emu/dpbusd.h $(if $(EVEX),-DESP_EVEX)
 
-# Names of shared libraries, and the options that link them. The arguments of `shared` are the
-# library's name and, for macOS, its folder.
+# The names of the shared libraries, and the options that link them. `shared` takes the library's
+# name and, for macOS, its folder.
 LIB_SO      := libespalier.$(if $(DARWIN),dylib,so)
 LIB_SO_NAME := $(if $(DARWIN),libespalier.0.dylib,libespalier.so.0)
 ORIGIN      := $(if $(DARWIN),@loader_path,$$ORIGIN)
@@ -188,8 +188,9 @@ ALL_OBJ := $(LIB_OBJ) $(VIEW_OBJ) $(APP_OBJ) $(CLI_OBJ) $(if $(DOT),$(DOT_OBJ)) 
 ALL_OBJ := $(sort $(ALL_OBJ))
 TO_DO   := $(filter-out $(wildcard $(ALL_OBJ)),$(ALL_OBJ))
 DONE    :=
-# The number of files includes only objects that do not exist yet. Files that are compiled again or
-# linked also have lines. When more lines than this number have been printed, they show no number of files.
+# The number of files includes only objects that do not exist yet. Make also prints a line for each
+# file that it compiles again or links. So there can be more lines than this number. Then make stops
+# printing the number.
 of_all   = $(if $(word $(words $(DONE)),$(TO_DO)),/$(words $(TO_DO)))
 say      = $(eval DONE += x)@printf '[%3d%s] %-4s %s\n' $(words $(DONE)) '$(of_all)' $(1) $(2);
 Q       := @
@@ -252,8 +253,8 @@ $(BUILD)/tests/obj/kernels/cpu/amx.o $(BUILD)/tests/obj/kernels/cpu/isa/%.o: DEF
 $(BUILD)/tests/obj/%.o: %.c
 	@mkdir -p $(@D)
 	$(call say,CC,$<:emulated)$(CC) $(ALL_CFLAGS) -c -o $@ $<
-# $(BUILD)/commit contains the name of the commit that is built, if git is installed. The tables of
-# suites name the commit of the program that made them. The file changes only when the commit changes.
+# $(BUILD)/commit contains the name of the commit that is built, if git is installed. The tables that
+# `espalier suite` prints name this commit. The file changes only when the commit changes.
 $(BUILD)/commit: always
 	@mkdir -p $(@D)
 	@git describe --always --dirty >$@.new 2>/dev/null || cat tui/package/commit >$@.new; cmp -s $@.new $@ && rm $@.new || mv $@.new $@
@@ -267,8 +268,8 @@ $(BUILD)/obj/tui/cli/bench/suite_committed.o: DEFS += -DESP_COMMIT='"$(shell cat
 $(BUILD)/obj/kernels/cpu/order_wire.o: $(KERNEL_SRC)
 $(BUILD)/obj/kernels/cpu/order_wire.o: DEFS += -DESP_BUILD='"$(shell cat $(KERNEL_SRC) | cksum | tr ' ' -)"'
 
-# ESP_DATA_DIR is the folder of the built-in models and the themes after installation. A program in a build folder first
-# searches the source tree.
+# ESP_DATA_DIR is the folder of the built-in models and the themes after installation. A program in a build folder looks
+# for them in the source tree first.
 $(BUILD)/obj/engine/support/paths.o: DEFS += -DESP_DATA_DIR='"$(PREFIX)/share/espalier"'
 
 $(PAGE_OBJ): $(PAGE)
@@ -287,7 +288,7 @@ $(BUILD)/libespalier.map: $(PUBLIC_HEADERS) $(SHARED_HEADERS)
 	@{ echo '{ global:'; cat $^ | grep -v -e typedef -e 'static inline' -e '^    [a-z]' | grep -o '\<esp_[a-z0-9_]*(' | \
 	    sort -u | tr '(' ';'; echo 'local: *; };'; } >$@
 
-# The same list of symbols for the linker of macOS.
+# The symbols in libespalier.map, in the format that the linker of macOS needs.
 $(BUILD)/libespalier.exports: $(BUILD)/libespalier.map
 	@sed -n 's/^\(esp_.*\);/_\1/p' $< >$@
 
@@ -299,23 +300,23 @@ PROGRAM_OBJ := $(VIEW_OBJ) $(CLI_OBJ) $(APP_OBJ)
 $(BUILD)/espalier: $(PROGRAM_OBJ) $(BUILD)/libespalier.a
 	$(call say,LINK,$@)$(LINK) -rdynamic -o $@ $^ $(TUI_LIBS) $(LIB_LIBS)
 
-# The same program, but linked with the shared library. If this succeeds, the program uses only
-# functions that the library exports.
+# Links espalier with the shared library instead of the static one. If this succeeds, the program
+# uses only functions that the shared library exports.
 $(BUILD)/shared/espalier: $(PROGRAM_OBJ) $(BUILD)/$(LIB_SO)
 	@mkdir -p $(@D)
 	@ln -sf $(LIB_SO) $(BUILD)/$(LIB_SO_NAME)
 	$(call say,LINK,$@)$(LINK) -rdynamic -o $@ $(PROGRAM_OBJ) -L$(BUILD) -lespalier \
 	    -Wl,-rpath,'$(ORIGIN)/..' $(TUI_LIBS) $(LIB_LIBS)
 
-# mpicc is MPI's wrapper of a compiler. It calls the compiler that it was built for, which need not be $(CC).
+# mpicc is the compiler command of an MPI library. It calls the compiler that MPI was built with, which need not be $(CC).
 $(RANKS): $(BUILD)/espalier-rank.%: kernels/ranks/mpi/mpi_rank.c $(BUILD)/libespalier.a
 	$(call say,LINK,$@)mpicc.$* $(ALL_CFLAGS) -MF $(BUILD)/espalier-rank.$*.d -o $@ $(filter %.c %.a,$^) $(LIB_LIBS)
 
 $(BUILD)/espalier-dot: $(DOT_OBJ) $(BUILD)/libespalier.a
 	$(call say,LINK,$@)$(LINK) -o $@ $^ $(DOT_LIBS) $(LIB_LIBS)
 
-# Test programs are linked with all code except tui/cli, so they can test internal functions. This code is in one shared
-# library, because linking it into each of a hundred programs took longer than compiling the programs.
+# Test programs are linked with all code except tui/cli, so they can test internal functions. All this code is in one shared
+# library. Linking it into each of a hundred programs took longer than compiling the programs.
 $(BUILD)/tests/everything.so: $(TEST_OBJ) $(EMULATED_OBJ) $(VIEW_OBJ) $(APP_OBJ) $(filter-out $(if $(AMX),%/kernels/cpu/cpu.o),$(LIB_OBJ))
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)$(LINK) $(call shared,everything.so,@rpath/) -o $@ $^ $(TUI_LIBS) $(LIB_LIBS)
@@ -327,8 +328,8 @@ $(BUILD)/tests/%: tests/%.c $(BUILD)/tests/everything.so
 
 BENCHES = $(addprefix $(BUILD)/tests/,cuda/bench cuda/shapes cpu/bench cpu/attention)
 
-# The CPU benchmark also runs emulated instruction sets. Their objects are before the library in the link command, so the
-# linker uses them instead of the library's objects.
+# The CPU benchmark also runs emulated instruction sets. The link command names the objects of these sets before the library,
+# so the linker takes them instead of the library's objects.
 $(BUILD)/tests/cpu/bench: $(EMULATED_OBJ)
 $(BENCHES): $(BUILD)/tests/%: tests/%.c $(BUILD)/libespalier.a
 	@mkdir -p $(@D)
@@ -345,8 +346,9 @@ print-public-headers:
 print-shared-headers:
 	@printf '%s\n' $(SHARED_HEADERS)
 
-# Some manual pages list the contents of the program's tables. `make pages` lets the program print these pages, and tests
-# compare the pages with its output. It also makes the README's picture from a real screen; this needs python3.
+# Some manual pages list settings, drafters or keys, which the program knows. `make pages` runs the program to write these
+# pages. Tests compare the pages with the program's output. `make pages` also makes the README's picture from a real screen;
+# this needs python3.
 pages: $(BUILD)/espalier
 	for page in drafters interface; do \
 	    tests/$${page}_page $(BUILD)/espalier >man/espalier-$$page.7.new && \
@@ -359,23 +361,24 @@ pages: $(BUILD)/espalier
 # ---------------------------------------------------------------- CUDA
 
 comma := ,
-# The backend for NVIDIA GPUs is a separate library, which is loaded only if it is used. It has machine code for those of the
-# listed architectures that this nvcc knows. Other GPUs compile its PTX: GPUs newer than all listed ones use the PTX of the
-# newest listed architecture, and GPUs between the listed ones use the PTX of the oldest.
+# The backend for NVIDIA GPUs is a separate library, which is loaded only if it is used. It has machine code for each
+# architecture in CUDA_ARCHS that nvcc knows. For other GPUs, the driver compiles the library's PTX when it loads the
+# library. GPUs newer than all listed architectures use the PTX of the newest architecture; GPUs between two listed
+# architectures use the PTX of the oldest.
 CUDA_ARCHS    ?= 80 89 90 100 120
 CUDA_KNOWN     = $(filter $(CUDA_ARCHS),$(patsubst compute_%,%,$(shell $(NVCC) --list-gpu-arch)))
 CUDA_PTX       = $(sort $(firstword $(CUDA_KNOWN)) $(lastword $(CUDA_KNOWN)))
 CUDA_GENCODE   = $(if $(CUDA_ONCE),$(CUDA_FROM_ONE),\
                  $(foreach a,$(CUDA_KNOWN),-gencode arch=compute_$(a),code=sm_$(a)) \
                  $(foreach a,$(CUDA_PTX),-gencode arch=compute_$(a),code=compute_$(a)))
-# With CUDA_ONCE=1, the code for all architectures is made from the PTX of the oldest architecture.
-# This saves one compiler pass for each other architecture. It is correct because nothing in
-# kernels/cuda depends on the architecture (tests/structure/arrows.sh checks this).
+# With CUDA_ONCE=1, nvcc makes the code for all architectures from the PTX of the oldest one. This
+# saves a compiler pass for each of the other architectures. The code is correct, because nothing
+# in kernels/cuda depends on the architecture (tests/structure/arrows.sh checks this).
 empty :=
 CUDA_FROM_ONE  = -gencode 'arch=compute_$(firstword $(CUDA_KNOWN)),code=[$(subst $(empty) $(empty),$(comma),$(strip \
                  compute_$(firstword $(CUDA_KNOWN)) $(CUDA_KNOWN:%=sm_%)))]'
-# Compression makes the library six times smaller. nvcc of CUDA 12 uses another option, because drivers of that time may not
-# be able to read the output of --compress-mode.
+# Compression makes the library six times smaller. With CUDA 12, nvcc gets another option, because drivers for CUDA 12 may
+# not be able to read the output of --compress-mode.
 CUDA_MAJOR     = $(shell $(1) --version | sed -n 's/.*release \([0-9]*\)\..*/\1/p')
 NVCC_SMALL     = $(if $(filter 11 12,$(call CUDA_MAJOR,$(NVCC))),-Xfatbin=-compress-all,--compress-mode=size)
 NVCC_FLAGS    ?= -O3 -lineinfo --threads 4 $(NVCC_SMALL)
@@ -414,9 +417,9 @@ $(eval $(call cuda_rules,cuda12,NVCC12))
 CXX_CFLAGS = -std=c++17 -ffp-contract=off -fno-strict-aliasing -fno-semantic-interposition -fPIC -Wall -Wextra -Wshadow=local -Wvla \
              -Wno-unknown-pragmas $(if $(filter true,$(CI)),-Werror) -DESP_EMULATE \
              -ftls-model=initial-exec $(INCLUDE) $(CFLAGS) $(EXTRA) $(EMU_SANITIZE) $(EMU_OPT) -MMD -MP
-# The emulator spends most of its time in operations of a whole warp. These operations read and
-# write only values that the threads pass to them, not the backend's memory. So they are compiled
-# without sanitizers.
+# The emulator spends most of its time in operations of a whole warp. These operations use only
+# values that the threads pass to them, not the backend's memory. So they are compiled without
+# sanitizers, which makes the tests faster.
 $(EMU_OBJ): EMU_OPT := -O2
 $(addprefix $(BUILD)/emu/tests/emu/emu_,warp.cpp.o block.cpp.o): EMU_OPT := -O2 -fno-sanitize=all
 
@@ -466,12 +469,12 @@ deps-arm:
 # ---------------------------------------------------------------- the two commands of the README
 
 DEMO_PROMPT := There was once upon a time a fisherman who lived with his wife in a little hut close by the sea.
-# A pass of the built-in target takes less than a millisecond. On some machines this is so short
-# that trees save little time. At four times the width, a pass takes as long as a pass of a model
-# that is 16 times as large; the output is the same.
+# A pass of the built-in target model takes less than a millisecond. On some machines this is so
+# short that drafting a tree saves little time. --width 4 makes the target four times as wide. Then
+# a pass takes as long as that of a model 16 times as large; the output is the same.
 DEMO_WIDTH := 4
-# The demo uses a drafter whose trees and thresholds change visibly. In the interface, `:drafter auto`
-# chooses the fastest one.
+# With this drafter, the user sees trees and thresholds change. In the interface, `:drafter auto`
+# chooses the fastest drafter.
 DEMO_DRAFTER := dynatree:Bmid=1,Bmax=2,taul=0.3,rhostop=0.05,rhodeep=0.1,tau=0,N=8,history=price
 
 # SEED=7 sets the seed; otherwise it is random.
@@ -494,14 +497,15 @@ race: deps
 # different results on different processors. So the sanitizer also checks such conversions.
 SANITIZE := -fsanitize=address,undefined,float-cast-overflow -fno-sanitize-recover=all
 # -Wno-maybe-uninitialized: with the sanitizer's checks, gcc does not see that some variables
-# are initialised. -g1: the reports need only line numbers, and complete debugging information
-# would take a third of the compile time. use-after-return=0 turns off a check that takes a third
-# of the run time; it is not needed, because emulated kernels return no pointers to their variables.
+# are initialised. -g1: the sanitizers' reports need only line numbers, and complete debugging
+# information would take a third of the compile time. use-after-return=0 turns off a check that takes
+# a third of the run time. Emulated kernels return no pointers to their variables, so the check is
+# not needed.
 ASAN     := BUILD=$(BUILD)/asan CFLAGS='-O1 -g1 -fno-omit-frame-pointer' \
             KERNEL_OPT='-O2 -fno-sanitize=undefined,float-cast-overflow -fno-sanitize-address-use-after-scope -Wno-maybe-uninitialized' \
             EXTRA='$(SANITIZE)' EMU_SANITIZE='-fno-sanitize=float-cast-overflow --param asan-use-after-return=0'
-# tests/tui/races.sh runs programs with several threads under the thread sanitizer. The objects of kernels/cpu/isa/ are those
-# of the normal build, so the sanitizer does not check them.
+# tests/tui/races.sh runs programs with several threads under the thread sanitizer. The programs use the objects of
+# kernels/cpu/isa/ from the normal build, so the sanitizer does not check this code.
 TSAN     := BUILD=$(BUILD)/tsan ISA_BUILD=$(BUILD) CFLAGS='-O1 -g1 -fno-omit-frame-pointer' \
             KERNEL_OPT='-O2 -fno-sanitize=thread' EXTRA='-fsanitize=thread'
 TSAN_BIN  = $(addprefix $(BUILD)/tsan/,espalier tests/unit/ring tests/unit/mailbox tests/unit/pool)
@@ -521,8 +525,8 @@ CHECK_SIZE := --whole
 CHECK_ASAN  = --quick $(ASAN_BIN)
 CHECK_TSAN := tests/tui/races.sh
 CHECK_ARM   = $(if $(X86),$(ARM_HERE))
-# This plugin only shows that the CUDA code compiles, for three GPU architectures and with little
-# optimisation. It is in a separate folder, because no other target may use it.
+# CI builds this plugin only to see whether the CUDA code compiles. It is for three GPU architectures
+# and hardly optimised. It is in a separate folder, because no other target must use it.
 CHECK_CUDA := CUDA_BUILD=$(CHECKED) CUDA_ARCHS='80 90 100' CUDA_ONCE=1 NVCC_FLAGS='-Xcicc -O1 -Xptxas -O0 --threads 2'
 else
 CHECK_SIZE := --quick
@@ -541,7 +545,7 @@ test:
 	@$(MAKE) --no-print-directory -j$$(nproc) $(BUILD)/espalier $(BUILD)/emu/libespalier-cuda.so $(filter $(BUILD)/%,$(TEST_NAMED))
 	@$(TEST_ENV) tests/run $(if $(filter 1,$(QUICK)),--quick,--whole) $(TEST_NAMED)
 
-# With QUICK=1, `make check` runs only the short tests, without sanitizers. Use this while you write code.
+# With QUICK=1, `make check` runs only short tests, without sanitizers. This is for use while you write code.
 LONG_BIN  = %/terminal %/cursor %/unsafe_text %/shutdown %/bad_tokenizer %/bad_recording %/cuda_failures %/inflate %/pictures \
             %/cuda_blocks %/cuda_variants %/tree_attention %/windows_agree
 QUICK_BIN = $(filter-out $(LONG_BIN),$(filter $(BUILD)/tests/unit/%,$(TEST_BIN)))
@@ -560,10 +564,10 @@ check: deps-check
 	    $(CHECK_SIZE) --alone $(TIMED_BIN)
 endif
 
-# `make check-arm` builds the program and its tests for 64-bit ARM, and runs them in an emulator of the processor. The
-# libraries for ARM are in ARM_ROOT. Some test programs are left out: tests that measure a terminal, tests that compare with
-# CUDA (the emulated GPU would take hours here), tests that take half an hour or more, and tests of a memory limit, which
-# the processor's emulator does not support.
+# `make check-arm` builds the program and its tests for 64-bit ARM, and runs them in an emulator of the processor (qemu).
+# The libraries for ARM are in ARM_ROOT. Some test programs are left out: tests that measure times in a terminal; tests that
+# compare with CUDA, because the emulated GPU would take hours here; and tests that take half an hour or more. Tests of a
+# memory limit are also left out, because qemu does not support memory limits.
 ARM       := $(BUILD)/arm64
 ARM_CC    ?= aarch64-linux-gnu-gcc
 ARM_ROOT  ?= $(abspath $(ARM))/root
@@ -578,7 +582,7 @@ ARM_NOT   := $(addprefix %/,terminal cursor unsafe_text shutdown pictures cuda_b
 ARM_SHORT := $(addprefix %/,attention blocks gradients hidden_states kernels pool training_step)
 ARM_BIN   := $(filter-out $(ARM_NOT) $(BUILD)/tests/emu/%,$(if $(filter 1,$(QUICK)),$(filter $(ARM_SHORT),$(TEST_BIN)),$(TEST_BIN)))
 ARM_BIN   := $(ARM_BIN:$(BUILD)/%=$(ARM)/%)
-# Scripts that test the program itself. Scripts that make pictures are left out, because pictures need Graphviz.
+# The scripts that run espalier. Scripts that make pictures are left out, because pictures need Graphviz.
 ARM_SCRIPTS := $(if $(filter 1,$(QUICK)),,$(patsubst %,tests/cli/%.sh,bad_input drafters export generate models record samples stats) \
                  tests/tui/interface.sh)
 # The results of these tests depend on the processor's instructions, so they run on each of $(ARM_CPUS).

@@ -1,7 +1,7 @@
-# chat_pair.sh - for tests, makes chat models from the built-in pair. Source it after shell.sh.
+# chat_pair.sh - a function that turns the built-in pair into chat models, for tests. Source it after shell.sh.
 #
-#     chat_pair FOLDER [TEMPLATE]    makes FOLDER/target and FOLDER/draft: the built-in pair with ChatML's
-#                                    control tokens (instead of two rare words) and a chat template
+#     chat_pair FOLDER [TEMPLATE]    writes the models to FOLDER/target and FOLDER/draft. They have a chat
+#                                    template, and ChatML's control tokens replace two rare words
 chatml="{% for m in messages %}{{ '<|im_start|>' + m['role'] + '\\\\n' + m['content'] + '<|im_end|>\\\\n' }}{% endfor %}"
 
 chat_pair() {

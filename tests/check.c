@@ -66,13 +66,13 @@ static int run(const struct check_test *test)
     return ended;
 }
 
-/* The tests of the emulator are linked without the engine, so they lack this function. */
+/* The tests of the emulator are linked without the engine, so they lack these functions. */
 #pragma weak esp_is_rank
 #pragma weak esp_serve_rank
 
 int main(int argc, char **argv)
 {
-    /* this process is a rank that a test started when it opened an engine with ranks */
+    /* A test that opens an engine with ranks starts this program once more for each rank. */
     if (esp_is_rank && esp_is_rank(argc, argv))
         return esp_serve_rank(argc, argv);
     int count[SKIPPED + 1] = {0};

@@ -47,13 +47,14 @@ void check_skip(void) __attribute__((noreturn));
 /* A deterministic random number for test data: splitmix64 of a counter. */
 double check_uniform(unsigned long long *state); /* in [0, 1) */
 
-/* Returns whether the short form of the tests runs (ESPALIER_QUICK), in which tests may do
- * fewer repetitions. It is used under sanitizers and without CI=true. */
+/* Returns whether the test runs in its short form, with fewer repetitions. ESPALIER_QUICK
+ * selects this form. `make check` selects it for runs under sanitizers, and without CI=true for
+ * all runs. */
 bool check_quick(void);
 
 /* Returns the path of a file in the source tree's tests/ folder. An environment variable names
- * this folder; without it, the folder is found beside the build. The result is static storage,
- * valid until the next call. */
+ * this folder; without it, the folder is found beside the build. The result is in static
+ * storage and valid until the next call. */
 const char *check_path(const char *relative);
 
 #ifdef __cplusplus

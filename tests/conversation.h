@@ -1,5 +1,5 @@
-/* conversation.h - writes a whole conversation in a chat format, for comparison with
- * apply_chat_template() of the Hugging Face library (with add_generation_prompt). */
+/* conversation.h - writes a whole conversation in a chat format. Tests compare the result with
+ * that of the Hugging Face library: apply_chat_template() with add_generation_prompt. */
 #ifndef ESP_TEST_CONVERSATION_H
 #define ESP_TEST_CONVERSATION_H
 
@@ -16,7 +16,7 @@ struct chat_message {
     size_t length;
 };
 
-/* Writes an optional system prompt, then messages of the user and the assistant in turn.
+/* Writes an optional system prompt, then alternating messages of the user and the assistant.
  * Returns false if there is no memory. */
 static inline bool render_chat(struct esp_chat_text *out, const struct esp_chat *chat,
                                const struct chat_message *messages, int count)

@@ -86,9 +86,9 @@ int divided_run_chain(struct divided *m, int first, int count, bool wanted)
     return divided_run_rows(m, first, first, count, 0, wanted);
 }
 
-/* Runs a tree of NODES nodes after PREFIX rows: node i is a child of node (i - 1) / 2. Requests
- * the logits of every second node and the hidden states of every third node. `window` may be
- * NULL. */
+/* Runs a pass over a tree of NODES nodes after PREFIX rows. Node i is a child of node
+ * (i - 1) / 2. Requests the logits of every second node and the hidden states of every third
+ * node. `window` can be NULL. */
 static int run_tree(struct divided *m, const struct esp_window *window)
 {
     int32_t tokens[NODES], positions[NODES], logits_row[NODES], states_row[NODES];
@@ -116,8 +116,8 @@ static int run_tree(struct divided *m, const struct esp_window *window)
     return m->ops->forward(m->cache, &batch);
 }
 
-/* Writes all outputs of passes over a chain, a tree, and one more row after a path of the tree
- * was accepted. Returns how many numbers there are. */
+/* Runs passes over a chain, over a tree, and over one more row after accepting a path of the
+ * tree. Writes all their outputs to `out`, and returns how many numbers these are. */
 static size_t run_all(struct divided *m, const struct esp_window *window, float *out)
 {
     static const int32_t path[] = {PREFIX, PREFIX + 2, PREFIX + 5};
@@ -169,8 +169,8 @@ void divided_compare(struct esp_backend *backend, const struct esp_model_desc *d
     free(other.values);
 }
 
-/* Runs the target's own copy on the target's cache. Writes a row of logits (vocabulary) and
- * returns its length. */
+/* Runs `copy`, a copy of the target that drafts, on the target's KV cache. Writes a row of
+ * logits (vocabulary) to `out` and returns its length. */
 static size_t run_joined(struct esp_backend *backend, struct esp_model *model,
                          struct esp_model *copy, float *out)
 {

@@ -1,5 +1,5 @@
-/* divided.h - runs passes of models that are divided among ranks, for the tests of both
- * backends. The results must be bit-identical to those of one rank. */
+/* divided.h - runs passes of models that are divided among ranks, for tests of the CPU and the
+ * CUDA backend. The results must be bit-identical to those of one rank. */
 #ifndef ESP_TEST_DIVIDED_H
 #define ESP_TEST_DIVIDED_H
 
@@ -8,12 +8,12 @@
 #include "engine/model/model.h"
 #include "kernels/ranks/rank_plan.h"
 
-/* CACHE: rows of a cache. PREFIX: tokens before a tree of NODES nodes. */
+/* CACHE: rows of the KV cache. PREFIX: tokens before the tree. NODES: nodes of the tree. */
 enum { CACHE = 80, PREFIX = 9, NODES = 12 };
 
-/* Describes how a model is divided. */
+/* Describes how a model is divided among ranks. */
 struct division {
-    int ranks, threads; /* threads: of each rank on the CPU */
+    int ranks, threads; /* number of ranks; threads of each rank on the CPU */
     double share[5];
     unsigned whole;
     bool by_layers;
@@ -33,10 +33,10 @@ enum {
 int divided_start(struct esp_backend *backend, const struct division *d, char *err,
                   size_t errlen);
 
-/* Opens a model of tests/vectors that will be divided. */
+/* Opens a model of tests/vectors, which the test then divides. */
 struct esp_model *divided_model(const char *name);
 
-/* A model on a backend, with its KV cache and its rows of logits and hidden states. */
+/* A model on a backend. It has a KV cache, and rows for the logits and the hidden states. */
 struct divided {
     const struct esp_backend_ops *ops;
     struct esp_weights *weights;
@@ -49,32 +49,35 @@ void divided_open_on(struct divided *m, struct esp_backend *backend,
                      const struct esp_model_desc *desc);
 void divided_close_on(struct divided *m);
 
-/* Runs `count` rows after `first` rows. Their tokens are `seed`, seed + 1, ... The first `text`
- * rows belong to the text, so they cannot be removed again. Returns the status. */
+/* Runs a pass over `count` rows after the first `first` rows of the cache. The tokens are
+ * `seed`, seed + 1, ... The first `text` rows of the pass belong to the text, so they cannot be
+ * removed again. Returns the status. */
 int divided_run_rows(struct divided *m, int first, int seed, int count, int text, bool wanted);
 int divided_run_chain(struct divided *m, int first, int count, bool wanted);
 
 /* The results of divided_compute(): all outputs of passes over a chain, over a tree, and over
- * one more row after a path of the tree was accepted. */
+ * one more row after accepting a path of the tree. */
 struct divided_results {
     size_t count;
-    float *values; /* free() it */
+    float *values; /* the caller must free() it */
 };
 
-/* Runs the passes of struct divided_results. window: the window of the tree, or NULL. */
+/* Runs the passes that struct divided_results describes. `window` is the attention window of
+ * the tree, or NULL. */
 struct divided_results divided_compute(struct esp_backend *backend,
                                        const struct esp_model_desc *desc,
                                        const struct esp_window *window);
-/* Runs the same passes on this backend. The test fails if a bit of the outputs differs. */
+/* Runs the same passes on this backend. The test fails if a bit of the outputs differs from
+ * *e. */
 void divided_compare(struct esp_backend *backend, const struct esp_model_desc *desc,
                      const struct esp_window *window, const struct divided_results *e,
                      const char *name, const struct division *d);
-/* Runs the target's own copy, which drafts in the target's cache, on both backends. The logits
- * must be bit-identical. */
+/* Runs a copy of the target that drafts in the target's KV cache, with one rank and with
+ * several ranks. The logits must be bit-identical. */
 void divided_compare_copy(struct esp_backend *one, struct esp_backend *many);
 
-/* Returns the id of child process number `which`, counted from 0; 0 if there are fewer
- * children. */
+/* Returns the process id of child number `which` of this process, counted from 0. Returns 0 if
+ * there are not so many children. */
 pid_t divided_child(int which);
 
 #endif

@@ -1,15 +1,15 @@
-/* drafting.h - runs one session on the toy models, for tests of drafters. */
+/* drafting.h - runs a session on the toy models of toy.h, for tests of drafters. */
 #ifndef ESP_DRAFTING_H
 #define ESP_DRAFTING_H
 
 #include "tests/toy.h"
 
-/* Members that are 0 get defaults: 12 tokens, a context of 256, 64 nodes, sharpness 2, and toy
- * seed 1. The draft's default temperature is that of the text. */
+/* Options of the session. Members that are 0 get defaults: a vocabulary of 12, a context of
+ * 256, 64 nodes, sharpness 2, and toy seed 1. draft_temp is `temperature` by default. */
 struct drafting_setup {
     const char *drafter, *draft_temp;
     int vocabulary, context, max_nodes, top_k;
-    unsigned long long toy_seed, seed; /* seed of the toy distributions; seed of the session */
+    unsigned long long toy_seed, seed; /* for the toy's distributions; for the session */
     double sharpness, temperature;
     esp_observer *observer;
     bool waits; /* use toy_backend_that_waits() */
@@ -25,8 +25,8 @@ struct drafting {
 
 enum { DRAFTING_PROMPT = 3, DRAFTING_ALLOWED = 200 }; /* the prompt is 1, 0, 1 */
 
-/* Opens a session with the prompt and room for 200 more tokens. The session's observer gets *d
- * as `user`. */
+/* Opens a session with the prompt. The session may generate DRAFTING_ALLOWED tokens. Its
+ * observer gets *d as `user`. */
 void drafting_open(struct drafting *d, const struct drafting_setup *setup);
 void drafting_close(struct drafting *d);
 
@@ -37,16 +37,15 @@ void drafting_restart(struct drafting *d, unsigned long long seed);
 void drafting_set(struct drafting *d, const char *key, const char *value);
 double drafting_gauge(const struct drafting *d, const char *name, bool before);
 
-/* Writes to q (vocabulary) the draft's distribution after a node of the last tree, computed
- * from the tokens before it. */
+/* Writes to q (vocabulary) the draft's distribution after a node of the last tree. It is
+ * computed from the tokens up to the node. */
 void drafting_q(const struct drafting *d, int node, double *q);
-/* Writes to q the draft's distribution after the text as it was before the last iteration,
- * followed by `count` more tokens. */
+/* Writes to q (vocabulary) the draft's distribution after the text before the last iteration
+ * and `count` more tokens. */
 void drafting_q_after(const struct drafting *d, const int32_t *more, int count, double *q);
 
-/* Computes the sum over cells of (seen - expected)^2 / expected, and returns whether it is
- * at most 5 standard deviations above its mean. The expected count of a cell is `runs` *
- * p[i]. */
+/* Computes the sum over all cells of (seen - expected)^2 / expected, and returns whether it is
+ * at most 5 standard deviations above its mean. Cell i is expected `runs` * p[i] times. */
 bool drafting_chi_square(const int *seen, const double *p, int cells, int runs);
 
 #endif

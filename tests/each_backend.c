@@ -17,7 +17,8 @@ bool has_cuda(void)
     return !named || strcmp(named, "none") != 0;
 }
 
-/* Finds BUILD/emu from the path of the test, BUILD/tests/unit/x. */
+/* If ESPALIER_CUDA_PLUGIN is not set, sets it to the plugin in BUILD/emu. Takes BUILD from the
+ * path of the test, BUILD/tests/unit/x. */
 bool cuda_is_real(void)
 {
     char program[PATH_MAX], path[PATH_MAX + 40];
@@ -49,8 +50,8 @@ struct esp_backend *open_cuda(void)
     return open_one(&esp_backend_cuda);
 }
 
-/* The value of ESPALIER_ISA when the program began. A failing test leaves the variable
- * changed. */
+/* Returns the value of ESPALIER_ISA when the program began. A failing test leaves the variable
+ * changed, so the value is stored. */
 static const char *isa_from_outside(void)
 {
     static char *isa;

@@ -13,9 +13,9 @@
  *
  * is a TEST that runs its body once for each instruction set of this processor and build,
  * including "tiles", which is AMX with the tile unit emulated. During a run, ESPALIER_ISA names
- * the set, so that all code that opens the CPU backend uses that set. If ESPALIER_ISA is
- * already set, the body runs only with that set. The short form runs only the best set, and
- * "tiles", because "tiles" sums in another order than the other sets.
+ * the set. Then all code that opens the CPU backend uses this set. If ESPALIER_ISA is already
+ * set, the body runs only with the set that it names. The short form of the test runs only the
+ * best set and "tiles". "tiles" is included because it sums in another order than other sets.
  */
 #ifndef ESP_EACH_BACKEND_H
 #define ESP_EACH_BACKEND_H
@@ -48,11 +48,11 @@ void each_backend(const char *name, void (*run)(struct esp_backend *backend));
 /* Returns whether the CUDA backend is tested, on a GPU or on the emulator. */
 bool has_cuda(void);
 
-/* Returns whether the plugin is for a real GPU, not for the emulator. Like open_cuda(), it
- * first chooses the plugin, and skips the test if CUDA is left out. */
+/* Returns whether the CUDA plugin is for a real GPU, not for the emulator. Like open_cuda(), it
+ * first chooses the plugin. It skips the test if CUDA is left out. */
 bool cuda_is_real(void);
 
-/* Opens the backend with the plugin; if it does not open, the test fails. */
+/* Opens the CUDA backend with the plugin. If this fails, the test fails. */
 struct esp_backend *open_cuda(void);
 
 #endif

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Tests the arithmetic and the thread pool on several emulated processors, which have different instruction sets: runs each
-# of the test programs $ARM_EACH on each of the processors $ARM_CPUS.
+# Tests the arithmetic and the thread pool on several emulated processors, which have different instruction sets. Each of
+# the test programs $ARM_EACH must pass on each of the processors $ARM_CPUS.
 . tests/shell.sh
 for cpu in $ARM_CPUS; do
     for test in $ARM_EACH; do

@@ -1,15 +1,15 @@
 #!/bin/sh
-# The program for ARM ($ESPALIER, in an emulator) must give the same output as the native one ($NATIVE): the same tokens
-# and trees, and probabilities equal to the last bit, for every type of weights. It must also write the same files.
+# The ARM program ($ESPALIER, in an emulator) must print the same output as the native program ($NATIVE): for every type of
+# weights, the same tokens and trees, and probabilities that are equal to the last bit. It must also write the same files.
 . tests/shell.sh
 
-# On some x86 processors, the tile unit sums the products of BF16 weights in another order. So the native program does not
-# use it here.
+# On some x86 processors, the tile unit (AMX) sums the products of BF16 weights in another order. So this test runs the
+# native program without the tile unit.
 native_isa=
 ! "$NATIVE" list backends | grep -q AMX || native_isa=vnni
 
-# run HOW PROGRAM ARGUMENT...: runs the program in an empty state folder; prints only output
-# that does not depend on time.
+# run HOW PROGRAM ARGUMENT...: runs the program in an empty state folder. Writes its output to $work/HOW,
+# without the values that depend on time or memory.
 run() {
     how=$1
     shift
@@ -20,8 +20,8 @@ run() {
         sed -e '/"seconds":/,/}/d' -e '/"tokens_per_second"\|"peak_bytes"/d' >"$work/$how"
 }
 
-# same WHAT ARGUMENT...: both programs must print the same output. The arguments must have a seed,
-# because runs with a seed do not use what earlier runs have learned.
+# same WHAT ARGUMENT...: both programs must print the same output. `generate` needs a --seed here,
+# because with a seed, a run does not use what earlier runs have learned.
 same() {
     what=$1
     shift
@@ -53,7 +53,7 @@ for type in $types; do
     same "$type with --exact" $gen --drafter fixed:D=4,B=2 --exact
 done
 
-# Tests drafters that do not depend on measured times, and verifiers of all kinds.
+# Tests drafters that do not depend on measured times, with several verifiers.
 gen="generate -p The_king -n $tokens --seed 3 --json $pair"
 for drafter in ar linear:K=4 suffix sequoia salf; do
     same "$drafter" $gen --drafter $drafter

@@ -105,7 +105,7 @@ program espalier <<'END'
 printf 'cpu\n    a processor\ncuda\n    not here: there is no CUDA device here\n'
 END
 run "$work/none.tar"
-check "without a GPU no other part runs" grep -q "^no GPU that the backend can use" "$work/out"
+check "without a GPU no other part runs" grep -q "^the backend can use no GPU of this machine" "$work/out"
 check "a run without a GPU fails" grep -q "^1 passed, 1 failed" "$work/out"
 rm "$work/none.tar"
 program espalier <<'END'

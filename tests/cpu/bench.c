@@ -1,14 +1,15 @@
 /* bench.c - measures how fast the CPU backend multiplies by matrices that are larger than the
- * caches, for every dtype and number of rows, and how fast the same threads read memory.
+ * processor's caches, for every dtype and several numbers of rows. It also measures how fast
+ * the same threads read memory.
  *
  *     make bench-cpu [BENCH='best 2 256 Q8_0 Q4_K']
  *
  * The arguments are an instruction set or `best`, the number of threads, megabytes of weights,
  * and types (default: all). Quantised types are measured with activations of 16 and of 8 bits.
- * On a processor with a tile unit, they are also measured without it. The columns are the rate
- * with one row, in GB/s and in percent of the read rate; the time with 2, 4, .. rows divided
- * by the time with one row; and the multiplications per second with 256 rows. The best of
- * ROUNDS rounds is printed.
+ * On a processor with a tile unit, they are also measured without it. The columns of the table
+ * are: the rate at which weights are read for one row, in GB/s and in percent of the memory's
+ * read rate; the time for 2, 4, .. rows divided by the time for one row; and the
+ * multiplications per second for 256 rows. Each figure is the best of ROUNDS rounds.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -72,7 +73,7 @@ static double best(struct esp_pool *pool, struct bench *b, void (*run)(void *, i
     return least;
 }
 
-/* Fills panels with copies of the same random blocks; only their addresses matter. */
+/* Fills panels with copies of the same random blocks. Equal values do not change the speed. */
 static void fill(struct bench *b, enum esp_dtype dtype, size_t bytes)
 {
     static float row[COLUMNS];

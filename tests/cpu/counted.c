@@ -1,15 +1,15 @@
-/* counted.c - compares the speeds of drafters if passes have the given costs. No clock is
- * read, so the results are the same on every machine, idle or busy.
+/* counted.c - compares the speeds of drafters, calculated from given costs of passes. No clock
+ * is read, so the results are the same on every machine, idle or busy.
  *
  *     make bench-counted [BENCH='TEMPERATURE ROW LAYER [CHOICE ...]']
  *
  * A target pass costs 1 for one row, and ROW for each further row. A draft pass costs LAYER
- * for one row, and LAYER * ROW for each further row. ROW may be A:N:B: each further row costs
- * A up to N rows, and B beyond. Without CHOICEs, forty configurations are run. The first
- * choice (`goodput`) is compared with the other choices, prompt by prompt, on
- * tests/prompts-unseen.txt: 24 prompts that no parameter was tuned on. The built-in pair
- * writes 192 tokens after each. A drafter keeps what it has learned from one prompt to the
- * next.
+ * for one row, and LAYER * ROW for each further row. ROW can be written as A:N:B. Then each
+ * further row costs A up to row number N, and B after that. A CHOICE is a drafter with its
+ * settings. Without CHOICEs, forty choices are run. The program compares the first choice (by
+ * default `goodput`) with each other choice, prompt by prompt. The prompts are the 24 in
+ * tests/prompts-unseen.txt, which no parameter was tuned on. The built-in pair writes 192
+ * tokens after each prompt. A drafter keeps what it has learned from one prompt to the next.
  */
 #include <math.h>
 #include <stdio.h>
@@ -21,7 +21,7 @@
 enum { TOKENS = 192, MOST_PROMPTS = 64, MOST_CHOICES = 64, LINE = 1024, SHOWN = 6 };
 
 static double row, layer, beyond;
-static int step = 1 << 30; /* from this many rows on, a row costs `beyond` */
+static int step = 1 << 30; /* each row after this many rows costs `beyond` */
 
 static double verify_cost(int rows)
 {
@@ -37,8 +37,8 @@ static double draft_cost(int rows)
 static char prompts[MOST_PROMPTS][LINE];
 static int prompt_count;
 
-/* The speed of each choice, relative to plain decoding: `speed` for each prompt, and `total`
- * for all prompts together. */
+/* Speeds of the choices, divided by the speed of plain decoding. `speed` is for each prompt,
+ * `total` for all prompts together. */
 static double speed[MOST_CHOICES][MOST_PROMPTS], total[MOST_CHOICES];
 
 static const char *const grid[] = {
@@ -149,8 +149,8 @@ static void measure(struct esp_engine *engine, const char *choice, double temper
     fprintf(stderr, "%s: %.3f\n", choice, total[which]);
 }
 
-/* Compares the first choice with choice `which`. If `which` is -1, compares it with the best
- * choice for each prompt, which cannot be known in advance. */
+/* Compares the first choice with choice `which`. If `which` is -1, compares the first choice
+ * with the best choice for each prompt, which a user cannot know in advance. */
 static void compare(const char *name, int which, int count)
 {
     double sum = 0, least = INFINITY;
@@ -179,7 +179,7 @@ int main(int argc, char **argv)
     char err[512];
     const char *rows = argc > 2 ? argv[2] : "0.14";
     if (sscanf(rows, "%lf:%d:%lf", &row, &step, &beyond) == 2)
-        fail("ROW is a number, or A:N:B");
+        fail("ROW must be a number, or three numbers A:N:B");
     layer = argc > 3 ? atof(argv[3]) : 0.15;
     if (count > MOST_CHOICES)
         fail("64 choices at most");

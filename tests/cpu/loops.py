@@ -14,7 +14,7 @@ KINDS = ["tile unit", "vector arithmetic", "vector moves", "others"]
 
 
 def functions(path, pattern):
-    """Returns the names of the functions, and the instructions of each by address."""
+    """Returns the names of the functions, and for each function its instructions by address."""
     text = subprocess.run(["objdump", "-d", "--no-show-raw-insn", path], check=True,
                           capture_output=True, text=True).stdout
     for part in text.split("\n\n"):

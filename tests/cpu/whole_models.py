@@ -57,7 +57,7 @@ SHAPES = {"1b": (16, 2048, 8192, 32, 8, 64),     # Llama 3.2 1B
           "4b": (32, 2560, 9216, 16, 4, 256),    # Qwen3.5 4B: 24 of 32 layers are recurrent
           "4b-full": (32, 2560, 11008, 32, 8, 128),
           "tiny": (1, 256, 512, 4, 4, 64)}       # a draft
-# The numbers of key heads and of value heads in the recurrent layers.
+# For each shape with recurrent layers: how many key heads and value heads these layers have.
 HYBRIDS = {"0.8b": (16, 16), "4b": (16, 32)}
 STATE_DIM, KERNEL, EVERY = 128, 4, 4  # of Qwen3.5
 

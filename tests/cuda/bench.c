@@ -2,14 +2,14 @@
  *
  *     bench [--try] [FOLDER]
  *
- * The models are the built-in pair, enlarged (engine/model/inflate.h). Their drafts are
- * accepted as often as those of a trained pair, and a pass takes as long as that of a model of
- * the same size. The target is enlarged in memory. The draft has at most 120 MB; it is written
- * to FOLDER (default: TMPDIR or /tmp) and removed again. --try uses small sizes and few
- * repetitions, to test this program.
+ * The models are the built-in pair, enlarged (engine/model/inflate.h). The enlarged target
+ * accepts as many draft tokens as the target of a trained pair, and a pass takes as long as
+ * that of a model of the same size. The target is enlarged in memory. The draft has at most
+ * 120 MB; it is written to FOLDER (default: TMPDIR or /tmp) and removed at the end. --try uses
+ * small sizes and few repetitions, to test this program.
  *
- * Times are medians of repetitions within this run, measured by the device. "Idle" is the part
- * of a generation's time in which no call was under way on the device.
+ * Times are medians of repetitions within this run, measured by the device. "Idle" is the
+ * fraction of a generation's time in which the device executed no call.
  */
 #include <dirent.h>
 #include <stdio.h>
@@ -54,11 +54,11 @@ static double median(double *values, int count)
 
 /* -------------------------------------------------------- time in which the device is busy */
 
-/* The engine's calls record a mark before and after the work that they submit to the device. If
- * a call waits, the second mark must come before the wait; otherwise the device would seem busy
- * while the host wakes up. So the call's results are deferred (ESP_LATER), and another small
- * call fetches them after the mark. This takes time, so speeds are measured without timing
- * calls. */
+/* To time the engine's calls, the functions below replace the backend's operations. They record
+ * a mark on the device before and after the work of each call. If a call waits for its results,
+ * the second mark must come before the wait; otherwise the device would seem busy while the
+ * host wakes up. So the results are deferred (ESP_LATER), and a second, small call fetches them
+ * after the mark. This takes time, so speeds are measured while calls are not timed. */
 static const struct esp_backend_ops *real;
 static struct esp_backend *timed_backend;
 static int slot = FIRST_SLOT;
@@ -81,12 +81,11 @@ static void begin(void)
     if (slot + 2 > ESP_MARKS)
         flush();
     keeps[slot] = false;
-    timed_backend->ops = real; /* calls made inside the timed call are not timed */
+    timed_backend->ops = real; /* calls that the timed call makes are not timed again */
     real->mark(timed_backend, slot);
 }
 
-/* Ends a timed call. answers: if not NULL, the deferred values of these rows are fetched
- * now. */
+/* Ends a timed call. If `answers` is not NULL, fetches the deferred results of these rows. */
 static int end(int status, struct esp_rows *answers)
 {
     double value;
@@ -213,8 +212,8 @@ static struct esp_session *open_session(struct esp_engine *engine, const char *d
 
 /* ------------------------------------------------------------------ one pass */
 
-/* Returns the seconds of a target pass over a tree of `rows` nodes, including the choice of a
- * token at each. The parent of node i is node (i - 1) / 2. */
+/* Returns how many seconds a target pass over a tree of `rows` nodes takes, including choosing
+ * a token at each node. The parent of node i is node (i - 1) / 2. */
 static double pass_seconds(struct esp_session *s, int rows)
 {
     static uint64_t mask[MOST_ROWS][(MOST_ROWS + 63) / 64];
@@ -250,8 +249,8 @@ static double pass_seconds(struct esp_session *s, int rows)
     return median(seconds, runs);
 }
 
-/* Returns the bytes that one pass must read: all weights except the embedding, of which it
- * needs only single rows. */
+/* Returns how many bytes one pass must read: all weights except the embedding. A pass reads
+ * only a few rows of the embedding. */
 static double pass_bytes(const struct esp_engine *e)
 {
     const struct esp_model_desc *d = &e->target->desc;
@@ -262,8 +261,7 @@ static double pass_bytes(const struct esp_engine *e)
 }
 
 /* Returns the size of the session's rows of logits, divided by the size of all weights and KV
- * caches.
- */
+ * caches. */
 static double rows_share(const struct esp_engine *engine, const struct esp_session *session)
 {
     const struct esp_backend_ops *ops = engine->backend->ops;
@@ -470,7 +468,7 @@ int main(int argc, char **argv)
     const char *folder = argc > 1 + small          ? argv[1 + small]
                          : temporary && *temporary ? temporary
                                                    : "/tmp";
-    /* Each entry has the width and the layers of the target, then those of the draft. */
+    /* In each entry: width and layers of the target, width and layers of the draft. */
     static const int sizes[][4] = {{8, 32, 4, 6}, {16, 32, 8, 8}}, small_size[] = {1, 6, 2, 2};
     char draft[400];
     double before;

@@ -2,8 +2,8 @@
 # Prints the compiler's report on each CUDA kernel, as the table of kernels/cuda/RESOURCES.md. It needs nvcc and some
 # minutes, but no GPU.
 #     tests/cuda/resources.sh [ARCH...]      (80 90 100 by default)
-# With CUBINS=FOLDER, the machine code is kept in FOLDER. tests/cuda/sass.py with the same CUBINS
-# uses it and does not compile again.
+# With CUBINS=FOLDER, the machine code is kept in FOLDER. If tests/cuda/sass.py gets the same CUBINS,
+# it uses this machine code instead of compiling again.
 set -eu
 cd "$(dirname "$0")/../.."
 [ $# -gt 0 ] || set -- 80 90 100
@@ -21,8 +21,9 @@ for arch in "$@"; do
     done
 done >"$work/said"
 
-# Prints a row for each kernel: the maximum over its variants (types, widths, rows). A multiprocessor has 65536 registers
-# and at most 64 warps; a warp gets registers in units of 256.
+# Prints a row for each kernel, with the maxima over its variants (types, widths, rows). The number of warps that fit is
+# computed from the registers: a multiprocessor has 65536 registers and at most 64 warps, and a warp gets registers in
+# units of 256.
 awk -v archs="$*" '
     function most(table, key, value) { if (value > table[key] + 0) table[key] = value }
     $2 == "name" {

@@ -4,22 +4,24 @@
     tests/cuda/sass.py [ARCH...]        (80 90 100 unless given)
 
 Needs nvcc and cuobjdump (in the PATH, or named by NVCC and CUOBJDUMP), but no GPU. CUBINS names a folder with machine code
-that tests/cuda/resources.sh has left; that code is not compiled again. For each variant of a kernel, the script looks at
-the loop that has both asynchronous copies (cp.async, which loads weights, keys and values) and tensor
-instructions or dot products of four bytes (one_row.cu):
+that tests/cuda/resources.sh has written there; then nothing is compiled again. For each variant of a kernel, the script
+looks at the loop that has both asynchronous copies (cp.async, which loads weights, keys and values) and products (tensor
+core instructions or, in one_row.cu, dot products of four bytes). The columns of the table are:
 
-    instructions number of instructions in the loop; for attention, in an iteration without keys of the pass and masks
+    instructions number of instructions in the loop. For attention: in an iteration without masks and without keys of
+                 the pass's own rows
     per KB       instructions of a warp for each KB of weights that it multiplies: the instructions of the loop, counting
                  inner loops (over blocks of 32 columns) as often as they run
     copied       bytes that a warp copies in one iteration of the loop
     waits        points at which the loop waits for copies (DEPBAR), for each 4 KB of copies
     in flight    bytes of unfinished copies during a wait: the group that DEPBAR waits for, and the later groups
-    loaded       bytes of other loads, mostly from the first-level cache: activations, scales, masks; bytes that
-                 several lanes read count once for each lane
-    stalls       points in an iteration at which the loop waits for one of these other loads
+    loaded       bytes of other loads, mostly from the first-level cache: activations, scales, masks. A byte that
+                 several lanes read is counted once for each lane
+    stalls       points in an iteration at which the loop waits for a load that `loaded` includes
 
-The control word of an instruction of compute capability 7.0 and above is in the highest of its 128 bits: from bit
-110 on, the barrier that it sets (3 bits; 7 means none); from bit 116 on, the barriers that it waits for (6 bits).
+From compute capability 7.0 on, an instruction has 128 bits, and the highest bits are a control word. The three bits from
+bit 110 on name the barrier that the instruction sets (7: none). The six bits from bit 116 on are the set of barriers that
+it waits for.
 """
 import os
 import re
@@ -37,12 +39,12 @@ TYPES = {"Q8_0": (34, 1, 4), "Q4_0": (18, 1, 4), "Q5_0": (22, 1, 4), "IQ4_NL": (
 OUTPUTS = 16
 LESS = ", a tile less>"
 HALVES = 2  # iterations of the middle loop; each computes the scales of half of 256 columns
-# The numbers of enum esp_dtype (kernels/dtype.h), which the compiler uses in the names of variants.
+# The types in the order of enum esp_dtype (kernels/dtype.h). The compiler writes their numbers in the names of variants.
 DTYPES = ["F32", "F16", "BF16", *TYPES]
 
 
 def short_name(plain):
-    """Returns a kernel's name and template arguments, as the table shows them."""
+    """Returns a kernel's name and template arguments in the form in which the table shows them."""
     plain = re.sub(r"\(anonymous namespace\)::|^void ", "", plain)
     plain = re.sub(r"\(esp_dtype\)(\d+)", lambda m: DTYPES[int(m[1])], plain)
     plain = re.sub(r"\((?:int|bool)\)", "", plain).replace("__nv_bfloat16", "bf16").replace("__half", "f16")
@@ -61,14 +63,14 @@ class Instruction:
         return self.high >> (116 - 64) & 63
 
     def bytes(self):
-        """Returns the bytes that a warp copies or loads."""
+            """Returns how many bytes a warp copies or loads with this instruction."""
         name = self.text.split()[0]
         width = re.search(r"\.(64|128)\b", name)
         return LANES * (int(width[1]) // 8 if width else 4)
 
 
 def functions(text):
-    """Yields the name and the instructions of each function of a dump."""
+    """Yields the name and the instructions of each function in the output of cuobjdump."""
     for part in re.split(r"\n\s+Function : ", text)[1:]:
         name, body = part.split("\n", 1)
         instructions = []
@@ -104,7 +106,7 @@ def copies_in(loop):
 
 
 def main_loops(instructions):
-    """Returns the loops with products and copies, the shortest first. Of loops that overlap, only the shortest counts."""
+    """Returns the loops with products and copies, the shortest first. If loops overlap, only the shortest is returned."""
     found = []
     for loop in filter(copies_in, loops(instructions)):
         if all(loop[-1].address < other[0].address or loop[0].address > other[-1].address for other in found):
@@ -113,7 +115,8 @@ def main_loops(instructions):
 
 
 def named_loops(name, instructions):
-    """Returns the main loops of a kernel, with names. A kernel of blocks.cu has a second main loop, for one tile less."""
+    """Returns the main loops of a kernel, with names. A kernel of blocks.cu has a second main loop, which processes one
+    tile less per iteration."""
     found = main_loops(instructions)
     if not name.startswith("blocks"):
         return [(name, loop) for loop in found[:1]]
@@ -122,7 +125,8 @@ def named_loops(name, instructions):
 
 
 def stalls(loop):
-    """Returns how many instructions wait for a barrier that a load of this or the previous iteration has set."""
+    """Returns how many instructions of an iteration wait for a barrier that a load in this or the previous iteration
+    has set."""
     count, pending = 0, set()
     for number, i in enumerate(loop + loop):
         hit = {b for b in pending if i.waits_for() >> b & 1}
@@ -134,7 +138,7 @@ def stalls(loop):
 
 
 def copies_of(name):
-    """For a kernel of attention, returns how many copies a thread makes in an iteration. Otherwise returns 0."""
+    """Returns how many copies a thread makes in an iteration of an attention kernel. For other kernels, returns 0."""
     if not name.startswith("attend"):
         return 0
     width, high = map(int, re.search(r"<\w+, (\d+), (\d+)", name).groups())
@@ -144,9 +148,9 @@ def copies_of(name):
 
 def usual(loop, most):
     """Returns how many instructions the shortest iteration with `most` copies has. If no iteration has so many copies,
-    the largest number of copies that occurs is used instead."""
+    the iterations with the most copies are used instead."""
     place = {i.address: number for number, i in enumerate(loop)}
-    least = [{} for _ in loop] + [{0: 0}]  # fewest instructions from each one to the end, for each number of copies
+    least = [{} for _ in loop] + [{0: 0}]  # for each instruction and number of copies: the fewest instructions to the end
     for number in range(len(loop) - 1, -1, -1):
         i = loop[number]
         branch = re.match(r"BRA\b(?!\.DIV).*?(0x[0-9a-f]+)$", i.text)
@@ -162,7 +166,7 @@ def usual(loop, most):
 
 
 def work_of(name):
-    """Returns the bytes of weights and the products of one iteration of a kernel's loop."""
+    """Returns how many bytes of weights and how many products one iteration of a kernel's loop processes."""
     arguments = re.search(r"<(.*)>", name)[1].split(", ")
     kind = arguments[0].replace("ESP_", "")
     if name.startswith("matmul"):
@@ -178,7 +182,7 @@ def work_of(name):
 
 
 def per_kilobyte(name, loop):
-    """Returns the instructions for each KB of weights, or "" for attention."""
+    """Returns how many instructions a kernel executes for each KB of weights. For attention, returns ""."""
     weights, products = work_of(name)
     found = sum(map(multiplies, loop))
     if not weights or not found:

@@ -1,4 +1,4 @@
-/* shapes.c - measures the CUDA backend on models that have the shapes of real ones.
+/* shapes.c - measures the CUDA backend on models that have the shapes of real models.
  *
  *     shapes [--try] [--list | PART...]
  *     shapes --predict RATE CLOCK [PART...]
@@ -8,21 +8,21 @@
  * weights. The program prints tables in Markdown:
  *
  *   - times of passes by rows and by context, and what fraction of the read rate they reach;
- *   - the same for each kind of kernel in a pass;
+ *   - the time and this fraction for each kind of kernel in a pass;
  *   - times of the steps of a draft model;
  *   - times of passes with quantised weights;
  *   - times of passes of a target if only half of it fits on the device. The other half is
  *     copied for every pass.
  *
  * Next to each measurement is the backend's prediction (kernels/cuda/predict.cu), which uses
- * the read rate and the device's clock. Before its passes are timed, every model is checked in
- * exact mode: each row of a pass must be bit-identical to the row computed alone.
+ * the device's read rate and clock. The passes of every model are checked in exact mode before
+ * they are timed: each row of a pass must be bit-identical to the row computed alone.
  *
  * --try uses small shapes, to test this program. --predict prints only the predictions, for a
  * device that reads RATE GB/s at CLOCK MHz and has as many multiprocessors as the device or the
- * emulator. --list prints the names of the parts. Each part runs in its own process, so a
- * failure of one does not affect the others. The last line is "N passed, N failed". Times are
- * medians, measured by the device.
+ * emulator. --list prints the names of the parts. Each part runs in its own process, so the
+ * other parts still run if one fails. The last line is "N passed, N failed". Times are medians,
+ * measured by the device.
  */
 #include <math.h>
 #include <stdio.h>
@@ -41,10 +41,10 @@ struct shape {
     const char *name;
     int layers, hidden, heads, kv_heads, head_dim, ffn, vocabulary;
     bool tied;
-    int experts, experts_used; /* experts (of width `ffn`), and how many a row uses; 0: none */
+    int experts, experts_used; /* number of experts (of width `ffn`); how many a row uses */
 };
 
-/* The largest shapes come first. */
+/* The two largest shapes come first. */
 static const struct shape shapes[] = {
     {"Llama 3.1 8B", 32, 4096, 32, 8, 128, 14336, 128256, false, 0, 0},
     {"Qwen 3 30B A3B, 12 of 48 layers", 12, 2048, 32, 4, 128, 768, 151936, false, 128, 8},
@@ -53,15 +53,15 @@ static const struct shape shapes[] = {
     {"Llama 3.2 3B", 28, 3072, 24, 8, 128, 8192, 128256, true, 0, 0},
     {"Qwen 3 4B", 36, 2560, 32, 8, 128, 9728, 151936, true, 0, 0},
 };
-/* --try uses these instead. The last small shape replaces the third and all later shapes. */
+/* The shapes for --try. The last of them replaces the third and all later shapes. */
 static const struct shape small_shapes[] = {
     {"a small one", 4, 256, 4, 2, 64, 256, 100, true, 0, 0},
     {"a small mixture", 1, 64, 2, 1, 32, 64, 50, false, 8, 2},
     {"a smaller one", 1, 64, 2, 1, 32, 96, 50, false, 0, 0},
 };
 
-/* Means the types in files of type Q4_K_M: Q6_K for the head, and for the value and down
- * matrices of half of the layers; Q4_K for all other matrices. */
+/* MIXED stands for the types in files of type Q4_K_M: Q6_K for the head, and for the value and
+ * down matrices of half of the layers; Q4_K for all other matrices. */
 static const enum esp_dtype MIXED = ESP_DTYPE_COUNT;
 
 static int runs = 20, contexts[CONTEXTS] = {256, 1024, 8192, 32768};
@@ -80,10 +80,10 @@ static void stop(const char *what, const char *err)
 struct made {
     struct esp_model_desc desc;
     struct esp_layer *layer;
-    struct esp_expert *expert; /* the experts of every layer, or NULL */
+    struct esp_expert *expert; /* the experts, the same for every layer, or NULL */
     float *frequencies, *ones;
-    char *numbers; /* the numbers of every matrix */
-    char *precise; /* the numbers of matrices that are Q6_K in a mixed model; otherwise NULL */
+    char *numbers; /* random numbers, which all matrices share */
+    char *precise; /* in a mixed model: those that all Q6_K matrices share; otherwise NULL */
 };
 
 static size_t bytes_of(const struct esp_tensor *t)
@@ -103,7 +103,7 @@ static struct esp_tensor vector(const float *ones, int n)
         .data = ones, .dtype = ESP_F32, .rows = n, .columns = 1, .block = n, .stride = n};
 }
 
-/* Fills memory with random numbers of a type, by repeating one piece. */
+/* Fills memory with random numbers of a type, by repeating one random piece. */
 static void fill(char *to, size_t bytes, enum esp_dtype dtype, int columns)
 {
     enum { PIECE = 64 };
@@ -155,8 +155,8 @@ static void make_layers(struct made *m, const struct shape *s, const struct esp_
     }
 }
 
-/* Allocates random numbers of a type, enough for the larger of these two tensors and one more
- * block. If `filled` is not set, returns an address that is never read. */
+/* Allocates and returns random numbers of a type. They are enough for the larger of these two
+ * tensors and one more block. If `filled` is false, the caller must not read them. */
 static char *make_numbers(const struct shape *s, enum esp_dtype dtype,
                           const struct esp_tensor *head, const struct esp_tensor *other,
                           bool filled)
@@ -268,13 +268,12 @@ static double memory_free(const struct runner *r)
     return (double)r->backend->ops->memory_free(r->backend) / 1e9;
 }
 
-/* The memory reserved for graphs of captured passes, which is more than they are likely to
- * need. */
+/* How many bytes are reserved for the graphs of captured passes. They probably need less. */
 static const size_t ALL_GRAPHS = (size_t)256 << 20;
 
-/* Opens a model, and a cache for a text of `context` tokens and passes of `batch` rows, with
- * memory for only the fraction `part` of its weights. Returns false if it does not fit on the
- * device. */
+/* Opens a model, and a KV cache for a text of `context` tokens and passes of `batch` rows. Only
+ * the fraction `part` of the weights is kept on the device. Returns false if the device has too
+ * little memory. */
 static bool open_runner(struct runner *r, struct esp_backend *backend, struct made *m,
                         int context, int batch, double part)
 {
@@ -350,8 +349,8 @@ static struct esp_batch tree_pass(struct runner *r, int rows, int context)
                               .logits = r->logits};
 }
 
-/* Returns the seconds of a pass over a tree of `rows` nodes after `context` tokens, including
- * the choice of a token at each node. */
+/* Returns how many seconds a pass over a tree of `rows` nodes after `context` tokens takes,
+ * including choosing a token at each node. */
 static double pass_seconds(struct runner *r, int rows, int context)
 {
     static int32_t which[MOST_ROWS], ids[MOST_ROWS];
@@ -399,8 +398,8 @@ static double step_seconds(struct runner *r, int context)
 
 /* ------------------------------------------------------------------ exact mode */
 
-/* Runs `rows` tokens of a chain that follows `context` tokens. The first of them is token number
- * `first` of the chain. */
+/* Runs a pass over `rows` tokens of a chain that follows `context` tokens. The first of these
+ * rows is token number `first` of the chain. */
 static void run_chain(struct runner *r, int context, int first, int rows)
 {
     int32_t tokens[MOST_ROWS], positions[MOST_ROWS], to[MOST_ROWS];
@@ -433,8 +432,8 @@ static void read_rows(struct runner *r, int rows, float *to)
     }
 }
 
-/* In exact mode, compares passes of up to `batch` rows with their rows computed one by one. A
- * cache for fewer than 64 rows has no graph of 64 rows, so passes of 17 to 32 rows then use
+/* In exact mode, compares passes of up to `batch` rows with the same rows computed one by one.
+ * With `batch` below 64, the cache has no graph of 64 rows. Then passes of 17 to 32 rows use
  * other kernels for products. */
 static void check_exact(struct esp_backend *backend, struct made *m, int batch)
 {
@@ -517,9 +516,9 @@ static void print_milliseconds(double seconds)
         printf(" - |");
 }
 
-/* Prints passes by rows and by context: the milliseconds, the prediction, and what fraction of
- * the read rate is reached. If r is NULL, prints only predictions, for `bytes` bytes of
- * weights. */
+/* Prints a table of passes by rows and by context: the milliseconds, the prediction, and what
+ * fraction of the read rate a pass reaches. If r is NULL, prints only predictions, for `bytes`
+ * bytes of weights. */
 static void print_passes(struct esp_backend *backend, struct runner *r,
                          const struct esp_model_desc *desc, double bytes, int count)
 {
@@ -550,7 +549,7 @@ static void print_passes(struct esp_backend *backend, struct runner *r,
     }
 }
 
-/* Returns the predicted seconds of a kind of kernels, or 0 if there is no prediction. */
+/* Returns the predicted seconds of all kernels of a kind, or 0 if there is no prediction. */
 static double seconds_of(const struct esp_kernel_time *kernel, int count, const char *name)
 {
     for (int i = 0; i < count; i++)
@@ -559,7 +558,8 @@ static double seconds_of(const struct esp_kernel_time *kernel, int count, const 
     return 0;
 }
 
-/* Prints the time of each kind of kernel in a pass: the median, or only the prediction. */
+/* Prints how long each kind of kernel takes in a pass: the median and the prediction. If r is
+ * NULL, prints only the prediction. */
 static void print_kernels(struct esp_backend *backend, struct runner *r,
                           const struct esp_model_desc *desc, int rows, int context)
 {
@@ -595,8 +595,8 @@ static void print_kernels(struct esp_backend *backend, struct runner *r,
     }
 }
 
-/* Returns how many bytes of weights a pass reads; 0 for a mixture, where that depends on the
- * rows. */
+/* Returns how many bytes of weights a pass reads. For a mixture of experts, returns 0, because
+ * the number depends on the rows. */
 static double pass_bytes(const struct esp_backend *backend, const struct esp_model_desc *d)
 {
     struct esp_model_desc whole = *d;
@@ -623,7 +623,7 @@ static void print_predictions(struct esp_backend *backend, const struct shape *s
     unmake(&m);
 }
 
-/* Prints the times of passes in exact mode, for one length of the text. */
+/* Prints the times of passes in exact mode, after a text of one length. */
 static void print_exact(struct esp_backend *backend, struct made *m)
 {
     struct runner r;
@@ -677,14 +677,14 @@ static void print_quantised(struct esp_backend *backend, const struct shape *s,
     unmake(&m);
 }
 
-/* Prints the times of passes when memory holds only half of the weights, so that most layers are
- * copied for every pass. */
+/* Prints the times of passes if only half of the weights fit on the device. Then most layers
+ * are copied to the device for every pass. */
 static void print_streamed(struct esp_backend *backend, const struct shape *s)
 {
     struct made m;
     struct runner r;
     struct esp_streamed streamed;
-    printf("\nHalf of it on the device.\n");
+    printf("\nHalf of the weights are on the device.\n");
     make(&m, s, ESP_BF16, true);
     if (open_runner(&r, backend, &m, contexts[1], MOST_ROWS, 0.5)) {
         if (!backend->ops->weights_streamed(r.weights, &streamed))
@@ -709,8 +709,8 @@ static void print_streamed(struct esp_backend *backend, const struct shape *s)
 
 enum kind { DENSE, QUANTISED, STREAMED };
 
-/* The most important parts come first, in case the time is too short for all. shape: an index
- * into `shapes`. */
+/* The parts of a run, the most important first, in case the time is too short for all of them.
+ * `shape` is an index into `shapes`. */
 static const struct part {
     const char *name;
     enum kind kind;
@@ -800,7 +800,7 @@ static void read_speed(char **text)
     speed.read_rate = 1e9 * atof(text[0]);
     speed.clock = 1e6 * atof(text[1]);
     if (!(speed.read_rate > 0) || !(speed.clock > 0))
-        stop("--predict", "GB/s and MHz are numbers above 0, such as 3100 and 1755");
+        stop("--predict", "give GB/s and MHz as numbers above 0, such as 3100 and 1755");
 }
 
 int main(int argc, char **argv)
