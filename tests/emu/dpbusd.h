@@ -1,11 +1,11 @@
-/* dpbusd.h - computes an instruction of AVX-VNNI (vpdpbusd in VEX encoding) with instructions
- * of AVX2, for processors without AVX-VNNI. With ESP_EVEX, the header uses the same
- * instruction in the encoding of AVX-512 VNNI. That is as fast as AVX-VNNI, so the speed can
- * be measured.
+/* dpbusd.h - emulates an instruction of AVX-VNNI (vpdpbusd in VEX encoding) with AVX2
+ * instructions, for processors without AVX-VNNI. If ESP_EVEX is defined, the header uses the
+ * same instruction in the encoding of AVX-512 VNNI. That is as fast as AVX-VNNI. So the speed
+ * of AVX-VNNI can be measured on processors that have only AVX-512 VNNI.
  *
- * The instruction adds to each 32-bit lane of `sum` the four products of its unsigned bytes in
- * `u` and its signed bytes in `s` ("Intel 64 and IA-32 Architectures Software Developer's
- * Manual").
+ * For each 32-bit lane, the instruction multiplies the four unsigned bytes in `u` by the four
+ * signed bytes in `s`, and adds the four products to `sum` ("Intel 64 and IA-32 Architectures
+ * Software Developer's Manual").
  */
 #ifndef TEST_DPBUSD_H
 #define TEST_DPBUSD_H

@@ -1,7 +1,7 @@
 /* emu.h - emulates a GPU: compiles CUDA C++ as C++17 and runs it on one host thread.
  *
- * kernels/cuda/device.h includes this instead of the CUDA headers if ESP_EMULATE is defined.
- * README.md says what tests on it can prove and what they cannot.
+ * If ESP_EMULATE is defined, kernels/cuda/device.h includes this header instead of the CUDA
+ * headers. README.md says what faults tests can find with the emulator, and what they cannot.
  */
 #ifndef EMU_H
 #define EMU_H

@@ -2,15 +2,15 @@
  *
  * Shared memory has 32 banks of 4 bytes. A warp's access takes one cycle if its lanes need
  * different banks or the same words. Otherwise it takes as many cycles as the number of
- * different words that the lanes need from the busiest bank. An access of 8 bytes is made for
- * 16 lanes at a time, an access of 16 bytes for 8 lanes. NVIDIA describes all architectures
- * since 5.0 in this way.
+ * different words that the lanes need from the busiest bank. If each lane accesses 8 bytes,
+ * only 16 lanes are served at a time; with 16 bytes, only 8 lanes. NVIDIA describes all
+ * architectures since 5.0 in this way.
  *
  * The accesses of esp_shared_get(), esp_shared_put() and ldmatrix and the writes of cp.async
- * are counted. The emulator runs the lanes of a warp one after another. So it assumes that the
- * n-th access that a lane makes in a function is the same instruction as the n-th access of the
- * other lanes in that function. This is right if all lanes of a kernel make the same accesses,
- * as in a pass that fills its blocks.
+ * are counted. The emulator runs the lanes of a warp one after another. So it has to find out
+ * which accesses belong to one instruction: it assumes that the n-th accesses of all lanes in a
+ * function do. This is right if all lanes make the same accesses, as in a pass in which no
+ * block is partly empty.
  */
 #include <array>
 #include <cstdio>
@@ -30,10 +30,10 @@ struct access {
     std::array<uintptr_t, lanes> at;
 };
 
-/* Stores the accesses that the running block has made in one function. */
+/* The accesses that the running block has made in one function. */
 struct place {
     std::vector<access> of_warp[most_warps];
-    std::array<size_t, most_warps *lanes> made = {}; /* number of accesses of each thread */
+    std::array<size_t, most_warps *lanes> made = {}; /* how many accesses each thread made */
 };
 
 struct counts {
@@ -46,7 +46,7 @@ static std::map<std::string, place> &running()
     return *all;
 }
 
-/* Returns the counts, which are stored by the names of the kernel and the function. */
+/* Returns all counts. The key of an entry is the name of a kernel and of a function. */
 static std::map<std::pair<std::string, std::string>, counts> &counted()
 {
     static auto *all = new std::map<std::pair<std::string, std::string>, counts>;
@@ -87,7 +87,7 @@ void emu_banks_touch(int thread, const void *at, size_t bytes, const char *where
     warp[number].at[(size_t)(thread % lanes)] = reinterpret_cast<uintptr_t>(at);
 }
 
-/* Returns the cycles that the access takes for the lanes first..first+count-1. */
+/* Returns how many cycles the access takes for the lanes first..first+count-1. */
 static int cycles_of(const access &a, int first, int count)
 {
     std::array<std::vector<uintptr_t>, banks> words;
@@ -117,8 +117,8 @@ static void add(const access &a, counts *to)
     }
 }
 
-/* Turns "void f(A, B<T>) [with T = X; int N = 1]", as gcc or clang writes it, into "f<X, 1>".
- */
+/* Returns a short name for a function: gcc and clang write "void f(A, B<T>) [with T = X; int N
+ * = 1]", and the result is "f<X, 1>". */
 static std::string name_of(const char *function)
 {
     const std::string text = function;

@@ -9,7 +9,8 @@ extern bool emu_banks_counted;
 /* Call this when thread `thread` of the block accesses `bytes` bytes of shared memory in the
  * function `where`. */
 void emu_banks_touch(int thread, const void *at, size_t bytes, const char *where);
-/* Call this at the end of a block. `function`: the kernel's name, as the compiler writes it. */
+/* Call this at the end of a block. `function` is the kernel's name as the compiler writes it.
+ */
 void emu_banks_end_block(const char *function);
 
 #endif

@@ -1,15 +1,15 @@
-/* emu_block.cpp - the scheduler, which runs blocks one after another, and threads as fibres.
+/* emu_block.cpp - the scheduler. It runs blocks one after another, and their threads as fibres.
  *
- * A fibre takes the next thread of the block that has not begun and runs it. If the thread
- * returns, the fibre takes another thread, so a kernel that never waits never switches fibres.
- * If the thread must wait, the fibre switches to a thread that can continue, or else to a fibre
- * that begins the next thread. If no thread can run and some have not returned, this is a
- * deadlock: the emulator reports what each of them waits for, and the program ends.
+ * A fibre takes a thread of the block that has not begun, and runs it. If the thread returns,
+ * the fibre takes another thread. So a kernel that never waits never switches fibres. If the
+ * thread must wait, the fibre switches to a thread that can continue, or else to a fibre that
+ * begins a new thread. If no thread can run and some have not returned, this is a deadlock:
+ * the emulator reports what a thread waits for, and the program ends.
  *
- * Order is part of the test: blocks, warps and lanes run in an order drawn from the seed, and a
- * warp runs as far as it can before the next warp, so that a missing barrier has an effect.
- * Shared memory is exactly as large as launched, lies between guards and holds 0xff (not a
- * number) when a block begins.
+ * Blocks, warps and lanes run in an order that is drawn from the seed. A warp runs as far as it
+ * can before the next warp runs. Because of this order, tests notice a missing barrier. Shared
+ * memory is exactly as large as the launch requests, and lies between guards. When a block
+ * begins, all bytes of shared memory are 0xff (not a number).
  */
 #include "tests/emu/emu_block.h"
 
@@ -32,7 +32,7 @@ enum thread_state : unsigned char {
     thread_done
 };
 
-/* A copy of 16 bytes to shared memory, in progress; from = NULL means zeros. */
+/* A copy of 16 bytes to shared memory that is not done yet. from: NULL means zeros. */
 struct background_copy {
     void *to;
     const void *from;
@@ -45,7 +45,7 @@ struct thread {
     unsigned char lane, warp;
     emu_fibre *fibre;
     thread *next; /* in the queue of threads that can continue */
-    /* The function for which the thread waits. */
+    /* The warp function in which the thread waits, and the arguments of the call. */
     emu_finish *finish;
     const char *what, *file;
     int line;
@@ -60,19 +60,19 @@ static struct {
     const emu_launch_shape *launch;
     const emu_body *body;
     emu_place place;
-    int threads, order[max_threads];       /* the order in which threads begin */
-    int lanes[warp_lanes];                 /* the order of lanes, from last to first */
+    int threads, order[max_threads];       /* order: in which threads begin */
+    int lanes[warp_lanes];                 /* in which lanes continue, from last to first */
     uint64_t blocks, block, first, stride; /* block i is number (first + stride i) % blocks */
     unsigned char *shared;                 /* lies between two guards */
-    const char *function; /* the kernel, after it has requested shared memory */
+    const char *function; /* the kernel's name; set when it requests shared memory */
 
     thread thread_of[max_threads];
-    unsigned meeting[max_warps]; /* lanes that wait for others of their warp */
+    unsigned meeting[max_warps]; /* lanes that wait for other lanes of their warp */
     int begun, done, at_barrier, barrier_yes;
     emu_count barrier_count;
     thread *barrier_first;
 
-    /* first and last thread of the queue */
+    /* first and last thread in the queue of threads that can continue */
     thread *head, *tail;
     std::vector<emu_fibre *> &idle = *new std::vector<emu_fibre *>; /* outlives main */
     emu_fibre *running;
@@ -174,7 +174,7 @@ static uint64_t common_divisor(uint64_t a, uint64_t b)
     return a;
 }
 
-/* Draws a map i -> (first + stride i) % count, which visits each of `count` indices once. */
+/* Draws a random order: the map i -> (first + stride i) % count visits each index once. */
 static void draw_order(uint64_t *seed, uint64_t count, uint64_t *first, uint64_t *stride)
 {
     *first = 0;
@@ -245,7 +245,7 @@ static void set_running(thread *t)
     emu_thread = t ? &t->index : nullptr;
 }
 
-/* Continues with a thread that no longer waits. */
+/* Switches to the first thread in the queue of threads that can continue. */
 static void resume_next(emu_fibre *from)
 {
     thread *t = run.head;
@@ -302,8 +302,8 @@ static void begin_fibre()
     }
 }
 
-/* Called when the running thread must wait: switches to another fibre until the thread is
- * resumed. */
+/* Called when the running thread must wait. Switches to another fibre, and returns when the
+ * thread can continue. */
 static void give_way()
 {
     emu_fibre *self = now->fibre;
@@ -446,7 +446,7 @@ void emu_meet(emu_finish *finish, const char *what, unsigned mask, void *data, c
         const int i = __builtin_ctz(left);
         const thread *other = &warp[i];
         if (other->finish != finish || other->mask != mask || other->line != line) {
-            give_way(); /* the lanes do not all wait for the same function */
+            give_way(); /* the lanes of the mask do not all wait in the same function */
             return;
         }
         brought[i] = other->data;
@@ -454,7 +454,7 @@ void emu_meet(emu_finish *finish, const char *what, unsigned mask, void *data, c
     finish(brought, mask);
     *meeting &= ~mask;
     self->state = thread_runs;
-    for (int i = 0; i < warp_lanes; i++) { /* these lanes continue before other warps */
+    for (int i = 0; i < warp_lanes; i++) { /* puts the lanes at the head of the queue */
         int other_lane = run.lanes[i];
         thread *other = &warp[other_lane];
         if (!(mask >> other_lane & 1) || other == self)

@@ -5,8 +5,8 @@
 #include "tests/emu/emu_device.h"
 #include "tests/emu/emu_launch.h"
 
-/* Runs every block of the launch until it ends. `seed` chooses the order of blocks, of warps
- * and of lanes; 0 is the natural order. */
+/* Runs all blocks of the launch. `seed` determines the order of blocks, of warps and of lanes;
+ * 0 is the natural order. */
 void emu_run_kernel(const emu_launch_shape &launch, const emu_body &body, uint64_t seed);
 
 /* Writes "kernel NAME, block (x, y, z), thread (x, y, z): ", or "" outside kernels. */

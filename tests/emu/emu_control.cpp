@@ -1,4 +1,4 @@
-/* emu_control.cpp - reports the emulator's errors, plants failures, counts live handles, and
+/* emu_control.cpp - reports the emulator's errors, makes calls fail, counts live handles, and
  * stores the settings that a test makes. */
 #include "tests/emu/emu_control.h"
 
@@ -33,7 +33,7 @@ struct control_state {
 
 static control_state &control()
 {
-    /* must outlive destructors that run after main */
+    /* never freed, because destructors that run after main use it */
     static control_state *all = new control_state;
     return *all;
 }
@@ -73,7 +73,7 @@ static void watch_faults()
     __sanitizer_set_death_callback(say_fault);
 }
 #else
-/* Reports where a kernel faulted, then lets the fault happen again. */
+/* Reports where a kernel faulted. Then the fault happens again and ends the program. */
 static void on_fault(int number, siginfo_t *info, void *)
 {
     say_fault();
@@ -185,8 +185,8 @@ const char *emu_failed_call(void)
 
 int emu_leaks(char *text, size_t bytes)
 {
-    std::map<std::string, live> sums; /* number and bytes of the objects of each kind */
-    std::map<std::string, int> counts;
+    std::map<std::string, live> sums;  /* how many bytes the objects of each kind have */
+    std::map<std::string, int> counts; /* how many objects of each kind there are */
     for (const auto &entry : control().handles) {
         counts[entry.second.kind]++;
         sums[entry.second.kind].bytes += entry.second.bytes;

@@ -1,7 +1,6 @@
-/* emu_control.h - lets a test control the emulator. The functions are exported by the emulated
- * plugin.
+/* emu_control.h - lets a test control the emulator. The emulated plugin exports the functions.
  *
- * A program that loads the plugin uses environment variables instead: ESPALIER_EMU_DEVICES,
+ * Environment variables control the emulator without these functions: ESPALIER_EMU_DEVICES,
  * ESPALIER_EMU_DRIVER and ESPALIER_EMU_LT (versions), ESPALIER_EMU_MEMORY (bytes),
  * ESPALIER_EMU_NCCL=0 (this machine has no NCCL), ESPALIER_EMU_NODE (bytes of a node of a
  * graph), ESPALIER_EMU_SMS (multiprocessors), ESPALIER_EMU_SHARED (kilobytes),
@@ -22,35 +21,35 @@ extern "C" {
 void emu_set_devices(int count);
 void emu_set_driver(int version); /* newest CUDA of the driver: 12040 is 12.4; 0 is no driver */
 void emu_set_lt(int version);     /* version of cuBLASLt, initially 13; 0 means none */
-/* The result of cuBLASLt's heuristic: algorithms (initially), none, or a failure. */
+/* What cuBLASLt's heuristic returns: algorithms (initially), no algorithm, or an error. */
 enum emu_heuristic { EMU_FINDS, EMU_FINDS_NONE, EMU_REFUSES };
 void emu_set_heuristic(enum emu_heuristic answer);
 void emu_set_memory(size_t bytes); /* memory of the device; allocated memory stays allocated */
-/* These set the number of multiprocessors (4 at first), and the kilobytes of shared memory
- * that a block may ask for (227 at first, as on compute capability 9.0; 163 on 8.0; 99 on 8.6,
- * 8.9 and 12.0), for backends that are opened later. */
+/* These set, for backends that are opened later, the number of multiprocessors (initially 4)
+ * and the kilobytes of shared memory that a block can request. Initially these are 227, as on
+ * compute capability 9.0. They are 163 on 8.0, and 99 on 8.6, 8.9 and 12.0. */
 void emu_set_multiprocessors(int count);
 void emu_set_shared(int kilobytes);
-/* Returns the most bytes of shared memory that a block has had since the last call of this
+/* Returns the largest shared memory of a block, in bytes, since the last call of this
  * function. */
 size_t emu_shared_peak(void);
-/* memory that each node of a ready graph takes; 0 at first */
+/* Sets how much memory each node of an instantiated graph takes; initially 0. */
 void emu_set_node_bytes(size_t bytes);
 size_t emu_memory_used(void);
 size_t emu_memory_peak(void); /* the most memory in use since the last call of this function */
 
-/* Sets the order of threads, blocks and streams: 0 is the natural one; any other number draws
- * a new order for every launch. The program starts with 1. */
+/* Sets the seed for the order of threads, blocks and streams. 0 means the natural order. With
+ * any other seed, a new order is drawn for every launch. The initial seed is 1. */
 void emu_set_seed(uint64_t seed);
 
-/* Makes the `call`-th call of the runtime or of cuBLASLt from now on fail (1 is the next one;
- * 0 means none). If `ever_after` is set, all later calls fail, too, as after a fault on a GPU.
- * A call that should release something returns the error, but releases it. `error` is a
- * cudaError_t; cuBLASLt returns an error with another type. */
+/* Makes a later call of the runtime or of cuBLASLt fail: 1 is the next call, 2 the call after
+ * it, and 0 no call. If `ever_after` is set, all calls after it fail, too, as after a fault on
+ * a GPU. A failing call that should release something returns the error, but releases it.
+ * `error` is a cudaError_t. cuBLASLt has another type of error, and returns one of its own. */
 void emu_fail_at(long call, int error, bool ever_after);
-long emu_calls(void); /* calls since emu_fail_at(), or since the beginning */
+long emu_calls(void); /* number of calls since emu_fail_at(), or since the program began */
 
-const char *emu_failed_call(void); /* the first call since then that was made to fail, or "" */
+const char *emu_failed_call(void); /* the first call that emu_fail_at() made fail, or "" */
 
 /* Returns how many objects the program has not released, and writes their names to `text`. */
 int emu_leaks(char *text, size_t bytes);
@@ -59,10 +58,10 @@ int emu_leaks(char *text, size_t bytes);
  * waited for work that was not done. */
 long emu_kernels_run(void), emu_waits_made(void);
 
-/* Bank conflicts of shared memory are counted in emu_banks.cpp. emu_count_banks(true) starts
- * the counts from 0. emu_banks_of() writes entry `index`, and returns 0 after the last entry.
- * Each entry is for a kernel (with its template arguments) and a function in it that accesses
- * shared memory. Conflicts slow these accesses down by the factor cycles / least. */
+/* Counts bank conflicts of shared memory (emu_banks.cpp). emu_count_banks(true) starts counting
+ * from 0. emu_banks_of() writes entry `index`, and returns 0 if there is no such entry. Each
+ * entry is for a kernel (with its template arguments) and a function in it that accesses shared
+ * memory. Conflicts slow these accesses down by the factor cycles / least. */
 struct emu_banks {
     char kernel[120], place[40];
     long blocks, accesses, cycles, least; /* accesses: one for each access of a whole warp */

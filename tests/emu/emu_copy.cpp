@@ -1,7 +1,7 @@
 /* emu_copy.cpp - copies and fills.
  *
- * Arguments are checked when the call is made; memory is read when the copy runs. So the host
- * must not touch source and destination until it has waited.
+ * Arguments are checked when the host calls the function, but memory is read when the copy
+ * runs. So the host must wait for the copy before it touches the source or the destination.
  */
 #include "tests/emu/emu_state.h"
 
@@ -50,7 +50,7 @@ static cudaError_t enqueue_copy(const rectangle &r, cudaMemcpyKind kind, cudaStr
     });
 }
 
-/* Waits for all work on the default stream. */
+/* Waits for all work on the default stream. `enqueued` is the result of queueing the work. */
 static cudaError_t wait(cudaError_t enqueued)
 {
     return enqueued ? enqueued : cudaStreamSynchronize(nullptr);

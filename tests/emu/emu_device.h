@@ -1,10 +1,10 @@
-/* emu_device.h - functions by which a thread of a kernel uses its block and its warp.
+/* emu_device.h - CUDA's functions for a thread that works with its block and its warp.
  *
  * Threads of a block are fibres that run one after another (emu_block.cpp). A thread yields
- * only where it must wait for others: at a barrier, and where the lanes of a warp meet
- * (shuffles, votes, __syncwarp, tensor core products). Lanes that meet must call the same
- * function from the same line with the same mask, as the instruction demands. If threads never
- * meet, the emulator names them and ends the program.
+ * only where it must wait for other threads: at barriers, and in functions that the lanes of a
+ * warp must call together (shuffles, votes, __syncwarp, tensor core products). These lanes must
+ * call the same function from the same line with the same mask, as the instruction demands. If
+ * a thread waits forever, the emulator names it and ends the program.
  */
 #ifndef EMU_DEVICE_H
 #define EMU_DEVICE_H
@@ -33,8 +33,8 @@ void *emu_shared(const char *function);
 #define ESP_SHARED(type, name)                                                                 \
     type *name = reinterpret_cast<type *>(emu_shared(__PRETTY_FUNCTION__))
 
-/* Counts an access to shared memory for bank conflicts; `caller`: the function that makes the
- * access. */
+/* Counts an access to shared memory, to find bank conflicts. `caller` is the name of the
+ * function that makes the access. */
 void emu_touch(const void *at, size_t bytes, const char *caller);
 #define ESP_CALLER , const char *caller = __builtin_FUNCTION()
 #define ESP_TOUCH(at, bytes) emu_touch((at), (bytes), caller)
@@ -44,7 +44,7 @@ void emu_touch(const void *at, size_t bytes, const char *caller);
 #define EMU_SITE const char *file = __builtin_FILE(), int line = __builtin_LINE()
 
 struct emu_count {
-    int all, yes; /* how many threads met; how many of them had a predicate that was not 0 */
+    int all, yes; /* how many threads came; how many of them had a predicate other than 0 */
 };
 emu_count emu_barrier(const char *what, int predicate, const char *file, int line);
 
@@ -71,8 +71,8 @@ static inline int __syncthreads_and(int predicate, EMU_SITE)
 
 /* ------------------------------------------------------------------ meetings of a warp */
 
-/* Called by the last lane of `mask` that arrives. data[i] is the value of lane i, or NULL if
- * the lane is not in the mask. Afterwards all lanes continue. */
+/* The last lane of `mask` that arrives calls this function. data[i] is the value of lane i, or
+ * NULL if the lane is not in the mask. After the call, all lanes continue. */
 typedef void emu_finish(void **data, unsigned mask);
 void emu_meet(emu_finish *finish, const char *what, unsigned mask, void *data, const char *file,
               int line);
@@ -84,8 +84,8 @@ struct emu_exchange {
 };
 void emu_finish_sync(void **data, unsigned mask);
 void emu_finish_shuffle(void **data, unsigned mask);
-void emu_finish_ballot(void **data, unsigned mask); /* result: lanes whose value is not 0 */
-void emu_finish_match(void **data, unsigned mask);  /* result: lanes with the same value */
+void emu_finish_ballot(void **data, unsigned mask); /* result: the lanes with a value not 0 */
+void emu_finish_match(void **data, unsigned mask);  /* result: the lanes with the same value */
 
 static inline void __syncwarp(unsigned mask = 0xffffffffu, EMU_SITE)
 {
@@ -104,8 +104,8 @@ static inline T emu_shuffle(const char *what, unsigned mask, T value, int source
     return value;
 }
 
-/* Computes shfl as PTX defines it. Lanes read only within their segment of `width` lanes. If
- * the source is outside the segment, a lane gets its own value. */
+/* The four shuffles work as PTX defines shfl. A lane reads only from its segment of `width`
+ * lanes. If the source is outside the segment, the lane gets its own value. */
 template <typename T>
 static inline T __shfl_sync(unsigned mask, T value, int source, int width = 32, EMU_SITE)
 {
@@ -174,7 +174,7 @@ void emu_finish_add(void **data, unsigned mask);
 void emu_finish_and(void **data, unsigned mask);
 void emu_finish_or(void **data, unsigned mask);
 void emu_finish_xor(void **data, unsigned mask);
-void emu_finish_min(void **data, unsigned mask); /* for int64_t, like emu_finish_max() */
+void emu_finish_min(void **data, unsigned mask); /* this and the next compare as int64_t */
 void emu_finish_max(void **data, unsigned mask);
 
 #define EMU_REDUCE(name, finish, T)                                                            \
@@ -197,9 +197,9 @@ EMU_REDUCE(__reduce_xor_sync, emu_finish_xor, unsigned)
 
 /* ------------------------------------------------------------------ tensor cores */
 
-/* Computes D += A B, see esp_mma and esp_mma_s8 in kernels/cuda/device.h. Products are exact.
- * An element of D is summed in float in ascending order of k, starting from its old value, so
- * columns do not depend on each other.
+/* Operands of D += A B; see esp_mma and esp_mma_s8 in kernels/cuda/device.h. Products are
+ * exact. An element of D is summed in float in ascending order of k, starting from its old
+ * value. So columns do not depend on each other.
  */
 struct emu_mma_operands {
     uint32_t a[4], b[2];
@@ -256,8 +256,8 @@ void emu_wait_previous();
 /* ------------------------------------------------------------------ copies in the background
  */
 
-/* See esp_copy_begin in kernels/cuda/device.h. The destination holds 0xff from the beginning
- * of a copy until its thread waits; only then is the source read. */
+/* See esp_copy_begin in kernels/cuda/device.h. When a copy begins, its destination is filled
+ * with 0xff. The source is read only when the thread waits for the copy. */
 void emu_copy_begin(void *to, const void *from, bool there);
 void emu_copy_group();
 void emu_copy_wait(int left);

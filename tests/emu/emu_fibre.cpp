@@ -1,7 +1,8 @@
 /* emu_fibre.cpp - see emu_fibre.h.
  *
- * A new fibre's stack is laid out as if the fibre had been suspended at the first instruction
- * of emu_fibre_begin(): zeroed registers below the address to return to.
+ * A new fibre's stack looks as if the fibre had been suspended at the first instruction of
+ * emu_fibre_begin(). The stack contains saved registers, which are all 0, and above them the
+ * address to return to.
  */
 #include "tests/emu/emu_fibre.h"
 
@@ -27,12 +28,12 @@
 #define EMU_UCONTEXT 1
 #endif
 
-/* Stacks of fibres lie one after the other, separated by inaccessible pages. */
+/* The stacks of the fibres lie one after another, separated by inaccessible pages. */
 enum { most_fibres = 1100 };
 static const size_t stack_bytes = 256 << 10;
-/* Stacks are aligned to pages. If every fibre's data also began at the same offset, the few
- * lines that each thread uses would share a few sets of the processor's caches and evict each
- * other.
+/* Stacks are aligned to pages. Each fibre's data begins at one of `colours` different offsets
+ * from the top of its stack. With equal offsets, the few cache lines that each thread uses
+ * would be in the same few sets of the processor's caches, and evict each other.
  */
 static const size_t colours = 61, colour_bytes = 5 * 64;
 
@@ -44,11 +45,12 @@ static size_t page_bytes()
     return page;
 }
 
-static emu_fibre *leaving; /* the fibre that switched last */
+static emu_fibre *leaving; /* the fibre that the last switch suspended */
 
-/* AddressSanitizer knows only two stacks: the host's, and the stacks of all fibres as one
- * stack. Reporting each switch between two fibres would take a quarter of the run time. The
- * sanitizer's own stacks must be off (asan-use-after-return=0), so that fibres need none.
+/* AddressSanitizer knows only two stacks: the host's stack, and one stack that contains the
+ * stacks of all fibres. So it need not be told about a switch between two fibres, which would
+ * take a quarter of the run time. But the sanitizer's check for use after return must be turned
+ * off (asan-use-after-return=0), because it needs an additional stack for each fibre.
  */
 #ifdef EMU_ASAN
 static struct {
@@ -212,7 +214,7 @@ void emu_fibre_switch(emu_fibre *from, emu_fibre *to)
     leaving = from;
     beginning = to;
 #ifdef EMU_UCONTEXT
-    if (!from->stack_pointer) /* the host switches for the first time */
+    if (!from->stack_pointer) /* at the first switch from the host's stack */
         from->stack_pointer = new ucontext_t();
     swapcontext(static_cast<ucontext_t *>(from->stack_pointer),
                 static_cast<ucontext_t *>(to->stack_pointer));

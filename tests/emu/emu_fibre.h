@@ -1,9 +1,9 @@
 /* emu_fibre.h - gives each thread of a block its own stack, and switches between stacks.
  *
  * A switch saves the registers that the calling convention preserves, and changes the stack
- * pointer. It takes a few nanoseconds in assembly on x86-64 and aarch64; other processors use
- * ucontext. AddressSanitizer is told about each switch from and to the host. Stacks lie between
- * guard pages and are reused.
+ * pointer. On x86-64 and aarch64 it is written in assembly and takes a few nanoseconds; other
+ * processors use ucontext. AddressSanitizer is told about each switch from and to the host's
+ * stack. Stacks lie between guard pages and are reused.
  */
 #ifndef EMU_FIBRE_H
 #define EMU_FIBRE_H
@@ -11,16 +11,16 @@
 #include <cstddef>
 
 struct emu_fibre {
-    void *stack_pointer; /* while another fibre runs */
+    void *stack_pointer; /* valid while another fibre runs */
     void *stack;
     void (*entry)();
 };
 
-/* A fibre that will run entry(), which must never return. Fibres live as long as the program.
+/* Returns a new fibre, which will run entry(). entry() must not return. Fibres are never freed.
  */
 emu_fibre *emu_fibre_new(void (*entry)());
 
-/* Returns the fibre of the caller's own stack, where a launch begins and ends. */
+/* Returns the fibre of the host's stack, on which a launch begins and ends. */
 emu_fibre *emu_fibre_host();
 
 void emu_fibre_switch(emu_fibre *from, emu_fibre *to);

@@ -1,8 +1,8 @@
-/* emu_launch.h - defines ESP_START, which launches a kernel, for the emulator.
+/* emu_launch.h - defines ESP_START for the emulator. ESP_START launches a kernel.
  *
- * Arguments are converted to the kernel's parameter types and copied at the launch, as a GPU
- * does; the kernel runs when its stream does. A parameter that holds the address of host memory
- * would fault on a GPU, so every word of every parameter is checked.
+ * At the launch, arguments are converted to the kernel's parameter types and copied, as on a
+ * GPU. The kernel runs later, when its stream runs. On a GPU, a kernel that gets the address of
+ * host memory would fault. So every word of every parameter is checked for such addresses.
  */
 #ifndef EMU_LAUNCH_H
 #define EMU_LAUNCH_H
@@ -16,7 +16,7 @@ struct emu_launch_shape {
     const void *kernel;
     dim3 grid, block;
     size_t shared;
-    bool early; /* may begin before the previous kernel has ended */
+    bool early; /* the kernel may begin before the previous kernel has ended */
 };
 
 struct emu_body { /* a kernel with its arguments */
@@ -37,13 +37,15 @@ template <typename F> struct emu_body_of : emu_body {
     }
 };
 
-/* Takes over the body. An error becomes the one that cudaGetLastError() returns. */
+/* Queues a kernel on a stream, and takes ownership of `body`. cudaGetLastError() returns an
+ * error of this function. */
 void emu_enqueue_kernel(const emu_launch_shape &launch, cudaStream_t stream,
                         const emu_body *body);
 void emu_check_parameter(const char *kernel, int index, const void *value, size_t bytes);
 
-/* Padding may contain anything, even old addresses. If the compiler cannot clear it, only
- * parameters that are pointers are checked. */
+/* The padding in a parameter can contain anything, even addresses from earlier use of the
+ * memory. If the compiler cannot clear the padding, only parameters that are pointers are
+ * checked. */
 #if defined(__has_builtin)
 #if __has_builtin(__builtin_clear_padding)
 #define EMU_CLEARS_PADDING 1

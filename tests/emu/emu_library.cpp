@@ -1,4 +1,4 @@
-/* emu_library.cpp - opens the emulated cuBLASLt and NCCL by name, as dlopen() does. */
+/* emu_library.cpp - opens the emulated cuBLASLt and NCCL by their file names, like dlopen(). */
 #include "tests/emu/emu_lt.h"
 
 #include <cstdio>

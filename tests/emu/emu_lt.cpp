@@ -1,8 +1,9 @@
-/* emu_lt.cpp - the reference product that replaces cuBLASLt; see emu_lt.h.
+/* emu_lt.cpp - a plain matrix product that replaces cuBLASLt; see emu_lt.h.
  *
- * Algorithm 1 needs no workspace. Algorithm 2 needs one, and overwrites all of it. Both divide
- * a sum into pieces. The number of pieces depends on the algorithm and the shape. The product
- * is queued like a kernel; descriptions and scalars are copied when the call is made.
+ * It has two algorithms. Algorithm 1 needs no workspace. Algorithm 2 needs one, and overwrites
+ * all of it. Both divide a sum into pieces. The number of pieces depends on the algorithm and
+ * the shape. The product is queued like a kernel, but descriptions and scalars are copied when
+ * the function is called.
  */
 #include "tests/emu/emu_lt.h"
 
@@ -251,8 +252,8 @@ static cublasStatus_t check_shapes(const cublasLtMatmulDescOpaque_t &desc, const
                                                     : CUBLAS_STATUS_NOT_SUPPORTED;
 }
 
-/* Returns whether a matrix is completely on the device and has the alignment that fast
- * algorithms need. */
+/* Returns whether a whole matrix is on the device, at an address that is a multiple of 16. Fast
+ * algorithms need this alignment. */
 static bool reachable(const void *data, const layout *l)
 {
     uint64_t lines = l->order == CUBLASLT_ORDER_COL ? l->columns : l->rows;
@@ -331,7 +332,7 @@ struct product {
     uint64_t algorithm;
 };
 
-/* Copies rows of op(A) or columns of op(B). Each becomes `inner` consecutive floats. */
+/* Copies `count` rows of op(A) or columns of op(B). Each becomes `inner` consecutive floats. */
 static std::vector<float> gather(const void *data, const layout &l, int batch, bool by_column,
                                  uint64_t count, uint64_t inner)
 {
@@ -343,7 +344,8 @@ static std::vector<float> gather(const void *data, const layout &l, int batch, b
     return lines;
 }
 
-/* Both arrays are the emulator's own copies, so the sanitizer has already checked the reads. */
+/* Computes a dot product as a sum over `pieces` pieces. The sanitizer need not check it: both
+ * arrays are copies that the emulator made, and the sanitizer has checked the copying. */
 __attribute__((no_sanitize("address", "undefined"))) static float
 dot(const float *a, const float *b, uint64_t count, uint64_t pieces)
 {
@@ -376,7 +378,7 @@ static void run_product(const product &p)
         for (uint64_t column = 0; column < p.d.columns; column++)
             for (uint64_t row = 0; row < p.d.rows; row++) {
                 float value = p.alpha * dot(&a[row * inner], &b[column * inner], inner, pieces);
-                if (p.beta != 0.0f) /* C is not read otherwise */
+                if (p.beta != 0.0f) /* with beta 0, C is not read */
                     value += p.beta * load(p.c_data, p.c.type, place(p.c, batch, row, column));
                 if (p.desc.epilogue == CUBLASLT_EPILOGUE_BIAS)
                     value +=

@@ -1,8 +1,8 @@
-/* emu_lt.h - the part of cuBLASLt that the emulator knows: D = alpha op(A) op(B) + beta C, with
- * an optional bias, for 16- and 32-bit floats and 32-bit sums.
+/* emu_lt.h - the part of cuBLASLt that is emulated: D = alpha op(A) op(B) + beta C, with an
+ * optional bias, for 16- and 32-bit floats and 32-bit sums.
  *
- * As in cuBLASLt, the order of sums depends on the algorithm and on the shape, so that a caller
- * that needs bit-identical results for every number of rows cannot get them by accident.
+ * As in cuBLASLt, the order of sums depends on the algorithm and on the shape. So results are
+ * not bit-identical for every number of rows, and tests notice callers that rely on this.
  */
 #ifndef EMU_LT_H
 #define EMU_LT_H
@@ -61,8 +61,8 @@ struct cublasLtMatmulHeuristicResult_t {
     int reserved[4];
 };
 
-/* Returns the library as if it were loaded by name; NULL if the emulated machine has no such
- * library or another version of it (emu_control.h). */
+/* Returns the emulated library with this file name. Returns NULL if the emulated machine does
+ * not have the library or has another version of it (emu_control.h). */
 void *emu_library_open(const char *name);
 void *emu_library_symbol(void *library, const char *name);
 #define ESP_LIBRARY_OPEN(name) emu_library_open(name)

@@ -1,9 +1,10 @@
 /* emu_math.h - CUDA's device functions for a single thread: maths, bits, memory.
  *
- * Functions with a rounding mode in their name are exact. rsqrtf and the __fast functions are
- * the plain functions (a GPU may differ in the last bits, so no test may depend on them).
- * Nothing is contracted: the emulator is compiled with -ffp-contract=off, and fmaf() is a true
- * fused multiply-add. Atomics are plain updates, because only one thread runs at a time.
+ * Functions with a rounding mode in their names give the same results as on a GPU. rsqrtf and
+ * the approximate functions (__expf, ...) call the functions of the C library. A GPU's results
+ * can differ in the last bits, so tests must not depend on these bits. The compiler fuses no
+ * multiplication with an addition (-ffp-contract=off), and fmaf() is a true fused multiply-add.
+ * Atomics are plain updates, because only one thread runs at a time.
  */
 #ifndef EMU_MATH_H
 #define EMU_MATH_H
@@ -51,7 +52,7 @@ static inline double max(double a, double b)
     return fmax(a, b);
 }
 
-/* The C library declares functions of these names. */
+/* These are macros, because the C library declares functions with these names. */
 #define __expf(x) expf(x)
 #define __exp10f(x) exp10f(x)
 #define __logf(x) logf(x)
@@ -60,7 +61,7 @@ static inline double max(double a, double b)
 #define __cosf(x) cosf(x)
 #define __powf(x, y) powf(x, y)
 
-/* Each line has result, name, parameters, value. */
+/* Each line defines a function: its result type, name, parameters and value. */
 #define EMU_FUNCTION(type, name, parameters, value)                                            \
     static inline type name parameters                                                         \
     {                                                                                          \

@@ -1,11 +1,11 @@
 /* emu_memory.cpp - device memory and pinned memory.
  *
- * Device memory is a separate range of addresses that the host cannot access: it is opened
- * while kernels and copies run, and closed when the host continues. So a host that follows a
- * device pointer faults, as it would with a GPU. An allocation is 256-byte aligned, has exactly
- * the requested size, and is filled with 0xff, which is NaN in every float format (for an
- * allocation of more than 8 MB, only its first and last 4 MB). Addresses are reused as late as
- * possible.
+ * Device memory is a separate range of addresses, which this file calls the arena. It is opened
+ * while kernels and copies run, and closed when the host continues. So host code that
+ * dereferences a device pointer faults, as it would with a GPU. An allocation is aligned to 256
+ * bytes and has exactly the requested size. It is filled with 0xff, which is NaN in every float
+ * format. (If it has more than 8 MB, only its first and last 4 MB are filled.) Addresses are
+ * reused as late as possible.
  */
 #include <cstdlib>
 #include <iterator>
@@ -36,7 +36,7 @@ struct arena_state {
             emu_fail("no address space for device memory");
         uintptr_t at = reinterpret_cast<uintptr_t>(mapped), past = at % huge_page;
         base = static_cast<unsigned char *>(mapped) + (past ? huge_page - past : 0);
-        madvise(base, arena_bytes, MADV_HUGEPAGE); /* makes changes of protection cheaper */
+        madvise(base, arena_bytes, MADV_HUGEPAGE); /* mprotect() is faster with large pages */
     }
 };
 
@@ -76,8 +76,8 @@ bool emu_in_arena(const void *address)
     return at >= base && at < base + arena_bytes;
 }
 
-/* Returns the allocation that contains `offset` or ends there; or live.end() if there is
- * none. */
+/* Returns the allocation that contains `offset` or ends there. If there is none, returns
+ * live.end(). */
 static std::map<size_t, size_t>::iterator holder(size_t offset)
 {
     std::map<size_t, size_t> &live = arena().live;
@@ -99,9 +99,9 @@ emu_where_is emu_find(const void *address, size_t bytes)
     return emu_on_device;
 }
 
-/* Returns the offset of `room` free bytes: the first at or after the cursor, otherwise the
- * first in the arena, or arena_bytes if there are none. The cursor does not walk through the
- * whole arena, because pages that were touched once stay in memory. */
+/* Returns the offset of `room` free bytes: the first at or after the cursor, or else the first
+ * in the arena. Returns arena_bytes if there is no such room. The cursor goes back to 0 long
+ * before the end of the arena, because pages that were used once stay in memory. */
 static size_t find_room(size_t room)
 {
     if (arena().cursor + room > 2 * arena().peak + 8 * huge_page)
@@ -166,8 +166,8 @@ void emu_restore_fences(const void *address, size_t bytes)
 
 /* ------------------------------------------------------------------ allocations */
 
-/* Fills an allocation. An allocation larger than any array of a test (cuBLASLt's workspace) is
- * filled only at both ends. */
+/* Fills an allocation with 0xff. A very large allocation, which can only be cuBLASLt's
+ * workspace, is filled only at both ends. */
 static void fill(unsigned char *block, size_t bytes)
 {
     const size_t end = (size_t)4 << 20;
@@ -337,8 +337,8 @@ static bool is_pinned(uintptr_t at)
     return at <= after->first + after->second;
 }
 
-/* Returns whether a page is mapped at this address. Low addresses are the sanitizer's shadow
- * memory, or small integers. */
+/* Returns whether a page of the host is mapped at this address. Returns false for low
+ * addresses, which are the sanitizer's shadow memory, or integers and not addresses. */
 static bool is_mapped(uintptr_t at)
 {
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);

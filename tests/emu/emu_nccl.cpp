@@ -1,7 +1,7 @@
 /* emu_nccl.cpp - all-gathers between emulated GPUs; see emu_nccl.h.
  *
- * When an all-gather runs on a stream, it first runs the other streams up to the same
- * all-gather. The last stream that reaches it copies everything.
+ * When an all-gather runs on a stream, it first runs the streams of the other GPUs up to the
+ * same all-gather. The stream that reaches the all-gather last copies the parts of all ranks.
  */
 #include "tests/emu/emu_nccl.h"
 
@@ -13,14 +13,14 @@
 
 #include "tests/emu/emu_state.h"
 
-struct part { /* a rank's part of an all-gather */
+struct part { /* what a rank contributes to an all-gather and where it wants the result */
     const char *from;
     char *to;
     size_t bytes;
     cudaStream_t stream;
 };
 struct clique {
-    std::vector<part> now;     /* (ranks) the all-gather that each rank has reached */
+    std::vector<part> now;     /* (ranks) each rank's part of the all-gather it has reached */
     std::vector<long> arrived; /* (ranks) how many all-gathers each rank has reached */
 };
 struct ncclComm {
@@ -28,7 +28,7 @@ struct ncclComm {
     std::shared_ptr<clique> all;
 };
 
-static thread_local int depth; /* of nested groups */
+static thread_local int depth; /* how many nested groups the thread has begun */
 static thread_local std::vector<std::pair<ncclComm_t, part>> grouped;
 
 #define NCCL_CALL()                                                                            \
@@ -82,7 +82,7 @@ ncclResult_t ncclAllGather(const void *from, void *to, size_t count, ncclDataTyp
     if (emu_find(from, count) != emu_on_device || emu_find(to, count * ranks) != emu_on_device)
         return ncclInvalidArgument;
     if (depth == 0 && ranks > 1)
-        return ncclInvalidUsage; /* otherwise this thread would wait for itself */
+        return ncclInvalidUsage; /* outside a group, the thread would wait forever */
     grouped.push_back({comm, {(const char *)from, (char *)to, count, stream}});
     return ncclSuccess;
 }
@@ -107,7 +107,8 @@ static void copy_all(const clique &all)
         }
 }
 
-/* Reaches an all-gather as rank `rank`, and waits for the other ranks. */
+/* Notes that a rank has reached an all-gather. Runs the other ranks until they have reached it,
+ * too. The last of them copies the parts of all ranks. */
 static void come(clique &all, const std::vector<cudaStream_t> &streams, int rank, const part &p)
 {
     const long number = ++all.arrived[(size_t)rank];
@@ -143,7 +144,7 @@ ncclResult_t ncclGroupEnd()
         captured += emu_captures(one.second.stream);
         if (one.first->all != begun[0].first->all ||
             begun.size() != one.first->all->now.size() || streams[(size_t)one.first->rank])
-            return ncclInvalidUsage; /* the emulator knows one all-gather in a group */
+            return ncclInvalidUsage; /* the emulator allows only one all-gather in a group */
         streams[(size_t)one.first->rank] = one.second.stream;
     }
     if (captured > 0 && captured < begun.size())

@@ -1,9 +1,9 @@
-/* emu_nccl.h - the part of NCCL that the emulator knows: all-gathers between emulated GPUs of
- * this process. The signatures are those of nccl.h.
+/* emu_nccl.h - the part of NCCL that is emulated: all-gathers between emulated GPUs of this
+ * process. The signatures are the same as in nccl.h.
  *
- * As in NCCL, one thread that has several communicators must begin their operations together,
- * in a group. Either all or none of a group's streams must be in a capture. An all-gather waits
- * on each stream until the other streams have reached it.
+ * As in NCCL, a thread that has several communicators must begin their operations together, in
+ * a group. Either all or none of a group's streams must be in a capture. On each stream, an
+ * all-gather waits until all other streams of the group have reached it.
  */
 #ifndef EMU_NCCL_H
 #define EMU_NCCL_H

@@ -1,9 +1,9 @@
 /* emu_properties.cpp - properties of the emulated device, and checks of launches.
  *
- * Limits are those of a GPU of compute capability 9.0, except the number of multiprocessors.
- * The emulated device has few of them, so that even the tests' small shapes have more blocks
- * than can run at a time. This number and the shared memory can be set (emu_control.h), because
- * they decide which kernels are used.
+ * Limits are those of a GPU of compute capability 9.0, except that the emulated device has few
+ * multiprocessors. With few multiprocessors, even the tests' small shapes have more blocks than
+ * can run at a time. A test can set the number of multiprocessors and the size of shared memory
+ * (emu_control.h), because the backend chooses its kernels by them.
  */
 #include <cstdio>
 #include <map>
@@ -32,7 +32,7 @@ static std::map<const void *, int> &shared_allowed()
     return *all;
 }
 
-/* Kernels whose code has been loaded, by a launch or by reading their attributes. */
+/* The kernels that are loaded. A launch loads a kernel, and so does reading its attributes. */
 static std::set<const void *> &loaded()
 {
     static auto *all = new std::set<const void *>;
@@ -57,7 +57,7 @@ cudaError_t cudaGetDeviceCount(int *count)
 {
     EMU_CALL();
     *count = 0;
-    /* a driver that is too old looks like no driver */
+    /* the runtime reports the same error for an old driver and for no driver */
     if (emu_driver_version() / 1000 < CUDART_VERSION / 1000)
         return emu_result(cudaErrorInsufficientDriver);
     *count = emu_device_count();
@@ -178,7 +178,7 @@ static size_t shared_limit(const void *kernel)
 {
     auto found = shared_allowed().find(kernel);
     int allowed = found == shared_allowed().end() ? 0 : found->second;
-    if (allowed > shared_most()) /* the limit was higher when `allowed` was set */
+    if (allowed > shared_most()) /* if the test has lowered the limit since */
         allowed = shared_most();
     return (size_t)(allowed > shared_default ? allowed : shared_default);
 }

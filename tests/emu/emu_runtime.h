@@ -1,7 +1,7 @@
-/* emu_runtime.h - the part of the CUDA runtime that the emulator knows.
+/* emu_runtime.h - the part of the CUDA runtime that is emulated.
  *
- * Names and values are CUDA's. Streams are lazy: their work runs when the host waits for it, so
- * that a result that is read too early is an old result. See README.md.
+ * Names and values are the same as in CUDA. Streams are lazy: their work runs when the host
+ * waits for it. So a test that reads a result too early reads an old result. See README.md.
  */
 #ifndef EMU_RUNTIME_H
 #define EMU_RUNTIME_H
@@ -151,8 +151,8 @@ static inline cudaError_t cudaHostAlloc(T **address, size_t bytes, unsigned flag
     return cudaHostAlloc(reinterpret_cast<void **>(address), bytes, flags);
 }
 
-/* Makes part of an allocation inaccessible to kernels. Copies and fills that cover it leave
- * it unchanged. */
+/* Makes a part of an allocation inaccessible to kernels. Copies and fills leave this part
+ * unchanged, even if their range includes it. */
 enum { ESP_FENCE = 256 };
 void emu_put_fence(void *address, size_t bytes);
 #define ESP_PUT_FENCE(address, bytes) emu_put_fence((address), (bytes))

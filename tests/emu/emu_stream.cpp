@@ -1,9 +1,10 @@
 /* emu_stream.cpp - lazy streams, events and graphs.
  *
  * Work waits in its stream until the host waits for the stream. Before a stream runs, all work
- * on which it depends is run: events of other streams, and the default stream. (The default
- * stream and blocking streams wait for each other's earlier work.) Depending on the seed, other
- * streams also run ahead, so that a missing dependency has a visible effect either way.
+ * on which it depends is run: work of other streams before an event for which the stream waits,
+ * and work of the default stream. (The default stream and blocking streams wait for each
+ * other's earlier work.) The seed decides whether other streams run earlier than they must. So
+ * a missing dependency gives a wrong result with some seeds.
  */
 #include <chrono>
 #include <deque>
@@ -17,7 +18,7 @@
 typedef std::chrono::steady_clock::time_point time_point;
 
 struct work {
-    uint64_t number; /* position in the order in which all work was queued */
+    uint64_t number; /* counts the work of all streams, in the order in which it was queued */
     std::function<void()> run;
 };
 
@@ -26,27 +27,27 @@ struct CUgraph_st {
 };
 struct CUgraphExec_st {
     std::shared_ptr<const CUgraph_st> graph;
-    size_t bytes = 0; /* device memory of the graph */
+    size_t bytes = 0; /* device memory that the driver uses for the graph */
 };
 static size_t node_bytes;
 
 struct CUstream_st {
-    bool blocking = true; /* ordered with the default stream */
+    bool blocking = true; /* waits for the default stream, and the default stream for it */
     int device = emu_current_device();
     std::deque<work> queue;
-    std::unique_ptr<CUgraph_st> capture; /* a capture is in progress if this is not NULL */
+    std::unique_ptr<CUgraph_st> capture; /* the graph that is being captured, or NULL */
     bool spoiled = false;
     cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
 };
 
-struct record { /* one cudaEventRecord */
+struct record { /* a call of cudaEventRecord() */
     cudaStream_t stream;
     bool done = false, captured = false;
     time_point when;
 };
 struct CUevent_st {
     unsigned flags;
-    std::shared_ptr<record> last; /* NULL if never recorded */
+    std::shared_ptr<record> last; /* NULL if the event was never recorded */
 };
 
 struct stream_table {
@@ -170,8 +171,7 @@ void emu_enqueue_kernel(const emu_launch_shape &launch, cudaStream_t stream,
         s->spoiled = true;
     if (!result && stream && streams().all.count(stream) &&
         stream->device != emu_current_device())
-        result =
-            cudaErrorInvalidResourceHandle; /* as a GPU refuses the stream of another device */
+        result = cudaErrorInvalidResourceHandle; /* a GPU refuses a stream of another device */
     if (!result)
         result = emu_enqueue(stream, [launch, owned] {
             emu_kernels++;
@@ -325,7 +325,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
     std::shared_ptr<record> last = event->last;
     if (!last)
         return cudaSuccess;
-    if (last->captured) /* within one stream, work is always in order */
+    if (last->captured) /* allowed only in the same stream, where work is in order anyway */
         return emu_result(last->stream == s ? cudaSuccess : cudaErrorStreamCaptureUnsupported);
     return emu_result(emu_enqueue(stream, [last] { await(*last); }));
 }

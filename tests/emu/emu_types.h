@@ -1,11 +1,11 @@
-/* emu_types.h - types and keywords of CUDA C++ for a plain compiler: qualifiers, vector types,
- * and the 16-bit floats.
+/* emu_types.h - defines types and keywords of CUDA C++ for a plain C++ compiler: qualifiers,
+ * vector types, and the 16-bit floats.
  *
- * Vector types have CUDA's alignment, so that the sanitizer reports an access that a GPU would
- * refuse. The 16-bit floats can only be converted by named functions (__float2bfloat16, ...).
- * With implicit conversions, a plain compiler would compute in 32 bits what CUDA computes in 16
- * bits. As on a GPU, conversions round to nearest, ties to even; subnormals are kept, and NaN
- * becomes 0x7fff.
+ * Vector types have the same alignment as in CUDA. So the sanitizer reports a misaligned
+ * access, which would be a fault on a GPU. The 16-bit floats can only be converted by named
+ * functions (__float2bfloat16, ...). With implicit conversions, a plain compiler would compute
+ * in 32 bits what CUDA computes in 16 bits. As on a GPU, conversions round to nearest, ties to
+ * even; subnormals are kept, and NaN becomes 0x7fff.
  */
 #ifndef EMU_TYPES_H
 #define EMU_TYPES_H
@@ -133,11 +133,11 @@ static inline __half __float2half(float x)
     uint32_t magnitude = bits & 0x7fffffffu, result;
     if (magnitude > 0x7f800000u)
         return __half{0x7fff};
-    if (magnitude >= 0x477ff000u) { /* rounds to 65536 or more */
+    if (magnitude >= 0x477ff000u) { /* too large: rounds to infinity */
         result = 0x7c00u;
     } else if (magnitude >= 0x38800000u) {
         result = (magnitude - 0x38000000u + 0xfffu + (magnitude >> 13 & 1)) >> 13;
-    } else { /* adding 1/2 leaves multiples of 2^-24 in the low bits, rounded to even */
+    } else { /* subnormal: x + 1/2 is rounded, ties to even, to a multiple of 2^-24 */
         float shifted = emu_bits_as<float>(magnitude) + 0.5f;
         result = emu_bits_as<uint32_t>(shifted) - 0x3f000000u;
     }

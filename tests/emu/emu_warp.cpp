@@ -1,8 +1,9 @@
-/* emu_warp.cpp - functions that the lanes of a warp compute together after all have arrived.
+/* emu_warp.cpp - functions that the lanes of a warp compute together.
  *
- * Each function gets the value of every lane (NULL if the lane is not in the mask) and writes
- * each lane's result. A lane that shuffles a value from a lane outside the mask gets NaN; on a
- * GPU the result would be undefined.
+ * A function is called once, when all lanes of the mask have arrived. It gets the value of
+ * every lane, or NULL for a lane that is not in the mask, and writes each lane's result. A lane
+ * that shuffles a value from a lane outside the mask gets NaN; on a GPU the result is
+ * undefined.
  */
 #include "tests/emu/emu_device.h"
 
@@ -137,8 +138,8 @@ template <typename T> static void unpack(float *to, uint32_t pair)
     to[1] = widen((uint16_t)(pair >> 16), T());
 }
 
-/* For every sum, products 0 to 15 are added to the old value in this order. The loops over
- * columns are innermost, so that the compiler can vectorise them.
+/* Each sum begins with the old value, to which products 0 to 15 are added in this order. The
+ * innermost loops are over columns, because the compiler can vectorise them.
  */
 template <typename T> static void multiply(void **data)
 {

@@ -1,10 +1,10 @@
 /* tiles.h - implements in C the instructions of Intel's tile unit (AMX) that the CPU backend
  * uses. An operation that would raise an exception on the processor ends the program.
  *
- * From the "Intel Architecture Instruction Set Extensions" reference: A load sets to zero all
- * rows and columns of a tile that are not configured. A store writes only configured ones.
- * In a product C += A B, C and A have the same number of rows, and C and B the same number of
- * columns. B has a row for every four bytes of a row of A.
+ * These rules are from the "Intel Architecture Instruction Set Extensions" reference. A load
+ * sets all rows and columns of a tile that are not configured to zero. A store writes only the
+ * configured rows and columns. In a product C += A B, C and A have the same number of rows, and
+ * C and B have the same number of columns. B has a row for every four bytes of a row of A.
  */
 #ifndef TEST_TILES_H
 #define TEST_TILES_H
@@ -100,7 +100,7 @@ static inline void emulated_shapes(int c, int a, int b)
                     "B does not have a row for every four bytes of a row of A");
 }
 
-/* Multiplies signed bytes by signed bytes, and adds four products to each sum of 32 bits. */
+/* C += A B for signed bytes. Each row of B adds four products to a sum of 32 bits. */
 static inline void emulated_dpbssd(int c, int a, int b)
 {
     struct emulated_tiles *t = &emulated_tiles;
@@ -126,8 +126,8 @@ static inline float emulated_float(uint32_t bits)
     return x;
 }
 
-/* Multiplies BF16 by BF16: adds up even and odd columns separately, then adds both results to
- * the sum. Unlike this function, the processor treats subnormal numbers as 0. */
+/* C += A B for BF16. Adds up the products of even and of odd columns of A separately, then adds
+ * both sums to C. Unlike this function, the processor treats subnormal numbers as 0. */
 static inline void emulated_dpbf16ps(int c, int a, int b)
 {
     struct emulated_tiles *t = &emulated_tiles;

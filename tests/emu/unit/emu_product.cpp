@@ -1,5 +1,6 @@
-/* emu_product.cpp - compares the product that replaces cuBLASLt with sums in double. Tests
- * types, transposition, order, strides, batches, bias, and refused arguments.
+/* emu_product.cpp - tests the product that replaces cuBLASLt. Its results must agree with sums
+ * in double for all types, transpositions, orders, strides, batches and biases, and it must
+ * refuse wrong arguments.
  */
 #include "tests/emu/unit/emu_test.h"
 
@@ -8,14 +9,14 @@
 struct shape {
     int m, n, k; /* D (m, n) = A (m, k) B (k, n) */
     bool transpose_a, transpose_b;
-    bool row_major; /* for all matrices */
+    bool row_major; /* true if all matrices are stored by rows */
     int pad;        /* unused elements between lines */
     int batch;
     float alpha, beta;
     bool bias;
 };
 
-/* Returns the index of element (i, j) in the stored matrix. */
+/* The layout of a matrix in memory. at() returns the index of element (i, j). */
 struct stored {
     int rows, columns, leading;
     bool row_major;
@@ -74,7 +75,7 @@ template <> cudaDataType type_of<float>()
     return CUDA_R_32F;
 }
 
-/* Stores the arguments of a product, except the matrices. */
+/* The arguments of a product, except the matrices. */
 struct parts {
     cublasLtHandle_t handle = nullptr;
     cublasLtMatmulDesc_t desc = nullptr;
@@ -189,8 +190,8 @@ TEST(products_agree_with_double)
     }
 }
 
-/* Code that needs bit-identical results for every number of columns must not get such results
- * by chance. */
+/* The order must depend on the shape, because code that needs bit-identical results for every
+ * number of columns must not get them by chance. */
 TEST(the_order_of_sums_depends_on_the_shape)
 {
     unsigned long long state = 7;
@@ -232,7 +233,7 @@ TEST(products_are_lazy_and_checked)
     cublasStatus_t askew = call((char *)a.data + 2, nullptr, p.room);
     cublasStatus_t cramped = call(a.data, &second, 16);
     cublasStatus_t right = call(a.data, &second, p.room);
-    alpha = 100.0f; /* the call has already read it */
+    alpha = 100.0f; /* must have no effect, because the call has already read alpha */
     OK(cudaMemcpyAsync(late, d.data, 256, cudaMemcpyDeviceToHost, stream));
     float before = late[0];
     OK(cudaStreamSynchronize(stream));

@@ -1,5 +1,5 @@
-/* emu_streams.cpp - tests the emulator's runtime: memory, lazy streams, events, graphs,
- * launches that a GPU refuses, planted failures.
+/* emu_streams.cpp - tests the emulated CUDA runtime: memory, lazy streams, events, graphs,
+ * launches that a GPU refuses, and calls that a test makes fail.
  */
 #include "tests/emu/unit/emu_test.h"
 
@@ -38,8 +38,8 @@ static __global__ void take_struct(struct with_address a, float *out)
     *out = a.data ? a.data[a.n] : 0.0f;
 }
 
-/* Has two streams, pinned memory and a device array of 64 floats. All are released at the
- * end. */
+/* Two streams, pinned memory and a device array of 64 floats for a test. The destructor
+ * releases them. */
 struct scene {
     cudaStream_t a = nullptr, b = nullptr;
     float *host = nullptr, *device = nullptr;
@@ -199,7 +199,7 @@ TEST(streams_are_lazy_and_read_memory_late)
 {
     scene s;
     OK(s.send(s.a));
-    s.host[5] = 500.0f; /* the copy has not read this value yet */
+    s.host[5] = 500.0f; /* the copy must read this value, because it has not run yet */
     ESP_LAUNCH(add_to, 2, 32, 0, s.a, s.device, 64, 1.0f);
     OK(s.fetch(s.a));
     CHECK(s.host[6] == 6.0f,
@@ -234,8 +234,8 @@ TEST(arguments_are_copied_at_the_launch)
     CHECK(s.host[1] == 2.0f && what == 1000.0f, "%g", s.host[1]);
 }
 
-/* Counts how often (of 16 times) stream b sees the result of stream a, with or without an event
- * between the two. */
+/* Returns how often, of 16 times, stream b sees the result of stream a. If `wait` is set,
+ * stream b waits for an event after the result. */
 static int times_seen(bool wait)
 {
     int seen = 0;
@@ -345,7 +345,8 @@ TEST(graphs_replay_what_was_captured)
     cudaGetLastError();
 }
 
-/* CUDA loads the code of a kernel when it is first used. */
+/* CUDA loads the code of a kernel when the kernel is first used, but cannot load it in a
+ * capture. */
 TEST(a_kernel_is_loaded_before_it_is_captured)
 {
     scene s;
@@ -440,7 +441,8 @@ TEST(devices_are_counted_and_described)
 
 /* ------------------------------------------------------------------ failures and leaks */
 
-/* Adds 1 to an array and releases everything. Returns the first error, if any. */
+/* Adds 1 to an array, and releases everything that it has created. Returns the first error, or
+ * cudaSuccess. */
 static cudaError_t small_job(float *result)
 {
     cudaStream_t stream = nullptr;

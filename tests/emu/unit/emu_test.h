@@ -1,7 +1,7 @@
-/* emu_test.h - shared by the tests of the emulator.
+/* emu_test.h - helpers for the tests of the emulator.
  *
- * A wrong kernel must end the program, so it is run in a child process. The test checks how the
- * child ends and what it prints last.
+ * A faulty kernel must end the program. So a test runs it in a child process, and checks that
+ * the child fails and what it prints.
  */
 #ifndef EMU_TEST_H
 #define EMU_TEST_H
@@ -19,15 +19,16 @@
 #include "kernels/cuda/device.h"
 #include "tests/emu/emu_control.h"
 
-/* AddressSanitizer also catches wrong reads. */
+/* True if AddressSanitizer checks the test. It reports some faults with other messages, and
+ * also reports faulty reads. */
 #ifdef __SANITIZE_ADDRESS__
 __attribute__((unused)) static const bool emu_sanitized = true;
 #else
 __attribute__((unused)) static const bool emu_sanitized = false;
 #endif
 
-/* Returns what a child that runs f() wrote to stderr before it died, or "lived" if it did not
- * die. */
+/* Runs f() in a child process. Returns what the child wrote to stderr if it failed, or "lived"
+ * if it exited with status 0. */
 template <typename F> static std::string last_words(F f)
 {
     int ends[2];
@@ -67,7 +68,7 @@ template <typename F> static std::string last_words(F f)
         CHECK(ok_result == cudaSuccess, "%s: %s", #call, cudaGetErrorString(ok_result));       \
     } while (0)
 
-/* An array on the device, with an array of the same size on the host. */
+/* An array on the device. read() copies it to the host. */
 template <typename T> struct device_array {
     T *data = nullptr;
     size_t count;

@@ -1,5 +1,5 @@
-/* emu_threads.cpp - tests that the emulator runs threads as a GPU does: correct kernels give
- * the correct result in any order of threads, and faults of wrong kernels are detected.
+/* emu_threads.cpp - tests that the emulator runs threads as a GPU does. Correct kernels must
+ * give the correct result in any order of threads, and faults in kernels must be detected.
  */
 #include "tests/emu/unit/emu_test.h"
 
@@ -30,7 +30,7 @@ TEST(every_thread_of_every_block_runs_once)
     }
 }
 
-/* Each thread passes its value to the next one, `rounds` times. */
+/* In each round, every thread takes the value of the next thread. This needs a barrier. */
 static __global__ void pass_around(int *out, int rounds, bool barrier)
 {
     ESP_SHARED(int, room);
@@ -164,7 +164,7 @@ static __global__ void votes(unsigned *out)
     unsigned odd = __ballot_sync(~0u, i & 1), same = __match_any_sync(~0u, i / 8);
     int any = __any_sync(~0u, i == 3), all = __all_sync(~0u, i < 31);
     unsigned half = 0;
-    if (i < 16) /* only half of the warp calls these functions */
+    if (i < 16) /* only the lower half of the warp calls the warp functions */
         half = __ballot_sync(0xffffu, i < 4) + __reduce_add_sync(0xffffu, (unsigned)i);
     __syncwarp();
     int most = __reduce_max_sync(~0u, i - 40), least = __reduce_min_sync(~0u, i - 40);
@@ -279,8 +279,8 @@ TEST(warps_whose_lanes_do_not_meet_are_detected)
          cudaDeviceSynchronize());
 }
 
-/* Lane 0 writes, and the other lanes read. The result is correct only if the lanes synchronise
- * between the write and the reads. */
+/* Lane 0 of each warp writes a value, and all its lanes read it. The result is correct only if
+ * the lanes synchronise between the write and the reads. */
 static __global__ void through_memory(int *out, bool meet)
 {
     ESP_SHARED(int, room);
@@ -364,15 +364,15 @@ TEST(blocks_that_depend_on_their_order_give_wrong_results)
             all &= got == 1;
         right += all;
     }
-    CHECK(right <= 2, "%d of 19 orders are the natural one", right);
+    CHECK(right <= 2, "%d of 19 orders of the blocks are the natural order", right);
 }
 
 /* ---------------------------------------------------------------- copies in the background */
 
-enum { NOT_READ = -1 }; /* the emulator's fill value of a copy's destination, as an int */
+enum { NOT_READ = -1 }; /* 0xffffffff: what a copy's destination contains until it is read */
 
-/* Each thread begins two copies of 16 bytes. It reads the destinations before it waits, then
- * with one group of copies pending, and then with none. */
+/* Each thread begins two copies of 16 bytes. It reads their destinations three times: before it
+ * waits, after it has waited for the first copy, and after it has waited for both. */
 static __global__ void copy_and_look(const int *from, int *out)
 {
     ESP_SHARED(int, room);
@@ -428,8 +428,8 @@ TEST(a_copy_outside_shared_memory_is_detected)
 
 /* ------------------------------------------------------------------ matrices */
 
-/* Writes which element of which matrix each lane gets: 64 m + 8 i + j is row i, column j of
- * matrix m. */
+/* Writes which elements of the four matrices each lane gets. 64 m + 8 i + j stands for the
+ * element in row i and column j of matrix m. */
 static __global__ void load_numbers(int *out, bool turned)
 {
     ESP_SHARED(uint16_t, room);
@@ -463,7 +463,8 @@ TEST(matrices_are_distributed_over_the_lanes)
 
 /* ------------------------------------------------------------------ bank conflicts */
 
-/* Each lane reads a value of type V, `stride` floats after the value of the previous lane. */
+/* Each lane reads a value of type V, `stride` floats after the value that the previous lane
+ * reads. */
 template <typename V> static __global__ void read_apart(int stride, float *out)
 {
     ESP_SHARED(float, room);
@@ -473,7 +474,7 @@ template <typename V> static __global__ void read_apart(int stride, float *out)
     memcpy(out + i, &value, sizeof *out);
 }
 
-/* Returns the cycles of one warp's reads. */
+/* Returns how many cycles one warp needs to read its values. */
 template <typename V> static long cycles_of(int stride)
 {
     device_array<float> out(32);
@@ -501,9 +502,9 @@ TEST(bank_conflicts_are_counted)
               cycles_of<float>(33) == 1,
           "an access takes as many cycles as the busiest bank has words");
     CHECK(cycles_of<float2>(2) == 2 && cycles_of<float2>(4) == 4,
-          "accesses of 8 bytes take half a warp at a time");
+          "an access of 8 bytes serves half a warp at a time");
     CHECK(cycles_of<float4>(4) == 4 && cycles_of<float4>(8) == 8,
-          "accesses of 16 bytes take a quarter of a warp at a time");
+          "an access of 16 bytes serves a quarter of a warp at a time");
 }
 
 /* ---------------------------------------------------------------- kernels that begin early */

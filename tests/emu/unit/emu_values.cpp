@@ -7,7 +7,7 @@
 
 /* ------------------------------------------------------------------ 16-bit floats */
 
-/* Returns the value that the definition of the format gives these bits. */
+/* Returns the value of a float with these bits, by the definition of its format. */
 static double meaning(unsigned bits, int exponent_bits, int mantissa_bits)
 {
     int exponent = (int)(bits >> mantissa_bits & ((1u << exponent_bits) - 1));
@@ -33,8 +33,8 @@ TEST(every_16_bit_float_widens_exactly)
     }
 }
 
-/* Returns whether the bits are the nearest value to x and, of two equally near values, the even
- * one. */
+/* Returns whether x rounds to the float with these bits: no other float is nearer, and if
+ * another is equally near, these bits are even. */
 static bool is_nearest(double x, unsigned bits, int exponent_bits, int mantissa_bits)
 {
     double infinite =
@@ -66,7 +66,7 @@ TEST(floats_round_to_the_nearest_even)
     const int count = check_quick() ? 20000 : 400000;
     for (int i = 0; i < count; i++) {
         uint32_t bits = (uint32_t)(check_uniform(&state) * 4294967296.0);
-        if (i % 2) /* values near those of 16 bits, ties included */
+        if (i % 2) /* values that are near a 16-bit float, or in the middle between two */
             bits =
                 (0x33000000u + bits % 0x15000000u) & (i % 4 == 1 ? 0xfffff000u : 0xffff8000u);
         float x = emu_bits_as<float>(bits);
@@ -187,8 +187,8 @@ TEST(tensor_core_products_agree_with_double)
 }
 
 /* Computes D (16, 8) = A (16, 32) B (32, 8) + c with signed bytes. If `half` is set, uses only
- * the first 16 columns of A and rows of B. In memory, A and D are row-major, and B is
- * column-major. */
+ * the first 16 columns of A and the first 16 rows of B. In memory, A and D are row-major, and B
+ * is column-major. */
 static __global__ void byte_product(const int8_t *a, const int8_t *b, int *d, bool half, int c)
 {
     int group = (int)threadIdx.x / 4, t = (int)threadIdx.x % 4;
@@ -236,7 +236,7 @@ TEST(tensor_core_products_of_bytes_are_exact)
     }
 }
 
-/* A change of one column of B must not change a bit of the other columns of D. */
+/* If one column of B changes, no bit of the other columns of D may change. */
 TEST(columns_of_a_product_do_not_depend_on_each_other)
 {
     unsigned long long state = 9;
