@@ -1,7 +1,7 @@
 #!/bin/sh
-# Tests long texts in a window; make check does not run this script. Several drafters write 100,000 tokens with the built-in
-# pair. All must write the same text, and use no more memory at its end than after a fifth of it. $ESPALIER is the program.
-# The arguments are drafters.
+# Tests very long texts with an attention window (--window). `make check` does not run this script, because it takes long.
+# Each drafter writes 100,000 tokens with the built-in pair. All drafters must write the same text. At the end of the text,
+# they must use at most 1 MB more memory than after a fifth of the time. $ESPALIER is the program; the arguments are drafters.
 ESPALIER=${ESPALIER:-build/espalier} tokens=${TOKENS:-100000} window=${WINDOW:-250}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

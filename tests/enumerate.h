@@ -6,12 +6,12 @@
  *         sum += all.probability;
  *     } while (enumerate_next(&all));
  *
- * The verifier is the real one, but it gets its random numbers from this enumeration. Each
- * decision lists the outcomes between which its random number decides (struct esp_odds). So
+ * The verifier is one of the engine, but it gets its random numbers from this enumeration. For
+ * each random decision, it passes the possible outcomes and their weights (struct esp_odds). So
  * every outcome occurs once, with its exact probability.
  *
- * A rig is a small draft tree with target and draft distributions, on which a verifier can run
- * repeatedly. The test chooses the tree and the distributions.
+ * A rig is a small draft tree with target and draft distributions. The test chooses the tree
+ * and the distributions, and can run a verifier on them repeatedly.
  */
 #ifndef ESP_ENUMERATE_H
 #define ESP_ENUMERATE_H
@@ -24,9 +24,9 @@ struct enumerate {
     struct {
         int taken, next; /* the outcome of this run; the next possible outcome, or -1 */
     } decision[MOST_DECISIONS];
-    /* how many decisions to repeat; how many decisions this run has made so far */
+    /* known: how many decisions have a chosen outcome; at: how many this run has made so far */
     int known, at;
-    double probability; /* probability of the outcomes of this run so far */
+    double probability; /* probability of all outcomes of this run so far */
 };
 
 double enumerate_number(void *all, const struct esp_odds *odds);
@@ -41,12 +41,12 @@ struct rig {
     struct esp_rows *p, *q;
     struct esp_verify verify;
     struct enumerate all;
-    /* Writes the distribution (vocabulary) after a node to `values`. */
+    /* Writes to `values` the target's or draft's distribution (vocabulary) after `tokens`. */
     void (*distribution)(void *user, bool draft, const int32_t *tokens, int count,
                          double *values);
     void *user;
-    /* Only nodes above this depth have a draft distribution, because their children were drawn.
-     * rig_open() sets it so that all nodes have one. */
+    /* Nodes at depths below `drawn` have a draft distribution, from which their children were
+     * drawn. After rig_open(), all nodes have one. */
     int drawn;
 };
 
@@ -56,11 +56,12 @@ void rig_close(struct rig *rig);
 /* Empties the tree. Callers then grow it with esp_tree_draw() or esp_tree_add(). */
 void rig_reset(struct rig *rig);
 
-/* Fills the rows of the current tree, and runs the verifier with the decisions of rig->all. */
+/* Computes the distributions at the nodes of the current tree, and runs the verifier `rule`
+ * with the random decisions of rig->all. */
 void rig_run(struct rig *rig, const struct esp_verifier_ops *rule);
 
-/* Writes the tokens on the path from the root (not included) to `node`; returns their
- * number. */
+/* Writes the tokens on the path from the root, without the root, to `node`. Returns how many
+ * there are. */
 int rig_path(const struct rig *rig, int node, int32_t *tokens);
 
 /* Writes the tokens that the verifier committed: the accepted path and the bonus token. Returns

@@ -1,4 +1,4 @@
-/* folder.c - a temporary model folder to damage; see folder.h. */
+/* folder.c - makes a temporary model folder, which a test damages; see folder.h. */
 #include "tests/folder.h"
 
 #include <cJSON.h>
@@ -12,7 +12,7 @@
 
 #include "tests/check.h"
 
-static char folder[PATH_MAX]; /* "" if there is none */
+static char folder[PATH_MAX]; /* "" if there is no folder */
 
 const char *folder_path(void)
 {

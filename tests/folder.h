@@ -1,8 +1,8 @@
-/* folder.h - a temporary model folder: a copy of a folder in tests/vectors/logits, which a test
- * then damages.
+/* folder.h - makes a temporary model folder: a copy of a folder in tests/vectors/logits, which
+ * the test then damages.
  *
- * There is only one at a time. It is removed when the next one is made and when the program
- * ends. An error in these functions fails the running test.
+ * There is only one temporary folder at a time. It is removed when the next folder is made and
+ * when the program ends. If one of these functions fails, the running test fails.
  */
 #ifndef ESP_FOLDER_H
 #define ESP_FOLDER_H
@@ -10,14 +10,14 @@
 #include <stddef.h>
 
 struct folder_bytes {
-    char *data; /* allocated, with a NUL at the end */
+    char *data; /* the caller must free() it; a NUL follows the last byte */
     size_t size;
 };
 
-/* Makes the folder with the files of the vector folder `name`. */
+/* Makes the temporary folder, with copies of the files of tests/vectors/logits/`name`. */
 void folder_copy(const char *name);
 const char *folder_path(void);
-/* Returns the path of a file in the folder; static storage, valid until the next call. */
+/* Returns the path of a file in the folder. The result is valid until the next call. */
 const char *folder_file(const char *name);
 struct folder_bytes folder_read(const char *path);
 void folder_write(const char *name, const void *data, size_t size);
@@ -29,7 +29,7 @@ void folder_edit(const char *file, const char *key, const char *inner, const cha
 /* Does the same as folder_edit() in the header of a safetensors file. */
 void folder_edit_header(const char *file, const char *key, const char *inner,
                         const char *value);
-/* Removes a prefix from the names of tensors. */
+/* Removes a prefix from the names of the tensors in a safetensors file. */
 void folder_strip_names(const char *file, const char *prefix);
 /* Returns the length of the header of a safetensors file. */
 size_t folder_header_length(const struct folder_bytes *bytes);

@@ -21,13 +21,13 @@ enum {
 
 /* Describes the new vocabulary. */
 struct foreign {
-    cJSON *tokens;             /* maps the texts of tokens, as in the file, to their ids */
+    cJSON *tokens;             /* maps each token, as tokenizer.json writes it, to its id */
     int count, row[ROOM];      /* row[i]: the row of new token i in the old model */
     int end;                   /* the token that ends a text */
     char old[TOKENS][LONGEST]; /* texts of the old tokens */
 };
 
-/* Writes the bytes of a token of a byte-level vocabulary; returns how many there are. */
+/* Decodes a token of a byte-level vocabulary to bytes. Returns how many bytes there are. */
 static int bytes_of(const char *text, char *out)
 {
     int n = 0;
@@ -43,8 +43,8 @@ static int bytes_of(const char *text, char *out)
     return n;
 }
 
-/* Writes a token's text for a vocabulary with byte fallback. Returns false if it is not valid
- * UTF-8. */
+/* Writes a byte-level token in the form in which a vocabulary with byte fallback has it.
+ * Returns false if the token is not valid UTF-8. */
 static bool with_marks(const char *text, char out[3 * LONGEST])
 {
     char bytes[LONGEST];
@@ -105,8 +105,8 @@ static void use_byte_fallback(struct foreign *f)
     }
 }
 
-/* Returns the merges of the old file that the new vocabulary can use: both parts and the
- * result must be tokens of it. */
+/* Returns the merges of the old tokenizer.json that the new vocabulary can use: both parts and
+ * the result must be tokens of the new vocabulary. */
 static cJSON *merges_of(const struct foreign *f, const cJSON *old, bool marks)
 {
     cJSON *merges = cJSON_CreateArray();
@@ -199,8 +199,8 @@ static void write_tokenizer(struct foreign *f, enum foreign_kind kind)
     free(bytes.data);
 }
 
-/* Writes the weights. The rows of the embedding, the first tensor of the file, get their new
- * order. */
+/* Writes the weights. The embedding is the first tensor of the file. Its rows are written in
+ * the order of the new tokens. */
 static void write_weights(const struct foreign *f)
 {
     struct folder_bytes bytes = folder_read(folder_file("model.safetensors"));

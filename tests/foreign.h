@@ -1,22 +1,22 @@
 /* foreign.h - writes the built-in draft with another vocabulary to a temporary folder
  * (folder.h).
  *
- * The model itself stays the same: when a token gets another id, its row of the embedding moves
- * with it. (The embedding is also the head.) So the model must draft the same text as the
- * built-in draft.
+ * The weights stay the same. Only the rows of the embedding, which is also the head, are
+ * reordered: if a token gets another id, its row moves to the new id. So the model must draft
+ * the same text as the built-in draft.
  */
 #ifndef ESP_FOREIGN_H
 #define ESP_FOREIGN_H
 
 enum foreign_kind {
     FOREIGN_PERMUTED,      /* the same tokens with other ids */
-    FOREIGN_RARE_REPLACED, /* also, other tokens replace the last fifth of the merged tokens:
-                              the target knows 80 of 100 tokens */
-    FOREIGN_EACH_FIFTH_REPLACED, /* also, every fifth token is replaced, even frequent tokens */
+    FOREIGN_RARE_REPLACED, /* in addition, other tokens replace the last fifth of the merged
+                              tokens: the target has 80 % of the tokens */
+    FOREIGN_EACH_FIFTH_REPLACED, /* every fifth token is replaced, even frequent tokens */
     FOREIGN_SENTENCEPIECE,       /* byte fallback: a space is U+2581, a newline <0x0A> */
 };
 
-/* Makes the folder, at folder_path(). */
+/* Writes the draft to the temporary folder folder_path(). */
 void foreign_draft(enum foreign_kind kind);
 
 #endif

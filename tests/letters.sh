@@ -1,6 +1,6 @@
 # letters.sh - makes a tokenizer for the small models of tests/vectors, which have 97 tokens. Source this file.
 
-# Writes tokenizer.json: a token for each printable character, the space, the end of a line and the end of the text.
+# Prints a tokenizer.json. It has a token for each printable character, the space, the end of a line and the end of the text.
 tokenizer() {
     awk -v end="<e>" 'BEGIN {
         printf "{\"model\": {\"type\": \"BPE\", \"merges\": [], \"vocab\": {"

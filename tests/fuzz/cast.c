@@ -9,8 +9,8 @@
 
 #include "tests/fuzz/support/fuzz.h"
 
-/* Checks that only escape sequences of the program itself occur: colours, cursor movements,
- * erasing. */
+/* Checks that all escape sequences are of the kinds that the program writes: colours, cursor
+ * movements and erasing. */
 static void require_own_sequences(const char *text)
 {
     for (const char *escape = text; (escape = strchr(escape, '\033')); escape++) {

@@ -14,7 +14,7 @@
 #include "kernels/model_desc.h"
 #include "tests/fuzz/support/fuzz.h"
 
-enum { ZEROS = 1 << 17, MOST_READ = 64 /* elements or tensors */, ROOM = 64 /* tokens */ };
+enum { ZEROS = 1 << 17, MOST_READ = 64 /* elements, or tensors */, ROOM = 64 /* tokens */ };
 
 static void read_value(const struct esp_gguf_value *value)
 {
@@ -27,7 +27,7 @@ static void read_value(const struct esp_gguf_value *value)
     FUZZ_REQUIRE(isnan(esp_gguf_number(value, value->count)), "no element follows the last");
     for (; esp_gguf_next_text(value, &at, &text); texts++)
         if (text.length > 0)
-            last = text.bytes[text.length - 1]; /* this read must not fault */
+            last = text.bytes[text.length - 1]; /* the last byte must be readable */
     (void)last;
     FUZZ_REQUIRE(value->kind != ESP_GGUF_TEXT || texts == value->count, "%llu texts of %llu",
                  (unsigned long long)texts, (unsigned long long)value->count);
@@ -56,7 +56,7 @@ static void read_container(const char *path)
     esp_stored_close(set);
 }
 
-/* Reads a tensor, if it exists, from its first number to its last one. */
+/* Reads the first and the last row of a tensor, if the tensor exists. */
 static void touch(const struct esp_tensor *tensor)
 {
     float *row = tensor->data ? malloc((size_t)tensor->columns * sizeof *row) : NULL;

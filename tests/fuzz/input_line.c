@@ -1,5 +1,5 @@
-/* Fuzzes the input line with any keys and pastes that a terminal may send: readline must
- * survive them, the cursor must stay in the line, and the drawn text must be safe. Words are
+/* Fuzzes the input line with any keys and pastes that a terminal can send: readline must not
+ * crash, the cursor must stay in the line, and the drawn text must be safe. Words are
  * completed, and submitted lines are added to the history. The input is the bytes from the
  * terminal. */
 #include "tui/app/input.h"
@@ -16,7 +16,7 @@
 #include "tui/view/decode.h"
 #include "tests/fuzz/support/fuzz.h"
 
-enum { KILLS = 10 /* number of deleted texts that readline keeps */ };
+enum { KILLS = 10 /* readline keeps this many deleted texts */ };
 
 struct line {
     struct esp_control control; /* all zeros; completion reads it */
@@ -62,8 +62,8 @@ static void take_paste(void *user, const char *bytes, size_t count)
     esp_input_paste(line->input, bytes, count);
 }
 
-/* Readline has only one state, which takes long to set up. Its contents are reset before the
- * next input. */
+/* Resets the state of readline after an input. Readline has one global state, and initialising
+ * it again for each input would take long. */
 static void forget(struct esp_input *input)
 {
     esp_input_key(input, 7);

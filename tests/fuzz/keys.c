@@ -1,6 +1,7 @@
-/* Fuzzes the bytes from a terminal, as keys, pastes and clicks: every key must have a name
- * that leads back to it, and no byte after the end may be read. The first byte gives the
- * size of the pieces in which the others arrive; 0 means all at once. */
+/* Fuzzes the decoder of a terminal's bytes, which reports keys, pastes and clicks. Every key
+ * must have a name, from which the same key is parsed, and no byte after the end may be read.
+ * The first byte of the input is the size of the pieces in which the decoder gets the other
+ * bytes; 0 means one piece. */
 #include "tui/view/decode.h"
 
 #include <string.h>
@@ -44,8 +45,8 @@ static void take_click(void *user, int button, int x, int y)
     esp_ui_mouse(&seen->ui, &seen->state, (struct esp_mouse){button, x, y}, 80, 24);
 }
 
-/* Copies the bytes in front of an inaccessible page, so that a read beyond the end faults,
- * even in the C library. */
+/* Copies the bytes to the end of a page, before an inaccessible page. So a read beyond the end
+ * of the bytes faults, even in the C library. */
 static const char *copy(const uint8_t *bytes, size_t count)
 {
     static char *end;
@@ -64,7 +65,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 {
     if (length == 0 || length > MOST)
         return 0;
-    static struct seen seen; /* the decoder's state must be empty at the end */
+    static struct seen seen; /* what clicks act on; `state` is always all zeros */
     struct esp_decoder decoder = {
         .user = &seen, .key = take_key, .pasted = take_paste, .mouse = take_click};
     size_t piece = bytes[0] ? bytes[0] : length;

@@ -1,7 +1,7 @@
-/* Fuzzes a lesson and the recordings that it names: opening gives an error message or a
- * lecture. Every page of a lecture that needs no model is drawn, asked and answered, on a
- * wide and a small screen, and must contain nothing unsafe for a terminal. The input has the
- * part x.lesson and recordings. */
+/* Fuzzes a lesson and the recordings that it names. Opening the lesson must give an error
+ * message or a lecture. If no page needs a model, every page is drawn on a small and a wide
+ * screen, and its question is answered. A drawn page must contain nothing that is unsafe for a
+ * terminal. The input has the part x.lesson and the recordings. */
 #include "tui/lessons/lecture.h"
 
 #include <stdio.h>
@@ -56,7 +56,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
         FUZZ_REQUIRE(*err && !lecture, "a refused lesson gives a message");
         return 0;
     }
-    if (esp_lecture_phase(lecture, NULL, 0) > 0) { /* no model has to decode */
+    if (esp_lecture_phase(lecture, NULL, 0) > 0) { /* the lecture needs no model */
         walk(lecture, 80, 24, 0);
         walk(lecture, 130, 12, 1);
     }

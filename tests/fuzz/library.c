@@ -1,12 +1,13 @@
 /* Fuzzes the library of kept sessions. Whatever its pages contain, opening, listing, searching,
- * loading and exporting either succeed or fail with an error message. A session that is loaded
- * is a complete tree of texts. A program that keeps sessions either opens the file or renames
+ * loading and exporting must either succeed or fail with an error message. A session that is
+ * loaded must be a complete tree of texts. A program that keeps sessions must open or rename
  * it.
  *
  * The input changes a small library. Each line is the number of a page, an offset in it, and
- * hexadecimal digits of bytes to write there; a line without digits ends the file there. Page 0
- * stands for the journal of session 1, which a killed program has left; its offsets start at
- * the beginning of the journal. A line "seal" corrects the checksums of its records. */
+ * hexadecimal digits of bytes to write there. A line without digits cuts off the file there.
+ * Page 0 means the journal of session 1, which a killed program has left. Its offsets start at
+ * the beginning of the journal. A line "seal" corrects the checksums of the journal's records.
+ */
 #include "sessions/library.h"
 
 #include <ctype.h>
@@ -28,7 +29,8 @@ static const char *path;
 
 /* ------------------------------------------------------------------ a small library */
 
-/* Returns whether a call succeeded. A call that failed must have given an error message. */
+/* Returns whether a call succeeded. If the call failed, checks that it gave an error message.
+ * */
 static bool holds(int status, const char *err)
 {
     FUZZ_REQUIRE(status >= 0 || *err, "a failure is a sentence");
@@ -98,7 +100,7 @@ static void put_header(struct esp_pack *log)
     esp_line_free(&line);
 }
 
-/* Writes a record of every change that a program can make to a text. */
+/* Writes one record for each kind of change that a program can make to a text. */
 static void put_records(struct esp_pack *log, int iteration)
 {
     const struct esp_text_token text[] = {{0, 0}, {1, 0}, {5, ESP_TEXT_CHOSEN}};
@@ -136,7 +138,7 @@ static void put_session(struct esp_library *library)
     esp_pack_free(&log);
 }
 
-/* Returns the bytes of the library that inputs change. The first call makes it. */
+/* Returns the bytes of the library that inputs change. The first call makes the library. */
 static const unsigned char *base(size_t *size)
 {
     static unsigned char *bytes;
@@ -166,7 +168,8 @@ static const unsigned char *base(size_t *size)
     return bytes;
 }
 
-/* Makes the beginning of the journal that inputs change; all other bytes are zeros. */
+/* Returns the first bytes of the journal that inputs change. All other bytes are zeros. The
+ * first call makes the journal. */
 static const unsigned char *base_journal(size_t *size)
 {
     static unsigned char bytes[3 * PAGE];
@@ -191,7 +194,8 @@ static const unsigned char *base_journal(size_t *size)
 
 /* ------------------------------------------------------------------ changes */
 
-/* Writes the bytes of a line at `at`; returns the new size of the file. */
+/* Makes the change that a line of the input describes, at offset `at`. Returns the new size of
+ * the file. */
 static size_t change(unsigned char *bytes, size_t size, size_t at, const char *digits)
 {
     int high = -1;
@@ -209,7 +213,8 @@ static size_t change(unsigned char *bytes, size_t size, size_t at, const char *d
     return any || at > size ? size : at;
 }
 
-/* Corrects the checksums of the records of the journal, up to the first invalid length. */
+/* Corrects the checksums of the journal's records. Stops at the first record with an invalid
+ * length. */
 static void seal(unsigned char *bytes, size_t size)
 {
     for (size_t at = PAGE, length; at + ESP_LOG_FRAME < size; at += ESP_LOG_FRAME + length) {
@@ -371,8 +376,8 @@ static void resume(void)
     esp_resumed_close(resumed);
 }
 
-/* Opens the library like a program that keeps sessions: the file opens or is renamed. Damage
- * in deeper pages is found only when those pages are read. */
+/* Opens the library like a program that keeps sessions. If the file is damaged, the program
+ * renames it. The program finds damage in a page only when it reads that page. */
 static void keep(void)
 {
     struct esp_library *library;

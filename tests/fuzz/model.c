@@ -1,8 +1,8 @@
-/* Fuzzes the folder of a whole model, perhaps with an MTP layer, or of a draft head. The
- * folder has config.json, generation_config.json, espalier.json, and tensors that may or may
- * not fit the configuration. The input consists of these files (fuzz.h). The number after
- * the name of a .safetensors file is the number of data bytes, all 0, after the header.
- * Each byte of an opened model must be readable.
+/* Fuzzes the folder of a draft head or a whole model, which can have an MTP layer. The folder
+ * has config.json, generation_config.json, espalier.json, and tensors that may not fit the
+ * configuration. The input consists of these files (fuzz.h). The number after the name of a
+ * .safetensors file is the number of data bytes after the header, which are all 0. Each byte of
+ * an opened model must be readable.
  */
 #include "engine/model/model.h"
 
@@ -28,7 +28,7 @@ static void write_part(const struct fuzz_part *part)
     free(file);
 }
 
-/* Reads a tensor, if it exists, from its first number to its last. */
+/* Reads the first and the last row of a tensor, if the tensor exists. */
 static void touch(const struct esp_tensor *tensor)
 {
     float *row = tensor->data ? malloc((size_t)tensor->columns * sizeof *row) : NULL;

@@ -1,6 +1,6 @@
-/* Fuzzes a paper's figures and the table with which they are compared: the result is an error
- * message or a picture in both formats, and is safe to show. The input has the parts x.paper
- * and table.json. */
+/* Fuzzes a paper's figures and the table with which they are compared. The result must be an
+ * error message or a picture in each of the two formats, and must be safe to show. The input
+ * has the parts x.paper and table.json. */
 #include "tui/cli/bench/paper.h"
 
 #include <stdio.h>

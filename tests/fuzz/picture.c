@@ -1,7 +1,7 @@
-/* Fuzzes the picture of a tree, as espalier-dot draws it: DOT and SVG must be text without
- * control characters, whatever tokens and names contain. The first line has "dot" or "svg",
- * a theme, the maximum number of nodes, a caption and an aspect ratio; the line of an
- * iteration follows. */
+/* Fuzzes the pictures of trees that espalier-dot draws. Whatever tokens and names contain, DOT
+ * and SVG must be text without control characters. The first line of the input has "dot" or
+ * "svg", a theme, the maximum number of nodes, a caption and an aspect ratio. The second line
+ * is the line of an iteration in a recording. */
 #include "viz/dot/picture.h"
 
 #include <stdio.h>
@@ -14,7 +14,7 @@
 #include "sessions/event_json.h"
 #include "tests/fuzz/support/fuzz.h"
 
-enum { MOST_DRAWN = 40 /* nodes; laying out a larger tree takes too long */ };
+enum { MOST_DRAWN = 40 /* nodes; the layout of a larger tree takes too long */ };
 
 static int ignore(char *message)
 {
@@ -42,7 +42,7 @@ static void write_dot(Agraph_t *graph)
 
 static void write_svg(Agraph_t *graph, double aspect)
 {
-    static GVC_t *context; /* made only once, because this takes long */
+    static GVC_t *context; /* made only once, because making it takes long */
     char *text = NULL;
     unsigned size = 0;
     if (!context)

@@ -1,6 +1,6 @@
-/* Fuzzes a file of prompts, as lines or as JSON Lines: every accepted prompt must have a text
- * and a category, no more bytes are used than the file has, and a refused file must give an
- * error message. The input is the file. */
+/* Fuzzes a file of prompts, which are plain lines or JSON Lines. Every accepted prompt must
+ * have a text and a category, and all prompts together must not be longer than the file. A
+ * refused file must give an error message. The input is the file. */
 #include "tui/cli/bench/prompt_list.h"
 
 #include <stdlib.h>
@@ -12,7 +12,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 {
     struct cli_prompts prompts;
     char err[512] = "";
-    /* Without a NUL at the end, reading a byte too many is detected. */
+    /* No NUL follows the text, so the sanitizer reports a read beyond its end. */
     char *text = malloc(length ? length : 1);
     FUZZ_REQUIRE(text, "there is memory");
     if (length > 0)

@@ -1,7 +1,7 @@
-/* Fuzzes a recording: every event of an accepted file must be readable, with its text, sums
- * and steps. An iteration can be exported without anything unsafe for a terminal, and the
- * line written for it can be read again. The recording also becomes a page and charts. The
- * input is the file. */
+/* Fuzzes a recording. Every event of an accepted file must be readable, with its text, sums and
+ * steps. The export of an iteration must be safe for a terminal, and the line that is written
+ * for an iteration must be readable again. A page and charts are made of the recording, too.
+ * The input is the file. */
 #include "sessions/recording.h"
 
 #include <stdlib.h>
@@ -68,8 +68,8 @@ static void look(struct esp_recording *recording, int number)
     export(&options, "an exported line");
 }
 
-/* Draws figures. A figure may be refused, for example a timeline without times. TikZ must be
- * ASCII. */
+/* Draws figures of an iteration. The program can refuse a figure, for example a timeline
+ * without times. A figure in TikZ must be ASCII. */
 static void draw_figures(struct esp_recording *recording, int iteration)
 {
     const int number = esp_recording_iteration_event(recording, iteration);
@@ -97,7 +97,8 @@ static void draw_figures(struct esp_recording *recording, int iteration)
     cli_figure_facts_free(&facts);
 }
 
-/* Draws charts. A chart may be refused if there is nothing to draw. */
+/* Makes a page, charts and figures. The program can refuse a chart if there is nothing to draw.
+ */
 static void draw_all(struct esp_recording *recording)
 {
     const int last = esp_recording_iterations(recording) - 1;

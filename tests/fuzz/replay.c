@@ -3,8 +3,8 @@
  *
  *     80x24 king Gt,,.<3g
  *
- * A TAB focuses the next pane; '@' clicks at the cell given by the two characters after it.
- * The recording follows. */
+ * A TAB focuses the next pane. The two characters after '@' give a cell, which is clicked. The
+ * other lines are the recording. */
 #include "tui/model/player.h"
 
 #include <stdio.h>
@@ -41,7 +41,7 @@ static void draw(struct screen *s)
     free(text);
 }
 
-/* Does what a replay does with a key (tui/replay.c). Returns false if the key is not for a
+/* Does what a replay does when a key is pressed. Returns false if the key has no meaning in a
  * replay. */
 static bool move(struct screen *s, int action, char key)
 {
@@ -140,7 +140,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
     char first_line[256];
     const uint8_t *newline = memchr(bytes, '\n', length);
     size_t first = newline ? (size_t)(newline - bytes) : length;
-    static struct screen only, *const s = &only; /* static because it has half a megabyte */
+    static struct screen only, *const s = &only; /* too large for the stack: half a megabyte */
     memset(s, 0, sizeof *s);
     snprintf(first_line, sizeof first_line, "%.*s", (int)(first < 255 ? first : 255), bytes);
     bytes += newline ? first + 1 : first;

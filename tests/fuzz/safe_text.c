@@ -1,7 +1,7 @@
-/* Fuzzes text that is made safe for a terminal: the result must be safe and have the
- * reported width, and no byte may be skipped. It also fuzzes line breaking and search. The
- * first byte chooses flags (1 means quoted, 2 means ASCII only); the rest of that byte is the
- * width. */
+/* Fuzzes the functions that make text safe for a terminal. The result must be safe and have the
+ * reported width, and no byte may be skipped. This harness also fuzzes line breaking and
+ * search. The lowest bits of the first byte are flags (1: quoted, 2: ASCII only); its other
+ * bits are the width. */
 #include "viz/safe.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* Fuzzes a theme and a configuration file, as the interface reads them for a recording. The
- * file that ":config save" would write must be readable and have the same settings. The
+/* Fuzzes a theme and a configuration file, which the interface reads when it plays a recording.
+ * The file that ":config save" would write must be readable and have the same settings. The
  * input has the parts theme and config. */
 #include <stdlib.h>
 #include <string.h>
@@ -43,7 +43,7 @@ static void read_values(const struct esp_control *control, char *values, size_t 
     }
 }
 
-/* Does what esp_app_open() does for a replay, without drawing and the input line. */
+/* Does what esp_app_open() does for a replay, but does not draw and opens no input line. */
 static bool open_control(struct esp_control *control, const char *played, const char *config)
 {
     char err[512] = "";
@@ -75,8 +75,8 @@ static void close_control(struct esp_control *control)
     esp_state_free(&control->state);
 }
 
-/* Reads a saved configuration and compares its settings with `values`, from which it was
- * saved. */
+/* Reads a saved configuration. Its settings must be equal to `values`, which are the settings
+ * that were saved. */
 static void read_saved(const char *played, const char *saved, const char *values)
 {
     static struct esp_control control;

@@ -1,7 +1,7 @@
 /* Fuzzes the settings of a session: a drafter and a verifier with parameters, and all other
- * settings that can change while it runs. Each line of the input is "KEY VALUE" or "step",
- * which runs one iteration on two small models. The value that a setting then reports can be
- * set again and stays the same. */
+ * settings that can change while the session runs. Each line of the input is "KEY VALUE" or
+ * "step", which runs one iteration on two small models. After a setting has changed, it must be
+ * possible to set it to the value that it reports, and this must not change the value. */
 #include "engine/espalier.h"
 
 #include <stdio.h>
@@ -50,7 +50,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
     struct toy toy;
     struct esp_session *session;
     char err[512];
-    fuzz_folder(); /* a folder where drafters may store what they learn */
+    fuzz_folder(); /* drafters store what they learn in this folder */
     char *lines = fuzz_text(bytes, length);
     toy_open(&toy, VOCABULARY, CONTEXT, NODES, 1);
     FUZZ_REQUIRE(esp_session_open(&session, &toy.engine, NULL, err, sizeof err) == 0, "%s",

@@ -1,6 +1,6 @@
-/* Fuzzes a suite and the results of its runs, as a journal may contain them. The suite is
- * planned, every run gets these results, and the tables and plots that are written must be safe
- * to show. The input has the parts x.suite, prompts and figures. */
+/* Fuzzes a suite and the results of its runs, which are read from a journal. The suite is
+ * planned, and every run gets the results of the input. The tables and plots that are written
+ * must be safe to show. The input has the parts x.suite, prompts and figures. */
 #include "tui/cli/bench/suite.h"
 
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #include "viz/safe.h"
 
 enum {
-    MOST_CASES = 400 /* maximum number of cases that get figures; more would test nothing new */
+    MOST_CASES = 400 /* only this many cases get figures; more would test nothing new */
 };
 
 static void give_figures(struct cli_suite_plan *plan, const cJSON *figures)
@@ -22,7 +22,8 @@ static void give_figures(struct cli_suite_plan *plan, const cJSON *figures)
                 plan->cases[i].run[j] = cJSON_Duplicate(figures, true);
 }
 
-/* Files may contain any bytes. Text that is shown must have passed through esp_safe_write(). */
+/* Checks that a text is safe to show. Files can contain any bytes, so all text from a file must
+ * have passed through esp_safe_write(). */
 static void require_shown(const char *text, size_t length, const char *what)
 {
     char *shown;

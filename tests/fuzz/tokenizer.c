@@ -1,6 +1,6 @@
-/* Fuzzes tokenizer.json and a text encoded by it: every resulting token must exist, and the
- * number of tokens must not depend on the capacity. The input has the parts tokenizer.json
- * and text. */
+/* Fuzzes tokenizer.json and a text that the tokenizer encodes. Every resulting token must
+ * exist, and the number of tokens must not depend on the capacity of the result. The input has
+ * the parts tokenizer.json and text. */
 #include "engine/model/tokenizer.h"
 
 #include <stdlib.h>

@@ -1,5 +1,6 @@
-/* Fuzzes pytorch_model.bin of a draft head, a zip archive with a pickle: every tensor that is
- * opened is inside the file and can be read completely. The input is the file. */
+/* Fuzzes pytorch_model.bin of a draft head, which is a zip archive with a pickle. Every tensor
+ * that is opened must lie inside the file, and be readable completely. The input is the file.
+ * */
 #include "engine/model/model.h"
 
 #include <stdlib.h>

@@ -1,6 +1,7 @@
-/* Fuzzes the tokenizer.json of a target and that of a draft with another vocabulary. Whatever
- * the files contain, every token of the target is read as tokens of the draft, and no token is
- * shared twice (engine/model/translation.h). The input has the parts target and draft. */
+/* Fuzzes the tokenizer.json of a target and the tokenizer.json of a draft with another
+ * vocabulary. Whatever the files contain, every token of the target must be translated to
+ * tokens of the draft, and no token may be shared twice (engine/model/translation.h). The input
+ * has the parts target and draft. */
 #include "engine/model/translation.h"
 
 #include <stdlib.h>

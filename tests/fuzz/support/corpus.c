@@ -1,7 +1,7 @@
-/* corpus.c - main() of a harness without libFuzzer: runs every input of its corpus.
+/* corpus.c - the main() of a harness without libFuzzer. It runs every input of the corpus.
  *
- * Each input runs in a separate process, so that a crash, a leak or an endless loop is reported
- * with the name of its file and the other inputs still run. If arguments name files, these are
+ * Each input runs in a separate process. If one crashes, leaks or hangs, the program prints the
+ * name of its file and runs the other inputs. If there are arguments, they name the files to
  * run instead of the corpus.
  */
 #include "tests/fuzz/support/fuzz.h"
@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { SECONDS = 60 /* for an input, even under sanitizers and beside other tests */ };
+enum { SECONDS = 60 /* time limit of an input, enough for sanitizers on a busy machine */ };
 
 static void run(const char *path)
 {
@@ -63,7 +63,8 @@ int main(int argc, char **argv)
     const char *tests = getenv("ESPALIER_TESTS");
     struct dirent **inputs = NULL;
     int passed = 0, failed = 0;
-    /* The folder is made here for all inputs. So it is removed even if an input crashes. */
+    /* This process makes the folder for all inputs. So it is removed even if an input crashes.
+     * */
     fuzz_folder();
     for (int i = 1; i < argc; i++)
         passes(argv[i]) ? passed++ : failed++;

@@ -1,4 +1,4 @@
-/* fuzz.c - files, parts and checks for harnesses; see fuzz.h. */
+/* fuzz.c - makes files, splits inputs into parts, and checks texts; see fuzz.h. */
 #include "tests/fuzz/support/fuzz.h"
 
 #include <dirent.h>
@@ -12,8 +12,9 @@
 
 #include <utf8proc.h>
 
-/* AddressSanitizer calls this before main() to get its options. They make it an error to pass
- * a string without a NUL to the C library, even if the call happens to work. */
+/* AddressSanitizer calls this function before main() to get its options. One of them makes it
+ * an error to pass a string without a NUL to the C library, even if the call happens to work.
+ * */
 const char *__asan_default_options(void);
 
 const char *__asan_default_options(void)
@@ -22,8 +23,9 @@ const char *__asan_default_options(void)
            "print_suppressions=0";
 }
 
-/* LeakSanitizer calls this to get its list of exceptions: readline keeps memory for searches,
- * and Graphviz and its libraries keep memory for the next picture. */
+/* LeakSanitizer calls this function to get a list of libraries in which it ignores leaks.
+ * Readline keeps memory for searches. Graphviz and its libraries keep memory for the next
+ * picture. */
 const char *__lsan_default_suppressions(void);
 
 const char *__lsan_default_suppressions(void)

@@ -1,9 +1,9 @@
-/* fuzz.h - shared by the fuzzing harnesses.
+/* fuzz.h - helpers of the fuzzing harnesses.
  *
- * A harness is a file tests/fuzz/NAME.c with the one function that libFuzzer calls. Its inputs
+ * A harness is a file tests/fuzz/NAME.c with the function LLVMFuzzerTestOneInput(). Its inputs
  * are in the folder tests/fuzz/corpus/NAME. The function passes the bytes of an input to
- * functions of the program and checks properties that must hold for any bytes. It must not
- * leave any state: the result of one input must not depend on earlier inputs. */
+ * functions of the program, and checks properties that must hold for any bytes. It must leave
+ * no state behind: what happens with one input must not depend on earlier inputs. */
 #ifndef ESP_FUZZ_H
 #define ESP_FUZZ_H
 
@@ -13,7 +13,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length);
 
-/* Ends the process with a message if the condition is false. */
+/* If the condition is false, prints a message and ends the process. */
 #define FUZZ_REQUIRE(condition, ...)                                                           \
     do {                                                                                       \
         if (!(condition))                                                                      \
@@ -34,18 +34,18 @@ struct fuzz_file {
 struct fuzz_file fuzz_file_open(const void *bytes, size_t length);
 void fuzz_file_close(struct fuzz_file *file);
 
-/* Returns the path of a folder below $TMPDIR, which is made once and removed when the
- * process ends. It also replaces the user's own folders, so that nothing of the user is read
- * or written. */
+/* Returns the path of a folder below $TMPDIR. The first call makes the folder, and it is
+ * removed when the process ends. The program also uses it in place of the user's configuration
+ * and state folders, so no file of the user is read or written. */
 const char *fuzz_folder(void);
-/* Writes a file in the folder. name: without '/'. zeros: the number of NULs after the bytes. */
+/* Writes a file in the folder. `name` must not contain '/'. `zeros` NULs follow the bytes. */
 void fuzz_folder_write(const char *name, const void *bytes, size_t length, size_t zeros);
 /* Removes all files of the folder. */
 void fuzz_folder_empty(void);
 
 /* ------------------------------------------------------------------ inputs of several parts */
 
-/* An input may contain several files, so that people can read and edit it:
+/* An input can contain several files, in a form that people can read and edit:
  *
  *     --- config.json
  *     {"model_type": "llama", ...
@@ -56,18 +56,18 @@ void fuzz_folder_empty(void);
 struct fuzz_part {
     char name[64];     /* contains no '/'; never "", "." or ".." */
     size_t number;     /* the number after the name, at most 1 << 24; or 0 */
-    const char *bytes; /* (length) */
+    const char *bytes; /* shape (length) */
     size_t length;
 };
 
 /* Finds the next part at or after *at, and moves *at to the end of that part. Returns false if
  * there is none. */
 bool fuzz_next_part(const uint8_t *bytes, size_t length, size_t *at, struct fuzz_part *part);
-/* Returns a copy of the part with this name, with a NUL at the end; the caller frees it. It
- * is empty if there is no such part. */
+/* Returns a copy of the part with this name, with a NUL at the end. The caller must free it. If
+ * there is no such part, the copy is empty. */
 char *fuzz_part_text(const uint8_t *bytes, size_t length, const char *name, size_t *size);
 
-/* Returns a copy with a NUL at the end; the caller frees it. */
+/* Returns a copy of the bytes with a NUL at the end. The caller must free it. */
 char *fuzz_text(const void *bytes, size_t length);
 
 /* ------------------------------------------------------------------ checks */
