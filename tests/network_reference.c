@@ -1,4 +1,4 @@
-/* network_reference.c - a simple implementation of the network that is trained; see
+/* network_reference.c - computes the network of engine/train in a simple way; see
  * network_reference.h. */
 #include "tests/network_reference.h"
 
@@ -69,7 +69,8 @@ static void add_text(struct reference_batch *b, int text, unsigned long long *st
         add_row(b, (int)(check_uniform(state) * REFERENCE_VOCABULARY), i, first, i + 1, -1, 0);
 }
 
-/* Adds the nodes of depth `depth` of all trees of a text. at[root][child] has their rows. */
+/* Adds the nodes of depth `depth` of all trees of a text. Writes their rows to
+ * at[root][child], which has the rows of their parents if `depth` is 2. */
 static void add_nodes(struct reference_batch *b, int text, int first, int depth, int at[3][2],
                       unsigned long long *state)
 {

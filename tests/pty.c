@@ -22,7 +22,7 @@ double pty_now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* the process that made the folder; its child processes do not remove the folder */
+/* The process that made the folder. Its child processes must not remove the folder. */
 static pid_t owner;
 
 /* Returns the folder for the files of the programs. It is removed when this process ends. */
@@ -127,7 +127,7 @@ static bool take(struct pty *pty)
 bool pty_read(struct pty *pty, double seconds)
 {
     struct pollfd ready = {.fd = pty->fd, .events = POLLIN};
-    /* A negative number would wait forever. */
+    /* With a negative number, poll() would wait forever. */
     const int milliseconds = seconds > 0 ? (int)(seconds * 1000) : 0;
     return poll(&ready, 1, milliseconds) > 0 && take(pty);
 }

@@ -1,8 +1,8 @@
 /* pty.h - runs the program in a pseudo-terminal, for tests.
  *
  * Tests get only the bytes that the program writes, not a screen. Tests that need a screen use
- * tests/terminal.sh. Each program gets empty folders for its configuration and state. An error
- * in these functions fails the running test.
+ * tests/terminal.sh. Each program gets empty folders for its configuration and state. If one of
+ * these functions fails, the running test fails.
  */
 #ifndef ESP_PTY_H
 #define ESP_PTY_H
@@ -22,17 +22,17 @@ struct pty {
     double started; /* the time (pty_now()) at which the program was started */
 };
 
-double pty_now(void); /* seconds, monotonic */
+double pty_now(void); /* returns the time of a monotonic clock, in seconds */
 
 /* Runs the program ($ESPALIER) with these arguments. Its environment has TERM=xterm-256color,
- * LC_ALL=C.UTF-8 and the given variables ("NAME=value"). `environment` may be NULL. Both lists
+ * LC_ALL=C.UTF-8 and the given variables ("NAME=value"). `environment` can be NULL. Both lists
  * end with NULL. */
 void pty_open(struct pty *pty, int width, int height, const char *const *environment,
               const char *const *arguments);
 /* Kills the program if it still runs. */
 void pty_close(struct pty *pty);
 
-/* Reads output for at most `seconds`, at least once. Returns false if there was no output. */
+/* Waits at most `seconds` for output, and reads it. Returns false if there was no output. */
 bool pty_read(struct pty *pty, double seconds);
 /* Reads until the output contains `text`. Returns false if this takes longer than `seconds`. */
 bool pty_wait(struct pty *pty, const char *text, double seconds);

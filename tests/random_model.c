@@ -1,4 +1,4 @@
-/* random_model.c - random weights and the reference transformer; see random_model.h. */
+/* random_model.c - makes random weights and computes the reference; see random_model.h. */
 #include "tests/random_model.h"
 
 #include "kernels/model_desc.h"
@@ -10,8 +10,8 @@
 
 /* ------------------------------------------------------------------ weights */
 
-/* Rounds towards zero to the dtype's precision. All values that tests use are far from the
- * limits of its range. */
+/* Stores a number in the given type, rounded towards zero. All numbers that tests use are far
+ * from the limits of the type's range. */
 static void store(unsigned char *at, enum esp_dtype dtype, double value)
 {
     float single = (float)value;
@@ -30,7 +30,7 @@ static void store(unsigned char *at, enum esp_dtype dtype, double value)
     memcpy(at, &half, sizeof half);
 }
 
-/* Reads numbers of a row, beginning at `column`. */
+/* Reads `count` numbers of a row, beginning at column `column`. */
 static void read_values(const struct esp_tensor *t, int row, int column, int count, double *to)
 {
     const size_t size = t->dtype == ESP_F32 ? 4 : 2;
@@ -43,7 +43,7 @@ static void read_values(const struct esp_tensor *t, int row, int column, int cou
             memcpy(&value, p + 4 * i, sizeof value);
             to[i] = value;
         }
-    } else if (t->dtype == ESP_BF16) { /* the upper half of a float */
+    } else if (t->dtype == ESP_BF16) { /* BF16 is the upper half of a float */
         for (int i = 0; i < count; i++) {
             uint32_t bits = (uint32_t)p[2 * i] << 16 | (uint32_t)p[2 * i + 1] << 24;
             float value;
@@ -67,8 +67,8 @@ static double value_of(const struct esp_tensor *t, int row, int column)
     return value;
 }
 
-/* Makes a tensor of `rows` x `columns` random numbers around `middle`. The model owns its
- * memory. The address is odd, to test unaligned reads. */
+/* Makes a tensor of `rows` x `columns` random numbers around `middle`. The model owns the
+ * tensor's memory. The address is odd, to test unaligned reads. */
 static struct esp_tensor tensor(struct random_model *m, int rows, int columns, double middle,
                                 double spread)
 {
@@ -86,8 +86,8 @@ static struct esp_tensor tensor(struct random_model *m, int rows, int columns, d
                                .stride = rows};
 }
 
-/* Returns the quantised type of tensor number `i`. Tensors use all possible types in turn. A
- * type is possible if its block size divides the number of columns. */
+/* Returns a quantised type for tensor number `i`. Successive tensors get different types. The
+ * type's block size divides the number of columns. */
 static enum esp_dtype type_of(int i, int columns)
 {
     for (;; i++) {
@@ -125,8 +125,8 @@ static struct esp_tensor matrix(struct random_model *m, int rows, int columns)
     return tensor(m, rows, columns, 0, 2 / sqrt(columns));
 }
 
-/* Makes matrix number `part` of an expert. As in model files, this matrix has the same type in
- * all experts. */
+/* Makes matrix number `part` of an expert. As in model files, it has the same type in all
+ * experts. */
 static struct esp_tensor expert_matrix(struct random_model *m, int part, int rows, int columns)
 {
     if (esp_dtype_quantised(m->shape.dtype))
@@ -140,8 +140,8 @@ static struct esp_tensor bias(struct random_model *m, int rows)
     return m->shape.bias ? tensor(m, rows, 1, 0, 0.5) : none;
 }
 
-/* Returns q, k or v (`part`) from a tensor in which the q, k and v of each head are stored
- * together. */
+/* Returns q, k or v, which is part number `part` of the tensor `fused`. In this tensor, the
+ * rows of q, k and v of each head are stored together. */
 static struct esp_tensor third(struct esp_tensor fused, int part, int head_dim)
 {
     if (!fused.data)
@@ -370,7 +370,7 @@ static void rotate(const struct random_model *m, double *heads, int count, int p
         }
 }
 
-/* Computes attention for one query head, over its own row and its ancestors. */
+/* Computes the attention of one query head of a node, over the node and its ancestors. */
 static void attend(const struct random_model *m, const double *q, const double *keys,
                    const double *values, size_t stride, const int32_t *parents, int node,
                    int window, double *out)
@@ -407,7 +407,7 @@ static void mlp(const struct random_model *m, const struct esp_layer *layer, con
     free(gate);
 }
 
-/* Computes the input (hidden) of layer 0. */
+/* Computes the input x (hidden) of layer 0. */
 static void begin(const struct random_model *m, int32_t token, const double *input, double *x)
 {
     const struct esp_model_desc *d = &m->desc;

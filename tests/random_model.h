@@ -1,6 +1,7 @@
-/* random_model.h - small models with random weights, and a simple reference transformer.
+/* random_model.h - makes small models with random weights, and has a simple transformer as the
+ * reference for their results.
  *
- * The reference computes one token after the other, in double precision, directly from the
+ * The reference computes one token after another, in double precision, directly from the
  * formulas. It shares no code with any backend, not even for reading weights. It does not
  * support quantised weights.
  */
@@ -14,10 +15,10 @@ enum { RANDOM_LAYERS = 4, RANDOM_TENSORS = 200, RANDOM_EXPERTS = 8 };
 struct random_shape {
     const char *name;
     int layers, hidden, heads, kv_heads, head_dim, ffn, vocabulary, rotary;
-    /* if it is a quantised type, matrices use all quantised types in turn */
+    /* if this is a quantised type, successive matrices have different quantised types */
     enum esp_dtype dtype;
     bool neox;     /* true: LayerNorm, GELU, fused q/k/v; false: RMSNorm, SwiGLU */
-    bool parallel; /* residual */
+    bool parallel; /* attention and MLP read the same input (parallel residual) */
     bool bias, tied;
     bool head_norm; /* the queries and keys of each head are normalised */
 };
@@ -35,31 +36,32 @@ struct random_model {
 
 void random_model_make(struct random_model *model, const struct random_shape *shape,
                        unsigned long long seed);
-/* Makes a draft head in the form of EAGLE-1. The hidden states that it reads have
- * `shape->hidden` numbers. */
+/* Makes a draft head like those of EAGLE-1. It reads hidden states of `shape->hidden` numbers.
+ */
 void random_head_make(struct random_model *model, const struct random_shape *shape,
                       unsigned long long seed);
-/* Makes layer `layer` a mixture of RANDOM_EXPERTS experts, of which a token uses `used`. The
- * reference does not compute it. */
+/* Makes layer `layer` a mixture of RANDOM_EXPERTS experts. A token uses `used` of them. The
+ * reference cannot compute such a layer. */
 void random_model_mix(struct random_model *model, int layer, int used, int expert_ffn);
-/* As in gpt-oss, gives all layers sink logits and SwiGLU limits, and all routers biases. The
- * reference does not compute these. */
+/* Gives all layers sink logits and SwiGLU limits, and all routers biases, as in gpt-oss. The
+ * reference cannot compute such a model. */
 void random_model_add_sinks(struct random_model *model);
-/* Makes layer `layer` a recurrent layer of this kind, with 4 state heads for 2 key heads. A
- * state has 12 keys, unless desc.key_dim is another number. The reference transformer does not
- * compute it. */
+/* Makes layer `layer` a recurrent layer of kind `mixer`, with 4 state heads for 2 key heads. A
+ * state has 12 keys, or desc.key_dim if that is not 0. The reference cannot compute such a
+ * layer. */
 void random_model_recur(struct random_model *model, int layer, enum esp_mixer mixer);
 void random_model_free(struct random_model *model);
 
-/* Computes the logits of n nodes of a forest: node i sees itself and its ancestors
- * (parents[i] < i, -1 if none), and its position is its depth. logits: (n, vocabulary). */
+/* Computes the logits (n, vocabulary) of n nodes of a forest. parents[i] < i is the parent of
+ * node i, or -1 if it has none. A node sees itself and its ancestors, and its position is its
+ * depth. */
 void random_model_reference(const struct random_model *model, const int32_t *tokens,
                             const int32_t *parents, int n, double *logits);
 
-/* Does the same as random_model_reference(), with inputs and hidden states. input: (n,
- * desc.input), read by a draft head; NULL for other models. If `states` is not NULL, it
- * receives the hidden states (layers + 2, n, hidden). The last states are those after the
- * final norm. */
+/* Does the same as random_model_reference(), with inputs and hidden states. `input` (n,
+ * desc.input) is what a draft head reads; it is NULL for other models. If `states` is not NULL,
+ * writes the hidden states (layers + 2, n, hidden) to it. The last of them are the states after
+ * the final norm. */
 void random_model_states(const struct random_model *model, const int32_t *tokens,
                          const int32_t *parents, int n, const double *input, double *states,
                          double *logits);

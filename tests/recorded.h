@@ -1,5 +1,5 @@
-/* recorded.h - shared by tests of recordings: a file, recorded sessions with all their events,
- * and a comparison of iterations.
+/* recorded.h - helpers for tests of recordings. They make a file, record sessions with all
+ * their events, and compare iterations.
  */
 #ifndef ESP_RECORDED_H
 #define ESP_RECORDED_H
@@ -7,14 +7,14 @@
 #include "sessions/iteration_copy.h"
 #include "sessions/recorder.h"
 
-/* Returns the path of the test's recording. The file does not exist at first and is removed
+/* Returns the path of the test's recording. At first, the file does not exist. It is removed
  * when the program ends. */
 const char *recorded_path(void);
 void recorded_write(const char *bytes, size_t length);
-/* Returns the whole file with a NUL at the end; the caller frees it. */
+/* Returns the contents of the file, with a NUL at the end. The caller must free them. */
 char *recorded_read(size_t *length);
 
-/* A copy of an event that the observer got. */
+/* A copy of an event that the session's observer has received. */
 struct recorded_event {
     int type, stage;
     struct esp_iteration_copy iteration;
@@ -24,7 +24,7 @@ struct recorded_event {
 };
 
 struct recorded_events {
-    struct recorded_event **event; /* (count) */
+    struct recorded_event **event; /* shape (count) */
     int count;
 };
 
@@ -35,19 +35,19 @@ void recorded_forget(struct recorded_events *events);
  * quotes, wide characters, invalid UTF-8, a NUL, or nothing. */
 const char *recorded_token(void *user, int32_t token, size_t *length);
 
-/* Records a marker with this text. */
+/* Records a marker event with this text. */
 void recorded_mark(struct esp_recorder *recorder, const char *text);
 
-/* Records `iterations` iterations of a session on the toy models. In between, settings change
- * and a second prompt is added. Stores the events in `events` unless it is NULL. */
+/* Records `iterations` iterations of a session on the toy models. Between iterations, settings
+ * change and a second prompt is added. If `events` is not NULL, stores the events in it. */
 void recorded_session(struct recorded_events *events, const char *drafter, double temperature,
                       int iterations);
 
-/* Fails the test if a field of the two iterations differs in a bit. NaN equals NaN. */
+/* Fails the test if any bit of a field differs between the two iterations. NaN equals NaN. */
 void recorded_same(const struct esp_iteration *got, const struct esp_iteration *want,
                    const char *what);
 
-/* Opens the file, which must be a valid recording. */
+/* Opens the file. The test fails if it is not a valid recording. */
 struct esp_recording *recorded_open(void);
 
 #endif

@@ -1,5 +1,5 @@
-/* rounding.c - see rounding.h. Noise is added by a special instruction set. Before a product,
- * it copies the activations and adds noise to the copy. */
+/* rounding.c - see rounding.h. A special instruction set of the CPU backend adds the noise.
+ * Before a product, it copies the activations and adds noise to the copy. */
 #include "tests/rounding.h"
 
 #include <math.h>
@@ -12,12 +12,12 @@
 
 enum { DRAWS = 4 };
 
-/* The instruction set to which noise is added. */
+/* The instruction set that computes the products with the noisy activations. */
 static const struct esp_cpu_isa *plain;
 static bool tiles;
 static uint32_t seed;
 
-/* Returns a random number from -1 to 1. It is always the same for the same activation. */
+/* Returns a random number from -1 to 1. For equal activations, it is always the same. */
 static float draw(float x, int column)
 {
     uint32_t bits;
@@ -27,8 +27,9 @@ static float draw(float x, int column)
     return (float)(int32_t)(bits ^ bits >> 16) * 0x1p-31f;
 }
 
-/* Copies the activations of a product and adds noise: a random fraction of each value or, if
- * `shared`, of the largest of the 32 values that share a scale. */
+/* Copies the activations of a product and adds noise to each value: a random fraction of the
+ * value. If `shared` is set, it is a fraction of the largest of the 32 values that share a
+ * scale. */
 static float *with_noise(const struct esp_matmul *p, int columns, double part, bool shared)
 {
     const int stride = (int)p->in.stride;

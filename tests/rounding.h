@@ -1,16 +1,16 @@
-/* rounding.h - estimates how much rounding may change a model's outputs. The estimate comes
- * from the arithmetic and from runs of the model itself.
+/* rounding.h - estimates how much rounding can change a model's outputs. The estimate comes
+ * from the precision of the arithmetic, and from runs of the model with random errors.
  *
  * Rounding in a matrix product has the same effect as a small random error in each activation
  * that the product reads. These are the relative errors:
  *
- *   float32               n sums, each rounded to 24 bits: as if by 2^-24 sqrt(n / 2)
- *   BF16 on a tile unit   an activation keeps two BF16 parts: 2^-18 more
+ *   float32               n sums, each rounded to 24 bits: 2^-24 sqrt(n / 2)
+ *   BF16 on a tile unit   an activation is stored as two BF16 numbers: in addition, 2^-18
  *   quantised weights     32 activations share a scale: 2^-16 of the largest, 2^-8 with 8 bits
  *
- * The effect of these errors on the outputs depends on the model: norms and softmax may enlarge
- * it, and so does a draft head that reads its own output. So the model runs with random errors
- * that are ROUNDING_NOISE times as large; its outputs then change by ROUNDING_NOISE times the
+ * The effect of these errors on the outputs depends on the model. Norms and softmax can enlarge
+ * it, and so can a draft head that reads its own output. So the model runs with random errors
+ * that are ROUNDING_NOISE times as large. Its outputs then change by ROUNDING_NOISE times the
  * expected error (Monte Carlo arithmetic, Parker 1997).
  */
 #ifndef ESP_ROUNDING_H
@@ -20,12 +20,12 @@
 
 enum { ROUNDING_NOISE = 16, ROUNDING_MOST = 3 };
 
-/* Computes `count` outputs on a CPU backend. */
+/* The type of a function that computes `count` outputs of the model on a CPU backend. */
 typedef void rounding_outputs(struct esp_backend *cpu, void *user, float *out, int count);
 
-/* Returns the largest error that rounding on the backend `cpu` explains, as a root mean square
- * over `compared` outputs. It is ROUNDING_MOST times the expected error. If few outputs are
- * compared, four standard deviations of chi-square are added. */
+/* Returns the largest error that rounding on the backend `cpu` can explain, as a root mean
+ * square over `compared` outputs. It is ROUNDING_MOST times the expected error, with a margin
+ * of four standard deviations of chi-square, which matters if few outputs are compared. */
 double rounding_bound(const struct esp_backend *cpu, rounding_outputs *run, void *user,
                       int count, long compared);
 

@@ -1,4 +1,4 @@
-/* scene.c - events for tests; see scene.h. */
+/* scene.c - makes the scene's events and draws it; see scene.h. */
 #include "tests/scene.h"
 
 #include <math.h>

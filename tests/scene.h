@@ -1,9 +1,11 @@
-/* scene.h - a small story for tests of drawing: fixed tokens, iterations and events.
+/* scene.h - a fixed example for tests of drawing: a short story with tokens, iterations and
+ * events.
  *
- * Scene 1 has a king, a tree with an accepted path of three nodes, a rejected node and two cut
- * nodes. The texts of tokens are in scene.c. A golden screen is a file in tests/tui/golden/;
+ * The story is about a king. The tree of an iteration has an accepted path of three nodes, a
+ * rejected node and two nodes that the drafter has cut. The texts of tokens are in scene.c. A
+ * golden screen is a file in tests/tui/golden/, with which a drawn screen is compared.
  * ESPALIER_GOLDEN=write overwrites these files with the current screens. Check the differences
- * before a commit.
+ * before you commit them.
  */
 #ifndef ESP_SCENE_H
 #define ESP_SCENE_H
@@ -40,33 +42,35 @@ struct scene {
 
 void scene_open(struct scene *scene, int width, int height);
 void scene_close(struct scene *scene);
-/* Makes the scene in which the models are loaded and nothing has been typed. */
+/* Puts the scene in the state in which the models are loaded and no prompt has been typed. */
 void scene_ready(struct scene *scene);
 void scene_prompt(struct scene *scene);
-/* Makes an iteration with the scene's tree. Its numbers differ slightly from index to index. */
+/* Adds iteration number `index`, with the scene's tree. The iteration's numbers differ slightly
+ * from those of other iterations. */
 void scene_iteration(struct scene *scene, int index);
 /* Opens the scene and adds the prompt and seven iterations. */
 void scene_telling(struct scene *scene, int width, int height);
-/* Passes an event to the interface, as the engine's thread would. */
+/* Passes an event to the interface, as the engine's thread does. */
 void scene_event(struct scene *scene, const struct esp_event *event);
 void scene_phase(struct scene *scene, int phase, const char *text, double fraction);
-/* Starts a comparison: announces another session over the same text and adds iterations of that
- * session. */
+/* scene_compare() starts a comparison with a second session, which uses the given drafter after
+ * the same text. scene_second() adds an iteration of the second session. */
 void scene_compare(struct scene *scene, const char *drafter);
 void scene_second(struct scene *scene, const struct esp_iteration *it);
-/* Moves the focus to a pane, and zooms it if `zoomed` is set. scene_act() performs the action
- * of a key. */
+/* Moves the focus to a pane, and zooms the pane if `zoomed` is set. scene_act() performs the
+ * action of a key. */
 void scene_focus(struct scene *scene, int pane, bool zoomed);
 void scene_act(struct scene *scene, int action);
-/* Returns the scene's iteration, which is valid until the next call. */
+/* Returns iteration number `index` of the scene, which is valid until the next call. */
 const struct esp_iteration *scene_king(int index);
 
-/* Draws the screen and returns the dump of the canvas; the caller frees it. */
+/* Draws the screen and returns it as text. The caller must free it. */
 char *scene_dump(struct scene *scene, bool styles);
 /* Draws the screen and fails the test if it differs from the golden screen. */
 void scene_golden(struct scene *scene, const char *name);
 
-/* Makes a random tree of `count` nodes, with every kind of verdict and a consistent path. */
+/* Makes a random tree of `count` nodes. Its nodes have all kinds of verdicts, and its accepted
+ * path agrees with them. */
 void scene_random(struct esp_iteration *it, struct esp_node *nodes, int32_t *path, int count,
                   unsigned long long *random);
 

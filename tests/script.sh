@@ -1,15 +1,16 @@
 # script.sh - runs the interface with a script (tui/app/script.h), for tests. Source it after shell.sh.
 #
-#     play INSTRUCTIONS [ARGUMENTS...]    runs the instructions; stops the test if they take two minutes
-#     $dump                               the instruction that dumps the screen for `dumped`
-#     dumped PATTERN                       succeeds if the last dump has the pattern
+#     play INSTRUCTIONS [ARGUMENTS...]    runs the interface with the instructions; kills it after two minutes
+#     $dump                               an instruction: writes the screen to the file that `dumped` reads
+#     dumped PATTERN                       succeeds if the last screen that was written contains the pattern
 dump="dump $work/screen"
 
-# A test that checks trees sets this variable, because the trees of the default drafter depend
-# on the speed of the machine.
+# The drafter that `play` uses if its arguments name none. A test that checks trees sets this variable,
+# because the trees of the program's default drafter depend on the speed of the machine.
 default_drafter=
 
-# Prints the option for the default drafter, unless the arguments name a drafter or begin with a subcommand.
+# Prints the option --drafter with $default_drafter. Prints nothing if the arguments name a drafter or begin with a
+# subcommand.
 with_drafter() {
     case "$1 $*" in
     *--drafter* | [a-z]*) ;;

@@ -1,5 +1,5 @@
-# shell.sh - functions that shell tests share. Source it, call `check "what should be true" command...` for each
-# fact, and end with `finish`. $ESPALIER is the program; $work is an empty folder that is removed at the end.
+# shell.sh - functions for shell tests. A test sources this file, calls `check "what must be true" command...` for each
+# fact, and ends with `finish`. $ESPALIER is the program. $work is an empty folder, which is removed at the end.
 set -u
 : "${ESPALIER:=build/espalier}" "${BUILD:=build}" "${MAKE:=make}"
 passed=0
@@ -34,9 +34,9 @@ fails() {
     fi
 }
 
-# ends SIGNAL CODE PATTERN PART command...: sends the signal to the command as soon as a file
-# whose name begins with PART exists. The command must exit with CODE, print one line with
-# PATTERN on stderr, and leave no such file behind.
+# ends SIGNAL CODE PATTERN PART command...: starts the command, and sends it the signal as soon as a
+# file exists with a name that begins with PART. The command must exit with CODE, print one line with
+# PATTERN on stderr, and remove the file.
 ends() {
     signal=$1 code=$2 pattern=$3 part=$4
     shift 4

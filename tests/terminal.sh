@@ -1,12 +1,12 @@
-# terminal.sh - a terminal for tests: an interactive shell in a tmux that has a separate socket.
+# terminal.sh - opens a terminal for tests: an interactive shell in a separate tmux server.
 # Source it after shell.sh.
 #
 #     open WIDTHxHEIGHT        opens a new shell, whose prompt is "@@"
-#     run ARGUMENTS            runs $ESPALIER in the shell; writes the terminal's modes before and after the run
-#                              (`stty -g`) to $work/before and $work/after
-#     keys KEY...              sends keys, named as tmux does (Enter, F2, C-c), or text
+#     run ARGUMENTS            runs $ESPALIER in the shell; writes the terminal's modes (`stty -g`) before the run to
+#                              $work/before, and those after the run to $work/after
+#     keys KEY...              sends text, or keys with the names that tmux uses (Enter, F2, C-c)
 #     see PATTERN              waits until the screen shows the pattern; fails if it does not
-#     left CODE                waits until the program ends; it must exit with CODE and restore the terminal's modes
+#     left CODE                waits until the program ends; fails if it does not exit with CODE or has changed the modes
 terminal=false
 opened=0
 program=$(cd "$(dirname "$ESPALIER")" && pwd)/$(basename "$ESPALIER")
@@ -38,7 +38,7 @@ screen() {
     $terminal capture-pane -p -t main 2>&1
 }
 
-# Waits until a command succeeds, at most 20 seconds.
+# Runs a command again and again until it succeeds. Fails after 20 seconds.
 wait_until() {
     tries=0
     until "$@"; do
@@ -76,7 +76,7 @@ left() {
     fi
 }
 
-# Prints the process id of the program.
+# Prints the process id of the program that runs in the terminal.
 process() {
     ps -o pid= --ppid "$($terminal list-panes -t main -F '#{pane_pid}')" | tr -d ' '
 }

@@ -1,4 +1,4 @@
-/* toy.c - the test backend of toy.h, in simple loops over doubles. */
+/* toy.c - implements the test backend of toy.h with simple loops over doubles. */
 #include "tests/toy.h"
 
 #include <math.h>
@@ -8,7 +8,7 @@
 #include "kernels/batch.h"
 #include "tests/check.h"
 
-enum { MOST = 1024 /* largest number of tokens in a vocabulary */ };
+enum { MOST = 1024 /* a vocabulary has at most this many tokens */ };
 
 struct toy_weights {
     struct esp_weights base;
@@ -19,8 +19,8 @@ struct toy_weights {
 struct toy_cache {
     struct esp_cache base;
     int rows;
-    int32_t *tokens, *positions; /* (rows) -1 means never written */
-    /* (rows) true if a pass of the target's own copy wrote the row */
+    int32_t *tokens, *positions; /* (rows) -1: the row was never written */
+    /* (rows) true if a pass of the copy of the target wrote the row */
     bool *scratch;
     bool joined; /* this cache uses the arrays of another cache */
 };
@@ -65,7 +65,7 @@ static void distribution(const struct toy *toy, int vocabulary, bool draft,
             p[x] /= toy->dulled;
     } else if (toy->chancy) {
         random_logs(toy, vocabulary, toy->seed + 555, tokens, count, other);
-        /* Gumbel noise, made from the values of `other` */
+        /* subtracts Gumbel noise, which is made from the values of `other` */
         for (int x = 0; x < vocabulary; x++)
             p[x] -= log(-log(fmax(exp(other[x] / toy->sharpness) - 1e-3, 1e-12)));
     }
@@ -85,14 +85,14 @@ void toy_distribution(const struct toy *toy, bool draft, const int32_t *tokens, 
 
 enum { LEAST = -1000000 /* the logit of a token that has probability 0 */ };
 
-/* Computes the logits of a draft with another vocabulary. `tokens` are the draft's own tokens,
- * which it has read. */
+/* Computes the logits of a draft with another vocabulary. `tokens` are tokens of the draft's
+ * vocabulary, which the draft has read. */
 static void translated_logits(const struct toy *toy, const int32_t *tokens, int count,
                               double *logits)
 {
     const struct esp_translation *t = &toy->engine.translation;
     double own[MOST];
-    int rows = 0; /* number of the draft's own logits */
+    int rows = 0; /* number of logits that the draft computes in its own vocabulary */
     for (int i = 0; i < t->shared; i++)
         rows = t->output_row[i] >= rows ? t->output_row[i] + 1 : rows;
     distribution(toy, rows, true, tokens, count, own);
@@ -132,7 +132,7 @@ static int forward(struct esp_cache *base, const struct esp_batch *b)
             return ESP_E_ARGUMENT;
         const int sinks = b->window ? b->window->sinks : 0;
         const int first = b->window ? b->positions[i] - b->window->recent + 1 : 0;
-        int next = 0; /* the position that must follow */
+        int next = 0; /* the position that the next visible row must have */
         cache->tokens[own] = b->tokens[i];
         cache->positions[own] = b->positions[i];
         cache->scratch[own] = cache->joined;
@@ -213,8 +213,8 @@ static int top_k(struct esp_rows *rows, const int32_t *which, int count, int k, 
     return ESP_OK;
 }
 
-/* Returns the rank of token x: the number of tokens before it if tokens are sorted by
- * descending value, then by index. */
+/* Returns the rank of token x: how many tokens come before it if tokens are sorted by
+ * descending value, and tokens with equal values by index. */
 static int rank_of(const double *v, int n, int x)
 {
     int rank = 0;
@@ -227,7 +227,7 @@ static int softmax(struct esp_rows *rows, const int32_t *which, int count,
                    const struct esp_sampling *sampling)
 {
     int n = rows->vocabulary;
-    /* the order matters only if top-k or top-p cuts the distribution */
+    /* tokens need to be sorted only if top-k or top-p cuts the distribution */
     const bool cut = sampling->top_k > 0 || sampling->top_p < 1;
     for (int i = 0; i < count; i++) {
         double *v = row_of(rows, which[i]), out[MOST], most = -INFINITY, sum = 0, ahead = 0;

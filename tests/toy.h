@@ -1,11 +1,11 @@
-/* toy.h - a backend for tests. Instead of a transformer it has random distributions, in double
- * precision.
+/* toy.h - a backend for tests. It computes random distributions in double precision instead of
+ * running a transformer.
  *
- * The next-token distribution after a context is a function of a seed and of the tokens that
- * the row sees, in order, through the prefix and the tree mask. So a wrong mask, position,
- * cache row or compaction gives another distribution, and a test can compute the right one with
- * toy_distribution(). Target and draft have different seeds. `closeness` (0 to 1) is the share
- * of the target's distribution in the draft's.
+ * A row's distribution is a function of a seed and of the tokens that the row sees, in their
+ * order: those of the prefix, and those that the tree mask includes. So a wrong mask, position,
+ * cache row or compaction gives a wrong distribution. A test can compute the right distribution
+ * with toy_distribution(). The draft's logits are a weighted mean of the target's logits and of
+ * other random numbers. The target's logits have the weight `closeness` (0 to 1).
  */
 #ifndef ESP_TOY_H
 #define ESP_TOY_H
@@ -20,7 +20,7 @@ struct toy {
     double closeness;
     double sharpness; /* 1: flat distributions; with larger values, one token dominates */
     double dulled;    /* the draft's log probabilities are divided by this; 0 means 1 */
-    /* If true, the target's likeliest token is random, because Gumbel noise is added to the
+    /* If true, noise makes the target's likeliest token random: Gumbel noise is added to the
      * logits. After the same tokens, the noise is always the same. */
     bool chancy;
     int vocabulary;
@@ -29,15 +29,15 @@ struct toy {
 /* Opens an engine with two toy models. max_nodes is described in struct esp_engine_options. */
 void toy_open(struct toy *toy, int vocabulary, int context, int max_nodes,
               unsigned long long seed);
-/* Makes the draft the target's own copy from now on: it drafts in the target's cache, and a
- * pass of the target fails if it sees one of the copy's rows. */
+/* Makes the draft a copy of the target, which drafts in the target's KV cache. A pass of the
+ * target then fails if it sees a row of the copy. */
 void toy_join(struct toy *toy);
-/* From now on the draft has its own vocabulary of `vocabulary` tokens. The caller owns the
- * translation. Call this before a session is opened. */
+/* Gives the draft another vocabulary, which has `vocabulary` tokens. The caller owns the
+ * translation. Call this function before you open a session. */
 void toy_translate(struct toy *toy, const struct esp_translation *translation, int vocabulary);
 void toy_close(struct toy *toy);
 
-/* Writes the distribution (vocabulary) after `count` tokens. */
+/* Writes the distribution (vocabulary) of the target or the draft after `count` tokens. */
 void toy_distribution(const struct toy *toy, bool draft, const int32_t *tokens, int count,
                       double *p);
 
@@ -46,8 +46,8 @@ double *toy_row(struct esp_rows *rows, int which);
 
 extern const struct esp_backend_ops toy_backend;
 
-/* Returns a copy of toy_backend with `asynchronous` set. So drafters act as if calls that
- * return values had to wait for a device: they draw children before they need them. */
+/* Returns a copy of toy_backend with `asynchronous` set. So drafters act as if they had to wait
+ * for a device at each call that returns values: they draw children before they need them. */
 struct esp_backend_ops toy_backend_that_waits(void);
 
 #endif

@@ -63,7 +63,7 @@ class Instruction:
         return self.high >> (116 - 64) & 63
 
     def bytes(self):
-            """Returns how many bytes a warp copies or loads with this instruction."""
+        """Returns how many bytes a warp copies or loads with this instruction."""
         name = self.text.split()[0]
         width = re.search(r"\.(64|128)\b", name)
         return LANES * (int(width[1]) // 8 if width else 4)

@@ -1,7 +1,7 @@
-/* Fuzzes a chat template and a conversation: the template may or may not be recognised. Every
- * format must write the conversation, and each message must be unchanged in the part that is
- * marked as the user's. The input has the parts chat_template.jinja, tokenizer_config.json and
- * text. */
+/* Fuzzes a chat template and a conversation. The program may not recognise the template. Every
+ * format must be able to write the conversation. The parts that people or the model wrote must
+ * follow each other inside the result. The input has the parts chat_template.jinja,
+ * tokenizer_config.json and text. */
 #include "engine/chat/chat.h"
 
 #include <stdlib.h>

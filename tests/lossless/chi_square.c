@@ -1,8 +1,8 @@
-/* Chi-square tests on the built-in pair: for every allowed pair of drafter and verifier, the
- * tokens of continuations must follow the target's exact distributions (engine/lossless.h). The
- * seeds are fixed, so the result is fixed, too. After a change of the random numbers, a correct
- * program fails with a probability of one in a thousand. Verifiers with a planted bias must be
- * detected.
+/* Chi-square tests on the built-in pair of models. For every allowed pair of drafter and
+ * verifier, the generated tokens must follow the target's exact distributions
+ * (engine/lossless.h). The seeds are fixed, so the result is always the same. If a change of
+ * the program draws other random numbers, a correct program fails with a probability of one in
+ * a thousand. The tests must detect verifiers with a deliberate bias.
  */
 #include <math.h>
 #include <stdio.h>
@@ -17,13 +17,13 @@
 
 enum { TRIALS = 24, QUICK_TRIALS = 6 };
 enum { TOKENS = 12, MOST_RULES = 32 };
-static const double FALSE_ALARMS = 1e-3; /* probability for the whole test */
+static const double FALSE_ALARMS = 1e-3; /* probability that a correct program fails */
 
 static struct esp_engine *engine;
 static char err[512];
 
-/* Drafters with parameters that are not the defaults: with single paths, with more branches,
- * and with nothing stored on disk. */
+/* Drafters with parameters that are not the defaults. They draft single paths or more branches,
+ * or store nothing on disk. */
 static const char *const spellings[] = {"iid:K=1", "delayed:K=1", "specinfer:expansion=3.2.1",
                                         "sequoia:learn=off,draws=topk", NULL};
 
@@ -65,15 +65,16 @@ static double smallest_p(const struct esp_lossless *result)
     return p;
 }
 
-/* The results of all pairs of drafter and verifier that were measured so far. */
+/* The results of all pairs of drafter and verifier that have been measured. */
 struct tally {
     int pairs;
-    double worst_p; /* smallest p of any test */
+    double worst_p; /* the smallest p-value of all tests */
     char worst[128];
     double ratio[MOST_RULES][ESP_LOSSLESS_BINS]; /* summed per verifier */
 };
 
-/* rule: index of the verifier in esp_verifiers, or -1 for the default verifier. */
+/* Measures a pair and adds the result to the tally. `rule` is the index of the verifier in
+ * esp_verifiers, or -1 for the default verifier. */
 static void add_pair(struct tally *tally, const char *drafter, int rule, double temperature,
                      double top_p)
 {
@@ -142,8 +143,8 @@ static void check_drafters(const struct esp_engine_options *options,
 static const char *const some_drafters[] = {"linear",  "iid",    "dyspec",
                                             "goodput", "hybrid", NULL};
 
-/* Does the same test with the target's own copy, which drafts in the target's KV cache; q is
- * the copy's distribution. */
+/* The draft is a copy of the target, which drafts in the target's KV cache. q is the copy's
+ * distribution. */
 TEST(own_copies_follow_the_target)
 {
     check_drafters(&(struct esp_engine_options){.draft = "self"}, some_drafters, 15);
@@ -166,9 +167,9 @@ TEST(drafts_of_another_vocabulary_do_not_change_the_distribution)
     }
 }
 
-/* ------------------------------------------------------------------ planted biases */
+/* ------------------------------------------------------------------ deliberate biases */
 
-/* A biased verifier: after a rejection the token is drawn from p, not from the residual. */
+/* A biased verifier. After a rejection, it draws the token from p, not from the residual. */
 static int from_p(struct esp_verify *v, const struct esp_site *site, struct esp_residual *left)
 {
     int first = site->draws[0];
@@ -176,7 +177,7 @@ static int from_p(struct esp_verify *v, const struct esp_site *site, struct esp_
     return esp_verify_accept(v, first, esp_keep(v->p_of[first], v->q_of[first])) ? first : 0;
 }
 
-/* A biased verifier: drafts are accepted slightly too often. */
+/* A biased verifier. It accepts draft tokens slightly too often. */
 static int too_easily(struct esp_verify *v, const struct esp_site *site,
                       struct esp_residual *left)
 {
@@ -190,7 +191,7 @@ TEST(planted_biases_are_found)
 {
     const struct esp_verifier_ops wrong[] = {{.name = "from_p", .solve = from_p},
                                              {.name = "too_easily", .solve = too_easily}};
-    /* enough trials to detect the bias, whatever draft temperature is learned */
+    /* These are enough to detect the bias with any draft temperature that a session learns. */
     const int trials[] = {240, 800};
     CHECK(esp_engine_open(&engine, NULL, err, sizeof err) == ESP_OK, "%s", err);
     for (int i = 0; i < 2; i++) {

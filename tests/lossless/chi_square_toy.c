@@ -1,7 +1,7 @@
-/* Chi-square tests on the toy backend: passes are cheap, so there are many tokens, and even
- * small biases are detected. Complete sessions run, with the drafters' own draws, at several
- * temperatures and top-p, and with trees that the node limit or the context cuts off. A
- * correct program fails once in a thousand runs. */
+/* Chi-square tests on the toy backend. Its passes are cheap, so the tests use many tokens and
+ * detect even small biases. The tests run complete sessions, in which the drafters draw their
+ * tokens, at several temperatures and top-p. In some sessions, the node limit or the context
+ * cuts off trees. A correct program fails with a probability of one in a thousand. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -58,9 +58,9 @@ static const char *const drafters[] = {
     NULL,
 };
 
-/* Returns the cost of a pass. Rows and passes are so cheap that goodput drafts many nodes. From
- * the seventh row on, rows are more expensive, so that goodput must compare their cost with
- * that of rows in later passes. */
+/* These two return the cost of a pass of the draft and of the target. The costs are so low that
+ * goodput drafts many nodes. From the seventh row on, a row of a target pass costs more. So
+ * goodput must compare the cost of more rows with the cost of another pass. */
 static double cheap_pass(int rows)
 {
     return 0.01 + 0.001 * rows;
@@ -118,8 +118,9 @@ static void add_pair(const char *drafter, const char *verifier, double temperatu
     esp_session_close(session);
 }
 
-/* ops: the backend's operations. nodes: the maximum number of nodes of a tree, so that some
- * trees do not fit. copy: whether the draft is the target's own copy, in the target's cache. */
+/* Tests all pairs of drafter and verifier. `nodes` is the maximum number of nodes of a tree, so
+ * some trees do not fit. If `copy` is set, the draft is a copy of the target, which drafts in
+ * the target's KV cache. */
 static void check_drafts(const struct esp_backend_ops *ops, bool copy, int nodes,
                          double temperature, double top_p)
 {
@@ -164,8 +165,8 @@ TEST(pairs_follow_the_target_when_trees_do_not_fit)
     check_pairs(&toy_backend, 5, 1, 1);
 }
 
-/* If every call waits for a device, drafters draw children ahead of time, before they know
- * whether the children are needed. */
+/* If every call has to wait for a device, drafters draw children before they know whether these
+ * children are needed. */
 TEST(pairs_follow_the_target_when_children_are_drawn_ahead)
 {
     const struct esp_backend_ops ops = toy_backend_that_waits();
@@ -173,8 +174,8 @@ TEST(pairs_follow_the_target_when_children_are_drawn_ahead)
 }
 
 #ifndef __SANITIZE_ADDRESS__
-/* Shows why some pairs of drafter and verifier are refused: they would change the
- * distribution. */
+/* The program refuses some pairs of drafter and verifier, because they would change the
+ * distribution. With lossy=allow they run, and the test must detect the change. */
 TEST(refused_pairs_change_the_distribution)
 {
     static const char *const pairs[][2] = {
@@ -202,7 +203,8 @@ TEST(refused_pairs_change_the_distribution)
 }
 #endif
 
-/* In this backend, a pass of the target fails if it sees a row of the copy. */
+/* The draft is a copy of the target in the target's KV cache. In the toy backend, a pass of the
+ * target fails if it sees a row of the copy. */
 TEST(own_copies_follow_the_target)
 {
     check_drafts(&toy_backend, true, 64, 0.8, 0.95);

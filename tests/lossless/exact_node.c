@@ -1,8 +1,8 @@
-/* Enumerates single nodes with small vocabularies: every draw of the children (weighted by q)
- * and every outcome of the verifier. The verifier itself is run for each outcome. The
- * distribution of the token must equal the target's to 1e-12, the published acceptance rates
- * and branching probabilities must equal the verifier's, and no verifier may accept more often
- * than the ceiling. */
+/* Tests verifiers at a single node with a small vocabulary. The tests enumerate every draw of
+ * the children (weighted by q) and every outcome of the verifier, which runs once for each
+ * outcome. The distribution of the token must equal the target's to 1e-12. The acceptance rates
+ * and branching probabilities from published formulas must equal those of the verifier. No
+ * verifier may accept more often than the theoretical maximum (the ceiling). */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -23,8 +23,8 @@ static struct rig rig;
 static struct node node;
 static unsigned long long seed;
 
-/* After the tested node, the distributions are p and q. After a child, one token has
- * probability 1. Therefore, only the tested node affects the result. */
+/* After the tested node, the target's distribution is p and the draft's is q. After a child,
+ * one token has probability 1. Therefore, only the tested node affects the result. */
 static void distribution(void *user, bool draft, const int32_t *tokens, int count,
                          double *values)
 {
@@ -86,7 +86,8 @@ struct law {
     double accepted;           /* probability that the first output token is a child */
 };
 
-/* Adds all outcomes of the verifier for the current children, with weight `weight`. */
+/* Runs all outcomes of the verifier for the current children. Adds their probabilities, times
+ * `weight`, to *law. */
 static void add_outcomes(const struct esp_verifier_ops *rule, double weight, struct law *law)
 {
     enumerate_start(&rig.all);
@@ -101,7 +102,8 @@ static void add_outcomes(const struct esp_verifier_ops *rule, double weight, str
     } while (enumerate_next(&rig.all));
 }
 
-/* Checks the probability with which the verifier continues to each of the current children. */
+/* Compares the branching probabilities from the verifier's formula with the probabilities with
+ * which the verifier accepts each of the current children. */
 static void check_branching(const struct esp_verifier_ops *rule, const int32_t *children)
 {
     struct law law = {{0}, 0};
@@ -122,8 +124,9 @@ static void check_branching(const struct esp_verifier_ops *rule, const int32_t *
     CHECK(fabs(sum - law.accepted) < EXACT);
 }
 
-/* Draws child k and all later children. weight: the probability of the first k children. rest:
- * q without those children, for draws without replacement. */
+/* Draws the children from number `drawn` on, in all possible ways. `weight` is the probability
+ * of the children before. For draws without replacement, `rest` is q without these children,
+ * normalised. */
 static void add_draws(const struct esp_verifier_ops *rule, bool replace, int drawn,
                       int32_t *children, const double *rest, double weight, struct law *law)
 {
@@ -147,7 +150,7 @@ static void add_draws(const struct esp_verifier_ops *rule, bool replace, int dra
         children[drawn] = x;
         if (sum > 0)
             add_draws(rule, replace, drawn + 1, children, left, weight * rest[x], law);
-        else { /* all tokens with q > 0 are drawn, so the node has fewer children */
+        else { /* all tokens with q > 0 have been drawn, so the node has fewer children */
             int k = node.k;
             node.k = drawn + 1;
             add_draws(rule, replace, node.k, children, left, weight * rest[x], law);
@@ -230,7 +233,7 @@ TEST(every_verifier_keeps_the_target_in_degenerate_cases)
 
 /* ------------------------------------------------------------------ the tests can fail */
 
-/* A wrong verifier with the most common mistake: after a rejection, it samples from p instead
+/* A faulty verifier with the most common mistake: after a rejection, it samples from p instead
  * of the residual. */
 static int wrong_solve(struct esp_verify *v, const struct esp_site *site,
                        struct esp_residual *left)
@@ -240,8 +243,8 @@ static int wrong_solve(struct esp_verify *v, const struct esp_site *site,
     return esp_verify_accept(v, first, esp_keep(v->p_of[first], v->q_of[first])) ? first : 0;
 }
 
-/* A wrong verifier with a less obvious mistake: in recursive rejection, it subtracts q only
- * once. */
+/* A faulty verifier with a less obvious mistake: in recursive rejection sampling, it subtracts
+ * q only after the first rejection. */
 static int forgetful_solve(struct esp_verify *v, const struct esp_site *site,
                            struct esp_residual *p)
 {

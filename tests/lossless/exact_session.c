@@ -1,11 +1,12 @@
-/* Enumerates whole iterations. In sessions on the toy models, every draw of the draft and
- * every decision of the verifier is enumerated, with the real loop, caches and drafters. The
- * distribution of the first output tokens must equal the target's to 1e-9.
+/* Tests whole iterations of sessions on the toy models. The tests enumerate every draw of the
+ * draft and every decision of the verifier. The loop, the caches and the drafters are those of
+ * the engine. The distribution of the first output tokens must equal the target's to 1e-9.
  *
- * Three kinds of drafts are tested. The first has another vocabulary
- * (engine/model/translation.h), so some of its probabilities are zero, and it reads some of the
- * target's tokens as two tokens. The second is the target's own copy, on the target's cache.
- * The third comes from the matrix of recycled tokens, which has random contents. */
+ * Three kinds of drafts are tested. The first is a model with another vocabulary
+ * (engine/model/translation.h). Some of its probabilities are zero, and it reads some of the
+ * target's tokens as two tokens. The second is a copy of the target, which drafts in the
+ * target's KV cache. The third comes from the matrix of recycled tokens, which has random
+ * contents. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,7 +16,7 @@
 #include "tests/folder.h"
 
 enum { V = 3, TOKENS = 2, SEQUENCES = V * V, PROMPT = 3, ALLOWED = 8 };
-enum { MOST_OUTCOMES = 100000 /* of one configuration */ };
+enum { MOST_OUTCOMES = 100000 /* for one pair of drafter and verifier */ };
 static const double EXACT = 1e-9;
 
 static const int32_t start[PROMPT] = {0, 2, 1};
@@ -56,7 +57,8 @@ static int draw_one(struct esp_rows *rows, int row, const int32_t *excluded, int
     return ESP_OK;
 }
 
-/* Replaces the backend's sample(). */
+/* Replaces the backend's sample(). Draws tokens by the enumeration instead of random numbers.
+ * */
 static int sample(struct esp_rows *rows, const int32_t *which, const double *u, int count,
                   int draws, const int32_t *excluded, int per, int32_t *tokens, double *values,
                   enum esp_delivery when)
@@ -78,8 +80,8 @@ static int sample(struct esp_rows *rows, const int32_t *which, const double *u, 
 
 /* ------------------------------------------------------------------ two small vocabularies */
 
-/* Opens a byte-level tokenizer, which has a token for each byte. tokens: its other tokens,
- * with ids below 32. */
+/* Opens a byte-level tokenizer with a token for each printable ASCII character and the space.
+ * `tokens` are its other tokens, with ids below 32. */
 static struct esp_tokenizer *open_vocabulary(const char *tokens, const char *merges)
 {
     struct esp_tokenizer *tokenizer;
@@ -98,10 +100,10 @@ static struct esp_tokenizer *open_vocabulary(const char *tokens, const char *mer
     return tokenizer;
 }
 
-/* Vocabularies of drafts for a target with the tokens ab, cd and abcd. */
+/* Vocabularies of drafts. The target has the tokens ab, cd and abcd. */
 static const struct vocabulary {
     const char *name, *tokens, *merges;
-    /* number of tokens shared with the target; number of draft tokens for abcd */
+    /* how many tokens the draft shares with the target; how many draft tokens spell abcd */
     int shared, rows;
 } vocabularies[] = {
     {"all tokens, with other ids", "\"abcd\":1,\"cd\":4,\"ab\":7", "\"a b\",\"c d\",\"ab cd\"",
@@ -113,7 +115,7 @@ enum { VOCABULARIES = sizeof vocabularies / sizeof *vocabularies };
 
 static struct esp_translation translation;
 
-/* Gives the toy's draft this vocabulary. */
+/* Gives the toy's draft the vocabulary *v. */
 static void translate(const struct vocabulary *v)
 {
     folder_copy("qwen2");
@@ -133,7 +135,7 @@ static void translate(const struct vocabulary *v)
 
 /* ------------------------------------------------------------------ enumerated sessions */
 
-/* Drafters that learn nothing, each with the number of iterations to enumerate. */
+/* Drafters that do not learn, with the number of iterations to enumerate for each. */
 static const struct {
     const char *name;
     int iterations;
@@ -151,12 +153,12 @@ static const struct {
 };
 
 struct seen {
-    double sequence[SEQUENCES]; /* probability of each sequence of first tokens */
+    double sequence[SEQUENCES]; /* probability of each sequence of TOKENS output tokens */
     int outcomes, nodes, accepted, sources[ESP_SOURCES];
 };
 
-/* Adds `weight` to the sequences that begin with text[PROMPT, length). Missing tokens follow
- * the target's distribution at temperature 1. */
+/* Distributes `weight` to the sequences that begin with text[PROMPT, length). The tokens that
+ * are missing follow the target's distribution at temperature 1. */
 static void complete(int32_t text[PROMPT + TOKENS], int length, double weight, double *sequence)
 {
     double p[V];
@@ -171,7 +173,7 @@ static void complete(int32_t text[PROMPT + TOKENS], int length, double weight, d
     }
 }
 
-/* Runs the session once. The decisions of `all` replace random numbers. */
+/* Runs the session once, with the decisions of `all` instead of random numbers. */
 static void run_once(struct esp_session *session, int iterations, struct seen *seen)
 {
     int32_t text[PROMPT + TOKENS];
@@ -224,7 +226,7 @@ static double enumerate_session(struct esp_session *session, int iterations, str
     return difference(seen);
 }
 
-/* Checks each drafter with each allowed verifier. */
+/* Tests each drafter with each allowed verifier. `what` describes the draft. */
 static void check_pairs(const char *what)
 {
     int pairs = 0, outcomes = 0, accepted = 0;
@@ -307,8 +309,9 @@ static struct esp_session *open_scrambled(const char *drafter, const char *verif
     return session;
 }
 
-/* These drafters learn, so each outcome needs a new session. Returns the largest difference
- * from the target's probabilities, or -1 if drafter and verifier may not be combined. */
+/* Enumerates a drafter that learns, so each outcome needs a new session. Returns the largest
+ * difference from the target's probabilities, or -1 if the drafter and the verifier may not be
+ * combined. */
 static double enumerate_scrambled(const char *drafter, const char *verifier, struct seen *seen)
 {
     struct esp_session *session = open_scrambled(drafter, verifier);
@@ -350,7 +353,8 @@ TEST(random_contents_of_the_recycled_matrix_keep_the_target)
     toy_close(&toy);
 }
 
-/* Shows that the enumeration detects a draft that draws from a wrong distribution. */
+/* The enumeration must detect a draft that does not draw from the distribution that it gives.
+ * */
 TEST(a_draft_that_draws_from_another_distribution_is_detected)
 {
     static const char *const pairs[][2] = {

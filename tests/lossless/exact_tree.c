@@ -1,9 +1,9 @@
-/* Enumerates whole trees with a vocabulary of three: every draft tree that a method of drawing
- * can produce, and every outcome of the verifier on it. The distribution of the first three
- * output tokens must equal the target's to 1e-9. (Shorter outputs are completed with tokens of
- * the target.) The enumeration also shows which verifiers are equal on a single path, and which
- * accept more tokens on average. It also shows that a tree gives as many tokens as its
- * branching probabilities predict. */
+/* Tests verifiers on whole trees with a vocabulary of three. For each method of drawing trees,
+ * the tests enumerate every draft tree and every outcome of the verifier on it. The
+ * distribution of the first three output tokens must equal the target's to 1e-9. (Shorter
+ * outputs are completed with tokens of the target.) On a single path, some verifiers must give
+ * the same outputs. On several paths, some verifiers must accept more tokens on average than
+ * others. A tree must give as many tokens as its branching probabilities predict. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,7 +16,8 @@ enum { V = 3, DEPTH = 3, CONTEXTS = 1 + V + V * V + V * V * V, SEQUENCES = V * V
 static const double EXACT = 1e-9;
 static const double SINGLE = 1e-5; /* for recorded values, which have single precision */
 
-/* For target and draft, a random distribution after each context of at most DEPTH tokens. */
+/* The target's distributions p and the draft's distributions q: one random distribution after
+ * each context of at most DEPTH tokens. */
 struct model {
     double p[CONTEXTS][V], q[CONTEXTS][V];
 };
@@ -59,11 +60,12 @@ static void make_model(unsigned long long seed)
 
 struct law {
     double sequence[SEQUENCES]; /* probability of each sequence of three tokens */
-    double length;              /* mean length of the accepted path */
+    double length;              /* mean number of accepted nodes */
     double outcome[256];        /* probability of each output, by context() */
 };
 
-/* Completes an output with all possible tokens of the target. */
+/* Completes an output of `count` tokens with the target's tokens, in all possible ways. Adds
+ * the probabilities of the resulting sequences, times `weight`, to `sequence`. */
 static void complete(int32_t *tokens, int count, double weight, double *sequence)
 {
     if (count >= DEPTH) {
@@ -77,8 +79,9 @@ static void complete(int32_t *tokens, int count, double weight, double *sequence
     }
 }
 
-/* Adds all outcomes for the current tree. The mean number of tokens must equal the number
- * predicted by its branching probabilities (delayed-tree-expansion, eq. 3). */
+/* Adds all outcomes of the verifier for the current tree to *law. The mean number of output
+ * tokens must equal the number that the tree's branching probabilities predict
+ * (delayed-tree-expansion, eq. 3). */
 static void add_outcomes(const struct esp_verifier_ops *rule, double weight, struct law *law)
 {
     const struct esp_iteration it = {.tree = rig.tree.tree};
@@ -132,7 +135,7 @@ static struct mark mark(int node)
                          b->room, b->last_draw[node], b->last_child[node]};
 }
 
-/* Undoes the one draw since the mark. */
+/* Undoes the draw of `child`, which was the only draw since the mark. */
 static void take_back(const struct mark *m, int child)
 {
     struct esp_tree_builder *b = &rig.tree;
@@ -158,8 +161,8 @@ static const double *draft_after(int node)
 
 /* ------------------------------------------------------------------ independent paths */
 
-/* A stem of `trunk` tokens, followed by `paths` independent paths of `length` tokens
- * (delayed-tree-expansion, def. 5.2; without a stem, sec. 3.2). */
+/* The shape of a tree: a stem of `trunk` tokens, followed by `paths` independent paths of
+ * `length` tokens (delayed-tree-expansion, def. 5.2; without a stem, sec. 3.2). */
 struct shape {
     int paths, trunk, length;
 };
@@ -235,8 +238,8 @@ TEST(independent_paths_keep_the_target)
 
 /* ------------------------------------------------------------------ without replacement */
 
-/* Returns the number of children of a node. It may depend on the node and its rank, but never
- * on the children that are drawn. */
+/* Returns how many children a node gets. This number can depend on the node and its rank among
+ * its siblings, but it must not depend on the children that are drawn. */
 static int breadth(int depth, int rank, int32_t token, int variant)
 {
     static const int by_rank[3][3] = {{3, 2, 1}, {2, 1, 0}, {1, 2, 0}};
@@ -245,8 +248,8 @@ static int breadth(int depth, int rank, int32_t token, int variant)
     return depth == 0 ? 1 + variant % 3 : (by_rank[rank][variant / 3] + (token == 1)) % 4;
 }
 
-/* Gives children to node `node` and to all nodes after it, in the order in which nodes are
- * created. */
+/* Draws the remaining children of node `node`, and then the children of all nodes that were
+ * created after it, in all possible ways. */
 static void draw_swor(const struct esp_verifier_ops *rule, int variant, int node, int drawn,
                       double taken, double weight, struct law *law)
 {
@@ -309,14 +312,14 @@ static void take_fixed_back(void)
         take_back(&fixed[fixed_count - 1].before, fixed[fixed_count - 1].child);
 }
 
-/* Adds two children below `node`. The second child has one child with one of two tokens. */
+/* Adds two children below `node`. The second of them gets one child. */
 static void add_fixed_tree(int node)
 {
     add_fixed(node, 1);
     add_fixed(add_fixed(node, 2), 0);
 }
 
-/* Draws `left` children of the root, each with a fixed tree below it. */
+/* Draws `left` children of the root in all possible ways, and adds a fixed tree below each. */
 static void draw_children(const struct esp_verifier_ops *rule, unsigned draws, int left,
                           double taken, double weight, struct law *law)
 {
@@ -341,7 +344,8 @@ static void draw_children(const struct esp_verifier_ops *rule, unsigned draws, i
     }
 }
 
-/* There is a retrieved tree at the root, and another one below each drawn child. */
+/* The tree has nodes that no draft has drawn, as if they were retrieved from an earlier text:
+ * either at the root, or below each child that was drawn. */
 TEST(children_that_were_not_drawn_keep_the_target)
 {
     static const unsigned draws[] = {ESP_DRAW_IID, ESP_DRAW_SWOR};
@@ -385,7 +389,7 @@ static void check_same(const char *a, const char *b, int length)
     struct law other = law_of_paths(rule(b), 1, 0, length);
     for (size_t i = 0; i < sizeof one.outcome / sizeof *one.outcome; i++)
         CHECK(fabs(one.outcome[i] - other.outcome[i]) < EXACT,
-              "%s and %s differ on one path of %d: %.12f, %.12f", a, b, length, one.outcome[i],
+              "%s and %s differ on a path of %d: %.12f, %.12f", a, b, length, one.outcome[i],
               other.outcome[i]);
 }
 

@@ -1,9 +1,9 @@
-/* Greedy identity on the built-in pair: every drafter must write the same tokens as plain
- * decoding, for 50 prompts of 256 tokens each. Only every fifth prompt is tested with cache
- * rows that are rebuilt, because rebuilding depends only on the loop. Each instruction set is
- * tested with two prompts. The CUDA backend must do the same in exact mode. On a GPU
- * (ESPALIER_CUDA_PLUGIN names its plugin), it is tested with all prompts. On the emulator, it
- * is tested with one prompt and few tokens.
+/* Tests that greedy decoding on the built-in pair gives identical texts: after each of 50
+ * prompts, every drafter must write the same 256 tokens as plain decoding. With cache=rebuild,
+ * only every fifth prompt is tested, because rebuilding depends only on the loop, not on the
+ * prompt. Each instruction set is tested with two prompts. The CUDA backend must give identical
+ * texts in exact mode. On a GPU (ESPALIER_CUDA_PLUGIN names its plugin), it is tested with all
+ * prompts. On the emulator, it is tested with one prompt and few tokens.
  *
  * The short form has six prompts (under sanitizers two) and fewer tokens.
  */
@@ -25,7 +25,8 @@ enum { QUICK_PROMPTS = 6, QUICK_TOKENS = TOKENS / 4 };
 #endif
 enum { EMULATED_TOKENS = 6, EMULATED_NODES = 24 };
 
-/* Each worker has an engine of one thread and continues every second prompt. */
+/* Two workers run at the same time. Each has an engine of one thread and continues every second
+ * prompt. */
 static struct esp_engine *engines[WORKERS];
 static int prompts, new_tokens, workers;
 static int32_t prompt[PROMPTS][LONGEST];
@@ -49,7 +50,8 @@ static void read_prompts(void)
     CHECK(prompts == PROMPTS);
 }
 
-/* Returns the number of tokens, or a negative status with a sentence in err. */
+/* Continues prompt `i`. Returns the number of new tokens, or a negative status with a message
+ * in err. */
 static int generate(struct esp_session *session, int i, int32_t *tokens, char *err,
                     size_t errlen)
 {
@@ -67,8 +69,9 @@ static int generate(struct esp_session *session, int i, int32_t *tokens, char *e
     return length;
 }
 
-/* Continues every `every`-th of the worker's prompts with one drafter. If `fill` is set, stores
- * the texts in plain[]. Otherwise compares them with plain[]. */
+/* Continues the worker's prompts with the drafter `spec`; if `every` is not 1, only every
+ * `every`-th of them. If `fill` is set, stores the texts in plain[]. Otherwise compares them
+ * with plain[]. */
 static void work(int worker, const char *spec, int every, bool fill, char *err, size_t errlen)
 {
     struct esp_session *session;
@@ -137,14 +140,14 @@ static void close_engines(void)
         esp_engine_close(engines[i]);
 }
 
-/* Returns whether this drafter can draft with any draft model. */
+/* Returns whether drafter number `i` uses a draft model, and can use any draft model. */
 static bool goes_with_any(int i)
 {
     return !esp_drafters[i]->without_model && !esp_drafters[i]->chooser;
 }
 
-/* Returns whether `spec` is a drafter's name without parameters. The drafter with these
- * defaults has already run. */
+/* Returns whether `spec` is only a drafter's name. Then the test has already run this drafter,
+ * because without parameters it uses its defaults. */
 static bool is_drafter(const char *spec)
 {
     int i = 0;
@@ -153,8 +156,8 @@ static bool is_drafter(const char *spec)
     return esp_drafters[i] != NULL;
 }
 
-/* Writes the texts of plain decoding once, and compares the texts of every `step`-th drafter
- * with them. If `step` is 1, also tests some drafters with other parameters. */
+/* Runs plain decoding once, and compares the texts of every `step`-th drafter with its texts.
+ * If `step` is 1, also tests some drafters with other parameters. */
 static void check_drafters(int step)
 {
     run("ar", 1, true);
@@ -194,8 +197,8 @@ TEST(every_drafter_equals_plain_decoding)
     close_engines();
 }
 
-/* Runs the drafters that accept any draft. Uses few prompts, because a pass of such a draft may
- * take as long as a pass of the target. */
+/* Tests the drafters that can use any draft model. Uses few prompts, because a pass of this
+ * draft model can take as long as a pass of the target. */
 static void check_any_draft(const struct esp_engine_options *options)
 {
     open_engines(options, WORKERS);
@@ -230,7 +233,7 @@ TEST(every_drafter_equals_plain_decoding_with_a_draft_of_another_vocabulary)
     }
 }
 
-/* Each instruction set has its own products, and AMX sums in another order. */
+/* Each instruction set has separate code for matrix products, and AMX sums in another order. */
 EACH_ISA(every_drafter_equals_plain_decoding_with_each_instruction_set)
 {
     const struct esp_engine_options options = {.backend = "cpu", .threads = 1};
@@ -238,7 +241,7 @@ EACH_ISA(every_drafter_equals_plain_decoding_with_each_instruction_set)
     prompts = 2;
     new_tokens = TOKENS / 16;
     printf("    on %s\n", esp_engine_device(engines[0]));
-    /* An earlier test runs all drafters on the best instruction set. */
+    /* A third of the drafters is enough: an earlier test runs all of them on the best set. */
     check_drafters(3);
     close_engines();
 }
@@ -254,8 +257,9 @@ TEST(every_drafter_equals_plain_decoding_on_cuda)
         prompts = 1;
         new_tokens = check_quick() ? EMULATED_TOKENS / 2 : EMULATED_TOKENS;
     }
-    /* The emulator is slow: the short form runs a fifth of the drafters, the long form half
-     * of them. cuda_variants compares every kernel on the emulator with plain decoding. */
+    /* The emulator is slow, so the short form runs a fifth of the drafters, and the long form
+     * half of them. (cuda_variants compares every kernel on the emulator with plain decoding.)
+     * */
     check_drafters(real ? 1 : check_quick() ? 5 : 2);
     close_engines();
 }

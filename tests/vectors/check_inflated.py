@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Compares inflated models with the original ones in the transformers library.
+"""Compares models that `espalier inflate` has enlarged with the original models, in the transformers library.
 
     check_inflated.py ESPALIER FOLDER...
 
-Makes each model folder twice as wide and three layers deeper, and prints the largest difference of the logits. A mixture
-whose layers differ from each other becomes wider, but not deeper. The exit code is 1 if a difference is above 1e-3, or if
-the new folder has other tensors than transformers expects. Needs torch and transformers 5; no test runs it.
+Makes each model twice as wide and three layers deeper, and prints the largest difference of the logits. If the layers of a
+model differ from each other, it becomes wider, but not deeper. The exit code is 1 if a difference is above 1e-3, or if the
+new folder has other tensors than transformers expects. Needs torch and transformers 5. No test runs this script.
 """
 import pathlib
 import subprocess
@@ -17,7 +17,7 @@ from transformers import AutoModelForCausalLM
 
 
 def logits(folder, tokens):
-    """Returns the logits, the configuration, and the names of tensors that are missing or unknown."""
+    """Returns the logits of a model, its configuration, and the names of tensors that are missing or unknown."""
     model, info = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, output_loading_info=True)
     with torch.no_grad():
         return model(tokens).logits, model.config, info["missing_keys"] or info["unexpected_keys"]

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Reads a GGUF file with llama.cpp and compares the tokens of a text, greedy tokens and perplexity.
+"""Reads a GGUF file with llama.cpp, and compares its results with espalier's: the tokens of a text, the tokens of greedy
+decoding, and the perplexity.
 
     check_with_llama_cpp.py ESPALIER FILE.gguf TEXT_FILE
 
 Prints one line for each comparison. llama.cpp rounds activations to 8 bits if weights are
-quantised. Its tokens may then differ from espalier's where two tokens are nearly tied. So llama.cpp
-also runs the same weights as floats (`espalier quantize FILE ... --type f32`). With these weights,
-the tokens must be equal. Needs llama-cpp-python. This is not part of `make check`.
+quantised. Then it can choose another token than espalier where two logits are nearly equal. So
+llama.cpp also runs the same weights as floats (`espalier quantize FILE ... --type f32`). With these
+weights, the tokens must be equal. Needs llama-cpp-python. `make check` does not run this script.
 """
 import ctypes
 import json
@@ -37,7 +38,7 @@ def tokenize(vocab, text):
 
 
 def perplexity(model, vocab, tokens, size=512):
-    """Returns the perplexity as llama.cpp measures it, over the second half of each piece of 512 tokens."""
+    """Measures the perplexity in the same way as llama.cpp: over the second half of each piece of 512 tokens."""
     options = ll.llama_context_default_params()
     options.n_ctx = options.n_batch = size
     options.n_ubatch = size

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Makes tests/vectors/chat.json: conversations as written by apply_chat_template of transformers.
+"""Makes tests/vectors/chat.json: conversations that apply_chat_template of transformers has written.
 
-The templates below were written for this file. For conversations without tools and pictures
+The templates below were written for this file. For conversations without tools and pictures,
 they give the same text as the templates of the public models named beside them. Each line of the
-result has one template with its tokens and, for every conversation of the corpus, the text with
+result has one template, its tokens, and a text for each conversation of the corpus: the output with
 add_generation_prompt, or null if the template refuses the conversation. The current date is replaced
-by <DATE> or <DATE IN WORDS>. Needs transformers; the results are committed.
+by <DATE> or <DATE IN WORDS>. Needs transformers. The result is in the repository.
 """
 import datetime
 import json
@@ -123,7 +123,8 @@ DEEPSEEK2 = ("{{ bos_token }}" + TURNS + "{% if m['role'] == 'user' %}{{ 'User: 
              "{% else %}{{ m['content'] + '\\n\\n' }}{% endif %}{% endfor %}" + ADD +
              "{{ 'Assistant:' }}{% endif %}")
 
-# Each line has a name, the format that must be recognised, the begin-of-text and end-of-text tokens, and the template.
+# Each line has a name, the format that espalier must recognise, the begin-of-text token, the end-of-text token, and the
+# template.
 TEMPLATES = [
     ("plain ChatML", "chatml", None, "<|im_end|>", chatml()),
     ("Qwen 2", "chatml", None, "<|im_end|>", chatml("You are a helpful assistant.")),

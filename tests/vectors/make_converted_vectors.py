@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Makes the files of tests/vectors/gguf for newer families: llama.cpp's own converter writes them,
-from folders of tests/vectors/logits, without a vocabulary. Runs llama.cpp on them and prints the
-distance between its logits and those of the Hugging Face library.
+"""Makes the files of tests/vectors/gguf for newer model families. llama.cpp's converter writes these
+files from folders of tests/vectors/logits, without a vocabulary. The script then runs llama.cpp on
+the files, and prints the distance between its logits and those of the Hugging Face library.
 
     make_converted_vectors.py LLAMA_CPP [NAME...]
 
-LLAMA_CPP is the folder with convert_hf_to_gguf.py of llama.cpp's source (llama-cpp-python's source
-package has it in vendor/llama.cpp). Needs torch, transformers, gguf and llama-cpp-python; the
-results are committed.
+LLAMA_CPP is the folder of llama.cpp's source that contains convert_hf_to_gguf.py. The source package
+of llama-cpp-python has it in vendor/llama.cpp. Needs torch, transformers, gguf and llama-cpp-python.
+The results are in the repository.
 """
 import importlib
 import json
@@ -22,8 +22,8 @@ FOLDERS = ["gemma2", "gemma3", "phi3-short", "phi3-long", "phi3-partial", "olmo2
            "granite", "qwen3-moe", "gpt-oss", "lfm2", "qwen3-5", "qwen3-5-tied", "qwen3-5-moe",
            "granite-hybrid", "granite-hybrid-moe", "qwen3-next", "nemotron-h", "nemotron-h-moe",
            "lfm2-moe"]
-# This folder is also written as llama.cpp's first converter for this family wrote it. That converter left
-# the mixer's matrices in one tensor, as they are in the folder.
+# This folder is converted twice. The second file is like those of llama.cpp's first converter for this
+# family, which left the mixer's matrices in one tensor, as in the folder.
 OLD = "qwen3-next"
 # Folders of tests/vectors/heads, which are converted together with their MTP layer.
 MTP = ["mtp-qwen3-5", "mtp-qwen3-5-moe", "mtp-qwen3-next"]
@@ -44,8 +44,8 @@ def no_vocabulary(model):
 
 
 def prepare(source, folder):
-    """Copies a folder, with the changes that the converter needs: a tokenizer with vocab_size
-    tokens, GPT-2's old key n_ctx, and the older names of Granite's layers."""
+    """Copies a folder and makes the changes that the converter needs. It adds a tokenizer with vocab_size
+    tokens and GPT-2's old key n_ctx, and uses the older names of Granite's layers."""
     config = json.loads((source / "config.json").read_text())
     if config["model_type"] == "granitemoehybrid":
         config["layer_types"] = ["mamba" if kind in ("mamba", "linear_attention") else "attention"
@@ -86,7 +86,7 @@ def convert(converter, folder, path, no_mtp=True, mtp_only=False, old=False):
             "float16": files.MOSTLY_F16}
     kind = types.get(json.loads((folder / "config.json").read_text())["dtype"],
                     files.ALL_F32)
-    # The library would add experts to a configuration of Nemotron-H that has none.
+    # If the library read a configuration of Nemotron-H without experts, it would add experts.
     config = json.loads((folder / "config.json").read_text())
     given = {"hparams": config} if config["model_type"] == "nemotron_h" else {}
     made = own(folder, kind, path, **given)
@@ -97,7 +97,7 @@ def convert(converter, folder, path, no_mtp=True, mtp_only=False, old=False):
 
 def main():
     converter = load_converter(pathlib.Path(sys.argv[1]))
-    import make_gguf_vectors  # after the converter, which has its own gguf package
+    import make_gguf_vectors  # must be after load_converter(), because the converter has another gguf package
     for name in sys.argv[2:] or FOLDERS + MTP:
         path = HERE / "gguf" / f"{name}.gguf"
         folder = HERE / ("heads" if name in MTP else "logits") / name

@@ -1,20 +1,20 @@
 #!/usr/bin/env python3
 """Makes tests/vectors/gguf: small GGUF files.
 
-Most are folders of tests/vectors/logits, rewritten as llama.cpp's converter would write them: the
-rows of query and key matrices are reordered in pairs, the query, key and value parts of GPT-NeoX
-follow one another, and Llama 3 has a tensor rope_freqs. One model is split into two files. The
-logits are those of the folder. Runs llama.cpp on the files and prints the distance between its
-logits and those of the Hugging Face library. `mixed` has random weights of every quantised type:
+Most files are made from folders of tests/vectors/logits, in the form that llama.cpp's converter
+writes. The rows of query and key matrices are reordered in pairs, the query, key and value parts of
+GPT-NeoX follow one another, and Llama 3 has a tensor rope_freqs. One model is split into two files.
+The expected logits are those of the folder. The script also runs llama.cpp on the files, and prints
+the distance between its logits and those of the Hugging Face library. The file `mixed` has random
+weights of every quantised type:
 
     mixed.json       tokens: the sequence
-    mixed.f32        (tokens, vocabulary) little-endian float32: llama.cpp's logits for the same
-                     file with every tensor converted to F32 by the gguf package, so that neither
-                     the rounding of stored numbers nor that of quantised activations affects the
-                     comparison
+    mixed.f32        (tokens, vocabulary) little-endian float32: llama.cpp's logits. For them, the
+                     gguf package converts every tensor of the file to F32. So neither the rounding
+                     of stored numbers nor that of quantised activations affects the comparison
 
-Files are written by the gguf package. Needs gguf, numpy and llama-cpp-python; the results are
-committed.
+The gguf package writes the files. Needs gguf, numpy and llama-cpp-python. The results are in the
+repository.
 """
 import ctypes
 import json
@@ -44,7 +44,7 @@ NAMES = {"self_attn.q_proj": "attn_q", "self_attn.k_proj": "attn_k", "self_attn.
 
 
 def read_folder(folder):
-    """Returns the names and float32 arrays of all tensors, and whether they are stored as BF16."""
+    """Returns the names and float32 arrays of all tensors, and the set of types in which they are stored."""
     tensors, types = {}, set()
     for path in sorted(folder.glob("*.safetensors")):
         data = path.read_bytes()
@@ -102,7 +102,7 @@ def llama3_factors(rope, head):
 
 
 def convert(folder):
-    """Returns the keys and tensors of the GGUF file that is made from a folder."""
+    """Returns the architecture, keys, tensors and type of the GGUF file that is made from a folder."""
     config = json.loads((folder / "config.json").read_text())
     tensors, types = read_folder(folder)
     arch = ARCHITECTURES[config["model_type"]]
@@ -190,7 +190,7 @@ def random_blocks(kind, rows, columns, rng):
 
 
 def mixed():
-    """Makes a Llama of two layers. Every quantised type occurs, and all possible matrices are quantised."""
+    """Makes a Llama model of two layers. All matrices that can be quantised are quantised, and every type occurs."""
     rng = np.random.default_rng(16)
     hidden, ffn, heads, kv, head, vocabulary, layers = 256, 64, 2, 1, 32, 64, 2
     kinds = {kind: getattr(gguf.GGMLQuantizationType, kind) for kind in

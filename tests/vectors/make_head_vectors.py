@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""Makes tests/vectors/heads: a tiny random target, draft heads for it in the forms that the authors
-of EAGLE publish, and the drafts that this script computes with the heads.
+"""Makes tests/vectors/heads: a tiny random target, draft heads for this target, and the drafts that
+this script computes with the heads. The heads have the forms that the authors of EAGLE publish.
 
-`target` is a Llama model. Each other folder is a head with config.json, model.safetensors and
+The folder `target` is a Llama model. Each other folder is a head with config.json, model.safetensors and
 
-    reference.json   tokens: a text; tree: [parent, token] of each node after the text, where
-                     parent -1 means the last token of the text; input: the states of the target that the head reads
-    drafts.f32       little-endian float32, one row for each token of the text but the first, then
-                     one for each node: the drafted hidden state, then the logits
+    reference.json   tokens: a text; tree: [parent, token] of each node after the text (parent -1 means
+                     the last token of the text); input: the states of the target that the head reads
+    drafts.f32       little-endian float32: a row for each token of the text except the first, then
+                     a row for each node. A row has the drafted hidden state, then the logits
 
-Weights are read from the files and widened, so the rounding of stored numbers does not affect the
-comparison. The computation follows the description in engine/model/README.md, one token at a time, in
-float64. Needs torch and safetensors; the results are committed.
+The script reads the weights from the files and widens them, so the rounding of stored numbers does
+not affect the comparison. It follows the description in engine/model/README.md, and computes one token
+at a time in float64. Needs torch and safetensors. The results are in the repository.
 """
 import json
 import math
@@ -39,7 +39,7 @@ def config(**changes):
 
 
 class Maker:
-    """Makes the random tensors of one folder, stored as `dtype`."""
+    """Makes the random tensors of one folder, which are stored as `dtype`."""
 
     def __init__(self, seed, dtype):
         self.generator = torch.Generator().manual_seed(seed)
@@ -117,7 +117,8 @@ def decoder_layer(w, prefix, x, attended, position, seen, own):
 
 
 def run_target(w, tokens):
-    """Returns the states: layer i reads states[i][s] at position s; states[LAYERS] are after the final norm."""
+    """Returns the target's hidden states. At position s, layer i reads states[i][s]. states[LAYERS] are the states
+    after the final norm."""
     caches, states = [[] for _ in range(LAYERS)], [[] for _ in range(LAYERS + 1)]
     for position, token in enumerate(tokens):
         x = w["model.embed_tokens.weight"][token]
@@ -187,7 +188,7 @@ def make_target(folder):
 
 
 def make_eagle(folder):
-    """Makes a head in the published form: fc has a bias, and the embedding is the target's."""
+    """Makes a head in the published form: fc has a bias, and the head uses the target's embedding."""
     m = Maker(2, torch.bfloat16)
     m.random("fc.weight", HIDDEN, 2 * HIDDEN)
     m.random("fc.bias", HIDDEN, spread=0.5)
@@ -196,7 +197,7 @@ def make_eagle(folder):
 
 
 def make_eagle_own(folder):
-    """Makes a head with two layers, biases as in Qwen2, its own embedding, and an fc without a bias."""
+    """Makes a head with two layers, biases as in Qwen2, a separate embedding, and an fc without a bias."""
     m = Maker(3, torch.float16)
     m.random("embed_tokens.weight", VOCABULARY, HIDDEN, spread=1.0)
     m.random("fc.weight", HIDDEN, 2 * HIDDEN)
@@ -225,7 +226,7 @@ def make_eagle3(folder, hidden, outputs, own, seed):
 
 
 def make_eagle3_torch(folder, like):
-    """Writes another folder's head as pytorch_model.bin. One tensor is only a part of its storage."""
+    """Writes the head of another folder as pytorch_model.bin. One of its tensors is a part of a larger storage."""
     tensors = load_file(like / "model.safetensors")
     storage = torch.cat((torch.zeros(7, dtype=tensors["norm.weight"].dtype), tensors["norm.weight"]))
     tensors["norm.weight"] = storage[7:]

@@ -9,11 +9,11 @@ folder also has
                      inverse_frequency: the inverse frequencies of the rotary embedding
     logits.f32       (tokens, vocabulary) little-endian float32
 
-The reference is computed in float32 from the files, so BF16 and F16 weights are widened first, and
-the rounding of stored numbers does not affect the comparison. If folders are named as arguments,
-only these folders are made. The random weights, norms and biases are so large that a wrong head,
-bias, rotation or residual changes the logits by far more than the tolerance of the test. Needs torch
-and transformers 5; the results are committed.
+The reference is computed in float32 from the files. BF16 and F16 weights are widened first, so the
+rounding of stored numbers does not affect the comparison. If arguments name folders, only these
+folders are made. The random weights, norms and biases are so large that a wrong head, bias, rotation
+or residual changes the logits by far more than the tolerance of the test. Needs torch and
+transformers 5. The results are in the repository.
 """
 import json
 import pathlib
@@ -31,7 +31,7 @@ from transformers import (AutoModelForCausalLM, AutoModelForImageTextToText, Gem
 from transformers.utils import logging
 
 TOKENS, GREEDY = 24, 48
-RECURRENT_TOKENS = 40  # for models with recurrent layers: their states depend on the whole text, so it is longer
+RECURRENT_TOKENS = 40  # models with recurrent layers get a longer text, because their states depend on the whole text
 
 
 def llama(cls=LlamaConfig, **changes):
@@ -58,7 +58,7 @@ LLAMA3 = dict(rope_type="llama3", rope_theta=10000.0, factor=8.0, low_freq_facto
 
 YARN = dict(rope_type="yarn", rope_theta=10000.0, factor=4.0,
             original_max_position_embeddings=64)
-# Factors by which the 8 frequencies of a head of width 16 are divided, for short and for long contexts.
+# The 8 frequencies of a head of width 16 are divided by these factors: SHORT in short contexts, LONG in long contexts.
 SHORT = [1.0, 1.05, 1.1, 1.2, 1.3, 1.5, 1.8, 2.0]
 LONG = [1.0, 1.2, 1.9, 3.0, 5.5, 8.0, 13.0, 16.0]
 
@@ -76,7 +76,8 @@ def gpt2(**changes):
 
 
 def with_pictures(cls, text, **changes):
-    """Returns the configuration of a model that reads text and pictures. Its logits are computed for text alone."""
+    """Returns the configuration of a model that reads text and pictures. The logits are computed for a text without
+    pictures."""
     vision = dict(hidden_size=8, intermediate_size=8, num_hidden_layers=1, num_attention_heads=1,
                   image_size=28, patch_size=14, head_dim=8)
     kind = {Gemma3Config: "siglip_vision_model", LlavaConfig: "clip_vision_model"}.get(cls, "pixtral")
@@ -85,7 +86,7 @@ def with_pictures(cls, text, **changes):
 
 
 def older_gemma3(config):
-    """Rewrites the configuration as in the published Gemma 3."""
+    """Rewrites the configuration in the form of the published Gemma 3 models."""
     rope = config.pop("rope_parameters")
     config["rope_theta"] = rope["full_attention"]["rope_theta"]
     config["rope_local_base_freq"] = rope["sliding_attention"]["rope_theta"]
@@ -95,8 +96,8 @@ def older_gemma3(config):
 
 
 def older_phi3(config):
-    """Rewrites the configuration as in the published Phi-3: original_max_position_embeddings is not in
-    rope_scaling."""
+    """Rewrites the configuration in the form of the published Phi-3 models, in which
+    original_max_position_embeddings is not in rope_scaling."""
     rope = config.pop("rope_parameters")
     config["rope_theta"] = rope.pop("rope_theta")
     config["original_max_position_embeddings"] = rope.pop("original_max_position_embeddings")
@@ -113,7 +114,7 @@ def older_llama(config):
 
 
 def older_qwen3_moe(config):
-    """Rewrites the configuration as in the published mixtures of Qwen3."""
+    """Rewrites the configuration in the form of the published Qwen3 MoE models."""
     older_llama(config)
     config["num_experts"] = config.pop("num_local_experts")
 
@@ -122,8 +123,8 @@ MXFP4 = torch.tensor([0, 0.5, 1, 1.5, 2, 3, 4, 6, 0, -0.5, -1, -1.5, -2, -3, -4,
 
 
 def to_mxfp4(weight):
-    """Returns the blocks and scales of a matrix (..., columns, rows) in the form in which gpt-oss was
-    published, and the matrix of their values."""
+    """Quantises a matrix (..., columns, rows) in the form in which gpt-oss was published. Returns the blocks, the
+    scales, and the matrix of the quantised values."""
     rows = weight.transpose(-1, -2).float()
     parts = rows.reshape(*rows.shape[:-1], -1, 32)
     exponent = parts.abs().amax(-1, keepdim=True).log2().floor() - 2
@@ -134,7 +135,7 @@ def to_mxfp4(weight):
 
 
 def store_mxfp4(folder):
-    """Rounds the experts of a folder to MXFP4, the format of the published gpt-oss. The reference is
+    """Rounds the experts of a folder to MXFP4, the format of the published gpt-oss models. The reference is
     computed from the rounded values."""
     path = folder / "model.safetensors"
     tensors = safetensors.torch.load_file(path)
@@ -164,7 +165,7 @@ def publish_mxfp4(folder, published):
 
 
 def older_gpt_oss(config):
-    """Rewrites the configuration as in the published gpt-oss."""
+    """Rewrites the configuration in the form of the published gpt-oss models."""
     older_llama(config)
     config["experts_per_token"] = config["num_experts_per_tok"]
     config["swiglu_limit"] = 7.0
@@ -181,7 +182,7 @@ def lfm2(cls=Lfm2Config, **changes):
 
 
 def older_lfm2(config):
-    """Rewrites the configuration as in the published LFM2."""
+    """Rewrites the configuration in the form of the published LFM2 models."""
     older_llama(config)
     config["full_attn_idxs"] = [i for i, kind in enumerate(config.pop("layer_types"))
                                 if kind == "full_attention"]
@@ -219,7 +220,7 @@ def nemotron_h(kinds, **changes):
 
 
 def older_nemotron_h(config):
-    """Rewrites the configuration as in the published Nemotron-H."""
+    """Rewrites the configuration in the form of the published Nemotron-H models."""
     letters = {"linear_attention": "M", "full_attention": "*", "mlp": "-", "moe": "E"}
     kinds = config.pop("layers_block_type")
     config["hybrid_override_pattern"] = "".join(letters[kind] for kind in kinds)
@@ -233,7 +234,7 @@ def older_nemotron_h(config):
 
 
 def older_granite_hybrid(config):
-    """Rewrites the configuration as in the published Granite 4.0-H."""
+    """Rewrites the configuration in the form of the published Granite 4.0-H models."""
     older_llama(config)
     config["layer_types"] = ["mamba" if kind == "linear_attention" else "attention"
                              for kind in config["layer_types"]]
@@ -241,7 +242,8 @@ def older_granite_hybrid(config):
 
 
 def fused_experts(folder):
-    """Joins the tensors of the single experts of a model, as in the published Qwen3.5 MoE models."""
+    """Joins the tensors of all experts of a layer, as in the published Qwen3.5 MoE models: a layer then has one tensor
+    for the gate and up matrices, and one for the down matrices."""
     path = folder / "model.safetensors"
     tensors = safetensors.torch.load_file(path)
     layers = sorted({name.split(".mlp.experts.")[0] for name in tensors if ".mlp.experts." in name})
@@ -257,7 +259,7 @@ def fused_experts(folder):
 
 
 def without_layer_kinds(config):
-    """Rewrites the configuration as in the published Qwen3.5: every fourth layer has full attention."""
+    """Rewrites the configuration in the form of the published Qwen3.5 models: every fourth layer has full attention."""
     del config["layer_types"]
     config["full_attention_interval"] = 4
 
@@ -270,7 +272,7 @@ def older_neox(config):
 
 
 def without_sizes(config):
-    """Removes head_dim and num_key_value_heads, which the reader must then derive."""
+    """Removes head_dim and num_key_value_heads. espalier must then derive them from other values."""
     older_llama(config)
     del config["head_dim"], config["num_key_value_heads"]
 
@@ -281,13 +283,13 @@ def type_for_rope_type(config):
 
 
 def window_not_used(config):
-    """Rewrites the configuration as in the published Qwen 2.5, which does not use its window."""
+    """Rewrites the configuration in the form of the published Qwen 2.5 models, which name a window but do not use it."""
     older_llama(config)
     config["sliding_window"] = 16
 
 
 def without_layer_types(config):
-    """Rewrites the configuration as releases before transformers 4.53 wrote it."""
+    """Rewrites the configuration in the form that transformers wrote before release 4.53."""
     del config["layer_types"]
 
 
@@ -295,7 +297,7 @@ def without_layer_lists(config):
     del config["layer_types"], config["no_rope_layers"]
 
 
-# name: configuration, storage type, largest shard in bytes or None, change to config.json
+# For each folder: configuration, storage type, size of the largest shard in bytes or None, function that changes config.json
 FOLDERS = {
     "llama-mha": (llama(), torch.float32, None, without_sizes),
     "llama-gqa": (llama(num_key_value_heads=2), torch.float32, 30000, older_llama),
@@ -464,14 +466,14 @@ FOLDERS = {
 }
 
 
-# Folders whose experts are in two tensors of each layer.
+# In these folders, two tensors of a layer contain all its experts.
 FUSED = ["qwen3-5-moe-fused"]
-# Folders whose experts are rounded to MXFP4.
+# In these folders, the experts are rounded to MXFP4.
 PUBLISHED = ["gpt-oss"]
 
 
 def greedy(model, tokens):
-    """Returns the next GREEDY tokens of greedy decoding, each computed without a cache."""
+    """Returns the next GREEDY tokens of greedy decoding. Each token is computed without a cache."""
     for _ in range(GREEDY):
         with torch.no_grad():
             tokens = torch.cat([tokens, model(tokens).logits[:, -1:].argmax(-1)], dim=1)

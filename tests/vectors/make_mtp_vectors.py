@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Makes the folders tests/vectors/heads/mtp-*: tiny random models with an MTP layer in the same
-file, and the drafts of the layer.
+file, and the tokens that this layer drafts.
 
-The transformers library leaves out the tensors of the layer when it loads a model. So the layer's
-computation is written here from its description ("DeepSeek-V3", arXiv 2412.19437, section 2.2; equations 21 to
-23), around the library's decoder layer, norm and rotation. The target's hidden states are the
-library's, after the final norm. make_head_vectors.py describes reference.json
-and drafts.f32. Needs torch, transformers and safetensors; the results are committed.
+The transformers library ignores the tensors of the MTP layer when it loads a model. So this script
+computes the layer from its description ("DeepSeek-V3", arXiv 2412.19437, section 2.2; equations 21 to
+23). It uses the library's decoder layer, norm and rotation. The library also computes the target's
+hidden states, after the final norm. make_head_vectors.py describes reference.json and drafts.f32.
+Needs torch, transformers and safetensors. The results are in the repository.
 """
 import json
 import pathlib
@@ -30,8 +30,8 @@ TREE = [[-1, 5], [-1, 40], [0, 8], [0, 91], [2, 3], [1, 17], [4, 66]]
 
 class Head(torch.nn.Module):
     """An MTP layer. Its tensors have Qwen3.5's names without the prefix "mtp."."""
-    unnormed = False  # whether the layer reads the target's states before the final norm
-    key = "mtp_num_hidden_layers"  # the key in config.json
+    unnormed = False  # True: the layer reads the target's states before the final norm
+    key = "mtp_num_hidden_layers"  # the key in config.json that has the number of MTP layers
 
     def __init__(self, config, decoder_layer, norm):
         super().__init__()
@@ -49,7 +49,7 @@ class Head(torch.nn.Module):
         return torch.arange(count).expand(3, 1, -1)
 
     def forward(self, embeddings, states, rotary):
-        """Returns states (rows, width). A row reads the embedding of its token and the previous state."""
+        """Returns states (rows, width). A row is computed from the embedding of its token and the previous state."""
         x = self.fc(self.join(self.pre_fc_norm_embedding(embeddings),
                               self.pre_fc_norm_hidden(states)))[None]
         count = x.shape[1]
@@ -63,7 +63,7 @@ class Head(torch.nn.Module):
 
 
 class NextHead(Head):
-    """Qwen3-Next's MTP layer: each matrix of an expert is a tensor, and config.json has no key for it."""
+    """Qwen3-Next's MTP layer. Each matrix of an expert is a separate tensor, and config.json does not mention the layer."""
     key = None
 
     def positions(self, count):
@@ -80,7 +80,7 @@ class NextHead(Head):
 
 
 class MimoHead(Head):
-    """MiMo's MTP layer: tensors have other names, and fc reads the state before the embedding."""
+    """MiMo's MTP layer. Its tensors have other names, and the input of fc has the state first, then the embedding."""
     unnormed = True
     key = "num_nextn_predict_layers"
     names = {"fc": "input_proj", "pre_fc_norm_embedding": "token_layernorm",
@@ -109,7 +109,7 @@ def randomise(module):
 
 
 def draft(head, target, tokens):
-    """Returns the rows of drafts.f32: hidden state and logits after each token but the first, then after
+    """Returns the rows of drafts.f32: the hidden state and the logits after each token except the first, then after
     each node."""
     embedding, rotary = target.get_input_embeddings(), target.model.rotary_emb
     unnormed = []
@@ -169,7 +169,7 @@ def make(folder, seed, config, kind, decoder_layer, norm):
 
 
 def add_pictures(folder):
-    """Rewrites a folder as in the published Qwen3.5: the language model is a part of a model that also
+    """Rewrites a folder in the form of the published Qwen3.5 models: the language model is a part of a model that also
     reads pictures."""
     path = folder / "model.safetensors"
     inside = lambda name: name.replace("model.", "model.language_model.", 1) \

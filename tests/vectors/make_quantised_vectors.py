@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Writes quantised/*.bin: blocks of every quantised type, and their values.
 
-Needs numpy and the gguf package. Each file begins with two little-endian 32-bit numbers, n and
-the size of the stored blocks. Then follow `x` (n float32), the stored blocks, `y` (n float32),
-and `error` (one float32). If the package can quantise to the type, the blocks are its
-quantisation of x, y are their values, and `error` is the root mean square of y - x. For types
-that it cannot write (Q4_K, Q5_K, Q6_K, IQ4_NL), the blocks are random bytes with scales of a
-usual size, and `error` is 0.
+Needs numpy and the gguf package. Each file begins with two little-endian 32-bit numbers: n, and
+the size of the stored blocks. After them come `x` (n float32), the stored blocks, `y` (n float32),
+and `error` (one float32). If the gguf package can quantise to the type, it makes the blocks from x.
+`y` are the values of the blocks, and `error` is the root mean square of y - x. For types that the
+package cannot write (Q4_K, Q5_K, Q6_K, IQ4_NL), the blocks are random bytes with scales of a usual
+size, and `error` is 0.
 """
 import os
 import struct

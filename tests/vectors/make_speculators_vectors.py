@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Makes tests/vectors/heads/eagle3-speculators* and speculators-mtp*: tiny random EAGLE-3 heads and
-MTP layers as the library speculators saves them, and what they draft according to that library.
-EAGLE-3 heads and the MTP layer of Qwen3 are for the target tests/vectors/heads/target, so run
-make_head_vectors.py first to make it. The other MTP layers are for the folders named below.
-An MTP layer reads the target's states after the final norm, as in vLLM, which runs these layers.
-make_head_vectors.py describes the files. Needs torch, transformers 5 and speculators; the results are
-committed.
+MTP layers in the form in which the library speculators saves them. This library also computes what
+they draft. The EAGLE-3 heads and the MTP layer of Qwen3 are for the target
+tests/vectors/heads/target, so run make_head_vectors.py first to make this target. The other MTP
+layers are for the folders named below. An MTP layer reads the target's states after the final norm,
+as in vLLM, which runs these layers. make_head_vectors.py describes the files. Needs torch,
+transformers 5 and speculators. The results are in the repository.
 
     tests/vectors/make_speculators_vectors.py [NAME...]
 """
@@ -64,7 +64,8 @@ def fill(model, seed):
 
 
 def mask_of(seen, window=None):
-    """Returns the mask in which row i attends to the rows seen[i]; with a window, only to the last of these rows."""
+    """Returns a mask with which row i attends to the rows seen[i]. With a window, row i attends only to the last
+    `window` of these rows."""
     mask = torch.full((1, 1, len(seen), len(seen)), float("-inf"))
     for i, rows in enumerate(seen):
         mask[0, 0, i, rows[-window:] if window else rows] = 0
@@ -72,7 +73,7 @@ def mask_of(seen, window=None):
 
 
 def run_eagle3(model, tokens, inputs, positions, seen):
-    """Returns, for all rows, the states that the head reads again in the next step, and its logits."""
+    """Returns the head's states and logits for all rows. The head reads the states again in its next step."""
     out = torch.cat((model.embed_tokens(torch.tensor([tokens])), inputs.unsqueeze(0)), dim=-1)
     turns = model.rotary_emb(out, torch.tensor([positions]))
     for i, layer in enumerate(model.layers):
@@ -83,8 +84,8 @@ def run_eagle3(model, tokens, inputs, positions, seen):
 
 
 def combine(model, tokens, states):
-    """Returns what the library computes from the target's states before the head's layers run. `states` are the
-    states of three layers, concatenated."""
+    """Returns the input of the head's layers, which the library computes from the target's states. `states` are the
+    concatenated states of three layers."""
     combined = []
     hook = model.fc.register_forward_hook(lambda module, inputs, output: combined.append(output[0]))
     model(states.unsqueeze(0), torch.tensor([tokens]), torch.zeros(1, len(tokens), dtype=torch.long),
@@ -101,7 +102,7 @@ def run_mtp(model, tokens, inputs, positions, seen):
 
 
 def draft(run, model, tokens, features):
-    """Returns the rows of drafts.f32. `features` are the target's states that the head reads with each token."""
+    """Returns the rows of drafts.f32. `features` are the target's states, which the head reads together with the tokens."""
     text, depth, above = len(tokens) - 1, [], []
     for i, (parent, _) in enumerate(heads.TREE):
         depth.append(1 if parent < 0 else depth[parent] + 1)
@@ -158,8 +159,8 @@ def new_mtp(inner):
 
 
 def make_mtp(name, seed, target, layer=None):
-    """Makes a folder with an MTP layer. `layer` is the configuration of the layer if it differs from the target's.
-    If the target has an MTP layer, the library converts it; otherwise the layer is random."""
+    """Makes a folder with an MTP layer. `layer` is the class of the layer's configuration, or None if the layer has the
+    target's configuration. If the target has an MTP layer, the library converts it; otherwise the layer is random."""
     torch.set_default_dtype(torch.float32)
 
     def read_config():

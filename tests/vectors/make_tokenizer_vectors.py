@@ -2,8 +2,9 @@
 
     python tests/vectors/make_tokenizer_vectors.py TEXT_FILE
 
-trains four small tokenizers on the beginning of TEXT_FILE (any English text) and the snippets
-below, configured like public ones, and writes the ids that the library gives for many texts:
+trains four small tokenizers on the beginning of TEXT_FILE (any English text) and on the snippets
+below. The tokenizers have the configurations of public tokenizers. The script writes the ids that
+the library gives for many texts:
 
   neox/, llama3/, qwen2/, llama2/
                           tokenizer.json in the style of GPT-NeoX (Pythia), Llama 3, Qwen 2 and,
@@ -12,10 +13,10 @@ below, configured like public ones, and writes the ids that the library gives fo
   variants.jsonl          changes to one of the tokenizers (normalizers, pre-tokenizers, added
                           tokens), with the ids of the texts in the file's first line
 
-A text that has a NUL or is not UTF-8 is given as "hex". The library cannot encode a text that is
-not UTF-8, so the rule of tokenizer.c is applied here: the library encodes valid parts, and other
-bytes become tokens of single bytes. The ids are those without post-processing. If the tokens decode
-to another text (NFC, bytes that have no token), "out" has that text.
+A text that has a NUL or is not UTF-8 is written as "hex". The library cannot encode a text that is
+not UTF-8, so this script applies the rule of tokenizer.c: the library encodes the valid parts, and
+all other bytes become tokens of single bytes. Ids are written without post-processing. If the tokens
+decode to another text (because of NFC, or because bytes have no token), "out" has that text.
 """
 
 import json
@@ -130,7 +131,7 @@ def make_texts(story):
 
 
 def make_raw(texts):
-    """Returns byte strings that are not UTF-8."""
+    """Returns byte strings that are not valid UTF-8."""
     rng = random.Random(21)
     raw = [bytes([b]) for b in (0x80, 0xBF, 0xC0, 0xC1, 0xC3, 0xE2, 0xED, 0xF0, 0xF5, 0xFF)]
     raw += [b"\xc3", b"a\xc3", b"\xc3(", b"\xe2\x82", b"\xe2\x82a", b"\xf0\x9f\x98", b"\xf0\x9f\x98 x",
@@ -169,7 +170,7 @@ def encode(tokenizer, text):
 
 
 def encode_bytes(tokenizer, data):
-    """Encodes input that is not UTF-8."""
+    """Encodes a byte string that is not valid UTF-8."""
     ids = []
     while data:
         try:
@@ -261,7 +262,7 @@ def make_llama3(story):
         pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
     data = train(story, 700, split, None, [])
     vocab = data["model"]["vocab"]
-    # Words that are tokens although no merges produce them. With ignore_merges, the tokenizer finds them.
+    # These words are tokens, although no merges produce them. With ignore_merges, the tokenizer finds them.
     for word in ("Ġwonderful", "Ġsimpleton", "Ġfor(", "qzx", "ä½łå¥½"):
         vocab[word] = len(vocab)
     data["model"]["ignore_merges"] = True
@@ -349,7 +350,7 @@ def cut(*steps):
 
 
 def added_list(vocab, *tokens):
-    """Gives ids to added tokens as the library does: the id in the vocabulary, or else the next free id."""
+    """Gives ids to added tokens in the same way as the library: the id in the vocabulary, or else the next free id."""
     ids = dict(vocab)
     for content, _ in tokens:
         ids.setdefault(content, len(ids))

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Computes one optimisation step of a tiny draft head in PyTorch, for tests/unit/training_step.c.
 
-Writes training/model.safetensors: a batch (two texts, trees on some of their tokens), the weights
-before the step, AdamW's moments, and the change of each weight. Everything is computed in double
-precision. Needs torch, numpy and safetensors: make_training_vectors.py [FOLDER]
+Writes training/model.safetensors. It has a batch (two texts with trees after some of their tokens),
+the weights before the step, AdamW's moments, and the change of each weight. The script computes in
+double precision. Needs torch, numpy and safetensors: make_training_vectors.py [FOLDER]
 """
 import math
 import pathlib
@@ -17,7 +17,7 @@ from safetensors.numpy import save_file
 D, HEADS, KV, DIM, FFN, V, EPS = 24, 4, 2, 6, 19, 37, 1e-5
 FREQUENCY = torch.tensor([1.0, 0.3, 0.05], dtype=torch.float32).double()
 CLS, REG, DISTIL, TOP = 10.0, 1.0, 10.0, 10
-RATE, DECAY, CLIP, STEP = 1e-2, 0.01, 0.5, 5  # STEP optimisation steps came before this one
+RATE, DECAY, CLIP, STEP = 1e-2, 0.01, 0.5, 5  # STEP: how many optimisation steps were made before this step
 
 torch.manual_seed(1)
 torch.set_default_dtype(torch.float64)
@@ -51,7 +51,7 @@ class Head(torch.nn.Module):
         return torch.cat([a * angle.cos() - b * angle.sin(), b * angle.cos() + a * angle.sin()], -1)
 
     def rows(self, embedded, feature, position, cache, mask):
-        """Computes the rows of one depth, which follow the rows in `cache`. The mask is (rows, rows so far)."""
+        """Computes the rows of one depth, which come after the rows in `cache`. The mask has shape (rows, all rows)."""
         w, layer = self.w, "layers.0."
         x = F.linear(torch.cat([embedded, feature], -1), w["fc.weight"], w["fc.bias"])
         q = F.linear(x, w[layer + "self_attn.q_proj.weight"]).view(-1, HEADS, DIM)
@@ -70,7 +70,7 @@ class Head(torch.nn.Module):
 
 
 def make_rows():
-    """Makes texts of 6 and 4 tokens. Every second token has a tree: two children, each with one child."""
+    """Makes texts of 6 and 4 tokens. Every second token is the root of a tree: two children, each with one child."""
     rows, passes = [], []  # token, position, parent, first, seen, depth
     firsts = [0, 6]
     for first, length in zip(firsts, (6, 4)):

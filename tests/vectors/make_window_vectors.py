@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""Makes tests/vectors/window.json: logits of the built-in target for one text, with a window.
+"""Makes tests/vectors/window.json: logits of the built-in target for one text, with an attention window.
 
-This is an implementation of StreamingLLM (Xiao et al., "Efficient Streaming Language Models with
-Attention Sinks", 2024, section 3.2) that works differently from espalier. Keys are cached before
-rotation. Before each token, all tokens between the sinks and the most recent tokens are removed.
+The script implements StreamingLLM (Xiao et al., "Efficient Streaming Language Models with
+Attention Sinks", 2024, section 3.2) in another way than espalier. Keys are cached before they are
+rotated. Before each token, all tokens between the sinks and the most recent tokens are removed.
 Then every key is rotated by the angle of its position in the cache, and the query by the angle of
 the last position. The window includes the new token, so a full cache has sinks + recent positions.
 The script computes in double precision, one token at a time.
 
     make_window_vectors.py [FOLDER OF THE BUILT-IN TARGET]
 
-Needs torch and safetensors; the result is committed.
+Needs torch and safetensors. The result is in the repository.
 """
 import json
 import pathlib
@@ -67,7 +67,7 @@ class Streaming:
         return self.weights[name + "o_proj.weight"] @ torch.cat(out)
 
     def step(self, token):
-        """Returns the logits after the next token of the text."""
+        """Appends a token to the text, and returns the logits after it."""
         x = self.weights["model.embed_tokens.weight"][token]
         for layer in range(self.config["num_hidden_layers"]):
             name = f"model.layers.{layer}."
