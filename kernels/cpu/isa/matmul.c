@@ -1,5 +1,5 @@
-/* matmul.c - computes matrix products with float weights, which take most of the time of a
- * pass.
+/* matmul.c - computes matrix products with float weights. They take nearly all of the time of
+ * a pass.
  *
  * One output is one chain of fused multiply-adds over the inputs in order, starting from the
  * bias. A tile has rows * panels * 32 such chains in registers, and loops over the inputs once.

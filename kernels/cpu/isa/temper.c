@@ -1,5 +1,5 @@
-/* temper.c - computes two sums over a distribution, which are needed to change its temperature:
- * the mean log probability, and the sum of the values raised to a power.
+/* temper.c - computes two sums that show how another temperature would change a distribution:
+ * its mean log probability, and the sum of its values raised to a power.
  *
  * These are plain loops over sixteen lanes. The compiler turns them into the instructions of
  * each set. Every operation is one IEEE operation per lane, and the lanes are added in a fixed
