@@ -295,7 +295,9 @@ static struct esp_cuda_attend<T> esp_cuda_attend_of(const struct esp_cuda_cache 
 template <typename T>
 void esp_cuda_attention_mma(struct esp_cuda_cache *c, const struct esp_cuda_layer *held,
                             int layer, int rows, int chunks);
-/* Must be called once per backend: lets the kernels use the shared memory that they need. */
+/* Must be called once per backend. Allows the kernels to use as much shared memory as they
+ * need.
+ */
 int esp_cuda_attention_mma_prepare(struct esp_cuda_backend *backend);
 
 #endif

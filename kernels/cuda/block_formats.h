@@ -55,9 +55,9 @@ static __device__ __forceinline__ void halves(struct esp_block_words *u, uint4 b
     u->a[3] = (both.w >> shift & four) << up;
 }
 
-/* Adds higher bits to unpacked half-bytes. They are the bits of `bits` that `shift` and `mask`
- * select, and become bit 4 and above of each weight. The weights are already multiplied by
- * 2^up. */
+/* Adds higher bits to unpacked half-bytes. The higher bits are those that `shift` and `mask`
+ * select from `bits`. They become bit 4 and, if there are two, bit 5 of each weight. The
+ * weights are already multiplied by 2^up. */
 static __device__ __forceinline__ void add_bits(struct esp_block_words *u, uint4 bits,
                                                 int shift, uint32_t mask, int up)
 {
@@ -381,7 +381,7 @@ struct esp_block_args {
     const uint4 *words;              /* (rows, blocks, 4) */
     const struct esp_cuda_cut *cuts; /* (rows, blocks) */
     int blocks;
-    enum esp_cuda_epilogue epilogue; /* STORE, ADD, LOGITS */
+    enum esp_cuda_epilogue epilogue; /* STORE, ADD or LOGITS */
     struct esp_cuda_mixture mixture;
 };
 
@@ -432,7 +432,7 @@ static __device__ __forceinline__ void esp_block_begin_step(char *to, const char
         }
 }
 
-/* ------------------------------------------------------------------ the end of a block */
+/* ------------------------------------------------------------------ writing results */
 
 /* Adds the bias to an output of a row and writes the result. Does nothing for rows and outputs
  * that do not exist. `sum` is the sum over the warps. */

@@ -139,7 +139,7 @@ struct esp_cuda_cost {
     double flight;     /* bytes of `memory` that a block has in flight; 0 means no limit */
     double issue;      /* instructions of a block's warps in its loop; 0 means no limit */
     double products;   /* multiply-adds of a block on tensor cores; those of bytes count half */
-    double end_cycles; /* cycles that a block uses shared memory for after its loop */
+    double end_cycles; /* cycles of shared memory that a block needs after its loop */
     double ahead;      /* bytes of `memory` that a persistent block reads ahead */
     double blocks;     /* number of blocks with this cost; 0 means all; persistent: tiles */
     int waits;         /* how often a block waits for memory outside its loop */
@@ -207,9 +207,10 @@ static inline size_t esp_cuda_matrix_bytes(const struct esp_cuda_matrix *m)
 
 struct esp_cuda_mlp {
     /* (2 ffn, hidden): the rows of gate and up in groups of 8: gate 0-7, up 0-7, gate 8-15, ...
-     * If there is no gate, or if weights have blocks, this is (ffn, hidden), with up alone. */
+     * If there is no gate, or if weights are quantised, this is (ffn, hidden), with up alone.
+     */
     struct esp_cuda_matrix up;
-    struct esp_cuda_matrix gate; /* (ffn, hidden) if weights have blocks; otherwise no data */
+    struct esp_cuda_matrix gate; /* (ffn, hidden) if weights are quantised; otherwise no data */
     struct esp_cuda_matrix down; /* (hidden, ffn) */
 };
 
@@ -226,7 +227,7 @@ struct esp_cuda_layer {
      * recurrent layer, they are `conv_in`, `write`, `decay`, `in_gate` and `out_gate`. Without
      * a mixer, this matrix has no data. */
     struct esp_cuda_matrix inputs;
-    struct esp_cuda_matrix output; /* (hidden, heads * head_dim), or `mixed` */
+    struct esp_cuda_matrix output; /* the tensor `output` or, in a recurrent layer, `mixed` */
     const float *conv;             /* (C, conv_kernel) of a recurrent layer */
     /* `mlp` is the MLP, or all experts of a mixture. `shared` is the expert that all tokens
      * use. */
@@ -236,7 +237,7 @@ struct esp_cuda_layer {
      * the gate is the last row of the router. */
     const float *router, *router_bias;
     int logits;
-    /* If weights have blocks, these matrices replace `inputs`. A matrix that the layer lacks
+    /* If weights are quantised, these matrices replace `inputs`. A matrix that the layer lacks
      * has no data. */
     struct esp_cuda_matrix part[ESP_CUDA_PARTS];
 };
@@ -299,7 +300,8 @@ int esp_cuda_walk(struct esp_cuda_cache *c, int rows, int context);
 /* The address at which this imagined memory begins. */
 static char *const ESP_CUDA_NOWHERE = (char *)(uintptr_t)4096;
 
-/* ------------------------------------------------------------------ layers that do not fit */
+/* ------------------------------------------------------------------ layers that are streamed
+ */
 
 /* Prepares to stream `streamed` of a model's `layers` layers: every pass copies them from the
  * host to the device (stream.cu). Returns NULL if memory runs out. */
@@ -371,9 +373,9 @@ struct esp_cuda_pass {
  * member i and step i. A step belongs to a group: it loads a state, adds the updates of a chunk
  * to it, and computes the rows of the group. */
 struct esp_cuda_visit {
-    int32_t slot, parent, place; /* of the entry */
+    int32_t slot, parent, place; /* as in struct esp_state_entry */
     int32_t member;              /* a row of the batch */
-    int32_t last, first, count;  /* of the step's group */
+    int32_t last, first, count;  /* as in struct esp_state_group, for the group of the step */
     /* The levels of the stack from which the step loads the state, and to which it stores the
      * new state. load = -1: the state is still where the previous step left it. store = -1: the
      * new state is not needed again. */
@@ -384,14 +386,16 @@ struct esp_cuda_visit {
 struct esp_cuda_arrays {
     const struct esp_cuda_pass *pass;
     const int32_t *tokens, *positions;
-    /* (max_batch) the batch rows that need logits, and the row of the logits matrix to which
-     * the logits of each are written. */
+    /* (max_batch) the batch rows that need logits, and, for each of them, the row of the logits
+     * matrix to which its logits are written. */
     const int32_t *wanted, *wanted_at;
     const int32_t *states_row; /* row of states_to for each batch row, or -1 */
     const int32_t *input_row;  /* row of `input` for each batch row */
     const uint64_t *mask;      /* (rows, pass->words) */
-    int32_t *seen;       /* (rows, seen_stride) cache rows that a row sees after the prefix */
-    int32_t *seen_count; /* (rows) the number of these cache rows, which are ascending */
+    /* (rows, seen_stride) for each row, the cache rows after the prefix that it sees, in
+     * ascending order. */
+    int32_t *seen;
+    int32_t *seen_count; /* (rows) the number of these cache rows */
     int seen_stride;
     const struct esp_cuda_visit *visit; /* (the larger of pass->entries and steps) */
 };
@@ -479,7 +483,7 @@ struct esp_cuda_cache {
     size_t hidden, q_width, inputs_width, up_width, ffn; /* padded */
     size_t joined_width, outputs_width;                  /* padded; 0 if not needed */
     float *x;       /* (max_batch, hidden) residual stream */
-    void *normed;   /* (max_batch, hidden) 16-bit numbers, or floats in a model with blocks */
+    void *normed;   /* (max_batch, hidden) 16-bit numbers; floats if weights are quantised */
     float *squares; /* (max_batch, hidden / 16) sums of squares for norms in halves (norm.h) */
     void *normed2;  /* (max_batch, hidden) like `normed`, in models with a parallel residual */
     float *inputs;  /* (max_batch, inputs_width) outputs of a layer's matrix `inputs` */
@@ -495,7 +499,7 @@ struct esp_cuda_cache {
     void *joined;    /* (max_batch, joined_width) the joined inputs of a draft head; or NULL */
     float *embedded; /* (max_batch, hidden) embeddings, for EAGLE-3; or NULL */
     float *outputs;  /* (max_batch, outputs_width) logits of some tokens only; or NULL */
-    /* For a model with blocks: the quantised activations (blocks.h), with room for the widest
+    /* If weights are quantised: the quantised activations (blocks.h), with room for the widest
      * matrix. With experts, there is a row for each pair. */
     void *cut_words;           /* (max_batch, blocks, 64 bytes) */
     struct esp_cuda_cut *cuts; /* (max_batch, blocks) */
@@ -504,7 +508,7 @@ struct esp_cuda_cache {
     struct esp_cuda_routing routing;
     float *routed;     /* (max_batch, layer's `logits`) the router's logits */
     size_t expert_ffn; /* padded */
-    float *pair_up;    /* (pairs, 2 expert_ffn) if weights have blocks; otherwise NULL */
+    float *pair_up;    /* (pairs, 2 expert_ffn) if weights are quantised; otherwise NULL */
     void *pair_active; /* (pairs, expert_ffn) numbers of the same type as `active` */
     float *pair_out;   /* (pairs, hidden) */
     /* (rows, heads, parts + 1, esp_cuda_part(head_width)) partial results of attention; the
@@ -521,8 +525,10 @@ struct esp_cuda_cache {
     cudaEvent_t copied[ESP_CUDA_SLOTS];
     int slot;
     int32_t *keep_rows; /* (max_batch) on the device, part of the block pass_device */
-    /* The captured graphs: [0] for passes that end with logits, [1] for draft steps; for up to
-     * 1, 4, 16 or 64 rows; and for up to 1, 2, 4, ... chunks. NULL if not captured. */
+    /* The captured graphs. graph[0] is for passes that end with logits, and graph[1] is for
+     * draft steps. The second index selects a graph for up to 1, 4, 16 or 64 rows, and the
+     * third index a graph for up to 1, 2, 4, ... chunks. NULL means that a graph is not
+     * captured. */
     cudaGraphExec_t graph[2][ESP_CUDA_BUCKETS][ESP_CUDA_LENGTHS];
 };
 
@@ -590,15 +596,16 @@ static inline bool esp_cuda_fresh(int rows)
 /* For a new cache and the caches of the other ranks, chooses algorithms of cuBLASLt, and
  * captures as many graphs as fit into memory. */
 int esp_cuda_prepare(struct esp_cuda_cache *cache);
-/* esp_cuda_take_slot() waits until the next pinned block is not being copied, and returns it in
- * *slot. esp_cuda_send_slot() sends bytes at..at+bytes-1 of this block to the device. */
+/* esp_cuda_take_slot() waits until the last copy from the next pinned block has ended. Then it
+ * writes the address of this block to *slot. esp_cuda_send_slot() sends bytes at..at+bytes-1 of
+ * the block to the device. */
 int esp_cuda_take_slot(struct esp_cuda_cache *cache, char **slot);
 int esp_cuda_send_slot(struct esp_cuda_cache *cache, size_t at, size_t bytes);
 
 /* The launchers. Each starts one kernel (attention: at most two) on the backend's stream for
  * `rows` rows. This may be more rows than the pass has, because kernels stop at pass->rows. T,
  * the type of weights and cache, is esp_bf16 or esp_f16. A, the type of activations, is T, or
- * float in a model with blocks. */
+ * float if weights are quantised. */
 
 /* Writes the embeddings of the tokens to c->x. Also expands the masks into `seen` and computes
  * c->rotation. For draft heads, also writes the input of fc to c->joined. If fc is not used,
@@ -612,7 +619,7 @@ struct esp_cuda_norm {
     const float *weight,
         *bias; /* (hidden padded); bias may be NULL. weight = NULL means the identity */
     int state;
-    bool cut; /* also quantise the result, for products with blocks; in at most one norm */
+    bool cut; /* also quantise the result, for quantised weights; true in at most one norm */
 };
 /* Writes norm[0](x) to c->normed and, if count is 2, norm[1](x) to c->normed2. Fills the
  * padding with zeros, and outputs the hidden states that these norms read. */
@@ -689,7 +696,7 @@ struct esp_cuda_product {
      * has a row for each row of the pass. */
     int tile;
     bool by_pair;
-    bool cut; /* for weights with blocks: the kernel that made x has already quantised it */
+    bool cut; /* for quantised weights: the kernel that made x has already quantised it */
     /* For norms in halves (norm.h), only in matmul.cu. `normed` is true if x is the first half
      * of a norm. If `next` is not NULL, an ADD also writes the first half of this norm to
      * c->normed. */
@@ -711,7 +718,7 @@ static inline struct esp_cuda_mixture esp_cuda_mixture_of(const struct esp_cuda_
 template <typename T>
 void esp_cuda_matmul(struct esp_cuda_cache *c, const struct esp_cuda_product *p, int rows);
 
-/* The launchers for models with blocks (blocks.cu). multiply() runs `count` products that read
+/* The launchers for quantised weights (blocks.cu). multiply() runs `count` products that read
  * the same activations, with matrices of any type. The order of their sums does not depend on
  * the number of rows either. activate() applies the activation function to c->up (gate, then
  * up) and writes c->active; with `pairs`, it does this for c->pair_up and c->pair_active.

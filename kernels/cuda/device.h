@@ -130,8 +130,9 @@ static inline void esp_load(const struct esp_launch &launch)
             ESP_START(kernel, grid, block, shared, stream, ##__VA_ARGS__);                     \
     } while (0)
 
-/* Kernels can begin early from this compute capability on, which the compiler and the runtime
- * write differently. ESP_EARLY_DRIVER is the first driver that can capture such kernels. */
+/* The first compute capability on which kernels can begin early: ESP_EARLY_ARCH in the form of
+ * the compiler, and ESP_EARLY_PTX in the form of the runtime. ESP_EARLY_DRIVER is the first
+ * driver that can capture such kernels in a graph. */
 #define ESP_EARLY_ARCH 900
 enum { ESP_EARLY_PTX = 90, ESP_EARLY_DRIVER = 12030 };
 
@@ -296,8 +297,8 @@ static __device__ __forceinline__ void esp_mma(float d[4], uint32_t a0, uint32_t
 #endif
 }
 
-/* A warp computes D = A B + c, where A (16, 32) and B (32, 8) are signed bytes and D (16, 8)
- * are integers. They are distributed over the lanes as mma.sync.m16n8k32 defines it. A word has
+/* A warp computes D = A B + c, where A (16, 32) and B (32, 8) have signed bytes, and D (16, 8)
+ * has integers. They are distributed over the lanes as mma.sync.m16n8k32 defines it. A word has
  * four consecutive bytes of a row of A or of a column of B. The first bytes of the words are
  *   a0: A[group][4t], a1: A[group + 8][4t], a2: A[group][4t + 16], a3: A[group + 8][4t + 16],
  *   b0: B[4t][group], b1: B[4t + 16][group]; d as in esp_mma(). */

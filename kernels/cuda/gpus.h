@@ -58,7 +58,7 @@ struct esp_cuda_exchange {
     enum esp_rank_kind kind;
     int rows;
     bool pairs;  /* results of a mixture of experts: one row for each row and expert */
-    bool halves; /* also exchange the first half of the norm after x (norm.h) */
+    bool halves; /* x is exchanged together with the first half of the next norm (norm.h) */
     int state;   /* the number of the hidden state that this norm outputs */
 };
 /* Makes the exchange *e. Does nothing if this kind of result is not divided. For ESP_RANK_HEAD,

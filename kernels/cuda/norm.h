@@ -29,7 +29,7 @@ static __device__ __forceinline__ void esp_cuda_hand_out(const struct esp_cuda_a
                                (size_t)slot * n + i] = value;
 }
 
-/* ------------------------------------------------------------------ whole */
+/* ------------------------------------------------------------------ whole norms */
 
 struct esp_cuda_norm_args {
     const float *weight, *bias; /* weight = NULL means the identity */
@@ -38,7 +38,7 @@ struct esp_cuda_norm_args {
     float epsilon;
     bool centre;               /* LayerNorm */
     int state;                 /* number of the hidden state in x, or ESP_CUDA_NO_STATE */
-    struct esp_cuda_cuts cuts; /* receives the quantised result, for products with blocks */
+    struct esp_cuda_cuts cuts; /* receives the quantised result, for quantised weights */
 };
 
 struct esp_cuda_norm_args esp_cuda_norm_args_of(const struct esp_cuda_cache *c,
@@ -100,7 +100,7 @@ esp_cuda_write_norm(const struct esp_cuda_arrays &at, const struct esp_cuda_norm
     }
 }
 
-/* ------------------------------------------------------------------ in halves */
+/* ------------------------------------------------------------------ norms in halves */
 
 /* The sums of squares that the first half of a norm writes. */
 struct esp_cuda_squares {

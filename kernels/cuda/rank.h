@@ -30,8 +30,8 @@ enum {
 
 static const uint64_t ESP_NO_RANK = ~(uint64_t)0;
 
-/* Returns the rank of a value and its index. The value 0 is added because this turns -0 into 0:
- * both must have the same order. */
+/* Returns the rank of a value and its index. Adding 0 turns -0 into 0, so that both count as
+ * equal values. */
 static __device__ __forceinline__ uint64_t esp_rank(float x, int index)
 {
     uint32_t bits = __float_as_uint(x + 0.0f);
@@ -67,7 +67,7 @@ static __device__ __forceinline__ uint64_t esp_warp_least(uint64_t x)
  * 4 with arbitrary values. */
 struct esp_walk {
     float *row, *kept;
-    int begin, end, held; /* begin is a multiple of 4, held of 256 */
+    int begin, end, held; /* `begin` is a multiple of 4, and `held` is a multiple of 256 */
 };
 
 enum { ESP_HELD_CHUNK = 256, ESP_HELD_ROOM = 256 + 16 };

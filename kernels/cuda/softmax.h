@@ -25,7 +25,7 @@ esp_softmax_row(const struct esp_cuda_job *job, int begin, int end, float *kept,
     return w;
 }
 
-struct esp_walk_values { /* the values of a walk, to be summed */
+struct esp_walk_values { /* the values of a walk, as a function that total.h can sum */
     const struct esp_walk *w;
 
     __device__ double operator()(int i) const
@@ -39,7 +39,7 @@ static __device__ __forceinline__ float esp_exponential(float x)
 {
     const float round = 0x1.8p23f;
     const float y = x > -87.0f ? x : -87.0f;
-    const float shifted = fmaf(y, 0x1.715476p+0f, round); /* its low bits are n */
+    const float shifted = fmaf(y, 0x1.715476p+0f, round); /* the integer n is in its low bits */
     const float n = shifted - round;
     float r = fmaf(n, -0x1.62e4p-1f, y);
     r = fmaf(n, -0x1.7f7d1cp-20f, r);

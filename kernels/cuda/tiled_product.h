@@ -16,7 +16,7 @@ enum {
     ESP_PRODUCT_ROWS = 8 /* rows in a group */
 };
 
-/* ------------------------------------------------------------------ in a kernel */
+/* ------------------------------------------------------------------ functions for kernels */
 
 /* Returns the bytes that the sums of a block's warps take in shared memory, for `height`
  * outputs and `width` rows. */
@@ -166,7 +166,8 @@ static struct esp_cuda_cost esp_cuda_cost_of(const struct esp_cuda_product *p,
     const double value = esp_dtype_quantised(p->w->dtype) ? 2.25 : 2.0; /* bytes per value */
     const int of_span = rows < v->width ? rows : v->width;
     const int high = v->height / ESP_CUDA_TILE, lower = high > 1 ? high - 1 : 1;
-    const int more = tiles - lower * blocks, full = more > 0 ? more : 0; /* full blocks */
+    /* full: number of blocks that have all their tiles */
+    const int more = tiles - lower * blocks, full = more > 0 ? more : 0;
     struct esp_cuda_cost cost = {};
     cost.memory = p->tile > 0 ? spans * matrix : matrix;
     cost.cache =

@@ -7,13 +7,13 @@
  * activation. Products with 8 bits take half the work. Their rounding error is small compared
  * with the error of weights of 4 to 6 bits. The weights of 32 columns are small integers with
  * one scale, or with two scales for 16 columns each. So the dot product of a block is an exact
- * integer, which does not depend on the order or on the instruction set. Then
+ * integer, which does not depend on the order or on the instruction set. From these integers,
+ * an output is computed in float32, block after block, starting from the bias:
  *
  *     sum <- fma(integer, scale of the weights * scale of the activations, sum)
  *     sum <- fma(minimum of the weights, -total of the activations, sum)    Q4_K, Q5_K
  *
- * is computed in float32, block after block, starting from the bias. The results of a row are
- * bit-identical on every instruction set and in any batch.
+ * The results of a row are bit-identical on every instruction set and in any batch.
  *
  * Weights are unsigned bytes here. If the weights of a format are signed, an offset is added to
  * them, and the offset times the sum of the activations is subtracted from the integer. (On ARM
@@ -151,7 +151,7 @@ void OWN(cut)(const struct esp_vectors *v, int row, int begin, int end)
     }
 }
 
-/* ------------------------------------------------------------------ a block by all rows */
+/* ------------------------------------------------------------------ products of a block */
 
 /* The unpacked weights of a block, for a whole panel. `more` has the minima or, for TWO_SCALES,
  * the scales of the last 16 columns. */

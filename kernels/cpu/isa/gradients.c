@@ -345,7 +345,7 @@ static double regression(float *dx, const float *x, const float *to, int n, bool
     return sum / n;
 }
 
-/* ------------------------------------------------------------------ the step */
+/* ------------------------------------------------------------------ the optimiser's step */
 
 static double square_sum(const float *x, size_t n)
 {
