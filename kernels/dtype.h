@@ -91,8 +91,8 @@ void esp_dequantise(enum esp_dtype dtype, const void *stored, int n, float *out)
 /* Converts n finite numbers from floats to `stored`; n is a multiple of the block size. F16
  * and BF16 round to nearest. For Q8_0, the scale is the largest magnitude of a block divided by
  * 127. For the other quantised types, the scale (and minimum) with the smallest squared error
- * is found by a search. The error of a number x has the weight |x| + rms of the numbers with
- * this scale. */
+ * is found by a search. In the sum, the error of a number x has the weight |x| + rms, where rms
+ * is the root mean square of all numbers with the same scale. */
 void esp_quantise(enum esp_dtype dtype, const float *x, int n, void *stored);
 /* Does the same without the search for a scale, which takes most of the time. It rounds with
  * the scale that fits the largest number, and stores the scale that is best for the resulting

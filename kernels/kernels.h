@@ -93,8 +93,8 @@ struct esp_tensor {
 /* Selects the rotary frequencies of a layer: the model's global or local ones, or none. */
 enum esp_rotation { ESP_ROTATION_GLOBAL, ESP_ROTATION_LOCAL, ESP_ROTATION_NONE };
 
-/* These list the vectors of a layer: ESP_FIRST_NORM the vectors of the norm before the mixer,
- * ESP_OTHER_VECTORS all other vectors. Backends store them as floats. */
+/* ESP_FIRST_NORM lists the vectors of the norm before the mixer, and ESP_OTHER_VECTORS lists
+ * all other vectors of a layer. Backends store them as floats. */
 #define ESP_FIRST_NORM(X) X(norm1) X(norm1_bias)
 // clang-format off
 #define ESP_OTHER_VECTORS(X)                                                                   \
@@ -225,8 +225,8 @@ struct esp_clamp {
     float limit, slope;
 };
 
-/* What the first layer reads. All values except the first are for draft heads, which read
- * hidden states of another model or their own hidden states.
+/* Selects what the first layer reads. All values except the first are for draft heads, which
+ * read hidden states of another model or their own hidden states.
  *   ESP_READS_TOKENS: the embedding of the batch's tokens.
  *   ESP_READS_EAGLE: fc [embedding, input] (Li et al., "EAGLE", 2024, section 4.1). Layer 0 may
  *     lack norm1, and the model may lack norm_final: both are then the identity. With
@@ -328,10 +328,10 @@ struct esp_model_desc {
 
 /* ------------------------------------------------------------------ one forward pass */
 
-/* Hidden states that a pass returns. For 0 <= i < layers, state i of a model is the residual
- * stream before layer i. State `layers` is the residual stream after the last layer, before
- * the final norm. State ESP_STATE_NORMED is the output of the final norm, from which logits
- * are computed. */
+/* Numbers of the hidden states that a pass can return. For 0 <= i < layers, state i of a model
+ * is the residual stream before layer i. State `layers` is the residual stream after the last
+ * layer, before the final norm. State ESP_STATE_NORMED is the output of the final norm, from
+ * which logits are computed. */
 enum { ESP_STATE_NORMED = -1, ESP_MAX_STATES = 4 };
 
 struct esp_states {
@@ -397,8 +397,8 @@ struct esp_batch {
     const int32_t *input_row; /* (rows) row of `input` for batch row i; NULL means row i */
 };
 
-/* Describes how logits become probabilities. temperature > 0; top_k = 0 and top_p >= 1 mean
- * off. */
+/* Describes how logits become probabilities. temperature > 0; top_k = 0 means that there
+ * is no top-k limit, and top_p >= 1 that there is no top-p limit. */
 struct esp_sampling {
     double temperature, top_p;
     int top_k;
@@ -451,7 +451,7 @@ struct esp_way_times {
 
 /* ------------------------------------------------------------------ the backend */
 
-/* A backend's own structs begin with the following structs as their first members. */
+/* A backend extends the following structs: each is the first member of a larger struct. */
 struct esp_backend {
     const struct esp_backend_ops *ops;
 };

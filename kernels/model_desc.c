@@ -687,14 +687,15 @@ int esp_model_desc_check(const struct esp_model_desc *d, char *err, size_t errle
     if (!recurrence_fits(d))
         return esp_fail(
             err, errlen, ESP_E_UNSUPPORTED,
-            "recurrent layers with a convolution over %d tokens and %d states over %d "
-            "keys of %d by %d values are not supported",
+            "recurrent layers of these sizes are not supported: convolution over %d tokens, "
+            "%d state heads, %d key heads, keys of %d and values of %d numbers",
             d->conv_kernel, d->state_heads, d->key_heads, d->key_dim, d->value_dim);
     check(&c, &d->embedding, "the embedding", d->vocabulary, d->hidden);
     check(&c, &d->head, "the head matrix", d->outputs, d->hidden);
     if (c.status == 0 && d->output_token && !tokens_ascend(d))
         c.status = esp_fail(err, errlen, ESP_E_FORMAT,
-                            "the tokens that get logits are not ascending tokens of the model");
+                            "the tokens that get logits are not in ascending order, or not in the "
+                            "vocabulary");
     if (needs_norm(d, &d->norm_final))
         check_norm(&c, &d->norm_final, &d->norm_final_bias, d->hidden);
     if (d->position_embedding.data)

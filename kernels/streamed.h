@@ -1,5 +1,5 @@
-/* streamed.h - says how a model's weights are stored that do not fit into memory. This header
- * is part of the public interface. */
+/* streamed.h - describes how a model is stored if its weights do not fit into memory. This
+ * header is part of the public interface. */
 #ifndef ESP_STREAMED_H
 #define ESP_STREAMED_H
 

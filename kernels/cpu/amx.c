@@ -1,9 +1,9 @@
 /* amx.c - matrix products with BF16 weights on Intel's tile unit (AMX). All other arithmetic
  * uses AVX-512 with VNNI, which every processor with AMX has.
  *
- * The unit multiplies BF16 by BF16 and adds in float32. It is sixteen times as fast as float32
- * products with AVX-512. Weights stay BF16. An activation is split into two BF16 parts, x =
- * high + low, each rounded to nearest. The error is below 2^-18 of x, which is about the
+ * The tile unit multiplies BF16 by BF16 and adds in float32. It is sixteen times as fast as
+ * float32 products with AVX-512. Weights stay BF16. An activation is split into two BF16 parts,
+ * x = high + low, each rounded to nearest. The error is below 2^-18 of x, which is about the
  * rounding error of adding a thousand products in float32. A batch of n vectors becomes a batch
  * of 2 n rows, and an output is the sum of its two rows. A small batch then takes little longer
  * than one vector, which suits verifying a tree in one pass. Vectors are split once, when they

@@ -24,7 +24,7 @@ static bool read_text(char text[TEXT], const char *sys, int cpu, const char *nam
     return size > 0;
 }
 
-/* Adds the CPUs of a list such as "0-3,8". */
+/* Adds the CPUs of a list such as "0-3,8" to `cpus`. */
 static void add_list(bool *cpus, const char *text)
 {
     for (char *end; *text; text = *end == ',' ? end + 1 : "") {

@@ -1,7 +1,7 @@
 /* cpu.c - detects the processor and chooses the instruction set; see cpu.h.
  *
  * The instruction set is chosen once, when a backend opens. All sets except AMX (amx.c) give
- * bit-identical results, so the choice among them changes only the speed and the device line.
+ * bit-identical results, so the choice among them changes only the speed and the device's name.
  */
 #include "kernels/cpu/cpu.h"
 

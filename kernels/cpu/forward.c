@@ -5,14 +5,14 @@
  * key/value heads and queries. A small pass is divided among few threads or none, because
  * sharing a step takes half a microsecond.
  *
- * The steps of a layer, numbered below: 1 norm, 2 queries, keys and values, 3 rotation and
- * cache, 4 attention, 5 output added to the residual stream, 6 norm, 7 gate and up, 8 down
- * added. What 5 and 8 add may first be normalised or multiplied by a factor. In a recurrent
- * layer, the steps are instead 2 inputs and gates, 3 convolution, 4 states. A layer may lack
- * steps 2 to 5, or 6 to 8. In a mixture of experts, 7 and 8 are a router and, for each expert
- * that rows chose, gate, up and down for these rows. In the last layer, from step 4 on, only
- * some rows are computed: rows with wanted logits, and rows with wanted hidden states after
- * that layer.
+ * The steps of a layer are numbered below: 1 norm; 2 queries, keys and values; 3 rotation and
+ * cache; 4 attention; 5 output, added to the residual stream; 6 norm; 7 gate and up; 8 down,
+ * added to the residual stream. What steps 5 and 8 add may first be normalised or multiplied by
+ * a factor. In a recurrent layer, steps 2 to 4 are instead: 2 inputs and gates; 3 convolution;
+ * 4 states. A layer may lack steps 2 to 5, or 6 to 8. In a mixture of experts, steps 7 and 8
+ * are a router and, for each expert that rows chose, gate, up and down for these rows. In the
+ * last layer, from step 4 on, only some rows are computed: rows with wanted logits, and rows
+ * with wanted hidden states after that layer.
  *
  * If the weights are divided among ranks (divided.h), every rank runs the same steps and
  * computes its own outputs of each step. After steps 4, 5, 7 and 8 the ranks gather the outputs
@@ -57,7 +57,7 @@ static void join_normed(const struct esp_cpu_pass *p, int row, int begin, int co
         p->isa->rmsnorm_head(to, count, weight, p->d->norm_epsilon);
 }
 
-/* Joins the hidden states that fc reads. */
+/* Writes the hidden states that fc reads to a joined vector. */
 static void join_input(const struct esp_cpu_pass *p, int row, int begin, const float *values)
 {
     const struct esp_model_desc *d = p->d;
@@ -381,14 +381,14 @@ static void move_row(const struct esp_cpu_pass *p, int from, int to)
 
 /* ------------------------------------------------------------------ hidden states */
 
-/* Returns the row of the returned hidden states that belongs to batch row `row`, or -1. */
+/* Returns the row of esp_states.to for the hidden states of batch row `row`, or -1. */
 static int states_row(const struct esp_cpu_pass *p, int row)
 {
     const struct esp_states *s = p->batch->states;
     return !s ? -1 : s->row ? s->row[row] : row;
 }
 
-/* Copies the rows `from` (p->rows, hidden) to the returned hidden states, if state `state` was
+/* Copies the rows `from` (p->rows, hidden) to esp_states.to, if hidden state `state` was
  * requested. */
 static void hand_out(const struct esp_cpu_pass *p, int state, const float *from)
 {

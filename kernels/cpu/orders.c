@@ -32,7 +32,7 @@ static int id_of_cache(const struct esp_cache *cache)
     return cache ? ((const struct esp_cpu_cache *)cache)->id : 0;
 }
 
-/* Copies the group's error message to the backend if the ranks have failed. */
+/* Copies the error message of the ranks to the backend if they have failed. */
 static int note_failure(struct esp_cpu_backend *cpu, int status)
 {
     if (cpu->ranks && cpu->ranks->failed) {
@@ -466,7 +466,7 @@ int esp_cpu_forward(struct esp_cache *cache, const struct esp_batch *batch)
     esp_ranks_pass_begins(cpu->ranks);
     status = esp_cpu_pass(cache, batch);
     esp_ranks_pass_ends(cpu->ranks);
-    if (status == ESP_E_FILE) /* the other ranks are in the middle of the pass */
+    if (status == ESP_E_FILE) /* the other ranks still run the pass, so the group must end */
         esp_ranks_fail(cpu->ranks, "%s", cpu->failure);
     return note_failure(cpu, status);
 }

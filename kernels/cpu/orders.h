@@ -48,7 +48,7 @@ struct esp_answer {
 };
 int esp_answer_gather(struct esp_ranks *ranks, struct esp_answer *answers);
 
-/* The first message of every rank. Its texts must be the same in all ranks. The size of
+/* The first message of every rank. Its strings must be the same in all ranks. The size of
  * this struct must never change, because ranks of different versions still have to read it.
  * In X(member, what, advice), `what` and `advice` are parts of the error message if ranks
  * differ. */

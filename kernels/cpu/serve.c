@@ -14,7 +14,7 @@
 #include "kernels/cpu/pass_order.h"
 #include "kernels/model_desc.h"
 
-/* An object that this rank has opened: weights or a cache. The pointer to the other is NULL. */
+/* An object that this rank has opened: weights or a cache. The unused pointer is NULL. */
 struct object {
     int id; /* the number that orders use for it */
     struct esp_weights *weights;

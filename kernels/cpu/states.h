@@ -38,8 +38,8 @@ struct esp_cpu_states {
      * `write` and `decay` of each head, computed from the products with the matrices `write`
      * and `decay`; the keys; the updates (enum esp_mixer calls them u). */
     float *inputs;
-    /* (layers, each): the tail (conv_kernel - 1, width), which is the convolved values of the
-     * text's last tokens, then the states (state_heads, value_dim / 16, key_dim, 16). */
+    /* (layers, each): the tail (conv_kernel - 1, width), which contains the values to convolve
+     * of the text's last tokens; then the states (state_heads, value_dim / 16, key_dim, 16). */
     float *memory;
     float *slots; /* (state_slots, checkpoint) copies of `memory` and of an incomplete chunk */
     int32_t *saved;   /* (state_slots) tokens before each copy, plus 1; 0 means empty */

@@ -46,7 +46,7 @@ int esp_cpu_stream_hold(struct esp_cpu_stream *stream, int layer);
 void esp_cpu_stream_release(struct esp_cpu_stream *stream, int layer);
 void esp_cpu_stream_end(struct esp_cpu_stream *stream);
 
-/* Returns a message about a file that could not be reread, or "". */
+/* Returns a message about a file that could not be read again, or "". */
 const char *esp_cpu_stream_failure(const struct esp_cpu_stream *stream);
 /* Sets layers, resident, pass_bytes, bytes and seconds of *streamed. Waits until both buffers
  * have been filled once. */

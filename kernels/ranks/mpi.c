@@ -1,11 +1,11 @@
 /* mpi.c - the transport between ranks of several machines, as the program sees it.
  *
- * The program never calls MPI: MPI libraries replace signal handlers, and their jobs end all
- * processes together. Instead the program shares memory (shm.h) with a process on its machine,
- * the bridge. The bridge exchanges areas with the ranks of other machines. In MPI's numbering,
- * rank 0 is the bridge; in the numbering of this program, rank 0 is the program. The bridge and
- * the other ranks run the program espalier-rank (mpi_rank.c). It is built once for each MPI
- * library, and the launcher of that library starts it:
+ * The program never calls MPI: MPI libraries replace signal handlers, and if one process of a
+ * job ends, they end all. Instead the program shares memory (shm.h) with a process on its
+ * machine, the bridge. The bridge exchanges areas with the ranks of other machines. In MPI's
+ * numbering, rank 0 is the bridge; in the numbering of this program, rank 0 is the program. The
+ * bridge and the other ranks run the program espalier-rank (mpi_rank.c). It is built once for
+ * each MPI library, and the launcher of that library starts it:
  *
  *     mpirun ... -n RANKS espalier-rank --serve PATH RANKS THREADS
  *
@@ -36,7 +36,7 @@ enum { MOST_PATH = 4096, MOST_ARGUMENTS = 32 };
 struct library {
     const char *says, *program;
     const char *hosts;      /* the option that takes the names of machines */
-    const char *options[4]; /* do not bind threads to cores; allow more ranks than cores */
+    const char *options[4]; /* for threads on any core, and for more ranks than cores */
 };
 
 #define OPEN_MPI                                                                               \

@@ -163,8 +163,8 @@ void esp_ranks_pass_begins(struct esp_ranks *r)
 }
 
 /* Stores the times of the last exchange of a pass. Ranks report the time of any other exchange
- * with the next exchange. There is none after the last exchange, so the waiting times of the
- * other ranks are derived from how long each rank computed before it. */
+ * in the next exchange. No exchange follows the last one, so the waiting times of the other
+ * ranks are derived from how long each rank computed before it. */
 void esp_ranks_pass_ends(struct esp_ranks *r)
 {
     const double tail = esp_clock() - r->left;
@@ -283,7 +283,7 @@ int esp_ranks_gather(struct esp_ranks *r, const struct esp_rank_gather *g)
     return status;
 }
 
-/* as a receiver, this means every other rank */
+/* as the receiver in copy(), this means every other rank */
 enum { ALL = -1 };
 
 static int copy(struct esp_ranks *r, int from, int to, void *data, size_t bytes)

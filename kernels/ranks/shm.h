@@ -21,7 +21,7 @@ struct esp_shm_slot {
 /* The beginning of the shared memory. The areas follow: (2, ranks, ESP_RANK_AREA). */
 struct esp_shm_memory {
     _Atomic uint32_t failed, left;    /* left: rank 0 has closed the group */
-    uint64_t bytes[2][ESP_MAX_RANKS]; /* bytes that each rank writes in a round; from rank 0 */
+    uint64_t bytes[2][ESP_MAX_RANKS]; /* bytes of each rank in a round, set by rank 0 */
     uint32_t to_first[2];
     struct esp_shm_slot slot[ESP_MAX_RANKS];
 };
@@ -41,7 +41,7 @@ struct esp_shm {
 };
 
 size_t esp_shm_bytes(int ranks);
-/* Maps a file of esp_shm_bytes(). Returns NULL if there is no memory. */
+/* Maps a file of esp_shm_bytes() bytes. Returns NULL if there is not enough memory. */
 struct esp_shm *esp_shm_map(const struct esp_transport *transport, int file, int rank,
                             int count);
 /* Creates the file and maps it, for rank 0. */
