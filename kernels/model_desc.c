@@ -694,8 +694,8 @@ int esp_model_desc_check(const struct esp_model_desc *d, char *err, size_t errle
     check(&c, &d->head, "the head matrix", d->outputs, d->hidden);
     if (c.status == 0 && d->output_token && !tokens_ascend(d))
         c.status = esp_fail(err, errlen, ESP_E_FORMAT,
-                            "the tokens that get logits are not in ascending order, or not in the "
-                            "vocabulary");
+                            "the tokens that get logits are not in ascending order, or not in "
+                            "the vocabulary");
     if (needs_norm(d, &d->norm_final))
         check_norm(&c, &d->norm_final, &d->norm_final_bias, d->hidden);
     if (d->position_embedding.data)
