@@ -100,7 +100,7 @@ struct esp_cpu_cache {
     size_t hidden, q_width, kv_width, ffn; /* padded widths */
     float *x;                              /* (max_batch, hidden) the residual stream */
     float *q;                              /* (max_batch, q_width) */
-    float *for_sinks;                      /* (max_batch, q_width) see struct esp_attention */
+    float *for_sinks;                      /* (max_batch, q_width), see struct esp_attention */
     float *key, *value;                    /* (max_batch, kv_width) */
     float *gate;                           /* (max_batch, ffn) */
     float *branch; /* (max_batch, hidden) values to add to x; NULL if not needed */

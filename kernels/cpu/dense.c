@@ -2,7 +2,8 @@
  *
  * Reading the weights takes most of the time. Such a network runs rarely, so larger weights
  * have replaced its weights in the processor's caches since the last run. BF16 halves that
- * time. */
+ * time.
+ */
 #include "kernels/dense.h"
 
 #include <stdlib.h>

@@ -70,7 +70,7 @@ struct esp_soft_result {
     double loss;        /* loss of the row, not weighted */
     double entropy_gap; /* KL divergence of q from p */
     double overlap;     /* sum of min(p, q): P(a token drawn from q is accepted) */
-    bool agrees;        /* p and q have the same likeliest token */
+    bool agrees;        /* p and q have the same most probable token */
 };
 
 /* One step of AdamW (Loshchilov and Hutter 2019). `rate` is the learning rate of this step,

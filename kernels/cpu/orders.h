@@ -2,7 +2,8 @@
  *
  * Rank 0 sends an order to all ranks at the same time. An order has a fixed part and a payload
  * of bytes. Then rank 0 does the same work itself. Orders refer to weights and caches by
- * number. After an order that can fail, such as loading a model, every rank sends an answer. */
+ * number. After an order that can fail, such as loading a model, every rank sends an answer.
+ */
 #ifndef ESP_CPU_ORDERS_H
 #define ESP_CPU_ORDERS_H
 

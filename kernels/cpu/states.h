@@ -4,7 +4,8 @@
  * mix, so the work is divided into blocks of 16 columns of a head. For each block, a thread
  * runs the groups of the plan in turn. It adds the updates of a chunk to the block and
  * multiplies the block by the keys and queries of the group's rows. Then it computes the
- * updates and outputs of these rows, parents first. */
+ * updates and outputs of these rows, parents first.
+ */
 #ifndef ESP_CPU_STATES_H
 #define ESP_CPU_STATES_H
 

@@ -15,7 +15,8 @@
  * The same layers stay in memory for every pass. An LRU cache would miss every time, because a
  * pass returns to a layer only after all other layers. Resident layers are spread evenly among
  * the streamed layers, so that the disk can continue to read while resident layers are
- * computed. */
+ * computed.
+ */
 #include "kernels/cpu/stream.h"
 
 #include <errno.h>

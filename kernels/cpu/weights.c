@@ -7,7 +7,8 @@
  * caches. So loading takes little longer than reading, and needs no memory except for the
  * weights. Matrices keep their dtype; norm weights and biases become float32. After loading,
  * nothing depends on the file, unless there is a memory limit. With a limit, some layers are
- * not loaded but read again for every pass (stream.c). */
+ * not loaded but read again for every pass (stream.c).
+ */
 #include "kernels/cpu/cpu.h"
 
 #include "kernels/status.h"

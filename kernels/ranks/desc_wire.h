@@ -6,7 +6,8 @@
  * memory is sent with its values. All ranks run the same build of the program (this is checked
  * before), so structs are sent in the form that they have in memory. The reader checks counts
  * and lengths, and the backend checks the description before it is used
- * (esp_model_desc_check()). */
+ * (esp_model_desc_check()).
+ */
 #ifndef ESP_DESC_WIRE_H
 #define ESP_DESC_WIRE_H
 

@@ -3,7 +3,8 @@
  * A rank computes whole outputs of a matrix: rows are divided, but never columns. So every
  * output is computed by the same operations, whatever rank computes it. Afterwards the ranks
  * gather all outputs. A matrix may also be whole in every rank: then each rank computes all
- * outputs, and nothing is gathered. */
+ * outputs, and nothing is gathered.
+ */
 #ifndef ESP_RANK_PLAN_H
 #define ESP_RANK_PLAN_H
 
