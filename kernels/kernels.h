@@ -273,7 +273,7 @@ struct esp_model_desc {
      * or h % key_heads if heads_tiled is true. */
     int conv_kernel, state_heads, key_heads, key_dim, value_dim;
     bool heads_tiled;
-    float least_step, most_step;           /* limits of t, SSM only */
+    float least_step, most_step;           /* limits of t (enum esp_mixer), SSM only */
     int state_slots;                       /* how many copies of its states a cache can store */
     int experts, experts_used, expert_ffn; /* for layers with a router */
     bool experts_normed; /* the weights of the used experts are divided by their sum */

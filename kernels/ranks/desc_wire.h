@@ -31,7 +31,7 @@ struct esp_desc_copy {
     struct esp_model_desc desc;
     struct esp_tensor_file *file;
     int files;
-    struct esp_tensor_file none; /* the file of tensors that are quantised when they are read */
+    struct esp_tensor_file none; /* for tensors that are quantised when they are read */
     void **block;                /* all other memory of the description */
     size_t blocks, room;
 };
