@@ -174,9 +174,9 @@ template <enum esp_dtype D> struct esp_block_unit;
 ESP_BLOCK_TYPES(X)
 #undef X
 
-/* The functions that read a format. words() and scales() read group `sub` of 32 columns from a
- * unit in shared memory. All lanes of a warp must call words(). number() returns number `i` of
- * an output's block, as esp_dequantise() computes it. */
+/* The functions that unpack weights of format D. words() and scales() read group `sub` of 32
+ * columns from a unit in shared memory. All lanes of a warp must call words(). number() returns
+ * number `i` of an output's block, as esp_dequantise() computes it. */
 template <enum esp_dtype D> struct esp_block_format;
 
 template <> struct esp_block_format<ESP_Q8_0> : esp_block_unit<ESP_Q8_0> {

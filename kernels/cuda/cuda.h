@@ -651,9 +651,9 @@ template <typename T>
 void esp_cuda_mix(struct esp_cuda_cache *c, const struct esp_cuda_layer *held, int layer,
                   int rows);
 /* Adds residual_scale * norm(y) to x. If `experts` is NULL, y is c->branch. Otherwise y is the
- * weighted sum of c->pair_out over each row's experts, plus the output of the shared expert of
- * this layer, which is in c->branch. norm = NULL means the identity. If `next` is not NULL,
- * also computes the norm `next`, as esp_cuda_norms() would. */
+ * weighted sum of c->pair_out over each row's experts. If this layer has a shared expert, its
+ * output, which is in c->branch, is added to y. norm = NULL means the identity. If `next` is
+ * not NULL, also computes the norm `next`, as esp_cuda_norms() would. */
 template <typename T>
 void esp_cuda_add(struct esp_cuda_cache *c, const struct esp_cuda_layer *experts,
                   const float *norm, const struct esp_cuda_norm *next, int rows);

@@ -1,5 +1,5 @@
 /* norm.h - computes RMSNorm and LayerNorm of the residual stream. The kernels that compute
- * norms read the whole stream, so they also output hidden states.
+ * norms also output the hidden states that a pass returns.
  *
  * The model and the mode decide in which of two forms a norm is computed:
  *   whole   One block computes the norm of a row (norm.cu), or the block that has just added to

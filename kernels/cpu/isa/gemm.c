@@ -5,7 +5,7 @@
  * columns. In a panel, all numbers with the same index k of the shared dimension are adjacent.
  * One loop over a panel of A and a panel of B computes a tile of C in registers. For decoding
  * (matmul.c), weights are packed when they are loaded. Here, the weights change with every
- * step, and both matrices may be transposed.
+ * step, and each of the two matrices may be transposed.
  *
  * Element (i, j) of C is a sum of chains of ESP_GEMM_DEPTH fused multiply-adds each, in the
  * order of k. This order does not depend on the part of C that is computed. (Goto and van de

@@ -96,7 +96,7 @@ static void weighted_sum(const struct esp_tree_attention *a, const float *weight
         }
 }
 
-/* Turns the scores of row `row` into weights, which are 0 for keys that the row does not see. */
+/* Turns the scores of a row into weights, which are 0 for keys that the row does not see. */
 static void weigh(const struct esp_tree_attention *a, int row, float *score)
 {
     const size_t width = (size_t)a->keys + (size_t)a->extras;

@@ -2,9 +2,9 @@
  * each instruction set, and the macros below give each function a different name every time.
  *
  * For example, ISA(argmax) is esp_argmax_avx2 when the files are compiled for AVX2. Some
- * instruction sets are extensions of another one: VNNI and AMX extend AVX-512. ESP_BASE is the
- * name of the set that is extended. Functions named with ISA are taken from that set, and
- * functions named with OWN are compiled again for each extension.
+ * instruction sets are extensions of another set; for example, VNNI and AMX extend AVX-512.
+ * ESP_BASE is the name of the set that is extended. Functions named with ISA are taken from
+ * that set, and functions named with OWN are compiled again for each extension.
  */
 #ifndef ESP_CPU_ISA_PARTS_H
 #define ESP_CPU_ISA_PARTS_H
