@@ -326,8 +326,8 @@ int esp_cuda_stream_start(struct esp_cuda_stream *stream);
 void esp_cuda_stream_count(const struct esp_cuda_stream *stream, struct esp_streamed *streamed);
 
 /* Call esp_cuda_stream_begin() at the start of a pass. Then call hold() and release() for each
- * layer, in order. Kernels that are launched between these two calls may read the layer *held.
- */
+ * layer, in order. Kernels that are launched between these two calls can read the matrices and
+ * vectors of the layer at the addresses in *held. */
 int esp_cuda_stream_begin(struct esp_cuda_stream *stream);
 int esp_cuda_stream_hold(struct esp_cuda_weights *weights, int layer,
                          const struct esp_cuda_layer **held);

@@ -5,9 +5,9 @@
  * row is divided into chunks of 256 values. A chunk is summed in 16 lanes, the lanes are added
  * as a tree, and the chunks are added one after another. Half a warp sums a chunk, a block sums
  * sixteen chunks at a time, and the last block adds the chunks. So the sum does not depend on
- * the launch, and the results of softmax, remove and draws are bit-identical to the CPU's. For
- * combinations, the CPU adds in another order, so the last bits of these sums may differ. The
- * cost of this order is a chain of vocabulary / 256 additions in one thread.
+ * the launch, and the results of softmax, remove and sample are bit-identical to the CPU's. In
+ * combine, the CPU adds in another order, so the last bits of its sums may differ. The cost of
+ * the order used here is a chain of vocabulary / 256 additions in one thread.
  *
  * combine, remove and the residual of ratio.cu differ only in the function. It is a struct with
  *     __device__ double operator()(int token) const;
