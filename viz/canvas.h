@@ -22,10 +22,10 @@ struct esp_rect {
 };
 
 struct esp_cell {
-    char text[21]; /* one character with its combining marks; "" to the right of a wide one */
+    char text[21]; /* one character with its combining marks; "" right of a wide character */
     uint8_t width; /* 1, 2, or 0 to the right of a wide character */
     uint8_t style; /* enum esp_style */
-    uint8_t lines; /* if not 0, ESP_LINE_* of a piece of frame; then text is "" */
+    uint8_t lines; /* ESP_LINE_* flags of a piece of a frame (text is then ""); 0: no frame */
 };
 
 struct esp_view {
@@ -56,9 +56,9 @@ void esp_canvas_clear(struct esp_canvas *canvas);
 struct esp_view esp_canvas_enter(struct esp_canvas *canvas, struct esp_rect rect);
 void esp_canvas_leave(struct esp_canvas *canvas, struct esp_view previous);
 
-/* These draw from column x on and return the column after the last one drawn. The text may
- * contain any bytes. esp_draw_bytes() draws at most `room` columns, with an ellipsis if the
- * text does not fit; flags: ESP_SAFE_*. */
+/* These functions draw from column x on and return the column after the last drawn column. The
+ * text may contain any bytes. esp_draw_bytes() draws at most `room` columns, with an ellipsis
+ * if the text does not fit; flags: ESP_SAFE_*. */
 int esp_draw(struct esp_canvas *canvas, int x, int y, int style, const char *text);
 int esp_drawf(struct esp_canvas *canvas, int x, int y, int style, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
@@ -76,7 +76,7 @@ void esp_draw_frame(struct esp_canvas *canvas, struct esp_rect rect, int style);
 /* Changes the style of existing cells. */
 void esp_draw_restyle(struct esp_canvas *canvas, struct esp_rect rect, int style);
 
-/* The text that shows a cell; never NULL. */
+/* Returns the text that a cell shows; never NULL. */
 const char *esp_cell_text(const struct esp_canvas *canvas, const struct esp_cell *cell);
 
 /* Writes the rows as lines of text without trailing blanks. With `styles`, writes for each
