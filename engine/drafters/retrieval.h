@@ -15,9 +15,8 @@
  * one token that occurred twice, far too low after a match of ten tokens. Therefore the ratio
  * of correct guesses to the sum of their frequencies is learned for each class of guesses.
  * There is one class for each range of match lengths, five classes for the expected text, and
- * one for recycled tokens. The
- * ratio is learned in every iteration, even if the guesses were not verified: the committed
- * tokens show which guesses were right.
+ * one for recycled tokens. The ratio is learned in every iteration, even if the guesses were
+ * not verified: the committed tokens show which guesses were right.
  */
 #ifndef ESP_RETRIEVAL_H
 #define ESP_RETRIEVAL_H

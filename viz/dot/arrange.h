@@ -6,8 +6,9 @@
 #include <stdbool.h>
 
 /* Lays the graph out with dot. If `aspect` (width divided by height) is not 0, moves columns or
- * rows apart while they still look like one tree. Then makes the page wider or higher, so that
- * it has exactly this aspect, with the tree in the middle. Returns false if Graphviz fails. */
+ * rows apart, but only so far that they still look like one tree. Then makes the page wider or
+ * higher, so that it has exactly this aspect ratio, with the tree in the middle. Returns false
+ * if Graphviz fails. */
 bool esp_arrange(GVC_t *context, Agraph_t *graph, double aspect);
 
 /* Redraws the edges of a graph that was laid out with rankdir=LR. Graphviz bends the edges of a
