@@ -94,8 +94,8 @@ const struct esp_gauge *esp_gauge_find(const struct esp_iteration *it, const cha
     return NULL;
 }
 
-/* The table entry of a symbol. Two drafters have a "price", and two a "K", with different
- * meanings. */
+/* Returns the table entry of a symbol. The symbols "price" and "K" have different meanings in
+ * different drafters, so other values of the iteration decide. */
 static const struct entry *entry_of(const struct esp_iteration *it, const char *symbol)
 {
     if (strcmp(symbol, "price") == 0)
