@@ -489,7 +489,7 @@ static void explain_adapt(struct talk *t)
                            *got = esp_gauge_find(it, "obtained"),
                            *depth = esp_gauge_find(it, "D0");
     if (hope && got)
-        say(t, "%.2f tokens were expected, %.0f came. ", hope->after, got->after);
+        say(t, "%.2f tokens were expected, %.0f were committed. ", hope->after, got->after);
     if (it->deepest > 0)
         say(t, "%d of %d %s levels were accepted.", it->path_length, it->deepest,
             count_copied(it) == it->tree.count - 1 ? "copied" : "drafted");

@@ -1,4 +1,4 @@
-/* plot.h - lines or bars as a drawing, for figures of experiments. */
+/* plot.h - draws a plot with lines or bars, for figures of experiments. */
 #ifndef ESP_PLOT_H
 #define ESP_PLOT_H
 
@@ -14,7 +14,7 @@ struct esp_plot_series {
      * bars.
      */
     const double *error;
-    bool reference; /* other series are compared with this one: a dark line, no marks */
+    bool reference; /* other series are compared with this one. It is a line without marks. */
 };
 
 struct esp_plot {

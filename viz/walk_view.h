@@ -12,13 +12,13 @@
 
 #include "viz/tree_view.h"
 
-/* The number of states that the pass over an iteration's tree needs besides that of the text.
- */
+/* Returns how many states the pass over an iteration's tree needs in addition to the state of
+ * the text. */
 int esp_walk_levels(const struct esp_iteration *it);
 
 enum { ESP_WALK_ROWS = 3 }; /* lines of a drawing in addition to one for each row */
 
-/* The columns that a drawing needs. */
+/* Returns the number of columns that a drawing needs. */
 int esp_walk_width(const struct esp_iteration *it);
 /* Fills the view of the canvas. The row of `node` is marked, unless it is -1. */
 void esp_walk_draw(struct esp_canvas *canvas, const struct esp_iteration *it,
