@@ -154,7 +154,7 @@ int esp_figure_timeline(const struct esp_figure *f, struct esp_drawing *d, char 
     const double top = l.y - 3;
     draw_stages(&l);
     if (exchange > 0) { /* the sum of all exchanges, so its bar begins at 0 */
-        draw_bar(&l, "of it, exchange", 0, exchange, f->colours->edge);
+        draw_bar(&l, "incl. exchange", 0, exchange, f->colours->edge);
         l.y += LANE;
     }
     draw_ranks(&l);

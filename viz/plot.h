@@ -14,7 +14,7 @@ struct esp_plot_series {
      * bars.
      */
     const double *error;
-    bool reference; /* other series are compared with this one. It is a line without marks. */
+    bool reference; /* other series are compared with this dark line without marks */
 };
 
 struct esp_plot {

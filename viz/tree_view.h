@@ -86,9 +86,9 @@ bool esp_is_copied(const struct esp_iteration *it, int node);
 const char *esp_copied_text(char text[64], const struct esp_iteration *it, int node);
 /* Counts the nodes of the tree for each source. */
 void esp_count_sources(const struct esp_iteration *it, int count[ESP_SOURCES]);
-/* The first function returns the draft probability of a node given its parent, and the second
- * that of the whole path to the node. The result is NaN if the node, or a node on the path, was
- * copied. */
+/* esp_draft_probability() returns the draft probability of a node given its parent.
+ * esp_path_probability() returns the draft probability of the whole path to the node. The
+ * result is NaN if the node, or a node on the path, was copied. */
 double esp_draft_probability(const struct esp_iteration *it, int node);
 double esp_path_probability(const struct esp_iteration *it, int node);
 

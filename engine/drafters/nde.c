@@ -347,24 +347,25 @@ const struct esp_drafter_ops esp_drafter_nde = {
     .summary = "delayed, with K, L1 and L2 chosen for each tree by a trained selector",
     .source = "delayed-tree-expansion, sec. 6",
     .differs =
-        "the selector is trained on pieces of one text, which the target continues, and "
-        "there is also one for Traversal. For each root, the trees that give the values of "
-        "all actions are drawn together: every action uses the same four draws. Parameters "
-        "that give the same tree are one action. With the loss of equation 12 alone, the "
-        "policy always chooses the same tree. Therefore .03 of the policy's entropy is "
-        "subtracted from the loss, training starts from the best static trees, and the "
-        "epoch that is best on held-out pieces is kept. Right after a prompt, when nothing "
-        "is known of the target, the tree is the static one that was best in training. The "
-        "times of passes are measured once, in training, for numbers of rows as well as for "
-        "lengths, and they include the selector's own time. The network is narrower for "
-        "small targets. A separate head predicts the tokens that an action gives. The goals "
-        "tokens and cheap-rows are not in the paper (cheap-rows: each additional row costs "
-        "3 % of a pass, and a draft pass 5 %). At temperature 0, the selector for nss is "
-        "used as if the temperature were 0.2. The draft has the text's temperature, at "
-        "least 0.2, in training and in use (draft_temp auto learns nothing). For the "
-        "built-in pair, five of the six selectors for speed nearly always draft a chain of "
-        "three tokens, and the one for nss a chain of one, because rows of that target are "
-        "expensive. The selectors for goal=tokens and for cheap rows draft trees",
+        "the selector is trained on pieces of one text, which the target continues. There is "
+        "also a selector for Traversal. For each root, the trees from which the values of "
+        "all actions are computed are drawn together: every action uses the same four draws. "
+        "Parameters that give the same tree are one action. With the loss of equation 12 "
+        "alone, the policy always chooses the same tree. Therefore .03 of the policy's "
+        "entropy is subtracted from the loss, training starts from the best static trees, "
+        "and the epoch that is best on held-out pieces is kept. Right after a prompt, when "
+        "nothing is known about the target, the tree is the static one that was best in "
+        "training. The times of passes are measured once, in training, for several numbers "
+        "of rows and several lengths of the text. They include the selector's own time. The "
+        "network is narrower for small targets. A separate head predicts the tokens that an "
+        "action gives. The goals tokens and cheap-rows are not in the paper. With "
+        "cheap-rows, each additional row costs 3 % of a pass of the target, and a draft pass "
+        "5 %. At temperature 0, the selector for nss is used as if the temperature were 0.2. "
+        "The draft has the output's temperature, but at least 0.2, in training and in use: "
+        "draft_temp auto learns nothing. For the built-in pair, five of the six selectors "
+        "for speed nearly always draft a chain of three tokens, and the selector for nss a "
+        "chain of one token. The reason is that rows of this target are expensive. The "
+        "selectors for goal=tokens and for cheap rows draft trees",
     .draws = ESP_DRAW_IID,
     .verifier = "traversal",
     .asks = ESP_ASK_PAST,

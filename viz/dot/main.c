@@ -113,8 +113,8 @@ static int parse(struct picture_request *request, int argc, char **argv)
             break;
         case 'C':
             if (!read_size(optarg, &request->width, &request->height))
-                return fail("--convert takes the width and height of the SVG in points, as "
-                            "400x300");
+                return fail("--convert takes the width and height of the SVG in points, such "
+                            "as 400x300");
             break;
         case 'h':
             help();
