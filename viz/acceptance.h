@@ -20,7 +20,7 @@ enum { ESP_ACCEPT_DEPTHS = 64, ESP_ACCEPT_RANKS = 16, ESP_ACCEPT_BINS = 10 };
 struct esp_trial_counts {
     int64_t nodes; /* verified nodes of this rank, or of this range of q */
     int64_t tried, accepted;
-    int64_t with_q, with_p; /* tried nodes whose q, or p, is known */
+    int64_t with_q, with_p; /* tried nodes with a known q, and with a known p */
     double q, p;            /* sums of q and of p over these nodes */
 };
 

@@ -66,7 +66,7 @@ int esp_draw_bytes(struct esp_canvas *canvas, int x, int y, int room, int style,
                    const char *bytes, size_t length);
 /* Draws text so that it ends before column `end`; returns the column where it starts. */
 int esp_draw_right(struct esp_canvas *canvas, int end, int y, int style, const char *text);
-/* Draws the same glyph `count` times. Returns the same as esp_draw(). */
+/* Draws a glyph `count` times. Returns the column after the last drawn column. */
 int esp_draw_repeat(struct esp_canvas *canvas, int x, int y, int count, int style,
                     const char *glyph);
 

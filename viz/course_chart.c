@@ -2,7 +2,7 @@
  *
  * Lengths are in points. A chart of any shape has the area of a chart of 960 x 540, or more if
  * it has many panels. Texts are anchored at one end, and their widths are estimated generously,
- * because the program that shows them may use another font.
+ * because the program that shows the chart may use another font.
  */
 #include "viz/course_chart.h"
 

@@ -30,9 +30,8 @@ struct esp_decision {
     /* DRAW and MISS: the token was drawn from the target's whole distribution, not from its
      * residual after rejected drafts. */
     bool whole;
-    int node; /* for PATH, SIBLING and ANCESTOR; otherwise -1 */
-    int32_t
-        token; /* the text's token after the parent; -1: the parent is not in the text */
+    int node;      /* for PATH, SIBLING and ANCESTOR; otherwise -1 */
+    int32_t token; /* the text's token after the parent; -1: the parent is not in the text */
 };
 
 void esp_decision_of(struct esp_decision *decision, const struct esp_iteration *it, int node);

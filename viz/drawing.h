@@ -30,7 +30,7 @@ struct esp_pen {
     const char *fill;   /* colour; NULL means not filled */
     const char *stroke; /* colour of the line; NULL means no line */
     double width;       /* width of the line; 0 means 1 */
-    const char *dashes; /* lengths of dashes and gaps, e.g. "6 4"; NULL means a solid line */
+    const char *dashes; /* lengths of dashes and gaps, such as "6 4"; NULL: solid line */
     const char *kind;   /* class in SVG, which says what the shape means; NULL: no class */
 };
 

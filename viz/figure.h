@@ -46,7 +46,7 @@ struct esp_figure {
      */
     const double *passes;
     int pass_count;
-    const char *order; /* order of the mask's rows, e.g. "bfs"; NULL means unknown */
+    const char *order; /* order of the mask's rows, such as "bfs"; NULL means unknown */
     const struct esp_colours *colours;
     int caption; /* enum esp_caption */
     int nodes;   /* maximum number of nodes in a tree; 0: all, -1: as many as stay legible */

@@ -11,7 +11,7 @@ enum { FIGURE_EDGE = 14, FIGURE_TITLE = 14, FIGURE_LINE = 10, FIGURE_SMALL = 8 }
 double esp_figure_caption(const struct esp_figure *figure, struct esp_drawing *drawing,
                           const char *title, const char *words);
 
-/* Draws small text in the colour of labels; the format is that of printf(). */
+/* Draws small text in the colour of labels. The arguments are the same as for printf(). */
 void esp_figure_small(const struct esp_figure *figure, struct esp_drawing *drawing, double x,
                       double y, int anchor, const char *format, ...)
     __attribute__((format(printf, 6, 7)));

@@ -13,7 +13,7 @@ const struct esp_gauge *esp_gauge_find(const struct esp_iteration *it, const cha
 /* Returns the name of the value, for example "upper confidence"; its symbol if it is not in the
  * table. */
 const char *esp_gauge_name(const struct esp_iteration *it, const char *symbol);
-/* Writes name and symbol, e.g. "upper confidence (tauh)"; returns `text`. */
+/* Writes name and symbol, such as "upper confidence (tauh)"; returns `text`. */
 const char *esp_gauge_full_name(char text[64], const struct esp_iteration *it,
                                 const char *symbol);
 /* Returns a sentence about the effect of the value; "" if the value is not in the table. */

@@ -4,8 +4,8 @@
  * There is a line for each row and a column for each level of the stack of states
  * (kernels/walk.h). Level 0 is the state of the text in memory. Where a state is computed, one
  * level is read and another is written. Levels that are read again later are marked as kept.
- * The last column is the number of ancestors whose updates the row adds to the state that it
- * reads.
+ * A row adds the updates of some of its ancestors to the state that it reads. The last column
+ * is the number of these ancestors.
  */
 #ifndef ESP_WALK_VIEW_H
 #define ESP_WALK_VIEW_H

@@ -48,7 +48,7 @@ struct esp_draft_work {
     double watched;       /* seconds that the observer took during the draft stage */
 
     /* Scratch memory. */
-    struct esp_arrays arrays;     /* owns the following arrays and those of struct esp_draft */
+    struct esp_arrays arrays;     /* owns the arrays below and the arrays of struct esp_draft */
     int words;                    /* words in a mask row */
     uint64_t *mask;               /* (rows, words) mask rows in order of expansion */
     uint64_t *batch_mask;         /* (rows, words) mask rows of one pass */

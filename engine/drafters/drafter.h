@@ -144,10 +144,9 @@ int esp_draft_own(struct esp_draft *draft, const struct esp_respelling *respelli
 int esp_draft_draw(struct esp_draft *draft, const int32_t *parents, int count,
                    enum esp_draws how, int32_t *children);
 
-/* Returns R (of the DySpec paper): the probability with which `child`, the last child of its
- * parent, was drawn. It is the child's q, divided by 1 minus the summed q of its earlier
- * siblings; at most 1.
- */
+/* Returns the probability with which `child` was drawn (R in the DySpec paper). The child must
+ * be the last child of its parent. The result is the child's q, divided by 1 minus the summed q
+ * of its earlier siblings; at most 1. */
 double esp_draft_share(const struct esp_draft *draft, int32_t child);
 
 /* Returns how many tokens the pass over the root computes: the root, and the earlier tokens
@@ -164,7 +163,7 @@ void esp_draft_layer_done(struct esp_draft *draft);
  * tokens. */
 struct esp_layer_rule {
     const void *drafter; /* passed to the functions below */
-    /* Returns whether the node may be expanded; if not, sets the reason. */
+    /* Returns whether to expand the node; if not, sets the reason. */
     bool (*expand)(const void *drafter, const struct esp_node *node, enum esp_reason *reason);
     /* Returns how many children the node gets, 1..most. Its confidence is already known. */
     int (*breadth)(const void *drafter, const struct esp_node *node);

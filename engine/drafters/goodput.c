@@ -1,4 +1,4 @@
-/* goodput.c - grows a tree in which every node and every layer is worth its time.
+/* goodput.c - grows a tree such that every node and every layer is worth its time.
  *
  * Goodput means committed tokens per second (a term from SmartSpec). The expected tokens of a
  * tree are E = 1 + the sum of P(u) over its nodes, where P(u) is the probability that u is
@@ -548,7 +548,7 @@ static void adapt(struct esp_draft *d, const struct esp_iteration *it)
 static int gauges(const struct esp_draft *d, struct esp_gauge *g)
 {
     const struct state *s = d->state;
-    /* Tokens per second: the end of the gauge's scale; the value may be higher. */
+    /* The upper end of the gauge's scale in tokens per second. The value can be higher. */
     enum { HIGHEST = 10000 };
     g[0] = (struct esp_gauge){"price", .after = s->rate.now, .maximum = HIGHEST};
     g[1] = (struct esp_gauge){"row", .after = s->row, .maximum = 1};

@@ -12,7 +12,7 @@ enum {
 };
 
 /* START: balance at the start of the first text. PROVEN: balance at the start of a later text
- * if drafting saved time in earlier ones. ASIDE: steps that are added to the balance for each
+ * if drafting saved time in earlier texts. ASIDE: steps that are added to the balance for each
  * token of plain decoding. */
 static const double START = ESP_FIRST_SAVINGS, PROVEN = 4, ASIDE = 0.01;
 

@@ -72,7 +72,7 @@ static int add_layer(struct esp_draft *d, const struct esp_layer_rule *rule, int
 }
 
 /* Shortens a list to its `most` likeliest nodes, in their old order. Of equally likely nodes,
- * the earlier ones are kept. Returns the new count. */
+ * the earlier nodes are kept. Returns the new count. */
 static int keep_likeliest(const struct esp_draft *d, int32_t *nodes, int count, int most)
 {
     struct esp_candidate *c = d->candidates;

@@ -1,4 +1,4 @@
-/* ngram.c - drafts what followed the same tokens earlier in the text (prompt lookup).
+/* ngram.c - drafts tokens that followed the same tokens earlier in the text (prompt lookup).
  *
  * The text is searched for its last n tokens, with n from parameter `n` down to 1, until there
  * is a match. Up to K tokens after each match are a guess. Several matches make a tree:

@@ -26,7 +26,7 @@ double esp_rank_rate(const struct esp_rank_rates *rates, int rank);
  * each accepted node. */
 void esp_rank_rates_learn(struct esp_rank_rates *rates, const struct esp_iteration *iteration);
 
-/* Switches to the counts for `key`: stores the current counts and reads the new ones. With an
+/* Switches to the counts for `key`: stores the current counts and reads the new counts. With an
  * empty key, counts are not stored. With NULL, there are no counts, only the prior. */
 void esp_rank_rates_turn(struct esp_rank_rates *rates, const char *key);
 

@@ -1,10 +1,10 @@
 /* retrieval.h - finds guesses without a draft model, and learns how often they are right.
  *
  * Guesses come from three sources:
- *   - the text: what followed the same tokens before (suffix_automaton.h);
+ *   - the text: tokens that followed the same tokens earlier (suffix_automaton.h);
  *   - the expected text: the automaton contains it, and a pointer follows it (follow.h);
- *   - recycled tokens: what the target found likeliest after the same token (recycled.h). They
- *     are also added below guesses of the other sources.
+ *   - recycled tokens: tokens that the target found likely after the same token (recycled.h).
+ *     They are also added below guesses of the other sources.
  * If several sources guess the same token below the same parent, this is one guess. Its source
  * is then the first of these: the expected text, the text, recycled tokens. The first two
  * sources depend on several tokens of the context, recycled tokens only on the last one. The

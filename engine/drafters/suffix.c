@@ -1,5 +1,5 @@
-/* suffix.c - drafts what followed the same tokens before, as a tree of the likeliest
- * continuations (SuffixDecoding, Oliaro et al., arXiv 2411.04975).
+/* suffix.c - drafts tokens that followed the same tokens earlier in the text, as a tree of the
+ * likeliest continuations (SuffixDecoding, Oliaro et al., arXiv 2411.04975).
  *
  * Drafter `ngram` searches the text for its last few tokens. This drafter finds the longest
  * match and all shorter matches (suffix_automaton.h), with the frequency of each continuation.

@@ -27,7 +27,7 @@
 
 struct esp_picture_look {
     const struct esp_colours *colours;
-    const char *models; /* for the caption, e.g. "target <- draft"; "" if none */
+    const char *models; /* for the caption, such as "target <- draft"; "" if none */
     /* Maximum number of nodes to show. The accepted path may need more. 0: all nodes; -1: as
      * many as fit on a slide. */
     int most;
