@@ -18,7 +18,7 @@
 enum { ESP_ACCEPT_DEPTHS = 64, ESP_ACCEPT_RANKS = 16, ESP_ACCEPT_BINS = 10 };
 
 struct esp_trial_counts {
-    int64_t nodes; /* verified nodes of this rank, or of this range of q */
+    int64_t nodes; /* verified nodes of this rank, of this source, or in this range of q */
     int64_t tried, accepted;
     int64_t with_q, with_p; /* tried nodes with a known q, and with a known p */
     double q, p;            /* sums of q and of p over these nodes */
@@ -50,7 +50,8 @@ struct esp_acceptance {
     struct esp_trial_counts share[ESP_ACCEPT_BINS];
     struct esp_trial_counts source[ESP_SOURCES]; /* by enum esp_source */
     int known; /* iterations with drafts for which esp_formula_tokens() gives a value */
-    /* Sums over the known iterations: tokens by the formula, and accepted path + 1. */
+    /* Sums over these iterations. expected: tokens by the formula; obtained: length of the
+     * accepted path + 1. */
     double expected, obtained;
 };
 

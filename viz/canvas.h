@@ -38,7 +38,7 @@ struct esp_canvas {
     struct esp_cell *cells; /* (height, width) */
     size_t capacity;
     struct esp_view view;
-    int cursor_x, cursor_y; /* on the canvas; -1 means hidden. The input line sets them. */
+    int cursor_x, cursor_y; /* terminal's cursor; -1: hidden. The input line sets them. */
     const struct esp_glyphs *glyphs;
     bool ascii_text; /* the terminal cannot show characters beyond ASCII */
 };

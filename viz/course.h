@@ -53,7 +53,7 @@ int esp_course_find(const struct esp_course *course, const char *owner, const ch
 /* Returns whether the values of a gauge change during the session. */
 bool esp_course_moves(const struct esp_course *course, int gauge);
 
-/* Returns the values of one iteration. */
+/* Returns the sums for a single iteration. */
 struct esp_totals esp_totals_of(const struct esp_iteration *it);
 void esp_totals_add(struct esp_totals *totals, const struct esp_totals *more);
 

@@ -1,9 +1,9 @@
 /* export.h - exports one iteration: as a picture, a text or a line of JSON.
  *
  * The command line exports iterations of a recording; the interface exports the iteration that
- * it shows. JSON is the iteration's line in a recording; espalier-dot (viz/dot_helper.h) draws
- * pictures of it. Figures and text come from the iteration itself. HTML pages contain several
- * iterations and are written by viz/page/page_writer.h.
+ * it shows. JSON is the iteration's line in a recording, and espalier-dot (viz/dot_helper.h)
+ * draws pictures from this line. Figures and text are made from the iteration itself. HTML
+ * pages contain several iterations and are written by viz/page/page_writer.h.
  */
 #ifndef ESP_EXPORT_H
 #define ESP_EXPORT_H

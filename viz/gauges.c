@@ -12,7 +12,7 @@ static const struct entry {
     const char *symbol, *name, *meaning;
     const char *up, *down; /* the effect of a rise and of a fall; or NULL */
     const char *goal;      /* symbol of the value that is its goal; or NULL */
-    int success; /* 1: accepted drafts raise it; -1: they lower it; 0: they do not change it */
+    int success; /* 1: accepted drafts raise the value; -1: they lower it; 0: neither */
 } entries[] = {
     {"tauh", "upper confidence",
      "A node whose best guess is at least this likely gets the fewest children.",

@@ -10,7 +10,7 @@ enum esp_lap_part { ESP_LAP_COMPUTE, ESP_LAP_WAIT, ESP_LAP_HOP, ESP_LAP_PARTS };
 /* "computes", "waits", "exchanges" */
 extern const char *const esp_lap_words[ESP_LAP_PARTS];
 
-/* A period of the pass in which a rank does one of these. */
+/* A period of the pass in which a rank computes, waits, or exchanges data. */
 struct esp_lap_piece {
     double begin, seconds; /* `begin` counts from the beginning of the pass */
     int part;

@@ -2,10 +2,10 @@
  * rank.
  *
  * Assume that the k-th child of an accepted node is accepted with probability rate[k], at any
- * depth. Then the expected number of tokens of a tree is a sum over its nodes: each adds the
- * product of the rates along its path (the root adds 1, for the bonus token). A dynamic program
- * finds the best shape of at most n nodes under a depth limit (Sequoia, Chen et al. 2024, sec.
- * 3.1).
+ * depth. Then the expected number of tokens of a tree is a sum over its nodes: each node adds
+ * the product of the rates along its path (the root adds 1, for the bonus token). A dynamic
+ * program finds the best shape of at most n nodes under a depth limit (Sequoia, Chen et al.
+ * 2024, sec. 3.1).
  */
 #ifndef ESP_BEST_SHAPE_H
 #define ESP_BEST_SHAPE_H

@@ -59,8 +59,8 @@ struct esp_look_back {
 /* Data that a drafter gets only if its member `asks` has the flag. */
 enum esp_asks {
     ESP_ASK_COSTS = 1,     /* calibration and costs */
-    ESP_ASK_PAIR = 2,      /* a name of the pair, under which the drafter stores what it
-                              learns */
+    ESP_ASK_PAIR = 2,      /* a name for this pair of models, under which the drafter stores
+                              what it learns */
     ESP_ASK_PAST = 4,      /* both models' results for the token before the root */
     ESP_ASK_EXPECTED = 8,  /* the expected text */
     ESP_ASK_RECYCLED = 16, /* recycled tokens */
@@ -74,13 +74,13 @@ struct esp_draft_context {
                          stored */
     struct esp_look_back back;
     const struct esp_expected *expected;     /* NULL if there is no expected text */
-    const struct esp_recycled *recycled;     /* NULL means nothing may be recycled */
+    const struct esp_recycled *recycled;     /* NULL means that no tokens are recycled */
     const struct esp_respelling *respelling; /* NULL: the draft predicts the target's tokens */
 };
 
 /* The part of a session that a drafter uses. */
 struct esp_draft {
-    /* Set when the settings change. */
+    /* These are set when the settings change. */
     struct esp_tree_builder *tree;
     const struct esp_params *params;   /* this drafter's parameters */
     void *state;                       /* (ops->state_size) state of this drafter, zeroed before
@@ -91,7 +91,7 @@ struct esp_draft {
     bool greedy;                       /* the temperature is 0 */
     struct esp_draft_context *context; /* NULL means the drafter requests nothing */
 
-    /* Set for each iteration. */
+    /* These are set for each iteration. */
     struct esp_sampling sampling; /* how logits become q, at the draft's temperature */
     int seen;                     /* how many tokens the root attends to: all, or a window */
     int max_depth;                /* maximum depth of a node, from the limits of context and
@@ -99,7 +99,7 @@ struct esp_draft {
     const int32_t *text;          /* (text_length) committed tokens, root last */
     int text_length;
 
-    /* Set by passes. */
+    /* Passes set these. */
     /* (count, k): the likeliest tokens after each node of the last esp_draft_expand(), and
      * their q. */
     int32_t *top_token;
@@ -121,8 +121,8 @@ enum { ESP_MAX_TOP = 64 }; /* maximum children of a node */
 /* Runs one draft pass over `count` nodes (the root, or nodes with expanded parents). Computes
  * their next-token distributions, sets their confidence and writes the k (1..ESP_MAX_TOP)
  * likeliest tokens to top_token and top_q. With k = 0, the caller must next draw below these
- * nodes: pass and draws then wait for the device only once, and the confidence is known after
- * the draws. Returns 0 or a negative status. */
+ * nodes. The pass and the draws then wait for the device only once, and the confidence is known
+ * after the draws. Returns 0 or a negative status. */
 int esp_draft_expand(struct esp_draft *draft, const int32_t *nodes, int count, int k);
 
 /* Expands the root as esp_draft_expand() does, for drafters with ESP_ASK_PAST. If `before` is
@@ -171,8 +171,8 @@ struct esp_layer_rule {
     int budget;       /* maximum nodes in the tree */
     double log_least; /* nodes with a lower cumulative log q are not expanded; -INFINITY: no
                          limit */
-    bool cut;         /* cut such nodes as well, except the draft's first guess (draft_root) */
-    bool draft_root;  /* the root gets a single child (the papers' literal form) */
+    bool cut;         /* also cut such nodes, except the draft's first guess (draft_root) */
+    bool draft_root;  /* the root gets a single child: the papers' literal form */
 };
 
 /* Grows the tree by a rule, one draft pass per layer. If a layer exceeds the budget, the nodes
@@ -219,14 +219,14 @@ int esp_draft_best(struct esp_draft *draft, int budget, int batch, double thresh
  * tokens of probability 0. Returns the new count. */
 int esp_draft_list(struct esp_draft *draft, int32_t node, int from, int most, int count);
 
-/* Sorts candidates by falling cumulative q, and ties in drawing order. */
+/* Sorts candidates by falling cumulative q. Candidates with equal q stay in drawing order. */
 void esp_candidates_sort(struct esp_candidate *candidates, int count);
 
 /* Offers candidates to the tree. They must be sorted by falling cumulative q. Afterwards the
  * uncut nodes are the `budget` likeliest of all candidates offered so far. Candidates that do
- * not fit are recorded as cut, and nodes that make room for others are cut. nodes[i] becomes
- * the node of candidate i, or -1 if it was cut; nodes may be NULL. Returns the number of uncut
- * candidates. */
+ * not fit are recorded as cut, and nodes are cut to make room for likelier ones. nodes[i]
+ * becomes the node of candidate i, or -1 if it was cut; nodes may be NULL. Returns the number
+ * of uncut candidates. */
 int esp_draft_offer(struct esp_draft *draft, const struct esp_candidate *candidates, int count,
                     int budget, enum esp_reason reason, int32_t *nodes);
 

@@ -6,8 +6,8 @@
  * per depth. The size is limited: if the draws of a round do not fit, only the draws with the
  * largest v are made, and no other layer follows.
  *
- * The resulting tree depends on the threshold. The threshold 1/N, which guarantees at least N
- * nodes, fills the tree with siblings in its first layers. threshold=0 predicts the threshold
+ * The resulting tree depends on the threshold. The threshold 1/N guarantees at least N nodes,
+ * but it fills the tree with siblings in its first layers. threshold=0 predicts the threshold
  * from earlier trees, because the v of the N-th draw changes little from tree to tree. A tree
  * of n nodes changes the logarithm of the threshold by (n / N - 1) / 2, so that trees have N
  * nodes on average. A tree has at most 2 N nodes (alg. 2 has no limit).

@@ -25,7 +25,7 @@ struct esp_expected {
     const int32_t *tokens; /* (count) */
     int count;             /* 0 means nothing is expected */
     int begin;             /* length of the session's text before the answer, in tokens */
-    unsigned serial;       /* changes whenever the tokens change; 0: there never were any */
+    unsigned serial;       /* changes whenever the tokens change; 0: no text was expected yet */
 };
 
 /* The pointer into the expected text. A zero-initialised struct is valid: nothing has been read

@@ -47,7 +47,7 @@
 enum { N, RETRIEVAL, RECYCLE };
 
 enum {
-    CHILDREN = 8, /* children of a node that are considered */
+    CHILDREN = 8, /* number of children that are considered for each node */
     DEEPEST = 32,
     WIDEST = 16, /* maximum nodes expanded per pass */
     ENTRIES = 512,
@@ -497,8 +497,8 @@ static int draft(struct esp_draft *d)
     return status;
 }
 
-/* Moves the shift of the log odds. For every node that the verifier reached, it rises if one of
- * the children was accepted, and falls in proportion to the expected probability of this. The
+/* Moves the shift of the log odds. For every node that the verifier reached, the shift rises if
+ * a child was accepted, and it falls in proportion to the expected probability of this. The
  * shift depends on the text: in a list or a refrain, the draft is right far more often than its
  * probabilities say. */
 static void learn_shift(struct state *s, const struct esp_iteration *it)

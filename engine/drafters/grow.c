@@ -216,7 +216,7 @@ static int draw_paths(struct esp_draft *d, const struct esp_path_rule *rule)
         if (draws == 0)
             return ESP_OK;
         int nodes = list_once(d, parents, draws, d->work->frontier);
-        const bool expanded = level == 0 && d->expanded > 0; /* by esp_draft_expand_root() */
+        const bool expanded = level == 0 && d->expanded > 0; /* after esp_draft_expand_root() */
         int status = expanded ? (int)ESP_OK : esp_draft_expand(d, d->work->frontier, nodes, 0);
         if (status == ESP_OK)
             status = esp_draft_draw(d, parents, draws, ESP_DRAW_IID, end);

@@ -46,8 +46,8 @@ struct state {
     struct esp_selector selector;
     bool bound, other_costs;
     int target_hidden;
-    float *numbers; /* the states, then p and q before the root, then q at the root */
-    int actions[ESP_ACTIONS], action_count; /* the canonical actions */
+    float *numbers; /* hidden states; p and q for the token before the root; q for the root */
+    int actions[ESP_ACTIONS], action_count; /* one action for each different tree */
     struct esp_shape_choice choices[ESP_MAX_CHOICES];
     int choice_count;
     double obtained;

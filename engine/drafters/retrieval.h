@@ -26,10 +26,10 @@
 #include "engine/drafters/suffix_automaton.h"
 
 /* Classes of guesses:
- *   - copied after a match of 1, 2, 3-4, 5-8, or more tokens;
- *   - at the pointer into the expected text;
- *   - after a difference, at the three likeliest positions where the answer may continue;
- *   - tokens of the expected text after one of these positions;
+ *   - tokens copied after a match of 1, 2, 3-4, 5-8, or more tokens (five classes);
+ *   - tokens of the expected text at the pointer;
+ *   - after a difference, tokens at the three likeliest positions (three classes);
+ *   - tokens of the expected text that follow one of these positions;
  *   - recycled tokens. */
 enum {
     ESP_MATCH_LENGTHS = 5,

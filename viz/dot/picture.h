@@ -35,7 +35,7 @@ struct esp_picture_look {
     double aspect; /* width divided by height; 0 means as the tree needs it */
 };
 
-/* Makes the graph; the caller closes it with agclose(). NULL if there is no memory. */
+/* Makes the graph; the caller closes it with agclose(). Returns NULL if there is no memory. */
 Agraph_t *esp_picture(const struct esp_iteration *it, const struct esp_tokens *tokens,
                       const struct esp_picture_look *look);
 
