@@ -328,8 +328,8 @@ static bool ends_with(struct esp_gguf_text text, const char *end)
     return text.length >= n && memcmp(text.bytes + text.length - n, end, n) == 0;
 }
 
-/* Adds settings that follow, in a GGUF file, from the presence of some tensors. A folder has
- * them in config.json. In a split file, these tensors are in the first part. */
+/* Adds settings that config.json of a model folder states. A GGUF file does not state them; they
+ * are true if it has some tensors. In a split file, these tensors are in the first part. */
 static void add_presence(cJSON *config, const struct esp_gguf *g)
 {
     bool conv = false, choice = false;
@@ -607,8 +607,8 @@ static int first_mtp(const struct esp_gguf *g, const struct esp_architecture *ar
                : INT_MAX;
 }
 
-/* Changes the name "blk.N...." of an MTP layer's tensor, so that MTP layers are numbered from
- * 0. A tensor that only MTP layers have becomes a tensor of the model: "nextn....". */
+/* Changes the name "blk.N...." of an MTP layer's tensor, so that the first MTP layer has
+ * the number 0. A tensor that only MTP layers have gets a name without a layer: "nextn....". */
 static void name_mtp(char stored[ESP_TENSOR_NAME], int layer)
 {
     char part[ESP_TENSOR_NAME];

@@ -36,8 +36,8 @@ int esp_user_path(char *path, size_t size, enum esp_user_folder folder, const ch
 /* Learned values are stored in files in ESP_USER_STATE. If writing fails, the old file stays.
  * Everything that is read is untrusted. */
 
-/* Writes the name of the file for values of a kind (such as "sequoia") learned for `key`; ""
- * if the key is empty. */
+/* Writes the name of the file for values of a kind (such as "sequoia") learned for `key`. Writes
+ * "" if the key is empty. */
 void esp_state_name(char *name, size_t size, const char *kind, const char *key);
 
 /* Reads file `name`, a plain name, into `text` and adds a NUL. Returns its length, or

@@ -1,20 +1,20 @@
-/* add.cu - adds outputs to the residual stream that a product cannot add itself. These are
- * outputs of attention and MLP that are first changed by an RMSNorm (Gemma 2 and 3, OLMo 2), by
- * a factor (Granite) or by both, and the outputs of a row's experts. The same block then
- * computes the row's next norm.
+/* add.cu - adds an output to the residual stream where the matrix product cannot do so itself.
+ * The output of attention or of an MLP may first pass through an RMSNorm (Gemma 2 and 3,
+ * OLMo 2), or be multiplied by a factor (Granite), or both. The outputs of a row's experts are
+ * first added together. The same block then computes the row's next norm.
  *
- * One block computes a row. Blocks always have the same size, so the order of a row's sums
- * does not depend on the batch.
+ * One block computes a row. All blocks have the same number of threads, so the order of a row's
+ * sums does not depend on the batch.
  */
 #include "kernels/cuda/norm.h"
 
 enum { THREADS = 256 };
 
 struct add_args {
-    const float *branch, *norm; /* norm: (hidden) or NULL */
+    const float *branch, *norm; /* norm: (hidden) weights, or NULL */
     int used;                   /* experts of a row; 0 means that `branch` is used */
     struct esp_cuda_routing routing;
-    const float *shared, *gate; /* output of the shared expert; its gate, or NULL */
+    const float *shared, *gate; /* of the shared expert: its output and its gate; or NULL */
     int gate_stride;
     float *x;
     size_t stride;
@@ -23,8 +23,9 @@ struct add_args {
     struct esp_cuda_norm_args next; /* the next norm; stride = 0 means none */
 };
 
-/* Returns column i of the sum that is added to a row. Outputs of experts are added in the
- * order of their numbers, and then the output of the shared expert. */
+/* Returns column i of the output that is added to a row of x. In a mixture of experts, this is
+ * a weighted sum: first over the row's experts, in ascending order of their numbers, and then
+ * the output of the shared expert. */
 static __device__ __forceinline__ float branch_of(const struct add_args &a, int row, int i)
 {
     if (a.used == 0)
@@ -39,7 +40,8 @@ static __device__ __forceinline__ float branch_of(const struct add_args &a, int 
     return fmaf(gate, a.shared[(size_t)row * a.stride + i], sum);
 }
 
-/* normed: (rows, stride) the output of `next`. */
+/* Adds the output to each row of x, and then computes the norm `next` of the row. normed:
+ * (rows, stride), where the result of this norm is written. */
 template <typename T>
 static __global__ void add_kernel(struct esp_cuda_arrays at, struct add_args a, T *normed)
 {

@@ -1,15 +1,16 @@
-/* argmax.cu - the likeliest token of each row: finds the smallest rank (see rank.h) in one
- * pass.
+/* argmax.cu - finds the most likely token of each row of logits. This is the token with the
+ * smallest rank (rank.h). Each row is read once.
  *
- * If there are few rows, each is divided into parts, so that all multiprocessors take part in
- * reading. The last block of a row takes the smallest rank of the parts. A value that is not
- * finite sets a flag.
+ * If there are few rows, each row is divided into parts, so that all multiprocessors help to
+ * read it. The last block of a row to finish finds the smallest of the parts' ranks. If a value
+ * is not finite, the kernel sets the flag `numeric`.
  */
 #include "kernels/cuda/rank.h"
 
 enum { THREADS = 256, PART_LEAST = 8192, BLOCKS_EACH = 4 };
 
-/* Returns the smallest rank of the block to its thread 0. */
+/* Finds the smallest of the ranks that the block's threads pass. Only thread 0 gets it as the
+ * result. */
 static __device__ uint64_t least_of_block(uint64_t rank, uint64_t *room)
 {
     const int warp = threadIdx.x / ESP_WARP;
@@ -22,12 +23,12 @@ static __device__ uint64_t least_of_block(uint64_t rank, uint64_t *room)
     return rank;
 }
 
-/* Grid: (rows, parts). */
+/* Finds the most likely token of each row. Grid: (rows, parts). */
 static __global__ void __launch_bounds__(THREADS)
     argmax(const float *data, size_t stride, int n, const int32_t *which, uint64_t *parts,
            unsigned *counter, int32_t *ids, int *numeric)
 {
-    ESP_SHARED(uint64_t, room); /* (warps), and then an int */
+    ESP_SHARED(uint64_t, room); /* a rank per warp, then an int */
     const float *row = data + (size_t)which[blockIdx.x] * stride;
     uint64_t *own = parts + (size_t)blockIdx.x * gridDim.y, best = ESP_NO_RANK;
     bool finite = true;

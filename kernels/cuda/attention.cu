@@ -1,22 +1,22 @@
 /* attention.cu - tree attention of exact mode: queries of a batch see the prefix and their own
  * ancestors. Sums always have the same order. Default mode uses attention_mma.cu.
  *
- * A query sees, in this order, the cache rows of the prefix and then the listed rows after it
- * (embed.cu). This order, not the place in the cache, decides the order of every sum. Keys are
- * processed in tiles of 32, one per lane, and tiles in chunks of ESP_CUDA_CHUNK. Chunks are
- * joined one after the other. So the result for a token is bit-identical whether it is a node
- * of a tree, a row of a prompt or alone in a batch.
+ * A query sees the cache rows of the prefix, and then those later rows that its list names
+ * (embed.cu). All sums follow this order, wherever the rows are in the cache. Keys are
+ * processed in tiles of 32, one key per lane. Tiles form chunks of ESP_CUDA_CHUNK keys, and
+ * chunks are joined one after the other. So the result for a token is bit-identical whether it
+ * is a node of a tree, a row of a prompt or alone in a batch.
  *
- * A block computes one chunk for up to 16 queries of one key/value head (several rows and all
- * heads of a group, so that a tile of the cache is read once for all of them). Tiles that all
- * these queries see at the same places are staged in shared memory. For other tiles (those of
- * the tree) each query gathers the rows of its list, from the cache or from shared memory.
- * attention.h joins the chunks.
+ * A block computes one chunk for up to 16 queries of one key/value head. These are the queries
+ * of several rows and of all heads of a group, so a tile of the cache is read once for all of
+ * them. A tile that has the same rows for all these queries is staged in shared memory. For the
+ * tiles of a tree, each query gathers the rows of its own list, from the cache or from shared
+ * memory. attention.h joins the chunks.
  *
- * With a window of the text (see struct esp_window), the sinks are a separate part after the
- * chunks, because queries are rotated to another position for them. The number of tokens
- * dropped from the cache, modulo ESP_CUDA_CHUNK, shifts the chunks. So the chunk and the lane
- * of a key depend only on its position in the text.
+ * With a window of the text (struct esp_window), the sinks are a separate part after the
+ * chunks, because the queries that read them are rotated to another position. The chunks are
+ * shifted by the number of tokens dropped from the cache, modulo ESP_CUDA_CHUNK. So the chunk
+ * and the lane of a key depend only on its position in the text.
  */
 #include "kernels/cuda/attention.h"
 
@@ -25,16 +25,17 @@ enum {
     THREADS = WARPS * ESP_WARP,
     EACH = 4, /* queries per warp */
     QUERIES = WARPS * EACH,
-    SPARE = 8, /* unused values after a row in shared memory, against bank conflicts */
+    SPARE = 8, /* unused values after a row in shared memory, to avoid bank conflicts */
 };
 
-/* The sums of one query over the keys so far. */
+/* The sums of one query over the keys that have been processed: the largest score, the sum of
+ * the weights, and the weighted sum of the values. */
 template <int DIMS> struct state {
     float top, weight, out[DIMS];
 };
 
 /* Returns the dot product of query and key, summed in the order of dimensions. It is not
- * inlined, because it is called at eight places in eight kernels. */
+ * inlined, because each of eight kernels would contain eight copies of it. */
 template <typename T>
 static __device__ __noinline__ float dot(const float *q, const T *key, int width)
 {
@@ -48,8 +49,8 @@ static __device__ __noinline__ float dot(const float *q, const T *key, int width
     return sum;
 }
 
-/* Updates the state with the scores of a tile, one score per lane. Returns the lane's weight.
- */
+/* Adds the scores of a tile to the maximum and to the sum of weights in a query's state. Each
+ * lane has the score of one key, and gets the weight of this key as the result. */
 template <int DIMS>
 static __device__ __forceinline__ float weigh(struct state<DIMS> &s, float score, bool sees)
 {
@@ -74,8 +75,9 @@ static __device__ __forceinline__ void add_value(struct state<DIMS> &s, float we
             s.out[i] = fmaf(weight, esp_to_float(value[lane + ESP_WARP * i]), s.out[i]);
 }
 
-/* Copies rows start..start+31 of a key/value head to shared memory; rows before 0 and from
- * `end` on become zeros. Rows from `fresh` on are not written. */
+/* Copies rows start..start+31 of a key/value head to shared memory. Rows before 0 and from
+ * `end` on become zeros. Rows from `fresh` on are not written, because they are not in the
+ * cache yet. */
 template <typename T>
 static __device__ void stage(T *to, const T *from, int start, int end, int fresh, int width)
 {
@@ -91,11 +93,11 @@ static __device__ void stage(T *to, const T *from, int start, int end, int fresh
     }
 }
 
-/* Where keys or values of a head are stored: in the cache or, for the rows of the pass, in
- * shared memory. */
+/* Finds the keys, or the values, of a head. Those of earlier passes are in the cache, and those
+ * of the rows of this pass are in shared memory. */
 template <typename T> struct source {
     const T *cached, *made;
-    int width, fresh; /* fresh: the first row of `made` */
+    int width, fresh; /* fresh: the first row that is in `made` */
 
     __device__ __forceinline__ const T *operator[](int row) const
     {
@@ -104,7 +106,7 @@ template <typename T> struct source {
     }
 };
 
-/* Processes a tile whose rows differ from query to query. */
+/* Processes a tile for one query, because the queries see different rows in this tile. */
 template <typename T, int DIMS>
 static __device__ void
 gather_tile(const struct esp_cuda_arrays &at, const struct esp_cuda_attend<T> &a,
@@ -132,7 +134,7 @@ gather_tile(const struct esp_cuda_arrays &at, const struct esp_cuda_attend<T> &a
     }
 }
 
-/* Processes a tile in shared memory, for all queries of the warp. */
+/* Processes a tile that is staged in shared memory, for all queries of the warp. */
 template <typename T, int DIMS>
 static __device__ void shared_tile(const struct esp_cuda_attend<T> &a,
                                    const struct esp_cuda_query *query, const float *const *q,
@@ -158,7 +160,8 @@ static __device__ void shared_tile(const struct esp_cuda_attend<T> &a,
                           a.width);
 }
 
-/* Limits a query to the sinks, which are rows 0, 1, ... of the cache, or to the chunks. */
+/* Limits a query to the keys of the sinks, which are rows 0, 1, ... of the cache, or to the
+ * keys of the chunks. */
 static __device__ __forceinline__ struct esp_cuda_query part_of(struct esp_cuda_query q,
                                                                 bool sinks)
 {
@@ -260,7 +263,7 @@ static __device__ __forceinline__ int attend(const struct esp_cuda_arrays &at,
     return most;
 }
 
-/* How many parts a query has, for esp_cuda_join_queries(). */
+/* Tells esp_cuda_join_queries() how many parts a query has. */
 struct chunks {
     static const bool EXP2 = false;
     int shift;
@@ -275,13 +278,15 @@ struct chunks {
     }
 };
 
-/* Grid: (kv_head, tile of queries, chunk or the sinks). With the widest heads, two blocks fit
- * into shared memory. */
+/* Computes attention to a chunk of keys, or to the sinks. Grid: (kv_head, tile of queries,
+ * chunk or the sinks). With the widest heads, the shared memory of a multiprocessor has room
+ * for two blocks. */
 template <typename T, int DIMS>
 static __global__ void __launch_bounds__(THREADS, DIMS > 4 ? 2 : 4)
     attend_kernel(struct esp_cuda_arrays at, struct esp_cuda_attend<T> a)
 {
-    /* Queries (QUERIES, width), then keys and values of a tile, then those of the pass. */
+    /* Queries (QUERIES, width), then keys and values of a tile, then keys and values of the
+     * rows of the pass. */
     ESP_SHARED(float, shared);
     const bool sinks = blockIdx.z == gridDim.z - 1, of_sinks = esp_cuda_of_sinks(at.pass);
     const struct chunks used = {at.pass->shift};

@@ -1,18 +1,19 @@
 /* attention_mma.cu - tree attention on tensor cores, for default mode.
  *
- * A block processes one key/value head, 16, 64 or 128 of its queries (rows of the batch times
- * the heads of a group) and a share of the keys ("split-KV"). Keys are in tiles of neighbouring
- * rows of the cache: first those of the prefix, then those after it. A query sees
- * those in its mask; a word of the mask belongs to a tile. While a tile is computed, the next
- * one is copied to shared memory. Scores and sums are float32; queries and weights are rounded
- * to the type of the cache, as tensor cores need them ("FlashAttention-2", Dao 2023; the tree
- * mask of "SpecInfer", Miao et al. 2024, section 4.2, as bits).
+ * A block processes 16, 64 or 128 queries of one key/value head, and a share of the keys
+ * ("split-KV"). A query is one head of one row of the batch. A tile is a group of neighbouring
+ * rows of the cache. The tiles of the prefix come first, then the tiles of the rows after the
+ * prefix. Of the rows after the prefix, a query sees those in its mask, and one word of the
+ * mask has the bits of a whole tile. While a tile is computed, the next one is copied to shared
+ * memory. Scores and sums are float32. Queries and weights are rounded to the type of the
+ * cache, because tensor cores need this type. The algorithm is that of "FlashAttention-2" (Dao
+ * 2023), with the tree mask of "SpecInfer" (Miao et al. 2024, section 4.2) as bits.
  *
- * With 64 or 128 queries, each warp has 16 of them and all keys of a tile. A multiprocessor has
- * registers for two blocks of 64 queries or for one of 128. The block of 128 reads keys and
- * values half as often, but needs more shared memory. With 16 queries, the warps divide the
- * keys of a tile, and their sums are joined at the end. attention.h joins the shares. The sinks
- * of a window are a separate share, see attention.cu.
+ * With 64 or 128 queries, each warp processes 16 of them and all keys of a tile. A
+ * multiprocessor has registers for two blocks of 64 queries or for one of 128. The block of 128
+ * reads keys and values half as often, but needs more shared memory. With 16 queries, the warps
+ * divide the keys of a tile among them, and the block joins the warps' sums at its end.
+ * attention.h joins the shares. The sinks of a window are a separate share, as in attention.cu.
  *
  * The number of shares depends on the device and on the number of queries, so that small
  * passes over long texts occupy all multiprocessors.
@@ -20,26 +21,27 @@
 #include "kernels/cuda/attention.h"
 
 enum { FEW_QUERIES = 32, HIGH = 4, HIGHEST = 8, STAGES = 2, QUERIES_TOGETHER = 4 };
-/* The instructions of a warp for each tile of keys, with few and with many queries
- * (RESOURCES.md, sm_90). Only predictions use them. */
+/* How many instructions a warp executes for each tile of keys, with few and with many queries.
+ * The numbers are from RESOURCES.md, for sm_90. Only predictions use them. */
 enum { INSTRUCTIONS_FEW = 350, INSTRUCTIONS_MANY = 560 };
 
-/* Sizes that follow from the width of a head, padded to DIM, and from the number of warps
- * among which the queries are divided. */
+/* The sizes of a block. DIM is the width of a head, padded. WARPS_HIGH is the number of warps
+ * that divide the queries among them. */
 template <typename T, int DIM, int WARPS_HIGH> struct tiling {
     static const int KEYS = DIM <= 128 ? 64 : 32;             /* keys in a tile */
-    static const int ACROSS = WARPS_HIGH > 1 ? 1 : KEYS / 16; /* warps that share the keys */
+    static const int ACROSS = WARPS_HIGH > 1 ? 1 : KEYS / 16; /* warps that divide the keys */
     static const int EACH = KEYS / ACROSS;                    /* keys of a tile for a warp */
     static const int ROWS = 16 * WARPS_HIGH;                  /* queries in a block */
     static const int THREADS = ESP_WARP * WARPS_HIGH * ACROSS;
-    static const int BLOCKS = WARPS_HIGH > HIGH ? 1 : 2; /* on a multiprocessor */
-    /* Elements between rows in shared memory; 8 extra ones avoid bank conflicts. */
+    static const int BLOCKS = WARPS_HIGH > HIGH ? 1 : 2; /* number per multiprocessor */
+    /* Elements per row in shared memory. The 8 extra elements avoid bank conflicts. */
     static const int STRIDE = DIM + 8;
     static const int TILE = KEYS * STRIDE;
     static const size_t BYTES = (ROWS * STRIDE + STAGES * 2 * TILE) * sizeof(T);
 };
 
-/* The tiles of a pass: first the prefix, then the rows after it. */
+/* Divides the cache rows that a pass sees into tiles: first the rows of the prefix, and then
+ * the rows after it. */
 struct tiles {
     int keys, prefix, end; /* keys in a tile; cache rows of the prefix; all cache rows */
     int of_prefix, all;
@@ -72,11 +74,11 @@ static __device__ __forceinline__ int tiles_each(const struct tiles &t, int shar
     return (t.all + shares - 1) / shares;
 }
 
-/* The cache rows that a query sees: rows from..end-1, but after the prefix only those in its
- * mask. */
+/* The cache rows that a query sees: rows from..end-1. Of the rows after the prefix, it sees
+ * only those in its mask. */
 struct sight {
     int from, end;
-    const uint64_t *mask; /* NULL: all of them */
+    const uint64_t *mask; /* NULL means that the query sees all rows from..end-1 */
 };
 
 static __device__ struct sight sight_of(const struct esp_cuda_arrays &at,
@@ -98,7 +100,7 @@ static __device__ struct sight sight_of(const struct esp_cuda_arrays &at,
     return s;
 }
 
-/* Returns which columns of a tile a query sees, as bits. */
+/* Returns which keys of a tile a query sees, as one bit per key. */
 static __device__ __forceinline__ uint64_t seen_of(const struct sight &s, const struct tiles &t,
                                                    int tile)
 {
@@ -107,7 +109,7 @@ static __device__ __forceinline__ uint64_t seen_of(const struct sight &s, const 
     if (stop <= start || stop <= s.from)
         return 0;
     if (tile >= t.of_prefix && s.mask) {
-        const int first = start - t.prefix; /* the first bit of the mask for this tile */
+        const int first = start - t.prefix; /* number of the tile's first bit in the mask */
         bits = s.mask[first / 64] >> first % 64;
     }
     if (stop - start < 64)
@@ -121,10 +123,11 @@ static __device__ __forceinline__ void load(T *to, const T *from, int start, int
                                             int fresh, int width)
 {
     typedef struct tiling<T, DIM, WARPS_HIGH> Z;
-    const int eights = DIM / 8, apart = Z::THREADS / eights; /* rows between copies */
+    /* A thread copies 8 columns of every `apart`-th row. */
+    const int eights = DIM / 8, apart = Z::THREADS / eights;
     const int mine = threadIdx.x / eights, column = threadIdx.x % eights * 8;
     if (Z::THREADS % eights == 0 && width == DIM && start + Z::KEYS <= stop &&
-        start + Z::KEYS <= fresh) { /* most tiles */
+        start + Z::KEYS <= fresh) { /* true for most tiles */
         from += (size_t)(start + mine) * DIM + column;
         to += mine * Z::STRIDE + column;
 #pragma unroll
@@ -142,7 +145,7 @@ static __device__ __forceinline__ void load(T *to, const T *from, int start, int
     }
 }
 
-/* The keys and values of a head in the cache; rows from `fresh` on are not there yet. */
+/* The keys and values of a head in the cache. Rows from `fresh` on are not in the cache yet. */
 template <typename T> struct cached {
     const T *k, *v;
     int fresh;
@@ -162,13 +165,13 @@ begin_tile(const struct esp_cuda_arrays &at, const struct esp_cuda_attend<T> &a,
     esp_cuda_make_keys(at, a, blockIdx.x, start, stop, to, to + Z::TILE, Z::STRIDE, DIM);
 }
 
-/* The sums for the two queries of a lane, which are rows `group` and `group + 8` of its warp's
- * tile. */
+/* The sums of a lane for its two queries. Of the warp's 16 queries, these are numbers lane / 4
+ * and lane / 4 + 8. */
 template <int DIM> struct sums {
     float out[DIM / 8][4], top[2], weight[2];
 };
 
-/* Computes the scores of the warp's keys, in the layout of D in esp_mma(). */
+/* Computes the scores of the warp's keys. They have the layout of matrix D in esp_mma(). */
 template <typename T, int DIM, int WARPS_HIGH>
 static __device__ __forceinline__ void score(float s[][4], const T *q, const T *k)
 {
@@ -193,9 +196,9 @@ static __device__ __forceinline__ void score(float s[][4], const T *q, const T *
     }
 }
 
-/* Turns scores into weights. If there is a new maximum, the sums so far are scaled down.
- * CAPPED means that scores have a cap. The code for a cap is long, and most models have
- * none. */
+/* Turns scores into weights. If there is a new maximum, the sums so far are scaled down. CAPPED
+ * means that scores have a cap. This is a template parameter, because the code for a cap is
+ * long and most models have no cap. */
 template <typename T, int DIM, int WARPS_HIGH, bool CAPPED>
 static __device__ __forceinline__ void weigh(float s[][4], struct sums<DIM> &sums,
                                              const uint64_t seen[2], int first, float cap)
@@ -210,7 +213,7 @@ static __device__ __forceinline__ void weigh(float s[][4], struct sums<DIM> &sum
 #pragma unroll
         for (int i = 0; i < 4; i++)
             s[n][i] = esp_cuda_capped(cap, s[n][i]);
-    if (__any_sync(ESP_ALL_LANES, (bits[0] & bits[1]) != all)) /* not in most tiles */
+    if (__any_sync(ESP_ALL_LANES, (bits[0] & bits[1]) != all)) /* false for most tiles */
 #pragma unroll
         for (int n = 0; n < Z::EACH / 8; n++)
 #pragma unroll
@@ -248,7 +251,7 @@ static __device__ __forceinline__ void weigh(float s[][4], struct sums<DIM> &sum
                 sums.out[n][i] *= shrink[i / 2];
 }
 
-/* Adds the weighted values of the warp's keys. */
+/* Adds the weighted values of the warp's keys to the sums. */
 template <typename T, int DIM, int WARPS_HIGH>
 static __device__ __forceinline__ void add_values(const float s[][4], struct sums<DIM> &sums,
                                                   const T *v)
@@ -271,7 +274,7 @@ static __device__ __forceinline__ void add_values(const float s[][4], struct sum
     }
 }
 
-/* Writes the sums of a warp that has all keys of its tile. */
+/* Writes the sums of a warp that has processed all keys of each tile. */
 template <typename T, int DIM>
 static __device__ void write_sums(const struct esp_cuda_attend<T> &a,
                                   const struct sums<DIM> &sums,
@@ -296,8 +299,8 @@ static __device__ void write_sums(const struct esp_cuda_attend<T> &a,
     }
 }
 
-/* Joins the sums of the warps that share the keys of 16 queries. `room`: shared memory, for
- * (ACROSS, 16, DIM + 2) floats. */
+/* Joins the sums of the warps of a block that has 16 queries, because these warps have
+ * processed different keys. `room`: shared memory, for (ACROSS, 16, DIM + 2) floats. */
 template <typename T, int DIM, int WARPS_HIGH>
 static __device__ void
 join_warps(const struct esp_cuda_arrays &at, const struct esp_cuda_attend<T> &a,
@@ -331,7 +334,7 @@ join_warps(const struct esp_cuda_arrays &at, const struct esp_cuda_attend<T> &a,
                 top == -INFINITY ? 0.0f : exp2f(room[(16 * i + row) * width + DIM] - top);
         float *to = esp_cuda_place(a, q, share);
         for (int d = threadIdx.x; d <= DIM; d += Z::THREADS) {
-            const int from = d < DIM ? d : DIM + 1; /* a value, or the weight */
+            const int from = d < DIM ? d : DIM + 1; /* column of a sum, or of the weight */
             float sum = 0.0f;
             for (int i = 0; i < Z::ACROSS; i++)
                 sum = fmaf(room[(16 * i + row) * width + from], shrink[i], sum);
@@ -345,9 +348,9 @@ join_warps(const struct esp_cuda_arrays &at, const struct esp_cuda_attend<T> &a,
     }
 }
 
-/* Writes the block's queries to shared memory as T, with zeros beyond the width and where
- * there is no query. A warp loads several of them at the same time, so that it waits for
- * memory only once. */
+/* Writes the block's queries to shared memory as T, with zeros beyond the width and where there
+ * is no query. A warp loads several queries at the same time, so that it waits for memory only
+ * once. */
 template <typename T, int DIM, int WARPS_HIGH>
 static __device__ void load_queries(const struct esp_cuda_arrays &at,
                                     const struct esp_cuda_attend<T> &a, bool sinks, int base,
@@ -374,7 +377,8 @@ static __device__ void load_queries(const struct esp_cuda_arrays &at,
     }
 }
 
-/* Limits the tiles begin..end-1 to those that some query of the block sees. */
+/* Narrows the range of tiles begin..end-1 to the tiles that at least one query of the block
+ * sees. */
 template <typename T, int ROWS>
 static __device__ void clip(const struct esp_cuda_arrays &at,
                             const struct esp_cuda_attend<T> &a, const struct tiles &t, int base,
@@ -420,7 +424,7 @@ static __device__ __forceinline__ void attend(const struct esp_cuda_arrays &at,
         const int index = base + 16 * high + lane / 4 + 8 * i;
         query[i] = esp_cuda_find_query(at, a, blockIdx.x, index);
         sight[i] = sight_of(at, query[i], sinks);
-        if (query[i].length == 0) /* its sums are not used, so no tile needs a mask for it */
+        if (query[i].length == 0) /* no query: its sums are not used, so it needs no mask */
             sight[i].end = INT_MAX;
         sums.top[i] = -INFINITY;
         sums.weight[i] = 0.0f;
@@ -455,7 +459,7 @@ static __device__ __forceinline__ void attend(const struct esp_cuda_arrays &at,
         __syncthreads();
     }
 #pragma unroll
-    for (int i = 0; i < 2; i++) { /* each of the four lanes of a row has a part of the weight */
+    for (int i = 0; i < 2; i++) { /* each of a query's four lanes has a part of its weight */
         sums.weight[i] += __shfl_xor_sync(ESP_ALL_LANES, sums.weight[i], 1);
         sums.weight[i] += __shfl_xor_sync(ESP_ALL_LANES, sums.weight[i], 2);
     }
@@ -466,7 +470,8 @@ static __device__ __forceinline__ void attend(const struct esp_cuda_arrays &at,
                                        reinterpret_cast<float *>(staged));
 }
 
-/* How many parts a query has, the same for all; for esp_cuda_join_queries(). */
+/* Tells esp_cuda_join_queries() how many parts a query has. The number is the same for all
+ * queries. */
 struct shares {
     static const bool EXP2 = true;
     int count;
@@ -486,7 +491,8 @@ static __device__ __forceinline__ struct shares shares_of(const struct esp_cuda_
     return {(t.all + each - 1) / each};
 }
 
-/* Grid: (kv_head, tile of queries, share or the sinks). */
+/* Computes attention to a share of the keys, or to the sinks. Grid: (kv_head, tile of queries,
+ * share or the sinks). */
 template <typename T, int DIM, int WARPS_HIGH, bool CAPPED>
 static __global__ void __launch_bounds__(tiling<T, DIM, WARPS_HIGH>::THREADS,
                                          tiling<T, DIM, WARPS_HIGH>::BLOCKS)
@@ -521,7 +527,7 @@ static __global__ void join_mma_kernel(struct esp_cuda_arrays at, struct esp_cud
 /* A kernel for heads of up to `widest` numbers; the narrowest kernel that fits is used. */
 template <typename T> struct variant {
     void (*kernel)(struct esp_cuda_arrays, struct esp_cuda_attend<T>);
-    int widest, rows, threads, keys, blocks; /* blocks: on a multiprocessor */
+    int widest, rows, threads, keys, blocks; /* blocks: number per multiprocessor */
     size_t bytes;
 };
 
@@ -560,7 +566,7 @@ template <typename T> static const struct variant<T> *variants() {
     return all;
 }
 
-/* Returns the cost of a launch over `chunks` chunks. */
+/* Returns the cost of a launch over `chunks` chunks of keys, for predictions. */
 template <typename T>
 static struct esp_cuda_cost cost_of(const struct esp_cuda_attend<T> &a,
                                     const struct variant<T> *v, int chunks, int tiles_high)
@@ -575,7 +581,8 @@ static struct esp_cuda_cost cost_of(const struct esp_cuda_attend<T> &a,
     cost.issue = seen / v->keys / a.parts * warps *
                  (v->rows > ESP_CUDA_TILE ? INSTRUCTIONS_MANY : INSTRUCTIONS_FEW);
     cost.products = 2 * seen / a.parts * v->rows * v->widest;
-    cost.blocks = (double)a.heads.kv_heads * tiles_high * a.parts; /* few write new keys */
+    /* Leaves out the blocks for the sinks: few of them have work. */
+    cost.blocks = (double)a.heads.kv_heads * tiles_high * a.parts;
     cost.waits = 6;
     return cost;
 }
@@ -591,8 +598,9 @@ static const struct variant<T> *find_variant(int height, bool capped, int width)
     return v;
 }
 
-/* Returns the kernel for a key/value head with `queries` queries. If there are more than 64,
- * and a block may have enough shared memory, they are computed 128 at a time. */
+/* Returns the kernel for a key/value head with `queries` queries. If there are more than 64
+ * queries, and the device gives a block enough shared memory, this is the kernel for 128
+ * queries. */
 template <typename T>
 static const struct variant<T> *choose_variant(const struct esp_cuda_backend *backend,
                                                int queries, bool capped, int width) {

@@ -1,10 +1,10 @@
 /* blocks.cu - products with quantised weights, which are never expanded in memory.
  *
  * As on the CPU (kernels/cpu/isa/blocks.c), the activations of 32 columns become 16-bit
- * integers with one power of two as their scale, and the weights of 32 columns are small
- * integers with one scale, or with two for 16 columns each. An integer is divided into two
- * signed bytes, x = 256 high + low, and int8 tensor cores multiply both with the weights. So
- * the dot product of a block is an exact integer, the same as on the CPU. Then
+ * integers with a common scale, which is a power of two. The weights of 32 columns are small
+ * integers with one scale, or with two scales for 16 columns each. A 16-bit integer is divided
+ * into two signed bytes, x = 256 high + low, and int8 tensor cores multiply both with the
+ * weights. So the dot product of a block is an exact integer, the same as on the CPU. Then
  *
  *     sum <- fma(integer * scale of the activations, scale of the weights, sum)
  *     sum <- fma(minimum of the weights, -total of the activations, sum)    Q4_K, Q5_K
@@ -13,19 +13,20 @@
  * of the activations is a power of two.
  *
  * A block of threads computes up to 4 tiles of 16 outputs. Each of its 8 warps processes every
- * eighth unit (blocks.h) in ascending order, and their sums are added in the order of the
- * warps. This order depends only on the format and the width, so a row's results are
- * bit-identical in a batch of any size, in both modes. It is not the order of the CPU, which
- * adds all blocks one after the other. A pass of one row uses one_row.cu. A warp copies its
- * next units to shared memory in the background; weights are read once for 64 rows. As in
- * matmul.cu, a block with more tiles reads the activations less often. Matrices of one type
- * that read the same activations are multiplied in one launch. Its blocks divide the tiles
- * evenly, because the multiprocessor with most tiles decides how long it takes.
+ * eighth unit (blocks.h) in ascending order, and the warps' sums are added in the order of the
+ * warps. This order of summation depends only on the format and the width, so a row's results
+ * are bit-identical in a batch of any size, in both modes. The CPU has a different order: it
+ * adds all blocks of a row one after the other. A pass of one row uses one_row.cu. A warp
+ * copies its next units to shared memory in the background. The weights are read once for every
+ * 64 rows. As in matmul.cu, a block with more tiles reads the activations less often. Matrices
+ * of one type that read the same activations are multiplied in one launch. The blocks of a
+ * launch divide the tiles evenly, because the launch takes as long as the multiprocessor that
+ * has the most tiles.
  *
- * The speed of these products is limited by instructions, so work is not repeated. A warp
- * computes the scales of 256 columns for all of its lanes. Weights are made signed while they
- * are unpacked. The integer sums of the tensor cores are already bit patterns of floats
- * (FLOAT_BITS).
+ * The number of instructions limits the speed of these products, so no work is done twice. A
+ * warp computes the scales of 256 columns for all of its lanes. Weights are made signed while
+ * they are unpacked. The integer sums of the tensor cores are already bit patterns of floats,
+ * see FLOAT_BITS.
  *
  * In a model with quantised weights activations are float32, except the output of attention.
  * Products with matrices that are not quantised read the activations rounded to 16 bits.
@@ -60,8 +61,8 @@ void esp_cuda_pack_tile(enum esp_dtype dtype, int columns, const char *rows, cha
 
 /* ------------------------------------------------------------------ activations */
 
-/* Quantises activations; each warp handles 32. `each`: number of rows of x for each row of
- * the pass. */
+/* Quantises activations. Each warp quantises those of 32 columns. `each`: number of rows of x
+ * for each row of the pass. */
 template <typename T>
 static __global__ void cut_kernel(struct esp_cuda_arrays at, const T *x, size_t x_stride,
                                   bool wanted, int each, struct esp_cuda_cuts to)
@@ -91,16 +92,17 @@ static __global__ void narrow_kernel(struct esp_cuda_arrays at, const float *x, 
 
 /* ------------------------------------------------------------------ the product */
 
-/* The sums of integers on tensor cores begin at the bits of the float 1.5 * 2^23. A sum
- * below 2^22 then leaves the bits of this float plus the sum. This saves a conversion to
- * float. */
+/* The initial value of the tensor cores' integer sums: the bits of the float 1.5 * 2^23. If the
+ * sum of the products is below 2^22, the result is then the bits of the float 1.5 * 2^23 + sum.
+ * This saves a conversion to float. */
 enum { FLOAT_BITS = 0x4b400000 };
 
 /* Multiplies 256 high + low by the scale of a row's activations, a power of two. */
 struct scaler {
-    float one, high, less; /* the scale, 256 times the scale, what FLOAT_BITS adds */
+    float one, high, less; /* the scale; 256 times the scale; removes what FLOAT_BITS adds */
 
-    /* Only the second sum may be rounded, as the whole integer would be. */
+    /* Only the second addition can round, and it rounds as a conversion of the whole integer
+     * would. */
     __device__ __forceinline__ float operator()(int high_sum, int low_sum) const
     {
         const float rest = __fmaf_rn(__uint_as_float((uint32_t)high_sum), high, less);
@@ -113,8 +115,9 @@ static __device__ __forceinline__ struct scaler scaler_of(float scale)
     return {scale, __fmul_rn(256.0f, scale), __fmul_rn(-257.0f * 12582912.0f, scale)};
 }
 
-/* Adds 32 columns of 16 outputs by 8 rows to a lane's four sums. `of`: the scales of the lane's
- * outputs `group` and `group + 8`; cut: the scales of the lane's two rows. */
+/* Adds the products of 32 columns, for 16 outputs and 8 rows, to a lane's four sums. `of`: the
+ * scales of the lane's outputs `group` and `group + 8`; cut: the scales of the lane's two rows.
+ */
 template <enum esp_dtype D>
 static __device__ __forceinline__ void
 add_block(const struct esp_block_words &words, const struct esp_block_scales of[2], uint4 x,
@@ -139,15 +142,16 @@ add_block(const struct esp_block_words &words, const struct esp_block_scales of[
                              scaled[i % 2](last_high[i], last_low[i]), of[i / 2], cut[i % 2]);
 }
 
-/* What a lane reads of the activations of 8 rows for 32 columns: the words of row `group`, and
- * the scales of rows 2t and 2t + 1. */
+/* The part of the activations of 8 rows and 32 columns that a lane reads: the words of row
+ * `group`, and the scales of rows 2t and 2t + 1. Here group = lane / 4 and t = lane % 4. */
 struct activations {
     uint4 x;
     struct esp_cuda_cut cut[2];
 };
 
-/* Where the activations of a block's rows begin, as multiples of 32 columns. They are kept
- * in registers or, if there are not enough, in shared memory (8 GROUPS). */
+/* Says where the activations of each row of a block begin, in units of 32 columns. These
+ * numbers are kept in registers or, if there are not enough registers, in shared memory (8
+ * GROUPS). */
 template <int GROUPS, bool SHARED> struct lane_rows {
     static const int KEPT = SHARED ? 1 : GROUPS;
     uint32_t row[KEPT], left[KEPT], right[KEPT]; /* of rows `group`, 2t and 2t + 1 */
@@ -190,41 +194,42 @@ template <int GROUPS, bool SHARED> struct lane_rows {
     }
 };
 
-/* Sizes for a block of HIGH tiles of outputs by GROUPS of 8 rows. */
+/* The sizes of a block that computes HIGH tiles of outputs for GROUPS groups of 8 rows. */
 template <enum esp_dtype D, int HIGH, int GROUPS> struct tiling {
     typedef struct esp_block_format<D> F;
     typedef struct lane_rows<GROUPS, (HIGH * GROUPS > 16)> rows;
     static const int WIDTH = COLUMNS * GROUPS, HEIGHT = ESP_CUDA_TILE * HIGH;
     static const int STAGES = HIGH == 1 ? 3 : 2;
-    static const int BLOCKS = HIGH * GROUPS > 4 ? 1 : 2; /* least number per multiprocessor */
+    static const int BLOCKS = HIGH * GROUPS > 4 ? 1 : 2; /* minimum number per multiprocessor */
     static const int PIECE =
         F::UNITS * HIGH * F::BYTES; /* bytes that a warp copies in a step */
     static const size_t RING = (size_t)STAGES * WARPS * PIECE;
     static const bool SCALED = F::SUBS > 1; /* a warp computes the scales once for all lanes */
-    /* TOGETHER: groups of 32 columns whose scales are computed at a time. UNROLLED: how many
-     * groups the loop is unrolled for, limited by the number of registers. */
+    /* TOGETHER: the scales of this many groups of 32 columns are computed together. UNROLLED:
+     * the loop is unrolled for this many groups. The number of registers limits it. */
     static const int TOGETHER = SCALED ? 4 : 1, EACH = HIGH * GROUPS;
     static const int UNROLL = EACH <= 2 ? 4 : EACH <= 16 ? 2 : 1;
     static const bool SHORT = (D == ESP_Q5_K && EACH == 2) || (D == ESP_Q6_K && EACH == 4);
     static const int UNROLLED = SHORT ? UNROLL / 2 : UNROLL;
-    /* Whether the first activations of the next 32 columns are loaded during a product. */
+    /* True if the first activations for the next 32 columns are loaded during a product. */
     static const bool AHEAD = GROUPS <= 2;
-    static const int SCALES = SCALED ? HIGH * TOGETHER * ESP_CUDA_TILE : 0; /* of a warp */
+    static const int SCALES = SCALED ? HIGH * TOGETHER * ESP_CUDA_TILE : 0; /* per warp */
     static const size_t LOOP = RING + WARPS * SCALES * sizeof(struct esp_block_scales);
     static const size_t PARTS = esp_cuda_sums_bytes(HEIGHT, WIDTH);
     static const size_t MOST = LOOP > PARTS ? LOOP : PARTS;
     static const size_t BYTES = MOST + WIDTH * sizeof(uint32_t);
 };
 
-/* Returns where the scales of an output are among those of a tile, for group `sub` of 32
- * columns; permuted to avoid bank conflicts. */
+/* Returns the index of an output's scales, for group `sub` of 32 columns, among the scales of a
+ * tile. The order is permuted to avoid bank conflicts. */
 static __device__ __forceinline__ int scales_at(int output, int sub)
 {
     return sub * ESP_CUDA_TILE + (output ^ 4 * sub);
 }
 
-/* Computes the scales of the units at `unit` for the groups of 32 columns from `sub` on. Each
- * lane computes one of these groups for two outputs of a tile. */
+/* Computes the scales of HIGH tiles, from their units at `unit`, for TOGETHER groups of 32
+ * columns from group `sub` on. Each lane computes one of these groups for two outputs of each
+ * tile. */
 template <enum esp_dtype D, int HIGH>
 static __device__ __forceinline__ void make_scales(struct esp_block_scales *to,
                                                    const char *unit, int sub)
@@ -243,7 +248,8 @@ static __device__ __forceinline__ void make_scales(struct esp_block_scales *to,
 }
 
 /* Adds the warps' sums and writes the block's outputs for its rows. parts: (WARPS, 16 high,
- * pairs); high: at least part.tiles. */
+ * pairs) the sums, each for a pair of rows. high: number of tiles in `parts`, at least
+ * part.tiles. */
 static __device__ __forceinline__ void
 finish_tiles(const struct esp_cuda_arrays &at, enum esp_cuda_epilogue epilogue,
              const struct esp_block_part &part, const float2 *parts,
@@ -262,8 +268,8 @@ finish_tiles(const struct esp_cuda_arrays &at, enum esp_cuda_epilogue epilogue,
 }
 
 /* Multiplies 32 columns: group `sub` of the units at `unit`, which is group `block` of the
- * whole matrix. On entry, `ready` has the activations of the first 8 rows for these columns.
- * On return, it has those for group `next`, which are loaded during the product. */
+ * whole matrix. On entry, `ready` has the activations of the first 8 rows for these columns. On
+ * return, `ready` has the activations for group `next`, which are loaded during the product. */
 template <enum esp_dtype D, int HIGH, int GROUPS>
 static __device__ __forceinline__ void
 multiply_block(const struct esp_block_args &a,
@@ -306,7 +312,7 @@ multiply_block(const struct esp_block_args &a,
     }
 }
 
-/* Returns the weights of a part. */
+/* Returns where the weights of a part begin. */
 template <enum esp_dtype D>
 static __device__ __forceinline__ const char *weights_of(const struct esp_block_args &a,
                                                          const struct esp_cuda_span &s,
@@ -317,7 +323,7 @@ static __device__ __forceinline__ const char *weights_of(const struct esp_block_
     return part.of.w + first * a.units * esp_block_format<D>::BYTES;
 }
 
-/* Computes the block's part: `count` tiles, at most HIGH. */
+/* Computes the outputs of the block's part, which has `count` tiles, at most HIGH. */
 template <enum esp_dtype D, int HIGH, int GROUPS>
 static __device__ __forceinline__ void
 multiply_part(const struct esp_cuda_arrays &at, const struct esp_block_args &a,
@@ -340,14 +346,14 @@ multiply_part(const struct esp_cuda_arrays &at, const struct esp_block_args &a,
     }
     typename Z::rows rows;
     rows.find(a, s, reinterpret_cast<uint32_t *>(ring + Z::MOST));
-    esp_wait_previous(); /* not earlier: the weights loaded above are never written */
+    esp_wait_previous(); /* the copies above need not wait: no kernel writes weights */
     struct activations ready;
     if (Z::AHEAD)
         ready = rows.load(a, 0, warp < a.units ? warp * F::SUBS : 0);
     int stage = 0, next = Z::STAGES - 1;
     for (int unit = warp; unit < a.units; unit += F::UNITS * WARPS) {
         const int ahead = unit + (Z::STAGES - 1) * F::UNITS * WARPS;
-        __syncwarp(); /* all lanes have read the data that are overwritten next */
+        __syncwarp(); /* all lanes have read the data that the next copy overwrites */
         if (ahead < a.units)
             esp_block_begin_step<D, HIGH>(mine + next * Z::PIECE, w, count, a.units, ahead,
                                           WARPS);
@@ -361,7 +367,7 @@ multiply_part(const struct esp_cuda_arrays &at, const struct esp_block_args &a,
                 break;
             const char *from = mine + stage * Z::PIECE + i / F::SUBS * HIGH * F::BYTES;
             if (Z::SCALED) {
-                __syncwarp(); /* all lanes have read the last scales */
+                __syncwarp(); /* all lanes have read the previous scales */
                 make_scales<D, HIGH>(scales, from, i);
                 __syncwarp();
             }
@@ -379,15 +385,16 @@ multiply_part(const struct esp_cuda_arrays &at, const struct esp_block_args &a,
         stage = stage + 1 == Z::STAGES ? 0 : stage + 1;
         next = next + 1 == Z::STAGES ? 0 : next + 1;
     }
-    __syncthreads(); /* the sums are written where the units were */
+    __syncthreads(); /* below, the sums overwrite the units */
     float2 *parts = reinterpret_cast<float2 *>(ring);
     esp_cuda_leave_sums<HIGH, GROUPS>(parts, sum);
     __syncthreads();
-    /* The part is computed again, because the loop needs all registers. */
+    /* esp_block_part_of() is called a second time, because the loop needs all registers and has
+     * none for the part. */
     finish_tiles(at, a.epilogue, esp_block_part_of(a), parts, s, HIGH, Z::WIDTH / 2);
 }
 
-/* A block has HIGH tiles or HIGH - 1, so that all multiprocessors have the same number of
+/* A block computes HIGH tiles or HIGH - 1, so that all multiprocessors have the same number of
  * tiles. */
 template <enum esp_dtype D, int HIGH, int GROUPS>
 static __global__ void __launch_bounds__(THREADS, tiling<D, HIGH, GROUPS>::BLOCKS)
@@ -395,12 +402,12 @@ static __global__ void __launch_bounds__(THREADS, tiling<D, HIGH, GROUPS>::BLOCK
 {
     enum { LOWER = HIGH > 1 ? HIGH - 1 : 1 };
     typedef struct tiling<D, HIGH, GROUPS> Z;
-    static_assert(tiling<D, LOWER, GROUPS>::BYTES <= Z::BYTES, "there is room for both");
-    /* (WARPS, STAGES, PIECE), then the warps' scales; the warps' sums overwrite both. At the
-     * end, where the block's rows begin (lane_rows). */
+    static_assert(tiling<D, LOWER, GROUPS>::BYTES <= Z::BYTES, "the smaller tiling also fits");
+    /* The copied weights (WARPS, STAGES, PIECE), then the warps' scales. Later, the warps' sums
+     * overwrite both. After them comes the table of lane_rows. */
     ESP_SHARED(char, ring);
     esp_let_next_begin();
-    if (a.mixture.tiles) /* the previous kernels compute the tiles */
+    if (a.mixture.tiles) /* previous kernels compute these tiles */
         esp_wait_previous();
     const struct esp_cuda_span s =
         esp_cuda_span_of(at, a.mixture, a.epilogue == ESP_CUDA_LOGITS, Z::WIDTH);
@@ -417,10 +424,10 @@ static __global__ void __launch_bounds__(THREADS, tiling<D, HIGH, GROUPS>::BLOCK
 
 enum { VARIANTS = 6 };
 
-/* How many instructions a warp needs for each KB of weights (RESOURCES.md, sm_90). Only
- * predictions use them. The columns are the kernels for 8 rows, for 16 rows and the two for
- * 64 rows. The first number is for a block with all its tiles, the second for a block with
- * one tile less. */
+/* The number of instructions that a warp executes for each KB of weights (RESOURCES.md, sm_90).
+ * Only predictions use these numbers. There is a column for the kernel for 8 rows, one for 16
+ * rows, and two for the two kernels for 64 rows. In each pair, the first number is for a block
+ * with all its tiles, the second for a block with one tile less. */
 static const int instructions[][4][2] = {
     {{118, 176}, {197, 251}, {550, 721}, {458, 497}},    /* Q8_0 */
     {{291, 363}, {384, 502}, {875, 1226}, {684, 762}},   /* Q4_0 */
@@ -449,9 +456,10 @@ template <enum esp_dtype D, int HIGH, int GROUPS> static variant variant_of(int 
             issue[1]};
 }
 
-/* Returns the variants of the kernel for a format. One of each width fits into 99 KB of shared
- * memory; for Q6_K, it has one tile. Other formats have the same variant twice instead. For
- * Q6_K, there are not enough registers for four tiles. */
+/* Returns the variants of the kernel for a format: two for each width (8, 16 and 64 rows). The
+ * first of the two fits into 99 KB of shared memory; for Q6_K, it has only one tile. In the
+ * other formats, the two variants for 8 and for 16 rows are the same. For Q6_K, there are not
+ * enough registers for four tiles. */
 template <enum esp_dtype D> static const variant *variants_of()
 {
     enum { LOW = esp_block_format<D>::FORM == TWO_SCALES ? 1 : 2, HIGHEST = 2 * LOW };
@@ -483,7 +491,8 @@ static int blocks_of(const struct esp_block_args &a, int high)
     return blocks;
 }
 
-/* Returns the number of waves that blocks of `high` tiles need, over all spans. */
+/* Returns the number of waves that blocks of `high` tiles need, over all spans. A wave is one
+ * block on each multiprocessor. */
 static int waves_of(const struct esp_cuda_backend *backend, const struct esp_block_args &a,
                     int high, int spans)
 {
@@ -491,8 +500,8 @@ static int waves_of(const struct esp_cuda_backend *backend, const struct esp_blo
     return (int)(((size_t)blocks_of(a, high) * spans + here - 1) / here);
 }
 
-/* Returns how many tiles the busiest multiprocessor gets. This is an even share of all
- * tiles, or more if blocks of `high` tiles or one less cannot be divided evenly. */
+/* Returns how many tiles the busiest multiprocessor gets. This number is an even share of all
+ * tiles, or more if blocks of `high` or `high` - 1 tiles cannot be divided evenly. */
 static int busiest(const struct esp_cuda_backend *backend, const struct esp_block_args &a,
                    int high, int spans)
 {
@@ -502,7 +511,7 @@ static int busiest(const struct esp_cuda_backend *backend, const struct esp_bloc
 }
 
 /* Divides the tiles evenly among as many blocks as fit into the waves that blocks of `high`
- * tiles need. Each block gets `high` tiles or one less. Returns the number of blocks. */
+ * tiles need. Each block gets `high` or `high` - 1 tiles. Returns the number of blocks. */
 static int divide(const struct esp_cuda_backend *backend, struct esp_block_args *a, int high,
                   int spans)
 {
@@ -540,8 +549,8 @@ static const variant *choose(const struct esp_cuda_cache *c, const struct esp_cu
         });
 }
 
-/* Runs `count` products with matrices of one type, that read the same activations, in one
- * launch. */
+/* Runs `count` products in one launch. Their matrices have the same type, and they read the
+ * same activations. */
 static void multiply(struct esp_cuda_cache *c, const struct esp_cuda_product *p, int count,
                      int rows)
 {
@@ -635,7 +644,7 @@ void esp_cuda_blocks_multiply(struct esp_cuda_cache *c, const struct esp_cuda_pr
 struct activate_args {
     enum esp_activation activation;
     struct esp_clamp clamp;
-    const float *y; /* (rows, y_stride): gate, if any, and up, which begins `stride` later */
+    const float *y; /* (rows, y_stride): gate, then up from column `stride` on; or only up */
     float *out;     /* (rows, stride) from this GPU's first column on */
     size_t y_stride, stride;
     int n, each; /* each: rows of y for each row of the pass */

@@ -1,9 +1,10 @@
-/* cache.cu - keys and values of one text, and the work memory of a forward pass.
+/* cache.cu - allocates the cache, which has the keys and values of one text, and the work
+ * memory of a forward pass.
  *
  * Everything is in one allocation, whose size is known before anything is loaded
- * (esp_cuda_cache_need). It is zeroed once; padding stays zero because nothing writes to it.
- * Activations have room for a multiple of 64 rows, because products may compute a few more
- * rows than needed.
+ * (esp_cuda_cache_need). The allocation is set to zero once. Padding stays zero, because
+ * nothing writes to it. Activations have room for a multiple of 64 rows, because products may
+ * compute a few more rows than needed.
  */
 #include "kernels/cuda/blocks.h"
 #include "kernels/cuda/gpus.h"
@@ -13,12 +14,13 @@
 #include <cstdlib>
 #include <cstring>
 
-/* FEWEST_QUERIES: the smallest number of queries in a tile of attention's queries. */
+/* ROW_STEP: activations have room for a multiple of this many rows. FEWEST_QUERIES: the
+ * smallest number of queries that attention processes as one tile. */
 enum { ROW_STEP = 64, FEWEST_QUERIES = 16 };
-/* Maximum number of partial results of attention that are stored. In default mode, the
- * blocks on a multiprocessor have at most 128 queries together. With 132 multiprocessors and
- * the sinks, that makes 19,000 partial results. Exact mode has one for every chunk of keys,
- * so the second number limits the bytes of all of them. */
+/* These limit how many partial results of attention are stored. PARTS is their maximum number
+ * in default mode. There, the blocks on a multiprocessor have at most 128 queries together.
+ * With 132 multiprocessors and the sinks, that makes 19,000 partial results. Exact mode has a
+ * partial result for every chunk of keys. PART_BYTES_EXACT limits the bytes of all of them. */
 static const size_t PARTS = 24000, PART_BYTES_EXACT = (size_t)64 << 20;
 
 static size_t mask_words(const struct esp_cuda_cache *c)
@@ -38,10 +40,10 @@ static bool norms_together(const struct esp_model_desc *d)
     return any;
 }
 
-/* Returns how many partial results a cache has room for. In exact mode, there is at least
- * room for a tile of queries, which read the cache together. If the engine did not say that
- * it will use exact mode, room for one row is enough. row: how many partial results a row
- * has in exact mode. */
+/* Returns how many partial results of attention a cache has room for. In exact mode, there is
+ * room for at least one tile of queries, because these read the cache together. If the model
+ * description does not request exact mode, room for one row is enough. row: number of partial
+ * results of a row in exact mode. */
 static size_t parts_of(const struct esp_model_desc *d, size_t row, size_t part_bytes,
                        int max_batch)
 {
@@ -62,7 +64,7 @@ static size_t widest_inputs(const struct esp_model_desc *d)
         size_t own = 0;
         if (mixer == ESP_MIXER_ATTENTION)
             own = (size_t)((gate ? 2 : 1) * d->heads + 2 * d->kv_heads) * d->head_dim;
-        else if (esp_recurs(mixer)) /* at most two gates or two factors */
+        else if (esp_recurs(mixer)) /* conv_in, a gate, and a second gate or two factors */
             own = (size_t)esp_conv_width(d, mixer) + esp_mixed_width(d, mixer) +
                   (mixer == ESP_MIXER_CONV ? d->hidden : 2 * d->state_heads);
         most = own > most ? own : most;
@@ -188,7 +190,7 @@ static void lay_out(struct esp_cuda_arena *arena, struct esp_cuda_cache *c,
         esp_cuda_states_lay_out(arena, &c->states, c->joined_to ? &c->joined_to->states : NULL,
                                 d, rows);
 
-    /* The block that is sent to the device before every pass. The masks are last, because only
+    /* The block that is sent to the device before every pass. The masks come last, because only
      * a part of them is sent. The plan for recurrent layers is sent separately. */
     const size_t start = arena->used;
     c->at.pass = esp_cuda_take<struct esp_cuda_pass>(arena, 1);
@@ -206,7 +208,8 @@ static void lay_out(struct esp_cuda_arena *arena, struct esp_cuda_cache *c,
     c->pass_bytes = arena->used - start;
 }
 
-/* weights: the weights of a divided model, or NULL. */
+/* Returns the number of bytes that a cache needs. weights: those of a divided model, or NULL.
+ */
 static size_t need(const struct esp_model_desc *desc, struct esp_weights *weights,
                    struct esp_cuda_cache *owner, int rows, int max_batch)
 {
@@ -284,8 +287,8 @@ static int open_cache(struct esp_cache **cache, struct esp_weights *weights,
     *cache = NULL;
     if (rows < 1 || max_batch < 1 || max_batch > rows)
         return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                        "a cache of %d rows for batches of %d: both must be at least 1, and a "
-                        "batch no longer than the cache",
+                        "cannot open a cache of %d rows for batches of %d rows: both must be "
+                        "at least 1, and a batch must not be larger than the cache",
                         rows, max_batch);
     struct esp_cuda_cache *first = NULL, **next = &first;
     int status = ESP_OK;
@@ -320,7 +323,7 @@ int esp_cuda_cache_join(struct esp_cache **cache, struct esp_weights *weights,
     *cache = NULL;
     if (!esp_cache_joins(weights, owner) || max_batch > of->max_batch)
         return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                        "a model of another shape cannot use the cache of the target");
+                        "this model cannot use the target's cache: their shapes differ");
     return open_cache(cache, weights, of, of->rows, max_batch, err, errlen);
 }
 
@@ -347,7 +350,7 @@ static void close_one(struct esp_cuda_cache *c)
 void esp_cuda_cache_close(struct esp_cache *cache)
 {
     struct esp_cuda_cache *c = (struct esp_cuda_cache *)cache;
-    /* Passes of all ranks end together. */
+    /* Waits for all ranks before any memory is freed, because their passes exchange data. */
     for (struct esp_cuda_cache *r = c; esp_cuda_enter_rank(r); r = r->next)
         esp_cuda_fine(cudaStreamSynchronize(esp_cuda_backend_of(r)->stream));
     while (c) {

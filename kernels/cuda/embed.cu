@@ -1,10 +1,11 @@
-/* embed.cu - the first kernel of a pass: it writes token embeddings to the residual stream,
- * joins what the fc of a draft head reads, and turns masks into lists.
+/* embed.cu - the first kernel of a pass. It writes token embeddings to the residual stream,
+ * joins the vectors that the matrix `fc` of a draft head reads, and turns masks into lists of
+ * rows.
  *
  * A row of a tree sees the whole prefix and some rows after it, given as a bitmask. Attention
- * needs the i-th of these rows, for every layer and head, so the mask is expanded once per
- * pass: seen[row][i], ascending. Rows of a batch without masks see everything before them and
- * need no list. The cosines and sines of a row's position are also computed once, for all
+ * needs the i-th of these rows in every layer and head. So the mask is expanded once per pass,
+ * to the ascending list seen[row][i]. Rows of a batch without masks see everything before them
+ * and need no list. The cosines and sines of a row's position are also computed once, for all
  * layers and heads.
  */
 #include "kernels/cuda/norm.h"
@@ -14,18 +15,19 @@ static const size_t ROOM = THREADS / ESP_WARP * sizeof(float);
 
 template <typename T, typename A> struct embed_args {
     enum esp_reads reads;
-    bool fc;                       /* c->joined is what fc reads */
-    const T *embedding, *position; /* rows of `stride`; embedding: NULL if already in x */
+    bool fc;                       /* this pass uses fc, which reads c->joined */
+    const T *embedding, *position; /* rows of `stride` numbers; embedding = NULL: it is in x */
     size_t stride;
     float scale, *x, *embedded;
     int hidden;        /* numbers in a row of x and of `embedded`, padded */
     int values, input; /* the model's hidden and input widths, not padded */
-    /* The norm of the embedding that fc reads, and the weights of the norms of the equal parts
-     * of its input; without a weight, the identity. */
+    /* of_embedding: the norm of the embedding, before fc reads it. weight: the input of fc has
+     * `parts` equal parts, each with its own norm; these are the norms' weights. Without a
+     * weight, a norm is the identity. */
     struct esp_cuda_norm_args of_embedding;
     const float *weight[ESP_FC_NORMS]; /* (parts) */
     int parts;
-    bool input_first; /* fc reads [input, embedding] */
+    bool input_first; /* fc reads [input, embedding], not [embedding, input] */
     A *joined;
     size_t joined_width;
     const float *frequency, *local_frequency; /* (half), or NULL */
@@ -34,10 +36,9 @@ template <typename T, typename A> struct embed_args {
     float rotary_scale;
 };
 
-/* Writes the cosines and sines of a position. With float products the angle has an error of
- * 1e-3 radians at position 10,000, as in every RoPE that uses floats; in an endless text the
- * error would grow. So positions after a full window are multiplied in double precision
- * (`far`). */
+/* Writes the cosines and sines of a position. If the angle is a product of floats, its error is
+ * 1e-3 radians at position 10,000, as in every RoPE that uses floats. In an endless text the
+ * error would grow. So positions after a full window (`far`) use a product of doubles. */
 static __device__ void rotate(const float *frequency, float2 *turns, int half, float scale,
                               int position, bool far)
 {
@@ -58,7 +59,7 @@ static __device__ void rotate(const float *frequency, float2 *turns, int half, f
     }
 }
 
-/* Writes row `row` of the cosines and sines, for both kinds of layers. */
+/* Writes row `row` of the cosines and sines, for both kinds of rotation. */
 template <typename T, typename A>
 static __device__ void rotate_both(const struct embed_args<T, A> &a, int row, int position,
                                    bool far)
@@ -80,7 +81,7 @@ static __device__ void write_normed(const float *x, const struct esp_cuda_norm_a
         out[i] = esp_from_float<A>(normed[i]);
 }
 
-/* Writes what fc reads. */
+/* Writes the vector that fc reads to `joined`. */
 template <typename T, typename A>
 static __device__ void join(const struct embed_args<T, A> &a, const float *x,
                             const float *input, A *joined, float *room)
@@ -101,7 +102,7 @@ static __device__ void join(const struct embed_args<T, A> &a, const float *x,
         joined[i] = esp_from_float<A>(0.0f);
 }
 
-/* Copies the hidden states that layer 0 of a draft head reads: in addition to the embedding,
+/* Prepares what layer 0 of a draft head reads: hidden states in addition to the embedding,
  * which is in x, or instead of it (enum esp_reads). Every thread of the block calls this. */
 template <typename T, typename A>
 static __device__ void read_input(const struct esp_cuda_arrays &at,
@@ -164,7 +165,7 @@ void esp_cuda_embed(struct esp_cuda_cache *c, bool fc, int rows)
 {
     const struct esp_cuda_weights *w = esp_cuda_weights_of(c);
     const bool quantised = esp_dtype_quantised(w->embedding.dtype);
-    if (quantised) /* another kernel has written the embedding to x */
+    if (quantised) /* another kernel writes the embedding to x */
         esp_cuda_blocks_embed(c, rows);
     const struct esp_model_desc *d = w->base.desc;
     const bool eagle3 = d->reads == ESP_READS_EAGLE3; /* EAGLE-3's norm comes after fc */

@@ -1,8 +1,9 @@
-/* exchange.cu - lets the ranks of a pass exchange the columns that each of them has computed.
+/* exchange.cu - lets the ranks of a pass, one per GPU, exchange the columns of a result that
+ * each of them has computed.
  *
  * A kernel packs a rank's columns into one block, an all-gather copies this block to the other
- * GPUs, and a kernel unpacks the received blocks into the columns of the matrix. All parts have
- * the size of the largest one, because an all-gather takes equal parts.
+ * GPUs, and a kernel unpacks the received blocks into the columns of the matrix. All blocks are
+ * as large as the largest one, because an all-gather needs blocks of equal size.
  */
 #include "kernels/cuda/gpus.h"
 #include "kernels/cuda/norm.h"
@@ -10,7 +11,7 @@
 /* LOGITS_ROWS: how many rows of logits are exchanged at a time. */
 enum { THREADS = 256, PIECES = 3, ALIGNED = 16, LOGITS_ROWS = 64 };
 
-/* A matrix that is exchanged. Its columns are results; `bytes` bytes hold `per` columns. */
+/* A matrix whose columns are exchanged. `per` columns of a row take `bytes` bytes. */
 struct piece {
     char *at;
     size_t stride; /* bytes between rows */
@@ -25,7 +26,7 @@ struct exchange_args {
     int first;                    /* the first row of the exchange */
     size_t row_bytes;             /* bytes of a rank's row in `exchanged` */
     char *exchanged;              /* (ranks, rows, row_bytes) */
-    int state, n;                 /* hidden state `state` is column 0..n-1 of piece 0 */
+    int state, n;                 /* columns 0..n-1 of piece 0 are hidden state `state` */
 };
 
 static __host__ __device__ inline size_t bytes_of(const struct piece &p, int columns)
@@ -33,7 +34,7 @@ static __host__ __device__ inline size_t bytes_of(const struct piece &p, int col
     return (size_t)columns * p.bytes / p.per;
 }
 
-/* Returns where the row of a block begins in a rank's part of `exchanged`. */
+/* Returns where the row that this block copies begins in a rank's part of `exchanged`. */
 static __device__ __forceinline__ char *row_of(const struct exchange_args &a, int rank)
 {
     return a.exchanged + ((size_t)rank * a.rows + blockIdx.x) * a.row_bytes;
@@ -51,7 +52,7 @@ static __device__ __forceinline__ uint32_t *logits_of(const struct esp_cuda_arra
     return (uint32_t *)(at.pass->logits + (size_t)at.wanted_at[row] * at.pass->logits_stride);
 }
 
-/* Grid: (rows). */
+/* Packs the columns that this rank has computed. Grid: (rows). */
 static __global__ void pack_kernel(struct esp_cuda_arrays at, struct exchange_args a)
 {
     const int row = a.first + blockIdx.x, begin = a.begin[a.rank];
@@ -70,8 +71,8 @@ static __global__ void pack_kernel(struct esp_cuda_arrays at, struct exchange_ar
     }
 }
 
-/* Grid: (rows, ranks). Also writes the hidden states that other ranks have computed to where
- * they were requested. */
+/* Unpacks the columns that the other ranks have computed. If these are hidden states that the
+ * caller wants, also writes them to the caller's matrix. Grid: (rows, ranks). */
 static __global__ void unpack_kernel(struct esp_cuda_arrays at, struct exchange_args a)
 {
     const int row = a.first + blockIdx.x, rank = blockIdx.y, begin = a.begin[rank];
@@ -95,7 +96,7 @@ static __global__ void unpack_kernel(struct esp_cuda_arrays at, struct exchange_
     }
 }
 
-/* Lists what is exchanged. Returns the number of pieces. */
+/* Lists the matrices that are exchanged. Returns the number of these pieces. */
 static int list_pieces(const struct esp_cuda_cache *c, const struct esp_cuda_exchange *e,
                        struct piece *piece)
 {
@@ -125,14 +126,14 @@ static int list_pieces(const struct esp_cuda_cache *c, const struct esp_cuda_exc
     }
 }
 
-/* Fills in the arguments, except `exchanged` and the rows. */
+/* Fills in the arguments of the kernels, except `exchanged`, `first` and `rows`. */
 static void set_up(const struct esp_cuda_cache *c, const struct esp_cuda_exchange *e,
                    struct exchange_args *a)
 {
     const struct esp_cuda_part *part = esp_cuda_weights_of(c)->part;
     const struct esp_model_desc *d = part->all;
     const int columns = e->kind == ESP_RANK_ATTENTION ? d->heads / d->kv_heads * d->head_dim
-                                                      : 1; /* columns of a unit of the plan */
+                                                      : 1; /* columns per unit of the plan */
     *a = exchange_args();
     const int pieces = list_pieces(c, e, a->piece);
     for (int k = pieces; k < PIECES; k++)

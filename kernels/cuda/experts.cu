@@ -1,15 +1,16 @@
 /* experts.cu - the router of a mixture of experts: chooses the experts of a row and their
  * weights, and the order in which the products process the rows.
  *
- * A row uses the experts with its highest logits; ties go to the lower number. Softmax or
- * sigmoids turn the logits into the experts' weights, as on the CPU (cpu/forward.c). Both
- * depend on the row alone. A row and one of its experts are a pair. Pairs are sorted by expert,
- * so one launch multiplies all rows by all used experts and reads each expert once (see
- * experts.h). add.cu adds the outputs of a row's experts in the order of their numbers, which
- * does not depend on the batch either.
+ * A row uses the experts that have the highest logits for it. If logits are equal, the expert
+ * with the lower number comes first. Softmax or sigmoids turn the logits into the experts'
+ * weights, as on the CPU (cpu/forward.c). The choice and the weights depend on the row alone. A
+ * row and one of its experts are a pair. Pairs are sorted by expert, so one launch multiplies
+ * all rows by all used experts and reads each expert once (see experts.h). add.cu adds the
+ * outputs of a row's experts in the order of their numbers, which does not depend on the batch
+ * either.
  *
  * The router, its input and the experts' weights are float32, because the last bit can decide
- * a choice.
+ * which expert is chosen.
  */
 #include "kernels/cuda/experts.h"
 #include "kernels/cuda/norm.h"
@@ -23,14 +24,14 @@ struct route_args {
     size_t stride;
     int experts, count; /* count: experts, plus 1 if the shared expert has a gate */
     float *logits;      /* (rows, count) */
-    /* (rows, stride) and (stride). If x is the rounded first half of a norm, these are the
-     * values from which it was computed, so that rounding does not affect a choice; otherwise
-     * NULL. */
+    /* (rows, stride) and (stride). If x is the first half of a norm, it is rounded. The router
+     * then reads the residual stream and the norm's weight instead, so that rounding does not
+     * affect a choice. Otherwise these are NULL. */
     const float *residual, *norm;
     struct esp_cuda_squares squares;
 };
 
-/* Returns the router's input of a row, columns i to i + 3. */
+/* Returns columns i to i + 3 of the router's input for a row. */
 template <typename A>
 static __device__ __forceinline__ float4 routed(const struct route_args &a, const A *x, int row,
                                                 int i)
@@ -41,7 +42,7 @@ static __device__ __forceinline__ float4 routed(const struct route_args &a, cons
                            esp_to_float(x[at + 2]), esp_to_float(x[at + 3]));
     const float4 r = *reinterpret_cast<const float4 *>(a.residual + at);
     const float4 w = *reinterpret_cast<const float4 *>(a.norm + i);
-    const int left = a.squares.n - i; /* columns before the padding */
+    const int left = a.squares.n - i; /* columns from i to the padding */
     return make_float4(left > 0 ? r.x * w.x : 0.0f, left > 1 ? r.y * w.y : 0.0f,
                        left > 2 ? r.z * w.z : 0.0f, left > 3 ? r.w * w.w : 0.0f);
 }
@@ -78,7 +79,7 @@ struct sort_args {
     int stride, experts, used, width;
     bool normed;              /* the weights of a row's experts add up to 1 */
     bool sigmoid;             /* weights are sigmoids of the logits, not their softmax */
-    const float *choice_bias; /* (experts) added to choose experts, or NULL */
+    const float *choice_bias; /* (experts) added only for the choice; or NULL */
     float epsilon, scale;
     struct esp_cuda_routing to;
 };
@@ -104,7 +105,8 @@ static __device__ __forceinline__ bool before(float v, int i, float w, int j)
     return v > w || (v == w && i < j);
 }
 
-/* Chooses the experts of a row. A warp calls this; lane i then has the i-th best expert. */
+/* Chooses the experts of a row, and writes their numbers and weights. All lanes of a warp call
+ * this; lane i finds the i-th best expert. */
 static __device__ void choose(const struct sort_args &a, int row)
 {
     const int lane = threadIdx.x % ESP_WARP;
@@ -142,7 +144,7 @@ static __device__ void choose(const struct sort_args &a, int row)
     sum = esp_warp_sum(a.normed ? weight : sum) + a.epsilon;
     if (a.sigmoid && !a.normed)
         sum = 1.0f;
-    int rank = 0; /* how many of the row's experts have a lower number than the lane's */
+    int rank = 0; /* how many of the row's experts have lower numbers than `mine` */
     for (int k = 0; k < a.used; k++)
         rank += __shfl_sync(ESP_ALL_LANES, mine, k) < mine;
     if (lane < a.used) {
@@ -151,8 +153,9 @@ static __device__ void choose(const struct sort_args &a, int row)
     }
 }
 
-/* Determines the first pair and the first tile of every expert; called by one warp. count: the
- * number of pairs of each expert; the number of its first pair replaces it. */
+/* Determines the first pair and the first tile of every expert; called by one warp. On entry,
+ * `count` has the number of pairs of each expert. On return, it has the number of each expert's
+ * first pair, and `tile` has the number of its first tile. */
 static __device__ void number_tiles(const struct sort_args &a, int32_t *count, int32_t *tile)
 {
     const int lane = threadIdx.x;
@@ -178,8 +181,8 @@ static __device__ void number_tiles(const struct sort_args &a, int32_t *count, i
         *a.to.tile_count = tiles;
 }
 
-/* Finds the pairs of an expert and returns how many there are; called by a warp. With `write`,
- * also numbers the pairs, from `first` on. */
+/* Finds the pairs of an expert, and returns how many there are; called by a warp. With `write`,
+ * this function also gives the pairs the numbers from `first` on. */
 static __device__ int find_pairs(const struct sort_args &a, int expert, int pairs, int first,
                                  bool write)
 {
@@ -199,7 +202,8 @@ static __device__ int find_pairs(const struct sort_args &a, int expert, int pair
     return count;
 }
 
-/* Chooses experts and sorts pairs; launched with one block. */
+/* Chooses the experts of all rows, and sorts the pairs by expert. The launch has only one
+ * block. */
 static __global__ void sort_kernel(struct esp_cuda_arrays at, struct sort_args a)
 {
     ESP_SHARED(int32_t, first); /* (experts) */

@@ -1,14 +1,16 @@
-/* forward.cu - one batch through the model: its input, and CUDA graphs of passes. model_layers.cu
- * launches the kernels.
+/* forward.cu - runs one batch through the model: sends the input of the pass to the device, and
+ * captures and launches CUDA graphs. model_layers.cu launches the kernels.
  *
- * The numbers that change from pass to pass are written to a pinned block. It is copied to the
- * device before the pass, where the kernels read it. (Four blocks are used in turn, so the host
- * never waits for a copy in progress.) So passes of few rows can be captured once as CUDA
- * graphs, for 1, 4, 16 and 64 rows and for texts of 1, 2, 4, ... chunks of keys, and replayed
- * with one call. The kernels stop at the last row of the pass. Larger passes are launched
+ * The host writes the numbers that change from pass to pass to a pinned block. Before the pass
+ * this block is copied to the device, where the kernels read it. There are four such blocks,
+ * used in turn, so the host does not wait for a copy in progress. So a pass of few rows can be
+ * captured once as a CUDA graph and replayed with one call. There are graphs for 1, 4, 16 and
+ * 64 rows, and for texts of 1, 2, 4, ... chunks of keys. A pass may have fewer rows than its
+ * graph, because the kernels stop at the last row of the pass. Larger passes are launched
  * kernel by kernel.
  *
- * Each of several GPUs (gpus.h) has a graph of its own, in which its exchanges are captured.
+ * If several GPUs compute a model (gpus.h), each has its own graph, which contains its
+ * exchanges.
  */
 #include "kernels/cuda/blocks.h"
 #include "kernels/cuda/gpus.h"
@@ -18,8 +20,8 @@
 #include <cstring>
 
 static const int bucket_rows[ESP_CUDA_BUCKETS] = {1, 4, 16, 64};
-/* If a model has more weights than this, a pass of 64 rows takes the device longer than the
- * host needs to launch its kernels. */
+/* If a model has more bytes of weights than this, a pass of 64 rows takes the device longer
+ * than the host needs to launch its kernels. */
 static const size_t LAUNCH_BOUND_BYTES = (size_t)1 << 30;
 
 /* ------------------------------------------------------------------ the input of a pass */
@@ -47,14 +49,15 @@ static V *in_slot(const struct esp_cuda_cache *c, char *slot, const V *on_device
     return (V *)(slot + ((const char *)on_device - c->pass_device));
 }
 
-/* Writes row[i], or i if `row` is NULL, for each row of the batch. */
+/* Sets to[i] to row[i], or to i if `row` is NULL, for each of `count` rows. */
 static void list_rows(int32_t *to, const int32_t *row, int count)
 {
     for (int i = 0; i < count; i++)
         to[i] = row ? row[i] : i;
 }
 
-/* Fills in the part of the slot that says where the pass reads and writes hidden states. */
+/* Fills in the part of the pinned block `slot` that says where the pass reads and writes hidden
+ * states. */
 static void send_states(struct esp_cuda_cache *c, const struct esp_batch *b, char *slot,
                         struct esp_cuda_pass *pass)
 {
@@ -94,7 +97,7 @@ static int send_pass(struct esp_cuda_cache *c, const struct esp_batch *b,
     const size_t count = (size_t)b->rows;
     struct esp_cuda_pass pass = {};
     int visits = 0;
-    if (count > 0) { /* count is 0 if only states change */
+    if (count > 0) { /* count is 0 if the pass only changes states */
         memcpy((void *)in_slot(c, slot, c->at.tokens), b->tokens, count * sizeof(int32_t));
         memcpy((void *)in_slot(c, slot, c->at.positions), b->positions,
                count * sizeof(int32_t));
@@ -145,8 +148,8 @@ static int send_pass(struct esp_cuda_cache *c, const struct esp_batch *b,
 
 /* ------------------------------------------------------------------ graphs */
 
-/* Sets *captured to the smallest captured number of chunks (1, 2, 4, ... or a full cache) that
- * is at least `chunks`, and returns its index. */
+/* Graphs are captured for 1, 2, 4, ... chunks and for a full cache. Sets *captured to the
+ * smallest of these numbers of chunks that is at least `chunks`, and returns its index. */
 static int length_of(const struct esp_cuda_cache *c, int chunks, int *captured)
 {
     int i = 0;
@@ -157,9 +160,9 @@ static int length_of(const struct esp_cuda_cache *c, int chunks, int *captured)
     return i;
 }
 
-/* Returns whether graphs use fc. EAGLE uses it in every pass. EAGLE-3 uses it only for hidden
- * states of the target; its draft steps, which are more frequent, read the head's own hidden
- * states. */
+/* Returns whether graphs contain the product with fc of a draft head. EAGLE uses fc in every
+ * pass. EAGLE-3 uses it only in passes that read hidden states of the target. Its draft steps
+ * are more frequent and read the head's own hidden states, without fc. */
 static bool graphs_use_fc(const struct esp_cuda_cache *c)
 {
     return esp_cuda_desc_of(c)->reads == ESP_READS_EAGLE;
@@ -174,8 +177,8 @@ static int load_kernels(struct esp_cuda_cache *c, const struct esp_cuda_shape *s
     return status;
 }
 
-/* Makes `graph` ready to be launched, including its memory on the device. *exec stays NULL if
- * there is not enough memory. */
+/* Makes an executable graph, *exec, from `graph`, and allocates its memory on the device. *exec
+ * stays NULL if there is not enough memory. */
 static int instantiate(struct esp_cuda_backend *backend, cudaGraph_t graph,
                        cudaGraphExec_t *exec)
 {
@@ -203,7 +206,7 @@ int esp_cuda_walk(struct esp_cuda_cache *c, int rows, int context)
     return load_kernels(c, &s);
 }
 
-/* Ends the capture of one GPU, and makes the graph ready if `status` is ESP_OK. */
+/* Ends the capture on one GPU, and makes the executable graph if `status` is ESP_OK. */
 static int end_capture(struct esp_cuda_cache *c, int status, cudaGraphExec_t *exec)
 {
     struct esp_cuda_backend *backend = esp_cuda_backend_of(c);
@@ -218,7 +221,7 @@ static int end_capture(struct esp_cuda_cache *c, int status, cudaGraphExec_t *ex
     return status;
 }
 
-/* Captures a pass as a graph for each GPU: graph[step][i][j] of its cache. */
+/* Captures a pass on each GPU, as graph[step][i][j] of the GPU's cache. */
 static int capture(struct esp_cuda_cache *c, const struct esp_cuda_shape *s, int i, int j)
 {
     int captures = 0, status = load_kernels(c, s);
@@ -240,17 +243,18 @@ static int capture(struct esp_cuda_cache *c, const struct esp_cuda_shape *s, int
     return status;
 }
 
-/* Returns whether a pass of `rows` rows fits into the cache, and is worth a graph because the
- * device would finish it sooner than the host could launch it kernel by kernel. */
+/* Returns whether passes of `rows` rows should have a graph. They should if a batch can have so
+ * many rows, and if the host would need more time to launch their kernels one by one than the
+ * device needs to run them. */
 static bool launch_bound(const struct esp_cuda_cache *c, int rows, bool step)
 {
     const bool small = c->base.weights->bytes < LAUNCH_BOUND_BYTES;
     return rows <= c->max_batch && (small || (rows <= ESP_CUDA_OWN_ROWS && !step));
 }
 
-/* Captures the graph for passes of bucket `i` and texts of length `j`. *room becomes false
- * if there is not enough memory for the graph, or if the graph leaves less than `least`
- * bytes of the device's memory free. */
+/* Captures the graph for passes of up to bucket_rows[i] rows and texts of up to 2^j chunks.
+ * *room becomes false if there is not enough memory for the graph, or if the graph leaves less
+ * than `least` bytes of the device's memory free. */
 static int capture_one(struct esp_cuda_cache *c, bool step, int i, int j, size_t least,
                        bool *room)
 {
@@ -280,9 +284,10 @@ static int capture_one(struct esp_cuda_cache *c, bool step, int i, int j, size_t
 }
 
 /* Captures graphs for short texts first, because their passes gain most. The memory of a graph
- * is known only after the capture, so the last one may exceed the limit. Passes over streamed
- * layers get no graph: they wait for the copy anyway, and their buffers change with every
- * pass. A pass without a graph launches its kernels one by one. */
+ * is known only after the capture, so the last graph may exceed the limit. Passes over streamed
+ * layers get no graph, because they wait for the copies of layers anyway, and the buffers of
+ * these layers change from pass to pass. A pass without a graph launches its kernels one by
+ * one. */
 static int capture_graphs(struct esp_cuda_cache *c)
 {
     const struct esp_cuda_weights *w = esp_cuda_weights_of(c);
@@ -318,7 +323,8 @@ int esp_cuda_prepare(struct esp_cuda_cache *c)
 
 /* ------------------------------------------------------------------ the batch */
 
-/* Returns the graph for a pass that ends with logits or with a draft step, or NULL. */
+/* Returns the graph for a pass, which ends with logits or with a draft step, or NULL if there
+ * is none. */
 static cudaGraphExec_t find_graph(const struct esp_cuda_cache *c,
                                   const struct esp_cuda_shape *s, const struct esp_batch *b)
 {
@@ -343,7 +349,8 @@ static bool adjacent(const struct esp_batch *b)
     return true;
 }
 
-/* Sends the numbers of a pass to all GPUs, and launches its graph there, if it has one. */
+/* Sends the numbers of a pass to all GPUs, and launches its graph there if it has one.
+ * *launched becomes whether it has one. */
 static int launch(struct esp_cuda_cache *c, const struct esp_cuda_shape *s,
                   const struct esp_batch *b, const struct esp_cuda_step *step, bool *launched)
 {
@@ -361,7 +368,7 @@ static int launch(struct esp_cuda_cache *c, const struct esp_cuda_shape *s,
     return ESP_OK;
 }
 
-/* Runs a pass that does not end with a draft step in a graph. */
+/* Runs any pass except a draft step that is captured as one graph; run_step() runs that. */
 static int run_batch(struct esp_cuda_cache *c, const struct esp_batch *b,
                      struct esp_cuda_shape *s)
 {

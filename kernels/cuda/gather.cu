@@ -1,4 +1,4 @@
-/* gather.cu - reads single values of rows: the probabilities of the tokens of a tree. */
+/* gather.cu - reads single values from rows, such as the probabilities of a tree's tokens. */
 #include "kernels/cuda/rows.h"
 
 enum { THREADS = 128 };

@@ -27,7 +27,8 @@ static int nccl_failed(struct esp_cuda_gpus *gpus, const char *function, int res
             return nccl_failed((gpus), #function, nccl_result);                                \
     } while (0)
 
-/* Between ncclGroupStart() and ncclGroupEnd(), this function must not return. */
+/* This function must not return between ncclGroupStart() and ncclGroupEnd(), even if a call
+ * fails. */
 int esp_cuda_all_gather(struct esp_cuda_gpus *gpus, char *const *at, size_t bytes)
 {
     int result = ESP_NCCL_SUCCESS;
@@ -44,12 +45,12 @@ int esp_cuda_all_gather(struct esp_cuda_gpus *gpus, char *const *at, size_t byte
 
 /* ------------------------------------------------------------------ costs */
 
-/* Times some all-gathers; returns the seconds of one in *seconds. */
+/* Times `count` all-gathers. *seconds becomes the average time of one. */
 static int time_gathers(struct esp_cuda_gpus *gpus, char *const *at, size_t bytes, int count,
                         double *seconds)
 {
     double began = 0;
-    for (int i = 0; i <= count; i++) { /* the first one is not counted */
+    for (int i = 0; i <= count; i++) { /* the first one is not timed */
         int status = esp_cuda_all_gather(gpus, at, bytes);
         if (status < 0)
             return status;
@@ -66,7 +67,7 @@ static int time_gathers(struct esp_cuda_gpus *gpus, char *const *at, size_t byte
     return ESP_OK;
 }
 
-/* Measures how fast a GPU reads, with a part of its memory that does not fit into its cache. */
+/* Measures how fast a GPU reads its memory. The part that it reads is larger than its cache. */
 static int measure_reading(struct esp_cuda_gpus *gpus)
 {
     enum { SHARE = 256 };
@@ -82,8 +83,8 @@ static int measure_reading(struct esp_cuda_gpus *gpus)
                : esp_cuda_failed(program, "the reading of memory", cudaErrorUnknown);
 }
 
-/* Measures what an exchange costs, and how fast a GPU reads. The first all-gather also lets
- * NCCL allocate its buffers before a pass is captured. */
+/* Measures what an exchange costs, and how fast a GPU reads its memory. The first all-gather
+ * also lets NCCL allocate its buffers before a pass is captured. */
 static int measure(struct esp_cuda_gpus *gpus)
 {
     enum { SMALL = 64, LARGE = 1 << 20, RUNS = 16 };
@@ -127,7 +128,7 @@ static int check_options(const struct esp_cuda_backend *cuda, const struct esp_r
                         "--ranks %d with --backend cuda needs %d GPUs, but %d %s here%s; give "
                         "fewer ranks, or --backend cpu",
                         o->ranks, o->ranks, devices, devices == 1 ? "is" : "are",
-                        cuda->index > 0 ? " from the number of --device on" : "");
+                        cuda->index > 0 ? ", counted from the one that --device names" : "");
     return ESP_OK;
 }
 
@@ -208,7 +209,8 @@ bool esp_cuda_rank_times(const struct esp_backend *backend, struct esp_rank_time
 
 /* ------------------------------------------------------------------ the plan */
 
-/* Returns whether a part of a kind is empty, or cannot be copied in words of four bytes. */
+/* Returns whether results of a kind must not be divided: a rank's part of them would be empty,
+ * or could not be copied in words of four bytes, or a norm needs all heads. */
 static bool must_be_whole(const struct esp_rank_plan *plan, const struct esp_model_desc *d,
                           enum esp_rank_kind kind)
 {
@@ -220,7 +222,7 @@ static bool must_be_whole(const struct esp_rank_plan *plan, const struct esp_mod
     for (int i = 0; i < d->layers && kind == ESP_RANK_ATTENTION; i++) {
         const struct esp_tensor *const norms[] = {&d->layer[i].query_norm,
                                                   &d->layer[i].key_norm};
-        for (const struct esp_tensor *norm : norms) /* over all heads together */
+        for (const struct esp_tensor *norm : norms) /* a norm of all heads together */
             whole = whole || (norm->data && norm->rows != d->head_dim);
     }
     return whole;

@@ -1,10 +1,10 @@
-/* keep.cu - compaction: moves the accepted rows of a tree together, so that they follow the
- * text.
+/* keep.cu - compaction of the cache: moves the accepted rows of a tree together, so that they
+ * directly follow the rows of the text.
  *
  * Row which[i] becomes row first + i, where `which` is ascending and which[i] >= first + i. So
- * row first + i is not needed for a later i. A thread handles all i in order for its own 16
- * bytes of a head, so there are no races, and one launch handles all layers, heads, keys and
- * values.
+ * row first + i can be overwritten, because it is not moved later. A thread moves its own 16
+ * bytes of a head for all i, in order. So there are no races, and one launch moves the keys and
+ * values of all layers and heads.
  */
 #include "kernels/cuda/cuda.h"
 

@@ -5,15 +5,16 @@
 enum { THREADS = 256, COLUMNS = 4 * THREADS };
 
 struct logits_args {
-    const float *outputs; /* (rows, outputs_width), or NULL if logits are in place */
+    const float *outputs; /* (rows, outputs_width); NULL: logits are in their place */
     size_t outputs_width;
-    const int32_t *output_of; /* (vocabulary) column of `outputs`, or -1 */
+    const int32_t *output_of; /* (vocabulary) the token's column of `outputs`, or -1 */
     int vocabulary;
     float scale, cap;
 };
 
-/* Grid: (rows, pieces of the columns). If logits are changed in place, columns beyond the
- * model's vocabulary are not written; otherwise the last blocks write them, too. */
+/* Scales, caps and moves logits. Grid: (rows, pieces of the columns). If logits are changed in
+ * place, columns beyond the model's vocabulary are not written; otherwise the last blocks write
+ * them, too. */
 static __global__ void logits_kernel(struct esp_cuda_arrays at, struct logits_args a)
 {
     if ((int)blockIdx.x >= at.pass->wanted)

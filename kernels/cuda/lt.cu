@@ -1,9 +1,9 @@
-/* lt.cu - products of many rows by cuBLASLt.
+/* lt.cu - computes products of many rows with cuBLASLt.
  *
  * cuBLASLt stores matrices by columns. For cuBLASLt, our y (rows, outputs) has the shape
- * (outputs, rows), and W is transposed, but x is not. A table contains the algorithm that the
- * heuristic chose for each shape. If the heuristic failed or found none, the table says so, and
- * matmul.cu computes products of that shape.
+ * (outputs, rows), and W is transposed, but x is not. A table contains the algorithm that
+ * cuBLASLt's heuristic chose for each shape. If the heuristic failed or found no algorithm, the
+ * table says so, and matmul.cu computes products of that shape.
  */
 #include "kernels/cuda/cuda.h"
 
@@ -33,7 +33,8 @@ struct esp_cuda_lt {
 
 static const size_t MOST_WORKSPACE = (size_t)32 << 20;
 
-/* Notes the failure of a function, given by its name without "cublasLt"; returns a status. */
+/* Stores a message that a function of cuBLASLt has failed. `function`: its name without
+ * "cublasLt". Returns a status. */
 static int failed(struct esp_cuda_backend *backend, const char *function, cublasStatus_t result)
 {
     backend = esp_cuda_program(backend);
@@ -50,7 +51,8 @@ static int failed(struct esp_cuda_backend *backend, const char *function, cublas
             return failed((backend), #function, lt_result);                                    \
     } while (0)
 
-/* Finds a version that this driver supports; if there is none, the handle stays NULL. */
+/* Loads the newest version of cuBLASLt that works with this driver. If there is none, the
+ * handle stays NULL. */
 static int find_library(struct esp_cuda_backend *backend)
 {
     struct esp_cuda_lt *lt = backend->lt;
@@ -59,7 +61,7 @@ static int find_library(struct esp_cuda_backend *backend)
             continue;
         cublasStatus_t made = lt->call.Create(&lt->handle);
         if (made == CUBLAS_STATUS_NOT_INITIALIZED || made == CUBLAS_STATUS_ARCH_MISMATCH)
-            lt->handle = NULL; /* it needs a newer driver or another device */
+            lt->handle = NULL; /* this version needs a newer driver or another device */
         else if (made != CUBLAS_STATUS_SUCCESS)
             return failed(backend, "Create", made);
     }
@@ -173,7 +175,8 @@ static int ask(struct esp_cuda_backend *backend, const struct esp_cuda_lt_produc
     return ESP_OK;
 }
 
-/* Chooses an algorithm for a shape. limit: how many bytes of workspace it may use. */
+/* Chooses an algorithm for the shape of a product, unless this has been done. limit: how many
+ * bytes of workspace the algorithm may use. */
 static int choose(struct esp_cuda_backend *backend, const struct esp_cuda_lt_product *p,
                   size_t limit)
 {
@@ -210,8 +213,8 @@ int esp_cuda_lt_choose(struct esp_cuda_backend *backend, const struct esp_cuda_l
     return choose(backend, p, MOST_WORKSPACE);
 }
 
-/* If a shape has no algorithm yet, this chooses one for which the existing workspace is
- * large enough, because nothing is allocated during a generation. */
+/* If no algorithm has been chosen for the shape, this function chooses one for which the
+ * existing workspace is large enough, because nothing is allocated during a generation. */
 int esp_cuda_lt_run(struct esp_cuda_backend *backend, const struct esp_cuda_lt_product *p,
                     bool *done)
 {

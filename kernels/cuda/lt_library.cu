@@ -1,5 +1,6 @@
-/* lt_library.cu - finds cuBLASLt: in the plugin's folder, where the system looks for libraries,
- * or where the toolkit installs it (the plugin's run path, see the Makefile). */
+/* lt_library.cu - loads cuBLASLt. The library may be in the plugin's folder, in a folder where
+ * the system looks for libraries, or where the CUDA toolkit installs it. The Makefile puts that
+ * folder into the plugin's run path. */
 #include "kernels/cuda/lt_library.h"
 
 #include <cstdio>

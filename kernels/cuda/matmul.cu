@@ -1,22 +1,22 @@
-/* matmul.cu - our own product y = W x + bias for up to 64 rows of x at a time, which takes as
+/* matmul.cu - our own product y = W x + bias, for up to 64 rows of x at a time. It takes as
  * long as reading W.
  *
- * A tensor core instruction multiplies a tile of 16 outputs and 16 columns of W with these
- * columns of 8 rows of x. It may get any columns, as long as W and x give the same ones. So
- * lane (group, t) reads 8 consecutive columns, 8t..8t+7 of a step of 32, in one 16-byte load
- * from row-major memory, and uses them for two instructions. Nothing is repacked, and cuBLASLt
- * can use the same weights.
+ * A tensor core instruction multiplies a tile of 16 outputs and 16 columns of W with the same
+ * columns of 8 rows of x. These may be any 16 columns, if they are the same in W and x. So lane
+ * (group, t) reads 8 consecutive columns, 8t..8t+7 of a step of 32, in one 16-byte load from
+ * row-major memory, and uses them for two instructions. Nothing is repacked, and cuBLASLt can
+ * use the same weights.
  *
  * A block computes 1 to 5 tiles of outputs at a time. Each of its 8 warps processes every
- * eighth step, and their sums are added in the order of the warps. This order depends only on
- * the width of W, so a row of the result is bit-identical in a batch of one row or of a
- * thousand.
+ * eighth step, and the warps' sums are added in the order of the warps. This order of summation
+ * depends only on the width of W, so a row of the result is bit-identical in a batch of one row
+ * or of a thousand.
  *
- * The next steps are copied to shared memory while one step is multiplied. A thread copies
- * just what it multiplies itself, 16 bytes at a time, so the copies need no barrier: shared
- * memory serves as registers that can be written in the background. W is read once for 64
- * rows. A block with more tiles reads x less often; a product of few outputs needs blocks with
- * few tiles to occupy the device.
+ * The next steps are copied to shared memory while one step is multiplied. A thread copies only
+ * what it multiplies itself, 16 bytes at a time. So the copies need no barrier: shared memory
+ * serves as registers that can be filled in the background. W is read once for every 64 rows. A
+ * block with more tiles reads x less often, but a product of few outputs needs blocks with few
+ * tiles to occupy the device.
  *
  * The first copies of W begin before the previous kernel has ended (device.h), because no
  * kernel writes W.
@@ -24,7 +24,7 @@
  * A block of many tiles and rows is alone on its multiprocessor. While it adds the sums of its
  * warps, no other block reads memory there. So the block is persistent: it continues with tiles
  * that no other block computes, and begins to copy their weights before it finishes its current
- * ones.
+ * tiles.
  */
 #include "kernels/cuda/activation.h"
 #include "kernels/cuda/norm.h"
@@ -53,13 +53,16 @@ template <typename T> struct matmul_args {
     T *out;
     size_t out_stride;
     struct esp_cuda_mixture mixture;
-    bool normed, begins; /* x is the first half of a norm; ADD computes that of another norm */
+    /* normed: x is the first half of a norm. begins: ADD also computes the first half of the
+     * next norm. */
+    bool normed, begins;
     struct esp_cuda_squares squares;
     struct esp_cuda_norm_args next;
 };
 
-/* Writes an output of a row of the result, without the norm that may follow. Returns the
- * output; for ADD, this is the sum. `up`: for GATED, the product with the other matrix. */
+/* Writes an output of a row of the result, but does not start the norm that may follow. Returns
+ * the output; for ADD, this is the new value of the residual stream. For GATED, y is the output
+ * for `gate`, and `up` is the output for `up`. */
 template <typename T>
 static __device__ __forceinline__ float put(const struct esp_cuda_arrays &at,
                                             const struct matmul_args<T> &a, size_t row,
@@ -79,7 +82,8 @@ static __device__ __forceinline__ float put(const struct esp_cuda_arrays &at,
 }
 
 /* Writes an output of a row, and starts the norm that may follow. sum: the sum over the warps;
- * of_up: that of the other matrix. All lanes of a warp call this; they have complete tiles. */
+ * of_up: for GATED, the sum for `up`, while `sum` is that for `gate`. All lanes of a warp call
+ * this, and together they have whole tiles. */
 template <typename T>
 static __device__ __forceinline__ void
 finish_output(const struct esp_cuda_arrays &at, const struct matmul_args<T> &a, float by,
@@ -92,12 +96,13 @@ finish_output(const struct esp_cuda_arrays &at, const struct matmul_args<T> &a, 
                              : 0.0f;
         y = put(at, a, row, output, fmaf(sum, by, bias ? bias[output] : 0.0f), up);
     }
-    if (a.begins) /* with ADD */
+    if (a.begins) /* only with ADD */
         esp_cuda_begin_norm(at, a.next, a.squares, row, output, y, there, a.out);
 }
 
 /* Adds the warps' sums and writes the outputs from `first_output` on for the block's rows.
- * parts: (WARPS, 16 high, pairs); factor: (2 pairs) the factors of the rows' norms. */
+ * parts: (WARPS, 16 high, pairs) the sums, each for a pair of rows; factor: (2 pairs) the
+ * factors of the rows' norms. */
 template <typename T>
 static __device__ void finish_tiles(const struct esp_cuda_arrays &at,
                                     const struct matmul_args<T> &a, const float2 *parts,
@@ -123,8 +128,8 @@ static __device__ void finish_tiles(const struct esp_cuda_arrays &at,
     }
 }
 
-/* Computes the factors of a block's rows (8 GROUPS), which are the second half of a norm. A
- * warp has a row of each group, and reads all of them at the same time. */
+/* Computes the second half of a norm: a factor for each of the block's 8 GROUPS rows. A warp
+ * has one row of each group, and reads all its rows at the same time. */
 template <int GROUPS>
 static __device__ __forceinline__ void find_factors(const struct esp_cuda_squares &squares,
                                                     const struct esp_cuda_span &s,
@@ -145,20 +150,20 @@ static __device__ __forceinline__ void find_factors(const struct esp_cuda_square
             factor[warp + COLUMNS * j] = found[j];
 }
 
-/* Sizes for a block of HIGH tiles of outputs by GROUPS of 8 rows, with copies of DEEP steps in
- * shared memory. */
+/* The sizes of a block that computes HIGH tiles of outputs for GROUPS groups of 8 rows. Shared
+ * memory has room for the operands of DEEP steps. */
 template <int HIGH, int GROUPS, int DEEP> struct tiling {
     static const int WIDTH = COLUMNS * GROUPS, HEIGHT = ESP_CUDA_TILE * HIGH;
     static const int PIECES =
         2 * HIGH + GROUPS; /* 16-byte pieces that a thread needs in a step */
     static const int STAGES = DEEP, STAGE = PIECES * THREADS;
-    static const int BLOCKS = HIGH * GROUPS > 8 ? 1 : 2; /* per multiprocessor, at least */
+    static const int BLOCKS = HIGH * GROUPS > 8 ? 1 : 2; /* minimum number per multiprocessor */
     static const size_t RING = (size_t)STAGES * STAGE * sizeof(uint4);
     static const size_t PARTS = esp_cuda_sums_bytes(HEIGHT, WIDTH);
-    /* Whether a block goes on to other tiles. Only variants that are the highest with 99, 163
-     * or 227 KB of shared memory are chosen for more tiles than there are multiprocessors.
-     * AHEAD: bytes of the first step of the next weights, which are copied while the sums of
-     * the last tiles are in shared memory. */
+    /* PERSISTENT: true if a block continues with other tiles. These variants are the highest
+     * that fit into 99, 163 or 227 KB of shared memory. Only such variants are chosen if there
+     * are more tiles than multiprocessors. AHEAD: bytes of the next tiles' weights for the
+     * first step. They are copied while the sums of the previous tiles are in shared memory. */
     static const bool PERSISTENT = HIGH == 5 || (HIGH == 2 && BLOCKS == 1 && DEEP < 4);
     static const int AHEAD = PERSISTENT ? 2 * HIGH * THREADS * (int)sizeof(uint4) : 0;
     static_assert(!PERSISTENT || RING - AHEAD >= PARTS, "the copies would overwrite the sums");
@@ -166,12 +171,13 @@ template <int HIGH, int GROUPS, int DEEP> struct tiling {
     static const size_t BYTES = MOST + WIDTH * sizeof(float);
 };
 
-/* Where a thread's operands of a step come from. In shared memory, its pieces of x are followed
- * by those of W; they are THREADS apart. */
+/* Says where a thread's operands come from, and begins to copy them. In shared memory, the
+ * thread's pieces of x come first, then its pieces of W. Pieces of one thread are THREADS
+ * apart. */
 template <typename T, int HIGH, int GROUPS> struct operands {
     const T *w, *x;       /* the thread's columns of step 0, in the first tile and in row 0 */
-    uint32_t row[GROUPS]; /* where its rows begin, in units of 8 numbers */
-    int outputs, rows;    /* how many exist, from the tile's first output and from row[0] on */
+    uint32_t row[GROUPS]; /* where the thread's rows of x begin, in units of 8 numbers */
+    int outputs, rows;    /* how many are left, from the first tile on and from row[0] on */
     size_t eight_rows;    /* numbers between rows i and i + 8 of W */
 
     /* These begin to copy the thread's operands of a step to `to`. */
@@ -193,7 +199,7 @@ template <typename T, int HIGH, int GROUPS> struct operands {
             esp_copy_begin(to + j * THREADS, x + 8 * (size_t)row[j] + column,
                            COLUMNS * j < rows);
     }
-    /* Goes on to the tiles whose outputs are `by` later. */
+    /* Continues with the tiles whose outputs begin `by` later. */
     __device__ __forceinline__ void advance(int by)
     {
         w += by / 8 * eight_rows;
@@ -231,8 +237,8 @@ static __device__ __forceinline__ void multiply(const uint4 *from, float sum[HIG
     }
 }
 
-/* Returns where the thread's operands of its warp's step number i are. The first step is in the
- * last stage, of which the sums of the previous tiles leave AHEAD bytes free. */
+/* Returns where shared memory has the thread's operands of its warp's step number i. Step 0
+ * uses the last stage, because the sums of the previous tiles leave AHEAD bytes of it free. */
 template <int HIGH, int GROUPS, int DEEP>
 static __device__ __forceinline__ uint4 *stage_of(uint4 *ring, int i)
 {
@@ -251,8 +257,8 @@ static __device__ __forceinline__ void begin_weights(const struct operands<T, HI
             of.begin_weights(stage_of<HIGH, GROUPS, DEEP>(ring, i), warp + i * WARPS);
 }
 
-/* Begins to copy the first operands of the block's tiles. The weights of `begun` steps are
- * already under way. */
+/* Begins to copy the first operands of the block's tiles. The weights of the first `begun`
+ * steps are already being copied. */
 template <typename T, int HIGH, int GROUPS, int DEEP>
 static __device__ __forceinline__ void begin_tiles(const struct operands<T, HIGH, GROUPS> &of,
                                                    uint4 *ring, int steps, int begun)
@@ -268,7 +274,8 @@ static __device__ __forceinline__ void begin_tiles(const struct operands<T, HIGH
     }
 }
 
-/* Multiplies all steps of the warp; the first copies are under way. */
+/* Multiplies all steps of the warp. The operands of its first steps are already being copied.
+ */
 template <typename T, int HIGH, int GROUPS, int DEEP>
 static __device__ __forceinline__ void
 multiply_steps(const struct operands<T, HIGH, GROUPS> &of, uint4 *ring, int steps,
@@ -291,8 +298,8 @@ multiply_steps(const struct operands<T, HIGH, GROUPS> &of, uint4 *ring, int step
     }
 }
 
-/* Finds the operands of a thread for the block's first tiles. padded: outputs of an expert's
- * matrix. */
+/* Finds the operands of a thread for the block's first tiles. padded: number of outputs of an
+ * expert's matrix, with padding. */
 template <typename T, int HIGH, int GROUPS>
 static __device__ __forceinline__ void
 find_operands(const struct matmul_args<T> &a, const struct esp_cuda_span &s, size_t padded,
@@ -316,14 +323,14 @@ static __global__ void __launch_bounds__(THREADS, tiling<HIGH, GROUPS, DEEP>::BL
     matmul_kernel(struct esp_cuda_arrays at, struct matmul_args<T> a)
 {
     typedef struct tiling<HIGH, GROUPS, DEEP> Z;
-    /* Operands (STAGES, PIECES, THREADS), later sums (WARPS, HEIGHT, WIDTH); then the factors
-     * of the rows (WIDTH). */
+    /* Operands (STAGES, PIECES, THREADS), which the sums (WARPS, HEIGHT, WIDTH) later
+     * overwrite; after them, the factors of the rows (WIDTH). */
     ESP_SHARED(uint4, ring);
     float *factor = reinterpret_cast<float *>(ring + Z::MOST / sizeof *ring);
     float2 *parts = reinterpret_cast<float2 *>(ring);
     const bool logits = a.epilogue == ESP_CUDA_LOGITS;
     esp_let_next_begin();
-    if (a.mixture.tiles) /* the previous kernels write them */
+    if (a.mixture.tiles) /* previous kernels compute these tiles */
         esp_wait_previous();
     const struct esp_cuda_span s = esp_cuda_span_of(at, a.mixture, logits, Z::WIDTH);
     if (s.first >= s.end) {
@@ -345,7 +352,7 @@ static __global__ void __launch_bounds__(THREADS, tiling<HIGH, GROUPS, DEEP>::BL
         multiply_steps<T, HIGH, GROUPS, DEEP>(of, ring, a.steps, sum);
         const int first = a.outputs - of.outputs;
         more = Z::PERSISTENT && of.outputs > by;
-        __syncthreads(); /* the sums are written where the operands were */
+        __syncthreads(); /* below, the sums overwrite the operands */
         esp_cuda_leave_sums<HIGH, GROUPS>(parts, sum);
         if (more) {
             of.advance(by);
@@ -354,7 +361,7 @@ static __global__ void __launch_bounds__(THREADS, tiling<HIGH, GROUPS, DEEP>::BL
         __syncthreads();
         finish_tiles(at, a, parts, factor, s, bias, first, HIGH, Z::WIDTH / 2);
         if (more) {
-            __syncthreads(); /* operands are copied to where the sums were */
+            __syncthreads(); /* below, operands overwrite the sums */
             begin_tiles<T, HIGH, GROUPS, DEEP>(of, ring, a.steps, 1);
         }
     }
@@ -414,8 +421,8 @@ static struct matmul_args<T> args_of(const struct esp_cuda_cache *c,
 }
 
 /* Returns whether blocks of a variant occupy the device. They do if 15 of 32 multiprocessors
- * have a block and 20 KB of weights are being copied for each multiprocessor. So many blocks
- * can use the whole bandwidth of memory and of the second-level cache. The cache limits a
+ * have a block and 20 KB of weights are being copied for each multiprocessor. That many blocks
+ * can use the whole bandwidth of memory and of the second-level cache. This cache limits a
  * product of many rows, and higher blocks read the activations from it less often. */
 template <typename A>
 static bool occupies(const struct esp_cuda_backend *backend,
@@ -461,8 +468,8 @@ int esp_cuda_matmul_prepare(struct esp_cuda_backend *backend)
 
 /* ------------------------------------------------------------------ after cuBLASLt */
 
-/* Does what finish_tiles() does for a product that is already in memory. STORE and ADD only
- * add the bias. LOGITS also fills the columns beyond the model's vocabulary. */
+/* Does the work of finish_tiles() for a product that cuBLASLt has written to memory. STORE and
+ * ADD only add the bias. LOGITS also fills the columns beyond the model's vocabulary. */
 template <typename T>
 static __global__ void finish_kernel(struct esp_cuda_arrays at, struct matmul_args<T> a,
                                      const float *product, size_t product_stride)

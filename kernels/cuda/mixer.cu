@@ -1,38 +1,39 @@
-/* mixer.cu - recurrent layers: the convolution, what rows read from the states, and the
- * output's norm and gates (enum esp_mixer in kernels.h has the formulas for one token after the
- * other, cpu/pass_mixer.c those for a chunk).
+/* mixer.cu - the arithmetic of recurrent layers: the convolution, what rows read from the
+ * states, and the output's norm and gates. enum esp_mixer in kernels.h has the formulas for one
+ * token after the other. cpu/pass_mixer.c has the formulas for a chunk of tokens.
  *
- * As on the CPU, the value columns of a state never mix. So a block has 16 columns of a head,
- * with its part of the state in registers, and computes all groups of the plan (state_plan.h)
- * in turn. A row's numbers come from the same operations in the same order whatever else is in
- * its pass. So results are bit-identical for trees, for chains, for any order of rows and
- * however a prompt is divided, in both modes.
+ * As on the CPU, the value columns of a state do not depend on one another. So a block computes
+ * 16 columns of a head, with its part of the state in registers. It processes the groups of the
+ * plan (state_plan.h) one after the other. A row's numbers come from the same operations in the
+ * same order, whatever other rows are in its pass. So results are bit-identical for trees, for
+ * chains, for any order of rows and however a prompt is divided, in both modes.
  *
- * The kernels find the plan in at.visit, so a captured pass may have any tree.
+ * The kernels read the plan from at.visit, so a captured graph works for any tree.
  */
 #include "kernels/cuda/state_layout.h"
 
 enum { THREADS = 128, WARPS = THREADS / ESP_WARP };
 
-/* What the kernels of a recurrent layer read and write. */
+/* The arguments of the kernels of a recurrent layer. */
 struct mixer_args {
     enum esp_mixer mixer;
     const float *projected; /* (rows, projected_stride) outputs of the matrix `inputs` */
     size_t projected_stride;
-    int write_at, decay_at, in_gate_at, out_gate_at; /* columns of `projected` */
+    int write_at, decay_at, in_gate_at, out_gate_at; /* first columns in `projected` */
     const float *conv, *conv_bias;                   /* (width, kernel); (width) or NULL */
     const float *decay_bias, *rate, *skip, *norm;
     int kernel, width, out_width;                         /* not padded */
-    int key_heads, state_heads, key_dim, value_dim, keys; /* keys: of a thread */
+    int key_heads, state_heads, key_dim, value_dim, keys; /* keys: per thread */
     bool tiled;
     float least_step, most_step, epsilon;
-    float *inputs; /* (ring, stride) of this layer */
+    float *inputs; /* (ring, stride) the inputs of this layer's states */
     int ring;
-    size_t stride, padded; /* between inputs; between rows of `convolved` */
-    /* Where an input has the factors `write` and `decay` of the heads, keys and updates. */
+    size_t stride, padded; /* numbers between inputs, and between rows of `convolved` */
+    /* Where these begin in an input: the heads' factors `write` and `decay`, the keys, the
+     * updates. */
     size_t writes, decays, key_values, updates;
     float *convolved, *products, *state, *stack, *o;
-    size_t each, out; /* numbers of a layer's states; between rows of `o` and of the output */
+    size_t each, out; /* numbers of a layer's states; of a row of `o` and of the output */
 };
 
 static __device__ __forceinline__ float silu(float x)
@@ -47,21 +48,22 @@ static __device__ __forceinline__ float sigmoid(float x)
 
 /* ------------------------------------------------------------------ the convolution */
 
-/* Returns the value that is convolved for channel i of batch row `row`. */
+/* Returns the input of the convolution for channel i of batch row `row`. */
 static __device__ __forceinline__ float fresh_input(const struct mixer_args &a, int row, int i)
 {
     const float *from = a.projected + (size_t)row * a.projected_stride;
     return a.mixer == ESP_MIXER_CONV ? from[i] * from[a.in_gate_at + i] : from[i];
 }
 
-/* Returns the entry of the first row of the batch. */
+/* Returns the plan's entry for the first row of the batch. */
 static __device__ __forceinline__ int first_entry(const struct esp_cuda_arrays &at)
 {
     return at.pass->entries - at.pass->rows;
 }
 
-/* Returns the convolution of channel i at an entry of the plan: the sum over the entry and
- * those before it, the newest first. Earlier tokens have their inputs in their slots. */
+/* Returns the convolution of channel i at an entry of the plan. This is the sum over the entry
+ * and the entries before it, the newest first. Tokens before this pass have their inputs in
+ * slots of a.inputs. */
 static __device__ float convolve(const struct esp_cuda_arrays &at, const struct mixer_args &a,
                                  int entry, int i)
 {
@@ -82,7 +84,7 @@ static __device__ float convolve(const struct esp_cuda_arrays &at, const struct 
     return sum;
 }
 
-/* A whole layer of LFM2, which has no states. Grid: (rows, channels). */
+/* Computes a whole convolution layer of LFM2, which has no states. Grid: (rows, channels). */
 template <typename T>
 static __global__ void conv_kernel(struct esp_cuda_arrays at, struct mixer_args a, T *out)
 {
@@ -98,15 +100,15 @@ static __global__ void conv_kernel(struct esp_cuda_arrays at, struct mixer_args 
 
 /* ------------------------------------------------------------------ inputs of the states */
 
-/* The convolved values of a token are those of the heads of queries, keys and values. Returns
- * where part `part` of them begins. *head: the value head, or -1. *query: whether these are
- * queries. */
+/* The convolved values of a token have a part for each head of queries, of keys and of values.
+ * Returns where part `part` begins. *head becomes the number of the value head, or -1 for a
+ * head of queries or keys. *query becomes whether this is a head of queries. */
 static __device__ int find_part(const struct mixer_args &a, int part, int *head, bool *query)
 {
     const int keys = a.key_heads * a.key_dim, values = a.state_heads * a.value_dim;
     const bool delta = a.mixer == ESP_MIXER_DELTA;
     const int key =
-        delta ? part : part - a.state_heads; /* queries and keys, or keys and queries */
+        delta ? part : part - a.state_heads; /* number among the heads of queries and keys */
     *head = -1;
     *query = false;
     if (key >= 0 && key < 2 * a.key_heads) {
@@ -117,7 +119,8 @@ static __device__ int find_part(const struct mixer_args &a, int part, int *head,
     return (delta ? 2 * keys : 0) + *head * a.value_dim;
 }
 
-/* Computes the two factors of a head for a token from the outputs of the products. */
+/* Computes the factors `write` and `decay` of a head for a token, from the outputs of the
+ * matrix `inputs`. */
 static __device__ void find_factors(const struct mixer_args &a, const float *projected,
                                     float *input, int head)
 {
@@ -164,8 +167,8 @@ static __global__ void prepare_kernel(struct esp_cuda_arrays at, struct mixer_ar
         find_factors(a, a.projected + (size_t)row * a.projected_stride, own, head);
 }
 
-/* Where the query, key and value of a head begin in the convolved values, and its keys in the
- * keys of an input. */
+/* Says where the query, key and value of a head begin in the convolved values, and where its
+ * key begins among the keys of an input (key_value). */
 struct places {
     int query, key, value, key_value;
 };
@@ -184,11 +187,12 @@ static __device__ __forceinline__ struct places places_of(const struct mixer_arg
     return at;
 }
 
-/* Computes the products of a row's key and query with the keys of its ancestors in its
- * chunk, the nearest first, decayed since that ancestor. There are ESP_STATE_CHUNK numbers
- * by key, then as many by query. Number `place` of the first is the decay since the chunk
- * began. Number `place` of the second is the product of the row's query and key. A warp
- * computes a state head. Grid: (rows, heads). */
+/* Computes the products of a row's key and of its query with the keys of its ancestors in its
+ * chunk, the nearest ancestor first. Each product is multiplied by the decay since that
+ * ancestor. First come ESP_STATE_CHUNK numbers for the row's key, then ESP_STATE_CHUNK numbers
+ * for its query. Among the numbers for the key, number `place` is the decay since the chunk
+ * began. Among the numbers for the query, number `place` is the product of the row's query and
+ * key. A warp computes a state head. Grid: (rows, heads). */
 static __global__ void products_kernel(struct esp_cuda_arrays at, struct mixer_args a)
 {
     esp_begin_early();
@@ -226,9 +230,9 @@ static __global__ void products_kernel(struct esp_cuda_arrays at, struct mixer_a
 
 /* A thread's part of a state: one value column, and every ESP_STATE_SLICES-th key. */
 struct part {
-    int head, slice, column; /* column: in the block */
+    int head, slice, column; /* column: number in the block */
     int value;               /* the column among all values of a token */
-    size_t place;            /* in the states of a layer */
+    size_t place;            /* index in the states of a layer */
     struct places places;
 };
 
@@ -245,7 +249,7 @@ static __device__ __forceinline__ struct part part_of(const struct mixer_args &a
     return b;
 }
 
-/* Returns the sum over the slices of a column to all its threads. */
+/* Returns the sum of x over the slices of a column, to all threads of the column. */
 static __device__ __forceinline__ float slice_sum(float x)
 {
     for (int step = ESP_STATE_SLICES / 2; step > 0; step /= 2)
@@ -259,7 +263,8 @@ static __device__ __forceinline__ float *level_of(const struct mixer_args &a,
     return (level == 0 ? a.state : a.stack + (level - 1) * a.each) + b.place;
 }
 
-/* Adds the updates of the chunk that ends with entry `entry`, the oldest first. */
+/* Adds the updates of the chunk that ends with entry `entry` to the state `s`, the oldest
+ * update first. */
 template <int KEYS>
 static __device__ __forceinline__ void fold(const struct esp_cuda_arrays &at,
                                             const struct mixer_args &a, const struct part &b,
@@ -285,7 +290,8 @@ static __device__ __forceinline__ void fold(const struct esp_cuda_arrays &at,
     }
 }
 
-/* Computes what a row's query, and its key if the mixer needs it, read from the state. */
+/* Multiplies the state by a row's query (*out) and, if the mixer needs this, by the row's key
+ * (*recalled). */
 template <int KEYS>
 static __device__ __forceinline__ void
 read_state(const struct mixer_args &a, const struct part &b, const float s[KEYS],
@@ -304,9 +310,9 @@ read_state(const struct mixer_args &a, const struct part &b, const float s[KEYS]
     *out = slice_sum(by_query);
 }
 
-/* Computes the update and the output of a row from what it read from the state. Slice i adds
- * the update of the i-th ancestor in the chunk; the last slice, which never has an ancestor,
- * adds what was read. */
+/* Computes the update and the output of a row from what the row has read from the state. Slice
+ * i adds the update of the i-th ancestor in the chunk. The last slice never has an ancestor,
+ * and adds what has been read. */
 static __device__ __forceinline__ void update_row(const struct esp_cuda_arrays &at,
                                                   const struct mixer_args &a,
                                                   const struct part &b, int row, float recalled,
@@ -340,21 +346,23 @@ static __device__ __forceinline__ void update_row(const struct esp_cuda_arrays &
     }
 }
 
-/* The number of rows that read the state before the first of them is updated. */
+/* TOGETHER: this many rows read the state before the first of them computes its update. */
 enum { TOGETHER = 32, ROOM_BYTES = TOGETHER * 2 * ESP_STATE_COLUMNS * sizeof(float) };
 
-/* Returns where shared memory has what row `i` read with its key (0) or query (1). */
+/* Returns where shared memory has what row `i` has read from the state with its key (which = 0)
+ * or with its query (which = 1). */
 static __device__ __forceinline__ float *place_of(float *room, int i, int which,
                                                   const struct part &b)
 {
     return room + (2 * i + which) * ESP_STATE_COLUMNS + b.column;
 }
 
-/* Grid: (state heads * blocks of columns). KEYS: at least a.keys. */
+/* Adds complete chunks to the states, and computes the updates and outputs of the batch's rows.
+ * Grid: (state heads * blocks of columns). KEYS: at least a.keys. */
 template <int KEYS>
 static __global__ void states_kernel(struct esp_cuda_arrays at, struct mixer_args a)
 {
-    ESP_SHARED(float, room); /* (TOGETHER, 2, ESP_STATE_COLUMNS) */
+    ESP_SHARED(float, room); /* (TOGETHER, 2, ESP_STATE_COLUMNS), see place_of() */
     esp_begin_early();
     const struct part b = part_of(a);
     float s[KEYS] = {};
@@ -386,7 +394,7 @@ static __global__ void states_kernel(struct esp_cuda_arrays at, struct mixer_arg
                     *place_of(room, m - first, 1, b) = out;
                 }
             }
-            /* A warp has whole columns, so it only waits for its own lanes. */
+            /* A warp has all slices of its columns, so it only waits for its own lanes. */
             for (int m = first; m < end; m++) {
                 __syncwarp();
                 update_row(at, a, b, at.visit[m].member, *place_of(room, m - first, 0, b),
@@ -399,8 +407,8 @@ static __global__ void states_kernel(struct esp_cuda_arrays at, struct mixer_arg
 
 /* ------------------------------------------------------------------ the output */
 
-/* Applies the norm and the gate to what was read from the states. A block computes the
- * columns that share a norm. Grid: (rows, groups). */
+/* Applies the norm and the gate to what the rows have read from the states. A block computes
+ * the columns that share a norm. Grid: (rows, groups). */
 template <typename T>
 static __global__ void out_kernel(struct esp_cuda_arrays at, struct mixer_args a, T *out)
 {

@@ -1,20 +1,27 @@
-/* model_layers.cu - the layers of a model: which kernels compute a pass, and in which order.
+/* model_layers.cu - launches the kernels of a pass, layer by layer.
  *
- * The steps of a layer are those of the CPU backend (cpu/forward.c): 1 norm, 2 queries, keys
- * and values, 3 rotation and cache, 4 attention, 5 output added to the residual stream, 6
- * norm, 7 gate and up, 8 down added (to what 5 and 8 add, a norm or a factor may be applied
- * first). In a recurrent layer, mixer.cu runs 3 and 4; a layer may lack 2 to 5, or 6 to 8. A
- * mixture of experts has a router, the products of all used experts and their sum instead of 7
- * and 8. Most norms are computed by the kernels of the steps around them
- * (norm.h), and in a small pass step 3 is part of step 4 (attention.h). So a layer takes five
- * kernels.
+ * The steps of a layer have the same numbers as in the CPU backend (cpu/forward.c):
+ *   1  norm
+ *   2  products that compute queries, keys and values
+ *   3  rotation of queries and keys; keys and values are written to the cache
+ *   4  attention
+ *   5  output projection; the result is added to the residual stream
+ *   6  norm
+ *   7  products with the matrices gate and up
+ *   8  product with the matrix down; the result is added to the residual stream
+ * In steps 5 and 8, a norm or a factor may be applied to the result before it is added. In a
+ * recurrent layer, mixer.cu does steps 3 and 4. A layer may lack steps 2 to 5, or 6 to 8. A
+ * mixture of experts has a router, the products of all used experts and the sum of their
+ * outputs instead of steps 7 and 8. Most norms are computed by the kernels of the steps before
+ * or after them (norm.h), and in a small pass step 3 is part of step 4 (attention.h). So a
+ * layer takes five kernels.
  *
- * Products of up to 64 rows are those of matmul.cu. Larger ones use cuBLASLt, whose order of
+ * matmul.cu computes products of up to 64 rows. Larger products use cuBLASLt, whose order of
  * summation depends on the number of rows. In exact mode, without cuBLASLt, and for shapes for
- * which it has no algorithm, matmul.cu computes larger products, too.
+ * which cuBLASLt has no algorithm, matmul.cu computes larger products, too.
  *
- * Several GPUs (gpus.h) take each step together. After a step whose outputs are divided, they
- * exchange the outputs.
+ * If several GPUs compute a model (gpus.h), they do each step together. After a step in which
+ * each GPU computes a part of the outputs, they exchange these outputs.
  */
 #include "kernels/cuda/model_layers.h"
 
@@ -25,8 +32,8 @@
 #include "kernels/cuda/rows.h"
 
 enum { LT_STEP = 16 };
-/* Sizes of a tile of pairs. MANY_PAIRS is used if experts have more than FEW_PAIRS pairs on
- * average. */
+/* The largest number of pairs in a tile; a row and one of its experts are a pair. It is
+ * MANY_PAIRS if experts have more than FEW_PAIRS pairs on average, and FEW_PAIRS otherwise. */
 enum { FEW_PAIRS = 8, MANY_PAIRS = 32 };
 
 /* ------------------------------------------------------------------ products */
@@ -75,10 +82,11 @@ static int multiply(struct esp_cuda_cache *c, const struct esp_cuda_product *p, 
     return status;
 }
 
-/* How much of a norm is in c->normed, see norm.h. */
+/* Says how much of the next norm is already in c->normed: nothing, its first half (norm.h), or
+ * the whole norm. */
 enum ready { NOTHING, HALF, WHOLE };
 
-/* Returns whether the norms in a pass of `rows` rows are computed in halves, see norm.h. */
+/* Returns whether the norms in a pass of `rows` rows are computed in two halves, see norm.h. */
 static bool in_halves(const struct esp_cuda_cache *c, int rows)
 {
     const struct esp_cuda_weights *w = esp_cuda_weights_of(c);
@@ -86,8 +94,8 @@ static bool in_halves(const struct esp_cuda_cache *c, int rows)
            is_own(esp_cuda_backend_of(c), rows);
 }
 
-/* Returns whether norms quantise their results for products with blocks. The two norms of a
- * parallel residual do not. */
+/* Returns whether norms quantise their results for products with quantised weights. The two
+ * norms of a parallel residual do not. */
 static bool norms_cut(const struct esp_cuda_cache *c)
 {
     const struct esp_cuda_weights *w = esp_cuda_weights_of(c);
@@ -107,9 +115,9 @@ static struct esp_cuda_product floats(const struct esp_cuda_matrix *w, const voi
     return p;
 }
 
-/* Computes several products of the same activations, in a model with blocks. In y, their
- * results begin `step` columns apart or, with step = 0, follow each other without gaps. Parts
- * without data are skipped. */
+/* Computes several products of the same activations, in a model with quantised weights. In y,
+ * their results begin `step` columns apart or, with step = 0, follow each other without gaps.
+ * Parts without data are skipped. */
 template <typename T>
 static void multiply_parts(struct esp_cuda_cache *c, const struct esp_cuda_matrix *const *part,
                            int parts, size_t step, const void *x, size_t x_stride, float *y,
@@ -143,9 +151,9 @@ static bool has_branch(const struct esp_cuda_cache *c, const float *norm)
     return norm || esp_cuda_desc_of(c)->residual_scale != 0;
 }
 
-/* Returns the product of step 5 (ESP_RANK_OUTPUT) or 8 (ESP_RANK_DOWN), which is added to the
- * residual stream or, if it is changed before that, written to c->branch. Activations that come
- * from several GPUs are not quantised yet. */
+/* Returns the arguments of the product of step 5 (ESP_RANK_OUTPUT) or 8 (ESP_RANK_DOWN). The
+ * product is added to the residual stream. If it has to be changed before that, it is written
+ * to c->branch instead. Activations that several GPUs have exchanged are not quantised yet. */
 static struct esp_cuda_product added(const struct esp_cuda_cache *c,
                                      const struct esp_cuda_layer *layer, int i,
                                      enum esp_rank_kind kind)
@@ -168,7 +176,8 @@ static struct esp_cuda_product added(const struct esp_cuda_cache *c,
     return p;
 }
 
-/* Finds the norm after step 5 or 8 of layer `i`. Returns false if it is computed elsewhere. */
+/* Finds the norm that follows step 5 or 8 of layer `i`. Returns false if this norm is never
+ * computed together with the step. */
 static bool find_next(const struct esp_cuda_cache *c, int i, enum esp_rank_kind kind,
                       struct esp_cuda_norm *norm)
 {
@@ -185,7 +194,8 @@ static bool find_next(const struct esp_cuda_cache *c, int i, enum esp_rank_kind 
 }
 
 /* Does step 5 or 8 of layer `i`: x += W y, or x += factor * norm(W y). Also computes the norm
- * that follows, unless that needs a separate kernel. *ready becomes how much of it is done. */
+ * that follows, unless that needs a separate kernel. *ready becomes how much of this norm is
+ * done. */
 template <typename T, typename A>
 static int add(struct esp_cuda_cache *c, enum esp_rank_kind kind, int i, int rows,
                enum ready *ready)
@@ -246,7 +256,7 @@ static int activate(struct esp_cuda_cache *c, const struct esp_cuda_mlp *mlp, co
     return multiply<T>(c, &p, rows);
 }
 
-/* Writes the output of the expert that all rows use to c->branch. */
+/* Computes the output of the shared expert, which all rows use, in c->branch. */
 template <typename T>
 static int run_shared(struct esp_cuda_cache *c, const void *x, bool normed, int rows)
 {
@@ -264,8 +274,9 @@ static const float *mlp_norm(const struct esp_cuda_cache *c, int i)
                                                                  : c->held->norm2;
 }
 
-/* Computes the products of a mixture of experts in layer `i`, up to c->pair_active
- * (ESP_RANK_EXPERTS) or from there to c->pair_out (ESP_RANK_DOWN). */
+/* Computes one of the two parts of a mixture of experts in layer `i`. With ESP_RANK_EXPERTS,
+ * this part is the router and the products with gate and up, which give c->pair_active. With
+ * ESP_RANK_DOWN, it is the product with down, which gives c->pair_out. */
 template <typename T, typename A>
 static void multiply_experts(struct esp_cuda_cache *c, enum esp_rank_kind kind, const void *x,
                              bool normed, int i, int rows)
@@ -282,7 +293,8 @@ static void multiply_experts(struct esp_cuda_cache *c, enum esp_rank_kind kind, 
         floats(&mlp->down, c->pair_active, c->expert_ffn,
                c->pair_out + esp_cuda_first(c, ESP_RANK_DOWN), c->hidden);
     up.tile = down.tile = tile;
-    /* The shared expert comes first. It may have quantised activations other than x. */
+    /* The shared expert has been computed before. The quantised x may have been overwritten by
+     * its activations. */
     up.cut = norms_cut(c) && !layer->shared.up.data;
     up.normed = normed;
     down.by_pair = true;
@@ -309,13 +321,13 @@ static void multiply_experts(struct esp_cuda_cache *c, enum esp_rank_kind kind, 
     }
 }
 
-/* Returns what the MLP of a layer reads. */
+/* Returns the input of a layer's MLP. */
 static const void *mlp_input(const struct esp_cuda_cache *c)
 {
     return esp_cuda_desc_of(c)->parallel_residual ? c->normed2 : c->normed;
 }
 
-/* Computes steps 7 and 8 of layer `i` for a mixture of experts, and the norm after it. */
+/* Computes steps 7 and 8 of layer `i` for a mixture of experts, and the norm that follows. */
 template <typename T, typename A>
 static int add_experts(struct esp_cuda_cache *c, int i, int rows, enum ready *ready)
 {
@@ -362,7 +374,7 @@ static int multiply_head(struct esp_cuda_cache *c, const struct esp_cuda_shape *
         return ESP_OK;
     }
     struct esp_cuda_lt_product lt = lt_product(c, &p, s->head_rows);
-    lt.rows = s->head_rows; /* exactly, because the rows after them belong to the caller */
+    lt.rows = s->head_rows; /* not padded: the rows after these belong to the caller */
     lt.y = s->logits;
     lt.y_stride = s->stride;
     lt.outputs = w->head.rows < s->vocabulary ? w->head.rows : s->vocabulary;
@@ -376,7 +388,7 @@ static int multiply_head(struct esp_cuda_cache *c, const struct esp_cuda_shape *
     return status;
 }
 
-/* Computes the logits of the wanted rows, which rank 0 gets. */
+/* Computes the logits of the rows that the caller wants. Rank 0 gets all of them. */
 template <typename T> static int head(struct esp_cuda_cache *c, const struct esp_cuda_shape *s)
 {
     const struct esp_model_desc *d = esp_cuda_desc_of(c);
@@ -424,14 +436,14 @@ static int project(struct esp_cuda_cache *c, const struct esp_cuda_layer *layer,
     return ESP_OK;
 }
 
-/* Returns how many bytes of a matrix a pass reads; 0 for experts, of which a pass reads only
- * some. */
+/* Returns how many bytes of a matrix a pass reads. For experts it returns 0, because a pass
+ * reads only some of them. */
 static size_t bytes_of(const struct esp_cuda_matrix &m)
 {
     return m.data && m.count <= 1 ? esp_cuda_matrix_bytes(&m) : 0;
 }
 
-/* Returns how many bytes of weights a layer reads before its mixer. */
+/* Returns how many bytes of weights step 2 of a layer reads. */
 static size_t input_bytes_of(const struct esp_cuda_layer *layer)
 {
     size_t bytes = bytes_of(layer->inputs);
@@ -449,8 +461,8 @@ static size_t cache_bytes_of(const struct esp_cuda_cache *c, int i,
     return 4 * c->head_width * d->kv_heads * (s->keys < most ? s->keys : most);
 }
 
-/* Does step 1 and, with a parallel residual, step 6, because the MLP then reads x as it was
- * before the layer. */
+/* Computes the norm of step 1. With a parallel residual, also computes the norm of step 6,
+ * because the MLP then reads x as it was before the layer. */
 template <typename A>
 static void begin_layer(struct esp_cuda_cache *c, const struct esp_cuda_layer *layer, int i,
                         enum ready ready, int rows)
@@ -521,8 +533,8 @@ static int add_mlp(struct esp_cuda_cache *c, int i, int rows, enum ready *ready)
     return status;
 }
 
-/* Runs a layer. *ready says how much of the norms before the layer is done and, on return, how
- * much of the norms after it. */
+/* Runs a layer. On entry, *ready says how much of the norm before the layer has been computed;
+ * on return, how much of the norm after the layer. */
 template <typename T, typename A>
 static int run_layer(struct esp_cuda_cache *c, int i, const struct esp_cuda_shape *s,
                      enum ready *ready)
@@ -571,7 +583,8 @@ static int embed(struct esp_cuda_cache *c, const struct esp_cuda_shape *s)
                : status;
 }
 
-/* Computes what follows the last layer. */
+/* Computes what follows the last layer: the final norm, the logits and, in a draft step,
+ * softmax and top-k. */
 template <typename T, typename A>
 static int finish(struct esp_cuda_cache *c, const struct esp_cuda_shape *s)
 {
@@ -595,7 +608,8 @@ static int finish(struct esp_cuda_cache *c, const struct esp_cuda_shape *s)
     return status;
 }
 
-/* Runs a pass. A: the type of activations, which is T, or float in a model with blocks. */
+/* Runs a pass. A: the type of activations, which is T, or float in a model with quantised
+ * weights. */
 template <typename T, typename A>
 static int run(struct esp_cuda_cache *c, const struct esp_cuda_shape *s)
 {
@@ -659,7 +673,7 @@ int esp_cuda_run_states(struct esp_cuda_cache *c)
 
 /* ------------------------------------------------------------------ algorithms */
 
-/* Chooses cuBLASLt's algorithms for the products of some rows in a layer. */
+/* Chooses cuBLASLt's algorithms for the products of layer `i` in a pass of `rows` rows. */
 static int choose_for(struct esp_cuda_cache *c, int i, int rows)
 {
     const struct esp_cuda_weights *w = esp_cuda_weights_of(c);
@@ -675,7 +689,7 @@ static int choose_for(struct esp_cuda_cache *c, int i, int rows)
     };
     for (const struct esp_cuda_product &shape : shapes) {
         if (!shape.w->data || (!shape.y && !shape.out) ||
-            shape.w->count > 1) /* the layer has no such product */
+            shape.w->count > 1) /* the layer has no such product for cuBLASLt */
             continue;
         const struct esp_cuda_lt_product lt = lt_product(c, &shape, rows);
         const int status = esp_cuda_lt_choose(esp_cuda_backend_of(c), &lt);

@@ -1,4 +1,4 @@
-/* nccl_library.cu - finds NCCL; see nccl_library.h. */
+/* nccl_library.cu - loads NCCL when the program runs; see nccl_library.h. */
 #include "kernels/cuda/nccl_library.h"
 
 #include <cstdlib>

@@ -1,9 +1,9 @@
 /* norm.cu - separate kernels for those norms of the residual stream that no other kernel
- * computes (norm.h): before the first layer and the head, and in models and passes whose
- * products compute no norms.
+ * computes (norm.h). These are the norms before the first layer and before the head, and
+ * further norms in models and passes whose products compute no norms.
  *
- * One block computes a row. Blocks always have the same size, so the order of a row's sums
- * does not depend on the batch.
+ * One block computes a row. All blocks have the same number of threads, so the order of a row's
+ * sums does not depend on the batch.
  */
 #include "kernels/cuda/norm.h"
 
@@ -17,7 +17,8 @@ static __device__ void write(const struct esp_cuda_normed &row, int n, int width
         out[i] = esp_from_float<T>(i < n ? row[i] : 0.0f);
 }
 
-/* If state `state` of batch row `row` is requested, writes it. */
+/* If the caller wants hidden state `state` of batch row `row`, writes it to the caller's
+ * matrix. */
 template <typename V>
 static __device__ void hand_out(const struct esp_cuda_arrays &at, int state, int row,
                                 const V &values, int n)
@@ -31,7 +32,7 @@ template <typename T> struct norms {
     T *out[MOST];
 };
 
-/* Grid: (rows, norms). */
+/* Computes one or two norms of each row. Grid: (rows, norms). */
 template <typename T>
 static __global__ void norm_kernel(struct esp_cuda_arrays at, struct norms<T> norms,
                                    const float *x)
@@ -39,7 +40,7 @@ static __global__ void norm_kernel(struct esp_cuda_arrays at, struct norms<T> no
     ESP_SHARED(float, room);
     esp_begin_early();
     const int row = blockIdx.x;
-    const bool second = blockIdx.y > 0; /* an index would put the arguments in local memory */
+    const bool second = blockIdx.y > 0; /* an index would put `norms` in local memory */
     const struct esp_cuda_norm_args a = second ? norms.norm[1] : norms.norm[0];
     T *out = second ? norms.out[1] : norms.out[0];
     if (row < at.pass->rows)
@@ -63,7 +64,8 @@ static __global__ void norm_final_kernel(struct esp_cuda_arrays at, struct esp_c
     hand_out(at, ESP_STATE_NORMED, row, esp_cuda_normalise(of_row, a, room), a.n);
 }
 
-/* Computes the input of EAGLE-3's attention (Li et al. 2025, section 3.1). */
+/* Computes the input of EAGLE-3's attention, which joins two normalised vectors (Li et al.
+ * 2025, section 3.1). */
 template <typename T>
 static __global__ void join_kernel(struct esp_cuda_arrays at,
                                    struct esp_cuda_norm_args of_embedding,

@@ -1,13 +1,14 @@
 /* one_row.cu - products of one row with quantised weights.
  *
- * The tensor cores of blocks.cu multiply eight rows; for a single row, seven eighths of that
- * work would be wasted. Here a lane unpacks bytes and multiplies them with instructions for dot
- * products of four bytes. Four lanes share two outputs and add up their integers; two of
- * the lanes then continue with one output each, and the other two repeat the same work.
+ * blocks.cu uses tensor cores, which multiply eight rows at a time. For a single row, seven
+ * eighths of that work would be wasted. So here a lane unpacks bytes and multiplies them with
+ * instructions for dot products of four bytes. Four lanes share two outputs and add up their
+ * integers; two of the lanes then continue with one output each, and the other two repeat the
+ * same work.
  *
- * The integers are those of blocks.cu, and the floats are added in the same order: each warp
- * processes every eighth unit, and the sums are added in the order of the warps. So the result
- * for a row is bit-identical whether it is alone in a pass or not.
+ * The integers are the same as in blocks.cu, and the floats are added in the same order: each
+ * warp processes every eighth unit, and the warps' sums are added in the order of the warps. So
+ * the result for a row is bit-identical whether it is alone in a pass or not.
  */
 #include "kernels/cuda/block_formats.h"
 
@@ -20,7 +21,7 @@ template <enum esp_dtype D> struct tiling {
     static const size_t RING = (size_t)STAGES * WARPS * PIECE;
     static const size_t PARTS = esp_cuda_sums_bytes(ESP_CUDA_TILE, 1);
     static const size_t BYTES = RING > PARTS ? RING : PARTS;
-    static const int BLOCKS = 3; /* minimum number of blocks per multiprocessor */
+    static const int BLOCKS = 3; /* minimum number per multiprocessor */
 };
 
 /* Returns the dot product of four weights with four activations of 16 bits, which are given as
@@ -47,10 +48,9 @@ static __device__ __forceinline__ int add_lanes(int first, int second)
     return sum + __shfl_xor_sync(ESP_ALL_LANES, sum, 2);
 }
 
-/* Multiplies group `sub` of 32 columns of a unit by the row, adds the product to the sum of
- * the lane's output and returns it. `words` and `cut` are the row's activations in these
- * columns.
- */
+/* Multiplies group `sub` of 32 columns of a unit by the row, adds the product to the sum of the
+ * lane's output, and returns the new sum. `words` and `cut` are the row's activations in these
+ * columns. */
 template <enum esp_dtype D>
 static __device__ __forceinline__ float multiply(const char *unit, int sub, const uint4 *words,
                                                  const struct esp_cuda_cut *cut, float sum)
@@ -74,7 +74,7 @@ static __device__ __forceinline__ float multiply(const char *unit, int sub, cons
                             *cut);
 }
 
-/* Adds the warps' sums and writes the outputs. parts: (WARPS, 16). */
+/* Adds the warps' sums and writes the outputs. parts: (WARPS, 16) these sums. */
 static __device__ __forceinline__ void finish_tile(const struct esp_cuda_arrays &at,
                                                    enum esp_cuda_epilogue epilogue,
                                                    const struct esp_block_part &part,
@@ -99,7 +99,7 @@ static __global__ void __launch_bounds__(THREADS, tiling<D>::BLOCKS)
 {
     typedef struct esp_block_format<D> F;
     typedef struct tiling<D> Z;
-    ESP_SHARED(char, ring); /* (WARPS, STAGES, PIECE); then the warps' sums */
+    ESP_SHARED(char, ring); /* weights (WARPS, STAGES, PIECE); later the warps' sums */
     esp_let_next_begin();
     const struct esp_cuda_span s =
         esp_cuda_span_of(at, a.mixture, a.epilogue == ESP_CUDA_LOGITS, 1);
@@ -121,11 +121,11 @@ static __global__ void __launch_bounds__(THREADS, tiling<D>::BLOCKS)
                                    warp + i * F::UNITS * WARPS, WARPS);
         esp_copy_group();
     }
-    esp_wait_previous(); /* weights may be read before, because no kernel writes them */
+    esp_wait_previous(); /* the weights are read before, because no kernel writes them */
     int stage = 0, next = Z::STAGES - 1;
     for (int unit = warp; unit < a.units; unit += F::UNITS * WARPS) {
         const int ahead = unit + (Z::STAGES - 1) * F::UNITS * WARPS;
-        __syncwarp(); /* all lanes have read the data that are overwritten next */
+        __syncwarp(); /* all lanes have read the data that the next copy overwrites */
         if (ahead < a.units)
             esp_block_begin_step<D, 1>(mine + next * Z::PIECE, w, 1, a.units, ahead, WARPS);
         esp_copy_group();
@@ -146,7 +146,7 @@ static __global__ void __launch_bounds__(THREADS, tiling<D>::BLOCKS)
         stage = stage + 1 == Z::STAGES ? 0 : stage + 1;
         next = next + 1 == Z::STAGES ? 0 : next + 1;
     }
-    __syncthreads(); /* the sums are written where the units were */
+    __syncthreads(); /* below, the sums overwrite the units */
     float *parts = reinterpret_cast<float *>(ring);
     if (lane % 4 < 2)
         esp_shared_put(parts + warp * ESP_CUDA_TILE + lane / 4 + 8 * (lane % 2), sum);
@@ -154,8 +154,8 @@ static __global__ void __launch_bounds__(THREADS, tiling<D>::BLOCKS)
     finish_tile(at, a.epilogue, part, s, parts);
 }
 
-/* Returns how many instructions a warp needs for each KB of weights (RESOURCES.md, sm_90), for
- * predictions. */
+/* Returns how many instructions a warp executes for each KB of weights (RESOURCES.md, sm_90).
+ * Only predictions use these numbers. */
 static constexpr int instructions_of(enum esp_dtype dtype)
 {
     return dtype == ESP_Q8_0     ? 95

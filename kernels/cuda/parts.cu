@@ -3,8 +3,8 @@
 
 #include <cstdlib>
 
-/* Replaces a tensor by its rows for outputs begin..end-1 of the part; an output is `each`
- * rows. */
+/* Replaces a tensor by its rows for the units part.begin..part.end-1, such as outputs or heads.
+ * A unit has `each` rows. */
 static void take_rows(struct esp_tensor *t, struct esp_rank_part part, int each)
 {
     if (t->data)

@@ -75,16 +75,17 @@ static void name_driver(char *text, size_t size)
     text[strcspn(text, "\n")] = '\0';
 }
 
-/* Returns the oldest release of the driver that runs programs of this major version of CUDA,
- * with any minor version (see "CUDA Compatibility", minor version compatibility). */
+/* Returns the oldest release of the driver that runs programs built with this major version of
+ * CUDA, whatever their minor version is. NVIDIA's "CUDA Compatibility" lists these releases
+ * under minor version compatibility. */
 static int oldest_driver(int cuda)
 {
     return cuda / 1000 >= 13 ? 580 : cuda / 1000 == 12 ? 525 : 450;
 }
 
-/* Says why there is no device. Returns ESP_E_UNSUPPORTED on a machine without a driver or
- * without a GPU; backend "auto" does not mention this. Returns ESP_E_DEVICE if the driver
- * does not work; "auto" mentions this. */
+/* Writes a message that says why there is no device. Returns ESP_E_UNSUPPORTED on a machine
+ * without a driver or without a GPU; with --backend auto, the user is not told. Returns
+ * ESP_E_DEVICE if the driver does not work; with --backend auto, the user is told. */
 static int tell_none(cudaError_t result, char *err, size_t errlen)
 {
     int driver = 0, needed = 0;
@@ -107,17 +108,18 @@ static int tell_none(cudaError_t result, char *err, size_t errlen)
     return esp_fail(err, errlen, none ? ESP_E_UNSUPPORTED : ESP_E_DEVICE,
                     "there is no CUDA device here (%s)",
                     driver == 0             ? "no NVIDIA driver was found"
-                    : result == cudaSuccess ? "none found"
+                    : result == cudaSuccess ? "the driver finds none"
                                             : cudaGetErrorString(result));
 }
 
-/* Its attributes tell for which architecture the kernels of this library were compiled. */
+/* This kernel is never launched. Its attributes tell for which architecture the kernels of this
+ * library were compiled. */
 static __global__ void early_kernel()
 {
     esp_wait_previous();
 }
 
-/* The current device of this thread. CUDA begins with device 0. */
+/* The current device of this thread, or -1 if it is unknown. CUDA begins with device 0. */
 static thread_local int current;
 
 void esp_cuda_forget_device()
@@ -133,7 +135,7 @@ static cudaError_t enter(int device)
     return result;
 }
 
-/* If this fails, the calls that follow report it. */
+/* If the device cannot be made current, the CUDA calls that follow report the failure. */
 void esp_cuda_enter(const struct esp_backend *backend)
 {
     enter(((const struct esp_cuda_backend *)backend)->index);
@@ -158,15 +160,16 @@ static int find_device(int device, cudaDeviceProp *properties, char *err, size_t
                         cudaGetErrorString(result));
     if (properties->major < 8)
         return esp_fail(err, errlen, ESP_E_DEVICE,
-                        "%s has compute capability %d.%d; bf16 needs 8.0 or newer",
+                        "%s has compute capability %d.%d, but bf16 needs 8.0 or newer; use "
+                        "--backend cpu",
                         properties->name, properties->major, properties->minor);
     return ESP_OK;
 }
 
 /* Finds out whether kernels can begin early. The device must be able to do this, the driver
- * must be able to capture it in a graph, and the code must have been compiled for it: code that
- * the driver compiled from the PTX of an older architecture does not wait for the previous
- * kernel. */
+ * must be able to capture such kernels in a graph, and the code must have been compiled for it.
+ * Code that the driver has compiled from the PTX of an older architecture does not wait for the
+ * previous kernel. */
 static int find_early(struct esp_cuda_backend *cuda)
 {
     int driver, major;
@@ -306,8 +309,8 @@ static size_t free_of_one(const struct esp_backend *backend)
     return esp_cuda_fine(cudaMemGetInfo(&left, &total)) ? left : 0;
 }
 
-/* Several GPUs are treated as one. Its free memory is that of the fullest GPU, times their
- * number. */
+/* Several GPUs are treated as one GPU. Its free memory is that of the fullest GPU, times the
+ * number of GPUs. */
 static size_t memory_free(const struct esp_backend *backend)
 {
     const struct esp_cuda_gpus *gpus = ((const struct esp_cuda_backend *)backend)->gpus;

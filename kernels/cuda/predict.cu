@@ -1,23 +1,23 @@
-/* predict.cu - predicts the time of each kind of kernel in a pass. Measurements next to these
- * numbers show where this model of the device is wrong.
+/* predict.cu - predicts the time of each kind of kernel in a pass. If measurements differ from
+ * the predictions, they show where this model of the device is wrong.
  *
  * The code of a pass is run, but launches are only recorded, and memory is not allocated.
  * model_layers.cu and the launchers decide as usual which kernels are launched with which
  * blocks. So no weights are needed, and a model of any size can be predicted on any device or
  * on the emulator. Launchers say what their blocks read (struct esp_cuda_cost). The time of a
- * launch is the sum of
+ * launch is the sum of three parts:
  *
- *     begin   the gap after the previous kernel. If kernels begin early, it is shorter, and the
- *             blocks that find room then read ahead while the previous kernel ends and leaves
- *             the memory idle.
+ *     begin   the gap after the previous kernel. If kernels begin early, the gap is shorter.
+ *             Blocks that find room on a multiprocessor then read ahead while the previous
+ *             kernel ends and leaves the memory idle.
  *     loop    the longest of the times given by memory bandwidth, by the second-level cache, by
- *             the reads of the busiest multiprocessor, by the bytes under way (Little's law),
+ *             the reads of the busiest multiprocessor, by the bytes in flight (Little's law),
  *             by instructions, and by tensor cores
  *     end     what a block does before and after its loop: waits for memory, and cycles of
- *             shared memory including bank conflicts. It is added once for each wave of blocks,
- *             or once if a multiprocessor has several blocks at a time, because their waits
- *             overlap. A persistent block waits only once between two tiles, and what it reads
- *             meanwhile is subtracted.
+ *             shared memory including bank conflicts. This time is added once for each wave of
+ *             blocks. It is added only once if a multiprocessor has several blocks at a time,
+ *             because their waits overlap. A persistent block waits only once between two
+ *             tiles, and the time of what it reads meanwhile is subtracted.
  *
  * The constants are assumptions, from NVIDIA's documents and common microbenchmarks; none was
  * measured with this program.
@@ -27,12 +27,13 @@
 #include <cstdlib>
 #include <cstring>
 
-enum { SHARED_RESERVED = 1024 }; /* shared memory that the device uses for each block */
+enum { SHARED_RESERVED = 1024 }; /* shared memory that the device itself uses for each block */
 static const double BEGIN = 2.0e-6, BEGIN_EARLY = 0.7e-6; /* seconds */
 static const double WAIT = 0.7e-6;        /* latency of idle memory, in seconds */
 static const double WAIT_LOADED = 1.0e-6; /* latency while all blocks read, in seconds */
-/* The bytes per cycle that the second-level cache delivers, divided by the number of
- * multiprocessors; and the bytes per cycle that one multiprocessor can receive (80 % of 64). */
+/* CACHE_BYTES: bytes per cycle that the second-level cache delivers, divided by the number of
+ * multiprocessors. TAKEN_BYTES: bytes per cycle that one multiprocessor can receive (80 % of
+ * 64). */
 static const double CACHE_BYTES = 24;
 static const double TAKEN_BYTES = 51;
 static const double ISSUED = 2.4; /* instructions per cycle: 60 % of four */
@@ -46,7 +47,7 @@ struct esp_cuda_prediction {
     struct esp_cuda_cost cost; /* cost of the next launch */
     double idle;               /* seconds in which the last launch left the memory idle */
     double shared;             /* bytes of shared memory of a multiprocessor */
-    double room;               /* bytes of it that the last launch left free */
+    double room;               /* bytes of `shared` that the last launch left free */
     double seconds;            /* time of the launches since the last esp_cuda_predicted() */
     struct esp_kernel_time *kernel;
     int count, most;
@@ -91,8 +92,8 @@ static int blocks_each(const struct esp_launch *launch)
     return each;
 }
 
-/* Subtracts what blocks do before the previous launch has ended: their first wait, and the
- * bytes that they read during it. */
+/* Subtracts from p->cost what blocks do before the previous launch has ended: their first wait,
+ * and the bytes that they read during this wait. */
 static void read_ahead(struct esp_cuda_prediction *p, const struct esp_launch *launch,
                        double under_way)
 {
@@ -129,7 +130,8 @@ static void add_launch(void *user, const struct esp_launch *launch)
     const int each = blocks_each(launch);
     const double busiest = (double)(size_t)((blocks + here - 1) / here);
     const double waves = each > 1 ? 1 : busiest, most_here = busiest < each ? busiest : each;
-    const double at_once = blocks < all ? blocks : all; /* persistent blocks have more tiles */
+    /* A persistent block computes several tiles, so there can be fewer blocks than tiles. */
+    const double at_once = blocks < all ? blocks : all;
     const double under_way = at_once < here * each ? at_once : here * each;
     read_ahead(p, launch, under_way);
     const double seconds = (launch->early ? BEGIN_EARLY : BEGIN) +

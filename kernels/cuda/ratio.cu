@@ -1,10 +1,11 @@
-/* ratio.cu - compares two rows by the ratio of their probabilities, class by class (ratio.h).
+/* ratio.cu - compares two rows of probabilities, p and q, by sums over classes of tokens. The
+ * class of a token follows from its ratio p/q (ratio.h).
  *
  * The probabilities of a class are added as integers, in units of 2^-60; for a probability
  * above 2^-37, the integer is exact. Integers have the same sum in any order, so all threads
- * can add concurrently. A block adds up its part in shared memory, and then adds it to arrays
- * in the device's memory. The last block converts them to doubles and resets the arrays to
- * zero.
+ * can add concurrently. A block adds up its part of the row in shared memory, and then adds
+ * these sums to arrays in device memory. The last block to finish converts the arrays to
+ * doubles, and resets them to zero.
  */
 #include "kernels/cuda/total.h"
 
@@ -14,7 +15,7 @@ namespace
 {
 
 struct class_sums {
-    unsigned low[CLASSES], high[CLASSES]; /* halves of the sums of p, then of q */
+    unsigned low[CLASSES], high[CLASSES]; /* halves of the sums of p, then of those of q */
     int last;
 };
 

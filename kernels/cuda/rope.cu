@@ -1,4 +1,4 @@
-/* rope.cu - computes values that the blocks of attention do not compute themselves (rope.h):
+/* rope.cu - computes what the blocks of attention do not compute themselves (rope.h):
  * the keys and values of a large pass, which many blocks read, and the factors of an RMSNorm
  * over all heads of a row (OLMo 2). */
 #include "kernels/cuda/rope.h"

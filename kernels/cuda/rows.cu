@@ -1,7 +1,6 @@
-/* rows.cu - matrices with a column for each token, on the device: their memory, what a draft
- * step does with them, and copies of whole rows. Each other operation on rows has its own file;
- * see rows.h.
- */
+/* rows.cu - matrices of logits or probabilities on the device, with a column for each token:
+ * their memory, what a draft step does with them, and copies of whole rows. Each other
+ * operation on rows has its own file; see rows.h. */
 #include "kernels/cuda/rows.h"
 
 #include <cstdlib>
@@ -48,8 +47,8 @@ int esp_cuda_rows_open(struct esp_rows **rows, struct esp_backend *backend, int 
     *rows = NULL;
     if (capacity < 1 || vocabulary < 1 || vocabulary > ESP_VOCABULARY_MOST)
         return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                        "%d rows over a vocabulary of %d: both must be at least 1, the "
-                        "vocabulary at most %d on this backend",
+                        "cannot open %d rows over a vocabulary of %d tokens: both numbers must "
+                        "be at least 1, and --backend cuda supports at most %d tokens",
                         capacity, vocabulary, ESP_VOCABULARY_MOST);
     struct esp_cuda_rows *r = static_cast<struct esp_cuda_rows *>(calloc(1, sizeof *r));
     int status = ESP_E_MEMORY;
@@ -65,9 +64,9 @@ int esp_cuda_rows_open(struct esp_rows **rows, struct esp_backend *backend, int 
     if (status < 0) {
         esp_cuda_rows_close(r ? &r->base : NULL);
         return esp_fail(err, errlen, status,
-                        "no memory for %d rows over a vocabulary of %d (%s); try a smaller "
-                        "tree or --backend cpu",
-                        capacity, vocabulary, r ? b->failure : "the host has too little");
+                        "not enough memory for %d rows over a vocabulary of %d tokens (%s); "
+                        "try a smaller tree or --backend cpu",
+                        capacity, vocabulary, r ? b->failure : "the computer has too little");
     }
     *rows = &r->base;
     return ESP_OK;
@@ -124,7 +123,7 @@ static int begin_copy(struct esp_rows *rows, int which)
     return esp_cuda_begin(rows, esp_cuda_room<float>(rows->vocabulary));
 }
 
-/* The row goes through pinned memory, as all answers do, so that a copy that is still queued
+/* The row is first copied to pinned memory, as all answers are. So a copy that is still queued
  * after a failure does not write to the caller's memory. */
 int esp_cuda_read_row(struct esp_rows *rows, int which, float *values)
 {

@@ -1,12 +1,13 @@
-/* sample.cu - draws tokens by inverting the cumulative sum of rows; a block draws all of a
- * row.
+/* sample.cu - draws tokens from rows of probabilities, by inverting the cumulative sum. One
+ * block makes all draws from a row.
  *
- * The additions and their order are the same as in `sample` of the CPU backend. So the same row
- * and random number draw the same token. All threads sum chunks of 256 tokens. One thread
- * computes the running totals. All threads look for the chunk in which the totals exceed u *
- * total, and one thread walks over this chunk. Chunks with excluded tokens are marked, and each
- * of their tokens is compared with the excluded ones. A drawn token is excluded from the next
- * draw, for which only its chunk is summed again.
+ * The additions and their order are the same as in `sample` of the CPU backend. So both
+ * backends draw the same token for the same row and random number u. All threads sum chunks of
+ * 256 tokens. One thread computes the running totals of these sums. All threads look for the
+ * first chunk whose running total exceeds u * total, and one thread walks over this chunk.
+ * Chunks with excluded tokens are marked, and each of their tokens is compared with the
+ * excluded tokens. A drawn token is excluded from the next draws, and only its chunk is summed
+ * again.
  */
 #include "kernels/cuda/total.h"
 
@@ -77,8 +78,8 @@ static __device__ int32_t walk(const double *value, int first, int count, double
     return token;
 }
 
-/* Returns the token at which the running totals exceed u * total, or -1, to thread 0.
- */
+/* Returns, to thread 0, the token at which the running totals exceed u * total; -1 if no token
+ * has a probability above 0. */
 static __device__ int32_t invert(const struct draw &f, int n, double u, const double *totals,
                                  struct shared_part *s)
 {
@@ -106,7 +107,7 @@ static __global__ void __launch_bounds__(THREADS)
            int draws, const int32_t *excluded, int per, int32_t *tokens, double *values)
 {
     ESP_SHARED(struct shared_part,
-               s); /* (1), sums (chunks), totals (chunks), marked (chunks) */
+               s); /* one; then sums (chunks), totals (chunks), marked (chunks) */
     const int chunks = esp_chunks(n);
     double *sums = reinterpret_cast<double *>(s + 1), *totals = sums + chunks;
     unsigned char *marked = reinterpret_cast<unsigned char *>(totals + chunks);

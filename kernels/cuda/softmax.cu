@@ -1,9 +1,10 @@
 /* softmax.cu - turns logits into probabilities in place, with temperature, top-k and top-p.
  * There is one block per row.
  *
- * The row is read once. As much of it as fits stays in shared memory (48,000 values in 227
- * KiB); the rest is read again from the cache of the device. With few long rows, most of the
- * device would be idle, so softmax_parts.cu computes those. Both use the steps of softmax.h.
+ * A row is read from memory once. As many values as fit stay in shared memory (48,000 values in
+ * 227 KiB). The other values are read again from the second-level cache. If there are few long
+ * rows, most of the device would be idle, so softmax_parts.cu computes these rows. Both files
+ * use the steps of softmax.h.
  */
 #include "kernels/cuda/softmax.h"
 

@@ -1,9 +1,10 @@
-/* softmax_parts.cu - softmax of few long rows: each step is a launch over parts of the rows.
+/* softmax_parts.cu - computes softmax of few long rows. Each step is a launch with one block
+ * for each part of a row.
  *
- * One block per row would compute all exponentials of a long row while the rest of the device
- * is idle. Here a block computes 4096 values. The last block of a row combines the numbers
- * that the next step needs: the largest value, the total, the last rank to be kept. Only the
- * search for that rank has one block per row.
+ * If one block computed all exponentials of a long row, the rest of the device would be idle.
+ * Here a block computes 4096 values. The last block of a row to finish combines the results of
+ * the parts into what the next step needs: the largest value or the total. Only the search for
+ * the last rank to be kept has one block per row.
  */
 #include "kernels/cuda/softmax.h"
 
@@ -16,14 +17,14 @@ enum {
 namespace
 {
 
-/* Results of the steps for one row. */
+/* Results of the steps for one row, which later steps read. */
 struct row_state {
     double total;
     uint64_t cut;
     float top, least;
 };
 
-/* Work memory for a grid of `rows` rows. */
+/* The arrays in the work memory, for a grid of `rows` rows. */
 struct work {
     struct row_state *state; /* (rows) */
     double *sums;            /* (rows, chunks) */
@@ -47,11 +48,11 @@ static __device__ struct esp_walk part_of(const struct esp_cuda_job *job)
     return esp_softmax_row(job, begin, begin + (left < ESP_PART ? left : ESP_PART), NULL, 0);
 }
 
-/* Finds the largest values. The grid of this and of all other kernels except search() is (rows,
- * parts). */
+/* Finds the largest value of each row. The grid of this kernel is (rows, parts), as for all
+ * kernels here except search(). */
 template <class From> static __global__ void __launch_bounds__(PART_THREADS) find_top(From from)
 {
-    ESP_SHARED(float, room); /* (warps), (1) an int */
+    ESP_SHARED(float, room); /* a float per warp, then an int */
     const struct esp_cuda_job job = from();
     if ((int)blockIdx.x >= job.rows)
         return;
@@ -80,8 +81,8 @@ static __host__ __device__ bool cuts(const struct esp_cuda_job *job, bool mass)
     return mass ? job->step.top_p < 1.0 : job->step.top_k > 0 && job->step.top_k < job->n;
 }
 
-/* Finds the last rank that top_p (of exponentials) or top_k (of logits) keeps. Grid: (rows).
- */
+/* Finds the last rank that is kept: with `mass` by top-p, from exponentials; otherwise by
+ * top-k, from logits. Grid: (rows). */
 template <class From>
 static __global__ void __launch_bounds__(ROW_THREADS) search(From from, bool mass)
 {
@@ -103,11 +104,11 @@ static __global__ void __launch_bounds__(ROW_THREADS) search(From from, bool mas
 }
 
 /* Turns logits into exponentials or, with `lower`, sets exponentials with ranks above the cut
- * to 0; then adds up the total. */
+ * to 0. Then adds up the total of the row. */
 template <class From>
 static __global__ void __launch_bounds__(PART_THREADS) add_up(From from, bool lower)
 {
-    ESP_SHARED(double, room); /* (chunks), (1) an int */
+    ESP_SHARED(double, room); /* a double per chunk, then an int */
     const struct esp_cuda_job job = from();
     if ((int)blockIdx.x >= job.rows || (lower && !cuts(&job, true)))
         return;

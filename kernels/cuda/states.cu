@@ -2,9 +2,9 @@
  * pass. mixer.cu has the arithmetic.
  *
  * The host makes the plan (state_plan.h) and sends it before the pass. The inputs of the text's
- * last tokens, which convolutions read, stay in their slots. For this, there are conv_kernel -
- * 1 more slots than rows after the states. So a pass moves no inputs. A copy of the states
- * contains these inputs, too.
+ * last tokens, which convolutions read, stay in their slots. So a pass moves no inputs. For
+ * these tokens there are conv_kernel - 1 more slots than a plan can have entries. A copy of the
+ * states contains these inputs, too.
  */
 #include <climits>
 #include <cstdlib>
@@ -34,7 +34,7 @@ void esp_cuda_states_set_sizes(struct esp_cuda_states *s, const struct esp_model
               ESP_STATE_THREADS;
 }
 
-/* Returns the number of tokens whose inputs convolutions read before the next token. */
+/* Returns the number of earlier tokens whose inputs a convolution reads for a token. */
 static int taps_of(const struct esp_cuda_states *s)
 {
     return s->plan.ring - s->plan.room;
@@ -45,7 +45,7 @@ static size_t tail_of(const struct esp_cuda_states *s)
     return taps_of(s) * s->width;
 }
 
-/* Returns the numbers of a copy of all states, see struct esp_cuda_states. */
+/* Returns how many numbers a copy of all states has, see `slots` of struct esp_cuda_states. */
 static size_t copy_of(const struct esp_cuda_states *s)
 {
     return s->layers *
@@ -66,7 +66,7 @@ size_t esp_cuda_checkpoint_bytes(const struct esp_model_desc *d)
     return s.layers > 0 ? copy_of(&s) * sizeof *s.memory : 0;
 }
 
-/* Returns the largest level of a walk, see walk.h. */
+/* Returns the largest level that a walk over `count` states can use, see walk.h. */
 static int levels_of(int count)
 {
     int levels = 1;
@@ -110,14 +110,14 @@ void esp_cuda_states_close(struct esp_cuda_states *s)
 
 struct copy_args {
     float *memory, *inputs, *copy;
-    size_t each, stride; /* numbers of a layer's states, and of an input */
+    size_t each, stride; /* how many numbers a layer's states and an input have */
     int layers, ring;
-    int first, tokens; /* the copy has the inputs of so many tokens from the first on ... */
-    int begin, end;    /* ... of which tokens begin..end-1 exist */
+    int first, tokens; /* the copy has the inputs of tokens first..first + tokens - 1 */
+    int begin, end;    /* of these tokens, begin..end-1 exist */
     bool save;
 };
 
-/* Copies the states, and the inputs of tokens begin..end-1, to `copy`, or back. */
+/* Copies the states, and the inputs of tokens begin..end-1, to `copy` (save) or back. */
 static __global__ void copy_kernel(struct copy_args a)
 {
     const size_t inputs = a.tokens * a.stride, layer_size = inputs + a.each;
@@ -138,7 +138,8 @@ static __global__ void copy_kernel(struct copy_args a)
     }
 }
 
-/* Copies the states and inputs after a text of `length` tokens. */
+/* Copies the states and inputs after the first `length` tokens of the text to a slot (save) or
+ * back. */
 static int copy(struct esp_cuda_cache *c, int slot, int length, bool save)
 {
     const struct esp_cuda_states *s = &c->states;
@@ -196,8 +197,8 @@ struct keep_args {
     int first, count, dropped, folded, room, ring;
 };
 
-/* A thread moves one column of all rows of a layer, in ascending order. Grid: (columns,
- * layers). */
+/* Moves the inputs of the kept rows. A thread moves one column of a layer's inputs, for all
+ * rows in ascending order. Grid: (columns, layers). */
 static __global__ void keep_inputs_kernel(struct keep_args a)
 {
     const size_t column = (size_t)blockIdx.x * THREADS + threadIdx.x;
@@ -256,7 +257,7 @@ int esp_cuda_states_write(const struct esp_cuda_cache *c, struct esp_cuda_visit 
     for (int i = p->groups - 1; i >= 0; i--) {
         const struct esp_walk_step none = {}, *step = i > 0 ? &p->walk.step[i - 1] : &none;
         const struct esp_state_group *group = &p->group[i > 0 ? step->entry + 1 : 0];
-        const int held = i > 1 ? p->walk.step[i - 2].to : 0; /* by the step before */
+        const int held = i > 1 ? p->walk.step[i - 2].to : 0; /* level left by the step before */
         const bool loads = i == 0 || held != step->from;
         visit[i].last = group->last;
         visit[i].first = group->first;
@@ -281,7 +282,7 @@ void esp_cuda_states_end(struct esp_cuda_cache *c)
     all->written += s->plan.walk.texts > 0 ? s->layers * bytes : 0;
 }
 
-/* A pass without rows. */
+/* Runs a pass without rows, which only adds complete chunks to the states. */
 int esp_cuda_fold(struct esp_cache *cache, int prefix, int dropped)
 {
     struct esp_cuda_cache *c = (struct esp_cuda_cache *)cache;

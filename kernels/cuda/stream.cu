@@ -1,14 +1,14 @@
 /* stream.cu - copies layers of a model that is larger than the device's memory.
  *
- * These layers are in pinned memory of the host, in the device's layout. Every pass copies them
- * in order, alternating between two buffers, on a separate stream: while a layer is computed,
- * the next one is copied. The two streams wait for each other only through events; the host
- * waits for neither. After its last layer a pass requests the first layers of the next pass,
- * which arrive while a tree is drafted. The kernels are the same as for resident layers, so the
- * results are bit-identical.
+ * The layers that do not fit are in pinned memory of the host, in the device's layout. Every
+ * pass copies them in order to two buffers in turn, on a separate stream. While a layer is
+ * computed, the next one is copied. The two streams wait for each other only through events;
+ * the host waits for neither. After its last layer, a pass requests the first layers of the
+ * next pass, which arrive while a tree is drafted. The kernels are the same as for resident
+ * layers, so the results are bit-identical.
  *
- * A pass then takes as long as its copies, for any number of rows, so large trees gain most
- * (Xiong et al., "DySpec", 2024, the experiments with CPU offloading).
+ * So a pass takes as long as its copies, whatever its number of rows is, and large trees gain
+ * most (Xiong et al., "DySpec", 2024, the experiments with CPU offloading).
  */
 #include "kernels/cuda/cuda.h"
 
@@ -31,17 +31,17 @@ struct esp_cuda_stream {
     char *buffer[BUFFERS]; /* on the device, part of the weights' allocation */
     cudaStream_t copies;
     cudaEvent_t arrived[BUFFERS], computed[BUFFERS];
-    /* How many layers were requested and computed since the last restart. The n-th layer is
-     * layer[n % streamed], and is copied to buffer n % 2. requested = taken + 2, unless a
-     * pass has failed. */
+    /* How many layers have been requested and computed (`taken`) since the last restart. The
+     * n-th layer is layer[n % streamed], and is copied to buffer n % 2. requested = taken + 2,
+     * unless a pass has failed. */
     uint64_t requested, taken;
     double measured_bytes, measured_seconds;
 };
 
 /* ------------------------------------------------------------------ requests */
 
-/* Queues the copy of the next layer into its buffer; the copy waits until the layer in that
- * buffer has been computed. */
+/* Queues the copy of the next layer into its buffer. The copy waits until the previous layer in
+ * that buffer has been computed. */
 static int request(struct esp_cuda_stream *s)
 {
     struct esp_cuda_backend *backend = s->backend;
@@ -55,7 +55,7 @@ static int request(struct esp_cuda_stream *s)
     return ESP_OK;
 }
 
-/* Starts again with the first layer. */
+/* Forgets all earlier requests, and requests the first layers. */
 static int restart(struct esp_cuda_stream *s)
 {
     s->requested = s->taken = 0;

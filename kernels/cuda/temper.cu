@@ -1,9 +1,9 @@
-/* temper.cu - computes, for rows of probabilities, the mean log probability and the sum of
- * powers. These sums show the effect of another temperature.
+/* temper.cu - computes the mean log probability of a row of probabilities, and the sum of a
+ * power of the probabilities. These sums show the effect of another temperature.
  *
  * There is one block per row. The sums are used to learn a draft temperature, once per
  * iteration and for a few rows. No draw depends on their last bits, so the order of summation
- * may depend on how rows are divided among threads.
+ * may depend on how a row is divided among the threads.
  */
 #include "kernels/cuda/rows.h"
 

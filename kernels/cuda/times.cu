@@ -18,7 +18,7 @@ struct step {
 };
 
 struct esp_cuda_times {
-    struct step *step; /* step[0] is the beginning */
+    struct step *step; /* step[0] marks the beginning of the pass */
     int count, room;
 };
 

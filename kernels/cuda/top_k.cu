@@ -1,11 +1,12 @@
-/* top_k.cu - the k largest values of each row, in order.
+/* top_k.cu - finds the k largest values of each row, in descending order.
  *
  * For the few values that a tree needs (k up to 64), a block has 4096 values in registers, as
- * ranks (rank.h). Take the best value of each thread: the k-th best of these is not better than
- * the k-th best of all values. So the values that are at least as good as it include the k
- * best. There are slightly more than k of them and at most 1024. The place of each is the
- * number of those before it. Long rows are divided into such parts, and the last block of a row
- * does the same with the results of the parts.
+ * ranks (rank.h). First it finds the best value of each thread. The k-th best of these values
+ * is the limit. It is not better than the k-th best of all values, so the k best values are all
+ * at least as good as the limit. The candidates are the values that are at least as good:
+ * slightly more than k, and at most 1024. The place of a candidate is the number of better
+ * candidates. A long row is divided into parts of 4096 values, and the last block of the row to
+ * finish does the same with the results of the parts.
  *
  * For larger k, a radix search finds the last rank that is selected, and a bitonic sort
  * (Batcher 1968) orders the values up to this rank.
@@ -24,7 +25,7 @@ enum {
     SORTED_IN_ROOM = 2048, /* ranks that are sorted in shared memory */
 };
 
-/* ------------------------------------------------------------------ few */
+/* ------------------------------------------------------------------ small k */
 
 namespace
 {
@@ -37,7 +38,7 @@ struct few_room {
 
 } // namespace
 
-/* Returns the number of ranks before `rank`. */
+/* Returns how many of the ranks are smaller than `rank`. */
 static __device__ int place_of(uint64_t rank, const uint64_t *ranks, int count)
 {
     int before = 0;
@@ -46,10 +47,10 @@ static __device__ int place_of(uint64_t rank, const uint64_t *ranks, int count)
     return before;
 }
 
-/* Writes the k best of the block's ranks to room->best. If there are fewer than k,
- * ESP_NO_RANK follows them. It compares the best ranks of groups of 1, 2 or 4 threads. There
- * are at least 8 k groups, so few other values are better than the k-th best of their best
- * ranks. */
+/* Writes the k best of the block's ranks to room->best. If there are fewer than k, ESP_NO_RANK
+ * follows them. The limit is the k-th best of the best ranks of groups of 1, 2 or 4 threads.
+ * There are at least 4 k groups, so only few ranks other than the k best are better than the
+ * limit. */
 static __device__ void find_best(const uint64_t *rank, int k, struct few_room *room)
 {
     const int thread = threadIdx.x, together = k <= 8 ? 4 : k <= 16 ? 2 : 1;
@@ -90,7 +91,7 @@ static __device__ void find_best(const uint64_t *rank, int k, struct few_room *r
     __syncthreads();
 }
 
-/* Grid: (rows, parts). */
+/* Finds the k largest values of each row, for k up to MOST_K. Grid: (rows, parts). */
 template <class From> static __global__ void __launch_bounds__(THREADS, 4) top_few(From from)
 {
     ESP_SHARED(struct few_room, room);
@@ -152,7 +153,7 @@ void esp_cuda_step_top_k(struct esp_cuda_cache *c, int rows)
                sizeof(struct few_room), b->stream, pass);
 }
 
-/* ------------------------------------------------------------------ many */
+/* ------------------------------------------------------------------ large k */
 
 /* Sorts ranks in ascending order, in place; `size` is a power of two. */
 static __device__ void sort(uint64_t *ranks, int size)
@@ -182,8 +183,8 @@ struct many_room {
 
 } // namespace
 
-/* One block per row. `lists`: (rows, size) memory for the k ranks if they do not fit into
- * shared memory. */
+/* Finds the k largest values for large k. There is one block per row. `lists`: (rows, size)
+ * memory for the k ranks if they do not fit into shared memory. */
 static __global__ void __launch_bounds__(SORTERS)
     top_many(struct esp_cuda_job job, uint64_t *lists, int size)
 {
@@ -224,7 +225,7 @@ static int power_of_two(int least)
     return power;
 }
 
-/* ------------------------------------------------------------------ either */
+/* ------------------------------------------------------------------ any k */
 
 /* The size is enough for one sorted row, and also for the results of the parts of 64 rows. */
 size_t esp_cuda_top_k_work(int n)

@@ -9,7 +9,7 @@
 
 #include <cstring>
 
-enum { READ_IN_PLACE = 256 }; /* bytes of arguments that are read over the bus, not copied */
+enum { READ_IN_PLACE = 256 }; /* arguments of up to this many bytes are not copied */
 
 void esp_cuda_transfer_close(struct esp_cuda_transfer *t)
 {

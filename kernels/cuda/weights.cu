@@ -1,14 +1,15 @@
-/* weights.cu - a model on the device: one allocation, filled through pinned memory.
+/* weights.cu - copies the weights of a model to one allocation on the device, through pinned
+ * memory.
  *
- * With a limit, layers that do not fit are in pinned memory of the host, see stream.cu. The
- * allocation then has two buffers for them.
+ * With a memory limit, the layers that do not fit stay in pinned memory of the host, see
+ * stream.cu. The allocation then has two buffers for them.
  *
- * The tensors are read row by row, converted to bf16 (fp16 stays fp16), arranged as the
- * kernels need them, and sent in pieces: one piece is filled while the previous one is copied.
- * All tensors that a layer's mixer multiplies with its input (queries, keys and values, for
- * example) become one matrix. Gate and up become one matrix with groups of
- * eight rows of each in turn, so that one product computes both, and the thread that has a
- * gate value also has the up value to multiply it with.
+ * The tensors are read row by row, converted to bf16 (fp16 stays fp16), arranged as the kernels
+ * need them, and sent in pieces: one piece is filled while the previous one is copied. All
+ * tensors that a layer's mixer multiplies with its input become one matrix; in attention, these
+ * are the tensors for queries, keys and values. The tensors gate and up also become one matrix,
+ * in which eight rows of gate and eight rows of up alternate. So one product computes both, and
+ * the thread that has a gate value also has the up value to multiply it with.
  */
 #include "kernels/cuda/blocks.h"
 #include "kernels/cuda/gpus.h"
@@ -18,8 +19,8 @@
 
 enum { TURNED_ROWS = 256 };
 
-/* Where a row of a matrix on the device comes from: row `from` of a tensor; -1 means that the
- * row is zero. */
+/* Says where a row of a matrix on the device comes from: it is row `from` of a tensor. from =
+ * -1 means that the row is zero. */
 struct source {
     const struct esp_tensor *tensor, *bias;
     int from;
@@ -34,8 +35,8 @@ struct turned {
     char *memory;
 };
 
-/* A walk over the model reserves the memory of each tensor in turn. The first walk only
- * reserves; the second walk also sends the tensors. */
+/* The state of a walk over the model. A walk takes memory on the device for each tensor in
+ * turn. The first walk does nothing else; the second walk also sends the tensors. */
 struct loader {
     struct esp_cuda_weights *w;
     struct esp_cuda_arena arena;
@@ -43,7 +44,7 @@ struct loader {
     struct esp_cuda_backend *backend;
     esp_progress *progress;
     void *user;
-    char *piece[2]; /* (piece_bytes) pinned */
+    char *piece[2]; /* (piece_bytes) in pinned memory */
     size_t piece_bytes;
     float *wide;             /* room for a row as floats */
     struct turned turned[2]; /* two, because rows of gate and up alternate */
@@ -67,7 +68,7 @@ static float read_value(const struct esp_tensor *t, int row)
     return value;
 }
 
-/* Reads rows of a transposed tensor, from row `first` on. */
+/* Reads up to TURNED_ROWS rows of a transposed tensor, from row `first` on, into `turned`. */
 static void turn(struct loader *l, struct turned *turned, const struct esp_tensor *t, int first)
 {
     const int left = t->rows - first, count = left < TURNED_ROWS ? left : TURNED_ROWS;
@@ -90,7 +91,7 @@ static void turn(struct loader *l, struct turned *turned, const struct esp_tenso
     turned->rows.rows = turned->rows.block = turned->rows.stride = count;
 }
 
-/* Returns rows of a transposed tensor that include row `row`. */
+/* Returns a group of rows of a transposed tensor that includes row `row`. */
 static const struct turned *find_turned(struct loader *l, const struct esp_tensor *t, int row)
 {
     for (const struct turned &turned : l->turned)
@@ -161,7 +162,8 @@ static int send(struct loader *l)
     return ESP_OK;
 }
 
-/* Returns where the caller can write the next `bytes` bytes to be sent. */
+/* Returns memory in the current piece for the next `bytes` bytes. The caller writes them there.
+ */
 static char *room(struct loader *l, size_t bytes)
 {
     if (l->filled + bytes > l->piece_bytes && l->status == ESP_OK)
@@ -186,7 +188,7 @@ static void end(struct loader *l)
 
 typedef struct source find_source(const void *layer, int row);
 
-/* Returns the source of a row, which is zero for rows after the last one. */
+/* Returns the source of a row. Rows after the last one are zero. */
 static struct source find_or_zero(find_source *find, const void *user, int row, int rows)
 {
     return row < rows ? find(user, row) : (struct source){NULL, NULL, -1};
@@ -250,7 +252,7 @@ static void send_blocks(struct loader *l, const struct esp_cuda_matrix *m,
     end(l);
 }
 
-/* ------------------------------------------------------------------ which row is which */
+/* ------------------------------------------------------------------ where rows come from */
 
 /* The tensors that a layer's mixer multiplies with its input, and their biases. */
 struct parts {
@@ -288,7 +290,8 @@ static const struct esp_tensor *output_of(const struct esp_layer *l)
     return esp_recurs(l->mixer) ? &l->mixed : &l->output;
 }
 
-/* Finds a row of the matrix that a layer's parts form. */
+/* Finds the source of a row of the matrix that a layer's `parts` form. `user` is a struct
+ * parts. */
 static struct source find_input(const void *user, int row)
 {
     const struct parts *p = (const struct parts *)user;
@@ -298,7 +301,8 @@ static struct source find_input(const void *user, int row)
     return {p->tensor[i], p->bias[i], row};
 }
 
-/* Finds a row of the matrix that gate and up form. `user` is {gate, its bias, up, its bias}. */
+/* Finds the source of a row of the matrix that gate and up form. `user` is {gate, its bias, up,
+ * its bias}. */
 static struct source find_gated(const void *user, int row)
 {
     const struct esp_tensor *const *pair = (const struct esp_tensor *const *)user;
@@ -311,7 +315,7 @@ static struct source find_gated(const void *user, int row)
     return {pair[2], pair[3], from};
 }
 
-/* Finds a row of a matrix that is one tensor. `user` is {tensor, bias}. */
+/* Finds the source of a row of a matrix that is one tensor. `user` is {tensor, bias}. */
 static struct source find_plain(const void *user, int row)
 {
     const struct esp_tensor *const *pair = (const struct esp_tensor *const *)user;
@@ -370,8 +374,8 @@ static void send_rows(struct loader *l, const float *to, const struct esp_tensor
 
 /* ------------------------------------------------------------------ the layout */
 
-/* Takes memory for `count` matrices (several for experts), one after another.
- */
+/* Takes memory for `count` matrices of 16-bit floats, one after another. There are several if
+ * they belong to experts. */
 static struct esp_cuda_matrix take_matrices(struct loader *l, int rows, int columns, bool bias,
                                             int count)
 {
@@ -449,7 +453,8 @@ static struct esp_cuda_matrix put_tensor(struct loader *l, const struct esp_tens
     return m;
 }
 
-/* Handles gate, up and down of a layer that has no experts, or the shared expert. */
+/* Takes memory for gate, up and down of a layer without experts, or of the shared expert, and
+ * sends them. */
 static struct esp_cuda_mlp put_mlp(struct loader *l, const struct esp_layer *from)
 {
     const struct esp_model_desc *d = l->w->base.desc;
@@ -468,7 +473,8 @@ static struct esp_cuda_mlp put_mlp(struct loader *l, const struct esp_layer *fro
     return to;
 }
 
-/* Handles the router, whose last row is the gate of the shared expert, if there is one. */
+/* Takes memory for the router, and sends it. If the shared expert has a gate, this is the
+ * router's last row. */
 static void put_router(struct loader *l, const struct esp_layer *from,
                        struct esp_cuda_layer *to)
 {
@@ -482,8 +488,8 @@ static void put_router(struct loader *l, const struct esp_layer *from,
     to->router_bias = put_vector(l, &from->router_bias);
 }
 
-/* All experts of a layer have the same types and biases as the first one (see
- * missing_for()). */
+/* Takes memory for the experts of a layer, and sends them. All experts have the same types and
+ * biases as the first one, see missing_for() in weights_open.cu. */
 static struct esp_cuda_mlp put_experts(struct loader *l, const struct esp_layer *from)
 {
     const struct esp_model_desc *d = l->w->base.desc;
@@ -510,7 +516,7 @@ static struct esp_cuda_mlp put_experts(struct loader *l, const struct esp_layer 
     return to;
 }
 
-/* Handles the matrices of a layer's mixer. */
+/* Takes memory for the matrices of a layer's mixer, and sends them. */
 static void put_mixer(struct loader *l, int i, struct esp_cuda_layer *to)
 {
     const struct esp_model_desc *d = l->w->base.desc;
@@ -538,7 +544,8 @@ static void put_mixer(struct loader *l, int i, struct esp_cuda_layer *to)
     }
 }
 
-/* Returns the index of a layer among those with attention, or among the recurrent ones. */
+/* Returns the index of a layer among the layers with attention, or among the recurrent layers.
+ */
 static int place_of(const struct esp_model_desc *d, int layer)
 {
     const bool recurs = esp_recurs(d->layer[layer].mixer);
@@ -572,7 +579,8 @@ static void put_layer(struct loader *l, int i, struct esp_cuda_layer *to)
         to->shared = put_mlp(l, from);
 }
 
-/* Sends, for every token, the row of the head that gives its logit. */
+/* Sends a table that has, for every token, the row of the head that computes the token's logit,
+ * or -1. */
 static void send_outputs(struct loader *l)
 {
     const struct esp_model_desc *d = l->w->base.desc;
@@ -600,9 +608,9 @@ static const float *put_frequencies(struct loader *l, const float *values)
     return put_vector(l, &t);
 }
 
-/* Handles what does not belong to a layer, and the first norms of all layers. The kernels of
- * the previous layer compute a layer's first norm (norm.h). At that time a streamed layer
- * may not have arrived yet, so its first norm stays on the device. */
+/* Takes memory for what does not belong to a layer and for the first norms of all layers, and
+ * sends both. The kernels of the previous layer compute a layer's first norm (norm.h). At that
+ * time a streamed layer may not have arrived yet, so its first norm stays on the device. */
 static void put_rest(struct loader *l)
 {
     struct esp_cuda_weights *w = l->w;
@@ -666,8 +674,8 @@ static size_t buffer_bytes(const struct loader *l, int count)
     return most;
 }
 
-/* Handles the streamed layers; on the device, each begins at the start of `first` or
- * `second`. */
+/* Lays out the streamed layers, and sends them. On the device, each of them begins at the start
+ * of the buffer `first` or `second`. */
 static void put_streamed(struct loader *l, int count, char *first, char *second)
 {
     struct esp_cuda_weights *w = l->w;
@@ -687,8 +695,8 @@ static void put_streamed(struct loader *l, int count, char *first, char *second)
     }
 }
 
-/* Walks over the model, with `count` streamed layers. If l->w->layer is NULL, it only
- * measures. */
+/* Walks over the model, with `count` streamed layers. If l->w->layer is NULL, the walk only
+ * counts bytes. */
 static void walk(struct loader *l, int count)
 {
     const int layers = l->w->base.desc->layers;
@@ -718,9 +726,9 @@ static void set_types(struct esp_cuda_weights *w)
 
 /* ------------------------------------------------------------------ the limit */
 
-/* Returns the smallest number of streamed layers with which the model fits into the limit, or,
- * if it never fits, the number with which it needs the fewest bytes. *bytes becomes the number
- * of bytes that the model then needs on the device. */
+/* Returns how many layers should be streamed. This is the smallest number with which the model
+ * fits into the memory limit or, if it never fits, the number with which it needs the fewest
+ * bytes. *bytes becomes the number of bytes that the model then needs on the device. */
 static int fit(const struct esp_model_desc *d, size_t *bytes)
 {
     const size_t left = esp_memory_limit_left(&d->limit);
@@ -800,7 +808,7 @@ int esp_cuda_weights_load(struct esp_cuda_weights *w, struct esp_cuda_backend *b
     l.user = user;
     l.piece_bytes =
         w->base.bytes < (size_t)ESP_CUDA_PIECE ? w->base.bytes : (size_t)ESP_CUDA_PIECE;
-    /* 16 rows of the widest quantised type take less than 64 bytes per column. */
+    /* 16 rows of any quantised type take less than 64 bytes per column. */
     const size_t widest = esp_model_desc_widest(w->part ? w->part->all : w->base.desc);
     l.wide = (float *)malloc(widest * sizeof *l.wide);
     l.tile_rows = (char *)malloc(widest * ESP_CUDA_TILE * sizeof *l.wide);

@@ -9,7 +9,7 @@
 
 enum { WIDEST_HEAD = 256 };
 
-/* Returns whether two matrices have the same form on the device. */
+/* Returns whether two matrices are stored in the same form on the device. */
 static bool alike(const struct esp_tensor *a, const struct esp_tensor *b)
 {
     return a->dtype == b->dtype ||
@@ -21,8 +21,8 @@ static bool same_bias(const struct esp_tensor *a, const struct esp_tensor *b)
     return (a->data == NULL) == (b->data == NULL);
 }
 
-/* Returns a feature of the model that this backend cannot compute, or NULL. In known files,
- * all experts of a layer have one type, so nothing else is supported. */
+/* Returns a feature of the model that this backend cannot compute, or NULL. In known files, all
+ * experts of a layer have one type, so layers whose experts differ are not supported. */
 static const char *missing_for(const struct esp_model_desc *d)
 {
     if (d->experts > ESP_CUDA_EXPERTS || d->experts_used > ESP_CUDA_EXPERTS_USED)
@@ -39,7 +39,7 @@ static const char *missing_for(const struct esp_model_desc *d)
     return NULL;
 }
 
-/* Returns a feature of the model that several GPUs cannot divide, or NULL. */
+/* Returns a feature of the model because of which several GPUs cannot divide it, or NULL. */
 static const char *undivided_of(const struct esp_model_desc *d)
 {
     if (esp_model_desc_recurrent(d))
@@ -74,7 +74,8 @@ static void close_all(struct esp_cuda_weights *w)
     }
 }
 
-/* Opens the weights of one GPU, and takes `part`, which may be NULL. */
+/* Opens the weights of one GPU. The weights own `part`, which may be NULL. If this function
+ * fails, it frees `part`. */
 static int open_one(struct esp_cuda_weights **weights, struct esp_cuda_backend *cuda,
                     const struct esp_model_desc *desc, struct esp_cuda_part *part,
                     esp_progress *progress, void *user, char *err, size_t errlen)
@@ -99,8 +100,8 @@ static int open_one(struct esp_cuda_weights **weights, struct esp_cuda_backend *
         if (host)
             return esp_fail(
                 err, errlen, status,
-                "%.2f GB of layers do not fit on the GPU, and this computer's memory "
-                "has no room to keep them ready for it; try --backend cpu --memory",
+                "%.2f GB of layers do not fit on the GPU, and this computer has too little "
+                "free memory to hold them for the GPU; try --backend cpu --memory",
                 (double)pinned / 1e9);
         return esp_cuda_tell(esp_cuda_program(cuda), status, err, errlen);
     }
@@ -108,7 +109,7 @@ static int open_one(struct esp_cuda_weights **weights, struct esp_cuda_backend *
     return ESP_OK;
 }
 
-/* The progress of several parts, one after another. */
+/* Combines the progress of several parts, which are loaded one after another. */
 struct progress_of_parts {
     esp_progress *progress;
     void *user;
@@ -121,8 +122,8 @@ static bool part_progress(void *user, const char *what, size_t done, size_t tota
     return p->progress(p->user, what, p->rank * total + done, p->ranks * total);
 }
 
-/* Opens a rank's part of a model on each GPU. A model that borrows matrices and uses the
- * lender's cache is divided in the same way as the lender. */
+/* Opens a rank's part of a model on each GPU. A model may borrow matrices from another model,
+ * the lender, and use its cache. It is then divided in the same way as the lender. */
 static int open_parts(struct esp_weights **weights, struct esp_cuda_gpus *gpus,
                       const struct esp_model_desc *desc, esp_progress *progress, void *user,
                       char *err, size_t errlen)
@@ -175,13 +176,13 @@ int esp_cuda_weights_open(struct esp_weights **weights, struct esp_backend *back
                         missing);
     if (desc->key_dim > ESP_CUDA_STATE_KEYS)
         return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
-                        "states of %d keys are larger than the %d that --backend cuda can do; "
-                        "use --backend cpu",
+                        "the model's states have %d keys, but --backend cuda supports at most "
+                        "%d; use --backend cpu",
                         desc->key_dim, ESP_CUDA_STATE_KEYS);
     if (desc->head_dim > WIDEST_HEAD)
         return esp_fail(err, errlen, ESP_E_UNSUPPORTED,
-                        "heads of %d values are wider than the %d that --backend cuda can do; "
-                        "use --backend cpu",
+                        "the model's heads have %d values, but --backend cuda supports at most "
+                        "%d; use --backend cpu",
                         desc->head_dim, WIDEST_HEAD);
     const size_t row = esp_cuda_pad(esp_model_desc_widest(desc), ESP_CUDA_PAD);
     if ((esp_cuda_has_blocks(desc) ? 2 * ESP_CUDA_TILE * row : 4 * row) > ESP_CUDA_PIECE)

@@ -29,7 +29,7 @@ gpus() { # DEVICES MESSAGE [VARIABLE] ...
     fails 1 "$message" env ESPALIER_EMU_DEVICES=$devices "$@"
 }
 check "too few GPUs are reported" gpus 1 "needs 2 GPUs, but 1 is here" $run --backend cuda --ranks 2
-check "too few GPUs after --device are reported" gpus 3 "needs 3 GPUs, but 2 are here from the number of --device on" \
+check "too few GPUs after --device are reported" gpus 3 "needs 3 GPUs, but 2 are here, counted from the one that --device names" \
     $run --backend cuda --device 1 --ranks 3
 check "a missing NCCL is reported" gpus 2 "libnccl.so.2 was not found; install libnccl2" \
     ESPALIER_EMU_NCCL=0 $run --backend cuda --ranks 2

@@ -126,7 +126,7 @@ check "more ranks than layers are refused" fails 1 "6 layers are too few for 7 r
 check "an unknown --ranks-split is refused" fails 1 "give rows or layers" $ESPALIER generate -p x --ranks 2 --ranks-split columns
 check "more than 64 ranks are refused" fails 1 "from 1 to 64" $ESPALIER generate -p x --ranks 65
 ln -s "$(realpath "$ESPALIER")" "$work/espalier-rank"
-check "espalier-rank without arguments refuses to run" fails 1 "not by hand" env PATH="$work" espalier-rank
+check "espalier-rank without arguments refuses to run" fails 1 "cannot be started alone" env PATH="$work" espalier-rank
 
 check "an invalid delay is refused" fails 1 "give a time, such as 500us" env ESPALIER_RANKS_DELAY=soon $ESPALIER generate -p x --ranks 2
 check "an invalid launcher is refused" fails 1 "neither Open MPI's mpirun nor MPICH's" $ESPALIER generate -p x --ranks 2 --hosts localhost --launcher true

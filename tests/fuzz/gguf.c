@@ -1,6 +1,6 @@
 /* Fuzzes a GGUF file: its values and tensors, and the model and tokenizer made from it. The
- * input is the header; the data after it are zeros. Everything that is opened must be
- * readable to its last byte, and an encoded text must have only existing tokens. */
+ * input is the header; the data after it are zeros. Each byte of an opened file must be
+ * readable, and encoding a text must give only tokens of the vocabulary. */
 #include "engine/model/gguf.h"
 
 #include <limits.h>

@@ -1,8 +1,8 @@
 /* Fuzzes the folder of a whole model, perhaps with an MTP layer, or of a draft head. The
  * folder has config.json, generation_config.json, espalier.json, and tensors that may or may
- * not fit the configuration. The input has the files as parts (fuzz.h). The number after
+ * not fit the configuration. The input consists of these files (fuzz.h). The number after
  * the name of a .safetensors file is the number of data bytes, all 0, after the header.
- * Everything that is opened must be readable to the last byte.
+ * Each byte of an opened model must be readable.
  */
 #include "engine/model/model.h"
 

@@ -68,6 +68,10 @@ keys '['
 check "80x24: in the resumed session, [ switches to another branch" see 'branch [0-9]* of [0-9]*'
 keys u
 check "80x24: in the resumed session, u undoes the switch" see 'undone'
+keys U
+check "80x24: U redoes the switch" see 'redone; u undoes it'
+keys '[' u
+check "80x24: u, pressed directly after [, waits for the switch" see 'undone'
 keys Escape
 check "80x24: Esc leaves the pane" see '^ F1 help'
 keys ':private on' Enter

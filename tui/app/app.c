@@ -759,7 +759,7 @@ void esp_app_receive(struct esp_app *app)
         if (serial != app->control.state.loaded.serial)
             see_models(app);
         if (forks != app->control.state.forks)
-            esp_branching_done(&app->control);
+            esp_app_show_reply(app, esp_branching_done(&app->control));
         if (app->control.state.span_count <= app->control.prompts.kept)
             app->control.prompts.kept = -1;
         app->control.requests.changed = true;

@@ -98,6 +98,10 @@ int esp_branching_back(struct esp_control *control, bool redo)
 {
     struct esp_branches *branches = &control->state.branches;
     const struct esp_step_back *step = esp_branches_back(branches, redo);
+    if (control->forks > 0) { /* the change that is to be undone is not recorded yet */
+        control->back += redo ? -1 : 1;
+        return ESP_OK;
+    }
     if (!step)
         return esp_refuse(control,
                           redo ? "there is nothing to redo" : "there is nothing to undo");
@@ -116,8 +120,9 @@ int esp_branching_back(struct esp_control *control, bool redo)
                : esp_answer(control, redo ? "redone; u undoes it" : "undone; U redoes it");
 }
 
-void esp_branching_done(struct esp_control *control)
+int esp_branching_done(struct esp_control *control)
 {
+    int status = ESP_OK;
     if (control->forks > 0)
         control->forks--;
     esp_prompts_read(&control->prompts, &control->state);
@@ -125,4 +130,12 @@ void esp_branching_done(struct esp_control *control)
         esp_branches_delete(&control->state.branches, control->doomed - 1);
     control->doomed = 0;
     judge_undone(control);
+    while (control->back != 0 && control->forks == 0) {
+        const bool redo = control->back < 0;
+        control->back += redo ? 1 : -1;
+        status = esp_branching_back(control, redo);
+        if (status < 0)
+            control->back = 0;
+    }
+    return status;
 }

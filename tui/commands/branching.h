@@ -22,10 +22,12 @@ int esp_branching_go(struct esp_control *control, const struct esp_branch_point 
                      const char *words, enum esp_fork why, bool on);
 /* Tells the library of kept sessions that a branch was named, marked, deleted or restored. */
 void esp_branching_judge(struct esp_control *control, int branch);
-/* Undoes the last change of the text. If `redo` is true, reverts the last undo. Returns 0 or a
- * negative status, with a reply. */
+/* Undoes the last change of the text. If `redo` is true, reverts the last undo. If the text is
+ * still being changed, waits for this change (esp_branching_done). Returns 0 or a negative
+ * status, with a reply. */
 int esp_branching_back(struct esp_control *control, bool redo);
-/* Must be called when the engine thread has switched to another text. */
-void esp_branching_done(struct esp_control *control);
+/* Must be called when the engine thread has switched to another text. Runs the undo or redo that
+ * has waited for it. Returns 0 or a negative status, with a reply. */
+int esp_branching_done(struct esp_control *control);
 
 #endif

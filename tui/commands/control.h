@@ -127,6 +127,7 @@ struct esp_control {
      * the speed. */
     double pace;
     int forks;  /* number of changes of the text that the engine thread has not reported yet */
+    int back;   /* number of undos to run as soon as forks is 0; redos if negative */
     int doomed; /* 1 + the branch to delete as soon as it is not the current one; 0 if none */
     int races;  /* number of races so far; each race gets a new seed */
 };

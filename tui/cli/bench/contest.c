@@ -12,7 +12,7 @@
 #include "viz/safe.h"
 
 enum {
-    FINALISTS = 3, /* at most this many stay until the end, and plain decoding */
+    FINALISTS = 3, /* maximum number of candidates in the last round, besides plain decoding */
     WARMUP = 16,   /* tokens that a candidate generates before it is measured */
     FEWEST_TOKENS = 16,
     MOST_TOKENS = 128, /* largest number of tokens in a round */
