@@ -29,9 +29,8 @@ struct esp_accept_depth {
     int64_t tried; /* iterations in which the verifier reached the parent of such a node */
     int64_t accepted;
     /* `rated` is the number of nodes one layer higher, reached by the verifier or not, for
-     * which the next two values are known (esp_session_explain). `rate` is the sum of their
-     * acceptance rates by the verifier's formula. `ceiling` is the sum of their ceilings
-     * alpha*. */
+     * which the next two values are known (esp_session_explain). rate: sum of the acceptance
+     * rates of these nodes by the verifier's formula; ceiling: sum of their ceilings alpha*. */
     int64_t rated;
     double rate, ceiling;
 };

@@ -1,5 +1,4 @@
-/* course.h - collects the values of a session's iterations for charts, and adds such values up.
- */
+/* course.h - collects values of a session's iterations for charts, and adds such values up. */
 #ifndef ESP_COURSE_H
 #define ESP_COURSE_H
 

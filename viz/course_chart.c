@@ -102,9 +102,7 @@ static double width_of(const char *text, int size)
     return esp_drawing_width(text, size, 0);
 }
 
-/* Draws an entry of a legend: a swatch and a text. Returns the x where the next entry can
- * begin.
- */
+/* Draws a legend entry: a swatch and a text. Returns the x where the next entry can begin. */
 static double draw_entry(struct chart *d, double x, double y, const char *colour,
                          const char *text)
 {

@@ -41,9 +41,7 @@ struct esp_figure {
     struct esp_tokens tokens;
     const int32_t *text; /* (text_count) tokens before the iteration */
     int text_count;
-    /* (pass_count) the time at which each draft pass ended, in seconds since the iteration
-     * began.
-     */
+    /* (pass_count) the end of each draft pass, in seconds since the iteration began. */
     const double *passes;
     int pass_count;
     const char *order; /* order of the mask's rows, such as "bfs"; NULL means unknown */

@@ -51,9 +51,8 @@ static void draw_grid(const struct picture *p)
     }
 }
 
-/* Draws a frame around each block: a thick frame if the block is not empty, otherwise a dashed
- * one. Returns the number of blocks that are not empty, and sets *all to the number of all
- * blocks. */
+/* Draws a frame around each block: thick if the block is not empty, otherwise dashed. Returns
+ * the number of blocks that are not empty, and sets *all to the number of all blocks. */
 static int draw_blocks(const struct picture *p, int *all)
 {
     const struct esp_pen frame = {.stroke = p->f->colours->accepted, .width = 1.6},

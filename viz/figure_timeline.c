@@ -16,8 +16,7 @@ struct line {
     double x, y, scale; /* scale: points per second */
 };
 
-/* Draws a bar and writes the time next to it. The bar is visible even if the time is very
- * short. */
+/* Draws a bar and writes the time next to it. Even a bar for a very short time is visible. */
 static void draw_bar(const struct line *l, const char *name, double from, double seconds,
                      const char *colour)
 {

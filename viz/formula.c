@@ -25,8 +25,7 @@ static double weight_of(const struct esp_tree *tree, int node)
     return n->q > 0 ? fmin(1, weight_of(tree, n->parent) * n->p / n->q) : 0;
 }
 
-/* Returns q of a node in the distribution without the siblings that were drawn before the node.
- */
+/* Returns q of a node in the distribution without its siblings that were drawn before it. */
 static double q_left(const struct esp_tree *tree, int node)
 {
     const struct esp_node *n = &tree->nodes[node];

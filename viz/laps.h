@@ -1,5 +1,5 @@
-/* laps.h - a pass of several ranks on a time axis: when each rank computes, waits, or exchanges
- * data. */
+/* laps.h - says when each rank computes, waits, or exchanges data during a pass of several
+ * ranks. */
 #ifndef ESP_LAPS_H
 #define ESP_LAPS_H
 

@@ -25,8 +25,7 @@ struct outline {
     int count;
 };
 
-/* Returns the smallest number of rows between the two roots at which the outlines do not
- * meet. */
+/* Returns how many rows must be between the two roots so that the outlines do not meet. */
 static int distance(const struct outline *above, const struct outline *below)
 {
     int least = 1;

@@ -156,8 +156,7 @@ static bool expand(const void *drafter, const struct esp_node *node, enum esp_re
 {
     const struct esp_draft *d = drafter;
     const struct esp_history *h = d->state;
-    /* With root=draft, which is the paper's literal form, the draft's first guess has depth
-     * 0. */
+    /* With root=draft, the paper's literal form, the draft's first guess has depth 0. */
     const int depth = node->depth - (int)esp_param(d->params, ROOT);
     const double probability = exp(node->cumulative_log_q);
     const bool deep = depth >= (int)floor(h->d0);

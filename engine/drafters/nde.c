@@ -8,8 +8,8 @@
  * draft's own distribution at the root, never on the verifier's random numbers, so the output
  * distribution does not change. The draft's first pass computes the root, because the choice
  * depends on it. The draft's output for the token before the root is kept from the last tree.
- * If the draft has not computed that token, because it was a leaf, the first pass computes it,
- * too.
+ * If the draft has not computed that token, because it was a leaf, the first pass also computes
+ * that token.
  *
  * Right after a prompt, the target has not computed anything for the token before the root.
  * Then the static action that was best in training is used.
@@ -54,8 +54,7 @@ struct state {
 };
 
 /* Returns the verifier for which the selector must be trained. For the verifier greedy this is
- * nss: greedy accepts the target's likeliest token, as nss does in the limit of temperature
- * 0. */
+ * nss, because both accept the target's likeliest token in the limit of temperature 0. */
 static const char *rule_of(const char *verifier)
 {
     return strcmp(verifier, "greedy") == 0 ? "nss" : verifier;
@@ -173,8 +172,7 @@ static int read_parts(const struct part *parts, int count)
 
 /* Runs the draft's pass over the root. Reads the outputs of both models for the token before
  * the root, and the draft's output for the root. If the draft's output for the token before the
- * root was kept, it is read before the pass, which overwrites it; otherwise the pass computes
- * it. */
+ * root was kept, it is read before the pass overwrites it. Otherwise the pass computes it. */
 static int look(struct esp_draft *d, struct state *s, const float *states[], float *scalars)
 {
     const struct esp_look_back *back = &d->context->back;

@@ -204,8 +204,7 @@ static void put_widths(FILE *file, const struct esp_colours *colours)
             gap);
 }
 
-/* Says what the picture shows in addition to its tokens, so that the legend explains only this.
- */
+/* Says what the picture shows in addition to its tokens. The legend explains only this. */
 struct shown {
     bool verdict[4];
     bool confidence, draft, target; /* probabilities */

@@ -4,8 +4,8 @@
  * The input is a line of a recording (an `iteration` event, man/espalier-session.5). This is a
  * separate program for three reasons. Graphviz ends the process when memory runs out. A layout
  * in a separate process can be limited and killed. The licences of Graphviz and readline do not
- * allow both in one binary. espalier runs this program (viz/dot_helper.h), and a user can run
- * it, too:
+ * allow both in one binary. espalier runs this program (viz/dot_helper.h). A user can also run
+ * it:
  *
  *     espalier export FILE --iteration 3 --format json | espalier-dot --format svg
  *

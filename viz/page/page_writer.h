@@ -8,8 +8,7 @@
  *     strings      every text once; other fields refer to it by index
  *     stages       the names of the six stages
  *     heats        [{title, limits, words}] of the colours of the text (viz/heat.h), for
- *                  surprisal, entropy, rank and origin; words: null for a colour that no token
- * has
+ *                  surprisal, entropy, rank and origin; words: null for an unused colour
  *     gauges       [{symbol, name, meaning, goal}] of the controllers; goal: index of a gauge
  *     iterations   [{
  *         index, time, drafter, verifier, lossy, seconds (of the stages), baseline,
