@@ -25,7 +25,8 @@ struct outline {
     int count;
 };
 
-/* Returns how many rows must be between the two roots so that the outlines do not meet. */
+/* Returns the smallest distance between the two roots, in rows, at which the outlines do not
+ * meet. */
 static int distance(const struct outline *above, const struct outline *below)
 {
     int least = 1;
