@@ -132,8 +132,8 @@ int esp_draft_expand(struct esp_draft *draft, const int32_t *nodes, int count, i
 int esp_draft_expand_root(struct esp_draft *draft, bool before);
 
 /* Lets the draft model continue the text by up to `most` tokens of its own vocabulary. Each
- * token is the likeliest one. A token that ends a text is the last. Writes the tokens and their
- * probabilities. Returns the number of tokens, or a negative status. */
+ * token is the likeliest one. The model stops after a token that ends a text. Writes the tokens
+ * and their probabilities. Returns the number of tokens, or a negative status. */
 int esp_draft_own(struct esp_draft *draft, const struct esp_respelling *respelling, int most,
                   int32_t *tokens, float *q);
 

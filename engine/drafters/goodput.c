@@ -67,7 +67,7 @@ static const struct esp_param params[] = {
     {0},
 };
 
-/* A child that is in the tree or a candidate for it. */
+/* A child that is already in the tree or could be added to it. */
 struct entry {
     double value; /* P */
     double key;   /* sort key: P, or P + 2 for drawn entries, so that drawn entries come

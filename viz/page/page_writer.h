@@ -3,7 +3,7 @@
  *
  * The page is this folder's page.html with the iterations as JSON in a data element:
  *
- *     program, target, draft, device, started
+ *     program, target, draft, device, started: texts about the session
  *     earlier      number of iterations before the first one on the page
  *     strings      every text once; other fields refer to it by index
  *     stages       the names of the six stages
