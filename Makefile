@@ -99,7 +99,7 @@ ISA_FLAGS_tiles    = $(ISA_FLAGS_avx2) -DESP_AMX -DESP_BASE=avx2 -include tests/
 # it uses the real instruction in the encoding of AVX-512, which is as fast as AVX-VNNI.
 ISA_FLAGS_dpbusd   = $(ISA_FLAGS_avx2) -DESP_VNNI -DESP_BASE=avx2 -include tests/emu/dpbusd.h $(if $(EVEX),-DESP_EVEX)
 
-# The names of the shared libraries, and the options that link them. `shared` takes the library's
+# The names of the shared libraries, and the linker options for them. `shared` takes the library's
 # name and, for macOS, its folder.
 LIB_SO      := libespalier.$(if $(DARWIN),dylib,so)
 LIB_SO_NAME := $(if $(DARWIN),libespalier.0.dylib,libespalier.so.0)
@@ -109,7 +109,7 @@ shared       = $(if $(DARWIN),-dynamiclib -install_name $(2)$(1),-shared -Wl$(co
 LIB_SO_FLAGS = $(call shared,$(LIB_SO_NAME),$(LIBDIR)/) \
                $(if $(DARWIN),-Wl$(comma)-exported_symbols_list$(comma)$(BUILD)/libespalier.exports,-Wl$(comma)--version-script=$(BUILD)/libespalier.map)
 
-# These headers are installed with the library, for other programs.
+# These headers are installed with the library. Other programs include them.
 PUBLIC_HEADERS := $(addprefix engine/,espalier.h espalier_event.h espalier_lists.h espalier_settings.h espalier_stats.h \
                       espalier_options.h espalier_ranks.h espalier_value.h espalier_chat.h compare.h find_models.h \
                       lossless.h pace.h perplexity.h text_token.h tree_measure.h) \
@@ -122,12 +122,12 @@ SHARED_HEADERS := $(addprefix engine/support/,suggestion.h hash.h int_map.h open
                       utf8_stream.h write_file.h) \
                   engine/text_token.h kernels/system.h kernels/state_plan.h
 
-# All .c files in a folder and its subfolders.
+# $(call sources,FOLDERS) lists all .c files in these folders and their subfolders.
 sources = $(shell find $(1) -name '*.c' | LC_ALL=C sort)
 obj = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 
-# The build folder with the objects of kernels/cpu/isa/. It can be the folder of another build, which then need not compile
-# them again.
+# The build folder with the objects of kernels/cpu/isa/. Set this to the folder of another build to use the objects that it
+# has compiled.
 ISA_BUILD := $(BUILD)
 ISA_SRC  := $(call sources,kernels/cpu/isa)
 KERNEL_SRC := $(shell find kernels -path kernels/cuda -prune -o -name '*.[ch]' -print -o -name '*.def' -print | LC_ALL=C sort)
@@ -346,8 +346,8 @@ print-public-headers:
 print-shared-headers:
 	@printf '%s\n' $(SHARED_HEADERS)
 
-# Some manual pages list settings, drafters or keys, which the program knows. `make pages` runs the program to write these
-# pages. Tests compare the pages with the program's output. `make pages` also makes the README's picture from a real screen;
+# Some manual pages have lists of settings, drafters or keys. `make pages` runs the program, which prints these lists from its
+# tables. Tests compare the pages with the program's output. `make pages` also makes the README's picture from a real screen;
 # this needs python3.
 pages: $(BUILD)/espalier
 	for page in drafters interface; do \
@@ -525,8 +525,8 @@ CHECK_SIZE := --whole
 CHECK_ASAN  = --quick $(ASAN_BIN)
 CHECK_TSAN := tests/tui/races.sh
 CHECK_ARM   = $(if $(X86),$(ARM_HERE))
-# CI builds this plugin only to see whether the CUDA code compiles. It is for three GPU architectures
-# and hardly optimised. It is in a separate folder, because no other target must use it.
+# CI builds this plugin only to see whether the CUDA code compiles, for three GPU architectures and
+# with little optimisation. The plugin is in a separate folder, where no other target uses it.
 CHECK_CUDA := CUDA_BUILD=$(CHECKED) CUDA_ARCHS='80 90 100' CUDA_ONCE=1 NVCC_FLAGS='-Xcicc -O1 -Xptxas -O0 --threads 2'
 else
 CHECK_SIZE := --quick
@@ -545,7 +545,7 @@ test:
 	@$(MAKE) --no-print-directory -j$$(nproc) $(BUILD)/espalier $(BUILD)/emu/libespalier-cuda.so $(filter $(BUILD)/%,$(TEST_NAMED))
 	@$(TEST_ENV) tests/run $(if $(filter 1,$(QUICK)),--quick,--whole) $(TEST_NAMED)
 
-# With QUICK=1, `make check` runs only short tests, without sanitizers. This is for use while you write code.
+# With QUICK=1, `make check` runs only short tests, without sanitizers. Use it while you write code.
 LONG_BIN  = %/terminal %/cursor %/unsafe_text %/shutdown %/bad_tokenizer %/bad_recording %/cuda_failures %/inflate %/pictures \
             %/cuda_blocks %/cuda_variants %/tree_attention %/windows_agree
 QUICK_BIN = $(filter-out $(LONG_BIN),$(filter $(BUILD)/tests/unit/%,$(TEST_BIN)))
@@ -578,7 +578,7 @@ ARM_RUN    = qemu-aarch64 -L $(abspath $(ARM_ROOT))
 ARM_HERE   = $(eval ARM_HERE := $(shell tests/arm/root $(ARM_ROOT) $(ARM_CC) && echo here))$(ARM_HERE)
 ARM_NOT   := $(addprefix %/,terminal cursor unsafe_text shutdown pictures cuda_blocks cuda_failures cuda_streamed \
                  cuda_variants rows_agree tree_attention windows_agree lossless/chi_square lossless/greedy_identity)
-# With QUICK=1, only tests of code that is compiled differently for ARM run.
+# With QUICK=1, `make check-arm` runs only the tests of code that is compiled differently for ARM.
 ARM_SHORT := $(addprefix %/,attention blocks gradients hidden_states kernels pool training_step)
 ARM_BIN   := $(filter-out $(ARM_NOT) $(BUILD)/tests/emu/%,$(if $(filter 1,$(QUICK)),$(filter $(ARM_SHORT),$(TEST_BIN)),$(TEST_BIN)))
 ARM_BIN   := $(ARM_BIN:$(BUILD)/%=$(ARM)/%)
@@ -638,7 +638,7 @@ KIT_TESTS := unit/rows unit/rows_agree unit/ratio unit/forward unit/step unit/ba
              lossless/greedy_identity
 KIT_LIBS  := -l:libpcre2-8.a -l:libutf8proc.a -l:libsqlite3.a -lcjson -lm -lpthread -ldl
 # The kit's twenty programs share one library. If all kernels were linked into each program, each
-# program would have 2 MB.
+# program would have a size of 2 MB.
 KIT_SO    := $(KIT)/libespalier-kit.so
 KIT_LINK   = $(CC) $(CFLAGS) $(EXTRA) -s -static-libgcc -o $@ $^ -Wl,-rpath,'$$ORIGIN/../..:$$ORIGIN/..:$$ORIGIN' \
              $(KIT_LIBS)

@@ -44,7 +44,7 @@ void check_skip(void) __attribute__((noreturn));
             check_fail(__FILE__, __LINE__, " " __VA_ARGS__);                                   \
     } while (0)
 
-/* A deterministic random number for test data: splitmix64 of a counter. */
+/* Returns a deterministic random number for test data: splitmix64 of a counter. */
 double check_uniform(unsigned long long *state); /* in [0, 1) */
 
 /* Returns whether the test runs in its short form, with fewer repetitions. ESPALIER_QUICK
@@ -52,8 +52,8 @@ double check_uniform(unsigned long long *state); /* in [0, 1) */
  * all runs. */
 bool check_quick(void);
 
-/* Returns the path of a file in the source tree's tests/ folder. An environment variable names
- * this folder; without it, the folder is found beside the build. The result is in static
+/* Returns the path of a file in the source tree's tests/ folder. ESPALIER_TESTS names this
+ * folder; without this variable, the folder is found beside the build. The result is in static
  * storage and valid until the next call. */
 const char *check_path(const char *relative);
 

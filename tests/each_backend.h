@@ -1,4 +1,4 @@
-/* each_backend.h - tests that run on every available backend.
+/* each_backend.h - declares tests that run on every available backend.
  *
  *     EACH_BACKEND(sums_are_right) { ... CHECK(backend->ops->...); }
  *
@@ -6,8 +6,8 @@
  * and CUDA. The CUDA plugin is loaded as the program loads it. ESPALIER_CUDA_PLUGIN names the
  * plugin for a real GPU. Without this variable, the test uses the plugin for the emulator,
  * which `make tests` builds in emu/ next to the tests. If the plugin does not open, the test
- * fails. ESPALIER_CUDA_PLUGIN=none leaves CUDA out, as in `make check-arm`, which has no
- * emulator. The test prints on which backends it ran.
+ * fails. ESPALIER_CUDA_PLUGIN=none leaves CUDA out, as in `make check-arm`, which does not
+ * build the emulator. The test prints on which backends it ran.
  *
  *     EACH_ISA(sums_are_right) { ... }
  *

@@ -1,6 +1,6 @@
 #!/bin/sh
-# The interface of the ARM program ($ESPALIER, in an emulator) must draw the same screens as that of the native program
-# ($NATIVE). This test steps through recorded sessions and compares the screens after each of twelve steps.
+# The ARM program ($ESPALIER, in an emulator) must draw the same screens as the native program ($NATIVE). This test steps
+# through recorded sessions and compares the screens after each of twelve steps.
 . tests/shell.sh
 . tests/script.sh
 arm=$ESPALIER

@@ -9,9 +9,9 @@
                                                     layers and one without in turn, after a
                                                     prompt of BYTES bytes (see states())
 
-A run uses two threads. It prints tokens per second for a prompt of 645 bytes and for plain decoding after it,
-and the times of passes of 8 and 16 rows divided by the time of a pass of one row. In this program, passes of 8
-and 16 rows verify the tokens of DRAFT. Needs numpy and gguf, and llama-cpp-python for `llama`.
+A run uses two threads. It prints tokens per second for a prompt of 645 bytes and for plain decoding after it. It
+also prints the times of passes of 8 and 16 rows, divided by the time of a pass of one row. In this program, these
+passes verify tokens that DRAFT has drafted. Needs numpy and gguf, and llama-cpp-python for `llama`.
 """
 import ctypes
 import json
@@ -107,7 +107,7 @@ def make(path, kind, shape="1b"):
     writer.add_rope_freq_base(500000.0)
     writer.add_layer_norm_rms_eps(1e-5)
     writer.add_vocab_size(vocabulary)
-    # First come the 256 bytes, written as in GPT-2's tokenizer, then tokens that occur in no text.
+    # The vocabulary has the 256 bytes, written as in GPT-2's tokenizer, and then tokens that occur in no text.
     plain = [*range(33, 127), *range(161, 173), *range(174, 256)]
     letters = [chr(b) for b in plain] + [chr(256 + i) for i in range(256 - len(plain))]
     writer.add_tokenizer_model("gpt2")

@@ -610,7 +610,7 @@ static double pass_bytes(const struct esp_backend *backend, const struct esp_mod
 static const int timed[] = {1, 16, 64};
 enum { TIMED = sizeof timed / sizeof *timed };
 
-/* Prints the predictions for a model without measuring it. Its weights may have any type. */
+/* Prints the predictions for a model without measuring it. Its weights can have any type. */
 static void print_predictions(struct esp_backend *backend, const struct shape *s,
                               enum esp_dtype dtype)
 {
@@ -794,7 +794,7 @@ static void take_small_shapes(void)
         rows_of[i] = 1 + i;
 }
 
-/* Reads RATE and CLOCK. */
+/* Reads RATE and CLOCK from the arguments. */
 static void read_speed(char **text)
 {
     speed.read_rate = 1e9 * atof(text[0]);

@@ -1,4 +1,4 @@
-/* emu_copy.cpp - copies and fills.
+/* emu_copy.cpp - implements the functions of the runtime that copy or fill memory.
  *
  * Arguments are checked when the host calls the function, but memory is read when the copy
  * runs. So the host must wait for the copy before it touches the source or the destination.

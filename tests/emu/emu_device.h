@@ -1,4 +1,4 @@
-/* emu_device.h - CUDA's functions for a thread that works with its block and its warp.
+/* emu_device.h - defines CUDA's device functions for the threads of a block or a warp together.
  *
  * Threads of a block are fibres that run one after another (emu_block.cpp). A thread yields
  * only where it must wait for other threads: at barriers, and in functions that the lanes of a

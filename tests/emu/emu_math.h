@@ -1,4 +1,4 @@
-/* emu_math.h - CUDA's device functions for a single thread: maths, bits, memory.
+/* emu_math.h - defines CUDA's device functions that need only one thread: maths, bits, memory.
  *
  * Functions with a rounding mode in their names give the same results as on a GPU. rsqrtf and
  * the approximate functions (__expf, ...) call the functions of the C library. A GPU's results

@@ -1,4 +1,4 @@
-/* emu_memory.cpp - device memory and pinned memory.
+/* emu_memory.cpp - manages device memory and pinned memory.
  *
  * Device memory is a separate range of addresses, which this file calls the arena. It is opened
  * while kernels and copies run, and closed when the host continues. So host code that

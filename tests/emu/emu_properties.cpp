@@ -1,4 +1,4 @@
-/* emu_properties.cpp - properties of the emulated device, and checks of launches.
+/* emu_properties.cpp - returns the properties of the emulated device, and checks launches.
  *
  * Limits are those of a GPU of compute capability 9.0, except that the emulated device has few
  * multiprocessors. With few multiprocessors, even the tests' small shapes have more blocks than
@@ -178,7 +178,7 @@ static size_t shared_limit(const void *kernel)
 {
     auto found = shared_allowed().find(kernel);
     int allowed = found == shared_allowed().end() ? 0 : found->second;
-    if (allowed > shared_most()) /* if the test has lowered the limit since */
+    if (allowed > shared_most()) /* if the limit was lowered after `allowed` was set */
         allowed = shared_most();
     return (size_t)(allowed > shared_default ? allowed : shared_default);
 }

@@ -1,4 +1,4 @@
-/* emu_stream.cpp - lazy streams, events and graphs.
+/* emu_stream.cpp - implements lazy streams, events and graphs.
  *
  * Work waits in its stream until the host waits for the stream. Before a stream runs, all work
  * on which it depends is run: work of other streams before an event for which the stream waits,

@@ -2,7 +2,7 @@
  * uses. An operation that would raise an exception on the processor ends the program.
  *
  * These rules are from the "Intel Architecture Instruction Set Extensions" reference. A load
- * sets all rows and columns of a tile that are not configured to zero. A store writes only the
+ * writes zeros to the rows and columns of a tile that are not configured. A store writes only
  * configured rows and columns. In a product C += A B, C and A have the same number of rows, and
  * C and B have the same number of columns. B has a row for every four bytes of a row of A.
  */

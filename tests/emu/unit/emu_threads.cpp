@@ -369,7 +369,7 @@ TEST(blocks_that_depend_on_their_order_give_wrong_results)
 
 /* ---------------------------------------------------------------- copies in the background */
 
-enum { NOT_READ = -1 }; /* 0xffffffff: what a copy's destination contains until it is read */
+enum { NOT_READ = -1 }; /* 0xffffffff: what a copy's destination contains until the copy runs */
 
 /* Each thread begins two copies of 16 bytes. It reads their destinations three times: before it
  * waits, after it has waited for the first copy, and after it has waited for both. */
