@@ -70,7 +70,7 @@ static void add_text(struct reference_batch *b, int text, unsigned long long *st
 }
 
 /* Adds the nodes of depth `depth` of all trees of a text. Writes their rows to
- * at[root][child], which has the rows of their parents if `depth` is 2. */
+ * at[root][child], which contains the rows of their parents if `depth` is 2. */
 static void add_nodes(struct reference_batch *b, int text, int first, int depth, int at[3][2],
                       unsigned long long *state)
 {

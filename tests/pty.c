@@ -1,4 +1,4 @@
-/* pty.c - opens a pseudo-terminal, runs the program in it, and reads; see pty.h. */
+/* pty.c - opens a pseudo-terminal, runs the program in it, and reads its output; see pty.h. */
 #include "tests/pty.h"
 
 #include <errno.h>

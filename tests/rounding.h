@@ -5,8 +5,8 @@
  * that the product reads. These are the relative errors:
  *
  *   float32               n sums, each rounded to 24 bits: 2^-24 sqrt(n / 2)
- *   BF16 on a tile unit   an activation is stored as two BF16 numbers: in addition, 2^-18
- *   quantised weights     32 activations share a scale: 2^-16 of the largest, 2^-8 with 8 bits
+ *   BF16 on a tile unit   in addition 2^-18, because an activation is two BF16 numbers
+ *   quantised weights     2^-16 of the largest of 32 activations, or 2^-8 if they have 8 bits
  *
  * The effect of these errors on the outputs depends on the model. Norms and softmax can enlarge
  * it, and so can a draft head that reads its own output. So the model runs with random errors

@@ -1,4 +1,4 @@
-/* Fuzzes a chat template and a conversation. The program may not recognise the template. Every
+/* Fuzzes a chat template and a conversation. The program need not recognise the template. Every
  * format must be able to write the conversation. The parts that people or the model wrote must
  * follow each other inside the result. The input has the parts chat_template.jinja,
  * tokenizer_config.json and text. */

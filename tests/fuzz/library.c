@@ -333,7 +333,7 @@ struct found {
 static int visit_session(void *user, const struct esp_kept_session *session)
 {
     struct found *found = user;
-    FUZZ_REQUIRE(strlen(session->words) < sizeof session->words, "its words end with a NUL");
+    FUZZ_REQUIRE(strlen(session->words) < sizeof session->words, "the words end with a NUL");
     found->id[found->count++] = session->id;
     return found->count == MOST_SESSIONS;
 }
@@ -341,7 +341,7 @@ static int visit_session(void *user, const struct esp_kept_session *session)
 static int visit_match(void *user, const struct esp_kept_match *match)
 {
     (void)user;
-    FUZZ_REQUIRE(strlen(match->words) < sizeof match->words, "its words end with a NUL");
+    FUZZ_REQUIRE(strlen(match->words) < sizeof match->words, "the words end with a NUL");
     return 0;
 }
 

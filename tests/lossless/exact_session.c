@@ -57,7 +57,7 @@ static int draw_one(struct esp_rows *rows, int row, const int32_t *excluded, int
     return ESP_OK;
 }
 
-/* Replaces the backend's sample(). Draws tokens by the enumeration instead of random numbers.
+/* Replaces the backend's sample(). The enumeration chooses the tokens, not random numbers.
  * */
 static int sample(struct esp_rows *rows, const int32_t *which, const double *u, int count,
                   int draws, const int32_t *excluded, int per, int32_t *tokens, double *values,

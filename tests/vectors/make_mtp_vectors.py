@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Makes the folders tests/vectors/heads/mtp-*: tiny random models with an MTP layer in the same
-file, and the tokens that this layer drafts.
+file, and the drafts of this layer (hidden states and logits).
 
 The transformers library ignores the tensors of the MTP layer when it loads a model. So this script
 computes the layer from its description ("DeepSeek-V3", arXiv 2412.19437, section 2.2; equations 21 to

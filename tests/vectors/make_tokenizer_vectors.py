@@ -239,13 +239,14 @@ def added(id, content, special=True, normalized=False, **flags):
     return entry
 
 
-MISSING = "\x04\x1f"  # control characters for which one vocabulary has no tokens
+MISSING = "\x04\x1f"  # control characters for which the vocabulary of neox/ has no tokens
 
 
 def make_neox(story):
     data = train(story, 800, pre_tokenizers.ByteLevel(add_prefix_space=False), normalizers.NFC(),
                  ["<|endoftext|>", "<|padding|>"])
-    # Pythia's vocabulary lacks the bytes that UTF-8 never uses. SmolLM's lacks some control characters.
+    # Pythia's vocabulary lacks the bytes that UTF-8 never uses. SmolLM's vocabulary lacks some control characters.
+    # This vocabulary lacks both.
     missing = [*map(ord, MISSING), 0xC0, 0xC1, *range(0xF5, 0x100)]
     vocab = [token for token in data["model"]["vocab"] if token not in map(CHAR_OF.get, missing)]
     data["model"]["vocab"] = {token: i for i, token in enumerate(vocab)}

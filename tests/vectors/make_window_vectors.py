@@ -38,7 +38,7 @@ class Streaming:
         return x * scale * self.weights[name]
 
     def rotate(self, x, place):
-        """x: (heads, head_dim)"""
+        """Rotates x (heads, head_dim) by the angles of position `place`."""
         half = x.shape[-1] // 2
         exponent = torch.arange(half, dtype=torch.float64) / half
         angle = place * self.config["rope_theta"] ** -exponent
