@@ -12,7 +12,7 @@ struct drafting_setup {
     unsigned long long toy_seed, seed; /* for the toy's distributions; for the session */
     double sharpness, temperature;
     esp_observer *observer;
-    bool waits; /* use toy_backend_that_waits() */
+    bool waits; /* true: use toy_backend_that_waits() */
 };
 
 struct drafting {

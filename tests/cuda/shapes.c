@@ -325,8 +325,8 @@ static double median(double *values)
     return values[runs / 2];
 }
 
-/* Returns a pass over a tree of `rows` nodes after `context` tokens, in which the parent of
- * node i is node (i - 1) / 2. It is valid until the next call. */
+/* Returns a pass over a tree of `rows` nodes after `context` tokens. The parent of node i is
+ * node (i - 1) / 2. The result is valid until the next call. */
 static struct esp_batch tree_pass(struct runner *r, int rows, int context)
 {
     static uint64_t mask[MOST_ROWS][WORDS];

@@ -1,4 +1,4 @@
-/* emu_lt.cpp - a plain matrix product that replaces cuBLASLt; see emu_lt.h.
+/* emu_lt.cpp - computes a plain matrix product in place of cuBLASLt; see emu_lt.h.
  *
  * It has two algorithms. Algorithm 1 needs no workspace. Algorithm 2 needs one, and overwrites
  * all of it. Both divide a sum into pieces. The number of pieces depends on the algorithm and
