@@ -1,5 +1,5 @@
-/* Tests calibration. It must find a planted draft temperature, make predictions accurate, and
- * store what it has learned. It must not use a damaged file. */
+/* Tests calibration. It must find the draft temperature that a test has chosen, make
+ * predictions accurate, and store what it has learned. It must not use a damaged file. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,7 +26,7 @@ EACH_BACKEND(the_mean_log_and_the_sum_of_powers_of_rows_are_right)
         for (int j = 0; j < n; j++)
             sum += x[j] = (float)exp(-30 * check_uniform(&state));
         for (int j = 0; j < n; j++)
-            /* so that some probabilities are 0 */
+            /* every seventh probability of a long row is 0 */
             x[j] = n > 20 && j % 7 == 0 ? 0 : (float)(x[j] / sum);
         CHECK(backend->ops->write_row(rows, 2, x) == 0);
         CHECK(backend->ops->write_row(rows, 0, x) == 0);
@@ -55,7 +55,7 @@ EACH_BACKEND(the_mean_log_and_the_sum_of_powers_of_rows_are_right)
 /* ------------------------------------------------------------------ planted temperatures */
 
 /* The draft equals the target, except that its logits are divided by `beta`. At temperature 0,
- * the target's likeliest token is random, and differs from text to text. Returns the value that
+ * the target's likeliest token is random, and differs from text to text. Returns the beta that
  * the session has learned after `texts` texts. */
 static double learned_beta(const char *drafter, double beta, double temperature, int texts,
                            struct esp_stats *stats)
@@ -70,7 +70,7 @@ static double learned_beta(const char *drafter, double beta, double temperature,
     d.toy.dulled = beta;
     d.toy.chancy = temperature == 0;
     for (int text = 0; text < texts; text++) {
-        /* with the same seed, the text would be the same again */
+        /* with the same seed, every text would be the same */
         d.toy.seed = 9 + 1000 * (unsigned long long)text;
         drafting_restart(&d, (unsigned long long)text);
         while (drafting_step(&d))

@@ -91,7 +91,7 @@ static void feed(struct terminal *t, const char *bytes)
     }
 }
 
-/* Checks that the terminal shows the first rows of the canvas. */
+/* Checks that the terminal shows the same text as the canvas in the first `rows` rows. */
 static void same_text(const struct terminal *t, const struct esp_canvas *canvas, int rows)
 {
     for (int y = 0; y < rows; y++)
@@ -188,7 +188,7 @@ struct played {
     char marker[64];
 };
 
-/* Plays a file into a terminal. */
+/* Plays the cast in `text` on a terminal. */
 static struct played play(struct terminal *t, char *text)
 {
     struct played played = {.end = 0};

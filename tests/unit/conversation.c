@@ -135,7 +135,8 @@ TEST(replacing_a_turn_computes_only_its_own_rows)
     esp_session_stats(session, &before);
     say(session, "three");
     esp_session_stats(session, &after);
-    /* the last remaining token and all new tokens except the last are computed */
+    /* the last token that was kept is computed again, but the last new token is not computed
+     * yet */
     CHECK(after.prefill_rows - before.prefill_rows == length_of(session) - kept, "%lld, %d",
           (long long)(after.prefill_rows - before.prefill_rows), length_of(session) - kept);
     close_chat(session);
@@ -237,7 +238,7 @@ TEST(a_full_context_drops_the_oldest_turns)
         CHECK(strstr(text_of(session, 0, length_of(session)), text), "turn %d", turn);
         CHECK(answer(session, 25) == 25 || strcmp(esp_session_end(session), "end of turn") == 0,
               "turn %d: %s", turn, esp_session_end(session));
-        /* The caches and the turns must match the text. */
+        /* The caches and the turns must still match the text. */
         const struct esp_conversation *c = &session->conversation;
         CHECK(session->target.length == length_of(session) - 1);
         for (int i = 0; i < c->count; i++) {
@@ -251,7 +252,7 @@ TEST(a_full_context_drops_the_oldest_turns)
     close_chat(session);
 }
 
-/* After turns were dropped, the answer must be that of a new session with the remaining
+/* After turns were dropped, the answer must be the answer of a new session with the remaining
  * text. */
 TEST(remaining_turns_are_computed_at_their_new_positions)
 {

@@ -1,6 +1,6 @@
-/* Tests the chart of thresholds when the drafter changes: each value of a drafter has a curve
- * over the iterations that ran with that drafter, and the curve stays between the ends of its
- * axis. */
+/* Tests the chart of thresholds in a session that changes its drafter. Each value of a drafter
+ * has a curve over the iterations that ran with that drafter, and the curve stays between the
+ * ends of its axis. */
 #include "viz/course_chart.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 /* cuda_blocks.c - compares products with quantised weights on the GPU and on the CPU, for every
- * type. The CPU adds exact integers.
+ * type. The CPU's sums are exact, because it adds integers.
  *
  * In a model whose matrices use all types in turn, the logits may differ from the CPU's only as
  * much as rounding the keys, values and results of attention to 16 bits explains.

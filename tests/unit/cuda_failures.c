@@ -44,7 +44,7 @@ struct controls {
     size_t (*memory_peak)(void);
 };
 
-/* Returns false on a real GPU. */
+/* Looks up the emulator's functions that make calls fail. Returns false on a real GPU. */
 static bool find_controls(struct controls *c)
 {
     if (cuda_is_real())
@@ -77,7 +77,7 @@ struct life {
     struct esp_cache *cache;
     struct esp_rows *rows;
     char err[400];
-    long calls; /* number of calls before anything was released */
+    long calls; /* the number of calls before anything was released */
 };
 
 /* Opens the model, the cache and the rows on the open backend. */
@@ -157,8 +157,8 @@ static int use_all(struct life *l)
     return status;
 }
 
-/* Uses the backend once. Returns the status of the first call that failed, whose error message
- * is then in `err`. */
+/* Uses the backend once. Returns the status of the first call that failed. Its error message is
+ * then in `err`. */
 static int live(struct life *l, struct random_model *model, const struct controls *c)
 {
     memset(l, 0, sizeof *l);
@@ -183,8 +183,8 @@ static int live(struct life *l, struct random_model *model, const struct control
     return status;
 }
 
-/* Repeats the use of the backend, and makes every step-th call fail in turn. ever_after: as in
- * emu_fail_at(). */
+/* Repeats the use of the backend. Another call fails each time: the first, then every step-th
+ * after it. `ever_after` has the same meaning as for emu_fail_at(). */
 static void fail_each(const struct controls *c, struct random_model *model, int error,
                       bool ever_after, int step)
 {
@@ -202,8 +202,9 @@ static void fail_each(const struct controls *c, struct random_model *model, int 
         int leaks = c->leaks(left, sizeof left);
         CHECK(leaks == 0, "%s (call %ld) failed: %s were not released", name, call, left);
         bool gives_back = strstr(name, "Destroy") || strstr(name, "Free");
-        /* If one of these calls fails, our own product or single launches replace it. After a
-         * failure of cudaSetDevice(), the calls for the other device would fail on a GPU. */
+        /* If one of these calls fails, the backend uses its own product or single launches
+         * instead, and reports no failure. After a failure of cudaSetDevice(), a real GPU would
+         * refuse the calls for the other device, but the emulator does not. */
         bool replaced = strstr(name, "GetHeuristic") ||
                         (model->desc.divided && strstr(name, "SetDevice")) ||
                         (error == OUT_OF_MEMORY &&
@@ -293,7 +294,7 @@ TEST(too_little_memory_is_reported_and_leaks_nothing)
 
 enum { ASKED = 2, BEST = 4 };
 
-/* Memory for the results of the calls that can fail below. */
+/* Stores the results of the calls that are made to fail below. */
 struct answers {
     int32_t ids[ASKED * BEST];
     float values[VOCABULARY];
@@ -372,7 +373,7 @@ static int ask_twice(struct life *l, struct answers *to)
     return status < 0 ? status : ask_argmax(l, to);
 }
 
-/* Prepares rows that have probabilities and a cache that has a prompt. */
+/* Prepares rows with probabilities and a cache with a prompt. */
 static int make_ready(struct life *l)
 {
     const struct esp_sampling sampling = {0.8, 1, 0};
@@ -434,12 +435,12 @@ TEST(a_failure_discards_all_deferred_results)
             c.fail_at(0, 0, false);
             CHECK(status < 0 || calls < call, "call %zu: the failure of %s was not reported", i,
                   name);
-            here = untouched; /* after this, no call may write to `here` */
+            here = untouched; /* from now on, no call may write to `here` */
             status = make_ready(&l);
             CHECK(status == 0, "after call %zu without %s: %d, %s", i, name, status,
                   l.backend->ops->failure(l.backend));
             CHECK(memcmp(&here, &untouched, sizeof here) == 0,
-                  "call %zu, %s failed: a later call wrote to its answers", i, name);
+                  "call %zu, %s failed: a later call wrote its results", i, name);
         } while (call < calls);
     }
     close_life(&l);

@@ -23,8 +23,8 @@ static const struct random_shape shapes[] = {
     {"neox", 2, 20, 2, 2, 10, 24, VOCABULARY, 6, ESP_F16, true, true, true, false, false},
 };
 
-/* The layers of a small model, repeated. The layers of the Llama model have experts and all
- * vectors that a layer may have, such as norms of heads and sink logits. */
+/* A model that repeats the layers of a small model. The layers of the Llama model have experts
+ * and all vectors that a layer can have, such as norms of heads and sink logits. */
 struct many {
     struct random_model model;
     struct esp_layer layer[LAYERS];
