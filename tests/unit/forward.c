@@ -1,7 +1,7 @@
 /* forward.c - compares the forward pass of every backend with the reference transformer of
- * tests/random_model.c. The models are of both families, with every dtype and with sizes that
- * do not fill registers, and run chains and trees. Also tests compaction of the cache, and
- * batches that must be refused.
+ * tests/random_model.c. The models are of the families Llama and NeoX, with every dtype and
+ * with sizes that do not fill registers. They run chains and trees. Also tests compaction of
+ * the cache, and batches that must be refused.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -50,11 +50,11 @@ struct setup {
     struct esp_rows *logits;
     int32_t tokens[NODES], positions[NODES], parents[NODES];
     double reference[NODES * MAX_VOCABULARY];
-    double square; /* on a CPU: the sum of the squared differences from the reference so far */
+    double square; /* on the CPU: the sum of the squared differences from the reference */
     long compared;
 };
 
-/* Opens the weights and a cache for the model, which must have been made already. */
+/* Opens the weights and a cache for the model `s->model`, which must already be made. */
 static void open_model(struct setup *s, struct esp_backend *backend)
 {
     const struct esp_backend_ops *ops = backend->ops;
@@ -223,8 +223,8 @@ EACH_BACKEND(a_tree_agrees_with_the_reference)
         }
 }
 
-/* A cache must not change the device's settings that another cache needs. The test runs a
- * prompt, for which there is no graph, and then a tree. */
+/* A cache must not change the device's settings that another cache needs. Each of two caches
+ * runs a prompt, for which there is no graph, and then a tree. */
 EACH_BACKEND(a_cache_of_wide_heads_works_beside_one_of_narrow_heads)
 {
     for (int wide = 0; wide < SHAPES; wide++) {
@@ -496,7 +496,8 @@ static void make_many_keys(struct random_model *m, enum esp_mixer mixer,
     int count = 0;
     random_model_make(m, &recurrent, 21);
     m->desc.key_dim = MANY_KEYS;
-    /* small, because queries are divided by the root of the number of keys */
+    /* the norm's epsilon is small, because queries are divided by the root of the number of
+     * keys */
     m->desc.norm_epsilon = 1e-12f;
     random_model_recur(m, 0, mixer);
     memcpy(layers, m->layers, 2 * sizeof *layers);
