@@ -190,8 +190,7 @@ TEST(a_tree_takes_one_pass_per_layer)
                 const struct esp_iteration *it = &d.session->iteration;
                 int limit = deepest_in_record(&it->tree) + 1;
                 if (strcmp(name, "optimal") == 0 || strcmp(name, "salf") == 0)
-                    limit +=
-                        60 / 10; /* one more pass for every B nodes; N is 60, and B is 10 */
+                    limit += 60 / 10; /* N / B: one more pass for every B nodes */
                 if (strcmp(name, "goodput") == 0)
                     /* goodput measures times, so it may expand shallow nodes later */
                     limit += 60 / 10;

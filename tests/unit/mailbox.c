@@ -19,7 +19,7 @@ struct served {
     int taken, disordered, steps, stops;
 };
 
-/* Receives commands as the engine's thread does, until the command to quit. */
+/* Receives commands as the engine's thread does, until it receives the command to quit. */
 static void *serve(void *user)
 {
     struct served *served = user;
@@ -95,7 +95,7 @@ TEST(commands_keep_their_order)
           served.taken, served.disordered);
 }
 
-/* Posts a command whose strings are freed afterwards, and takes it. */
+/* Posts a command and frees its strings. Then takes the command from the mailbox. */
 static struct esp_message *through(struct esp_mailbox *mailbox, struct esp_message command)
 {
     bool stop, quit;

@@ -16,14 +16,14 @@ enum { WIDTH = 120, HEIGHT = 50, MOST_FRAMES = 6000 };
 
 static char err[512];
 
-/* A session that is shown and recorded while it runs. */
+/* Holds a session that is shown and recorded while it runs, and its frames. */
 struct live {
     struct scene scene;
     struct esp_session *session;
     struct esp_recorder *recorder;
-    bool stepping;             /* whether frames of draft passes and stages are stored, too */
-    char *frames[MOST_FRAMES]; /* (count) in order */
-    /* number of steps of the unfinished iteration that the frame shows */
+    bool stepping;             /* true if frames of draft passes and stages are stored, too */
+    char *frames[MOST_FRAMES]; /* in order, `count` of them */
+    /* for each frame, the number of steps that it shows of an unfinished iteration */
     int steps[MOST_FRAMES];
     int count, step;
 };
@@ -163,8 +163,8 @@ static void make_toy(struct toy *toy, int context)
     toy->closeness = 0.6;
 }
 
-/* At the end of the recording, the generation has ended, too. So the last iteration looks
- * different and is not compared. */
+/* When the recording ends, the generation has ended, too. So the last iteration looks different
+ * and is not compared. */
 TEST(every_iteration_looks_as_in_the_live_session)
 {
     struct toy toy;
