@@ -270,7 +270,7 @@ TEST(the_state_depends_only_on_the_position)
 
 /* ------------------------------------------------------------------ jumps, time, search */
 
-/* Replaces the times of events in the file: `gap` seconds apart. */
+/* Replaces the times in the file. Each event is `gap` seconds after the one before it. */
 static void set_times(double gap)
 {
     size_t length, written;
@@ -375,7 +375,7 @@ TEST(markers_and_searches_move_the_player)
     replay_close(&replay);
 }
 
-/* Events are a second apart; `now` is the test's clock. */
+/* One event is recorded per second. `now` is the test's clock. */
 TEST(a_recording_plays_at_the_requested_speed)
 {
     struct replay replay;
@@ -410,8 +410,8 @@ TEST(a_recording_plays_at_the_requested_speed)
     replay_close(&replay);
 }
 
-/* Fast iterations are slowed down so that users can follow, unless the original speed is
- * chosen. */
+/* If the original speed is not chosen, fast iterations are slowed down so that users can follow
+ * them. */
 TEST(fast_iterations_are_slowed_down)
 {
     struct replay replay;
@@ -499,7 +499,7 @@ TEST(the_screen_of_a_replay_matches_its_golden_screen)
 
 /* ------------------------------------------------------------------ damaged files */
 
-/* Changes some bytes. Digits become other digits, so that most lines are still JSON. Some bytes
+/* Damages some bytes. Digits become other digits, so most lines are still JSON. Some bytes
  * become arbitrary bytes. */
 static void damage(char *bytes, size_t length, unsigned long long *random)
 {

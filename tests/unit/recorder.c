@@ -1,6 +1,6 @@
-/* Tests recording under failures. A killed program may lose only its last event. A full disk, a
- * closed pipe, an I/O error or a stalled reader must suspend the recording and nothing else.
- * Files must never be overwritten by accident. */
+/* Tests recording under failures. A killed program may lose only the last event of its
+ * recording. A full disk, a closed pipe, an I/O error or a stalled reader must suspend the
+ * recording and nothing else. Files must never be overwritten by accident. */
 #include "sessions/recorder.h"
 
 #include <errno.h>
@@ -41,7 +41,7 @@ static void record_prompt(struct esp_recorder *recorder)
 
 /* ------------------------------------------------------------------ killed */
 
-/* Returns whether a generation was running after the last whole line before `cut`. */
+/* Returns whether a generation was running at the last whole line before `cut`. */
 static bool was_writing(const char *bytes, size_t cut)
 {
     static const char mark[] = "\"type\":\"";
@@ -58,8 +58,8 @@ static bool was_writing(const char *bytes, size_t cut)
     return writing;
 }
 
-/* Opens the first `cut` bytes of the file. All events whose lines are complete must be
- * readable. */
+/* Opens a file with the first `cut` bytes of a recording. All events that have a complete line
+ * must be readable. */
 static void open_cut(const char *bytes, size_t cut, size_t header_length)
 {
     struct esp_recording *recording;
@@ -99,7 +99,7 @@ TEST(a_truncation_anywhere_loses_at_most_the_last_event)
     free(bytes);
 }
 
-/* Records markers forever, and reports each of them by a byte. */
+/* Records markers until the process is killed. Writes a byte to `told` after each of them. */
 static _Noreturn void mark_until_killed(int told)
 {
     struct esp_recorder *recorder = open_recorder(recorded_path(), true, NULL);
@@ -141,8 +141,8 @@ TEST(a_killed_program_leaves_all_that_it_had_recorded)
 static int good_writes, failure;
 static size_t part;
 
-/* Replaces write(). Lets `good_writes` writes succeed. After them, only `part` more bytes can
- * be written. */
+/* Replaces write(). The first `good_writes` writes succeed. Then only `part` more bytes can be
+ * written. */
 static ssize_t failing(int fd, const void *bytes, size_t length)
 {
     if (good_writes-- > 0)
@@ -293,7 +293,8 @@ TEST(a_file_is_overwritten_only_by_force)
     esp_recording_close(recorded_open());
 }
 
-/* Two recorders of one file would mix their lines, so even --force does not allow this. */
+/* Two recorders of one file would mix their lines, so even --force does not allow a second
+ * recorder. */
 TEST(a_file_has_one_recorder_at_a_time)
 {
     unlink(recorded_path());

@@ -1,5 +1,6 @@
-/* Tests recordings. Every event (also random ones) and every step of every drafter must be read
- * back bit for bit. The index must have the text and the sums, and seeking must be fast. */
+/* Tests recordings. Every event and every step of every drafter must be read back bit for bit,
+ * also if an event is random. The index must have the text and the sums, and seeking must be
+ * fast. */
 #include "sessions/recording.h"
 
 #include <math.h>
@@ -25,7 +26,7 @@ static const struct esp_event *read_event(struct esp_recording *recording, int e
 
 /* ------------------------------------------------------------------ live and read */
 
-/* Compares an event other than an iteration. */
+/* Compares two events that are not iterations. */
 static void same_event(const struct esp_event *got, const struct recorded_event *want,
                        const char *what)
 {
@@ -41,8 +42,8 @@ static void same_event(const struct esp_event *got, const struct recorded_event 
           "%s: %s %s", what, want->key, want->text);
 }
 
-/* Compares each event of the file with that of the session. The steps of an iteration come
- * before it. */
+/* Compares each event of the file with that of the session. In the session, the steps of an
+ * iteration come before the iteration. */
 static void compare(struct esp_recording *recording, const struct recorded_events *events,
                     const char *drafter)
 {
@@ -595,7 +596,8 @@ TEST(seeking_in_ten_thousand_iterations_is_quick)
 
 /* ------------------------------------------------------------------ the manual */
 
-/* Reads the example from a literal block of the man page, and joins continued lines. */
+/* Reads the example of a recording from a literal block of the man page, and joins continued
+ * lines. */
 static size_t read_example(const char *path, char *text, size_t size)
 {
     char line[512];
@@ -628,7 +630,7 @@ TEST(the_example_of_the_manual_is_a_recording)
     esp_recording_close(recording);
 }
 
-/* The target's scores of the committed tokens are read back unchanged. */
+/* The target's scores of the committed tokens must be read back unchanged. */
 TEST(scores_are_read_back)
 {
     struct esp_node root = {.token = 2, .parent = -1, .copies = 1};

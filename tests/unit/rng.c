@@ -43,7 +43,7 @@ TEST(streams_repeat_and_differ)
           square / 1e5 < 0.339);
 }
 
-/* A stream and the streams that are split off from it must have no number in common. */
+/* A stream must have no number in common with a stream that is split off from it. */
 TEST(a_stream_splits_into_streams_of_their_own)
 {
     enum { PARTS = 200, EACH = 50 };
