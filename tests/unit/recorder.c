@@ -183,7 +183,7 @@ TEST(a_failing_write_suspends_the_recording_and_keeps_whole_lines)
 
 static bool interrupt_next;
 
-/* Replaces write(). Interrupts every second write. The others write only a few bytes. */
+/* Replaces write(). Interrupts every second write. The other writes write only a few bytes. */
 static ssize_t in_pieces(int fd, const void *bytes, size_t length)
 {
     interrupt_next = !interrupt_next;

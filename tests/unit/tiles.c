@@ -52,7 +52,7 @@ static void fill(void)
 }
 
 /* Multiplies rows first..first+rows-1 by all panels, in two calls. The rows are in a buffer for
- * rows of `width` columns, and all other values in the buffer are NaN. */
+ * rows of `width` columns. All other values in the buffer are NaN. */
 static void multiply_in(int width, const struct esp_packed *w, int first, int rows, bool add,
                         float *y)
 {

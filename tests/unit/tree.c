@@ -13,7 +13,7 @@ static int below(int n)
     return (int)(check_uniform(&state) * n);
 }
 
-/* Returns whether node a is node i or one of its ancestors. */
+/* Returns whether node `a` is node `i` or an ancestor of node `i`. */
 static bool is_ancestor(const struct esp_tree *tree, int a, int i)
 {
     while (i >= 0 && i != a)
@@ -168,7 +168,7 @@ static void grow_uniform(struct esp_tree_builder *b, int nodes)
         esp_tree_add(b, below(b->tree.count), 1, 0.5);
 }
 
-/* Counts the blocks that the mask has if the nodes stay in the order of creation. */
+/* Counts the blocks of the mask if the nodes stay in the order in which they were added. */
 static int blocks_as_made(const struct esp_tree *tree)
 {
     static bool seen[64][64];

@@ -25,7 +25,8 @@ static struct esp_recording *open_sample(const char *path)
     return recording;
 }
 
-/* Returns the page of some iterations as text. `data` receives the data in it. */
+/* Makes the page of some iterations, and returns its text. `data` receives the data in the
+ * page. */
 static char *page_of(struct esp_recording *recording, int first, int last, cJSON **data)
 {
     char *page, *ended;
@@ -86,7 +87,7 @@ static void show_tokens(struct shown_text *shown, const cJSON *data, const cJSON
     }
 }
 
-/* Computes the text after the iteration from the data, as the page's script does. */
+/* Computes the text after the iteration from the page's data, as the page's script does. */
 static void show(struct shown_text *shown, const cJSON *data, const cJSON *iteration)
 {
     const cJSON *change, *before = cJSON_GetObjectItemCaseSensitive(iteration, "before");
