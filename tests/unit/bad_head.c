@@ -157,7 +157,7 @@ TEST(a_tensor_that_an_mtp_layer_lacks_is_named)
     check_mtp_refused(__LINE__, ESP_E_FILE, folder_path(), "no MTP layer");
 }
 
-/* Replaces the numbers in the shape of fc.weight. */
+/* Gives fc.weight another shape in the header of the file. */
 TEST(an_mtp_layer_of_another_shape_is_refused)
 {
     copy_head("mtp-qwen3-5");

@@ -113,8 +113,8 @@ TEST(tempered_probabilities_are_calibrated)
     }
 }
 
-/* A draft temperature that the user has set does not change, and the calibration error is still
- * reported. */
+/* A draft temperature that the user has set must not change, and the calibration error must
+ * still be reported. */
 TEST(a_draft_temperature_set_by_the_user_stays)
 {
     struct drafting d;

@@ -1,6 +1,6 @@
-/* Tests asciicasts. A small terminal that plays one must show the same screens as the canvas,
- * whether the file has changed cells or whole screens. The file must conform to the format.
- */
+/* Tests asciicasts. A small terminal of the test plays each cast. It must show the same screens
+ * as the canvas, whether the cast contains changed cells or whole screens. The file must
+ * conform to the format. */
 #include "tui/view/cast.h"
 
 #include <cJSON.h>
@@ -216,7 +216,7 @@ static struct played play(struct terminal *t, char *text)
     return played;
 }
 
-/* Writes the recording of the tests, with a marker after its first iteration. */
+/* Copies a recording, and adds a marker after its first iteration. */
 static void with_marker(char path[64])
 {
     char line[1 << 16];

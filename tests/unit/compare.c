@@ -97,7 +97,7 @@ static void run(struct race *race, int tokens, int stop)
     CHECK(status >= 0, "%s", err);
 }
 
-/* Writes the text with one session alone. Returns its totals. */
+/* Writes the text with one session alone. Returns the session's totals. */
 static struct esp_stats alone(const char *drafter, double temp, int32_t *text)
 {
     struct esp_session *session;

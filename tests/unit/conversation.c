@@ -1,6 +1,6 @@
 /* Tests conversations of a session, on the toy backend with a tokenizer that has ChatML's
- * tokens. A turn must compute only new rows. User messages must never give control tokens. If
- * the context is full, the oldest turns must be dropped. */
+ * tokens. A turn must compute only new rows. The text of a user must never become control
+ * tokens. If the context is full, the oldest turns must be dropped. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -12,7 +12,7 @@
 
 static char sys[] = "/tmp/espalier-cores-XXXXXX";
 
-/* Writes sys/path, and the folders above it. */
+/* Writes `text` to the file sys/`path`, and makes the folders above the file. */
 static void write_text(const char *path, const char *text)
 {
     char all[300];

@@ -508,7 +508,7 @@ TEST(an_unreported_failure_does_not_affect_the_next_launch)
             snprintf(name, sizeof name, "%s", c.failed_call());
             c.fail_at(0, 0, false);
             int status = pass(&l, 0, 1);
-            CHECK(status == 0, "after %s failed in %zu: %d, %s", name, i, status,
+            CHECK(status == 0, "after %s failed in case %zu: %d, %s", name, i, status,
                   l.backend->ops->failure(l.backend));
         } while (call < calls);
     }
@@ -632,9 +632,9 @@ TEST(shapes_without_a_cublaslt_algorithm_use_our_own_products)
 
 /* ------------------------------------------------------------------ memory of graphs */
 
-/* Captures graphs whose nodes each take `node` bytes of the device, with a limit of
- * `graph_bytes` for all graphs and `memory` bytes on the device. Returns the bytes that the
- * graphs took. */
+/* Captures graphs. Each of their nodes takes `node` bytes of the device's memory. All graphs
+ * may take `graph_bytes`, and the device has `memory` bytes. Returns how many bytes the graphs
+ * took. */
 static size_t take_graphs(const struct controls *c, struct random_model *model, size_t node,
                           size_t graph_bytes, size_t memory, float *logits)
 {

@@ -48,8 +48,8 @@ static const struct random_shape wide = {"8B, cut", 1,     64,         2,    1,
                                          32,        FFN,   VOCABULARY, 32,   ESP_BF16,
                                          false,     false, false,      true, false};
 static const struct random_shape blocks = {
-    "mixed blocks", 2,     256,   4,     4,    64,   256, VOCABULARY, 64,
-    ESP_Q8_0,       false, false, false, true, false};
+    "mixed types", 2,     256,   4,     4,    64,   256, VOCABULARY, 64,
+    ESP_Q8_0,      false, false, false, true, false};
 
 static const struct random_shape heads = {"wide heads", 1,     64,         8,    2,
                                           128,          64,    VOCABULARY, 128,  ESP_BF16,

@@ -103,8 +103,8 @@ static struct esp_model *open_mtp(const char *folder)
 /* If the number of threads is CUDA, the CUDA backend is used. */
 enum { CUDA = -1, EMULATED_NODES = 24 };
 
-/* The matrices that this test quantises, at most so many. Their memory is freed after the
- * engine is closed. */
+/* Memory of the matrices that this test quantises, at most MOST_QUANTISED of them. It is freed
+ * after the engine is closed. */
 enum { MOST_QUANTISED = 64 };
 static void *quantised[MOST_QUANTISED];
 static int quantised_count;
@@ -157,7 +157,7 @@ static void open_models(struct esp_engine *e, const char *head, bool quantised_t
         ops->set_exact(e->backend, true);
     e->target = open_model(target_of(head));
     e->draft = is_mtp(head) ? open_mtp(head) : open_model(head);
-    e->target->end_count = 0; /* because a random model would soon write an end token */
+    e->target->end_count = 0; /* a random model would soon write an end token */
     if (quantised_target)
         quantise_model(&e->target->desc);
     CHECK(esp_draft_head_join(e->draft, e->target, err, sizeof err) == 0, "%s", err);
@@ -466,8 +466,8 @@ EACH_ISA(every_kind_of_head_matches_the_reference)
     check_heads(false);
 }
 
-/* A GGUF file stores the heads of recurrent states in another order, and does not store norm
- * weights minus one. */
+/* In a GGUF file, the heads of recurrent states are in another order. Norm weights are stored
+ * as they are, not minus one. */
 TEST(an_mtp_layer_in_a_gguf_file_matches_the_reference)
 {
     check_head("mtp-qwen3-5.gguf", false);

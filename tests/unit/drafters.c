@@ -144,8 +144,8 @@ TEST(drafters_survive_small_trees_small_vocabularies_and_certain_drafts)
         }
 }
 
-/* A drafter must be able to use the draft cache as another drafter has left it. After plain
- * decoding or lookup, the cache lacks many tokens. */
+/* A drafter must be able to use the draft cache in the state in which another drafter left it.
+ * After plain decoding or lookup, the cache lacks many tokens. */
 TEST(drafters_can_take_turns)
 {
     struct drafting d;
@@ -207,7 +207,7 @@ TEST(a_tree_takes_one_pass_per_layer)
     }
 }
 
-/* ------------------------------------------------------------------ one drafter as another */
+/* ------------------------------------------------------------------ special cases */
 
 static void same_trees(const char *a, const char *b, double temperature, int vocabulary)
 {

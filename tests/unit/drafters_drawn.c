@@ -34,7 +34,7 @@ static void q_at(const struct drafting *d, int node, double temperature, double 
         q[x] /= sum;
 }
 
-/* Lists the tokens drawn below a node, in order, with -1 after the last token. */
+/* Lists the tokens that were drawn below a node, in order, with -1 after the last token. */
 static void drawn(const struct drafting *d, int node, int32_t *tokens, int most)
 {
     int32_t nodes[64];
@@ -508,7 +508,8 @@ TEST(dyspec_layer_takes_one_pass_per_depth)
 
 /* ------------------------------------------------------------------ the input of verifiers */
 
-/* The rows of q are compared when drafting ends, because a verifier may change them. */
+/* Counts the rows of q that were compared. They are compared when drafting ends, because a
+ * verifier may change them. */
 static int rows_compared;
 static double drafted_at;
 
@@ -543,7 +544,7 @@ TEST(verifiers_get_the_distribution_that_was_sampled_from)
 {
     static const struct {
         const char *drafter, *draft_temp;
-        double sampling, temperature; /* 0: the learned temperature */
+        double sampling, temperature; /* 0 means the learned temperature */
     } cases[] = {
         {"dyspec", "0.6", 1, 0.6},
         {"dyspec", "1.3", 0.5, 1.3},

@@ -370,7 +370,7 @@ TEST(dynatree_depth_follows_the_cost_of_a_layer)
     CHECK(grown > 5 && shrunk > 5 && held > 5, "%d, %d and %d", grown, shrunk, held);
 }
 
-/* ------------------------------------------------------------------ the released history */
+/* ------------------------------------------------------------------ the released program */
 
 /* The state of the authors' class TreeSpeculativeGeneratorV2AdaptiveV3. The two functions below
  * are those of the class. */

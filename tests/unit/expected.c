@@ -17,8 +17,8 @@ enum { FILE_TOKENS = 300, TEXT = 1000 };
 static int32_t file[FILE_TOKENS], text[TEXT];
 static struct esp_expected expected = {.tokens = file, .count = FILE_TOKENS, .serial = 1};
 
-/* Makes an expected text in which all tokens are different, so each token occurs in one
- * place. */
+/* Makes an expected text in which all tokens are different, so that each token occurs only
+ * once. */
 static void write_file(void)
 {
     for (int i = 0; i < FILE_TOKENS; i++)

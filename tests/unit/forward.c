@@ -175,7 +175,7 @@ static int run(struct setup *s, int first, int rows, int prefix, bool masked)
     return s->backend->ops->forward(s->cache, &batch);
 }
 
-/* Computes all nodes in one batch. */
+/* Computes the logits of all nodes in one batch. */
 static void compute_logits(struct esp_backend *cpu, void *user, float *out, int count)
 {
     struct setup *s = user;
@@ -521,7 +521,7 @@ static void make_many_keys(struct random_model *m, enum esp_mixer mixer,
     }
 }
 
-/* Writes the logits after FEW_TOKENS tokens. */
+/* Computes the logits after FEW_TOKENS tokens. */
 static void compute_last(struct setup *s, struct esp_backend *backend,
                          const struct esp_model_desc *desc, float *logits)
 {

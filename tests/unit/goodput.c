@@ -17,7 +17,7 @@
 
 static double draft_first, draft_row, verify_row;
 static int verify_class; /* the cost of verifying rises in steps of this many rows */
-static int nearly_free;  /* so many rows cost only a tenth of what other rows cost */
+static int nearly_free;  /* this many rows cost only a tenth of what other rows cost */
 
 static double draft_cost(int rows)
 {
@@ -544,9 +544,8 @@ TEST(sizes_without_recent_samples_follow_the_others)
     CHECK(fabs(eight / four - 2) < 0.2, "%g, %g", four, eight);
 }
 
-/* While trees are faster, plain decoding is seldom timed. So the times of trees must correct
- * its time.
- */
+/* While trees are faster than plain decoding, plain decoding is seldom timed. So the times of
+ * trees must correct the estimated time of plain decoding. */
 TEST(the_line_through_all_sizes_corrects_an_old_time_of_plain_decoding)
 {
     memset(&costs, 0, sizeof costs);
@@ -644,7 +643,7 @@ TEST(costs_are_stored_and_damaged_files_do_no_harm)
     unsetenv("XDG_STATE_HOME");
 }
 
-/* ------------------------------------------------------------------ sentences about it */
+/* ------------------------------------------------------------------ sentences about costs */
 
 TEST(sentences_about_cut_nodes_have_their_numbers)
 {

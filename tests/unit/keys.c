@@ -132,8 +132,8 @@ static void answers(const char *bytes, const char *want)
     check_cuts(bytes, want, true);
 }
 
-/* The terminal's answer to this request must be distinguished from keys. No key may be lost
- * before or after the answer, or if bytes only look like an answer. */
+/* The program requests the terminal's background colour. The answer must be distinguished from
+ * keys. No key may be lost before or after the answer, or if bytes only look like an answer. */
 TEST(the_background_is_asked_for)
 {
     answers("\033]11;rgb:ffff/8080/0000\a", "background(ff8000) ");

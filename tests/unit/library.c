@@ -404,7 +404,7 @@ TEST(kill_9_loses_at_most_one_iteration)
     }
 }
 
-/* ------------------------------------------------------------------ private */
+/* ------------------------------------------------------------------ private sessions */
 
 static int count_sessions(void)
 {
@@ -969,8 +969,8 @@ TEST(a_folder_that_cannot_be_made_is_reported_once)
 
 /* ------------------------------------------------------------------ cost */
 
-/* Keeping must not slow a session down. The limit is far above the usual time, because of busy
- * machines and sanitizers. */
+/* Keeping a session must not slow it down. The limit is far above the usual time, because
+ * machines may be busy and sanitizers are slow. */
 TEST(keeping_an_iteration_takes_microseconds)
 {
     enum { TIMES = 20000 };

@@ -307,8 +307,9 @@ EACH_BACKEND(chunks_match_the_reference)
     check_chunks(backend, 16);
 }
 
-/* Because of CUDA's rounding, another token may be chosen if two are nearly equally likely. If
- * a matrix is stored transposed, a thread loads several panels at a time. */
+/* This test uses only the CPU, because CUDA's rounding may choose another token if two are
+ * nearly equally likely. It uses one thread, which loads several panels of a transposed matrix
+ * at a time. */
 TEST(greedy_tokens_are_those_of_the_reference)
 {
     static struct setup setup;

@@ -687,8 +687,8 @@ static bool opens(struct esp_engine *engine, const char *drafter, const char *ve
     return true;
 }
 
-/* If few tokens are shared, the draft writes text by default. Then drafters that need the
- * draft's tokens, and verifiers that need q, must be refused by name. */
+/* If few tokens are shared, the draft writes text by default. Drafters that need the draft's
+ * tokens, and verifiers that need q, must then be refused with a message that names them. */
 TEST(with_draft_match_text_drafters_that_need_its_tokens_are_refused)
 {
     char drafter[128];

@@ -169,7 +169,7 @@ static void check_each_drafter(struct esp_engine *engine, struct esp_session_opt
     }
 }
 
-/* ------------------------------------------------------------------ on the toy */
+/* ------------------------------------------------------------------ on the toy backend */
 
 static struct toy toy;
 
@@ -499,7 +499,8 @@ static void write_with(struct esp_engine *engine, const char *drafter, int count
     esp_session_close(session);
 }
 
-/* Returns false if there is no copy of this model on this backend. */
+/* Checks the text that a copy of this model drafts. Returns false if the model has no copy on
+ * this backend. */
 static bool check_architecture(struct esp_backend *backend, const char *folder, int count)
 {
     const struct esp_backend_ops *ops = backend->ops;
@@ -529,8 +530,8 @@ static bool check_architecture(struct esp_backend *backend, const char *folder, 
     return there;
 }
 
-/* Among the models are some with windows of layers, mixtures of experts, learned positions,
- * local RoPE, and tied or capped heads. */
+/* Some of the models have layers with windows, mixtures of experts, learned positions, local
+ * RoPE, or tied or capped heads. */
 EACH_BACKEND(copies_of_every_architecture_write_the_text_of_their_target)
 {
     const bool cuda = strcmp(backend->ops->name, "cuda") == 0;

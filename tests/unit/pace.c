@@ -35,7 +35,7 @@ TEST(plain_decoding_is_as_fast_as_itself)
         }
         double ratio = esp_pace_per_token(&plain) / esp_pace_per_token(&ar);
         CHECK(fabs(ratio - 1) < 1e-9, "%g", ratio);
-        /* the quotient of the total times would be wrong */
+        /* an estimate from the total time would be too large */
         CHECK(esp_pace_per_token(&plain) * 500 / total < 0.2);
     }
 }

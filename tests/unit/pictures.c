@@ -267,8 +267,8 @@ static double height_of(const char *plain, const char *name)
     return y;
 }
 
-/* This must also hold if another program lays out the DOT file. In such a layout, y grows
- * upwards. */
+/* Siblings must also be in order of rank if another program lays out the DOT file. In such a
+ * layout, y grows upwards. */
 TEST(siblings_stand_in_order_of_rank)
 {
     size_t size;

@@ -107,8 +107,8 @@ static void add_shape(const char *line, double left, double top, char sample[SAM
                                  points[2 * i] - left, points[2 * i + 1] - top);
 }
 
-/* Writes the sample of a series in the legend. It consists of all shapes to the left of the
- * label on the same line, relative to the label. */
+/* Writes the sample of a series in the legend. The sample consists of all shapes on the same
+ * line to the left of the label. Their positions are relative to the label. */
 static void sample_of(const struct picture *p, int index, char sample[SAMPLE])
 {
     char label[32];

@@ -23,7 +23,7 @@ static atomic_int allowed = 1 << 20;
 
 typedef int creator(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
 
-/* Replaces the system's function, and refuses threads when `allowed` of them were made. */
+/* Replaces the system's function. Makes `allowed` threads, and refuses all further threads. */
 int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *),
                    void *arg)
 {
@@ -233,7 +233,7 @@ TEST(helpers_stay_on_their_node)
     char sys[] = "/tmp/espalier-nodes-XXXXXX", command[64];
     int cpu[2], found = 0;
     CHECK(sched_getaffinity(0, sizeof set, &set) == 0);
-    if (CPU_COUNT(&set) != 2) /* only two of the CPUs belong to a node */
+    if (CPU_COUNT(&set) != 2) /* uses only two of the CPUs */
         for (int i = 0, seen = 0; i < CPU_SETSIZE; i++)
             if (CPU_ISSET(i, &set) && ++seen > 2)
                 CPU_CLR(i, &set);

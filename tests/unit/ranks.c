@@ -326,7 +326,7 @@ TEST(killed_ranks_are_started_again_once)
     esp_model_close(model);
 }
 
-/* ------------------------------------------------------------------ what a pass does */
+/* ------------------------------------------------------------------ times of a pass */
 
 /* Each of two ranks computes whole layers: first rank 0, then rank 1, then rank 0 again. These
  * are three laps. After each of the first two laps, the rows are sent over a simulated network

@@ -39,7 +39,7 @@ static void record_prompt(struct esp_recorder *recorder)
         &(struct esp_event){.type = ESP_EVENT_PROMPT, .tokens = tokens, .token_count = 3});
 }
 
-/* ------------------------------------------------------------------ killed */
+/* ------------------------------------------------------------------ killed programs */
 
 /* Returns whether a generation was running at the last whole line before `cut`. */
 static bool was_writing(const char *bytes, size_t cut)

@@ -1,6 +1,6 @@
 /* Tests recordings. Every event and every step of every drafter must be read back bit for bit,
- * also if an event is random. The index must have the text and the sums, and seeking must be
- * fast. */
+ * and so must events with random content. The index must have the text and the sums, and
+ * seeking must be fast. */
 #include "sessions/recording.h"
 
 #include <math.h>
@@ -24,7 +24,7 @@ static const struct esp_event *read_event(struct esp_recording *recording, int e
     return found;
 }
 
-/* ------------------------------------------------------------------ live and read */
+/* ------------------------------------------------------------------ session and file */
 
 /* Compares two events that are not iterations. */
 static void same_event(const struct esp_event *got, const struct recorded_event *want,
@@ -453,7 +453,7 @@ TEST(every_double_is_read_as_written)
             double value;
         } any = {.bits = high << 32 | (uint64_t)(check_uniform(&random) * 0x100000000)};
         const double place[] = {1, 1e3, 1e6, 1e9};
-        if (i % 2) /* a decimal number with up to nine decimals, or the value after it */
+        if (i % 2) /* a number with up to nine decimals, or the next double after it */
             any.value = floor(2e7 * check_uniform(&random) - 1e7) / place[i / 2 % 4];
         if (i % 8 == 1)
             any.value = nextafter(any.value, 1);

@@ -188,7 +188,7 @@ TEST(sources_join_in_one_tree)
     esp_recycled_close(&one);
 }
 
-/* ------------------------------------------------------------------ sessions on the toy */
+/* ------------------------------------------------------------------ the toy backend */
 
 /* Writes the likeliest tokens after a node of the last tree, by descending probability. */
 static void likeliest(const struct drafting *d, int node, int32_t tokens[WIDTH])
@@ -447,7 +447,7 @@ TEST(a_damaged_file_gives_one_sentence)
     leave_home();
 }
 
-/* ------------------------------------------------------------------ sessions that keep it */
+/* ------------------------------------------------------------------ stored matrices */
 
 static struct esp_engine *engine;
 

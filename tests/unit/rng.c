@@ -1,6 +1,5 @@
-/* Tests random numbers: the published test values of the generator, and what sessions require
- * of it.
- */
+/* Tests the generator of random numbers. It must give the published test values, and have the
+ * properties that sessions require. */
 #include <math.h>
 #include <string.h>
 

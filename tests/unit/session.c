@@ -411,7 +411,7 @@ TEST(presets_with_the_same_drafter_can_differ_in_parameters)
     toy_close(&toy);
 }
 
-/* If the temperature changes but dynatree's parameters do not, it must keep what it has
+/* If the temperature changes but dynatree's parameters do not, dynatree must keep what it has
  * learned. */
 TEST(an_unchanged_preset_keeps_what_was_learned)
 {

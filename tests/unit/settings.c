@@ -26,7 +26,7 @@ static void another(int index, char *text, size_t size)
     CHECK(esp_value_info(index, &info));
     CHECK(esp_values_check(&zeros, err, sizeof err) == ESP_OK, "%s", err);
     esp_value_print(&zeros, index, now, sizeof now);
-    /* such a setting needs a readable file */
+    /* a setting that takes a FILE needs a readable file */
     const bool of_file = strstr(info.values, "FILE") != NULL;
     const char *const tried[] = {of_file ? check_path("prompts.txt") : "1", "0.5", "7"};
     for (size_t i = 0; i < sizeof tried / sizeof *tried; i++) {

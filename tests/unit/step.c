@@ -183,7 +183,7 @@ EACH_BACKEND(invalid_steps_are_refused)
     close_setup(&s);
 }
 
-/* After such a deferred call, the next call that waits must report NaN. */
+/* If a deferred call meets NaN, the next call that waits must report it. */
 EACH_BACKEND(a_deferred_answer_does_not_hide_a_value_that_is_not_a_number)
 {
     static float bad[150];

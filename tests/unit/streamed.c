@@ -19,8 +19,8 @@
 enum { CACHE = 64, BATCH = 24, ROUNDS = 2, MANY = 24 };
 
 /* The models have plain, fused, transposed, paired, interleaved and quantised matrices. Some
- * have experts, whose scales may be separate tensors, two files, recurrent layers, reordered
- * rows, or layers with only a mixer or only an MLP. */
+ * models have experts, and the scales of the experts may be separate tensors. Others have two
+ * files, recurrent layers, reordered rows, or layers with only a mixer or only an MLP. */
 static const char *const models[] = {"logits/llama-bf16",
                                      "logits/neox-parallel",
                                      "logits/gpt2",

@@ -180,8 +180,9 @@ static double processor_seconds(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Measures work like drawing a frame: formats the cells of a screen of 120 x 36, compares them
- * with those of the previous frame, and copies them. Returns the processor time in seconds. */
+/* Measures work that is similar to drawing a frame: formats the cells of a screen of 120 x 36,
+ * compares them with those of the previous frame, and copies them. Returns the processor time
+ * in seconds. */
 static double yardstick(void)
 {
     enum { CELLS = 120 * 36, FRAMES = 40 };
@@ -328,7 +329,7 @@ TEST(ten_megabytes_can_be_pasted)
     CHECK(took < 30);
 }
 
-/* ------------------------------------------------------------------ how it ends */
+/* ------------------------------------------------------------------ the end of the program */
 
 static bool has(const struct pty *pty, const char *text)
 {

@@ -107,9 +107,8 @@ static void check_order_and_centre(void)
     CHECK(top == 0 && bottom == height - 1);
 }
 
-/* Returns whether the subtree of `at` is as high as possible. It is, if after moving it up by
- * one row it would touch the subtrees of earlier siblings, or leave no free row between
- * them. */
+/* Returns whether the subtree of `at` is as high as possible. It is if, one row higher, it
+ * would touch the subtrees of earlier siblings or leave no free row between them. */
 static bool is_tight(int at)
 {
     short *cells = calloc(COLUMNS * (ROWS + 1), sizeof *cells), *lower = cells + COLUMNS;
@@ -123,7 +122,7 @@ static bool is_tight(int at)
     for (int i = at; i < count && !tight; i++)
         if (is_below(i, at))
             tight = !cover(cells, i, 2);        /* the subtree's cells, one row higher */
-    for (int x = 0; x < COLUMNS && !tight; x++) /* moved up, its edge would cross an outline */
+    for (int x = 0; x < COLUMNS && !tight; x++) /* there, its edge would cross an outline */
         for (int y = 0, seen = 0; y <= ROWS; y++) {
             short owner = cells[y * COLUMNS + x];
             tight = tight || (owner == 1 && seen == 2);

@@ -16,8 +16,8 @@ static int repeat(int times)
     return check_quick() ? times / QUICK : times;
 }
 
-/* The distributions along the paths after the prompt, and the tokens that were drawn from the
- * draft. */
+/* Holds the tokens that were drawn from the draft after the prompt, and both models'
+ * distributions along these paths. */
 struct roots {
     struct esp_rollouts rollouts;
     double p[ESP_ROLLOUT_ROWS][TOKENS], q[ESP_ROLLOUT_ROWS][TOKENS];

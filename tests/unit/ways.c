@@ -23,8 +23,8 @@
 enum { BATCH = 20, VOCABULARY = 75 };
 
 static const struct random_shape shape = {
-    "mixed blocks", 2,     256,   4,    2,     24,   64, VOCABULARY, 24,
-    ESP_Q8_0,       false, false, true, false, false};
+    "mixed types", 2,     256,   4,    2,     24,   64, VOCABULARY, 24,
+    ESP_Q8_0,      false, false, true, false, false};
 
 static const struct esp_cpu_isa *vectors, *unit; /* instructions that each way uses */
 static struct esp_cpu_isa both;

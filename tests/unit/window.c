@@ -520,7 +520,7 @@ TEST(turns_can_be_taken_back_with_a_window)
     esp_session_close(session);
 }
 
-/* ------------------------------------------------------------------ without end */
+/* ------------------------------------------------------------------ long texts */
 
 static long resident(void)
 {
