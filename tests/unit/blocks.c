@@ -111,7 +111,8 @@ static void multiply(const struct example *e, const struct esp_cpu_isa *isa, int
 }
 
 /* Rounding changes an activation by at most 2^-16 (16 bits) or 1 / 254 (8 bits) of the largest
- * of its 32 activations. Here, the largest is 30 times as large as the others. */
+ * of its 32 activations. Here, the largest activation is 30 times as large as the other
+ * activations. */
 static void check_against_double(enum esp_dtype dtype, int i, const struct esp_cpu_isa *isa)
 {
     static float y[ROWS * PANELS * ESP_PANEL];

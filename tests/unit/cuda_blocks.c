@@ -1,11 +1,10 @@
 /* cuda_blocks.c - compares products with quantised weights on the GPU and on the CPU, for every
  * type. The CPU's sums are exact, because it adds integers.
  *
- * In a model whose matrices use all types in turn, the logits may differ from the CPU's only as
- * much as rounding the keys, values and results of attention to 16 bits explains.
- * (batch_invariant.c checks that results do not depend on the batch.) On the GPU, quantised
- * matrices must take as many bytes as in the file.
- */
+ * In one model, the matrices use all types in turn. Its logits may differ from the CPU's only
+ * as much as rounding the keys, values and results of attention to 16 bits explains. On the
+ * GPU, quantised matrices must take as many bytes as in the file. batch_invariant.c checks that
+ * results do not depend on the batch. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -678,8 +678,8 @@ TEST(graphs_use_only_the_allowed_memory)
     CHECK(one > 0 && one < 30 * NODE, "the first graph takes %zu bytes", one);
     CHECK(memcmp(with, without, sizeof with) == 0);
     const size_t left = take_graphs(&c, model, large, 0, large, without);
-    CHECK(left == none, "a graph that does not fit: %zu bytes are used, %zu without graphs",
-          left, none);
+    CHECK(left == none, "with a graph that does not fit, %zu bytes are used, not %zu", left,
+          none);
     CHECK(memcmp(with, without, sizeof with) == 0);
     random_model_free(model);
     free(model);

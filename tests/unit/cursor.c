@@ -3,9 +3,8 @@
  * terminal (tmux). The expected column follows from the widths that utf8proc gives.
  *
  * A line is a list of units. A unit is a character with its combining marks. A test case types
- * some units and edits them. The expected line and column follow from the list; the actual line
- * and column are read from the terminal.
- */
+ * some units and edits them. The expected line and column follow from the list. The actual line
+ * and column are read from the terminal. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -73,8 +72,8 @@ static bool wait_for(const char *want, int column)
             return true;
         usleep(20000);
     }
-    printf("    '%s', cursor in column %d; want '%s', %d\n", line, look(line, sizeof line),
-           want, column);
+    printf("    the line is '%s' and the cursor in column %d, not '%s' and %d\n", line,
+           look(line, sizeof line), want, column);
     return false;
 }
 

@@ -45,8 +45,8 @@ static void drawn(const struct drafting *d, int node, int32_t *tokens, int most)
 
 /* ------------------------------------------------------------------ independent paths */
 
-/* K=2 paths of length 2 over three tokens have 81 outcomes. The recorded sequence of draws
- * identifies the outcome. */
+/* Checks the joint distribution of K=2 paths of length 2. With three tokens, there are 81
+ * outcomes, and the recorded sequence of draws identifies the outcome. */
 static void check_two_paths(const char *drafter, double temperature)
 {
     struct drafting d;
@@ -141,7 +141,8 @@ TEST(a_small_tree_leaves_out_draws_by_their_number)
 
 /* ------------------------------------------------------------------ without replacement */
 
-/* With four tokens, three children of the root have 24 ordered outcomes. */
+/* Checks the joint distribution of three children of the root. With four tokens, there are 24
+ * outcomes. */
 static void check_three_children(const char *drafter, double sampling, const char *draft_temp,
                                  double temperature, bool waits)
 {

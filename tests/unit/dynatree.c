@@ -164,7 +164,7 @@ static double clip(double x, double low, double high)
     return fmin(fmax(x, low), high);
 }
 
-/* Checks the controller's updates with an implementation of their own (dynatree, sec. 3.3). */
+/* Checks the controller's updates with a separate implementation (dynatree, sec. 3.3). */
 static void check_history(struct watch *w, const struct esp_iteration *it)
 {
     double mean = 0;
@@ -185,9 +185,9 @@ static void check_history(struct watch *w, const struct esp_iteration *it)
                clip(gauge(it, "rhodeep", true) - 0.05 * off, w->rule.rhostop, 1)) < 1e-12);
 }
 
-/* Checks the rule `price` with an implementation of its own, for the settings of the test
- * below. The update depends on two things: whether the path reached the deepest layer, and
- * whether a threshold or D0 ended the tree there. */
+/* Checks the rule `price` with a separate implementation, for the settings of the test below.
+ * The update depends on two things: whether the path reached the deepest layer, and whether a
+ * threshold or D0 ended the tree there. */
 static void check_price(struct watch *w, const struct esp_iteration *it)
 {
     const double price = 0.4, step = 0.5;
@@ -373,7 +373,7 @@ TEST(dynatree_depth_follows_the_cost_of_a_layer)
 /* ------------------------------------------------------------------ the released program */
 
 /* The state of the authors' class TreeSpeculativeGeneratorV2AdaptiveV3. The two functions below
- * are those of the class. */
+ * are methods of this class. */
 struct released {
     double history[10];
     int length;

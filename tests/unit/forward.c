@@ -486,7 +486,7 @@ static void clear_row(const struct esp_tensor *t, int row)
     memset((char *)t->data + (size_t)row * bytes, 0, bytes);
 }
 
-/* Makes a model whose recurrent layer has MANY_KEYS keys. The first keys of each head are
+/* Makes a model with a recurrent layer that has MANY_KEYS keys. The first keys of each head are
  * always 0. So the model `few`, which lacks these keys, has the same logits, up to rounding.
  * `used` receives the channels of the convolution of `few`. */
 static void make_many_keys(struct random_model *m, enum esp_mixer mixer,

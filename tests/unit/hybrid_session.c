@@ -258,7 +258,7 @@ TEST(checkpoints_are_counted)
     esp_engine_close(engine);
 }
 
-/* A branch goes back to a checkpoint, and its text is that of plain decoding. The target's
+/* A branch goes back to a checkpoint, and must write the text of plain decoding. The target's
  * scores of earlier tokens cannot be computed again. The score of the next token can be
  * computed, and this must change nothing. */
 TEST(branches_of_hybrid_models_match_fresh_sessions)

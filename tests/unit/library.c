@@ -38,8 +38,8 @@ static int load(int64_t id, struct esp_kept_text *text, char *err, size_t errlen
 
 /* ------------------------------------------------------------------ a session in use */
 
-/* What the library must contain: a tree like the interface's, the current text as a string, and
- * all texts that ever existed. */
+/* The expected content of the library: a tree like the interface's, the current text as a
+ * string, and all texts that ever existed. */
 struct model {
     struct esp_branches tree;
     char now[LONGEST + 1];

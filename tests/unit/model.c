@@ -1,6 +1,6 @@
-/* model.c - tests reading good model folders; bad_model.c tests bad ones.
+/* model.c - tests reading good model folders. bad_model.c tests bad folders.
  *
- * The folders are those of tests/vectors/logits, written by the Hugging Face library.
+ * The folders are in tests/vectors/logits. The Hugging Face library wrote them.
  */
 #include "engine/model/model.h"
 

@@ -91,8 +91,8 @@ static int points_of(const char *line, double points[64])
     return count;
 }
 
-/* Appends the shape in a line of the SVG to the sample: its style, and its points relative to
- * (left, top). */
+/* Appends a shape to the sample: its style, and its points relative to (left, top). `line` is
+ * the line of the SVG that has the shape. */
 static void add_shape(const char *line, double left, double top, char sample[SAMPLE])
 {
     const char *looks = strstr(line, " fill=");

@@ -109,7 +109,7 @@ struct path {
     double d;
 };
 
-/* Counts how often each token follows a sequence, and finds the last place where it follows.
+/* Counts how often each token follows a sequence in the text, and finds the last place of each.
  * Returns the sum of the counts. */
 static int follow(int length, const int32_t *words, int count, int *times, int *end)
 {
@@ -300,9 +300,8 @@ TEST(hybrid_uses_the_model_where_nothing_is_copied)
     esp_engine_close(engine);
 }
 
-/* If nothing is retrieved, the tree of `hybrid` is that of `salf`. Otherwise it also has the
- * retrieved nodes.
- */
+/* If nothing is retrieved, drafter hybrid must draft the tree of salf. Otherwise its tree also
+ * has the retrieved nodes. */
 TEST(hybrid_joins_two_trees)
 {
     static struct esp_guess guesses[ESP_GUESSES];

@@ -43,8 +43,8 @@ static int last_child(int at)
     return child;
 }
 
-/* Makes a random tree. `spread` is 0 for a chain, 1 for random parents, and 2 for a root whose
- * children are all other nodes. */
+/* Makes a random tree. `spread` is 0 for a chain, 1 for random parents, and 2 for a root that
+ * has all other nodes as children. */
 static void make_tree(int nodes, int spread, unsigned long long *random)
 {
     count = nodes;

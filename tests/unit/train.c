@@ -174,7 +174,7 @@ TEST(trees_of_recurrent_models_have_their_distributions)
         if (check_quick())
             continue;
         check_trees(folder, 300, 90);  /* the trees of two roots grow together */
-        check_trees(folder, 290, 270); /* between two roots is more text than fits in a batch */
+        check_trees(folder, 290, 270); /* the text between two roots does not fit in a batch */
     }
 }
 

@@ -144,7 +144,7 @@ static void check_scene(struct runner *runner, const struct scene *s)
             worst[i] = fmax(worst[i], difference(&runner[CPU], &runner[i], row));
     for (int i = EXACT; i < RUNNERS; i++)
         CHECK(worst[i] < 8e-2,
-              "%s mode, %d heads, %d heads of keys, width %d, %d keys and %d nodes in %d "
+              "%s mode, %d heads, %d key heads, width %d, %d keys and %d nodes in %d "
               "passes, window %d: off by %g",
               i == EXACT ? "exact" : "default", s->heads, s->kv_heads, s->head_dim, s->prefix,
               s->nodes, s->passes, s->window, worst[i]);

@@ -188,7 +188,7 @@ static void poison_tokenizer(void)
 
 static const char *model_path, *recording_path;
 
-/* Adds a tensor whose name is an attack. No model uses it. */
+/* Adds a tensor that no model uses. Its name is an attack. */
 static void add_tensor(void)
 {
     char value[400];

@@ -1,4 +1,4 @@
-/* Tests the page of a recording. Its data must be those of the recording, and text from a model
+/* Tests the page of a recording. It must have the data of the recording, and text from a model
  * must not run as code. A large tree must be reduced, and the colours must have enough
  * contrast. tests/cli/web_page.sh checks that the file is valid HTML, and tests the page in a
  * browser if there is one. */
@@ -281,8 +281,8 @@ static const char *letter(void *user, int32_t token, size_t *length)
     return "a";
 }
 
-/* Makes a state with one iteration, whose tree has `nodes` nodes. All other nodes are children
- * of the root, and the last one is accepted. */
+/* Makes a state with one iteration. Its tree has `nodes` nodes. All nodes except the root are
+ * children of the root, and the last of them is accepted. */
 static struct esp_state *state_with(int nodes)
 {
     struct esp_state *state = calloc(1, sizeof *state);

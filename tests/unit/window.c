@@ -158,8 +158,8 @@ static void check_same(struct caches *dropping, struct caches *whole, int count)
     }
 }
 
-/* Runs chunks of many sizes. Sometimes the text is shortened by a few tokens, and once by
- * almost all. */
+/* Runs chunks of many sizes. Between them, the text is often shortened by a few tokens, and
+ * once by almost all its tokens. */
 TEST(rows_dropped_from_the_cache_change_no_bit)
 {
     static const struct esp_window windows[] = {{19, 40, 0}, {0, 16, 0}};
