@@ -543,9 +543,9 @@ static void write_head(void)
                       " \"intermediate_size\": 1}");
 }
 
-/* Some training programs write the keys of the head in config.json beside those of its layer.
- * NVIDIA's program writes them in eagle_config. If a key is missing, the tensors show which
- * norms the head has. */
+/* Some training programs write the settings of the head in config.json beside the settings of
+ * its layer. NVIDIA's program writes them in eagle_config. If a setting is missing, the tensors
+ * show which norms the head has. */
 TEST(keys_of_a_head_may_be_in_other_places)
 {
     static const char layer[] = "\"model_type\": \"qwen3\", \"vocab_size\": 97, "

@@ -408,9 +408,9 @@ TEST(a_node_of_a_tree_equals_its_path_alone)
     }
 }
 
-/* Compares the logits after each compaction with those that `plain` computes and that are
- * stored in `want` (TOKENS, VOCABULARY). If `plain` is NULL, `want` has the logits of an
- * earlier call with the same seed and the same reference. */
+/* Compares the logits after each compaction with the logits of `plain`, which are stored in
+ * `want` (TOKENS, VOCABULARY). If `plain` is NULL, `want` already has the logits of an earlier
+ * call with the same seed and the same reference. */
 static void check_compaction(struct runner *r, struct runner *plain,
                              const struct random_shape *shape, unsigned long long state,
                              float *want)

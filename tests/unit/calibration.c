@@ -52,7 +52,7 @@ EACH_BACKEND(the_mean_log_and_the_sum_of_powers_of_rows_are_right)
     }
 }
 
-/* ------------------------------------------------------------------ planted temperatures */
+/* ------------------------------------------------------------------ known temperatures */
 
 /* The draft equals the target, except that its logits are divided by `beta`. At temperature 0,
  * the target's likeliest token is random, and differs from text to text. Returns the beta that
@@ -95,8 +95,8 @@ TEST(a_planted_beta_is_found_within_5_percent)
                 double found =
                     learned_beta(drafters[i], betas[j], sampled ? 0.9 : 0, texts, &stats);
                 CHECK(fabs(found / betas[j] - 1) < (check_quick() ? 0.15 : 0.05),
-                      "%s at temperature %g: %g, planted %g", drafters[i], sampled ? 0.9 : 0.0,
-                      found, betas[j]);
+                      "%s at temperature %g: beta is %g, not %g", drafters[i],
+                      sampled ? 0.9 : 0.0, found, betas[j]);
                 CHECK(fabs(stats.draft_temp - (sampled ? 0.9 : 1) / found) < 1e-9);
             }
 }

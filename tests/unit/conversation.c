@@ -135,8 +135,7 @@ TEST(replacing_a_turn_computes_only_its_own_rows)
     esp_session_stats(session, &before);
     say(session, "three");
     esp_session_stats(session, &after);
-    /* the last token that was kept is computed again, but the last new token is not computed
-     * yet */
+    /* the last remaining token is computed again, but the last new token is not computed yet */
     CHECK(after.prefill_rows - before.prefill_rows == length_of(session) - kept, "%lld, %d",
           (long long)(after.prefill_rows - before.prefill_rows), length_of(session) - kept);
     close_chat(session);

@@ -121,7 +121,7 @@ TEST(this_machine_has_performance_cores)
     CHECK(esp_cores_best() >= 1 && esp_cores_best() <= esp_cores_all());
 }
 
-/* ------------------------------------------------------------------ nodes of memory */
+/* ------------------------------------------------------------------ NUMA nodes */
 
 static void write_node(int node, const char *cpus)
 {

@@ -210,7 +210,7 @@ TEST(a_draft_head_computes_from_hidden_states)
 }
 
 /* The last layer drops rows whose logits are not requested. The outputs of the other rows must
- * keep their places. */
+ * stay where they are. */
 static void check_wanted(const char *isa)
 {
     static struct scene s;

@@ -494,7 +494,7 @@ static void run_chunk(const struct esp_cpu_isa *isa, const struct chunk *c, int 
     CHECK(memcmp(in_place, r->state, sizeof in_place) == 0, "%s in place", isa->name);
 }
 
-/* Compares a result with what enum esp_mixer defines, computed token by token. */
+/* Compares a result with the definition in enum esp_mixer, computed token by token. */
 static void check_steps(const struct chunk *c, const struct chunk_result *r)
 {
     for (int lane = 0; lane < ESP_LANES; lane++) {

@@ -201,7 +201,7 @@ TEST(if_threads_are_refused_the_pool_has_fewer)
     }
 }
 
-/* ------------------------------------------------------------------ nodes of memory */
+/* ------------------------------------------------------------------ NUMA nodes */
 
 struct places {
     int cpu[MOST], thread[MOST];
@@ -241,7 +241,7 @@ TEST(helpers_stay_on_their_node)
         if (CPU_ISSET(i, &set))
             cpu[found++] = i;
     if (found < 2 || sched_setaffinity(0, sizeof set, &set) != 0) {
-        printf("  nodes of memory are not tested, because there is only one CPU\n");
+        printf("  NUMA nodes are not tested, because there is only one CPU\n");
         return;
     }
     CHECK(mkdtemp(sys));

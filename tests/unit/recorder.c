@@ -58,8 +58,8 @@ static bool was_writing(const char *bytes, size_t cut)
     return writing;
 }
 
-/* Opens a file with the first `cut` bytes of a recording. All events that have a complete line
- * must be readable. */
+/* Opens a file with the first `cut` bytes of a recording. The reader must find all events that
+ * have a complete line. */
 static void open_cut(const char *bytes, size_t cut, size_t header_length)
 {
     struct esp_recording *recording;

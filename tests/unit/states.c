@@ -323,8 +323,8 @@ ON_BOTH(a_tree_costs_the_updates_of_a_chain)
             }
 }
 
-/* Checks random walks. A walk computes the states for the rows of a random tree that follows
- * some tokens of a text. Level 0 of a walk has the state of the text. */
+/* Checks walks through random trees. A walk computes the state for each row of a tree that
+ * follows some tokens of a text. At level 0, it starts with the state of the text. */
 TEST(a_walk_reads_the_state_after_the_parent)
 {
     enum { MOST = 300, SCRATCH = MOST + 1 };

@@ -21,8 +21,9 @@ static void write_text(struct pty *pty)
     pty_type(pty, "\025:clear!\rOnce upon a time there was a king\r");
 }
 
-/* Returns whether the screen shows the text. Redraws the whole screen until it does. Otherwise,
- * the program writes only changed cells, and the text may never arrive in one piece. */
+/* Returns whether the screen shows the text. Redraws the whole screen until it does. Without
+ * this, the program would write only changed cells, and the text might never arrive in one
+ * piece. */
 static bool see(struct pty *pty, const char *text)
 {
     bool seen = false;

@@ -277,7 +277,7 @@ TEST(hues_are_kept)
     esp_theme_plain(&theme);
     theme.style[ESP_STYLE_TEXT].foreground = ESP_COLOUR_NAMED + 7;
     CHECK(esp_appearance_near(&theme, ESP_STYLE_TEXT, 8).foreground == 7,
-          "the theme chosen by name is not used");
+          "the colour that the theme chose by name is not used");
 }
 
 /* Reads the manual page about themes. Returns its text from the section about styles to the

@@ -488,8 +488,9 @@ TEST(a_conversation_continues_beyond_the_context)
 
 enum { BACK = 9 };
 
-/* Two answers are removed and written again. The caches still have the rows of the last answer.
- * The rows of the second answer were dropped long ago. */
+/* The last answer is removed and written again, while the caches still have its rows. Then all
+ * answers from the second on are removed and written again. The caches have dropped these rows
+ * long ago. */
 TEST(turns_can_be_taken_back_with_a_window)
 {
     static int32_t want[BACK * (SAID + ANSWER) + 1000];
