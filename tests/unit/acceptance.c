@@ -104,7 +104,7 @@ TEST(a_long_path_and_an_empty_tree_are_counted)
     it = (struct esp_iteration){.tree = {.nodes = nodes, .count = 1, .verified = 1}};
     esp_acceptance_add(&a, &it);
     CHECK(a.length[0] == 1 && a.depth[0].tried == 1 && a.drafted == LONG);
-    /* the long path's tokens are known; a tree without drafted nodes does not count */
+    /* `known` counts only the long path, because the other tree has no drafted nodes */
     CHECK(near(esp_formula_tokens(&it), 1) && a.known == 1);
     it.tree.verified = 0; /* as in a recording without the order of the nodes */
     esp_acceptance_add(&a, &it);

@@ -152,7 +152,7 @@ TEST(products_agree_with_double_precision)
 }
 
 /* Returns the next number of rows to test. With tiles, all numbers up to 68 are tested. The
- * last number is ROWS, for which blocks are unpacked before they are multiplied. */
+ * last number is ROWS. For so many rows, blocks are unpacked before they are multiplied. */
 static int next_rows(const struct esp_cpu_isa *isa, int rows)
 {
     const int step = isa->two_ways ? 1 : rows / 3 + 1;

@@ -124,7 +124,8 @@ TEST(conversations_are_written_as_their_templates_write_them)
 }
 
 /* Returns whether the chat template leaves the system prompt at the beginning, and writes an
- * answer as the cue (the text that asks the model to answer) followed by the model's text. */
+ * answer as the cue followed by the model's text. The cue is the text that asks the model to
+ * answer. */
 static bool keeps_turns(const struct esp_chat *chat)
 {
     const unsigned variant = chat->variant, both = ESP_AT_CUE | ESP_AT_ANSWER;

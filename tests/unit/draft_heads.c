@@ -205,7 +205,7 @@ static void close_engine(struct esp_engine *e)
     e->backend->ops->close(e->backend);
 }
 
-/* ------------------------------------------------------------------ against the reference */
+/* ------------------------------------------------------------------ the reference */
 
 struct reference {
     int32_t tokens[TEXT], parents[NODES], nodes[NODES];

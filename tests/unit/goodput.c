@@ -397,7 +397,7 @@ TEST(a_good_draft_is_used_again_even_if_catching_up_is_expensive)
 }
 
 /* If rows and passes cost almost nothing, there are more candidates than the drafter can store.
- * The root must stay. */
+ * It must not drop the root. */
 TEST(the_root_stays_if_there_are_too_many_candidates)
 {
     struct drafting d;

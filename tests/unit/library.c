@@ -1,4 +1,4 @@
-/* Tests the library, a file that keeps sessions. After any changes of a text, the library must
+/* Tests the library, a file that keeps sessions. After any change of a text, the library must
  * have the same tree of texts, even if the program was killed. A file that is damaged or is not
  * a library must give one error message, and lose nothing. */
 #include "sessions/library.h"

@@ -178,7 +178,7 @@ static void read_logits(struct setup *setup, int row, float *values)
     CHECK(setup->backend->ops->read_row(setup->logits, row, values) == 0);
 }
 
-/* ------------------------------------------------------------------ against the reference */
+/* ------------------------------------------------------------------ the reference */
 
 /* Computes all logits of the reference's tokens. `user` is the name of the model's folder. */
 static void compute_logits(struct esp_backend *cpu, void *user, float *out, int count)

@@ -21,7 +21,7 @@ enum { VOCABULARY = 20, CONTEXT = 200, NODES = 24, NEW = 120 };
 
 static char err[512];
 
-/* ------------------------------------------------------------------ recording passes */
+/* ------------------------------------------------------------------ counting passes */
 
 /* Replaces the backend of one engine, and counts what its passes do. */
 static struct {

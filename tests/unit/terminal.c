@@ -34,7 +34,7 @@ static bool see(struct pty *pty, const char *text)
     return seen;
 }
 
-/* Writes a text like write_text(), and waits until the screen shows it. */
+/* Does the same as write_text(), and waits until the screen shows the text. */
 static void write_text_and_wait(struct pty *pty)
 {
     pty_forget(pty);

@@ -382,8 +382,8 @@ static double linear(int value)
     return c <= 0.04045 ? c / 12.92 : pow((c + 0.055) / 1.055, 2.4);
 }
 
-/* Returns the relative luminance of a colour of page.css, which has the form "--NAME:
- * light-dark(#rrggbb, #rrggbb)". */
+/* Returns the relative luminance of a colour of page.css. There, it is written in the form
+ * "--NAME: light-dark(#rrggbb, #rrggbb)". */
 static double luminance(const char *name, bool dark)
 {
     char start[64];
