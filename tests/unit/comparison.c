@@ -74,7 +74,7 @@ static void compared(struct scene *scene, int width, int height, int turns)
     scene_open(scene, width, height);
     scene_ready(scene);
     scene_compare(scene, "linear:K=3");
-    scene->ui.message = "(keys)"; /* other tests check the keys */
+    scene->ui.message = "(keys)"; /* replaces the list of keys, which other tests check */
     scene_prompt(scene);
     both_write(scene, turns);
 }

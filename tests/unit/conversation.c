@@ -197,7 +197,7 @@ TEST(an_end_token_stops_an_answer)
     say(session, "one");
     answer(session, 40);
     const int written = length_of(session);
-    int at = written - 1; /* replace a token of the answer with an end token */
+    int at = written - 1; /* a token of the answer becomes an end token */
     const int32_t *tokens = esp_session_tokens(session, &at);
     const int32_t token = tokens[at - 1];
     int first = 0;

@@ -129,7 +129,7 @@ static double difference_from_cpu(struct model *m)
     char err[200] = "";
     struct esp_backend *backend[2] = {NULL, open_cuda()};
     CHECK(esp_cpu_open(&backend[0], "generic", 1, err, sizeof err) == 0, "%s", err);
-    /* exact mode: activations have 16 bits, as on a GPU */
+    /* in exact mode, activations have 16 bits, as on a GPU */
     backend[0]->ops->set_exact(backend[0], true);
     for (int i = 0; i < 2; i++) {
         struct runner r;

@@ -156,7 +156,7 @@ static void check_score(const struct esp_token_score *score, const int32_t *text
     }
     CHECK(score->count == ESP_LIKELY, "%s: %d likely tokens at %d", what, score->count,
           position);
-    /* the scores of a row that a verifier has changed are unknown */
+    /* if a verifier has changed a row, its scores are unknown */
     CHECK((score->rank == 0 && isnan(score->p)) || fabs(score->p - p[text[position]]) < 1e-4,
           "%s: p of token %d is %g, not %g", what, position, (double)score->p,
           p[text[position]]);

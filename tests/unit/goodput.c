@@ -510,7 +510,7 @@ TEST(costs_rise_with_rows_and_single_samples_count_little)
     CHECK(fabs(esp_costs_verify(&costs, 8) - 2) < 0.01, "%g", esp_costs_verify(&costs, 8));
     for (int i = 0; i < 8; i++)
         esp_costs_took(&costs, ESP_COST_VERIFY, 4,
-                       3); /* longer than 8 rows, so both sizes are averaged */
+                       3); /* 4 rows take longer than 8, so both sizes are averaged */
     for (int rows = 2; rows < 2000; rows++)
         CHECK(esp_costs_verify(&costs, rows) >= esp_costs_verify(&costs, rows - 1), "%d", rows);
     costs.relative = 0.25;

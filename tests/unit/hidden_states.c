@@ -143,7 +143,7 @@ static void read_outcome(struct runner *r, struct outcome *o)
     }
 }
 
-/* CUDA rounds the inputs of products to 16 bits. */
+/* Compares the results with the reference. CUDA rounds the inputs of products to 16 bits. */
 static void check_against_reference(const struct scene *s, const struct outcome *got, bool cuda)
 {
     const double slack = cuda ? 6e-2 : 2e-3;

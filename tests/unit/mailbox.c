@@ -84,7 +84,7 @@ TEST(commands_keep_their_order)
         if (i % 100 == 0)
             esp_mailbox_pace(&served.mailbox, i % 200 ? 0 : 1e6);
         if (i % 100 == 50) {
-            /* stop removes prompts, but no other commands */
+            /* a stop removes prompts, but no other commands */
             free(esp_mailbox_stop(&served.mailbox));
             esp_mailbox_break(&served.mailbox, (struct esp_breakpoints){.path = i});
         }

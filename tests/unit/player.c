@@ -294,7 +294,7 @@ static void set_times(double gap)
     free(text);
 }
 
-/* Writes iterations of the scene, and two markers. */
+/* Writes a recording with iterations of the scene and two markers. */
 static void write_scene(int iterations)
 {
     struct esp_recorder *recorder;

@@ -209,7 +209,7 @@ TEST(a_full_disk_is_reported_at_the_start)
     CHECK(strstr(err, "/dev/full") && strstr(err, strerror(ENOSPC)), "%s", err);
 }
 
-/* Makes a pipe in the folder of the file. */
+/* Makes a pipe in the folder of the recording. */
 static const char *make_pipe(void)
 {
     static char path[128];

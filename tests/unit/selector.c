@@ -99,7 +99,7 @@ TEST(a_selector_gives_the_result_of_its_network)
     double most = 0;
     for (int a = 0; a < ESP_ACTIONS; a++)
         most = fmax(most, fabs(net.logits[a]));
-    for (int a = 0; a < ESP_ACTIONS; a++) /* they differ by rounding to 8 bits */
+    for (int a = 0; a < ESP_ACTIONS; a++) /* the logits differ by rounding to 8 bits */
         CHECK(fabs(net.logits[a] - score.logits[a]) < 0.03 * most, "logit %d: %g, not %g", a,
               (double)score.logits[a], net.logits[a]);
     esp_selector_close(&s);

@@ -356,7 +356,7 @@ TEST(hostile_values_are_quoted_as_text)
 
 /* ------------------------------------------------------------------ arguments */
 
-/* Lists those flags in a command's help that have a value. */
+/* Lists the flags in a command's help, except flags without a value. */
 static int flags_of(const char *command, char flags[64][32])
 {
     struct pty pty;

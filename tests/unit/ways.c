@@ -40,7 +40,7 @@ static void multiply(const struct esp_packed *w, int begin, int end, const struc
     (p->tiles ? unit : vectors)->matmul_blocks(w, begin, end, p);
 }
 
-static int slow_until[ESP_WAYS]; /* up to so many rows, a way is slow */
+static int slow_until[ESP_WAYS]; /* a way is slow up to this many rows */
 
 /* Computes nothing. Takes a tenth of a millisecond if the way is slow, and almost no time
  * otherwise. */
