@@ -214,7 +214,7 @@ TEST(a_target_and_its_mtp_layer_use_all_tensors_together)
     }
 }
 
-/* ------------------------------------------------------------------ files of PyTorch */
+/* ------------------------------------------------------------------ PyTorch files */
 
 /* Opens the folder's pytorch_model.bin with `size` bytes of `bytes`. */
 static int open_torch(const char *bytes, size_t size)

@@ -1,6 +1,7 @@
-/* Tests that the cursor is always where the next character will appear, while text with wide
- * and combining characters is edited and during reverse search. The program runs in a real
- * terminal (tmux). The expected column follows from the widths that utf8proc gives.
+/* Tests that the cursor is always where the next character will appear. This must hold while
+ * text with wide and combining characters is edited, and during reverse search. The program
+ * runs in a real terminal (tmux). The expected column follows from the widths that utf8proc
+ * gives.
  *
  * A line is a list of units. A unit is a character with its combining marks. A test case types
  * some units and edits them. The expected line and column follow from the list. The actual line

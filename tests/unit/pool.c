@@ -225,8 +225,8 @@ static void write_list(const char *sys, int node, int cpu)
     CHECK(system(command) == 0);
 }
 
-/* The test needs two CPUs. Each of them is made a node. Helpers of the second node must run
- * only on its CPU. Every part must run once, and parts are numbered node by node. */
+/* The test needs two CPUs, and makes each of them a NUMA node. Helpers of the second node must
+ * run only on its CPU. Every part must run once, and parts are numbered node by node. */
 TEST(helpers_stay_on_their_node)
 {
     cpu_set_t set;
