@@ -23,9 +23,9 @@ static int open_one(const struct esp_backend_ops *ops, struct esp_backend **back
     return ops->open_device(backend, device, err, errlen);
 }
 
-/* Opens the last backend in the list that works. `notice` says why a device that exists could
- * not be used; a missing device is not mentioned, unless the user gave its number. The number
- * of a device that does not exist is an error (ESP_E_ARGUMENT). */
+/* Opens the last backend in the list that works. If there is a device that cannot be used,
+ * `notice` says why. A missing device is not mentioned, unless the user gave its number: then
+ * it is an error (ESP_E_ARGUMENT). */
 static int open_best(struct esp_backend **backend, int threads, int device, char *notice,
                      size_t size)
 {

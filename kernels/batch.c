@@ -22,7 +22,7 @@ static bool mask_fits(const struct esp_batch *b)
 }
 
 /* Returns whether every entry of `row` (one for each batch row) is the index of a row of
- * `rows`. With least = -1, an entry may also be -1, which means "none". */
+ * `rows`. With least = -1, an entry can also be -1, which means "none". */
 static bool rows_fit(const struct esp_batch *b, const struct esp_cache *cache,
                      const struct esp_rows *rows, const int32_t *row, int least)
 {
@@ -85,8 +85,8 @@ static bool window_fits(const struct esp_batch *b, const struct esp_cache *cache
                   w->dropped % ESP_WINDOW_STEP == 0);
 }
 
-/* Returns whether every batch row sees all rows of the text that are not after it. In the
- * cache, the rows of the text must follow one another without a gap. */
+/* Returns whether every batch row sees all committed rows of the batch that are not after it.
+ * In the cache, these rows must follow the prefix without a gap. */
 static bool text_fits(const struct esp_batch *b)
 {
     if (b->text == 0)
@@ -122,7 +122,7 @@ static bool same_frequencies(const float *a, const float *b, int rotary)
     return a == b || (a && b && memcmp(a, b, (size_t)(rotary / 2) * sizeof *a) == 0);
 }
 
-/* Returns whether both models have states of the same shape, or none. */
+/* Returns whether both models have recurrent states of the same shape, or none at all. */
 static bool same_states(const struct esp_model_desc *a, const struct esp_model_desc *b)
 {
     return a->state_heads == b->state_heads && a->key_heads == b->key_heads &&

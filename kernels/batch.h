@@ -23,12 +23,12 @@ bool esp_keep_fits(int rows, int first, const int32_t *which, int count);
 bool esp_cache_joins(const struct esp_weights *weights, const struct esp_cache *owner);
 
 /* Lists the batch rows whose logits are wanted (in `wanted`), and the row of batch->logits
- * that each goes to (in `wanted_at`). Returns how many there are. wanted, wanted_at:
- * (batch->rows), or both NULL. */
+ * to which each is written (in `wanted_at`). Returns the number of these rows. wanted,
+ * wanted_at: (batch->rows), or both NULL. */
 int esp_batch_wanted(const struct esp_batch *batch, int32_t *wanted, int32_t *wanted_at);
 
-/* Computes the batch's draft step with the operations softmax and top_k, on rows `wanted_at`
- * (count) of the logits. */
+/* Computes the batch's draft step: runs the operations softmax and top_k on the rows
+ * `wanted_at` (count) of the logits. */
 int esp_batch_step(const struct esp_batch *batch, const int32_t *wanted_at, int count);
 
 #ifdef __cplusplus

@@ -8,8 +8,8 @@
  * plugin for the oldest drivers is loaded, and its error message says so.
  *
  * Plugins are in the folder of the program or of the library, or where the system looks for
- * libraries; ESPALIER_CUDA_PLUGIN names another plugin, or a folder of plugins. They stay
- * loaded, because the CUDA runtime cannot be unloaded.
+ * libraries. ESPALIER_CUDA_PLUGIN names another plugin, or a folder of plugins. A
+ * plugin stays loaded, because the CUDA runtime cannot be unloaded.
  */
 #include <dlfcn.h>
 #include <limits.h>
@@ -27,8 +27,8 @@
 static const char *const names[] = {"libespalier-cuda.so", "libespalier-cuda12.so"};
 enum { NAMES = sizeof names / sizeof *names };
 
-/* Writes the path of a plugin in the folder of `file`, or in `folder` relative to it. Returns
- * false if there is no readable file. */
+/* Writes the path of a plugin that is in the folder of `file`, or in `folder`, which is
+ * relative to that folder. Returns false if there is no readable file. */
 static bool beside(const char *file, const char *folder, const char *name, char *path,
                    size_t size)
 {
@@ -64,7 +64,7 @@ static int driver_version(void)
     return get && get(&version) == 0 ? version : 0;
 }
 
-/* Loads the plugin at `path`. If there is none, *found does not change. */
+/* Loads the plugin at `path`. If it cannot be loaded, *found does not change. */
 static int load(const char *path, const struct esp_cuda_plugin **found, char *err,
                 size_t errlen)
 {
@@ -93,8 +93,8 @@ static int load(const char *path, const struct esp_cuda_plugin **found, char *er
 }
 
 /* Loads the first plugin that the driver can run. If it can run none, loads the last plugin
- * that exists. Without a driver, loads the first one, which reports the missing driver. The
- * plugins are in `folder` or, if it is NULL, in the places that find_plugin() searches. */
+ * that exists. Without a driver, loads the first plugin, which reports the missing driver. The
+ * plugins are in `folder`. If `folder` is NULL, they are where find_plugin() searches. */
 static int choose(const char *folder, const struct esp_cuda_plugin **plugin, char *err,
                   size_t errlen)
 {

@@ -10,11 +10,11 @@
  *   Q5_K    d, dmin, 12 bytes of scales, 32 bytes of fifth bits, 128     the same
  *   Q6_K    128 bytes of low halves, 64 of upper two bits, 16 signed
  *           bytes of scales, d                                           x = d s (q - 32)
- * MXFP4 is a format of the OCP Microscaling Formats (2023): its table contains the values of
+ * MXFP4 is defined in the OCP Microscaling Formats (2023): its table contains the values of
  * E2M1 floats, doubled. In GGUF, e = 255 is not NaN but the scale 2^127. Q4_K and Q5_K have a
- * six-bit scale s and a six-bit minimum m for each 32 of their 256 numbers; Q6_K has a scale
- * for each 16. In the K types, the half-bytes or two-bit parts of a byte belong to numbers
- * that are 32 or 64 apart.
+ * six-bit scale s and a six-bit minimum m for every 32 of their 256 numbers. Q6_K has a scale
+ * for every 16 numbers. In the K types, the half-bytes or two-bit parts of a byte belong to
+ * numbers that are 32 or 64 apart.
  */
 #include "kernels/dtype.h"
 
@@ -103,9 +103,9 @@ uint16_t esp_float_to_half(float x)
     const uint32_t sign = bits_of(x) >> 16 & 0x8000u, size = bits_of(x) & 0x7fffffffu;
     if (size > 0x7f800000u)
         return (uint16_t)(sign | 0x7e00u);
-    if (size >= 0x477ff000u) /* halfway between the largest half and 2^16, or more */
+    if (size >= 0x477ff000u) /* at least halfway between the largest F16 number and 2^16 */
         return (uint16_t)(sign | 0x7c00u);
-    if (size < 0x38800000u) /* a subnormal half: a multiple of 2^-24 */
+    if (size < 0x38800000u) /* becomes a subnormal F16 number: a multiple of 2^-24 */
         return (uint16_t)(sign | (bits_of(float_from_bits(size) + 0.5f) - bits_of(0.5f)));
     return (uint16_t)(sign | ((size - 0x38000000u + 0xfffu + (size >> 13 & 1)) >> 13));
 }
@@ -178,21 +178,21 @@ static void store_scale(uint8_t *s, int i, int scale, int minimum)
     }
 }
 
-/* Where a block stores some bits of every number. There are `each` bits per number, from
- * byte `from` of the block on. Numbers that share a byte are `run` apart. each = 0 means
- * that the type has no such bits. */
+/* Describes where a block stores some bits of every number. There are `each` bits per number.
+ * The first of them are in byte `from` of the block. Numbers that share a byte are `run` apart.
+ * each = 0 means that the type has no such bits. */
 struct bits {
     uint8_t from, run, each;
 };
 
-/* How a type is read and written. */
+/* Describes how the blocks of a type are read and written. */
 struct codec {
     void (*read)(const struct codec *c, const uint8_t *block, float *out);
-    /* tries: how many scales to try on each side of the first guess; TRIES or 0 */
+    /* tries: number of scales to try on each side of the first guess; TRIES or 0 */
     void (*write)(const struct codec *c, const float *x, int tries, uint8_t *block);
-    struct bits low, above; /* the low bits of an integer q, and those above them */
-    /* The integer q stands for table[q] or, without a table, for q + lowest, which is at
-     * most `highest`. */
+    struct bits low, above; /* the low bits of an integer q, and the bits above them */
+    /* The integer q stands for table[q]. Without a table, it stands for q + lowest, and the
+     * largest such value is `highest`. */
     int lowest, highest;
     const int8_t *table;
 };
@@ -273,8 +273,8 @@ static void read_scales(const struct codec *c, const uint8_t *block, float *out)
 
 /* ------------------------------------------------------------------ from floats */
 
-/* Returns the integer nearest to x, limited to low..high. NaN gives some value from low to
- * high. */
+/* Returns the integer nearest to x, limited to low..high. NaN gives an arbitrary integer from
+ * low to high. */
 static int nearest(float x, int low, int high)
 {
     if (!(x > (float)low))
@@ -303,14 +303,14 @@ static void weigh(const float *x, int n, float *weight)
         weight[i] = fabsf(x[i]) + rms;
 }
 
-/* how many scales to try on each side of the one that fits the largest number */
+/* number of scales to try on each side of the scale that fits the largest number */
 enum { TRIES = 9 };
 
 /* Finds a scale s for which the weighted squared error, the sum of w (x - s level(x / s))^2,
  * is small. Given the levels l found with some scale, the best scale is sum w x l / sum w l^2,
- * and it reduces the error by (sum w x l)^2 / sum w l^2. Scales are tried around the one that
- * maps the number with the largest magnitude to the lowest level, and the one that maps it to
- * the highest. */
+ * and it reduces the error by (sum w x l)^2 / sum w l^2. Scales are tried around two first
+ * guesses: one maps the number with the largest magnitude to the lowest level, the other maps
+ * it to the highest level. */
 static float fit_scale(const struct codec *c, const float *x, int n, int tries)
 {
     const float lowest = (float)level(c, -1e9f), highest = (float)level(c, 1e9f);
@@ -424,8 +424,8 @@ static void write_small(const struct codec *c, const float *x, int tries, uint8_
     store_integers(c, block, SMALL, q);
 }
 
-/* Returns the q whose value, in the table `doubled`, is nearest to x; if two are equally near,
- * the even one. */
+/* Returns the q for which doubled[q] is nearest to x. If two are equally near, returns the even
+ * one. */
 static uint8_t nearest_doubled(float x)
 {
     const float size = fabsf(x);
@@ -436,8 +436,8 @@ static uint8_t nearest_doubled(float x)
     return (uint8_t)(q | (x < 0 ? 8 : 0));
 }
 
-/* Returns the weighted squared error of 32 numbers with the scale half_scale(e), and writes
- * their integers to q. */
+/* Writes to q the integers of 32 numbers for the scale half_scale(e), and returns their
+ * weighted squared error. */
 static float try_power(const float *x, const float *weight, uint8_t e, uint8_t *q)
 {
     const float scale = half_scale(e);
@@ -450,8 +450,8 @@ static float try_power(const float *x, const float *weight, uint8_t e, uint8_t *
     return error;
 }
 
-/* Writes an MXFP4 block. Tries three scales, which are powers of two near the smallest one at
- * which the largest number fits, and keeps the best. */
+/* Writes an MXFP4 block. Tries three scales and uses the best. They are powers of two near the
+ * smallest scale at which the largest number fits. */
 static void write_powers(const struct codec *c, const float *x, int tries, uint8_t *block)
 {
     enum { LEAST = 1, MOST = 254 };

@@ -1,11 +1,11 @@
 /* dtype.h - how the numbers of a tensor are stored: floats, and blocks of small integers.
  *
- * A quantised row is a row of blocks. A block of 32 or 256 numbers contains their integers and
- * the scales (and, in Q4_K and Q5_K, the minima) that turn them back into numbers. The
- * layouts are those of GGUF files; dtype.c describes each. The number of columns of a
- * quantised tensor is a multiple of the block. Functions with a dtype argument do not check
- * that it is in the list: code that reads a type from a file must use esp_dtype_find(), and
- * code that gets a model from elsewhere must use esp_model_desc_check().
+ * A quantised row is a row of blocks. A block of 32 or 256 numbers contains integers for them
+ * and the scales (and, in Q4_K and Q5_K, the minima) that turn the integers back into numbers.
+ * The layouts are those of GGUF files; dtype.c describes each. The number of columns of a
+ * quantised tensor is a multiple of the block size. Functions with a dtype argument do not
+ * check that it is a type of the list below. Code that reads a type from a file must use
+ * esp_dtype_find(), and code that gets a model from elsewhere must use esp_model_desc_check().
  */
 #ifndef ESP_DTYPE_H
 #define ESP_DTYPE_H
@@ -18,21 +18,22 @@
 extern "C" {
 #endif
 
-/* The contents of a field of a block. */
+/* Says what a field of a block contains. */
 enum esp_field_kind {
     ESP_SCALES,  /* scales, minima, or one bit of each number */
-    ESP_JOINED,  /* the same, but a GPU joins this field with the previous one */
+    ESP_JOINED,  /* like ESP_SCALES, but a GPU joins this field with the previous field */
     ESP_WEIGHTS, /* bytes that are unpacked to weights */
 };
 
-/* `count` pieces of `size` bytes (1, 2 or 4), from byte `from` of a block on. */
+/* A field of a block: `count` pieces of `size` bytes (1, 2 or 4), which begin at byte `from`.
+ */
 struct esp_dtype_field {
     uint8_t from, size, count, kind;
 };
 
 /* X(name, number of the type in GGUF files, numbers in a block, bytes of a block, fields in
- * the order in which the CPU packs them). Only this table says where the fields of a block
- * are; cpu/pack.c, cuda/blocks.h and engine/model/gguf.c use it. */
+ * the order in which the CPU packs them). No other code says where the fields of a block are;
+ * cpu/pack.c, cuda/blocks.h and engine/model/gguf.c use this table. */
 // clang-format off
 #define ESP_FLOAT_TYPES(X)                                                                     \
     X(F32, 0, 1, 4, {0, 4, 1, ESP_WEIGHTS})                                                    \
@@ -77,24 +78,25 @@ int esp_dtype_block(enum esp_dtype dtype); /* numbers in a block; 1 for floats *
 size_t esp_dtype_block_bytes(enum esp_dtype dtype);
 /* Returns the fields of a block; the list ends with a field whose count is 0. */
 const struct esp_dtype_field *esp_dtype_fields(enum esp_dtype dtype);
-/* Returns the bytes of a row of `columns` numbers, a multiple of the block. */
+/* Returns the bytes of a row of `columns` numbers, which is a multiple of the block size. */
 size_t esp_dtype_row_bytes(enum esp_dtype dtype, int columns);
 
 float esp_half_to_float(uint16_t half);
 uint16_t esp_float_to_half(float x); /* rounds to nearest, ties to even */
 
-/* Converts n numbers from `stored` (unaligned) to floats; n is a multiple of the block size. The
- * results are bit-identical to those of Python's gguf package. */
+/* Converts n numbers from `stored` (unaligned) to floats; n is a multiple of the block size.
+ * The results are bit-identical to those of Python's gguf package. */
 void esp_dequantise(enum esp_dtype dtype, const void *stored, int n, float *out);
 
 /* Converts n finite numbers from floats to `stored`; n is a multiple of the block size. F16
- * and BF16 round to nearest. Q8_0 divides by the largest magnitude of a block. The other
- * quantised types search for the scale (and minimum) with the smallest squared error, in
- * which a number x has the weight |x| + rms. */
+ * and BF16 round to nearest. For Q8_0, the scale is the largest magnitude of a block divided by
+ * 127. For the other quantised types, the scale (and minimum) with the smallest squared error
+ * is found by a search. In the sum, the error of a number x has the weight |x| + rms, where rms
+ * is the root mean square of all numbers with the same scale. */
 void esp_quantise(enum esp_dtype dtype, const float *x, int n, void *stored);
-/* Does the same without the search for a scale, which takes most of the time: it rounds with
- * the scale that fits the largest number, and stores the scale that is best for these integers.
- * The error is a little larger. */
+/* Does the same without the search for a scale, which takes most of the time. It rounds with
+ * the scale that fits the largest number, and stores the scale that is best for the resulting
+ * integers. The error is a little larger. */
 void esp_quantise_quickly(enum esp_dtype dtype, const float *x, int n, void *stored);
 
 #ifdef __cplusplus

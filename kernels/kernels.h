@@ -1,17 +1,17 @@
-/* kernels.h - the interface of a backend. Included by every backend and by every caller.
+/* kernels.h - the interface that every backend implements and that its callers use.
  *
  * A backend owns weights, key/value caches and matrices of row vectors over the vocabulary
- * ("rows": logits, then probabilities). Callers have only opaque pointers. Vocabulary-sized
- * data stays with the backend, and callers read the few numbers that they need. A backend knows
- * nothing about trees or sessions.
+ * ("rows": logits, then probabilities). Callers have only opaque pointers to these.
+ * Vocabulary-sized data stays with the backend, and callers read the few numbers that they
+ * need. A backend knows nothing about trees or sessions.
  *
  * Invariant (tested bit by bit; see set_exact): the result for one row depends only on the
  * tokens and positions that the row sees. It never depends on the other rows of the batch, on
- * the cache rows of its ancestors, or on the number of threads. That is why greedy tree
- * decoding gives exactly the result of plain decoding.
+ * where the cache stores the row's ancestors, or on the number of threads. That is why greedy
+ * tree decoding gives exactly the result of plain decoding.
  *
- * Functions return 0 or a negative enum esp_status; those with `err` also write one sentence
- * to it.
+ * Functions return 0 or a negative enum esp_status. If a function with an argument `err` fails,
+ * it also writes one sentence there.
  */
 #ifndef ESP_KERNELS_H
 #define ESP_KERNELS_H
@@ -28,7 +28,7 @@
 extern "C" {
 #endif
 
-/* ------------------------------------------------------------------ a model, described */
+/* ------------------------------------------------------------------ a model's description */
 
 /* A file from which tensors are read. If the file has become shorter since it was opened, a
  * read beyond its end gives zeros and sets `failed`. The owner of the file checks `failed`
@@ -44,16 +44,16 @@ struct esp_tensor_file {
  * one (gpt_neox interleaves q, k and v per head). A plain matrix has block = stride = rows. A
  * vector is a matrix with one column: its element r is found by the same rule, so a fused bias
  * is read in the same way. Vectors are never quantised. The number of columns of a quantised
- * matrix is a multiple of its dtype's block. data is NULL for a tensor that the model does not
- * have. */
+ * matrix is a multiple of the block size of its dtype. If the model does not have a tensor, its
+ * `data` is NULL. */
 struct esp_tensor {
-    /* Row-major, unaligned. If there is a source, this is not read: it is non-NULL only to
-     * show that the tensor exists. */
+    /* Row-major, unaligned. If `source` is not NULL, nothing is read from here: `data` is then
+     * non-NULL only to show that the tensor exists. */
     const void *data;
     enum esp_dtype dtype;
     int rows, columns; /* (out, in); a vector has columns = 1 */
     int block, stride;
-    int first; /* row 0 is row `first` of the whole tensor; see esp_tensor_slice() */
+    int first; /* row 0 of a slice is row `first` of the tensor; see esp_tensor_slice() */
     /* If not 0, the rows that RoPE rotates together are stored next to each other, as in GGUF
      * files of Llama, and `paired` is the number of rows of a head. For i < paired / 2, row i
      * of a head is stored as its row 2 i, and row i + paired / 2 is stored as its row 2 i + 1.
@@ -66,34 +66,35 @@ struct esp_tensor {
     /* If not NULL, the matrix is MXFP4 as in Hugging Face folders: a block is 16 bytes, with
      * numbers 2 i and 2 i + 1 in the low and high half of byte i. The scales, a byte per block
      * in the same order, are stored separately: at `scales`, or, if there is a source, at
-     * scale_offset of scale_source. Functions that read rows return them in the form of GGUF.
-     * block = stride = rows, or block = 1. */
+     * scale_offset of scale_source. Functions that read rows return them in GGUF's layout.
+     * Such a matrix has block = stride = rows, or block = 1. */
     const void *scales;
     struct esp_tensor_file *scale_source;
     size_t scale_offset;
     float added;    /* added to every number of a vector: Gemma stores norm weights minus 1 */
     bool logarithm; /* a stored number x of a vector stands for -e^x; reads give -e^x */
-    struct esp_tensor_file *source; /* NULL if it is in memory, at `data` */
-    size_t offset;                  /* where the first row begins in that file */
+    struct esp_tensor_file *source; /* NULL if the tensor is in memory, at `data` */
+    size_t offset;                  /* where the first row begins in `source` */
     /* If stored_rows is not 0, the tensor is larger than the stored one (F32 and BF16 only;
-     * engine/model/inflate.h): row r is stored row r % stored_rows, repeated to `columns`
-     * numbers and divided by the power of two `divisor`; if `divisor` is 0, all numbers are 0.
+     * engine/model/inflate.h). Row r is then stored row r % stored_rows, repeated to `columns`
+     * numbers and divided by `divisor`, a power of two. If `divisor` is 0, all numbers are 0.
      */
     int stored_rows, stored_columns, divisor;
-    /* If not NULL, the rows are those of this matrix, quantised to `dtype` whenever they are
-     * read (numbers that are not finite become 0), and block = stride = rows. If there is not
-     * enough memory to quantise them, the rows are zeros and `source` has failed. */
+    /* If not NULL, this tensor is a copy of the matrix `original`, quantised to `dtype`
+     * whenever rows are read; numbers that are not finite become 0. Then block = stride = rows.
+     * If there is not enough memory to quantise rows, zeros are read and source->failed is set.
+     */
     const struct esp_tensor *original;
-    /* If not NULL (rows), row r is row listed[r] of the matrix that the other fields describe,
-     * which may have any number of rows. */
+    /* If not NULL, an array (rows): row r is row listed[r] of the matrix that the other fields
+     * describe. That matrix can have any number of rows. */
     const int32_t *listed;
 };
 
-/* Which rotary frequencies a layer uses: the model's, the model's local ones, or none. */
+/* Selects the rotary frequencies of a layer: the model's global or local ones, or none. */
 enum esp_rotation { ESP_ROTATION_GLOBAL, ESP_ROTATION_LOCAL, ESP_ROTATION_NONE };
 
-/* The vectors of a layer. ESP_FIRST_NORM lists those of the norm before attention, and
- * ESP_OTHER_VECTORS the others. Backends store them as floats. */
+/* ESP_FIRST_NORM lists the vectors of the norm before the mixer, and ESP_OTHER_VECTORS lists
+ * all other vectors of a layer. Backends store them as floats. */
 #define ESP_FIRST_NORM(X) X(norm1) X(norm1_bias)
 // clang-format off
 #define ESP_OTHER_VECTORS(X)                                                                   \
@@ -102,12 +103,12 @@ enum esp_rotation { ESP_ROTATION_GLOBAL, ESP_ROTATION_LOCAL, ESP_ROTATION_NONE }
 // clang-format on
 #define ESP_LAYER_VECTORS(X) ESP_FIRST_NORM(X) ESP_OTHER_VECTORS(X)
 
-/* How a layer mixes a token with the tokens before it. A layer with ESP_MIXER_NONE does not mix
- * tokens: it is only an MLP. All mixers except attention are recurrent. A recurrent layer has a
- * state that each token changes, and a causal convolution over the token and the conv_kernel
- * - 1 tokens before it. In the following, c are the convolved values, S is the state of a head
- * (key_dim, value_dim), which is zero before the text, and W x is the product of the matrix W
- * and the layer's input x:
+/* The ways in which a layer mixes a token with the tokens before it. A layer with
+ * ESP_MIXER_NONE does not mix tokens: it is only an MLP. All mixers except attention are
+ * recurrent. A recurrent layer has a state that each token changes, and a causal convolution
+ * over the token and the conv_kernel - 1 tokens before it. In the following, c are the
+ * convolved values. S is the state of a head (key_dim, value_dim), which is zero before the
+ * first token. W x is the product of the matrix W and the layer's input x:
  *   ESP_MIXER_CONV (LFM2's short convolution; there is no S): out = (out_gate x) * c, where
  *     (in_gate x) * (conv_in x) is convolved.
  *   ESP_MIXER_DELTA (Yang et al., "Gated Delta Networks", 2024, eq. 10): q, k, v = silu(c) in
@@ -146,8 +147,8 @@ struct esp_layer {
     /* RMSNorm of queries and keys: for each head (head_dim, 1), or for all heads together
      * (heads * head_dim, 1) and (kv_heads * head_dim, 1). */
     struct esp_tensor query_norm, key_norm;
-    /* (heads, 1) for each query head an additional score that takes part in the softmax but
-     * has no value (Xiao et al. 2024, section 3.3); or none. */
+    /* (heads, 1), optional: for each query head, an additional score that takes part in the
+     * softmax but has no value (Xiao et al. 2024, section 3.3). */
     struct esp_tensor sink_logit;
     struct esp_tensor output, output_bias; /* (hidden, heads * head_dim) */
     /* (heads * head_dim, hidden), optional. The output of attention is multiplied element by
@@ -163,45 +164,46 @@ struct esp_layer {
     struct esp_tensor write;                   /* (state_heads, hidden) DELTA only */
     struct esp_tensor decay, decay_bias; /* (state_heads, hidden), not for CONV; the bias is
                                                   added after the product */
-    struct esp_tensor conv, conv_bias;   /* (C, conv_kernel), the token in the last column */
-    struct esp_tensor rate;              /* (state_heads, 1) negative numbers */
-    struct esp_tensor skip;              /* (state_heads, 1) SSM only */
+    struct esp_tensor conv, conv_bias;   /* (C, conv_kernel), last column: the token itself */
+    struct esp_tensor rate;              /* (state_heads, 1), negative numbers */
+    struct esp_tensor skip;              /* (state_heads, 1), SSM only */
     struct esp_tensor mixed_norm;        /* (value_dim, 1), for SSM (V, 1) */
     struct esp_tensor mixed, mixed_bias; /* (hidden, V) */
 
-    /* An MLP. A recurrent model may have layers without it, and layers without a mixer; neither
-     * have norm2. */
+    /* An MLP. A recurrent model may have layers without an MLP, and layers without a mixer.
+     * Such layers have no norm2. */
     struct esp_tensor norm2, norm2_bias;            /* (hidden, 1) before the MLP */
     struct esp_tensor gate, gate_bias, up, up_bias; /* (ffn, hidden) */
     struct esp_tensor down, down_bias;              /* (hidden, ffn) */
     /* All biases are (out, 1). */
 
-    /* (hidden, 1) RMSNorm of the outputs of attention and MLP, before they are added to the
-     * residual stream; or none. A layer with these norms may lack norm1 and norm2, which are
-     * then the identity. */
+    /* (hidden, 1), optional: RMSNorms of the outputs of attention and MLP, before these are
+     * added to the residual stream. A layer with these norms may lack norm1 and norm2, which
+     * are then the identity. */
     struct esp_tensor norm_attended, norm_mlp;
 
     /* If `router` has data, a mixture of experts replaces gate, up and down. The router
      * (experts, hidden) chooses the `experts_used` experts with the highest probabilities, and
-     * their outputs are added with these probabilities as weights. expert: (experts) the three
-     * matrices of each. If the layer has gate, up and down as well, these are an expert that
-     * all tokens use; its output is multiplied by the sigmoid of shared_gate (1, hidden), if
-     * there is one. */
+     * their outputs are added with these probabilities as weights. `expert` is an array
+     * (experts) with the three matrices of each expert. If the layer has gate, up and down as
+     * well, these are an expert that all tokens use. Its output is multiplied by the sigmoid of
+     * shared_gate (1, hidden), if there is one. */
     struct esp_tensor router, router_bias, shared_gate;
     struct esp_tensor
-        choice_bias; /* (experts, 1) added to weights to choose experts; or none */
+        choice_bias; /* (experts, 1), optional: added to the weights only to choose experts */
     struct esp_expert *expert;
 
     /* In this layer, attention sees only the last `window` of the rows that a row of a batch
-     * may see, and its own row is one of these; 0 means all rows. They have consecutive
-     * positions, so a row at position t sees positions t - window + 1 to t. */
+     * may see, and its own row is one of these. 0 means all rows. The rows that a row may see
+     * have consecutive positions, so at position t it sees positions t - window + 1 to t. */
     int window;
     enum esp_rotation rotation;
 };
 
 enum esp_norm { ESP_NORM_RMS, ESP_NORM_LAYER };
-/* In this order: silu(gate) * up; gelu(up), exact (by erf); gelu(up) by tanh; gelu(gate) * up,
- * by tanh; the first one with limits, see struct esp_clamp; max(0, up)^2. */
+/* The functions are, in this order: silu(gate) * up; gelu(up), exact (by erf); gelu(up) by
+ * tanh; gelu(gate) * up, by tanh; the first function with limits (struct esp_clamp);
+ * max(0, up)^2. */
 enum esp_activation {
     ESP_SWIGLU,
     ESP_GELU,
@@ -223,8 +225,8 @@ struct esp_clamp {
     float limit, slope;
 };
 
-/* The input of the first layer. All values except the first are for draft heads, which read
- * hidden states of another model or their own hidden states.
+/* Selects what the first layer reads. All values except the first are for draft heads, which
+ * read hidden states of another model or their own hidden states.
  *   ESP_READS_TOKENS: the embedding of the batch's tokens.
  *   ESP_READS_EAGLE: fc [embedding, input] (Li et al., "EAGLE", 2024, section 4.1). Layer 0 may
  *     lack norm1, and the model may lack norm_final: both are then the identity. With
@@ -240,8 +242,8 @@ enum esp_reads { ESP_READS_TOKENS, ESP_READS_EAGLE, ESP_READS_EAGLE3 };
 /* The largest number of norms before the fc of an EAGLE-3 head. */
 enum { ESP_FC_NORMS = 3 };
 
-/* A memory limit for weights. They may take `bytes` minus `others`. `others` is reserved for
- * everything else that the caller will open. */
+/* A memory limit for weights. The weights may use `bytes` minus `others`. `others` is reserved
+ * for everything else that the caller will open. */
 struct esp_memory_limit {
     size_t bytes, others; /* bytes = 0 means no limit */
 };
@@ -252,11 +254,11 @@ struct esp_model_desc {
     int input;                 /* width of the hidden states that the model reads, or 0 */
     struct esp_tensor fc;      /* (hidden, hidden + input); for EAGLE-3 (hidden, input) */
     struct esp_tensor fc_bias; /* (hidden, 1) */
-    /* RMSNorms of the two parts of what fc reads: (hidden, 1) each, or none. EAGLE-3 has
-     * only norm_input. */
+    /* RMSNorms of the embedding and of the input, for fc: (hidden, 1) each, optional. EAGLE-3
+     * has only norm_input. */
     struct esp_tensor norm_embedding, norm_input;
-    /* EAGLE-3: `fc_norms` RMSNorms of what fc reads, each of an equal part of it: (input /
-     * fc_norms, 1) each. 0: none. */
+    /* EAGLE-3: what fc reads is divided into `fc_norms` equal parts, and norm_fc[i] is the
+     * RMSNorm of part i: (input / fc_norms, 1). fc_norms = 0 means that there are no norms. */
     struct esp_tensor norm_fc[ESP_FC_NORMS];
     int fc_norms;
     bool input_first;     /* fc reads [input, embedding] */
@@ -266,58 +268,59 @@ struct esp_model_desc {
     struct esp_clamp clamp;
     bool parallel_residual; /* x + attention(norm1 x) + mlp(norm2 x), as in gpt_neox */
     float norm_epsilon;
-    /* The dimensions of recurrent layers, see enum esp_mixer; conv_kernel = 0 means that there
-     * are none. Value head h reads key head h / (state_heads / key_heads), or, with
-     * heads_tiled, h % key_heads. */
+    /* The dimensions of recurrent layers, see enum esp_mixer; conv_kernel = 0 means that the
+     * model has no recurrent layers. Value head h reads key head h / (state_heads / key_heads),
+     * or h % key_heads if heads_tiled is true. */
     int conv_kernel, state_heads, key_heads, key_dim, value_dim;
     bool heads_tiled;
-    float least_step, most_step;           /* limits of t, SSM only */
-    int state_slots;                       /* copies of its states that a cache has room for */
+    float least_step, most_step;           /* limits of t (enum esp_mixer), SSM only */
+    int state_slots;                       /* how many copies of its states a cache can store */
     int experts, experts_used, expert_ffn; /* for layers with a router */
     bool experts_normed; /* the weights of the used experts are divided by their sum */
-    /* Each expert's logit becomes a weight with a sigmoid of its own, not with a softmax over
-     * all experts. If experts_normed, the sum that divides the chosen weights includes
-     * expert_epsilon. */
+    /* True if a sigmoid, not a softmax over all experts, turns each expert's logit into its
+     * weight. If experts_normed is true, expert_epsilon is added to the sum that divides the
+     * chosen weights. */
     bool sigmoid_router;
     float expert_epsilon, expert_scale; /* all weights are multiplied by the scale; 0 means 1 */
     int rotary; /* leading dimensions of a head that RoPE rotates, in pairs (i, i + rotary/2) */
-    const float *inverse_frequency; /* (rotary / 2) radians per position, scaling included */
-    const float *local_inverse_frequency; /* the same for ESP_ROTATION_LOCAL, or NULL */
-    float rotary_scale;                   /* factor of cosine and sine; 0 means 1 */
-    /* Factors of the embedding, of the outputs of attention and MLP, and of the logits; 0
-     * means 1. Factor of attention's scores; 0 means 1 / sqrt(head_dim). */
+    const float *inverse_frequency; /* (rotary / 2) radians per position, including scaling */
+    const float *local_inverse_frequency; /* the same for ESP_ROTATION_LOCAL layers, or NULL */
+    float rotary_scale;                   /* multiplies cosine and sine; 0 means 1 */
+    /* Factors that multiply the embedding, the outputs of attention and MLP, and the logits; 0
+     * means 1. attention_scale multiplies attention's scores; 0 means 1 / sqrt(head_dim). */
     float embedding_scale, residual_scale, logit_scale, attention_scale;
-    /* Caps of attention's scores and of the logits: x becomes cap * tanh(x / cap); 0 means no
+    /* These limit attention's scores and the logits: x becomes cap * tanh(x / cap); 0 means no
      * cap.
      */
     float attention_cap, logit_cap;
-    /* (`context` or more, hidden) added to the embedding; or none. */
+    /* (`context` or more, hidden), optional; added to the embedding. */
     struct esp_tensor position_embedding;
     struct esp_tensor embedding; /* (vocabulary, hidden) */
     struct esp_tensor head; /* (outputs, hidden); the same tensor as the embedding if tied */
-    /* Which tokens get logits; all others get -1e30. output_token: (outputs), ascending, the
-     * token of each row of `head`. NULL means outputs = vocabulary, and row i is token i. */
+    /* The tokens that get logits; all other tokens get -1e30. output_token is an array
+     * (outputs), ascending: row i of `head` belongs to token output_token[i]. NULL means
+     * outputs = vocabulary, and row i belongs to token i. */
     int outputs;
     const int32_t *output_token;
-    /* All tokens in `output_token` are below this number; 0 means below `vocabulary`. It
-     * differs from `vocabulary` if the model reads tokens of one vocabulary and gives logits
-     * for another. */
+    /* All tokens in `output_token` are below this number; 0 means below `vocabulary`. This
+     * number differs from `vocabulary` if the model reads tokens of one vocabulary and gives
+     * logits for another. */
     int output_tokens;
     /* NULL, or the weights of another model on the same backend. If its embedding or head is
      * the same tensor as this model's, it is shared, not copied. The lender must outlive the
      * weights of this model. */
     struct esp_weights *lender;
-    /* Whether the weights are divided among the backend's ranks, if it has any
-     * (kernels/ranks). Not for models that read hidden states. */
+    /* True if the weights are divided among the backend's ranks (kernels/ranks); ignored if
+     * there are none. Models that read hidden states cannot be divided. */
     bool divided;
-    /* Layers that do not fit into the limit are loaded in every pass: from host memory if the
-     * backend has separate memory, otherwise from their files, which must not change. */
+    /* Layers that do not fit into this memory limit are loaded in every pass: from host memory
+     * if the backend has separate memory, otherwise from their files, which must not change. */
     struct esp_memory_limit limit;
-    /* Device memory for the captured passes of a cache, in addition to cache_need; 0 means all
-     * that is left. A backend captures as many passes as fit. */
+    /* Device memory for the captured passes of a cache (CUDA graphs), in addition to
+     * cache_need; 0 means all memory that is free. A backend captures as many passes as fit. */
     size_t graph_bytes;
-    /* Passes will be in exact mode (set_exact), for which a cache may need more memory. If
-     * this flag is wrong, results are right, but passes may take longer. */
+    /* True if passes will run in exact mode (set_exact), in which a cache may need more memory.
+     * If this flag is wrong, results are still right, but passes may take longer. */
     bool exact;
     struct esp_tensor norm_final, norm_final_bias; /* (hidden, 1) */
     struct esp_layer *layer;                       /* (layers) */
@@ -325,15 +328,15 @@ struct esp_model_desc {
 
 /* ------------------------------------------------------------------ one forward pass */
 
-/* Hidden states that a pass returns. For 0 <= i < layers, state i of a model is the residual
- * stream before layer i. State `layers` is the residual stream after the last layer, before
- * the final norm. State ESP_STATE_NORMED is the output of the final norm, from which logits
- * are computed. */
+/* Numbers of the hidden states that a pass can return. For 0 <= i < layers, state i of a model
+ * is the residual stream before layer i. State `layers` is the residual stream after the last
+ * layer, before the final norm. State ESP_STATE_NORMED is the output of the final norm, from
+ * which logits are computed. */
 enum { ESP_STATE_NORMED = -1, ESP_MAX_STATES = 4 };
 
 struct esp_states {
     int count;
-    int state[ESP_MAX_STATES]; /* (count) which states, in the order in which they are stored */
+    int state[ESP_MAX_STATES]; /* (count) the states to return, in this order */
     /* (capacity, count * hidden), made by rows_open() with count * hidden as its vocabulary.
      * The caller owns these rows, and reads them with read_row() or passes them to another
      * pass as input. */
@@ -341,16 +344,17 @@ struct esp_states {
     const int32_t *row; /* (rows) row of `to` for batch row i; -1 if none. NULL means row i */
 };
 
-/* A window of the text ("StreamingLLM", Xiao et al. 2024, section 3.2). The row at position t
- * sees the first `sinks` tokens and the last `recent` ones, itself included: positions
- * 0..sinks-1 and t-recent+1..t. If there is a gap between the two, attention computes as if
- * there were no gap: for the sinks, the row is at position sinks + recent - 1; for the recent
- * tokens, distances are the true ones. So no distance is larger than in a text of sinks +
- * recent tokens. What a row sees depends only on t, never on other rows of the cache. */
+/* A window that limits which tokens a row sees ("StreamingLLM", Xiao et al. 2024, section 3.2).
+ * The row at position t sees the first `sinks` tokens and the last `recent` ones, including its
+ * own: positions 0..sinks-1 and t-recent+1..t. If there is a gap between these two ranges,
+ * attention computes as if there were no gap: for the sinks, the row is at position sinks +
+ * recent - 1; for the recent tokens, distances are the true ones. So no distance is larger than
+ * in a text of sinks + recent tokens. What a row sees depends only on t, never on other rows of
+ * the cache. */
 struct esp_window {
     int sinks, recent; /* sinks >= 0, recent >= 1 */
-    /* Number of tokens after the sinks that have no row: cache row r >= sinks has position
-     * r + dropped. A multiple of ESP_WINDOW_STEP. */
+    /* Number of tokens after the sinks that no longer have a cache row: cache row r >= sinks
+     * has position r + dropped. A multiple of ESP_WINDOW_STEP. */
     int dropped;
 };
 
@@ -368,22 +372,23 @@ struct esp_batch {
     int first, prefix;        /* cache rows; prefix <= first */
     const uint64_t *mask;     /* (rows, mask_words) */
     int mask_words;
-    /* The number of leading rows that certainly belong to the text. If it is not 0, first =
-     * prefix, and every row sees all of these rows that are not after it. These rows change
-     * the states of recurrent layers; for the other rows, see struct esp_cache. Models without
-     * recurrent layers ignore this number. */
+    /* The number of leading rows of the batch that are committed, which means that their tokens
+     * will stay in the text. If it is not 0, first = prefix, and every row sees all committed
+     * rows that are not after it. Committed rows change the states of recurrent layers; for the
+     * other rows, see struct esp_cache. Models without recurrent layers ignore this number. */
     int text;
     /* Limits what the rows see; NULL means no limit. Only for a backend with `windows`. */
     const struct esp_window *window;
-    /* Where logits go, or NULL. If it has more columns than the model has tokens, the others
-     * get -1e30, which is probability 0. If it has fewer, the remaining logits are dropped. */
+    /* Where logits are written, or NULL. If this has more columns than the model has tokens,
+     * the other columns get -1e30, which is probability 0. If it has fewer, the logits without
+     * a column are dropped. */
     struct esp_rows *logits;
     const int32_t
         *logits_row; /* (rows) row of `logits` for batch row i; -1 if none. NULL means row i */
     /* If not NULL, the call also computes softmax and top-k of the rows with logits, which
      * makes the pass a draft step. */
     const struct esp_step *step;
-    /* Hidden states to return, or NULL. ESP_E_UNSUPPORTED if the backend cannot. */
+    /* Hidden states to return, or NULL. A backend that cannot returns ESP_E_UNSUPPORTED. */
     const struct esp_states *states;
     /* The hidden states that a draft head reads: (capacity, desc->input); for EAGLE-3,
      * (capacity, desc->hidden) is allowed, too. NULL for a model that reads only tokens. This
@@ -392,13 +397,14 @@ struct esp_batch {
     const int32_t *input_row; /* (rows) row of `input` for batch row i; NULL means row i */
 };
 
-/* How logits become probabilities. temperature > 0; top_k = 0 and top_p >= 1 mean off. */
+/* Describes how logits become probabilities. temperature > 0; top_k = 0 means that there
+ * is no top-k limit, and top_p >= 1 that there is no top-p limit. */
 struct esp_sampling {
     double temperature, top_p;
     int top_k;
 };
 
-/* When the results of a call are in the caller's memory.
+/* Says when the results of a call are in the caller's memory.
  *   ESP_NOW: when the call returns.
  *   ESP_LATER: at the latest when the next call with ESP_NOW on this backend returns. That call
  *     also reports failures of the earlier calls. The memory for the results must stay valid
@@ -420,7 +426,7 @@ struct esp_combination {
     double a, b, c, d;
 };
 
-/* The time of all kernels of one kind in a pass. */
+/* The total time of all kernels of one kind in a pass. */
 struct esp_kernel_time {
     const char *name; /* what these kernels compute */
     int count;
@@ -428,7 +434,7 @@ struct esp_kernel_time {
     double bytes; /* weights, keys and values read; 0 means unknown */
 };
 
-/* The properties of a device that predictions use. */
+/* Properties of a device, for predict() (struct esp_backend_ops). */
 struct esp_device_speed {
     double read_rate; /* bytes per second */
     double clock;     /* cycles per second; 0 means the clock rate of the device that is open */
@@ -445,7 +451,7 @@ struct esp_way_times {
 
 /* ------------------------------------------------------------------ the backend */
 
-/* Each of these is the first member of the backend's own struct. */
+/* A backend extends the following structs: each is the first member of a larger struct. */
 struct esp_backend {
     const struct esp_backend_ops *ops;
 };
@@ -454,27 +460,28 @@ struct esp_weights {
     const struct esp_model_desc *desc;
     size_t bytes; /* memory that the weights take */
 };
-/* Counts how much passes over a cache read and wrote of the states of recurrent layers. A part
- * of a state stays in the processor's cache during a pass, so it is read from memory at most
- * once in a pass, and written at most once. */
+/* Counts the updates of the states of recurrent layers in the passes over a cache, and the
+ * bytes that these passes read and wrote for them. A part of a state stays in the processor's
+ * cache during a pass, so it is read from memory at most once in a pass, and written at most
+ * once. */
 struct esp_state_traffic {
-    int64_t steps;         /* number of updates: a row has one for each recurrent layer */
-    int64_t read, written; /* bytes of states */
+    int64_t steps;         /* number of updates: one for each row and recurrent layer */
+    int64_t read, written; /* bytes of states, from and to memory */
 };
 
-/* The states of recurrent layers are only computed for the start of each chunk of this many
- * tokens (state_plan.h). */
+/* A chunk is this many tokens. The states of recurrent layers are computed only for the start
+ * of each chunk (state_plan.h). */
 enum { ESP_STATE_CHUNK = 8 };
 
 /* For recurrent layers, a cache contains the state of each layer after the first `folded`
  * tokens of the text and, for each later row, the input of the layer and the update with which
  * the row changes the state. `folded` is a multiple of ESP_STATE_CHUNK. All rows of a pass
- * follow rows folded..prefix-1 (rows that a window dropped count, too), so a pass first adds
- * the updates of the complete chunks of these to the states, and later those of chunks that its
- * own `text` rows complete. `prefix` must not be less than `folded`, except that 0 begins a new
- * text. To go back further in a text, load a copy of the states. Updates are kept for up to
- * twice as many rows as a batch may have; a batch that needs more is refused (ESP_E_ARGUMENT).
- */
+ * follow rows folded..prefix-1; rows that a window dropped are included in these numbers. A
+ * pass first adds the updates of all complete chunks of rows folded..prefix-1 to the states.
+ * After that it adds the updates of the chunks that its committed rows (`text`) complete.
+ * `prefix` must not be less than `folded`, except that prefix 0 begins a new text. To go back
+ * further in a text, load a copy of the states. Updates are stored for up to twice as many rows
+ * as a batch may have; a batch that needs more is refused (ESP_E_ARGUMENT). */
 struct esp_cache {
     struct esp_weights *weights;
     size_t bytes;
@@ -496,8 +503,8 @@ struct esp_backend_ops {
     /* True if calls only queue work for a device, and every call with ESP_NOW waits for the
      * device. Then few calls that return many values each are faster than many calls. */
     bool asynchronous;
-    bool gives_states; /* passes can return hidden states (esp_batch.states) */
-    bool windows;      /* passes can see a window of the text (esp_batch.window) */
+    bool gives_states; /* passes can return hidden states (see esp_batch.states) */
+    bool windows;      /* rows of a pass can be limited to a window (see esp_batch.window) */
 
     /* Opens the backend. `threads` may be 0 for one thread per performance core. Fails with
      * ESP_E_UNSUPPORTED if the machine has no such device, and with ESP_E_DEVICE if it has one
@@ -514,15 +521,15 @@ struct esp_backend_ops {
 
     /* One sentence about the last call that failed on the device, or "". */
     const char *(*failure)(const struct esp_backend *backend);
-    /* Must be called before weights are opened. Exact mode has two effects. First, the promise
-     * at the top of this file is kept bit for bit: on the CPU it always is; elsewhere, without
-     * exact mode, the order of a sum may depend on the size of the batch. Second, products are
-     * precise: without exact mode, the CPU rounds activations to 8 bits instead of 16 if
-     * weights have fewer than 8 bits. NULL means there is only one mode. */
+    /* Must be called before weights are opened. Exact mode has two effects. First, the
+     * invariant at the top of this file holds bit for bit. (On the CPU it always does. On other
+     * backends, without exact mode, the order of a sum may depend on the size of the batch.)
+     * Second, products are precise: without exact mode, the CPU rounds activations to 8 bits
+     * instead of 16 if weights have fewer than 8 bits. NULL means there is only one mode. */
     void (*set_exact)(struct esp_backend *backend, bool exact);
-    /* For a backend with separate memory: the number of free bytes, and the number of bytes
-     * that weights will take (with a limit: as many as fit into it, but at least the minimum
-     * that the weights need). */
+    /* For a backend with separate memory. memory_free() returns the number of free bytes.
+     * weights_need() returns the number of bytes that weights will take. With a memory limit,
+     * that is as much as the limit allows, but at least the minimum that the weights need. */
     size_t (*memory_free)(const struct esp_backend *backend);
     size_t (*weights_need)(const struct esp_model_desc *desc);
     /* Timing on a device, because the host's clock cannot time asynchronous calls. mark()
@@ -530,8 +537,8 @@ struct esp_backend_ops {
      * of two time stamps and returns the seconds between them. */
     void (*mark)(struct esp_backend *backend, int slot);
     double (*between)(struct esp_backend *backend, int from, int to);
-    /* Measures how fast the device reads a block of this size, in bytes per second; 0 if there
-     * is no memory for the block. */
+    /* Measures how fast the device reads a block of this size, in bytes per second. Returns 0
+     * if there is no memory for the block. */
     double (*read_rate)(struct esp_backend *backend, size_t bytes);
     /* Runs a pass (without a draft step) twice, and times the kernels of the second one on the
      * device: at most `most` kinds, in order of execution. Returns the number of kinds, or a
@@ -539,16 +546,16 @@ struct esp_backend_ops {
     int (*time_kernels)(struct esp_cache *cache, const struct esp_batch *batch,
                         struct esp_kernel_time *kernel, int most);
     /* Predicts, from a description of the device, what time_kernels() would measure for a pass
-     * of up to 64 rows that follow `context` tokens, with logits for all rows. Needs no
-     * weights: `data` of the tensors of `desc` only has to be non-NULL. */
+     * of up to 64 rows that follow `context` tokens, with logits for all rows. No weights are
+     * needed: `data` of the tensors of `desc` only has to be non-NULL. */
     int (*predict)(struct esp_backend *backend, const struct esp_model_desc *desc, int rows,
                    int context, const struct esp_device_speed *speed,
                    struct esp_kernel_time *kernel, int most);
     /* For products that can be computed in two ways with bit-identical results. way_key()
      * returns a key that identifies the processor and the code that were timed, or "" if there
      * is only one way. measure_ways() measures the types of these weights for which `times` is
-     * not complete; from then on the backend uses the faster way for each. Returns how many
-     * types it measured. */
+     * not complete; from then on the backend uses the faster way for each type. Returns how
+     * many types it measured. */
     const char *(*way_key)(const struct esp_backend *backend);
     int (*measure_ways)(struct esp_weights *weights, struct esp_way_times *times);
     /* Starts ranks: other processes or GPUs, which compute models with a `divided` description
@@ -556,32 +563,33 @@ struct esp_backend_ops {
     int (*start_ranks)(struct esp_backend *backend, const struct esp_rank_options *options,
                        char *err, size_t errlen);
     /* The next two members and set_rank_delay() are NULL if ranks are GPUs, not processes. */
-    /* Starts the ranks again after the process of one has ended or hangs. It does so only once,
-     * and only if starting the ranks and loading their models took at most `most` seconds.
-     * Caches that were opened before are lost: calls with them fail with ESP_E_DEVICE.
-     * `why` receives what happened to the old ranks. Returns a negative status if there are no
+    /* Starts the ranks again after the process of a rank has ended or hangs. It does so only
+     * once, and only if starting the ranks and loading their models took at most `most`
+     * seconds. Caches that were opened before are lost: calls with them fail with ESP_E_DEVICE.
+     * Writes to `why` what happened to the old ranks. Returns a negative status if there are no
      * new ranks. */
     int (*restart_ranks)(struct esp_backend *backend, double most, char *why, size_t size);
     /* Sets the function that decides what to do with a rank that does not answer; see
      * esp_rank_patience. NULL means that such a rank is ended. */
     void (*ask_about_ranks)(struct esp_backend *backend, esp_rank_patience *patient,
                             void *user);
-    /* What the exchanges of the ranks have cost so far. Returns false if there are no ranks. */
+    /* Reports the time that exchanges between ranks took so far. Returns false if there are no
+     * ranks. */
     bool (*rank_times)(const struct esp_backend *backend, struct esp_rank_times *times);
     /* Simulates a slow network between the ranks; see esp_ranks_set_delay(). */
     int (*set_rank_delay)(struct esp_backend *backend, const char *delay);
-    /* Writes how the weights of this model are divided among the ranks, or would be, and the
-     * measured costs. */
+    /* Writes to `plan` how the weights of this model are divided among the ranks, or would be
+     * divided, and to `costs` the measured costs. */
     int (*plan_ranks)(struct esp_backend *backend, const struct esp_model_desc *desc,
                       struct esp_rank_plan *plan, struct esp_rank_costs *costs, char *err,
                       size_t errlen);
     /* For a backend that computes recurrent layers. state_bytes() returns the size of a
-     * model's states, or 0 if it has none, and checkpoint_bytes() that of a copy, which also
-     * contains the updates of an incomplete chunk. fold() adds the updates of all complete
+     * model's states, or 0 if it has none. checkpoint_bytes() returns the size of a copy, which
+     * also contains the updates of an incomplete chunk. fold() adds the updates of all complete
      * chunks of rows folded..prefix-1 to the states; `dropped` tokens of the text have no row.
-     * After fold(), state_save() copies what the first `length` = prefix + dropped tokens of
-     * the text left to slot 0..desc->state_slots-1, and state_load() restores it, with
-     * `folded`. */
+     * After fold(), state_save() copies the states after the first `length` = prefix + dropped
+     * tokens of the text to slot 0..desc->state_slots-1. state_load() restores this copy, and
+     * `folded` with it. */
     size_t (*state_bytes)(const struct esp_model_desc *desc);
     size_t (*checkpoint_bytes)(const struct esp_model_desc *desc);
     int (*fold)(struct esp_cache *cache, int prefix, int dropped);

@@ -1,4 +1,4 @@
-/* model_desc.c - checks the shapes of a described model and reads its tensors; see
+/* model_desc.c - checks the shapes of the tensors in a model description and reads tensors; see
  * model_desc.h.
  *
  * Descriptions come from untrusted files. A backend may use the dimensions of a description to
@@ -32,8 +32,8 @@ void esp_tensor_file_read(struct esp_tensor_file *file, size_t offset, void *to,
     }
 }
 
-/* Returns the number of the stored row that has row `row` of the matrix. *run becomes the
- * number of rows, beginning with this one, that are stored contiguously. */
+/* Returns which stored row contains row `row` of the matrix. *run becomes the number of rows,
+ * beginning with this row, that are stored contiguously. */
 static size_t stored_row(const struct esp_tensor *t, int row, int *run)
 {
     const int in_block = row % t->block;
@@ -62,9 +62,9 @@ static void read_stored(const struct esp_tensor *t, size_t offset, void *to, siz
     read_bytes(t->source, t->offset, t->data, offset, to, size);
 }
 
-/* Transposes a piece (columns, length). Number i * step of line c becomes number c of row i
- * of `to`. Rows of `to` are `stride` numbers apart. Callers pass a constant `size`, so that
- * memcpy() compiles to a move. */
+/* Transposes a piece (columns, length) of a stored matrix. Number i * step of line c of the
+ * piece becomes number c of row i of `to`. Rows of `to` are `stride` numbers apart. Callers
+ * pass a constant `size`, so that memcpy() compiles to a move. */
 static inline void turn(char *to, size_t stride, const char *piece, size_t columns, size_t rows,
                         size_t length, size_t step, size_t size)
 {
@@ -188,7 +188,7 @@ static void divide(char *numbers, int count, enum esp_dtype dtype, int divisor)
     }
 }
 
-/* Copies a row of an enlarged tensor, which is always a tensor of floats. */
+/* Copies a row of an enlarged tensor. Only tensors of floats are enlarged. */
 static void copy_larger(const struct esp_tensor *t, int row, char *to)
 {
     const size_t size = esp_dtype_block_bytes(t->dtype);
@@ -228,7 +228,7 @@ static void copy_listed(const struct esp_tensor *t, int row, int count, char *to
     const size_t row_bytes = esp_dtype_row_bytes(t->dtype, t->columns);
     struct esp_tensor all = *t;
     all.listed = NULL;
-    all.first = 0; /* the numbers in `row` include `first` */
+    all.first = 0; /* indices of `listed` already include `first` */
     for (int i = 0; i < count; i++)
         esp_tensor_copy_rows(&all, t->listed[row + i], 1, to + (size_t)i * row_bytes);
 }
@@ -280,7 +280,7 @@ void esp_tensor_read_row(const struct esp_tensor *tensor, int row, float *out)
     esp_tensor_read_rows(tensor, row, 1, out);
 }
 
-/* Returns whether the rows from `first` on can be described as a smaller tensor. */
+/* Returns whether rows `first` and later can be described by moving the start of the data. */
 static bool is_movable(const struct esp_tensor *t, int first)
 {
     return t->block == t->rows && t->first == 0 && t->transposed == 0 && !t->scales &&
@@ -461,8 +461,8 @@ static bool fits_together(const struct esp_model_desc *d)
                                  d->fc_norms <= ESP_FC_NORMS && d->input % d->fc_norms == 0));
 }
 
-/* Returns whether the sizes of layers with a state are supported. The heads of a key head
- * share a norm, and vectors of 16 values are computed at once. */
+/* Returns whether the sizes of layers with a state are supported. All state heads that share a
+ * key head also share a norm. Values are computed in vectors of 16. */
 static bool states_fit(const struct esp_model_desc *d)
 {
     return d->state_heads > 0 && d->key_heads > 0 && d->state_heads % d->key_heads == 0 &&
@@ -487,7 +487,7 @@ static bool recurrence_fits(const struct esp_model_desc *d)
 }
 
 struct checker {
-    int layer;  /* -1 means outside the layers */
+    int layer;  /* the layer that is checked; -1 for tensors outside the layers */
     int status; /* the first failure; nothing is checked after it */
     char *err;
     size_t errlen;
@@ -551,7 +551,7 @@ static void check_head_norm(struct checker *c, const struct esp_tensor *t, const
     check_if_there(c, t, name, t->rows == head_dim ? head_dim : heads * head_dim);
 }
 
-/* Returns whether this norm must exist; an EAGLE head may lack it, see enum esp_reads. */
+/* Returns whether this norm must exist. An EAGLE head may lack it; see enum esp_reads. */
 static bool needs_norm(const struct esp_model_desc *d, const struct esp_tensor *weight)
 {
     return d->reads != ESP_READS_EAGLE || weight->data;
@@ -687,14 +687,15 @@ int esp_model_desc_check(const struct esp_model_desc *d, char *err, size_t errle
     if (!recurrence_fits(d))
         return esp_fail(
             err, errlen, ESP_E_UNSUPPORTED,
-            "recurrent layers with a convolution over %d tokens and %d states over %d "
-            "keys of %d by %d values are not supported",
+            "recurrent layers of these sizes are not supported: convolution over %d tokens, "
+            "%d state heads, %d key heads, keys of %d and values of %d numbers",
             d->conv_kernel, d->state_heads, d->key_heads, d->key_dim, d->value_dim);
     check(&c, &d->embedding, "the embedding", d->vocabulary, d->hidden);
     check(&c, &d->head, "the head matrix", d->outputs, d->hidden);
     if (c.status == 0 && d->output_token && !tokens_ascend(d))
         c.status = esp_fail(err, errlen, ESP_E_FORMAT,
-                            "the tokens that get logits are not ascending tokens of the model");
+                            "the tokens that get logits are not in ascending order, or not in "
+                            "the vocabulary");
     if (needs_norm(d, &d->norm_final))
         check_norm(&c, &d->norm_final, &d->norm_final_bias, d->hidden);
     if (d->position_embedding.data)
@@ -707,11 +708,11 @@ int esp_model_desc_check(const struct esp_model_desc *d, char *err, size_t errle
     return c.status;
 }
 
-/* Returns the special features of one layer. */
+/* Returns the special features (ESP_SPECIAL_*) of one layer. */
 static unsigned layer_specials(const struct esp_model_desc *d, const struct esp_layer *l)
 {
     const bool head_norms = l->query_norm.data && l->query_norm.rows == d->head_dim;
-    /* In a recurrent model, a layer may lack the MLP, and with it norm2. */
+    /* In a recurrent model, a layer may lack the MLP, and then it has no norm2 either. */
     const bool lacks_norm = !l->norm2.data && !esp_model_desc_recurrent(d);
     unsigned found = 0;
     if (l->norm_attended.data || l->norm_mlp.data || lacks_norm)

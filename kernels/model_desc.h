@@ -8,12 +8,12 @@
 extern "C" {
 #endif
 
-/* Checks that the dimensions fit together and that every tensor exists and has its shape. If
- * not, returns ESP_E_FORMAT with one sentence in err. */
+/* Checks that the dimensions fit together, and that every tensor exists and has the right
+ * shape. Otherwise returns ESP_E_FORMAT with one sentence in err. */
 int esp_model_desc_check(const struct esp_model_desc *desc, char *err, size_t errlen);
 
 /* X(name, text): features that only some parts of the program support. Attention windows of
- * single layers do not count. */
+ * single layers are not in this list. */
 #define ESP_SPECIALS(X)                                                                        \
     X(RECURRENT, "recurrent layers")                                                           \
     X(MTP, "an MTP layer")                                                                     \
@@ -57,14 +57,14 @@ bool esp_layer_has_mlp(const struct esp_layer *layer);
  */
 int esp_conv_width(const struct esp_model_desc *desc, enum esp_mixer mixer);
 int esp_mixed_width(const struct esp_model_desc *desc, enum esp_mixer mixer);
-/* These return the largest of these two numbers among the model's layers, or 0 if no layer is
- * recurrent. */
+/* These return the largest esp_conv_width() and the largest esp_mixed_width() among the model's
+ * layers, or 0 if no layer is recurrent. */
 int esp_model_desc_conv_width(const struct esp_model_desc *desc);
 int esp_model_desc_mixed_width(const struct esp_model_desc *desc);
-/* Returns a matrix that every layer of this kind has. */
+/* Returns a matrix that every layer with the same mixer has. */
 const struct esp_tensor *esp_layer_matrix(const struct esp_layer *layer);
 
-/* Returns rows first..first+count-1 of a tensor, as a tensor. */
+/* Returns a tensor that consists of rows first..first+count-1 of this tensor. */
 struct esp_tensor esp_tensor_slice(const struct esp_tensor *tensor, int first, int count);
 
 /* Returns whether two tensors are stored in the same place and form. */
@@ -76,12 +76,12 @@ bool esp_model_desc_lent(const struct esp_model_desc *desc, const struct esp_ten
 /* Returns how many bytes the memory limit leaves for weights; SIZE_MAX without a limit. */
 size_t esp_memory_limit_left(const struct esp_memory_limit *limit);
 
-/* Returns whether this layer is streamed when `count` of `layers` layers are streamed, evenly
- * spaced. */
+/* Returns whether this layer is streamed if `count` of `layers` layers are streamed at even
+ * distances. */
 bool esp_layer_is_streamed(int layer, int layers, int count);
 
-/* Returns the width of the vector that a draft head makes by joining the two inputs of a
- * product, or 0 if it joins no inputs. */
+/* Some draft heads join two inputs of a product to one vector. Returns the width of this
+ * vector, or 0 if the model joins no inputs. */
 int esp_model_desc_joined(const struct esp_model_desc *desc);
 
 /* Returns whether the attention of this layer reads a token's embedding and the residual
@@ -91,13 +91,14 @@ static inline bool esp_layer_reads_both(const struct esp_model_desc *desc, int l
     return desc->reads == ESP_READS_EAGLE3 && layer == 0;
 }
 
-/* Returns the width of a row of logits. Tokens that the head does not know have -1e30. */
+/* Returns the width of a row of logits. Tokens that the head does not know get -1e30 there. */
 int esp_model_desc_tokens(const struct esp_model_desc *desc);
 
 /* Returns the number of columns of the widest matrix. */
 int esp_model_desc_widest(const struct esp_model_desc *desc);
 
-/* Returns whether some layer changes the output of attention or MLP before it is added. */
+/* Returns whether some layer changes the output of attention or MLP before adding it to the
+ * residual stream. */
 bool esp_model_desc_has_branch(const struct esp_model_desc *desc);
 
 /* Reads bytes offset..offset+size-1; see struct esp_tensor_file. */

@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-/* A matrix with any strides: element (i, j) is at[i * row + j * column]. */
+/* A matrix with arbitrary strides: element (i, j) is at[i * row + j * column]. */
 struct esp_strided {
     const double *at;
     size_t row, column;

@@ -1,4 +1,5 @@
-/* ratio.h - classes of tokens by the ratio of two probabilities, the same on every backend.
+/* ratio.h - divides tokens into classes by the ratio of two probabilities, in the same way on
+ * every backend.
  *
  * Some verifiers need the vocabulary sorted by p/q, but only coarsely. There are 64 classes per
  * factor of two, from 2^-12 to 2^12. The first class also includes all smaller ratios, and the

@@ -1,5 +1,5 @@
 /* row_checks.h - checks the arguments of operations on rows (row_ops.def), for every backend.
- * A backend may index memory by these arguments only after the checks. */
+ * A backend must not index memory with these arguments before the checks. */
 #ifndef ESP_ROW_CHECKS_H
 #define ESP_ROW_CHECKS_H
 
@@ -10,8 +10,8 @@ extern "C" {
 #endif
 
 bool esp_rows_exist(const struct esp_rows *rows, const int32_t *which, int count);
-/* Returns whether both rows and, if `to` is not NULL, its row exist and have the same
- * vocabulary. */
+/* Returns whether both rows exist and have the same vocabulary. If `to` is not NULL, this must
+ * also be true of its row. */
 bool esp_rows_fit(const struct esp_rows *p, int p_row, const struct esp_rows *q, int q_row,
                   const struct esp_rows *to, int to_row);
 /* Returns whether all of these tokens are in the vocabulary. */

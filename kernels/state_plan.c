@@ -5,7 +5,7 @@
 
 /* ------------------------------------------------------------------ memory */
 
-/* Number of arrays of `room` numbers, and of those with one more. */
+/* Number of arrays with `room` numbers, and number of arrays with `room` + 1 numbers. */
 enum { ARRAYS = 6, LONGER = 6 };
 
 size_t esp_state_plan_bytes(int room)
@@ -35,7 +35,7 @@ void esp_state_plan_lay_out(struct esp_state_plan *p, void *memory)
 
 /* ------------------------------------------------------------------ entries and groups */
 
-/* Returns the group that begins after an entry, which completes a chunk. */
+/* Returns the group that begins after an entry that completes a chunk. */
 static int group_after(struct esp_state_plan *p, int entry)
 {
     if (p->follower[entry] == 0) {
@@ -95,9 +95,9 @@ void esp_state_plan_end(struct esp_state_plan *p, int text, int rows)
 
 /* ------------------------------------------------------------------ the plan of a batch */
 
-/* Sets `before` to the row that each row follows, both counted from the prefix; -1 means it
- * follows the prefix. The rows that a row sees are its path, in ascending order. An earlier row
- * that no row of the batch sees gets -2. */
+/* Sets before[i] to the row that row i follows in its path. Rows are counted from the prefix.
+ * -1 means that row i follows the prefix. The path of a row consists of the rows that it sees,
+ * in ascending order. A row of an earlier pass that no row of the batch sees gets -2. */
 static void find_parents(struct esp_state_plan *p, const struct esp_batch *b)
 {
     const int ahead = b->first - b->prefix, rows = ahead + b->rows;
@@ -116,13 +116,13 @@ static void find_parents(struct esp_state_plan *p, const struct esp_batch *b)
     }
 }
 
-/* The number of tokens of the text before a batch. */
+/* Returns the number of tokens of the text before a batch. */
 static int64_t tokens_before(const struct esp_batch *b)
 {
     return (int64_t)b->prefix + (b->window ? b->window->dropped : 0);
 }
 
-/* Returns how many tokens of the text the states include before a batch. */
+/* Returns how many tokens of the text are included in the states before a batch. */
 static int folded_before(const struct esp_state_plan *p, const struct esp_cache *cache,
                          int64_t prefix)
 {
@@ -145,7 +145,8 @@ static int add_token(struct esp_state_plan *p, int64_t token, int parent)
     return entry;
 }
 
-/* Adds the rows of earlier passes over the same tree, and those of the batch. */
+/* Adds entries for the rows of earlier passes over the same tree, then for rows of the batch.
+ */
 static void add_rows(struct esp_state_plan *p, const struct esp_batch *b, int64_t prefix)
 {
     const int ahead = b->first - b->prefix, last = p->entries - 1;

@@ -1,20 +1,22 @@
-/* state_plan.h - which rows of a pass read which state of a recurrent layer; shared by the
- * backends.
+/* state_plan.h - decides which rows of a pass read which state of a recurrent layer. All
+ * backends use it.
  *
- * A text is cut into chunks of ESP_STATE_CHUNK tokens. A state is only computed for the start
- * of a chunk. What a row reads from the state after its token follows from the state before its
- * chunk and from the updates of its ancestors in the chunk, which are kept (the chunk form of
- * Yang et al., "Gated Delta Networks", 2024, section 3, on a path of a tree). So the rows of a
- * tree need no states of their own, and since the chunks depend on positions alone, a row's
- * numbers come from the same operations whatever else is in its pass.
+ * A text is cut into chunks of ESP_STATE_CHUNK tokens. A state is computed only for the start
+ * of a chunk. The value that a row reads from the state after its token is computed from two
+ * things: the state before the row's chunk, and the stored updates of the row's ancestors in
+ * the chunk. This is the chunk form of Yang et al., "Gated Delta Networks", 2024, section 3, on
+ * a path of a tree. So no state has to be stored for each row of a tree. Chunks depend on
+ * positions alone, so the same operations compute a row's numbers, whatever other rows are in
+ * its pass.
  *
  * Rows that read the same state are a group. Group 0 reads the state in memory. Every other
  * group begins with the state after a complete chunk: the state of an earlier group to which
- * the updates of the chunk have been added. For chunks of the text this replaces the state in
- * memory; for a path of a tree it is put on a small stack (walk.h).
+ * the updates of the chunk have been added. If the chunk belongs to the committed text, the new
+ * state replaces the state in memory. If it belongs to a path of a tree, the new state is put
+ * on a small stack (walk.h).
  *
- * The input and the update of row r are in slot (r + dropped) % ring, which does not change
- * when a window drops rows.
+ * The input and the update of row r are stored in slot (r + dropped) % ring. The slot does not
+ * change when a window drops rows.
  */
 #ifndef ESP_STATE_PLAN_H
 #define ESP_STATE_PLAN_H
@@ -26,12 +28,12 @@
 extern "C" {
 #endif
 
-/* A row whose update has not been added to the states yet: a row of the text, of an earlier
- * pass over the same tree, or of the batch. */
+/* A row whose update has not been added to the states yet. It belongs to the committed text, to
+ * an earlier pass over the same tree, or to the batch. */
 struct esp_state_entry {
     int32_t slot;   /* slot of the row's input and update */
-    int32_t parent; /* the entry before it in its path; -1 means the state in memory */
-    int32_t place;  /* number of its ancestors in its chunk */
+    int32_t parent; /* the previous entry in its path; -1 means the state in memory */
+    int32_t place;  /* number of its ancestors in the same chunk */
     int32_t group;
 };
 
@@ -41,14 +43,15 @@ struct esp_state_group {
 };
 
 struct esp_state_plan {
-    int room;    /* most entries */
+    int room;    /* largest number of entries */
     int ring;    /* number of slots, at least `room` */
-    int dropped; /* rows that the window has dropped, as of the last pass */
-    /* The cache that has the states, if it is another one; otherwise NULL. Passes do not change
-     * the states of another cache, except that a pass without text before it begins them. */
+    int dropped; /* number of rows that the window had dropped at the last pass */
+    /* The cache that stores the states, if it is not this one; otherwise NULL. Passes over this
+     * cache do not change the owner's states, except that a pass that begins a text sets them
+     * to zero. */
     struct esp_cache *owner;
 
-    /* Of the current pass. */
+    /* The following describe the current pass. */
     int start, folded;   /* `folded` of the cache before the pass and after it */
     bool begins;         /* the pass begins a text, so it must set the states to zero first */
     int entries, groups; /* the last entries are the rows of the batch */
@@ -59,13 +62,13 @@ struct esp_state_plan {
     int32_t *member;               /* (room) rows of the batch, by group, in ascending order */
     int32_t *batch_slot;           /* (room) slot of each row of the batch */
     int32_t *follower;             /* (room) group that begins after an entry, or 0 */
-    /* (room) for each row, counted from the prefix: the row before it in its path, and its
+    /* (room) for each row, counted from the prefix: the previous row in its path, and the row's
      * entry. */
     int32_t *before, *known;
 };
 
-/* Returns for how many rows a plan needs room if batches have `batch` rows: the rows of a
- * batch, as many rows that were accepted after the last pass, and the tokens of an
+/* Returns how many entries a plan needs room for if batches have at most `batch` rows: the rows
+ * of a batch, as many rows that were accepted after the last pass, and the tokens of an
  * incomplete chunk. */
 static inline int esp_state_plan_room(int batch)
 {
@@ -77,18 +80,18 @@ static inline int esp_state_plan_room(int batch)
 size_t esp_state_plan_bytes(int room);
 void esp_state_plan_lay_out(struct esp_state_plan *plan, void *memory);
 
-/* These make a plan in steps, without slots. Call begin(), then add() for the tokens of the
- * text that are not in the states yet and for each row, and then end(). add() returns the
- * new entry. In its path, it follows entry `parent`, or the state in memory (-1). The first
- * `text` entries are the text's, and the last `rows` entries are the rows. The plan has room
- * for one array element per entry. */
+/* These make a plan in steps, without slots. Call begin(), then add() for every token of the
+ * text that is not in the states yet and for every row of the batch, and then end(). add()
+ * returns the new entry. In its path, this entry follows entry `parent`, or the state in memory
+ * if parent = -1. The first `text` entries are tokens of the committed text, and the last
+ * `rows` entries are rows of the batch. The plan has room for one array element per entry. */
 void esp_state_plan_begin(struct esp_state_plan *plan);
 int esp_state_plan_add(struct esp_state_plan *plan, int parent);
 void esp_state_plan_end(struct esp_state_plan *plan, int text, int rows);
 
-/* Plans the pass of a batch, which begins after the cache's first `folded` tokens. The batch
+/* Plans the pass of a batch. The plan begins after the cache's first `folded` tokens. The batch
  * may have no rows. Returns false if the states already include tokens after the batch's
- * prefix, or if the inputs that the states lack are no longer stored. */
+ * prefix, or if inputs that the states do not include yet are no longer stored. */
 bool esp_state_plan_make(struct esp_state_plan *plan, const struct esp_cache *cache,
                          const struct esp_batch *batch);
 /* Returns whether esp_state_plan_make() would succeed. Changes nothing. */
@@ -101,8 +104,8 @@ static inline int esp_state_plan_entry(const struct esp_state_plan *plan, int ro
     return plan->entries - plan->rows + row;
 }
 
-/* Returns whether keep() moves the input of token `from` to the place of token `to`. Both
- * are counted in the whole text. */
+/* Returns whether keep() moves the input of token `from` to the slot of token `to`. Both tokens
+ * are counted from the start of the text. */
 static inline bool esp_state_plan_moves(int64_t from, int64_t to, int folded, int room)
 {
     return from != to && to >= folded && from < (int64_t)folded + room;

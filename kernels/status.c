@@ -21,8 +21,8 @@ const char *esp_status_message(int status)
     }
 }
 
-/* Decodes the character at `text` (NUL-terminated). Returns its length in bytes, or 0 if it is
- * not valid UTF-8. */
+/* Decodes the character at `text` (NUL-terminated). Returns its length in bytes, or 0 if the
+ * bytes are not valid UTF-8. */
 static int decode(const unsigned char *text, uint32_t *character)
 {
     static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};

@@ -1,8 +1,8 @@
 /* status.h - how functions report success, failure and progress.
  *
- * Functions return 0 or more on success and a negative enum esp_status on failure. Functions
- * that take `err` also write one sentence to it, with esp_fail(). This header is part of the
- * public interface.
+ * Functions return 0 or more on success and a negative enum esp_status on failure. On failure,
+ * functions that take `err` also write one sentence to it, with esp_fail(). This header is part
+ * of the public interface.
  */
 #ifndef ESP_STATUS_H
 #define ESP_STATUS_H
@@ -17,7 +17,7 @@ extern "C" {
 #define ESP_STATUS(X)                                                                          \
     X(ARGUMENT, "a value is not allowed")                                                      \
     X(FILE, "a file could not be read or written")                                             \
-    X(FORMAT, "a file does not have the form that its format requires")                        \
+    X(FORMAT, "the contents of a file do not follow its format")                               \
     X(UNSUPPORTED, "this model or feature is not supported")                                   \
     X(MISMATCH, "the draft model does not fit the target model")                               \
     X(MEMORY, "not enough memory")                                                             \
@@ -44,7 +44,7 @@ const char *esp_status_message(int status);
 int esp_fail(char *err, size_t errlen, int status, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
-/* Called while weights are loaded; `done` and `total` are bytes. Return false to cancel. */
+/* Called while weights are loaded; `done` and `total` are bytes. It must return false to cancel. */
 typedef bool esp_progress(void *user, const char *what, size_t done, size_t total);
 
 #ifdef __cplusplus

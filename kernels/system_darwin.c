@@ -81,7 +81,7 @@ size_t esp_available_bytes(void)
     return known ? ((size_t)pages.free_count + pages.inactive_count) * vm_kernel_page_size : 0;
 }
 
-/* macOS has no large pages on request. */
+/* Does nothing, because programs on macOS cannot request large pages. */
 void esp_use_large_pages(void *begin, size_t bytes)
 {
     (void)begin;
@@ -155,14 +155,14 @@ bool esp_random_bytes(void *bytes, size_t count)
     return getentropy(bytes, count) == 0;
 }
 
-/* Does nothing, because macOS has no such function. The process ends when it has used up its
- * limit of processor time. */
+/* Does nothing, because macOS has no such function. If the parent ends, the process continues
+ * until it has used up its limit of processor time. */
 void esp_end_with_parent(void)
 {
 }
 
-/* Before 14.4, macOS has no public function for this. So this one reads the word twenty times per
- * millisecond. */
+/* Before 14.4, macOS has no public function for this. So this function reads the word twenty
+ * times per millisecond. */
 void esp_wait_for_change(_Atomic uint32_t *word, uint32_t seen, double seconds)
 {
     static const double STEP = 50e-6;

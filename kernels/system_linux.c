@@ -26,7 +26,7 @@ int esp_cores_all(void)
     return cores > 1 ? (int)cores : 1;
 }
 
-/* Finds the CPUs that this thread may run on. allowed: (ESP_MOST_CORES). */
+/* Finds the CPUs on which this thread may run. allowed: (ESP_MOST_CORES). */
 static bool find_allowed(bool *allowed)
 {
     cpu_set_t set;

@@ -3,8 +3,8 @@
 
 #include <stdbool.h>
 
-/* Counts descendants, and links the children of each entry; entry `count` stands for the end
- * of the text. */
+/* Counts the descendants of each entry, and links its children in a list. Entry `count` stands
+ * for the end of the committed text. */
 static void link_children(struct esp_state_walk *w)
 {
     for (int i = w->texts; i <= w->count; i++) {
@@ -21,8 +21,8 @@ static void link_children(struct esp_state_walk *w)
     }
 }
 
-/* Puts the children of an entry on the stack. The child with most descendants is at the
- * bottom, so it is taken last. Returns the new height. */
+/* Pushes the children of an entry on the stack of pending entries. The child with the most
+ * descendants is pushed first, so it is visited last. Returns the new height. */
 static int push_children(struct esp_state_walk *w, int entry, int height)
 {
     if (w->heavy[entry] >= 0)

@@ -1,30 +1,30 @@
-/* walk.h - the order in which a pass computes the states that rows of a tree read.
+/* walk.h - the order in which a pass computes the recurrent states that rows of a tree read.
  *
  * Such a state follows a chunk of tokens (state_plan.h) and is computed from the state before
  * the chunk. The walk is depth first. It stores the states that are still needed on a small
- * stack. Level 0 is the state of the text, which the text's own chunks overwrite. The last
- * child of a state is the one with most descendants, and overwrites the level of its parent. So
- * n states need only about log2(n) levels, whatever the depth is.
+ * stack. Level 0 is the state after the committed text, and chunks of that text overwrite it.
+ * Of the children of a state, the one with the most descendants is visited last, and overwrites
+ * the level of its parent. So n states need only about log2(n) levels, whatever the depth is.
  */
 #ifndef ESP_WALK_H
 #define ESP_WALK_H
 
 #include <stdint.h>
 
-/* Entry `entry` reads the state at level `from` of the stack and writes the one at level `to`.
- */
+/* A step of the walk: entry `entry` reads the state at level `from` of the stack and writes its
+ * own state at level `to`. */
 struct esp_walk_step {
     int32_t entry;
     int16_t from, to;
 };
 
-/* Entries are states. The first `texts` of them are those after consecutive chunks of the text;
- * the others follow their parents. */
+/* Each entry is a state. The first `texts` entries are the states after consecutive chunks of
+ * the committed text. Every other entry comes after its parent. */
 struct esp_state_walk {
     int count, texts;
-    int32_t *parent;            /* (count) the entry before it; -1 means the state in memory */
-    struct esp_walk_step *step; /* (count) the walk */
-    int32_t *size, *heavy, *first, *next, *pending, *level; /* (count + 1) for the ordering */
+    int32_t *parent;            /* (count) the state before it; -1 means the state in memory */
+    struct esp_walk_step *step; /* (count) the steps, in order */
+    int32_t *size, *heavy, *first, *next, *pending, *level; /* (count + 1) work space */
 };
 
 /* Fills `step` from `count`, `texts` and `parent`. */

@@ -1,16 +1,16 @@
 /* amx.c - matrix products with BF16 weights on Intel's tile unit (AMX). All other arithmetic
  * uses AVX-512 with VNNI, which every processor with AMX has.
  *
- * The unit multiplies BF16 by BF16 and adds in float32. It is sixteen times as fast as float32
- * products with AVX-512. Weights stay BF16. An activation is split into two BF16 parts, x =
- * high + low, each rounded to nearest. The error is below 2^-18 of x, which is about the
+ * The tile unit multiplies BF16 by BF16 and adds in float32. It is sixteen times as fast as
+ * float32 products with AVX-512. Weights stay BF16. An activation is split into two BF16 parts,
+ * x = high + low, each rounded to nearest. The error is below 2^-18 of x, which is about the
  * rounding error of adding a thousand products in float32. A batch of n vectors becomes a batch
  * of 2 n rows, and an output is the sum of its two rows. A small batch then takes little longer
  * than one vector, which suits verifying a tree in one pass. Vectors are split once, when they
  * are computed, for all products that read them.
  *
- * Rows of a tile are independent, so results do not depend on the batch. But the unit adds in
- * an order of its own, so the last bits differ from those of other instruction sets.
+ * Rows of a tile are independent, so results do not depend on the batch. But the tile unit adds
+ * in a different order, so the last bits differ from the results of other instruction sets.
  *
  * Products with quantised blocks are in isa/blocks.c.
  *
@@ -27,11 +27,11 @@ enum {
     BLOCK = 32,
     PARTS = 2,
     TWO_TILES = 2 * TILE_ROWS / PARTS, /* number of vectors whose parts fill two tiles */
-    AHEAD = 8192                       /* bytes ahead that are prefetched */
+    AHEAD = 8192                       /* how far ahead weights are prefetched, in bytes */
 };
 
-/* Returns the bytes of a group of parts. Parts are stored in groups of 16. A group is as
- * wide as a full vector of the buffer (v->stride), even if the rows that are read are
+/* Returns the size of a group of parts in bytes. Parts are stored in groups of 16. A group is
+ * as wide as a full vector of the buffer (v->stride), even if the rows that are read are
  * narrower. */
 static inline size_t group_bytes(const struct esp_vectors *v)
 {
@@ -73,8 +73,8 @@ static inline void clear_sums(void)
     _tile_zero(3);
 }
 
-/* Multiplies two tiles of parts, a and a2, by one panel. Sums 0 and 1 are for the first tile,
- * 2 and 3 for the second. */
+/* Multiplies two tiles of parts, a and a2, by one panel. Sums 0 and 1 belong to the first tile,
+ * sums 2 and 3 to the second. */
 static void two_by_one(const char *a, const char *a2, const char *b, int blocks)
 {
     clear_sums();
@@ -113,8 +113,8 @@ static void one_by_many(const char *a, const char *b, int blocks, const bool bot
     }
 }
 
-/* Stores sums 2 i to tile i of `sums`, and sums 2 i + 1 to tile i of `sums` + `half` floats.
- */
+/* Stores sum 2 i (for i = 0, 1) to tile i of `sums`, and sum 2 i + 1 to the tile that is `half`
+ * floats after it. */
 static void store_sums(float *sums, size_t half)
 {
     _tile_stored(0, sums, ROW_BYTES);
@@ -123,8 +123,8 @@ static void store_sums(float *sums, size_t half)
     _tile_stored(3, sums + half + TILE_FLOATS, ROW_BYTES);
 }
 
-/* Computes sixteen outputs (half `half` of a panel) of `rows` vectors from `row` on: adds the
- * sums of both parts and the bias. */
+/* Computes sixteen outputs (half `half` of a panel) of `rows` vectors, beginning with vector
+ * `row`: adds the sums of both parts and the bias. */
 static void finish(const struct esp_packed *w, const struct esp_matmul *p, int panel, int half,
                    int row, int rows, const float *sums)
 {

@@ -44,8 +44,8 @@ int esp_cpu_open(struct esp_backend **backend, const char *isa, int threads, cha
     return 0;
 }
 
-/* Opens the backend with at most one thread per core: more would only compete for the cores.
- */
+/* Opens the backend with at most one thread per core. More threads would only compete for the
+ * cores. */
 static int open_best(struct esp_backend **backend, int threads, char *err, size_t errlen)
 {
     const int cores = esp_cores_all();

@@ -1,4 +1,4 @@
-/* cache.c - keys and values of a text, and the buffers of a forward pass.
+/* cache.c - stores the keys and values of a text, and the buffers of a forward pass.
  *
  * Keys are stored in blocks of 16 rows, (head_dim, 16 rows) each, and values row by row;
  * attention.c says why. Both are float32. All memory of a forward pass is allocated here,
@@ -14,11 +14,11 @@
 #include <string.h>
 
 struct buffer {
-    void *where; /* the address of the cache's pointer, which will be set */
+    void *where; /* the address of a pointer in the cache, which will point to the buffer */
     size_t count, each, size;
 };
 
-/* Joined caches share the first buffers: keys, values and states. */
+/* Joined caches share the first SHARED buffers: keys, values and states. */
 enum { BUFFERS = 52, SHARED = 4 };
 
 static bool has_attention_gate(const struct esp_model_desc *d)
@@ -45,7 +45,7 @@ static void list_buffers(struct esp_cpu_cache *c, struct buffer list[BUFFERS])
     const size_t states = recurrent * s->each,
                  slots = recurrent > 0 ? (size_t)d->state_slots : 0;
     const size_t mixed_rows = recurrent > 0 ? batch : 0;
-    /* A rank's panel with the last outputs may extend beyond the end of a row. */
+    /* The last panel of a rank's outputs may extend beyond a row, so there is one more row. */
     const size_t part = w->plan ? 1 : 0;
     const struct buffer all[BUFFERS] = {
         {&c->k, heads * rows, (size_t)d->head_dim, f},
@@ -235,8 +235,8 @@ void esp_cpu_cache_drop(struct esp_cache *cache)
     free(c);
 }
 
-/* Returns the bytes of the buffers from number `first` on. This is an upper bound, because
- * it counts a buffer for every form that activations can have. */
+/* Returns the bytes of the buffers with number `first` and higher. This is an upper bound,
+ * because it includes a buffer for every form that activations can have. */
 static size_t need(const struct esp_model_desc *desc, int first, int rows, int max_batch)
 {
     struct esp_cpu_backend cpu = {.threads = esp_cores_all()};
@@ -271,8 +271,9 @@ static void move_row(const struct esp_cpu_cache *c, size_t head_dim, float *k, f
     memcpy(v + to * c->v_stride, v + from * c->v_stride, head_dim * sizeof *v);
 }
 
-/* Returns how many rows at the beginning of `which`, at most `count`, are consecutive and
- * fill whole blocks both where they are and from row `to` on. */
+/* Returns how many rows at the beginning of `which` can be moved as whole blocks, at most
+ * `count`. They must be consecutive, begin at the start of a block, and move to the start of a
+ * block. */
 static int whole_blocks(const int32_t *which, int count, int to)
 {
     int run = 0;
@@ -283,8 +284,8 @@ static int whole_blocks(const int32_t *which, int count, int to)
     return run / ESP_LANES * ESP_LANES;
 }
 
-/* which[i] >= first + i, so moving the rows of a head in ascending order never overwrites a row
- * that has yet to be moved. */
+/* Because which[i] >= first + i, moving the rows of a head in ascending order never overwrites
+ * a row that has yet to be moved. */
 static void keep_head(const struct esp_cpu_cache *c, size_t head, int first,
                       const int32_t *which, int count)
 {

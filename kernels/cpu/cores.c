@@ -7,8 +7,8 @@
 
 enum { PATH = 512, TEXT = 4096 };
 
-/* Reads file `name` of CPU `cpu`, or, if cpu < 0, file `name` below `sys`. Returns false if
- * there is none. */
+/* Reads file `name` of CPU `cpu`. If cpu < 0, reads file `name` below `sys`. Returns false if
+ * there is no such file. */
 static bool read_text(char text[TEXT], const char *sys, int cpu, const char *name)
 {
     char path[PATH];
@@ -24,7 +24,7 @@ static bool read_text(char text[TEXT], const char *sys, int cpu, const char *nam
     return size > 0;
 }
 
-/* Adds the CPUs of a list such as "0-3,8". */
+/* Adds the CPUs of a list such as "0-3,8" to `cpus`. */
 static void add_list(bool *cpus, const char *text)
 {
     for (char *end; *text; text = *end == ',' ? end + 1 : "") {

@@ -1,7 +1,7 @@
 /* cpu.c - detects the processor and chooses the instruction set; see cpu.h.
  *
- * The instruction set is chosen once, when a backend opens. All except AMX (amx.c) give
- * bit-identical results, so the choice among them changes only the speed and the device line.
+ * The instruction set is chosen once, when a backend opens. All sets except AMX (amx.c) give
+ * bit-identical results, so the choice among them changes only the speed and the device's name.
  */
 #include "kernels/cpu/cpu.h"
 
@@ -21,8 +21,8 @@
 
 /* ------------------------------------------------------------------ the processor */
 
-/* Not all compilers accept the same names in __builtin_cpu_supports(). Features whose name
- * some compilers lack are read with cpuid. */
+/* Compilers differ in the names that __builtin_cpu_supports() accepts. Features that some
+ * compilers cannot name are read with cpuid. */
 
 #ifdef ESP_HAVE_avx2
 static bool has_avx2(void)
@@ -96,7 +96,7 @@ static const struct {
     const char *name;
     const struct esp_cpu_isa *isa;
     bool (*here)(void);
-    bool by_name; /* used only by name */
+    bool by_name; /* chosen only if the user names it */
 } isas[] = {
 #ifdef ESP_HAVE_amx
     {"amx", &esp_cpu_isa_amx, has_amx, false},

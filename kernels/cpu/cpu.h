@@ -1,10 +1,10 @@
-/* cpu.h - shared by the files of the CPU backend.
+/* cpu.h - the structs and functions that the files of the CPU backend share.
  *
  * backend.c opens the backend, cpu.c chooses an instruction set, weights.c loads a model,
  * pack.c packs its matrices, cache.c stores keys and values, forward.c runs a batch through the
  * model on the threads of pool.c, and rows.c computes on rows of logits. The arithmetic is in
- * the functions of struct esp_cpu_isa. The structs begin with the public ones of kernels.h, so
- * that a pointer to one is a pointer to the other.
+ * the functions of struct esp_cpu_isa. The structs here begin with the public structs of
+ * kernels.h, so a pointer to a struct is also a pointer to its public part.
  */
 #ifndef ESP_CPU_H
 #define ESP_CPU_H
@@ -17,7 +17,7 @@
 #include "kernels/ranks/rank_plan.h"
 #include "kernels/ranks/ranks.h"
 
-enum { ESP_PACKED_TOGETHER = 4 }; /* panels of a streamed matrix that are packed at once */
+enum { ESP_PACKED_TOGETHER = 4 }; /* number of panels of a streamed matrix packed in one step */
 
 struct esp_cpu_backend {
     struct esp_backend base;
@@ -30,10 +30,10 @@ struct esp_cpu_backend {
     char way_key[128]; /* see esp_backend_ops; "" if products have only one way */
     struct esp_way_times way_times;
     char failure[400];       /* why the last failed pass failed, or "" */
-    struct esp_ranks *ranks; /* the group that this process belongs to, or NULL */
+    struct esp_ranks *ranks; /* the group of ranks that this process belongs to, or NULL */
     struct esp_rank_options rank_options;
     double read_rates[ESP_MAX_RANKS]; /* measured; bytes per second of each rank */
-    int last_id;                      /* last number given to weights or a cache of the ranks */
+    int last_id;                      /* last number given to weights or caches of the ranks */
     double start_seconds;             /* time to start the ranks and load their models */
     struct esp_cpu_weights *divided;  /* the last weights that were divided; see next_divided */
 };
@@ -46,7 +46,7 @@ struct esp_cpu_layer {
 #define X(name) const float *name; /* padded, or NULL */
     ESP_LAYER_VECTORS(X)
 #undef X
-    int place; /* its index among the layers with attention, or among the recurrent layers */
+    int place; /* index among the layers with attention, or among the recurrent layers */
     struct esp_packed query, key, value, attention_gate, output, gate, up, down;
     struct esp_packed conv_in, in_gate, out_gate, write, decay, mixed;
     const float *conv; /* (conv_kernel, channels, padded), or NULL */
@@ -60,12 +60,12 @@ struct esp_cpu_weights {
     const float *norm_final, *norm_final_bias, *norm_embedding, *norm_input;
     const float *norm_fc[ESP_FC_NORMS];
     struct esp_packed head, fc;
-    /* (vocabulary, hidden) a copy; if it has no data, rows are read from `embedding_head` */
+    /* (vocabulary, hidden), a copy; if it has no data, rows are read from `embedding_head` */
     struct esp_tensor embedding;
-    struct esp_tensor position_embedding; /* a copy; without data if the model has none */
+    struct esp_tensor position_embedding; /* a copy; has no data if the model has none */
     const struct esp_packed *embedding_head;
-    bool split;                    /* products need vectors split into BF16 parts */
-    bool cut, cut_bytes;           /* some product needs quantised vectors; these have 8 bits */
+    bool split;                    /* products need vectors that are split into BF16 parts */
+    bool cut, cut_bytes;           /* a product needs quantised vectors; cut_bytes: to 8 bits */
     unsigned block_types;          /* bit t is set if a matrix has the quantised type t */
     double work_layers, work_head; /* multiply-adds for one row */
     void *memory;
@@ -73,12 +73,13 @@ struct esp_cpu_weights {
     struct esp_cpu_stream *stream;
     char *packing; /* (threads, packing_bytes) for esp_cpu_pack_stored() */
     size_t packing_bytes;
-    /* The plan, the number of this rank, and the number by which orders name these weights. If
+    /* The plan, the number of this rank, and the number that orders use for these weights. If
      * the weights are not divided among ranks, these are NULL and 0. */
     const struct esp_rank_plan *plan;
     int rank, id;
-    /* Only in rank 0: the weights that were divided before these, and the description of these
-     * weights that the other ranks got. It is kept because the model's files are closed. */
+    /* Only in rank 0: the weights that were divided before these weights, and the description
+     * of these weights as it was sent to the other ranks. The description is stored because the
+     * model's files are closed when it is needed again. */
     struct esp_cpu_weights *next_divided;
     struct esp_wire told;
 };
@@ -87,8 +88,8 @@ struct esp_cpu_cache {
     struct esp_cache base;
     struct esp_cpu_cache *joined_to; /* the owner of k, v and states; NULL means this cache */
     int rows, max_batch, id;         /* id: see struct esp_cpu_weights */
-    int start;                       /* esp_rank_times.starts when it was opened */
-    int kv_begin, kv_heads;       /* this rank's key/value heads: kv_heads from kv_begin on */
+    int start;                       /* esp_rank_times.starts when this cache was opened */
+    int kv_begin, kv_heads;       /* this rank's key/value heads: the first, and their number */
     int blocks;                   /* number of blocks of 16 rows */
     size_t v_stride;              /* head_dim, padded to 16 */
     float *k;                     /* (attention layer, own kv_head, block, head_dim, 16) */
@@ -99,10 +100,10 @@ struct esp_cpu_cache {
     size_t hidden, q_width, kv_width, ffn; /* padded widths */
     float *x;                              /* (max_batch, hidden) the residual stream */
     float *q;                              /* (max_batch, q_width) */
-    float *for_sinks;                      /* (max_batch, q_width) see struct esp_attention */
+    float *for_sinks;                      /* (max_batch, q_width), see struct esp_attention */
     float *key, *value;                    /* (max_batch, kv_width) */
     float *gate;                           /* (max_batch, ffn) */
-    float *branch; /* (max_batch, hidden) what will be added to x; NULL if not needed */
+    float *branch; /* (max_batch, hidden) values to add to x; NULL if not needed */
     /* (1 or 2 sets of frequencies, max_batch + 1, rotary / 2), see row_for_sinks() */
     float *cosine, *sine;
     struct esp_vectors normed;   /* (max_batch, hidden) */
@@ -116,14 +117,14 @@ struct esp_cpu_cache {
     int32_t *choosers;            /* (max_batch) the rows that chose an expert */
     struct esp_vectors expert_in; /* (max_batch, hidden) the input of these rows */
     float *expert_out;            /* (max_batch, hidden) the expert's output for these rows */
-    struct esp_vectors joined;    /* (max_batch, widest) several inputs as one, for a matmul */
+    struct esp_vectors joined;    /* (max_batch, widest) inputs of a product, joined to one */
     float *scores;                /* (threads, ESP_QUERIES, blocks * 16) */
     int32_t *extra;               /* (threads, ESP_QUERIES, rows) */
     int32_t *wanted;              /* (max_batch) batch rows whose logits are wanted */
-    int32_t *wanted_at;           /* the row of the logits matrix that each goes to */
-    int32_t *going;               /* (max_batch) rows computed through the whole last layer */
-    /* For divided weights: an order to the ranks, and in ranks other than 0 their part of
-     * the logits. */
+    int32_t *wanted_at;           /* (max_batch) their rows in the logits matrix */
+    int32_t *going;               /* (max_batch) rows that need the whole last layer */
+    /* For divided weights: an order to the ranks and, in ranks other than 0, this rank's part
+     * of the logits. */
     char *order;        /* esp_cpu_order_bytes() */
     float *part_logits; /* (part_rows, outputs of this rank, padded), grows as needed */
     int part_rows;
@@ -150,12 +151,12 @@ static inline size_t esp_cpu_kv_head(const struct esp_cpu_cache *c, int layer, i
 
 /* These functions do the work of weights_open(), weights_close(), cache_open(),
  * cache_join(), cache_close(), keep(), forward(), fold(), state_save() and state_load() in
- * one rank, or without ranks. plan may be NULL; otherwise it must outlive the weights. */
+ * one rank, or without ranks. `plan` may be NULL; otherwise it must outlive the weights. */
 int esp_cpu_weights_load(struct esp_weights **weights, struct esp_backend *backend,
                          const struct esp_model_desc *desc, const struct esp_rank_plan *plan,
                          esp_progress *progress, void *user, char *err, size_t errlen);
 void esp_cpu_weights_drop(struct esp_weights *weights);
-/* owner: the cache that the new one joins, or NULL. */
+/* owner: the cache that the new cache joins, or NULL. */
 int esp_cpu_cache_make(struct esp_cache **cache, struct esp_weights *weights,
                        struct esp_cache *owner, int rows, int max_batch, char *err,
                        size_t errlen);
@@ -171,8 +172,8 @@ size_t esp_cpu_order_bytes(int rows, int max_batch);
 
 /* Defined in ways.c; see esp_backend_ops. */
 const char *esp_cpu_way_key(const struct esp_backend *backend);
-/* Defined in states.c, in pass_mixer.c and, for operations that other ranks must repeat, in
- * orders.c; see esp_backend_ops. */
+/* Defined in states.c or pass_mixer.c. Operations that other ranks must repeat are defined in
+ * orders.c. See esp_backend_ops. */
 size_t esp_cpu_state_bytes(const struct esp_model_desc *desc);
 size_t esp_cpu_checkpoint_bytes(const struct esp_model_desc *desc);
 int esp_cpu_fold(struct esp_cache *cache, int prefix, int dropped);
@@ -182,8 +183,8 @@ int esp_cpu_measure_ways(struct esp_weights *weights, struct esp_way_times *time
 
 /* Opens a backend with this instruction set (esp_cpu_isa_name()); NULL means the best one.
  * Returns ESP_E_DEVICE if the processor lacks it. `threads` is the number of threads, even if
- * there are fewer cores; 0 means one thread per performance core. (esp_backend_cpu.open()
- * takes the name of the instruction set from the environment variable ESPALIER_ISA.) */
+ * there are fewer cores; 0 means one thread per performance core. esp_backend_cpu.open() takes
+ * the name of the instruction set from the environment variable ESPALIER_ISA. */
 int esp_cpu_open(struct esp_backend **backend, const char *isa, int threads, char *err,
                  size_t errlen);
 
@@ -195,7 +196,7 @@ const char *esp_cpu_isa_name(int i);
 /* Sets *isa to the instruction set with this name; NULL means the best one. Returns 0, or
  * ESP_E_DEVICE with a sentence in err if this processor or this build lacks it. */
 int esp_cpu_choose(const struct esp_cpu_isa **isa, const char *name, char *err, size_t errlen);
-/* Sets way_key: the processor, the instruction set and the version of the code. */
+/* Sets way_key, a text that names the processor, the instruction set and the code's version. */
 void esp_cpu_name_ways(struct esp_cpu_backend *cpu);
 
 /* Returns the best available instruction set among those with bit-identical results. */
@@ -212,15 +213,15 @@ static inline size_t esp_cpu_pad(int n, int step)
     return ((size_t)n + (size_t)step - 1) / (size_t)step * (size_t)step;
 }
 
-/* Divides `total` things into `parts`; part number `part` becomes *begin..*end-1. */
+/* Divides `total` items into `parts` parts. Part number `part` has the items *begin..*end-1. */
 static inline void esp_cpu_share(int total, int part, int parts, int *begin, int *end)
 {
     *begin = (int)((int64_t)total * part / parts);
     *end = (int)((int64_t)total * (part + 1) / parts);
 }
 
-/* Packs the 32 rows of panel number `panel` into w->data. rows: these rows of the matrix, in
- * stored form, consecutive. w->data has room for esp_cpu_panel_bytes() per panel. */
+/* Packs the 32 rows of panel number `panel` into w->data. `rows` are these rows of the matrix
+ * in stored form, one after another. w->data has room for esp_cpu_panel_bytes() per panel. */
 void esp_cpu_pack(const struct esp_packed *w, int panel, const void *rows);
 size_t esp_cpu_panel_bytes(const struct esp_packed *w);
 /* Packs panels begin..begin+count-1 of a streamed matrix into `room`, which has

@@ -1,7 +1,8 @@
-/* dense.c - a small matrix on its own, packed for the CPU backend's products; see dense.h.
+/* dense.c - a single small matrix, packed for the CPU backend's products; see dense.h.
  *
- * Reading the weights takes most of the time: such a network runs rarely, and larger weights
- * have replaced its own in the caches since the last run. BF16 halves that time.
+ * Reading the weights takes most of the time. Such a network runs rarely, so larger weights
+ * have replaced its weights in the processor's caches since the last run. BF16 halves that
+ * time.
  */
 #include "kernels/dense.h"
 
@@ -17,7 +18,7 @@ struct esp_dense {
     float *bias;
 };
 
-/* Packs the weights as BF16; outputs j and j + 16 of a panel share a word, see struct
+/* Packs the weights as BF16. Outputs j and j + 16 of a panel share a word; see struct
  * esp_packed. */
 static void pack(struct esp_dense *d, const float *weights)
 {

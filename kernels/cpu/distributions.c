@@ -1,7 +1,7 @@
 /* distributions.c - compares two rows by the ratio of their probabilities, class by class.
  *
- * It implements ratio.h in plain C: the class follows from the bits of a quotient. Sums are in
- * double, in the order of the tokens, so nothing depends on the instruction set. Plain C is
+ * It implements ratio.h in plain C: the class is computed from the bits of a quotient. Sums are
+ * in double, in the order of the tokens, so nothing depends on the instruction set. Plain C is
  * fast enough, because a verifier needs this only once per visited node.
  */
 #include "kernels/cpu/cpu.h"

@@ -1,16 +1,16 @@
 /* divided.h - a pass over weights that are divided among ranks (kernels/ranks).
  *
- * All ranks run the same pass. Each computes its own outputs of every matrix with the same
- * operations as a single process. Then the ranks exchange their outputs, so that each has all
- * of them. So the result is bit-identical for any number of ranks and any plan. Without ranks
- * these functions do nothing.
+ * All ranks run the same pass. Each rank computes its own outputs of every matrix with the same
+ * operations as a single process. Then the ranks exchange their outputs, so that each rank has
+ * all outputs. The result is therefore bit-identical for any number of ranks and any plan.
+ * Without ranks these functions do nothing.
  */
 #ifndef ESP_CPU_DIVIDED_H
 #define ESP_CPU_DIVIDED_H
 
 #include "kernels/cpu/pass.h"
 
-/* Returns whether this rank computes only some of the outputs of this kind. */
+/* Returns whether this rank computes only some of the outputs of matrices of this kind. */
 static inline bool esp_cpu_divides(const struct esp_cpu_pass *p, enum esp_rank_kind kind)
 {
     return esp_rank_plan_divides(p->w->plan, kind);
@@ -24,24 +24,25 @@ void esp_cpu_share_embedding(struct esp_cpu_pass *p);
 
 /* Returns whether this rank has layer p->layer or a part of it. */
 bool esp_cpu_has_layer(const struct esp_cpu_pass *p);
-/* For ranks with whole layers: returns whether this rank has layer p->layer. The rows of the
- * residual stream move from rank *holder to the rank with that layer, which becomes *holder. */
+/* For ranks with whole layers: returns whether this rank has layer p->layer. Moves the rows of
+ * the residual stream from rank *holder to the rank with that layer. *holder becomes that rank.
+ */
 bool esp_cpu_takes_layer(struct esp_cpu_pass *p, int *holder);
-/* Copies these rows from rank `holder` to rank 0. */
+/* Copies the rows of the residual stream from rank `holder` to rank 0. */
 void esp_cpu_show_rows(struct esp_cpu_pass *p, int holder);
 
-/* Gathers `count` rows of heads (count, width). Each rank has computed those of its
- * key/value heads. heads: the number of heads of all ranks. */
+/* Gathers `count` rows with the outputs of all heads (count, width). Each rank has computed the
+ * heads of its key/value heads. `heads` is the number of heads of all ranks together. */
 void esp_cpu_gather_heads(struct esp_cpu_pass *p, float *rows, size_t width, int heads,
                           int count);
-/* Gathers the outputs of the matrices of a kind for p->rows rows: rows which[0], which[1],
- * .. of (.., stride), or the first rows if `which` is NULL. */
+/* Gathers the outputs of the matrices of a kind for p->rows rows. These are rows which[0],
+ * which[1], ... of `rows` (.., stride), or its first rows if `which` is NULL. */
 void esp_cpu_gather_columns(struct esp_cpu_pass *p, enum esp_rank_kind kind, float *rows,
                             size_t stride, const int32_t *which);
 /* Prepares p->rows complete vectors for a product. */
 void esp_cpu_prepare_all(struct esp_cpu_pass *p, const struct esp_vectors *v);
-/* Gathers the wanted rows of logits in rank 0. part: this rank's logits, in rows of `stride`
- * values; in rank 0 these are the final logits. */
+/* Gathers the wanted rows of logits in rank 0. `part` has this rank's logits, in rows of
+ * `stride` values. In rank 0, `part` is the matrix of the final logits. */
 void esp_cpu_gather_logits(struct esp_cpu_pass *p, float *part, size_t stride);
 
 #endif

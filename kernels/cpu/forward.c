@@ -1,21 +1,22 @@
-/* forward.c - one batch through the model.
+/* forward.c - computes one batch through the model.
  *
- * A pass is a sequence of steps. The caller runs through them, and the threads of the pool
- * share the parts of each: a matmul is divided by panels of outputs, attention by key/value
- * heads and queries. A small pass is divided among few threads or none, because sharing a step
- * takes half a microsecond.
+ * A pass is a sequence of steps. The caller runs one step after the other, and the threads of
+ * the pool share the parts of each step: a matmul is divided by panels of outputs, attention by
+ * key/value heads and queries. A small pass is divided among few threads or none, because
+ * sharing a step takes half a microsecond.
  *
- * The steps of a layer, numbered below: 1 norm, 2 queries, keys and values, 3 rotation and
- * cache, 4 attention, 5 output added to the residual stream, 6 norm, 7 gate and up, 8 down
- * added (to what 5 and 8 add, a norm or a factor may be applied first). In a recurrent layer,
- * the steps are instead 2 inputs and gates, 3 convolution, 4 states. A layer may lack 2 to 5,
- * or 6 to 8. In a mixture of experts, 7 and 8 are a router and, for each expert that rows
- * chose, gate, up and down for these rows. In the last layer, from step 4 on, only rows with
- * wanted logits, or with wanted hidden states after that layer, are computed.
+ * The steps of a layer are numbered below: 1 norm; 2 queries, keys and values; 3 rotation and
+ * cache; 4 attention; 5 output, added to the residual stream; 6 norm; 7 gate and up; 8 down,
+ * added to the residual stream. What steps 5 and 8 add may first be normalised or multiplied by
+ * a factor. In a recurrent layer, steps 2 to 4 are instead: 2 inputs and gates; 3 convolution;
+ * 4 states. A layer may lack steps 2 to 5, or 6 to 8. In a mixture of experts, steps 7 and 8
+ * are a router and, for each expert that rows chose, gate, up and down for these rows. In the
+ * last layer, from step 4 on, only some rows are computed: rows with wanted logits, and rows
+ * with wanted hidden states after that layer.
  *
- * If the weights are divided among ranks (divided.h), every rank runs through the same steps
- * and computes its own outputs of each; after steps 4, 5, 7 and 8 the ranks gather the outputs
- * of all. Rank 0 reads the embedding and gets the logits.
+ * If the weights are divided among ranks (divided.h), every rank runs the same steps and
+ * computes its own outputs of each step. After steps 4, 5, 7 and 8 the ranks gather the outputs
+ * of all ranks. Rank 0 reads the embedding and gets the logits.
  *
  * Invariant: how rows and parts are divided decides which thread computes a number, never its
  * value.
@@ -32,20 +33,21 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Minimum number of panels in a part of a matmul. With one row, this number of panels
- * fills the registers. */
+/* Minimum number of panels in a part of a matmul. With one row, this many panels fill the
+ * registers. */
 enum { PANELS_TOGETHER = 4 };
 
 /* ------------------------------------------------------------------ pieces */
 
-/* Writes columns begin..end-1 of a joined vector. */
+/* Writes columns begin..end-1 of a row's joined vector. */
 static void join(const struct esp_cpu_pass *p, int row, int begin, int end, const float *values)
 {
     float *to = p->c->joined.x + (size_t)row * p->c->joined.stride + begin;
     memcpy(to, values, (size_t)(end - begin) * sizeof *to);
 }
 
-/* Writes `count` columns from `begin` on, and normalises them unless `weight` is NULL. */
+/* Writes `count` columns, the first of which is `begin`. Normalises them if `weight` is not
+ * NULL. */
 static void join_normed(const struct esp_cpu_pass *p, int row, int begin, int count,
                         const float *values, const float *weight)
 {
@@ -55,7 +57,7 @@ static void join_normed(const struct esp_cpu_pass *p, int row, int begin, int co
         p->isa->rmsnorm_head(to, count, weight, p->d->norm_epsilon);
 }
 
-/* Joins the hidden states that fc reads. */
+/* Writes the hidden states that fc reads to a joined vector. */
 static void join_input(const struct esp_cpu_pass *p, int row, int begin, const float *values)
 {
     const struct esp_model_desc *d = p->d;
@@ -65,7 +67,7 @@ static void join_input(const struct esp_cpu_pass *p, int row, int begin, const f
                     d->reads == ESP_READS_EAGLE ? p->w->norm_input : p->w->norm_fc[i]);
 }
 
-/* Pads a joined vector of `width` columns with zeros, because matmul reads them. */
+/* Pads a joined vector of `width` columns with zeros, because products read whole panels. */
 static void join_end(const struct esp_cpu_pass *p, int row, int width)
 {
     const int end = (int)esp_cpu_pad(width, ESP_PANEL);
@@ -90,8 +92,8 @@ static void add_position(const struct esp_cpu_pass *p, int row, float *x)
 
 /* Computes the cosines and sines of a row's position, with one of the two sets of
  * frequencies. A float product of position and frequency has an error of 1e-3 at position
- * 10,000, as in every RoPE with floats; in an endless text the error would grow. So
- * positions after a full window are multiplied as doubles (`far`). */
+ * 10,000, as in every RoPE with floats. In an endless text this error would grow, so positions
+ * after a full window are multiplied as doubles (`far`). */
 static void turn(const struct esp_cpu_pass *p, int row, int set, int position, bool far)
 {
     const float *frequency = set ? p->d->local_inverse_frequency : p->d->inverse_frequency;
@@ -105,8 +107,8 @@ static void turn(const struct esp_cpu_pass *p, int row, int set, int position, b
     }
 }
 
-/* Computes row `row` of the residual stream: the token's embedding, or the batch's input, or,
- * for EAGLE, both combined by fc. */
+/* Computes row `row` of the residual stream. This is the token's embedding, or the batch's
+ * input, or, for EAGLE, both combined by fc. */
 static void read_row(const struct esp_cpu_pass *p, int row)
 {
     const struct esp_cpu_rows *input = (const struct esp_cpu_rows *)p->batch->input;
@@ -194,10 +196,10 @@ static void join_row(void *step, int row)
     join_end(p, row, 2 * hidden);
 }
 
-/* Up to four products of the same rows; their panels are numbered consecutively. */
+/* A step with up to four products of the same rows. Their panels are numbered consecutively. */
 struct matmul_step {
     struct esp_cpu_pass *p;
-    int count, panels; /* number of products, and of panels of all of them */
+    int count, panels; /* number of products; number of panels of all products together */
     const struct esp_packed *w[4];
     struct esp_matmul of[4];
 };
@@ -216,7 +218,7 @@ static void multiply_packed(const struct esp_cpu_pass *p, const struct esp_packe
 }
 
 /* Multiplies by panels begin..end-1. Panels of a streamed layer are packed a few at a time and
- * multiplied while they are still in the cache. */
+ * multiplied while they are still in the processor's cache. */
 static void multiply(const struct esp_cpu_pass *p, const struct esp_packed *w, int begin,
                      int end, const struct esp_matmul *product, int thread)
 {
@@ -257,7 +259,7 @@ static void matmul(struct matmul_step *step)
     esp_cpu_run_step(step->p, groups, matmul_part, step);
 }
 
-/* Runs one product, with the first `panels` panels of w. */
+/* Runs a single product, with the first `panels` panels of w. */
 static void multiply_rows(struct esp_cpu_pass *p, const struct esp_packed *w, int panels,
                           struct esp_matmul of)
 {
@@ -291,7 +293,7 @@ static void project(struct esp_cpu_pass *p, const struct esp_cpu_layer *layer,
     matmul(&step);
 }
 
-/* Computes the inputs of a recurrent layer and writes them to their slots. */
+/* Computes the inputs of a recurrent layer and writes them to the slots of their rows. */
 static void project_inputs(struct esp_cpu_pass *p, const struct esp_cpu_layer *layer,
                            struct esp_vectors x)
 {
@@ -368,7 +370,7 @@ static void add(struct esp_cpu_pass *p, const struct esp_packed *w, struct esp_v
 
 /* ------------------------------------------------------------------ the pass */
 
-/* Moves row `from` of the residual stream forward to row `to`. */
+/* Moves row `from` of the residual stream to the lower row `to`. */
 static void move_row(const struct esp_cpu_pass *p, int from, int to)
 {
     const size_t width = p->c->hidden;
@@ -379,14 +381,15 @@ static void move_row(const struct esp_cpu_pass *p, int from, int to)
 
 /* ------------------------------------------------------------------ hidden states */
 
-/* Returns the row of the states that batch row `row` goes to, or -1. */
+/* Returns the row of esp_states.to for the hidden states of batch row `row`, or -1. */
 static int states_row(const struct esp_cpu_pass *p, int row)
 {
     const struct esp_states *s = p->batch->states;
     return !s ? -1 : s->row ? s->row[row] : row;
 }
 
-/* Copies the rows `from` (p->rows, hidden) to wherever state `state` was requested. */
+/* Copies the rows `from` (p->rows, hidden) to esp_states.to, if hidden state `state` was
+ * requested. */
 static void hand_out(const struct esp_cpu_pass *p, int state, const float *from)
 {
     const struct esp_states *s = p->w->rank == 0 ? p->batch->states : NULL;
@@ -410,7 +413,7 @@ static bool asks_for(const struct esp_cpu_pass *p, int state)
     return false;
 }
 
-/* Lists the rows that are computed through the whole last layer; returns their number. */
+/* Lists the rows that need the whole last layer. Returns their number. */
 static int list_going(const struct esp_cpu_pass *p)
 {
     bool states = asks_for(p, p->d->layers) || asks_for(p, ESP_STATE_NORMED);
@@ -472,8 +475,8 @@ static void mlp(struct esp_cpu_pass *p, const struct esp_packed *gate,
 
 /* ------------------------------------------------------------------ experts */
 
-/* Lists the experts with the highest values, best first; of equal values, the lower number
- * first. `bias`: (experts) added to the values, or NULL. */
+/* Lists the experts with the highest values, best first. Of equal values, the expert with the
+ * lower number comes first. bias: (experts) added to the values, or NULL. */
 static void list_best(const struct esp_model_desc *d, const float *value, const float *bias,
                       int32_t *chosen)
 {
@@ -562,7 +565,7 @@ static void scatter(void *arg, int i)
         p->c->branch[row * width + k] += weight * from[k];
 }
 
-/* Lists the rows that chose the expert; returns their number. */
+/* Lists the rows that chose the expert. Returns their number. */
 static int list_choosers(const struct esp_cpu_pass *p, int expert)
 {
     int count = 0;
@@ -594,7 +597,7 @@ static void run_expert(struct esp_cpu_pass *p, const struct esp_cpu_expert *expe
     p->rows = rows;
 }
 
-/* Adds the output of the expert that all rows use, times the sigmoid of its gate. */
+/* Adds the output of the shared expert, which all rows use, times the sigmoid of its gate. */
 static void add_shared_row(void *step, int row)
 {
     const struct esp_cpu_pass *p = step;
@@ -654,7 +657,7 @@ static void set_rows(struct esp_cpu_pass *p, int rows)
         p->c->joined.together = esp_cut_together(rows);
 }
 
-/* Computes steps 2 to 4 from the layer's normalised input. */
+/* Computes steps 2 to 4 of a layer from its normalised input. */
 static void mix(struct esp_cpu_pass *p, const struct esp_cpu_layer *layer)
 {
     struct esp_cpu_cache *c = p->c;
@@ -685,8 +688,8 @@ static void run_mlp(struct esp_cpu_pass *p, const struct esp_cpu_layer *layer)
     add(p, &layer->down, p->c->up, layer->norm_mlp, ESP_RANK_DOWN); /* 8 */
 }
 
-/* In a layer without a mixer, the first norm is the one before the MLP. It covers only the
- * rows with which the pass continues. */
+/* Runs a layer. In a layer without a mixer, the first norm is the norm before the MLP. It is
+ * computed only for the rows with which the pass continues. */
 static void run_layer(struct esp_cpu_pass *p)
 {
     struct esp_cpu_cache *c = p->c;
@@ -702,7 +705,7 @@ static void run_layer(struct esp_cpu_pass *p)
         return;
     if (!mixes)
         norm(p, &c->normed, layer->norm1, layer->norm1_bias);
-    if (parallel) /* 6 before 5: the MLP reads the layer's input x */
+    if (parallel) /* step 6 before step 5: the MLP reads the layer's input x */
         norm(p, &c->normed, layer->norm2, layer->norm2_bias);
     if (mixes)
         add(p, esp_recurs(of->mixer) ? &layer->mixed : &layer->output,
@@ -715,7 +718,8 @@ static void run_layer(struct esp_cpu_pass *p)
     run_mlp(p, layer);
 }
 
-/* Called after the last layer: the pass continues only with rows whose logits are wanted. */
+/* Is called after the last layer. Lets the pass continue only with rows whose logits are
+ * wanted. */
 static void keep_wanted(struct esp_cpu_pass *p)
 {
     for (int i = 0, from = 0; i < p->wanted; i++, from++) {
@@ -726,15 +730,15 @@ static void keep_wanted(struct esp_cpu_pass *p)
     p->rows = p->wanted;
 }
 
-/* Returns the row of the logits matrix that the i-th computed row goes to. */
+/* Returns the row of the logits matrix for the i-th computed row. */
 static float *logits_row(const struct esp_cpu_pass *p, int i)
 {
     const struct esp_cpu_rows *logits = (const struct esp_cpu_rows *)p->batch->logits;
     return logits->data + (size_t)p->c->wanted_at[i] * logits->stride;
 }
 
-/* Moves logits of selected tokens, which are stored consecutively, to the tokens' places, the
- * last one first, so that none is overwritten. */
+/* Moves logits of selected tokens, which are stored consecutively, to the columns of the
+ * tokens. The last one is moved first, so that none is overwritten. */
 static void spread(void *step, int i)
 {
     const struct esp_cpu_pass *p = step;
@@ -805,8 +809,8 @@ static int threads_for(const struct esp_cpu_backend *cpu, double work)
     return work < 2 * cpu->worth_a_thread ? 1 : (int)(work / cpu->worth_a_thread);
 }
 
-/* Runs all layers, or those of this rank. Streamed layers are held in memory while they are
- * computed. */
+/* Runs all layers, or the layers of this rank. Streamed layers are held in memory while they
+ * are computed. */
 static int run_layers(struct esp_cpu_pass *p)
 {
     struct esp_cpu_stream *stream = p->w->stream;
@@ -826,7 +830,8 @@ static int run_layers(struct esp_cpu_pass *p)
     return status;
 }
 
-/* Runs embedding and layers. Returns ESP_E_FILE if a streamed layer could not be read. */
+/* Computes the embedding and all layers. Returns ESP_E_FILE if a streamed layer could not be
+ * read. */
 static int run_model(struct esp_cpu_pass *p)
 {
     esp_cpu_run_rows(p, p->rows, p->c->hidden, embed, p);

@@ -1,11 +1,11 @@
 /* gradients.h - the arithmetic of training on the CPU: matrix products of any layout, and
  * forward and backward passes of the operations between them.
  *
- * There is one table per instruction set, to which its struct esp_cpu_isa points. Every
- * function runs in the calling thread on its share of the work and allocates nothing. Rows
- * need no padding. The order of every sum depends only on the sizes of the whole operation,
- * not on its division among threads, so the results of training are bit-identical for any
- * number of threads.
+ * There is one table of these functions per instruction set; struct esp_cpu_isa points to it.
+ * Every function runs in the calling thread on its share of the work and allocates nothing.
+ * Rows need no padding. The order of every sum depends only on the sizes of the whole
+ * operation, not on its division among threads, so the results of training are bit-identical
+ * for any number of threads.
  *
  * Names: `dx` is the gradient of the loss with respect to x.
  */
@@ -15,8 +15,8 @@
 #include "kernels/kernels.h"
 
 /* C (m, n) = A (m, k) B (k, n), or C += A B. Element (i, j) of A is a[i * a_row + j *
- * a_column]; for a transposed matrix the two strides are exchanged. A part of the product is
- * computed with pointers to parts of A, B and C; only k must stay whole. */
+ * a_column]; for a transposed matrix the two strides are exchanged. To compute a part of the
+ * product, pass pointers to parts of A, B and C. The sum over k cannot be divided. */
 struct esp_gemm {
     int m, n, k;
     const float *a;
@@ -28,7 +28,7 @@ struct esp_gemm {
     bool add;
 };
 
-/* A product is computed in blocks of this size. */
+/* A product is computed in blocks of these sizes. */
 enum {
     ESP_GEMM_ROWS = 96,     /* rows of A */
     ESP_GEMM_DEPTH = 256,   /* columns of A, rows of B */
@@ -36,16 +36,16 @@ enum {
     ESP_GEMM_SCRATCH = (ESP_GEMM_ROWS + ESP_GEMM_COLUMNS) * ESP_GEMM_DEPTH, /* floats */
 };
 
-/* Some queries of one head. Query i sees rows 0..seen[i]-1 of its text, and then the rows
- * listed for it in extra (rows, extras; -1 means no more): its ancestors in a tree and itself.
- * Row numbers are relative to the rows at k and v. */
+/* Attention of some queries of one head. Query i sees rows 0..seen[i]-1 of its text. It also
+ * sees the rows that are listed in row i of `extra` (rows, extras), where -1 ends the list: its
+ * ancestors in a tree and itself. Row numbers are relative to the rows at k and v. */
 struct esp_tree_attention {
     int rows, head_dim;
     int keys; /* the largest value in `seen` */
     const int32_t *seen;
     const int32_t *extra;
     int extras;
-    float scale;      /* factor of the scores */
+    float scale;      /* factor by which the scores are multiplied */
     size_t q_stride;  /* floats between rows of q, out, d_out and dq */
     size_t kv_stride; /* floats between rows of k, v, dk and dv */
     const float *q, *k, *v;
@@ -61,7 +61,7 @@ struct esp_tree_attention {
 struct esp_soft_loss {
     float cls, distil;
     int top;      /* at most ESP_SOFT_TOP */
-    float weight; /* factor of the gradient */
+    float weight; /* factor by which the gradient is multiplied */
 };
 
 enum { ESP_SOFT_TOP = 64 };
@@ -70,7 +70,7 @@ struct esp_soft_result {
     double loss;        /* loss of the row, not weighted */
     double entropy_gap; /* KL divergence of q from p */
     double overlap;     /* sum of min(p, q): P(a token drawn from q is accepted) */
-    bool agrees;        /* p and q have the same likeliest token */
+    bool agrees;        /* p and q have the same most probable token */
 };
 
 /* One step of AdamW (Loshchilov and Hutter 2019). `rate` is the learning rate of this step,
@@ -87,7 +87,7 @@ struct esp_cpu_gradients {
 
     /* RMSNorm of one row; returns the factor 1 / rms(x) for the backward pass. */
     float (*rmsnorm)(float *out, const float *x, const float *weight, int n, float epsilon);
-    /* dx += the gradient of x. factor: what rmsnorm() returned. */
+    /* Adds the gradient of x to dx. factor: what rmsnorm() returned. */
     void (*rmsnorm_backward)(float *dx, const float *x, const float *weight, const float *dy,
                              int n, float factor);
     /* Columns begin..end-1 of dw (n) += sum over rows of dy x factor. */
@@ -103,13 +103,14 @@ struct esp_cpu_gradients {
 
     void (*rope)(float *x, int half, const float *cosine, const float *sine);
 
-    /* Computes the loss of one row. draft, target: (n) logits; those of the target are
-     * replaced by probabilities, those of the draft by the weighted gradient. Returns
-     * ESP_E_NUMERIC if a logit is NaN or infinite. */
+    /* Computes the loss of one row. draft, target: (n) logits. The target's logits are replaced
+     * by probabilities, the draft's logits by the weighted gradient. Returns ESP_E_NUMERIC if a
+     * logit is NaN or infinite. */
     int (*soft_loss)(float *draft, float *target, int n, const struct esp_soft_loss *how,
                      struct esp_soft_result *result);
-    /* Returns the mean over n of |x - to|, or of the smooth L1 loss (x - to)^2 / 2 below 1 and
-     * |x - to| - 1/2 above it; dx += weight times its gradient. */
+    /* Returns the mean over n of |x - to|. If `smooth` is true, returns the mean of the smooth
+     * L1 loss: (x - to)^2 / 2 if |x - to| is below 1, otherwise |x - to| - 1/2. Adds `weight`
+     * times the gradient to dx. */
     double (*regression)(float *dx, const float *x, const float *to, int n, bool smooth,
                          float weight);
 
@@ -120,8 +121,8 @@ struct esp_cpu_gradients {
     void (*add)(float *x, const float *y, size_t n);
 };
 
-/* Returns how many floats of scratch memory attention needs for these numbers of queries, keys
- * and extras. */
+/* Returns how many floats of scratch memory attention needs for this many queries, keys and
+ * extras. */
 static inline size_t esp_tree_attention_scratch(int rows, int keys, int extras)
 {
     return ESP_GEMM_SCRATCH + 2 * (size_t)rows * ((size_t)keys + (size_t)extras);

@@ -14,28 +14,28 @@
 #include "kernels/kernels.h"
 
 enum {
-    ESP_LANES = 16,  /* floats computed together; reductions are defined over this many lanes */
-    ESP_PANEL = 32,  /* outputs of a matrix product computed together */
+    ESP_LANES = 16,  /* floats computed together; sums are defined over this many lanes */
+    ESP_PANEL = 32,  /* outputs of a matrix product that are computed together */
     ESP_QUERIES = 4, /* query heads that share one pass over a key/value head */
     ESP_CUT_COLUMNS =
         32, /* activations that share an exponent in products with quantised blocks */
-    ESP_TOGETHER = 32, /* maximum number of rows that a block of weights is multiplied by */
+    ESP_TOGETHER = 32, /* most rows that are multiplied by a block of weights together */
 };
 
 /* A weight matrix in its own dtype, in panels of 32 outputs. Within a panel the inputs are in
  * order. BF16 outputs j and j + 16 of a panel share a 32-bit word (j in the low half), so that
- * a shift and a mask expand them. For quantised blocks see blocks.c. Outputs past `rows` are
+ * a shift and a mask expand them. For quantised blocks see blocks.c. Outputs beyond `rows` are
  * zero. */
 struct esp_packed {
     enum esp_dtype dtype;
     int rows, columns, panels;
-    int first;  /* output 0 of this is output `first` of the model's matrix */
+    int first;  /* output 0 of this matrix is output `first` of the model's matrix */
     bool pairs; /* packed for tiles: see amx.c */
     /* (panels, columns, 32); for quantised types (panels, columns / block, fields) */
     const void *data;
     const float *bias; /* (panels * 32), zeros if the model has none */
-    /* NULL, or, for a matrix of a streamed layer, the matrix in the form of its file; `data`
-     * is then not set, see esp_cpu_pack_stored() */
+    /* For a matrix of a streamed layer: the matrix as its file stores it. Then `data` is not
+     * set, see esp_cpu_pack_stored(). Otherwise NULL. */
     const struct esp_tensor *stored;
 };
 
@@ -48,13 +48,13 @@ struct esp_cut {
     int32_t first_less_32, second_less_32; /* sum of the first and of the last 16, times -32 */
     int32_t unused;
     /* int16_t x[ESP_CUT_COLUMNS], in the order and form that the instruction set needs. If
-     * esp_vectors.bytes is set, int8_t x[ESP_CUT_COLUMNS] in order, and the struct ends after
-     * them. */
+     * esp_vectors.bytes is set, this is int8_t x[ESP_CUT_COLUMNS] in order, and the struct ends
+     * after these bytes. */
     int16_t x[ESP_CUT_COLUMNS];
 };
 
-/* Vectors of activations, padded, and the output of split() and cut() for products that need
- * it. */
+/* Vectors of activations, padded. For products that need it, also the output of split() and
+ * cut(). */
 struct esp_vectors {
     float *x;            /* (rows, stride) */
     size_t stride;       /* a multiple of ESP_PANEL */
@@ -78,13 +78,13 @@ struct esp_matmul {
 };
 
 /* Up to ESP_QUERIES queries that read the same key/value head. Query i sees cache rows
- * 0..contiguous[i]-1 and then rows extra[i][0..extras[i]-1], ascending. The index in that
- * sequence, not the cache row, decides the order of every sum. Indices sinks..from[i]-1 are
- * outside of the query's window: they are ignored, but their keys and values must be finite.
- * If for_sinks[i] is not NULL, it replaces q[i] for indices 0..sinks-1. */
+ * 0..contiguous[i]-1 and then rows extra[i][0..extras[i]-1], ascending. The index in this
+ * sequence of rows, not the cache row, decides the order of every sum. Indices sinks..from[i]-1
+ * are outside of the query's window: they are ignored, but their keys and values must be
+ * finite. If for_sinks[i] is not NULL, it replaces q[i] for indices 0..sinks-1. */
 struct esp_attention {
     int head_dim, queries;
-    int blocks;     /* key blocks that hold all rows seen */
+    int blocks;     /* number of key blocks that contain all rows seen */
     const float *k; /* (position / 16, head_dim, 16) */
     const float *v; /* (position, v_stride) */
     size_t v_stride;
@@ -102,11 +102,12 @@ struct esp_attention {
     size_t scores_stride;
 };
 
-/* A part of a head's state is 16 of its value columns, (keys, 16). enum esp_mixer and
- * kernels/state_plan.h describe the formulas below. `keys` is key_dim, a multiple of 4. */
+/* In the following structs, a part of a head's state is 16 of its value columns, (keys, 16).
+ * `keys` is key_dim, a multiple of 4. The formulas are described at enum esp_mixer and in
+ * kernels/state_plan.h. */
 
-/* Reads a part of a state with the keys and queries of rows. For each of `count` vectors,
- * the output is the sum over all keys of the vector's number times the state's row. */
+/* Multiplies a part of a state by the keys and queries of rows. There are `count` such vectors.
+ * The output for a vector is the sum over all keys of its number times the state's row. */
 struct esp_state_read {
     int keys, count;
     const float *state;       /* (keys, 16) */
@@ -114,24 +115,24 @@ struct esp_state_read {
     float *const *out;        /* (count) pointers to (16) */
 };
 
-/* Computes the update and the output of a row for 16 columns. The inputs are what the row
- * reads of the state before its chunk, and the updates of its `ancestors` in the chunk, the
- * nearest first. by_key[i] and by_query[i] are the products of the row's key and query with
- * the key of ancestor i, decayed since that ancestor. `left` is the fraction that remains of
- * the state before the chunk after the decays of the row and of all these ancestors. */
+/* Computes the update and the output of a row for 16 columns. The inputs are the values that
+ * the row reads from the state before its chunk, and the updates of its `ancestors` in the
+ * chunk, the nearest first. by_key[i] and by_query[i] are the products of the row's key and
+ * query with the key of ancestor i, decayed since that ancestor. `left` is the decay since the
+ * chunk began: the fraction of the state before the chunk that remains at this row. */
 struct esp_state_update {
     int ancestors;
     const float *const *before;     /* (ancestors) pointers to (16): their updates */
-    const float *by_key, *by_query; /* (ancestors); by_key = NULL: nothing is replaced */
-    float left, write, own, skip;   /* own: key times query; skip: of the value in the output */
+    const float *by_key, *by_query; /* (ancestors); by_key = NULL: no value is replaced */
+    float left, write, own, skip;   /* own: key times query; skip: factor of `value` in `out` */
     const float *value;             /* (16) */
     float *update; /* (16) in: what the key recalled from the state; out: the update */
     float *out;    /* (16) in: what the query read from the state; out: the output */
 };
 
 /* Adds the updates of a chunk, the oldest first, to a part of a state. `from` and `to` may
- * be the same. `left` is the fraction of `from` that remains after the chunk. weight[i] is
- * the factor of update i. */
+ * be the same memory. `left` is the fraction of `from` that remains after the chunk. weight[i]
+ * is the factor of update i. */
 struct esp_state_fold {
     int keys;
     const float *from; /* (keys, 16) */
@@ -146,7 +147,7 @@ struct esp_cpu_gradients;
 struct esp_cpu_isa {
     const char *name; /* as shown to users, e.g. "AVX-512" */
     bool pairs;       /* BF16 matrices must be packed for tiles */
-    bool two_ways;    /* matmul_blocks() obeys esp_matmul.tiles */
+    bool two_ways;    /* quantised products can use the tile unit or not (esp_matmul.tiles) */
 
     /* Splits columns begin..end-1 of vector `row` into parts for products. NULL means products
      * need no parts. */
@@ -157,9 +158,9 @@ struct esp_cpu_isa {
     const struct esp_cpu_gradients *gradients; /* for training; see gradients.h */
 };
 
-/* Only the tables of this build are defined. amx (amx.c) uses functions of vnni. Only the
- * build of the tests has `tiles`, which is amx with the tile unit's instructions in C
- * (tests/emu/tiles.h), and `dpbusd`, which is avxvnni with its instruction emulated
+/* A build defines only some of these tables. amx (amx.c) uses functions of vnni. Only the
+ * build of the tests has `tiles` and `dpbusd`. `tiles` is amx with the tile unit's instructions
+ * in C (tests/emu/tiles.h). `dpbusd` is avxvnni with its instruction emulated
  * (tests/emu/dpbusd.h). */
 extern const struct esp_cpu_isa esp_cpu_isa_generic, esp_cpu_isa_avx2, esp_cpu_isa_avxvnni,
     esp_cpu_isa_avx512, esp_cpu_isa_vnni, esp_cpu_isa_amx, esp_cpu_isa_tiles,

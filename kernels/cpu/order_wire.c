@@ -7,7 +7,7 @@
 #include "kernels/cpu/orders.h"
 #include "kernels/version.h"
 
-/* The version of the protocol. Raise it when orders or their payloads change. */
+/* The version of the protocol. It must be increased when orders or their payloads change. */
 enum { PROTOCOL = 1 };
 
 _Static_assert(sizeof(struct esp_order) == ESP_ORDER_BYTES, "the fixed part has no gaps");
@@ -99,7 +99,7 @@ static double read_rate(const struct esp_cpu_backend *cpu)
     double best = 0;
     if (!memory)
         return UNKNOWN;
-    esp_cpu_use_huge_pages((char *)memory, READ_BYTES); /* as weights do */
+    esp_cpu_use_huge_pages((char *)memory, READ_BYTES); /* as for weights */
     memset(memory, 1, READ_BYTES);
     struct reading r = {.memory = memory,
                         .parts = esp_pool_parts(cpu->pool, READ_WORDS, cpu->threads)};

@@ -1,7 +1,6 @@
 /* orders.c - the CPU backend's operations on weights and caches, for rank 0 and for a program
- * without ranks. If weights are divided among ranks, they order the other ranks to do the same.
- * See orders.h.
- */
+ * without ranks. If weights are divided among ranks, these operations order the other ranks to
+ * do the same. See orders.h. */
 #include "kernels/cpu/orders.h"
 
 #include <stdio.h>
@@ -33,7 +32,7 @@ static int id_of_cache(const struct esp_cache *cache)
     return cache ? ((const struct esp_cpu_cache *)cache)->id : 0;
 }
 
-/* Copies the group's error message to the backend if the ranks have failed. */
+/* Copies the error message of the ranks to the backend if they have failed. */
 static int note_failure(struct esp_cpu_backend *cpu, int status)
 {
     if (cpu->ranks && cpu->ranks->failed) {
@@ -58,11 +57,11 @@ static int send_about(struct esp_cache *cache, struct esp_order *order, const vo
     if (((const struct esp_cpu_cache *)cache)->start == cpu->ranks->times.starts)
         return send(cpu, order, payload, bytes);
     snprintf(cpu->failure, sizeof cpu->failure,
-             "the ranks were started again, and do not know this text");
+             "the ranks were started again and have lost the keys and values of this text");
     return ESP_E_DEVICE;
 }
 
-/* Waits for the answers to an order. *bytes: the sum of the bytes in the answers. */
+/* Waits for the answers to an order. *bytes becomes the sum of the bytes in the answers. */
 static int collect(struct esp_cpu_backend *cpu, size_t *bytes, char *err, size_t errlen)
 {
     struct esp_answer answer[ESP_MAX_RANKS];
@@ -188,8 +187,8 @@ int esp_cpu_plan_ranks(struct esp_backend *backend, const struct esp_model_desc 
     return ESP_OK;
 }
 
-/* Makes the plan for new weights. Weights that share caches with others (their lender) use
- * the lender's plan. */
+/* Makes the plan for new weights. Weights with a lender share its caches, so they use the
+ * lender's plan. */
 static int make_plan(struct esp_rank_plan *plan, struct esp_backend *backend,
                      const struct esp_model_desc *desc, char *err, size_t errlen)
 {
@@ -424,7 +423,7 @@ int esp_cpu_keep(struct esp_cache *cache, int first, const int32_t *which, int c
     return status;
 }
 
-/* Orders the other ranks to change their states as this rank has changed its own. */
+/* Orders the other ranks to change their states as this rank has changed its states. */
 static int send_states(struct esp_cache *cache, enum esp_order_kind kind, int first, int rows,
                        int status)
 {
@@ -467,7 +466,7 @@ int esp_cpu_forward(struct esp_cache *cache, const struct esp_batch *batch)
     esp_ranks_pass_begins(cpu->ranks);
     status = esp_cpu_pass(cache, batch);
     esp_ranks_pass_ends(cpu->ranks);
-    if (status == ESP_E_FILE) /* the other ranks are in the middle of the pass */
+    if (status == ESP_E_FILE) /* the other ranks still run the pass, so the group must end */
         esp_ranks_fail(cpu->ranks, "%s", cpu->failure);
     return note_failure(cpu, status);
 }

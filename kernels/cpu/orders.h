@@ -1,8 +1,8 @@
 /* orders.h - orders from rank 0 (orders.c) to the other ranks, which carry them out (serve.c).
  *
  * Rank 0 sends an order to all ranks at the same time. An order has a fixed part and a payload
- * of bytes. Rank 0 then does the same work itself. Orders name weights and caches by numbers.
- * After an order that can fail, such as loading a model, every rank answers.
+ * of bytes. Then rank 0 does the same work itself. Orders refer to weights and caches by
+ * number. After an order that can fail, such as loading a model, every rank sends an answer.
  */
 #ifndef ESP_CPU_ORDERS_H
 #define ESP_CPU_ORDERS_H
@@ -17,7 +17,7 @@ enum esp_order_kind {
     ESP_ORDER_CACHE_OPEN,
     ESP_ORDER_CACHE_CLOSE,
     ESP_ORDER_KEEP,       /* payload: (count) int32_t */
-    ESP_ORDER_FOLD,       /* first: the prefix; rows: the number of dropped rows */
+    ESP_ORDER_FOLD,       /* first: the prefix; rows: the number of rows that were dropped */
     ESP_ORDER_STATE_SAVE, /* first: slot */
     ESP_ORDER_STATE_LOAD, /* first: slot */
     ESP_ORDER_PASS        /* payload: see pass_order.h */
@@ -27,21 +27,21 @@ enum { ESP_ORDER_BYTES = 4096, ESP_ORDER_MOST = 1 << 30 };
 
 struct esp_order {
     int32_t kind, id;
-    int32_t weights; /* for CACHE_OPEN: the number of its weights */
-    int32_t other;   /* 0, or the lender of weights, or the owner of a joined cache */
+    int32_t weights; /* for CACHE_OPEN: the number of the cache's weights */
+    int32_t other;   /* number of the lender of weights, or of a joined cache's owner, or 0 */
     int32_t rows, max_batch, first, exact;
     uint64_t bytes;
     char begin[ESP_ORDER_BYTES - 40]; /* the first bytes of the payload */
 };
 
-/* Send or receive an order. A received payload is stored in *payload, which grows to *room
- * bytes. The caller frees it. */
+/* These send and receive an order. A received payload is stored in *payload, which grows to
+ * *room bytes. The caller frees it. */
 int esp_order_send(struct esp_ranks *ranks, struct esp_order *order, const void *payload,
                    size_t bytes);
 int esp_order_receive(struct esp_ranks *ranks, struct esp_order *order, char **payload,
                       size_t *room);
 
-/* The answer of a rank to an order. Only rank 0 receives the (ranks) answers. */
+/* The answer of a rank to an order. Only rank 0 receives the answers, one from each rank. */
 struct esp_answer {
     int32_t status;
     uint64_t bytes; /* size of the opened weights or cache */
@@ -49,9 +49,9 @@ struct esp_answer {
 };
 int esp_answer_gather(struct esp_ranks *ranks, struct esp_answer *answers);
 
-/* What a rank first says about itself. The texts of all ranks must be equal. The size of
+/* The first message of every rank. Its strings must be the same in all ranks. The size of
  * this struct must never change, because ranks of different versions still have to read it.
- * In X(member, what, advice), `what` and `advice` are parts of the message when ranks
+ * In X(member, what, advice), `what` and `advice` are parts of the error message if ranks
  * differ. */
 #define ESP_GREETING(X)                                                                        \
     X(version, "version", "install one version everywhere")                                    \
@@ -70,7 +70,7 @@ struct esp_greeting {
 _Static_assert(sizeof(struct esp_greeting) == 512, "all versions greet with 512 bytes");
 
 /* Exchanges the greetings of all ranks and measures the cost of exchanges. Fails in rank 0,
- * with a message, if the ranks cannot compute the same bits. */
+ * with a message, if the ranks would not compute bit-identical results. */
 int esp_cpu_greet(struct esp_cpu_backend *cpu, char *err, size_t errlen);
 
 /* Carries out the orders of rank 0 until ESP_ORDER_LEAVE. */

@@ -1,7 +1,7 @@
 /* pack.c - packs 32 rows of a stored matrix into a panel, in the form that the matrix product
  * reads, and reads single rows from a panel.
  *
- * A panel takes as many bytes as its rows in the file:
+ * A panel takes as many bytes as its rows take in the file:
  *   F32, F16      (column, 32)
  *   BF16          (column, 16) words of 32 bits: rows j and j + 16
  *   BF16, pairs   (32 columns, half, pair of columns, 16) words: see amx.c
@@ -28,7 +28,7 @@ size_t esp_cpu_panel_bytes(const struct esp_packed *w)
 
 /* ------------------------------------------------------------------ floats */
 
-/* The rows of a panel, in stored form. */
+/* The rows of a panel in the form in which the file stores them. */
 struct source {
     const char *rows;
     size_t stride;
@@ -64,8 +64,8 @@ static words load(const void *from)
     return w;
 }
 
-/* Transposes four rows of four words: word i of each row goes to line i; a line has `stride`
- * bytes. */
+/* Transposes four rows of four words: word i of each row is written to line i. A line has
+ * `stride` bytes. */
 static void turn_words(void *out, size_t stride, words a, words b, words c, words d)
 {
     const words ab_low = SHUFFLE(words, a, b, 0, 4, 1, 5);
@@ -83,8 +83,8 @@ static void turn_words(void *out, size_t stride, words a, words b, words c, word
     memcpy(line + 3 * stride, &fourth, sizeof fourth);
 }
 
-/* Packs eight columns of four pairs of BF16 rows. The pairs are `next` numbers apart; the
- * second row of a pair is `second` numbers after the first. */
+/* Packs eight columns of four pairs of BF16 rows. The pairs are `next` numbers apart. The
+ * second row of a pair is `second` numbers after the first row. */
 static void place_8_columns(void *out, const uint16_t *row, size_t next, size_t second)
 {
     const size_t line = ESP_LANES * sizeof(uint32_t);
@@ -175,7 +175,7 @@ static void pack_floats(const struct esp_packed *w, const struct source *s, char
 
 /* ------------------------------------------------------------------ blocks */
 
-/* Packs words of up to 16 rows: word k of each row goes to line k, which has 16 words. */
+/* Packs words of up to 16 rows: word k of each row is written to line k, which has 16 words. */
 static void place_words(char *out, const char *row, size_t stride, int rows, int count)
 {
     const size_t line = ESP_LANES * sizeof(uint32_t);
@@ -278,7 +278,7 @@ void esp_cpu_pack_stored(struct esp_packed *part, const struct esp_packed *w, in
     }
 }
 
-/* Returns the index of row j, column c in a panel. */
+/* Returns the index in a panel of the number in row j and column c. */
 static size_t place_of(const struct esp_packed *w, size_t j, size_t c)
 {
     if (w->dtype != ESP_BF16)

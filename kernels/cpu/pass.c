@@ -6,7 +6,7 @@ enum { VALUES_WORTH_THREADS = 16384 };
 void esp_cpu_run_step(struct esp_cpu_pass *p, int units, esp_pool_part *run, void *step)
 {
     struct esp_pool *pool = ((struct esp_cpu_backend *)p->w->base.backend)->pool;
-    if (units == 0) /* other ranks compute all of this step */
+    if (units == 0) /* other ranks compute this whole step */
         return;
     p->parts = esp_pool_parts(pool, units, p->threads);
     esp_pool_run(pool, p->parts, run, step);

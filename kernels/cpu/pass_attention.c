@@ -1,5 +1,6 @@
-/* pass_attention.c - see pass_attention.h: rotates queries and keys, appends keys and values
- * to the cache, and computes attention. isa/attention.c computes one tile of it. */
+/* pass_attention.c - rotates queries and keys, appends keys and values to the cache, and
+ * computes attention; see pass_attention.h. isa/attention.c computes a tile: some queries of a
+ * head. */
 #include "kernels/cpu/pass_attention.h"
 
 #include <math.h>
@@ -28,7 +29,8 @@ static void norm_heads(void *arg, int row)
                      p->d->norm_epsilon);
 }
 
-/* Normalises a head, if the model has such a norm, and rotates it. */
+/* Normalises a head of queries or keys, if the model has a norm for it, and rotates the head.
+ */
 static void prepare_head(const struct esp_cpu_pass *p, float *head,
                          const struct esp_tensor *norm, const float *weight, int row)
 {
@@ -46,8 +48,8 @@ static float attention_scale(const struct esp_model_desc *d)
     return d->attention_scale != 0 ? d->attention_scale : 1.0f / sqrtf((float)d->head_dim);
 }
 
-/* Rotates row `row` of the queries and keys of one key/value head; appends key and value to
- * the cache. */
+/* Rotates row `row` of the queries and keys of one key/value head, and appends its key and
+ * value to the cache. */
 static void append(const struct esp_cpu_pass *p, int kv_head, int row)
 {
     struct esp_cpu_cache *c = p->c;
@@ -81,7 +83,7 @@ static void append(const struct esp_cpu_pass *p, int kv_head, int row)
            head_dim * sizeof(float));
 }
 
-/* Lists the cache rows after the prefix that batch row `row` sees, ascending; returns their
+/* Lists the cache rows after the prefix that batch row `row` sees, ascending. Returns their
  * number. */
 static int list_seen(const struct esp_batch *b, int row, int32_t *seen)
 {
@@ -93,8 +95,8 @@ static int list_seen(const struct esp_batch *b, int row, int32_t *seen)
     return count;
 }
 
-/* Returns how many sinks the rows see in this layer: none if the layer's own window is smaller
- * than the text's. */
+/* Returns how many sinks the rows see in this layer. There are none if the layer's own window
+ * is smaller than the window of the text. */
 static int sinks_of(const struct esp_cpu_pass *p)
 {
     const struct esp_window *w = p->batch->window;
@@ -102,8 +104,8 @@ static int sinks_of(const struct esp_cpu_pass *p)
     return w && (own == 0 || own >= w->sinks + w->recent) ? w->sinks : 0;
 }
 
-/* Limits what query i of batch row `row` sees by the windows of layer and text. offset: the
- * index in the row at which the query's head begins. */
+/* Limits what query i of batch row `row` sees, by the window of the layer and the window of the
+ * text. offset: the index in the row at which the query's head begins. */
 static void set_windows(const struct esp_cpu_pass *p, struct esp_attention *a, int i, int row,
                         size_t offset)
 {
@@ -125,8 +127,8 @@ static bool whole_blocks(const struct esp_cpu_pass *p)
     return p->d->head_dim % ESP_CUT_COLUMNS == 0;
 }
 
-/* Multiplies a head of the attention of the i-th row that continues by the sigmoid of its
- * gate. */
+/* Multiplies one head of attention's output by the sigmoid of its gate, for the i-th row with
+ * which the pass continues. */
 static void gate_head(const struct esp_cpu_pass *p, int i, int column)
 {
     const struct esp_cpu_cache *c = p->c;
@@ -136,8 +138,8 @@ static void gate_head(const struct esp_cpu_pass *p, int i, int column)
                         c->attention_gate + row * c->q_width + column, p->d->head_dim);
 }
 
-/* Computes attention for queries begin..end-1 of a key/value head. Query i belongs to head i %
- * group of the head's group, in row number i / group of the rows that continue. */
+/* Computes attention for queries begin..end-1 of a key/value head. Query i is in query head
+ * i % group of this key/value head, and in row number i / group of the rows that continue. */
 static void attend(const struct esp_cpu_pass *p, int thread, int kv_head, int begin, int end)
 {
     const struct esp_cpu_cache *c = p->c;
@@ -242,7 +244,7 @@ static void heads_part(void *step, int part, int thread)
     }
 }
 
-/* Quantises a row of step 4's output, if heads share blocks. */
+/* Quantises a row of step 4's output. This is done per row if heads share blocks. */
 static void cut_row(void *step, int row)
 {
     const struct esp_cpu_pass *p = step;

@@ -4,9 +4,9 @@
 
 #include "kernels/cpu/pass.h"
 
-/* Steps 3 and 4 of a layer (forward.c numbers them): reads queries, keys and values of all
- * rows of the batch, and writes the attention of the rows that continue into the cache's
- * `attended`. */
+/* Computes steps 3 and 4 of a layer with attention (forward.c numbers them). Reads queries,
+ * keys and values of all rows of the batch. For the rows that later layers need, writes the
+ * output of attention to the cache's `attended`. */
 void esp_cpu_attention(struct esp_cpu_pass *p);
 
 #endif

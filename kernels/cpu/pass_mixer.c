@@ -1,11 +1,11 @@
 /* pass_mixer.c - computes recurrent layers: the convolution, the products of rows and states,
- * and the norm and the gate of the output; see pass_mixer.h. isa/recurrent.c has the arithmetic
- * on 16 columns of a state.
+ * and the norm and the gate of the output; see pass_mixer.h. The arithmetic on 16 columns of a
+ * state is in isa/recurrent.c.
  *
- * enum esp_mixer has the formulas for one token after the other. Here, S is the state before a
- * row's chunk, and j are the row's ancestors in the chunk. d(j) is the product of all decays
- * after j, up to the row's own, and d is the product of all decays in the chunk, up to the
- * row's own. The row's update u and its output o are
+ * The formulas at enum esp_mixer compute one token after the other. Here, a row is computed
+ * from S, the state before its chunk, and from its ancestors j in the chunk. d(j) is the
+ * product of all decays after j, up to the row's own, and d is the product of all decays in the
+ * chunk, up to the row's own. The row's update u and its output o are
  *   DELTA:  u = write (v - d k^T S - sum of d(j) (k . k_j) u_j)
  *   SSM:    u = write v
  *   both:   o = d q^T S + sum of d(j) (q . k_j) u_j + (q . k) u + skip v
@@ -18,8 +18,8 @@
 #include "kernels/cpu/divided.h"
 #include "kernels/model_desc.h"
 
-/* Where a head's query, key and value begin in the convolved values of a token, and its key in
- * the keys of an input. */
+/* Says where a head's query, key and value begin in the convolved values of a token, and where
+ * its key begins in the keys of an input. */
 struct places {
     size_t query, key, value, kept;
 };
@@ -47,7 +47,7 @@ static struct places places_of(const struct esp_model_desc *d, enum esp_mixer mi
                : (struct places){values + keys + key, values + key, value, key};
 }
 
-/* Parts of the input of a slot, see struct esp_cpu_states. */
+/* These return parts of the input in a slot; see struct esp_cpu_states. */
 static float *writes_of(const struct esp_cpu_states *s, float *input)
 {
     return input + s->width;
@@ -123,7 +123,7 @@ static void scale_heads(const struct esp_cpu_pass *p, float *convolved)
     }
 }
 
-/* Convolves a row, and keeps what later rows need. */
+/* Convolves a row, and stores what later rows need. */
 static void prepare_row(void *step, int row)
 {
     const struct esp_cpu_pass *p = step;
@@ -147,7 +147,7 @@ static void prepare_row(void *step, int row)
     find_factors(p, writes_of(s, input), decays_of(s, input));
 }
 
-/* LFM2 convolves the product of its input and a gate. */
+/* Multiplies a row's input by a gate; LFM2 convolves this product. */
 static void gate_input(void *step, int row)
 {
     const struct esp_cpu_pass *p = step;
@@ -165,8 +165,8 @@ static struct esp_state_products *products_of(const struct esp_cpu_pass *p, int 
     return p->c->states.products + (size_t)row * (size_t)p->d->state_heads + (size_t)head;
 }
 
-/* Writes the decayed products of a head. `plain` are the products before any decay. input:
- * the inputs of `count` ancestors and of the row. */
+/* Writes the decayed products of a head. `plain` are the products before any decay. `input` are
+ * the inputs of `count` ancestors and then of the row itself. */
 static void decay_products(const struct esp_cpu_pass *p, int row, int head,
                            const struct esp_state_products *plain, float *const *input,
                            int count)
@@ -209,7 +209,7 @@ static void find_products(void *step, int row)
     }
 }
 
-/* The work of a pass for 16 columns of a head. */
+/* Describes the work of a pass on 16 columns of a head. */
 struct part {
     const struct esp_cpu_pass *p;
     int head;
@@ -340,7 +340,7 @@ static void do_parts(void *step, int part, int thread)
         do_part(p, thread, i / blocks, i % blocks);
 }
 
-/* Writes the mixer's output for the i-th row that later layers need. */
+/* Writes the mixer's output for the i-th row with which the pass continues. */
 static void put_out(void *step, int i)
 {
     const struct esp_cpu_pass *p = step;
@@ -426,7 +426,7 @@ void esp_cpu_end_states(struct esp_cpu_pass *p)
     count_traffic(p);
 }
 
-/* A pass without rows. */
+/* Runs a pass without rows, which only adds complete chunks to the states. */
 int esp_cpu_states_fold(struct esp_cache *cache, int prefix, int dropped)
 {
     struct esp_cpu_cache *c = (struct esp_cpu_cache *)cache;

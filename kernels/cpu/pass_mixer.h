@@ -9,10 +9,11 @@
  * later layers need, writes the mixer's output to the cache's `mixed`. */
 void esp_cpu_mix(struct esp_cpu_pass *p);
 
-/* Begins a pass over the rows of a model with recurrent layers. Returns false if the states
- * that it needs are lost. */
+/* Begins a pass of a model with recurrent layers. Returns false if the states that the pass
+ * needs are lost. */
 bool esp_cpu_begin_states(struct esp_cpu_pass *p);
-/* Ends a pass that succeeded; after one that failed, the states are lost. */
+/* Must be called when a pass has succeeded. After a pass that failed it is not called, and the
+ * states are lost. */
 void esp_cpu_end_states(struct esp_cpu_pass *p);
 
 #endif

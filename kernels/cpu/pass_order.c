@@ -1,5 +1,5 @@
-/* pass_order.c - see pass_order.h. The bytes are a header, then masks, tokens, positions,
- * rows of logits and rows of hidden states. */
+/* pass_order.c - serialises a batch; see pass_order.h. The bytes are a header, then masks,
+ * tokens, positions, rows of logits and rows of hidden states. */
 #include "kernels/cpu/pass_order.h"
 
 #include <string.h>
@@ -9,8 +9,8 @@
 enum { ARRAYS = 4 };
 
 struct header {
-    int32_t rows, first, prefix, mask_words; /* mask_words = 0 means no masks */
-    int32_t text, columns;                   /* columns: of the logits, or 0 */
+    int32_t rows, first, prefix, mask_words; /* mask_words = 0 means that there are no masks */
+    int32_t text, columns;                   /* columns: number of columns of logits, or 0 */
     int32_t states, state[ESP_MAX_STATES];
     int32_t windowed;
     struct esp_window window;
@@ -22,7 +22,7 @@ static size_t order_bytes(int rows, int mask_words)
            (size_t)rows * ((size_t)mask_words * sizeof(uint64_t) + ARRAYS * sizeof(int32_t));
 }
 
-/* Returns the number of words of a mask that may have set bits. */
+/* Returns the number of words of a mask that can have set bits. */
 static int words_of(int rows, int first, int prefix)
 {
     return (first - prefix + rows - 1) / 64 + 1;
@@ -33,8 +33,8 @@ size_t esp_cpu_order_bytes(int rows, int max_batch)
     return order_bytes(max_batch, words_of(rows, 0, 0));
 }
 
-/* Writes for each batch row 0 if it goes to a row of the matrix, and -1 if not. Other ranks do
- * not need the number of that row. */
+/* For each batch row, writes 0 if its result is stored in a row of the matrix, and -1 if not.
+ * Other ranks do not need the number of that row. */
 static void write_rows(int32_t *to, int rows, const struct esp_rows *of, const int32_t *row)
 {
     for (int i = 0; i < rows; i++)

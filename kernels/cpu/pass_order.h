@@ -7,8 +7,8 @@
 /* Writes a batch that fits the cache to cache->order and returns its bytes. */
 size_t esp_pass_order_write(struct esp_cpu_cache *cache, const struct esp_batch *batch);
 
-/* A batch that was read from an order. Its outputs have no memory, because only rank 0 has
- * logits and hidden states. */
+/* A batch that was read from an order. Its matrices of logits and hidden states have no memory,
+ * because only rank 0 stores these. */
 struct esp_pass_copy {
     struct esp_batch batch;
     struct esp_window window;
@@ -17,7 +17,7 @@ struct esp_pass_copy {
     int wanted; /* number of rows with logits */
 };
 
-/* Reads a batch. Pointers of the copy point into `bytes`, which must be aligned. Returns false
+/* Reads a batch. Pointers in the copy point into `bytes`, which must be aligned. Returns false
  * if the bytes are not a batch that fits this cache. */
 bool esp_pass_order_read(struct esp_pass_copy *copy, const struct esp_cpu_cache *cache,
                          const void *bytes, size_t size);

@@ -3,10 +3,10 @@
  * A step has a number of parts that may run in any order on any thread. Each thread has a share
  * of the parts. For the same number of parts the share is always the same, so the weights that
  * a thread reads stay in its core's cache from pass to pass. A thread that finishes its share
- * takes parts of the others' shares. The caller runs all parts that no helper has begun. So a
- * helper that another program preempts delays a step only if it was in the middle of a part. If
- * the caller still has to wait long for a part, the pool rests for four times that long: the
- * caller runs all parts itself. This limits the cost of a busy machine.
+ * takes parts from the shares of other threads. The caller runs all parts that no helper has
+ * begun. So a helper that another program preempts delays a step only if it was in the middle
+ * of a part. If the caller still has to wait long for a part, the pool rests for four times
+ * that long: the caller runs all parts itself. This limits the cost of a busy machine.
  *
  * If cores differ in speed, there is one share for all threads: each takes the next part. Parts
  * are small, so that a step does not wait long for the last part of a slow core.
@@ -14,11 +14,11 @@
  * On a machine whose memory is divided into nodes (NUMA, several sockets), each helper is bound
  * to the cores of one node; threads with neighbouring numbers are on the same node. The system
  * places memory on the node of the thread that first writes it, so a thread's memory stays near
- * it. A thread that has finished its share takes parts of its own node's shares first. The
- * caller has number 0 and is not bound.
+ * the thread. A thread that has finished its share takes parts of its own node's shares first.
+ * The caller has number 0 and is not bound.
  *
  * A working helper yields its core now and then, always between two parts. Otherwise the system
- * would preempt it within one.
+ * would preempt it in the middle of a part.
  *
  * Idle helpers spin for two milliseconds, longer than the pause between two passes at full
  * speed, and then sleep. A step wakes sleepers and does not wait for them.
@@ -57,7 +57,7 @@ struct share {
 struct helper {
     struct esp_pool *pool;
     pthread_t thread;
-    int index; /* number of the thread, from 1 */
+    int index; /* number of the thread; the first helper has 1 */
 };
 
 struct esp_pool {
@@ -110,8 +110,8 @@ static bool left_over(uint32_t ticket)
     return next_of(ticket) < end_of(ticket);
 }
 
-/* Runs the remaining parts of a share; returns how many it ran. The parts may belong to a
- * newer step than the one that woke the thread. */
+/* Runs the remaining parts of a share and returns how many it ran. The parts may belong to a
+ * newer step than the step that woke the thread. */
 static int run_share(struct esp_pool *pool, struct share *share, int thread)
 {
     int count = 0;
@@ -132,10 +132,10 @@ static int shares(const struct esp_pool *pool)
     return pool->uneven ? 1 : pool->threads;
 }
 
-/* Returns the share from which a thread takes parts in turn `turn`: first its own, then
- * those of its node, then those of other nodes. Each half of the turns goes over all shares.
- * The first half returns the shares of the thread's node, the second half the others. NULL
- * means that the share is for the other half. */
+/* Returns the share from which a thread takes parts in turn `turn`. It takes parts of its own
+ * share first, then of its node's shares, then of other nodes' shares. Each half of the turns
+ * goes over all shares: the first half returns the shares of the thread's node, the second half
+ * the shares of other nodes. NULL means that the share belongs to the other half. */
 static struct share *share_of(struct esp_pool *pool, int thread, int turn)
 {
     const int count = shares(pool), own = thread % count;
@@ -143,7 +143,7 @@ static struct share *share_of(struct esp_pool *pool, int thread, int turn)
     return (share->node == pool->share[own].node) == (turn < count) ? share : NULL;
 }
 
-/* Runs parts until all are taken, starting with its own share. */
+/* Runs parts until all are taken, starting with the helper's own share. */
 static void run_parts(const struct helper *helper)
 {
     struct esp_pool *pool = helper->pool;
@@ -156,7 +156,7 @@ static void run_parts(const struct helper *helper)
     }
 }
 
-/* Returns whether the helper's share has any parts left. */
+/* Returns whether there are parts left in the helper's share. */
 static bool has_work(const struct helper *helper)
 {
     const struct esp_pool *pool = helper->pool;

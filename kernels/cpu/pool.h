@@ -9,34 +9,34 @@ struct esp_pool;
 enum { ESP_POOL_MAX_PARTS = 16384 };
 
 /* Opens a pool of `threads` >= 1 threads, including the caller of esp_pool_run(). If the
- * system refuses to start that many, the pool has fewer. uneven: the cores differ in speed.
- * Returns NULL if memory runs out. */
+ * system refuses to start that many, the pool has fewer. `uneven` says that the cores differ in
+ * speed. Returns NULL if memory runs out. */
 struct esp_pool *esp_pool_open(int threads, bool uneven);
 
-/* Ends the helpers. No step may be running. `pool` may be NULL. */
+/* Ends the helper threads. No step may be running. `pool` may be NULL. */
 void esp_pool_close(struct esp_pool *pool);
 
 /* Returns the number of threads, including the caller. */
 int esp_pool_threads(const struct esp_pool *pool);
 
 /* esp_pool_nodes() returns the number of memory nodes whose cores the pool uses.
- * esp_pool_node_of() returns the system's number of the node that computes unit `unit` of a
- * step of `units`, unless another thread takes over the unit. */
+ * esp_pool_node_of() returns the system's number of the node whose threads usually compute unit
+ * `unit` of a step of `units` units. A thread of another node can take over the unit. */
 int esp_pool_nodes(const struct esp_pool *pool);
 int esp_pool_node_of(const struct esp_pool *pool, int unit, int units);
 
-/* Returns into how many parts to divide a step of `units` equal pieces that is enough work for
- * `threads` threads. There are two parts for each thread, or eight if cores differ in speed, so
- * that threads that finish early can take parts from others. `pool` may be NULL. */
+/* Returns into how many parts to divide a step of `units` equal pieces. The step is enough work
+ * for `threads` threads. There are two parts for each thread, or eight if cores differ in
+ * speed, so that threads that finish early can take over parts. `pool` may be NULL. */
 int esp_pool_parts(const struct esp_pool *pool, int units, int threads);
 
 typedef void esp_pool_part(void *arg, int part, int thread);
 
 /* Calls run(arg, part, thread) once for each part 0..parts-1 (at most ESP_POOL_MAX_PARTS), and
- * returns when all are done. `thread` is 0..threads-1; two parts with the same `thread` never
- * run at the same time. The caller runs parts, too, as thread 0; without a pool (NULL), or
- * while another thread uses the pool, it runs all of them. A part must not call this function.
- */
+ * returns when all parts are done. `thread` is 0..threads-1; two parts with the same `thread`
+ * never run at the same time. The caller also runs parts, as thread 0. It runs all parts if
+ * there is no pool (NULL), or while another thread uses the pool. A part must not call this
+ * function. */
 void esp_pool_run(struct esp_pool *pool, int parts, esp_pool_part *run, void *arg);
 
 #endif

@@ -68,7 +68,7 @@ void esp_cpu_rows_close(struct esp_rows *rows)
     free(r);
 }
 
-/* ------------------------------------------------------------------ one answer per row */
+/* ------------------------------------------------------- operations with one result per row */
 
 /* A request: softmax if `sampling` is set, or else top_k if k > 0, or else argmax. */
 struct request {
@@ -159,7 +159,7 @@ int esp_cpu_gather(struct esp_rows *rows, const int32_t *which, const int32_t *t
 
 /* ------------------------------------------------------------------ distributions */
 
-/* Draws from row x, and changes the row temporarily. */
+/* Draws tokens from row x. Changes the row, and restores it afterwards. */
 static void draw(const struct esp_rows *rows, float *x, const double *u, int draws,
                  const int32_t *excluded, int per, int32_t *tokens, double *values)
 {

@@ -1,8 +1,8 @@
-/* serve.c - a rank other than 0, which carries out the orders of rank 0; see serve.h and
- * orders.h.
+/* serve.c - runs a rank other than 0. The rank carries out the orders of rank 0; see serve.h
+ * and orders.h.
  *
- * It prints nothing to a terminal. If it fails within a pass, it ends, and the transport takes
- * its error message to rank 0.
+ * The rank prints nothing to a terminal. If it fails within a pass, it ends, and the transport
+ * takes its error message to rank 0.
  */
 #include "kernels/serve.h"
 
@@ -14,13 +14,13 @@
 #include "kernels/cpu/pass_order.h"
 #include "kernels/model_desc.h"
 
-/* An object that this rank has opened: weights or a cache; the other pointer is NULL. */
+/* An object that this rank has opened: weights or a cache. The unused pointer is NULL. */
 struct object {
-    int id; /* its number */
+    int id; /* the number that orders use for it */
     struct esp_weights *weights;
     struct esp_cache *cache;
     struct esp_desc_copy *model; /* description of the weights */
-    struct esp_rank_plan *plan;  /* how the weights are divided */
+    struct esp_rank_plan *plan;  /* the division of the weights among ranks */
 };
 
 struct server {
@@ -176,7 +176,8 @@ static int do_and_answer(struct server *s, const struct esp_order *order, const 
     return status;
 }
 
-/* Returns whether there is memory for this rank's part of the logits; allocates it. */
+/* Allocates memory for this rank's part of the logits, if it has too little. Returns false if
+ * memory runs out. */
 static bool has_room(struct esp_cpu_cache *c, int rows)
 {
     const struct esp_cpu_weights *w = (const struct esp_cpu_weights *)c->base.weights;
@@ -280,7 +281,7 @@ int esp_ranks_serve(struct esp_ranks *ranks)
     free(payload);
     free(order);
     if (backend) {
-        s.cpu->ranks = NULL; /* the group is closed in this file */
+        s.cpu->ranks = NULL; /* the group is closed elsewhere in this file */
         backend->ops->close(backend);
     }
     return status;
@@ -294,7 +295,8 @@ int esp_serve_rank(int argc, char **argv)
             esp_transports[i]->join(&ranks, argc, argv) < 0)
             ranks = NULL;
     if (!ranks) {
-        fprintf(stderr, "espalier: this program is started by espalier --ranks, not by hand\n");
+        fprintf(stderr,
+                "espalier: this program cannot be started alone; run espalier with --ranks\n");
         return 1;
     }
     const int status = esp_ranks_serve(ranks);

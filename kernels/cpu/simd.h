@@ -1,13 +1,13 @@
 /* simd.h - operations on sixteen floats, with bit-identical results on every instruction set.
  *
  * `struct v16` is one AVX-512 register, two AVX2 registers, four ARM registers (simd_neon.h)
- * or a plain array; ESP_ISA (set by the Makefile, once per build of kernels/cpu/isa) says
- * which. Every operation is one IEEE operation per lane, v16_fma rounds once, and v16_sum adds
- * in a fixed order, so code that uses these operations gives bit-identical results everywhere.
- * Tests compare the other versions with the plain one.
+ * or a plain array. ESP_ISA says which; the Makefile sets it, once per build of
+ * kernels/cpu/isa. Every operation is one IEEE operation per lane, v16_fma rounds once, and
+ * v16_sum adds in a fixed order. So code that uses these operations gives bit-identical results
+ * everywhere. Tests compare the other versions with the plain one.
  *
  * In lanes where an argument is NaN, v16_max and v16_min return their second argument, as x86
- * does. The mask of v16_not_at_most(a, b) has the lanes where a > b or either is NaN.
+ * does. The mask of v16_not_at_most(a, b) has the lanes where a > b, or where a or b is NaN.
  */
 #ifndef ESP_CPU_SIMD_H
 #define ESP_CPU_SIMD_H
@@ -25,16 +25,16 @@
 #define ESP_SIMD_amx 3     /* with ESP_VNNI and ESP_AMX */
 #define ESP_SIMD_avxvnni 2 /* with ESP_VNNI */
 #define ESP_SIMD_tiles 2   /* with ESP_AMX and emulated tiles */
-#define ESP_SIMD_dpbusd 2  /* as avxvnni, with its instruction emulated */
+#define ESP_SIMD_dpbusd 2  /* like avxvnni, but its instruction is emulated */
 #define ESP_SIMD_neon 4
 #define ESP_SIMD_dotprod 4 /* with ESP_DOTPROD */
 #define ESP_SIMD_i8mm 4    /* with ESP_DOTPROD and ESP_I8MM */
 #define ESP_SIMD ESP_PASTE(ESP_SIMD_, ESP_ISA)
 
-/* Functions marked V16 or V16_VALUE are always inlined, for speed. But V16 functions, which
- * read and write memory, are not inlined in builds with the address sanitizer, because
- * compiling its checks would take minutes. V16_VALUE functions have no pointers, so the
- * sanitizer adds no checks to them. */
+/* Functions marked V16 or V16_VALUE are always inlined, for speed. There is one exception: V16
+ * functions, which read and write memory, are not inlined in builds with the address sanitizer,
+ * because compiling the sanitizer's checks would take minutes. V16_VALUE functions have no
+ * pointers, so the sanitizer adds no checks to them. */
 #define V16_VALUE static inline __attribute__((always_inline))
 #ifdef __SANITIZE_ADDRESS__
 #define V16 static __attribute__((noinline, unused))
@@ -45,10 +45,10 @@
 #define V16_ROUND 0x1.8p23f /* adding this rounds a float below 2^22 to an integer */
 
 /* Operations that are the same on AVX-512 and AVX2 are written once, for all registers of a
- * vector. EACH applies f to each register of x; EACH_TWO and EACH_THREE apply f to registers
- * of two and three vectors; EACH_WITH gives f additional arguments; EACH_AT calls f for
- * addresses that are `bytes` bytes apart, from p on. MM(name) is an intrinsic; REG and FLOATS
- * are the types of a register of integers and of floats. */
+ * vector. EACH applies f to each register of x. EACH_TWO and EACH_THREE apply f to registers
+ * of two and three vectors. EACH_WITH gives f additional arguments. EACH_AT calls f for p and
+ * the following addresses, which are `bytes` bytes apart. MM(name) is an intrinsic; REG and
+ * FLOATS are the types of a register of integers and of floats. */
 // clang-format off
 #if ESP_SIMD == 3
 #include <immintrin.h>
@@ -334,8 +334,8 @@ V16 void v16_load_bf16_pair(const uint32_t *p, struct v16 *low, struct v16 *high
     }
 }
 
-/* Converts halves to floats. Moving the exponent and the fraction of a half to those of a
- * float gives a value that is too small by a factor of 2^112. The multiplication by 2^112
+/* Converts F16 numbers to floats. Exponent and fraction of the F16 number are moved to those of
+ * a float. This gives a value that is too small by a factor of 2^112. Multiplying by 2^112
  * corrects this, also for subnormals. For infinity and NaN the largest exponent is restored. */
 V16 struct v16 v16_load_f16(const uint16_t *p)
 {
@@ -409,12 +409,12 @@ V16 struct v16 v16_load_f16(const uint16_t *p)
 
 #endif
 
-/* ------------------------------------------------------------------ the same for all */
+/* --------------------------------------------------------- the same on all instruction sets */
 
 /* v16_scale(a, n + V16_ROUND) is a * 2^n for integers -126 <= n <= 128; NaN in a stays NaN. */
 
-/* Rounds the first n lanes to BF16, stores them and returns the rounding errors. The rounding
- * is that of AVX-512 BF16: to nearest, ties to even; subnormals become 0. */
+/* Rounds the first n lanes to BF16, stores them and returns the rounding errors. Rounds like
+ * AVX-512 BF16: to nearest, ties to even; subnormals become 0. */
 V16 struct v16 v16_store_bf16(uint16_t *p, int n, struct v16 a)
 {
 #ifdef __AVX512BF16__
@@ -454,8 +454,8 @@ V16_VALUE float v16_highest(struct v16 a)
 }
 
 /* Returns e^x within 1 unit in the last place. Below e^-87 (1.6e-38) the result is 0, because
- * subnormal results take the processor a hundred times as long. With x = n ln 2 + r and |r| <=
- * ln 2 / 2, e^r - 1 - r is r^2 times a polynomial, fitted for the least relative error. */
+ * subnormal results take the processor a hundred times as long. Let x = n ln 2 + r with |r| <=
+ * ln 2 / 2. Then e^r - 1 - r is r^2 times a polynomial, fitted for the least relative error. */
 V16_VALUE struct v16 v16_exp(struct v16 x)
 {
     const struct v16 least = v16_set(-87.0f), top = v16_set(89.0f);
@@ -474,8 +474,9 @@ V16_VALUE struct v16 v16_exp(struct v16 x)
     return v16_where_less(x, least, v16_set(0.0f), p);
 }
 
-/* Returns the error function of x within 2 units in the last place: x + x A(x^2) for |x| up to
- * 1, and for larger |x| 1 - e^(-t B(t)), with the sign of x and t = min(|x|, 4). */
+/* Returns the error function of x within 2 units in the last place. For |x| up to 1, it is
+ * x + x A(x^2). For larger |x|, it is 1 - e^(-t B(t)) with the sign of x, where t = min(|x|,
+ * 4). */
 V16_VALUE struct v16 v16_erf(struct v16 x)
 {
     struct v16 s = v16_mul(x, x), t = v16_min(v16_set(4.0f), v16_abs(x));

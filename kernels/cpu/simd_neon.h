@@ -5,7 +5,7 @@
  * for the addresses p, p + step, ...
  *
  * ARM's own maximum and minimum return NaN if an argument is NaN. v16_max and v16_min must
- * return their second argument, so here they consist of a comparison and a selection.
+ * return their second argument then, so here they consist of a comparison and a selection.
  */
 #ifndef ESP_CPU_SIMD_NEON_H
 #define ESP_CPU_SIMD_NEON_H

@@ -1,5 +1,5 @@
-/* states.c - where states and inputs are stored; see states.h. pass_mixer.c has the
- * arithmetic. */
+/* states.c - stores the states and inputs of recurrent layers; see states.h. The arithmetic is
+ * in pass_mixer.c. */
 #include "kernels/cpu/states.h"
 
 #include <string.h>
@@ -31,7 +31,8 @@ static size_t all_states(const struct esp_cpu_states *s)
     return (size_t)s->layers * s->each;
 }
 
-/* Returns the floats of the inputs and updates of an incomplete chunk in all layers. */
+/* Returns the number of floats in the inputs and updates of an incomplete chunk, in all layers.
+ */
 static size_t incomplete(const struct esp_cpu_states *s)
 {
     return (size_t)s->layers * (ESP_STATE_CHUNK - 1) * esp_states_stride(s);
@@ -61,8 +62,8 @@ static bool has_slot(const struct esp_cpu_cache *c, int slot)
     return c->states.layers > 0 && slot >= 0 && slot < c->base.weights->desc->state_slots;
 }
 
-/* Copies the states, and the inputs and updates of tokens begin..end-1, to slot `slot` or from
- * it. */
+/* Copies the states, and the inputs and updates of tokens begin..end-1, to slot `slot`, or from
+ * this slot if `save` is false. */
 static void copy(struct esp_cpu_states *s, int slot, int begin, int end, bool save)
 {
     const size_t stride = esp_states_stride(s), row_bytes = stride * sizeof(float);
@@ -112,7 +113,7 @@ void esp_states_keep(struct esp_cpu_states *s, int folded, int first, const int3
     }
 }
 
-/* ------------------------------------------------------------------ the convolution's past */
+/* --------------------------------------------------------- earlier inputs of a convolution */
 
 void esp_states_taps(const struct esp_cpu_states *s, int place, int kernel, int entry,
                      const float *taps[ESP_MOST_TAPS])

@@ -1,10 +1,10 @@
-/* states.h - the states of recurrent layers and the updates of later rows.
+/* states.h - the states of recurrent layers, and the updates that are not part of them yet.
  *
  * kernels/state_plan.h says which rows read which state. The value columns of a state never
  * mix, so the work is divided into blocks of 16 columns of a head. For each block, a thread
- * runs the groups of the plan in turn: it adds the updates of a chunk to the block, multiplies
- * it by the keys and queries of the group's rows, and computes the updates and outputs of these
- * rows, parents first.
+ * runs the groups of the plan in turn. It adds the updates of a chunk to the block and
+ * multiplies the block by the keys and queries of the group's rows. Then it computes the
+ * updates and outputs of these rows, parents first.
  */
 #ifndef ESP_CPU_STATES_H
 #define ESP_CPU_STATES_H
@@ -35,15 +35,15 @@ struct esp_cpu_states {
     size_t keys, values; /* values per token in all keys and in all updates, padded */
     int layers;          /* number of recurrent layers */
 
-    /* (layers, ring, width + 2 * rates + keys + values): values to convolve; the factors
-     * `write` and `decay` of each head, which replace the outputs of the products of the same
-     * names; keys; updates (enum esp_mixer calls them u). */
+    /* (layers, ring, width + 2 * rates + keys + values): the values to convolve; the factors
+     * `write` and `decay` of each head, computed from the products with the matrices `write`
+     * and `decay`; the keys; the updates (enum esp_mixer calls them u). */
     float *inputs;
-    /* (layers, each): the tail (conv_kernel - 1, width), which is the convolved values of the
-     * text's last tokens, then the states (state_heads, value_dim / 16, key_dim, 16). */
+    /* (layers, each): the tail (conv_kernel - 1, width), which contains the values to convolve
+     * of the text's last tokens; then the states (state_heads, value_dim / 16, key_dim, 16). */
     float *memory;
     float *slots; /* (state_slots, checkpoint) copies of `memory` and of an incomplete chunk */
-    int32_t *saved;   /* (state_slots) tokens of each copy + 1; 0 means the slot is empty */
+    int32_t *saved;   /* (state_slots) tokens before each copy, plus 1; 0 means empty */
     float *convolved; /* (max_batch, width) output of the convolution */
     struct esp_state_products *products; /* (max_batch, state_heads) */
     float *stack;                        /* (threads, ESP_WALK_LEVELS, block) */
@@ -58,7 +58,7 @@ static inline size_t esp_states_stride(const struct esp_cpu_states *s)
     return s->width + 2 * s->rates + s->keys + s->values;
 }
 
-/* Returns the input and update of a slot for recurrent layer number `place`. */
+/* Returns the input and update in slot `slot`, for recurrent layer number `place`. */
 static inline float *esp_states_input(const struct esp_cpu_states *s, int place, int slot)
 {
     return s->inputs +
@@ -76,8 +76,8 @@ void esp_states_set_sizes(struct esp_cpu_states *s, const struct esp_model_desc 
 
 /* Returns the number of floats in a copy of the states and of an incomplete chunk. */
 size_t esp_states_copy(const struct esp_cpu_states *s);
-/* Sets taps[0..kernel-1] to the values that the convolution of an entry reads: its own and
- * those of the entries before it, oldest first. */
+/* Sets taps[0..kernel-1] to the values that the convolution of an entry reads: the values of
+ * the entry and of the entries before it, oldest first. */
 void esp_states_taps(const struct esp_cpu_states *s, int place, int kernel, int entry,
                      const float *taps[ESP_MOST_TAPS]);
 /* Updates the tail of a layer after a pass. */

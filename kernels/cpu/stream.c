@@ -1,20 +1,21 @@
 /* stream.c - reads the matrices of streamed layers for every pass; see stream.h.
  *
  * The order of reading is fixed: the streamed layers from the first to the last, over and over.
- * So the thread needs no requests: it reads the next layer as soon as a buffer is free. Layer n
- * of this endless sequence goes to buffer n % BUFFERS. Two counters describe the progress:
- * layers 0..read-1 of the sequence have been read, layers 0..used-1 are no longer needed, and
- * read - used is at most BUFFERS.
+ * So the reading thread needs no requests: it reads the next layer as soon as a buffer is free.
+ * Layer n of this endless sequence is read into buffer n % BUFFERS. Two counters describe the
+ * progress: layers 0..read-1 of the sequence have been read, layers 0..used-1 are no longer
+ * needed, and read - used is at most BUFFERS.
  *
- * The matrices of a layer are mostly adjacent in the file, so a layer is one range or a few,
- * each read in large pieces. O_DIRECT (esp_open_direct()) bypasses the page cache: with a
- * model larger than memory, the cache would always contain the wrong layers and displace other
- * data. If a file system refuses O_DIRECT, ranges are read normally and then dropped from the
- * cache.
+ * The matrices of a layer are mostly adjacent in the file, so a layer consists of one or a few
+ * ranges. Each range is read in large pieces. O_DIRECT (esp_open_direct()) bypasses the page
+ * cache: with a model larger than memory, that cache would always contain the wrong layers and
+ * displace other data. If a file system refuses O_DIRECT, ranges are read normally and then
+ * dropped from the page cache.
  *
  * The same layers stay in memory for every pass. An LRU cache would miss every time, because a
- * pass returns to a layer only after all others. Resident layers are spread evenly among the
- * streamed ones: the disk reads on while they are computed.
+ * pass returns to a layer only after all other layers. Resident layers are spread evenly among
+ * the streamed layers, so that the disk can continue to read while resident layers are
+ * computed.
  */
 #include "kernels/cpu/stream.h"
 
@@ -36,10 +37,10 @@
 enum { BUFFERS = 2, PAGE = 4096, PIECE = 16 << 20, GAP = 1 << 16 };
 
 struct file {
-    struct esp_tensor_file *source; /* reopened by its path */
+    struct esp_tensor_file *source; /* is opened again by its path */
     int fd;
     bool direct;
-    struct stat about; /* size and time when it was opened, to notice changes */
+    struct stat about; /* size and time when the file was opened, to notice changes */
     char path[256];    /* for error messages */
 };
 
@@ -47,20 +48,20 @@ struct matrix {
     struct esp_tensor stored; /* the data is in a buffer while the layer is held */
     struct matrix *scales_of; /* if these are scales: the matrix that they belong to */
     int file;
-    size_t begin, end; /* place in the file */
-    size_t at;         /* place in the buffer */
+    size_t begin, end; /* position in the file */
+    size_t at;         /* position in the buffer */
 };
 
 /* A range of whole pages of a file, which are read together. */
 struct range {
     int file;
     size_t begin, end;
-    size_t needed; /* bytes of it that must be read; a file may end within a page */
-    size_t at;     /* place in the buffer */
+    size_t needed; /* bytes of this range that must be read; a file may end within a page */
+    size_t at;     /* position in the buffer */
 };
 
 struct layer {
-    struct matrix **matrix; /* (matrices) after planning, sorted by place in the files */
+    struct matrix **matrix; /* (matrices); after planning, sorted by position in the files */
     struct range *range;    /* (ranges) */
     int matrices, ranges;
     size_t bytes;
@@ -74,9 +75,9 @@ struct esp_cpu_stream {
     int layers, files, streamed;
     char *buffer[BUFFERS];
 
-    pthread_mutex_t pass; /* held during a pass */
+    pthread_mutex_t pass; /* is locked during a pass */
     pthread_t thread;
-    bool threaded; /* a thread reads; otherwise esp_cpu_stream_hold() does */
+    bool threaded; /* true if a thread reads; otherwise esp_cpu_stream_hold() reads */
 
     pthread_mutex_t lock; /* protects the following members */
     pthread_cond_t was_read, was_used;
@@ -86,7 +87,7 @@ struct esp_cpu_stream {
     char failure[400];
 };
 
-/* ------------------------------------------------------------------ which bytes */
+/* ------------------------------------------------------------------ which bytes to read */
 
 struct esp_cpu_stream *esp_cpu_stream_open(int layers)
 {
@@ -107,7 +108,8 @@ struct esp_cpu_stream *esp_cpu_stream_open(int layers)
     return s;
 }
 
-/* Returns the number of the file, or -1 if there is no memory. Adds the file if it is new. */
+/* Returns the index of a file in s->file. Adds the file if it is new. Returns -1 if there is
+ * not enough memory. */
 static int find_file(struct esp_cpu_stream *s, struct esp_tensor_file *source)
 {
     for (int i = 0; i < s->files; i++)
@@ -123,7 +125,7 @@ static int find_file(struct esp_cpu_stream *s, struct esp_tensor_file *source)
     return s->files++;
 }
 
-/* Returns the bytes of a row's separate scales: one per block. */
+/* Returns the bytes of a row's scales if they are stored separately: one per block. */
 static size_t scale_bytes(const struct esp_tensor *t)
 {
     return (size_t)(t->columns / esp_dtype_block(t->dtype));
@@ -332,7 +334,7 @@ static bool read_range(struct esp_cpu_stream *s, const struct range *r, char *bu
     return as_it_was(file) || fail(s, file, 0);
 }
 
-/* Reads the next layer; a buffer must be free. */
+/* Reads the next layer into a buffer, which must be free. */
 static void read_next(struct esp_cpu_stream *s)
 {
     const struct layer *l = &s->layer[s->order[s->read % s->streamed]];

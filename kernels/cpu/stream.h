@@ -2,9 +2,9 @@
  * pass.
  *
  * A stream knows where the matrices of all layers are in the files, and which layers are
- * streamed. A pass uses the layers in order, while a thread reads the next ones. Buffers have
- * rows in the file's form. Products pack them (esp_cpu_pack_stored()), 128 outputs at a time,
- * and multiply these while they are in the cache.
+ * streamed. A pass uses the layers in order, while a thread reads the next layers. Buffers
+ * contain rows in the form of the file. Products pack these rows (esp_cpu_pack_stored()), 128
+ * outputs at a time, and multiply the packed rows while they are in the processor's cache.
  */
 #ifndef ESP_CPU_STREAM_H
 #define ESP_CPU_STREAM_H
@@ -18,35 +18,35 @@ struct esp_cpu_stream *esp_cpu_stream_open(int layers);
 /* `stream` may be NULL. */
 void esp_cpu_stream_close(struct esp_cpu_stream *stream);
 
-/* Adds a matrix of a layer. *stored becomes the matrix in memory, valid while the layer is
- * held; the stream owns it. Returns ESP_E_UNSUPPORTED if the matrix is not stored in a file.
- */
+/* Adds a matrix of a layer. *stored becomes a description of the matrix in memory, which is
+ * valid while the layer is held. The stream owns it. Returns ESP_E_UNSUPPORTED if the matrix is
+ * not stored in a file. */
 int esp_cpu_stream_add(struct esp_cpu_stream *stream, int layer,
                        const struct esp_tensor *tensor, const struct esp_tensor **stored,
                        char *err, size_t errlen);
-/* Call this when all matrices are added. Plans which bytes to read for each layer. */
+/* Must be called after all matrices were added. Plans which bytes to read for each layer. */
 int esp_cpu_stream_plan(struct esp_cpu_stream *stream, char *err, size_t errlen);
 
 /* Chooses `count` layers to stream, spread evenly. A count of 0 means that none is streamed. */
 void esp_cpu_stream_choose(struct esp_cpu_stream *stream, int count);
 bool esp_cpu_stream_has(const struct esp_cpu_stream *stream, int layer);
-/* Returns the size of the two buffers together, for the chosen layers. */
+/* Returns the size of the two buffers together if the chosen layers are streamed. */
 size_t esp_cpu_stream_buffer_bytes(const struct esp_cpu_stream *stream);
 
 /* Opens the files and starts reading the first layers. The tensors' own files may be closed
  * afterwards. */
 int esp_cpu_stream_start(struct esp_cpu_stream *stream, char *err, size_t errlen);
 
-/* begin() starts a pass; only one runs at a time, and passes of other threads wait. hold()
- * waits until a layer has been read; layers must be held in order. It returns ESP_E_FILE if
- * reading failed; failure() then returns the message. All of these do nothing for layers that
- * are not streamed, or without a stream (NULL). */
+/* begin() starts a pass. Only one pass runs at a time; passes of other threads wait. hold()
+ * waits until a layer has been read. Layers must be held in order. hold() returns ESP_E_FILE if
+ * reading failed, and failure() then returns the message. All of these functions do nothing for
+ * layers that are not streamed, or without a stream (NULL). */
 void esp_cpu_stream_begin(struct esp_cpu_stream *stream);
 int esp_cpu_stream_hold(struct esp_cpu_stream *stream, int layer);
 void esp_cpu_stream_release(struct esp_cpu_stream *stream, int layer);
 void esp_cpu_stream_end(struct esp_cpu_stream *stream);
 
-/* Returns a message about a file that could not be reread, or "". */
+/* Returns a message about a file that could not be read again, or "". */
 const char *esp_cpu_stream_failure(const struct esp_cpu_stream *stream);
 /* Sets layers, resident, pass_bytes, bytes and seconds of *streamed. Waits until both buffers
  * have been filled once. */

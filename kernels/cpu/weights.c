@@ -1,13 +1,13 @@
 /* weights.c - loads and packs a model's matrices for the matrix product.
  *
  * The file stores a matrix row by row, but the product needs the weights of 32 outputs next to
- * each other (pack.c). Everything goes into one block of memory, in the order in which a
+ * each other (pack.c). Everything is stored in one block of memory, in the order in which a
  * forward pass reads it. One walk over the model computes the size of the block, and a second
- * walk fills it. The threads read 32 rows each and pack them while they are in the caches. So
- * loading takes little longer than reading, and needs no memory except for the weights.
- * Matrices keep their dtype; norm weights and biases become float32. Afterwards nothing depends
- * on the file, unless there is a memory limit. With a limit, some layers are not loaded but
- * read again for every pass (stream.c).
+ * walk fills it. The threads read 32 rows each and pack them while they are in the processor's
+ * caches. So loading takes little longer than reading, and needs no memory except for the
+ * weights. Matrices keep their dtype; norm weights and biases become float32. After loading,
+ * nothing depends on the file, unless there is a memory limit. With a limit, some layers are
+ * not loaded but read again for every pass (stream.c).
  */
 #include "kernels/cpu/cpu.h"
 
@@ -22,7 +22,7 @@ enum { LARGE = 16 << 20 };
 /* ------------------------------------------------------------------ the walk */
 
 struct packer {
-    char *memory; /* NULL while measuring */
+    char *memory; /* NULL while sizes are measured */
     size_t used, total;
     bool overflow;
     esp_progress *progress;
@@ -34,14 +34,14 @@ struct packer {
     unsigned block_types;                  /* bit t is set if a matrix has quantised type t */
     char *stored;                          /* (threads, room) bytes for rows in stored form */
     size_t room;
-    /* Used with a memory limit. */
+    /* These are used with a memory limit. */
     struct esp_cpu_stream *stream;
     int layer;            /* the current layer, or -1 */
-    bool telling;         /* matrices are being added to the stream */
+    bool telling;         /* true while matrices are added to the stream */
     size_t packing_bytes; /* memory that packing streamed matrices needs */
 
-    int together; /* how many panels of a transposed matrix are read together */
-    const struct esp_rank_plan *plan; /* NULL means that this rank has everything */
+    int together; /* number of panels of a transposed matrix that are read together */
+    const struct esp_rank_plan *plan; /* NULL means that this rank has the whole model */
     const struct esp_model_desc *desc;
     int rank;
     int status; /* the first failure; nothing more is packed after it */
@@ -105,8 +105,8 @@ static void copy_part(void *arg, int part, int thread)
                              (size_t)begin * esp_dtype_row_bytes(p->t->dtype, p->t->columns));
 }
 
-/* A large embedding that is also the head is not stored twice: rows are gathered from the
- * head's panels, in which a row's numbers are scattered. */
+/* Packs an embedding. A large embedding that is also the head is not stored twice: its rows are
+ * gathered from the head's panels, in which a row's numbers are scattered. */
 static void pack_embedding(struct packer *p, struct esp_tensor *out, const struct esp_tensor *t,
                            const struct esp_tensor *head)
 {
@@ -174,8 +174,8 @@ static void pack_matrix(struct packer *p, struct esp_packed *w, const struct esp
         p->status = esp_fail(p->err, p->errlen, ESP_E_CANCELLED, "loading was cancelled");
 }
 
-/* Returns whether this rank computes the matrices of a kind in the current layer (layer -1 is
- * the head). Whole layers may belong to another rank, and an undivided head belongs to rank
+/* Returns whether this rank computes the matrices of a kind in the current layer. Layer -1 is
+ * the head. Whole layers may belong to another rank. A head that is not divided belongs to rank
  * 0. */
 static bool is_computed_here(const struct packer *p, enum esp_rank_kind kind)
 {
@@ -186,8 +186,8 @@ static bool is_computed_here(const struct packer *p, enum esp_rank_kind kind)
     return !p->plan->by_layers || esp_rank_plan_owner(p->plan, p->layer) == p->rank;
 }
 
-/* Packs the outputs of a matrix that this rank computes. each: how many outputs one unit of
- * the plan has, such as a key/value head. */
+/* Packs the outputs of a matrix that this rank computes. each: the number of outputs in a unit
+ * of the plan, such as a key/value head. */
 static void pack_part_of(struct packer *p, struct esp_packed *w, const struct esp_tensor *t,
                          const struct esp_tensor *bias, enum esp_rank_kind kind, int each)
 {
@@ -288,7 +288,8 @@ static bool lends_head(const struct esp_cpu_weights *lender, const struct esp_cp
                                    : !lender->plan && !w->plan;
 }
 
-/* Packs the embedding, which only rank 0 needs, and the head, unless they are the lender's. */
+/* Packs the embedding, which only rank 0 needs, and the head. Skips what the lender provides.
+ */
 static void pack_ends(struct packer *p, struct esp_cpu_weights *w)
 {
     const struct esp_model_desc *d = w->base.desc;
@@ -356,8 +357,8 @@ static size_t in_mebibytes(size_t bytes)
     return (bytes >> 20) + 1;
 }
 
-/* Finds the smallest number of streamed layers with which all other layers fit in memory. p
- * must have been measured with all layers in memory. */
+/* Finds the smallest number of streamed layers with which all other layers fit in memory. Must
+ * be called after p->used was measured with all layers in memory. */
 static int fit(struct packer *p, struct esp_cpu_weights *w)
 {
     const struct esp_model_desc *d = w->base.desc;
@@ -390,7 +391,7 @@ static int fit(struct packer *p, struct esp_cpu_weights *w)
     return p->status;
 }
 
-/* Starts streaming; called when the weights have been read. */
+/* Starts streaming. Must be called after the weights have been read. */
 static int start_stream(struct packer *p, struct esp_cpu_weights *w)
 {
     if (!w->stream)
@@ -420,7 +421,7 @@ static double mixer_work(const struct esp_model_desc *d, enum esp_mixer mixer, d
                      2.0 * esp_mixed_width(d, mixer);
 }
 
-/* Numbers the layers with attention, and the recurrent ones. */
+/* Numbers the layers with attention, and separately the recurrent layers. */
 static void place_layers(struct esp_cpu_layer *layer, const struct esp_model_desc *d)
 {
     int attentions = 0, recurrent = 0;
@@ -447,15 +448,15 @@ static void count_work(struct esp_cpu_weights *w)
     w->work_head = (double)d->outputs * d->hidden;
 }
 
-/* Returns the bytes of the rows of the widest panel. */
+/* Returns the bytes that the rows of the widest panel can take. */
 static size_t panel_room(const struct esp_model_desc *d)
 {
     return (size_t)esp_model_desc_widest(d) * ESP_PANEL * sizeof(float);
 }
 
 /* Returns how many panels of a transposed matrix to read together. Rows of such a matrix are
- * scattered over the file: the more rows are read at once, the longer the contiguous pieces.
- */
+ * scattered over the file. The more rows are read together, the longer are the contiguous
+ * pieces. */
 static int panels_together(const struct esp_model_desc *d)
 {
     enum { MOST = 16 };

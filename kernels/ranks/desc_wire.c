@@ -1,7 +1,7 @@
 /* desc_wire.c - see desc_wire.h.
  *
- * Order of the bytes: the description, its arrays, the files, the layers, the experts; then one
- * struct place for each tensor, in the order of walk().
+ * The bytes are in this order: the description, its arrays, the files, the layers, the experts.
+ * Then there is one struct place for each tensor, in the order of walk().
  */
 #include "kernels/ranks/desc_wire.h"
 
@@ -17,7 +17,7 @@
 
 enum { MOST_FILES = 4096, MOST_PATH = 4096, MOST_LAYERS = 1 << 16, MOST_EXPERTS = 1 << 16 };
 
-/* Where the values of a tensor are stored. */
+/* Says where the values of a tensor are stored. */
 enum where { NOWHERE, IN_FILE, IN_MEMORY, QUANTISED };
 struct place {
     int32_t where;
@@ -212,7 +212,7 @@ static void write_array(struct esp_wire *w, const void *values, size_t count, si
 void esp_desc_write(struct esp_wire *wire, const struct esp_model_desc *desc)
 {
     struct esp_model_desc d =
-        *desc; /* a copy: its members are changed, never the data that they point to */
+        *desc; /* a copy: its members are changed, but never the data to which they point */
     struct writing *w = calloc(1, sizeof *w);
     if (!w) {
         wire->failed = true;
@@ -258,7 +258,7 @@ static void take(struct reading *r, void *to, size_t size)
 
 #define TAKE(r, value) take(r, &(value), sizeof(value))
 
-/* Allocates memory of the copy and fills it from the bytes. Returns NULL on failure. */
+/* Allocates memory for the copy and fills it with the next bytes. Returns NULL on failure. */
 static void *take_block(struct reading *r, size_t count, size_t size)
 {
     struct esp_desc_copy *c = r->copy;
@@ -351,8 +351,8 @@ static struct esp_tensor_file *file_at(struct reading *r, int number)
     return NULL;
 }
 
-/* Checks the values that code uses as divisors or factors when it reads rows. All other checks
- * are those of esp_model_desc_check(). */
+/* Checks the values that are used as divisors or factors when rows are read.
+ * esp_model_desc_check() checks everything else. */
 static bool is_sound(const struct esp_tensor *t)
 {
     return (unsigned)t->dtype < ESP_DTYPE_COUNT && t->rows > 0 && t->columns > 0 &&

@@ -1,17 +1,19 @@
-/* desc_wire.h - serialises the description of a model, so that ranks can load their parts.
+/* desc_wire.h - serialises the description of a model, so that ranks can load their parts of
+ * it.
  *
- * A tensor in a file is sent as its position in that file. The rank opens the same path, and
- * refuses a file with another size or other contents (64 pieces are compared). A tensor in
- * memory is sent with its values. All ranks run the same build of the program (checked before),
- * so structs are sent in the form that they have in memory. The reader checks counts and
- * lengths, and the backend checks the description before it is used (esp_model_desc_check()).
+ * A tensor in a file is sent as its position in that file. The rank opens the same path. It
+ * refuses a file that has another size or other contents (64 pieces are compared). A tensor in
+ * memory is sent with its values. All ranks run the same build of the program (this is checked
+ * before), so structs are sent in the form that they have in memory. The reader checks counts
+ * and lengths, and the backend checks the description before it is used
+ * (esp_model_desc_check()).
  */
 #ifndef ESP_DESC_WIRE_H
 #define ESP_DESC_WIRE_H
 
 #include "kernels/kernels.h"
 
-/* A growing buffer of bytes. Once `failed` is set because memory ran out, writing does
+/* A growing buffer of bytes. After memory has run out, `failed` is set, and writing does
  * nothing. */
 struct esp_wire {
     char *bytes;
@@ -21,7 +23,7 @@ struct esp_wire {
 
 void esp_wire_write(struct esp_wire *wire, const void *bytes, size_t size);
 
-/* Writes a description, without its lender. Reads the files of its tensors. */
+/* Writes a description, without its lender. Reads the files of its tensors to hash them. */
 void esp_desc_write(struct esp_wire *wire, const struct esp_model_desc *desc);
 
 /* A description that was read, and the memory and files that it uses. */
@@ -29,8 +31,8 @@ struct esp_desc_copy {
     struct esp_model_desc desc;
     struct esp_tensor_file *file;
     int files;
-    struct esp_tensor_file none; /* the file of tensors that are quantised when they are read */
-    void **block;                /* its other memory */
+    struct esp_tensor_file none; /* for tensors that are quantised when they are read */
+    void **block;                /* all other memory of the description */
     size_t blocks, room;
 };
 

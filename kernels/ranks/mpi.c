@@ -1,22 +1,21 @@
 /* mpi.c - the transport between ranks of several machines, as the program sees it.
  *
- * The program never calls MPI: MPI libraries replace signal handlers, and their jobs end all
- * processes together. Instead the program shares memory (shm.h) with a process on its machine,
- * the bridge. The bridge exchanges areas with the ranks of other machines. The bridge is MPI's
- * rank 0; in our group rank 0 is the program. The bridge and the other ranks run the program
- * espalier-rank (mpi_rank.c). It is built once for each MPI library and started by the launcher
- * of that library:
- * library:
+ * The program never calls MPI: MPI libraries replace signal handlers, and if one process of a
+ * job ends, they end all. Instead the program shares memory (shm.h) with a process on its
+ * machine, the bridge. The bridge exchanges areas with the ranks of other machines. In MPI's
+ * numbering, rank 0 is the bridge; in the numbering of this program, rank 0 is the program. The
+ * bridge and the other ranks run the program espalier-rank (mpi_rank.c). It is built once for
+ * each MPI library, and the launcher of that library starts it:
  *
  *     mpirun ... -n RANKS espalier-rank --serve PATH RANKS THREADS
  *
- * A user can also start them by hand; then the bridge starts the program:
+ * A user can also start the ranks with mpirun; then the bridge starts the program:
  *
  *     mpirun ... -n RANKS espalier-rank espalier generate ...
  *
  * PATH is the path of the shared memory, /proc/PROGRAM/fd/N. Only the same user can open it,
- * and it disappears when the program ends. The output of the launcher and its processes is kept
- * for the error message.
+ * and it disappears when the program ends. The output of the launcher and its processes is
+ * stored for the error message.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -32,12 +31,12 @@
 
 enum { MOST_PATH = 4096, MOST_ARGUMENTS = 32 };
 
-/* For each library: a word in the output of `LAUNCHER --version`, the program built for it,
- * and the launcher's options. */
+/* Describes an MPI library: a word in the output of `LAUNCHER --version`, the espalier-rank
+ * that was built for the library, and options of the launcher. */
 struct library {
     const char *says, *program;
     const char *hosts;      /* the option that takes the names of machines */
-    const char *options[4]; /* do not bind threads to cores; allow more ranks than cores */
+    const char *options[4]; /* for threads on any core, and for more ranks than cores */
 };
 
 #define OPEN_MPI                                                                               \
@@ -55,7 +54,7 @@ enum { LIBRARIES = sizeof libraries / sizeof *libraries };
 
 /* ------------------------------------------------------------------ the launcher */
 
-/* Returns the library that a launcher belongs to, or NULL if the launcher is unknown or cannot
+/* Returns the library to which a launcher belongs, or NULL if the launcher is unknown or cannot
  * be run. */
 static const struct library *library_of(const char *launcher)
 {
@@ -171,7 +170,7 @@ static int take_given(struct esp_ranks **ranks, int count, char *err, size_t err
                         "mpirun did not start %d ranks; leave out "
                         "--ranks and --hosts under mpirun",
                         count);
-    unsetenv(ESP_RANKS_GIVEN); /* a second engine in this process has no ranks */
+    unsetenv(ESP_RANKS_GIVEN); /* only the first engine of this process has ranks */
     s->parent = getppid();
     *ranks = &s->base;
     return ESP_OK;

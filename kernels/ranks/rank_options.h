@@ -13,38 +13,38 @@ extern "C" {
 
 enum { ESP_MAX_RANKS = 64 };
 
-/* Environment variables of a program that was started by mpirun together with its ranks: the
+/* If mpirun started a program together with its ranks, these environment variables contain the
  * path of the memory that they share, and the number of ranks. */
 #define ESP_RANKS_GIVEN "ESPALIER_RANKS_GIVEN"
 #define ESP_RANKS_COUNT "ESPALIER_RANKS_COUNT"
 
 struct esp_rank_options {
     int ranks;   /* 2..ESP_MAX_RANKS */
-    int threads; /* of each rank; 0 divides the cores among the ranks */
+    int threads; /* threads of each rank; 0 divides the cores among the ranks */
     /* If hosts is NULL, all ranks run on this machine. Otherwise it has the names of machines,
-     * separated by commas, this machine first. launcher starts processes on them; NULL means
-     * the first mpirun that is found. */
+     * separated by commas, beginning with this machine. `launcher` is the mpirun that starts
+     * processes on them; NULL means the first mpirun that is found. */
     const char *hosts, *launcher;
     bool given; /* mpirun has started the program together with its ranks */
-    /* How much of the model each rank computes, in relation to the others. If all are 0, all
-     * parts are equal. */
+    /* How much of the model each rank computes, in relation to the other ranks. If all are 0,
+     * the parts are equal. */
     double share[ESP_MAX_RANKS];
     unsigned whole; /* bit k: every rank has all of the matrices of kind k (rank_plan.h) */
     bool by_layers; /* ranks have whole layers, not some rows of every layer */
     bool planned;   /* `whole` is given; otherwise the cost model chooses it */
 };
 
-/* Called again and again while a rank does not answer, in the thread that waits for the rank.
- * seconds: how long it has waited. Returns whether to keep waiting. */
+/* Is called repeatedly while a rank does not answer, in the thread that waits for the rank.
+ * seconds: how long the thread has waited. Returns whether to wait longer. */
 typedef bool esp_rank_patience(void *user, int rank, int ranks, double seconds);
 
-/* What the exchanges between ranks cost, seen from rank 0. */
+/* The times of the exchanges between ranks, measured in rank 0. */
 struct esp_rank_times {
     double seconds; /* spent in exchanges, including waiting for other ranks */
     double bytes;   /* received */
     long exchanges;
-    double latency; /* measured: seconds that a small exchange takes, */
-    double rate;    /* and bytes per second of a large one */
+    double latency; /* measured seconds of a small exchange */
+    double rate;    /* measured bytes per second of a large exchange */
     int starts;     /* how often the ranks were started */
     /* (lap_count) The laps of the last pass, in order; each lap has one entry for every rank.
      * Valid until the next pass. */

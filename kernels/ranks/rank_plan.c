@@ -30,7 +30,7 @@ const char *esp_rank_kind_name(enum esp_rank_kind kind)
 
 /* ------------------------------------------------------------------ parts */
 
-/* Returns the total number of key/value heads, or of outputs, of a kind. */
+/* Returns how many units of a kind the model has: key/value heads, or outputs. */
 static int total_of(const struct esp_model_desc *d, enum esp_rank_kind kind)
 {
     switch (kind) {
@@ -126,7 +126,7 @@ static int within(int value, int least, int most)
     return value > most ? most : value < least ? least : value;
 }
 
-/* Every rank gets at least one layer; rank 0 keeps at least the first and the last one. */
+/* Gives every rank at least one layer, and rank 0 at least the first and the last layer. */
 static void divide_layers(struct esp_rank_plan *plan, const struct esp_model_desc *d,
                           const struct esp_rank_options *o)
 {
@@ -208,8 +208,8 @@ bool esp_rank_plan_fits(const struct esp_rank_plan *plan, const struct esp_model
 
 /* ------------------------------------------------------------------ costs */
 
-/* Returns how many values of a row the ranks gather for a kind in a layer. *exchanges
- * becomes the number of exchanges that this needs. */
+/* Returns how many values of a row the ranks gather for the matrices of a kind in a layer.
+ * *exchanges becomes the number of exchanges that this needs. */
 static double layer_numbers(const struct esp_model_desc *d, const struct esp_layer *l,
                             enum esp_rank_kind kind, int *exchanges)
 {
@@ -244,7 +244,8 @@ static double layer_numbers(const struct esp_model_desc *d, const struct esp_lay
     }
 }
 
-/* Returns the largest part of this kind of matrix that a rank has, as a fraction of the whole. */
+/* Returns the largest part of this kind of matrix that a rank has, as a fraction of the whole.
+ */
 static double largest_part(const struct esp_rank_plan *plan, const struct esp_model_desc *d,
                            enum esp_rank_kind kind)
 {
@@ -301,7 +302,8 @@ double esp_rank_plan_seconds(const struct esp_rank_plan *plan, const struct esp_
     return seconds;
 }
 
-/* The costs of the kinds are independent and add up, so each kind is decided separately. */
+/* The costs of the kinds add up and do not depend on each other, so each kind is decided
+ * separately. */
 void esp_rank_plan_choose(struct esp_rank_plan *plan, const struct esp_model_desc *d,
                           const struct esp_rank_costs *costs)
 {

@@ -1,9 +1,9 @@
 /* rank_plan.h - divides the rows of every matrix of a model among ranks.
  *
- * A rank computes whole outputs of a matrix: rows are divided, columns never. So every output
- * is computed by the same operations on any rank. Afterwards the ranks gather all outputs. A
- * matrix may also be whole in every rank: then each rank computes all outputs, and nothing is
- * gathered.
+ * A rank computes whole outputs of a matrix: rows are divided, but never columns. So every
+ * output is computed by the same operations, whatever rank computes it. Afterwards the ranks
+ * gather all outputs. A matrix may also be whole in every rank: then each rank computes all
+ * outputs, and nothing is gathered.
  */
 #ifndef ESP_RANK_PLAN_H
 #define ESP_RANK_PLAN_H
@@ -37,14 +37,15 @@ enum esp_rank_kind {
 const char *esp_rank_kind_word(enum esp_rank_kind kind);
 const char *esp_rank_kind_name(enum esp_rank_kind kind);
 
-/* Rank r computes begin[kind][r]..begin[kind][r + 1] - 1. The unit is a key/value head with
- * its queries for attention, and an output for the other kinds; bounds of outputs are
- * multiples of 32, except the last one. A kind in `whole` belongs to all ranks. */
+/* Says which rank computes what. Rank r computes units begin[kind][r]..begin[kind][r + 1] - 1
+ * of a kind. For attention, a unit is a key/value head with its queries; for the other kinds it
+ * is an output, and bounds are multiples of 32, except the last one. Every rank computes all
+ * units of the kinds in `whole`. */
 struct esp_rank_plan {
     int ranks;
     unsigned whole; /* bit k is set if kind k is whole */
-    /* Ranks have whole layers, and every kind is whole: rank r has layer[r]..layer[r + 1] -
-     * 1, and rank 0 also has the last layers, from layer[ranks] on. */
+    /* True if ranks have whole layers; then every kind is whole. Rank r has layers
+     * layer[r]..layer[r + 1] - 1. Rank 0 also has layer[ranks] and all later layers. */
     bool by_layers;
     int layer[ESP_MAX_RANKS + 2];
     int begin[ESP_RANK_KIND_COUNT][ESP_MAX_RANKS + 1];
@@ -55,7 +56,7 @@ struct esp_rank_part {
     int begin, end;
 };
 
-/* Returns the rank that has a layer. */
+/* Returns the rank that computes a layer. */
 int esp_rank_plan_owner(const struct esp_rank_plan *plan, int layer);
 
 /* Divides a model in the ratio of options->share. To divide by layers, a model needs more
@@ -63,7 +64,7 @@ int esp_rank_plan_owner(const struct esp_rank_plan *plan, int layer);
 void esp_rank_plan_make(struct esp_rank_plan *plan, const struct esp_model_desc *desc,
                         const struct esp_rank_options *options);
 
-/* A NULL plan means one rank. */
+/* Returns the part of a kind that a rank computes. A NULL plan means one rank. */
 struct esp_rank_part esp_rank_plan_part(const struct esp_rank_plan *plan,
                                         const struct esp_model_desc *desc,
                                         enum esp_rank_kind kind, int rank);
@@ -82,23 +83,23 @@ struct esp_rank_costs {
     double read;          /* bytes of weights per second that a rank reads while it computes */
 };
 
-/* Predicts the seconds of a pass of `rows` rows, all with logits: reading the largest part
- * of the weights, and all exchanges. */
+/* Predicts the seconds of a pass of `rows` rows, all with logits. This is the time to read the
+ * largest part of the weights, plus the time of all exchanges. */
 double esp_rank_plan_seconds(const struct esp_rank_plan *plan,
                              const struct esp_model_desc *desc,
                              const struct esp_rank_costs *costs, int rows);
 
-/* Costs of one kind of matrix: the bytes of its weights in the whole model, the most that one
- * rank holds of them, and the bytes that the ranks gather for one row of a pass. */
+/* Costs of one kind of matrix: the bytes of its weights in the whole model, the largest number
+ * of these bytes in one rank, and the bytes that the ranks gather for one row of a pass. */
 struct esp_rank_kind_cost {
     double bytes, most, gathered;
-    int exchanges; /* the minimum number in a pass */
+    int exchanges; /* the minimum number of exchanges in a pass */
 };
 struct esp_rank_kind_cost esp_rank_kind_cost(const struct esp_rank_plan *plan,
                                              const struct esp_model_desc *desc,
                                              enum esp_rank_kind kind);
 
-/* Chooses which kinds are whole, so that a pass of one row is as fast as possible. */
+/* Chooses the kinds that are whole, so that a pass of one row is as fast as possible. */
 void esp_rank_plan_choose(struct esp_rank_plan *plan, const struct esp_model_desc *desc,
                           const struct esp_rank_costs *costs);
 

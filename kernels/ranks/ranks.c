@@ -89,7 +89,7 @@ static void hear_of_network(struct esp_ranks *r, size_t place)
 
 /* ------------------------------------------------------------------ laps */
 
-/* Returns how many laps are kept: an even number. */
+/* Returns how many laps can be stored. The number is even. */
 static int most_laps(const struct esp_ranks *r)
 {
     const int fit = ESP_RANK_LAPS / 2 / r->count & ~1;
@@ -103,8 +103,8 @@ static void add_lap(struct esp_rank_lap *to, const struct esp_rank_lap *from)
     to->hop += from->hop;
 }
 
-/* Returns the lap for exchange number `which` of a pass, with one entry for every rank. If
- * there are too many laps, neighbouring laps are merged in pairs. */
+/* Returns the lap to which exchange number `which` of a pass belongs: one entry for every rank.
+ * If there are too many laps, neighbouring laps are merged in pairs. */
 static struct esp_rank_lap *lap_of(struct esp_ranks *r, int which)
 {
     const int most = most_laps(r), n = r->count;
@@ -129,7 +129,7 @@ static struct esp_rank_lap *lap_of(struct esp_ranks *r, int which)
     return lap;
 }
 
-/* Notes the times of an exchange. The last rank to reach an exchange does not wait. So the
+/* Stores the times of an exchange. The last rank to reach an exchange does not wait, so the
  * shortest time that any rank spends in the exchange is the time in which the numbers travel.
  * The clocks of different machines are never compared. */
 static void note_laps(struct esp_ranks *r, const size_t *bytes, const struct esp_rank_said *own)
@@ -162,9 +162,9 @@ void esp_ranks_pass_begins(struct esp_ranks *r)
     r->left = esp_clock();
 }
 
-/* Notes the times of the last exchange of a pass. In all other cases, ranks report the time of
- * an exchange with the next exchange. After the last one there is none, so the waiting times
- * of the others are derived from how long each rank computed before the exchange. */
+/* Stores the times of the last exchange of a pass. Ranks report the time of any other exchange
+ * in the next exchange. No exchange follows the last one, so the waiting times of the other
+ * ranks are derived from how long each rank computed before it. */
 void esp_ranks_pass_ends(struct esp_ranks *r)
 {
     const double tail = esp_clock() - r->left;
@@ -208,8 +208,8 @@ static int meet(struct esp_ranks *r, const size_t *bytes, bool to_first)
     return r->failed ? ESP_E_DEVICE : ESP_OK;
 }
 
-/* Starts timing an exchange, before this rank copies to its own area. leave() stops it, after
- * this rank has copied from the areas of the others. */
+/* Starts timing an exchange, before this rank copies to its own area. leave() stops the timing,
+ * after this rank has copied from the areas of the others. */
 static void come(struct esp_ranks *r)
 {
     r->came = esp_clock();
@@ -283,7 +283,7 @@ int esp_ranks_gather(struct esp_ranks *r, const struct esp_rank_gather *g)
     return status;
 }
 
-/* a receiver: every other rank */
+/* as the receiver in copy(), this means every other rank */
 enum { ALL = -1 };
 
 static int copy(struct esp_ranks *r, int from, int to, void *data, size_t bytes)
@@ -314,7 +314,7 @@ int esp_ranks_pass_on(struct esp_ranks *r, int from, int to, void *data, size_t 
     return copy(r, from, to, data, bytes);
 }
 
-/* ------------------------------------------------------------------ their cost */
+/* ------------------------------------------------------------------ the cost of exchanges */
 
 /* Measures the shortest time of an exchange in which every rank sends `bytes` bytes. */
 static int time_exchange(struct esp_ranks *r, int bytes, char *room, double *seconds)
@@ -346,7 +346,7 @@ int esp_ranks_measure(struct esp_ranks *r)
         status = time_exchange(r, LARGE, room, &large);
     free(room);
     r->times = (struct esp_rank_times){.latency = small, .starts = r->times.starts};
-    /* On a busy machine the small exchange may take longer. */
+    /* On a busy machine the small exchange may take longer than the large one. */
     r->times.rate = (double)(r->count - 1) * LARGE / fmax(large - small, large / 4);
     return status;
 }

@@ -1,4 +1,4 @@
-/* shm.h - memory shared by the ranks of one machine, and waiting in it.
+/* shm.h - memory that the ranks of one machine share, and functions to wait for changes in it.
  *
  * Two transports use it. In shm.c, all ranks are processes of one machine. In mpi.c, one
  * process of this machine (the bridge) represents the ranks of other machines.
@@ -13,15 +13,15 @@
 
 struct esp_shm_slot {
     _Alignas(64) _Atomic uint32_t written; /* rounds */
-    _Atomic uint32_t sleepers;        /* how many ranks sleep until `written` changes (futex) */
-    _Atomic uint32_t beats;           /* signs of life while the rank works */
+    _Atomic uint32_t sleepers;        /* number of ranks that sleep until `written` changes */
+    _Atomic uint32_t beats;           /* counts the rank's signs of life while it works */
     char sentence[ESP_RANK_SENTENCE]; /* why the rank ended, or "" */
 };
 
 /* The beginning of the shared memory. The areas follow: (2, ranks, ESP_RANK_AREA). */
 struct esp_shm_memory {
     _Atomic uint32_t failed, left;    /* left: rank 0 has closed the group */
-    uint64_t bytes[2][ESP_MAX_RANKS]; /* what each rank writes in a round; set by rank 0 */
+    uint64_t bytes[2][ESP_MAX_RANKS]; /* bytes of each rank in a round, set by rank 0 */
     uint32_t to_first[2];
     struct esp_shm_slot slot[ESP_MAX_RANKS];
 };
@@ -35,19 +35,19 @@ struct esp_shm {
      * `path` no longer exists. 0 and NULL mean that this is not checked. */
     pid_t parent;
     const char *path;
-    /* Processes that this one has started, by rank. */
+    /* Processes that this process has started, by rank. */
     pid_t child[ESP_MAX_RANKS];
     int file, log;
 };
 
 size_t esp_shm_bytes(int ranks);
-/* Maps a file of esp_shm_bytes(). Returns NULL if there is no memory. */
+/* Maps a file of esp_shm_bytes() bytes. Returns NULL if there is not enough memory. */
 struct esp_shm *esp_shm_map(const struct esp_transport *transport, int file, int rank,
                             int count);
 /* Creates the file and maps it, for rank 0. */
 struct esp_shm *esp_shm_make(const struct esp_transport *transport, int count);
-/* Returns whether the program that this process started (child[0]) has ended. Does not reap
- * it. */
+/* Returns whether the program that this process started (child[0]) has ended. Does not reap the
+ * child. */
 bool esp_shm_program_ended(const struct esp_shm *shm);
 /* Returns the area of a rank in a round. Two consecutive rounds use different areas. */
 char *esp_shm_area(struct esp_shm *shm, uint32_t round, int rank);
@@ -56,7 +56,7 @@ void esp_shm_arrive(struct esp_shm *shm, int rank);
 /* Waits until a rank has written its part of this round. */
 int esp_shm_wait(struct esp_shm *shm, int rank);
 
-/* The functions of the transport's table. */
+/* These are members of struct esp_transport. */
 char *esp_shm_own(struct esp_ranks *ranks);
 const char *esp_shm_of(struct esp_ranks *ranks, int rank);
 int esp_shm_meet(struct esp_ranks *ranks, const size_t *bytes, bool to_first);

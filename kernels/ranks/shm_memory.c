@@ -89,9 +89,9 @@ static void describe(int status, char *text, size_t size)
         snprintf(text, size, "exit code %d", WEXITSTATUS(status));
 }
 
-/* Finds the line that tells why the ranks ended, in the output of a launcher and its processes:
- * a message of a rank, otherwise one of the launcher, otherwise the first line. Returns whether
- * a rank wrote it. */
+/* Finds the line that says why the ranks ended, in the output of a launcher and its processes.
+ * This is a message of a rank, or else a message of the launcher, or else the first line.
+ * Returns whether a rank wrote it. */
 static bool read_log(const struct esp_shm *s, char *line, size_t size)
 {
     static const char *const telling[] = {"espalier: ", "noticed that ", "BAD TERMINATION"};
@@ -137,7 +137,7 @@ bool esp_shm_program_ended(const struct esp_shm *s)
     return end.si_pid != 0;
 }
 
-/* Returns whether all processes that this one depends on are alive. */
+/* Returns whether all processes on which this process depends are alive. */
 static bool all_live(struct esp_shm *s)
 {
     const bool alone = s->parent > 0 && getppid() != s->parent;
@@ -178,7 +178,7 @@ static bool is_patient(const struct esp_shm *s, int rank, double waited)
 }
 
 /* Sleeps until the rank has written. If the rank shows no sign of life for too long, ends the
- * group, unless the user wants to wait (is_patient()). */
+ * group. The user can decide to wait longer (is_patient()). */
 static int sleep_for(struct esp_shm *s, int rank)
 {
     struct esp_shm_slot *slot = &s->memory->slot[rank];
@@ -247,7 +247,7 @@ void esp_shm_beat(struct esp_ranks *ranks)
 
 /* ------------------------------------------------------------------ ends */
 
-/* Waits until a child ends, at most until the clock shows `until`. */
+/* Waits until a child ends, at most until the clock reaches `until`. */
 static void await_end(pid_t *child, double until)
 {
     const struct timespec moment = {.tv_nsec = 1000000};

@@ -1,12 +1,13 @@
-/* mpi_rank.c - espalier-rank: a process of a group of ranks that MPI connects; see ../mpi.c.
+/* mpi_rank.c - espalier-rank: a process in a group of ranks that MPI connects; see ../mpi.c.
  *
- * MPI's rank 0 is the bridge. It waits until the program has written a round into the memory
- * that they share, exchanges the areas with the other ranks, and marks them as written in that
- * memory. All other processes serve (kernels/serve.h).
+ * The process with MPI's rank 0 is the bridge. It shares memory with the program. When the
+ * program has written a round into that memory, the bridge exchanges the areas with the other
+ * ranks, and then marks the areas as written. All other processes work as ranks
+ * (kernels/serve.h).
  *
  * Waiting must use little processor time, but MPI's own calls spin. So every exchange is
- * started without blocking and then tested: for 20 us without a pause, then with short sleeps,
- * which grow longer while the program is idle.
+ * started without blocking and then tested. The tests run for 20 us without a pause, then with
+ * short sleeps, which grow longer while the program is idle.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -25,7 +26,7 @@
 #include "kernels/cpu/orders.h"
 #include "kernels/ranks/shm.h"
 
-enum { BEAT = 7 }; /* tag of a sign of life */
+enum { BEAT = 7 }; /* MPI tag of a sign of life */
 static const double AWAKE = 20e-6, BUSY = 0.05, BETWEEN_BEATS = 0.5;
 
 struct remote {
@@ -78,7 +79,7 @@ static int await(MPI_Request *request, struct esp_shm *bridge)
     }
 }
 
-/* Exchanges areas. They begin at `areas` and lie ESP_RANK_AREA bytes apart. */
+/* Exchanges areas. The first begins at `areas`, and they are ESP_RANK_AREA bytes apart. */
 static int exchange(char *areas, const size_t *bytes, bool to_first, int rank, int count,
                     struct esp_shm *bridge)
 {
@@ -148,8 +149,8 @@ static int serve_program(const char *path, int count)
     return be_bridge(s);
 }
 
-/* Starts the program with this process's input and output, and runs the bridge for it. *code:
- * the program's exit status. */
+/* Starts the program with this process's input and output, and runs the bridge for it. *code
+ * becomes the program's exit status. */
 static int start_program(char **argv, int count, int *code)
 {
     char path[64], text[16];
