@@ -440,7 +440,7 @@ TEST(a_failure_discards_all_deferred_results)
             CHECK(status == 0, "after call %zu without %s: %d, %s", i, name, status,
                   l.backend->ops->failure(l.backend));
             CHECK(memcmp(&here, &untouched, sizeof here) == 0,
-                  "call %zu, %s failed: a later call wrote its results", i, name);
+                  "call %zu, %s failed: its results were written later", i, name);
         } while (call < calls);
     }
     close_life(&l);

@@ -119,7 +119,7 @@ TEST(a_fork_that_only_shortens_or_changes_nothing_computes_nothing)
     CHECK(fork_to(session, text, 0) == 0);
     esp_session_stats(session, &after);
     CHECK(after.prefill_rows == before.prefill_rows);
-    CHECK(fork_to(session, text, length) == 0, "the longer text is restored without new rows");
+    CHECK(fork_to(session, text, length) == 0, "the longer text can be restored");
     CHECK(esp_session_fork(session, &(struct esp_text_token){VOCABULARY, 0}, 1, err,
                            sizeof err) == ESP_E_ARGUMENT);
     esp_session_close(session);
