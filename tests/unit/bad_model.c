@@ -373,7 +373,8 @@ TEST(bad_text_parts_are_refused)
     BAD_CONFIG("gemma3-pictures", "text_config", "model_type", "\"mamba\"", ESP_E_UNSUPPORTED,
                "mamba");
     BAD_CONFIG("gemma3-pictures", "text_config", "hidden_size", "64", ESP_E_FORMAT, "(97, 64)");
-    /* In LLaVA's format, text_config may lack keys. They have the values of a 7B model. */
+    /* In LLaVA's format, text_config may lack keys. Missing keys have the values of a 7B
+     * model. */
     BAD_CONFIG("llava-pictures", "text_config", "hidden_size", NULL, ESP_E_FORMAT,
                "(97, 4096)");
     BAD_CONFIG("gemma3-pictures", "model_type", NULL, "\"paligemma\"", ESP_E_UNSUPPORTED,
