@@ -301,7 +301,7 @@ key Enter'
 check "generation stops after a long path" stops 'path 3' 'a path of [4-6] tokens was accepted' \
     --drafter fixed:D=6,B=2 --temp 0
 check "the tree shows an accepted path of that length" dumped 'tree .* [4-6] of [0-9]* accepted'
-check ":until rejected stops after all nodes were rejected" stops rejected 'everything was rejected' --drafter linear:K=1 --temp 1
+check ":break rejected stops after all nodes were rejected" stops rejected 'everything was rejected' --drafter linear:K=1 --temp 1 --ignore-eos
 
 printf '#!/bin/sh\ntest "$(cat "$2")" = "$1" && printf "two\\nlines\\n" >"$2"\n' >"$work/editor"
 chmod +x "$work/editor"
