@@ -123,7 +123,7 @@ static const char *gauge_name(struct reader *r, const char *value)
 {
     const char *name = esp_texts_name(r->texts, value);
     if (!name)
-        refuse(r, ESP_E_FORMAT, "gauges have names that are too long, too many or not UTF-8");
+        refuse(r, ESP_E_FORMAT, "the names of gauges are too long, too many or not UTF-8");
     return name;
 }
 
@@ -232,7 +232,7 @@ static void check_order(struct reader *r)
     }
     for (int i = 0; i < r->to->iteration.it.path_length && r->status == 0; i++)
         if (tree->verified > 0 && !placed[r->to->iteration.it.path[i]])
-            refuse(r, ESP_E_FORMAT, "path must consist of nodes in order");
+            refuse(r, ESP_E_FORMAT, "path must consist of nodes that order lists");
 }
 
 static void check_path(struct reader *r)

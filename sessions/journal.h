@@ -3,7 +3,7 @@
  * The engine's thread adds records to the journal. This only copies bytes in memory. The
  * records survive even if the program is killed, because the operating system writes mapped
  * memory to the file. Another thread moves the records to the library and empties the journal.
- * There are two areas: one receives new records while the records of the other one are moved.
+ * There are two areas: one receives new records while the records of the other are moved.
  *
  * The journal of session N is the file PATH-N.journal, next to the library PATH. It exists
  * while the session is open and claimed (esp_library_claim). If it exists but the session is

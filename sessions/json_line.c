@@ -196,8 +196,8 @@ static bool is_control(utf8proc_int32_t c)
            category == UTF8PROC_CATEGORY_ZL || category == UTF8PROC_CATEGORY_ZP;
 }
 
-/* Writes one character. It may be NUL. A reader that uses C strings then loses the characters
- * after it. */
+/* Writes one character, which may be NUL. A reader that uses C strings loses the characters
+ * after a NUL. */
 static void put_character(struct esp_line *line, const char *bytes, size_t length,
                           utf8proc_int32_t c)
 {

@@ -26,7 +26,7 @@ struct esp_change {
     struct esp_growth was;
 };
 
-/* The tree at the end of a draft pass. */
+/* Describes the tree at the end of a draft pass. */
 struct esp_tree_layer {
     double time; /* time of the LAYER event */
     int nodes;   /* number of nodes in the tree */

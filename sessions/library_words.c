@@ -32,8 +32,7 @@ static void read_pieces(struct esp_library *l, const char *hash, struct esp_text
     sqlite3_reset(s);
 }
 
-/* Writes the text of the first `count` tokens that a branch owns to `to`, without control
- * tokens. */
+/* Writes the first `count` of a branch's own tokens as text to `to`, without control tokens. */
 static void own_words(const struct esp_branch *branch, int count, struct esp_texts *pieces,
                       struct esp_pack *to)
 {

@@ -87,7 +87,7 @@ static inline void esp_pack_free(struct esp_pack *b)
 
 /* ------------------------------------------------------------------ reading */
 
-/* Bytes to read from; `at` is the next byte. */
+/* A buffer to read from. `at` points to the next byte. */
 struct esp_from {
     const unsigned char *at, *end;
     bool bad; /* there was an error: the bytes ended too early, or a value was invalid */

@@ -184,9 +184,9 @@ static int add_line(struct esp_recording *r, struct index_entry entry, const cha
     return ESP_OK;
 }
 
-/* Adds the lines in `text`, which begins at `offset` in the file. If `last`, the text ends at
- * the end of the file, and a last line without a newline is added, too. Returns the number of
- * bytes in the added lines, or a negative status. */
+/* Adds the lines in `text`, which begins at `offset` in the file. If `last` is true, the text
+ * ends at the end of the file, and a last line without a newline is added, too. Returns the
+ * number of bytes in the added lines, or a negative status. */
 static long add_lines(struct esp_recording *r, const char *text, size_t length, off_t offset,
                       bool last, int *lines, char *err, size_t errlen)
 {

@@ -43,7 +43,7 @@ check "above temperature 0, a configuration can name a verifier" sh -c "$bench -
     grep -q '^iid+traversal  '"
 check "without arguments all drafters are measured" test \
     "$($bench -n 4 --warmup 0 | grep -c '+-.*+-')" = "$(grep -c '^X(' engine/drafters/drafters.def)"
-check "a dash does not stand for standard input" sh -c "printf Once | $ESPALIER bench -n 4 ar - 2>&1 | grep -q 'no drafter'"
+check "an argument - is not read as standard input" sh -c "printf Once | $ESPALIER bench -n 4 ar - 2>&1 | grep -q 'no drafter'"
 check "a prompt is read from a pipe" sh -c "printf Once | $ESPALIER bench -n 4 ar | grep -q '^ar '"
 check "an unknown drafter is refused" fails 1 "nonsense" $bench nonsense
 check "a verifier that would change the output distribution is refused" fails 1 "the output distribution would change" $bench --temp 1 dynatree+bv

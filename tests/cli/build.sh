@@ -31,7 +31,7 @@ check "make install installs lessons, and the program finds them" sh -c \
     "cd / && $prefix/bin/espalier learn 3 </dev/null | grep -q '3 of 3'"
 check "make install installs themes" sh -c "ls $prefix/share/espalier/themes/*.theme >/dev/null"
 cd "$work" || exit 1
-check "the installed program finds the built-in pair" sh -c \
+check "the installed program finds the built-in models" sh -c \
     "$prefix/bin/espalier generate -p Once -n 8 | grep -q ."
 cd - >/dev/null || exit 1
 flags=$(PKG_CONFIG_PATH=$prefix/lib/pkgconfig pkg-config --cflags --libs espalier)

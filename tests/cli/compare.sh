@@ -20,10 +20,10 @@ for temp in 0 0.8; do
     $cmp "$prompt" --drafter linear:K=4 --with assisted --temp $temp --seed 0 --json >"$work/both"
     check "compare --json succeeds at temperature $temp" test $? -eq 0
     $ESPALIER generate -n 40 -p "$prompt" --drafter linear:K=4 --temp $temp --seed 0 --json >"$work/one"
-    check "the text at temperature $temp equals that of a separate run of the first side" test \
+    check "at temperature $temp, the text is the same as in a separate run of the first side" test \
         "$(sed -n '/"text"/p;/"tokens"/p' "$work/both")" = "$(sed -n '/"text"/p;/"tokens"/p' "$work/one")"
     for key in iterations drafted_nodes accepted_nodes draft_passes target_passes; do
-        check "the first side has the $key of a separate run" test \
+        check "the first side has the same $key as a separate run" test \
             "$(value $key "$work/both" | head -n 1)" = "$(value $key "$work/one")"
     done
 done
@@ -31,7 +31,7 @@ check "sampled texts are not called identical" grep -q '"identical":	null' "$wor
 $cmp "$prompt" --drafter linear:K=4 --with assisted --seed 0 --json >"$work/both"
 $ESPALIER generate -n 40 -p "$prompt" --drafter assisted --seed 0 --json >"$work/two"
 for key in iterations drafted_nodes accepted_nodes draft_passes target_passes; do
-    check "the second side has the $key of a separate run" test \
+    check "the second side has the same $key as a separate run" test \
         "$(value $key "$work/both" | tail -n 1)" = "$(value $key "$work/two")"
 done
 check "greedy texts are called identical" grep -q '"identical":	true' "$work/both"

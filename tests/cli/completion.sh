@@ -28,13 +28,13 @@ check "themes are completed" completes "dark" replay x --theme da
 check "suites are completed" completes "dyspec-main" bench --suite dyspec-m
 check "backends are completed" completes "auto cpu cuda" check --backend ""
 check "names of lists are completed" completes "verifiers" list v
-check "words of a setting are completed" completes "bfs dfs hpd" generate -p x --order ""
+check "words that a setting takes are completed" completes "bfs dfs hpd" generate -p x --order ""
 check "words of a flag that also takes a number are completed" completes "auto off" generate -p x --draft-temp ""
-check "words of a flag are completed" completes "thresholds acceptance stages" export x --chart ""
+check "words that a flag takes are completed" completes "thresholds acceptance stages" export x --chart ""
 check "shapes of a picture are completed" completes "16:9 1:1" export x --aspect 1
-check "words of an engine option are completed" completes "auto" generate --context ""
+check "words that an engine option takes are completed" completes "auto" generate --context ""
 check "after a flag that takes no value, more flags are completed" completes "--baseline" generate -p x --baseline --base
-check "drafters to measure are completed" completes "eagle2" bench linear ea
+check "bench completes the names of drafters" completes "eagle2" bench linear ea
 check "kinds of training are completed" completes "selector" train s
 check "lessons are completed" completes "3-a-tree" learn 3
 check "nothing is offered where a file is expected" completes "" generate -f tests/she

@@ -1,6 +1,7 @@
 #!/bin/sh
-# Tests the kit's script (tests/cuda/run): it prints output while its parts run, ends in time even if a part hangs, and
-# collects all output in one tar file. Small scripts replace the programs of a real kit.
+# Tests tests/cuda/run, the script of the kit that tests the CUDA backend on a machine with a GPU. It prints output while the
+# parts of the kit run, ends in time even if a part hangs, and collects all output in one tar file. Here, small scripts
+# replace the programs of a real kit.
 . tests/shell.sh
 kit=$work/kit
 mkdir -p "$kit/tests/unit" "$kit/tests/lossless"
@@ -97,8 +98,8 @@ check "the results of the kit's parts are added up" grep -q '^11 passed, 0 faile
 check "with check, the kit measures no speed" test "$(grep -c '| rows | ms |' "$work/out")" -eq 0
 run bench "$work/bench.tar"
 check "with bench, the kit prints the tables of speeds" grep -q '| rows | ms |' "$work/out"
-check "a failing shape is reported" grep -q "^FAILED    shapes-8b (exit 1): 0 passed, 1 failed" "$work/out"
-check "the shape after a failing one is still measured" grep -q "^ok        shapes-1b: 1 passed" "$work/out"
+check "a model shape that fails is reported" grep -q "^FAILED    shapes-8b (exit 1): 0 passed, 1 failed" "$work/out"
+check "the shape after a failed shape is still measured" grep -q "^ok        shapes-1b: 1 passed" "$work/out"
 
 program espalier <<'END'
 #!/bin/sh
@@ -175,13 +176,13 @@ compare() {
 check "two runs are compared" compare "$work/a.tar" "$work/b.tar"
 check "the comparison names both devices" sh -c 'grep -q "One GPU" "$1" && grep -q "Another GPU" "$1"' sh "$work/out"
 check "the comparison has a row for each figure" grep -q '^| 1 | ms at 256 | 5.000 | 4.000 | 0.80 |$' "$work/out"
-check "predictions are compared as well" grep -q '^| 1 | ms at 256: predicted | 4.000 | 4.000 | 1.00 |$' "$work/out"
+check "predictions are compared, too" grep -q '^| 1 | ms at 256: predicted | 4.000 | 4.000 | 1.00 |$' "$work/out"
 compare "$work/a.tar" "$kit/run"
 check "a file that is not the tar file of a run is refused" test $? -eq 1
 check "the refused file is named" grep -q "^compare: $kit/run is not a tar" "$work/out"
 
-# According to the prediction for a real model, the read rate of memory limits a pass of one row.
-check "a model is predicted without its weights" env ESPALIER_CUDA_PLUGIN="$BUILD/emu/libespalier-cuda.so" ESPALIER_EMU_SMS=132 \
+# The prediction for a real model must say that the read rate of memory limits a pass of one row.
+check "the time of a model is predicted without its weights" env ESPALIER_CUDA_PLUGIN="$BUILD/emu/libespalier-cuda.so" ESPALIER_EMU_SMS=132 \
     sh -c '"$1" --predict 3000 1700 8b 8b-q4_k_m >"$2"' sh "$BUILD/tests/cuda/shapes" "$work/out"
 check "a predicted pass of one row reaches 50 to 100 % of the read rate" awk -F '|' '
     /of the read rate/ { on = 1 } on && $2 == " 1 " { n++; if ($4 + 0 <= 50 || $4 + 0 >= 100) bad = 1 } /^Kernels/ { on = 0 }

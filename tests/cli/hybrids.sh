@@ -57,10 +57,10 @@ for family in lfm2 qwen3-5 granite-hybrid; do
     generate "$model" --draft "$draft" --drafter dynatree --json >"$work/json"
     $ESPALIER inspect "$model" --backend cpu --json >"$work/inspected"
     passes=$(($(figure iterations "$work/json") * $(figure state_bytes "$work/inspected")))
-    check "$family: a pass over a tree reads the states once" test "$(figure state_bytes_read "$work/json")" = "$passes"
+    check "$family: a pass over a tree reads the recurrent states once" test "$(figure state_bytes_read "$work/json")" = "$passes"
     written=$(($(figure state_bytes_written "$work/json") / $(figure state_bytes "$work/inspected")))
-    check "$family: 60 tokens write the states at most 8 times" test "$written" -ge 1 -a "$written" -le 8
-    check "$family: a copy of the states for each row would write more" test "$(figure state_bytes_copies "$work/json")" -gt $((2 * passes))
+    check "$family: generating 60 tokens writes the states at most 8 times" test "$written" -ge 1 -a "$written" -le 8
+    check "$family: copying the states for each row would write more" test "$(figure state_bytes_copies "$work/json")" -gt $((2 * passes))
     for drafter in dynatree:cache=rebuild linear:cache=rebuild fixed:root=draft; do
         check "$family: $drafter gives the text of plain decoding" \
             test "$(generate "$model" --draft "$draft" --drafter $drafter)" = "$plain"

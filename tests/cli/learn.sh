@@ -17,7 +17,7 @@ for lesson in $(awk '{ print $1 }' "$work/list"); do
     check "$lesson marks the right answer of each question" test \
         "$(grep -c '^ ✓ [1-9] ' "$work/out")" -ge "$questions"
     check "$lesson says whether each prediction was right" test "$(grep -c '^ *Right\. \|^ *Not so\. ' "$work/out")" -eq "$questions"
-    check "$lesson has a value for each number in its text" sh -c "! grep -q '[{}]\| ? \|\^J' '$work/out'"
+    check "$lesson prints a value for every {...} in its text" sh -c "! grep -q '[{}]\| ? \|\^J' '$work/out'"
     check "$lesson prints nothing on stderr" test ! -s "$work/err"
 done
 

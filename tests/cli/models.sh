@@ -84,7 +84,7 @@ check "a model is chosen by its name without --target" cmp -s "$work/named" "$wo
 printf once | $ESPALIER generate fairytale-target fairytale-draft - -n 4 >"$work/named"
 check "a model is chosen by its name if the prompt comes from a pipe" cmp -s "$work/named" "$work/unnamed"
 $ESPALIER inspect some-model >"$work/named"
-check "a short name is enough, in upper or lower case" grep -q snapshots/bbbb "$work/named"
+check "a model is found by a short name, in upper or lower case" grep -q snapshots/bbbb "$work/named"
 check "an unknown name is refused" fails 1 "no model 'nobody'" $gen --target nobody
 check "a name that two models have is refused" env ESPALIER_MODELS="$work/twice" sh -c \
     "mkdir -p '$work/twice/a' '$work/twice/b' && ln -s '$work/my/first' '$work/twice/a/same' && ln -s '$work/your/deep/er/second' '$work/twice/b/same' &&
@@ -161,9 +161,9 @@ printf '{"model_type": "\\u001b[31m"}' >"$bad/broken/config.json"
 ESPALIER_MODELS="$bad:/dev/zero:$work/list" $list >"$work/list" 2>"$work/err"
 check "loops, pipes and closed folders are harmless" [ $? -eq 0 ]
 check "a device is not a model" sh -c "! grep -q '^zero\|^pipe' '$work/list'"
-check "names are made safe for the terminal" sh -c "! grep -q '$(printf '\033')' '$work/list'"
+check "no control character of a name reaches the terminal" sh -c "! grep -q '$(printf '\033')' '$work/list'"
 ESPALIER_MODELS="$bad" $list --json >"$work/json"
-check "names in JSON are made safe for the terminal" sh -c "! grep -q '$(printf '\033')' '$work/json' && grep -q broken '$work/json'"
+check "no control character of a name is in the JSON output" sh -c "! grep -q '$(printf '\033')' '$work/json' && grep -q broken '$work/json'"
 chmod 700 "$bad/closed"
 forged=$(printf 'x\nQwen2.5-7B-Instruct                       4.7 GB  qwen2                Hugging Face\n    ')
 mkdir "$work/forged" && cp "$work/files/small.gguf" "$work/forged/$forged.gguf"

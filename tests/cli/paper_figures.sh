@@ -69,7 +69,7 @@ if command -v pdflatex >/dev/null && kpsewhich tikz.sty >/dev/null; then
     (cd "$work" && pdflatex -interaction=nonstopmode -halt-on-error all.tex >/dev/null 2>&1)
     check "pdflatex accepts all figures" grep -q '^espalier: all of them' "$work/all.log"
     check "pdflatex draws every character" sh -c "! grep -a 'Missing character' '$work/all.log'"
-    # No glyph of the font encoding TS1 must be used: it would be a bitmap where only the basic fonts are installed.
+    # Glyphs of the font encoding TS1 must not be used: they would be bitmaps if only the basic fonts are installed.
     check "pdflatex uses only the basic fonts" sh -c "! grep -a 'tc[a-z]*[0-9]*\(\.600pk\|>\)' '$work/all.log'"
 else
     echo "  no pdflatex with tikz: TikZ is not compiled"
@@ -102,7 +102,7 @@ for figure in mask timeline iteration tree; do
 done
 if command -v pdftotext >/dev/null; then
     pdftotext "$work/mask.pdf" "$work/mask.txt"
-    check "text in a PDF is text" grep -q 'Tree attention mask of iteration 3' "$work/mask.txt"
+    check "the text of a PDF can be extracted" grep -q 'Tree attention mask of iteration 3' "$work/mask.txt"
 fi
 $ESPALIER export $adapting --iteration 3 -o "$work/picture.pdf"
 check "a tree can be exported as PDF" whole_pdf "$work/picture.pdf"

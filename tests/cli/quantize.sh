@@ -14,8 +14,8 @@ check "a built-in model can be named as in the list" sh -c "$q fairytale-target 
 check "an unknown name is refused" fails 1 "nomodel" $q nomodel "$work/none.gguf" --type q8_0
 check "a file of the draft model is written" $q $draft "$work/d.gguf" --type BF16 >/dev/null
 check "the files give the same text as the folders" test "$(text dynatree "$work/t.gguf" "$work/d.gguf")" = "$(text dynatree $target $draft)"
-check "a file and a folder can be a pair" test "$(text linear "$work/t.gguf" $draft)" = "$(text linear $target $draft)"
-check "the preset is in the file" sh -c "$ESPALIER inspect $work/t.gguf $work/d.gguf | grep -q '^preset  *goodput'"
+check "a file can be the target of a draft in a folder" test "$(text linear "$work/t.gguf" $draft)" = "$(text linear $target $draft)"
+check "the file contains the preset" sh -c "$ESPALIER inspect $work/t.gguf $work/d.gguf | grep -q '^preset  *goodput'"
 printf '{"drafter": "linear:K=3"}' >"$work/t.espalier.json"
 check "an espalier.json beside the file takes precedence" \
     sh -c "$ESPALIER inspect $work/t.gguf $work/d.gguf | grep -q '^preset  *linear:K=3'"
@@ -38,7 +38,7 @@ check "a missing type is refused" fails 2 "name a type" $q $target "$work/x.gguf
 check "an invalid source is refused" fails 1 "none" $q "$work/none" "$work/x.gguf" --type q8_0
 mkdir "$work/bad" && cp $draft/* "$work/bad" && rm "$work/bad/tokenizer.json"
 mkdir "$work/phi3-mine" && cp $draft/* "$work/phi3-mine"
-check "a folder name for which llama.cpp expects the tokens of Phi-3 gets another name in the file" sh -c "$q '$work/phi3-mine' '$work/phi.gguf' --type q8_0 >/dev/null &&
+check "the name in the file is changed if llama.cpp would expect the tokens of Phi-3" sh -c "$q '$work/phi3-mine' '$work/phi.gguf' --type q8_0 >/dev/null &&
     grep -aq phi_3-mine '$work/phi.gguf'"
 check "a folder without a tokenizer is refused" fails 1 "tokenizer.json" $q "$work/bad" "$work/x.gguf" --type q8_0
 check "the output cannot be a device" fails 1 "not a regular file" $q $target /dev/full --type q8_0 --force

@@ -31,7 +31,7 @@ for seed in 0 1 2; do
     cat "$work/found" >>"$work/tales"
 done
 check "three seeds give three different texts" test "$(sort -u "$work/tales" | wc -l)" -eq 3
-check "a repeating text is recognised by the test" test -z "$(echo 'There was once upon a time a fisherman who lived with his wife in a little hut close by the sea.' |
+check "the test recognises a text that repeats itself" test -z "$(echo 'There was once upon a time a fisherman who lived with his wife in a little hut close by the sea.' |
     tests/race_prompts $ESPALIER -)"
 $ESPALIER race --pass 0 --with linear:K=4 --json >"$work/json"
 seed=$(sed -n 's/^	"seed":	\(.*\),$/\1/p' "$work/json")

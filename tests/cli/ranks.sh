@@ -92,7 +92,7 @@ check "the figure shows what each rank does in a pass" sh -c "grep -q '>rank 0<'
 $ESPALIER export "$work/r.esp.jsonl" --iteration 1 -o "$work/one.json" >"$work/log"
 check "the times of each rank between exchanges are recorded" sh -c "sed -n 2,9p '$work/r.esp.jsonl' | grep -q '\"laps\":\[{\"rank\":0,\"compute\":[0-9.e-]*'"
 $ESPALIER inspect --ranks 3 --ranks-whole down >"$work/inspect"
-check "inspect prints the division" grep -q "gate, up .* outputs; a row gathers" "$work/inspect"
+check "inspect prints how matrices are divided" grep -q "gate, up .* outputs; a row gathers" "$work/inspect"
 check "inspect lists the kinds of matrices that every rank has whole" grep -q "down .*whole in every rank" "$work/inspect"
 check "inspect predicts the time of a pass" grep -q "predicted .*a pass of 1 row takes [0-9.]* ms or more" "$work/inspect"
 # An exchange takes two steps with 4 ranks, and three steps with 8 ranks. With this delay, the
@@ -186,7 +186,7 @@ for mpi in openmpi mpich; do
     say --ranks 3 --hosts localhost --launcher mpirun.$mpi --drafter dynatree >"$work/text" 2>"$work/err"
     check "the text over $mpi is the same" cmp "$work/plain" "$work/text"
     mpirun.$mpi -n 2 "$BUILD/espalier-rank.$mpi" "$ESPALIER" generate -p "Once upon a time" -n 40 >"$work/text" 2>"$work/err"
-    awk 1 "$work/plain" >"$work/lines" # under one mpirun the program has a terminal, so it ends its last line
+    awk 1 "$work/plain" >"$work/lines" # one kind of mpirun gives the program a terminal, so the last line ends with a newline
     awk '{ sub(/\r$/, "") } 1' "$work/text" >"$work/hand"
     check "under the user's own mpirun ($mpi), the text is the same" cmp "$work/lines" "$work/hand"
     mpirun.$mpi -n 2 "$BUILD/espalier-rank.$mpi" "$ESPALIER" generate -p x --target nowhere >"$work/text" 2>"$work/err"

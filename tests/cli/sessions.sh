@@ -45,7 +45,7 @@ check "search finds words" sh -c "$sessions search 'then a fox' | grep -q '^ *1,
 check "search finds beginnings of words" sh -c "$sessions search quee | grep -q '\[queen\]'"
 check "search says if nothing was found" sh -c "$sessions search zebra | grep -q 'no text has these words'"
 check "an empty search is refused" fails 1 "no words to search" $sessions search ' '
-check "all texts are reproduced by verify" sh -c "$sessions verify 1 | grep -q 'session 1: 4 generations gave the same tokens$'"
+check "verify reproduces all texts" sh -c "$sessions verify 1 | grep -q 'session 1: 4 generations gave the same tokens$'"
 
 # Every branch of a session can be exported as a recording.
 $sessions export 1 -o "$work/present.esp.jsonl"
@@ -84,7 +84,7 @@ check "a message says that a resumed session continues" dumped 'session 1 is ope
 check "a resumed session shows its trees" dumped '┬ tree   iter'
 check "a resumed session can be continued" grep -q 'token limit reached' "$work/screen-more"
 check "a resumed session has its branches" grep -q 'fox\|Once upon' "$work/screen-before"
-check "a resumed session stays the same session" test "$($sessions | wc -l)" = 1
+check "resuming a session does not create another session" test "$($sessions | wc -l)" = 1
 check "verify reproduces what a resumed session added" sh -c "$sessions verify 1 | grep -q 'session 1: 5 generations gave the same tokens$'"
 $sessions name 1 the tale
 play "wait
@@ -184,11 +184,11 @@ type Once upon a time
 key Enter
 wait
 $dump" $quiet
-check "a message says that an invalid home folder cannot keep sessions" dumped 'no longer kept: /dev/null/no/espalier/sessions.db'
+check "a message says that sessions cannot be kept in an invalid home folder" dumped 'no longer kept: /dev/null/no/espalier/sessions.db'
 check "text is generated although no session can be kept" dumped '^│ Once upon a time'
 XDG_STATE_HOME=$work/other
 mkdir -p "$work/other/espalier" && echo 'no library at all, but a text that is long enough' >"$work/other/espalier/sessions.db"
-check "reading does not rename a file that is not a library" fails 1 "is not a library of espalier" $sessions
+check "a command that only reads does not rename a file that is not a library" fails 1 "is not a library of espalier" $sessions
 play "size 100x30
 type Once upon a time
 key Enter

@@ -13,21 +13,21 @@ number() {
 $ESPALIER generate -p "Once upon a time" -n 60 --drafter dynatree --record "$file" --json >"$work/live"
 $ESPALIER stats "$file" --json >"$work/json"
 for key in block_efficiency path_share nodes_per_tree most_nodes mask_blocks calibration_error; do
-    check "$key equals that of the live session" test "$(number $key "$work/json")" = "$(number $key "$work/live")" -a \
+    check "$key is the same as in the live session" test "$(number $key "$work/json")" = "$(number $key "$work/live")" -a \
         -n "$(number $key "$work/live")"
 done
 check "without --explain there are no expected tokens" grep -q '"expected_tokens":	null' "$work/json"
 sed -n '/"acceptance"/,$p' "$work/live" | tr -d '\t\n}' >"$work/one"
 sed -n '/"acceptance"/,$p' "$work/json" | tr -d '\t\n}]' >"$work/two"
 tr -d ']' <"$work/one" | cmp -s - "$work/two"
-check "the tables of acceptance equal those of the session" test $? -eq 0
+check "the tables of acceptance are the same as in the live session" test $? -eq 0
 
 $ESPALIER stats "$file" >"$work/tables"
 check "drafter and verifier are named" grep -q "^dynatree, greedy: [0-9]* iterations$" "$work/tables"
 for table in depth child q; do
     check "there is a table of acceptance by $table" grep -q "^$table  *tried  accepted" "$work/tables"
 done
-check "the counts equal those of the session" grep -q \
+check "the counts are the same as in the live session" grep -q \
     "^accepted nodes  *$(number accepted_nodes "$work/live") of $(number drafted_nodes "$work/live")," "$work/tables"
 
 $ESPALIER generate -p "Once upon a time" -n 60 --temp 1 --drafter iid --verifier specinfer --explain \

@@ -23,7 +23,7 @@ check "a suite runs without error messages" test $? -eq 0 -a ! -s "$work/err"
 check "the printed table equals the written table" cmp "$work/table" "$work/dir/s.md"
 # Each of two temperatures has rows for plain decoding, the best chain, the tree with each B, and the best tree.
 check "every configuration has a row" test "$(wc -l <"$work/dir/s.csv")" = 11
-check "equal configurations are run only once" test "$(wc -l <"$work/dir/s.runs.jsonl")" = $((1 + 2 * 2 * (1 + 8 + 2 + 2)))
+check "a configuration that occurs twice is run only once" test "$(wc -l <"$work/dir/s.runs.jsonl")" = $((1 + 2 * 2 * (1 + 8 + 2 + 2)))
 check "plain decoding has one token per iteration" grep -q '^plain decoding,,0,1,,1.00,1.00' "$work/dir/s.csv"
 check "the best chain is a chain" grep -q '^best chain,linear:K=[1-8],' "$work/dir/s.csv"
 check "the best tree of a grid is named with its parameters" grep -q '^best tree,"fixed:D=[23],B=[12]",' "$work/dir/s.csv"
@@ -59,14 +59,14 @@ check "--resume completes the journal" test "$(wc -l <"$work/dir/s.runs.jsonl")"
 head -n 20 "$work/dir/s.runs.jsonl" >"$work/first"
 head -n 20 "$work/some" | cmp -s - "$work/first"
 check "--resume keeps the finished runs" test $? -eq 0
-check "runs with other prompts are refused" fails 1 "other models or prompts" $suite "$work/s.suite" -o "$work/dir" --resume --prompts 1
+check "a journal of runs with other prompts is refused" fails 1 "other models or prompts" $suite "$work/s.suite" -o "$work/dir" --resume --prompts 1
 printf 'x\n' >>"$work/dir/s.runs.jsonl"
 check "a damaged journal is refused" fails 1 "this is not a run" $suite "$work/s.suite" -o "$work/dir" --resume
 printf '{"runs_' >"$work/dir/s.runs.jsonl"
 $suite "$work/s.suite" -o "$work/dir" --resume >/dev/null
 check "a journal that ends within its first line is started again" fails 1 "other models or prompts" $suite "$work/s.suite" -o "$work/dir" --resume --prompts 1
 $suite "$work/s.suite" -o "$work/dir" --force -n 2 --prompts 1 --temp 0.5 >"$work/table"
-check "flags override the file" sh -c "grep -q '| 0.5 |' '$work/table' && ! grep -q '| 0.8 |' '$work/table'"
+check "flags override the settings of the suite" sh -c "grep -q '| 0.5 |' '$work/table' && ! grep -q '| 0.8 |' '$work/table'"
 
 write <<'SUITE'
 prompts two.jsonl
@@ -101,8 +101,8 @@ SUITE
 $suite "$work/s.suite" --draft "$work/drafts" -o "$work/own" >"$work/table" 2>"$work/err"
 check "a configuration can have its own settings" test $? -eq 0 -a ! -s "$work/err"
 check "settings of one configuration do not affect other configurations" sh -c "grep -q '^windowed,one,,30.0,' '$work/own/s.csv' && grep -q '^tree,one,1,40.0,' '$work/own/s.csv'"
-check "the suite limits the prompts" grep -q 'Suite s, 1 prompt[.]' "$work/table"
-check "the suite sets the size of trees" grep -q '^large,one,,40.0,300$' "$work/own/s.csv"
+check "a suite can limit the number of prompts" grep -q 'Suite s, 1 prompt[.]' "$work/table"
+check "a suite can set the largest size of trees" grep -q '^large,one,,40.0,300$' "$work/own/s.csv"
 check "a pivot of some rows leaves out columns that do not vary in these rows" grep -qx '| draft one | draft other |' "$work/table"
 check "a pivot of some rows says which rows it has" grep -q '^tokens made, choice=tree, draft=one:' "$work/table"
 check "the hash of every draft is in the table" test "$(grep -c '"hash":' "$work/own/s.json")" = 3
@@ -124,9 +124,9 @@ SUITE
 $suite "$work/s.suite" -o "$work/cost" >"$work/table" 2>"$work/err"
 check "a suite with given costs runs" test $? -eq 0 -a ! -s "$work/err"
 # Plain decoding, the chain and two trees run once; goodput runs at each cost.
-check "only configurations that use costs are run again at other costs" test "$(wc -l <"$work/cost/s.runs.jsonl")" = $((1 + 2 * (4 + 3)))
+check "only configurations that depend on the costs are run again at other costs" test "$(wc -l <"$work/cost/s.runs.jsonl")" = $((1 + 2 * (4 + 3)))
 sed 's/"[^"]*"/tree/g' "$work/cost/s.csv" >"$work/costs"
-check "speed is tokens divided by the costs of passes" awk -F, 'NR > 1 && $3 <= 1 { rows++
+check "the speed is the number of tokens divided by the cost of the passes" awk -F, 'NR > 1 && $3 <= 1 { rows++
     off = $4 * (1 + $3 * $6) / $5; if (off < 0.97 || off > 1.03) { print; bad = 1 } } END { exit bad || rows != 8 }' "$work/costs"
 check "goodput drafts if rows cost nothing, and not if they are expensive" awk -F, '
     $1 == "goodput" { nodes[$3] = $6 } END { exit !(nodes[0] > 3 && nodes[50] < 0.5) }' "$work/costs"
@@ -250,12 +250,12 @@ SUITE
     $suite "$work/s.suite" -o "$work/$measure" --resume >/dev/null
     check "a resumed run of measure $measure gives the same table" cmp "$work/before" "$work/$measure/s.csv"
 done
-check "the fractions of nodes by rank add up to 1" sh -c "awk -F, 'NR > 1 { n += \$3 } END { exit !(n > 99 && n < 101) }' '$work/ranks/s.csv'"
+check "the percentages of nodes by rank add up to 100" sh -c "awk -F, 'NR > 1 { n += \$3 } END { exit !(n > 99 && n < 101) }' '$work/ranks/s.csv'"
 check "draft probabilities lie within their bins" sh -c "awk -F, 'NR > 1 && \$3 > 0 { n++; bad = bad || \$4 < \$2 - 1e-3 || \$4 > \$2 + 0.101 }
     END { exit bad || n < 2 }' '$work/shares/s.csv'"
 check "no step accepts more nodes than it has" sh -c "awk -F, 'NR > 1 { n++; bad = bad || \$4 > \$3 } END { exit bad || n < 2 }' '$work/steps/s.csv'"
-# The columns are the distance, nss, naivetree, spectr, specinfer, khisti and the ceiling.
-check "no verifier exceeds the ceiling" sh -c "awk -F, 'NR > 1 { for (i = 5; i < NF; i++) if (\$i > \$NF + 1e-3) bad = 1 }
+# The columns are the distance, the rates of verifiers nss, naivetree, spectr, specinfer and khisti, and the ceiling.
+check "no verifier's acceptance rate exceeds the ceiling" sh -c "awk -F, 'NR > 1 { for (i = 5; i < NF; i++) if (\$i > \$NF + 1e-3) bad = 1 }
     END { exit bad || NR < 3 }' '$work/rules/s.csv'"
 check "the L1 distance is between 0 and 2" sh -c "awk -F, 'NR > 1 { bad = bad || \$4 < 0 || \$4 > 2 } END { exit bad }' '$work/rules/s.csv'"
 check "acceptance rates are between 0 and 1" sh -c "awk -F, 'NR > 1 { bad = bad || \$4 < 0 || \$4 > 1 || \$5 < 0 || \$5 > 1 }

@@ -59,7 +59,7 @@ kill -INT $pid
 wait $pid
 check "an interruption before the first step exits with 130" test $? -eq 130
 check "a message says that training was interrupted before the first step" grep -q "interrupted before the first step: " "$work/err"
-check "a training that did not begin leaves no file" test -z "$(ls "$work/none")"
+check "training that is interrupted before the first step leaves no file" test -z "$(ls "$work/none")"
 $ESPALIER train text --text "$work/text" -n 100000 --length 48 -o "$work/cut" >"$work/out" 2>"$work/err" &
 pid=$!
 while kill -0 $pid 2>/dev/null && [ -z "$(find "$work" -name 'cut.part*' -size +0)" ]; do sleep 0.05; done

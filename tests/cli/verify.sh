@@ -8,8 +8,8 @@
 export XDG_STATE_HOME="$work/state"
 sessions="$ESPALIER sessions"
 
-# keeps COUNT OPTION...: writes session COUNT with these options, and checks that it has its
-# text and that verify reproduces it.
+# keeps COUNT OPTION...: writes session COUNT with these options, and checks that it contains
+# the text and that verify reproduces the text.
 keeps() {
     count=$1
     shift

@@ -26,9 +26,9 @@ keys Tab Tab Home Down Down
 check "80x24: the cursor is on a node of the tree" see ' 3/[0-9]* '
 keys b
 check "80x24: b writes another text from the node" see 'limit reached'
-check "80x24: after b, the tree follows the text again" gone '(held)'
+check "80x24: after b, the tree pane no longer holds an iteration" gone '(held)'
 keys u
-check "80x24: u restores the former text" see 'undone'
+check "80x24: u restores the previous text" see 'undone'
 before=$(tokens)
 click 12 4
 check "80x24: a click on the text puts the cursor there" see 'iter [0-9]* (held)\|┬ tree'
@@ -91,7 +91,7 @@ check "40x12: there are two branches" see '● '
 keys ']'
 check "40x12: [ or ] switches to the other branch" see 'branch 1 of 2\|branch 2 of 2'
 keys d
-check "40x12: d asks before it deletes" see 'Delete this branch'
+check "40x12: d asks before it deletes a branch" see 'Delete this branch'
 keys n
 check "40x12: n keeps the branch" gone 'Delete this branch'
 keys ':insert and then a fox' Enter

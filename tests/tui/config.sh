@@ -111,7 +111,7 @@ check "an error of the engine names the line" dumped 'line 1: temp takes a numbe
 head -c 20000 /dev/urandom >"$file"
 ESPALIER_SCRIPT=/dev/null fails 1 'settings, line' $ESPALIER --config "$file"
 check "random bytes give an error" [ $? = 0 ]
-check "control characters are made safe" refused '\033[2J\033]0;x\a 1' \
+check "an error message shows no control characters of the file" refused '\033[2J\033]0;x\a 1' \
     "there is no setting '?.2J?.0;x?'"
 
 # Saved paths are absolute, so that they are valid in every folder.

@@ -172,7 +172,7 @@ key Enter'
 check "/drafter NAME chooses a drafter" play_and_see 'drafter = linear:K=4' 'type /drafter linear:K=4
 key Enter
 wait'
-check "other words are searched for, and so are names of settings without a value" \
+check "other words after / are searched for, and so are names of settings without a value" \
     play_and_see "not found: 'theme' is not in the text; the command is :theme" 'type /theme
 key Enter'
 for line in clear 'clear all' quit edit regenerate "save $work/by-slash" "mark here" help; do
@@ -300,7 +300,7 @@ check ":break says when it will stop" play_and_see 'when a path of more than 3 t
 key Enter'
 check "generation stops after a long path" stops 'path 3' 'a path of [4-6] tokens was accepted' \
     --drafter fixed:D=6,B=2 --temp 0
-check "the tree shows an accepted path of that length" dumped 'tree .* [4-6] of [0-9]* accepted'
+check "the tree shows an accepted path of more than 3 tokens" dumped 'tree .* [4-6] of [0-9]* accepted'
 check ":until rejected stops after all nodes were rejected" stops rejected 'everything was rejected' --drafter linear:K=1 --temp 1
 
 printf '#!/bin/sh\ntest "$(cat "$2")" = "$1" && printf "two\\nlines\\n" >"$2"\n' >"$work/editor"

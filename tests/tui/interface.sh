@@ -87,7 +87,7 @@ check "F5 continues without stops" see 'token limit reached'
 keys ':drafter linear:K=4' Enter ':set n=200' Enter ':break path 1' Enter Enter
 check "a breakpoint stops the generation" see 'tokens was accepted'
 keys C-c
-check "C-c leaves the stop at a breakpoint" see 'ready'
+check "C-c ends the pause at a breakpoint" see 'ready'
 keys F5 C-d
 check "C-d ends the program" left 0
 check "the history is readable by its owner only" \

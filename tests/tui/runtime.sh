@@ -58,7 +58,7 @@ check "if models cannot be loaded, the loaded ones stay in use" same_text "$prom
 check "a folder that does not exist is named" \
     grep -q "nothing: No such file or directory; the loaded models stay in use" "$work/missing"
 check "a folder without a tokenizer is named" grep -q "tokenizer.json.*; the loaded models stay in use" "$work/without"
-check "three folders are refused" grep -q "model takes a target and, optionally, a draft" "$work/three"
+check ":model refuses three folders" grep -q "model takes a target and, optionally, a draft" "$work/three"
 play "size 200x24
 wait
 type $prompt
@@ -235,7 +235,7 @@ $(cat "$work/instructions")"
 while read -r drafter key value; do
     check ":set $key=$value works for $drafter" grep -q "^ $key = " "$work/set-$drafter-$key"
 done <"$work/parameters"
-check "many parameters were set" [ "$(wc -l <"$work/parameters")" -gt 40 ]
+check "more than 40 parameters were set" [ "$(wc -l <"$work/parameters")" -gt 40 ]
 
 # Prompts follow each other in one text, and the last one can be taken back.
 play "size 100x24
@@ -420,8 +420,8 @@ key Enter
 type :save $work/a
 key Tab
 $dump" -n 2
-check "a file name may have a blank" [ -s "$work/a b" ]
-check "a file name with a blank is completed with a backslash" dumped '/a\\ b'
+check "a file name can contain a space" [ -s "$work/a b" ]
+check "a file name with a space is completed with a backslash" dumped '/a\\ b'
 play "size 100x24
 wait
 type $prompt

@@ -106,8 +106,8 @@ key C-c
 $dump-6"
 check "two C-c with a paste between them do not end the program" grep -q '^ C-c again leaves' "$work/screen-6"
 
-# The text is that of `generate`, even if drafters change, or if generation pauses or continues
-# in step mode.
+# The text must be that of `generate`, even if drafters change, or if generation pauses or
+# continues in step mode.
 prompt='Once upon a time there was a king who had three sons,'
 words() { # prints the words of the text pane, without its frame
     sed -e '1,2d' -e '/^└/,$d' -e 's/^│ //' -e 's/ *│$//' "$work/screen" | tr -s ' \n' '\n'

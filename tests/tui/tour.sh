@@ -42,11 +42,11 @@ start="cd $work; export EDITOR=$work/editor"
 printf '#!/bin/sh\nprintf "from the editor" >"$1"\n' >"$work/editor"
 chmod +x "$work/editor"
 
-# 1. `make race`, with passes of 5 ms instead of 100.
+# 1. `make race`, but with passes of 5 ms instead of 100 ms.
 open 120x36
 keys "$start" Enter
 run race --seed 1 --pass 5
-check "1: one side decodes plainly" see 'ar: plain decoding, one token per pass'
+check "1: one side uses plain decoding" see 'ar: plain decoding, one token per pass'
 check "1: the result says how many times as fast the tree was" see 'identical, [0-9.]* times as fast'
 check "1: the text ends with a sentence" see '[.!?]"'
 keys Space
@@ -99,7 +99,7 @@ keys ':clear' Enter
 check "11: :clear asks again" see 'Clear the text'
 keys y
 check "5: after y the first screen says that the built-in models only know fairy tales" see 'The built-in models have only read fairy tales: they'
-check "5: a long text is allowed" answer ':n 700' 'n = 700'
+check "5: the token limit is 700" answer ':n 700' 'n = 700'
 keys 'There was once a king' Enter
 check "5: Enter sends the prompt" see '│ There was once a king'
 check "5: during the generation the footer shows the key that stops it" see 'C-c stop'
@@ -107,7 +107,7 @@ keys Escape
 check "5: \`Esc\` stops a generation" see 'stopped'
 keys ':clear!' Enter
 check "5: :clear! clears without a question" see 'The built-in models have only read fairy tales: they'
-check "5: a short text is allowed" answer ':n 40' 'n = 40'
+check "5: the token limit is 40" answer ':n 40' 'n = 40'
 
 # 6. A comparison.
 keys ':compare ar' Enter
@@ -141,7 +141,7 @@ steps_to() { # PATTERN: presses Space until the screen shows it
     done
     shows "$1"
 }
-check "7: Space goes on to the next iteration" steps_to 'Draft pass 1'
+check "7: Space continues with the next iteration" steps_to 'Draft pass 1'
 keys Tab Tab
 check "7: \`Tab\` moves the focus to the tree" see '^ Space step .* Up Down move'
 keys '<'
@@ -193,7 +193,7 @@ check "8: a \`/\` without a value searches" answer '/drafter' "not found: 'draft
 keys Escape
 check "8: Esc leaves the search" see '^ F1 help'
 keys ':clear!' Enter ':n 700' Enter
-check "8: a long text is allowed" see 'n = 700'
+check "8: the token limit is 700" see 'n = 700'
 keys 'There was once a king' Enter
 check "8: the generation is running" see 'C-c stop'
 check "8: \`:set K 8\` changes a parameter" answer ':set K 8' 'K = 8'
@@ -217,7 +217,7 @@ check "9: the text is still shown" see '^│ There was once a queen'
 check "9: a message says that the generation was stopped" see 'generation stopped; Enter continues'
 
 # 10. Recordings and pictures.
-check "10: a short text is allowed" answer ':n 30' 'n = 30'
+check "10: the token limit is 30" answer ':n 30' 'n = 30'
 keys F9
 check "10: \`F9\` starts a recording" see 'recording to'
 check "10: a text is recorded" writes ''
@@ -258,9 +258,9 @@ keys w Left Left Left
 check "13: the tree pane says that it is held" see '┬ tree *iter [0-9]* (held)'
 before=$(tokens)
 keys Enter
-check "13: \`Enter\` shows the tokens in the same place" see 'node *token [0-9]* "'
+check "13: \`Enter\` lists the target's tokens for this position" see 'node *token [0-9]* "'
 keys Down
-check "13: the tokens are a list with a cursor" see '> 2 "'
+check "13: the arrow keys select a token of the list" see '> 2 "'
 keys Enter
 check "13: a second Enter continues from the selected token" continued
 keys B
