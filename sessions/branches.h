@@ -17,9 +17,9 @@
 
 #include "sessions/written.h"
 
-/* Names a text: the first `length` tokens of branch `branch`, including those that it shares
- * with its parent. The branch itself owns the last of these tokens. The empty text is {-1, 0}.
- */
+/* Names a text: the first `length` tokens of branch `branch`, including the tokens that the
+ * branch shares with its parent. The branch itself owns the last of these tokens. The empty text
+ * is {-1, 0}. */
 struct esp_text_place {
     int branch, length;
 };

@@ -3,7 +3,7 @@
  *
  * Reading a line stops at its first error. `struct reader` stores the status and the message,
  * so the functions below need not check for errors after every member. Every value that is
- * drawn or added up later must be within its range. This is checked here and nowhere else.
+ * shown or added up later must be within its range. This is checked here and nowhere else.
  */
 #include "sessions/event_json.h"
 

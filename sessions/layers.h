@@ -2,9 +2,8 @@
  *
  * An iteration event contains the finished tree. Its nodes are in creation order, so the tree
  * after a pass consists of the first nodes. But some of them were different after that pass:
- * not expanded yet, not cut yet, or drawn fewer times. The differences are stored here. With
- * them, each LAYER and STAGE event can be reconstructed from the iteration, equal in every
- * field.
+ * not expanded yet, not cut yet, or drawn fewer times. These differences are stored here. From
+ * the iteration and the differences, each LAYER and STAGE event can be reconstructed exactly.
  */
 #ifndef ESP_LAYERS_H
 #define ESP_LAYERS_H

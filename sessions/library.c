@@ -170,8 +170,8 @@ static void set_journal_aside(struct esp_library *l, int64_t id)
     if (rename(from, to) == 0)
         esp_fail(
             l->note, sizeof l->note, 0,
-            "%s, the last part of session %lld, is damaged; what could be read of it is kept, "
-            "and it was renamed to %s",
+            "%s, the last part of session %lld, is damaged; its readable records are kept, "
+            "and the file was renamed to %s",
             from, (long long)id, strrchr(to, '/') ? strrchr(to, '/') + 1 : to);
 }
 

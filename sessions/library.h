@@ -6,8 +6,8 @@
  * newest records are in a journal next to the library (journal.h). If a program was killed,
  * opening the library moves the records from its journals into the library. Several programs
  * can use the file at the same time, but a session can be open in only one of them
- * (esp_library_claim). The other programs see those records of the session that are in the
- * library.
+ * (esp_library_claim). The other programs see only the records of the session that are already
+ * in the library.
  *
  * The file is untrusted: every number and link is checked when it is loaded.
  */
@@ -75,7 +75,7 @@ struct esp_kept_match {
     char words[256]; /* the match, in brackets, with the words around it */
 };
 
-/* Searches for branches that contain all of `words`; the last of these may be the beginning
+/* Searches for branches that contain all of `words`. The last word may be only the beginning
  * of a word. Calls `visit` for each branch, the best match first, until it returns a value
  * other than 0. Before the search, new texts are added to the index, and a damaged index is
  * rebuilt. */
@@ -161,8 +161,8 @@ struct esp_kept_next {
 
 int esp_library_next_numbers(struct esp_library *library, int64_t id,
                              struct esp_kept_next *next, char *err, size_t errlen);
-/* `known` has a bit for each token of a vocabulary (vocabulary / 8 + 1 bytes). Sets the bits of
- * the tokens whose bytes the library has (table `piece`). */
+/* `known` has a bit for each token of a vocabulary (vocabulary / 8 + 1 bytes). Sets the bit of
+ * each token that has its bytes in the library (table `piece`). */
 void esp_library_pieces(struct esp_library *library, const char *vocabulary_hash,
                         int vocabulary, unsigned char *known);
 /* Stores records of a session's log in one transaction, as chunk number `chunk`. Does nothing

@@ -58,8 +58,8 @@ struct esp_recording;
 int esp_recording_open(struct esp_recording **recording, const char *path, char *err,
                        size_t errlen);
 /* Opens the file of the recording `of` a second time, for use in another thread. This works
- * even if another file has its name now. `of` must stay open during the call, and only one
- * thread at a time may make this call. Returns the same as esp_recording_open(). */
+ * even if the file's name now belongs to another file. `of` must stay open during the call, and
+ * only one thread at a time may make this call. Returns the same as esp_recording_open(). */
 int esp_recording_open_again(struct esp_recording **recording, const struct esp_recording *of,
                              char *err, size_t errlen);
 void esp_recording_close(struct esp_recording *recording);
@@ -79,7 +79,7 @@ int esp_recording_iterations(const struct esp_recording *recording);
 
 struct esp_recording_entry {
     int type;       /* ESP_EVENT_PROMPT, _ITERATION, _SETTING, _REWIND, _END, _MARKER, _CLEAR */
-    double time;    /* seconds since the start of the recording; never falls */
+    double time;    /* seconds since the start of the recording; never decreases */
     int iterations; /* number of iterations in the recording before this event */
     int line;       /* number of the event's line in the file */
 };

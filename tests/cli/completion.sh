@@ -37,11 +37,11 @@ check "after a flag that takes no value, more flags are completed" completes "--
 check "bench completes the names of drafters" completes "eagle2" bench linear ea
 check "kinds of training are completed" completes "selector" train s
 check "lessons are completed" completes "3-a-tree" learn 3
-check "nothing is offered where a file is expected" completes "" generate -f tests/she
+check "where a file is expected, completion leaves the word to the shell" completes "" generate -f tests/she
 check "nonsense gives no completion" completes "" generate --nonsense=x:y,z "$(printf '\033[31m')"
 check "each completion has a description" sh -c "'$ESPALIER' complete -- generate --drafter salf | grep -q '^salf	the likeliest'"
 
-# The three shells: each completes the end of a line.
+# These functions print how each of the three shells completes the end of a line.
 in_bash() {
     bash -c '. tui/package/completion.bash
         COMP_LINE="${0##*/} $*" COMP_POINT=1000 COMP_WORDS=("$0" "$@") COMP_CWORD=$#
@@ -67,5 +67,5 @@ for shell in bash zsh fish; do
     check "$shell completes a drafter" sh -c "echo '$(in_$shell generate --drafter sal)' | grep -qw salf"
     check "$shell completes files" sh -c "echo '$(in_$shell generate -f tests/she)' | grep -q 'tests/shell.sh\|FILES'"
 done
-check "in bash, a word begins after a colon" test "$(in_bash generate --drafter fixed:pru)" = "prune="
+check "bash completes only the part of a word after a colon" test "$(in_bash generate --drafter fixed:pru)" = "prune="
 finish

@@ -1,8 +1,8 @@
 #!/bin/sh
-# Tests the CUDA backend on the command line. A missing device, too little memory or a call that
-# fails gives a message of one line. Backend "auto" then uses the CPU. With a working device, the
-# text is the same as on the CPU. The test uses the emulator. If the real plugin was built, the
-# test also uses it, without a GPU.
+# Tests the CUDA backend on the command line. A missing device, too little memory or a failing call
+# must give a message of one line. Backend "auto" must then use the CPU. With a working device, the
+# text must be the same as on the CPU. The test uses the emulator. If the real plugin was built,
+# the test also uses it, without a GPU.
 . tests/shell.sh
 emulated=$BUILD/emu/libespalier-cuda.so
 run="$ESPALIER generate -p Once -n 4 --drafter linear --max-nodes 16 --context 64"
@@ -91,7 +91,7 @@ check "generate samples on the emulated GPU" test $? -eq 0
 $ESPALIER check --backend cuda --drafter iid:K=2,L=2 --trials 1 --max-nodes 16 --context 64 >"$work/out" 2>&1
 check "espalier check runs every exact verifier on the emulated GPU" test "$(grep -c '^iid.* ok$' "$work/out")" -eq 6
 
-# With several devices, --device chooses one.
+# If there are several devices, --device must choose one of them.
 check "each device is listed with its number" test \
     "$(ESPALIER_EMU_DEVICES=2 $ESPALIER list backends | grep -c -- '--device [01]: emulated GPU [01], 4 GB, driver ')" -eq 2
 check "each device is listed in JSON" test \
@@ -132,7 +132,7 @@ ESPALIER_EMU_MEMORY=1000000 $run >"$work/out" 2>"$work/err"
 check "with too little GPU memory, auto uses the CPU" cmp -s "$work/out" "$work/plain"
 check "one line says that the GPU has too little memory" test "$(grep -c 'free on emulated GPU.*using the cpu backend' "$work/err")" -eq 1
 
-# Tests quantised weights, which stay quantised on the GPU. A tree gives the text of plain decoding.
+# Tests quantised weights, which stay quantised on the GPU. A tree must give the text of plain decoding.
 $ESPALIER quantize engine/models/fairytale-target "$work/t.gguf" --type q4_k >/dev/null
 $ESPALIER quantize engine/models/fairytale-draft "$work/d.gguf" --type q8_0 >/dev/null
 quantised="--target $work/t.gguf --draft $work/d.gguf --backend cuda --max-nodes 16 --context 64"
@@ -141,7 +141,7 @@ check "quantised weights generate" test -s "$work/plain-q"
 $ESPALIER generate -p Once -n 4 $quantised --drafter dynatree >"$work/out" 2>"$work/err"
 check "a tree gives the same text" cmp -s "$work/out" "$work/plain-q"
 
-# If a target is larger than the memory limit, its layers are copied to the device for every pass.
+# If a target is larger than the memory limit, the layers that do not fit are copied to the device in every pass.
 limited="--backend cuda --exact --gpu-memory 10M"
 $run $limited --stats >"$work/out" 2>"$work/err"
 check "the text with --gpu-memory is the same" cmp -s "$work/out" "$work/plain"

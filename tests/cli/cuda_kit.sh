@@ -85,7 +85,7 @@ plan CI=true check | grep -e "-Xptxas -O0.* -MF " >"$work/plan"
 check "CI compiles with little optimisation" test "$(wc -l <"$work/plan")" -gt 20
 check "CI compiles CUDA into a separate folder" test "$(grep -vc -- "-MF $work/build/checked/" "$work/plan")" -eq 0
 
-# NVIDIA's compute-sanitizer cannot check scripts, so it is removed from the path.
+# NVIDIA's compute-sanitizer cannot check scripts. Its folder is removed from PATH, so the kit does not find it.
 PATH=$(printf '%s' "$PATH" | tr ':' '\n' | grep -v cuda | paste -s -d : -)
 
 run() {
@@ -141,7 +141,7 @@ check "the tar file has the output of the parts" test \
 check "the tar file has the summary" test "$(tar xOf "$work/bad.tar" espalier-cuda/summary.txt | grep -c FAILED)" -ge 2
 check "no temporary file is left" test "$(ls "$work" | grep -c tar)" -eq 3
 
-# The output of a part is shown while it runs, and kept if the run is interrupted.
+# The output of a part must be shown while the part runs, and must be kept if the run is interrupted.
 program tests/unit/c_hangs <<'END'
 #!/bin/sh
 echo "half way"
@@ -160,8 +160,8 @@ check "an interrupted run exits with 130" test $? -eq 130
 check "an interrupted run keeps the output" test \
     "$(tar xOf "$work/broken.tar" espalier-cuda/c_hangs.txt | head -n 1)" = "half way"
 
-# tests/cuda/compare shows the figures of two runs side by side.
-measured() { # measured TAR MS DEVICE
+# tests/cuda/compare must show the figures of two runs side by side.
+measured() { # TAR MS DEVICE: makes the tar file of a run on DEVICE that measured MS milliseconds
     mkdir -p "$work/made/espalier-cuda"
     printf '\n# %s, 80 GB, driver 580\n\nRead rate: 3000 GB/s.\n\n## A model, BF16\n\n%s\n|---|---|---|---|\n%s\n' "$3" \
         "| rows | ms at 256 | predicted | of the read rate |" "| 1 | $2 | 4.000 | 90 % |" >"$work/made/espalier-cuda/shapes-8b.txt"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Tests guesses without a draft model: --expect in a pipe, and recycled tokens that are stored for later runs.
+# Tests drafting without a draft model: with --expect and a prompt from a pipe, and with recycled tokens of earlier runs.
 . tests/shell.sh
 . tests/script.sh
 . tests/chat_pair.sh

@@ -1,6 +1,6 @@
 #!/bin/sh
-# If the system refuses threads, the program runs with fewer threads, or a message says that it
-# cannot run.
+# If the system refuses to create threads, the program must run with fewer threads, or a message
+# must say that it cannot run.
 . tests/shell.sh
 . tests/script.sh
 

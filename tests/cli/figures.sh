@@ -1,5 +1,6 @@
 #!/bin/sh
-# Tests tests/figures/run, which makes all tables and figures of the papers. In this test it generates only a few tokens for each of them.
+# Tests tests/figures/run, which makes all tables and figures of the papers. To be fast, this test generates only a few tokens
+# for each of them.
 . tests/shell.sh
 count=$(ls sessions/suites/*.suite | wc -l)
 # The built-in draft model replaces every draft head.

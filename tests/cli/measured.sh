@@ -40,5 +40,5 @@ done <"$work/claims"
 $ESPALIER bench --suite dynatree-ablation --threads 1 --check "with dynamic breadth and depth" "with history, by price" >"$work/said"
 check "the counts of two rows of the tables are reproduced" test $? -eq 0
 grep -v ' 0 differ' "$work/said"
-check "two configurations, with and without the learned temperature, were compared" grep -q '^16 counts compared' "$work/said"
+check "the counts with and without the learned temperature were compared" grep -q '^16 counts compared' "$work/said"
 finish

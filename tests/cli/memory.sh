@@ -1,6 +1,6 @@
 #!/bin/sh
-# Tests --memory: layers that do not fit into memory are read from the model's file in every pass. The text is the same for
-# every drafter, the program stays below the limit, and error messages suggest what to do.
+# Tests --memory: layers that do not fit into memory are read from the model's file in every pass. The text must be the same
+# for every drafter, the program must stay below the limit, and error messages must suggest what to do.
 . tests/shell.sh
 
 seed="engine/models/fairytale-target"

@@ -1,7 +1,7 @@
 #!/bin/sh
-# --draft self: the target's own copy drafts. The text is that of plain decoding. Lists,
-# statistics and recordings say what the draft is. By default, the copy is made if it is
-# expected to make decoding faster. A copy that cannot work is refused with an error message.
+# With --draft self, a quantised copy of the target drafts. The text must be that of plain
+# decoding. Lists, statistics and recordings must say what the draft is. By default, the copy is
+# made if it is expected to make decoding faster. A copy that cannot work must be refused.
 . tests/shell.sh
 export XDG_STATE_HOME="$work/state" XDG_CONFIG_HOME="$work/config"
 target=engine/models/fairytale-target

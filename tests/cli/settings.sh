@@ -17,7 +17,7 @@ other_of() { # NAME: prints a value that is not the default
     *) echo 7 ;;
     esac
 }
-has_flag() { # COMMAND NAME
+has_flag() { # COMMAND NAME: succeeds if the help of COMMAND has the flag of setting NAME
     $ESPALIER $1 --help | grep -q -- "^ *$(flag_of "$2")\( \|\$\)"
 }
 

@@ -77,7 +77,7 @@ choice  fixed:D=$D as tree
 columns tokens_per_iteration
 SUITE
 $suite "$work/s.suite" -o "$work/mixed" >/dev/null
-check "a variable of a configuration and a setting can vary together" test "$(grep -c '^plain decoding' "$work/mixed/s.csv")" = 2
+check "a parameter of a configuration and a setting can vary together" test "$(grep -c '^plain decoding' "$work/mixed/s.csv")" = 2
 
 # This suite has settings for a single configuration, limits the number of prompts, shows a part
 # of the table, and names drafts.
@@ -123,7 +123,7 @@ columns speedup_at_cost tokens_per_iteration nodes depth breadth
 SUITE
 $suite "$work/s.suite" -o "$work/cost" >"$work/table" 2>"$work/err"
 check "a suite with given costs runs" test $? -eq 0 -a ! -s "$work/err"
-# Plain decoding, the chain and two trees run once; goodput runs at each cost.
+# Plain decoding, the chain and two trees must run once; goodput must run once for each cost.
 check "only configurations that depend on the costs are run again at other costs" test "$(wc -l <"$work/cost/s.runs.jsonl")" = $((1 + 2 * (4 + 3)))
 sed 's/"[^"]*"/tree/g' "$work/cost/s.csv" >"$work/costs"
 check "the speed is the number of tokens divided by the cost of the passes" awk -F, 'NR > 1 && $3 <= 1 { rows++
@@ -133,7 +133,7 @@ check "goodput drafts if rows cost nothing, and not if they are expensive" awk -
 check "the best of several configurations depends on the cost" test \
     "$(grep -o 'fixed:D=[13]' "$work/cost/s.csv" | sort -u | wc -l)" = 2
 
-# No output format may interpret the text of a label or a category.
+# Output formats must not treat the text of a label or a category as a formula, markup or a control character.
 printf '%s\n' '{"prompt": "Once upon a time", "category": "=cmd|'"' /C calc'"'!A0"}' \
     '{"prompt": "There was", "category": "a|b`c*<script>&lt;"}' \
     '{"prompt": "The king", "category": "x\u001b[31m\u202e\n,\"q"}' \
@@ -219,7 +219,7 @@ check "--check refuses a file that is not a table" fails 1 "is not a suite.s tab
 rm "$work/results/s.json"
 check "--check refuses a missing table" fails 1 "results/s.json cannot be opened" counts --check
 
-# After Ctrl-C, the results of the finished runs are kept.
+# After Ctrl-C, the results of the finished runs must be kept.
 write <<'SUITE'
 prompts two.jsonl
 set     tokens 400
@@ -254,7 +254,7 @@ check "the percentages of nodes by rank add up to 100" sh -c "awk -F, 'NR > 1 { 
 check "draft probabilities lie within their bins" sh -c "awk -F, 'NR > 1 && \$3 > 0 { n++; bad = bad || \$4 < \$2 - 1e-3 || \$4 > \$2 + 0.101 }
     END { exit bad || n < 2 }' '$work/shares/s.csv'"
 check "no step accepts more nodes than it has" sh -c "awk -F, 'NR > 1 { n++; bad = bad || \$4 > \$3 } END { exit bad || n < 2 }' '$work/steps/s.csv'"
-# The columns are the distance, the rates of verifiers nss, naivetree, spectr, specinfer and khisti, and the ceiling.
+# The columns are the L1 distance, the rates of verifiers nss, naivetree, spectr, specinfer and khisti, and the ceiling.
 check "no verifier's acceptance rate exceeds the ceiling" sh -c "awk -F, 'NR > 1 { for (i = 5; i < NF; i++) if (\$i > \$NF + 1e-3) bad = 1 }
     END { exit bad || NR < 3 }' '$work/rules/s.csv'"
 check "the L1 distance is between 0 and 2" sh -c "awk -F, 'NR > 1 { bad = bad || \$4 < 0 || \$4 > 2 } END { exit bad }' '$work/rules/s.csv'"

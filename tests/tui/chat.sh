@@ -6,7 +6,7 @@
 chat_pair "$work/chat"
 models="--target $work/chat/target --draft $work/chat/draft --drafter fixed:D=3,B=2 --no-config"
 
-shown() { # FILE PATTERN
+shown() { # FILE PATTERN: succeeds if the screen stored in FILE shows PATTERN
     grep -q -e "$2" "$1" && return
     echo "    no '$2' in:"
     sed 's/^/    |/' "$1"

@@ -36,7 +36,7 @@ for drafter in dynatree linear; do
     check "the compare pane has totals for $drafter" test -n "$(counts $drafter <"$work/screen")"
 done
 
-# A comparison does not change the text.
+# A comparison must not change the text.
 words() { # prints the words of the zoomed text pane
     sed -e '1,2d' -e '/^└/,$d' -e 's/^│ //' -e 's/ *│$//' "$work/screen" | tr -s ' ' '\n'
 }

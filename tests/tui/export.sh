@@ -73,7 +73,7 @@ key Enter
 $dump"
 check "without a tree a page is refused" dumped "there is no tree yet"
 
-# A key saves what the focused pane shows.
+# In each pane, the key e must offer to save what the pane shows.
 echo "size 120x40
 key G
 key Tab Tab Tab e
@@ -130,7 +130,7 @@ check "the caption names the models" grep -q 'fairytale&#45;target ← fairytale
 check "M-p puts the export command into the input line" dot -Tplain -o /dev/null "$work/key.dot"
 cp "$work/screen-2" "$work/screen" && check "an unknown ending is refused" dumped 'does not end in .svg'
 
-# The screen does not wait until a picture is written, but leaving the program does.
+# The screen must not wait until a picture is written, but the program must not end before.
 printf '#!/bin/sh\nsleep 2\nexec "%s" "$@"\n' "$PWD/$BUILD/espalier-dot" >"$work/slow"
 printf '#!/bin/sh\nsleep 1\nexit 1\n' >"$work/bad"
 chmod +x "$work/slow" "$work/bad"

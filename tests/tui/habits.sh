@@ -42,8 +42,8 @@ key M-e y Up' -n 4
 check "a half-typed prompt is in the history after C-c" play_and_see '^> half a thought' 'type half a thought
 key C-c Up'
 
-# On a screen of 40x12 every pane has rows, and text that does not fit into a row continues in
-# the next one.
+# On a screen of 40x12 every pane must have rows, and text that does not fit into a row must
+# continue in the next row.
 play "size 40x12
 wait
 type Once upon a time there was a king
@@ -73,8 +73,8 @@ check "the tree shows the cursor's number and that more nodes follow" dumped ' 2
 check "the tree shows how many nodes are below" dumped '↓ [0-9]'
 check "the node pane counts the siblings that do not fit" dumped '+ 1[0-9] more'
 
-# Commands that would lose text ask first.
-asks() { # PATTERN ANSWER COMMAND: after the answer, the screen must show PATTERN
+# Commands that would lose text must ask first.
+asks() { # PATTERN ANSWER COMMAND: COMMAND must ask; after ANSWER, the screen must show PATTERN
     play_and_see "$1" "type Once upon a time
 key Enter
 wait
@@ -111,7 +111,7 @@ key Enter
 wait
 key M-e' -n 8
 
-# q and Esc leave the help, a zoomed pane or a pane, but never end the program or clear the text.
+# q and Esc must leave the help, a zoomed pane or a pane, but must never end the program or clear the text.
 stays() { # KEYS: after these keys, the program still runs and generates text
     play_and_see "${2:-iter}" "key F5
 type Once upon a time
@@ -258,7 +258,7 @@ check "the new binding is saved" grep -qx 'bind C-t full-speed' "$work/config"
 check "the earlier binding is still there" grep -qx 'bind F12 :theme mono' "$work/config"
 check "a removed binding is not saved" sh -c "! grep -q 'bind F6' $work/config"
 check "saved bindings are read" play_and_see '^┌ help' 'key Equal' --config "$work/config"
-refuses() { # LINE PATTERN
+refuses() { # LINE PATTERN: a configuration file with LINE must give an error message with PATTERN
     echo "$1" >"$work/bad"
     play 'size 80x24' --config "$work/bad"
     grep -q "bad, line 1: $2" "$work/err" || { cat "$work/err"; return 1; }

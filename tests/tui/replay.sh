@@ -13,7 +13,7 @@ check "a session is recorded" [ -s "$recording" ]
 
 # ---- a live session and its replay must show the same frames, at every stop of step mode and
 # at every marker
-body() { # FILE: prints the panes, without the header, which has a sign during a recording
+body() { # FILE: prints the panes, but not the header, because it shows a sign during a recording
     sed -e 1d "$1" | head -n 47
 }
 instructions="size 120x50
@@ -66,7 +66,7 @@ play "$instructions" replay "$work/live.esp.jsonl"
 iteration_of() {
     sed -n '1s/.*step mode, iter \([0-9]*\).*/\1/p' "$1"
 }
-same_steps() { # stops comparing at the iteration that F5 ended, because only that one has times
+same_steps() { # compares up to the iteration that F5 ended; that iteration alone shows times
     step=0
     last=$(iteration_of "$work/live-$stops")
     for stop in $(seq $stops); do
@@ -103,7 +103,7 @@ iterations=$(grep -c '"type":"iteration"' "$recording")
 last=$((iterations - 1))
 half=$((iterations / 2 - 1))
 
-# ---- no model is needed: a copy of the program without model files replays a recording
+# ---- a copy of the program without model files must replay a recording
 cp "$ESPALIER" "$work/alone"
 alone() {
     ESPALIER_DATA=$work/nowhere "$work/alone" "$@"
@@ -268,7 +268,7 @@ dump $work/again" replay "$recording"
 check "seeking back and forth gives the same screen" cmp -s "$work/there" "$work/again"
 
 # ---- files that are not recordings
-refused() { # PATTERN FILE
+refused() { # PATTERN FILE: replay must refuse FILE, as text and on a screen, with a message with PATTERN
     fails 1 "$1" $ESPALIER replay "$2" --plain &&
         ESPALIER_SCRIPT=$work/script fails 1 "$1" $ESPALIER replay "$2"
 }

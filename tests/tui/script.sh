@@ -73,7 +73,7 @@ key Tab
 $dump"
 check "values are completed" dumped '^> :set order=hpd'
 
-# ":set KEY" shows a setting, and wrong names give a message.
+# ":set KEY" must show a setting, and wrong names must give a message.
 play "size 100x40
 wait
 type :set tauh
@@ -170,9 +170,9 @@ cursor 'type one two three
 key M-b C-w'
 check "words are skipped and deleted" dumped '^> one Xthree'
 
-# A search from the input line searches the text; a search from the tree searches the tree's
-# tokens.
-found() { # INSTRUCTIONS
+# A search from the input line must search the text. A search from the tree must search the
+# tree's tokens.
+found() { # INSTRUCTIONS: generates a text and then runs the instructions
     play "size 120x36
 type $prompt
 key Enter
@@ -204,7 +204,7 @@ found 'type :tree right
 key Enter'
 check ":tree right makes the tree grow to the right" dumped '" ✓ *[┬─┼┤]'
 
-# The palette lists every key and command of the tables, except those for replays.
+# The palette must list every key and command of the tables, except those for replays.
 play "size 120x240
 wait
 key F7
@@ -242,7 +242,7 @@ key Enter
 $dump"
 check "Enter on a key of the palette presses the key" sh -c "! grep -q 'controller' $work/screen"
 
-# Tests the mouse: a click focuses a pane and selects, and the wheel scrolls the pane under the pointer.
+# Tests the mouse: a click focuses a pane and selects an item of it, and the wheel scrolls the pane under the pointer.
 play "size 120x50
 wait
 type Once upon a time
@@ -275,7 +275,7 @@ key Tab Tab Tab Tab Tab Tab
 $dump"
 check "the tab of the current pane is visible" dumped ' timeline '
 
-# While text is generated, the screen takes a thousand sizes between 1x1 and 400x120.
+# While text is generated, the screen is resized to a thousand sizes between 1x1 and 400x120.
 sizes=$(awk 'BEGIN { srand(7); for (i = 0; i < 1000; i++)
     printf "size %dx%d\ndump /dev/null\n", 1 + rand() * 400, 1 + rand() * 120 }')
 play "wait

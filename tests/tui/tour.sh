@@ -1,11 +1,11 @@
 #!/bin/sh
-# Follows the README's tour in a real terminal, from the first item to the last, with a step for
-# each sentence that can be tested. The numbers in the names of checks are those of the tour's
-# items. Keys and commands are written as in the README.
+# Follows the README's tour in a real terminal, with a check for each sentence that can be tested.
+# The name of a check begins with the number of the tour's item. Keys and commands are written as
+# in the README.
 . tests/shell.sh
 . tests/terminal.sh
 
-value() { # NAME: prints a variable of the Makefile
+value() { # NAME: prints the value of a variable of the Makefile
     sed -n "s/^$1 := //p" Makefile
 }
 tokens() { # prints the number of tokens of the text
@@ -14,7 +14,7 @@ tokens() { # prints the number of tokens of the text
 more() {
     test "$(tokens)" != "$before"
 }
-continued() { # waits until the text is no longer as long as $before, and then until it ends
+continued() { # waits until the length of the text differs from $before, then until the generation ends
     wait_until more && see 'limit reached'
 }
 writes() { # LINE: sends a prompt, or an empty line, and waits until its continuation ends
@@ -85,7 +85,7 @@ check "4: \`:drafter goodput\` chooses the drafter goodput" answer ':drafter goo
 check "4: goodput generates text" writes ''
 check "4: the pane shows the cost of a row" see 'cost of a row'
 
-# 5. A prompt of the user.
+# 5. The user's own prompt.
 keys 'A king' C-j 'and a queen'
 check "5: \`Ctrl-J\` begins a new line" see '^  and a queen'
 keys C-x C-e
@@ -330,7 +330,7 @@ keys ':quit' Enter
 check "12: \`:quit\` ends the program" left 0
 check "12: the file has the changed theme" grep -q 'theme light' "$work/config/espalier/config"
 
-# 14. The session was kept, and can be resumed.
+# 14. The session must have been kept, and can be resumed.
 run --resume --no-config
 check "14: \`espalier --resume\` opens the last session" see 'is open again; Enter continues its text'
 keys Tab B
