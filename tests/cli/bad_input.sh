@@ -1,5 +1,5 @@
 #!/bin/sh
-# Bad input gives an error message of one line and the right exit code, and no file is written.
+# Bad input must give an error message of one line and the right exit code, and no file must be written.
 . tests/shell.sh
 target=engine/models/fairytale-target
 draft=engine/models/fairytale-draft
@@ -46,7 +46,7 @@ check "a parameter out of range is refused" fails 1 "tau" $gen --drafter dynatre
 check "a parameter without value is refused" fails 1 "name=value" $gen --drafter dynatree:tau
 check "an unknown verifier is refused" fails 1 "nothing" $gen --verifier nothing
 check "an unknown backend is refused" fails 1 "abacus" $gen --backend abacus
-check "an unknown order is refused" fails 1 "order" $gen --order up
+check "an unknown --order is refused" fails 1 "order" $gen --order up
 check "a temperature below 0 is refused" fails 1 "temp" $gen --temp -1
 check "a top-p above 1 is refused" fails 1 "top-p" $gen --top-p 1.5
 check "a top-p of 0 is refused" fails 1 "top-p takes a number above 0" $gen --top-p 0

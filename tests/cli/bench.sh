@@ -1,5 +1,5 @@
 #!/bin/sh
-# Tests `espalier bench`: every configuration runs on every prompt, figures are consistent, and errors are clear.
+# Tests `espalier bench`. Every configuration must run on every prompt, figures must be consistent, and error messages clear.
 . tests/shell.sh
 printf 'Once upon a time\n\nThere was a king\nA fox said' >"$work/prompts"
 bench="$ESPALIER bench -n 24 --threads 1 -f $work/prompts"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Tests `espalier check`, and sampling, from the command line.
+# Tests `espalier check`, and sampling with `espalier generate`.
 . tests/shell.sh
 ok="$ESPALIER check --trials 25"
 

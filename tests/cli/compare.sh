@@ -1,5 +1,5 @@
 #!/bin/sh
-# Tests `espalier compare`: two configurations on the same text.
+# Tests `espalier compare`, which runs two configurations on the same text.
 . tests/shell.sh
 prompt="Once upon a time there was"
 cmp="$ESPALIER compare -n 40 -p"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Tests completion: `espalier complete` offers the right words, and bash, zsh and fish show them.
+# Tests completion: `espalier complete` must offer the right words, and bash, zsh and fish must show them.
 . tests/shell.sh
 
 completes() { # completes WANT WORD...: succeeds if completing the last word gives exactly the words WANT

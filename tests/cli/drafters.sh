@@ -1,5 +1,5 @@
 #!/bin/sh
-# Tests the manual page of the drafters: the program accepts the papers' settings as they are written on the page.
+# Tests the manual page of the drafters: the program must accept the papers' settings as they are written on the page.
 . tests/shell.sh
 sed -n '/^\.Sh SETTINGS/,$p' man/espalier-drafters.7 |
     sed -n 's/^\.Ql \([a-z0-9:,.=A-Z-]*\).*/\1/p' | grep -v -e '^-' -e '^root=' -e '^espalier' | sort -u >"$work/settings"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Tests `espalier export`, which writes iterations of a recording as files for other programs. A file is complete, or it is
-# not written.
+# Tests `espalier export`, which writes iterations of a recording as files for other programs. A file must be written
+# completely or not at all.
 . tests/shell.sh
 recording=tests/cli/three.esp.jsonl
 export="$ESPALIER export $recording"
@@ -53,7 +53,7 @@ check "an invalid speed is refused" fails 1 "speed" $export --asciicast "$work/x
 check "an unknown theme of a replay is refused" fails 1 "no theme 'pink'" $export --asciicast "$work/x.cast" --theme pink
 check "a replay and an iteration exclude each other" fails 1 "the whole replay" $export --asciicast "$work/x.cast" --iteration 1
 
-# Charts need no Graphviz.
+# It must be possible to export charts without Graphviz.
 adapting=sessions/samples/dynatree-adapting.esp.jsonl
 chart="$ESPALIER export $adapting --chart"
 for kind in thresholds acceptance stages; do
@@ -106,7 +106,7 @@ tale=sessions/samples/traversal-sampling.esp.jsonl
 $ESPALIER export $tale --iteration 5 >"$work/kinds.svg"
 check "the legend explains only what is shown" sh -c "grep -q '>not visited' '$work/kinds.svg' &&
     ! grep -q '>rejected\|>cut before' '$work/kinds.svg'"
-# shaped FILE W H: succeeds if the picture's proportions are W:H, to one percent.
+# shaped FILE W H: succeeds if the picture's proportions are W:H, with an error of at most one percent.
 shaped() {
     sed -n 's/.*viewBox="[-0-9.]* [-0-9.]* \([0-9.]*\) \([0-9.]*\)".*/\1 \2/p' "$1" |
         awk -v w="$2" -v h="$3" '{ d = $1 / $2 / (w / h) - 1; good = d < 0.01 && d > -0.01 } END { exit !good }'

@@ -3,7 +3,7 @@
 # for each of them.
 . tests/shell.sh
 count=$(ls sessions/suites/*.suite | wc -l)
-# The built-in draft model replaces every draft head.
+# The test uses the built-in draft model instead of every draft head.
 mkdir "$work/heads"
 for head in $(sed -n 's/^vary *draft //p' sessions/suites/*.suite); do
     ln -sfn "$PWD/engine/models/fairytale-draft" "$work/heads/$head"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Tests `espalier generate`, `espalier list` and `espalier inspect` from the command line.
+# Tests the commands `espalier generate`, `espalier list` and `espalier inspect`.
 . tests/shell.sh
 prompt="Once upon a time"
 gen="$ESPALIER generate -n 48"

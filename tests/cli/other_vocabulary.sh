@@ -1,6 +1,6 @@
 #!/bin/sh
-# A draft with another vocabulary does not change the text, and the commands say how many tokens
-# are shared.
+# A draft with another vocabulary must not change the text. The commands must say how many tokens
+# the vocabularies share.
 . tests/shell.sh
 target=engine/models/fairytale-target
 draft=engine/models/fairytale-draft

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Tests the files from which packages are made: they agree with each other and with the Makefile, and the source archive is
-# complete.
+# Tests the files from which packages are made. They must agree with each other and with the Makefile, and the source archive
+# must be complete.
 . tests/shell.sh
 version=$(sed -n 's/^.define ESP_VERSION "\(.*\)"/\1/p' kernels/version.h)
 check "the packages have the program's version" grep -q "^espalier ($version-" tui/package/debian/changelog

@@ -1,11 +1,11 @@
 #!/bin/sh
-# Tests `espalier export --figure`, which writes figures for papers in every format. A plain LaTeX document accepts the
-# figures, whatever characters the tokens have.
+# Tests `espalier export --figure`, which writes figures for papers in every format. A plain LaTeX document must accept the
+# figures, whatever characters the tokens contain.
 . tests/shell.sh
 adapting=sessions/samples/dynatree-adapting.esp.jsonl
 xpath() { xmllint --xpath "$2" "$1" 2>/dev/null; }
 
-# These token texts contain commands of TeX, markup of XML, control characters, and characters that fonts lack.
+# These token texts contain TeX commands, XML markup, control characters, and characters that fonts do not have.
 cat >"$work/hostile.sed" <<'END'
 s/"text":" a"/"text":"\\\\a{%#_}~^\&$\\"'`<>|--"/g
 s/"text":","/"text":"\\u202e\\u0007\\u001b[31m"/g
@@ -57,7 +57,7 @@ check "a figure and a chart exclude each other" fails 1 "exclude each other" \
 check "--aspect is refused for a figure" fails 1 "the size of a figure" \
     $ESPALIER export $adapting --iteration 3 --figure mask --aspect 16:9
 
-# Compiles a document that loads only the package tikz.
+# Compiles a LaTeX document that loads only the package tikz.
 if command -v pdflatex >/dev/null && kpsewhich tikz.sty >/dev/null; then
     {
         printf '%s\n' '\documentclass{article}\usepackage{tikz}\begin{document}'

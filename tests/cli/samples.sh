@@ -1,6 +1,6 @@
 #!/bin/sh
-# Tests the sample recordings, without any model: each can be replayed and exported, and doing so
-# twice gives the same bytes.
+# Tests the sample recordings without any model. It must be possible to replay and to export each
+# recording, and a second replay or export must give the same bytes.
 . tests/shell.sh
 ESPALIER_DATA=$work/nothing
 export ESPALIER_DATA

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Tests `espalier stats`, which prints tables of a recording. The tables agree with each other and
-# with the report of the session itself. A hostile file is refused with one sentence.
+# Tests `espalier stats`, which prints tables of a recording. The tables must agree with each other
+# and with the report of the session itself. An invalid file must be refused with one sentence.
 . tests/shell.sh
 recording=tests/cli/three.esp.jsonl
 file="$work/a.esp.jsonl"
@@ -36,7 +36,7 @@ $ESPALIER stats "$work/b.esp.jsonl" >"$work/tables"
 check "with --explain there are expected tokens" grep -q "^expected of the trees [1-9]" "$work/tables"
 check "with --explain there is an expected acceptance at each depth" test "$(grep -c '^ *[1-4]  .*%.* [01]\.[0-9]*  *[01]\.[0-9]*$' "$work/tables")" -ge 4
 
-# Each pair of drafter and verifier has its own tables.
+# Each pair of drafter and verifier must have its own tables.
 sed 's/"index":1,\(.*\)"drafter":"[a-z0-9]*"/"index":1,\1"drafter":"other"/' "$recording" >"$work/c.esp.jsonl"
 check "a recording with two drafters has two sets of tables" test "$($ESPALIER stats "$work/c.esp.jsonl" |
     grep -c ' iterations$')" = 2

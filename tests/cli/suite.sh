@@ -21,7 +21,7 @@ SUITE
 $suite "$work/s.suite" -o "$work/dir" >"$work/table" 2>"$work/err"
 check "a suite runs without error messages" test $? -eq 0 -a ! -s "$work/err"
 check "the printed table equals the written table" cmp "$work/table" "$work/dir/s.md"
-# Each of two temperatures has rows for plain decoding, the best chain, the tree with each B, and the best tree.
+# The table must have these rows for each of two temperatures: plain decoding, the best chain, a tree for each B, the best tree.
 check "every configuration has a row" test "$(wc -l <"$work/dir/s.csv")" = 11
 check "a configuration that occurs twice is run only once" test "$(wc -l <"$work/dir/s.runs.jsonl")" = $((1 + 2 * 2 * (1 + 8 + 2 + 2)))
 check "plain decoding has one token per iteration" grep -q '^plain decoding,,0,1,,1.00,1.00' "$work/dir/s.csv"
@@ -32,11 +32,11 @@ check "a configuration runs with each value of a varied parameter" sh -c "awk -F
 check "JSON has all rows" test "$(grep -c '"tokens_per_iteration"' "$work/dir/s.json")" = 10
 check "a pivot has a column for each temperature" grep -q '| temp 0 | temp 0.8 |' "$work/table"
 check "the plot is well-formed XML" xmllint --noout "$work/dir/s.svg"
-# Plain decoding has the same value with every B, so it is drawn as a line for each temperature, with a sample in the legend.
+# Plain decoding has the same value for every B, so the plot shows it as one line for each temperature, and in the legend.
 check "plain decoding is a reference line" sh -c \
     "grep -q '>plain decoding, temp 0, top_p 1<' '$work/dir/s.svg' && test \$(grep -c 'class=\"reference\"' '$work/dir/s.svg') = 4"
-# Plain decoding has one token per iteration with every prompt. The tokens per iteration of
-# trees differ.
+# Plain decoding has one token per iteration with every prompt. With trees, the number differs
+# between prompts.
 check "if values differ between prompts, their points have error bars" sh -c \
     "grep -q '>deviation over the prompts<' '$work/dir/s.svg' && grep -q 'class=\"error\"' '$work/dir/s.svg'"
 $suite "$work/s.suite" -o "$work/dir" --resume --format tikz >/dev/null
@@ -107,7 +107,7 @@ check "a pivot of some rows leaves out columns that do not vary in these rows" g
 check "a pivot of some rows says which rows it has" grep -q '^tokens made, choice=tree, draft=one:' "$work/table"
 check "the hash of every draft is in the table" test "$(grep -c '"hash":' "$work/own/s.json")" = 3
 check "a missing folder of drafts is reported" fails 1 "use --draft to name the folder that .one. is in" $suite "$work/s.suite"
-# If the suite gives the costs, nothing is timed: a pass over n rows costs 1 + (n - 1) row_cost.
+# If a suite gives the costs, no times are measured: a pass over n rows costs 1 + (n - 1) row_cost.
 write <<'SUITE'
 prompts two.jsonl
 set     tokens 30
@@ -175,8 +175,8 @@ check "a plot escapes control characters" has "$work/hostile/s.svg" '>x^[[31m&lt
 check "no file has escape codes or direction overrides" sh -c "! cat '$work/hostile'/* | grep -q -e '$(printf '\033')' -e '$(printf '\342\200\256')'"
 check "the printed table of hostile texts equals the written table" cmp "$work/table" "$md"
 
-# With --counts, a suite is repeatable: a second run gives the same counts, because a run with
-# --counts neither reads nor stores what sessions learn.
+# With --counts, a second run of a suite must give the same counts, because a run with --counts
+# neither reads nor stores what sessions learn.
 write <<'SUITE'
 prompts two.jsonl
 set     tokens 40

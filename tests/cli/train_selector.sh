@@ -49,7 +49,7 @@ check "a message says that a text is missing" test $? -eq 1 -a "$(grep -c -e '--
 $train --verifier greedy >/dev/null 2>"$work/err"
 check "a verifier for which there can be no selector is refused" test $? -eq 1 -a "$(grep -c "for verifier 'greedy'" "$work/err")" = 1
 $ESPALIER train bread >/dev/null 2>"$work/err"
-check "other kinds of training are refused" test $? -eq 2
+check "an unknown kind of training is refused" test $? -eq 2
 . tests/letters.sh
 mkdir "$work/hybrid" && cp tests/vectors/logits/qwen3-5/*.json tests/vectors/logits/qwen3-5/*.safetensors "$work/hybrid"
 tokenizer >"$work/hybrid/tokenizer.json"

@@ -1,7 +1,7 @@
 #!/bin/sh
 # `espalier sessions verify` generates the tokens of a session again with the same models. The
 # draft may be the target's own copy, a model with another vocabulary or a draft head, and the
-# target may have recurrent layers. Missing models are reported in one sentence.
+# target may have recurrent layers. Missing models must be reported in one sentence.
 . tests/shell.sh
 . tests/script.sh
 . tests/letters.sh

@@ -1,5 +1,5 @@
 #!/bin/sh
-# `espalier export FILE --html` writes one HTML file. It runs only its own script, and plays the recording in a browser.
+# `espalier export FILE --html` must write one HTML file that plays the recording in a browser and runs only its own script.
 . tests/shell.sh
 recording=sessions/samples/dynatree-adapting.esp.jsonl
 export="$ESPALIER export $recording"

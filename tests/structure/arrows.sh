@@ -90,7 +90,7 @@ check "no two headers have the same guard" test -z "$guards"; [ -z "$guards" ] |
 
 # Continuous integration compiles CUDA to PTX only once, for the oldest architecture. Therefore code may test whether it is
 # device code, but not for which architecture. It must not use __CUDA_ARCH_LIST__ and the feature macros for the same reason.
-# Kernels that begin early are the exception: plugin.cu asks the code for which architecture it was compiled.
+# Kernels that begin early are the exception: plugin.cu reads from the compiled code for which architecture it was made.
 asks=$(grep -n '__CUDA_ARCH' kernels/cuda/*.cu kernels/cuda/*.h kernels/*.h |
     grep -v -e '# *ifdef __CUDA_ARCH__$' -e '# *\(el\)\{0,1\}if defined(__CUDA_ARCH__)$' \
         -e '^kernels/cuda/device.h:.*defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= ESP_EARLY_ARCH$')

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Tests recording in the interface: starting and stopping, the sign "rec" in the header, markers, and write errors.
+# Tests recording in the interface: starting and stopping it, the sign "rec" in the header, markers, and write errors.
 . tests/shell.sh
 . tests/script.sh
 file="$work/session.esp.jsonl"
