@@ -66,7 +66,7 @@ check "the headless program needs no terminal library" sh -c \
 check "the program does not link to Graphviz" sh -c "! ldd $BUILD/espalier | grep -q 'cgraph\|gvc'"
 check "the headless program exports text without Graphviz" sh -c \
     "$BUILD/headless/espalier export tests/cli/three.esp.jsonl --iteration 1 --format txt | grep -q '✓'"
-check "the headless program generates" sh -c \
+check "the headless program generates text" sh -c \
     "$BUILD/headless/espalier generate -p Once -n 8 | grep -q ."
 check "the headless program replays a recording as text" sh -c "$BUILD/headless/espalier generate -p Once -n 8 \
     --record $work/once.esp.jsonl >/dev/null && $BUILD/headless/espalier replay \

@@ -80,9 +80,9 @@ check "only the newer compiler uses a compression that old drivers cannot read" 
 plan cuda-kit >"$work/plan"
 check "the kit contains both plugins" grep -q "cp $work/build/libespalier-cuda.so $work/build/libespalier-cuda12.so" "$work/plan"
 plan NVCC12="$work/nvcc-13.0" cuda >"$work/plan"
-check "a second compiler of the same version is refused" grep -q "no nvcc of CUDA 12" "$work/plan"
+check "a second compiler is refused if it is not of CUDA 12" grep -q "no nvcc of CUDA 12" "$work/plan"
 plan CI=true check | grep -e "-Xptxas -O0.* -MF " >"$work/plan"
-check "CI compiles with little optimisation" test "$(wc -l <"$work/plan")" -gt 20
+check "CI compiles CUDA without optimisation by ptxas" test "$(wc -l <"$work/plan")" -gt 20
 check "CI compiles CUDA into a separate folder" test "$(grep -vc -- "-MF $work/build/checked/" "$work/plan")" -eq 0
 
 # NVIDIA's compute-sanitizer cannot check scripts. Its folder is removed from PATH, so the kit does not find it.
@@ -153,7 +153,7 @@ for i in $(seq 100); do
     grep -q "half way" "$work/out" 2>/dev/null && break
     sleep 0.1
 done
-check "a line is printed before its part ends" grep -q "half way" "$work/out"
+check "a line of output is shown before its part ends" grep -q "half way" "$work/out"
 kill -TERM $running
 wait $running
 check "an interrupted run exits with 130" test $? -eq 130

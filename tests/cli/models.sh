@@ -52,7 +52,7 @@ check "a model of the Hugging Face cache is listed once" [ "$(grep -c '^org/Some
 check "incomplete models are not listed" sh -c "! grep -q 'Half\|datasets' '$work/list'"
 check "LM Studio's models are found" listed maker/Tiny-GGUF/tiny-Q8_0 'GGUF *LM Studio'
 check "models in LM Studio's old folder are found" listed old/one/old 'GGUF *LM Studio'
-check "a split file is one model" [ "$(grep -c '^maker/Tiny-GGUF/large' "$work/list")" = 1 ]
+check "a model that is split into several files is listed once" [ "$(grep -c '^maker/Tiny-GGUF/large' "$work/list")" = 1 ]
 check "ollama's models are found" listed llama3.2:1b 'GGUF *ollama'
 check "ollama's models are listed with their namespaces" listed me/mine:latest ollama
 check "a manifest of ollama cannot name files outside ollama's folder" sh -c "! grep -q 'evil\|broken\|passwd' '$work/list'"
@@ -106,7 +106,7 @@ check "a draft that fits is listed" fits fairytale-draft 'fits as a draft'
 check "another vocabulary and another family are reported" fits other 'another vocabulary.*qwen2 instead of llama'
 check "a draft as large as the target is reported" fits first 'as large as the target'
 $list fairytale-target --json >"$work/json"
-check "JSON says that a draft fits" grep -q '"fits":	true' "$work/json"
+check "the JSON output says that a draft fits" grep -q '"fits":	true' "$work/json"
 check "an unknown target is refused" fails 1 "no model 'nobody'" $list nobody
 
 # Draft heads have no tokenizer. A head must be listed as fitting if it has the sizes of the target.
@@ -174,5 +174,5 @@ ESPALIER_MODELS="$work/forged" $list --json >"$work/json"
 check "a newline in a name is escaped in JSON" grep -q '"name":	"x\\nQwen' "$work/json"
 check "a newline in a name is escaped in a message" fails 1 "no model 'x.*Qwen" $gen --target "$forged"
 HOME=relative ESPALIER_MODELS= $list >"$work/list"
-check "a relative path of the home folder is ignored" listed fairytale-draft built-in
+check "a HOME that is a relative path is ignored" listed fairytale-draft built-in
 finish

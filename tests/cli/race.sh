@@ -10,7 +10,7 @@ $race --with linear:K=4 >"$work/out" 2>"$work/err"
 check "a race runs to its end" test $? -eq 0
 check "plain decoding is on the left" grep -q '^left   ar  *24  *24 ' "$work/out"
 check "the named drafter is on the right" grep -q '^right  linear  *24 ' "$work/out"
-check "the texts are compared" grep -q '^identical, [0-9.]* times as fast' "$work/out"
+check "the result compares the texts" grep -q '^identical, [0-9.]* times as fast' "$work/out"
 check "nothing is printed on stderr" test ! -s "$work/err"
 $race --drafter dynatree:N=8 --with dyspec -p "Once more" >"$work/out"
 check "any drafter can race against any other" grep -q '^left   dynatree' "$work/out"

@@ -55,7 +55,7 @@ check "stats of a recording without iterations is refused" fails 1 "has no itera
 check "a file that is not a recording is refused" fails 1 "tests/shell.sh" $ESPALIER stats tests/shell.sh
 check "a missing file is refused" fails 1 "none" $ESPALIER stats "$work/none"
 $ESPALIER stats >/dev/null 2>&1
-check "a file is required" test $? -eq 2
+check "stats without a file is refused" test $? -eq 2
 for sample in sessions/samples/*.esp.jsonl; do
     check "$(basename "$sample") has tables" sh -c "$ESPALIER stats '$sample' | grep -q '^path lengths'"
 done

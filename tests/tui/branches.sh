@@ -27,7 +27,7 @@ keys Tab Tab Home Down Down
 check "80x24: the cursor is on a node of the tree" see ' 3/[0-9]* '
 keys b
 check "80x24: b starts a branch from the node, which is written to its end" see 'limit reached'
-check "80x24: after b, the tree pane no longer holds an iteration" gone '(held)'
+check "80x24: after b, the tree pane follows the newest tree again" gone '(held)'
 keys u
 check "80x24: u restores the previous text" see 'undone'
 before=$(tokens)

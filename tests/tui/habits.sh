@@ -69,8 +69,8 @@ key Enter
 wait
 key Tab Tab Home Down
 $dump" -n 20 --seed 3 --drafter fixed:D=1,B=20
-check "the tree shows the cursor's number and that more nodes follow" dumped ' 2/21 '
-check "the tree shows how many nodes are below" dumped '↓ [0-9]'
+check "the tree pane shows the number of the node at the cursor" dumped ' 2/21 '
+check "the tree pane shows how many nodes are below its last row" dumped '↓ [0-9]'
 check "the node pane counts the siblings that do not fit" dumped '+ 1[0-9] more'
 
 # Commands that would lose text must ask first.

@@ -18,7 +18,7 @@ for size in 120x36 80x24 200x60; do
     keys ':set n=400' Enter
     check "$size: the number of tokens can be changed" see 'n = 400'
     keys ' and then' Enter
-    check "$size: another generation runs" see 'iter 1[0-9]'
+    check "$size: a second generation runs" see 'iter 1[0-9]'
     $terminal resize-window -t main -x 72 -y 20
     check "$size: the smaller screen is drawn" see '^└\{1\}─\{70\}┘$'
     $terminal resize-window -t main -x 100 -y 30
@@ -97,7 +97,7 @@ check "the folder of the history is readable by its owner only" \
 run -n 8
 check "the program starts again" see 'ready'
 keys Up
-check "the history is kept" see '^> :break path 1'
+check "the program has the history of its earlier run" see '^> :break path 1'
 keys C-c C-c
 check "C-c twice ends the program" left 0
 

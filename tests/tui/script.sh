@@ -71,7 +71,7 @@ wait
 type :set order=h
 key Tab
 $dump"
-check "values are completed" dumped '^> :set order=hpd'
+check "the values of a setting are completed" dumped '^> :set order=hpd'
 
 # ":set KEY" must show a setting, and wrong names must give a message.
 play "size 100x40
@@ -150,7 +150,7 @@ paste one line\nand another
 key Left Left C-a
 type >
 $dump"
-check "a paste is not submitted" dumped '^  and another'
+check "a newline in a pasted text does not send the prompt" dumped '^  and another'
 check "a pasted text can be edited" dumped '^> >one line$'
 
 cursor() { # INSTRUCTIONS: runs them and types X at the cursor
@@ -162,13 +162,13 @@ $dump"
 }
 cursor 'type naïve Käse
 key Left Left'
-check "editing moves by characters" dumped '^> naïve KäXse'
+check "Left moves by a character, even if it has several bytes" dumped '^> naïve KäXse'
 cursor 'type 漢字
 key Left'
 check "the cursor passes a wide character in one step" dumped '^> 漢X字'
 cursor 'type one two three
 key M-b C-w'
-check "words are skipped and deleted" dumped '^> one Xthree'
+check "M-b skips a word, and C-w deletes a word" dumped '^> one Xthree'
 
 # A search from the input line must search the text. A search from the tree must search the
 # tree's tokens.
@@ -195,7 +195,7 @@ found 'key Tab Tab < < < < /
 type a
 key Enter'
 check "a search in the focused tree finds its tokens" dumped "'a' in the tree: [0-9]* of [0-9]"
-check "a search in the focused tree holds the iteration" dumped 'tree .*(held)'
+check "a search in the focused tree keeps this iteration on the screen" dumped 'tree .*(held)'
 found 'key Tab n'
 check "n without a search gives a message" dumped 'no search yet: type / and a text, then Enter'
 found 'key Tab Tab t'
@@ -254,7 +254,7 @@ mouse 0 80 3
 dump $work/node
 mouse 0 5 48
 dump $work/input" -n 60
-check "a click on a column of the timeline holds its iteration" dumped 'iter 1[0-9] (held)'
+check "a click on a column of the timeline shows its iteration" dumped 'iter 1[0-9] (held)'
 check "a click on the tree focuses the tree" grep -q '^ Up Down move' "$work/node"
 check "a click on the input line returns the focus" grep -q '^ F1 help' "$work/input"
 play "size 40x12
