@@ -44,7 +44,7 @@ const char *esp_status_message(int status);
 int esp_fail(char *err, size_t errlen, int status, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
-/* Is called while weights are loaded; `done` and `total` are bytes. Returns false to cancel. */
+/* Called while weights are loaded; `done` and `total` are bytes. It must return false to cancel. */
 typedef bool esp_progress(void *user, const char *what, size_t done, size_t total);
 
 #ifdef __cplusplus

@@ -13,7 +13,7 @@ static void count(struct esp_trial_counts *t, const struct esp_iteration *it, in
     const double q = esp_draft_probability(it, index);
     t->tried++;
     t->accepted += accepted;
-    if (isfinite(q)) { /* a copied token has no q, and a recording may lack it */
+    if (isfinite(q)) { /* a copied token has no q, and a recording may have none */
         t->q += q;
         t->with_q++;
     }
@@ -75,7 +75,8 @@ static void count_node(struct esp_acceptance *a, const struct esp_iteration *it,
     }
 }
 
-/* Returns the number of blocks of 32 rows (see esp_iteration.mask_blocks). */
+/* Returns how many blocks of 32 rows are needed for `rows` rows (see
+ * esp_iteration.mask_blocks). */
 static int blocks_of(int rows)
 {
     return rows > 0 ? (rows + 31) / 32 : 0;

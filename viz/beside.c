@@ -76,7 +76,7 @@ static double largest(const struct esp_beside *b)
     return most > 0 ? most : 1;
 }
 
-/* Returns the width of the widest name of a row. */
+/* Returns the width of the widest row label. */
 static double names_width(const struct esp_beside *b)
 {
     double wide = 0;
@@ -110,8 +110,8 @@ static double say(const struct panel *p, double y, const char *text)
     return y + SMALL + 5;
 }
 
-/* Draws texts that explain the bars and the dashed line and name the source of the numbers.
- * Returns the y of the next line. */
+/* Draws the legend. It explains the bars and the dashed line, and names the sources of the
+ * numbers. Returns the y of the next line. */
 static double draw_legend(const struct panel *here, double y)
 {
     const struct esp_beside *b = here->b;

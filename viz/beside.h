@@ -2,7 +2,8 @@
  *
  * Two panels of bars have the same rows and the same scale. The left panel has the paper's
  * values. The right panel has the measured values. If they were measured in several ways, each
- * way has its own bar, and outlined and filled bars tell the ways apart, not colour alone.
+ * way has its own bar. The bars of the first way are outlined and the other bars filled, so
+ * that they differ not only in colour.
  */
 #ifndef ESP_BESIDE_H
 #define ESP_BESIDE_H
@@ -23,7 +24,7 @@ struct esp_beside {
     char paper[ESP_BESIDE_TEXT], source[ESP_BESIDE_TEXT]; /* where the numbers come from */
     char here[ESP_BESIDE_HERE][ESP_BESIDE_TEXT];          /* (here_count) ways of measuring */
     int here_count;
-    double reference; /* a value marked in both panels, e.g. that of plain decoding; 0: none */
+    double reference; /* a value that a dashed line marks in both panels; 0: no line */
     char reference_label[ESP_BESIDE_TEXT];
     struct esp_beside_row row[ESP_BESIDE_ROWS]; /* (rows) */
     int rows;

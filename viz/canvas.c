@@ -78,7 +78,7 @@ void esp_canvas_leave(struct esp_canvas *canvas, struct esp_view previous)
     canvas->view = previous;
 }
 
-/* The cell at (x, y) of the view, or NULL if it is clipped. */
+/* Returns the cell at (x, y) of the view, or NULL if it is clipped. */
 static struct esp_cell *cell_at(struct esp_canvas *canvas, int x, int y)
 {
     const struct esp_rect *clip = &canvas->view.clip;

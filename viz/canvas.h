@@ -22,10 +22,10 @@ struct esp_rect {
 };
 
 struct esp_cell {
-    char text[21]; /* one character with its combining marks; "" to the right of a wide one */
+    char text[21]; /* one character with its combining marks; "" right of a wide character */
     uint8_t width; /* 1, 2, or 0 to the right of a wide character */
     uint8_t style; /* enum esp_style */
-    uint8_t lines; /* if not 0, ESP_LINE_* of a piece of frame; then text is "" */
+    uint8_t lines; /* ESP_LINE_* flags of a piece of a frame (text is then ""); 0: no frame */
 };
 
 struct esp_view {
@@ -38,7 +38,7 @@ struct esp_canvas {
     struct esp_cell *cells; /* (height, width) */
     size_t capacity;
     struct esp_view view;
-    int cursor_x, cursor_y; /* on the canvas; -1 means hidden. The input line sets them. */
+    int cursor_x, cursor_y; /* terminal's cursor; -1: hidden. The input line sets them. */
     const struct esp_glyphs *glyphs;
     bool ascii_text; /* the terminal cannot show characters beyond ASCII */
 };
@@ -56,9 +56,9 @@ void esp_canvas_clear(struct esp_canvas *canvas);
 struct esp_view esp_canvas_enter(struct esp_canvas *canvas, struct esp_rect rect);
 void esp_canvas_leave(struct esp_canvas *canvas, struct esp_view previous);
 
-/* These draw from column x on and return the column after the last one drawn. The text may
- * contain any bytes. esp_draw_bytes() draws at most `room` columns, with an ellipsis if the
- * text does not fit; flags: ESP_SAFE_*. */
+/* These functions draw from column x on and return the column after the last drawn column. The
+ * text may contain any bytes. esp_draw_bytes() draws at most `room` columns, with an ellipsis
+ * if the text does not fit; flags: ESP_SAFE_*. */
 int esp_draw(struct esp_canvas *canvas, int x, int y, int style, const char *text);
 int esp_drawf(struct esp_canvas *canvas, int x, int y, int style, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
@@ -66,7 +66,7 @@ int esp_draw_bytes(struct esp_canvas *canvas, int x, int y, int room, int style,
                    const char *bytes, size_t length);
 /* Draws text so that it ends before column `end`; returns the column where it starts. */
 int esp_draw_right(struct esp_canvas *canvas, int end, int y, int style, const char *text);
-/* Draws the same glyph `count` times. Returns the same as esp_draw(). */
+/* Draws a glyph `count` times. Returns the column after the last drawn column. */
 int esp_draw_repeat(struct esp_canvas *canvas, int x, int y, int count, int style,
                     const char *glyph);
 
@@ -76,7 +76,7 @@ void esp_draw_frame(struct esp_canvas *canvas, struct esp_rect rect, int style);
 /* Changes the style of existing cells. */
 void esp_draw_restyle(struct esp_canvas *canvas, struct esp_rect rect, int style);
 
-/* The text that shows a cell; never NULL. */
+/* Returns the text that a cell shows; never NULL. */
 const char *esp_cell_text(const struct esp_canvas *canvas, const struct esp_cell *cell);
 
 /* Writes the rows as lines of text without trailing blanks. With `styles`, writes for each

@@ -5,8 +5,8 @@
 #include "viz/canvas.h"
 
 /* Writes a probability in three columns: ".81", "1.0", or "  -" if it is not finite. A very
- * small one takes four: "<.01". Returns `text`, as do esp_probability_exact() and
- * esp_number(). */
+ * small probability takes four columns: "<.01". Returns `text`, as do esp_probability_exact()
+ * and esp_number(). */
 const char *esp_probability(char text[8], double p);
 /* Writes a probability with two significant digits, in any number of columns: ".0048". */
 const char *esp_probability_exact(char text[16], double p);
@@ -32,7 +32,7 @@ struct esp_axis {
     double low, high;
 };
 
-/* Returns an axis that covers the finite ones among `count` values. */
+/* Returns an axis that covers all finite values of the `count` values. */
 struct esp_axis esp_axis_of(const float *values, int count);
 void esp_axis_include(struct esp_axis *axis, double value);
 /* Returns the position of a value on the axis: 0 is the low end, 1 the high end. NaN if the
@@ -48,9 +48,9 @@ double esp_axis_step(double raw);
 /* Returns `seconds`, or 0 if the time was not measured. */
 double esp_measured(double seconds);
 
-/* Draws the last `rect.width` of `count` values, oldest first, as columns as high as `rect`.
- * If there are few values, columns are wider; a value that is not finite leaves a gap. Returns
- * the number of columns drawn. */
+/* Draws the last `rect.width` of `count` values, oldest first, as a bar chart that fills
+ * `rect`. If there are few values, the bars are several cells wide; a value that is not finite
+ * leaves a gap. Returns the width of all bars in cells. */
 int esp_draw_columns(struct esp_canvas *canvas, struct esp_rect rect, int style,
                      const float *values, int count, const struct esp_axis *axis);
 

@@ -1,6 +1,7 @@
 /* colours.h - the colours of pictures and charts, light and dark.
  *
- * They have the hues of the terminal's light and dark themes, so that slides look like screens.
+ * The colours have the hues of the terminal's light and dark themes, so that slides look like
+ * screens.
  * No meaning depends on colour alone: accepted nodes also have a thick frame and a check mark,
  * cut nodes are dashed, and so on.
  */
@@ -17,10 +18,10 @@ struct esp_colours {
     int plain, sure;      /* 0xRRGGBB: fill of a node with confidence 0 and 1 */
 };
 
-/* The set of colours with this name, or NULL. */
+/* Returns the set of colours with this name, or NULL. */
 const struct esp_colours *esp_colours_find(const char *name);
 
-/* The colour of a node's frame by its verdict (enum esp_verdict). */
+/* Returns the colour of a node's frame for this verdict (enum esp_verdict). */
 const char *esp_colours_verdict(const struct esp_colours *colours, int verdict);
 
 /* Writes the fill colour of a node with this confidence; NaN is treated as 0. */

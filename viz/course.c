@@ -79,7 +79,7 @@ static struct esp_course_gauge *find(struct esp_course *course, const struct esp
     return new;
 }
 
-/* Adds a name to a list, unless it is already in it. */
+/* Adds a name to a list, unless the list has this name already. */
 static void add_name(char list[256], const char *name)
 {
     const size_t length = name ? strlen(name) : 0;

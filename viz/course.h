@@ -1,4 +1,4 @@
-/* course.h - the values of a session's iterations, for charts, and sums of such values. */
+/* course.h - collects values of a session's iterations for charts, and adds such values up. */
 #ifndef ESP_COURSE_H
 #define ESP_COURSE_H
 
@@ -13,7 +13,7 @@ struct esp_course_point {
     double seconds[ESP_STAGES], exchange, baseline;
     double at;       /* seconds of all stages of all iterations up to the end of this one */
     int64_t written; /* tokens committed so far */
-    bool stepped;    /* it ran in step mode, so the times mean nothing; the caller sets this */
+    bool stepped;    /* set by the caller: step mode was on, so the times mean nothing */
 };
 
 /* A value of one drafter's controller, or of the session (esp_gauge_owner()). */
@@ -23,9 +23,9 @@ struct esp_course_gauge {
     float *values; /* (count) value after each iteration; NaN where it is missing */
 };
 
-/* A zero-initialised struct is empty. */
+/* The values of all iterations so far. A zero-initialised struct is empty. */
 struct esp_course {
-    int most; /* even; at this many points the older half is dropped. 0 means no limit */
+    int most; /* an even number: with so many points, the older half is dropped. 0: no limit */
     struct esp_course_point *points; /* (count) oldest first */
     int count, capacity;
     struct esp_course_gauge gauges[ESP_COURSE_GAUGES]; /* (gauge_count) by first appearance */
@@ -46,13 +46,13 @@ struct esp_totals {
 int esp_course_add(struct esp_course *course, const struct esp_iteration *it);
 void esp_course_free(struct esp_course *course);
 
-/* The index of a gauge, given its owner and symbol, or -1. */
+/* Returns the index of the gauge with this owner and symbol, or -1. */
 int esp_course_find(const struct esp_course *course, const char *owner, const char *symbol);
 
-/* Whether the values of a gauge differ. */
+/* Returns whether the values of a gauge change during the session. */
 bool esp_course_moves(const struct esp_course *course, int gauge);
 
-/* The sums of one iteration. */
+/* Returns the sums for a single iteration. */
 struct esp_totals esp_totals_of(const struct esp_iteration *it);
 void esp_totals_add(struct esp_totals *totals, const struct esp_totals *more);
 

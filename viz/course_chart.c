@@ -2,7 +2,7 @@
  *
  * Lengths are in points. A chart of any shape has the area of a chart of 960 x 540, or more if
  * it has many panels. Texts are anchored at one end, and their widths are estimated generously,
- * because the program that shows them may use another font.
+ * because the program that shows the chart may use another font.
  */
 #include "viz/course_chart.h"
 
@@ -38,7 +38,7 @@ struct chart {
     const struct esp_course_chart_options *options;
     const struct esp_colours *colours;
     double width, height;
-    double top; /* y where the next part of the chart may begin */
+    double top; /* y where the next part of the chart can begin */
 };
 
 struct box {
@@ -102,8 +102,7 @@ static double width_of(const char *text, int size)
     return esp_drawing_width(text, size, 0);
 }
 
-/* Draws an entry of a legend: a swatch and a text. Returns the x where the next one may begin.
- */
+/* Draws a legend entry: a swatch and a text. Returns the x where the next entry can begin. */
 static double draw_entry(struct chart *d, double x, double y, const char *colour,
                          const char *text)
 {
@@ -281,7 +280,7 @@ static int draw_thresholds(struct chart *d, char *err, size_t errlen)
     return ESP_OK;
 }
 
-/* The area of the chart; many panels need more room. */
+/* Returns the area of the chart. A chart with many panels is larger. */
 static double area_of(const struct esp_course *course, int kind)
 {
     int panels[ESP_COURSE_GAUGES];
@@ -421,7 +420,7 @@ static void draw_column(struct chart *d, struct box place, const struct column *
                          place.x, y, place.x + place.width, y);
 }
 
-/* Returns the y below the legend. */
+/* Draws the legend of the stages, with the mean time of each stage. Returns the y below it. */
 static double draw_stage_legend(struct chart *d, double x, double y)
 {
     const struct esp_course *course = d->course;

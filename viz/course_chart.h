@@ -2,8 +2,8 @@
  *
  *     thresholds   the values of the controller over the iterations; each value that changes
  *                  has a panel with its own scale and its goal
- *     acceptance   for each depth, how often a draft was accepted: in iterations whose verifier
- *                  reached that depth, and in all iterations
+ *     acceptance   for each depth, how often a drafted token was accepted: as a fraction of the
+ *                  iterations in which the verifier reached that depth, and of all iterations
  *     stages       the time of each iteration as a column of its stages, and the time that
  *                  plain decoding takes for the same number of tokens
  *
@@ -29,7 +29,7 @@ enum esp_course_chart_kind {
         ESP_COURSE_CHART_KINDS
 };
 
-/* The kind of chart with this name, or -1. */
+/* Returns the kind of chart with this name, or -1. */
 int esp_course_chart_find(const char *name);
 const char *esp_course_chart_name(int kind);
 
@@ -41,8 +41,8 @@ struct esp_course_chart_options {
     int caption;        /* enum esp_caption */
 };
 
-/* Fills an empty drawing. Returns 0, or a negative status with a sentence in err, for example
- * if there is nothing to draw. */
+/* Fills an empty drawing. Returns 0, or a negative status with an error message in err, for
+ * example if there is nothing to draw. */
 int esp_course_chart_draw(const struct esp_course *course,
                           const struct esp_course_chart_options *options,
                           struct esp_drawing *drawing, char *err, size_t errlen);

@@ -29,9 +29,9 @@ static bool is_tested(const struct esp_node *n)
     return isfinite(n->u) && isfinite(n->acceptance) && !is_drawn(n);
 }
 
-/* Whether the token after `parent` was drawn from the target's whole distribution. This is so
- * if no child of `parent` was tested. If the drawn token is a child, it must also have been
- * drawn with its target probability. */
+/* Returns whether the token after `parent` was drawn from the target's whole distribution. This
+ * is true if no child of `parent` was tested. If the drawn token is a child, it must also have
+ * been drawn with its target probability. */
 static bool drew_from_all(const struct esp_iteration *it, int parent)
 {
     for (int i = parent + 1; i < it->tree.count; i++) {
@@ -86,7 +86,7 @@ static void of_rejected(struct esp_decision *d, const struct esp_iteration *it, 
     }
 }
 
-/* The nearest ancestor that the verifier did not accept, or -1. */
+/* Returns the nearest ancestor that the verifier did not accept, or -1. */
 static int refused_ancestor(const struct esp_iteration *it, int node)
 {
     int at = it->tree.nodes[node].parent;

@@ -1,6 +1,7 @@
 /* decision.h - finds the facts of the iteration that explain a node's verdict.
  *
- * All sentences about verdicts are made from these facts, so that a test can compare the two.
+ * All sentences about verdicts are made from these facts, so that a test can compare the
+ * sentences with the facts.
  */
 #ifndef ESP_DECISION_H
 #define ESP_DECISION_H
@@ -14,7 +15,7 @@ enum esp_decision_kind {
     ESP_DECISION_CHOICE,  /* temperature 0: accepted if it is the target's likeliest token */
     ESP_DECISION_TEST,    /* a random number was compared: accepted if and only if u < chance */
     ESP_DECISION_DRAW,    /* this token was drawn from the target's distribution */
-    ESP_DECISION_MISS,    /* another token, `token`, was drawn from that distribution */
+    ESP_DECISION_MISS,    /* another token, `token`, was drawn from the target's distribution */
     ESP_DECISION_PATH,    /* accepted with the whole path to `node`, which passed its test */
     ESP_DECISION_SIBLING, /* not tested, because its sibling `node` was accepted */
     ESP_DECISION_ANCESTOR, /* not reached, because its ancestor `node` was not accepted */
@@ -22,16 +23,15 @@ enum esp_decision_kind {
 
 struct esp_decision {
     int kind;
-    /* TEST and PATH: the two numbers that were compared. DRAW, and MISS if it is known:
-     * `chance` is the probability of this token in the distribution that was drawn from.
-     * Otherwise NaN. */
+    /* For TEST and PATH, these are the two numbers that were compared. For DRAW, and for MISS
+     * if known, `chance` is the probability of this token in the distribution that was drawn
+     * from. Otherwise they are NaN. */
     double u, chance;
     /* DRAW and MISS: the token was drawn from the target's whole distribution, not from its
      * residual after rejected drafts. */
     bool whole;
-    int node; /* for PATH, SIBLING and ANCESTOR; otherwise -1 */
-    int32_t
-        token; /* the token after the parent in the text; -1: the parent is not in the text */
+    int node;      /* for PATH, SIBLING and ANCESTOR; otherwise -1 */
+    int32_t token; /* the text's token after the parent; -1: the parent is not in the text */
 };
 
 void esp_decision_of(struct esp_decision *decision, const struct esp_iteration *it, int node);

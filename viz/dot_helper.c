@@ -104,8 +104,8 @@ _Noreturn static void become(const struct dot_process *h)
     _exit(NOT_THERE);
 }
 
-/* Reads the helper's standard error until it ends. Returns false if it does not end in time.
- */
+/* Reads the helper's standard error until it is closed. Returns false if this takes too
+ * long. */
 static bool listen_to(struct dot_process *h, double end)
 {
     char text[256];
@@ -152,7 +152,7 @@ static int run(struct dot_process *h, char *err, size_t errlen)
     return ESP_OK;
 }
 
-/* The first line of the helper's standard error, without the helper's name before it. */
+/* Returns the first line of the helper's standard error, without the helper's name in front. */
 static const char *sentence(struct dot_process *h)
 {
     size_t name = strlen(helper_name);

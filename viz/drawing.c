@@ -19,7 +19,7 @@ static const struct esp_drawing_backend *backend(const struct esp_drawing *d)
     return d->latex ? &esp_drawing_tikz : &esp_drawing_svg;
 }
 
-/* Prepares for the next shape; false if there is no memory. */
+/* Prepares for the next shape. Returns false if there is no memory. */
 static bool begin(struct esp_drawing *d)
 {
     if (!d->body && !d->failed)
@@ -79,8 +79,8 @@ double esp_drawing_width(const char *text, int size, int flags)
 
 /* ------------------------------------------------------------------ tokens */
 
-/* Reads the next unit of text and writes it to `shown`, in a form that the drawing's kind of
- * file can show. Returns how many bytes the unit has. */
+/* Reads the next unit of text and writes it to `shown`, in a form that the drawing's file
+ * format can show. Returns how many bytes were read. */
 static size_t next_unit(const struct esp_drawing *d, const char *bytes, size_t length,
                         struct esp_safe_unit *shown)
 {

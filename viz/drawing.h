@@ -4,9 +4,9 @@
  * espalier-dot converts the SVG to PNG and PDF. Coordinates are in points, from the top left
  * corner. Colours are "#rrggbb".
  *
- * Texts may contain any bytes. Bytes that the kind of file cannot contain get a visible
- * stand-in (safe.h). Monospace text is set in cells of equal width, so its width is known, both
- * in SVG and in LaTeX, with any font.
+ * Texts may contain any bytes. Bytes that the file format cannot contain are replaced by a
+ * visible stand-in (safe.h). Monospace text is set in cells of equal width, so its width is
+ * known, both in SVG and in LaTeX, with any font.
  */
 #ifndef ESP_DRAWING_H
 #define ESP_DRAWING_H
@@ -25,13 +25,13 @@ enum {
 /* Width of a monospace cell relative to the font size; it varies a little between fonts. */
 #define ESP_MONO_CELL 0.602
 
-/* How a shape is filled and outlined. */
+/* Describes how a shape is filled and outlined. */
 struct esp_pen {
     const char *fill;   /* colour; NULL means not filled */
     const char *stroke; /* colour of the line; NULL means no line */
     double width;       /* width of the line; 0 means 1 */
-    const char *dashes; /* lengths of dashes and gaps, e.g. "6 4"; NULL means a solid line */
-    const char *kind;   /* what the shape means; its class in SVG; NULL: no class */
+    const char *dashes; /* lengths of dashes and gaps, such as "6 4"; NULL: solid line */
+    const char *kind;   /* class in SVG, which says what the shape means; NULL: no class */
 };
 
 static inline double esp_pen_width(const struct esp_pen *pen)
@@ -49,14 +49,14 @@ struct esp_drawing {
     FILE *body;      /* writes the shapes so far to `bytes`; NULL if there are none */
     char *bytes;
     size_t length;
-    bool failed;         /* memory ran out; shapes added since are missing */
+    bool failed;         /* memory ran out; shapes added since then are missing */
     char defined[64][8]; /* TikZ: the most recently defined colours */
     size_t defined_count;
 };
 
 void esp_drawing_free(struct esp_drawing *drawing);
 
-/* Draws a line through `count` points; `points` is (count, 2): x and y of each. */
+/* Draws a line through `count` points; `points` is (count, 2): x and y of each point. */
 void esp_drawing_path(struct esp_drawing *drawing, const struct esp_pen *pen,
                       const double *points, int count, bool closed);
 void esp_drawing_line(struct esp_drawing *drawing, const struct esp_pen *pen, double x1,
@@ -70,16 +70,16 @@ void esp_drawing_circle(struct esp_drawing *drawing, const struct esp_pen *pen, 
 void esp_drawing_text(struct esp_drawing *drawing, double x, double y, int size, int anchor,
                       int flags, const char *colour, const char *text);
 
-/* The width of a text: exact for monospace text, otherwise a generous estimate. */
+/* Returns the width of a text: exact for monospace text, otherwise a generous estimate. */
 double esp_drawing_width(const char *text, int size, int flags);
 /* Writes to `text` as many of the bytes as fit into `columns` monospace cells, followed by an
- * ellipsis if some are left out. Blanks are made visible, and characters that the kind of
- * file cannot show get a stand-in. Returns the number of cells that the text takes. */
+ * ellipsis if some are left out. Blanks are made visible, and characters that the file format
+ * cannot show are replaced by a stand-in. Returns the number of cells that the text takes. */
 int esp_drawing_cells(const struct esp_drawing *drawing, char *text, size_t size,
                       const char *bytes, size_t length, int columns);
 
-/* A kind of file: functions that write what comes before the shapes, each shape, and what
- * comes after them. */
+/* The operations of a file format: functions that write the beginning of the file and each kind
+ * of shape, and the text at the end of the file. */
 struct esp_drawing_backend {
     void (*begin)(const struct esp_drawing *drawing, FILE *file);
     void (*path)(struct esp_drawing *drawing, const struct esp_pen *pen, const double *points,
@@ -96,7 +96,7 @@ struct esp_drawing_backend {
 /* A TikZ file is read with \input by a document that loads tikz and is typeset by pdflatex. */
 extern const struct esp_drawing_backend esp_drawing_svg, esp_drawing_tikz;
 
-/* Whether LaTeX can print this Unicode character. */
+/* Returns whether LaTeX can print this Unicode character. */
 bool esp_latex_prints(int character);
 
 /* Writes the whole file to memory; the caller frees *bytes. Returns 0 or ESP_E_MEMORY. */

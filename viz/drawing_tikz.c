@@ -3,8 +3,8 @@
  * The document needs \usepackage{tikz} and no other package, and pdflatex typesets it. ASCII
  * characters with a meaning in TeX are escaped, ligatures are broken up, and accented letters
  * are composed of a letter and an accent. So no encoding or font has to be chosen, and the
- * fonts of any TeX installation suffice (no TS1). Any other character gets its stand-in from
- * safe.h, <U+HEX>.
+ * fonts of any TeX installation suffice (no TS1). Any other character is replaced by the
+ * stand-in of safe.h, <U+HEX>.
  */
 #include "viz/drawing.h"
 

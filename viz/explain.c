@@ -46,7 +46,7 @@ struct talk {
 
 #define say(talk, ...) esp_say((talk)->text, (talk)->size, __VA_ARGS__)
 
-/* The token in quotes, valid until the next call. */
+/* Returns the token in quotes. The result is valid until the next call. */
 static const char *quote(struct talk *t, int32_t token)
 {
     return esp_quote_token(t->quoted, t->tokens, token);
@@ -241,7 +241,8 @@ int esp_telling_node(const struct esp_iteration *it)
 
 /* ------------------------------------------------------------------ step mode */
 
-/* Explains by the draft's confidence at this node how many children the node got. */
+/* Explains why the node got so many children, by comparing the draft's confidence with the
+ * thresholds. */
 static void say_breadth(struct talk *t, int node, int children)
 {
     const struct esp_gauge *high = esp_gauge_find(t->it, "tauh"),
@@ -262,16 +263,16 @@ static void say_breadth(struct talk *t, int node, int children)
         children == 1 ? "" : "ren");
 }
 
-/* Finds the entry that `spec` names in a list. Returns how it draws children; "" if there is no
- * such entry. */
+/* Finds the drafter or verifier that `spec` names in a list. Returns the ways of drawing
+ * children that it supports; "" if there is no such entry. */
 static const char *draws_of(enum esp_list list, const char *spec)
 {
     struct esp_item item;
     return esp_item_of(list, spec, &item) && item.draws ? item.draws : "";
 }
 
-/* Whether children were certainly drawn at random from the draft's distribution. This is
- * certain above temperature 0 if the drafter or the verifier supports no other way of
+/* Returns whether children were certainly drawn at random from the draft's distribution. This
+ * is certain above temperature 0 if the drafter or the verifier supports no other way of
  * drawing. */
 static bool draws_at_random(const struct esp_iteration *it)
 {
@@ -325,7 +326,7 @@ static void say_brings(struct talk *t, const struct esp_shape_choice *c)
         say(t, "an amount that is not known yet");
 }
 
-/* Says which shape was chosen, and the next best one. */
+/* Says which shape was chosen, and which shape was next best. */
 static void say_choice(struct talk *t)
 {
     const struct esp_shape_choice *taken = &t->it->choices[0], *next = &t->it->choices[1];
@@ -400,7 +401,8 @@ static void say_drafted(struct talk *t)
                 esp_source_text(i));
 }
 
-/* Says how many nodes were cut, with an example, its probability and the reason. */
+/* Says how many nodes were cut. Names one of them as an example, with its probability and the
+ * reason. */
 static void say_cut(struct talk *t, int cut, int example)
 {
     const struct esp_node *n = &t->it->tree.nodes[example];
@@ -487,7 +489,7 @@ static void explain_adapt(struct talk *t)
                            *got = esp_gauge_find(it, "obtained"),
                            *depth = esp_gauge_find(it, "D0");
     if (hope && got)
-        say(t, "%.2f tokens were expected, %.0f came. ", hope->after, got->after);
+        say(t, "%.2f tokens were expected, %.0f were committed. ", hope->after, got->after);
     if (it->deepest > 0)
         say(t, "%d of %d %s levels were accepted.", it->path_length, it->deepest,
             count_copied(it) == it->tree.count - 1 ? "copied" : "drafted");
@@ -525,7 +527,8 @@ static void explain_commit(struct talk *t)
     say(t, ".");
 }
 
-/* Writes how often all states were accessed if `bytes` bytes were: "read once", "not read". */
+/* Writes how many times all states were accessed, for example "read once" or "not read".
+ * `bytes` is the number of bytes that were accessed in total. */
 static void say_times(struct talk *t, const char *done, int64_t bytes)
 {
     const double times = (double)bytes / (double)t->it->state_bytes;
@@ -581,7 +584,7 @@ void esp_explain_stop(char *text, size_t size, const struct esp_iteration *it, i
         [ESP_STAGE_VERIFY] = explain_verify, [ESP_STAGE_SELECT] = explain_select,
         [ESP_STAGE_COMMIT] = explain_commit, [ESP_STAGE_ADAPT] = explain_adapt,
     };
-    const int rows = it->tree.verified; /* may be 0 in a recording */
+    const int rows = it->tree.verified; /* can be 0 in a recording */
     struct talk t = {text, size, it, tokens, rows > 0 ? rows - 1 : 0, ""};
     text[0] = '\0';
     if (type == ESP_EVENT_LAYER)

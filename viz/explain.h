@@ -15,7 +15,8 @@ void esp_explain_node(char *text, size_t size, const struct esp_iteration *it, i
  * numbers. Returns false if there is nothing to add to the node's reason. */
 bool esp_explain_refusal(char *text, size_t size, const struct esp_iteration *it, int node);
 
-/* Writes a shape of tree as "K 2, L1 3, L2 4", "chain of 5" or "no draft"; returns `text`. */
+/* Writes the shape of a tree as "K 2, L1 3, L2 4", "chain of 5" or "no draft"; returns
+ * `text`. */
 const char *esp_shape_text(char text[48], const struct esp_shape_choice *shape);
 
 /* Writes two or three sentences about the last draft pass or stage, for step mode. `type` is
@@ -24,8 +25,9 @@ const char *esp_shape_text(char text[48], const struct esp_shape_choice *shape);
 void esp_explain_stop(char *text, size_t size, const struct esp_iteration *it, int type,
                       int stages, const struct esp_tokens *tokens);
 
-/* The most interesting node: the one where the verifier stopped, otherwise the last accepted
- * one. */
+/* Returns the node that best explains where the verifier stopped: a rejected child of the last
+ * accepted node, otherwise the last accepted node. If no node was accepted or rejected, returns
+ * the root's first child, or 0 if there is none. */
 int esp_telling_node(const struct esp_iteration *it);
 
 #endif

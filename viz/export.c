@@ -38,8 +38,8 @@ int esp_export_of_path(const char *path)
 
 /* ------------------------------------------------------------------ text */
 
-/* Writes a name safely. In a recording it may contain anything, even lines that look like those
- * of this text. */
+/* Writes a name safely. A name from a recording can contain anything, even lines that look like
+ * lines of the exported text. */
 static void put_name(FILE *file, const char *name)
 {
     struct esp_safe_unit shown;
@@ -104,8 +104,8 @@ static int make_text(const struct esp_export_options *options, char **bytes, siz
 
 /* ------------------------------------------------------------------ JSON and pictures */
 
-/* Writes the iteration's line, with a newline. It is made safe, because a recording may contain
- * anything. */
+/* Writes the iteration's line, with a newline. The line is made safe to show, because a
+ * recording can contain anything. */
 static int make_line(const struct esp_export_options *options, char **bytes, size_t *length)
 {
     FILE *file = open_memstream(bytes, length);

@@ -1,9 +1,9 @@
 /* export.h - exports one iteration: as a picture, a text or a line of JSON.
  *
  * The command line exports iterations of a recording; the interface exports the iteration that
- * it shows. JSON is the iteration's line in a recording; espalier-dot (viz/dot_helper.h) draws
- * pictures of it. Figures and text come from the iteration itself. HTML pages contain several
- * iterations and are written by viz/page/page_writer.h.
+ * it shows. JSON is the iteration's line in a recording, and espalier-dot (viz/dot_helper.h)
+ * draws pictures from this line. Figures and text are made from the iteration itself. HTML
+ * pages contain several iterations and are written by viz/page/page_writer.h.
  */
 #ifndef ESP_EXPORT_H
 #define ESP_EXPORT_H
@@ -30,9 +30,9 @@ enum esp_export_format {
         ESP_EXPORT_FORMATS
 };
 
-/* The format with this name, which is also its file extension ("svg"), or -1. */
+/* Returns the format with this name, which is also its file extension ("svg"), or -1. */
 int esp_export_find(const char *name);
-/* The format for the extension of a path (.tex: tikz), or -1. */
+/* Returns the format for the extension of a path (.tex: tikz), or -1. */
 int esp_export_of_path(const char *path);
 
 struct esp_export_options {
@@ -43,11 +43,11 @@ struct esp_export_options {
     const char *models; /* "target <- draft", for captions; NULL means unknown */
     int format;
     const char *theme; /* pictures: "light" (NULL) or "dark" */
-    int nodes;         /* pictures: most nodes to show; 0: all; -1: as many as fit on a slide */
+    int nodes;         /* pictures: maximum number; 0: all; -1: as many as fit on a slide */
     int caption;       /* pictures: enum esp_caption */
     double aspect;     /* pictures: width / height; 0 means any */
     bool ascii;        /* text: ASCII only */
-    int figure;        /* enum esp_figure_kind; _NONE: the tree, drawn by espalier-dot */
+    int figure;        /* enum esp_figure_kind; ESP_FIGURE_NONE: a picture by espalier-dot */
     const struct esp_export_facts *facts; /* for figures; NULL means no facts */
 };
 
@@ -55,17 +55,17 @@ struct esp_export_options {
 struct esp_export_facts {
     int32_t *text; /* (text_count) tokens before the iteration */
     int text_count;
-    double *passes; /* (pass_count) as in struct esp_figure */
+    double *passes; /* (pass_count) the same as in struct esp_figure */
     int pass_count;
     char order[24];
 };
 
 /* Writes a drawing as svg or tikz, or converts it to png or pdf with espalier-dot. The
- * drawing's `latex` must fit the format. The caller frees *bytes. Returns 0 or a negative
- * status with a message. */
+ * drawing's `latex` must be true for tikz and false for the other formats. The caller frees
+ * *bytes. Returns 0 or a negative status with a message. */
 int esp_export_drawing(const struct esp_drawing *drawing, int format, char **bytes,
                        size_t *length, char *err, size_t errlen);
-/* Whether a drawing can have this format. */
+/* Returns whether a drawing can be exported in this format. */
 bool esp_export_draws(int format);
 
 /* Writes the whole file to memory; the caller frees *bytes. The format must not be HTML.

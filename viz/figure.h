@@ -4,7 +4,7 @@
  *                 the text before it, the blocks of 32 x 32 and how many of them are not empty
  *     timeline    the six stages on a time axis, each draft pass, and the time that plain
  *                 decoding takes for the same number of tokens
- *     iteration   the text before the iteration, the committed tokens, and the tree below
+ *     iteration   the text before the iteration, the committed tokens, and the tree below them
  *     tree        the tree alone
  *
  * No meaning depends on colour alone.
@@ -32,7 +32,7 @@ enum esp_figure_kind {
         ESP_FIGURE_KINDS
 };
 
-/* The kind of figure with this name, or -1. */
+/* Returns the kind of figure with this name, or -1. */
 int esp_figure_find(const char *name);
 
 struct esp_figure {
@@ -41,17 +41,17 @@ struct esp_figure {
     struct esp_tokens tokens;
     const int32_t *text; /* (text_count) tokens before the iteration */
     int text_count;
-    /* (pass_count) when each draft pass ended, in seconds since the iteration began. */
+    /* (pass_count) the end of each draft pass, in seconds since the iteration began. */
     const double *passes;
     int pass_count;
-    const char *order; /* order of the mask's rows, e.g. "bfs"; NULL means unknown */
+    const char *order; /* order of the mask's rows, such as "bfs"; NULL means unknown */
     const struct esp_colours *colours;
     int caption; /* enum esp_caption */
-    int nodes;   /* maximum number of nodes in a tree; 0: all, -1: as many as can be read */
+    int nodes;   /* maximum number of nodes in a tree; 0: all, -1: as many as stay legible */
 };
 
-/* Fills an empty drawing, whose `latex` is already set. Returns 0, or a negative status with a
- * sentence in err, for example if there is nothing to draw. */
+/* Fills an empty drawing. The caller has set its member `latex`. Returns 0, or a negative
+ * status with a message in err, for example if there is nothing to draw. */
 int esp_figure_draw(const struct esp_figure *figure, struct esp_drawing *drawing, char *err,
                     size_t errlen);
 

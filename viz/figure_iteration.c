@@ -12,7 +12,7 @@ static const char blank[] = "\u2423"; /* esp_drawing_cells() writes this for a b
 
 static const double cell = TEXT * ESP_MONO_CELL;
 
-/* A position in lines of character cells. */
+/* The position of the next token. The text is drawn in lines of character cells. */
 struct cursor {
     int column;
     double y;
@@ -25,7 +25,7 @@ static bool ends_line(const struct esp_figure *f, int32_t token)
     return length > 0 && bytes[length - 1] == '\n';
 }
 
-/* Where a token comes from: the text before, the draft, or the target itself. */
+/* Says where a token comes from: the text before the iteration, the draft, or the target. */
 enum from { BEFORE, DRAFTED, TARGET };
 
 /* Writes a token, on the next line if it does not fit. */

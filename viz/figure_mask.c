@@ -22,7 +22,7 @@ static double side(const struct picture *p)
     return p->cell * p->mask.rows;
 }
 
-/* Draws the cells that are seen; adjacent cells of a row are drawn as one. */
+/* Fills the cells that are set in the mask. Adjacent cells of a row become one rectangle. */
 static void draw_cells(const struct picture *p)
 {
     const struct esp_pen ancestor = {.fill = p->f->colours->course},
@@ -51,8 +51,8 @@ static void draw_grid(const struct picture *p)
     }
 }
 
-/* Draws a frame around each non-empty block, and a cross in each empty block. Returns the
- * number of non-empty blocks, and sets *all to the number of all blocks. */
+/* Draws a frame around each block: thick if the block is not empty, otherwise dashed. Returns
+ * the number of blocks that are not empty, and sets *all to the number of all blocks. */
 static int draw_blocks(const struct picture *p, int *all)
 {
     const struct esp_pen frame = {.stroke = p->f->colours->accepted, .width = 1.6},
@@ -100,7 +100,7 @@ static void draw_labels(const struct picture *p)
     }
 }
 
-/* Draws the text before the tree, which every row sees. */
+/* Draws a wide column for the text before the tree, which every row sees. */
 static void draw_prefix(const struct picture *p)
 {
     const struct esp_colours *colours = p->f->colours;
@@ -110,7 +110,7 @@ static void draw_prefix(const struct picture *p)
     esp_drawing_rect(p->d, &all, x, p->y, PREFIX, side(p), 0);
     esp_drawing_line(p->d, &gap, x + PREFIX / 2.0 + 3, p->y - 1, x + PREFIX / 2.0 - 3,
                      p->y + side(p) + 1);
-    const int before = p->f->iteration->position - 1; /* without the root, which is a row */
+    const int before = p->f->iteration->position - 1; /* the root is a row of the mask */
     esp_figure_small(p->f, p->d, x + PREFIX / 2.0, p->y - 14, ESP_ANCHOR_MIDDLE, "the text");
     esp_figure_small(p->f, p->d, x + PREFIX / 2.0, p->y - 5, ESP_ANCHOR_MIDDLE, "%d tokens",
                      before > 0 ? before : 0);

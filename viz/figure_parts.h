@@ -11,12 +11,12 @@ enum { FIGURE_EDGE = 14, FIGURE_TITLE = 14, FIGURE_LINE = 10, FIGURE_SMALL = 8 }
 double esp_figure_caption(const struct esp_figure *figure, struct esp_drawing *drawing,
                           const char *title, const char *words);
 
-/* Draws small text in the colour of labels; the format is that of printf(). */
+/* Draws small text in the colour of labels. The arguments are the same as for printf(). */
 void esp_figure_small(const struct esp_figure *figure, struct esp_drawing *drawing, double x,
                       double y, int anchor, const char *format, ...)
     __attribute__((format(printf, 6, 7)));
 
-/* Writes a token that takes at most `columns` cells; returns the number of cells it takes. */
+/* Writes the text of a token, shortened to `columns` cells. Returns how many cells it takes. */
 int esp_figure_token(const struct esp_figure *figure, const struct esp_drawing *drawing,
                      int32_t token, char text[256], int columns);
 
@@ -31,8 +31,8 @@ void esp_figure_mark(struct esp_drawing *drawing, int mark, const char *colour, 
 int esp_figure_tree(const struct esp_figure *figure, struct esp_drawing *drawing, double x,
                     double y, int most);
 
-/* These draw the figures. They return 0 or a negative status. Not all of them write a sentence
- * to err. */
+/* These functions draw the figures. They return 0 or a negative status. Some of them write no
+ * message to err. */
 int esp_figure_of_tree(const struct esp_figure *figure, struct esp_drawing *drawing, char *err,
                        size_t errlen);
 int esp_figure_iteration(const struct esp_figure *figure, struct esp_drawing *drawing,

@@ -16,7 +16,7 @@ struct line {
     double x, y, scale; /* scale: points per second */
 };
 
-/* Draws a bar, visible even if the time is very short, and the time next to it. */
+/* Draws a bar and writes the time next to it. Even a bar for a very short time is visible. */
 static void draw_bar(const struct line *l, const char *name, double from, double seconds,
                      const char *colour)
 {
@@ -152,8 +152,8 @@ int esp_figure_timeline(const struct esp_figure *f, struct esp_drawing *d, char 
     l.y = esp_figure_caption(f, d, title, words);
     const double top = l.y - 3;
     draw_stages(&l);
-    if (exchange > 0) { /* every pass of the target has several exchanges */
-        draw_bar(&l, "of it, exchange", 0, exchange, f->colours->edge);
+    if (exchange > 0) { /* the sum of all exchanges, so its bar begins at 0 */
+        draw_bar(&l, "incl. exchange", 0, exchange, f->colours->edge);
         l.y += LANE;
     }
     draw_ranks(&l);

@@ -1,7 +1,7 @@
 /* figure_tree.c - a draft tree that grows to the right; see figure.h.
  *
- * The nodes to show are chosen as for the tree pane (tree_view.h), and tidy.h places them. A
- * column of this placement is one cell of text. A row of it has two lines of text.
+ * The nodes to show are chosen as for the tree pane (tree_view.h), and tidy.h places them. In
+ * this placement, a column is one cell of text, and a row has two lines of text.
  */
 #include "viz/figure_parts.h"
 
@@ -23,8 +23,8 @@ struct placed {
     double x, y;
 };
 
-/* Writes the two lines of a node. Returns the width of the wider line, in cells of the first.
- */
+/* Writes the two lines of a node. Returns the width of the wider line, measured in cells of the
+ * first line. */
 static int words_of(const struct placed *p, int index, char token[256], char numbers[64])
 {
     const struct esp_tree_row *row = &p->rows->row[index];

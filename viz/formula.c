@@ -25,8 +25,7 @@ static double weight_of(const struct esp_tree *tree, int node)
     return n->q > 0 ? fmin(1, weight_of(tree, n->parent) * n->p / n->q) : 0;
 }
 
-/* Returns q of a node after removing from the distribution the siblings that were drawn before
- * it. */
+/* Returns q of a node in the distribution without its siblings that were drawn before it. */
 static double q_left(const struct esp_tree *tree, int node)
 {
     const struct esp_node *n = &tree->nodes[node];
@@ -61,7 +60,7 @@ static double number_of(char letter, const struct esp_tree *tree, int node)
     }
 }
 
-/* A text that grows. */
+/* A text to which sentences are appended. */
 struct text {
     char *to;
     size_t size;
@@ -98,8 +97,9 @@ static void say_drawn(const struct text *text, const struct esp_decision *d)
             number_text(chance, d->chance), number_text(u, d->u));
 }
 
-/* Whether all numbers of the formula are known. Most are computed from the acceptance. If that
- * is 1, it does not determine them; some are not determined if it is 0. */
+/* Returns whether all numbers of the formula are known. Most numbers are computed from the
+ * acceptance. An acceptance of 1 does not determine them, and an acceptance of 0 does not
+ * determine $k and $r. */
 static bool is_known(const char *numbers, double acceptance)
 {
     bool known = numbers != NULL;

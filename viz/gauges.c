@@ -12,7 +12,7 @@ static const struct entry {
     const char *symbol, *name, *meaning;
     const char *up, *down; /* the effect of a rise and of a fall; or NULL */
     const char *goal;      /* symbol of the value that is its goal; or NULL */
-    int success; /* 1: accepted drafts raise it; -1: they lower it; 0: they do not change it */
+    int success; /* 1: accepted drafts raise the value; -1: they lower it; 0: neither */
 } entries[] = {
     {"tauh", "upper confidence",
      "A node whose best guess is at least this likely gets the fewest children.",
@@ -24,11 +24,11 @@ static const struct entry {
      "fewer nodes count as unsure, so trees get narrower", NULL, 0},
     {"D0", "base depth", "Every path may be this deep; below, only likely ones go on.",
      "trees may get deeper", "trees get less deep", NULL, 1},
-    {"rhodeep", "deepening bound", "A path at least this likely goes on below the base depth.",
+    {"rhodeep", "deepening bound", "A path at least this likely can exceed the base depth.",
      "fewer paths go deep", "more paths go deep", NULL, -1},
     {"rhostop", "stopping bound", "A path less likely than this is not continued.",
-     "paths stop earlier", "paths go on longer", NULL, -1},
-    {"tau", "pruning bound", "A path less likely than this is cut, or goes no further.",
+     "paths stop earlier", "paths get longer", NULL, -1},
+    {"tau", "pruning bound", "A path less likely than this is cut, or is not continued.",
      "more paths are cut", "fewer paths are cut", NULL, -1},
     {"acceptance", "accepted share",
      "The share of the drafted depth that was accepted recently.", NULL, NULL, "target", 0},
@@ -44,7 +44,7 @@ static const struct entry {
     {"obtained", "obtained tokens", "The tokens that this tree gave.", NULL, NULL, "expected",
      0},
     {"account", "savings",
-     "Plain decoding steps that trees have saved; a tree may cost no more than that.", NULL,
+     "Plain decoding steps that trees have saved. A tree must not cost more than this.", NULL,
      NULL, NULL, 0},
     {"wait", "wait", "Tokens of plain decoding before the next draft.", NULL, NULL, NULL, 0},
     {"match", "longest match", "Tokens at the end of the text that occur earlier in it.", NULL,
@@ -72,9 +72,9 @@ static const struct entry {
 };
 
 static const struct entry price_of_layer = {
-    .name = "goal", .meaning = "The share of paths that must reach a layer for it to pay."};
+    .name = "goal", .meaning = "A layer pays if at least this share of paths reaches it."};
 static const struct entry price_of_time = {
-    .name = "price of time", .meaning = "Recent tokens per second: the value of a second."};
+    .name = "price of time", .meaning = "Recent tokens per second: what a second is worth."};
 static const struct entry paths_of_shape = {.name = "paths",
                                             .meaning = "Paths of this tree after its stem."};
 
@@ -94,8 +94,8 @@ const struct esp_gauge *esp_gauge_find(const struct esp_iteration *it, const cha
     return NULL;
 }
 
-/* The table entry of a symbol. Two drafters have a "price", and two a "K", with different
- * meanings. */
+/* Returns the table entry of a symbol. The symbols "price" and "K" have different meanings in
+ * different drafters, so other values of the iteration decide. */
 static const struct entry *entry_of(const struct esp_iteration *it, const char *symbol)
 {
     if (strcmp(symbol, "price") == 0)

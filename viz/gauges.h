@@ -1,25 +1,26 @@
 /* gauges.h - the values of adaptive drafters in words.
  *
  * In drafters and recordings, a value has only a symbol ("tauh"). These functions give its
- * name, a sentence about its effect, its goal, and the reason that it changed.
+ * name, a sentence about its effect, its goal, and the reason why it changed.
  */
 #ifndef ESP_GAUGES_H
 #define ESP_GAUGES_H
 
 #include "engine/espalier.h"
 
-/* The value with this symbol, or NULL. */
+/* Returns the value with this symbol, or NULL. */
 const struct esp_gauge *esp_gauge_find(const struct esp_iteration *it, const char *symbol);
-/* The name of the value, e.g. "upper confidence"; its symbol if it is not in the table. */
+/* Returns the name of the value, for example "upper confidence"; its symbol if it is not in the
+ * table. */
 const char *esp_gauge_name(const struct esp_iteration *it, const char *symbol);
-/* Writes name and symbol, e.g. "upper confidence (tauh)"; returns `text`. */
+/* Writes name and symbol, such as "upper confidence (tauh)"; returns `text`. */
 const char *esp_gauge_full_name(char text[64], const struct esp_iteration *it,
                                 const char *symbol);
-/* A sentence about the effect of the value; "" if the value is not in the table. */
+/* Returns a sentence about the effect of the value; "" if the value is not in the table. */
 const char *esp_gauge_meaning(const struct esp_iteration *it, const char *symbol);
-/* The owner of the value: the name of the drafter, or "" if the value belongs to the session
- * and stays when the drafter changes, as the draft temperature does. Values with the same
- * symbol and owner form one series. */
+/* Returns the owner of the value: the name of the drafter, or "" if the value belongs to the
+ * session. Such a value, for example the draft temperature, stays when the drafter changes.
+ * Values with the same symbol and owner form one series. */
 const char *esp_gauge_owner(const struct esp_iteration *it, const char *symbol);
 /* Returns the value that is the goal of this value, or NULL. */
 const struct esp_gauge *esp_gauge_goal(const struct esp_iteration *it, const char *symbol);

@@ -28,7 +28,7 @@ struct esp_glyphs {
 
 extern const struct esp_glyphs esp_glyphs_full, esp_glyphs_plain, esp_glyphs_ascii;
 
-/* The glyph set with this name, or NULL. */
+/* Returns the glyph set with this name, or NULL. */
 const struct esp_glyphs *esp_glyphs_find(const char *name);
 
 #endif

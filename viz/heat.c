@@ -8,7 +8,7 @@
 
 enum { LIMITS = ESP_HEAT_STEPS - 1 };
 
-/* limit[i] is the smallest value that is above step i. */
+/* Values below limit[i] belong to step i or to a lower step. */
 static const struct {
     const char *title;
     double limit[LIMITS];

@@ -1,4 +1,4 @@
-/* mask.c - which rows of a flattened tree see which; see mask.h. */
+/* mask.c - computes the tree attention mask; see mask.h. */
 #include "viz/mask.h"
 
 #include <stdlib.h>

@@ -20,9 +20,10 @@ struct esp_mask {
 bool esp_mask_open(struct esp_mask *mask, const struct esp_tree *tree);
 void esp_mask_close(struct esp_mask *mask);
 
-/* Whether a row sees a column; false beyond the last row or column. */
+/* Returns whether row `row` sees row `column`; false beyond the last row or column. */
 bool esp_mask_sees(const struct esp_mask *mask, int row, int column);
-/* Whether a block (in units of 32 rows and columns) is non-empty. */
+/* Returns whether any row of a block sees any column of the block. Blocks have 32 rows and
+ * columns; block_row and block_column are indices of blocks. */
 bool esp_mask_block(const struct esp_mask *mask, int block_row, int block_column);
 
 #endif

@@ -1,4 +1,4 @@
-/* mask_view.c - draws the ancestor relation of a flattened tree; see mask_view.h. */
+/* mask_view.c - draws the tree attention mask as character cells; see mask_view.h. */
 #include "viz/mask_view.h"
 
 #include <utf8proc.h>
@@ -24,8 +24,8 @@ static void draw_labelled(struct esp_canvas *canvas, const struct esp_mask *mask
     }
 }
 
-/* Draws the mask with `wide` x `high` entries in each cell. Each entry that is seen sets a bit,
- * and the bits select the glyph of the cell. */
+/* Draws the mask with `wide` x `high` entries in each cell. Each entry that is set in the mask
+ * sets a bit, and the bits select the glyph of the cell. */
 static void draw_packed(struct esp_canvas *canvas, const struct esp_mask *mask, int wide,
                         int high)
 {
@@ -55,7 +55,7 @@ static void draw_characters(struct esp_canvas *canvas, const struct esp_mask *ma
                                                       : canvas->glyphs->dot);
 }
 
-/* Draws how much of the mask is shown if only `height` rows and `width` columns fit. */
+/* If only `height` rows and `width` columns fit, writes how much of the mask is shown. */
 static void note_rest(struct esp_canvas *canvas, const struct esp_mask *mask, int height,
                       int width)
 {

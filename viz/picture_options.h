@@ -15,7 +15,7 @@ enum esp_caption {
         ESP_CAPTIONS_COUNT
 };
 
-/* The caption with this name, or -1. */
+/* Returns the caption with this name (enum esp_caption), or -1. */
 int esp_caption_find(const char *name);
 const char *esp_caption_name(int caption);
 

@@ -1,6 +1,6 @@
 /* plot.c - draws lines or bars; see plot.h. Lengths are in points.
  *
- * Series are told apart by more than colour. The colours are based on those of Okabe and Ito,
+ * Series differ in more than colour. The colours are based on the palette of Okabe and Ito,
  * which colour-blind people can tell apart, and each series has its own mark. When all colours
  * have been used, the next series get hollow marks and dashed lines, or ruled bars. A
  * reference series is a dark line without marks, even in a bar plot.
@@ -34,7 +34,7 @@ static const char *const colours[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7"
 
 enum { COLOURS = sizeof colours / sizeof *colours };
 
-/* The dashes of the first series of each colour, of the second series, and so on. */
+/* The dashes for the first series of a colour, for the second series of this colour, ... */
 static const char *const dashes[] = {NULL, "7 4", "2 3", "6 3 2 3"};
 enum { ROUNDS = sizeof dashes / sizeof *dashes };
 enum { ROWS = 1, COLUMNS = 2 }; /* how bars are ruled: 0, one of these, or their sum */
@@ -66,7 +66,7 @@ static double width_of(const char *text)
     return esp_drawing_width(text, TEXT, 0);
 }
 
-/* The width of the widest name below the plot. */
+/* Returns the width of the widest name below the plot. */
 static double widest_name(const struct esp_plot *p)
 {
     double wide = 0;
@@ -75,7 +75,7 @@ static double widest_name(const struct esp_plot *p)
     return wide;
 }
 
-/* Whether names are written upwards, because they would overlap otherwise. */
+/* Returns whether names are written upwards, because they would overlap otherwise. */
 static bool names_upwards(const struct esp_plot *p)
 {
     return p->names && widest_name(p) + 8 > (double)WIDE / p->name_count;
@@ -83,8 +83,8 @@ static bool names_upwards(const struct esp_plot *p)
 
 /* ------------------------------------------------------------------ scales */
 
-/* The length of a point's error bar. It is 0 if there is none or if the error is only
- * rounding. */
+/* Returns the length of a point's error bar. It is 0 if the point has no error, or only a
+ * rounding error. */
 static double error_of(const struct esp_plot_series *s, int point)
 {
     const double error = s->error ? s->error[point] : 0;
@@ -183,8 +183,9 @@ static void draw_axes(const struct plot *plot)
 
 /* ------------------------------------------------------------------ series */
 
-/* How a series is drawn. For a reference series this depends on its index among the reference
- * series, for any other series on its index among the others. */
+/* Describes how a series is drawn. For a reference series this depends on its index among the
+ * reference series. For any other series it depends on its index among the series that are not
+ * references. */
 struct look {
     const char *colour, *dash;
     int ruled; /* how a bar is ruled: 0, ROWS, COLUMNS or their sum */
@@ -270,8 +271,8 @@ static void draw_marked(const struct plot *plot, const double *points, int count
         draw_mark(plot, points[2 * i], points[2 * i + 1], look);
 }
 
-/* Draws a series as a line; points after the first POINTS are left out (no suite has so
- * many). */
+/* Draws a series as a line. Points after the first POINTS are left out, but no suite has so
+ * many points. */
 static void draw_line(const struct plot *plot, int index, const struct look *look)
 {
     enum { POINTS = 256 };
@@ -310,8 +311,8 @@ static int count_bars(const struct esp_plot *p, int before)
     return count;
 }
 
-/* Draws a bar over each name. For a reference series, draws a line across the group of bars.
- */
+/* Draws the bar of a series over each name. A reference series gets a line across the group of
+ * bars instead. */
 static void draw_bars(const struct plot *plot, int index, const struct look *look)
 {
     const struct esp_plot_series *s = &plot->p->series[index];

@@ -1,4 +1,4 @@
-/* plot.h - lines or bars as a drawing, for figures of experiments. */
+/* plot.h - draws a plot with lines or bars, for figures of experiments. */
 #ifndef ESP_PLOT_H
 #define ESP_PLOT_H
 
@@ -10,11 +10,10 @@ struct esp_plot_series {
     /* (count) A point whose y is NaN is left out. A point whose x is NaN has this y for all x:
      * it is drawn as a horizontal line. */
     const double *x, *y;
-    /* (count) length of the error bar above and below each y; 0 or NaN: no bar. NULL means no
-     * bars.
-     */
+    /* (count) length of the error bar above and below each y; 0 or NaN: no bar. NULL means that
+     * no point has an error bar. */
     const double *error;
-    bool reference; /* other series are compared with this one: a dark line, no marks */
+    bool reference; /* other series are compared with this dark line without marks */
 };
 
 struct esp_plot {

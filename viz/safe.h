@@ -2,8 +2,8 @@
  *
  * Token text, paths and error texts may contain anything: escape sequences, bidirectional
  * overrides, zero-width characters, half a UTF-8 sequence. The canvas draws text only through
- * these functions, so no other code has to check it. Unprintable parts get a visible
- * stand-in:
+ * these functions, so no other code has to check it. Unprintable parts are replaced by a
+ * visible stand-in:
  *
  *     C0 controls, DEL             ^A ^[ ^?
  *     newline, tab, return, \      \n \t \r \\      only with ESP_SAFE_ESCAPED
@@ -38,7 +38,7 @@ struct esp_safe_unit {
  * This function is async-signal-safe. */
 size_t esp_safe_next(const char *bytes, size_t length, int flags, struct esp_safe_unit *shown);
 
-/* The number of columns that the bytes take. */
+/* Returns the number of columns that the bytes take. */
 int esp_safe_width(const char *bytes, size_t length, int flags);
 
 /* Writes text of several lines: newlines and tabs are written unchanged. */
@@ -52,7 +52,7 @@ void esp_safe_print(FILE *file, const char *format, ...) __attribute__((format(p
  * characters between strings, except newlines and tabs, become blanks. */
 void esp_safe_json(FILE *file, const char *json, size_t length);
 
-/* Writes a string as the text of an XML element or attribute; flags as above. */
+/* Writes a string as the text of an XML element or attribute; flags: ESP_SAFE_*. */
 void esp_safe_xml(FILE *file, const char *text, int flags);
 
 /* Prints "espalier: ", the message and a newline on standard error. Arguments may contain any

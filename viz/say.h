@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-/* The plural ending of a noun: "s", or "" if the count is 1. */
+/* Returns the plural ending of a noun: "s", or "" if the count is 1. */
 static inline const char *esp_plural(int count)
 {
     return count == 1 ? "" : "s";

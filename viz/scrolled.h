@@ -5,14 +5,14 @@
 
 #include "viz/canvas.h"
 
-/* Opens a canvas with the glyphs of another one. Returns 0 or ESP_E_MEMORY; esp_canvas_close()
- * closes it. */
+/* Opens a canvas with the glyphs of the canvas `like`. Returns 0 or ESP_E_MEMORY;
+ * esp_canvas_close() closes the new canvas. */
 int esp_scrolled_open(struct esp_canvas *page, const struct esp_canvas *like, int width,
                       int height);
 /* Returns the number of rows up to the last row that is not blank. */
 int esp_scrolled_rows(const struct esp_canvas *page);
 /* Fills the view of a canvas with rows of the page, starting at row `first`. The page has
- * `rows` rows. Marks at the right end say how many rows there are above and below. */
+ * `rows` rows. Marks at the right end say how many rows are hidden above and below. */
 void esp_scrolled_show(struct esp_canvas *canvas, const struct esp_canvas *page, int rows,
                        int first);
 

@@ -1,7 +1,7 @@
-/* style.h - the meanings of text on the screen.
+/* style.h - the styles of text on the screen. A style stands for what the text means.
  *
- * Drawing code never names a colour. It names a meaning, and a theme decides what that looks
- * like. A style also has default attributes, which a theme may override. So styles differ by
+ * Drawing code never names a colour. It names a style, and a theme decides what the style looks
+ * like. A style also has default attributes, which a theme can override. So styles differ by
  * more than colour: a drafted token is underlined, a cut node is dim.
  */
 #ifndef ESP_STYLE_H

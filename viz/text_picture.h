@@ -1,6 +1,6 @@
 /* text_picture.h - draws a text as a picture, with the tokens coloured as viz/heat.h says.
  *
- * No meaning depends on colour alone: the steps also differ in lightness, and the higher ones
+ * No meaning depends on colour alone: the steps also differ in lightness, and the higher steps
  * are underlined. A legend explains the steps.
  */
 #ifndef ESP_TEXT_PICTURE_H
@@ -26,7 +26,7 @@ struct esp_text_picture {
     int count;
 };
 
-/* Fills an empty drawing. Returns 0, or a negative status with a sentence in err. */
+/* Fills an empty drawing. Returns 0, or a negative status with a message in err. */
 int esp_text_picture_draw(const struct esp_text_picture *picture, struct esp_drawing *drawing,
                           char *err, size_t errlen);
 

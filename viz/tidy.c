@@ -1,11 +1,12 @@
 /* tidy.c - tidy placement of a tree; see tidy.h.
  *
  * Boxes are visited from the last to the first, so children come before their parent. The
- * subtrees of a box are placed below each other. Each is moved up until its outline touches the
- * outline above, and the two outlines are merged. An outline gives, from left to right, the
- * range of rows that a subtree occupies. It starts at the edge to the parent, so it covers the
- * edges, too. Its rows are relative to the subtree's root. Building an outline for every box
- * costs count * depth at worst, which is negligible for trees that fit on a screen.
+ * subtrees of a box are placed below each other. Each subtree is moved up until its outline
+ * touches the outline above, and the two outlines are merged. An outline says which range of
+ * rows a subtree occupies at each column, from left to right. It starts at the edge to the
+ * parent, so it covers the edges, too. Its rows are relative to the subtree's root. Building an
+ * outline for every box takes time count * depth at worst, which is negligible for trees that
+ * fit on a screen.
  */
 #include "viz/tidy.h"
 
@@ -24,7 +25,8 @@ struct outline {
     int count;
 };
 
-/* The smallest number of rows between the two roots at which the outlines do not meet. */
+/* Returns the smallest distance between the two roots, in rows, at which the outlines do not
+ * meet. */
 static int distance(const struct outline *above, const struct outline *below)
 {
     int least = 1;
@@ -38,8 +40,8 @@ static int distance(const struct outline *above, const struct outline *below)
     return least;
 }
 
-/* Makes `above` the outline of both subtrees. `down`: rows from the upper root to the lower.
- */
+/* Makes `above` the outline of both subtrees. `down`: number of rows from the upper root to the
+ * lower root. */
 static int join(struct outline *above, const struct outline *below, int down)
 {
     int count = 0, i = 0, j = 0;
@@ -110,7 +112,8 @@ static int place_children(struct placing *p, int at)
     return status;
 }
 
-/* Turns rows relative to parents into rows and columns of the drawing. */
+/* Turns the rows, which are relative to the parents, into rows of the drawing. Computes the
+ * width and height of the drawing. */
 static void finish(struct esp_tidy_box *box, int count, const struct outline *outline,
                    int *width, int *height)
 {

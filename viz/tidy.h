@@ -10,7 +10,7 @@
  *
  *     no two boxes or edges meet; a leaf is followed by at least one blank column
  *     a parent is in the middle between its first and its last child
- *     children keep their order, and each subtree is as close as possible to the one above
+ *     children keep their order, and each subtree is as close as possible to the subtree above
  *     equal subtrees are drawn alike everywhere
  */
 #ifndef ESP_TIDY_H
@@ -24,8 +24,8 @@ struct esp_tidy_box {
     int x, y;  /* results: first column, and row; the root has x = 0, the topmost box y = 0 */
 };
 
-/* Places all boxes. *width and *height become the columns and rows of the drawing. Returns 0
- * or ESP_E_MEMORY. */
+/* Places all boxes. Sets *width and *height to the number of columns and rows of the drawing.
+ * Returns 0 or ESP_E_MEMORY. */
 int esp_tidy_place(struct esp_tidy_box *box, int count, int gap, int *width, int *height);
 
 #endif

@@ -1,8 +1,8 @@
 /* tree_right.c - a tree that grows to the right; see tree_right.h.
  *
  * A node is drawn as its token followed by words: probability, mark, and notes of step mode.
- * The function write_node() both counts the width of a node and draws its cells, so the two
- * always agree.
+ * The function write_node() both counts the width of a node and draws its cells, so the width
+ * always fits what is drawn.
  */
 #include "viz/tree_right.h"
 
@@ -18,7 +18,7 @@ enum { DETAILS = 3 };
  * columns between a node and its children (a blank, the joint, a dash and perhaps a blank). */
 static const int room_of_token[DETAILS] = {8, 14, 28}, gap_of[DETAILS] = {3, 4, 4};
 
-/* Where a node is drawn. If the canvas is NULL, the node's columns are only counted. */
+/* Says where the next word is drawn. If the canvas is NULL, the columns are only counted. */
 struct pen {
     struct esp_canvas *canvas;
     int x, y;
@@ -151,7 +151,7 @@ static bool is_accepted(const struct drawing *d, int row)
             (row == 0 || d->it->tree.nodes[r->node].verdict == ESP_ACCEPTED));
 }
 
-/* Draws the line that joins the children of a row. */
+/* Draws the vertical line that joins the children of a row. */
 static void draw_joint(const struct drawing *d, int parent)
 {
     const struct esp_glyphs *glyphs = d->canvas->glyphs;
@@ -171,7 +171,8 @@ static void draw_joint(const struct drawing *d, int parent)
     }
 }
 
-/* Draws the rest of the edge to a row. An edge on the accepted path is highlighted. */
+/* Draws the horizontal part of the edge to a row. If the edge is on the accepted path, the
+ * whole edge is highlighted. */
 static void draw_edge(const struct drawing *d, int row)
 {
     const struct esp_glyphs *glyphs = d->canvas->glyphs;

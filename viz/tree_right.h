@@ -4,8 +4,7 @@
  *              └─ " he" .11                    └┄ " had" .08 cut
  *
  * The rows decide which nodes are shown, and tidy.h places them. The available width decides
- * how much detail a node has: whether its probability is shown, and how long its token may be.
- *
+ * how much detail a node has: whether its probability is shown, and how long its token can be.
  */
 #ifndef ESP_TREE_RIGHT_H
 #define ESP_TREE_RIGHT_H

@@ -1,9 +1,9 @@
-/* tree_view.c - which rows of a draft tree are shown, and how; see tree_view.h.
+/* tree_view.c - chooses the rows of a draft tree and draws them; see tree_view.h.
  *
  * Rows are chosen greedily: first the root and the accepted path, then nodes in order of
- * interest while their rows fit, each after its parent. A node needs one row, and a fold row if
- * it has children. If it was the last hidden child, the fold row of its parent is not needed
- * any more.
+ * interest while their rows fit, each after its parent. A node needs one row. If it has
+ * children, it also needs a fold row, which says how many are hidden. If the node was the last
+ * hidden child, the fold row of its parent is not needed any more.
  */
 #include "viz/tree_view.h"
 
@@ -37,7 +37,7 @@ static int child_count(const struct building *b, int node)
     return b->first[node + 1] - b->first[node];
 }
 
-/* Lists the children of each parent (by a counting sort), siblings in the order of their rank.
+/* Lists the children of each node by a counting sort. Siblings are in the order of their rank.
  */
 static void list_children(struct building *b)
 {
@@ -91,9 +91,9 @@ static int by_interest(const void *left, const void *right)
     return a->node - b->node;
 }
 
-/* Returns the nodes in order of interest: first new nodes and their ancestors, then the others
- * by verdict and by cumulative draft probability. The caller frees the array; NULL means no
- * memory. */
+/* Returns the nodes in order of interest: first new nodes and their ancestors, then the other
+ * nodes by verdict and by cumulative draft probability. The caller frees the array. Returns
+ * NULL if there is no memory. */
 static struct interest *rank(const struct building *b)
 {
     static const int class[] = {
@@ -333,8 +333,8 @@ int esp_node_style(const struct esp_iteration *it, int node)
 struct columns {
     int step;   /* columns per level */
     int label;  /* columns of the widest label with its indentation */
-    int number; /* where probabilities start */
-    int note;   /* where marks and notes start */
+    int number; /* column at which probabilities start */
+    int note;   /* column at which marks and notes start */
 };
 
 static struct columns columns_of(const struct esp_canvas *canvas,
@@ -369,8 +369,8 @@ static struct columns columns_of(const struct esp_canvas *canvas,
     return c;
 }
 
-/* Draws the edges at the left of a row: the edge of its node, and those of the node's ancestors
- * that go on to later rows. */
+/* Draws the edges at the left of a row: the edge of its node, and the edges of the node's
+ * ancestors if they continue in later rows. */
 static void draw_edges(struct esp_canvas *canvas, const struct esp_tree_rows *rows, int index,
                        int y, int step, bool dashed)
 {

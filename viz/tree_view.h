@@ -7,10 +7,10 @@
  *     │  └┄ " dog"   .03  cut: path too unlikely
  *     └─ … 3 more (1 cut)
  *
- * When the rows are built, the nodes to show are chosen. If not all fit, these are the accepted
- * path, then rejected nodes, then the others by cumulative draft probability. One row under
- * each parent counts the children that are not shown. Drawing puts the rows on a canvas. Both
- * depend on the iteration alone.
+ * Building the rows chooses the nodes to show. If not all nodes fit, these are the accepted
+ * path, then rejected nodes, then the other nodes by cumulative draft probability. A fold row
+ * under a node says how many nodes below it are not shown. Drawing puts the rows on a canvas.
+ * Rows and drawing depend on the iteration alone.
  */
 #ifndef ESP_TREE_VIEW_H
 #define ESP_TREE_VIEW_H
@@ -26,7 +26,7 @@ struct esp_tree_row {
     int parent_row; /* -1 for the root */
     int depth;
     bool last;       /* no sibling row follows */
-    int hidden, cut; /* for a fold row: number of hidden nodes, and of cut ones among them */
+    int hidden, cut; /* for a fold row: number of hidden nodes, and how many of these are cut */
 };
 
 struct esp_tree_rows {
@@ -35,7 +35,7 @@ struct esp_tree_rows {
     int path_end; /* row of the last accepted node; of the root if none was accepted */
 };
 
-/* The part of a tree to show. */
+/* Says which part of a tree to show. */
 struct esp_tree_choice {
     int stages;    /* how many stages of the iteration have ended; ESP_STAGES: all */
     int most;      /* maximum number of rows; the accepted path may need more. 0: no limit */
@@ -61,37 +61,39 @@ struct esp_tree_look {
 void esp_tree_rows_draw(struct esp_canvas *canvas, const struct esp_tree_rows *rows,
                         const struct esp_iteration *it, const struct esp_tree_look *look);
 
-/* The bytes of a token; *length is 0 if they are unknown. */
+/* Returns the bytes of a token; *length is 0 if they are unknown. */
 const char *esp_token_bytes_of(const struct esp_tokens *tokens, int32_t token, size_t *length);
 /* Draws a token in quotes, at most `room` columns wide; returns the column after it. */
 int esp_draw_token(struct esp_canvas *canvas, int x, int y, int room, int style,
                    const struct esp_tokens *tokens, int32_t token);
 int esp_token_width(const struct esp_tokens *tokens, int32_t token, bool ascii);
 
-/* The style of a node, by its verdict. */
+/* Returns the style of a node, by its verdict. */
 int esp_node_style(const struct esp_iteration *it, int node);
-/* Whether this token contains the searched text. */
+/* Returns whether this token contains the searched text. */
 bool esp_tree_matches(const struct esp_tree_look *look, int32_t token);
 
-/* Whether the target's own token was drawn at random: above temperature 0. */
+/* Returns whether the target's own token was drawn at random, as it is above temperature 0. */
 bool esp_is_sampled(const struct esp_iteration *it);
 
-/* Returns the source of a node's token (enum esp_source). In old recordings it follows from the
- * distance of the copy, or from the reason of the root. */
+/* Returns the source of a node's token (enum esp_source). In old recordings, which lack the
+ * source, it is derived from the distance of the copy or from the reason of the root. */
 int esp_source_of(const struct esp_iteration *it, int node);
-/* Whether a node's token was not drafted by the draft model; it then has no draft
- * probability. */
+/* Returns whether a node's token has another source than the draft model. Such a node has no
+ * draft probability. */
 bool esp_is_copied(const struct esp_iteration *it, int node);
 /* Writes "copied from the text, 24 tokens back"; returns `text`. */
 const char *esp_copied_text(char text[64], const struct esp_iteration *it, int node);
-/* The number of nodes of the tree by source. */
+/* Counts the nodes of the tree for each source. */
 void esp_count_sources(const struct esp_iteration *it, int count[ESP_SOURCES]);
-/* The draft probability of a node given its parent, and of the whole path to it; NaN if the
- * node, or one on the path, was copied. */
+/* esp_draft_probability() returns the draft probability of a node given its parent.
+ * esp_path_probability() returns the draft probability of the whole path to the node. The
+ * result is NaN if the node, or a node on the path, was copied. */
 double esp_draft_probability(const struct esp_iteration *it, int node);
 double esp_path_probability(const struct esp_iteration *it, int node);
 
-/* The target's token after `node`, or -1 if the verifier did not reach it. */
+/* Returns the token that the target chose after `node`; -1 if `node` is neither the root nor
+ * accepted. */
 int32_t esp_target_choice(const struct esp_iteration *it, int node);
 
 #endif

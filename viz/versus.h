@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* One of two configurations, and its results on the same text. */
+/* One of the two configurations, with its results. Both have decoded the same text. */
 struct esp_contender {
     const char *drafter, *verifier; /* specifications: "name:parameter=value,..." */
     int iterations;
@@ -14,14 +14,14 @@ struct esp_contender {
     double pace;    /* seconds per token (engine/pace.h); 0 means unknown */
 };
 
-/* Whether this specification of a drafter means plain decoding. */
+/* Returns whether this specification of a drafter means plain decoding. */
 bool esp_spec_is_plain(const char *drafter);
 
-/* Writes the shortest name that tells `one` from `other`. */
+/* Writes the shortest name of `one` that differs from the name of `other`. */
 void esp_contender_name(char *name, size_t size, const struct esp_contender *one,
                         const struct esp_contender *other);
 
-/* Writes which one is ahead, and by how much; "" until both have run an iteration. */
+/* Writes which configuration is ahead, and by how much; "" until both have run an iteration. */
 void esp_versus(char *text, size_t size, const struct esp_contender *one,
                 const struct esp_contender *other);
 

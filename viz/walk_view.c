@@ -1,4 +1,4 @@
-/* walk_view.c - which states the rows of a tree read; see walk_view.h. */
+/* walk_view.c - draws which states the rows of a tree read; see walk_view.h. */
 #include "viz/walk_view.h"
 
 #include <stdlib.h>
@@ -70,7 +70,7 @@ struct picture {
     int y, end; /* the next line, and the line after the last */
 };
 
-/* Whether a later step of the walk reads the state that `level` has after step `i`. */
+/* Returns whether a later step of the walk reads the state that `level` has after step `i`. */
 static bool is_kept(const struct esp_state_walk *walk, int i, int level)
 {
     for (int next = i + 1; next < walk->count; next++) {

@@ -12,8 +12,8 @@ size_t esp_wrap_unit(const struct esp_wrap *wrap, size_t at, size_t end, int col
     return taken;
 }
 
-/* Whether a line may end after byte i: after a space, unless it directly follows an opening
- * quotation mark. */
+/* Returns whether a line can end after byte i. It can end after a space, unless the space
+ * directly follows an opening quotation mark. */
 static bool breaks(const struct esp_wrap *wrap, size_t at, size_t i)
 {
     bool quoted =

@@ -21,7 +21,7 @@ size_t esp_wrap_unit(const struct esp_wrap *wrap, size_t at, size_t end, int col
  * belongs to the line that it ends. Spaces at the end of a line may exceed the edge. */
 size_t esp_wrap_line(const struct esp_wrap *wrap, size_t at, size_t end);
 
-/* The number of lines of a text. */
+/* Returns the number of lines that a text has at this width. */
 int esp_paragraph_height(const char *text, int width);
 /* Draws a text over the width of the view, from row y on, and returns the row after it. */
 int esp_draw_paragraph(struct esp_canvas *canvas, int y, int style, const char *text);

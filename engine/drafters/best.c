@@ -1,10 +1,11 @@
 /* best.c - grows trees of the likeliest nodes.
  *
- * Cumulative q never rises along a path. So the N likeliest of all nodes found by expanding
- * from the root form a tree. A node that dropped out never returns, and no node below it can
- * enter. Therefore, if parents are offered before their children, the tree ends with exactly
- * the N likeliest nodes, whatever the order of the offers (salf-talf, app. B, theorems 2 and
- * 3).
+ * The cumulative q of a node is the product of q along its path, so it is never higher than the
+ * cumulative q of the parent. Therefore the N likeliest of all nodes that can be found from the
+ * root form a tree. A node that was removed from the N likeliest never returns, and no node
+ * below it can enter. If parents are offered before their children, the tree therefore has
+ * exactly the N likeliest nodes, whatever the order of the offers (salf-talf, app. B, theorems
+ * 2 and 3).
  */
 #include <math.h>
 #include <stdlib.h>
@@ -39,8 +40,8 @@ void esp_candidates_sort(struct esp_candidate *candidates, int count)
     qsort(candidates, (size_t)count, sizeof *candidates, by_falling_q);
 }
 
-/* Returns the least likely uncut node, or 0 if there is none. If several are equally likely,
- * returns the last one. */
+/* Returns the least likely node that is not cut, or 0 if there is none. If several are equally
+ * likely, returns the last one. */
 static int32_t weakest(const struct esp_tree *tree)
 {
     int32_t least = 0;
@@ -77,8 +78,7 @@ int esp_draft_offer(struct esp_draft *d, const struct esp_candidate *c, int coun
     return kept;
 }
 
-/* ------------------------------------------------------------------ best first, B at a time
- */
+/* ------------------------------------------------------------------ best-first growth */
 
 /* Returns the log of a probability that a node must exceed for its children to enter the tree.
  */
@@ -90,8 +90,8 @@ static float bar(const struct esp_draft *d, int budget)
 }
 
 /* Chooses which of the added nodes to expand (lines 10-12 of the algorithm) and returns their
- * number. Sets *gain to their summed probability. The sum includes nodes at the depth limit,
- * which cannot be expanded. */
+ * number. Sets *gain to the sum of their probabilities. The sum also includes nodes that cannot
+ * be expanded, for example at the depth limit. */
 static int choose(struct esp_draft *d, const int32_t *taken, int count, int budget,
                   double *gain, int32_t *nodes)
 {
@@ -135,7 +135,8 @@ static int expand(struct esp_draft *d, const int32_t *nodes, int count, int budg
     return waiting < budget ? waiting : budget;
 }
 
-/* Sets the reason of the nodes that are not expanded, and records the queued ones as cut. */
+/* Sets the reason of the nodes that are not expanded, and records the candidates that are still
+ * queued as cut. */
 static void leave(struct esp_draft *d, const int32_t *nodes, int count, int waiting,
                   enum esp_reason reason)
 {

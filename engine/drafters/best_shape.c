@@ -1,8 +1,8 @@
 /* best_shape.c - the dynamic program over (nodes, depth, rank); see best_shape.h.
  *
- * T(d, n) is the best yield of a tree of n nodes whose leaves are at most d below its root.
- * C(d, k, n) is the best yield of n nodes that are the children of one node, from rank k on,
- * and the nodes below these children.
+ * The yield of nodes is the expected number of tokens that they add. T(d, n) is the best yield
+ * of a tree with at most n nodes and a depth of at most d. C(d, k, n) is the best yield of at
+ * most n nodes that are children of one node, from rank k on, or are below these children.
  *
  *     T(d, n)    = 1 + C(d, 0, n - 1)              T(0, n) = 1
  *     C(d, k, n) = max(0, max over 1 <= j <= n of rate[k] T(d - 1, j) + C(d, k + 1, n - j))

@@ -2,10 +2,10 @@
  * rank.
  *
  * Assume that the k-th child of an accepted node is accepted with probability rate[k], at any
- * depth. Then the expected number of tokens of a tree is a sum over its nodes: each adds the
- * product of the rates along its path (the root adds 1, for the bonus token). The best shape
- * of at most n nodes under a depth limit is a dynamic program (Sequoia, Chen et al. 2024, sec.
- * 3.1).
+ * depth. Then the expected number of tokens of a tree is a sum over its nodes: each node adds
+ * the product of the rates along its path (the root adds 1, for the bonus token). A dynamic
+ * program finds the best shape of at most n nodes under a depth limit (Sequoia, Chen et al.
+ * 2024, sec. 3.1).
  */
 #ifndef ESP_BEST_SHAPE_H
 #define ESP_BEST_SHAPE_H
@@ -22,17 +22,18 @@ struct esp_shape {
     int size[ESP_MAX_NODES + 1]; /* number of nodes in the subtree, the node itself included */
 };
 
-/* Memory of the dynamic program. */
+/* Memory of the dynamic program. best_shape.c defines T and C. */
 struct esp_shape_table {
-    /* (depth left, rank, nodes) subtree size of the child of this rank; 0 means no such child
-     */
+    /* (remaining depth, rank, remaining nodes): the number of nodes that the child of this rank
+     * and its subtree get; 0 means that there is no such child. */
     uint16_t given[ESP_SHAPE_DEPTH + 1][ESP_SHAPE_RANKS][ESP_MAX_NODES + 1];
     double tree[2][ESP_MAX_NODES + 2];                   /* (depth parity, nodes) T */
     double rest[ESP_SHAPE_RANKS + 1][ESP_MAX_NODES + 1]; /* (rank, nodes) C of one depth */
 };
 
-/* Fills `shape` for `nodes` (1..ESP_MAX_NODES, root not counted), `depth` (1..ESP_SHAPE_DEPTH)
- * and rates (ranks <= ESP_SHAPE_RANKS). Returns its expected number of tokens. */
+/* Fills `shape` with the best shape of at most `nodes` nodes (1..ESP_MAX_NODES, without the
+ * root) and a depth of at most `depth` (1..ESP_SHAPE_DEPTH). rate: the acceptance rates by rank
+ * (ranks <= ESP_SHAPE_RANKS). Returns the expected number of tokens of this shape. */
 double esp_shape_best(struct esp_shape *shape, struct esp_shape_table *table,
                       const double *rate, int ranks, int nodes, int depth);
 

@@ -1,4 +1,4 @@
-/* delayed.c - one sampled path of L1 tokens, then K independent paths of L2
+/* delayed.c - one sampled path of L1 tokens, then K independent paths of L2 tokens each
  * (delayed-tree-expansion, def. 5.2).
  *
  * Draft and target agree best near the root, so additional branches gain least there. The

@@ -1,24 +1,28 @@
 /* draft.c - batched passes of the draft model over a growing tree, and draws from their
  * results.
  *
- * The draft cache holds the text up to and including the root, then one row per expanded node
- * in the order of the passes: node u is in row q_row[u] - 1 after the text. A node sees the
- * text and its own ancestors. Ancestors are always expanded in an earlier pass, so a pass is
- * one masked batch. The first pass of an iteration also catches up: committed tokens that the
- * draft model has not computed (bonus tokens, accepted leaves) run before the root.
+ * In these files, the text means the committed tokens: the prompt and the output so far. Its
+ * last token is the root.
+ *
+ * The draft model's KV cache has one row for each token of the text, then one row for each
+ * expanded node in the order of the passes: node u is in row q_row[u] - 1 after the text. A
+ * node attends to the text and its own ancestors. Ancestors are always expanded in an earlier
+ * pass, so a pass is one masked batch. The first pass of an iteration also catches up: before
+ * the root, it computes the committed tokens that the draft model has not computed yet (bonus
+ * tokens, accepted leaves).
  *
  * Each expanded node has its own random numbers, one for each draw below it. Therefore draws
- * may be made ahead, or together with others in one call, without changing the output. A seed
- * gives the same text on every backend, provided that the probabilities are the same.
+ * can be made ahead, or several draws in one call, without changing the output. A seed gives
+ * the same text on every backend, provided that the probabilities are the same.
  *
  * A draft head (target_features.h) reads a hidden state with each token: for a token of the
- * text, the target's state; for a node of the tree, the head's own state at the parent. Its
- * tree rows can therefore not be kept for committed tokens: they are computed again from the
- * target's states, together with the next root.
+ * text, the target's state; for a node of the tree, the head's own state at the parent. If a
+ * node is accepted, its cache row therefore cannot be kept. It is computed again from the
+ * target's state, together with the next root.
  *
- * A quantised copy of the target does not compute the text: its cache is a view of the target's
- * cache, which has the text's rows already. The rows of the copy are dropped after every
- * iteration.
+ * If the draft model is a quantised copy of the target, it does not compute the text: its cache
+ * is a view of the target's cache, which has the rows of the text already. The rows that the
+ * copy adds are dropped after every iteration.
  *
  * Row q_row[u] of q is the distribution from which the children of u are drawn. It does not
  * change until the iteration ends, so a verifier gets exactly the distribution that was
@@ -89,8 +93,8 @@ void esp_draft_begin(struct esp_draft *d)
         d->q_row[i] = -1;
 }
 
-/* Records that node `node` is expanded into this row of q, and starts a separate sequence of
- * random numbers for the draws below it. */
+/* Records that expanding `node` writes this row of q. Starts a separate sequence of random
+ * numbers for the draws below the node. */
 static void give_row(struct esp_draft *d, int node, int row)
 {
     struct esp_node_draws *draws = &d->work->draws[row];
@@ -100,7 +104,7 @@ static void give_row(struct esp_draft *d, int node, int row)
     draws->rng = esp_rng_split(d->work->rng);
 }
 
-/* Ends the timing of a pass and starts that of the next one. */
+/* Ends the timing of a pass and starts the timing of the next one. */
 static void lap(struct esp_draft *d)
 {
     struct esp_draft_work *w = d->work;
@@ -123,7 +127,8 @@ static void begin_pass(struct esp_draft *d, int rows)
         d->work->pass_rows[d->passes] = rows;
 }
 
-/* Returns how many rows of the text the draft's cache has after it has caught up. */
+/* Returns for how many tokens of the text the draft model's cache has rows, once the draft
+ * model has caught up. */
 static int text_rows(const struct esp_draft *d)
 {
     return d->work->features ? d->text_length - 1 : d->text_length;
@@ -174,15 +179,15 @@ static int run_root(struct esp_draft *d, const struct esp_step *step)
 }
 
 /* Runs the quantised copy of the target over the root and the token before it. The cache row of
- * that token belongs to the target and must not change, so the copy computes the token in a row
- * after the root's. Nodes later overwrite this row. */
+ * that token belongs to the target and must not change. The copy therefore computes the token
+ * in the row after the root. Nodes later overwrite this row. */
 static int run_before_root(struct esp_draft *d, struct esp_batch *batch)
 {
     struct esp_kv_cache *c = d->work->cache;
     const int32_t last = d->text_length - 1, positions[2] = {last, last - 1};
     const int32_t tokens[2] = {d->text[last], d->text[last - 1]};
-    const uint64_t mask[2] = {3, 4}; /* bits of rows: last - 1, the root, and the row after the
-                                        root */
+    const uint64_t mask[2] = {3, 4}; /* bit 0: row last - 1; bit 1: the root; bit 2: the row
+                                        after the root */
     batch->tokens = esp_kv_cache_known(c, tokens, 2);
     batch->positions = positions;
     esp_kv_cache_place(c, 0, batch);
@@ -201,8 +206,8 @@ int esp_draft_expand_root(struct esp_draft *d, bool before)
     struct esp_kv_cache *c = w->cache;
     const int count = before ? 2 : 1, first = d->text_length - count;
     const struct esp_step step = {d->sampling, 1, d->top_token, d->top_q, ESP_NOW};
-    const bool behind = before && w->scratch; /* in the batch, the token before the root is
-                                                 second */
+    const bool behind = before && w->scratch; /* the batch has the root first, then the token
+                                                 before it */
     const int32_t all[3] = {d->capacity, 0, d->capacity}, *rows = all + (!before || behind);
     if (!c || !d->context || first < 0 || d->expanded > 0)
         return ESP_E_ARGUMENT;
@@ -231,8 +236,8 @@ int esp_draft_expand_root(struct esp_draft *d, bool before)
     return ESP_OK;
 }
 
-/* Writes the inputs of a pass over the nodes (masks, tokens, positions, rows) to scratch
- * memory. */
+/* Writes the inputs of a pass over these nodes to scratch memory: masks, tokens, positions and
+ * rows. */
 static int place_nodes(struct esp_draft *d, const int32_t *nodes, int count)
 {
     struct esp_draft_work *w = d->work;
@@ -292,8 +297,8 @@ static int run_nodes(struct esp_draft *d, const int32_t *nodes, int count,
     return esp_kv_cache_forward(w->cache, &batch);
 }
 
-/* Widens results from `have` to k per node, because the vocabulary has fewer than k tokens.
- * The additional results get probability 0. */
+/* Widens the lists of likeliest tokens from `have` to k entries per node, if the vocabulary has
+ * fewer than k tokens. The additional entries get probability 0. */
 static void spread(struct esp_draft *d, int count, int have, int k)
 {
     for (int i = count - 1; i >= 0 && have < k; i--)
@@ -324,7 +329,7 @@ int esp_draft_expand(struct esp_draft *d, const int32_t *nodes, int count, int k
     int status = nodes[0] == 0 ? run_root(d, &step) : run_nodes(d, nodes, count, &step);
     w->model_seconds += esp_clock() - start;
     if (status == ESP_OK && nodes[0] == 0)
-        /* From now on, rows do not move. */
+        /* From now on, the rows of the cache must not move. */
         status = esp_kv_cache_make_room(w->cache, d->capacity - 1);
     if (status < 0)
         return status;
@@ -339,8 +344,8 @@ int esp_draft_expand(struct esp_draft *d, const int32_t *nodes, int count, int k
     return ESP_OK;
 }
 
-/* Runs `token`, a token of the draft model's own vocabulary, after the text and `ahead`
- * others. */
+/* Runs the draft model over `token`, a token of its own vocabulary. In the cache, the token
+ * follows the text and `ahead` other tokens. */
 static int run_own(struct esp_draft *d, int32_t token, int ahead, struct esp_rows *logits,
                    const struct esp_step *step)
 {
@@ -353,7 +358,7 @@ static int run_own(struct esp_draft *d, int32_t token, int ahead, struct esp_row
 }
 
 /* Runs a pass over the text's last tokens, then a pass over each token that the draft model
- * wrote, except the last. Returns the number of tokens, or a negative status. */
+ * predicted, except the last. Returns the number of predicted tokens, or a negative status. */
 static int run_all_own(struct esp_draft *d, const struct esp_respelling *r, int most,
                        int32_t *tokens, float *q)
 {
@@ -407,8 +412,8 @@ static int list_children(const struct esp_tree_builder *b, int32_t node, int32_t
     return count;
 }
 
-/* Writes the tokens that must not be drawn again to w->excluded: *per for each parent, padded
- * with -1. Returns the number of parents that fit (at least one). */
+/* Writes the tokens that must not be drawn again to w->excluded: *per tokens for each parent,
+ * padded with -1. Returns the number of parents that fit (at least one). */
 static int exclude(struct esp_draft *d, const int32_t *parents, int count, int *per)
 {
     struct esp_draft_work *w = d->work;
@@ -447,9 +452,9 @@ static int sample(struct esp_draft *d, const int32_t *parents, int count, int ea
     return status;
 }
 
-/* Draws the next children of nodes whose draws are used up. If a call waits for the device, it
- * draws at least AHEAD children for each node, and more if nodes have many children already;
- * otherwise one child for each. */
+/* Draws the next children of nodes that have no unused draws. On an asynchronous backend, each
+ * call waits for the device. A call then draws at least AHEAD children for each node, and more
+ * if nodes have many children already. On other backends it draws one child for each node. */
 static int draw_ahead(struct esp_draft *d, const int32_t *nodes, int count)
 {
     enum { AHEAD = 4 };
@@ -473,8 +478,8 @@ static int draw_ahead(struct esp_draft *d, const int32_t *nodes, int count)
     return ESP_OK;
 }
 
-/* Lists the nodes that need draws now, and, if a call waits for the device, also the other
- * nodes of the last pass. */
+/* Lists the nodes that need draws now. On an asynchronous backend, where each call waits for
+ * the device, it then also lists the other nodes of the last pass. */
 static int list_lacking(struct esp_draft *d, const int32_t *parents, int count)
 {
     struct esp_draft_work *w = d->work;

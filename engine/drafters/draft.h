@@ -1,4 +1,5 @@
-/* draft.h - the session's part of drafting. Drafters include only drafter.h. */
+/* draft.h - the functions and data of drafting that the session uses. Drafters include only
+ * drafter.h. */
 #ifndef ESP_DRAFT_H
 #define ESP_DRAFT_H
 
@@ -12,8 +13,8 @@ enum { ESP_TIMED_PASSES = 64, ESP_EXCLUDED = 8 };
 
 /* The draws below an expanded node: the node's generator of random numbers, and children that
  * were drawn ahead without replacement. Several children are drawn in one call, because every
- * call may wait for the device. Draw n below a node uses the same random number, whether it is
- * drawn ahead or not. */
+ * call may wait for the device. Draw n below a node always uses the same random number, whether
+ * or not it is made ahead. */
 struct esp_node_draws {
     struct esp_rng rng;
     int32_t token[ESP_MAX_DRAWS]; /* -1 means no token is left to draw */
@@ -21,14 +22,14 @@ struct esp_node_draws {
     int next, count;
 };
 
-/* The data of draft passes, and their times. In the sizes of arrays below, `rows` is the tree's
- * capacity + 1. */
+/* The data and the measured times of draft passes. In the sizes of arrays below, `rows` is the
+ * tree's capacity + 1. */
 struct esp_draft_work {
     struct esp_kv_cache *cache; /* NULL if there is no draft model */
-    bool scratch; /* the cache is a view of the target's, so its rows are not kept */
+    bool scratch; /* the cache is a view of the target's cache, so its rows are not kept */
     struct esp_rng *rng;
     struct esp_rows *q; /* (rows) draft probabilities after each expanded node */
-    /* Only with a draft head: the target's hidden states, and the head's own hidden states
+    /* Used only with a draft head: the target's hidden states, and the head's own hidden states
      * after each expanded node: (capacity, hidden), in the same rows as q. */
     const struct esp_features *features;
     struct esp_rows *states;
@@ -38,15 +39,16 @@ struct esp_draft_work {
 
     /* These are measured in each iteration. */
     int rows_computed;
-    /* For each of the first passes: its rows, and the seconds from its start to the start of
-     * the next pass (the last pass: to the end of the stage), without the observer's time. */
+    /* For each of the first passes: its number of rows, and the seconds from its start to the
+     * start of the next pass. For the last pass, they end with the draft stage. The observer's
+     * time is not included. */
     int pass_rows[ESP_TIMED_PASSES];
     double pass_seconds[ESP_TIMED_PASSES], pass_began;
     double model_seconds; /* time of the draft model's passes */
     double watched;       /* seconds that the observer took during the draft stage */
 
     /* Scratch memory. */
-    struct esp_arrays arrays;     /* owns the following arrays and those of struct esp_draft */
+    struct esp_arrays arrays;     /* owns the arrays below and the arrays of struct esp_draft */
     int words;                    /* words in a mask row */
     uint64_t *mask;               /* (rows, words) mask rows in order of expansion */
     uint64_t *batch_mask;         /* (rows, words) mask rows of one pass */
@@ -56,16 +58,16 @@ struct esp_draft_work {
     double *u, *value;            /* (rows, ESP_MAX_DRAWS) random numbers, probabilities */
     int32_t *drawn;               /* (rows, ESP_MAX_DRAWS) drawn tokens */
     int32_t *excluded;            /* (ESP_EXCLUDED * rows) tokens not to be drawn again */
-    struct esp_node_draws *draws; /* (rows) by row of q */
-    int32_t *frontier, *next, *end; /* (rows) nodes */
+    struct esp_node_draws *draws; /* (rows) one for each row of q */
+    int32_t *frontier, *next, *end; /* (rows) lists of nodes */
     int32_t *unsettled; /* (rows) nodes of the last pass whose confidence is not known yet */
     int unsettled_count;
     int32_t *lacking; /* (rows) nodes that need draws */
-    bool *listed;     /* (record) whether a node is in a list; all false between calls */
+    bool *listed;     /* (record) true if a node is in a list; all false between calls */
 };
 
-/* Opens drafting in a tree and allocates all memory that it needs. The caller sets the
- * session's part of `work`. */
+/* Prepares drafting in a tree and allocates all memory that this needs. The caller then sets
+ * the members of `work` from `cache` to `user`. */
 int esp_draft_open(struct esp_draft *draft, struct esp_tree_builder *tree, char *err,
                    size_t errlen);
 void esp_draft_close(struct esp_draft *draft);

@@ -1,8 +1,9 @@
 /* drafter.h - the interface of drafters, and the draft model's operations for them.
  *
- * A drafter fills the session's tree. It is one file of drafters/ that exports one `const
- * struct esp_drafter_ops esp_drafter_NAME`, and one X(NAME) line in drafters.def. Parsing,
- * help, completion, lists and tests follow from that.
+ * A drafter fills the session's tree. It consists of one file in drafters/, which exports one
+ * `const struct esp_drafter_ops esp_drafter_NAME`, and one X(NAME) line in drafters.def.
+ * Parsing, help, completion, lists and tests use this struct, so they need no change for a new
+ * drafter.
  *
  * Drafters draft layer by layer: esp_draft_expand() runs the draft model once over a whole
  * frontier, with tree attention, so an iteration takes one draft pass per layer of the tree.
@@ -16,10 +17,11 @@
 #include "engine/support/rng.h"
 #include "engine/tree.h"
 
-/* How a drafter may draw children; a verifier is lossless only with some kinds of draws. */
+/* The ways in which a drafter can draw children. A verifier is lossless only with some of
+ * them. */
 enum esp_draws {
     ESP_DRAW_TOPK = 1, /* the likeliest tokens, deterministic */
-    ESP_DRAW_IID = 2,  /* independent samples; duplicates counted in `copies` */
+    ESP_DRAW_IID = 2,  /* independent samples; duplicates are counted in `copies` */
     ESP_DRAW_SWOR = 4, /* sampled without replacement, in order */
 };
 
@@ -32,7 +34,7 @@ struct esp_candidate {
 
 struct esp_calibration; /* draft temperature and acceptance rates: see calibration.h */
 struct esp_costs;       /* measured time of passes: see costs.h */
-struct esp_draft_work;  /* the session's side of draft passes: see draft.h */
+struct esp_draft_work;  /* data of draft passes that only the session uses: see draft.h */
 struct esp_engine;
 struct esp_expected;   /* a text that the answer is expected to resemble: see follow.h */
 struct esp_respelling; /* two vocabularies: see respell.h */
@@ -57,8 +59,8 @@ struct esp_look_back {
 /* Data that a drafter gets only if its member `asks` has the flag. */
 enum esp_asks {
     ESP_ASK_COSTS = 1,     /* calibration and costs */
-    ESP_ASK_PAIR = 2,      /* a name of the pair, under which the drafter stores what it
-                              learns */
+    ESP_ASK_PAIR = 2,      /* a name for this pair of models, under which the drafter stores
+                              what it learns */
     ESP_ASK_PAST = 4,      /* both models' results for the token before the root */
     ESP_ASK_EXPECTED = 8,  /* the expected text */
     ESP_ASK_RECYCLED = 16, /* recycled tokens */
@@ -72,38 +74,38 @@ struct esp_draft_context {
                          stored */
     struct esp_look_back back;
     const struct esp_expected *expected;     /* NULL if there is no expected text */
-    const struct esp_recycled *recycled;     /* NULL means nothing may be recycled */
-    const struct esp_respelling *respelling; /* NULL: the draft drafts the target's tokens */
+    const struct esp_recycled *recycled;     /* NULL means that no tokens are recycled */
+    const struct esp_respelling *respelling; /* NULL: the draft predicts the target's tokens */
 };
 
 /* The part of a session that a drafter uses. */
 struct esp_draft {
-    /* Set when the settings change. */
+    /* These are set when the settings change. */
     struct esp_tree_builder *tree;
     const struct esp_params *params;   /* this drafter's parameters */
     void *state;                       /* (ops->state_size) state of this drafter, zeroed before
                                         init */
     unsigned draws;                    /* how this drafter draws children now: one of enum
                                       * esp_draws */
-    double temperature;                /* temperature of the text */
+    double temperature;                /* the output's sampling temperature */
     bool greedy;                       /* the temperature is 0 */
     struct esp_draft_context *context; /* NULL means the drafter requests nothing */
 
-    /* Set for each iteration. */
+    /* These are set for each iteration. */
     struct esp_sampling sampling; /* how logits become q, at the draft's temperature */
-    int seen;                     /* how many tokens the last token sees: all, or a window */
+    int seen;                     /* how many tokens the root attends to: all, or a window */
     int max_depth;                /* maximum depth of a node, from the limits of context and
                                      length */
     const int32_t *text;          /* (text_length) committed tokens, root last */
     int text_length;
 
-    /* Set by passes. */
+    /* Passes set these. */
     /* (count, k): the likeliest tokens after each node of the last esp_draft_expand(), and
      * their q. */
     int32_t *top_token;
     float *top_q;
-    int32_t *q_row; /* (record) row of q for each node, in order of expansion; root 0; -1: not
-                       expanded */
+    int32_t *q_row; /* (record) row of q for each node, in order of expansion. The root has row
+                       0; -1 means not expanded. */
     int expanded;   /* nodes expanded, root included */
     int capacity;   /* nodes that can be expanded; q has one more row */
     int passes;     /* passes in this iteration */
@@ -119,19 +121,19 @@ enum { ESP_MAX_TOP = 64 }; /* maximum children of a node */
 /* Runs one draft pass over `count` nodes (the root, or nodes with expanded parents). Computes
  * their next-token distributions, sets their confidence and writes the k (1..ESP_MAX_TOP)
  * likeliest tokens to top_token and top_q. With k = 0, the caller must next draw below these
- * nodes: pass and draws then wait for the device only once, and the confidence is known after
- * the draws. Returns 0 or a negative status. */
+ * nodes. The pass and the draws then wait for the device only once, and the confidence is known
+ * after the draws. Returns 0 or a negative status. */
 int esp_draft_expand(struct esp_draft *draft, const int32_t *nodes, int count, int k);
 
-/* Expands the root as esp_draft_expand() does, for drafters that need the past. If `before` is
+/* Expands the root as esp_draft_expand() does, for drafters with ESP_ASK_PAST. If `before` is
  * set, the pass also computes the token before the root, into row `capacity` of q and of
  * draft_states; the text must then have at least two tokens. esp_draft_paths() reuses this pass
  * for the root. */
 int esp_draft_expand_root(struct esp_draft *draft, bool before);
 
-/* Lets the draft model continue the text by up to `most` tokens of its own vocabulary, always
- * the likeliest, and stop after one that ends a text. Writes the tokens and their
- * probabilities. Returns how many there are, or a negative status. */
+/* Lets the draft model continue the text by up to `most` tokens of its own vocabulary. Each
+ * token is the likeliest one. The model stops after a token that ends a text. Writes the tokens
+ * and their probabilities. Returns the number of tokens, or a negative status. */
 int esp_draft_own(struct esp_draft *draft, const struct esp_respelling *respelling, int most,
                   int32_t *tokens, float *q);
 
@@ -142,10 +144,9 @@ int esp_draft_own(struct esp_draft *draft, const struct esp_respelling *respelli
 int esp_draft_draw(struct esp_draft *draft, const int32_t *parents, int count,
                    enum esp_draws how, int32_t *children);
 
-/* Returns R (of the DySpec paper): the probability with which `child`, the last child of its
- * parent, was drawn. It is the child's q, divided by 1 minus the summed q of its earlier
- * siblings; at most 1.
- */
+/* Returns the probability with which `child` was drawn (R in the DySpec paper). The child must
+ * be the last child of its parent. The result is the child's q, divided by 1 minus the summed q
+ * of its earlier siblings; at most 1. */
 double esp_draft_share(const struct esp_draft *draft, int32_t child);
 
 /* Returns how many tokens the pass over the root computes: the root, and the earlier tokens
@@ -162,7 +163,7 @@ void esp_draft_layer_done(struct esp_draft *draft);
  * tokens. */
 struct esp_layer_rule {
     const void *drafter; /* passed to the functions below */
-    /* Returns whether the node may be expanded; if not, sets the reason. */
+    /* Returns whether to expand the node; if not, sets the reason. */
     bool (*expand)(const void *drafter, const struct esp_node *node, enum esp_reason *reason);
     /* Returns how many children the node gets, 1..most. Its confidence is already known. */
     int (*breadth)(const void *drafter, const struct esp_node *node);
@@ -170,8 +171,8 @@ struct esp_layer_rule {
     int budget;       /* maximum nodes in the tree */
     double log_least; /* nodes with a lower cumulative log q are not expanded; -INFINITY: no
                          limit */
-    bool cut;         /* cut such nodes as well, except the draft's first guess (draft_root) */
-    bool draft_root;  /* the root gets a single child (the papers' literal form) */
+    bool cut;         /* also cut such nodes, except the draft's first guess (draft_root) */
+    bool draft_root;  /* the root gets a single child: the papers' literal form */
 };
 
 /* Grows the tree by a rule, one draft pass per layer. If a layer exceeds the budget, the nodes
@@ -209,8 +210,8 @@ int esp_draft_paths(struct esp_draft *draft, const struct esp_path_rule *rule);
 
 /* Grows the tree by SALF (salf-talf, alg. 2): expands the likeliest nodes anywhere in the
  * tree, `batch` per pass. Stops at `budget` nodes, or when the next `batch` nodes together are
- * less likely than `threshold`. With threshold 0, the tree is that of SpecExec: the `budget`
- * likeliest nodes. */
+ * less likely than `threshold`. With threshold 0, the tree has the `budget` likeliest nodes, as
+ * in SpecExec. */
 int esp_draft_best(struct esp_draft *draft, int budget, int batch, double threshold);
 
 /* Appends children of a node that was just expanded to draft->candidates, which has `count`
@@ -218,28 +219,28 @@ int esp_draft_best(struct esp_draft *draft, int budget, int batch, double thresh
  * tokens of probability 0. Returns the new count. */
 int esp_draft_list(struct esp_draft *draft, int32_t node, int from, int most, int count);
 
-/* Sorts candidates by falling cumulative q, and ties in drawing order. */
+/* Sorts candidates by falling cumulative q. Candidates with equal q stay in drawing order. */
 void esp_candidates_sort(struct esp_candidate *candidates, int count);
 
 /* Offers candidates to the tree. They must be sorted by falling cumulative q. Afterwards the
  * uncut nodes are the `budget` likeliest of all candidates offered so far. Candidates that do
- * not fit are recorded as cut, and nodes that make room for others are cut. nodes[i] becomes
- * the node of candidate i, or -1 if it was cut; nodes may be NULL. Returns the number of uncut
- * candidates. */
+ * not fit are recorded as cut, and nodes are cut to make room for likelier ones. nodes[i]
+ * becomes the node of candidate i, or -1 if it was cut; nodes may be NULL. Returns the number
+ * of uncut candidates. */
 int esp_draft_offer(struct esp_draft *draft, const struct esp_candidate *candidates, int count,
                     int budget, enum esp_reason reason, int32_t *nodes);
 
 /* ------------------------------------------------------------------ the drafter */
 
-/* Operations of a drafter that uses something trained for the pair to choose the shape of
- * each tree. */
+/* Operations of a drafter that chooses the shape of each tree, with the help of a file that was
+ * trained for this pair of target and draft model. */
 struct esp_chooser_ops {
-    /* With such a drafter, `draft_temp auto` is not learned. It is the temperature of the text,
-     * or this value if that is higher. */
+    /* With such a drafter, `draft_temp auto` is not learned. It is the output's temperature, or
+     * this value if it is higher. */
     double least_draft_temp;
     /* Opens what the drafter needs for a pair, a verifier and its parameters. It is called
-     * whenever one of these has changed. On failure it writes a sentence and leaves the state
-     * unchanged. */
+     * whenever one of these has changed. On failure it writes a message to `err` and leaves the
+     * state unchanged. */
     int (*bind)(void *state, const struct esp_params *params, const struct esp_engine *engine,
                 const char *verifier, char *err, size_t errlen);
     /* Returns a warning about this pair, or NULL. */
@@ -251,12 +252,12 @@ struct esp_chooser_ops {
 struct esp_drafter_ops {
     const char *name, *summary, *source;
     const char *differs; /* differences from the source and their reasons; or NULL */
-    /* The draws that it can produce (flags of enum esp_draws). If it can both take the
+    /* The draws that the drafter can produce (flags of enum esp_draws). If it can both take the
      * likeliest tokens and draw samples of one kind, parameter `draws` (ESP_PARAM_DRAWS)
-     * decides; otherwise the temperature decides. */
+     * decides. Without this parameter, the temperature decides. */
     unsigned draws;
-    const char *verifier; /* the default verifier, if it is exact; NULL: the default for these
-                             draws */
+    const char *verifier; /* the default verifier, if it is exact for the current draws; NULL:
+                             the default for these draws */
     bool without_model;   /* the drafter does not use the draft model */
     unsigned asks;        /* what the drafter needs: flags of enum esp_asks */
     const struct esp_param *params; /* ended by a row without a name, or NULL */
@@ -288,8 +289,9 @@ struct esp_drafter_ops {
     int (*gauges)(const struct esp_draft *draft, struct esp_gauge *gauges);
 };
 
-/* The last sentences of `differs`, for drafters from papers that do not temper probabilities.
- * Here, thresholds and draws use tempered probabilities. */
+/* The last sentences of `differs`, for drafters from papers that do not divide the draft's
+ * logits by a temperature. Here, thresholds and draws use the probabilities after this
+ * division. */
 #define ESP_DIFFERS_TEMPERED                                                                   \
     "The draft's logits are divided by draft_temp, which is learned unless you set it. "       \
     "With --draft-temp off this is not done, as in the source"

@@ -9,13 +9,13 @@
  *   history   D0 and thresholds follow past acceptance (dynatree_history.h).
  *
  * Above temperature 0 the children are drawn without replacement, so that a verifier for such
- * draws is exact. Whether a node is expanded and how many children it gets depends on tokens
- * that are already in the tree, never on the one drawn next. For the same reason a drawn node
- * is never cut, whatever its probability.
+ * draws is exact. Expansion and number of children depend only on tokens that are already in
+ * the tree, never on the token that is drawn next. For the same reason a drawn node is never
+ * cut, whatever its probability.
  *
  * In the paper, the acceptance a is the fraction of drafted tokens that were committed. Side
- * branches keep this fraction low, however good the guesses are. No target value would
- * therefore suit both narrow and wide trees. Here, acceptance is path length / depth. The paper
+ * branches keep this fraction low, however good the guesses are. Therefore no value of `target`
+ * would suit both narrow and wide trees. Here, acceptance is path length / depth. The paper
  * adapts D0 and tauh (sec. 3.3) and taul (app. D, line 7); the released program also adapts
  * rhodeep.
  *
@@ -76,7 +76,7 @@ static const struct esp_param params[] = {
     [W] = {"W", ESP_INT, 1, ESP_HISTORY_LONGEST, 10,
            .help = "iterations that history averages over (with history=step: generations)"},
     [TARGET] = {"target", ESP_REAL, 0, 1, 0.7,
-                .help = "history=step and proportional: the acceptance that it aims for"},
+                .help = "history=step and proportional: the acceptance to aim for"},
     [ETAD] = {"etaD", ESP_REAL, 0, 10, 0.5, .help = "history=proportional: step size of D0"},
     [ETAH] = {"etah", ESP_REAL, 0, 1, 0.05, .help = "history=proportional: step size of tauh"},
     [ETAR] = {"etar", ESP_REAL, 0, 1, 0.05,
@@ -156,7 +156,7 @@ static bool expand(const void *drafter, const struct esp_node *node, enum esp_re
 {
     const struct esp_draft *d = drafter;
     const struct esp_history *h = d->state;
-    /* In the papers' literal form, the draft's first guess has depth 0. */
+    /* With root=draft, the paper's literal form, the draft's first guess has depth 0. */
     const int depth = node->depth - (int)esp_param(d->params, ROOT);
     const double probability = exp(node->cumulative_log_q);
     const bool deep = depth >= (int)floor(h->d0);

@@ -13,7 +13,7 @@ static double clip(double x, double low, double high)
     return x < low ? low : x > high ? high : x;
 }
 
-/* Sets the thresholds from the plan's starting values and x. */
+/* Sets the thresholds from the plan's starting values and x, the learned offset. */
 static void apply_price(struct esp_history *h, const struct esp_history_plan *p)
 {
     h->d0 = clip(p->d0 + h->x, 1, p->dmax - 1);
@@ -110,8 +110,9 @@ void esp_history_learn(struct esp_history *h, const struct esp_history_plan *p,
         learn_price(h, p, it);
 }
 
-/* As in the released program, the divisor is the initial depth (called tree_depth there), plus
- * 1 for the bonus token, plus 1 if the tree starts at the draft's first guess. */
+/* The acceptance is the number of tokens per iteration, divided by the maximum. As in the
+ * released program, this maximum is the initial depth (called tree_depth there), plus 1 for the
+ * bonus token, plus 1 if the tree starts at the draft's first guess. */
 void esp_history_end(struct esp_history *h, const struct esp_history_plan *p)
 {
     const int tokens = h->tokens, rounds = h->rounds;

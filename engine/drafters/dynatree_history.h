@@ -1,6 +1,6 @@
 /* dynatree_history.h - rules by which dynatree's thresholds follow past acceptance.
  *
- *   off           The thresholds keep the values that are set.
+ *   off           The thresholds do not change.
  *   step          As in the authors' released program (cny123222/DynaTree, class
  *                 TreeSpeculativeGeneratorV2AdaptiveV3): once per generation, from the 5th on.
  *                 Let a = committed tokens per iteration / the maximum that a tree of depth D0
@@ -12,13 +12,13 @@
  *                   D0      <- clip(D0 + etaD (a - target), 1, Dmax - 1)
  *                   tauh    <- clip(tauh - etah (a - target), taul, 1)
  *                   rhodeep <- clip(rhodeep - etar (a - target), rhostop, 1)
- *                 If the target does not suit the pair, the error keeps its sign and the
- *                 thresholds move to their limits.
- *   price         Our own rule. A layer is worth drafting if it gains more tokens than its time
- *                 could gain otherwise. The deepest layer gains one token in every iteration
- *                 whose path reaches it. So this rule moves the fraction of such iterations
- *                 towards `price` (Robbins and Monro 1951): with r = 1 if the path reached the
- *                 deepest layer, else 0,
+ *                 If a stays above or below the target for long, the thresholds move to their
+ *                 limits.
+ *   price         Our own rule. A layer is worth drafting if it gains more tokens than could be
+ *                 gained otherwise in the same time. The deepest layer gains one token in every
+ *                 iteration whose path reaches it. So this rule moves the fraction of such
+ *                 iterations towards `price` (Robbins and Monro 1951): with r = 1 if the path
+ *                 reached the deepest layer, else 0,
  *                   x       <- clip(x + etap (r - price), -REACH, REACH)
  *                 D0 becomes D0 + x; rhostop, rhodeep and tau are divided by 2^x. x grows only
  *                 if one of these thresholds ended the tree. So it does not keep growing while
@@ -65,12 +65,13 @@ struct esp_history {
 /* Flags for the values that a changed plan resets to their starting values. */
 enum { ESP_HISTORY_D0 = 1, ESP_HISTORY_TAUH = 2, ESP_HISTORY_RHODEEP = 4, ESP_HISTORY_ALL = 8 };
 
-/* Applies a plan: resets the values in `changed` (flags above). The others keep their learned
- * values, clipped to the plan's limits. */
+/* Applies a plan: resets the values in `changed` (flags above). The other values stay as they
+ * were learned, but are clipped to the plan's limits. */
 void esp_history_start(struct esp_history *history, const struct esp_history_plan *plan,
                        unsigned changed);
 
-/* Call the first function after every iteration, and the second at the end of a generation. */
+/* Call esp_history_learn() after every iteration, and esp_history_end() at the end of a
+ * generation. */
 void esp_history_learn(struct esp_history *history, const struct esp_history_plan *plan,
                        const struct esp_iteration *iteration);
 void esp_history_end(struct esp_history *history, const struct esp_history_plan *plan);

@@ -3,32 +3,32 @@
  *
  * v estimates the probability that verification reaches the next child of a node: the node and
  * its ancestors are accepted, and the child's earlier siblings are rejected. R, the draft
- * distribution without those siblings, serves as the acceptance rate. The largest v is popped
- * and a child y is drawn from R. Two entries replace it: the next sibling with v (1 - R[y]) and
- * the first child of y with v R[y]. v never rises along a path, so the N draws with the largest
- * v are found.
+ * distribution without those siblings, serves as the acceptance rate. The entry with the
+ * largest v is popped from a queue, and a child y is drawn from R. Two entries replace the
+ * popped one: the next sibling with v (1 - R[y]) and the first child of y with v R[y]. v never
+ * rises along a path, so the N draws with the largest v are found.
  *
  * Whether a child is drawn depends only on v, which earlier draws determine, and never on the
  * drawn token. Otherwise the tree would favour some tokens and bias the output.
  *
  * The q of a node is needed when its first child is about to be drawn. The pass that computes
  * it also computes nodes that will probably be popped soon. These nodes are taken from the
- * first entries of the queue, as many as there are draws left. Their v must be above a fraction
- * of the last v of the previous iteration. This changes only when rows are computed, not the
+ * first entries of the queue, as many as there are draws left. Their v must be at least a
+ * fraction of the last v of the previous iteration. Computing them ahead does not change the
  * tree.
  */
 #include "engine/drafters/drafter.h"
 
 enum { N };
 
-static const double NEAR = 0.6; /* the fraction of the last v */
+static const double NEAR = 0.6; /* that fraction of the last v */
 
 static const struct esp_param params[] = {
     [N] = {"N", ESP_INT, 1, ESP_MAX_NODES, 64, .help = "number of nodes"},
     {0},
 };
 
-/* The next draw below a node. It gives the first child or the next one. */
+/* The next draw below a node. It gives the node's first child or the next one. */
 struct entry {
     double v;
     int32_t parent;
@@ -71,8 +71,8 @@ static struct entry pop(struct state *s)
     return top;
 }
 
-/* Lists the nodes that lack q and need it (the top entry) or will probably need it, as
- * described above; returns their number. */
+/* Lists the nodes without q that need it now (the top entry) or will probably need it soon, as
+ * described at the top of this file. Returns their number. */
 static int list_missing(const struct esp_draft *d, struct state *s, int left)
 {
     int n = 0;

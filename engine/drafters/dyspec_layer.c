@@ -1,13 +1,13 @@
 /* dyspec_layer.c - the tree of dyspec, layer by layer with a threshold (dyspec, alg. 2).
  *
- * v and R are those of dyspec.c. Below each node of a layer, siblings are drawn while v is at
+ * v and R are defined in dyspec.c. Below each node of a layer, siblings are drawn while v is at
  * least the threshold. Children with a v of at least the threshold form the next layer. If the
  * threshold equals the v of dyspec's last draw, the tree is the same, but needs only one pass
- * per depth. The size is limited: if the draws of a round do not fit, only those with the
- * largest v are made, and no layer follows.
+ * per depth. The size is limited: if the draws of a round do not fit, only the draws with the
+ * largest v are made, and no other layer follows.
  *
- * The resulting tree depends on the threshold. The threshold 1/N, which guarantees at least N
- * nodes, fills the tree with siblings in its first layers. threshold=0 predicts the threshold
+ * The resulting tree depends on the threshold. The threshold 1/N guarantees at least N nodes,
+ * but it fills the tree with siblings in its first layers. threshold=0 predicts the threshold
  * from earlier trees, because the v of the N-th draw changes little from tree to tree. A tree
  * of n nodes changes the logarithm of the threshold by (n / N - 1) / 2, so that trees have N
  * nodes on average. A tree has at most 2 N nodes (alg. 2 has no limit).
@@ -53,8 +53,8 @@ static int by_falling_v(const void *a, const void *b)
     return x->node - y->node;
 }
 
-/* Makes one draw below each active node. Nodes that get another draw stay active; children
- * that will be expanded join the next layer. */
+/* Makes one draw below each active node. Nodes that get another draw stay active. Children that
+ * will be expanded are added to the next layer. */
 static int draw_round(struct esp_draft *d, struct state *s, int *active, int *next,
                       double threshold)
 {

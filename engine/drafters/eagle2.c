@@ -23,8 +23,8 @@ static const struct esp_param params[] = {
     {0},
 };
 
-/* Adds a layer's candidates; returns how many nodes of the beam to expand next. If little
- * memory for nodes is left, it is reserved for the beams of the following depths. */
+/* Adds a layer's candidates to the tree; returns how many nodes of the beam to expand next. If
+ * little memory for nodes is left, it is reserved for the beams of the following depths. */
 static int add_layer(struct esp_draft *d, int beam, int found, int depths_left, int32_t *next)
 {
     const struct esp_tree_builder *b = d->tree;

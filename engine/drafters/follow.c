@@ -5,10 +5,10 @@
 #include <string.h>
 
 enum { FARTHEST = 64, AGREE = 3, ANCHOR = 8 };
-/* Estimated probabilities of positions at which the expected text may continue, before three
- * tokens agree. A position is likely if the tokens before it are also the last tokens of the
- * answer. It is also likely if it is as many tokens past the first difference as the end of the
- * answer is. */
+/* Estimated probabilities that the answer continues at a position of the expected text, while
+ * fewer than three tokens agree. A position is likely if the tokens before it are also the last
+ * tokens of the answer. It is also likely if it is as many tokens past the difference as the
+ * end of the answer is. */
 static const float AGREED[AGREE] = {0.3F, 0.6F, 0.85F}; /* for 0, 1 or 2 tokens that agree */
 static const float LEAST = 0.1F;                        /* less likely positions are not
                                                            guessed */
@@ -48,7 +48,7 @@ static void go_on(struct esp_follow *f, const struct esp_expected *e, const int3
 static bool skip(struct esp_follow *f, const struct esp_expected *e, const int32_t *text)
 {
     if (f->read - f->lost_text > FARTHEST + AGREE)
-        return false; /* every skip was tried when earlier tokens were read */
+        return false; /* all skips were tried already, when earlier tokens were read */
     for (int both = 0; both <= FARTHEST; both++) {
         for (int of_text = 0; of_text <= both; of_text++) {
             const int at = f->lost_expected + both - of_text, place = f->lost_text + of_text;
@@ -72,8 +72,8 @@ static int place_of(const struct esp_expected *e, const int32_t *tokens, int fro
     return -1;
 }
 
-/* Looks for the last tokens of the answer in the expected text, first after the position where
- * the pointer was lost. */
+/* Looks for the last tokens of the answer in the expected text: first after the position where
+ * the pointer was lost, then before it. */
 static void find(struct esp_follow *f, const struct esp_expected *e, const int32_t *text)
 {
     const int32_t *last = text + f->read - ANCHOR;
@@ -104,7 +104,8 @@ int esp_follow_place(const struct esp_follow *f, const struct esp_expected *e)
     return f->lost || f->at >= e->count || f->serial != e->serial ? -1 : f->at;
 }
 
-/* Returns the probability that the expected text continues at this position. */
+/* Returns the estimated probability that the answer continues at this position of the expected
+ * text. */
 static float estimate(const struct esp_follow *f, const struct esp_expected *e,
                       const int32_t *text, int place)
 {

@@ -1,14 +1,15 @@
-/* follow.h - follows the expected text while the answer is written.
+/* follow.h - follows the expected text while the answer is generated.
  *
- * A pointer marks the token of the expected text that should come next. It advances while
- * committed tokens equal the expected ones. At a difference (an inserted, deleted or changed
- * line), it skips i expected tokens and j tokens of the answer, with the smallest i + j, at
- * most 64, such that the next three tokens agree. If there are no such i and j, it continues
- * where the expected text contains the last eight tokens of the answer.
+ * The expected text is a text that the answer probably resembles. A pointer marks the token of
+ * the expected text that should come next. It advances while committed tokens equal the
+ * expected ones. At a difference (an inserted, deleted or changed line), it skips i expected
+ * tokens and j tokens of the answer, such that the next three tokens agree. It uses the
+ * smallest i + j, which must be at most 64. If there are no such i and j, it continues where
+ * the expected text contains the last eight tokens of the answer.
  *
  * Until three tokens agree, the pointer has no position, and likely positions are guessed.
- * After a changed word, the expected text probably is as many tokens past the difference as the
- * answer is. A position is likelier if one or two tokens before it agree.
+ * After a changed word, the likeliest position is as many tokens past the difference as the end
+ * of the answer is. A position is likelier if one or two tokens before it agree.
  *
  * Predicted outputs (OpenAI) and two designs for llama.cpp (pull requests 12127, 14739) follow
  * a text in this way.
@@ -24,22 +25,23 @@ struct esp_expected {
     const int32_t *tokens; /* (count) */
     int count;             /* 0 means nothing is expected */
     int begin;             /* length of the session's text before the answer, in tokens */
-    unsigned serial;       /* changes whenever the tokens change; 0: there never were any */
+    unsigned serial;       /* changes whenever the tokens change; 0: no text was expected yet */
 };
 
-/* A zero-initialised struct is valid: nothing has been read yet. */
+/* The pointer into the expected text. A zero-initialised struct is valid: nothing has been read
+ * yet. */
 struct esp_follow {
     unsigned serial;   /* serial of the expected text that is followed */
     int begin;         /* length of the session's text before the answer, in tokens */
     int read;          /* length of the text that has been read, in tokens */
     int at;            /* index of the expected token that comes next */
-    bool lost;         /* whether there was a difference that has not been skipped yet */
+    bool lost;         /* true if there was a difference that has not been skipped yet */
     int lost_expected; /* where the difference is in the expected text */
     int lost_text;     /* where the difference is in the session's text */
 };
 
-/* Reads the session's text up to its end. Starts again if the expected text or the answer is a
- * different one, or if the text has become shorter. */
+/* Reads the session's text up to its end. Starts again at the beginning of the answer if the
+ * expected text or the answer is a different one, or if the session's text is shorter now. */
 void esp_follow_read(struct esp_follow *follow, const struct esp_expected *expected,
                      const int32_t *text, int length);
 
@@ -55,9 +57,9 @@ struct esp_follow_guess {
     float q;
 };
 
-/* After a difference: writes the positions at which the expected text may continue, the
- * likeliest first. Returns their number, which is 0 if the pointer has a position. `text` is
- * the session's text that was read. */
+/* After a difference, writes the positions of the expected text at which the answer probably
+ * continues, the likeliest first. Returns their number, which is 0 if the pointer has a
+ * position. `text` is the session's text that was read. */
 int esp_follow_guess(const struct esp_follow *follow, const struct esp_expected *expected,
                      const int32_t *text, struct esp_follow_guess guesses[ESP_FOLLOW_PLACES]);
 

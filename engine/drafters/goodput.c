@@ -1,11 +1,11 @@
-/* goodput.c - grows a tree in which every node and every layer is worth its time.
+/* goodput.c - grows a tree such that every node and every layer is worth its time.
  *
  * Goodput means committed tokens per second (a term from SmartSpec). The expected tokens of a
  * tree are E = 1 + the sum of P(u) over its nodes, where P(u) is the probability that u is
- * accepted. Its time is T = the draft passes + verify(rows), both from curves measured on this
- * machine (costs.h). The tree with the largest E / T also has the largest E - lambda T, where
- * lambda is the recent number of tokens per second (Dinkelbach 1967). This decides three
- * things:
+ * accepted. Its time T is the time of the draft passes + verify(rows), both from curves
+ * measured on this machine (costs.h). The tree with the largest E / T also has the largest E -
+ * lambda T, where lambda is the recent number of tokens per second (Dinkelbach 1967). This
+ * decides three things:
  *
  *   row    Candidates are taken by decreasing P. Their number n maximises the sum of P minus
  *          lambda verify(n + 1). If several rows together cost as much as one, the sum of their
@@ -16,17 +16,19 @@
  *   plain  A tree may cost no more than drafting has saved (goodput_account.h). If this
  *          balance is too low, nothing is drafted for a while.
  *
- * P is the product along the path of calibrated draft probabilities (calibration.h). Their log
- * odds are shifted by the draft's success in about the last thirty iterations of this text. At
- * temperature 0, children are the likeliest tokens. Above it, they are drawn without
+ * P is the product of the calibrated draft probabilities along the path (calibration.h). The
+ * log odds of these probabilities are shifted by a value that follows the draft's success in
+ * about the last thirty iterations of this text.
+ *
+ * At temperature 0, children are the likeliest tokens. Above it, they are drawn without
  * replacement, and P alone decides how many are drawn and which nodes are expanded. P of a
- * child is fixed before it is drawn: it depends on P of the parent, the parent's confidence,
- * and the number of earlier draws below it. So the tree never favours a token, and verifiers
- * for such draws are exact.
+ * child is fixed before the child is drawn: it depends on P of the parent, the parent's
+ * confidence, and the number of earlier draws below the parent. So the tree never favours a
+ * token, and verifiers for such draws are exact.
  *
  * The drafter can also choose a tree of guesses made without the draft model
- * (goodput_copied.h). It is used if its rows are expected to gain more than the draft model's
- * trees gained recently; it may be used even while nothing is drafted with the draft model.
+ * (goodput_copied.h). This tree is used if its rows are expected to gain more than the draft
+ * model's trees gained recently. It can be used even while the draft model is not used.
  *
  * This file reads no clock and has no parameters to tune: the costs come from the session.
  */
@@ -45,13 +47,13 @@
 enum { N, RETRIEVAL, RECYCLE };
 
 enum {
-    CHILDREN = 8, /* children of a node that are considered */
+    CHILDREN = 8, /* number of children that are considered for each node */
     DEEPEST = 32,
     WIDEST = 16, /* maximum nodes expanded per pass */
     ENTRIES = 512,
     BIDS = 256,
-    KINDS = 4, /* kinds of nodes: the root, and three by their rate (kind_of) */
-    RANKS = 4, /* children of a node whose acceptance is learned */
+    KINDS = 4, /* kinds of nodes: the root, and three ranges of acceptance rates (kind_of) */
+    RANKS = 4, /* the acceptance of this many children of a node is learned */
 };
 
 static const double FADE = 1.0 / 32; /* weight of the newest iteration in the mean gain */
@@ -65,7 +67,7 @@ static const struct esp_param params[] = {
     {0},
 };
 
-/* A child that is in the tree or a candidate for it. */
+/* A child that is already in the tree or could be added to it. */
 struct entry {
     double value; /* P */
     double key;   /* sort key: P, or P + 2 for drawn entries, so that drawn entries come
@@ -87,7 +89,7 @@ struct state {
     double model_gain; /* mean gain of the draft model's trees over plain decoding, in tokens */
     bool started;
 
-    /* For the running iteration. */
+    /* These belong to the current iteration. */
     double spent;            /* seconds of draft passes */
     double row, layer, hope; /* gauges: cost of a row and of a pass, and expected tokens */
     int obtained;
@@ -118,7 +120,7 @@ static double draft_cost(const struct esp_draft *d, int rows)
 
 /* ------------------------------------------------------------------ probabilities */
 
-/* Returns an acceptance rate adapted to this text. */
+/* Returns the acceptance rate after the shift that was learned in this text. */
 static double shifted(const struct state *s, double rate)
 {
     if (!(rate > 0 && rate < 1))
@@ -131,8 +133,8 @@ static int kind_of(double rate)
     return rate < 0.5 ? 1 : rate < 0.9 ? 2 : 3;
 }
 
-/* Returns the expected gain, after the cost of their rows, of the children of a node with
- * probability `value`. */
+/* Returns the expected gain of the children of a node with probability `value`, minus the cost
+ * of their rows. */
 static double gain_of(const struct state *s, int kind, double value, double row)
 {
     double gain = 0;
@@ -202,8 +204,9 @@ static int by_value(const void *a, const void *b)
     return (x < y) - (x > y);
 }
 
-/* A node that is not expanded yet is expected to get a chain of first children. Adds a bid for
- * each later pass over this chain that is worth its cost. Returns the new number of bids. */
+/* Below a node that is not expanded yet, later passes are expected to draft a chain: its first
+ * child, the first child of that node, and so on. Adds a bid for each of these passes that is
+ * worth its cost. Returns the new number of bids. */
 static int bid_below(const struct esp_draft *d, const struct state *s, const struct entry *e,
                      struct bid *bids, int count)
 {
@@ -220,10 +223,10 @@ static int bid_below(const struct esp_draft *d, const struct state *s, const str
     return count;
 }
 
-/* Returns how many entries to draw, including those that are drawn already. A drawn node stays
- * in the tree, so later passes cannot use its row. Therefore candidates compete with the nodes
- * that these passes are expected to draft. This matters if the cost of rows rises in steps, so
- * that a few more rows are nearly free but the next one is not. */
+/* Returns how many entries to draw, including the entries that are drawn already. A drawn node
+ * stays in the tree, so later passes cannot use its row. Therefore candidates compete with the
+ * nodes that these passes are expected to draft. This matters if the cost of rows rises in
+ * steps: a few more rows are then nearly free, but the next one is not. */
 static int count_drawn(const struct esp_draft *d, const struct state *s)
 {
     const double *verify = s->rate.verify;
@@ -253,8 +256,8 @@ static int count_drawn(const struct esp_draft *d, const struct state *s)
     return drawn + taken;
 }
 
-/* Returns how many entries to take: as many as give the best gain over the cost of their rows.
- */
+/* Returns how many entries to take: the number for which the expected gain minus the cost of
+ * the rows is largest. */
 static int count_worthy(const struct esp_draft *d, const struct state *s)
 {
     double sum = 0, best = -s->rate.now * s->rate.verify[1];
@@ -397,8 +400,8 @@ static int expand(struct esp_draft *d, struct state *s, int count)
     return status;
 }
 
-/* Cuts the nodes that dropped out of the first `count` entries, and records candidates that
- * were not taken. */
+/* Cuts the nodes that are no longer among the first `count` entries, and records candidates
+ * that were not taken. */
 static void leave(struct esp_draft *d, struct state *s, int count)
 {
     enum { SHOWN = 16 };
@@ -418,7 +421,7 @@ static void leave(struct esp_draft *d, struct state *s, int count)
     s->row = esp_rate_row(&s->rate, count);
 }
 
-/* Returns whether this is an iteration of plain decoding. */
+/* Returns whether this iteration decodes without a draft. */
 static bool is_plain(const struct esp_draft *d, struct state *s)
 {
     const double *verify = s->rate.verify, pass = draft_cost(d, esp_draft_behind(d));
@@ -494,9 +497,10 @@ static int draft(struct esp_draft *d)
     return status;
 }
 
-/* Learns from every node that the verifier reached: whether one of its children was accepted,
- * compared with how likely that was. This depends on the text: in a list or a refrain, the
- * draft is right far more often than its probabilities say. */
+/* Moves the shift of the log odds. For every node that the verifier reached, the shift rises if
+ * a child was accepted, and it falls in proportion to the expected probability of this. The
+ * shift depends on the text: in a list or a refrain, the draft is right far more often than its
+ * probabilities say. */
 static void learn_shift(struct state *s, const struct esp_iteration *it)
 {
     static const double step = 0.05, kept = 0.97, most = 2;
@@ -530,7 +534,7 @@ static void adapt(struct esp_draft *d, const struct esp_iteration *it)
         return;
     const double seconds = s->spent + s->rate.verify[rows];
     const double saved = tokens - (seconds - s->account.forgiven) / step;
-    s->spent = 0; /* the next iteration may draft nothing, at the end of a text */
+    s->spent = 0; /* the next iteration drafts nothing if it is at the end of a text */
     esp_rate_learn(&s->rate, tokens, seconds);
     esp_copied_learn(&s->copied, &s->rate, right, saved);
     if (plain)
@@ -544,7 +548,7 @@ static void adapt(struct esp_draft *d, const struct esp_iteration *it)
 static int gauges(const struct esp_draft *d, struct esp_gauge *g)
 {
     const struct state *s = d->state;
-    /* Tokens per second: the end of the gauge's scale; the value may be higher. */
+    /* The upper end of the gauge's scale in tokens per second. The value can be higher. */
     enum { HIGHEST = 10000 };
     g[0] = (struct esp_gauge){"price", .after = s->rate.now, .maximum = HIGHEST};
     g[1] = (struct esp_gauge){"row", .after = s->row, .maximum = 1};

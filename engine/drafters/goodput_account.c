@@ -12,8 +12,8 @@ enum {
 };
 
 /* START: balance at the start of the first text. PROVEN: balance at the start of a later text
- * if drafting saved time in earlier ones. ASIDE: steps that are added for each token of plain
- * decoding. */
+ * if drafting saved time in earlier texts. ASIDE: steps that are added to the balance for each
+ * token of plain decoding. */
 static const double START = ESP_FIRST_SAVINGS, PROVEN = 4, ASIDE = 0.01;
 
 void esp_account_open(struct esp_account *a)

@@ -1,14 +1,14 @@
-/* goodput_account.h - an account of the time that drafting saved, which limits what it may
- * cost.
+/* goodput_account.h - an account of the time that drafting saved, which limits what drafting
+ * may cost.
  *
  * Time saved compared with plain decoding is added to the account, up to ESP_SAVINGS steps of
  * plain decoding; time lost is subtracted. A tree may cost no more than the balance. The
  * cheapest trial is called a look at the text: the draft model catches up and drafts one node.
  * If the balance is too low for a look, nothing is drafted for 16, 32, ... 512 tokens; for each
- * of these tokens, 0.01 steps are added for the next look. However bad the draft is,
- * speculation therefore costs at most a few steps per text, plus one percent, plus what it
- * saved before. If a draft's trees have saved time on average, catching up before the next look
- * is not charged. The one percent would never be enough for it.
+ * of these tokens, 0.01 steps are added to the balance. However bad the draft is, speculation
+ * therefore costs at most a few steps per text, plus one percent, plus what it saved before. If
+ * a draft's trees have saved time on average, the account is not charged for the draft model's
+ * catching up before the next look, because the one percent would never be enough for it.
  */
 #ifndef ESP_GOODPUT_ACCOUNT_H
 #define ESP_GOODPUT_ACCOUNT_H
@@ -28,7 +28,7 @@ struct esp_account {
     int length;      /* length of the text in the last iteration, in tokens */
     bool plain;      /* nothing is drafted until the next look */
 
-    /* For the running iteration. */
+    /* These belong to the current iteration. */
     bool probing;    /* this is the first iteration after a wait */
     bool timed;      /* this iteration times plain decoding */
     double stake;    /* seconds that the tree may cost beyond plain decoding */
@@ -37,14 +37,14 @@ struct esp_account {
 
 void esp_account_open(struct esp_account *account);
 
-/* Returns whether the text is a new one, because it is shorter than before; if so, starts the
- * account for it. length: of the text, in tokens; pays: whether drafting paid in earlier
- * texts. */
+/* Returns whether the text is a new one, which is assumed if it is shorter than before. If so,
+ * sets the balance for the new text. length: length of the text, in tokens; pays: true if
+ * drafting saved time in earlier texts. */
 bool esp_account_read(struct esp_account *account, int length, bool pays);
 
-/* Starts an iteration; returns whether it decodes plainly. All times are in seconds. step: the
- * time of a step of plain decoding (0 means unknown yet); look: the cost of a look at the text;
- * catch_up: the part of `look` for catching up. */
+/* Starts an iteration; returns whether it decodes without a draft. All times are in seconds.
+ * step: the time of a step of plain decoding (0 means unknown yet); look: the cost of a look at
+ * the text; catch_up: the part of `look` in which the draft model catches up. */
 bool esp_account_is_plain(struct esp_account *account, double step, double look,
                           double catch_up);
 

@@ -1,8 +1,8 @@
 /* goodput_copied.h - a tree of guesses made without the draft model (retrieval.h). Drafter
- * goodput may verify it instead of a drafted tree; drafter recycle has only such trees.
+ * goodput can use it instead of a drafted tree; drafter recycle has only such trees.
  *
- * The tree costs rows but no draft pass, and its balance is separate from that of the draft
- * model (goodput_account.h). Above temperature 0, the target draws as it does without a tree;
+ * The tree costs rows but no draft pass. It has its own account, separate from the draft
+ * model's (goodput_account.h). Above temperature 0, the target draws as it does without a tree;
  * if a node has the drawn token, it is accepted.
  */
 #ifndef ESP_GOODPUT_COPIED_H
@@ -12,22 +12,22 @@
 #include "engine/drafters/retrieval.h"
 
 /* Initial balance of the account, in steps of plain decoding. It is small, because finding out
- * how often guesses are right costs little: they are compared with the text even if they are
- * not verified. */
+ * how often guesses are right costs little: they are compared with the committed tokens even if
+ * they are not verified. */
 #define ESP_COPIED_SAVINGS 0.25
 
 struct esp_copied {
     struct esp_retrieval retrieval;
     double balance; /* balance of the account, in steps of plain decoding */
     int nodes;      /* number of guesses chosen for this iteration's tree */
-    bool used;      /* whether this tree is verified */
+    bool used;      /* true if this tree is verified */
 };
 
-/* Which guesses to find. */
+/* Says which guesses to find. */
 struct esp_copied_plan {
     int depth;    /* maximum depth */
-    bool copy;    /* guess from the text and the expected text */
-    bool recycle; /* guess recycled tokens */
+    bool copy;    /* copy guesses from the text and the expected text */
+    bool recycle; /* guess recycled tokens (recycled.h) */
     bool free;    /* find guesses even if they are not worth the time of their rows */
 };
 
@@ -35,9 +35,9 @@ struct esp_copied_plan {
 int esp_copied_find(struct esp_copied *copied, const struct esp_draft *draft,
                     const struct esp_rate *rate, const struct esp_copied_plan *plan);
 
-/* Chooses the number of guesses with the best gain over the cost of their rows. They are
- * verified if they are expected to gain at least `least` tokens over plain decoding, and if
- * their cost is at most the balance of the account. */
+/* Chooses the number of guesses for which the gain minus the cost of the rows is largest. These
+ * guesses are verified if they are expected to gain at least `least` tokens over plain
+ * decoding, and if their cost is at most the balance of the account. */
 void esp_copied_choose(struct esp_copied *copied, const struct esp_rate *rate, double least);
 
 /* Adds the chosen guesses to the tree. Returns the expected number of committed tokens. */

@@ -1,4 +1,4 @@
-/* goodput_rate.h - lambda of goodput.c: the tokens per second of the last iterations, which
+/* goodput_rate.h - lambda of goodput.c: the tokens per second of the last iterations. It
  * converts costs from seconds into tokens. Lambda is never less than the rate of plain
  * decoding.
  */
@@ -8,13 +8,13 @@
 #include "engine/costs.h"
 #include "engine/drafters/drafter.h"
 
-enum { ESP_RATE_AHEAD = 16 }; /* maximum number of rows that are added at once */
+enum { ESP_RATE_AHEAD = 16 }; /* maximum number of additional rows in esp_rate_row() */
 
 struct esp_rate {
     double tokens, seconds;                                /* decaying sums */
     double now;                                            /* tokens per second */
     int budget;                                            /* maximum nodes of a tree */
-    double verify[ESP_MAX_NODES / 8 + ESP_RATE_AHEAD + 2]; /* [n]: seconds for n rows */
+    double verify[ESP_MAX_NODES / 8 + ESP_RATE_AHEAD + 2]; /* [n]: seconds to verify n rows */
 };
 
 /* Reads the measured costs for trees of at most `budget` nodes. */

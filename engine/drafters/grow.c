@@ -22,8 +22,8 @@ static int breadth_of(const struct esp_draft *d, const struct esp_layer_rule *ru
     return rule->breadth(rule->drafter, &d->tree->tree.nodes[u]);
 }
 
-/* Lists the children that the rule gives to the nodes of a layer in d->candidates. Sets *total
- * to their number and returns the number of uncut children. */
+/* Lists in d->candidates the children that the rule gives to the nodes of a layer. Sets *total
+ * to their number and returns the number of children that are not cut. */
 static int list_candidates(struct esp_draft *d, const struct esp_layer_rule *rule,
                            const int32_t *layer, int count, int *total)
 {
@@ -42,8 +42,8 @@ static int list_candidates(struct esp_draft *d, const struct esp_layer_rule *rul
     return kept;
 }
 
-/* Adds the likeliest children of the layer that fit to the tree, and records the others as
- * cut. Writes the added nodes to `added`; returns their number. */
+/* Adds the layer's likeliest children to the tree, as many as fit, and records the other
+ * children as cut. Writes the added nodes to `added`; returns their number. */
 static int add_layer(struct esp_draft *d, const struct esp_layer_rule *rule, int room,
                      const int32_t *layer, int count, int32_t *added)
 {
@@ -72,7 +72,7 @@ static int add_layer(struct esp_draft *d, const struct esp_layer_rule *rule, int
 }
 
 /* Shortens a list to its `most` likeliest nodes, in their old order. Of equally likely nodes,
- * the earlier ones are kept. Returns the new count. */
+ * the earlier nodes are kept. Returns the new count. */
 static int keep_likeliest(const struct esp_draft *d, int32_t *nodes, int count, int most)
 {
     struct esp_candidate *c = d->candidates;
@@ -92,8 +92,8 @@ static int keep_likeliest(const struct esp_draft *d, int32_t *nodes, int count, 
 }
 
 /* Draws the children of a layer, in rounds. Returns the number of nodes in `added`, or a
- * negative status; *used counts the draws. Which parents get a child in a round is decided
- * before the round is drawn. */
+ * negative status; adds the number of draws to *used. The parents that get a child in a round
+ * are chosen before the round is drawn. */
 static int draw_layer(struct esp_draft *d, const struct esp_layer_rule *rule, int room,
                       const int32_t *layer, int count, int32_t *added, int *used)
 {
@@ -101,7 +101,7 @@ static int draw_layer(struct esp_draft *d, const struct esp_layer_rule *rule, in
     int n = 0;
     for (int round = 0; room > 0; round++) {
         int wanted = 0;
-        for (int i = 0; i < count; i++) /* the first draw sets the confidence */
+        for (int i = 0; i < count; i++) /* the breadth is known after the first draw */
             if (round == 0 || round < breadth_of(d, rule, layer[i]))
                 parents[wanted++] = layer[i];
         if (wanted == 0)
@@ -168,8 +168,8 @@ int esp_draft_grow(struct esp_draft *d, const struct esp_layer_rule *rule)
 
 /* ------------------------------------------------------------------ independent paths */
 
-/* Lists the parents of the next draws: the last node of every path that continues, listed
- * `width` times, until the tree is full. Sets the reason of the nodes at which paths end. */
+/* Lists the parents of the next draws: the last node of every path that continues, `width`
+ * times each, until the tree is full. Sets the reason of the nodes at which paths end. */
 static int plan_draws(struct esp_draft *d, const struct esp_path_rule *rule, const int32_t *end,
                       int paths, int level, int room, int32_t *parents)
 {
@@ -216,7 +216,7 @@ static int draw_paths(struct esp_draft *d, const struct esp_path_rule *rule)
         if (draws == 0)
             return ESP_OK;
         int nodes = list_once(d, parents, draws, d->work->frontier);
-        const bool expanded = level == 0 && d->expanded > 0; /* by esp_draft_expand_root() */
+        const bool expanded = level == 0 && d->expanded > 0; /* after esp_draft_expand_root() */
         int status = expanded ? (int)ESP_OK : esp_draft_expand(d, d->work->frontier, nodes, 0);
         if (status == ESP_OK)
             status = esp_draft_draw(d, parents, draws, ESP_DRAW_IID, end);

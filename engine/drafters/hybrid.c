@@ -1,17 +1,18 @@
 /* hybrid.c - puts the draft model's likeliest nodes and retrieved guesses into one tree of at
  * most N nodes. For copied passages, the tree has only retrieved guesses.
  *
- * There are two kinds of guesses: those of the draft model, in the tree of `salf`, and those
- * that need no draft pass (retrieval.h): copied from the text or the expected text, or
- * recycled. After every iteration it is known how many tokens of the retrieved guesses were
- * correct, even if they were not verified. Therefore the mean path length of retrieved trees is
- * learned for each class of guesses, and also the mean path length of the model's trees. If the
- * retrieved tree is expected to have at least as long a path as the model's, it is verified
- * alone, so a copied passage costs no draft pass.
+ * There are two kinds of guesses. The guesses of the draft model form the tree of drafter
+ * `salf`. Retrieved guesses need no draft pass (retrieval.h): they are copied from the text or
+ * the expected text, or they are recycled tokens. After every iteration it is known how many
+ * tokens of the retrieved guesses were correct, even if they were not verified. Therefore the
+ * mean path length of retrieved trees is learned for each class of guesses, and also the mean
+ * path length of the model's trees. If the retrieved tree is expected to have at least as long
+ * a path as the model's tree, it is verified alone, so a copied passage costs no draft pass.
  *
- * Otherwise the model's tree is grown, and retrieved nodes join it. A retrieved node that the
- * model's tree already has is not added again. Any other must be among the N likeliest nodes.
- * The q of a copied node is its frequency times the rate at which such tokens were correct.
+ * Otherwise the model's tree is grown, and retrieved nodes are added to it. A retrieved node
+ * that the model's tree already has is not added again. Any other retrieved node is added if it
+ * is among the N likeliest nodes. The q of a copied node is its frequency times the rate at
+ * which such tokens were correct.
  */
 #include "engine/drafters/retrieval.h"
 
@@ -19,7 +20,7 @@
 
 enum { N, B, TH, K, FACTOR, LEAST, RECYCLE };
 
-static const double FADE = 0.9;  /* decay of the means per sample */
+static const double FADE = 0.9;  /* a new sample multiplies the older sums by this */
 static const double RIGHT = 0.5; /* fraction of correct guesses that is assumed at first */
 
 static const struct esp_param params[] = {
@@ -56,7 +57,7 @@ static void learn(struct rate *r, double value)
     r->weight = FADE * r->weight + 1;
 }
 
-/* Returns the mean; `before` counts as one more sample. */
+/* Returns the mean of the samples and of `before`, which has the weight of one sample. */
 static double mean(const struct rate *r, double before)
 {
     return (r->sum + before) / (r->weight + 1);

@@ -1,7 +1,7 @@
 /* iid.c - K independent paths of length L from the root (delayed-tree-expansion, sec. 3.2).
  *
  * Most multi-path verifiers are defined on this tree. Paths with a common beginning share
- * nodes; the tree also stores how often and in which order each was drawn.
+ * nodes; the tree also stores how often and in which order each node was drawn.
  */
 #include "engine/drafters/drafter.h"
 

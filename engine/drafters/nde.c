@@ -1,21 +1,23 @@
 /* nde.c - `delayed` with K, L1 and L2 chosen for each tree by a trained selector
  * (delayed-tree-expansion, sec. 6).
  *
- * In each iteration, the action with the highest logit of the selector is taken. The selector's
- * input is known at the root: the hidden states of both models, the distance of their
- * distributions one token earlier, and the draft's confidence. The choice depends only on the
- * past and on the draft's own distribution at the root, never on the verifier's random numbers,
- * so the output distribution does not change. The draft's first pass covers the root, because
- * the choice depends on it. The draft's output for the token before the root is kept from the
- * last tree; if the draft has not computed that token, because it was a leaf, the pass covers
- * it, too.
+ * An action is one choice of K, L1 and L2. In each iteration, the selector computes a logit for
+ * each action, and the action with the highest logit is taken. The selector's input is known at
+ * the root: the hidden states of both models, the distance between their distributions one
+ * token earlier, and the draft's confidence. The choice depends only on the past and on the
+ * draft's own distribution at the root, never on the verifier's random numbers, so the output
+ * distribution does not change. The draft's first pass computes the root, because the choice
+ * depends on it. The draft's output for the token before the root is kept from the last tree.
+ * If the draft has not computed that token, because it was a leaf, the first pass also computes
+ * that token.
  *
- * Right after a prompt, the target has not computed anything for the token before the root, so
- * the static action that was best in training is used.
+ * Right after a prompt, the target has not computed anything for the token before the root.
+ * Then the static action that was best in training is used.
  *
- * A selector identifies the models by their vocabulary and norms, and reads a widened target's
- * states in its original size. It therefore also works with quantised models and with --width;
- * a warning then says that the costs of these models are not those of its training.
+ * A selector identifies the models by their vocabulary and norms. If the target is widened
+ * (--width), the selector reads its states in the original size. It therefore also works with
+ * quantised models and with --width; a warning then says that the costs of these models differ
+ * from the costs in its training.
  */
 #include "engine/drafters/drafter.h"
 
@@ -44,15 +46,15 @@ struct state {
     struct esp_selector selector;
     bool bound, other_costs;
     int target_hidden;
-    float *numbers; /* the states, then p and q before the root, then q at the root */
-    int actions[ESP_ACTIONS], action_count; /* the canonical actions */
+    float *numbers; /* hidden states; p and q for the token before the root; q for the root */
+    int actions[ESP_ACTIONS], action_count; /* one action for each different tree */
     struct esp_shape_choice choices[ESP_MAX_CHOICES];
     int choice_count;
     double obtained;
 };
 
-/* Returns the verifier whose selector is used. The verifier greedy accepts the target's
- * likeliest token, as nss does in the limit of temperature 0. */
+/* Returns the verifier for which the selector must be trained. For the verifier greedy this is
+ * nss, because both accept the target's likeliest token in the limit of temperature 0. */
 static const char *rule_of(const char *verifier)
 {
     return strcmp(verifier, "greedy") == 0 ? "nss" : verifier;
@@ -71,8 +73,8 @@ static int refuse(const struct esp_engine *e, const char *rule, const char *goal
         rule, goal, e->target->path, e->draft->path, rule, goal);
 }
 
-/* Looks for the selector next to the target's file; for a GGUF file also next to the built-in
- * target, because the file may be a copy of it. */
+/* Looks for the selector next to the target's file. If this is a GGUF file, also looks next to
+ * the built-in target, because the file can be a copy of it. */
 static int read_selector(struct esp_selector *selector, const struct esp_engine *e,
                          const char *rule, enum esp_goal goal,
                          const struct esp_selector_shape *shape, char *why, size_t size)
@@ -168,9 +170,9 @@ static int read_parts(const struct part *parts, int count)
     return status;
 }
 
-/* Runs the draft's pass over the root, and reads what both models computed before the root and
- * what the draft computed at it. The draft's output before the root is read before the pass if
- * it was kept; otherwise the pass computes it. */
+/* Runs the draft's pass over the root. Reads the outputs of both models for the token before
+ * the root, and the draft's output for the root. If the draft's output for the token before the
+ * root was kept, it is read before the pass overwrites it. Otherwise the pass computes it. */
 static int look(struct esp_draft *d, struct state *s, const float *states[], float *scalars)
 {
     const struct esp_look_back *back = &d->context->back;
@@ -343,24 +345,25 @@ const struct esp_drafter_ops esp_drafter_nde = {
     .summary = "delayed, with K, L1 and L2 chosen for each tree by a trained selector",
     .source = "delayed-tree-expansion, sec. 6",
     .differs =
-        "the selector is trained on pieces of one text, which the target continues, and "
-        "there is also one for Traversal. For each root, the trees that give the values of "
-        "all actions are drawn together: every action uses the same four draws. Parameters "
-        "that give the same tree are one action. With the loss of equation 12 alone, the "
-        "policy always chooses the same tree. Therefore .03 of the policy's entropy is "
-        "subtracted from the loss, training starts from the best static trees, and the "
-        "epoch that is best on held-out pieces is kept. Right after a prompt, when nothing "
-        "is known of the target, the tree is the static one that was best in training. The "
-        "times of passes are measured once, in training, for numbers of rows as well as for "
-        "lengths, and they include the selector's own time. The network is narrower for "
-        "small targets. A separate head predicts the tokens that an action gives. The goals "
-        "tokens and cheap-rows are not in the paper (cheap-rows: each additional row costs "
-        "3 % of a pass, and a draft pass 5 %). At temperature 0, the selector for nss is "
-        "used as if the temperature were 0.2. The draft has the text's temperature, at "
-        "least 0.2, in training and in use (draft_temp auto learns nothing). For the "
-        "built-in pair, five of the six selectors for speed nearly always draft a chain of "
-        "three tokens, and the one for nss a chain of one, because rows of that target are "
-        "expensive. The selectors for goal=tokens and for cheap rows draft trees",
+        "the selector is trained on pieces of one text, which the target continues. There is "
+        "also a selector for Traversal. For each root, the trees from which the values of "
+        "all actions are computed are drawn together: every action uses the same four draws. "
+        "Parameters that give the same tree are one action. With the loss of equation 12 "
+        "alone, the policy always chooses the same tree. Therefore .03 of the policy's "
+        "entropy is subtracted from the loss, training starts from the best static trees, "
+        "and the epoch that is best on held-out pieces is kept. Right after a prompt, when "
+        "nothing is known about the target, the tree is the static one that was best in "
+        "training. The times of passes are measured once, in training, for several numbers "
+        "of rows and several lengths of the text. They include the selector's own time. The "
+        "network is narrower for small targets. A separate head predicts the tokens that an "
+        "action gives. The goals tokens and cheap-rows are not in the paper. With "
+        "cheap-rows, each additional row costs 3 % of a pass of the target, and a draft pass "
+        "5 %. At temperature 0, the selector for nss is used as if the temperature were 0.2. "
+        "The draft has the output's temperature, but at least 0.2, in training and in use: "
+        "draft_temp auto learns nothing. For the built-in pair, five of the six selectors "
+        "for speed nearly always draft a chain of three tokens, and the selector for nss a "
+        "chain of one token. The reason is that rows of this target are expensive. The "
+        "selectors for goal=tokens and for cheap rows draft trees",
     .draws = ESP_DRAW_IID,
     .verifier = "traversal",
     .asks = ESP_ASK_PAST,

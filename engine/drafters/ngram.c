@@ -1,11 +1,11 @@
-/* ngram.c - drafts what followed the same tokens earlier in the text (prompt lookup).
+/* ngram.c - drafts tokens that followed the same tokens earlier in the text (prompt lookup).
  *
  * The text is searched for its last n tokens, with n from parameter `n` down to 1, until there
  * is a match. Up to K tokens after each match are a guess. Several matches make a tree:
  * guesses with a common beginning share nodes, and q of a token is its fraction of the matches
- * at its parent (a single guess has q = 1). If there are more than N nodes, those shared by
- * most matches are used; among equals, those nearer to the root come first, then those of the
- * latest match.
+ * at its parent (a single guess has q = 1). If there are more than N nodes, the N nodes shared
+ * by most matches are used. Of nodes with the same number of matches, the nodes nearer to the
+ * root come first, then the nodes of the latest match.
  *
  * A match near the end of the text continues with the guess itself, so that repetitive text is
  * continued for all K tokens. The tree is a function of the text: nothing is sampled.
@@ -16,7 +16,7 @@
 
 enum { LONGEST, K, N };
 
-enum { MATCHES = 256, LOOK_BACK = 1 << 16 /* tokens searched; a text may be endless */ };
+enum { MATCHES = 256, LOOK_BACK = 1 << 16 /* tokens searched; a text can be endless */ };
 
 static const struct esp_param params[] = {
     [LONGEST] = {"n", ESP_INT, 1, 16, 3, .help = "maximum length of a match, in tokens"},
@@ -25,9 +25,9 @@ static const struct esp_param params[] = {
     {0},
 };
 
-/* Matches that agree on all tokens so far and on the next one: a candidate node. */
+/* A candidate node: the matches that agree on all tokens down to this node. */
 struct group {
-    int first, count; /* first match, and number of matches, in state.match */
+    int first, count; /* index of the first match in state.match, and number of matches */
     int32_t parent;
     int depth; /* depth of the parent */
     float q;
@@ -49,8 +49,8 @@ static int find_matches(struct state *s, const int32_t *text, int length, int n)
     return count;
 }
 
-/* Returns the text position from which a match copies the token at this depth, counted from 0.
- */
+/* Returns the position in the text from which a match copies the token at this depth. The first
+ * copied token has depth 0. */
 static int source(const struct esp_draft *d, int match, int depth)
 {
     int at = match + 1 + depth;
@@ -83,9 +83,8 @@ static void split(const struct esp_draft *d, struct state *s, int first, int cou
     }
 }
 
-/* Removes the group with most matches from the list and returns it. If several have the same
- * number, takes the first.
- */
+/* Removes the group with the most matches from the list and returns it. If several groups have
+ * the same number, takes the first of them. */
 static struct group take(struct state *s)
 {
     int best = 0;

@@ -37,8 +37,8 @@ void esp_rank_rates_learn(struct esp_rank_rates *r, const struct esp_iteration *
     }
 }
 
-/* Reads the counts from the file if it is valid and for this key; otherwise starts without
- * counts. */
+/* Reads the counts from the file if it is valid and belongs to this key. Otherwise all counts
+ * become 0. */
 static void load(struct esp_rank_rates *r)
 {
     double tried[ESP_RANKS], accepted[ESP_RANKS];

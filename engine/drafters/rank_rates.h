@@ -17,7 +17,7 @@ struct esp_rank_rates {
     double tried[ESP_RANKS], accepted[ESP_RANKS];
     char key[384], file[64]; /* key of the counts, and their file; "" means that there is no
                                 file */
-    bool learned;            /* has counts that are not in the file */
+    bool learned;            /* true if some counts are not in the file yet */
 };
 
 double esp_rank_rate(const struct esp_rank_rates *rates, int rank);
@@ -26,11 +26,11 @@ double esp_rank_rate(const struct esp_rank_rates *rates, int rank);
  * each accepted node. */
 void esp_rank_rates_learn(struct esp_rank_rates *rates, const struct esp_iteration *iteration);
 
-/* Switches to the counts for `key`: stores the current counts and reads the new ones. With an
+/* Switches to the counts for `key`: stores the current counts and reads the new counts. With an
  * empty key, counts are not stored. With NULL, there are no counts, only the prior. */
 void esp_rank_rates_turn(struct esp_rank_rates *rates, const char *key);
 
-/* Writes unsaved counts to the file. If that fails, the next run learns again. */
+/* Writes unsaved counts to the file. If that fails, the next run must learn them again. */
 void esp_rank_rates_save(struct esp_rank_rates *rates);
 
 #endif

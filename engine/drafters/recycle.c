@@ -1,16 +1,16 @@
-/* recycle.c - drafts what the target found likeliest after the same token, and what followed
- * the same tokens in the text (Token Recycling, Luo et al., arXiv 2408.08696).
+/* recycle.c - drafts tokens that the target found likely after the same token, and tokens that
+ * followed the same tokens in the text (Token Recycling, Luo et al., arXiv 2408.08696).
  *
  * Every pass of the target gives the likeliest next tokens for all its rows, even for rejected
- * ones. They are stored under the token of the row (recycled.h), and the tree is filled from
- * them: the children of a node are tokens that the target found likely after the same token.
- * With suffix=on the tree also has the guesses of drafter `suffix` and of the expected text,
- * and recycled tokens below them.
+ * rows. These likely tokens are stored under the token of the row (recycled.h), and the tree
+ * consists of them: the children of a node are tokens that the target found likely after the
+ * same token. With suffix=on the tree also has the guesses of drafter `suffix` and of the
+ * expected text, and recycled tokens below these guesses.
  *
- * The paper's tree has a fixed shape of 80 nodes. On a CPU rows are more expensive, so the tree
- * grows by the learned probability of its nodes, and has only as many nodes as are worth the
- * measured cost of their rows (goodput_copied.h). If every tree would lose time, no tree is
- * verified. With cost=off the tree has the N likeliest nodes.
+ * The paper's tree has a fixed shape of 80 nodes. On a CPU rows are more expensive. Therefore
+ * the likeliest nodes are added first, by learned probabilities, and only as many nodes as are
+ * worth the measured cost of their rows (goodput_copied.h). If every tree would lose time, no
+ * tree is verified. With cost=off the tree has the N likeliest nodes.
  */
 #include "engine/drafters/drafter.h"
 
@@ -35,7 +35,7 @@ static const struct esp_param params[] = {
 struct state {
     struct esp_rate rate;
     struct esp_copied copied;
-    int since_plain; /* iterations since the last one without a tree */
+    int since_plain; /* iterations since the last iteration without a tree */
     bool started;
 };
 

@@ -3,7 +3,7 @@
  *
  * This is for draft models whose vocabulary shares too few tokens with the target's
  * (string-level exact match; Timor et al., arXiv 2502.05202, 2025, algorithm 2). The draft
- * model writes up to K of its own tokens, always the likeliest. The bytes of these tokens are
+ * model predicts up to K of its own tokens, always the likeliest. The bytes of these tokens are
  * appended to the bytes of the text's last tokens, and all bytes are encoded with the target's
  * tokenizer. The tokens after the end of the text become a chain. The draft model has no
  * distribution over these tokens, so the drafter is lossless only with verifiers for
@@ -13,8 +13,8 @@
  * new bytes are encoded alone. Bytes of an unfinished character are left out. A token that
  * ends the draft's text becomes a token that ends the target's text.
  *
- * If the draft model has the target's vocabulary, or drafts shared tokens, the tree is a plain
- * chain.
+ * If both models have the same vocabulary, or share so many tokens that the draft model can
+ * draft shared tokens directly, nothing is encoded again. The tree is then a plain chain.
  */
 #include "engine/drafters/respell.h"
 
@@ -32,7 +32,7 @@ static const struct esp_param params[] = {
 };
 
 struct state {
-    int32_t token[LONGEST]; /* the tokens that the draft model wrote, in its vocabulary */
+    int32_t token[LONGEST]; /* tokens that the draft model predicted, in its vocabulary */
     float q[LONGEST];
     int at[LONGEST]; /* where the bytes of each token begin in `bytes` */
     int count;
@@ -44,7 +44,7 @@ struct state {
     struct esp_encoder *encoder; /* opened by the first iteration */
 };
 
-/* Appends the bytes of a token; false if they do not fit. */
+/* Appends the bytes of a token. Returns false if they do not fit. */
 static bool put(struct state *s, const struct esp_language *language, int32_t token)
 {
     size_t n = 0;
@@ -101,7 +101,7 @@ static void write_drafted(struct state *s, const struct esp_draft *d)
     s->count = i + s->ends;
 }
 
-/* Leaves out an unfinished character at the end. */
+/* Removes the bytes of an unfinished UTF-8 character from the end. */
 static void hold_back(struct state *s)
 {
     for (int n = 1; n <= 3 && n <= s->length - s->begin; n++) {
@@ -116,8 +116,9 @@ static void hold_back(struct state *s)
     }
 }
 
-/* Returns how many encoded tokens come before the draft's bytes, or -1 if a token crosses
- * their beginning. `extra`: number of bytes that the tokenizer has added before the text. */
+/* Returns how many encoded tokens come before the draft's bytes, or -1 if one token has bytes
+ * of the text and of the draft. `extra`: number of bytes that the tokenizer has added before
+ * the text. */
 static int tokens_before(const struct state *s, const struct esp_language *target, int extra)
 {
     int at = 0, i = 0;
@@ -164,7 +165,7 @@ static double q_of(const struct state *s, int begin, int end)
     return q;
 }
 
-/* Adds the new tokens as a chain. */
+/* Adds the encoded tokens from index `first` on to the tree, as a chain. */
 static void add_chain(struct state *s, struct esp_draft *d, int first)
 {
     const struct esp_language *target = &d->context->respelling->target;

@@ -6,8 +6,8 @@
 #include "engine/recycled.h"
 
 static const double KEPT = 0.97; /* decay per tested position */
-static const double WEIGHT = 2;  /* the prior has the weight of guesses with this sum of q */
-static const double MOST = 0.98; /* maximum rate */
+static const double WEIGHT = 2;  /* the prior weighs as much as guesses with this sum of q */
+static const double MOST = 0.98; /* maximum probability of a guess */
 static const double PRIOR_EXPECTED = 0.9;
 
 static int class_of(int match)
@@ -25,7 +25,7 @@ static double prior_of(const struct esp_retrieval *r, int class)
                                                                        : r->prior;
 }
 
-/* Returns the probability that a guess is correct if its parent is. */
+/* Returns the probability that a guess is correct if its parent is correct. */
 static double rate_of(const struct esp_retrieval *r, const struct esp_guess *guess)
 {
     const int class = guess->class;
@@ -58,8 +58,8 @@ static int add(struct esp_retrieval *r, struct esp_guess guess)
     return r->count++;
 }
 
-/* Adds the tokens of the expected text from index `from` on. q, class: for the first token;
- * next: the class of the other tokens. */
+/* Adds the tokens of the expected text from index `from` on, as a chain. q, class: values of
+ * the first token; next: the class of the other tokens. */
 static void add_expected(struct esp_retrieval *r, const struct esp_expected *e,
                          const struct esp_guess_plan *plan, int from, float q, int class,
                          int next)
@@ -79,7 +79,7 @@ static void add_expected(struct esp_retrieval *r, const struct esp_expected *e,
 }
 
 /* Adds tokens of the expected text: from the pointer on or, after a difference, from the
- * positions where the text may continue. */
+ * positions where the answer probably continues. */
 static void find_expected(struct esp_retrieval *r, const struct esp_draft *d,
                           const struct esp_guess_plan *plan)
 {
@@ -97,7 +97,8 @@ static void find_expected(struct esp_retrieval *r, const struct esp_draft *d,
                      ESP_MATCH_FOLLOWING);
 }
 
-/* Adds what followed the same tokens before. Guesses that already exist do not change. */
+/* Adds the tokens that followed the same tokens earlier in the text. Guesses that already exist
+ * do not change. */
 static void find_copied(struct esp_retrieval *r, const struct esp_guess_plan *plan)
 {
     struct esp_guess own[ESP_GUESSES];
@@ -117,15 +118,16 @@ static void find_copied(struct esp_retrieval *r, const struct esp_guess_plan *pl
     }
 }
 
-/* The likeliest recycled token below a guess (or the root) that is not a guess yet. */
+/* A token that can be added below a guess or the root: the likeliest recycled token that is not
+ * a guess there yet. */
 struct offer {
     int rank;
     int32_t token;
     double rate, value; /* value 0: there is no such token */
 };
 
-/* Finds the next offer below a guess (-1 means the root), from index offer->rank of its row on.
- */
+/* Finds the next offer below a guess (-1 means the root). The search starts at index
+ * offer->rank of the recycled tokens for this guess. */
 static void make_offer(const struct esp_retrieval *r, const struct esp_draft *d,
                        const struct esp_guess_plan *plan, int parent, struct offer *offer)
 {
@@ -269,8 +271,8 @@ struct esp_node *esp_retrieval_add(struct esp_retrieval *r, struct esp_draft *d,
 
 /* ------------------------------------------------------------------ learning */
 
-/* Learns from the children of guess `at` (-1 means the root). `token` is the token that really
- * follows this guess. Returns the child that has this token, -1 if no child has it, or -2 if
+/* Learns from the children of guess `at` (-1 means the root). `token` is the committed token
+ * after this guess. Returns the child that has this token, -1 if no child has it, or -2 if
  * there are no children. */
 static int learn_place(struct esp_retrieval *r, int at, int32_t token)
 {

@@ -1,21 +1,22 @@
 /* retrieval.h - finds guesses without a draft model, and learns how often they are right.
  *
  * Guesses come from three sources:
- *   - the text: what followed the same tokens before (suffix_automaton.h);
+ *   - the text: tokens that followed the same tokens earlier (suffix_automaton.h);
  *   - the expected text: the automaton contains it, and a pointer follows it (follow.h);
- *   - recycled tokens: what the target found likeliest after the same token (recycled.h). They
- *     are also added below guesses of the other sources.
+ *   - recycled tokens: tokens that the target found likely after the same token (recycled.h).
+ *     They are also added below guesses of the other sources.
  * If several sources guess the same token below the same parent, this is one guess. Its source
  * is then the first of these: the expected text, the text, recycled tokens. The first two
- * depend on several tokens of the context, recycled tokens only on the last one. (Taking the
- * largest of the estimates would overestimate.)
+ * sources depend on several tokens of the context, recycled tokens only on the last one. The
+ * guess has the probability that its source gives, because the largest of several estimates
+ * would be too high on average.
  *
  * The relative frequency of a copied token is badly calibrated: far too high after a match of
  * one token that occurred twice, far too low after a match of ten tokens. Therefore the ratio
- * of correct guesses to the sum of their frequencies is learned for each class of guesses: one
- * for each range of match lengths, five for the expected text, one for recycled tokens. The
- * ratio is learned in every iteration, even if the guesses were not verified: the committed
- * tokens show which guesses were right.
+ * of correct guesses to the sum of their frequencies is learned for each class of guesses.
+ * There is one class for each range of match lengths, five classes for the expected text, and
+ * one for recycled tokens. The ratio is learned in every iteration, even if the guesses were
+ * not verified: the committed tokens show which guesses were right.
  */
 #ifndef ESP_RETRIEVAL_H
 #define ESP_RETRIEVAL_H
@@ -25,10 +26,10 @@
 #include "engine/drafters/suffix_automaton.h"
 
 /* Classes of guesses:
- *   - copied after a match of 1, 2, 3-4, 5-8, or more tokens;
- *   - at the pointer into the expected text;
- *   - after a difference, at the likeliest, second and third place where it may continue;
- *   - the tokens that follow one of these places;
+ *   - tokens copied after a match of 1, 2, 3-4, 5-8, or more tokens (five classes);
+ *   - tokens of the expected text at the pointer;
+ *   - after a difference, tokens at the three likeliest positions (three classes);
+ *   - tokens of the expected text that follow one of these positions;
  *   - recycled tokens. */
 enum {
     ESP_MATCH_LENGTHS = 5,
@@ -39,7 +40,8 @@ enum {
     ESP_MATCH_CLASSES,
 };
 
-/* A zero-initialised struct is valid: the text is empty, and nothing is learned. */
+/* The guesses of an iteration, and the rates that were learned. A zero-initialised struct is
+ * valid: the text is empty, and nothing has been learned. */
 struct esp_retrieval {
     struct esp_suffix suffix;
     struct esp_follow follow;
@@ -50,20 +52,20 @@ struct esp_retrieval {
     int count;                             /* number of guesses */
     int match;                             /* length of the match in tokens; 0: there is none */
     int class;                             /* class of the first guess */
-    double prior;                          /* ratio assumed for matches before it is learned */
+    double prior;                          /* initial ratio for guesses copied from the text */
     double right[ESP_MATCH_CLASSES];       /* decaying count of correct guesses */
     double promised[ESP_MATCH_CLASSES];    /* decaying sum of q over all guesses */
     unsigned seeded;                       /* serial of the expected text in the automaton */
 };
 
-/* Finds guesses for what follows the text. Lowers the nodes and the depth of the plan to what
- * fits in the tree. recycle: whether to guess recycled tokens, too. If it returns ESP_E_MEMORY,
- * there are no guesses. */
+/* Finds guesses for the tokens that follow the text. Lowers the nodes and the depth of the plan
+ * to what fits in the tree. recycle: true to guess recycled tokens, too. If this returns
+ * ESP_E_MEMORY, there are no guesses. */
 int esp_retrieval_find(struct esp_retrieval *r, const struct esp_draft *draft,
                        struct esp_guess_plan *plan, bool recycle);
 
-/* Returns the node below which guess `i` belongs: 0 for the root, -1 if its parent guess has
- * no node. */
+/* Returns the tree node below which guess `i` must be added: 0 for the root, -1 if the parent
+ * of the guess has no node. */
 int32_t esp_retrieval_parent(const struct esp_retrieval *r, int i);
 
 /* Adds guess `i` to the tree, below its parent. Returns the node, or NULL if the tree is
@@ -73,8 +75,8 @@ struct esp_node *esp_retrieval_add(struct esp_retrieval *r, struct esp_draft *dr
 /* Records in a node of the tree where guess `i` came from. */
 void esp_retrieval_tell(const struct esp_retrieval *r, int i, struct esp_node *node);
 
-/* Learns from the tokens that followed the text. Returns how many of them were guessed in a
- * row. */
+/* Learns from the tokens that followed the text. Returns how many of them were guessed, counted
+ * up to the first wrong guess. */
 int esp_retrieval_learn(struct esp_retrieval *r, const int32_t *committed, int count);
 
 void esp_retrieval_close(struct esp_retrieval *r);

@@ -58,8 +58,8 @@ static void plan(struct state *s, const struct esp_draft *d)
     s->expected = esp_shape_best(&s->shape, &s->table, s->planned, ESP_RANKS, nodes, depth);
 }
 
-/* Lists the nodes in a layer of the shape that are in the tree and get children. Returns the
- * number of these nodes and sets *most to the largest number of children. */
+/* Lists the nodes of one layer of the shape, but only nodes that are in the tree and get
+ * children. Returns their number and sets *most to the largest number of children. */
 static int list_layer(struct state *s, const struct esp_draft *d, int first, int end, int *most)
 {
     int count = 0;

@@ -1,10 +1,10 @@
-/* suffix.c - drafts what followed the same tokens before, as a tree of the likeliest
- * continuations (SuffixDecoding, Oliaro et al., arXiv 2411.04975).
+/* suffix.c - drafts tokens that followed the same tokens earlier in the text, as a tree of the
+ * likeliest continuations (SuffixDecoding, Oliaro et al., arXiv 2411.04975).
  *
- * While `ngram` searches the last few tokens, this drafter finds the longest match and all
- * shorter ones (suffix_automaton.h), with the frequency of each continuation. The match length
- * limits the tree: at most `factor` nodes per matching token. q is the relative frequency. The
- * tree is a function of the text: nothing is sampled.
+ * Drafter `ngram` searches the text for its last few tokens. This drafter finds the longest
+ * match and all shorter matches (suffix_automaton.h), with the frequency of each continuation.
+ * The match length limits the tree: at most `factor` nodes per matching token. q is the
+ * relative frequency. The tree is a function of the text: nothing is sampled.
  */
 #include "engine/drafters/retrieval.h"
 

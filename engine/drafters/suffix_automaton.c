@@ -57,8 +57,8 @@ static void clear(struct esp_suffix *s)
         add_state(s, (struct esp_suffix_state){.link = -1});
 }
 
-/* Allocates room for a text of this many tokens: 2n states, 3n edges, and twice as many
- * slots. */
+/* Allocates room for a text of `length` tokens. A text of n tokens needs at most 2n states and
+ * 3n edges; the hash table gets 8n slots. */
 static int make_room(struct esp_suffix *s, int length)
 {
     int room = s->room > 0 ? s->room : FIRST_ROOM;
@@ -214,7 +214,7 @@ static int32_t followed_state(const struct esp_suffix *s, int32_t state)
     return state;
 }
 
-/* A candidate: the likeliest continuation of a node that is not in the tree yet. */
+/* A candidate: the likeliest of the continuations of a node that are not in the tree yet. */
 struct open {
     int32_t parent, edge;
     int32_t total; /* summed counts of all continuations of the parent */
@@ -246,7 +246,8 @@ static int32_t next_edge(const struct esp_suffix *s, int32_t state, int32_t afte
     return best;
 }
 
-/* Grows the tree of a match. Returns the number of guesses. Sets *sum to the sum of their D. */
+/* Grows the tree of a match. Returns the number of guesses. Sets *sum to the sum of their D,
+ * the estimated probabilities of acceptance. */
 static int grow(const struct esp_suffix *s, int32_t match, const struct esp_guess_plan *plan,
                 int most, struct esp_guess *g, double *sum)
 {

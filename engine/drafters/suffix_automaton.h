@@ -1,20 +1,22 @@
-/* suffix_automaton.h - a suffix automaton over the text, and trees of guesses from it: what
- * followed the same tokens before.
+/* suffix_automaton.h - a suffix automaton over the text, and trees of guesses from it: tokens
+ * that followed the same tokens earlier.
  *
  * The automaton (Blumer et al. 1985) grows with each token. It has a state for each set of
- * substrings that end at the same positions of the text, with their number of occurrences and
- * the tokens that follow them. Therefore all continuations of a match of any length can be read
- * directly, with their frequencies (SuffixDecoding, Oliaro et al., arXiv 2411.04975, sec. 4.1,
- * stores them in a suffix tree).
+ * substrings that end at the same positions of the text. A state has their number of
+ * occurrences and the tokens that follow them. Therefore all continuations of a match of any
+ * length can be read directly, with their frequencies. SuffixDecoding (Oliaro et al., arXiv
+ * 2411.04975, sec. 4.1) stores them in a suffix tree instead.
  *
- * A tree of guesses starts at a match of m tokens. It grows by the node with the largest D, the
- * product of the relative frequencies along its path, which estimates the probability of
- * acceptance. Among nodes with equal D, the most recent one is added first. Of all matches, the
- * one whose tree has the largest sum of D is used (sec. 4.2). A path that reaches the end of
- * the text continues with a shorter match, so that repetitive text is continued.
+ * A tree of guesses starts at a match of m tokens. It grows by the node with the largest D. D
+ * is the product of the relative frequencies along the path of a node; it estimates the
+ * probability of acceptance. Of nodes with equal D, the node with the latest occurrence in the
+ * text is added first. Of all matches, the match whose tree has the largest sum of D is used
+ * (sec. 4.2). A path that reaches the end of the text continues with a shorter match, so that
+ * repetitive text is continued.
  *
- * Before this text, the automaton may contain the expected text, which is then only a source of
- * guesses (esp_suffix_seed). A separator keeps matches from extending over both texts.
+ * The automaton can also contain the expected text, before this text. The expected text is only
+ * a source of guesses (esp_suffix_seed). A separator keeps matches from extending over both
+ * texts.
  */
 #ifndef ESP_SUFFIX_AUTOMATON_H
 #define ESP_SUFFIX_AUTOMATON_H
@@ -22,7 +24,7 @@
 #include "engine/espalier.h"
 
 struct esp_suffix_state {
-    int32_t length; /* length of the longest substring */
+    int32_t length; /* length of the longest of its substrings */
     int32_t link;   /* state of the next shorter suffix; -1 if there is none */
     int32_t count;  /* number of positions at which its substrings end */
     int32_t end;    /* the last of these positions, in tokens */
@@ -59,29 +61,29 @@ void esp_suffix_close(struct esp_suffix *suffix);
 /* One guess. Parents come before children. */
 struct esp_guess {
     int32_t parent, token; /* parent: index of a guess; -1 means the root */
-    int depth;             /* 1 means directly after the text */
+    int depth;             /* 1 for the first token after the text */
     float q;       /* fraction of the parent's continuations that begin with this token */
     double d;      /* product of q along the path */
     int32_t state; /* the state of the automaton after this token */
-    /* The next two are set by retrieval.h, which adds guesses of other sources. */
+    /* retrieval.c sets the next two members. It adds guesses of other sources, too. */
     uint8_t class;  /* ESP_MATCH_... */
     uint8_t source; /* enum esp_source */
 };
 
 enum { ESP_GUESSES = 256 }; /* maximum number of guesses */
-/* Maximum number of tokens of a text in the automaton. There is a limit because a text may be
+/* Maximum number of tokens of a text in the automaton. There is a limit because a text can be
  * endless, and because a repetitive text takes time for each repetition. */
 enum { ESP_SUFFIX_MOST = 1 << 14 };
 
 struct esp_guess_plan {
     int nodes, depth; /* maximum number of guesses, and maximum depth */
     double factor;    /* maximum nodes per token of the match; 0 means nothing is copied */
-    double least;     /* smallest D of a node */
+    double least;     /* minimum D of a node */
 };
 
-/* Writes guesses for what follows the text, at most plan->nodes and ESP_GUESSES, in the order
- * in which the tree grew. Returns their number. *match becomes the length of the match, or 0
- * if there is none. */
+/* Writes guesses for the tokens that follow the text, in the order in which the tree grew.
+ * There are at most plan->nodes and at most ESP_GUESSES guesses. Returns their number. Sets
+ * *match to the length of the match, or to 0 if there is none. */
 int esp_suffix_guess(const struct esp_suffix *suffix, const struct esp_guess_plan *plan,
                      struct esp_guess *guesses, int *match);
 

@@ -9,7 +9,7 @@ static __device__ __forceinline__ float esp_gelu_tanh(float x)
     return 0.5f * x * (1.0f + tanhf(0.79788456f * (x + 0.044715f * x * x * x)));
 }
 
-/* Returns the activation of ESP_SWIGLU_CLAMPED; see struct esp_clamp. */
+/* Returns the value of the activation function ESP_SWIGLU_CLAMPED (see struct esp_clamp). */
 static __device__ __forceinline__ float esp_swiglu_clamped(const struct esp_clamp &clamp,
                                                            float gate, float up)
 {
@@ -18,8 +18,8 @@ static __device__ __forceinline__ float esp_swiglu_clamped(const struct esp_clam
     return gate / (1.0f + expf(-clamp.slope * gate)) * (up + 1.0f);
 }
 
-/* Returns the activation of one number. For functions without a gate, `gate` is the output of
- * the matrix "up", and `up` is ignored. */
+/* Returns the value of an activation function. If the function has no gate, the caller passes
+ * the output of the matrix "up" as `gate`, and `up` is ignored. */
 static __device__ __forceinline__ float esp_activated(enum esp_activation activation,
                                                       const struct esp_clamp &clamp, float gate,
                                                       float up)

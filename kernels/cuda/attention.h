@@ -1,13 +1,14 @@
-/* attention.h - shared by both kinds of attention: which keys a query sees, the keys of the
- * pass itself, and how the results for parts of the keys are joined.
+/* attention.h - the code that attention.cu and attention_mma.cu share. It finds the keys that a
+ * query sees, computes the keys of the pass itself, and joins the results for parts of keys.
  *
- * The keys of a query are divided among blocks ("split-KV"), each of which computes a part of
- * the result. The last block to finish a tile of queries joins the parts. If there are many
- * parts, a separate kernel joins them, which uses all multiprocessors.
+ * The keys of a query are divided among thread blocks ("split-KV"). Each block computes a part
+ * of the result. The last block to finish a tile of queries joins the parts. If there are many
+ * parts, a separate kernel joins them, because it can use all multiprocessors.
  *
- * In a pass of few rows (esp_cuda_fresh), each block computes the keys of the pass that it
- * needs from the output of the product (rope.h), and the blocks for the sinks write them to
- * the cache for later passes. In a larger pass, rope.cu has already written them.
+ * In a pass of few rows (esp_cuda_fresh), the keys of the pass are not in the cache yet. Each
+ * block computes the keys that it needs from the output of the matrix product (rope.h). The
+ * blocks for the sinks also write the keys to the cache, for later passes. In a larger pass,
+ * rope.cu has already written the keys.
  */
 #ifndef ESP_CUDA_ATTENTION_H
 #define ESP_CUDA_ATTENTION_H
@@ -22,13 +23,13 @@ static const float ESP_LOG2_E = 1.44269504f;
 template <typename T> struct esp_cuda_attend {
     struct esp_cuda_heads heads;
     T *k, *v;       /* (kv_head, cache_rows, width) the layer's keys and values */
-    float *partial; /* (rows, heads, parts + 1, esp_cuda_part(width)); the last part: sinks */
-    /* (kv_head, tiles of queries) number of finished blocks, 0 between launches. NULL means
-     * that a separate kernel joins the parts. */
+    float *partial; /* (rows, heads, parts + 1, esp_cuda_part(width)); sinks: the last part */
+    /* (kv_head, tiles of queries) the number of finished blocks. It is 0 between launches. NULL
+     * means that a separate kernel joins the parts. */
     unsigned *done;
     T *out; /* (rows, out_stride) */
     size_t out_stride;
-    struct esp_cuda_cuts cuts; /* where `out` is quantised to, if it has blocks */
+    struct esp_cuda_cuts cuts; /* receives `out` in quantised form, unless cuts.blocks is 0 */
     int group, width, cache_rows, parts, first_row, end_row;
     int window;              /* window of the layer; 0 means none */
     bool fresh;              /* the keys and values of the pass are not in the cache yet */
@@ -38,16 +39,16 @@ template <typename T> struct esp_cuda_attend {
 
 /* ------------------------------------------------------------------ queries */
 
-/* A query: one head of one row of a pass. */
+/* Describes a query: one head of one row of a pass. */
 struct esp_cuda_query {
-    int row, head, length; /* length: number of keys up to its own, 0 if there is no query */
-    int from;              /* the first of these keys that is inside the windows */
-    int sinks;             /* number of keys before the gap, or 0 without a gap */
-    int contiguous;        /* this many of the first keys are cache rows 0, 1, ... */
+    int row, head, length; /* length: number of keys up to its own; 0 if there is no query */
+    int from;              /* the index of the first key that is inside the windows */
+    int sinks;             /* number of keys before the gap of the window; 0 without a gap */
+    int contiguous;        /* the first `contiguous` keys are cache rows 0, 1, ... */
 };
 
-/* Limits a query to the window of the text. In a layer whose own window is smaller, it sees no
- * sinks. */
+/* Limits a query to the window of the text (struct esp_window). If the layer's own window is
+ * smaller than that window, the query sees no sinks. */
 static __device__ __forceinline__ void esp_cuda_see_window(const struct esp_cuda_arrays &at,
                                                            int window, struct esp_cuda_query &q)
 {
@@ -63,7 +64,7 @@ static __device__ __forceinline__ void esp_cuda_see_window(const struct esp_cuda
     q.from = from < q.length ? from : q.length - 1;
 }
 
-/* Returns query number `index` of key/value head `kv_head`, counted from row a.first_row. */
+/* Returns query number `index` of key/value head `kv_head`. Query 0 is in row a.first_row. */
 template <typename T>
 static __device__ __forceinline__ struct esp_cuda_query
 esp_cuda_find_query(const struct esp_cuda_arrays &at, const struct esp_cuda_attend<T> &a,
@@ -92,7 +93,8 @@ static __device__ __forceinline__ float esp_cuda_capped(float cap, float score)
 
 /* ------------------------------------------------------------------ keys of the pass */
 
-/* Returns the first cache row whose key and value the blocks make themselves. */
+/* Returns the first cache row whose key and value are fresh: the blocks compute them
+ * themselves, because the cache does not have them yet. */
 template <typename T>
 static __device__ __forceinline__ int esp_cuda_fresh_from(const struct esp_cuda_arrays &at,
                                                           const struct esp_cuda_attend<T> &a)
@@ -100,9 +102,9 @@ static __device__ __forceinline__ int esp_cuda_fresh_from(const struct esp_cuda_
     return a.fresh ? at.pass->first : INT_MAX;
 }
 
-/* Computes those keys and values of cache rows start..stop-1 that are fresh, in shared memory:
- * rows of `width` numbers, `stride` apart, beginning with row `start`. The block's warps share
- * the work. */
+/* Computes the fresh keys and values among cache rows start..stop-1, and writes them to shared
+ * memory. `keys` and `values` begin with row `start`; their rows have `width` numbers and are
+ * `stride` numbers apart. The block's warps share the work. */
 template <typename T>
 static __device__ void
 esp_cuda_make_keys(const struct esp_cuda_arrays &at, const struct esp_cuda_attend<T> &a,
@@ -116,8 +118,8 @@ esp_cuda_make_keys(const struct esp_cuda_arrays &at, const struct esp_cuda_atten
     }
 }
 
-/* Writes the rows of the launch to the cache. Only the blocks for the sinks call this.
- * blockIdx.y is the number of a block among those of the same key/value head. */
+/* Writes the fresh keys and values of the launch's rows to the cache. Only the blocks for the
+ * sinks call this. blockIdx.y numbers the blocks of a key/value head. */
 template <typename T>
 static __device__ void esp_cuda_append(const struct esp_cuda_arrays &at,
                                        const struct esp_cuda_attend<T> &a, int kv_head)
@@ -133,8 +135,8 @@ static __device__ void esp_cuda_append(const struct esp_cuda_arrays &at,
 
 /* ------------------------------------------------------------------ joining parts */
 
-/* Returns where part `part` of a query is stored: first its sums, then its maximum, then its
- * weight. */
+/* Returns the address of part `part` of a query's result. A part has its sums first, then its
+ * maximum, then its weight. */
 template <typename T>
 static __device__ __forceinline__ float *
 esp_cuda_place(const struct esp_cuda_attend<T> &a, const struct esp_cuda_query &q, int part)
@@ -143,9 +145,9 @@ esp_cuda_place(const struct esp_cuda_attend<T> &a, const struct esp_cuda_query &
     return a.partial + (head * (a.parts + 1) + part) * esp_cuda_part(a.width);
 }
 
-/* Joins the first `used` parts of a query, and the part of its sinks if it has any; called by
- * a warp. The layer's sink logit, if there is one, takes part in the softmax but adds no value
- * (struct esp_layer). EXP2: maxima are base-2 logarithms. */
+/* Joins the first `used` parts of a query and, if it sees sinks, the part for the sinks. A warp
+ * calls this. If the layer has a sink logit, the logit is included in the softmax but adds no
+ * value (struct esp_layer). EXP2: the maxima are base-2 logarithms. */
 template <bool EXP2, typename T>
 static __device__ void esp_cuda_join_query(const struct esp_cuda_attend<T> &a,
                                            const struct esp_cuda_query &q, int used)
@@ -163,7 +165,7 @@ static __device__ void esp_cuda_join_query(const struct esp_cuda_attend<T> &a,
     for (int i = lane; i < count; i += ESP_WARP) {
         float *of = parts + (i < used ? i * step : of_sinks) + a.width;
         const float below = __ldcg(of) - top;
-        *of = EXP2 ? exp2f(below) : expf(below); /* replaces the maximum, for all lanes */
+        *of = EXP2 ? exp2f(below) : expf(below); /* replaces the maximum; all lanes read it */
     }
     __syncwarp();
 #pragma unroll 4
@@ -205,8 +207,9 @@ static __device__ void esp_cuda_join_query(const struct esp_cuda_attend<T> &a,
     }
 }
 
-/* Joins `count` queries of a key/value head, from number `base` on; the block's warps share
- * them. used(q): how many parts query q has. Used::EXP2: see esp_cuda_join_query(). */
+/* Joins the parts of queries base..base+count-1 of a key/value head. The block's warps share
+ * the queries. used(q) returns how many parts query q has. For Used::EXP2, see
+ * esp_cuda_join_query(). */
 template <typename T, typename Used>
 static __device__ void esp_cuda_join_queries(const struct esp_cuda_arrays &at,
                                              const struct esp_cuda_attend<T> &a, int kv_head,
@@ -220,9 +223,9 @@ static __device__ void esp_cuda_join_queries(const struct esp_cuda_arrays &at,
     }
 }
 
-/* Ends a block of attention (kv_head, tile of `rows` queries, part). `blocks` blocks of a
- * tile had work. The last of them to finish joins the parts. `room`: shared memory for one
- * number. */
+/* A block of attention (kv_head, tile of `rows` queries, part) calls this at its end. `blocks`
+ * is the number of the tile's blocks that had work. The last of them to finish joins the parts.
+ * `room`: shared memory for one number. */
 template <typename T, typename Used>
 static __device__ void esp_cuda_join_tile(const struct esp_cuda_arrays &at,
                                           const struct esp_cuda_attend<T> &a, int rows,
@@ -240,8 +243,8 @@ static __device__ __forceinline__ bool esp_cuda_of_sinks(const struct esp_cuda_p
 
 /* ------------------------------------------------------------------ launching */
 
-/* The grid of the joining kernel: each block joins ESP_CUDA_JOINED queries; (blocks,
- * kv_heads). */
+/* The grid of the kernel that joins parts is (blocks, kv_heads). Each of its blocks joins the
+ * parts of ESP_CUDA_JOINED queries. */
 enum { ESP_CUDA_JOINED = 4 };
 
 static inline dim3 esp_cuda_join_grid(const struct esp_cuda_heads &heads, int queries)
@@ -249,9 +252,9 @@ static inline dim3 esp_cuda_join_grid(const struct esp_cuda_heads &heads, int qu
     return dim3((queries + ESP_CUDA_JOINED - 1) / ESP_CUDA_JOINED, heads.kv_heads);
 }
 
-/* Returns the counters of finished blocks, if the blocks of a launch join the parts of their
- * tiles of `queries` queries themselves; otherwise NULL. To join, a warp waits for memory
- * about twice per query and once more for every four parts. A separate joining kernel takes
+/* Returns the counters of finished blocks if the attention kernel joins the parts of a tile of
+ * `queries` queries itself, or NULL if a separate kernel joins them. To join, a warp waits for
+ * memory about twice per query and once more for every four parts. A separate kernel takes
  * about as long as twelve such waits. */
 static inline unsigned *esp_cuda_done(const struct esp_cuda_cache *c, int queries, int parts)
 {
@@ -260,7 +263,7 @@ static inline unsigned *esp_cuda_done(const struct esp_cuda_cache *c, int querie
     return waits <= MOST_WAITS ? c->done : NULL;
 }
 
-/* Returns the arguments of a launch, without `parts`, the rows and `done`. */
+/* Returns the arguments of a launch, except `parts`, `done`, and the first and the last row. */
 template <typename T>
 static struct esp_cuda_attend<T> esp_cuda_attend_of(const struct esp_cuda_cache *c,
                                                     const struct esp_cuda_layer *held,
@@ -287,12 +290,14 @@ static struct esp_cuda_attend<T> esp_cuda_attend_of(const struct esp_cuda_cache 
     return a;
 }
 
-/* c->attended = attention over the cache, on tensor cores. The order of the sums depends on
- * where keys are in the cache and on the number of rows. */
+/* Writes the attention over the cache to c->attended. Uses tensor cores. The order of the sums
+ * depends on the number of rows, and on the places of the keys in the cache. */
 template <typename T>
 void esp_cuda_attention_mma(struct esp_cuda_cache *c, const struct esp_cuda_layer *held,
                             int layer, int rows, int chunks);
-/* Must be called once per backend: lets the kernels use the shared memory that they need. */
+/* Must be called once per backend. Allows the kernels to use as much shared memory as they
+ * need.
+ */
 int esp_cuda_attention_mma_prepare(struct esp_cuda_backend *backend);
 
 #endif

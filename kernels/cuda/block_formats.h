@@ -1,8 +1,9 @@
-/* block_formats.h - the formats of quantised weights in kernels: where a lane finds the
- * integers and the scales that it multiplies, in a unit of blocks.h.
+/* block_formats.h - unpacks quantised weights in kernels. For each format, it says where in a
+ * unit (blocks.h) a lane finds the integers and scales that it multiplies.
  *
- * blocks.cu multiplies on tensor cores, one_row.cu without them. Both add up the same integers
- * and then the same floats in the same order, so their results are bit-identical.
+ * blocks.cu multiplies on tensor cores, and one_row.cu multiplies without them. Both compute
+ * the same integers and add the same floats in the same order, so their results are
+ * bit-identical.
  */
 #ifndef ESP_CUDA_BLOCK_FORMATS_H
 #define ESP_CUDA_BLOCK_FORMATS_H
@@ -10,14 +11,15 @@
 #include "kernels/cuda/blocks.h"
 #include "kernels/cuda/tiled_product.h"
 
-/* The weights of a lane's outputs `group` and `group + 8` in 32 columns, times 2^SHIFT of the
- * format, as bytes in the order of esp_mma_s8(). */
+/* The weights of 32 columns for a lane's outputs `group` and `group + 8`. They are bytes in the
+ * order that esp_mma_s8() needs, and are multiplied by 2^SHIFT of the format. */
 struct esp_block_words {
     uint32_t a[4];
 };
 
-/* The scale of an output in 32 columns, divided by 2^SHIFT of the format, and, depending on the
- * format, the minimum or the scale of the last 16 columns. */
+/* The scales for 32 columns of an output. `scale` is divided by 2^SHIFT of the format. `more`
+ * is the minimum or the scale of the last 16 columns, depending on the format, or is not used.
+ */
 struct esp_block_scales {
     float scale, more;
 };
@@ -41,7 +43,8 @@ static __device__ __forceinline__ uint4 words_at(const char *unit, int i)
     return esp_shared_get(reinterpret_cast<const uint4 *>(unit) + i);
 }
 
-/* Unpacks half-bytes times 2^up. */
+/* Unpacks half-bytes of Q4_K, Q5_K or Q6_K, and multiplies them by 2^up. `shift` is 0 for the
+ * low halves and 4 for the high halves. */
 static __device__ __forceinline__ void halves(struct esp_block_words *u, uint4 both, int shift,
                                               int up)
 {
@@ -52,8 +55,9 @@ static __device__ __forceinline__ void halves(struct esp_block_words *u, uint4 b
     u->a[3] = (both.w >> shift & four) << up;
 }
 
-/* Adds to each half-byte one bit of `bits` as its fifth bit. `shift` and `mask` select the bits;
- * the half-bytes are already multiplied by 2^up. */
+/* Adds higher bits to unpacked half-bytes. The higher bits are those that `shift` and `mask`
+ * select from `bits`. They become bit 4 and, if there are two, bit 5 of each weight. The
+ * weights are already multiplied by 2^up. */
 static __device__ __forceinline__ void add_bits(struct esp_block_words *u, uint4 bits,
                                                 int shift, uint32_t mask, int up)
 {
@@ -63,8 +67,8 @@ static __device__ __forceinline__ void add_bits(struct esp_block_words *u, uint4
     u->a[3] |= (bits.w >> shift & mask) << (4 + up);
 }
 
-/* Unpacks half-bytes of Q4_0 and similar formats, which have 32 columns in 16 bytes, times
- * 2^up. */
+/* Unpacks half-bytes of Q4_0 and similar formats, which store 32 columns in 16 bytes, and
+ * multiplies them by 2^up. */
 static __device__ __forceinline__ void small_halves(struct esp_block_words *u, uint2 both,
                                                     int up)
 {
@@ -75,8 +79,8 @@ static __device__ __forceinline__ void small_halves(struct esp_block_words *u, u
     u->a[3] = (both.y >> 4 & four) << up;
 }
 
-/* Subtracts 128 from every byte: turns weights that are shifted up to the highest bit into
- * signed ones. */
+/* Subtracts 128 from every byte. This turns weights that are shifted up to the highest bit into
+ * signed weights. */
 static __device__ __forceinline__ void make_signed(struct esp_block_words *u)
 {
 #pragma unroll
@@ -84,13 +88,14 @@ static __device__ __forceinline__ void make_signed(struct esp_block_words *u)
         u->a[i] ^= 0x80808080u;
 }
 
-/* Moves each of the lowest four bits to the highest bit of one of four bytes. */
+/* Moves bit i of `bits` to the highest bit of byte i of the result, for i = 0 to 3. */
 static __device__ __forceinline__ uint32_t spread(uint32_t bits)
 {
     return (bits & 15) * 0x10204080u & 0x80808080u;
 }
 
-/* Replaces four bytes with values 0-15 by entries of a table of 16 bytes. */
+/* Replaces each of the four bytes of v, which have values 0-15, by an entry of a table of 16
+ * bytes. */
 static __device__ __forceinline__ uint32_t look_up(uint4 table, uint32_t v)
 {
     const uint32_t pairs = (v | v >> 4) & 0x00ff00ffu;
@@ -101,7 +106,7 @@ static __device__ __forceinline__ uint32_t look_up(uint4 table, uint32_t v)
     return (low & ~upper) | (high & upper);
 }
 
-/* Returns the table of a type, as in dtype.c. */
+/* Returns the table of weights of a type; it is the same as in dtype.c. */
 static __device__ __forceinline__ uint4 table_of(enum esp_dtype dtype)
 {
     const bool power = dtype == ESP_MXFP4;
@@ -113,15 +118,15 @@ static __device__ __forceinline__ uint4 table_of(enum esp_dtype dtype)
     return table;
 }
 
-/* Returns 2^(e - 128), where e is the byte of an output. */
+/* Returns 2^(e - 128), where e is the byte that `p` has for an output. */
 static __device__ __forceinline__ float half_power(const char *p, int output)
 {
     const uint32_t e = (uint8_t)p[output];
     return __uint_as_float(e < 2 ? 0x200000u << e : (e - 1) << 23);
 }
 
-/* Reads scale and minimum number i of Q4_K and Q5_K, see dtype.c. `head`: d, dmin and 12
- * bytes. */
+/* Reads scale number i and minimum number i of a block of Q4_K or Q5_K (see dtype.c). `head`
+ * has d, dmin and the 12 bytes of packed scales and minima. */
 static __device__ __forceinline__ struct esp_block_scales k_scales(uint4 head, int i)
 {
     const uint32_t at = 8 * (i % 4);
@@ -131,18 +136,19 @@ static __device__ __forceinline__ struct esp_block_scales k_scales(uint4 head, i
     return {__fmul_rn(half_of(head.x), (float)s), __fmul_rn(half_of(head.x >> 16), (float)m)};
 }
 
-/* How integers become numbers: they are multiplied by one scale; or a minimum is also added; or
- * the first and the last 16 columns have different scales. */
+/* Says how the integers of a format become weights. ONE_SCALE: they are multiplied by one
+ * scale. MINIMUM: a minimum is subtracted as well. TWO_SCALES: the first 16 and the last 16
+ * columns have different scales. */
 enum esp_block_form { ONE_SCALE, MINIMUM, TWO_SCALES };
 
-/* Returns the byte `byte` of an output, in the field that begins at `from` in a unit. */
+/* Returns byte `byte` of an output from the field that begins at byte `from` of a unit. */
 static __device__ __forceinline__ uint32_t byte_of(const char *unit, int from, int chunk,
                                                    int bytes, int output, int byte)
 {
     return (uint8_t)unit[from + esp_block_at(chunk, bytes, output, byte)];
 }
 
-/* Each of these returns the half-byte of number i of an output's block. small_half() is for
+/* These return the half-byte that belongs to number i of an output's block. small_half() is for
  * formats with blocks of 32 numbers, and k_half() is for Q4_K and Q5_K. */
 static __device__ __forceinline__ uint32_t small_half(const char *unit, int output, int i)
 {
@@ -154,8 +160,8 @@ static __device__ __forceinline__ uint32_t k_half(const char *unit, int output, 
     return byte_of(unit, 0, 32, 128, output, i / 64 * 32 + i % 32) >> i / 32 % 2 * 4 & 15;
 }
 
-/* The sizes of a unit: it has BYTES bytes and SUBS times 32 columns. UNITS units are copied at
- * a time. */
+/* The sizes of a unit of a format. A unit has BYTES bytes and SUBS groups of 32 columns. UNITS
+ * units are copied at a time. */
 template <enum esp_dtype D> struct esp_block_unit;
 #define X(name, gguf, numbers, bytes, ...)                                                     \
     template <> struct esp_block_unit<ESP_##name> {                                            \
@@ -168,9 +174,9 @@ template <enum esp_dtype D> struct esp_block_unit;
 ESP_BLOCK_TYPES(X)
 #undef X
 
-/* A format. words() and scales() read group `sub` of 32 columns from a unit in shared memory;
- * all lanes of a warp must call words(). number() returns number `i` of an output's block, as
- * esp_dequantise() computes it. */
+/* The functions that unpack weights of format D. words() and scales() read group `sub` of 32
+ * columns from a unit in shared memory. All lanes of a warp must call words(). number() returns
+ * number `i` of an output's block, as esp_dequantise() computes it. */
 template <enum esp_dtype D> struct esp_block_format;
 
 template <> struct esp_block_format<ESP_Q8_0> : esp_block_unit<ESP_Q8_0> {
@@ -197,8 +203,8 @@ template <> struct esp_block_format<ESP_Q8_0> : esp_block_unit<ESP_Q8_0> {
     }
 };
 
-/* Formats with 32 columns: 16 bytes of half-bytes, from which 8 is subtracted or which are
- * indices into a table, then the scale. */
+/* The formats whose blocks have 32 half-bytes in 16 bytes, followed by the scale. For Q4_0, a
+ * weight is the half-byte minus 8. For the other formats, it is an index into a table. */
 template <enum esp_dtype D> struct esp_block_format_of_halves : esp_block_unit<D> {
     enum { SHIFT = D == ESP_Q4_0 ? 4 : 0 };
     static constexpr enum esp_block_form FORM = ONE_SCALE;
@@ -267,8 +273,8 @@ template <> struct esp_block_format<ESP_Q5_0> : esp_block_unit<ESP_Q5_0> {
     }
 };
 
-/* Formats with 256 columns: 128 bytes of half-bytes, 32 bytes of fifth bits if there are any,
- * then the scales and minima. */
+/* The formats with blocks of 256 columns and with minima. A block has 128 bytes of half-bytes,
+ * then, if FIFTH, 32 bytes of fifth bits, and then the scales and minima. */
 template <enum esp_dtype D, bool FIFTH> struct esp_block_format_of_minima : esp_block_unit<D> {
     enum { SHIFT = 0, HEAD = FIFTH ? 2560 : 2048 };
     static constexpr enum esp_block_form FORM = MINIMUM;
@@ -312,7 +318,8 @@ template <> struct esp_block_format<ESP_Q6_K> : esp_block_unit<ESP_Q6_K> {
                  SHIFT);
         make_signed(u);
     }
-    /* All sixteen scales of an output are in one word; the compiler loads it only once. */
+    /* All sixteen scales of an output are in one 16-byte word. The compiler loads the word only
+     * once for all values of `sub`. */
     static __device__ __forceinline__ struct esp_block_scales scales(const char *unit,
                                                                      int output, int sub)
     {
@@ -336,9 +343,9 @@ template <> struct esp_block_format<ESP_Q6_K> : esp_block_unit<ESP_Q6_K> {
 
 /* ------------------------------------------------------------------ sums */
 
-/* Adds the product of 32 columns of an output and a row to a sum. `dot` is the dot product
- * of the integers, rounded, times the scale of the activations. With TWO_SCALES, `dot` is
- * for the first 16 columns and `last` is for the last 16. */
+/* Adds the product of 32 columns of an output and a row to a sum. `dot` is the dot product of
+ * the integers as a float, multiplied by the scale of the activations. With TWO_SCALES, `dot`
+ * is for the first 16 columns, and `last` is for the last 16. */
 template <enum esp_dtype D>
 static __device__ __forceinline__ float esp_block_add(float sum, float dot, float last,
                                                       const struct esp_block_scales &s,
@@ -356,7 +363,8 @@ static __device__ __forceinline__ float esp_block_add(float sum, float dot, floa
 
 enum { ESP_BLOCK_MATRICES = 3 };
 
-/* A matrix, where its outputs go, and how many blocks of threads compute them. */
+/* Describes one matrix of a product: its weights, where its outputs are written, and how many
+ * blocks of threads compute them. */
 struct esp_block_matrix {
     const char *w;
     const float *bias;
@@ -365,26 +373,27 @@ struct esp_block_matrix {
     int outputs, blocks;
 };
 
-/* Arguments of a product's kernel: up to ESP_BLOCK_MATRICES matrices of one type that multiply
- * the same activations, such as those of queries, keys and values. */
+/* Arguments of a product's kernel. It multiplies up to ESP_BLOCK_MATRICES matrices of one type
+ * by the same activations, for example the matrices for queries, keys and values. */
 struct esp_block_args {
     struct esp_block_matrix matrix[ESP_BLOCK_MATRICES];
     int matrices, units;             /* units: number of units in a tile */
     const uint4 *words;              /* (rows, blocks, 4) */
     const struct esp_cuda_cut *cuts; /* (rows, blocks) */
     int blocks;
-    enum esp_cuda_epilogue epilogue; /* STORE, ADD, LOGITS */
+    enum esp_cuda_epilogue epilogue; /* STORE, ADD or LOGITS */
     struct esp_cuda_mixture mixture;
 };
 
-/* What a block of threads computes: `tiles` tiles of 16 outputs of a matrix, from output number
- * `first` on. */
+/* The part of a product that a block of threads computes: `tiles` tiles of 16 outputs of a
+ * matrix, beginning with output number `first`. */
 struct esp_block_part {
     struct esp_block_matrix of;
     int first, tiles;
 };
 
-/* Returns the part of blockIdx.x. The blocks of a matrix divide its tiles evenly. */
+/* Returns the part that block blockIdx.x computes. The tiles of a matrix are divided evenly
+ * among its blocks. */
 static __device__ __forceinline__ struct esp_block_part
 esp_block_part_of(const struct esp_block_args &a)
 {
@@ -399,9 +408,8 @@ esp_block_part_of(const struct esp_block_args &a)
 
 /* ------------------------------------------------------------------ copies of units */
 
-/* Begins to copy the warp's next step to `to` (UNITS, HIGH, unit). For each tile of the
- * block, it copies UNITS units: number `unit` and those that follow at distances of `apart`
- * units. */
+/* Begins to copy the weights of the warp's next step to `to` (UNITS, HIGH, unit). For each tile
+ * of the block, copies UNITS units: numbers unit, unit + apart, unit + 2 apart, ... */
 template <enum esp_dtype D, int HIGH>
 static __device__ __forceinline__ void esp_block_begin_step(char *to, const char *w, int tiles,
                                                             int units, int unit, int apart)
@@ -424,9 +432,10 @@ static __device__ __forceinline__ void esp_block_begin_step(char *to, const char
         }
 }
 
-/* ------------------------------------------------------------------ the end of a block */
+/* ------------------------------------------------------------------ writing results */
 
-/* Writes an output of a row, if the matrix has this output. `sum` is the sum over the warps. */
+/* Adds the bias to an output of a row and writes the result. Does nothing for rows and outputs
+ * that do not exist. `sum` is the sum over the warps. */
 static __device__ __forceinline__ void esp_block_put(const struct esp_cuda_arrays &at,
                                                      enum esp_cuda_epilogue epilogue,
                                                      const struct esp_block_matrix &m,
@@ -438,7 +447,7 @@ static __device__ __forceinline__ void esp_block_put(const struct esp_cuda_array
     if (m.bias)
         sum += m.bias[s.expert * esp_cuda_pad(m.outputs, ESP_CUDA_TILE) + output];
     else
-        sum += 0.0f; /* as with a bias of zero */
+        sum += 0.0f; /* gives the same bits as a bias of zero: -0 becomes 0 */
     esp_cuda_put_output(at, epilogue, m.y, m.y_stride, row, output, sum);
 }
 

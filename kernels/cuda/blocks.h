@@ -1,13 +1,14 @@
 /* blocks.h - the layout of quantised matrices on the device.
  *
- * Outputs are in tiles of 16, as the tensor cores need them. A tile is a row of units; a unit
- * is one block of the format (32 or 256 columns) of each of the 16 outputs, in exactly as many
- * bytes as in the file. In a unit the fields of the format follow each other:
- *   words  bytes that become weights, divided into chunks of 16 or 32 bytes of every output,
- *          ordered so that lane (group, t) = 4 group + t of a warp finds its four-byte words t
- *          (and t + 4) of the outputs `group` and `group + 8` next to each other;
+ * The outputs of a matrix are in tiles of 16, as the tensor cores need them. A tile is a row of
+ * units. A unit has one block of the format (32 or 256 columns) for each of the 16 outputs, and
+ * takes exactly as many bytes as these blocks take in the file. In a unit, the fields of the
+ * format follow each other. There are two kinds of fields:
+ *   words  The bytes from which weights are unpacked. They are divided into chunks of 16 or 32
+ *          bytes of every output. Lane 4 group + t of a warp needs the four-byte words t (and
+ *          t + 4) of the outputs `group` and `group + 8`; these are next to each other.
  *   plain  (16, bytes): scales, minima and single bits.
- * The layouts of the formats are described in kernels/dtype.c.
+ * kernels/dtype.c describes the layouts of the formats.
  */
 #ifndef ESP_CUDA_BLOCKS_H
 #define ESP_CUDA_BLOCKS_H
@@ -21,9 +22,9 @@ struct esp_block_field {
     int chunk;       /* bytes of a chunk of words, 16 or 32; 0 in a plain field */
 };
 
-/* A unit has the fields of dtype.h in reverse order, and joined fields as one field. Writes
- * the field that ends before field *end of dtype.h, and moves *end to its beginning. Returns
- * false if there is none. */
+/* Call this repeatedly to get the fields of a unit. A unit has the fields of dtype.h in reverse
+ * order, and joined fields count as one. Writes to *field the field that ends before field *end
+ * of dtype.h, and sets *end to its first field. Returns false if there is no such field. */
 static inline bool esp_block_field_before(enum esp_dtype dtype, int *end,
                                           struct esp_block_field *field)
 {
@@ -40,8 +41,7 @@ static inline bool esp_block_field_before(enum esp_dtype dtype, int *end,
     return true;
 }
 
-/* Returns the offset of byte `byte` of an output, from the beginning of the field in the unit.
- */
+/* Returns the offset of byte `byte` of an output, counted from the beginning of the field. */
 static __host__ __device__ __forceinline__ int esp_block_at(int chunk, int bytes, int output,
                                                             int byte)
 {
@@ -55,17 +55,18 @@ static __host__ __device__ __forceinline__ int esp_block_at(int chunk, int bytes
 
 /* ------------------------------------------------------------------ activations */
 
-/* 32 quantised activations of a row: x = scale * integer. */
+/* The scale of 32 quantised activations of a row: an activation is scale * integer. */
 struct alignas(8) esp_cuda_cut {
-    float scale, less; /* less: -scale * the sum of the integers, for formats with minima */
+    float scale, less; /* less = -scale * the sum of the integers, for formats with minima */
 };
 
-/* The largest exponent of an activation. Larger numbers, from about 2^110 on, become NaN,
- * because blocks.cu could not compute with them. */
+/* ESP_CUT_HIGHEST is the largest exponent of a block of activations. Activations of about 2^110
+ * or more become NaN, because blocks.cu could not compute with them. */
 enum { ESP_CUT_WORDS = 4, ESP_CUT_HIGHEST = 237 };
 
-/* The quantised activations that a product reads. For each t < 4 there are four words: the
- * high bytes of columns 4t..4t + 3 and of columns 4t + 16..4t + 19, then their low bytes. */
+/* The quantised activations that a product reads. A block of 32 columns has one uint4 for each
+ * t < 4. Its four words are the high bytes of columns 4t..4t + 3, the high bytes of columns
+ * 4t + 16..4t + 19, and the low bytes of the same columns. */
 struct esp_cuda_cuts {
     uint4 *words;              /* (rows, blocks, ESP_CUT_WORDS) */
     struct esp_cuda_cut *cuts; /* (rows, blocks) */
@@ -86,7 +87,7 @@ static __device__ __forceinline__ uint32_t esp_cuda_cut_exponent(uint32_t most)
     return rounded > ESP_CUT_HIGHEST ? 0 : rounded < 15 ? 15 : rounded;
 }
 
-/* Returns the integer of a number. */
+/* Returns the integer to which `value` is quantised in a block with this exponent. */
 static __device__ __forceinline__ int esp_cuda_cut_integer(uint32_t exponent, float value)
 {
     const float up = exponent ? __uint_as_float((268 - exponent) << 23) : 0.0f;
@@ -95,7 +96,7 @@ static __device__ __forceinline__ int esp_cuda_cut_integer(uint32_t exponent, fl
     return (int)(__float_as_uint(shifted) - 0x4b400000u);
 }
 
-/* Returns the scale of a block; sum: the sum of its integers. */
+/* Returns the scale of a block with this exponent. `sum` is the sum of the block's integers. */
 static __device__ __forceinline__ struct esp_cuda_cut esp_cuda_cut_scale(uint32_t exponent,
                                                                          int sum)
 {
@@ -104,7 +105,7 @@ static __device__ __forceinline__ struct esp_cuda_cut esp_cuda_cut_scale(uint32_
     return {scale, -__fmul_rn((float)sum, scale)};
 }
 
-/* Quantises block `block` of a row; called by a warp, of which each lane has one number. */
+/* Quantises block `block` of a row. A warp calls this, and each lane passes one number. */
 static __device__ __forceinline__ void esp_cuda_cut_block(const struct esp_cuda_cuts &cuts,
                                                           int row, int block, float value)
 {
@@ -122,8 +123,8 @@ static __device__ __forceinline__ void esp_cuda_cut_block(const struct esp_cuda_
         cuts.cuts[index] = esp_cuda_cut_scale(exponent, sum);
 }
 
-/* Quantises four blocks of a row, from number `block` on; called by a warp, of which each lane
- * has four consecutive numbers. there: whether the lane's block exists. */
+/* Quantises blocks block..block+3 of a row. A warp calls this, and each lane passes four
+ * consecutive numbers. `there` is true if the lane's block exists. */
 static __device__ __forceinline__ void esp_cuda_cut_blocks(const struct esp_cuda_cuts &cuts,
                                                            int row, int block,
                                                            const float value[4], bool there)
@@ -159,8 +160,8 @@ static __device__ __forceinline__ void esp_cuda_cut_blocks(const struct esp_cuda
         cuts.cuts[index] = esp_cuda_cut_scale(exponent, sum);
 }
 
-/* Returns whether the attention of a layer quantises its output for the next product. It does
- * not if a gate changes the output first. */
+/* Returns whether the attention kernel of a layer quantises its output for the next product. It
+ * does not do so if a gate changes the output first. */
 static inline bool esp_cuda_attention_cuts(const struct esp_cuda_cache *c, int layer)
 {
     const struct esp_model_desc *d = esp_cuda_desc_of(c);
@@ -170,7 +171,8 @@ static inline bool esp_cuda_attention_cuts(const struct esp_cuda_cache *c, int l
 
 /* ------------------------------------------------------------------ weights */
 
-/* Packs 16 rows of `columns` numbers into a tile. The rows are stored as in the file. */
+/* Packs 16 quantised rows of `columns` numbers into a tile. `rows` has the rows in the form in
+ * which the file stores them. */
 void esp_cuda_pack_tile(enum esp_dtype dtype, int columns, const char *rows, char *tile);
 
 #endif

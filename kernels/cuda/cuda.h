@@ -1,15 +1,15 @@
-/* cuda.h - shared by the files of the CUDA backend.
+/* cuda.h - declares the structs and functions that the files of the CUDA backend share.
  *
  * plugin.cu opens a device and defines the table of operations. weights.cu copies a model to
  * the device. cache.cu stores keys and values, and plans memory. forward.cu runs a batch
- * through the model, with the launchers below. rows.h is shared by the operations on logits and
- * probabilities. Each of the other .cu files has one operation: its kernel and the function
- * that launches it. The structs begin with the public ones of kernels.h, so a pointer to one
- * can be converted to a pointer to the other.
+ * through the model, and calls the launchers that are declared below. rows.h is shared by the
+ * operations on logits and probabilities. Each of the other .cu files has one operation: its
+ * kernel and the function that launches it. Several structs begin with a public struct of
+ * kernels.h, so a pointer to one can be converted to a pointer to the other.
  *
- * A backend does everything on one stream, in order. Calls that return values with ESP_NOW
- * wait for the stream once, at their end; forward(), keep() and softmax() do not wait. So a
- * value that is not a number is reported by the next call that returns values.
+ * A backend queues all its work on one stream, which executes it in order. Calls that return
+ * values with ESP_NOW wait for the stream once, at their end. forward(), keep() and softmax()
+ * do not wait. So if they compute a NaN, the next call that returns values reports it.
  */
 #ifndef ESP_CUDA_H
 #define ESP_CUDA_H
@@ -31,9 +31,9 @@ struct esp_cuda_stream;
 struct esp_cuda_cut;
 struct esp_cuda_gpus;
 
-/* Values that a call has yet to deliver to its caller. They are copied from pinned memory
- * when the stream is idle. The caller owns `to` and may free it after a failure, so a call
- * that fails discards all answers. */
+/* The values that a call still owes its caller. They are copied from `from`, in pinned memory,
+ * to `to` when the stream is idle. The caller owns `to` and may free it after a failure, so a
+ * call that fails discards all answers. */
 struct esp_cuda_answer {
     struct esp_cuda_rows *rows;
     void *to;
@@ -45,38 +45,38 @@ enum { ESP_CUDA_ANSWERS = 8 };
 
 struct esp_cuda_backend {
     struct esp_backend base;
-    bool exact; /* exact mode: every sum has one order, for any number of rows */
-    int index;  /* number of the device, see esp_cuda_enter() */
+    bool exact; /* exact mode: the order of a sum does not depend on the number of rows */
+    int index;  /* CUDA's number of the device; see esp_cuda_enter() */
     int multiprocessors;
     size_t shared_limit; /* maximum bytes of shared memory in a block */
     bool early;          /* kernels can begin before the previous one has ended (device.h) */
     cudaStream_t stream;
-    /* A kernel that finds a value that is not a number sets this to 1. It is in pinned memory,
-     * so that kernels can write it and the host can read it. */
+    /* A kernel that finds a value that is not a number sets *numeric to 1. This is in pinned
+     * memory, which kernels can write and the host can read. */
     int *numeric;
     struct esp_cuda_answer answer[ESP_CUDA_ANSWERS];
     int answers;
-    struct esp_cuda_lt *lt; /* NULL before it is opened, and if there is no cuBLASLt */
-    bool lt_asked;          /* opening cuBLASLt has been tried */
+    struct esp_cuda_lt *lt; /* cuBLASLt; NULL before it is opened, or if it is missing */
+    bool lt_asked;          /* the backend has tried to open cuBLASLt */
     cudaEvent_t mark[ESP_MARKS];
     struct esp_cuda_times *times; /* NULL, unless the kernels of a pass are being timed */
     struct esp_cuda_prediction *prediction; /* NULL, unless a pass is being predicted */
-    struct esp_cuda_gpus *gpus; /* GPUs that divide models (gpus.h); NULL if alone */
-    /* The backend of rank 0, which is the one that the program opened. It gets the error
-     * messages of all ranks. NULL if this is that backend. */
+    struct esp_cuda_gpus *gpus; /* the GPUs that divide models (gpus.h); NULL for one GPU */
+    /* The backend of rank 0, which is the backend that the program opened. It gets the error
+     * messages of all ranks. NULL if this backend is itself the backend of rank 0. */
     struct esp_cuda_backend *program;
     char device[160];
     char failure[256]; /* message about the last call that failed, or "" */
 };
 
-/* Returns the backend that the program has. */
+/* Returns the backend that the program opened: the backend of rank 0. */
 static inline struct esp_cuda_backend *esp_cuda_program(struct esp_cuda_backend *backend)
 {
     return backend->program ? backend->program : backend;
 }
 
-/* Makes the backend's device the current one; CUDA has a current device for each thread. Every
- * operation of the table begins with this. */
+/* Makes the backend's device the current device of this thread (in CUDA, each thread has one).
+ * Every operation of the table begins with this. */
 void esp_cuda_enter(const struct esp_backend *backend);
 /* Must be called after code that may have changed this thread's device. */
 void esp_cuda_forget_device();
@@ -91,20 +91,21 @@ void esp_cuda_forget_device();
     } while (0)
 
 int esp_cuda_failed(struct esp_cuda_backend *backend, const char *call, cudaError_t result);
-/* Returns `status`; if it is a failure, discards all answers that are due. */
+/* Returns `status`. If it is a failure, discards all answers that have not been delivered. */
 int esp_cuda_end(struct esp_cuda_backend *backend, int status);
 /* For functions that return no status: returns whether the CUDA call succeeded. If it failed,
  * clears the error in the CUDA runtime, because otherwise the next launch would report it. */
 bool esp_cuda_fine(cudaError_t result);
-/* Copies the message about a failure to err; returns `status`. */
+/* Copies the message about the last failure to `err`, and returns `status`. */
 int esp_cuda_tell(const struct esp_cuda_backend *backend, int status, char *err, size_t errlen);
 
-/* Must be called after a launch: returns ESP_OK, or a failure to start `what`. */
+/* Must be called after a launch. Returns ESP_OK if the launch succeeded. Otherwise records that
+ * `what` could not be started, and returns the status of the failure. */
 int esp_cuda_launch_status(struct esp_cuda_backend *backend, const char *what);
-/* Lets a kernel use this many bytes of shared memory. */
+/* Allows a kernel to use this many bytes of shared memory. */
 int esp_cuda_allow_shared(struct esp_cuda_backend *backend, const void *kernel, size_t bytes);
-/* Does the same for the kernels of a table, except those that need more than a block may have.
- */
+/* Does the same for the kernels of a table. Skips kernels that need more shared memory than a
+ * block can have on this device. */
 template <typename V>
 static inline int esp_cuda_allow_variants(struct esp_cuda_backend *backend, const V *all,
                                           int count)
@@ -116,7 +117,8 @@ static inline int esp_cuda_allow_variants(struct esp_cuda_backend *backend, cons
     return status;
 }
 
-/* Call these once per backend: they let kernels use the shared memory that they need. */
+/* Call each of these once per backend. They allow their kernels to use as much shared memory as
+ * they need. */
 int esp_cuda_softmax_prepare(struct esp_cuda_backend *backend);
 int esp_cuda_sample_prepare(struct esp_cuda_backend *backend);
 int esp_cuda_matmul_prepare(struct esp_cuda_backend *backend);
@@ -126,19 +128,20 @@ int esp_cuda_attention_prepare(struct esp_cuda_backend *backend);
 double esp_cuda_read_rate(struct esp_backend *backend, size_t bytes);
 int esp_cuda_time_kernels(struct esp_cache *cache, const struct esp_batch *batch,
                           struct esp_kernel_time *kernel, int most);
-/* The cost of a launch, for predict.cu. A launcher passes it to esp_cuda_costs() before the
- * launch; the call has no effect if nothing is predicted. A launch whose cost was not passed is
- * assumed to wait for memory ESP_CUDA_WAITS times and to read nothing. */
+/* The cost of a launch, from which predict.cu predicts its time. A launcher passes the cost to
+ * esp_cuda_costs() before the launch. This has no effect if no pass is being predicted. If a
+ * launcher passes no cost, the kernel is assumed to wait for memory ESP_CUDA_WAITS times and to
+ * read nothing. */
 enum { ESP_CUDA_WAITS = 3, ESP_CUDA_PREDICTED = 64 };
 struct esp_cuda_cost {
     double memory;     /* bytes of weights, keys and values that all blocks read */
-    double cache;      /* bytes that all blocks read from the second-level cache only */
+    double cache;      /* bytes that all blocks read and find in the second-level cache */
     double flight;     /* bytes of `memory` that a block has in flight; 0 means no limit */
     double issue;      /* instructions of a block's warps in its loop; 0 means no limit */
     double products;   /* multiply-adds of a block on tensor cores; those of bytes count half */
-    double end_cycles; /* cycles of shared memory after the loop of a block */
-    double ahead;      /* of `memory`, bytes that a persistent block reads ahead */
-    double blocks;     /* how many blocks do this; 0 means the whole grid; persistent: tiles */
+    double end_cycles; /* cycles of shared memory that a block needs after its loop */
+    double ahead;      /* bytes of `memory` that a persistent block reads ahead */
+    double blocks;     /* number of blocks with this cost; 0 means all; persistent: tiles */
     int waits;         /* how often a block waits for memory outside its loop */
 };
 void esp_cuda_costs(struct esp_cuda_backend *backend, const struct esp_cuda_cost *cost);
@@ -146,12 +149,12 @@ void esp_cuda_predicted(struct esp_cuda_backend *backend, const char *name, size
 int esp_cuda_predict(struct esp_backend *backend, const struct esp_model_desc *desc, int rows,
                      int context, const struct esp_device_speed *speed,
                      struct esp_kernel_time *kernel, int most);
-/* Call this after launches. It gives them a name, and the number of bytes that they read. If
- * the pass is timed or predicted, records the time since the last call. */
+/* Call this after one or more launches, with a name for them and the number of bytes that they
+ * read. If the pass is timed or predicted, records the time since the previous call. */
 void esp_cuda_launched(struct esp_cuda_backend *backend, const char *name, size_t bytes);
 
-/* Divides one allocation into pieces; with base = NULL it only counts bytes. `shared`: the same
- * memory is also divided in another way, so there are no fences in it. */
+/* Divides one allocation into pieces. With base = NULL, only counts bytes. `shared` is true if
+ * the same memory is also divided in another way; then there are no fences in it. */
 struct esp_cuda_arena {
     char *base;
     size_t used;
@@ -175,8 +178,8 @@ template <typename V> static inline V *esp_cuda_take(struct esp_cuda_arena *aren
 
 /* ------------------------------------------------------------------ models on the device */
 
-/* The columns of every matrix, and every vector of activations, are padded with zeros to a
- * multiple of 32 values, so that a warp's 16-byte loads never end inside a row. */
+/* The rows of every matrix and every vector of activations are padded with zeros to a multiple
+ * of 32 values (ESP_CUDA_PAD). So a 16-byte load of a warp never crosses the end of a row. */
 enum { ESP_CUDA_PAD = 32, ESP_CUDA_TILE = 16, ESP_CUDA_CHUNK = 128 };
 
 static __host__ __device__ inline size_t esp_cuda_pad(size_t n, size_t step)
@@ -184,17 +187,18 @@ static __host__ __device__ inline size_t esp_cuda_pad(size_t n, size_t step)
     return (n + step - 1) / step * step;
 }
 
-/* A weight matrix: bf16 or fp16, row-major; or quantised, in tiles (blocks.h). */
+/* A weight matrix. In bf16 or fp16 it is row-major. If it is quantised, it is in tiles
+ * (blocks.h). */
 struct esp_cuda_matrix {
     const void *data;  /* (rows padded to 16, stride) */
     const float *bias; /* (rows padded to 16) or NULL */
     int rows, columns;
     size_t stride;        /* columns, padded to 32 */
-    enum esp_dtype dtype; /* ESP_BF16, ESP_F16 or a quantised one */
+    enum esp_dtype dtype; /* ESP_BF16, ESP_F16 or a quantised type */
     int count;            /* number of such matrices, one after another (experts); 0 means 1 */
 };
 
-/* Returns the bytes of one such matrix that a product reads. */
+/* Returns how many bytes a product reads of one matrix. */
 static inline size_t esp_cuda_matrix_bytes(const struct esp_cuda_matrix *m)
 {
     return m->rows * (esp_dtype_quantised(m->dtype) ? esp_dtype_row_bytes(m->dtype, m->columns)
@@ -202,10 +206,11 @@ static inline size_t esp_cuda_matrix_bytes(const struct esp_cuda_matrix *m)
 }
 
 struct esp_cuda_mlp {
-    /* (2 ffn, hidden), in groups of 8 rows: gate 0-7, up 0-7, gate 8-15, ...; or (ffn, hidden)
-     * of up alone if there is no gate, or if weights have blocks. */
+    /* (2 ffn, hidden): the rows of gate and up in groups of 8: gate 0-7, up 0-7, gate 8-15, ...
+     * If there is no gate, or if weights are quantised, this is (ffn, hidden), with up alone.
+     */
     struct esp_cuda_matrix up;
-    struct esp_cuda_matrix gate; /* (ffn, hidden) if weights have blocks; otherwise no data */
+    struct esp_cuda_matrix gate; /* (ffn, hidden) if weights are quantised; otherwise no data */
     struct esp_cuda_matrix down; /* (hidden, ffn) */
 };
 
@@ -216,29 +221,30 @@ struct esp_cuda_layer {
 #define X(name) const float *name; /* padded, or NULL */
     ESP_LAYER_VECTORS(X)
 #undef X
-    int place; /* its index among the layers with attention, or among the recurrent layers */
+    int place; /* the layer's index among the layers with attention, or the recurrent layers */
     /* The rows of all tensors that the mixer multiplies with its input, one tensor after the
-     * other. For attention, these are `query`, `key`, `value` and `attention_gate`; for a
-     * recurrent layer, `conv_in`, `write`, `decay`, `in_gate` and `out_gate`. Without a mixer,
-     * this has no data. */
+     * other. For attention, these are `query`, `key`, `value` and `attention_gate`. For a
+     * recurrent layer, they are `conv_in`, `write`, `decay`, `in_gate` and `out_gate`. Without
+     * a mixer, this matrix has no data. */
     struct esp_cuda_matrix inputs;
-    struct esp_cuda_matrix output; /* (hidden, heads * head_dim), or `mixed` */
+    struct esp_cuda_matrix output; /* the tensor `output` or, in a recurrent layer, `mixed` */
     const float *conv;             /* (C, conv_kernel) of a recurrent layer */
-    /* The MLP, or all experts of a mixture; and the expert that all tokens use. */
+    /* `mlp` is the MLP, or all experts of a mixture. `shared` is the expert that all tokens
+     * use. */
     struct esp_cuda_mlp mlp, shared;
-    /* (logits, hidden padded) and (experts padded): the router of a mixture of experts. Both
+    /* The router of a mixture of experts: (logits, hidden padded) and (experts padded). Both
      * are NULL without a router; the bias alone may be NULL. If the shared expert has a gate,
-     * this is the last row of the router. */
+     * the gate is the last row of the router. */
     const float *router, *router_bias;
     int logits;
-    /* If weights have blocks, these replace `inputs`. Those that the layer lacks have no data.
-     */
+    /* If weights are quantised, these matrices replace `inputs`. A matrix that the layer lacks
+     * has no data. */
     struct esp_cuda_matrix part[ESP_CUDA_PARTS];
 };
 
-/* The part of a model that a GPU has, as a model of its own: with fewer heads and fewer rows in
- * the matrices. Results of its matrices go to the columns of the whole result that begin at
- * first[kind]. */
+/* The part of a model that one of several GPUs has. `desc` describes it as a separate model,
+ * with fewer heads and with fewer rows in the matrices. The results of a matrix are written to
+ * the columns of the whole result that begin at first[kind]. */
 struct esp_cuda_part {
     struct esp_rank_plan plan;
     int rank;
@@ -252,71 +258,76 @@ struct esp_cuda_part {
 struct esp_cuda_weights {
     struct esp_weights base;
     struct esp_cuda_part *part;    /* NULL means the whole model */
-    struct esp_cuda_weights *next; /* the part of the next rank, or NULL */
+    struct esp_cuda_weights *next; /* the weights of the next rank, or NULL */
     bool half;                     /* weights are fp16, not bf16 */
-    /* Some of the matrices are quantised. Then every tensor is a separate matrix with its own
-     * type, and activations are float32 except for c->attended. */
+    /* True if a matrix is quantised. Then every tensor is a separate matrix with its own type,
+     * and all activations except c->attended are float32. */
     bool blocks;
     struct esp_cuda_layer *layer;
     const float *norm_final, *norm_final_bias;
-    const float *norm_embedding, *norm_input; /* of draft heads; or NULL */
+    const float *norm_embedding, *norm_input; /* for draft heads; otherwise NULL */
     const float *norm_fc[ESP_FC_NORMS];
     struct esp_cuda_matrix fc; /* for draft heads; otherwise no data */
-    const int32_t *output_of; /* (vocabulary) row of `head`, or -1; if NULL, row i is token i */
+    /* (vocabulary) for each token, its row of `head`, or -1. NULL means that row i is token i.
+     */
+    const int32_t *output_of;
     const float *inverse_frequency, *local_inverse_frequency; /* (rotary / 2); or NULL */
     struct esp_cuda_matrix position_embedding;                /* 16 bits; or no data */
     struct esp_cuda_matrix embedding, head;                   /* the same memory if tied */
     char *memory; /* the single allocation for all weights */
-    /* NULL if all layers stay on the device. Otherwise the streamed layers of `layer` point
-     * into the first buffer. */
+    /* NULL if all layers stay on the device. Otherwise the elements of `layer` for streamed
+     * layers point into the first buffer. */
     struct esp_cuda_stream *stream;
 };
 
 enum { ESP_CUDA_PIECE = 8 << 20 }; /* bytes that are sent to the device at a time */
-/* Loads the tensors of w->base.desc. Returns 0 or a negative status; then the caller frees what
- * w has. */
+/* Loads the tensors of w->base.desc. Returns 0, or a negative status. After a failure, the
+ * caller must free what w has. */
 int esp_cuda_weights_load(struct esp_cuda_weights *w, struct esp_cuda_backend *backend,
                           esp_progress *progress, void *user);
-/* Returns the bytes that the weights take. With a limit, this is the most that fits into the
- * limit, or the minimum that the weights need. */
+/* Returns the bytes that the weights take on the device. With a limit, as many layers as fit
+ * stay there. If not even the minimum fits, returns the minimum. */
 size_t esp_cuda_weights_need(const struct esp_model_desc *desc);
-/* Returns whether a matrix of the model is quantised. */
+/* Returns whether any matrix of the model is quantised. */
 bool esp_cuda_has_blocks(const struct esp_model_desc *desc);
 
-/* These lay out a model and a cache at addresses where there is no memory, for predict.cu. Set
- * w->layer, w->base.desc, w->base.backend and c->base.weights before. */
+/* For predict.cu, these lay out a model and a cache at addresses where there is no memory. The
+ * caller must first set w->layer, w->base.desc, w->base.backend and c->base.weights. */
 void esp_cuda_weights_imagine(struct esp_cuda_weights *w);
 void esp_cuda_cache_imagine(struct esp_cuda_cache *c, int rows, int max_batch);
 /* Runs the code of a pass of `rows` rows after `context` tokens, but launches nothing. */
 int esp_cuda_walk(struct esp_cuda_cache *c, int rows, int context);
-/* Where imagined memory begins. */
+/* The address at which this imagined memory begins. */
 static char *const ESP_CUDA_NOWHERE = (char *)(uintptr_t)4096;
 
-/* ------------------------------------------------------------------ layers that do not fit */
+/* ------------------------------------------------------------------ layers that are streamed
+ */
 
-/* Prepares to stream `streamed` of `layers` layers. Returns NULL if memory runs out. */
+/* Prepares to stream `streamed` of a model's `layers` layers: every pass copies them from the
+ * host to the device (stream.cu). Returns NULL if memory runs out. */
 struct esp_cuda_stream *esp_cuda_stream_open(struct esp_cuda_backend *backend, int layers,
                                              int streamed);
 void esp_cuda_stream_close(struct esp_cuda_stream *stream); /* NULL is allowed */
-/* Call this for each streamed layer, in order, with its size and its matrices in
- * the second buffer. */
+/* Call this for each streamed layer, in order. `bytes` is its size. `second` has the addresses
+ * of its matrices and vectors in the second buffer. */
 void esp_cuda_stream_put(struct esp_cuda_stream *stream, int layer, size_t bytes,
                          const struct esp_cuda_layer *second);
 void esp_cuda_stream_set_buffers(struct esp_cuda_stream *stream, char *first, char *second);
 size_t esp_cuda_stream_host_bytes(const struct esp_cuda_stream *stream);
-/* esp_cuda_stream_pin() allocates the host's memory for all streamed layers.
- * esp_cuda_stream_host() returns where a piece of a layer, which is at `to` in the first
- * buffer, is in that memory, or NULL if the layer is not streamed. */
+/* esp_cuda_stream_pin() allocates pinned memory on the host for all streamed layers.
+ * esp_cuda_stream_host() returns the address in the host's memory of the piece of a layer that
+ * is copied to `to` in the first buffer. It returns NULL if the layer is not streamed. */
 int esp_cuda_stream_pin(struct esp_cuda_stream *stream);
 char *esp_cuda_stream_host(const struct esp_cuda_stream *stream, int layer, const void *to);
-/* Must be called when all layers are in the host's memory: requests the first ones, and
- * measures the speed of the copies. */
+/* Must be called when all streamed layers are in the host's memory. Requests the first two
+ * layers, and measures the speed of the copies. */
 int esp_cuda_stream_start(struct esp_cuda_stream *stream);
-/* Fills in *streamed, except resident_bytes. */
+/* Fills in the members of *streamed, except resident_bytes. */
 void esp_cuda_stream_count(const struct esp_cuda_stream *stream, struct esp_streamed *streamed);
 
-/* begin() starts a pass, which then calls hold() and release() for each layer, in order.
- * Kernels that are launched between hold() and release() may use *held. */
+/* Call esp_cuda_stream_begin() at the start of a pass. Then call hold() and release() for each
+ * layer, in order. Kernels that are launched between these two calls can read the matrices and
+ * vectors of the layer at the addresses in *held. */
 int esp_cuda_stream_begin(struct esp_cuda_stream *stream);
 int esp_cuda_stream_hold(struct esp_cuda_weights *weights, int layer,
                          const struct esp_cuda_layer **held);
@@ -324,7 +335,7 @@ int esp_cuda_stream_release(struct esp_cuda_weights *weights, int layer);
 
 /* ------------------------------------------------------------------ one pass */
 
-/* Arguments of softmax and top-k at the end of a draft step, see softmax.h and top_k.cu. */
+/* Arguments of the softmax and the top-k at the end of a draft step (softmax.h, top_k.cu). */
 struct esp_cuda_step {
     float factor; /* 1 / temperature */
     int32_t top_k;
@@ -335,113 +346,119 @@ struct esp_cuda_step {
     struct esp_cuda_scratch *scratch;
 };
 
-/* The numbers that change from pass to pass. They are on the device, so that each launch of a
- * captured graph reads its own values; arrays are (max_batch). */
+/* The numbers that change from pass to pass. They are in device memory, because a captured
+ * graph cannot have new arguments. Each launch of the graph reads the current values there. */
 struct esp_cuda_pass {
     int32_t rows, first, prefix, wanted;
     int32_t words;             /* number of words in a row's mask; 0 without masks */
-    int32_t sinks, recent;     /* the window of the text; recent = 0 means no window */
+    int32_t sinks, recent;     /* see struct esp_window; recent = 0 means no window */
     int32_t dropped, shift;    /* see struct esp_window; shift = dropped % ESP_CUDA_CHUNK */
     int32_t logits_vocabulary; /* columns of a row of logits */
     float *logits;             /* rows of `logits_stride` */
     size_t logits_stride;
-    /* Hidden states that the pass outputs: state[i] goes to the columns of states_to from
-     * i * hidden on; its rows are `states_stride` numbers apart. */
+    /* The hidden states that the pass outputs. state[i] is written to states_to, to the columns
+     * that begin with i * hidden. The rows of states_to are `states_stride` numbers apart. */
     int32_t states, state[ESP_MAX_STATES];
     float *states_to;
     size_t states_stride;
     const float *input; /* input of a draft head: rows of `input_stride` numbers */
     size_t input_stride;
-    /* Of the plan for recurrent layers: entries, steps; tokens that the states include before.
-     */
+    /* The plan for recurrent layers: the number of its entries, the number of its steps, and
+     * how many tokens the states include before the pass. */
     int32_t entries, steps, folded;
     struct esp_cuda_step step;
 };
 
-/* Entry i, member i and step i of the plan for recurrent layers (state_plan.h). A step is a
- * group: it takes a state, adds a chunk to it, and does the group's rows. */
+/* Element i of the plan for recurrent layers (state_plan.h), as the device reads it: entry i,
+ * member i and step i. A step belongs to a group: it loads a state, adds the updates of a chunk
+ * to it, and computes the rows of the group. */
 struct esp_cuda_visit {
-    int32_t slot, parent, place; /* of the entry */
+    int32_t slot, parent, place; /* as in struct esp_state_entry */
     int32_t member;              /* a row of the batch */
-    int32_t last, first, count;  /* of the step's group */
-    /* Levels from which the step loads the state, and to which it stores the new one; -1 means
-     * that the state stays where the step before left it, or is not needed again. */
+    int32_t last, first, count;  /* as in struct esp_state_group, for the group of the step */
+    /* The levels of the stack from which the step loads the state, and to which it stores the
+     * new state. load = -1: the state is still where the previous step left it. store = -1: the
+     * new state is not needed again. */
     int16_t load, store;
 };
 
-/* Where the arrays of a pass are on the device. */
+/* The addresses of the arrays of a pass on the device. */
 struct esp_cuda_arrays {
     const struct esp_cuda_pass *pass;
     const int32_t *tokens, *positions;
-    /* (max_batch) batch rows whose logits are wanted; the row of the logits matrix that each
-     * goes to. */
+    /* (max_batch) the batch rows that need logits, and, for each of them, the row of the logits
+     * matrix to which its logits are written. */
     const int32_t *wanted, *wanted_at;
     const int32_t *states_row; /* row of states_to for each batch row, or -1 */
     const int32_t *input_row;  /* row of `input` for each batch row */
     const uint64_t *mask;      /* (rows, pass->words) */
-    int32_t *seen;       /* (rows, seen_stride) cache rows seen after the prefix, ascending */
-    int32_t *seen_count; /* (rows) */
+    /* (rows, seen_stride) for each row, the cache rows after the prefix that it sees, in
+     * ascending order. */
+    int32_t *seen;
+    int32_t *seen_count; /* (rows) the number of these cache rows */
     int seen_stride;
     const struct esp_cuda_visit *visit; /* (the larger of pass->entries and steps) */
 };
 
-/* Returns whether the window of the text leaves a gap in what this row sees. */
+/* Returns whether the window (struct esp_window) leaves a gap in the text that this row sees.
+ */
 static __device__ __forceinline__ bool esp_cuda_has_gap(const struct esp_cuda_arrays &at,
                                                         int row)
 {
     return at.pass->recent > 0 && at.positions[row] >= at.pass->sinks + at.pass->recent;
 }
 
-/* A tile of pairs first..end-1, all of one expert; see experts.h. */
+/* A tile of pairs: pairs first..end-1, which all use the same expert (experts.h). */
 struct esp_cuda_tile {
     int32_t expert, first, end;
 };
 
-/* The routing of a pass, computed by experts.cu. A row and one of its experts are a pair. */
+/* Which experts the rows of a pass use. experts.cu computes this. A row and one of its experts
+ * are a pair. */
 struct esp_cuda_routing {
-    int32_t *chosen; /* (rows, used) the experts of each row, ascending */
+    int32_t *chosen; /* (rows, used) the experts of each row, in ascending order */
     float *share;    /* (rows, used) the weight of each expert's output */
-    int32_t *place;  /* (rows, used) the number of its pair */
+    int32_t *place;  /* (rows, used) the number of the pair of the row and this expert */
     int32_t *row_of; /* (pairs) the row of each pair */
     struct esp_cuda_tile *tiles;
     int32_t *tile_count;
 };
 
-/* The tiles of pairs, as arguments of a product's kernel; tiles = NULL if there are no
- * experts. */
+/* The tiles of pairs, as arguments of a product's kernel. Without experts, `tiles` is NULL. */
 struct esp_cuda_mixture {
     const struct esp_cuda_tile *tiles;
     const int32_t *tile_count;
     const int32_t *row_of; /* the row of x for each pair; NULL means row i for pair i */
 };
 
-/* The maximum number of experts in a layer, and of experts that a row uses. */
+/* The maximum number of experts in a layer, and the maximum number that a row uses. */
 enum { ESP_CUDA_EXPERTS = 1024, ESP_CUDA_EXPERTS_USED = 32 };
 
-/* The maximum number of keys of a state (esp_model_desc.key_dim). */
+/* The largest allowed key dimension of a state (esp_model_desc.key_dim). */
 enum { ESP_CUDA_STATE_KEYS = 256 };
 
-/* States and inputs of recurrent layers, see states.cu. Widths are padded. */
+/* The states and inputs of recurrent layers (states.cu). The widths include padding. */
 struct esp_cuda_states {
-    int layers; /* number of recurrent layers; with 0, the rest is not used */
+    int layers; /* number of recurrent layers; if 0, the other members are not used */
     struct esp_state_plan plan;
-    void *plan_memory;   /* of the host */
+    void *plan_memory;   /* memory of the host for the arrays of `plan` */
     int32_t *saved;      /* (state_slots) tokens of each copy + 1; 0 means the slot is empty */
-    size_t width, rates; /* values of a token that are convolved; state heads */
-    size_t key_values, values; /* values of a token in all keys, and in all updates */
-    size_t out;                /* values of a token that a mixer outputs */
-    int keys;                  /* keys of a thread */
+    size_t width, rates; /* values of a token that are convolved; number of state heads */
+    size_t key_values, values; /* number of values in a token's keys, and in its updates */
+    size_t out;                /* number of values that a mixer outputs for a token */
+    int keys;                  /* number of keys that a thread of mixer.cu computes */
     size_t each;               /* numbers in the states of a layer */
-    /* (layers, plan.ring, width + 2 * rates + key_values + values): values to convolve, the
-     * factors write and decay, keys, updates */
+    /* (layers, plan.ring, width + 2 * rates + key_values + values): for each slot the values to
+     * convolve, the factors write and decay, the keys, and the updates */
     float *inputs;
     float *memory; /* (layers, each) the states after the first `folded` tokens */
-    /* (state_slots, layers, conv_kernel - 1 + ESP_STATE_CHUNK - 1 inputs and `each`): inputs of
-     * the last tokens before `folded` and of those after it, and the states */
+    /* The copies of states: (state_slots, layers, conv_kernel - 1 + ESP_STATE_CHUNK - 1 inputs
+     * and `each`). A copy has the inputs of the last conv_kernel - 1 tokens before `folded`,
+     * the inputs of the tokens after it, and the states. */
     float *slots;
     float *convolved; /* (max_batch, width) */
     float *products;  /* (max_batch, state_heads, 2 * ESP_STATE_CHUNK), see mixer.cu */
-    float *stack;     /* (levels, each) states after chunks that are no text */
+    float *stack;     /* (levels, each) states for paths of a tree (state_plan.h) */
     float *o;         /* (max_batch, out) values read from the states */
     void *mixed;      /* (max_batch, out) 16-bit numbers: the mixer's output */
 };
@@ -451,54 +468,55 @@ enum { ESP_CUDA_SLOTS = 4, ESP_CUDA_BUCKETS = 4, ESP_CUDA_LENGTHS = 16 };
 struct esp_cuda_cache {
     struct esp_cache base;
     struct esp_cuda_cache *next;       /* the cache of the next rank, or NULL */
-    const struct esp_cuda_layer *held; /* the layer of a pass, see esp_cuda_stream_hold() */
-    char *exchanged; /* (ranks, rows, bytes) what the ranks give one another; or NULL */
+    const struct esp_cuda_layer *held; /* the current layer of a pass; esp_cuda_stream_hold() */
+    char *exchanged; /* (ranks, rows, bytes) the results that ranks exchange; or NULL */
     size_t exchange_bytes;
     float *own_logits; /* (max_batch, own_logits_width) in ranks other than 0; otherwise NULL */
     size_t own_logits_width;
-    struct esp_cuda_cache *joined_to; /* the owner of k, v and states, or NULL */
+    struct esp_cuda_cache *joined_to; /* the cache that owns k, v and the states, or NULL */
     int rows, max_batch;
     int chunks;        /* chunks of ESP_CUDA_CHUNK keys in a full cache, at any shift */
     size_t head_width; /* head_dim, padded to 8 */
     void *k, *v;       /* (attention layer, kv_head, rows, head_width) bf16 or fp16 */
-    char *memory;      /* the single allocation for everything of this struct on the device */
+    char *memory;      /* the single allocation for all device memory of this struct */
 
     size_t hidden, q_width, inputs_width, up_width, ffn; /* padded */
     size_t joined_width, outputs_width;                  /* padded; 0 if not needed */
     float *x;       /* (max_batch, hidden) residual stream */
-    void *normed;   /* (max_batch, hidden) 16-bit numbers, or floats in a model with blocks */
-    float *squares; /* (max_batch, hidden / 16) for norms in halves */
-    void *normed2;  /* (max_batch, hidden) as `normed`, in models with a parallel residual */
+    void *normed;   /* (max_batch, hidden) 16-bit numbers; floats if weights are quantised */
+    float *squares; /* (max_batch, hidden / 16) sums of squares for norms in halves (norm.h) */
+    void *normed2;  /* (max_batch, hidden) like `normed`, in models with a parallel residual */
     float *inputs;  /* (max_batch, inputs_width) outputs of a layer's matrix `inputs` */
-    /* (max_batch + 1, rotary / 2) cosines and sines of the rows' positions, for the two kinds
-     * of layers. The last row is for queries that see the sinks of a window. */
+    /* (max_batch + 1, rotary / 2) cosines and sines of the rows' positions, for layers with the
+     * model's rotary frequencies and for layers with the local ones. The last row is for
+     * queries that see the sinks of a window. */
     float2 *rotation, *local_rotation;
-    float *together; /* (max_batch, 2) see rope.h; or NULL */
-    void *attended;  /* (max_batch, q_width) */
+    float *together; /* (max_batch, 2) factors of norms over all heads (rope.h); or NULL */
+    void *attended;  /* (max_batch, q_width) the output of attention */
     float *up;       /* (max_batch, up_width) results of cuBLASLt before the activation */
-    void *active;    /* (max_batch, ffn) numbers as in `normed` */
+    void *active;    /* (max_batch, ffn) numbers of the same type as `normed` */
     float *branch;   /* (max_batch, hidden) an output that is changed before it is added to x */
     void *joined;    /* (max_batch, joined_width) the joined inputs of a draft head; or NULL */
     float *embedded; /* (max_batch, hidden) embeddings, for EAGLE-3; or NULL */
     float *outputs;  /* (max_batch, outputs_width) logits of some tokens only; or NULL */
-    /* For a model with blocks: activations as integers, for the widest matrix (for experts,
-     * there is a row for each pair); see blocks.cu. */
+    /* If weights are quantised: the quantised activations (blocks.h), with room for the widest
+     * matrix. With experts, there is a row for each pair. */
     void *cut_words;           /* (max_batch, blocks, 64 bytes) */
     struct esp_cuda_cut *cuts; /* (max_batch, blocks) */
-    void *narrow;              /* (max_batch, columns) of 16 bits */
+    void *narrow;              /* (max_batch, columns) 16-bit numbers */
     /* For a mixture of experts: */
     struct esp_cuda_routing routing;
-    float *routed;     /* (max_batch, layer's `logits`) */
+    float *routed;     /* (max_batch, layer's `logits`) the router's logits */
     size_t expert_ffn; /* padded */
-    float *pair_up;    /* (pairs, 2 expert_ffn) if weights have blocks; otherwise NULL */
-    void *pair_active; /* (pairs, expert_ffn) numbers as in `active` */
+    float *pair_up;    /* (pairs, 2 expert_ffn) if weights are quantised; otherwise NULL */
+    void *pair_active; /* (pairs, expert_ffn) numbers of the same type as `active` */
     float *pair_out;   /* (pairs, hidden) */
-    /* (rows, heads, parts + 1, esp_cuda_part(head_width)) partial results of attention, see
-     * attention.h; the last part is for the sinks. There is room for `parts` of them, which
-     * limits the rows whose attention is computed at once. */
+    /* (rows, heads, parts + 1, esp_cuda_part(head_width)) partial results of attention; the
+     * last part is for the sinks (attention.h). There is room for `parts` partial results. This
+     * limits the number of rows that one launch of attention computes. */
     float *partial;
     size_t parts;
-    unsigned *done; /* counters of tiles of queries, see attention.h */
+    unsigned *done; /* counters of finished blocks for tiles of queries (attention.h) */
     struct esp_cuda_states states;
 
     struct esp_cuda_arrays at;
@@ -506,9 +524,11 @@ struct esp_cuda_cache {
     char *pass_device, *pass_host[ESP_CUDA_SLOTS]; /* (pass_bytes); the host's are pinned */
     cudaEvent_t copied[ESP_CUDA_SLOTS];
     int slot;
-    int32_t *keep_rows; /* (max_batch) on the device, part of the pass block */
-    /* Graphs of passes that end with logits [0] and of draft steps [1], for up to 1, 4, 16 or
-     * 64 rows and up to 1, 2, 4, ... chunks. NULL if not captured. */
+    int32_t *keep_rows; /* (max_batch) on the device, part of the block pass_device */
+    /* The captured graphs. graph[0] is for passes that end with logits, and graph[1] is for
+     * draft steps. The second index selects a graph for up to 1, 4, 16 or 64 rows, and the
+     * third index a graph for up to 1, 2, 4, ... chunks. NULL means that a graph is not
+     * captured. */
     cudaGraphExec_t graph[2][ESP_CUDA_BUCKETS][ESP_CUDA_LENGTHS];
 };
 
@@ -522,22 +542,22 @@ static inline struct esp_cuda_backend *esp_cuda_backend_of(const struct esp_cuda
     return reinterpret_cast<struct esp_cuda_backend *>(c->base.weights->backend);
 }
 
-/* Returns the first column of a kind of result that this GPU computes. */
+/* Returns the first column that this GPU computes of a kind of result. */
 static inline size_t esp_cuda_first(const struct esp_cuda_cache *c, enum esp_rank_kind kind)
 {
     const struct esp_cuda_part *part = esp_cuda_weights_of(c)->part;
     return part ? part->first[kind] : 0;
 }
 
-/* Returns whether this GPU computes only some of the results of a kind. */
+/* Returns whether this GPU computes only some columns of a kind of result. */
 static inline bool esp_cuda_divides(const struct esp_cuda_cache *c, enum esp_rank_kind kind)
 {
     const struct esp_cuda_part *part = esp_cuda_weights_of(c)->part;
     return part && esp_rank_plan_divides(&part->plan, kind);
 }
 
-/* Makes a cache's device the current one. Returns false if `c` is NULL, as it is after the
- * cache of the last rank. */
+/* Makes a cache's device the current one. Returns false if `c` is NULL, so that a loop over the
+ * caches of all ranks ends after the last one. */
 static inline bool esp_cuda_enter_rank(const struct esp_cuda_cache *c)
 {
     if (c)
@@ -545,8 +565,8 @@ static inline bool esp_cuda_enter_rank(const struct esp_cuda_cache *c)
     return c;
 }
 
-/* Returns whether kernels of this cache's passes begin early. Those of streamed layers do not,
- * because they wait for copies, too. */
+/* Returns whether the kernels of this cache's passes begin early (device.h). If the model has
+ * streamed layers, they do not, because they also wait for copies. */
 static inline bool esp_cuda_early(const struct esp_cuda_cache *c)
 {
     return esp_cuda_backend_of(c)->early && !esp_cuda_weights_of(c)->stream;
@@ -557,14 +577,15 @@ static inline const struct esp_model_desc *esp_cuda_desc_of(const struct esp_cud
     return c->base.weights->desc;
 }
 
-/* Returns how many numbers a partial result of a query's attention has: head_width sums, the
- * maximum and the weight, padded for an alignment of 16 bytes. */
+/* Returns the number of floats in a partial result of a query's attention: head_width sums, the
+ * maximum and the weight, and padding that aligns the next partial result to 16 bytes. */
 static __host__ __device__ __forceinline__ size_t esp_cuda_part(size_t head_width)
 {
     return head_width + 4;
 }
 
-/* In passes of up to this many rows, attention itself rotates the pass's keys (attention.h). */
+/* In passes of up to this many rows, the attention kernels rotate the keys of the pass
+ * themselves (attention.h). */
 enum { ESP_CUDA_FRESH = 16 };
 
 static inline bool esp_cuda_fresh(int rows)
@@ -572,87 +593,92 @@ static inline bool esp_cuda_fresh(int rows)
     return rows <= ESP_CUDA_FRESH;
 }
 
-/* Chooses algorithms for a new cache and for those of the other ranks, and captures as many
- * graphs as fit into memory. */
+/* For a new cache and the caches of the other ranks, chooses algorithms of cuBLASLt, and
+ * captures as many graphs as fit into memory. */
 int esp_cuda_prepare(struct esp_cuda_cache *cache);
-/* esp_cuda_take_slot() returns the next pinned block to write into, once its last copy has
- * ended. esp_cuda_send_slot() sends `bytes` bytes of it, from byte `at` on, to the device. */
+/* esp_cuda_take_slot() waits until the last copy from the next pinned block has ended. Then it
+ * writes the address of this block to *slot. esp_cuda_send_slot() sends bytes at..at+bytes-1 of
+ * the block to the device. */
 int esp_cuda_take_slot(struct esp_cuda_cache *cache, char **slot);
 int esp_cuda_send_slot(struct esp_cuda_cache *cache, size_t at, size_t bytes);
 
-/* The launchers. Each starts one kernel (attention: two at most) on the backend's stream for
- * `rows` rows, which may be more than the pass has: kernels stop at pass->rows. T, the type of
- * weights and cache, is esp_bf16 or esp_f16. A, the type of activations, is T, or float in a
- * model with blocks. */
+/* The launchers. Each starts one kernel (attention: at most two) on the backend's stream for
+ * `rows` rows. This may be more rows than the pass has, because kernels stop at pass->rows. T,
+ * the type of weights and cache, is esp_bf16 or esp_f16. A, the type of activations, is T, or
+ * float if weights are quantised. */
 
-/* x = embedding row of each token. Also expands the masks into `seen` and computes
- * c->rotation. For draft heads, c->joined becomes what fc reads, or x becomes the input if fc
- * is not used. */
+/* Writes the embeddings of the tokens to c->x. Also expands the masks into `seen` and computes
+ * c->rotation. For draft heads, also writes the input of fc to c->joined. If fc is not used,
+ * writes the pass's input to c->x instead. */
 template <typename T, typename A>
 void esp_cuda_embed(struct esp_cuda_cache *c, bool fc, int rows);
-/* A norm of the residual stream, and the number of the hidden state that it reads. */
+/* Describes a norm of the residual stream. `state` is the number of the hidden state that the
+ * norm reads, or ESP_CUDA_NO_STATE. */
 enum { ESP_CUDA_NO_STATE = -2 };
 struct esp_cuda_norm {
     const float *weight,
         *bias; /* (hidden padded); bias may be NULL. weight = NULL means the identity */
     int state;
-    bool cut; /* also quantise the result, for products with blocks; at most one norm does */
+    bool cut; /* also quantise the result, for quantised weights; true in at most one norm */
 };
-/* c->normed = norm[0](x); with count = 2 also c->normed2 = norm[1](x). Padding becomes zero.
- * Outputs the hidden states. */
+/* Writes norm[0](x) to c->normed and, if count is 2, norm[1](x) to c->normed2. Fills the
+ * padding with zeros, and outputs the hidden states that these norms read. */
 template <typename A>
 void esp_cuda_norms(struct esp_cuda_cache *c, const struct esp_cuda_norm *norm, int count,
                     int rows);
-/* The final norm: row i < pass->wanted of c->normed is the norm of row wanted[i] of x. Outputs
- * the hidden states after the last layer and after this norm. */
+/* Computes the final norm: writes the norm of row wanted[i] of x to row i of c->normed, for i <
+ * pass->wanted. Outputs the hidden states after the last layer and after this norm. */
 template <typename A> void esp_cuda_norm_final(struct esp_cuda_cache *c, int rows);
-/* For EAGLE-3: c->joined = [norm1 c->embedded, norm_input x]. Outputs hidden state 0. */
+/* For EAGLE-3: writes [norm1 c->embedded, norm_input x] to c->joined. Outputs hidden state 0.
+ */
 template <typename A> void esp_cuda_join(struct esp_cuda_cache *c, int rows);
-/* In a large pass, writes keys and values of c->inputs to the cache. Prepares norms over all
- * heads. Here and below, `held` is the layer at its address in this pass, see
- * esp_cuda_stream_hold(). */
+/* In a large pass, computes keys and values from c->inputs and writes them to the cache. Also
+ * computes the factors of norms over all heads. Here and below, `held` is the layer with the
+ * addresses that it has in this pass (esp_cuda_stream_hold()). */
 template <typename T>
 void esp_cuda_rope(struct esp_cuda_cache *c, const struct esp_cuda_layer *held, int layer,
                    int rows);
-/* c->attended = attention of the queries in c->inputs over the cache, which has at most
- * `chunks` chunks of keys. */
+/* Writes to c->attended the attention of the queries in c->inputs over the cache. The cache has
+ * at most `chunks` chunks of keys. */
 template <typename T>
 void esp_cuda_attention(struct esp_cuda_cache *c, const struct esp_cuda_layer *held, int layer,
                         int rows, int chunks);
-/* c->attended *= sigmoid of the gate in c->inputs. */
+/* Multiplies c->attended by the sigmoid of the gate in c->inputs. */
 template <typename T> void esp_cuda_gate(struct esp_cuda_cache *c, int rows);
-/* c->states.mixed = output of a recurrent layer for the inputs in c->inputs; also changes its
- * states. With rows = 0, only complete chunks are added to the states. */
+/* Computes a recurrent layer for the inputs in c->inputs: writes its output to c->states.mixed,
+ * and changes its states. With rows = 0, only adds complete chunks to the states. */
 template <typename T>
 void esp_cuda_mix(struct esp_cuda_cache *c, const struct esp_cuda_layer *held, int layer,
                   int rows);
-/* x += residual_scale * norm(y). y is c->branch or, if `experts` is a layer, the weighted sum
- * of c->pair_out over each row's experts plus c->branch, the output of its shared expert. norm
- * = NULL means the identity. If `next` is not NULL, also does what esp_cuda_norms() does with
- * it. */
+/* Adds residual_scale * norm(y) to x. If `experts` is NULL, y is c->branch. Otherwise y is the
+ * weighted sum of c->pair_out over each row's experts. If this layer has a shared expert, its
+ * output, which is in c->branch, is added to y. norm = NULL means the identity. If `next` is
+ * not NULL, also computes the norm `next`, as esp_cuda_norms() would. */
 template <typename T>
 void esp_cuda_add(struct esp_cuda_cache *c, const struct esp_cuda_layer *experts,
                   const float *norm, const struct esp_cuda_norm *next, int rows);
-/* Chooses the experts for each row of x (rows, hidden) and makes tiles of at most `width`
- * pairs, in c->routing. norm: the weight of a norm (norm.h) whose first half made x, otherwise
- * NULL. Takes two kernels. */
+/* Chooses the experts for each row of x (rows, hidden), makes tiles of at most `width` pairs,
+ * and writes both to c->routing. If x is the first half of a norm (norm.h), `norm` is the
+ * weight of this norm; otherwise it is NULL. Launches two kernels. */
 template <typename A>
 void esp_cuda_route(struct esp_cuda_cache *c, const struct esp_cuda_layer *held, const void *x,
                     const float *norm, int rows, int width);
-/* Scales and caps the output of the head, and moves logits in c->outputs to their tokens. */
+/* Scales and caps the logits. If the head gives logits for some tokens only, also moves them
+ * from c->outputs to the columns of their tokens. */
 void esp_cuda_logits(struct esp_cuda_cache *c, int rows);
-/* These compute the rest of a draft step, for logits over the model's own vocabulary. Softmax
- * takes one launch or six. */
+/* These compute the softmax and the top-k of a draft step, for logits over the model's own
+ * vocabulary. The softmax takes one launch or six. */
 void esp_cuda_step_softmax(struct esp_cuda_cache *c, int rows);
 void esp_cuda_step_top_k(struct esp_cuda_cache *c, int rows);
 
-/* What is done with the result y of a product W x + bias. */
+/* Says what a kernel does with the result r of a product W x + bias. `y` and `out` are members
+ * of struct esp_cuda_product. */
 enum esp_cuda_epilogue {
-    ESP_CUDA_STORE,     /* y */
-    ESP_CUDA_ADD,       /* to += y */
-    ESP_CUDA_GATED,     /* out = activation(gate) * up of interleaved rows */
-    ESP_CUDA_ACTIVATED, /* out = activation(y) */
-    ESP_CUDA_LOGITS,    /* written to the rows of pass->logits that `wanted_at` lists */
+    ESP_CUDA_STORE,     /* y = r */
+    ESP_CUDA_ADD,       /* y += r */
+    ESP_CUDA_GATED,     /* out = activation(gate) * up; gate and up are interleaved rows of r */
+    ESP_CUDA_ACTIVATED, /* out = activation(r) */
+    ESP_CUDA_LOGITS,    /* writes r to the rows of pass->logits that `wanted_at` lists */
 };
 
 struct esp_cuda_product {
@@ -665,17 +691,18 @@ struct esp_cuda_product {
     void *out; /* for GATED and ACTIVATED: (rows, out_stride), padded with zeros */
     size_t out_stride;
     size_t columns; /* for LOGITS after cuBLASLt: number of logits in a row */
-    /* For experts: the maximum number of pairs in a tile (0 without experts), and whether x has
-     * a row for each pair rather than for each row of the pass. y and out always have a row for
-     * each pair. */
+    /* `tile` is the maximum number of pairs in a tile of experts, or 0 without experts. With
+     * experts, y and out have a row for each pair; so has x if `by_pair` is true. Otherwise x
+     * has a row for each row of the pass. */
     int tile;
     bool by_pair;
-    bool cut; /* for weights with blocks: the kernel that made x has already quantised it */
-    /* Norms in halves (norm.h), only in matmul.cu. normed: x is the output of a norm's first
-     * half. next: the norm whose first half an ADD also computes, into c->normed; or NULL. */
+    bool cut; /* for quantised weights: the kernel that made x has already quantised it */
+    /* For norms in halves (norm.h), only in matmul.cu. `normed` is true if x is the first half
+     * of a norm. If `next` is not NULL, an ADD also writes the first half of this norm to
+     * c->normed. */
     bool normed;
     const struct esp_cuda_norm *next;
-    size_t first; /* first column of x that the product changes, for `next` */
+    size_t first; /* for `next`: the first column of the residual stream that ADD changes */
 };
 
 static inline struct esp_cuda_mixture esp_cuda_mixture_of(const struct esp_cuda_cache *c,
@@ -686,14 +713,16 @@ static inline struct esp_cuda_mixture esp_cuda_mixture_of(const struct esp_cuda_
     return {c->routing.tiles, c->routing.tile_count, p->by_pair ? NULL : c->routing.row_of};
 }
 
-/* Our own product. The order of its sums does not depend on the number of rows. */
+/* Computes a product without cuBLASLt (matmul.cu). The order of the sums does not depend on the
+ * number of rows. */
 template <typename T>
 void esp_cuda_matmul(struct esp_cuda_cache *c, const struct esp_cuda_product *p, int rows);
 
-/* For models with blocks (blocks.cu). multiply() runs `count` products that read the same
- * activations, with matrices of any type; their order of sums does not depend on the number of
- * rows either. activate() computes c->active from c->up (gate, then up) or, with `pairs`,
- * c->pair_active from c->pair_up. embed() writes the rows of a quantised embedding to c->x. */
+/* The launchers for quantised weights (blocks.cu). multiply() runs `count` products that read
+ * the same activations, with matrices of any type. The order of their sums does not depend on
+ * the number of rows either. activate() applies the activation function to c->up (gate, then
+ * up) and writes c->active; with `pairs`, it does this for c->pair_up and c->pair_active.
+ * embed() writes the rows of a quantised embedding to c->x. */
 template <typename T>
 void esp_cuda_blocks_multiply(struct esp_cuda_cache *c, const struct esp_cuda_product *p,
                               int count, int rows);
@@ -704,23 +733,23 @@ template <typename T>
 void esp_cuda_finish(struct esp_cuda_cache *c, const struct esp_cuda_product *p,
                      const float *product, size_t product_stride, int rows);
 
-/* lt.cu computes products by cuBLASLt. The algorithm for a shape is chosen once, when a cache
+/* lt.cu computes products with cuBLASLt. The algorithm for a shape is chosen once, when a cache
  * is opened. */
-/* Opens cuBLASLt, if this has not been tried before. If there is none, backend->lt stays NULL
- * and the device's description says so. */
+/* Opens cuBLASLt, unless this has been tried before. If cuBLASLt is missing, backend->lt stays
+ * NULL, and the description of the device says so. */
 int esp_cuda_lt_open(struct esp_cuda_backend *backend);
 void esp_cuda_lt_close(struct esp_cuda_backend *backend);
 
 struct esp_cuda_lt_product {
-    bool half, add; /* half: fp16, not bf16. add: y += W x, not y = W x */
+    bool half, add; /* half: fp16 instead of bf16; add: y += W x instead of y = W x */
     const struct esp_cuda_matrix *w;
     const void *x; /* (rows, x_stride) */
     float *y;      /* (rows, y_stride) */
     size_t x_stride, y_stride;
-    int rows, outputs; /* outputs: how many of the first rows of W are used */
+    int rows, outputs; /* outputs: only the first `outputs` rows of W are used */
 };
 
-/* Chooses an algorithm for the shape of this product, unless this has been done. */
+/* Chooses an algorithm for the shape of this product, unless one has been chosen before. */
 int esp_cuda_lt_choose(struct esp_cuda_backend *backend, const struct esp_cuda_lt_product *p);
 /* Computes the product. If cuBLASLt has no algorithm for this shape, does nothing, sets *done
  * to false and returns ESP_OK. */
@@ -729,10 +758,10 @@ int esp_cuda_lt_run(struct esp_cuda_backend *backend, const struct esp_cuda_lt_p
 
 /* ------------------------------------------------------------------ rows */
 
-/* Pinned memory for arguments and results of calls, and as much memory on the device for
- * arguments that are worth a copy. Calls use it from front to back, and start at the front
- * again once the stream is idle. So a call never overwrites the arguments of a call that did
- * not wait. It grows only if a call needs more than any call before. */
+/* Pinned memory for the arguments and results of calls, and device memory of the same size for
+ * arguments that should be copied there. Calls use it from front to back, and start at the
+ * front again when the stream is idle. So a call never overwrites the arguments of an earlier
+ * call that did not wait. The memory grows only if a call needs more than all calls before. */
 struct esp_cuda_transfer {
     char *host, *device; /* (bytes) */
     size_t bytes, used;
@@ -752,9 +781,9 @@ static inline struct esp_cuda_backend *esp_cuda_of(const struct esp_rows *rows)
     return reinterpret_cast<struct esp_cuda_backend *>(rows->backend);
 }
 
-/* A draft step in a graph for passes of `rows` rows. esp_cuda_step_fits() returns whether this
- * is possible. esp_cuda_step_begin() makes room for the answers of `count` rows and fills in
- * `made`. */
+/* esp_cuda_step_fits() returns whether a draft step can be part of a graph for passes of `rows`
+ * rows. esp_cuda_step_begin() reserves memory for the results of `count` rows and fills in
+ * *made, the arguments of the step. */
 bool esp_cuda_step_fits(const struct esp_rows *logits, const struct esp_model_desc *desc,
                         const struct esp_step *step, int rows);
 int esp_cuda_step_begin(struct esp_rows *logits, const struct esp_step *step, int count,
@@ -767,8 +796,9 @@ int esp_cuda_fold(struct esp_cache *cache, int prefix, int dropped);
 int esp_cuda_state_save(struct esp_cache *cache, int slot, int length);
 int esp_cuda_state_load(struct esp_cache *cache, int slot);
 /* esp_cuda_states_set_sizes() sets the sizes for batches of max_batch rows.
- * esp_cuda_states_lay_out() places the arrays, with room for the activations of `rows` rows.
- * owner: contains the inputs and states that a joined cache uses; otherwise NULL. */
+ * esp_cuda_states_lay_out() places the arrays, with room for the activations of `rows` rows. A
+ * joined cache passes its owner's states as `owner`, and uses their inputs and states; other
+ * caches pass NULL. */
 void esp_cuda_states_set_sizes(struct esp_cuda_states *s, const struct esp_model_desc *d,
                                int max_batch);
 void esp_cuda_states_lay_out(struct esp_cuda_arena *arena, struct esp_cuda_states *s,
@@ -776,16 +806,18 @@ void esp_cuda_states_lay_out(struct esp_cuda_arena *arena, struct esp_cuda_state
                              const struct esp_model_desc *d, size_t rows);
 int esp_cuda_states_open(struct esp_cuda_states *s, const struct esp_model_desc *d);
 void esp_cuda_states_close(struct esp_cuda_states *s);
-/* Plans the pass of a batch and, if this begins a text, sets the states to zero. The cache's
- * `folded` becomes -1 until esp_cuda_states_end(). ESP_E_ARGUMENT: the batch does not fit the
- * states. */
+/* Plans the pass of a batch. If the batch begins a text, sets the states to zero. The cache's
+ * `folded` is -1 until esp_cuda_states_end() is called. Returns ESP_E_ARGUMENT if the batch
+ * does not match the states. */
 int esp_cuda_states_begin(struct esp_cuda_cache *c, const struct esp_batch *batch);
-/* Writes the plan to a pinned block. Returns the number of visits. */
+/* Writes the plan to `visit`, which is in a pinned block. Returns the number of elements. */
 int esp_cuda_states_write(const struct esp_cuda_cache *c, struct esp_cuda_visit *visit);
 void esp_cuda_states_end(struct esp_cuda_cache *c);
-/* Runs the recurrent layers for a plan without rows of a batch. */
+/* Runs the recurrent layers for a plan that has no rows of a batch. This only adds complete
+ * chunks to the states. */
 int esp_cuda_run_fold(struct esp_cuda_cache *c, const struct esp_batch *none);
-/* Moves the stored inputs of the rows whose numbers are in c->keep_rows. */
+/* Moves the inputs of the `count` rows that c->keep_rows lists to the slots of rows first,
+ * first + 1, ... */
 void esp_cuda_keep_inputs(struct esp_cuda_cache *c, int first, int count);
 #define X(result, name, ...) result esp_cuda_##name(__VA_ARGS__);
 #include "kernels/model_ops.def"

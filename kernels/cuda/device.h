@@ -1,15 +1,16 @@
-/* device.h - hides the differences between CUDA and the host emulator; every .cu file includes
+/* device.h - hides the differences between CUDA and the host emulator. Every .cu file includes
  * it.
  *
- * The same sources are compiled twice: by nvcc for GPUs, and with ESP_EMULATE by a C++
- * compiler against tests/emu/emu.h, where the threads of a block run one after another up to
- * each barrier. This file hides the four things that differ: launches (<<<>>> is not C++),
- * dynamic shared memory, tensor core instructions, and libraries that are loaded by name.
+ * The same sources are compiled twice: by nvcc for GPUs, and by a C++ compiler, with
+ * ESP_EMULATE, for the emulator (tests/emu/emu.h). The emulator runs the threads of a block one
+ * after another, each up to the next barrier. This file hides the four things that differ:
+ * launches (<<<>>> is not C++), dynamic shared memory, tensor core instructions, and libraries
+ * that are loaded by name.
  *
- * Rules that keep a kernel portable: all shared memory is dynamic, taken once at the top by
- * ESP_SHARED and divided by hand; every thread of a warp reaches every shuffle, vote, esp_mma
- * and esp_load_matrices; every thread of a block reaches every __syncthreads(); no inline
- * assembly elsewhere.
+ * A kernel is portable if it obeys these rules. All shared memory is dynamic: the kernel gets
+ * it once, at its beginning, with ESP_SHARED, and divides it. Every thread of a warp reaches
+ * every shuffle, vote, esp_mma and esp_load_matrices. Every thread of a block reaches every
+ * __syncthreads(). Only this file contains inline assembly.
  */
 #ifndef ESP_CUDA_DEVICE_H
 #define ESP_CUDA_DEVICE_H
@@ -30,7 +31,7 @@
 #define ESP_START(kernel, grid, block, shared, stream, ...)                                    \
     kernel<<<(grid), (block), (shared), (stream)>>>(__VA_ARGS__)
 
-/* Does the same for a kernel that may begin before the previous one has ended. */
+/* Starts a kernel like ESP_START, but lets it begin before the previous kernel has ended. */
 template <typename... P, typename... A>
 static inline void esp_start_early(void (*kernel)(P...), dim3 grid, dim3 block, size_t shared,
                                    cudaStream_t stream, A &&...arguments)
@@ -50,37 +51,39 @@ static inline void esp_start_early(void (*kernel)(P...), dim3 grid, dim3 block, 
 #define ESP_START_EARLY(kernel, grid, block, shared, stream, ...)                              \
     esp_start_early((kernel), (grid), (block), (shared), (stream), ##__VA_ARGS__)
 
-/* Declares `name` as the block's dynamic shared memory, 16-byte aligned. */
+/* Declares `name` as a pointer to the block's dynamic shared memory, which is aligned to 16
+ * bytes. */
 #define ESP_SHARED(type, name)                                                                 \
     extern __shared__ __align__(16) unsigned char esp_shared_memory[];                         \
     type *name = reinterpret_cast<type *>(esp_shared_memory)
 
-/* Used only by the emulator, which counts bank conflicts: a parameter that names the caller of
- * a function, and an access to shared memory. */
+/* Only the emulator uses these, to count bank conflicts. ESP_CALLER is a parameter that names
+ * the caller of a function. ESP_TOUCH reports an access to shared memory. */
 #define ESP_CALLER
 #define ESP_TOUCH(at, bytes) ((void)0)
 
-/* Opens a library by name, and finds a symbol of a library by name; NULL on failure. */
+/* These open a library by name, and find a symbol of a library by name. They return NULL on
+ * failure. */
 #define ESP_LIBRARY_OPEN(name) dlopen((name), RTLD_NOW | RTLD_LOCAL)
 #define ESP_LIBRARY_SYMBOL(library, name) dlsym((library), (name))
 
-/* Bytes of the fences between the pieces of an allocation. The emulator has them, and reports
- * any access to them. */
+/* The size of the fences between the pieces of an allocation, in bytes. Only the emulator has
+ * fences, and reports any access to them. */
 enum { ESP_FENCE = 0 };
 #define ESP_PUT_FENCE(address, bytes) ((void)0)
 #endif
 
-/* While this is set, ESP_LAUNCH only loads the kernel's code. The CUDA runtime loads code at
- * the first launch (CUDA_MODULE_LOADING=LAZY, the default since CUDA 12.2), but loading may
+/* While this is true, ESP_LAUNCH only loads the kernel's code. The CUDA runtime loads code at
+ * the first launch (CUDA_MODULE_LOADING=LAZY, the default since CUDA 12.2). But loading may
  * allocate memory and wait for the device, and neither is allowed while a stream is captured.
- * So a pass is run once with this set before it is captured. No list of kernels is needed for
- * this, and kernels that no pass uses take no memory, unlike with CUDA_MODULE_LOADING=EAGER.
- */
+ * So before a pass is captured, it is run once with this variable set. This needs no list of
+ * kernels. And unlike CUDA_MODULE_LOADING=EAGER, it uses no memory for kernels that no pass
+ * launches. */
 inline thread_local bool esp_loading_kernels;
 
-/* One kernel launch. While esp_launches and esp_loading_kernels are set, ESP_LAUNCH reports
- * each launch to `seen` and does not make it. This tells predict.cu which kernels a pass
- * launches. */
+/* Describes one kernel launch. While esp_launches and esp_loading_kernels are both set,
+ * ESP_LAUNCH reports each launch to esp_launches->seen() and does not start the kernel. In this
+ * way predict.cu finds out which kernels a pass launches. */
 struct esp_launch {
     const void *kernel;
     dim3 grid, block;
@@ -93,7 +96,7 @@ struct esp_launches {
 };
 inline thread_local const struct esp_launches *esp_launches;
 
-/* Loads the code of a kernel, or passes its launch to esp_launches. */
+/* Reports the launch to esp_launches if this is set. Otherwise loads the code of the kernel. */
 static inline void esp_load(const struct esp_launch &launch)
 {
     cudaFuncAttributes attributes;
@@ -103,8 +106,8 @@ static inline void esp_load(const struct esp_launch &launch)
         cudaFuncGetAttributes(&attributes, launch.kernel);
 }
 
-/* Launches a kernel; one with commas in its template arguments needs parentheses: (kernel<a,
- * b>). cudaGetLastError() returns a failure. */
+/* Launches a kernel. If the kernel's template arguments contain commas, put it in parentheses:
+ * (kernel<a, b>). If the launch fails, cudaGetLastError() returns the error. */
 #define ESP_LAUNCH(kernel, grid, block, shared, stream, ...)                                   \
     do {                                                                                       \
         if (esp_loading_kernels)                                                               \
@@ -114,8 +117,8 @@ static inline void esp_load(const struct esp_launch &launch)
             ESP_START(kernel, grid, block, shared, stream, ##__VA_ARGS__);                     \
     } while (0)
 
-/* Does the same. If `early` is true, the kernel may begin before the previous one has ended,
- * so it must call esp_wait_previous(). */
+/* Launches a kernel like ESP_LAUNCH. If `early` is true, the kernel may begin before the
+ * previous one has ended, so it must call esp_wait_previous(). */
 #define ESP_LAUNCH_EARLY(early, kernel, grid, block, shared, stream, ...)                      \
     do {                                                                                       \
         if (esp_loading_kernels)                                                               \
@@ -127,23 +130,26 @@ static inline void esp_load(const struct esp_launch &launch)
             ESP_START(kernel, grid, block, shared, stream, ##__VA_ARGS__);                     \
     } while (0)
 
-/* The first compute capability whose kernels can begin early, as the compiler and as the
- * runtime write it; the first driver that can capture such kernels in a graph. */
+/* The first compute capability on which kernels can begin early: ESP_EARLY_ARCH in the form of
+ * the compiler, and ESP_EARLY_PTX in the form of the runtime. ESP_EARLY_DRIVER is the first
+ * driver that can capture such kernels in a graph. */
 #define ESP_EARLY_ARCH 900
 enum { ESP_EARLY_PTX = 90, ESP_EARLY_DRIVER = 12030 };
 
 /* ------------------------------------------------------------------ kernels that begin early
  *
  * A kernel launched by ESP_LAUNCH_EARLY may begin before the previous kernel of the stream has
- * ended ("programmatic dependent launch" in the CUDA C++ Programming Guide). It then does what
- * depends on no kernel, such as the first copies of weights, while the device empties.
+ * ended ("programmatic dependent launch" in the CUDA C++ Programming Guide). While the last
+ * blocks of the previous kernel run, it can do work that depends on no other kernel, such as
+ * the first copies of weights.
  *
- * Every thread of such a kernel calls esp_wait_previous() before it reads or writes anything
- * that another kernel of the pass writes or reads. This waits until the previous kernel has
- * ended; because that kernel has waited as well, all earlier ones have ended, too. The numbers
- * of the pass (esp_cuda_arrays) may be read earlier: they are copied before its first kernel,
- * which does not begin early. esp_let_next_begin() lets the next kernel begin once all blocks
- * have called it; its blocks then use the room that is free. */
+ * Every thread of such a kernel must call esp_wait_previous() before it reads data that another
+ * kernel of the pass writes, and before it writes data that another kernel uses. The call waits
+ * until the previous kernel has ended. That kernel has also waited for its previous kernel, so
+ * all earlier kernels have ended, too. The numbers of the pass (esp_cuda_arrays) may be read
+ * before the call: they are copied before the first kernel of the pass, which does not begin
+ * early. When all blocks of a kernel have called esp_let_next_begin(), blocks of the next
+ * kernel can begin on multiprocessors that have room for them. */
 static __device__ __forceinline__ void esp_wait_previous()
 {
 #if defined(ESP_EMULATE)
@@ -161,7 +167,8 @@ static __device__ __forceinline__ void esp_let_next_begin()
 }
 
 enum { ESP_WARP = 32 };
-/* Begins a kernel that has nothing to do before the previous one has ended. */
+/* Call this at the beginning of a kernel that can do no work before the previous kernel has
+ * ended. */
 static __device__ __forceinline__ void esp_begin_early()
 {
     esp_let_next_begin();
@@ -207,7 +214,7 @@ template <> __device__ __forceinline__ float esp_from_float<float>(float x)
     return x;
 }
 
-/* Returns 2^x, approximately; 0 instead of a number below 2^-126. */
+/* Returns an approximation of 2^x. On a GPU, results below 2^-126 become 0. */
 static __device__ __forceinline__ float esp_exp2(float x)
 {
 #if defined(__CUDA_ARCH__)
@@ -219,7 +226,7 @@ static __device__ __forceinline__ float esp_exp2(float x)
 #endif
 }
 
-/* Eight 16-bit floats that are loaded or stored in one 16-byte access. */
+/* Eight 16-bit floats that one 16-byte access loads or stores. */
 template <typename T> union esp_eight {
     uint4 words;
     uint32_t pair[4];
@@ -239,7 +246,8 @@ static __device__ __forceinline__ esp_eight<T> esp_load_eight(const T *address)
 
 /* ------------------------------------------------------------------ shared memory */
 
-/* These read and write shared memory where the emulator should count bank conflicts. */
+/* Use these to read and write shared memory if the emulator should count the bank conflicts of
+ * the access. */
 template <typename V> static __device__ __forceinline__ V esp_shared_get(const V *at ESP_CALLER)
 {
     ESP_TOUCH(at, sizeof *at);
@@ -255,12 +263,12 @@ static __device__ __forceinline__ void esp_shared_put(V *at, V value ESP_CALLER)
 
 /* ------------------------------------------------------------------ tensor cores */
 
-/* D += A B, computed by a warp: A (16, 16), B (16, 8), D (16, 8) of float, distributed over
- * the lanes as mma.sync.m16n8k16 defines it (lane = 4 group + t):
+/* A warp computes D += A B, where A is (16, 16), B is (16, 8) and D is (16, 8) of float. They
+ * are distributed over the lanes as mma.sync.m16n8k16 defines it (lane = 4 group + t):
  *   a[0] = A[group][2t..], a[1] = A[group + 8][2t..], a[2] = A[group][2t + 8..],
  *   a[3] = A[group + 8][2t + 8..]; b[0] = B[2t..][group], b[1] = B[2t + 8..][group];
  *   d[0], d[1] = D[group][2t], [2t + 1]; d[2], d[3] = D[group + 8][2t], [2t + 1].
- * What one column of B adds to D does not depend on the other columns. */
+ * A column of D depends only on the same column of B, not on the other columns of B. */
 static __device__ __forceinline__ void esp_mma(float d[4], uint32_t a0, uint32_t a1,
                                                uint32_t a2, uint32_t a3, uint32_t b0,
                                                uint32_t b1, esp_bf16)
@@ -289,9 +297,9 @@ static __device__ __forceinline__ void esp_mma(float d[4], uint32_t a0, uint32_t
 #endif
 }
 
-/* D = A B + c, computed by a warp: A (16, 32) and B (32, 8) of signed bytes, D (16, 8) of
- * integers, distributed as mma.sync.m16n8k32 defines it. A word is four consecutive bytes; the
- * first of them are
+/* A warp computes D = A B + c, where A (16, 32) and B (32, 8) have signed bytes, and D (16, 8)
+ * has integers. They are distributed over the lanes as mma.sync.m16n8k32 defines it. A word has
+ * four consecutive bytes of a row of A or of a column of B. The first bytes of the words are
  *   a0: A[group][4t], a1: A[group + 8][4t], a2: A[group][4t + 16], a3: A[group + 8][4t + 16],
  *   b0: B[4t][group], b1: B[4t + 16][group]; d as in esp_mma(). */
 static __device__ __forceinline__ void esp_mma_s8(int d[4], uint32_t a0, uint32_t a1,
@@ -309,7 +317,7 @@ static __device__ __forceinline__ void esp_mma_s8(int d[4], uint32_t a0, uint32_
 #endif
 }
 
-/* Does the same with 16 columns of A: there are no a2, a3 and b1. */
+/* Does the same with 16 columns of A instead of 32, so there are no words a2, a3 and b1. */
 static __device__ __forceinline__ void esp_mma_s8_half(int d[4], uint32_t a0, uint32_t a1,
                                                        uint32_t b0, int c)
 {
@@ -324,16 +332,16 @@ static __device__ __forceinline__ void esp_mma_s8_half(int d[4], uint32_t a0, ui
 #endif
 }
 
-/* Returns `sum` plus the dot product of the four signed bytes of a and those of b. */
+/* Returns `sum` plus the dot product of the four signed bytes of a with the four of b. */
 static __device__ __forceinline__ int esp_dot4(uint32_t a, uint32_t b, int sum)
 {
     return __dp4a((int)a, (int)b, sum);
 }
 
-/* Loads four 8x8 matrices of 16-bit numbers from shared memory, as ldmatrix does. In lane l,
- * `row` is the address of row l % 8 (16 bytes, aligned) of matrix l / 8. Lane (group, t) gets
- * in r[i] the numbers [group][2t] and [group][2t + 1] of matrix i or, with `turned`,
- * [2t][group] and [2t + 1][group]. */
+/* Loads four 8x8 matrices of 16-bit numbers from shared memory with the instruction ldmatrix.
+ * Lane l passes the address of row l % 8 of matrix l / 8, which has 16 bytes and is aligned.
+ * In r[i], lane 4 group + t gets the numbers [group][2t] and [group][2t + 1] of matrix i. With
+ * `turned`, it gets [2t][group] and [2t + 1][group] instead. */
 static __device__ __forceinline__ void esp_load_matrices(uint32_t r[4], const void *row,
                                                          bool turned)
 {
@@ -354,7 +362,7 @@ static __device__ __forceinline__ void esp_load_matrices(uint32_t r[4], const vo
 #endif
 }
 
-/* Packs two floats into a word of a matrix A or B. */
+/* Rounds two floats to type T and packs them into a word of a matrix A or B. */
 template <typename T> static __device__ __forceinline__ uint32_t esp_pack(float low, float high)
 {
     const T two[2] = {esp_from_float<T>(low), esp_from_float<T>(high)};
@@ -366,10 +374,10 @@ template <typename T> static __device__ __forceinline__ uint32_t esp_pack(float 
 /* ------------------------------------------------------------------ copies in the background
  */
 
-/* Begins to copy 16 bytes to shared memory, or zeros if `there` is false (`from` is then not
- * read). Both addresses are aligned to 16 bytes. The thread can read the bytes once it has
- * waited for the group of the copy; other threads can read them after a barrier that follows.
- */
+/* Begins to copy 16 bytes to shared memory. If `there` is false, writes zeros instead and does
+ * not read `from`. Both addresses must be aligned to 16 bytes. The thread can read the bytes
+ * when it has waited for the group of the copy. Other threads can read them after the next
+ * barrier. */
 static __device__ __forceinline__ void esp_copy_begin(void *to, const void *from, bool there)
 {
 #if defined(ESP_EMULATE)
@@ -382,7 +390,8 @@ static __device__ __forceinline__ void esp_copy_begin(void *to, const void *from
 #endif
 }
 
-/* Makes a group, which may be empty, of the thread's copies since the last group. */
+/* Makes a group of the copies that the thread has begun since its last group. The group may be
+ * empty. */
 static __device__ __forceinline__ void esp_copy_group()
 {
 #if defined(ESP_EMULATE)
@@ -392,7 +401,7 @@ static __device__ __forceinline__ void esp_copy_group()
 #endif
 }
 
-/* Waits for all groups of the thread except the last `LEFT`. */
+/* Waits until all groups of the thread, except the last LEFT groups, have been copied. */
 template <int LEFT> static __device__ __forceinline__ void esp_copy_wait()
 {
 #if defined(ESP_EMULATE)
@@ -420,8 +429,9 @@ template <typename T> static __device__ __forceinline__ T esp_warp_max(T x)
     return x;
 }
 
-/* Returns the sum over the block to every thread, always added in the same order. `room`:
- * shared memory for one T per warp, which can be reused after the next barrier. */
+/* Returns to every thread the sum of x over all threads of the block. The order of the sum is
+ * always the same. `room` is shared memory for one T per warp. It can be reused after the next
+ * barrier. */
 template <typename T> static __device__ T esp_block_sum(T x, T *room)
 {
     int warp = threadIdx.x / ESP_WARP, warps = (blockDim.x + ESP_WARP - 1) / ESP_WARP;
@@ -438,9 +448,9 @@ template <typename T> static __device__ T esp_block_sum(T x, T *room)
 
 /* ------------------------------------------------------------------ the last block */
 
-/* Returns whether this block is the last of `blocks` blocks to call this. If so, it sees
- * everything that the others wrote before their calls. `room`: an int in shared memory. Every
- * thread of the block must call this. */
+/* Returns whether this block is the last of `blocks` blocks that call this. If it is, it sees
+ * everything that the other blocks wrote before their calls. `room` is an int in shared memory.
+ * Every thread of the block must call this. */
 static __device__ inline bool esp_last_block(unsigned *counter, unsigned blocks, int *room)
 {
     __threadfence();

@@ -1,17 +1,19 @@
-/* experts.h - finds which rows a block of a product multiplies, and with which matrix.
+/* experts.h - finds the rows that a block of a product multiplies, and the number of the matrix
+ * by which it multiplies them.
  *
- * Without experts, blockIdx.y numbers groups of `width` rows of the pass. With experts, a row
- * counts once for each expert that it uses, as a pair. Pairs are sorted by expert and divided
- * into tiles of `width` pairs or fewer, each of one expert (experts.cu), and blockIdx.y
- * numbers tiles.
+ * Without experts, blockIdx.y is the number of a group of `width` rows of the pass. With
+ * experts, a row and one of its experts are a pair. experts.cu sorts the pairs by expert and
+ * divides them into tiles of at most `width` pairs, so that all pairs of a tile use the same
+ * expert. blockIdx.y is then the number of a tile.
  */
 #ifndef ESP_CUDA_EXPERTS_H
 #define ESP_CUDA_EXPERTS_H
 
 #include "kernels/cuda/cuda.h"
 
-/* Describes rows first..end-1 of the result. Row i of the result is computed from row
- * row_of[i] of x, or from row i if row_of is NULL. */
+/* The rows of the result that a block computes: rows first..end-1, with the matrix of expert
+ * `expert`. Row i of the result is computed from row row_of[i] of x, or from row i of x if
+ * row_of is NULL. */
 struct esp_cuda_span {
     int first, end, expert;
     const int32_t *row_of;
@@ -34,8 +36,9 @@ esp_cuda_span_of(const struct esp_cuda_arrays &at, const struct esp_cuda_mixture
     return s;
 }
 
-/* Returns the row of x for row `row` of the result. Rows after the last one are also
- * multiplied, but their results are not used; for them, this is the last row of x. */
+/* Returns the row of x from which row `row` of the result is computed. Kernels also multiply
+ * rows after the last one, but do not use their results. For these rows, returns the row of x
+ * for the last row. */
 static __device__ __forceinline__ int esp_cuda_row_of(const struct esp_cuda_span &s, int row)
 {
     row = row < s.end ? row : s.end - 1;

@@ -1,12 +1,12 @@
 /* gpus.h - several GPUs of this machine that compute one model together (kernels/ranks).
  *
- * One thread of the program drives all of them: it launches each step of a pass on every GPU,
- * then an exchange, then the next step. Each GPU has whole rows of the matrices, computes them
- * as a single GPU does, and gets the results of the others by ncclAllGather(), which only
- * copies. So in exact mode results are bit-identical for any number of GPUs.
+ * One thread of the program drives all GPUs. It launches each step of a pass on every GPU, then
+ * an exchange, then the next step. Each GPU has whole rows of the matrices and computes their
+ * outputs as a single GPU does. It gets the results of the other GPUs by ncclAllGather(), which
+ * only copies. So in exact mode results are bit-identical for any number of GPUs.
  *
- * The GPU of rank 0 is the one that the program opened. It also has all rows of logits, and
- * every other model.
+ * The GPU of rank 0 is the GPU that the program opened. It also has all rows of logits, and all
+ * models that are not divided.
  */
 #ifndef ESP_CUDA_GPUS_H
 #define ESP_CUDA_GPUS_H
@@ -23,8 +23,8 @@ struct esp_cuda_gpus {
     struct esp_rank_costs costs;
 };
 
-/* Members of struct esp_backend_ops. Rank r uses the device whose number is r larger than that
- * of the backend's own device. */
+/* These are members of struct esp_backend_ops. If the backend's own device has number n, rank r
+ * uses device n + r. */
 int esp_cuda_start_ranks(struct esp_backend *backend, const struct esp_rank_options *options,
                          char *err, size_t errlen);
 bool esp_cuda_rank_times(const struct esp_backend *backend, struct esp_rank_times *times);
@@ -32,37 +32,37 @@ int esp_cuda_plan_ranks(struct esp_backend *backend, const struct esp_model_desc
                         struct esp_rank_plan *plan, struct esp_rank_costs *costs, char *err,
                         size_t errlen);
 
-/* Closes the other GPUs; NULL is allowed. */
+/* Closes the GPUs of all ranks except rank 0. NULL is allowed. */
 void esp_cuda_gpus_close(struct esp_cuda_gpus *gpus);
 
-/* Opens and closes another device for rank `rank`, see plugin.cu. */
+/* These open and close the device of a rank other than 0 (plugin.cu). */
 int esp_cuda_open_rank(struct esp_cuda_backend *program, int rank,
                        struct esp_cuda_backend **backend, char *err, size_t errlen);
 void esp_cuda_close_rank(struct esp_cuda_backend *backend);
 
-/* Copies `bytes` bytes of every rank to all other ranks. at[r]: (ranks, bytes) on GPU r,
- * which has already written its own bytes there. */
+/* Copies `bytes` bytes of every rank to all other ranks. at[r] is memory on GPU r: (ranks,
+ * bytes). GPU r has already written its own bytes there. */
 int esp_cuda_all_gather(struct esp_cuda_gpus *gpus, char *const *at, size_t bytes);
 
-/* Describes the part of a rank. `plan` and `desc` must be valid, and `desc` must outlive the
- * part. Returns NULL if memory runs out. */
+/* Returns a description of the part of a model that a rank computes, or NULL if memory runs
+ * out. `plan` and `desc` must be valid, and `desc` must outlive the part. */
 struct esp_cuda_part *esp_cuda_part_open(const struct esp_rank_plan *plan, int rank,
                                          const struct esp_model_desc *desc);
 void esp_cuda_part_close(struct esp_cuda_part *part); /* NULL is allowed */
 
 /* Returns the size of c->exchanged. */
 size_t esp_cuda_exchange_need(const struct esp_cuda_cache *c);
-/* What the ranks exchange in a pass of `rows` rows: each gives the others its columns of the
- * results of a kind. */
+/* Describes an exchange in a pass of `rows` rows. Each rank gives its columns of a kind of
+ * result to the other ranks. */
 struct esp_cuda_exchange {
     enum esp_rank_kind kind;
     int rows;
     bool pairs;  /* results of a mixture of experts: one row for each row and expert */
-    bool halves; /* in addition to x, the first half of the next norm (norm.h), */
-    int state;   /* and the number of the hidden state that this norm outputs */
+    bool halves; /* x is exchanged together with the first half of the next norm (norm.h) */
+    int state;   /* the number of the hidden state that this norm outputs */
 };
-/* Does nothing if the kind is not divided. For ESP_RANK_HEAD, rank 0 gets `rows` rows of
- * logits. */
+/* Makes the exchange *e. Does nothing if this kind of result is not divided. For ESP_RANK_HEAD,
+ * only rank 0 gets the `rows` rows of logits. */
 int esp_cuda_share(struct esp_cuda_cache *c, const struct esp_cuda_exchange *e);
 
 #endif

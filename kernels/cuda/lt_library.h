@@ -1,8 +1,9 @@
-/* lt_library.h - cuBLASLt, loaded at run time because it may be missing.
+/* lt_library.h - loads cuBLASLt at run time, because it may be missing.
  *
- * It is half a gigabyte and comes with the CUDA toolkit, not with the driver, so the plugin is
- * not linked against it. lt.cu looks for it when it is first needed; without it, matmul.cu
- * computes all products. The functions called here have not changed since CUDA 11.
+ * The library takes half a gigabyte, and comes with the CUDA toolkit but not with the driver.
+ * So the plugin is not linked with it. lt.cu looks for it when it is first needed. If it is
+ * missing, matmul.cu computes all products. The functions listed here have not changed since
+ * CUDA 11.
  */
 #ifndef ESP_CUDA_LT_LIBRARY_H
 #define ESP_CUDA_LT_LIBRARY_H
@@ -29,8 +30,9 @@ struct esp_lt_library {
 #undef X
 };
 
-/* The versions to try, newest first. esp_lt_load() returns false if this version is missing or
- * lacks one of the functions. The library stays loaded, because it cannot be unloaded. */
+/* esp_lt_load() loads one version of the library. Callers try ESP_LT_NEWEST first, then older
+ * versions. It returns false if this version is missing or lacks one of the functions. The
+ * library stays loaded, because it cannot be unloaded. */
 enum { ESP_LT_NEWEST = 13, ESP_LT_OLDEST = 11 };
 bool esp_lt_load(struct esp_lt_library *library, int version);
 

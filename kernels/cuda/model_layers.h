@@ -1,15 +1,16 @@
-/* model_layers.h - the layers of a model, from the embedding to the logits. */
+/* model_layers.h - launches the kernels for all layers of a model, from the embedding to the
+ * logits. */
 #ifndef ESP_CUDA_MODEL_LAYERS_H
 #define ESP_CUDA_MODEL_LAYERS_H
 
 #include "kernels/cuda/cuda.h"
 
-enum { ESP_CUDA_OWN_ROWS = 64 }; /* products of more rows may use cuBLASLt */
+enum { ESP_CUDA_OWN_ROWS = 64 }; /* only products of more rows can use cuBLASLt */
 
-/* Describes a pass, as far as this decides which kernels are launched. */
+/* The properties of a pass that decide which kernels are launched. */
 struct esp_cuda_shape {
     int rows, chunks;
-    int keys;       /* if the pass is timed: cache rows of the text and of the pass */
+    int keys;       /* number of cache rows, with those of the pass; only for timing */
     bool step;      /* a draft step, in a graph */
     bool fc;        /* the residual stream is the output of a draft head's fc */
     bool states;    /* hidden states are returned */
@@ -19,13 +20,13 @@ struct esp_cuda_shape {
     int vocabulary; /* logits in a row */
 };
 
-/* Launches the kernels of a pass on all GPUs. The block of numbers that they read must have
- * been sent before. */
+/* Launches the kernels of a pass on all GPUs. The caller must have sent the numbers of the pass
+ * (struct esp_cuda_pass) to the device. */
 int esp_cuda_run_layers(struct esp_cuda_cache *c, const struct esp_cuda_shape *s);
 /* Launches the kernels that advance the states of recurrent layers without computing rows. */
 int esp_cuda_run_states(struct esp_cuda_cache *c);
-/* Chooses cuBLASLt's algorithms for all shapes and numbers of rows that may be needed; a shape
- * that several layers have is chosen once. */
+/* Chooses algorithms of cuBLASLt for all shapes of matrices and all numbers of rows that can
+ * occur. If several layers have the same shape, this is done once for all of them. */
 int esp_cuda_choose_algorithms(struct esp_cuda_cache *c);
 
 #endif

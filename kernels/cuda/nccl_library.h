@@ -1,8 +1,8 @@
-/* nccl_library.h - NCCL, loaded at run time because it may be missing.
+/* nccl_library.h - loads NCCL at run time, because it may be missing.
  *
- * It comes with neither the driver nor the CUDA toolkit, and it is needed only for several
- * GPUs. So the few functions used here are declared here, in the form that they have in nccl.h
- * of all versions 2.
+ * NCCL comes with neither the driver nor the CUDA toolkit, and is needed only for several GPUs.
+ * So its header nccl.h may be missing, too. The few functions that are needed are declared here
+ * as in all nccl.h of version 2.
  */
 #ifndef ESP_CUDA_NCCL_LIBRARY_H
 #define ESP_CUDA_NCCL_LIBRARY_H
@@ -13,7 +13,8 @@ typedef void *esp_nccl_comm;   /* ncclComm_t */
 enum { ESP_NCCL_BYTES = 1 };   /* ncclUint8 */
 enum { ESP_NCCL_SUCCESS = 0 }; /* ncclSuccess; other results are failures */
 
-/* X(result, name, parameters); an int stands for ncclResult_t and ncclDataType_t. */
+/* Each entry is X(result, name, parameters). The types ncclResult_t and ncclDataType_t are
+ * written as int. */
 #define ESP_NCCL_FUNCTIONS(X)                                                                  \
     X(int, CommInitAll, esp_nccl_comm *comms, int count, const int *devices)                   \
     X(int, CommDestroy, esp_nccl_comm comm)                                                    \
@@ -29,9 +30,9 @@ struct esp_nccl_library {
 #undef X
 };
 
-/* Looks for libnccl.so.2 where the system looks for libraries, or for the file that
- * ESPALIER_NCCL names. Returns false if it is missing or lacks one of the functions. The library
- * stays loaded. */
+/* Loads the file that the environment variable ESPALIER_NCCL names. If it is not set, loads
+ * libnccl.so.2 from where the system looks for libraries. Returns false if the library is
+ * missing or lacks one of the functions. The library stays loaded. */
 bool esp_nccl_load(struct esp_nccl_library *library);
 
 #endif

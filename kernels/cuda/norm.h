@@ -1,15 +1,15 @@
-/* norm.h - RMSNorm and LayerNorm of the residual stream. The kernels that read the stream also
- * output hidden states.
+/* norm.h - computes RMSNorm and LayerNorm of the residual stream. The kernels that compute
+ * norms also output the hidden states that a pass returns.
  *
- * The model and the mode decide how a norm is computed:
- *   whole   by one block per row (norm.cu), or by the block that has just added to the row
- *           (add.cu);
- *   halves  for an RMSNorm before a product of bf16. The product that adds to x also writes
- *           x * weight, rounded, and the sum of squares of every 16 columns. The product that
- *           reads this multiplies its sums by 1 / root mean square of the row, which every
- *           block computes itself. So no row has to be complete before it is multiplied. (This
- *           is not possible in fp16, where numbers that are not normalised may overflow, or for
- *           LayerNorm, which subtracts the mean first.)
+ * The model and the mode decide in which of two forms a norm is computed:
+ *   whole   One block computes the norm of a row (norm.cu), or the block that has just added to
+ *           the row computes it (add.cu).
+ *   halves  This form is for an RMSNorm before a product in bf16. The product that adds to x
+ *           also writes x * weight, rounded, and the sum of squares of every 16 columns. The
+ *           product that reads these results multiplies its sums by 1 / root mean square of the
+ *           row. Every block computes this factor itself. So no row has to be complete before
+ *           it is multiplied. This form is not possible in fp16, because numbers that are not
+ *           normalised may overflow, and not for LayerNorm, which subtracts the mean first.
  * Both forms add in the same order for any number of rows.
  */
 #ifndef ESP_CUDA_NORM_H
@@ -17,8 +17,8 @@
 
 #include "kernels/cuda/blocks.h"
 
-/* If state `state` of batch row `row` is requested, writes its column i. n: columns of a
- * state. */
+/* If the pass outputs hidden state `state` of batch row `row`, writes `value` to column i of
+ * this state. n: number of columns of a state. */
 static __device__ __forceinline__ void esp_cuda_hand_out(const struct esp_cuda_arrays &at,
                                                          int state, int row, int i, int n,
                                                          float value)
@@ -29,22 +29,22 @@ static __device__ __forceinline__ void esp_cuda_hand_out(const struct esp_cuda_a
                                (size_t)slot * n + i] = value;
 }
 
-/* ------------------------------------------------------------------ whole */
+/* ------------------------------------------------------------------ whole norms */
 
 struct esp_cuda_norm_args {
     const float *weight, *bias; /* weight = NULL means the identity */
-    size_t stride;              /* numbers between the starts of rows, in x and the results */
+    size_t stride;              /* distance between two rows of x and of the result */
     int n;
     float epsilon;
     bool centre;               /* LayerNorm */
     int state;                 /* number of the hidden state in x, or ESP_CUDA_NO_STATE */
-    struct esp_cuda_cuts cuts; /* where the quantised result goes, for products with blocks */
+    struct esp_cuda_cuts cuts; /* receives the quantised result, for quantised weights */
 };
 
 struct esp_cuda_norm_args esp_cuda_norm_args_of(const struct esp_cuda_cache *c,
                                                 const struct esp_cuda_norm *norm);
 
-/* A row to be normalised, with the mean and the factor of the norm. */
+/* A row with the mean and the factor of its norm. operator[] returns normalised values. */
 struct esp_cuda_normed {
     const float *x;
     const float *weight, *bias;
@@ -58,9 +58,9 @@ struct esp_cuda_normed {
     }
 };
 
-/* Computes the mean and the factor of a row; every thread of the block calls this. For
- * LayerNorm, a second pass over the row, which is still in the first-level cache, computes the
- * variance from the differences to the mean. */
+/* Computes the mean and the factor of a row. Every thread of the block must call this. For
+ * LayerNorm, the variance is computed from the differences to the mean in a second loop over
+ * the row, which is then still in the first-level cache. */
 static __device__ __forceinline__ struct esp_cuda_normed
 esp_cuda_normalise(const float *x, const struct esp_cuda_norm_args &a, float *room)
 {
@@ -81,9 +81,9 @@ esp_cuda_normalise(const float *x, const struct esp_cuda_norm_args &a, float *ro
     return row;
 }
 
-/* Writes the norm of x, row `row` of the pass, to `out`, with zeros in the padding, and
- * outputs the hidden state. Thread i of the block reads only columns i, i + blockDim.x, ... of
- * x. */
+/* Writes the norm of x, which is row `row` of the pass, to `out`, and zeros to its padding.
+ * Also outputs the hidden state. Thread i of the block only reads columns i, i + blockDim.x,
+ * ... of x. */
 template <typename T>
 static __device__ __forceinline__ void
 esp_cuda_write_norm(const struct esp_cuda_arrays &at, const struct esp_cuda_norm_args &a,
@@ -100,20 +100,21 @@ esp_cuda_write_norm(const struct esp_cuda_arrays &at, const struct esp_cuda_norm
     }
 }
 
-/* ------------------------------------------------------------------ in halves */
+/* ------------------------------------------------------------------ norms in halves */
 
-/* Describes the sums of squares that the first half writes. */
+/* The sums of squares that the first half of a norm writes. */
 struct esp_cuda_squares {
-    float *sum; /* (rows, tiles) over 16 columns each; NULL without a norm in halves */
+    float *sum; /* (rows, tiles) each over 16 columns; NULL without a norm in halves */
     int tiles, n;
     float epsilon;
 };
 
 struct esp_cuda_squares esp_cuda_squares_of(const struct esp_cuda_cache *c);
 
-/* Computes the first half for column i of a row. x is the complete value of the residual
- * stream. 16 consecutive lanes have the columns of a tile. All lanes of a warp call this.
- * `there` is false for a lane that has no column. */
+/* Computes the first half of a norm for column i of a row. x is the value of the residual
+ * stream in this column, to which everything has been added. All lanes of a warp must call
+ * this, and 16 consecutive lanes have the columns of a tile. `there` is false if a lane has no
+ * column. */
 template <typename T>
 static __device__ __forceinline__ void
 esp_cuda_begin_norm(const struct esp_cuda_arrays &at, const struct esp_cuda_norm_args &a,
@@ -131,9 +132,9 @@ esp_cuda_begin_norm(const struct esp_cuda_arrays &at, const struct esp_cuda_norm
     esp_cuda_hand_out(at, a.state, row, i, a.n, x);
 }
 
-/* Computes the second half: the factors for the products of up to ROWS rows. Only the
- * factors of the first `count` rows are needed. All lanes of a warp call this. The rows are
- * read at the same time, so the warp waits for memory once, not once per row. */
+/* Computes the second half of a norm: the factors of up to ROWS rows. Only the factors of the
+ * first `count` rows are needed. All lanes of a warp must call this. The sums of all rows are
+ * read at the same time, so the warp waits for memory once instead of once per row. */
 template <int ROWS>
 static __device__ __forceinline__ void
 esp_cuda_norm_factors(const struct esp_cuda_squares &squares, const int row[ROWS], int count,

@@ -1,5 +1,5 @@
-/* plugin.h - declares the only symbol that a plugin (libespalier-cuda.so) exports. The program
- * and the plugin include it. */
+/* plugin.h - declares the only symbol that a plugin (libespalier-cuda.so) exports. Both the
+ * program and the plugin include this file. */
 #ifndef ESP_CUDA_PLUGIN_H
 #define ESP_CUDA_PLUGIN_H
 
@@ -10,13 +10,13 @@
 extern "C" {
 #endif
 
-/* With these members, the program recognises and refuses a plugin of another version, or one
- * that was built with another kernels.h. */
+/* What a plugin tells the program. The program refuses a plugin of another version, and a
+ * plugin that was built with another kernels.h. */
 struct esp_cuda_plugin {
     const char *version; /* ESP_VERSION */
     size_t ops_size;     /* size of struct esp_backend_ops */
     const struct esp_backend_ops *ops;
-    int cuda; /* CUDA version of the library, e.g. 12040; the driver's must not be older */
+    int cuda; /* CUDA version of the plugin, e.g. 12040; the driver must not be older */
 };
 
 extern const struct esp_cuda_plugin esp_cuda_plugin;

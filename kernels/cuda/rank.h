@@ -1,16 +1,17 @@
-/* rank.h - combines a value of a row and its index into one integer, its rank; larger values
- * have smaller ranks.
+/* rank.h - combines a value of a row and its index into one integer, the rank of the value.
+ * Larger values have smaller ranks.
  *
- * The order of kernels.h (larger values first, equal values by ascending index) becomes the
- * order of 52-bit integers: 32 bits that decrease when the value increases, then 20 bits of
- * index. All ranks are different. So one number describes "the k best" or "the best whose
- * weights add up to w": the last rank among them. Blocks may search for it in any order.
+ * In the order that kernels.h defines, larger values come first, and equal values are ordered
+ * by ascending index. The ranks have the same order. A rank has 52 bits: 32 bits that decrease
+ * when the value increases, then 20 bits of index. All ranks of a row are different. So one
+ * number, the last selected rank, describes a set such as "the k best values" or "the best
+ * values, until their weights add up to w". Blocks can search for this rank in any order.
  *
- * esp_select() finds that number by a radix search: it makes a histogram over the leading 11
- * bits, finds the bin that contains the rank, and does the same inside that bin. The search
- * mostly ends after two passes, because it stops at a bin with one value, or one that is
- * completely selected. Weights are integers, so that atomic additions give the same sum in any
- * order.
+ * esp_select() finds the last selected rank by a radix search. It makes a histogram over the
+ * leading 11 bits, finds the bin that contains the rank, and does the same inside that bin. The
+ * search stops at a bin that has only one value or that is completely selected, so it mostly
+ * ends after two passes. Weights are integers, because atomic additions of integers give the
+ * same sum in any order.
  */
 #ifndef ESP_CUDA_RANK_H
 #define ESP_CUDA_RANK_H
@@ -29,8 +30,8 @@ enum {
 
 static const uint64_t ESP_NO_RANK = ~(uint64_t)0;
 
-/* Returns the rank of a value and its index. Adding 0 turns -0 into 0, so that both have
- * equal ranks. */
+/* Returns the rank of a value and its index. Adding 0 turns -0 into 0, so that both count as
+ * equal values. */
 static __device__ __forceinline__ uint64_t esp_rank(float x, int index)
 {
     uint32_t bits = __float_as_uint(x + 0.0f);
@@ -60,13 +61,13 @@ static __device__ __forceinline__ uint64_t esp_warp_least(uint64_t x)
 
 /* ------------------------------------------------------------------ walks along a row */
 
-/* A walk reads values begin..end-1 of a row. The first `held` values of the row are in shared
- * memory, with a gap of 16 floats after every 256. Each half of a warp sums 256 values, and
- * because of the gaps the two halves use different banks. A row is padded to a multiple of 4
- * with arbitrary values. */
+/* A walk is a loop over values begin..end-1 of a row. The first `held` values of the row are in
+ * shared memory, with a gap of 16 floats after every 256. Each half of a warp sums 256 values,
+ * and because of the gaps the two halves use different banks. A row is padded to a multiple of
+ * 4 with arbitrary values. */
 struct esp_walk {
     float *row, *kept;
-    int begin, end, held; /* begin is a multiple of 4, held of 256 */
+    int begin, end, held; /* `begin` is a multiple of 4, and `held` is a multiple of 256 */
 };
 
 enum { ESP_HELD_CHUNK = 256, ESP_HELD_ROOM = 256 + 16 };
@@ -76,7 +77,7 @@ static __device__ __forceinline__ int esp_held_place(int i)
     return i / ESP_HELD_CHUNK * ESP_HELD_ROOM + i % ESP_HELD_CHUNK;
 }
 
-/* Loads four values from index i on, a multiple of 4. */
+/* Loads values i..i+3. i is a multiple of 4. */
 static __device__ __forceinline__ float4 esp_walk_load(const struct esp_walk *w, int i)
 {
     if (i < w->held)
@@ -102,9 +103,9 @@ struct esp_select_room {
     int whole;
 };
 
-/* Says which values to select. If `weigh` is 0, these are the `want` best values. Otherwise a
- * value between 0 and 1 has the weight value * weigh. The best values above `least` are then
- * selected until their weights add up to `want`. */
+/* Says which values to select. If `weigh` is 0, selects the `want` best values. Otherwise the
+ * values are between 0 and 1, and each has the weight value * weigh. Then selects the best
+ * values above `least`, until their weights add up to `want`. */
 struct esp_selection {
     uint64_t want;
     double weigh;
@@ -126,8 +127,8 @@ static __device__ __forceinline__ void esp_bin_add(struct esp_select_room *room,
     esp_add_halves(&room->low[bin], &room->high[bin], weight);
 }
 
-/* Finds the bin in which the sum of weights reaches `want`, or, if it never does, the last bin
- * that adds to it. */
+/* Finds the bin in which the sum of the weights reaches `want`. If the sum of all weights is
+ * smaller, finds the last bin whose weight is not 0. */
 static __device__ inline void esp_find_bin(struct esp_select_room *room, uint64_t want,
                                            bool weighted)
 {
@@ -165,9 +166,9 @@ static __device__ inline void esp_find_bin(struct esp_select_room *room, uint64_
     __syncthreads();
 }
 
-/* Returns the last rank that is selected; all smaller ranks (of values above `least`) are
- * selected, too. The number of threads in the block is a power of two, at most 1024, and there
- * must be something to select. */
+/* Returns the last selected rank. All smaller ranks (of values above `least`) are selected,
+ * too. The number of threads in the block must be a power of two and at most 1024. At least one
+ * value must be selected. */
 static __device__ inline uint64_t esp_select(const struct esp_walk *w, struct esp_selection s,
                                              struct esp_select_room *room)
 {

@@ -1,14 +1,14 @@
-/* rope.h - computes the queries, keys and values of attention from the output of their
- * product, c->inputs.
+/* rope.h - computes the queries, keys and values of attention from c->inputs, the output of the
+ * matrix product.
  *
- * Heads of queries and keys are normalised (RMSNorm) if the model has weights for that. Then
- * their pairs (i, i + rotary/2) are rotated by position * inverse_frequency[i] ("RoFormer", Su
- * et al. 2021, section 3.2.2). Dimensions from `rotary` on do not change; in layers without
- * rotation no dimensions change. Queries are also scaled by 1/sqrt(head_dim), or by the
- * model's own factor.
+ * Heads of queries and keys are normalised (RMSNorm) if the model has weights for that norm.
+ * Then their pairs of dimensions (i, i + rotary/2) are rotated by the angle position *
+ * inverse_frequency[i] ("RoFormer", Su et al. 2021, section 3.2.2). Dimensions `rotary` and
+ * above do not change. In layers without rotation, no dimension changes. Queries are also
+ * scaled by 1/sqrt(head_dim), or by the model's own factor.
  *
- * A warp computes a head, always in the same way. So the results of the attention kernels and
- * of rope.cu, which writes the keys of a large pass, are bit-identical.
+ * A warp computes a head. The attention kernels and rope.cu, which writes the keys of a large
+ * pass, call the same functions, so their results are bit-identical.
  */
 #ifndef ESP_CUDA_ROPE_H
 #define ESP_CUDA_ROPE_H
@@ -18,14 +18,15 @@
 struct esp_cuda_heads {
     const float *qkv; /* (rows, qkv_width) queries, keys and values of all heads */
     size_t qkv_width;
-    /* (rows + 1, half) cosines and sines; the last row, number `sinks_row`, is for queries
-     * that see the sinks of a window. */
+    /* (rows + 1, half) cosines and sines. Row number `sinks_row`, which is the last row, is for
+     * queries that see the sinks of a window. */
     const float2 *rotation;
     int sinks_row;
-    /* (head_dim), or (heads, head_dim) if all heads are normalised together; NULL if there is
-     * no norm. */
+    /* The weights of the norms: (head_dim), or (heads, head_dim) if all heads are normalised
+     * together. NULL if there is no norm. */
     const float *query_norm, *key_norm;
-    /* (rows, 2) factors of queries and keys, if all heads are normalised together. */
+    /* (rows, 2) the factors of the norms of queries and keys, if all heads are normalised
+     * together. */
     const float *together;
     bool query_together, key_together;
     int heads, kv_heads, head_dim, half;
@@ -36,7 +37,8 @@ struct esp_cuda_heads {
 struct esp_cuda_heads esp_cuda_heads_of(const struct esp_cuda_cache *c,
                                         const struct esp_cuda_layer *held, int layer);
 
-/* A head, and the norm to be applied to it if the model has weights for that. */
+/* A head with the weight and the factor of its norm. operator[] returns normalised values, or
+ * unchanged values if there is no norm. */
 struct esp_cuda_head {
     const float *x, *weight;
     float scale;
@@ -47,7 +49,7 @@ struct esp_cuda_head {
     }
 };
 
-/* Finds heads number[i] of the queries or keys of row[i], for i < N. All lanes of a warp
+/* Finds head number[i] among the queries or keys of row[i], for i < N. All lanes of a warp must
  * call this. */
 template <int N>
 static __device__ __forceinline__ void
@@ -78,7 +80,7 @@ esp_cuda_find_heads(const struct esp_cuda_heads &a, const int row[N], const int 
         head[i].scale = 1.0f / sqrtf(esp_warp_sum(sum[i]) / (float)a.head_dim + a.epsilon);
 }
 
-/* Returns dimension d of a head after the rotation; turn: (half) cosines and sines. */
+/* Returns dimension d of a head after the rotation. `turn` has `half` cosines and sines. */
 static __device__ __forceinline__ float esp_cuda_rotated(const struct esp_cuda_head &head,
                                                          int d, int half, const float2 *turn)
 {
@@ -90,9 +92,9 @@ static __device__ __forceinline__ float esp_cuda_rotated(const struct esp_cuda_h
     return fmaf(head[d], by.x, head[d - half] * by.y);
 }
 
-/* Writes queries number[i] of row[i] to to[i] (width), for i < N. After the head there are
- * zeros; where there[i] is false, there are only zeros. A warp calls this. for_sinks:
- * whether to rotate the queries for the sinks (struct esp_window). */
+/* Writes query number[i] of row[i] to to[i] (width), for i < N, and zeros after the head. If
+ * there[i] is false, only writes zeros. A warp calls this. If `for_sinks` is true, rotates the
+ * queries by the position that they have for the sinks (struct esp_window). */
 template <int N, typename T>
 static __device__ __forceinline__ void
 esp_cuda_write_queries(const struct esp_cuda_heads &a, const int row[N], const int number[N],
@@ -125,8 +127,8 @@ static __device__ void esp_cuda_write_query(const struct esp_cuda_heads &a, int 
     esp_cuda_write_queries<1>(a, &row, &number, &there, for_sinks, &to, width);
 }
 
-/* Writes key and value of a row and a key/value head to `key` and `value` (width), with zeros
- * after the head; called by a warp. */
+/* Writes the key and the value of a key/value head of a row to `key` and `value` (width), and
+ * zeros after the head. A warp calls this. */
 template <typename T>
 static __device__ void esp_cuda_write_key(const struct esp_cuda_heads &a, int row, int number,
                                           T *key, T *value, int width)

@@ -1,13 +1,15 @@
-/* rows.h - rows over the vocabulary on the device: shared by the operations of
- * kernels/row_ops.def.
+/* rows.h - shared by the operations of kernels/row_ops.def, which compute with rows of logits
+ * or probabilities on the device.
  *
- * The file of an operation has its kernel and its function esp_cuda_NAME(), which checks the
- * arguments as cpu/rows.c does, puts them where kernels can read them (on the device or in
- * pinned memory), launches the kernel, and waits if values are wanted now.
+ * The file of an operation has its kernel and its function esp_cuda_NAME(). This function
+ * checks the arguments in the same way as cpu/rows.c, copies them to where kernels can read
+ * them (to the device or to pinned memory), and launches the kernel. It waits if the caller
+ * wants the values now.
  *
- * Results must not depend on how a row was divided among blocks. Comparisons are exact: a
- * value and its index become one integer, a rank (rank.h), and the smallest of a set is the
- * same in any order. Sums are added in one order (total.h), or as integers.
+ * Results must not depend on how a row is divided among blocks. Comparisons are exact: a value
+ * and its index become one integer, a rank (rank.h), and the smallest rank of a set does not
+ * depend on the order of comparisons. Sums are added in a fixed order (total.h), or as
+ * integers.
  */
 #ifndef ESP_CUDA_ROWS_H
 #define ESP_CUDA_ROWS_H
@@ -17,16 +19,16 @@
 
 enum {
     ESP_PART = 4096,               /* values of a row that one block reads */
-    ESP_VOCABULARY_MOST = 1 << 20, /* an index has 20 bits of a rank */
+    ESP_VOCABULARY_MOST = 1 << 20, /* because a rank has 20 bits for the index */
     ESP_COUNTERS = 1024,
 };
 
-/* Memory on the device through which blocks exchange numbers; work memory follows it.
- * `counter` and `mass` are zero between calls. */
+/* Device memory through which blocks exchange numbers. The work memory of the operations
+ * follows this struct. `counter` and `mass` are zero between calls. */
 struct esp_cuda_scratch {
     unsigned counter[ESP_COUNTERS]; /* number of finished blocks for each row of a launch */
     unsigned long long mass[2 * ESP_RATIO_CLASSES]; /* see ratio.cu */
-    double total[2];                                /* [0] is used; 16 bytes */
+    double total[2];                                /* only [0] is used; [1] is padding */
 };
 
 static __host__ __device__ inline int esp_parts(int n)
@@ -39,8 +41,8 @@ template <typename T> static inline T *esp_cuda_work(const struct esp_cuda_rows 
     return reinterpret_cast<T *>(r->scratch + 1);
 }
 
-/* Adds to a 64-bit number in shared memory. Its halves are stored separately, because 64-bit
- * atomics are slow in shared memory. */
+/* Adds a number to a 64-bit sum in shared memory. The sum is stored as two 32-bit halves,
+ * because 64-bit atomics are slow in shared memory. */
 static __device__ __forceinline__ void esp_add_halves(unsigned *low, unsigned *high,
                                                       uint64_t number)
 {
@@ -52,16 +54,17 @@ static __device__ __forceinline__ void esp_add_halves(unsigned *low, unsigned *h
         atomicAdd(high, carry);
 }
 
-/* Returns the number of rows for which one launch finds the k largest, or 0 if this takes
- * several launches. */
+/* Returns the number of rows for which one launch can find the k largest values, or 0 if this
+ * takes several launches. */
 int esp_cuda_top_k_at_once(int n, int k);
-/* Bytes of work memory that top_k needs for a row of n values; no operation needs more. */
+/* Returns the bytes of work memory that top_k needs for a row of n values. No operation needs
+ * more. */
 size_t esp_cuda_top_k_work(int n);
 
-/* Returns the factor by which softmax.h multiplies logits, for a temperature. */
+/* Returns the factor by which softmax.h multiplies logits for this temperature. */
 float esp_cuda_softmax_factor(double temperature);
 
-/* The work of a call of softmax or top_k. */
+/* The arguments of the kernels of softmax and top_k: which rows they process, and how. */
 struct esp_cuda_job {
     float *data; /* rows of `stride` numbers */
     size_t stride;
@@ -71,8 +74,9 @@ struct esp_cuda_job {
     int *numeric;
 };
 
-/* Where a kernel finds its job: in its arguments or, in a graph, in the pass of a draft step.
- */
+/* A kernel gets one of these two structs as an argument and calls it to get its job. With
+ * esp_cuda_job_given, the job is in the argument itself. Kernels in a graph use
+ * esp_cuda_job_of_pass, which reads the job of a draft step from device memory. */
 struct esp_cuda_job_given {
     struct esp_cuda_job job;
 
@@ -95,7 +99,7 @@ struct esp_cuda_job_of_pass {
     }
 };
 
-/* Fills in a job for rows `which`, except its step. */
+/* Returns a job for rows `which`. Of its step, only `scratch` is set. */
 static inline struct esp_cuda_job esp_cuda_job_for(struct esp_cuda_rows *r,
                                                    const int32_t *which, int count)
 {
@@ -126,27 +130,27 @@ int esp_cuda_transfer_open(struct esp_cuda_backend *b, struct esp_cuda_transfer 
                            size_t bytes);
 void esp_cuda_transfer_close(struct esp_cuda_transfer *t);
 
-/* Returns the status of a call with wrong arguments and, as for every failure, discards all
- * answers that are due. */
+/* Returns the status of a call with wrong arguments. As for every failure, discards all answers
+ * that have not been delivered yet. */
 int esp_cuda_refuse(struct esp_rows *rows);
 
-/* Bytes that `count` arguments or results take. */
+/* Returns the bytes that `count` arguments or results take. */
 template <typename T> static inline size_t esp_cuda_room(size_t count)
 {
     return (count * sizeof(T) + 15) / 16 * 16;
 }
 
-/* Begins a call: makes `bytes` of room for its arguments and results. */
+/* Begins a call: reserves `bytes` bytes for its arguments and results. */
 int esp_cuda_begin(struct esp_rows *rows, size_t bytes);
-/* Does the same for a call about rows `which`, and copies `which` to where kernels read it
- * (*asked). `bytes` is the room for everything else. *asked becomes NULL if `which` is
- * wrong, if there is no room, or if there are no rows; the caller must then return the
- * status. */
+/* Begins a call for rows `which`: reserves memory for `which`, and `bytes` bytes for everything
+ * else. Copies `which` to where kernels can read it, and writes this address to *asked. *asked
+ * becomes NULL if `which` is wrong, if memory runs out, or if there are no rows. The caller
+ * must then return the status. */
 int esp_cuda_ask(struct esp_rows *rows, const int32_t *which, int count, size_t bytes,
                  const int32_t **asked);
 void *esp_cuda_take_pinned(struct esp_rows *rows, size_t bytes);
 
-/* Copies arguments to where kernels read them. */
+/* Copies arguments to where kernels can read them, and writes this address to *to. */
 int esp_cuda_put_bytes(struct esp_rows *rows, const void *from, size_t bytes, const void **to);
 template <typename T>
 static inline int esp_cuda_put(struct esp_rows *rows, const T *from, size_t count, const T **to)
@@ -157,8 +161,8 @@ static inline int esp_cuda_put(struct esp_rows *rows, const T *from, size_t coun
     return status;
 }
 
-/* Returns memory to which a kernel writes an answer for `to`, or NULL if the answer is not
- * wanted. */
+/* Returns pinned memory to which a kernel writes an answer. If `to` is not NULL, the answer is
+ * copied from there to `to` when the stream is idle. */
 void *esp_cuda_promise_bytes(struct esp_rows *rows, void *to, size_t bytes);
 template <typename T>
 static inline T *esp_cuda_promise(struct esp_rows *rows, size_t count, T *to)

@@ -1,12 +1,13 @@
-/* softmax.h - the steps from logits to probabilities, for a block that computes a row or a
- * part of one.
+/* softmax.h - the six steps from logits to probabilities, for a block that computes a row or a
+ * part of a row.
  *
- * The exponential uses the operations of cpu/simd.h, and sums are added in the CPU's order
- * (total.h), so probabilities are bit-identical to those of the CPU backend.
+ * The exponential uses the same operations as cpu/simd.h, and sums are added in the order of
+ * the CPU (total.h). So probabilities are bit-identical to those of the CPU backend.
  *
- * top-k and top-p search for one number, the last rank that is kept (rank.h); nothing is
- * sorted. For top-p, the weights are the exponentials as integers, in units of 2^-61 times a
- * power of two above their total. Only exponentials below 2^-37 of the total are ignored.
+ * Neither top-k nor top-p sorts the values: both search for one number, the last selected rank
+ * (rank.h). For top-p, the weights are the exponentials, converted to integers. The unit of
+ * these integers is 2^-61 times a power of two that is above the total of the exponentials.
+ * Only exponentials below 2^-37 of the total are ignored.
  */
 #ifndef ESP_CUDA_SOFTMAX_H
 #define ESP_CUDA_SOFTMAX_H
@@ -24,7 +25,7 @@ esp_softmax_row(const struct esp_cuda_job *job, int begin, int end, float *kept,
     return w;
 }
 
-struct esp_walk_values { /* the values of a walk, to be summed */
+struct esp_walk_values { /* the values of a walk, as a function that total.h can sum */
     const struct esp_walk *w;
 
     __device__ double operator()(int i) const
@@ -33,12 +34,12 @@ struct esp_walk_values { /* the values of a walk, to be summed */
     }
 };
 
-/* e^x for x <= 0, as v16_exp() computes it. */
+/* Returns e^x for x <= 0, with the same bits as v16_exp(). */
 static __device__ __forceinline__ float esp_exponential(float x)
 {
     const float round = 0x1.8p23f;
     const float y = x > -87.0f ? x : -87.0f;
-    const float shifted = fmaf(y, 0x1.715476p+0f, round); /* its low bits are n */
+    const float shifted = fmaf(y, 0x1.715476p+0f, round); /* the integer n is in its low bits */
     const float n = shifted - round;
     float r = fmaf(n, -0x1.62e4p-1f, y);
     r = fmaf(n, -0x1.7f7d1cp-20f, r);
@@ -55,7 +56,8 @@ static __device__ __forceinline__ bool esp_finite(float x)
     return fabsf(x) <= FLT_MAX;
 }
 
-/* Returns the maximum over the block. `room`: a float for each warp, reusable afterwards. */
+/* Returns the maximum of x over the threads of the block. `room` has a float for each warp, and
+ * can be reused when this returns. */
 static __device__ inline float esp_block_max(float x, float *room)
 {
     x = esp_warp_max(x);
@@ -69,8 +71,8 @@ static __device__ inline float esp_block_max(float x, float *room)
     return x;
 }
 
-/* 1. Copies the first w->held values to shared memory, and returns the largest value of the
- * walk; infinity if a value is NaN. */
+/* Step 1. Copies the first w->held values to shared memory. Returns the largest value of the
+ * walk, or infinity if a value is NaN. */
 static __device__ inline float esp_softmax_top(const struct esp_walk *w, float *room)
 {
     float top = -INFINITY;
@@ -85,14 +87,15 @@ static __device__ inline float esp_softmax_top(const struct esp_walk *w, float *
     return esp_block_max(top, room);
 }
 
-/* 2. Returns what top-k selects among logits. */
+/* Step 2. Returns the selection of the `top_k` largest logits. */
 static __device__ inline struct esp_selection esp_softmax_best(int top_k)
 {
     const struct esp_selection s = {(uint64_t)top_k, 0.0, 0.0f};
     return s;
 }
 
-/* 3. Replaces each value by e^((value - top) factor), or by 0 if its rank is above `cut`. */
+/* Step 3. Replaces each value by e^((value - top) factor), or by 0 if its rank is above `cut`.
+ */
 static __device__ inline void esp_softmax_raise(const struct esp_walk *w, float top,
                                                 float factor, uint64_t cut)
 {
@@ -109,8 +112,8 @@ static __device__ inline void esp_softmax_raise(const struct esp_walk *w, float 
     __syncthreads();
 }
 
-/* 4. Returns what top-p selects among n exponentials. Exponentials up to `least` are never
- * selected. Their sum is less than half of the probability that may be dropped. */
+/* Step 4. Returns the selection of top-p among n exponentials. Exponentials of at most s.least
+ * are never selected: their sum is less than half of the probability that top-p drops. */
 static __device__ inline struct esp_selection esp_softmax_mass(double top_p, double total,
                                                                int n)
 {
@@ -122,7 +125,7 @@ static __device__ inline struct esp_selection esp_softmax_mass(double top_p, dou
     return s;
 }
 
-/* 5. Zeroes the values with a rank above `cut`, and those that step 4 ignored. */
+/* Step 5. Zeroes the values with a rank above `cut`, and the values that step 4 ignored. */
 static __device__ inline void esp_softmax_lower(const struct esp_walk *w, float least,
                                                 uint64_t cut)
 {
@@ -137,7 +140,8 @@ static __device__ inline void esp_softmax_lower(const struct esp_walk *w, float 
     __syncthreads();
 }
 
-/* 6. Writes the row: its values, which may be in shared memory, divided by the total. */
+/* Step 6. Divides the values, some of which are in shared memory, by the total, and writes the
+ * results to the row. */
 static __device__ inline void esp_softmax_scale(const struct esp_walk *w, double total)
 {
     const float inverse = (float)(1.0 / total);
@@ -150,10 +154,12 @@ static __device__ inline void esp_softmax_scale(const struct esp_walk *w, double
 
 /* ------------------------------------------------------------------ softmax_parts.cu */
 
-/* Returns whether `count` rows of n values are divided into parts. Depends on nothing else. */
+/* Returns whether each of `count` rows of n values is divided into parts, for several blocks.
+ * This depends only on the device and these two numbers. */
 bool esp_cuda_softmax_splits(const struct esp_cuda_backend *b, int n, int count);
 void esp_cuda_softmax_parts(struct esp_cuda_backend *b, const struct esp_cuda_job_given &given);
-/* For the graph of a draft step. */
+/* Does the same for the graph of a draft step, in which kernels read their job from the pass.
+ */
 void esp_cuda_softmax_parts(struct esp_cuda_backend *b, const struct esp_cuda_job_of_pass &pass,
                             int n, int rows);
 

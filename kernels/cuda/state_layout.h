@@ -1,8 +1,9 @@
-/* state_layout.h - how the states of recurrent layers are stored on the device.
+/* state_layout.h - defines how the states of recurrent layers are stored on the device.
  *
- * A block of mixer.cu has ESP_STATE_COLUMNS value columns of a head. Each of its threads has
- * one column and every ESP_STATE_SLICES-th key of it, in registers. In memory, the j-th numbers
- * of all threads of a block are adjacent: (layer, head, block, keys of a thread, thread).
+ * A block of mixer.cu computes ESP_STATE_COLUMNS value columns of a head. Each of its threads
+ * has one column in registers, but only every ESP_STATE_SLICES-th key of it. In memory, the
+ * j-th numbers of all threads of a block are adjacent: (layer, head, block, keys of a thread,
+ * thread).
  */
 #ifndef ESP_CUDA_STATE_LAYOUT_H
 #define ESP_CUDA_STATE_LAYOUT_H
@@ -13,10 +14,10 @@ enum {
     ESP_STATE_COLUMNS = 16,
     ESP_STATE_SLICES = 8,
     ESP_STATE_THREADS = ESP_STATE_COLUMNS * ESP_STATE_SLICES,
-    ESP_STATE_LEVELS = 33 /* more than a plan of 2^31 groups has */
+    ESP_STATE_LEVELS = 33 /* even a plan of 2^31 groups has fewer levels */
 };
 
-/* Returns how many numbers the input of a row has. */
+/* Returns how many numbers are stored for the input of a row (struct esp_cuda_states). */
 static inline size_t esp_cuda_input_stride(const struct esp_cuda_states *s)
 {
     return s->width + 2 * s->rates + s->key_values + s->values;

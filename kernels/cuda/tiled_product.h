@@ -1,9 +1,9 @@
-/* tiled_product.h - shared by the products of matmul.cu and blocks.cu: the choice of a
- * kernel, and how the sums of a block's warps become the result.
+/* tiled_product.h - shared by the matrix products of matmul.cu and blocks.cu. It chooses a
+ * kernel, and turns the sums of a block's warps into the result.
  *
  * A block computes `high` tiles of 16 outputs for `groups` times 8 rows. The columns of the
- * weights are divided among its warps. Each warp writes its sums to shared memory, and they
- * are added in the order of the warps.
+ * weights are divided among its warps. Each warp writes its sums to shared memory. Then the
+ * sums of all warps are added in the order of the warps.
  */
 #ifndef ESP_CUDA_TILED_PRODUCT_H
 #define ESP_CUDA_TILED_PRODUCT_H
@@ -16,18 +16,20 @@ enum {
     ESP_PRODUCT_ROWS = 8 /* rows in a group */
 };
 
-/* ------------------------------------------------------------------ in a kernel */
+/* ------------------------------------------------------------------ functions for kernels */
 
-/* Returns the bytes of the sums of a block's warps, for `height` outputs and `width` rows. */
+/* Returns the bytes that the sums of a block's warps take in shared memory, for `height`
+ * outputs and `width` rows. */
 static constexpr size_t esp_cuda_sums_bytes(int height, int width)
 {
     return (size_t)ESP_PRODUCT_WARPS * height * width * sizeof(float);
 }
 
-/* Returns the permutation of an output's pairs of rows in shared memory: pair p is stored at p
- * ^ turn. At a time, half a warp writes 4 outputs by 4 pairs, or reads 16 (or 8) outputs by 1
- * (or 2) pairs, 8 bytes each. With the permutation, each of these accesses uses 32 different
- * banks. pairs: 4, 8 or a multiple of 16. */
+/* Returns the permutation of an output's pairs of rows in shared memory: pair p is stored at
+ * index p ^ turn, where `turn` is the result. In one access, half a warp writes 4 outputs by 4
+ * pairs, or reads 16 outputs by 1 pair or 8 outputs by 2 pairs, with 8 bytes for each. Because
+ * of the permutation, each of these accesses uses 32 different banks. `pairs` must be 4, 8 or a
+ * multiple of 16. */
 static __device__ __forceinline__ int esp_cuda_turn(int output, int pairs)
 {
     const int high = pairs >= 16 ? output & 3 : pairs == 8 ? output >> 1 & 1 : 0;
@@ -54,7 +56,7 @@ static __device__ __forceinline__ void esp_cuda_leave_sums(float2 *parts,
     }
 }
 
-/* Returns the sums over the warps for an output and a pair of rows of the block. */
+/* Returns the sums over all warps for one output and one pair of rows of the block. */
 static __device__ __forceinline__ float2 esp_cuda_collect(const float2 *parts, int height,
                                                           int pairs, int output, int pair)
 {
@@ -69,8 +71,8 @@ static __device__ __forceinline__ float2 esp_cuda_collect(const float2 *parts, i
     return sum;
 }
 
-/* Writes one number of the result, for STORE, ADD or LOGITS. Returns the number, which for ADD
- * is the sum. */
+/* Writes one number of the result, for the epilogues STORE, ADD and LOGITS. Returns the number
+ * that was written; for ADD this is the sum. */
 static __device__ __forceinline__ float esp_cuda_put_output(const struct esp_cuda_arrays &at,
                                                             enum esp_cuda_epilogue epilogue,
                                                             float *to, size_t stride,
@@ -87,7 +89,8 @@ static __device__ __forceinline__ float esp_cuda_put_output(const struct esp_cud
     return y;
 }
 
-/* In the last block, fills the columns of the logits beyond the model's vocabulary. */
+/* Fills the columns of the logits after the model's vocabulary with -1e30. All blocks call
+ * this, but only the last block of the grid's x dimension does it. */
 static __device__ __forceinline__ void esp_cuda_fill_logits(const struct esp_cuda_arrays &at,
                                                             const struct esp_cuda_span &s,
                                                             int outputs)
@@ -102,34 +105,34 @@ static __device__ __forceinline__ void esp_cuda_fill_logits(const struct esp_cud
 
 /* ------------------------------------------------------------------ launching */
 
-/* A kernel, the numbers of rows (width) and outputs (height) that one of its blocks computes,
- * and the bytes of shared memory that the block needs. */
+/* Describes a variant of a product's kernel. `width` and `height` are the numbers of rows and
+ * outputs that one of its blocks computes. `bytes` is the shared memory that a block needs. */
 template <typename A> struct esp_cuda_variant {
     void (*kernel)(struct esp_cuda_arrays, A);
     int width, height;
     size_t bytes;
-    int flight; /* bytes of weights that a block has under way */
-    /* Bytes of the next tile's weights that a persistent block has under way while it finishes
-     * a tile; 0 means that a block computes one tile. */
+    int flight; /* bytes of weights that a block has in flight */
+    /* Bytes of the next tile's weights that a persistent block has in flight while it finishes
+     * a tile. 0 means that a block is not persistent and computes one tile. */
     int ahead;
-    /* For predictions: the cycles of a block's shared memory after the loop, and, from
-     * tests/cuda/sass.py, the instructions of a warp for each KB of weights, of a block with
-     * all its tiles of 16 outputs and of one with a tile less (0 means that instructions are
-     * never the limit). */
+    /* For predictions. end_cycles: for how many cycles a block uses shared memory after its
+     * loop. issue and issue_lower: instructions of a warp per KB of weights (from
+     * tests/cuda/sass.py), for a block with all its tiles of 16 outputs and for a block with
+     * one tile less. 0 means that instructions are never the limit. */
     int end_cycles, issue, issue_lower;
 };
 
-/* Returns in how many cycles `high` tiles of sums for `width` rows are written to shared
- * memory and read again: each takes two cycles for 64 numbers. */
+/* Returns how many cycles it takes to write the sums of `high` tiles for `width` rows to shared
+ * memory and to read them again. Writing 64 numbers takes two cycles, and so does reading. */
 static constexpr int esp_cuda_end_cycles(int high, int width)
 {
     return ESP_PRODUCT_WARPS * high * width;
 }
 
-/* Chooses the narrowest variant whose width is at least `rows`, or else the widest. Among
- * variants of this width, a later one is chosen if better(later, one before). Variants are
- * sorted by width, by height, then by stages. Those that need more shared memory than a
- * block may have are ignored. */
+/* Chooses the narrowest variant whose width is at least `rows`. If there is none, chooses the
+ * widest variant. Among several variants of this width, a later variant replaces an earlier one
+ * if better(later, earlier). Variants are sorted by width, then by height, then by stages.
+ * Ignores variants that need more shared memory than a block can have. */
 template <typename A, typename Better>
 static const struct esp_cuda_variant<A> *
 esp_cuda_choose_variant(const struct esp_cuda_backend *backend,
@@ -144,8 +147,8 @@ esp_cuda_choose_variant(const struct esp_cuda_backend *backend,
     return best;
 }
 
-/* Returns the number of groups of `width` rows; with experts, of tiles of pairs. Each has its
- * own rows and, with experts, its own matrix. */
+/* Returns the number of groups of `width` rows or, with experts, the number of tiles of pairs
+ * (experts.h). The second dimension of the grid has this size. */
 static inline int
 esp_cuda_spans_of(const struct esp_cuda_cache *c, const struct esp_cuda_product *p, int rows,
                   int width)
@@ -160,10 +163,11 @@ static struct esp_cuda_cost esp_cuda_cost_of(const struct esp_cuda_product *p,
                                              const struct esp_cuda_variant<A> *v, double matrix,
                                              int tiles, int blocks, int spans, int rows)
 {
-    const double value = esp_dtype_quantised(p->w->dtype) ? 2.25 : 2.0; /* bytes of x */
+    const double value = esp_dtype_quantised(p->w->dtype) ? 2.25 : 2.0; /* bytes per value */
     const int of_span = rows < v->width ? rows : v->width;
     const int high = v->height / ESP_CUDA_TILE, lower = high > 1 ? high - 1 : 1;
-    const int more = tiles - lower * blocks, full = more > 0 ? more : 0; /* blocks */
+    /* full: number of blocks that have all their tiles */
+    const int more = tiles - lower * blocks, full = more > 0 ? more : 0;
     struct esp_cuda_cost cost = {};
     cost.memory = p->tile > 0 ? spans * matrix : matrix;
     cost.cache =

@@ -1,19 +1,20 @@
-/* total.h - the sum of a function over the vocabulary, and the function divided by that sum.
+/* total.h - computes the sum of a function over the vocabulary, and the function divided by
+ * this sum.
  *
- * Sums are added in double precision in the order of row_sum() in cpu/isa/distribution.c: 16
- * lanes over chunks of 256 values, the lanes of a chunk as a tree, the chunks one after
- * another. Half a warp sums a chunk, a block sums sixteen chunks at a time, and the last block
- * adds the chunks. So the sum does not depend on the launch, and softmax, remove and draws are
- * bit-identical to the CPU's. (The CPU adds combinations in other orders; those sums may
- * differ in the last bits.) The cost of this order is a chain of vocabulary / 256 additions in
- * one thread.
+ * Sums are added in double precision, in the order of row_sum() in cpu/isa/distribution.c. The
+ * row is divided into chunks of 256 values. A chunk is summed in 16 lanes, the lanes are added
+ * as a tree, and the chunks are added one after another. Half a warp sums a chunk, a block sums
+ * sixteen chunks at a time, and the last block adds the chunks. So the sum does not depend on
+ * the launch, and the results of softmax, remove and sample are bit-identical to the CPU's. In
+ * combine, the CPU adds in another order, so the last bits of its sums may differ. The cost of
+ * the order used here is a chain of vocabulary / 256 additions in one thread.
  *
- * combine, remove and the residual of ratio.cu differ only in the function, a struct with
+ * combine, remove and the residual of ratio.cu differ only in the function. It is a struct with
  *     __device__ double operator()(int token) const;
- *     enum { clears }; // whether the row becomes 0 or stays as it is if the sum is 0
+ *     enum { clears }; // if the sum is 0: true sets the row to 0, false leaves it unchanged
  *
- * Products and sums are written as esp_times and esp_plus where a compiler might fuse them:
- * the CPU backend rounds twice.
+ * If a compiler might fuse a product and a sum, they are written as esp_times and esp_plus,
+ * because the CPU backend rounds twice.
  */
 #ifndef ESP_CUDA_TOTAL_H
 #define ESP_CUDA_TOTAL_H
@@ -45,8 +46,8 @@ static __device__ __forceinline__ double esp_plus(double a, double b)
 #endif
 }
 
-/* Returns the sum over one chunk (0 after the last chunk) to the first of the 16 threads that
- * share a chunk. Every thread of the warp must call this. */
+/* 16 threads call this to sum one chunk. Returns the sum to the first of them; after the last
+ * chunk, the sum is 0. Every thread of the warp must call this. */
 template <class F>
 static __device__ __forceinline__ double esp_chunk_sum(const F &f, int chunk, int n)
 {
@@ -61,8 +62,8 @@ static __device__ __forceinline__ double esp_chunk_sum(const F &f, int chunk, in
     return sum;
 }
 
-/* sums[c - from] = the sum over chunk c, for from <= c < to. Every thread of the block must
- * call this. */
+/* Writes the sum over chunk c to sums[c - from], for from <= c < to. Every thread of the block
+ * must call this. */
 template <class F>
 static __device__ void esp_chunk_sums(const F &f, int from, int to, int n, double *sums)
 {
@@ -74,8 +75,8 @@ static __device__ void esp_chunk_sums(const F &f, int from, int to, int n, doubl
     }
 }
 
-/* Returns the total of all chunks to every thread of a block. `room` (chunks) is shared memory,
- * reusable afterwards; `sums` may be the same memory. */
+/* Returns the total of all chunks to every thread of a block. `room` (chunks) is shared memory
+ * that can be reused when this returns. `sums` may be the same memory. */
 static __device__ inline double esp_sum_of_chunks(const double *sums, int chunks, double *room)
 {
     if (sums != room)
@@ -94,7 +95,7 @@ static __device__ inline double esp_sum_of_chunks(const double *sums, int chunks
     return total;
 }
 
-/* Returns the total of a row to every thread of the block that computes this row alone. */
+/* Returns the total of a row to every thread of a block. No other block computes this row. */
 template <class F> static __device__ double esp_block_total(const F &f, int n, double *sums)
 {
     const int chunks = (n + ESP_CHUNK - 1) / ESP_CHUNK;
@@ -115,8 +116,8 @@ static __device__ void esp_write_quotients(const F &f, int n, float *to, double 
         to[i] = (float)(f(i) * inverse);
 }
 
-/* Block b computes the sum of part b. If the row is a single part and `out` is not NULL, the
- * block also writes the result. */
+/* Block b computes the sums of the chunks of part b. The last block to finish adds them. If the
+ * row is a single part and `out` is not NULL, the block also writes the quotients to `out`. */
 template <class F>
 static __global__ void esp_total_kernel(F f, int n, float *out, double *sums, unsigned *counter,
                                         double *total, double *result)
@@ -140,9 +141,9 @@ static __global__ void esp_quotient_kernel(F f, int n, float *out, const double 
     esp_write_quotients(f, n, out, *total);
 }
 
-/* Does the rest of a call: launches the kernels for the sum of f and, if `out` is not NULL, for
- * f divided by this sum into `out`. Waits for the sum if it is wanted (`sum` is not NULL).
- * esp_cuda_begin() must have made room for it. */
+/* Launches the kernels of a call and ends the call. The kernels compute the sum of f and, if
+ * `out` is not NULL, write f divided by this sum to `out`. If `sum` is not NULL, waits for the
+ * sum. The caller's esp_cuda_begin() must have reserved memory for the sum. */
 template <class F>
 static int esp_cuda_total(struct esp_rows *rows, const F &f, float *out, double *sum,
                           const char *what)

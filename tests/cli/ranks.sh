@@ -88,7 +88,7 @@ check "statistics have the time of exchanges" grep -q "^exchange  *[0-9.]* % of 
 check "a recording has the number of ranks" sh -c "head -n 1 '$work/r.esp.jsonl' | grep -q '2 ranks of [0-9]* thread'"
 check "a recording has the time of exchanges" grep -q '"exchange":0\.' "$work/r.esp.jsonl"
 $ESPALIER export "$work/r.esp.jsonl" --iteration 1 --figure timeline -o "$work/timeline.svg" >"$work/log"
-check "the figure of an iteration's time shows the exchanges" grep -q "of it, exchange" "$work/timeline.svg"
+check "the figure of an iteration's time shows the exchanges" grep -q "incl. exchange" "$work/timeline.svg"
 check "the figure shows what each rank does in a pass" sh -c "grep -q '>rank 0<' '$work/timeline.svg' && grep -q '>rank 1<' '$work/timeline.svg'"
 $ESPALIER export "$work/r.esp.jsonl" --iteration 1 -o "$work/one.json" >"$work/log"
 check "the times of each rank between exchanges are recorded" sh -c "sed -n 2,9p '$work/r.esp.jsonl' | grep -q '\"laps\":\[{\"rank\":0,\"compute\":[0-9.e-]*'"

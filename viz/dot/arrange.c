@@ -1,4 +1,4 @@
-/* arrange.c - fits a layout to an aspect, and bends its edges; see arrange.h.
+/* arrange.c - fits a layout to an aspect ratio, and bends its edges; see arrange.h.
  *
  * The tree grows to the right, so its columns are Graphviz's ranks. `ranksep` is the distance
  * between columns and `nodesep` the distance between rows, both in inches. The attribute
@@ -64,8 +64,8 @@ static bool spread(Agraph_t *graph, double aspect)
     return true;
 }
 
-/* Makes the page as large as the tree and its margin, enlarged in one direction to the aspect.
- */
+/* Makes the page as large as the tree and its margin, then enlarges it in one direction to
+ * reach the aspect ratio. */
 static void set_page(Agraph_t *graph, double aspect)
 {
     const boxf all = GD_bb(graph);

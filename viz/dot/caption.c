@@ -54,8 +54,8 @@ static void put_title(FILE *file, const struct esp_iteration *it,
     esp_label_row_end(file);
 }
 
-/* Writes "draft <b>.51</b> ms" and a gap. A run of text may end with blanks but not begin with
- * one. */
+/* Writes "draft <b>.51</b> ms" and a gap. The gap is at the end, because text must not begin
+ * with a blank (label.h). */
 static void put_fact(FILE *file, const char *before, const char *value, const char *after)
 {
     fprintf(file, "%s <b>%s%s</b>%s%s", before, value, *after ? " " : gap, after,
@@ -204,7 +204,7 @@ static void put_widths(FILE *file, const struct esp_colours *colours)
             gap);
 }
 
-/* Elements of a picture in addition to its tokens. */
+/* Says what the picture shows in addition to its tokens. The legend explains only this. */
 struct shown {
     bool verdict[4];
     bool confidence, draft, target; /* probabilities */
@@ -234,8 +234,8 @@ static void put_test(FILE *file, const struct esp_iteration *it)
 {
     struct esp_item item;
     fputs("a: acceptance probability", file);
-    /* A formula whose letters need an explanation is left out, because there is no room for
-     * it. */
+    /* A formula whose letters need an explanation is left out, because there is no room for the
+     * explanation. */
     if (esp_item_of(ESP_VERIFIERS, it->verifier, &item) && !item.where) {
         fputs(", here ", file);
         esp_label_text(file, item.formula);
@@ -243,7 +243,7 @@ static void put_test(FILE *file, const struct esp_iteration *it)
     fprintf(file, "%su: random number, below a if accepted%s", gap, gap);
 }
 
-/* Explains the third line of a node. */
+/* Explains the third line in a node, which shows the verifier's decision. */
 static void put_decisions(FILE *file, const struct esp_iteration *it, const struct shown *shown)
 {
     if (!it->verifier || (!shown->test && !shown->draw))

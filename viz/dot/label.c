@@ -6,14 +6,14 @@
 
 #include "viz/safe.h"
 
-/* Limits. LABEL: columns of a text that is not a token. ATTRIBUTE: bytes of an attribute, of
- * which Graphviz reads up to 16 KB. */
+/* LABEL: maximum width in columns of a text that is not a token. ATTRIBUTE: maximum length in
+ * bytes of an attribute; Graphviz could read 16 KB. */
 enum { LABEL = 80, ATTRIBUTE = 2000 };
 
 static const char visible_space[] = "\u2423", ellipsis[] = "\u2026";
 
-/* Writes one unit of safe.h. A backslash is doubled, because Graphviz replaces numeric
- * references first and then backslash escapes. */
+/* Writes one unit of text (safe.h). A backslash is doubled, because Graphviz first replaces
+ * numeric references and then backslash escapes. */
 static void put(FILE *file, const char *text)
 {
     for (; *text; text++) {

@@ -22,8 +22,9 @@ void esp_label_text(FILE *file, const char *text);
 /* Writes a token in quotes with visible spaces, truncated to `columns` columns. */
 void esp_label_token(FILE *file, const struct esp_tokens *tokens, int32_t token, int columns);
 
-/* Returns the first 2000 bytes of the token, made safe and with backslash escapes, for the
- * attribute `text` of a node. The caller frees them. Returns NULL if there is no memory. */
+/* Returns the first 2000 bytes of the token for the attribute `text` of a node. Bytes that are
+ * not safe to show become backslash escapes. The caller frees the text. Returns NULL if there
+ * is no memory. */
 char *esp_label_escaped(const struct esp_tokens *tokens, int32_t token);
 
 #endif

@@ -1,10 +1,11 @@
-/* main.c - espalier-dot: one iteration on standard input, a picture of its tree on standard
- * output.
+/* main.c - espalier-dot: reads one iteration from standard input and writes a picture of its
+ * tree to standard output.
  *
  * The input is a line of a recording (an `iteration` event, man/espalier-session.5). This is a
- * separate program for three reasons. Graphviz ends the process when memory runs out. As a
- * process of its own, a layout can be limited and killed. The licences of Graphviz and readline
- * do not allow both in one binary. espalier runs it (viz/dot_helper.h), and so can a user:
+ * separate program for three reasons. Graphviz ends the process when memory runs out. A layout
+ * in a separate process can be limited and killed. The licences of Graphviz and readline do not
+ * allow both in one binary. espalier runs this program (viz/dot_helper.h). A user can also run
+ * it:
  *
  *     espalier export FILE --iteration 3 --format json | espalier-dot --format svg
  *
@@ -57,7 +58,7 @@ static void help(void)
         "  --caption NAME    full (default), short or none: text above and below the tree");
 }
 
-/* Reads a number of nodes; returns -1 if the text is not one. */
+/* Reads a number of nodes; returns -1 if the text is not a valid number. */
 static int count(const char *text)
 {
     char *end;
@@ -72,7 +73,7 @@ static bool read_size(const char *text, double *width, double *height)
            *height >= 1 && *width <= 14400 && *height <= 14400;
 }
 
-/* Reads the command line. Returns -1 to go on, or an exit status. */
+/* Reads the command line. Returns an exit status, or -1 if the program must continue. */
 static int parse(struct picture_request *request, int argc, char **argv)
 {
     static const struct option options[] = {
@@ -112,8 +113,8 @@ static int parse(struct picture_request *request, int argc, char **argv)
             break;
         case 'C':
             if (!read_size(optarg, &request->width, &request->height))
-                return fail("--convert takes the width and height of the SVG in points, as "
-                            "400x300");
+                return fail("--convert takes the width and height of the SVG in points, such "
+                            "as 400x300");
             break;
         case 'h':
             help();
@@ -142,7 +143,7 @@ static int parse(struct picture_request *request, int argc, char **argv)
 
 /* ------------------------------------------------------------------ reading */
 
-/* The first line of standard input, without its newline; NULL if it is too long. */
+/* Returns the first line of standard input, without its newline; NULL if it is too long. */
 static char *read_line(size_t *length)
 {
     char *line = malloc(ESP_RECORDING_LINE + 1);
@@ -179,16 +180,16 @@ static int read_iteration(struct esp_recorded_event *recorded, struct esp_texts 
 
 /* ------------------------------------------------------------------ writing */
 
-/* Drops Graphviz's warnings: they do not prevent a picture, and failures are returned by its
- * functions. */
+/* Drops Graphviz's warnings. They do not prevent a picture, and Graphviz's functions return a
+ * status if they fail. */
 static int ignore(char *message)
 {
     (void)message;
     return 0;
 }
 
-/* Whether Graphviz has reported anything. If it cannot read an image, it does not fail, but
- * reports this and goes on without the image. */
+/* True if Graphviz has reported anything. If Graphviz cannot read an image, its functions do
+ * not fail: it only reports this and continues without the image. */
 static bool complained;
 
 static int note(char *message)
@@ -267,8 +268,8 @@ static int write_picture(Agraph_t *graph, const char *format, double aspect,
     return code;
 }
 
-/* Draws an SVG as the image of a graph's only node: Graphviz' SVG plugin reads it, and Cairo
- * draws it. */
+/* Draws an SVG as the image of a graph's only node: Graphviz's SVG plugin reads the image, and
+ * Cairo draws it. */
 static int convert(const struct picture_request *request)
 {
     enum { POINTS = 72 };

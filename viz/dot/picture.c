@@ -1,11 +1,11 @@
 /* picture.c - nodes and edges of the picture; see picture.h.
  *
- * Attributes have defaults on the graph and are set only if they differ, which keeps the DOT
- * file short. The rows of the tree pane (tree_view.h) decide which nodes are shown, and in
- * which order. `ordering=out` keeps the edges of a node in the order of their creation. In a
- * picture that grows to the right the first edge is the lowest, so rows are added from the
- * last to the first. Nodes are created in the same order, because a DOT file lists edges by
- * nodes.
+ * The graph has default attributes. A node or an edge sets an attribute only if it differs from
+ * the default, which keeps the DOT file short. The nodes that are shown, and their order, are
+ * the rows of the tree pane (tree_view.h). `ordering=out` keeps the edges of a node in the
+ * order of their creation. In a picture that grows to the right the first edge is the lowest,
+ * so rows are added from the last to the first. Nodes are created in the same order, because a
+ * DOT file lists the edges node by node.
  */
 #include "viz/dot/picture.h"
 
@@ -19,9 +19,9 @@
 #include "viz/dot/label.h"
 
 enum { TOKEN_COLUMNS = 28, BIG = 17, SMALL = 11 };
-/* How many leaves and levels fit on a slide, and how many leaves fit on a wide slide. */
+/* A slide has room for LEAVES leaves and LEVELS levels, a wide slide for WIDE_LEAVES leaves. */
 enum { LEAVES = 20, WIDE_LEAVES = 12, LEVELS = 10 };
-#define WIDE 1.5 /* slides are wide from this aspect on */
+#define WIDE 1.5 /* slides are wide from this aspect ratio on */
 
 struct picture {
     const struct esp_iteration *it;
@@ -49,8 +49,8 @@ __attribute__((format(printf, 3, 4))) static void setf(void *object, const char 
     set(object, name, value);
 }
 
-/* Begins a label in HTML-like form; returns where to write it, or NULL if there is no memory.
- */
+/* Begins a label in HTML-like form. Returns the file to write it to, or NULL if there is no
+ * memory. */
 static FILE *begin_label(struct picture *d)
 {
     FILE *file = open_memstream(&d->label, &d->label_size);
@@ -77,7 +77,7 @@ static const char *probability(char text[8], double p)
 
 /* ------------------------------------------------------------------ nodes */
 
-/* For each verdict: its name, its mark, and the border of nodes with it. */
+/* For each verdict: its name, its mark, and the width of a node's border. */
 static const struct {
     const char *name, *mark, *border;
 } verdicts[] = {[ESP_UNVISITED] = {"not visited", "", NULL},
@@ -104,8 +104,8 @@ static void put_first_line(FILE *file, const struct picture *d, const char *mark
     fprintf(file, "%s</font></td></tr>", bold ? "</b>" : "");
 }
 
-/* Writes the acceptance probability. After it comes the verifier's random number or, if the
- * verifier drew the token, a word that says so. */
+/* Writes the acceptance probability, then the verifier's random number. If the verifier drew
+ * the token, writes the word "drawn" instead of the random number. */
 static void put_decision(FILE *file, const struct picture *d, int index)
 {
     struct esp_decision decision;
@@ -146,7 +146,7 @@ static void put_numbers(FILE *file, const struct picture *d, int index)
     }
 }
 
-/* Writes the only line below a token. */
+/* Writes the line below the token of a node that has no numbers. */
 static void put_only_line(FILE *file, const char *colour, const char *text)
 {
     esp_label_row(file, SMALL, colour);
@@ -175,7 +175,8 @@ static void label_node(struct picture *d, Agnode_t *node, int index)
     end_label(d, node, file);
 }
 
-/* Sets attributes for programs that read the DOT file: exact numbers, escaped text. */
+/* Sets attributes for programs that read the DOT file: the token's text with escapes, its id,
+ * and the verdict. */
 static void put_data(struct picture *d, Agnode_t *node, int32_t token, const char *verdict)
 {
     char *quoted = esp_label_escaped(d->tokens, token);
@@ -239,7 +240,7 @@ static Agnode_t *add_bonus(struct picture *d)
     return node;
 }
 
-/* Adds a fold node, which counts the children of a node that are not shown. */
+/* Adds a fold node, which says how many children of a node are not shown. */
 static Agnode_t *add_fold(struct picture *d, const struct esp_tree_row *row)
 {
     char name[24];
@@ -325,7 +326,8 @@ static int choose_most(const struct picture *d, struct esp_tree_choice *choice,
 }
 
 /* Chooses as many rows as the drawing options allow, or as many as fit on a slide. On a slide,
- * the children of nodes at depth LEVELS or deeper are hidden, except those of accepted nodes.
+ * the children of nodes at depth LEVELS or deeper are hidden, except children of accepted
+ * nodes.
  */
 static int choose_rows(const struct picture *d, struct esp_tree_rows *rows)
 {

@@ -36,12 +36,12 @@ struct esp_page_writer {
     size_t event_length;
     struct gauge gauges[GAUGES];
     int gauge_count;
-    struct esp_utf8_stream stream; /* the text so far: a character may span several tokens */
+    struct esp_utf8_stream stream; /* the text so far: a character can span several tokens */
     char *piece;                   /* (piece_capacity) text of a token */
     size_t piece_capacity;
     int iterations, earlier;
     int program, target, draft, device, started; /* string indices */
-    int changes;                                 /* changes so far before the next iteration */
+    int changes;                                 /* changes since the last iteration */
     bool failed;                                 /* out of memory */
     bool too_large;                              /* larger than ESP_PAGE_BYTES */
 };
@@ -54,14 +54,14 @@ static int name_of(struct esp_page_writer *page, const char *text)
                                 ESP_SAFE_ESCAPED);
 }
 
-/* The string index of a sentence of viz/explain.h, whose tokens are already quoted and
- * escaped. */
+/* Returns the string index of a sentence of viz/explain.h. The tokens in the sentence are
+ * already quoted and escaped. */
 static int sentence_of(struct esp_page_writer *page, const char *sentence)
 {
     return esp_page_strings_add(&page->strings, sentence, strlen(sentence), 0);
 }
 
-/* The string index of a token in quotes, as a tree shows it. */
+/* Returns the string index of a token in quotes, as a tree shows it. */
 static int token_of(struct esp_page_writer *page, int32_t token)
 {
     enum { MOST = 200 };
@@ -92,8 +92,8 @@ static void put_number(FILE *file, double value)
 
 /* ------------------------------------------------------------------ text */
 
-/* The string index of a token of the text. Its string has the characters that are complete with
- * this token. */
+/* Returns the string index of a token of the text. The string has the characters that this
+ * token completes. */
 static int piece_of(struct esp_page_writer *page, int32_t token)
 {
     size_t length = 0;
@@ -152,7 +152,7 @@ static void put_scores(struct esp_page_writer *page, const struct esp_iteration 
     putc(']', page->events);
 }
 
-/* Starts or continues the changes before the next iteration. */
+/* Starts an entry in the list of changes before the next iteration. */
 static void begin_change(struct esp_page_writer *page)
 {
     if (page->changes++ == 0)
@@ -192,8 +192,8 @@ static int falling(const void *a, const void *b)
     return (x < y) - (x > y);
 }
 
-/* Numbers the nodes that the page shows; the others get -1. Returns how many are shown. Of a
- * large tree, these are the most probable nodes, their ancestors and the accepted path. */
+/* Numbers the nodes that the page shows; the other nodes get -1. Returns how many are shown. Of
+ * a large tree, these are the most probable nodes, their ancestors and the accepted path. */
 static int number_nodes(const struct esp_tree *tree, int *number)
 {
     float least = -INFINITY;
@@ -267,8 +267,8 @@ static int put_tree(struct esp_page_writer *page, const struct esp_iteration *it
 
 /* ------------------------------------------------------------------ a controller */
 
-/* The index of the gauge with this owner, symbol and texts; GAUGES if there are too many. Adds
- * the gauge if it is new. */
+/* Returns the index of the gauge with this owner, symbol and texts; GAUGES if there are too
+ * many gauges. Adds the gauge if it is new. */
 static int gauge_of(struct esp_page_writer *page, const struct esp_iteration *it,
                     const char *symbol)
 {
@@ -339,8 +339,8 @@ static void put_times(struct esp_page_writer *page, const struct esp_iteration *
     put_number(page->events, isfinite(baseline) ? baseline : 0);
 }
 
-/* Returns the status of the page so far. The limit for its size leaves a little room for the
- * rest of the file. */
+/* Returns the status of the page so far. The limit for its size leaves some room for the rest
+ * of the file. */
 static int status_of(struct esp_page_writer *page)
 {
     page->too_large =
@@ -447,8 +447,8 @@ static void put_data(FILE *file, const struct esp_page_writer *page)
     fputs("]}\n", file);
 }
 
-/* Writes the content security policy: only the page's own script and style may run, identified
- * by their hashes. */
+/* Writes the content security policy: only the page's own script and style, identified by their
+ * hashes, are allowed. */
 static void put_policy(FILE *file)
 {
     fprintf(

@@ -3,12 +3,12 @@
  *
  * The page is this folder's page.html with the iterations as JSON in a data element:
  *
- *     program, target, draft, device, started
+ *     program, target, draft, device, started: texts about the session
  *     earlier      number of iterations before the first one on the page
  *     strings      every text once; other fields refer to it by index
  *     stages       the names of the six stages
  *     heats        [{title, limits, words}] of the colours of the text (viz/heat.h), for
- *                  surprisal, entropy, rank and origin; words: null for a colour that no token has
+ *                  surprisal, entropy, rank and origin; words: null for an unused colour
  *     gauges       [{symbol, name, meaning, goal}] of the controllers; goal: index of a gauge
  *     iterations   [{
  *         index, time, drafter, verifier, lossy, seconds (of the stages), baseline,
@@ -16,7 +16,7 @@
  *                  stay, text that follows, a note to show
  *         text:    [string, kind, ...] the committed tokens; kind: enum esp_text_kind
  *         scores:  [[surprisal, entropy, rank (0: beyond the likeliest), [token, p, ...]], ...]
- *                  the target's figures for these tokens; 0 instead of a list: unknown
+ *                  the target's values for these tokens; 0 instead of a list: unknown
  *         nodes:   [[token, parent, verdict, q, p, confidence, probability of the path, u
  *                  (if it was compared with the acceptance), acceptance, copies, sentence,
  *                  distance to the copied token (0: drafted; -1: copied from an unknown
@@ -49,8 +49,8 @@ struct esp_page_head {
 
 struct esp_page_writer;
 
-/* Starts a page. The texts of tokens must stay readable until the page is closed. NULL means no
- * memory. */
+/* Starts a page. The texts of tokens must stay readable until the page is closed. Returns NULL
+ * if there is no memory. */
 struct esp_page_writer *esp_page_open(struct esp_tokens tokens,
                                       const struct esp_page_head *head);
 /* Adds text after the first `keep` tokens of the text so far; -1 means after all of them. */
@@ -64,9 +64,9 @@ __attribute__((format(printf, 2, 3))) void esp_page_add_note(struct esp_page_wri
  * ESP_E_ARGUMENT if the page becomes larger than ESP_PAGE_BYTES. */
 int esp_page_add(struct esp_page_writer *page, const struct esp_iteration *it, double time,
                  double baseline, const struct esp_text_token *text, int count);
-/* Ends the page and frees the writer; a NULL writer means that memory ran out. If `status` is
- * 0, writes the page to *bytes, which the caller frees. Otherwise returns `status`. Returns 0,
- * or a negative status with a message; a message that is already in `err` stays. */
+/* Ends the page and frees the writer; a NULL writer means that memory ran out. `status` is the
+ * status so far: if it is 0, writes the page to *bytes, which the caller frees. Returns 0, or a
+ * negative status with a message. A message that is already in `err` stays. */
 int esp_page_close(struct esp_page_writer *page, int status, char **bytes, size_t *length,
                    char *err, size_t errlen);
 

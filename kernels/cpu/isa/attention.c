@@ -1,19 +1,22 @@
 /* attention.c - computes attention for a few queries and one key/value head of the cache.
  *
- * Keys are stored in blocks of 16 positions, with numbers of the same dimension adjacent, so a
- * score is one chain of multiply-adds over head_dim in its own lane. Blocks in which no query
- * of a tile sees a row are skipped: in a large tree these are many of the blocks after the
- * prefix, and most of them if the nodes of a subtree are adjacent (dyspec, app. C). Then each
- * query's visible scores are arranged by their position in the query's own context (logical
- * order). Only that order matters afterwards: the softmax sums in 16 lanes by logical index,
- * and values are added in two chains, for even and odd logical indices. So a query's result is
- * the same whether its ancestors are adjacent or scattered among the branches of a tree.
+ * Keys are stored in blocks of 16 positions. In a block, the 16 numbers of a dimension are
+ * adjacent. So each lane computes one score, as a chain of multiply-adds over head_dim. Blocks
+ * in which no query of a tile sees a row are skipped. In a large tree, these are many of the
+ * blocks after the prefix. If the nodes of a subtree are adjacent, they are most of these
+ * blocks (dyspec, app. C).
  *
- * With a window, rows outside of the window get the weight 0, which changes no sum. The index
- * of a row is then still its number in the text, up to a multiple of 16. So the order of the
- * sums does not depend on the rows that were dropped from the cache.
+ * Then the scores that a query sees are arranged in the order of the query's own context. The
+ * index of a row in this order is its logical index. The sums that follow use only this index:
+ * the softmax sums in 16 lanes by logical index, and values are added in two chains, for even
+ * and odd logical indices. So a query's result is the same whether its ancestors are adjacent
+ * or scattered among the branches of a tree.
  *
- * If possible, several queries share one walk over the keys and values: the heads of a group
+ * With a window, rows outside of the window get the weight 0, which changes no sum. The logical
+ * index of a row is its number in the text minus a multiple of 16. So the order of the sums
+ * does not depend on how many rows have been dropped from the cache.
+ *
+ * If possible, several queries share one loop over the keys and values: the heads of a group
  * (grouped-query attention, Ainslie et al. 2023) and neighbouring rows of a batch.
  */
 #include "kernels/cpu/isa/parts.h"
@@ -26,7 +29,7 @@ enum { TILE_QUERIES = 2, TILE_BLOCKS = 2, TILE_VECTORS = 1 };
 
 /* ------------------------------------------------------------------ scores */
 
-/* Computes the scores of queries query..query+m-1 with the keys of blocks block[0..n-1]. */
+/* Computes the scores of queries query..query+m-1 for the keys of blocks block[0..n-1]. */
 V16 void score_tile(const struct esp_attention *a, int query, const int m, const int *block,
                     const int n)
 {
@@ -69,7 +72,7 @@ static int sink_blocks(const struct esp_attention *a)
     return blocks < a->blocks ? blocks : a->blocks;
 }
 
-/* Returns the first index after the sinks that any of m queries sees. */
+/* Returns the first logical index after the sinks that any of m queries sees. */
 static int first_seen(const struct esp_attention *a, int query, int m)
 {
     int from = a->from[query];
@@ -78,8 +81,9 @@ static int first_seen(const struct esp_attention *a, int query, int m)
     return from > a->sinks ? from : a->sinks;
 }
 
-/* Returns whether any of m queries sees a row of the block. Must be called with ascending
- * blocks: next[i] is the index in a->extra of the i-th query where the search goes on. */
+/* Returns whether any of m queries sees a row of the block. Must be called for the blocks in
+ * ascending order, because next[i] stores where the search in a->extra of query query + i
+ * continues. */
 static bool is_seen(const struct esp_attention *a, int query, int m, int block, int *next)
 {
     const int first = block * ESP_LANES, end = first + ESP_LANES;
@@ -111,7 +115,7 @@ V16 void score_rows(const struct esp_attention *a, int query, const int m)
         score_tile(a, query, m, block + i, 1);
 }
 
-/* Computes the scores of the sinks again, with the query's vector for sinks. */
+/* Computes the scores of the sinks again, with the vector a->for_sinks instead of a->q. */
 V16 void score_sinks(const struct esp_attention *a, int query)
 {
     float *score = a->scores + (size_t)query * a->scores_stride;
@@ -129,9 +133,9 @@ V16 void score_sinks(const struct esp_attention *a, int query)
 
 /* ------------------------------------------------------------------ softmax */
 
-/* Turns scores, indexed by cache row, into weights, indexed by position. Weights outside of
- * the window are 0. So are those after the last position, up to a multiple of 16. Returns 1
- * / their sum. */
+/* Turns scores, which are indexed by cache row, into weights, which are indexed by logical
+ * index. Weights outside of the window are 0. Weights after the last index, up to a multiple of
+ * 16, are also 0. Returns 1 / the sum of the weights. */
 static float softmax_scores(const struct esp_attention *a, int query)
 {
     const int contiguous = a->contiguous[query], extras = a->extras[query];
@@ -167,9 +171,10 @@ static float softmax_scores(const struct esp_attention *a, int query)
 
 /* ------------------------------------------------------------------ values */
 
-/* Computes n times 16 columns of the output, from 16 * vector on, for queries
- * query..query+m-1: first adds the rows that all of these queries see, then the remaining rows
- * of each. sum[.][.][0] is for even logical indices, sum[.][.][1] for odd ones. */
+/* Computes 16 n columns of the output, beginning with column 16 * vector, for queries
+ * query..query+m-1. First adds the values of the rows that all of these queries see, then the
+ * remaining rows of each query. sum[.][.][0] is for even logical indices, and sum[.][.][1] is
+ * for odd logical indices. */
 V16 void value_tile(const struct esp_attention *a, const float *normaliser, int query,
                     const int m, int vector, const int n)
 {
@@ -243,7 +248,8 @@ V16 void value_rows(const struct esp_attention *a, const float *normaliser, int 
         value_tile(a, normaliser, query, m, vector, 1);
 }
 
-/* Runs f(.., m) with the number of queries as a constant. */
+/* SWITCH calls f(.., m) with a constant for m, the number of queries. So the compiler makes a
+ * separate version of f for each m. */
 #define CASE(m, f, ...)                                                                        \
     case m:                                                                                    \
         f(__VA_ARGS__, m);                                                                     \

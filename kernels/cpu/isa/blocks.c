@@ -1,35 +1,36 @@
-/* blocks.c - the matrix product with quantised blocks, which are never expanded in memory.
+/* blocks.c - computes matrix products with quantised weights, which are never expanded to
+ * floats in memory.
  *
- * The activations of 32 columns become integers with one scale (`cut`). With integers of 16
- * bits, the scale is a power of two, so that rounding errors are at most 2^-15 of the largest
+ * The activations of 32 columns become integers with one scale (cut()). With integers of 16
+ * bits, the scale is a power of two, and rounding errors are at most 2^-15 of the largest
  * activation. With integers of 8 bits (esp_vectors.bytes), the scale is 1/127 of the largest
- * activation. Products with 8 bits take half the work, and lose little compared with what
- * weights of 4 to 6 bits have lost. The weights of 32 columns are small integers with one
- * scale, or with two, for 16 columns each. So the dot product of a block is an exact integer,
- * whatever the order and the instruction set. Then
+ * activation. Products with 8 bits take half the work. Their rounding error is small compared
+ * with the error of weights of 4 to 6 bits. The weights of 32 columns are small integers with
+ * one scale, or with two scales for 16 columns each. So the dot product of a block is an exact
+ * integer, which does not depend on the order or on the instruction set. From these integers,
+ * an output is computed in float32, block after block, starting from the bias:
  *
  *     sum <- fma(integer, scale of the weights * scale of the activations, sum)
  *     sum <- fma(minimum of the weights, -total of the activations, sum)    Q4_K, Q5_K
  *
- * in float32, block after block, starting from the bias. Results are bit-identical on every
- * instruction set, and for a row in any batch.
+ * The results of a row are bit-identical on every instruction set and in any batch.
  *
- * Weights are unsigned bytes here; if those of the format are signed, the sum of the
- * activations times the offset is subtracted from the integer. (On ARM weights are signed: see
- * OFFSET.) Sixteen outputs are computed together. The bytes of a block are unpacked once into
- * registers and used for up to ESP_TOGETHER rows.
+ * Weights are unsigned bytes here. If the weights of a format are signed, an offset is added to
+ * them, and the offset times the sum of the activations is subtracted from the integer. (On ARM
+ * weights are signed: see OFFSET.) Sixteen outputs are computed together. The bytes of a block
+ * are unpacked once into registers and used for up to ESP_TOGETHER rows.
  *
- * With ESP_AMX the tile unit computes the integers. One operand is the unpacked bytes of a
- * block. The other is the activations of its rows, which are one line apart. 256 columns of a
- * panel are unpacked once for up to AT_ONCE rows. The unit multiplies signed bytes, so the
- * offset is subtracted when weights are unpacked. The sums of a tile of rows by sixteen outputs
- * stay in registers over these columns, and the unit multiplies one block while the integers of
- * the block before it are scaled. VNNI's functions are the other way to compute the same; see
+ * With ESP_AMX the tile unit computes the integers. One operand has the unpacked bytes of a
+ * block. The other operand has the activations of several rows. 256 columns of a panel are
+ * unpacked once for up to AT_ONCE rows. The unit multiplies signed bytes, so the offset is
+ * subtracted when weights are unpacked. The sums of a tile of rows by sixteen outputs stay in
+ * registers over these 256 columns. While the unit multiplies one block, the integers of the
+ * previous block are scaled. VNNI instructions are another way to compute the same results; see
  * kernels/cpu/ways.h.
  *
- * The packed form (see kernels/cpu/pack.c) has, for each panel of 32 outputs and each block,
- * the fields of the format, each for all 32 outputs: fields of 1 or 2 bytes as (field, 32),
- * 4-byte words as (half of the panel, word, 16).
+ * In the packed form (kernels/cpu/pack.c), each panel of 32 outputs has the blocks one after
+ * another. A block has the fields of the format, each for all 32 outputs. Fields of 1 or 2
+ * bytes are stored as (field, 32), and 4-byte words as (half of the panel, word, 16).
  */
 #include "kernels/cpu/isa/bytes.h"
 #include "kernels/cpu/isa/parts.h"
@@ -37,14 +38,14 @@
 #include "kernels/cpu/isa/tiles.h"
 #endif
 
-/* The parts of a panel that are computed one after the other. */
+/* The number of parts of a panel that are computed one after the other. */
 enum { PARTS = ESP_SIMD == 4 ? 2 : 1 };
 
 enum { NEAR = 1024, FAR = 8192, LINE = 64, HALF = 32 };
 
-/* Loops over the eight parts of a block. The code for a part depends on its index modulo
- * `some`, so only `some` iterations are unrolled: more would not fit in the instruction cache.
- */
+/* Loops over the eight parts of a block. The code for a part depends only on its index modulo
+ * `some`, so it is enough to unroll `some` iterations. More would not fit in the instruction
+ * cache. */
 #define FOR_EIGHT(i, some)                                                                     \
     _Pragma("GCC unroll 1") for (int first_ = 0; first_ < 8; first_ += some)                   \
         UNROLL for (int i = first_; i < first_ + some; i++)
@@ -65,7 +66,7 @@ V16 uint32_t largest_bits(const float *x)
     return most;
 }
 
-/* Returns x * up, rounded; its magnitude must be at most 2^22. */
+/* Returns x * up, rounded to an integer. The magnitude of x * up must be at most 2^22. */
 V16 int16_t to_integer(float x, float up)
 {
     const float shifted = x * up + V16_ROUND;
@@ -90,9 +91,9 @@ V16 void store_totals(struct esp_cut *out, const int16_t q[ESP_CUT_COLUMNS], flo
     out->second_less_32 = -32 * second;
 }
 
-/* Returns the common exponent of the numbers x of a block: |x| 2^(141 - exponent) rounds to at
- * most 32512, the largest integer that can be written as 256 high + low with two signed bytes.
- * It is 0 if a number is not finite. */
+/* Returns the common exponent of the numbers of a block, or 0 if a number is not finite. For
+ * each number x, |x| 2^(141 - exponent) rounds to at most 32512. This limit is chosen so that
+ * the integer can be written as 256 high + low with two signed bytes. */
 V16 uint32_t common_exponent(const float *x)
 {
     const uint32_t most = largest_bits(x);
@@ -150,25 +151,26 @@ void OWN(cut)(const struct esp_vectors *v, int row, int begin, int end)
     }
 }
 
-/* ------------------------------------------------------------------ a block by all rows */
+/* ------------------------------------------------------------------ products of a block */
 
-/* The unpacked weights of a block, for a whole panel. `more` has the minima, or the scales of
- * the last 16 columns. */
+/* The unpacked weights of a block, for a whole panel. `more` has the minima or, for TWO_SCALES,
+ * the scales of the last 16 columns. */
 struct unpacked {
     struct b64 w[2][GROUPS];
     struct v16 scale[2], more[2];
 };
 
-/* How the integers of a type become weights. LESS_n: n is subtracted. MINIMUM: a minimum is
- * added. TWO_SCALES: there are two scales, and 32 is subtracted. */
+/* Says how the unsigned integers of a type become weights. LESS_n: n is subtracted before the
+ * integer is multiplied by the scale. MINIMUM: a minimum is subtracted after that. TWO_SCALES:
+ * 32 is subtracted, and the first and the last 16 columns have different scales. */
 enum form { LESS_8, LESS_16, LESS_128, MINIMUM, TWO_SCALES };
 
 #ifdef ESP_AMX
 
 enum {
-    STRETCH = 256 / ESP_CUT_COLUMNS, /* number of blocks that are unpacked before products */
-    AT_ONCE = 128,                   /* maximum number of rows that they are multiplied by */
-    HEIGHT_STEP = 4,                 /* registers have the sums of 4, 8, 12 or 16 rows */
+    STRETCH = 256 / ESP_CUT_COLUMNS, /* number of blocks that are unpacked together */
+    AT_ONCE = 128,   /* maximum number of rows by which unpacked blocks are multiplied */
+    HEIGHT_STEP = 4, /* registers have the sums of 4, 8, 12 or 16 rows */
 };
 
 struct tile {
@@ -189,11 +191,11 @@ struct tile {
 
 #endif
 
-/* How a block is multiplied. On ARM, only one half of the panel is multiplied at a time, and
- * `half` selects it. The functions below seem to unpack the other half, too, but the compiler
- * removes that code, because nothing uses its results. */
+/* Says how a block is multiplied. On ARM, only one half of the panel is multiplied at a time;
+ * `half` selects the half. The functions below also contain code that unpacks the other half,
+ * but the compiler removes it, because nothing uses its results. */
 struct way {
-    int rows;   /* number of rows that a block is multiplied by together; 0 means all */
+    int rows;   /* number of rows by which a block is multiplied together; 0 means all */
     bool bytes; /* activations have 8 bits */
     int half;
 };
@@ -202,26 +204,26 @@ struct way {
 
 #define EACH_ROW(r, rows) _Pragma("GCC unroll 16") for (int r = 0; r < (rows); r++)
 
-/* Returns for how many rows sums are computed if a tile has `rows` rows. The additional rows
- * belong to other blocks, or are in memory that esp_cut_count() reserves; their sums are
- * ignored. */
+/* Returns the number of rows for which sums are computed if a tile has `rows` rows. It is
+ * rounded up. The additional rows belong to other blocks, or are in memory that esp_cut_count()
+ * reserves. Their sums are ignored. */
 V16 int tile_height(int rows)
 {
     const int height = (rows + HEIGHT_STEP - 1) / HEIGHT_STEP * HEIGHT_STEP;
     return height < TILE_ROWS ? height : TILE_ROWS;
 }
 
-/* Columns with a common scale, which begin at group `from` of a block, and their activations.
- */
+/* Describes columns that have a common scale. They begin at group `from` of block *u, and *x
+ * has their activations. */
 struct columns {
     const struct unpacked *u;
     const struct esp_cut *x;
     int from;
 };
 
-/* Computes the integers of a tile of rows by sixteen outputs, for columns with a common scale.
- * For activations of 16 bits, dots[0] has those of the high bytes and dots[1] those of the low
- * bytes. */
+/* Computes the dot products of a tile of rows by sixteen outputs, for columns with a common
+ * scale. For activations of 16 bits, dots[0] is for their high bytes, and dots[1] is for their
+ * low bytes. */
 V16 void multiply_tile(struct s16 dots[2][TILE_ROWS], const struct columns *c, int half,
                        const bool bytes)
 {
@@ -240,8 +242,8 @@ V16 void multiply_tile(struct s16 dots[2][TILE_ROWS], const struct columns *c, i
     _tile_stored(0, dots[0], ROW_BYTES);
 }
 
-/* Adds the integers of columns with a common scale to the sums of their rows, in the same
- * way as add_dots(). */
+/* Scales the dot products that multiply_tile() has computed for columns *c, and adds them to
+ * the sums of the rows. Computes the same floats as add_dot(). */
 V16 void scale_tile(struct v16 sum[TILE_ROWS], const struct s16 dots[2][TILE_ROWS],
                     const struct columns *c, int half, const enum form form, const bool bytes,
                     const int height)
@@ -259,7 +261,8 @@ V16 void scale_tile(struct v16 sum[TILE_ROWS], const struct s16 dots[2][TILE_ROW
     }
 }
 
-/* Returns the columns that follow c. The activations of two blocks are `step` blocks apart. */
+/* Returns the columns with a common scale that follow c. The activations of a row for the next
+ * block are stored `step` blocks later. */
 V16 struct columns columns_after(struct columns c, size_t step, const enum form form,
                                  const bool bytes)
 {
@@ -268,7 +271,8 @@ V16 struct columns columns_after(struct columns c, size_t step, const enum form 
     return (struct columns){c.u + 1, esp_cut_skip(c.x, step, bytes), 0};
 }
 
-/* Multiplies some blocks by a tile of rows, for sixteen outputs: half `half` of a panel. */
+/* Multiplies `blocks` unpacked blocks by a tile of rows, for the sixteen outputs in half `half`
+ * of a panel. Adds the results to the sums at `to`. */
 V16 void multiply_stretch(const struct unpacked *u, int half, int blocks,
                           const struct esp_cut *x, size_t step, float *to, const enum form form,
                           const bool bytes, const int height)
@@ -294,7 +298,8 @@ V16 void multiply_stretch(const struct unpacked *u, int half, int blocks,
 typedef void stretch_fn(const struct unpacked *, int, int, const struct esp_cut *, size_t,
                         float *);
 
-/* Defines a separate function for each case, so that the sums stay in registers. */
+/* Defines a separate function for each form, number of bits and height. So the loops over rows
+ * can be unrolled, and the sums stay in registers. */
 #define STRETCH_OF(form, bits, height)                                                         \
     static __attribute__((noinline)) void form##_##bits##_by_##height(                         \
         const struct unpacked *u, int half, int blocks, const struct esp_cut *x, size_t step,  \
@@ -314,7 +319,8 @@ typedef void stretch_fn(const struct unpacked *, int, int, const struct esp_cut 
 FORMS(STRETCH_OF)
 #undef STRETCH_OF
 
-/* Multiplies all rows by the stored blocks. The last of these is block number `block`. */
+/* Multiplies all rows of a tile by the stored blocks. The last stored block is number `block`.
+ */
 V16 void multiply_kept(const struct tile *t, const enum form form, int block, const bool bytes)
 {
 #define NAME(form, bits, height) form##_##bits##_by_##height,
@@ -332,9 +338,9 @@ V16 void multiply_kept(const struct tile *t, const enum form form, int block, co
     }
 }
 
-/* Stores an unpacked block, with signed weights. If the block completes a stretch or the
- * panel, multiplies the stored blocks. (For LESS_128, b64_from_signed() makes weights signed
- * again: it is its own inverse.) */
+/* Stores an unpacked block, with signed weights. If STRETCH blocks are stored, or the block is
+ * the last of the panel, multiplies the stored blocks. (For LESS_128, b64_from_signed() makes
+ * weights signed again, because it is its own inverse.) */
 V16 void add_block(const struct unpacked *u, const enum form form, const struct tile *t,
                    int block, const struct way way)
 {
@@ -354,7 +360,7 @@ V16 void add_block(const struct unpacked *u, const enum form form, const struct 
 
 #else
 
-/* Returns the value from which the products of a block are summed: minus the weights' offset
+/* Returns the value to which the products of a block are added: minus the offset of the weights
  * times the sum of the activations. */
 V16 int32_t before_products(const struct esp_cut *x, const enum form form, const int from)
 {
@@ -366,7 +372,7 @@ V16 int32_t before_products(const struct esp_cut *x, const enum form form, const
                                : x->second_less_32;
 }
 
-/* Adds the products of columns with a common scale to sixteen of a row's sums. */
+/* Scales a dot product of columns with a common scale, and adds it to sixteen sums of a row. */
 V16 void add_dot(const struct unpacked *u, const enum form form, const struct esp_cut *x,
                  const struct s16 dot, float *sum, const int from, const int half)
 {
@@ -378,7 +384,7 @@ V16 void add_dot(const struct unpacked *u, const enum form form, const struct es
     v16_store(sum, y);
 }
 
-/* Calls add_dot() for HALVES halves, from `first` on. */
+/* Calls add_dot() for halves first..first+HALVES-1 of the panel. */
 V16 void add_dots(const struct unpacked *u, const enum form form, const struct esp_cut *x,
                   const struct s16 dot[HALVES], float *sum, const int from, const int first)
 {
@@ -388,8 +394,9 @@ V16 void add_dots(const struct unpacked *u, const enum form form, const struct e
 
 #if ESP_SIMD == 4
 
-/* Multiplies some rows of activations by the columns that share a scale. Computes only half a
- * panel, because there are not enough registers for the sums of both halves. */
+/* Multiplies `rows` rows of activations by groups from..to-1 of a block, which share a scale.
+ * Computes only half a panel, because there are not enough registers for the sums of both
+ * halves. */
 V16 void add_columns(const struct unpacked *u, const enum form form, const struct esp_cut *x,
                      float *sum, const int rows, const bool bytes, const int from, const int to)
 {
@@ -418,8 +425,8 @@ V16 void take_half(struct unpacked *to, const struct unpacked *u, const enum for
 
 #else
 
-/* Multiplies columns [from, to), which have one scale, by `rows` rows of activations, for HALVES
- * halves of the panel from number `first` on. */
+/* Multiplies `rows` rows of activations by groups from..to-1 of a block, which share a scale,
+ * for halves first..first+HALVES-1 of the panel. */
 V16 void add_halves(const struct unpacked *u, const enum form form, const struct esp_cut *x,
                     float *sum, const int rows, const bool bytes, const int from, const int to,
                     const int first)
@@ -431,8 +438,8 @@ V16 void add_halves(const struct unpacked *u, const enum form form, const struct
         for (int i = 0; i < HALVES; i++)
             dot[r][i] = s16_set(before_products(row, form, from));
     }
-    /* Except for LESS_128, weights are below 64, so the sum of two products of bytes fits in
-     * 16 bits. */
+    /* The last argument: except for LESS_128, weights are below 64, so the sum of two products
+     * of bytes fits in 16 bits. */
     if (bytes)
         s8_dots(dot, u->w + first, from, to, x, rows, form != LESS_128);
     else
@@ -447,7 +454,7 @@ V16 void add_columns(const struct unpacked *u, const enum form form, const struc
     UNROLL for (int first = 0; first < 2; first += HALVES)
     {
         add_halves(u, form, x, sum, rows, bytes, from, to, first);
-        if (HALVES == 1) /* so that the compiler does not keep the activations for later */
+        if (HALVES == 1) /* so that activations do not stay in registers until the next half */
             __asm__ volatile("" ::: "memory");
     }
 }
@@ -465,19 +472,19 @@ V16 void add_rows(const struct unpacked *u, const enum form form, const struct e
     }
 }
 
-/* The remaining rows of a tile are computed in separate functions, so that the loop over all
- * other rows keeps its weights in registers. Without VNNI, products with two scales need too
- * many registers for that, so all rows are treated as remaining rows. The same is done on ARM,
- * where the weights of half a panel take all 32 registers. */
+/* add_block() multiplies most rows in groups of way.rows. It calls separate functions for the
+ * remaining rows, so that its own loop keeps the weights in registers. Without VNNI, products
+ * with two scales need too many registers for that, so all rows are treated as remaining rows.
+ * The same is done on ARM, where the weights of half a panel take all 32 registers. */
 #ifdef ESP_VNNI
 #define ALL_LEFT(form) false
 #else
 #define ALL_LEFT(form) ((form) == TWO_SCALES)
 #endif
 
-/* The maximum number of rows at the end of a tile that are not computed in pairs. With i8mm
- * all rows are computed in pairs. If their number is odd, the last pair has a row of another
- * block, and the result of that row is ignored. */
+/* The maximum number of rows at the end of a tile that are not computed in pairs. With i8mm all
+ * rows are computed in pairs. If the number of rows is odd, the second row of the last pair
+ * belongs to another block, and its result is ignored. */
 #ifdef ESP_I8MM
 enum { ALONE = 0 };
 #else
@@ -527,8 +534,8 @@ static left_fn *const left_rows[][2] = {FORM(LESS_8), FORM(LESS_16), FORM(LESS_1
 
 #if ESP_SIMD == 4
 
-/* Multiplies a block by all rows of a tile. If there is only one row, the compiler unpacks
- * weights immediately before their use. */
+/* Multiplies a block by all rows of a tile. If there is only one row, add_rows() is inlined,
+ * and the compiler unpacks weights immediately before their use. */
 V16 void add_block(const struct unpacked *u, const enum form form, const struct tile *t,
                    int block, const struct way way)
 {
@@ -573,7 +580,7 @@ V16 void add_block(const struct unpacked *u, const enum form form, const struct 
 
 /* ------------------------------------------------------------------ the formats */
 
-/* Bytes that a block takes in a whole panel. */
+/* PANEL_type is the number of bytes that a block of the type takes in a panel. */
 enum {
 #define X(type, gguf, numbers, bytes, ...) PANEL_##type = ESP_PANEL * (bytes),
     ESP_BLOCK_TYPES(X)
@@ -585,8 +592,8 @@ V16 const char *words(const char *p, const int before, const int count, int half
     return p + before + half * count * LINE;
 }
 
-/* Prefetches as many bytes as a part of a panel has: FAR bytes ahead into the second-level
- * cache, and NEAR bytes ahead into the first-level cache. */
+/* Prefetches `bytes` bytes of weights: those that begin FAR bytes after `part` into the
+ * second-level cache, and those that begin NEAR bytes after it into the first-level cache. */
 V16 void call_ahead(const char *part, const int bytes, const struct way way)
 {
     if (way.half)
@@ -617,7 +624,7 @@ V16 void block_Q8_0(const struct tile *t, const char *p, int block, const struct
     add_block(&u, LESS_128, t, block, way);
 }
 
-/* Loads the weights of a block of 32 half-bytes, which begin after `before` bytes. */
+/* Loads the 32 half-bytes of a block as weights. They begin after `before` bytes. */
 V16 void load_nibbles(struct unpacked *u, const char *p, const int before)
 {
     UNROLL for (int half = 0; half < 2; half++)
@@ -639,7 +646,7 @@ V16 void load_scaled_nibbles(struct unpacked *u, const char *p, const int before
     UNROLL for (int half = 0; half < 2; half++) u->scale[half] = halves(p, 0, half);
 }
 
-/* Replaces indices in a table by the weights in the table. */
+/* Replaces the loaded half-bytes, which are indices into a table, by weights of the table. */
 V16 void look_up_weights(struct unpacked *u, const uint8_t table[16])
 {
     UNROLL for (int half = 0; half < 2; half++)
@@ -685,7 +692,7 @@ V16 void block_IQ4_NL(const struct tile *t, const char *p, int block, const stru
     add_block(&u, LESS_128, t, block, way);
 }
 
-/* In MXFP4, the scale is a power of two, stored as one byte. */
+/* In MXFP4, the scale is a power of two, which is stored as one byte. */
 V16 void block_MXFP4(const struct tile *t, const char *p, int block, const struct way way)
 {
     static const uint8_t table[16] = {16, 17, 18, 19, 20, 22, 24, 28,
@@ -699,8 +706,8 @@ V16 void block_MXFP4(const struct tile *t, const char *p, int block, const struc
     add_block(&u, LESS_16, t, block, way);
 }
 
-/* Scales and minima of a block of 256 columns: each lane has four bytes, each for 32 columns.
- */
+/* The scales and minima of a block of 256 columns. Each lane is an output and has four bytes. A
+ * byte is the scale or the minimum of 32 columns. */
 struct k_scales {
     struct v16 d, dmin;
     struct s16 scale[2], minimum[2];
@@ -721,8 +728,8 @@ V16 struct k_scales load_k_scales(const char *p, int half)
     };
 }
 
-/* Loads scales and minima, and the low 4 bits of the weights, for 32 columns of Q4_K or Q5_K.
- */
+/* Loads the scales, the minima and the low 4 bits of the weights for part i of a block of Q4_K
+ * or Q5_K, which has 32 columns. */
 V16 void load_k(struct unpacked *u, const struct k_scales s[2], const char *p, const int before,
                 const int i)
 {
@@ -813,7 +820,7 @@ V16 void finish(const struct esp_matmul *p, int row, int rows, int panel, const 
     }
 }
 
-/* Multiplies one panel by the rows of one tile. */
+/* Multiplies one panel by rows row..row+rows-1, which are one tile. */
 V16 void panel_by_tile(const enum esp_dtype dtype, const int numbers, const int bytes,
                        const struct esp_packed *w, int panel, const struct esp_matmul *p,
                        int row, int rows, const struct way way)
@@ -840,8 +847,8 @@ V16 void panel_by_tile(const enum esp_dtype dtype, const int numbers, const int 
     finish(p, row, rows, panel, sum);
 }
 
-/* Defines a separate function for each case, so that the compiler keeps a block's weights in
- * registers. */
+/* Defines a separate function for each type and way, so that the compiler keeps the weights of
+ * a block in registers. */
 #define PANEL(type, name, numbers, ...)                                                        \
     static __attribute__((noinline)) void type##_##name(                                       \
         const struct esp_packed *w, int panel, const struct esp_matmul *p, int row, int rows)  \

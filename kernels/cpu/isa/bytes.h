@@ -1,15 +1,17 @@
-/* bytes.h - operations on sixty-four bytes and on sixteen 32-bit integers, with the same
- * results on every instruction set; the operations on floats are in simd.h.
+/* bytes.h - operations on sixty-four bytes and on sixteen 32-bit integers. They have the same
+ * results on every instruction set. The operations on floats are in simd.h.
  *
- * `struct b64` has four columns of sixteen outputs: 32-bit lane j is output j. The bytes are
- * unsigned weights. s16_dots() multiplies them by activations of 16 bits and adds the products
- * to sums. s8_dots() does the same with activations of 8 bits. The sums are exact, so each
- * instruction set may compute them in its own way:
+ * `struct b64` has the weights of four columns and sixteen outputs, as unsigned bytes. The
+ * 32-bit lane j has the weights of output j. s16_dots() multiplies the weights by activations
+ * of 16 bits and adds the products to sums. s8_dots() does the same for activations of 8 bits.
+ * The sums are exact, so each instruction set may compute them in a different way:
  *
- *   VNNI, AVX-VNNI    products of bytes (vpdpbusd); 16 bits are split: 256 high + low
+ *   VNNI, AVX-VNNI    vpdpbusd, which multiplies bytes; activations of 16 bits are split into
+ *                     two bytes, 256 high + low
  *   AVX-512, AVX2     16 bits: vpmaddwd, separately for even and odd columns;
- *                     8 bits: vpmaddubsw if a pair's sum fits in 16 bits, or else as 16 bits
- *   portable C        one product after the other
+ *                     8 bits: vpmaddubsw if the sum of two products fits in 16 bits; otherwise
+ *                     as for 16 bits
+ *   portable C        computes one product after another
  *   ARM               see bytes_neon.h
  *
  * s16_store_block() stores activations of 16 bits in the order that the instruction set needs.
@@ -20,15 +22,15 @@
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/simd.h"
 
-/* Four columns make a group. */
+/* A group is four columns; a block has GROUPS groups. */
 enum {
     GROUPS = ESP_CUT_COLUMNS / 4,
     ESP_ROWS = 4, /* maximum number of rows for s8_dots() and s16_dots() */
 };
 
-/* How many halves of a panel s8_dots() and s16_dots() compute together. With four rows, the
- * sums of both halves would fill the sixteen registers of AVX2 and leave none for weights and
- * activations. */
+/* The number of halves of a panel that s8_dots() and s16_dots() compute together. With four
+ * rows, the sums of both halves would fill all sixteen registers of AVX2, and leave none for
+ * weights and activations. */
 #if defined ESP_VNNI && ESP_SIMD == 2
 enum { HALVES = 1 };
 #else
@@ -41,8 +43,8 @@ enum { HALVES = 2 };
 #define UNROLL _Pragma("GCC unroll 8")
 #endif
 
-/* Shifts each 16-bit word by a constant: left if `shift` is positive, right if it is negative.
- */
+/* The body of a function that shifts v by a constant: left if `shift` is positive, right if it
+ * is negative. `left` and `right` are the instructions. */
 #define B64_SHIFTS(shift, left, right, v)                                                      \
     switch (shift) {                                                                           \
     case 4:                                                                                    \
@@ -68,7 +70,7 @@ enum { HALVES = 2 };
 #if ESP_SIMD == 4
 #include "kernels/cpu/isa/bytes_neon.h"
 #else
-enum { OFFSET = 128 }; /* added to signed weights, which makes them unsigned bytes */
+enum { OFFSET = 128 }; /* is added to signed weights, which makes them unsigned bytes */
 #endif
 
 #if ESP_SIMD == 3
@@ -252,7 +254,7 @@ V16 FLOATS half_powers(const void *p)
     return AS_FLOATS(MM(max_epi32)(MM(slli_epi32)(MM(sub_epi32)(e, one), 23), low));
 }
 
-/* Returns 2^(e - 128) for sixteen bytes e; see half_power() in kernels/dtype.c. */
+/* Returns 2^(e - 128) for sixteen bytes e; see half_scale() in kernels/dtype.c. */
 V16 struct v16 v16_load_half_powers(const void *p)
 {
     return EACH_AT(v16, half_powers, p, 8);
@@ -266,7 +268,7 @@ V16 struct v16 v16_load_half_powers(const void *p)
 #define DPBUSD _mm256_dpbusd_avx_epi32
 #endif
 
-/* Loads four activations, the same for all outputs. */
+/* Loads four activations into every lane, because they are the same for all outputs. */
 V16 struct s16 s16_columns(const struct esp_cut *x, int at)
 {
     int32_t four;
@@ -342,8 +344,8 @@ V16 struct s16 s8_dot(struct s16 before, const struct b64 *w, const int from, co
     return sum;
 }
 
-/* These return the sums of the products with the even columns of four, and with the odd ones.
- */
+/* Of the four columns of a group, dot_even() multiplies the two even columns and adds the
+ * products, and dot_odd() does this for the two odd columns. */
 V16_VALUE REG dot_even(REG w, REG x)
 {
     return MM(madd_epi16)(AND(w, MM(set1_epi16)(255)), x);
@@ -522,7 +524,8 @@ V16 struct s16 s16_dot(struct s16 before, const struct b64 *w, const int from, c
 
 #if defined ESP_VNNI || defined ESP_AMX || defined ESP_DOTPROD
 
-/* Stores all high bytes, then all low bytes: x = 256 high + low, both signed. */
+/* Splits each integer x into two signed bytes, x = 256 high + low. Stores all high bytes, then
+ * all low bytes. */
 V16 void s16_store_block(void *to, const int16_t x[ESP_CUT_COLUMNS])
 {
     int8_t *high = to, *low = high + ESP_CUT_COLUMNS;
@@ -541,7 +544,8 @@ V16 void s16_store_block(void *to, const int16_t x[ESP_CUT_COLUMNS])
 
 #else
 
-/* Stores the even columns of four, then the odd ones, because vpmaddwd adds pairs. */
+/* Stores the two even columns of each group of four, then the two odd columns, because vpmaddwd
+ * adds the products of adjacent numbers. */
 V16 void s16_store_block(void *to, const int16_t x[ESP_CUT_COLUMNS])
 {
     int16_t *out = to;

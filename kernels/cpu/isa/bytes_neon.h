@@ -1,18 +1,20 @@
-/* bytes_neon.h - the operations of bytes.h on 64-bit ARM: sixty-four bytes are four registers,
- * each with four columns of four outputs.
+/* bytes_neon.h - the operations of bytes.h on 64-bit ARM. Sixty-four bytes are in four
+ * registers. Each register has four columns of four outputs.
  *
- * The weights are signed here, because the instructions multiply signed by signed bytes;
- * weights of signed formats need no change (OFFSET). Products are computed in three ways, all
- * exact:
+ * The weights are signed here, because the instructions multiply signed bytes by signed bytes.
+ * So OFFSET is 0: weights of signed formats need no change. Products are computed in one of
+ * three ways, which are all exact:
  *
- *   neon      bytes: sums of 16 bits, which suffice for 8 groups of weights below 32, for 4
- *             groups of weights below 64, and for 2 groups of any weights; 16 bits: both
- *             factors are widened
- *   dotprod   sdot: four columns of four outputs at once; 16 bits are split: 256 high + low
- *   i8mm      one row: as dotprod; more rows: smmla, eight columns of two outputs by two rows,
- *             for which b64_for_rows() arranges the weights
+ *   neon      activations of 8 bits: products are added in 16 bits, which is enough for 8
+ *             groups of weights below 32, for 4 groups of weights below 64, and for 2 groups of
+ *             any weights; activations of 16 bits: both factors are widened
+ *   dotprod   sdot multiplies four columns of four outputs; activations of 16 bits are split
+ *             into two bytes, 256 high + low
+ *   i8mm      one row: as with dotprod; more rows: smmla multiplies eight columns of two
+ *             outputs by two rows, after b64_for_rows() has rearranged the weights
  *
- * Functions compute one half of a panel: there are not enough registers for the sums of both.
+ * Functions compute one half of a panel, because there are not enough registers for the sums of
+ * both halves.
  */
 #ifndef ESP_CPU_BYTES_NEON_H
 #define ESP_CPU_BYTES_NEON_H
@@ -195,9 +197,9 @@ V16 struct v16 v16_load_half_powers(const void *p)
 
 /* ------------------------------------------------------------------ products */
 
-/* Call this between groups of weights that are in memory. Otherwise the compiler would load
- * many groups at once, for which there are not enough registers. (With one row, weights are in
- * registers.) */
+/* Call this between two groups of weights. If weights are in memory, the compiler would
+ * otherwise load many groups at the same time, and there are not enough registers for that.
+ * (With one row, this does nothing, because weights are in registers.) */
 V16_VALUE void next_group(const int rows)
 {
     if (rows > 1)
@@ -221,8 +223,8 @@ V16_VALUE int32x4_t dot_columns(int32x4_t sum, uint8x16_t w, int8x16_t x, const 
     }
 }
 
-/* Adds the products of groups from..to-1 with activations of 8 bits to the sums of `rows`
- * rows. The activations of two rows are `line` bytes apart. */
+/* Multiplies groups from..to-1 by the activations of `rows` rows, which have 8 bits, and adds
+ * the products to the sums of the rows. The activations of two rows are `line` bytes apart. */
 V16 void dot_rows(struct s16 sum[], const struct b64 w[GROUPS], const int from, const int to,
                   const int8_t *x, const size_t line, const int rows)
 {
@@ -255,8 +257,8 @@ V16_VALUE uint8x16_t words_second(uint8x16_t x, uint8x16_t y)
     return vreinterpretq_u8_u32(vzip2q_u32(vreinterpretq_u32_u8(x), vreinterpretq_u32_u8(y)));
 }
 
-/* Rearranges pairs of groups, so that each register has eight columns of two outputs. The
- * first group of a pair then has outputs 0-7, the second outputs 8-15. */
+/* Rearranges pairs of groups, so that each register has eight columns of two outputs. Then the
+ * first group of a pair has outputs 0-7, and the second group has outputs 8-15. */
 V16 void b64_for_rows(struct b64 w[GROUPS])
 {
     UNROLL for (int g = 0; g < GROUPS; g += 2)
@@ -281,8 +283,8 @@ V16_VALUE int32x4_t high_pair(int32x4_t x, int32x4_t y)
         vzip2q_s64(vreinterpretq_s64_s32(x), vreinterpretq_s64_s32(y)));
 }
 
-/* Joins the sums of two rows. Each register then has two outputs of the first row and the
- * same two outputs of the second. */
+/* Joins the sums of two rows. Each register of `pair` has the sums of two outputs for the first
+ * row, and the sums of the same outputs for the second row. part_rows() undoes this. */
 V16_VALUE void join_rows(struct s16 pair[2], const struct s16 sum[2])
 {
     pair[0] = (struct s16){low_pair(sum[0].a, sum[1].a), high_pair(sum[0].a, sum[1].a),
@@ -304,8 +306,8 @@ V16_VALUE int32x4_t dot_pairs(int32x4_t sum, uint8x16_t w, int8x16_t x)
     return vmmlaq_s32(sum, x, vreinterpretq_s8_u8(w));
 }
 
-/* Does what dot_rows() does, for an even number of rows and weights that b64_for_rows()
- * arranged. */
+/* Computes the same sums as dot_rows(), but the number of rows must be even, and b64_for_rows()
+ * must have rearranged the weights. */
 V16 void dot_row_pairs(struct s16 sum[], const struct b64 w[GROUPS], const int from,
                        const int to, const int8_t *x, const size_t line, const int rows)
 {
@@ -366,7 +368,8 @@ V16 void s16_dots(struct s16 sum[], const struct b64 w[GROUPS], const int from, 
 
 #else
 
-/* Sums of 16 bits. Each register has those of two outputs of a register of weights. */
+/* Sums of 16 bits. Each register has the sums of two of the four outputs that are in a register
+ * of weights. */
 struct b64_sums {
     int16x8_t a, b, c, d;
 };
@@ -391,8 +394,8 @@ V16_VALUE int32x4_t of_four(int16x8_t first, int16x8_t second)
     return vpaddq_s32(vpaddlq_s16(first), vpaddlq_s16(second));
 }
 
-/* Multiplies one of `rows` rows by groups from..to-1, whose sums must fit in 16 bits, and adds
- * the result to `before`. */
+/* Multiplies groups from..to-1 by one row of activations, and adds the result to `before`. The
+ * sums over these groups must fit in 16 bits. `rows` is the number of rows of the caller. */
 V16 struct s16 s8_dot_part(struct s16 before, const struct b64 *w, const int from, const int to,
                            const int8_t *x, const int rows)
 {
@@ -422,7 +425,8 @@ V16 void s8_dots(struct s16 sum[], const struct b64 w[GROUPS], const int from, c
     }
 }
 
-/* The sums of four outputs, with a separate sum for each of four columns. */
+/* The sums of four outputs: for each output, a register with a separate sum for each of the
+ * four columns of a group. */
 struct four_sums {
     int32x4_t a, b, c, d;
 };

@@ -1,9 +1,9 @@
 /* distribution.c - arithmetic on rows of probabilities, for drafters and verifiers.
  *
- * Verifiers draw from distributions and from residuals. Rows have float32 values. Sums are in
- * double, in 16 lanes over chunks of 256 values. So the search for the token at a given
- * cumulative sum can skip whole chunks. It still finds the same token as a walk over single
- * tokens (up to the rounding of a double).
+ * Verifiers draw from distributions and from residuals. The values of a row are float32. Sums
+ * are computed in double precision, in 16 lanes over chunks of 256 values. To draw a token, the
+ * search for a given cumulative sum skips whole chunks. It finds the same token as a search
+ * that adds the tokens one by one, up to the rounding of a double.
  */
 #include "kernels/cpu/isa/parts.h"
 
@@ -42,7 +42,7 @@ double ISA(row_sum)(const float *x, int n)
 static int32_t invert(const float *x, int n, double target)
 {
     double before = 0.0;
-    int at = 0, last = 0; /* last: the last chunk that is not all 0 */
+    int at = 0, last = 0; /* last: the start of the last chunk whose sum is not 0 */
     for (; at < n; at += CHUNK) {
         double sum = chunk_sum(x + at, chunk_size(at, n));
         if (sum > 0.0)

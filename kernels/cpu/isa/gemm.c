@@ -1,14 +1,15 @@
-/* gemm.c - the matrix product for training: float32, any layout, in blocks that fit in the
- * caches.
+/* gemm.c - computes the matrix products of training, C = A B. The matrices are float32 and can
+ * have any layout. They are divided into blocks that fit in the caches.
  *
- * Parts of A and B are copied into panels, A in panels of TILE_ROWS rows and B in panels of 32
- * columns, with the shared dimension in order within a panel. A register tile is then computed
- * in one walk over two panels. For decoding (matmul.c), weights are packed when they are
- * loaded; here, they change with every step, and either matrix may be transposed.
+ * Parts of A are copied into panels of TILE_ROWS rows, and parts of B into panels of 32
+ * columns. In a panel, all numbers with the same index k of the shared dimension are adjacent.
+ * One loop over a panel of A and a panel of B computes a tile of C in registers. For decoding
+ * (matmul.c), weights are packed when they are loaded. Here, the weights change with every
+ * step, and each of the two matrices may be transposed.
  *
  * Element (i, j) of C is a sum of chains of ESP_GEMM_DEPTH fused multiply-adds each, in the
- * order of k, whichever part of C is computed. (Goto and van de Geijn, "Anatomy of
- * High-Performance Matrix Multiplication", 2008.)
+ * order of k. This order does not depend on the part of C that is computed. (Goto and van de
+ * Geijn, "Anatomy of High-Performance Matrix Multiplication", 2008.)
  */
 #include "kernels/cpu/isa/parts.h"
 
@@ -23,8 +24,8 @@ static int least(int a, int b)
     return a < b ? a : b;
 }
 
-/* Packs m rows of k numbers into a panel (k, width), with zeros past m. Number j of row i is
- * from[i * row + j * column]. */
+/* Packs m rows of k numbers into a panel (k, width). If m < width, the remaining rows are
+ * zeros. Number j of row i is from[i * row + j * column]. */
 V16 void pack(float *to, const int width, const float *from, size_t row, size_t column, int m,
               int k)
 {
@@ -42,7 +43,7 @@ V16 void pack(float *to, const int width, const float *from, size_t row, size_t 
                 from[(size_t)i * row + (size_t)j * column];
 }
 
-/* Computes m rows and n columns of C from one panel of A and one of B. */
+/* Computes m rows and n columns of C from one panel of A and one panel of B. */
 V16 void tile(const float *a, const float *b, int k, float *c, size_t c_row, int m, int n,
               bool add)
 {
@@ -87,7 +88,8 @@ V16 void tile(const float *a, const float *b, int k, float *c, size_t c_row, int
     }
 }
 
-/* Computes columns column..column+n-1 of all rows of C, from the packed part of B. */
+/* Computes columns column..column+n-1 of all rows of C from b, the packed part of B. a is
+ * memory for the packed rows of A. */
 static void rows_of_c(const struct esp_gemm *g, int column, int n, int depth, int k, float *a,
                       const float *b)
 {

@@ -1,16 +1,15 @@
-/* gradients.c - forward and backward passes of the operations between the matrix products of
- * training: attention over trees, RMSNorm, SwiGLU, the loss against a target's distribution,
- * and AdamW.
+/* gradients.c - the operations of training other than matrix products, forward and backward:
+ * attention over trees, RMSNorm, SwiGLU, the loss against a target's distribution, and AdamW.
  *
- * Attention does not keep the scores: the backward pass computes them again, because stored
- * scores would take more memory than everything else (Chen et al., "Training Deep Nets with
- * Sublinear Memory Cost", 2016; Dao et al., "FlashAttention", 2022). Sums over a row have 16
- * lanes, which are added in a fixed order at the end.
+ * The forward pass of attention does not store the scores, because they would take more memory
+ * than everything else. The backward pass computes them again (Chen et al., "Training Deep Nets
+ * with Sublinear Memory Cost", 2016; Dao et al., "FlashAttention", 2022). Sums over a row have
+ * 16 lanes, which are added in a fixed order at the end.
  */
 #include "kernels/cpu/isa/parts.h"
 
-/* load() returns elements i..i+15 of x (n), with `fill` beyond the end; store() writes them.
- */
+/* load() returns elements i..i+15 of x (n), with `fill` instead of elements after the end.
+ * store() writes them, but nothing after the end. */
 V16 struct v16 load(const float *x, size_t i, size_t n, float fill)
 {
     return n - i < ESP_LANES ? v16_load_part(x + i, (int)(n - i), fill) : v16_load(x + i);
@@ -56,8 +55,7 @@ static int32_t extra_of(const struct esp_tree_attention *a, int row, int i)
     return i < a->extras ? a->extra[(size_t)row * (size_t)a->extras + (size_t)i] : -1;
 }
 
-/* Computes products (rows, keys + extras) = x y^T, where y (.., kv_stride) has the keys' rows.
- */
+/* Computes products (rows, keys + extras) = x y^T. y (.., kv_stride) has a row for each key. */
 static void against_keys(const struct esp_tree_attention *a, const float *x, const float *y,
                          float *products)
 {
@@ -75,8 +73,8 @@ static void against_keys(const struct esp_tree_attention *a, const float *x, con
         }
 }
 
-/* Computes `to` (rows) = weights (rows, keys + extras) times the rows of y; if `back` is set,
- * `to` += weights^T times the rows of y. */
+/* Multiplies weights (rows, keys + extras) by the rows of y, and writes the products to `to`.
+ * If `back` is true, multiplies weights^T by the rows of y, and adds the products to `to`. */
 static void weighted_sum(const struct esp_tree_attention *a, const float *weights,
                          const float *y, float *to, bool back)
 {
@@ -98,7 +96,7 @@ static void weighted_sum(const struct esp_tree_attention *a, const float *weight
         }
 }
 
-/* Turns the scores of row `row` into weights, which are 0 for keys that the row does not see. */
+/* Turns the scores of a row into weights, which are 0 for keys that the row does not see. */
 static void weigh(const struct esp_tree_attention *a, int row, float *score)
 {
     const size_t width = (size_t)a->keys + (size_t)a->extras;
@@ -137,8 +135,8 @@ static void attention(const struct esp_tree_attention *a)
     weighted_sum(a, weights_of(a), a->v, a->out, false);
 }
 
-/* Turns the gradients of the weights into those of the scores: ds = w (dw - sum w dw) scale.
- */
+/* Turns the gradients of the weights into the gradients of the scores: ds = w (dw - sum w dw)
+ * scale. */
 static void weigh_backward(const struct esp_tree_attention *a, const float *weight, float *d)
 {
     const size_t width = (size_t)a->keys + (size_t)a->extras;
@@ -174,7 +172,8 @@ static float rmsnorm(float *out, const float *x, const float *weight, int n, flo
     return factor;
 }
 
-/* For y = w x f with f = 1 / rms(x), the gradient is dx = f (w dy - x f^2 mean(w dy x)). */
+/* For y = w x f with f = 1 / rms(x), the gradient is dx = f (w dy - x f^2 mean(w dy x)). Adds
+ * this gradient to dx. */
 static void rmsnorm_backward(float *dx, const float *x, const float *weight, const float *dy,
                              int n, float factor)
 {
@@ -243,10 +242,10 @@ static void swiglu_backward(float *gate, float *up, const float *d_out, int n)
 
 /* ------------------------------------------------------------------ losses */
 
-/* The sums from which the loss -sum t log q of a row is computed. The function that computes
- * them also replaces x by e^(x - top). */
+/* The sums from which the loss of a row, -sum t log q (struct esp_soft_loss), is computed. x
+ * are the draft's logits. sum_up() computes these sums, and replaces each x by e^(x - top). */
 struct sums {
-    double cross, entropy; /* sum p (x - top), sum p log p */
+    double cross, entropy; /* sum p (x - top); sum p log p */
     double total;          /* sum e^(x - top) */
     float top;
 };
@@ -290,8 +289,8 @@ static int soft_loss(float *draft, float *target, int n, const struct esp_soft_l
     const int top = how->distil > 0.0f ? (how->top < n ? how->top : n) : 0;
     if (top > 0)
         ISA(top_k)(target, n, top, ids, values);
-    /* Computes the target's probabilities, and its entropy from log p = x - highest - log
-     * total. */
+    /* Computes the target's probabilities p, and its entropy, for which log p = x - highest -
+     * log total. */
     struct v16 sum = v16_set(0.0f), weighted = sum;
     for (size_t i = 0; i < count; i += ESP_LANES) {
         struct v16 x = v16_sub(load(target, i, count, -INFINITY), v16_set(highest));
@@ -346,7 +345,7 @@ static double regression(float *dx, const float *x, const float *to, int n, bool
     return sum / n;
 }
 
-/* ------------------------------------------------------------------ the step */
+/* ------------------------------------------------------------------ the optimiser's step */
 
 static double square_sum(const float *x, size_t n)
 {

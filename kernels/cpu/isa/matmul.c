@@ -1,17 +1,20 @@
-/* matmul.c - the matrix product with float weights, which takes nearly all of the time.
+/* matmul.c - computes matrix products with float weights. They take nearly all of the time of
+ * a pass.
  *
  * One output is one chain of fused multiply-adds over the inputs in order, starting from the
- * bias. A register tile holds `rows` x `panels` x 32 such chains and walks the inputs once.
- * The tile's shape only affects speed, because chains are independent. For the same reason a
- * row's result does not depend on its batch.
+ * bias. A tile has rows * panels * 32 such chains in registers, and loops over the inputs once.
+ * The chains are independent, so the shape of the tile changes only the speed. For the same
+ * reason a row's result does not depend on its batch.
  *
- * With one row, the weights are read once, and memory limits the speed; several panels at a
- * time give enough independent chains to hide the latency of the multiply-add. With many rows,
- * a panel stays in the nearest cache while all row tiles use it.
+ * With one row, every weight is used only once, so memory limits the speed. Several panels are
+ * then computed at the same time: this gives enough independent chains to hide the latency of
+ * the multiply-add. With many rows, a panel stays in the nearest cache while the tiles of all
+ * rows use it.
  */
 #include "kernels/cpu/isa/parts.h"
 
-/* The shapes of tiles: up to TILE_ROWS rows, and for m rows up to TILE_PANELS(m) panels. */
+/* The largest shapes of tiles. A tile has at most TILE_ROWS rows. If it has m rows, it has at
+ * most TILE_PANELS(m) panels. */
 #if ESP_SIMD == 3
 enum { TILE_ROWS = 12 };
 #define TILE_PANELS(m) ((m) <= 2 ? 4 : (m) <= 6 ? 2 : 1)
@@ -19,7 +22,7 @@ enum { TILE_ROWS = 12 };
 enum { TILE_ROWS = 3 };
 #define TILE_PANELS(m) ((m) == 1 ? 2 : 1)
 #endif
-enum { PREFETCH = 1024 }; /* bytes ahead in each panel */
+enum { PREFETCH = 1024 }; /* how many bytes ahead weights are prefetched in each panel */
 
 V16 size_t panel_bytes(const struct esp_packed *w, const enum esp_dtype dtype)
 {
@@ -46,7 +49,7 @@ V16 float *output(const struct esp_matmul *p, int row, int panel)
 }
 
 /* Multiplies rows row..row+m-1 by panels panel..panel+n-1. Callers pass constants for m, n and
- * dtype. */
+ * dtype, so that the compiler makes a separate version for each shape. */
 V16 void tile(const struct esp_packed *w, const enum esp_dtype dtype, int panel, const int n,
               const struct esp_matmul *p, int row, const int m)
 {
@@ -121,7 +124,8 @@ V16 void tile_rows(const struct esp_packed *w, const enum esp_dtype dtype, int p
     }
 }
 
-/* Multiplies all rows, in tiles of nearly equal height and nearly equal numbers of panels. */
+/* Multiplies all rows by panels begin..end-1. Divides them into tiles that have nearly equal
+ * numbers of rows and nearly equal numbers of panels. */
 V16 void panels(const struct esp_packed *w, const enum esp_dtype dtype, int begin, int end,
                 const struct esp_matmul *p)
 {

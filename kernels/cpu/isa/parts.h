@@ -1,9 +1,10 @@
-/* parts.h - declares the functions of kernels/cpu/isa, with the names that they have in this
- * build.
+/* parts.h - declares the functions of kernels/cpu/isa. The files there are compiled once for
+ * each instruction set, and the macros below give each function a different name every time.
  *
- * ISA(argmax) is esp_argmax_avx2 in the AVX2 build, so no two builds define the same symbol.
- * ESP_BASE names the instruction set from which an extension takes its functions (AVX-512 for
- * VNNI and AMX). OWN marks functions that each extension compiles again.
+ * For example, ISA(argmax) is esp_argmax_avx2 when the files are compiled for AVX2. Some
+ * instruction sets are extensions of another set; for example, VNNI and AMX extend AVX-512.
+ * ESP_BASE is the name of the set that is extended. Functions named with ISA are taken from
+ * that set, and functions named with OWN are compiled again for each extension.
  */
 #ifndef ESP_CPU_ISA_PARTS_H
 #define ESP_CPU_ISA_PARTS_H
@@ -27,7 +28,7 @@
 #define X(place, result, name, ...) result place(name)(__VA_ARGS__);
 #include "kernels/cpu/isa/isa_ops.def"
 
-/* Functions that other functions of the instruction set call. */
+/* These functions are not in the table. Other functions of the instruction set call them. */
 #ifdef ESP_AMX
 void ISA(matmul)(const struct esp_packed *w, int begin, int end, const struct esp_matmul *p);
 void OWN(split)(const struct esp_vectors *vectors, int row, int begin, int end);

@@ -1,8 +1,8 @@
-/* recurrent.c - the arithmetic of recurrent layers: the convolution of a row, and what rows
- * read from 16 columns of a head's state and add to it.
+/* recurrent.c - the arithmetic of recurrent layers: computes the convolution of a row, and what
+ * rows read from 16 columns of a head's state and add to it.
  *
- * Each lane is a column, so sums over keys have the same order on every instruction set: even
- * and odd keys are added separately.
+ * Each lane computes one column. Even and odd keys are added separately. So sums over keys have
+ * the same order on every instruction set.
  */
 #include "kernels/cpu/isa/parts.h"
 
@@ -59,8 +59,8 @@ void ISA(products)(float *out, const float *x, const float *const *with, int cou
     }
 }
 
-/* Sums the products of the state with `count` vectors. `count` is a constant for the
- * compiler. */
+/* Multiplies the state by `count` vectors. Callers pass a constant for `count`, so that the
+ * sums stay in registers. */
 V16 void read_some(const struct esp_state_read *r, const float *const *with, float *const *out,
                    const int count)
 {
@@ -79,7 +79,9 @@ V16 void read_some(const struct esp_state_read *r, const float *const *with, flo
         v16_store(out[i], v16_add(even[i], odd[i]));
 }
 
-/* Each number of the state is loaded once for as many vectors as fit in the registers. */
+/* Each number that is loaded from the state is used for several vectors. Their number is
+ * limited by the registers for their sums: up to 8 vectors with AVX-512, and up to 2 otherwise.
+ */
 void ISA(state_read)(const struct esp_state_read *r)
 {
     int i = 0;

@@ -1,13 +1,13 @@
-/* row.c - operations on one row over the vocabulary: finds its largest entries, and turns it
- * into probabilities.
+/* row.c - operations on one row of logits: finds the largest values, and turns the row into
+ * probabilities.
  *
- * One pass finds the largest entries: it compares 16 values at a time with the smallest entry
- * kept so far. After a few hundred values almost none exceeds it, so the pass takes little
- * more time than the comparisons. Of equal values, the one with the lower index ranks first,
- * in every backend, so that all backends agree.
+ * One loop over the row finds the k largest values. It compares 16 values at a time with the
+ * smallest of the k largest values so far. After a few hundred values, almost none is larger.
+ * So the loop takes little more time than the comparisons. Of two equal values, the value with
+ * the lower index ranks first. All backends use this rule, so their results agree.
  *
- * Top-p ("nucleus") sampling (Holtzman et al. 2020) needs the values in order only up to the
- * point where their sum reaches p. A quickselect by mass finds that point without sorting.
+ * Top-p ("nucleus") sampling (Holtzman et al. 2020) selects the largest values until their sum
+ * reaches p. A quickselect that adds up probabilities finds the last of them without sorting.
  */
 #include "kernels/cpu/isa/parts.h"
 
@@ -28,7 +28,7 @@ V16 void store_tail(float *x, int i, int n, struct v16 value)
         v16_store(x + i, value);
 }
 
-/* Returns the highest value. If there are NaN, the result may be any of the values. */
+/* Returns the highest value. If a value is NaN, the result may be any of the values. */
 static float highest(const float *x, int n)
 {
     struct v16 a = v16_set(-INFINITY), b = a;
@@ -42,7 +42,8 @@ static float highest(const float *x, int n)
 
 int ISA(argmax)(const float *x, int n, int32_t *id)
 {
-    struct v16 zero = v16_set(0.0f), finite = zero; /* becomes NaN if a value is not finite */
+    /* `finite` becomes NaN if a value is not finite. */
+    struct v16 zero = v16_set(0.0f), finite = zero;
     for (int i = 0; i < n; i += ESP_LANES)
         finite = v16_fma(load_tail(x, i, n, 0.0f), zero, finite);
     if (v16_equal(finite, finite) != 0xffff)
@@ -64,8 +65,8 @@ static bool ranks_below(float value, int32_t id, float other_value, int32_t othe
     return value < other_value || (value == other_value && id > other_id);
 }
 
-/* Replaces entry `at` of a heap by (value, id), and moves it down. The entry that ranks lowest
- * is on top of the heap. */
+/* Replaces entry `at` of a heap by (value, id), and moves the new entry down to its place. The
+ * entry that ranks lowest is at the top of the heap. */
 static void sift(float *values, int32_t *ids, int count, int at, float value, int32_t id)
 {
     for (int child; (child = 2 * at + 1) < count; at = child) {
@@ -148,8 +149,8 @@ struct entry {
     int32_t id;
 };
 
-/* Partitions entries by a pivot: first those that rank above the pivot, then the pivot, then
- * the others. Returns how many rank above it. */
+/* Partitions entries by a pivot: the entries that rank above the pivot come first, then the
+ * pivot, then all other entries. Returns how many entries rank above the pivot. */
 static int split(struct entry *entries, int count, int pivot)
 {
     struct entry at = entries[pivot];
@@ -166,8 +167,8 @@ static int split(struct entry *entries, int count, int pivot)
     return above;
 }
 
-/* Returns the lowest ranked entry of the smallest set of largest entries whose sum reaches
- * `mass`. */
+/* Returns the last entry that top-p selects. If the entries were sorted in descending order and
+ * added one after another, it would be the first at which the sum reaches `mass`. */
 static struct entry select_mass(struct entry *entries, int count, double mass)
 {
     struct entry last = entries[0];
@@ -192,8 +193,9 @@ static struct entry select_mass(struct entry *entries, int count, double mass)
     return last;
 }
 
-/* Zeroes the entries outside of top-p and returns the sum of the others. Entries below `least`
- * are not needed: together they have less than half of the mass that top-p leaves out. */
+/* Zeroes the entries that top-p does not select, and returns the sum of the selected entries.
+ * The search ignores entries of at most `least`: all of them together have less than half of
+ * the mass that top-p leaves out. */
 static double keep_mass(float *x, int n, double top_p, double total, struct entry *entries)
 {
     struct v16 least = v16_set((float)(0.5 * (1.0 - top_p) * total / n));
@@ -226,7 +228,7 @@ int ISA(softmax)(float *x, int n, const struct esp_sampling *sampling, void *scr
         drop_below(x, n, values[k - 1], ids[k - 1], -INFINITY);
     }
     exponentials(x, n, top, sampling->temperature);
-    double total = ISA(row_sum)(x, n); /* NaN if a logit is NaN */
+    double total = ISA(row_sum)(x, n); /* this is NaN if a logit is NaN */
     if (isnan(total))
         return ESP_E_NUMERIC;
     if (sampling->top_p < 1.0)

@@ -1,4 +1,4 @@
-/* table.c - the table of the functions of this instruction set; see isa.h. */
+/* table.c - defines the table of functions of an instruction set (struct esp_cpu_isa). */
 #include "kernels/cpu/isa/parts.h"
 
 #ifdef __AMX_TILE__

@@ -1,13 +1,14 @@
-/* temper.c - sums over a distribution for tempering: its mean log probability, and the sum of
- * its values raised to a power.
+/* temper.c - computes two sums that show how another temperature would change a distribution:
+ * its mean log probability, and the sum of its values raised to a power.
  *
- * These are plain loops over sixteen lanes, for which the compiler uses the instructions of
+ * These are plain loops over sixteen lanes. The compiler turns them into the instructions of
  * each set. Every operation is one IEEE operation per lane, and the lanes are added in a fixed
- * order, so all builds give bit-identical results. The logarithm writes x as m 2^e with m in
- * [sqrt(1/2), sqrt(2)). It computes log m = 2 atanh((m - 1) / (m + 1)) as a series, with an
- * error below 1e-7. The exponential computes 2^f for f in [-1/2, 1/2] as a series, with an
- * error below 2e-7. Values too small for a normal float count as 0: a whole vocabulary of them
- * would add less than 1e-30.
+ * order, so all builds give bit-identical results.
+ *
+ * The logarithm writes x as m 2^e with m in [sqrt(1/2), sqrt(2)). It computes log m = 2
+ * atanh((m - 1) / (m + 1)) as a series, with an error below 1e-7. The exponential computes 2^f
+ * for f in [-1/2, 1/2] as a series, with an error below 2e-7. Values too small for a normal
+ * float are treated as 0: a whole vocabulary of them would add less than 1e-30.
  */
 #include "kernels/cpu/isa/parts.h"
 
@@ -37,7 +38,7 @@ static inline float log2_of(float x)
 static inline float exp2_of(float y)
 {
     const float bounded = y < -126.0f ? -126.0f : y > 126.0f ? 126.0f : y;
-    const float shifted = bounded + 0x1.8p23f; /* this rounds to an integer */
+    const float shifted = bounded + 0x1.8p23f; /* rounds to an integer, in the low bits */
     const float f = bounded - (shifted - 0x1.8p23f);
     uint32_t bits;
     memcpy(&bits, &shifted, sizeof bits);
@@ -55,7 +56,7 @@ static inline float exp2_of(float y)
 
 static inline void add(struct lanes *sum, int lane, float x, float power)
 {
-    const float sound = x >= LEAST ? x : 1.0f; /* log 1 = 0 adds nothing to the sum */
+    const float sound = x >= LEAST ? x : 1.0f; /* log 1 = 0 adds nothing to sum->mean */
     const float log2x = log2_of(sound);
     const float raised = exp2_of(power * log2x);
     sum->mean[lane] += sound * log2x;

@@ -1,4 +1,4 @@
-/* tile.c - computes a tile of a matrix product in double precision; see kernels/cpu/product.c.
+/* tile.c - computes a tile of a matrix product in double precision, for kernels/cpu/product.c.
  *
  * The sums of four rows by eight columns stay in registers during the loop over k. Each
  * product and each sum is one IEEE operation, so all builds give bit-identical results.

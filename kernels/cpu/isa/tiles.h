@@ -1,4 +1,4 @@
-/* tiles.h - the configuration of Intel's tile unit (AMX), for amx.c and blocks.c. */
+/* tiles.h - configures Intel's tile unit (AMX). amx.c and blocks.c include this file. */
 #ifndef ESP_CPU_TILES_H
 #define ESP_CPU_TILES_H
 
@@ -7,15 +7,16 @@
 
 enum { TILES = 8, TILE_ROWS = 16, ROW_BYTES = 64, TILE_BYTES = TILE_ROWS * ROW_BYTES };
 
-/* The configuration, in the form that _tile_loadconfig() reads. */
+/* The configuration of the tiles, in the form that _tile_loadconfig() reads. */
 struct tile_config {
     uint8_t palette, start, reserved[14];
     uint16_t row_bytes[TILES + 8];
     uint8_t rows[TILES + 8];
 } __attribute__((aligned(64)));
 
-/* Configures the tiles: 0..3 have `rows` rows of sums; 4 and 5 have as many rows of `bytes`
- * bytes of activations; 6 and 7 have weights, in each row four bytes of 16 outputs. */
+/* Configures the tiles. Tiles 0 to 3 have `rows` rows of sums. Tiles 4 and 5 have `rows` rows
+ * of `bytes` bytes of activations. Tiles 6 and 7 have weights; each row has four bytes of each
+ * of 16 outputs. */
 static inline void configure_tiles(int rows, int bytes)
 {
     struct tile_config config = {.palette = 1};

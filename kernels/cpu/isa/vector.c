@@ -2,9 +2,9 @@
  * rotary position embedding, scaling and the MLP's activation function.
  *
  * Sums have 16 lanes: lane i sums elements i, i + 16, ..., and the lanes are added in a fixed
- * order at the end. RMSNorm: Zhang and Sennrich 2019; LayerNorm: Ba et al. 2016; rotary
- * embedding: Su et al. 2021, with the halves of the rotated part paired as in Hugging Face's
- * code; SwiGLU: Shazeer 2020.
+ * order at the end. RMSNorm is from Zhang and Sennrich 2019, LayerNorm from Ba et al. 2016, and
+ * SwiGLU from Shazeer 2020. The rotary embedding is from Su et al. 2021; like Hugging Face's
+ * code, it rotates element i together with element i + half.
  */
 #include "kernels/cpu/isa/parts.h"
 
