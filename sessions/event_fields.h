@@ -1,9 +1,9 @@
 /* event_fields.h - lists the members of a recording's lines in tables.
  *
- * A table lists the members of a JSON object in the order in which they are written, each with
- * its offset in a struct. event_write.c, event_read.c and event_bytes.c follow the tables, so a
- * new member needs only one new row in event_fields.c. The binary records depend on the order
- * of the rows, so add a new row at the end of its table.
+ * A table lists the members of a JSON object in the order in which they are written. Each row
+ * also has the member's offset in a struct. event_write.c, event_read.c and event_bytes.c use
+ * these tables, so a new member needs only one new row in event_fields.c. The binary records
+ * depend on the order of the rows, so a new row must be added at the end of its table.
  */
 #ifndef ESP_EVENT_FIELDS_H
 #define ESP_EVENT_FIELDS_H

@@ -18,8 +18,8 @@ struct esp_growth {
     uint8_t reason;
 };
 
-/* A node that changed between the end of a pass and the end of the next pass, or between the
- * last pass and the finished tree. `was` is its state before the change. */
+/* Describes how a node changed after a draft pass: up to the end of the next pass or, after the
+ * last pass, up to the finished tree. `was` is the node's state before the change. */
 struct esp_change {
     int32_t node;
     struct esp_growth was;
@@ -43,7 +43,7 @@ struct esp_layers {
     int last_count, last_capacity;
 };
 
-/* Call these functions while an iteration runs: first esp_layers_begin(), then
+/* Call these functions while an iteration runs. First call esp_layers_begin(), then
  * esp_layers_note() for each LAYER event, and esp_layers_finish() for the finished iteration.
  * esp_layers_note() and esp_layers_finish() return 0 or ESP_E_MEMORY. */
 void esp_layers_begin(struct esp_layers *layers);

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Tests targets of the Makefile: install and uninstall, the example with the installed library, the
-# headless program, the demo without a terminal, and man pages without warnings.
+# Tests targets of the Makefile: install, uninstall, the headless program, and the demo without a
+# terminal. Also tests the example with the installed library, and the man pages.
 . tests/shell.sh
 prefix=$work/usr
 

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Tests tests/cuda/run, the script of the kit that tests the CUDA backend on a machine with a GPU. It prints output while the
-# parts of the kit run, ends in time even if a part hangs, and collects all output in one tar file. Here, small scripts
-# replace the programs of a real kit.
+# Tests tests/cuda/run, the script of the kit that tests the CUDA backend on a machine with a GPU. It must print output
+# while the parts of the kit run, and must end in time even if a part hangs. It must collect all output in one tar file. Here,
+# small scripts replace the programs of a real kit.
 . tests/shell.sh
 kit=$work/kit
 mkdir -p "$kit/tests/unit" "$kit/tests/lossless"

@@ -11,8 +11,8 @@ field() { # NAME FILE: prints the value of a JSON member
     sed -n "s/^	*\"$1\":	\(.*[^,]\),*$/\1/p" "$2" | head -1
 }
 
-# Gives the model in FOLDER another vocabulary: of the tokens with several characters, every
-# fifth is replaced by another token, and some tokens of one character exchange their ids.
+# Gives the model in FOLDER another vocabulary. Of the tokens with several characters, every fifth
+# is replaced by another token. Some tokens of one character exchange their ids.
 change_vocabulary() { # FOLDER
     python3 - "$1/tokenizer.json" <<'END'
 import json, sys

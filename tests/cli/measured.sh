@@ -1,6 +1,6 @@
 #!/bin/sh
-# Tests engine/MEASURED.md. Its tables must equal the committed tables, a new measurement of two rows
-# must give the same counts, and each claim about the papers must have a command that reproduces it.
+# Tests engine/MEASURED.md. Its tables must equal the committed tables, and a new measurement of two
+# rows must give the same counts. Each claim about the papers must have a command that reproduces it.
 . tests/shell.sh
 page=engine/MEASURED.md results=sessions/suites/results
 suites=$(sed -n 's/^<!-- suite \(.*\) -->$/\1/p' "$page")

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Tests `generate --record`. The text must be the same as without recording, the recording must be complete, and an error in
+# Tests `generate --record`. The text must be the same as without recording, and the recording must be complete. An error in
 # writing the file must not end the generation.
 . tests/shell.sh
 prompt="Once upon a time"

@@ -1,6 +1,7 @@
 #!/bin/sh
-# Tests the configuration file: it is read, the command line overrides it, errors name the file and the line, and it is
-# written only on request. Scripts read the file given with --config; the last part of the test runs on a terminal.
+# Tests the configuration file. It must be read, the command line must override it, and errors must name the file and the
+# line. It must be written only on request. Scripts read the file given with --config. The last part of the test runs on a
+# terminal.
 . tests/shell.sh
 . tests/script.sh
 . tests/terminal.sh

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Tests the interface in real terminals of several sizes: the prompt, the growing text, the tree, a change of the drafter,
-# a resize during generation, and that the terminal is restored at the end.
+# and a resize during generation. At the end the terminal must be restored.
 . tests/shell.sh
 . tests/terminal.sh
 
