@@ -31,8 +31,8 @@ struct esp_records {
  * session's log. Returns 0, or a negative status with a sentence in err. */
 int esp_journal_open(struct esp_journal **journal, const char *library, int64_t session,
                      int chunk, char *err, size_t errlen);
-/* Closes the journal. If `remove` is true, overwrites its records and removes the file. Before
- * that, store the records in the library, unless you want to delete them. */
+/* Closes the journal. If `remove` is true, overwrites its records and removes the file. To keep
+ * the records, store them in the library before. */
 void esp_journal_close(struct esp_journal *journal, bool remove);
 /* Adds records to the current area. Returns false if the area has no room for them. */
 bool esp_journal_add(struct esp_journal *journal, const void *records, size_t length);

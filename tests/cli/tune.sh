@@ -23,8 +23,8 @@ check "both tables have plain decoding at speed 1.00" test \
 check "one table is at temperature 0 and the other above it" test \
     "$(grep -o '^temperature [0-9.]*' "$work/table" | tr '\n' ' ')" = "temperature 0 temperature 0.6 "
 check "each table names the winner" test "$(grep -c ' wins: ' "$work/table")" = 2
-check "the winner has a row" grep -q "^$(winner 1)  " "$work/table"
-check "the preset is a candidate" grep -q '^goodput' "$work/table"
+check "the winner has a row in the table" grep -q "^$(winner 1)  " "$work/table"
+check "the drafter of the preset is a candidate" grep -q '^goodput' "$work/table"
 check "drafters without a model are candidates" grep -q '^suffix  ' "$work/table"
 check "half of the candidates drop out early" test \
     "$(awk '/\+-/ { print $2 }' "$work/table" | sort -u | wc -l)" -gt 2
