@@ -33,8 +33,8 @@ struct index_entry {
 struct iteration {
     int event;       /* index of the event in `entries` */
     int of_text;     /* iterations since the text was last cleared, including this one */
-    double baseline; /* seconds of a plain decoding step, measured last; 0 means not measured
-                        yet */
+    double baseline; /* latest measured time of a plain decoding step in seconds; 0
+                        means not measured yet */
 };
 
 struct esp_recording {
