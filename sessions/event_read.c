@@ -232,7 +232,7 @@ static void check_order(struct reader *r)
     }
     for (int i = 0; i < r->to->iteration.it.path_length && r->status == 0; i++)
         if (tree->verified > 0 && !placed[r->to->iteration.it.path[i]])
-            refuse(r, ESP_E_FORMAT, "path must consist of nodes that order lists");
+            refuse(r, ESP_E_FORMAT, "path must contain only nodes of the member order");
 }
 
 static void check_path(struct reader *r)

@@ -133,7 +133,7 @@ TEST(invalid_events_are_refused_with_their_line)
          "parents first"},
         {ITERATION(BONUS ",\"nodes\":[{\"id\":2},{\"id\":3,\"parent\":0}],\"order\":[0],"
                          "\"path\":[1]"),
-         "nodes that order lists"},
+         "nodes of the member order"},
         {ITERATION(BONUS ",\"nodes\":[{\"id\":2},{\"id\":3,\"parent\":0}],\"path\":[0]"),
          "from node to child"},
         {ITERATION(BONUS ",\"nodes\":[{\"id\":2},{\"id\":3,\"parent\":0}],\"path\":[2]"),
