@@ -1,5 +1,5 @@
 #!/bin/sh
-# Bad input must give an error message of one line and the right exit code, and no file must be written.
+# Bad input must give an error message of one line and the right exit code, and must not write a file.
 . tests/shell.sh
 target=engine/models/fairytale-target
 draft=engine/models/fairytale-draft

@@ -50,7 +50,7 @@ check "a file that grows too large is reported" fails 1 "cannot be written: File
 check "a full disk leaves no file" test -z "$(ls "$work" | grep '^x\|[.][0-9]')"
 check "inflate accepts only folders" fails 1 "only a model folder" $ESPALIER inflate "$work/t.gguf" "$work/wide"
 
-# If a signal arrives while the file is written, no file must be left.
+# If a signal arrives while the file is written, the command must leave no file.
 $ESPALIER inflate $target "$work/large" --width 2 --layers 8
 check "Ctrl-C leaves no file" ends INT 130 "interrupted: .*/x.gguf was not written" "$work/x" $q "$work/large" "$work/x.gguf" --type q4_k
 check "SIGTERM leaves no file" ends TERM 143 "SIGTERM: .*/x.gguf was not written" "$work/x" $q "$work/large" "$work/x.gguf" --type q4_k

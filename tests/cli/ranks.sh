@@ -1,7 +1,7 @@
 #!/bin/sh
 # --ranks divides the target among processes, which are called ranks. The text must be the same for every drafter. If a rank
 # is killed, the ranks are started again. If this happens a second time, the command must end with a message and the text so
-# far. No rank must be left.
+# far. It must leave no rank behind.
 . tests/shell.sh
 . tests/script.sh
 
