@@ -143,7 +143,7 @@ TEST(states_of_odd_sizes_are_refused)
     CHECK(esp_model_desc_check(&d, err, sizeof err) == 0);
     d.value_dim = 8;
     CHECK(esp_model_desc_check(&d, err, sizeof err) == ESP_E_UNSUPPORTED &&
-              strstr(err, "16 by 8 values"),
+              strstr(err, "keys of 16 and values of 8 numbers"),
           "%s", err);
     d = model->desc;
     d.key_dim = 6;

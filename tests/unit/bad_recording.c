@@ -133,7 +133,7 @@ TEST(invalid_events_are_refused_with_their_line)
          "parents first"},
         {ITERATION(BONUS ",\"nodes\":[{\"id\":2},{\"id\":3,\"parent\":0}],\"order\":[0],"
                          "\"path\":[1]"),
-         "nodes in order"},
+         "nodes of the member order"},
         {ITERATION(BONUS ",\"nodes\":[{\"id\":2},{\"id\":3,\"parent\":0}],\"path\":[0]"),
          "from node to child"},
         {ITERATION(BONUS ",\"nodes\":[{\"id\":2},{\"id\":3,\"parent\":0}],\"path\":[2]"),
@@ -148,7 +148,7 @@ TEST(invalid_events_are_refused_with_their_line)
          "gauges has 13 entries"},
         {ITERATION(BONUS ",\"nodes\":[{\"id\":2}],\"gauges\":[{\"name\":"
                          "\"a name that is much too long to be that of a gauge\"}]"),
-         "gauges have names"},
+         "names of gauges"},
         {ITERATION(BONUS ",\"nodes\":[{\"id\":2}],\"layers\":[{\"nodes\":2,\"passes\":1}]"),
          "nodes must be"},
         {ITERATION(BONUS ",\"nodes\":[{\"id\":2}],\"layers\":[{\"nodes\":1,\"passes\":1,"

@@ -170,7 +170,7 @@ TEST(a_failing_write_suspends_the_recording_and_keeps_whole_lines)
             for (int n = 0; n < 5; n++)
                 recorded_mark(recorder, "a place");
             CHECK(strstr(esp_recorder_trouble(recorder), strerror(failure)) &&
-                      strstr(esp_recorder_trouble(recorder), "the generation goes on"),
+                      strstr(esp_recorder_trouble(recorder), "the generation continues"),
                   "%s", esp_recorder_trouble(recorder));
             CHECK(esp_recorder_close(recorder, err, sizeof err) == ESP_E_FILE);
             struct esp_recording *recording = recorded_open();
