@@ -212,8 +212,8 @@ int esp_branches_compact(struct esp_branches *b)
     int *number = malloc(((size_t)b->count + 1) * sizeof *number), kept = 0, before = b->count;
     if (!needed || !number)
         before = 0;
-    for (int i = before - 1; i >= 0; i--) { /* children first: they have higher numbers than
-                                               their parents */
+    for (int i = before - 1; i >= 0; i--) { /* children have higher numbers than their
+                                               parents, so they come first */
         needed[i] = needed[i] || !b->branch[i].deleted || b->at.branch == i;
         if (needed[i] && b->branch[i].parent >= 0)
             needed[b->branch[i].parent] = true;
@@ -256,7 +256,7 @@ static bool is_same(struct esp_text_place a, struct esp_text_place b)
     return a.branch == b.branch && a.length == b.length;
 }
 
-/* Removes the latest steps from the list (undo or redo) while they would change nothing. */
+/* Removes the latest steps of a list (undo or redo) that would not change the current text. */
 static void drop_idle(const struct esp_branches *b, struct esp_steps_back *steps)
 {
     while (steps->count > 0 && steps->step[steps->count - 1].deleted < 0 &&

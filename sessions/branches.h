@@ -1,13 +1,13 @@
 /* branches.h - stores the texts of a session as a tree, so that no earlier text is lost.
  *
  * A branch shares the tokens before its fork with its parent, and owns its tokens from the fork
- * on. No two branches continue the same text with the same token: if a text is written a second
- * time, its tokens are found in the branch that already has them. The current text ends at a
- * place in the tree. Shortening the text only moves this place, so no earlier text is lost.
- * Undo is a list of such places.
+ * on. No two branches continue the same text with the same token. If a text is written a second
+ * time, the tokens of the existing branch are used. The current text ends at a place in the
+ * tree. Shortening the text only moves this place, so no earlier text is lost. The undo list
+ * contains such places.
  *
- * These functions change only this tree. The esp_session has its own copy of the current text,
- * and the caller must change this copy, too (esp_session_fork).
+ * The functions below change only this tree. The esp_session has its own copy of the current
+ * text, and the caller must change this copy, too (esp_session_fork).
  */
 #ifndef ESP_BRANCHES_H
 #define ESP_BRANCHES_H
@@ -17,9 +17,9 @@
 
 #include "sessions/written.h"
 
-/* Names a text: the first `length` tokens of branch `branch`, including those that it shares
- * with its parent. The branch itself owns the last of these tokens. The empty text is {-1, 0}.
- */
+/* Names a text: the first `length` tokens of branch `branch`, including the tokens that the
+ * branch shares with its parent. The branch itself owns the last of these tokens. The empty text
+ * is {-1, 0}. */
 struct esp_text_place {
     int branch, length;
 };
@@ -31,13 +31,13 @@ struct esp_branch {
     int count, capacity;
     int furthest;     /* the largest `fork` of its children, or 0 if it has none */
     char name[48];    /* given by the user, or "" */
-    char drafter[32]; /* name of the drafter with which the branch began */
+    char drafter[32]; /* name of the drafter that was used when the branch began */
     time_t created;   /* 0 means unknown */
     bool marked;      /* the user has set a bookmark on it */
     bool deleted;     /* the branch is not shown, but other branches may share its tokens */
 };
 
-/* One step of undo or redo: the text to go to, and the branch to restore or delete. */
+/* Describes a step of undo or redo: the text to go to, and the branch to restore or delete. */
 struct esp_step_back {
     struct esp_text_place place;
     int deleted; /* branch that undo restores and redo deletes again, or -1 */
@@ -61,9 +61,9 @@ void esp_branches_open(struct esp_branches *branches);
 void esp_branches_free(struct esp_branches *branches);
 
 /* Appends a token to the current text. If a branch already continues the text with this token,
- * the branch's token is used; with `anew` its kind, iteration and score are replaced. Otherwise
- * the token is stored, in a new branch if needed; `drafter` is the drafter of a new branch.
- * Sets *stored to the token in the tree, valid until the next call. Returns 0 or
+ * the branch's token is used; if `anew` is true, its kind, iteration and score are replaced.
+ * Otherwise the token is stored, in a new branch if needed. `drafter` is stored with a new
+ * branch. Sets *stored to the token in the tree, valid until the next call. Returns 0 or
  * ESP_E_MEMORY. */
 int esp_branches_append(struct esp_branches *branches, const struct esp_written *token,
                         bool anew, const char *drafter, struct esp_written **stored);

@@ -52,8 +52,8 @@ static void put_array(struct esp_pack *to, const struct esp_field *f, const char
         put_fields(to, f->of, entry);
 }
 
-/* Writes the value of a row of the table, unless it is the value that a reader assumes for a
- * missing member. Returns whether it was written. */
+/* Writes the member that row `f` of a table describes, unless it has the value that a reader
+ * assumes for a missing member. Returns whether the member was written. */
 static bool put_field(struct esp_pack *to, const struct esp_field *f, const char *base)
 {
     const char *at = base + f->offset;
@@ -196,8 +196,8 @@ static int32_t get_token(struct reader *r)
                                                                : INT32_MAX - 1);
 }
 
-/* Reads a name. It is valid as long as the event. The name of a gauge is valid longer, as long
- * as r->texts. */
+/* Reads a name. It is valid as long as the event. Only the name of a gauge is valid longer: as
+ * long as r->texts. */
 static const char *get_name(struct reader *r, enum esp_member_kind kind)
 {
     char name[256];

@@ -3,8 +3,9 @@
  * Kept sessions store iterations as binary records, because writing JSON would take much
  * longer. A record has the members that the tables of event_fields.h list, in the order of the
  * tables' rows. Each struct begins with 32 bits that say which members are present, and these
- * members follow. Therefore add a new row at the end of its table, and increase the version of
- * the library (library_parts.h). man/espalier-session.5 describes the records.
+ * members follow. Because of this, a new row must be added at the end of its table, and the
+ * version of the library must be increased (library_parts.h). man/espalier-session.5 describes
+ * the records.
  */
 #ifndef ESP_EVENT_BYTES_H
 #define ESP_EVENT_BYTES_H

@@ -7,12 +7,12 @@
 #include "sessions/layers.h"
 #include "sessions/recording.h"
 
-#define LARGEST 1e9 /* the largest time, threshold, ... */
+#define LARGEST 1e9 /* the largest time, threshold or other value */
 #define BYTES 1e18  /* the largest size in bytes */
 #define ONE 1.01    /* the largest probability, with some room for rounding */
 #define MOST (1 << 30)
 
-/* The offset of a field in its struct. */
+/* Each of these macros gives the offset of a field in its struct. */
 #define NODE(field) offsetof(struct esp_node, field)
 #define SCORE(field) offsetof(struct esp_token_score, field)
 #define CHANGE(field) offsetof(struct esp_change, field)
@@ -24,7 +24,7 @@
 #define EVENT(field) offsetof(struct esp_event, field)
 #define HEADER(field) offsetof(struct esp_recording_header, field)
 
-/* One macro for each form of row. `at` is the offset of the field. */
+/* Each of these macros writes one form of row. `at` is the offset of the field. */
 #define NUMBER(kind, when, name, at, low, high, missing)                                       \
     ESP_FIELD_##kind, when, name, at, low, high, missing, 0, 0, NULL
 #define MEMBER(kind, when, name, at) NUMBER(kind, when, name, at, 0, 0, 0)
@@ -66,7 +66,7 @@ const struct esp_field esp_fields_node[] = {
     {END},
 };
 
-/* A score also has the member `likely`, the likeliest tokens; it has no row here. */
+/* A score also has the member `likely` with the likeliest tokens, which has no row here. */
 const struct esp_field esp_fields_score[] = {
     {NUMBER(FLOAT, 0, "p", SCORE(p), 0, ONE, NAN)},
     {NUMBER(FLOAT, 0, "entropy", SCORE(entropy), 0, 64, 0)},

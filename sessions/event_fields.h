@@ -1,9 +1,9 @@
 /* event_fields.h - lists the members of a recording's lines in tables.
  *
- * A table lists the members of a JSON object in the order in which they are written, each with
- * its offset in a struct. event_write.c, event_read.c and event_bytes.c follow the tables, so a
- * new member needs only one new row in event_fields.c. The binary records depend on the order
- * of the rows, so add a new row at the end of its table.
+ * A table lists the members of a JSON object in the order in which they are written. Each row
+ * also has the member's offset in a struct. event_write.c, event_read.c and event_bytes.c use
+ * these tables, so a new member needs only one new row in event_fields.c. The binary records
+ * depend on the order of the rows, so a new row must be added at the end of its table.
  */
 #ifndef ESP_EVENT_FIELDS_H
 #define ESP_EVENT_FIELDS_H
@@ -66,7 +66,7 @@ extern const struct esp_field esp_fields_score[];     /* struct esp_token_score 
 extern const struct esp_field esp_fields_layer[];     /* struct esp_tree_layer */
 extern const struct esp_field esp_fields_change[];    /* struct esp_change */
 
-/* A type of event: its name, and its own members. */
+/* Describes a type of event: its name, and the members that not all events have. */
 struct esp_recorded_type {
     int type;
     const char *name;
@@ -77,15 +77,15 @@ struct esp_recorded_type {
  * Returns NULL if there is no such type. */
 const struct esp_recorded_type *esp_recorded_type(const char *name, int type);
 
-/* The words that a recording has for the enumerators. Each list is indexed by the enumerator
- * and ends with NULL. */
+/* The names of enumerators in a recording. Each list is indexed by the enumerator and ends with
+ * NULL. */
 extern const char *const esp_verdict_names[]; /* enum esp_verdict */
 extern const char *const esp_reason_names[];  /* enum esp_reason; "" for none */
 extern const char *const esp_source_names[];  /* enum esp_source */
 
 /* Returns true if this setting (of espalier_settings.h) is not a member of the header's object
- * `settings`. The oldest settings have separate members. Settings whose values are texts are
- * not stored in the header, because their texts are recorded with the prompts. */
+ * `settings`. The oldest settings have separate members. Settings that have a text as their
+ * value are not stored in the header, because the text is recorded with the prompts. */
 bool esp_has_own_place(int setting);
 
 #endif

@@ -1,9 +1,9 @@
 /* event_json.h - converts an event to one line of JSON and back.
  *
- * The line contains every field of the event, and reading it gives identical values: floats
- * have up to 9 digits, doubles have up to 17, and NaN is left out. A token is written as
+ * The line contains every field of the event, and reading it gives identical values. For this,
+ * floats have up to 9 digits, doubles have up to 17, and NaN is left out. A token is written as
  * {"id", "text"}. If the text is not valid UTF-8, a member "bytes" has its bytes in hexadecimal
- * digits, and "text" is only meant for human readers. man/espalier-session.5 lists the fields.
+ * digits. "text" is then only meant for human readers. man/espalier-session.5 lists the fields.
  */
 #ifndef ESP_EVENT_JSON_H
 #define ESP_EVENT_JSON_H
@@ -39,10 +39,10 @@ struct esp_recorded_event {
     char *texts[2]; /* texts that the event points to */
 };
 
-/* Reads one line (without a newline, at most ESP_RECORDING_LINE bytes) and checks it. Adds the
- * texts of its tokens to `texts`; gauges point to names in `texts`. Unless `vocabulary` is 0,
- * ids must be below it. Returns 1 for an event, 0 for an event of an unknown type, or a
- * negative status with a sentence that does not name the file. */
+/* Reads one line and checks it. The line has no newline, and at most ESP_RECORDING_LINE bytes.
+ * Adds the texts of its tokens to `texts`; gauges point to names in `texts`. If `vocabulary` is
+ * not 0, ids must be below it. Returns 1 for an event, and 0 for an event of an unknown type.
+ * Otherwise returns a negative status, with a sentence that does not name the file. */
 int esp_event_from_json(struct esp_recorded_event *recorded, struct esp_texts *texts,
                         const char *line, size_t length, int vocabulary, char *err,
                         size_t errlen);

@@ -3,7 +3,7 @@
  *
  * Reading a line stops at its first error. `struct reader` stores the status and the message,
  * so the functions below need not check for errors after every member. Every value that is
- * drawn or added up later must be within its range. This is checked here and nowhere else.
+ * shown or added up later must be within its range. This is checked here and nowhere else.
  */
 #include "sessions/event_json.h"
 
@@ -123,7 +123,7 @@ static const char *gauge_name(struct reader *r, const char *value)
 {
     const char *name = esp_texts_name(r->texts, value);
     if (!name)
-        refuse(r, ESP_E_FORMAT, "gauges have names that are too long, too many or not UTF-8");
+        refuse(r, ESP_E_FORMAT, "the names of gauges are too long, too many or not UTF-8");
     return name;
 }
 
@@ -232,7 +232,7 @@ static void check_order(struct reader *r)
     }
     for (int i = 0; i < r->to->iteration.it.path_length && r->status == 0; i++)
         if (tree->verified > 0 && !placed[r->to->iteration.it.path[i]])
-            refuse(r, ESP_E_FORMAT, "path must consist of nodes in order");
+            refuse(r, ESP_E_FORMAT, "path must contain only nodes of the member order");
 }
 
 static void check_path(struct reader *r)

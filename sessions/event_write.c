@@ -12,8 +12,8 @@ enum {
     PROMPT_LINE = ESP_RECORDING_LINE / 2, /* a longer prompt is divided into several lines */
 };
 
-/* How much of an iteration is written. Each value also leaves out what the values before it
- * leave out. */
+/* Says how much of an iteration is written. Each value also leaves out what the values before
+ * it leave out. */
 enum detail { ALL, NO_LAYERS, NO_TEXTS, NO_FORMULAS };
 
 struct writer {

@@ -1,9 +1,9 @@
-/* iteration_copy.h - stores a copy of an iteration in memory of its own.
+/* iteration_copy.h - stores a copy of an iteration in its own memory.
  *
  * The memory of an event is valid only during the observer's callback. Some code needs an
  * iteration later: the ring between engine thread and UI thread, and the list of past
- * iterations. It copies the iteration into this struct. The arrays never shrink, so a copy that
- * is not larger than an earlier one needs no new memory.
+ * iterations. Such code copies the iteration into this struct. The arrays never shrink, so a
+ * copy that is not larger than an earlier copy needs no new memory.
  */
 #ifndef ESP_ITERATION_COPY_H
 #define ESP_ITERATION_COPY_H

@@ -1,8 +1,8 @@
 /* journal.c - writes journals, and reads those of killed programs; see journal.h.
  *
  * The file consists of a head and two areas. `used` in the head is the number of valid bytes in
- * an area. It is increased after a record was copied, so after kill -9 the last record is
- * either complete or not counted. After a power failure a record may be damaged. Its checksum
+ * an area. It is increased only after a record was copied completely, so after kill -9 it
+ * covers only complete records. After a power failure a record may be damaged. Its checksum
  * (log.h) shows this.
  */
 #include "sessions/journal.h"

@@ -3,7 +3,7 @@
  * The engine's thread adds records to the journal. This only copies bytes in memory. The
  * records survive even if the program is killed, because the operating system writes mapped
  * memory to the file. Another thread moves the records to the library and empties the journal.
- * There are two areas: one receives new records while the records of the other one are moved.
+ * There are two areas: one receives new records while the records of the other are moved.
  *
  * The journal of session N is the file PATH-N.journal, next to the library PATH. It exists
  * while the session is open and claimed (esp_library_claim). If it exists but the session is
@@ -31,8 +31,8 @@ struct esp_records {
  * session's log. Returns 0, or a negative status with a sentence in err. */
 int esp_journal_open(struct esp_journal **journal, const char *library, int64_t session,
                      int chunk, char *err, size_t errlen);
-/* Closes the journal. If `remove` is true, overwrites its records and removes the file. Before
- * that, store the records in the library, unless you want to delete them. */
+/* Closes the journal. If `remove` is true, overwrites its records and removes the file. To keep
+ * the records, store them in the library before. */
 void esp_journal_close(struct esp_journal *journal, bool remove);
 /* Adds records to the current area. Returns false if the area has no room for them. */
 bool esp_journal_add(struct esp_journal *journal, const void *records, size_t length);

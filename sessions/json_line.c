@@ -119,9 +119,9 @@ static void put_fraction(struct esp_line *line, const char *name, bool negative,
 }
 
 /* Writes the shortest decimal that reads back as this float. The decimal is m / 10^k with m
- * below 2^53 and k below 23, so one division gives the same rounded value as reading the
+ * below 2^53 and k below 23. Therefore one division gives the same rounded value as reading the
  * decimal. Returns false if there is no such decimal. printf() would take several times as
- * long. That is too slow, because an iteration has hundreds of numbers. */
+ * long, which is too slow because an iteration has hundreds of numbers. */
 static bool put_short(struct esp_line *line, const char *name, float value)
 {
     static const double power[] = {1,   1e1, 1e2, 1e3,  1e4,  1e5,  1e6,
@@ -196,8 +196,8 @@ static bool is_control(utf8proc_int32_t c)
            category == UTF8PROC_CATEGORY_ZL || category == UTF8PROC_CATEGORY_ZP;
 }
 
-/* Writes one character. It may be NUL. A reader that uses C strings then loses the characters
- * after it. */
+/* Writes one character, which may be NUL. A reader that uses C strings loses the characters
+ * after a NUL. */
 static void put_character(struct esp_line *line, const char *bytes, size_t length,
                           utf8proc_int32_t c)
 {

@@ -2,9 +2,8 @@
  *
  * An iteration event contains the finished tree. Its nodes are in creation order, so the tree
  * after a pass consists of the first nodes. But some of them were different after that pass:
- * not expanded yet, not cut yet, or drawn fewer times. The differences are stored here. With
- * them, each LAYER and STAGE event can be reconstructed from the iteration, equal in every
- * field.
+ * not expanded yet, not cut yet, or drawn fewer times. These differences are stored here. From
+ * the iteration and the differences, each LAYER and STAGE event can be reconstructed exactly.
  */
 #ifndef ESP_LAYERS_H
 #define ESP_LAYERS_H
@@ -19,14 +18,14 @@ struct esp_growth {
     uint8_t reason;
 };
 
-/* A node that changed between the end of a pass and the end of the next pass, or between the
- * last pass and the finished tree. `was` is its state before the change. */
+/* Describes how a node changed after a draft pass: up to the end of the next pass or, after the
+ * last pass, up to the finished tree. `was` is the node's state before the change. */
 struct esp_change {
     int32_t node;
     struct esp_growth was;
 };
 
-/* The tree at the end of a draft pass. */
+/* Describes the tree at the end of a draft pass. */
 struct esp_tree_layer {
     double time; /* time of the LAYER event */
     int nodes;   /* number of nodes in the tree */
@@ -44,7 +43,7 @@ struct esp_layers {
     int last_count, last_capacity;
 };
 
-/* Call these functions while an iteration runs: first esp_layers_begin(), then
+/* Call these functions while an iteration runs. First call esp_layers_begin(), then
  * esp_layers_note() for each LAYER event, and esp_layers_finish() for the finished iteration.
  * esp_layers_note() and esp_layers_finish() return 0 or ESP_E_MEMORY. */
 void esp_layers_begin(struct esp_layers *layers);

@@ -101,7 +101,7 @@ static void configure(sqlite3 *db, enum esp_library_mode mode)
 static int open_file(struct esp_library *l, enum esp_library_mode mode, char *err,
                      size_t errlen)
 {
-    if (mode == ESP_LIBRARY_KEEP) { /* a file that SQLite creates is readable by others */
+    if (mode == ESP_LIBRARY_KEEP) { /* a file created by SQLite would be readable by others */
         const int file = open(l->path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
         if (file < 0)
             return esp_fail(err, errlen, ESP_E_FILE, "%s: %s", l->path, strerror(errno));
@@ -170,8 +170,8 @@ static void set_journal_aside(struct esp_library *l, int64_t id)
     if (rename(from, to) == 0)
         esp_fail(
             l->note, sizeof l->note, 0,
-            "%s, the last part of session %lld, is damaged; what could be read of it is kept, "
-            "and it was renamed to %s",
+            "%s, the last part of session %lld, is damaged; its readable records are kept, "
+            "and the file was renamed to %s",
             from, (long long)id, strrchr(to, '/') ? strrchr(to, '/') + 1 : to);
 }
 
@@ -233,7 +233,7 @@ static int open_library(struct esp_library *l, enum esp_library_mode mode, char 
         make_folders(l->path);
     snprintf(locks, sizeof locks, "%s.lock", l->path);
     l->locks = open(locks, O_RDWR | O_CLOEXEC | (mode == ESP_LIBRARY_KEEP ? O_CREAT : 0), 0600);
-    /* This locks byte 0: no other program may create or rename the file during the checks. */
+    /* While this lock is held, no other program creates or renames the library. */
     const bool locked = esp_library_claim_file(l);
     int status = open_file(l, mode, err, errlen);
     if (status == ESP_E_FORMAT && mode == ESP_LIBRARY_KEEP && locked) {

@@ -6,8 +6,8 @@
  * newest records are in a journal next to the library (journal.h). If a program was killed,
  * opening the library moves the records from its journals into the library. Several programs
  * can use the file at the same time, but a session can be open in only one of them
- * (esp_library_claim). The other programs see those records of the session that are in the
- * library.
+ * (esp_library_claim). The other programs see only the records of the session that are already
+ * in the library.
  *
  * The file is untrusted: every number and link is checked when it is loaded.
  */
@@ -59,8 +59,8 @@ struct esp_kept_session {
 /* Called for each session. A return value other than 0 ends the list. */
 typedef int esp_kept_visit(void *user, const struct esp_kept_session *session);
 /* Lists all sessions, the most recently changed first. Before that, reads the new records of
- * their logs. This function and those below return 0, or a negative status with a sentence in
- * err. */
+ * their logs. This function and the functions below return 0, or a negative status with a
+ * sentence in err. */
 int esp_library_list(struct esp_library *library, esp_kept_visit *visit, void *user, char *err,
                      size_t errlen);
 /* Finds a session by its number or its name. If `which` is NULL or "", finds the session that
@@ -75,7 +75,7 @@ struct esp_kept_match {
     char words[256]; /* the match, in brackets, with the words around it */
 };
 
-/* Searches for branches that contain all of `words`; the last of these may be the beginning
+/* Searches for branches that contain all of `words`. The last word may be only the beginning
  * of a word. Calls `visit` for each branch, the best match first, until it returns a value
  * other than 0. Before the search, new texts are added to the index, and a damaged index is
  * rebuilt. */
@@ -96,25 +96,25 @@ int esp_library_delete(struct esp_library *library, int64_t id, char *err, size_
 bool esp_library_claim(struct esp_library *library, int64_t id);
 void esp_library_release(struct esp_library *library, int64_t id);
 
-/* A generation: it continued a text after its first `place` tokens. Each kept iteration has the
- * number of its generation. To write the same tokens again, start a session with the same text,
- * these settings and this state of the random number generator. */
+/* Describes a generation, which continued a text after the text's first `place` tokens. Each
+ * kept iteration has the number of its generation. To write the same tokens again, start a
+ * session with the same text, these settings and this state of the random number generator. */
 struct esp_kept_generation {
     int number, place;
     struct esp_generator generator;
     int tokens;         /* maximum number of new tokens */
-    const char *header; /* (header_length) models and settings, in a recording's header line */
+    const char *header; /* (header_length) models and settings, as a recording's header line */
     size_t header_length;
 };
 
-/* All texts of a loaded session. */
+/* Contains all texts of a loaded session. */
 struct esp_kept_text {
     int vocabulary; /* number of tokens in the vocabulary */
     char vocabulary_hash[32];
     char *header; /* (allocated) the session's latest header line */
     time_t created;
-    int iterations, generations;  /* numbers of the next iteration and generation; earlier ones
-                                     may be missing */
+    int iterations, generations;  /* numbers of the next iteration and generation; some
+                                     earlier numbers may be missing */
     struct esp_branches branches; /* branches.at is the text that was last on the screen */
 };
 
@@ -145,9 +145,9 @@ int esp_library_writers(struct esp_library *library, int64_t id, int iterations,
 
 /* ------------------------------------------------------------------ writing */
 
-/* All changes between esp_library_begin() and esp_library_commit() are one transaction. After
- * the first failure, further changes do nothing. Then esp_library_commit() undoes the earlier
- * changes and reports the failure. */
+/* All changes between esp_library_begin() and esp_library_commit() are one transaction. If a
+ * change fails, the changes after it do nothing. In this case esp_library_commit() undoes the
+ * earlier changes and reports the failure. */
 void esp_library_begin(struct esp_library *library);
 int esp_library_commit(struct esp_library *library, char *err, size_t errlen);
 
@@ -161,8 +161,8 @@ struct esp_kept_next {
 
 int esp_library_next_numbers(struct esp_library *library, int64_t id,
                              struct esp_kept_next *next, char *err, size_t errlen);
-/* `known` has a bit for each token of a vocabulary (vocabulary / 8 + 1 bytes). Sets the bits of
- * the tokens whose bytes the library has (table `piece`). */
+/* `known` has a bit for each token of a vocabulary (vocabulary / 8 + 1 bytes). Sets the bit of
+ * each token that has its bytes in the library (table `piece`). */
 void esp_library_pieces(struct esp_library *library, const char *vocabulary_hash,
                         int vocabulary, unsigned char *known);
 /* Stores records of a session's log in one transaction, as chunk number `chunk`. Does nothing
@@ -170,15 +170,15 @@ void esp_library_pieces(struct esp_library *library, const char *vocabulary_hash
  * this chunk or an earlier one. Returns 0, or a negative status with a sentence in err. */
 int esp_library_store(struct esp_library *library, int64_t id, int chunk,
                       const struct esp_records *spans, int count, char *err, size_t errlen);
-/* Appends all records about the session's texts to `to`; these are all but the trees. */
+/* Appends the records about the session's texts to `to`, but not the trees of iterations. */
 int esp_library_texts(struct esp_library *library, int64_t id, struct esp_pack *to, char *err,
                       size_t errlen);
-/* Replaces the session's texts by `text`, which was loaded from it and changed. Deletes the
- * iterations that wrote none of the remaining tokens. */
+/* Replaces the session's texts by `text`, which was loaded from this session and then changed.
+ * Deletes the iterations that wrote none of the remaining tokens. */
 int esp_library_rewrite(struct esp_library *library, int64_t id,
                         const struct esp_kept_text *text, char *err, size_t errlen);
-/* Updates the list and the index of words from the new records of a session's log, or of all
- * sessions' logs if `id` is 0. */
+/* Updates the list and the index of words from the new records of a session's log. If `id` is
+ * 0, does this for all sessions. */
 int esp_library_refresh(struct esp_library *library, int64_t id, char *err, size_t errlen);
 
 #endif

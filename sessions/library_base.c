@@ -5,8 +5,8 @@
  * trigger or function in a file can ever run.
  *
  * A session is claimed by a lock on one byte of a second file, PATH.lock. The offset of this
- * byte is the session's number. The system releases the lock when the program ends, even after
- * a crash.
+ * byte is the session's number. The operating system releases the lock when the program ends,
+ * even after a crash.
  */
 #include <fcntl.h>
 #include <stdio.h>

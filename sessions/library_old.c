@@ -1,7 +1,7 @@
 /* library_old.c - rewrites libraries of versions 1 and 2.
  *
- * These had a row for each branch, token and iteration. Iterations were stored as lines of a
- * recording. In version 1 these lines also had the texts of their tokens.
+ * In these versions each branch, token and iteration had a row. Iterations were stored as lines
+ * of a recording. In version 1 these lines also had the texts of their tokens.
  *
  * A damaged session is left out. In this case a copy of the old file is kept.
  */
@@ -19,7 +19,7 @@
 #include "sessions/grow.h"
 #include "sessions/library_parts.h"
 
-enum { MOST = 1 << 28 /* tokens in a text */, END = INT32_MAX /* the end of a branch */ };
+enum { MOST = 1 << 28 /* most tokens in a text */, END = INT32_MAX /* the end of a branch */ };
 
 static esp_library_table old_tables[] = {
     {"vocabulary", ESP_TABLE_VOCABULARY},
@@ -182,8 +182,8 @@ static bool load_tokens(struct esp_library *l, int64_t id, struct esp_kept_text 
     return !bad;
 }
 
-/* Replaces END in the place of the current text by a length. Returns whether the place is
- * valid. */
+/* If the current text ends at the END of a branch, replaces END by the branch's length. Returns
+ * whether the place of the current text is valid. */
 static bool check_place(struct esp_branches *b)
 {
     const struct esp_text_place at = b->at;
@@ -383,7 +383,7 @@ int esp_library_migrate(struct esp_library *l, char *err, size_t errlen)
         if (keep_copy(l))
             status = convert_all(l, false, &damaged);
         esp_fail(l->note, sizeof l->note, 0,
-                 "%d of the sessions in %s %s damaged; the file as it was is %s.damaged",
+                 "%d of the sessions in %s %s damaged; a copy of the old file is %s.damaged",
                  damaged, l->path, damaged == 1 ? "is" : "are", l->path);
     }
     if (status == SQLITE_OK)

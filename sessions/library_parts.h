@@ -89,7 +89,7 @@ struct esp_library {
     int status;                /* SQLITE_OK, or the first failure of the transaction */
     char what[256];            /* SQLite's message about this failure */
     struct esp_pack sorted[2]; /* buffers of put_records(), reused by each call */
-    struct esp_pack trees; /* trees of the chunk that was read last, of session `trees_of` */
+    struct esp_pack trees; /* trees of the last chunk that was read, from session trees_of */
     int64_t trees_of;
     size_t tree_at;  /* offset of the record after the tree that was found last */
     int tree_number; /* number of the tree that was found last */
@@ -97,8 +97,8 @@ struct esp_library {
 
 /* ---- library_base.c */
 
-/* Versions 1 and 2 had a row for each token, branch and iteration; library_old.c rewrites
- * them. */
+/* The version of the file's format. Versions 1 and 2 had a row for each token, branch and
+ * iteration; library_old.c rewrites such files. */
 enum { ESP_LIBRARY_VERSION = 3 };
 
 /* Returns a statement, reset and without bound values. Returns NULL if it cannot be prepared;

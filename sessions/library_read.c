@@ -117,8 +117,8 @@ void esp_kept_text_free(struct esp_kept_text *text)
 
 /* ------------------------------------------------------------------ iterations */
 
-/* Searches the chunk of trees that was read last for an iteration. If its number is higher than
- * that of the iteration found last, the search starts after that iteration. */
+/* Searches l->trees for the tree of iteration `number`. If this number is higher than the
+ * number of the last tree that was found, the search starts after that tree. */
 static bool find_tree(struct esp_library *l, int number, struct esp_from *from)
 {
     const unsigned char *at = l->trees.at, *end = at ? at + l->trees.length : at;

@@ -32,8 +32,7 @@ static void read_pieces(struct esp_library *l, const char *hash, struct esp_text
     sqlite3_reset(s);
 }
 
-/* Writes the text of the first `count` tokens that a branch owns to `to`, without control
- * tokens. */
+/* Writes the first `count` of a branch's own tokens as text to `to`, without control tokens. */
 static void own_words(const struct esp_branch *branch, int count, struct esp_texts *pieces,
                       struct esp_pack *to)
 {
@@ -338,8 +337,8 @@ int esp_library_find(struct esp_library *l, const char *which, struct esp_kept_s
 
 /* ------------------------------------------------------------------ searching */
 
-/* Returns an allocated FTS5 query for texts that contain all of `words`. The last of them may
- * be the beginning of a word. */
+/* Returns an allocated FTS5 query for texts that contain all of `words`. The last word may be
+ * only the beginning of a word. */
 static char *query_of(const char *words)
 {
     char *query = malloc(4 * strlen(words) + 8), *to = query;

@@ -119,7 +119,7 @@ static void put_piece(struct esp_library *l, int64_t id, struct esp_from from)
     esp_library_do(l, s);
 }
 
-/* Stores one record, or appends it to the buffer for its column. Its bytes are [at, end). */
+/* Stores a record, or appends it to the buffer for its column. The record is [at, end). */
 static void sort(struct esp_library *l, int64_t id, struct sorted *to, int kind,
                  const unsigned char *at, const unsigned char *end, struct esp_from from)
 {

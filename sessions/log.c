@@ -10,8 +10,8 @@ enum { MOST = 1 << 28 /* tokens in a text */, KIND = 7, HAS_SCORE = 8, HAS_ITERA
 
 /* ------------------------------------------------------------------ frames */
 
-/* Returns a checksum of the bytes. It takes eight bytes at a time. It detects accidental
- * damage, but not deliberate changes. */
+/* Returns a checksum of the bytes. For speed, it reads eight bytes at a time. It detects
+ * accidental damage, but not deliberate changes. */
 static uint32_t check_of(const unsigned char *bytes, size_t length)
 {
     uint64_t sum = length, word;
@@ -356,7 +356,7 @@ static void set_scores(struct esp_log_texts *t, struct esp_from *from)
     const int first = get_int(from, 0, MOST), count = get_int(from, 0, MOST);
     for (int i = 0; i < count && !from->bad; i++) {
         get_score(t, from, &score);
-        if (first + i < b->at.length && !from->bad) /* a score may be for the next token */
+        if (first + i < b->at.length && !from->bad) /* there may be a score of the next token */
             esp_branches_token(b, b->at, first + i)->score = score;
     }
 }

@@ -1,8 +1,8 @@
 /* pack.h - writes and reads the values in the binary records of kept sessions.
  *
- * A number is a varint: each byte has seven bits of it, the lowest bits first, and the byte's
- * highest bit says that another byte follows. The reading functions check every length. After
- * the first error they return zeros, so a caller need not check each value.
+ * A number is a varint: each byte contains seven bits of it, the lowest bits first. If another
+ * byte follows, the highest bit of the byte is set. The reading functions check every length.
+ * After the first error they return zeros, so a caller need not check each value.
  */
 #ifndef ESP_PACK_H
 #define ESP_PACK_H
@@ -87,7 +87,7 @@ static inline void esp_pack_free(struct esp_pack *b)
 
 /* ------------------------------------------------------------------ reading */
 
-/* Bytes to read from; `at` is the next byte. */
+/* A buffer to read from. `at` points to the next byte. */
 struct esp_from {
     const unsigned char *at, *end;
     bool bad; /* there was an error: the bytes ended too early, or a value was invalid */

@@ -1,10 +1,10 @@
 /* recorder.c - appends events to a file, and stops at the first failure; see recorder.h.
  *
  * Writing to a pipe without a reader raises SIGPIPE, and writing beyond the maximum file size
- * raises SIGXFSZ. Either signal would end the program. So both are blocked during each write,
- * and a pending signal is removed before they are unblocked. Files are opened with O_NONBLOCK,
- * because the recorder must not wait forever for a full pipe. A file has only one recorder at a
- * time, because two recorders would mix their lines.
+ * raises SIGXFSZ. Either signal would end the program. Therefore both are blocked during each
+ * write, and a pending signal is removed before they are unblocked. Files are opened with
+ * O_NONBLOCK, because the recorder must not wait forever for a full pipe. A file has only one
+ * recorder at a time, because two recorders would mix their lines.
  */
 #include "sessions/recorder.h"
 
@@ -144,7 +144,7 @@ static void suspend(struct esp_recorder *r, const char *why)
     struct stat info;
     snprintf(r->why, sizeof r->why, "%s", why);
     esp_fail(r->trouble, sizeof r->trouble, ESP_E_FILE,
-             "recording to %s is suspended: %s; the generation goes on", r->path, why);
+             "recording to %s is suspended: %s; the generation continues", r->path, why);
     if (fstat(r->fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_size > r->written &&
         ftruncate(r->fd, r->written) < 0)
         return;

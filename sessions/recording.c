@@ -33,8 +33,8 @@ struct index_entry {
 struct iteration {
     int event;       /* index of the event in `entries` */
     int of_text;     /* iterations since the text was last cleared, including this one */
-    double baseline; /* seconds of a plain decoding step, measured last; 0 means not measured
-                        yet */
+    double baseline; /* latest measured time of a plain decoding step in seconds; 0
+                        means not measured yet */
 };
 
 struct esp_recording {
@@ -184,9 +184,9 @@ static int add_line(struct esp_recording *r, struct index_entry entry, const cha
     return ESP_OK;
 }
 
-/* Adds the lines in `text`, which begins at `offset` in the file. If `last`, the text ends at
- * the end of the file, and a last line without a newline is added, too. Returns the number of
- * bytes in the added lines, or a negative status. */
+/* Adds the lines in `text`, which begins at `offset` in the file. If `last` is true, the text
+ * ends at the end of the file, and a last line without a newline is added, too. Returns the
+ * number of bytes in the added lines, or a negative status. */
 static long add_lines(struct esp_recording *r, const char *text, size_t length, off_t offset,
                       bool last, int *lines, char *err, size_t errlen)
 {

@@ -58,15 +58,15 @@ struct esp_recording;
 int esp_recording_open(struct esp_recording **recording, const char *path, char *err,
                        size_t errlen);
 /* Opens the file of the recording `of` a second time, for use in another thread. This works
- * even if another file has its name now. `of` must stay open during the call, and only one
- * thread at a time may make this call. Returns the same as esp_recording_open(). */
+ * even if the file's name now belongs to another file. `of` must stay open during the call, and
+ * only one thread at a time may make this call. Returns the same as esp_recording_open(). */
 int esp_recording_open_again(struct esp_recording **recording, const struct esp_recording *of,
                              char *err, size_t errlen);
 void esp_recording_close(struct esp_recording *recording);
 
 const struct esp_recording_header *esp_recording_header(const struct esp_recording *recording);
-/* Returns whether the recording is truncated, for example by a crash: its last line is
- * incomplete (and ignored), or no END event follows its last iteration. */
+/* Returns whether the recording is truncated, for example by a crash. In this case its last
+ * line is incomplete and was ignored, or no END event follows its last iteration. */
 bool esp_recording_is_cut(const struct esp_recording *recording);
 /* Returns the text of a recorded token. This function is an esp_token_text; its argument `user`
  * is the recording. */
@@ -79,7 +79,7 @@ int esp_recording_iterations(const struct esp_recording *recording);
 
 struct esp_recording_entry {
     int type;       /* ESP_EVENT_PROMPT, _ITERATION, _SETTING, _REWIND, _END, _MARKER, _CLEAR */
-    double time;    /* seconds since the start of the recording; never falls */
+    double time;    /* seconds since the start of the recording; never decreases */
     int iterations; /* number of iterations in the recording before this event */
     int line;       /* number of the event's line in the file */
 };
@@ -91,8 +91,8 @@ struct esp_recording_entry esp_recording_entry(const struct esp_recording *recor
  * 0. This is not the iteration's `index`, which restarts from 0 when the text is cleared. */
 int esp_recording_iteration_event(const struct esp_recording *recording, int iteration);
 
-/* Sets *tokens to the text after event `event` (-1 means before the first event), valid until
- * the next call. Returns the number of tokens, or ESP_E_MEMORY. */
+/* Sets *tokens to the text after event `event`; -1 means before the first event. *tokens is
+ * valid until the next call. Returns the number of tokens, or ESP_E_MEMORY. */
 int esp_recording_text(struct esp_recording *recording, int event,
                        const struct esp_text_token **tokens);
 
@@ -104,8 +104,8 @@ int esp_recording_added(const struct esp_recording *recording, int event,
  * including this event. -1 means before the first event. */
 int esp_recording_iterations_of_text(const struct esp_recording *recording, int event);
 
-/* Returns the time of one plain decoding step in seconds, as measured last before or at event
- * `event`, or 0 if it was not measured yet. Clearing the text does not change it. */
+/* Returns the time of one plain decoding step in seconds, as it was last measured at or before
+ * event `event`. Returns 0 if it was not measured yet. Clearing the text does not change it. */
 double esp_recording_baseline(const struct esp_recording *recording, int event);
 
 /* ------------------------------------------------------------------ events */

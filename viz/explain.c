@@ -413,10 +413,10 @@ static void say_cut(struct talk *t, int cut, int example)
                  : " %d are cut before the target sees them",
         cut);
     if (isfinite(path))
-        say(t, ": the path to %s, for one, is %.2g %% likely (P)", quote(t, n->token),
+        say(t, ": for example, the path to %s is %.2g %% likely (P)", quote(t, n->token),
             100 * path);
     else
-        say(t, ": %s, for one", quote(t, n->token));
+        say(t, ": for example, %s", quote(t, n->token));
     if (esp_explain_refusal(why, sizeof why, t->it, example))
         say(t, " (%s)", why);
     else if (n->reason)
@@ -571,8 +571,8 @@ static void explain_verify(struct talk *t)
 static void explain_flatten(struct talk *t)
 {
     say(t,
-        "The root and %d node%s are put in one row, parents first. A mask lets each see only "
-        "its own ancestors, so that one pass can check every path at once.",
+        "The root and %d node%s become the rows of one batch, parents first. A mask lets each "
+        "row see only its own ancestors, so one pass can check all paths.",
         t->nodes, esp_plural(t->nodes));
 }
 

@@ -145,7 +145,7 @@ int esp_figure_timeline(const struct esp_figure *f, struct esp_drawing *d, char 
              esp_plural(it->committed_count), esp_number(number[0], 1e3 * all, 3));
     if (plain > 0 && all > 0)
         esp_say(words, sizeof words,
-                "; plain decoding takes %s ms for as many: %s times as long",
+                "; plain decoding takes %s ms for as many tokens: %s times as long",
                 esp_number(number[0], 1e3 * plain, 3), esp_number(number[1], plain / all, 3));
     struct line l = {f, d, FIGURE_EDGE + NAMES, 0, TIME / longest};
     d->width = FIGURE_EDGE + NAMES + TIME + NUMBERS;

@@ -22,7 +22,7 @@ static const struct entry {
      "A node whose best guess is less likely than this gets the most children.",
      "more nodes count as unsure, so trees get wider",
      "fewer nodes count as unsure, so trees get narrower", NULL, 0},
-    {"D0", "base depth", "Every path may be this deep; below, only likely ones go on.",
+    {"D0", "base depth", "Every path may be this deep; only likely paths get deeper.",
      "trees may get deeper", "trees get less deep", NULL, 1},
     {"rhodeep", "deepening bound", "A path at least this likely can exceed the base depth.",
      "fewer paths go deep", "more paths go deep", NULL, -1},

@@ -1,11 +1,11 @@
 #!/bin/sh
-# Bad input gives an error message of one line and the right exit code, and no file is written.
+# Bad input must give an error message of one line and the right exit code, and must not write a file.
 . tests/shell.sh
 target=engine/models/fairytale-target
 draft=engine/models/fairytale-draft
 gen="$ESPALIER generate -p hello -n 4"
 
-copy() { # NAME: copies the draft model to the folder NAME, where the test then damages it
+copy() { # NAME: copies the draft model to the folder NAME; the test then damages the copy
     mkdir "$work/$1" && cp "$draft"/* "$work/$1"
 }
 
@@ -46,14 +46,14 @@ check "a parameter out of range is refused" fails 1 "tau" $gen --drafter dynatre
 check "a parameter without value is refused" fails 1 "name=value" $gen --drafter dynatree:tau
 check "an unknown verifier is refused" fails 1 "nothing" $gen --verifier nothing
 check "an unknown backend is refused" fails 1 "abacus" $gen --backend abacus
-check "an unknown order is refused" fails 1 "order" $gen --order up
+check "an unknown --order is refused" fails 1 "order" $gen --order up
 check "a temperature below 0 is refused" fails 1 "temp" $gen --temp -1
 check "a top-p above 1 is refused" fails 1 "top-p" $gen --top-p 1.5
 check "a top-p of 0 is refused" fails 1 "top-p takes a number above 0" $gen --top-p 0
 check "a drafter with more nodes than --max-nodes allows gives a warning" sh -c "$gen -n 2 --drafter dyspec:N=300 2>&1 |
     grep -q 'they have at most 256 nodes; start with --max-nodes 300'"
 check "a --max-nodes below the default number of nodes gives no warning" sh -c "! $gen -n 2 --max-nodes 20 --drafter dyspec 2>&1 | grep -q nodes"
-check "optimal accepts a tree with fewer nodes than it expands in one pass" sh -c "$gen -n 2 --drafter optimal:N=7 >/dev/null"
+check "drafter optimal can draft fewer nodes than it expands in one pass" sh -c "$gen -n 2 --drafter optimal:N=7 >/dev/null"
 check "a seed that is not a number is refused" fails 1 "seed" $gen --seed x
 check "--threads 0 is refused" fails 1 "threads" $gen --threads 0
 check "verifier greedy is refused above temperature 0" fails 1 "greedy" $gen --verifier greedy --temp 1

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Tests `espalier bench`: every configuration runs on every prompt, figures are consistent, and errors are clear.
+# Tests `espalier bench`. Every configuration must run on every prompt, figures must be consistent, and error messages clear.
 . tests/shell.sh
 printf 'Once upon a time\n\nThere was a king\nA fox said' >"$work/prompts"
 bench="$ESPALIER bench -n 24 --threads 1 -f $work/prompts"
@@ -11,7 +11,7 @@ number() {
 
 $bench ar linear:K=3 dynatree --json >"$work/json" 2>"$work/err"
 check "bench succeeds and prints nothing on stderr" test $? -eq 0 -a ! -s "$work/err"
-check "empty lines are not prompts" test "$(number prompts 1)" = 3
+check "empty lines of the file are not counted as prompts" test "$(number prompts 1)" = 3
 check "--prompts 2 uses the first two prompts" sh -c "$bench ar --prompts 2 --json | grep -q '\"prompts\":[^0-9]*2,'"
 check "there are three configurations" test "$(grep -c '"drafter"' "$work/json")" = 3
 check "the first configuration is the baseline" test "$(number speedup 1)" = 1
@@ -43,7 +43,7 @@ check "above temperature 0, a configuration can name a verifier" sh -c "$bench -
     grep -q '^iid+traversal  '"
 check "without arguments all drafters are measured" test \
     "$($bench -n 4 --warmup 0 | grep -c '+-.*+-')" = "$(grep -c '^X(' engine/drafters/drafters.def)"
-check "a dash does not stand for standard input" sh -c "printf Once | $ESPALIER bench -n 4 ar - 2>&1 | grep -q 'no drafter'"
+check "an argument - is not read as standard input" sh -c "printf Once | $ESPALIER bench -n 4 ar - 2>&1 | grep -q 'no drafter'"
 check "a prompt is read from a pipe" sh -c "printf Once | $ESPALIER bench -n 4 ar | grep -q '^ar '"
 check "an unknown drafter is refused" fails 1 "nonsense" $bench nonsense
 check "a verifier that would change the output distribution is refused" fails 1 "the output distribution would change" $bench --temp 1 dynatree+bv
@@ -52,7 +52,7 @@ check "a parameter out of range is refused" fails 1 "K takes" $bench linear:K=0
 check "a file that does not exist is refused" fails 1 "none" $ESPALIER bench -f "$work/none" ar
 printf '{"prompt": "Once upon a time\\nthere was", "category": "tales"}\n\n{"prompt": "A fox"}\n' >"$work/prompts"
 $bench linear:K=3 --json >"$work/json"
-check "JSON Lines are prompts, with newlines" test "$(number prompts 1)" = 2
+check "each line of a JSON Lines file is a prompt, which can contain newlines" test "$(number prompts 1)" = 2
 printf '{"prompt": 3}\n' >"$work/prompts"
 check "a prompt that is not a string is refused" fails 1 "line 1" $bench ar
 printf '{"prompt": "A fox"}\nA king\n' >"$work/prompts"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Tests targets of the Makefile: install and uninstall, the example with the installed library, the
-# headless program, the demo without a terminal, and man pages without warnings.
+# Tests targets of the Makefile: install, uninstall, the headless program, and the demo without a
+# terminal. Also tests the example with the installed library, and the man pages.
 . tests/shell.sh
 prefix=$work/usr
 
@@ -31,7 +31,7 @@ check "make install installs lessons, and the program finds them" sh -c \
     "cd / && $prefix/bin/espalier learn 3 </dev/null | grep -q '3 of 3'"
 check "make install installs themes" sh -c "ls $prefix/share/espalier/themes/*.theme >/dev/null"
 cd "$work" || exit 1
-check "the installed program finds the built-in pair" sh -c \
+check "the installed program finds the built-in models" sh -c \
     "$prefix/bin/espalier generate -p Once -n 8 | grep -q ."
 cd - >/dev/null || exit 1
 flags=$(PKG_CONFIG_PATH=$prefix/lib/pkgconfig pkg-config --cflags --libs espalier)
@@ -66,7 +66,7 @@ check "the headless program needs no terminal library" sh -c \
 check "the program does not link to Graphviz" sh -c "! ldd $BUILD/espalier | grep -q 'cgraph\|gvc'"
 check "the headless program exports text without Graphviz" sh -c \
     "$BUILD/headless/espalier export tests/cli/three.esp.jsonl --iteration 1 --format txt | grep -q '✓'"
-check "the headless program generates" sh -c \
+check "the headless program generates text" sh -c \
     "$BUILD/headless/espalier generate -p Once -n 8 | grep -q ."
 check "the headless program replays a recording as text" sh -c "$BUILD/headless/espalier generate -p Once -n 8 \
     --record $work/once.esp.jsonl >/dev/null && $BUILD/headless/espalier replay \

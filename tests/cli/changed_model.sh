@@ -1,6 +1,6 @@
 #!/bin/sh
-# A model file is truncated or overwritten in place. After loading, this has no effect on the
-# text; during loading, it gives an error message of one sentence.
+# A model file is truncated or overwritten in place. After loading, this must not affect the text.
+# During loading, it must give an error message of one sentence.
 . tests/shell.sh
 . tests/script.sh
 
@@ -15,7 +15,7 @@ change() { # HOW: changes the file in place
     copied) cat "$work/kept/model.safetensors" >"$file" ;;
     esac
 }
-begun() { # FILE PID: waits until FILE has contents; succeeds if process PID then still runs
+begun() { # FILE PID: waits until FILE is not empty; succeeds if process PID then still runs
     while [ ! -s "$1" ] && kill -0 "$2" 2>/dev/null; do sleep 0.01; done
     kill -0 "$2" 2>/dev/null
 }

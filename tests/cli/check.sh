@@ -1,10 +1,10 @@
 #!/bin/sh
-# Tests `espalier check`, and sampling, from the command line.
+# Tests `espalier check`, and sampling with `espalier generate`.
 . tests/shell.sh
 ok="$ESPALIER check --trials 25"
 
 $ok --drafter iid:K=2,L=3 --verifier traversal >"$work/out" 2>"$work/err"
-check "an exact pair passes" test $? -eq 0
+check "an exact pair of drafter and verifier passes" test $? -eq 0
 check "plain decoding is in the table" grep -q '^ar ' "$work/out"
 check "the tested drafter and verifier are in the table" grep -q '^iid:K=2,L=3 *traversal .* ok$' "$work/out"
 check "without a terminal, no progress bar is printed" test ! -s "$work/err"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Tests `espalier compare`: two configurations on the same text.
+# Tests `espalier compare`, which runs two configurations on the same text.
 . tests/shell.sh
 prompt="Once upon a time there was"
 cmp="$ESPALIER compare -n 40 -p"
@@ -14,16 +14,16 @@ check "both drafters have a line in the table" test "$(grep -c '^linear  \|^dysp
 check "the output says how many iterations each drafter took" grep -q 'iterations for the same text' "$work/out"
 check "compare prints nothing on stderr" test ! -s "$work/err"
 
-# Totals and text are the same as in two separate runs. If a seed is given, a run does not
-# use what earlier runs have learned.
+# Totals and text must be the same as in two separate runs. Because a seed is given, a run does
+# not use what earlier runs have learned.
 for temp in 0 0.8; do
     $cmp "$prompt" --drafter linear:K=4 --with assisted --temp $temp --seed 0 --json >"$work/both"
     check "compare --json succeeds at temperature $temp" test $? -eq 0
     $ESPALIER generate -n 40 -p "$prompt" --drafter linear:K=4 --temp $temp --seed 0 --json >"$work/one"
-    check "the text at temperature $temp equals that of a separate run of the first side" test \
+    check "at temperature $temp, the text is the same as in a separate run of the first side" test \
         "$(sed -n '/"text"/p;/"tokens"/p' "$work/both")" = "$(sed -n '/"text"/p;/"tokens"/p' "$work/one")"
     for key in iterations drafted_nodes accepted_nodes draft_passes target_passes; do
-        check "the first side has the $key of a separate run" test \
+        check "the first side has the same $key as a separate run" test \
             "$(value $key "$work/both" | head -n 1)" = "$(value $key "$work/one")"
     done
 done
@@ -31,7 +31,7 @@ check "sampled texts are not called identical" grep -q '"identical":	null' "$wor
 $cmp "$prompt" --drafter linear:K=4 --with assisted --seed 0 --json >"$work/both"
 $ESPALIER generate -n 40 -p "$prompt" --drafter assisted --seed 0 --json >"$work/two"
 for key in iterations drafted_nodes accepted_nodes draft_passes target_passes; do
-    check "the second side has the $key of a separate run" test \
+    check "the second side has the same $key as a separate run" test \
         "$(value $key "$work/both" | tail -n 1)" = "$(value $key "$work/two")"
 done
 check "greedy texts are called identical" grep -q '"identical":	true' "$work/both"
@@ -43,7 +43,7 @@ check "the output says that the first side writes the text" grep -q 'the text is
 printf %s "$prompt" | $ESPALIER compare -n 9 --with ar >"$work/out"
 check "the prompt can come through a pipe" grep -q '9 tokens' "$work/out"
 
-# If the text ends before the limit, the counts of both sides end there.
+# If the text ends before the limit, the counts of both sides must end there, too.
 for seed in 1 9; do
     $ESPALIER compare -n 400 -p "And they lived happily ever after." --temp 1 --seed $seed \
         --drafter linear --with dyspec --json >"$work/both"
@@ -56,7 +56,7 @@ for seed in 1 9; do
     done
 done
 
-# If one side is plain decoding, it is the baseline, and its speedup is 1.
+# If one side is plain decoding, it must be the baseline, with a speedup of 1.
 for sides in "linear:K=4 --with ar" "ar --with linear:K=4"; do
     $cmp "$prompt" --drafter $sides --seed 0 >"$work/out"
     check "ar is the baseline in '$sides'" grep -q '^ar .* 1\.00x$' "$work/out"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Tests completion: `espalier complete` offers the right words, and bash, zsh and fish show them.
+# Tests completion: `espalier complete` must offer the right words, and bash, zsh and fish must show them.
 . tests/shell.sh
 
 completes() { # completes WANT WORD...: succeeds if completing the last word gives exactly the words WANT
@@ -28,20 +28,20 @@ check "themes are completed" completes "dark" replay x --theme da
 check "suites are completed" completes "dyspec-main" bench --suite dyspec-m
 check "backends are completed" completes "auto cpu cuda" check --backend ""
 check "names of lists are completed" completes "verifiers" list v
-check "words of a setting are completed" completes "bfs dfs hpd" generate -p x --order ""
+check "words that a setting takes are completed" completes "bfs dfs hpd" generate -p x --order ""
 check "words of a flag that also takes a number are completed" completes "auto off" generate -p x --draft-temp ""
-check "words of a flag are completed" completes "thresholds acceptance stages" export x --chart ""
+check "words that a flag takes are completed" completes "thresholds acceptance stages" export x --chart ""
 check "shapes of a picture are completed" completes "16:9 1:1" export x --aspect 1
-check "words of an engine option are completed" completes "auto" generate --context ""
+check "words that an engine option takes are completed" completes "auto" generate --context ""
 check "after a flag that takes no value, more flags are completed" completes "--baseline" generate -p x --baseline --base
-check "drafters to measure are completed" completes "eagle2" bench linear ea
+check "bench completes the names of drafters" completes "eagle2" bench linear ea
 check "kinds of training are completed" completes "selector" train s
 check "lessons are completed" completes "3-a-tree" learn 3
-check "nothing is offered where a file is expected" completes "" generate -f tests/she
+check "where a file is expected, completion leaves the word to the shell" completes "" generate -f tests/she
 check "nonsense gives no completion" completes "" generate --nonsense=x:y,z "$(printf '\033[31m')"
 check "each completion has a description" sh -c "'$ESPALIER' complete -- generate --drafter salf | grep -q '^salf	the likeliest'"
 
-# The three shells: each completes the end of a line.
+# These functions print how each of the three shells completes the end of a line.
 in_bash() {
     bash -c '. tui/package/completion.bash
         COMP_LINE="${0##*/} $*" COMP_POINT=1000 COMP_WORDS=("$0" "$@") COMP_CWORD=$#
@@ -67,5 +67,5 @@ for shell in bash zsh fish; do
     check "$shell completes a drafter" sh -c "echo '$(in_$shell generate --drafter sal)' | grep -qw salf"
     check "$shell completes files" sh -c "echo '$(in_$shell generate -f tests/she)' | grep -q 'tests/shell.sh\|FILES'"
 done
-check "in bash, a word begins after a colon" test "$(in_bash generate --drafter fixed:pru)" = "prune="
+check "bash completes only the part of a word after a colon" test "$(in_bash generate --drafter fixed:pru)" = "prune="
 finish

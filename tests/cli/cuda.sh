@@ -1,8 +1,8 @@
 #!/bin/sh
-# Tests the CUDA backend on the command line. A missing device, too little memory or a call that
-# fails gives a message of one line. Backend "auto" then uses the CPU. With a working device, the
-# text is the same as on the CPU. The test uses the emulator. If the real plugin was built, the
-# test also uses it, without a GPU.
+# Tests the CUDA backend on the command line. A missing device, too little memory or a failing call
+# must give a message of one line. Backend "auto" must then use the CPU. With a working device, the
+# text must be the same as on the CPU. The test uses the emulator. If the real plugin was built,
+# the test also uses it, without a GPU.
 . tests/shell.sh
 emulated=$BUILD/emu/libespalier-cuda.so
 run="$ESPALIER generate -p Once -n 4 --drafter linear --max-nodes 16 --context 64"
@@ -71,11 +71,11 @@ done
 check "an older driver gets the plugin with the lowest requirements" chosen 11080 12040
 check "without a driver the newest plugin reports the error" chosen 0 13000
 mv "$work/plugins/libespalier-cuda.so" "$work/newest.so"
-check "a single plugin is enough" chosen 13000 12040
+check "a newer driver gets the plugin of CUDA 12 if there is no other plugin" chosen 13000 12040
 rm "$work/plugins/libespalier-cuda12.so"
 check "a folder without a plugin is reported" fails 1 "plugins/libespalier-cuda.so" $run --backend cuda
 mv "$work/newest.so" "$work/plugins/libespalier-cuda.so"
-check "a single plugin is used with any driver, and may refuse it" chosen 12040 13000
+check "a single plugin is used with any driver; the plugin may refuse the driver" chosen 12040 13000
 
 export ESPALIER_CUDA_PLUGIN="$emulated"
 check "a working device is listed" grep -q "emulated GPU" <<EOT
@@ -91,7 +91,7 @@ check "generate samples on the emulated GPU" test $? -eq 0
 $ESPALIER check --backend cuda --drafter iid:K=2,L=2 --trials 1 --max-nodes 16 --context 64 >"$work/out" 2>&1
 check "espalier check runs every exact verifier on the emulated GPU" test "$(grep -c '^iid.* ok$' "$work/out")" -eq 6
 
-# With several devices, --device chooses one.
+# If there are several devices, --device must choose one of them.
 check "each device is listed with its number" test \
     "$(ESPALIER_EMU_DEVICES=2 $ESPALIER list backends | grep -c -- '--device [01]: emulated GPU [01], 4 GB, driver ')" -eq 2
 check "each device is listed in JSON" test \
@@ -132,7 +132,7 @@ ESPALIER_EMU_MEMORY=1000000 $run >"$work/out" 2>"$work/err"
 check "with too little GPU memory, auto uses the CPU" cmp -s "$work/out" "$work/plain"
 check "one line says that the GPU has too little memory" test "$(grep -c 'free on emulated GPU.*using the cpu backend' "$work/err")" -eq 1
 
-# Tests quantised weights, which stay quantised on the GPU. A tree gives the text of plain decoding.
+# Tests quantised weights, which stay quantised on the GPU. A tree must give the text of plain decoding.
 $ESPALIER quantize engine/models/fairytale-target "$work/t.gguf" --type q4_k >/dev/null
 $ESPALIER quantize engine/models/fairytale-draft "$work/d.gguf" --type q8_0 >/dev/null
 quantised="--target $work/t.gguf --draft $work/d.gguf --backend cuda --max-nodes 16 --context 64"
@@ -141,13 +141,13 @@ check "quantised weights generate" test -s "$work/plain-q"
 $ESPALIER generate -p Once -n 4 $quantised --drafter dynatree >"$work/out" 2>"$work/err"
 check "a tree gives the same text" cmp -s "$work/out" "$work/plain-q"
 
-# If a target is larger than the memory limit, its layers are copied to the device for every pass.
+# If a target is larger than the memory limit, the layers that do not fit are copied to the device in every pass.
 limited="--backend cuda --exact --gpu-memory 10M"
 $run $limited --stats >"$work/out" 2>"$work/err"
 check "the text with --gpu-memory is the same" cmp -s "$work/out" "$work/plain"
-check "statistics say what was copied" grep -q '^memory  *[0-9] of 6 layers; the others, .* a pass, were copied at' "$work/err"
+check "statistics say how many layers were copied, and how fast" grep -q '^memory  *[0-9] of 6 layers; the others, .* a pass, were copied at' "$work/err"
 small="--max-nodes 16 --context 64"
-check "inspect says which layers stay" grep -q '^GPU memory  *of 10.5 MB, .* are for the target: 0 of 6 layers' <<EOT
+check "inspect says how many layers stay in GPU memory" grep -q '^GPU memory  *of 10.5 MB, .* are for the target: 0 of 6 layers' <<EOT
 $($ESPALIER inspect $small --backend cuda --gpu-memory 10M)
 EOT
 check "inspect says how fast plain decoding can be at most" grep -q '^  every pass  *copies [0-9.]* MB in .* tokens/s of plain decoding at most' <<EOT
@@ -159,8 +159,8 @@ EOT
 check "without --gpu-memory, a small GPU also keeps only some layers in its memory" grep -q '[0-4] of 6 layers in its memory' <<EOT
 $(ESPALIER_EMU_MEMORY=178000000 $run --backend cuda --exact --record "$work/r" >"$work/out" && head -n 1 "$work/r")
 EOT
-check "a small GPU gives the same text" cmp -s "$work/out" "$work/plain"
-check "a limit that is too small is reported" fails 1 "not enough GPU memory: .* allowed by --gpu-memory" $run --backend cuda --gpu-memory 2M
+check "a small GPU that copies layers writes the same text" cmp -s "$work/out" "$work/plain"
+check "a --gpu-memory that is too small is reported" fails 1 "not enough GPU memory: .* allowed by --gpu-memory" $run --backend cuda --gpu-memory 2M
 check "--gpu-memory is refused for the CPU" fails 1 "the limit for it is --memory" $run --backend cpu --gpu-memory 10M
 check "--memory is refused for a GPU" fails 1 "is --gpu-memory" $run --backend cuda --memory 10M
 check "--gpu-memory needs a size" fails 1 "gpu-memory takes a size" $run --gpu-memory much

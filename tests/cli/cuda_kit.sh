@@ -1,6 +1,7 @@
 #!/bin/sh
-# Tests the kit's script (tests/cuda/run): it prints output while its parts run, ends in time even if a part hangs, and
-# collects all output in one tar file. Small scripts replace the programs of a real kit.
+# Tests tests/cuda/run, the script of the kit that tests the CUDA backend on a machine with a GPU. It must print output
+# while the parts of the kit run, and must end in time even if a part hangs. It must collect all output in one tar file. Here,
+# small scripts replace the programs of a real kit.
 . tests/shell.sh
 kit=$work/kit
 mkdir -p "$kit/tests/unit" "$kit/tests/lossless"
@@ -79,12 +80,12 @@ check "only the newer compiler uses a compression that old drivers cannot read" 
 plan cuda-kit >"$work/plan"
 check "the kit contains both plugins" grep -q "cp $work/build/libespalier-cuda.so $work/build/libespalier-cuda12.so" "$work/plan"
 plan NVCC12="$work/nvcc-13.0" cuda >"$work/plan"
-check "a second compiler of the same version is refused" grep -q "no nvcc of CUDA 12" "$work/plan"
+check "a second compiler is refused if it is not of CUDA 12" grep -q "no nvcc of CUDA 12" "$work/plan"
 plan CI=true check | grep -e "-Xptxas -O0.* -MF " >"$work/plan"
-check "CI compiles with little optimisation" test "$(wc -l <"$work/plan")" -gt 20
+check "CI compiles CUDA without optimisation by ptxas" test "$(wc -l <"$work/plan")" -gt 20
 check "CI compiles CUDA into a separate folder" test "$(grep -vc -- "-MF $work/build/checked/" "$work/plan")" -eq 0
 
-# NVIDIA's compute-sanitizer cannot check scripts, so it is removed from the path.
+# NVIDIA's compute-sanitizer cannot check scripts. Its folder is removed from PATH, so the kit does not find it.
 PATH=$(printf '%s' "$PATH" | tr ':' '\n' | grep -v cuda | paste -s -d : -)
 
 run() {
@@ -97,8 +98,8 @@ check "the results of the kit's parts are added up" grep -q '^11 passed, 0 faile
 check "with check, the kit measures no speed" test "$(grep -c '| rows | ms |' "$work/out")" -eq 0
 run bench "$work/bench.tar"
 check "with bench, the kit prints the tables of speeds" grep -q '| rows | ms |' "$work/out"
-check "a failing shape is reported" grep -q "^FAILED    shapes-8b (exit 1): 0 passed, 1 failed" "$work/out"
-check "the shape after a failing one is still measured" grep -q "^ok        shapes-1b: 1 passed" "$work/out"
+check "a model shape that fails is reported" grep -q "^FAILED    shapes-8b (exit 1): 0 passed, 1 failed" "$work/out"
+check "the shape after a failed shape is still measured" grep -q "^ok        shapes-1b: 1 passed" "$work/out"
 
 program espalier <<'END'
 #!/bin/sh
@@ -140,7 +141,7 @@ check "the tar file has the output of the parts" test \
 check "the tar file has the summary" test "$(tar xOf "$work/bad.tar" espalier-cuda/summary.txt | grep -c FAILED)" -ge 2
 check "no temporary file is left" test "$(ls "$work" | grep -c tar)" -eq 3
 
-# The output of a part is shown while it runs, and kept if the run is interrupted.
+# The output of a part must be shown while the part runs, and must be kept if the run is interrupted.
 program tests/unit/c_hangs <<'END'
 #!/bin/sh
 echo "half way"
@@ -152,15 +153,15 @@ for i in $(seq 100); do
     grep -q "half way" "$work/out" 2>/dev/null && break
     sleep 0.1
 done
-check "a line is printed before its part ends" grep -q "half way" "$work/out"
+check "a line of output is shown before its part ends" grep -q "half way" "$work/out"
 kill -TERM $running
 wait $running
 check "an interrupted run exits with 130" test $? -eq 130
 check "an interrupted run keeps the output" test \
     "$(tar xOf "$work/broken.tar" espalier-cuda/c_hangs.txt | head -n 1)" = "half way"
 
-# tests/cuda/compare shows the figures of two runs side by side.
-measured() { # measured TAR MS DEVICE
+# tests/cuda/compare must show the figures of two runs side by side.
+measured() { # TAR MS DEVICE: makes the tar file of a run on DEVICE that measured MS milliseconds
     mkdir -p "$work/made/espalier-cuda"
     printf '\n# %s, 80 GB, driver 580\n\nRead rate: 3000 GB/s.\n\n## A model, BF16\n\n%s\n|---|---|---|---|\n%s\n' "$3" \
         "| rows | ms at 256 | predicted | of the read rate |" "| 1 | $2 | 4.000 | 90 % |" >"$work/made/espalier-cuda/shapes-8b.txt"
@@ -175,13 +176,13 @@ compare() {
 check "two runs are compared" compare "$work/a.tar" "$work/b.tar"
 check "the comparison names both devices" sh -c 'grep -q "One GPU" "$1" && grep -q "Another GPU" "$1"' sh "$work/out"
 check "the comparison has a row for each figure" grep -q '^| 1 | ms at 256 | 5.000 | 4.000 | 0.80 |$' "$work/out"
-check "predictions are compared as well" grep -q '^| 1 | ms at 256: predicted | 4.000 | 4.000 | 1.00 |$' "$work/out"
+check "predictions are compared, too" grep -q '^| 1 | ms at 256: predicted | 4.000 | 4.000 | 1.00 |$' "$work/out"
 compare "$work/a.tar" "$kit/run"
 check "a file that is not the tar file of a run is refused" test $? -eq 1
 check "the refused file is named" grep -q "^compare: $kit/run is not a tar" "$work/out"
 
-# According to the prediction for a real model, the read rate of memory limits a pass of one row.
-check "a model is predicted without its weights" env ESPALIER_CUDA_PLUGIN="$BUILD/emu/libespalier-cuda.so" ESPALIER_EMU_SMS=132 \
+# The prediction for a real model must say that the read rate of memory limits a pass of one row.
+check "the time of a model is predicted without its weights" env ESPALIER_CUDA_PLUGIN="$BUILD/emu/libespalier-cuda.so" ESPALIER_EMU_SMS=132 \
     sh -c '"$1" --predict 3000 1700 8b 8b-q4_k_m >"$2"' sh "$BUILD/tests/cuda/shapes" "$work/out"
 check "a predicted pass of one row reaches 50 to 100 % of the read rate" awk -F '|' '
     /of the read rate/ { on = 1 } on && $2 == " 1 " { n++; if ($4 + 0 <= 50 || $4 + 0 >= 100) bad = 1 } /^Kernels/ { on = 0 }

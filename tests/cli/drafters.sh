@@ -1,9 +1,9 @@
 #!/bin/sh
-# Tests the manual page of the drafters: the program accepts the papers' settings as they are written on the page.
+# Tests the manual page of the drafters: the program must accept the papers' settings as they are written on the page.
 . tests/shell.sh
 sed -n '/^\.Sh SETTINGS/,$p' man/espalier-drafters.7 |
     sed -n 's/^\.Ql \([a-z0-9:,.=A-Z-]*\).*/\1/p' | grep -v -e '^-' -e '^root=' -e '^espalier' | sort -u >"$work/settings"
-check "there are settings to try" test "$(wc -l <"$work/settings")" -gt 20
+check "the page has settings to try" test "$(wc -l <"$work/settings")" -gt 20
 while read -r setting; do
     check "the program accepts $setting" sh -c "$ESPALIER generate -p Once -n 4 --max-nodes 768 --drafter '$setting' </dev/null |
         grep -q ."
@@ -23,12 +23,12 @@ done
 $ESPALIER list drafters --json >"$work/json"
 check "the list of drafters has the differences from the papers" grep -q '"differs":	"[a-z].*fixed' "$work/json"
 thresholds=$(grep -c 'draft_temp' "$work/json")
-check "the list names the draft's temperature for every drafter with a draft model" test "$thresholds" -ge 15
+check "the list has draft_temp for every drafter with a draft model" test "$thresholds" -ge 15
 check "the list shows the default of every parameter" sh -c "$ESPALIER list drafters | grep -q 'retrieval *off|on, default on ' &&
     ! $ESPALIER list drafters | grep '^    ' | grep -v default"
 check "JSON has the default of a parameter that takes a word" grep -q '"default":	"keep"' "$work/json"
 check "the list of losses says which paths TALF leaves out" sh -c "$ESPALIER list losses --json | grep -q '\"differs\":.*every 4th token'"
-check "the man page calls only missing features missing" sh -c \
+check "the man page's list of missing features has no feature that exists" sh -c \
     "sed -n '/ is missing: /,/^\.Sh/p' man/espalier-drafters.7 | grep -q 'Tree verification' &&
     ! sed -n '/ is missing: /,/^\.Sh/p' man/espalier-drafters.7 | grep -iq 'selector\|talf\|StreamingLLM'"
 tests/drafters_page "$ESPALIER" >"$work/page"

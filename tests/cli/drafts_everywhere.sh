@@ -1,7 +1,7 @@
 #!/bin/sh
-# Tests every way to draft that does not need a draft with the target's vocabulary, where the
-# target works in an unusual way: in a chat, in a window, with layers that are read from the disk,
-# or with mixtures of experts. The text must be that of plain decoding, and drafts are accepted.
+# Tests the ways to draft that do not need a draft with the target's vocabulary. They must also
+# work in a chat, in a window, with layers that are read from the disk, and with mixtures of
+# experts. The text must be that of plain decoding, and some drafts must be accepted.
 . tests/shell.sh
 . tests/chat_pair.sh
 XDG_STATE_HOME=$work/state
@@ -11,8 +11,8 @@ field() { # NAME FILE: prints the value of a JSON member
     sed -n "s/^	*\"$1\":	\(.*[^,]\),*$/\1/p" "$2" | head -1
 }
 
-# Gives the model in FOLDER another vocabulary: every fifth token of several characters is
-# replaced by another one, and some tokens of one character exchange their ids.
+# Gives the model in FOLDER another vocabulary. Of the tokens with several characters, every fifth
+# is replaced by another token. Some tokens of one character exchange their ids.
 change_vocabulary() { # FOLDER
     python3 - "$1/tokenizer.json" <<'END'
 import json, sys
@@ -32,8 +32,8 @@ END
 
 run() { $ESPALIER generate --target "$target" -p "$prompt" -n 24 --temp 0 --ignore-eos --json "$@"; }
 
-# compare ARGUMENT...: each line of $work/ways is a way to draft, and must give the text that plain
-# decoding writes.
+# compare ARGUMENT...: runs every way to draft that a line of $work/ways describes. It must give
+# the text that plain decoding writes.
 compare() {
     run "$@" --draft none --drafter ar >"$work/plain" 2>"$work/err"
     plain=$(field text "$work/plain")

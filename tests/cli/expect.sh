@@ -1,5 +1,5 @@
 #!/bin/sh
-# Tests guesses without a draft model: --expect in a pipe, and recycled tokens that are stored for later runs.
+# Tests drafting without a draft model: with --expect and a prompt from a pipe, and with recycled tokens of earlier runs.
 . tests/shell.sh
 . tests/script.sh
 . tests/chat_pair.sh
@@ -26,7 +26,7 @@ done
 $gen -p "$prompt" --drafter suffix --expect "$work/plain" --json >"$work/json"
 check "nearly all of the expected text was accepted" sh -c \
     "python3 -c \"$count['accepted_prediction_tokens'] > 90)\" <'$work/json' | grep -q True"
-check "with --expect, iterations commit many tokens" sh -c \
+check "with --expect, an iteration commits more than 8 tokens on average" sh -c \
     "python3 -c \"$count['tokens_per_iteration'] > 8)\" <'$work/json' | grep -q True"
 check "the counts of drafted tokens from all sources add up to the totals" sh -c "python3 -c \"
 import json, sys
@@ -62,7 +62,7 @@ check "--expect does not wait for a pipe" fails 1 "not a regular file" $gen -p x
 head -c 1048577 /dev/zero >"$work/large"
 check "a file of expected text above 1 MB is refused" fails 1 "larger than 1 MB" $gen -p x --expect "$work/large"
 
-# In the interface, expected text is a setting that holds for one answer.
+# In the interface, expected text is a setting that applies to one answer only.
 cp "$work/plain" "$work/a text"
 play "size 110x30
 wait
@@ -76,7 +76,7 @@ type $prompt
 key Enter
 wait
 $dump" --drafter suffix -n 40 --no-config --temp 0
-check "the path with a blank is completed, and the file is read" grep -q "expect = .*a text" "$work/answer"
+check "a path with a space is completed, and the file is read" grep -q "expect = .*a text" "$work/answer"
 check "the tree marks expected tokens" dumped " expected"
 play "size 110x30
 wait
@@ -99,7 +99,7 @@ iterations $recycle -p "$prompt" --seed 1 >"$work/seeded"
 iterations $recycle -p "$prompt" --recycle session >"$work/session"
 check "with --seed or with --recycle session, no recycled tokens are stored" test "$(kept)" = 0
 iterations $recycle -p "$prompt" >"$work/first"
-check "without these two options, recycled tokens are stored" test "$(kept)" = 1
+check "without --seed and --recycle session, recycled tokens are stored" test "$(kept)" = 1
 check "recycled tokens are readable by the owner only" sh -c "ls -l '$XDG_STATE_HOME/espalier' | grep recycled | grep -q '^-rw-------'"
 iterations $recycle -p "$prompt" >"$work/second"
 check "a run with stored recycled tokens needs fewer iterations" test "$(cat "$work/second")" -lt "$(cat "$work/first")"

@@ -1,12 +1,12 @@
 #!/bin/sh
-# Tests `espalier export`, which writes iterations of a recording as files for other programs. A file is complete, or it is
-# not written.
+# Tests `espalier export`, which writes iterations of a recording as files for other programs. A file must be written
+# completely or not at all.
 . tests/shell.sh
 recording=tests/cli/three.esp.jsonl
 export="$ESPALIER export $recording"
 
 $export --iteration 1 --format txt >"$work/one.txt"
-check "as text, a tree looks as in the tree pane" grep -q '^├─ " .* ✓$' "$work/one.txt"
+check "as text, a tree looks the same as in the tree pane" grep -q '^├─ " .* ✓$' "$work/one.txt"
 check "the first line describes the iteration" grep -q '^iteration 1, dynatree, greedy: ' "$work/one.txt"
 $export --iteration 1 --format txt --ascii >"$work/ascii.txt"
 check "--ascii prints only ASCII" [ -z "$(tr -d '\000-\177' <"$work/ascii.txt")" ]
@@ -53,7 +53,7 @@ check "an invalid speed is refused" fails 1 "speed" $export --asciicast "$work/x
 check "an unknown theme of a replay is refused" fails 1 "no theme 'pink'" $export --asciicast "$work/x.cast" --theme pink
 check "a replay and an iteration exclude each other" fails 1 "the whole replay" $export --asciicast "$work/x.cast" --iteration 1
 
-# Charts need no Graphviz.
+# It must be possible to export charts without Graphviz.
 adapting=sessions/samples/dynatree-adapting.esp.jsonl
 chart="$ESPALIER export $adapting --chart"
 for kind in thresholds acceptance stages; do
@@ -63,14 +63,14 @@ done
 xpath() { xmllint --xpath "$2" "$1" 2>/dev/null; }
 check "the chart of thresholds has a panel for each adapted threshold" test \
     "$(xpath "$work/thresholds.svg" "count(//*[local-name()='text'][starts-with(., 'at the end')])")" = 4
-check "the chart of thresholds has their names" grep -q '>upper confidence (tauh)<' "$work/thresholds.svg"
-check "a chart of thresholds has a line for the goal" grep -q 'stroke-dasharray' "$work/thresholds.svg"
+check "the chart of thresholds names the thresholds" grep -q '>upper confidence (tauh)<' "$work/thresholds.svg"
+check "a chart of thresholds shows the goal as a line" grep -q 'stroke-dasharray' "$work/thresholds.svg"
 check "the chart of acceptance has a bar for each depth" test "$(xpath "$work/acceptance.svg" "count(//*[local-name()='circle'])")" = 6
-check "the bars have the counts that espalier stats prints" grep -q '>26 tried<' "$work/acceptance.svg"
+check "the bars show the counts that espalier stats prints" grep -q '>26 tried<' "$work/acceptance.svg"
 check "the chart of stages has a column for each iteration" test \
     "$(xpath "$work/stages.svg" "count(//*[local-name()='path'][@stroke-width=2])")" -ge 60
-check "a chart of stages has their means" grep -q '>verify [0-9.]* ms<' "$work/stages.svg"
-check "a part of a recording can be charted" sh -c "$chart stages --iteration 3-9 | grep -q '>7 iterations; line'"
+check "a chart of stages shows the mean time of each stage" grep -q '>verify [0-9.]* ms<' "$work/stages.svg"
+check "a chart can be limited to some iterations" sh -c "$chart stages --iteration 3-9 | grep -q '>7 iterations; line'"
 $chart acceptance --aspect 4:3 --caption none --theme dark >"$work/bare.svg"
 check "--aspect gives a chart its shape" grep -q 'viewBox="0 0 831.38 623.54"' "$work/bare.svg"
 check "--caption none leaves out all words" sh -c "! grep -q 'Acceptance by depth' '$work/bare.svg'"
@@ -94,8 +94,8 @@ check "without -o, a picture is written to standard output" cmp -s "$work/stdout
 $export --iteration 1 --format json | "$BUILD/espalier-dot" --models 'fairytale-target ← fairytale-draft' |
     cmp -s - "$work/stdout.svg"
 check "espalier-dot draws what export --format json prints" [ $? -eq 0 ]
-# Some programs drop a blank at the beginning of a text element of an SVG, so no such text must begin with a blank.
-check "no text in an SVG begins with a blank" sh -c "! LC_ALL=C.UTF-8 grep -q '<text[^>]*>[ Â ][^< Â ]' '$work/tree-0001.svg'"
+# Some programs drop a space at the beginning of a text element of an SVG, so these texts must not begin with a space.
+check "no text in an SVG begins with a space" sh -c "! LC_ALL=C.UTF-8 grep -q '<text[^>]*>[ Â ][^< Â ]' '$work/tree-0001.svg'"
 check "a short caption leaves out the settings" sh -c "$export --iteration 1 --caption short |
     tee '$work/short.svg' | grep -q 'Iteration 1: ' && ! grep -q 'drafter' '$work/short.svg'"
 check "a full caption has the settings" grep -q '>drafter ' "$work/tree-0001.svg"
@@ -106,7 +106,7 @@ tale=sessions/samples/traversal-sampling.esp.jsonl
 $ESPALIER export $tale --iteration 5 >"$work/kinds.svg"
 check "the legend explains only what is shown" sh -c "grep -q '>not visited' '$work/kinds.svg' &&
     ! grep -q '>rejected\|>cut before' '$work/kinds.svg'"
-# shaped FILE W H: succeeds if the picture's proportions are W:H, to one percent.
+# shaped FILE W H: succeeds if the picture's proportions are W:H, with an error of at most one percent.
 shaped() {
     sed -n 's/.*viewBox="[-0-9.]* [-0-9.]* \([0-9.]*\) \([0-9.]*\)".*/\1 \2/p' "$1" |
         awk -v w="$2" -v h="$3" '{ d = $1 / $2 / (w / h) - 1; good = d < 0.01 && d > -0.01 } END { exit !good }'

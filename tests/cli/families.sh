@@ -1,6 +1,6 @@
 #!/bin/sh
-# Tests every model family that has a model in tests/vectors: drafters must not change the text. This
-# holds for the model's folder and for the GGUF file made from it.
+# Tests every model family that has a model in tests/vectors. Drafters must not change the text,
+# neither with the model's folder nor with the GGUF file made from it.
 . tests/shell.sh
 . tests/letters.sh
 
@@ -41,14 +41,14 @@ for family in mistral-window qwen3-window llama-yarn gemma2 gemma3 phi3-short ph
     esac
 done
 
-# GGUF cannot express which layers of these models have windows, and the message says so.
+# A GGUF file cannot express which layers of these models have windows. The message must say so.
 for family in gemma3-layers smollm3-window; do
     check "$family: conversion to GGUF is refused with the reason" fails 1 "cannot say which layers" \
         $ESPALIER quantize tests/vectors/logits/$family "$work/$family.gguf" --type f32
 done
 
-# The CUDA backend (here on the emulator) computes mixtures of experts, too: in exact mode, a
-# tree gives the text of plain decoding.
+# The CUDA backend, here on the emulator, must also compute mixtures of experts. In exact mode, a
+# tree must give the text of plain decoding.
 export ESPALIER_CUDA_PLUGIN="$BUILD/emu/libespalier-cuda.so"
 for family in qwen3-moe gpt-oss; do
     mixture="$ESPALIER generate -p A -n 12 --temp 0 --context 100 --backend cuda --exact --target $work/$family"
@@ -59,7 +59,7 @@ for family in qwen3-moe gpt-oss; do
     check "$family: the mixture does not fall back to the CPU" test ! -s "$work/err"
 done
 
-# MTP layers draft on the CUDA backend, by default or by name.
+# MTP layers must also draft on the CUDA backend, by default or if --draft names them.
 for family in mtp-mimo mtp-qwen3-5; do
     own=$work/$family
     mkdir "$own" && cp tests/vectors/heads/$family/* "$own" && tokenizer >"$own/tokenizer.json"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# If the system refuses threads, the program runs with fewer threads, or a message says that it
-# cannot run.
+# If the system refuses to create threads, the program must run with fewer threads, or a message
+# must say that it cannot run.
 . tests/shell.sh
 . tests/script.sh
 
@@ -31,18 +31,18 @@ generate="$ESPALIER generate -p '$prompt' -n 40 --threads 2"
 eval "$generate" >"$work/want"
 for n in 0 1; do
     eval "few $n $generate" >"$work/got" 2>"$work/err"
-    check "generate succeeds with $n more threads" test $? -eq 0
-    check "generate with $n more threads prints no message" test ! -s "$work/err"
+    check "generate succeeds with $n threads besides the first" test $? -eq 0
+    check "generate with $n threads besides the first prints no message" test ! -s "$work/err"
     check "generate writes the same text with few threads" cmp -s "$work/want" "$work/got"
 done
 $ESPALIER inflate engine/models/fairytale-target "$work/large" --width 2 --layers 12 >"$work/inflated"
 streamed="$ESPALIER generate --target $work/large --draft engine/models/fairytale-draft --context 96 --max-nodes 24 -n 6 -p '$prompt' --drafter linear --stats"
 eval "$streamed" >"$work/whole" 2>"$work/err"
 eval "few 0 $streamed --memory 76M" >"$work/read" 2>"$work/err"
-check "layers are streamed without a reading thread" grep -q '^memory .* of 12 layers' "$work/err"
-check "the text is the same without a reading thread" cmp "$work/whole" "$work/read"
+check "layers are streamed even without a thread that reads them" grep -q '^memory .* of 12 layers' "$work/err"
+check "without a thread that reads layers, the text is the same" cmp "$work/whole" "$work/read"
 few 0 $ESPALIER list backends >"$work/backends"
-check "the device line shows the actual number of threads" grep -q ', 1 thread$' "$work/backends"
+check "the list of backends shows the actual number of threads" grep -q ', 1 thread$' "$work/backends"
 $ESPALIER list backends >"$work/backends"
 check "there are at most as many threads as cores" grep -q ", $(nproc) thread" "$work/backends"
 
@@ -60,10 +60,10 @@ check "the interface computes with one thread" dumped '^│ Once upon a time,* '
 check "the interface with one thread prints no message" test ! -s "$work/err"
 ESPALIER="env FEW_THREADS=0 LD_PRELOAD=$work/few.so $ESPALIER_SAVED"
 printf 'wait\n' >"$work/script"
-check "without the engine's thread the interface ends with a message" \
+check "if the engine's thread cannot start, the interface ends with a message" \
     fails 1 "cannot start the engine thread" env ESPALIER_SCRIPT="$work/script" $ESPALIER
 
-# The system's limit of threads does not hold for the superuser, so the program runs as another user.
+# The system's limit of threads does not apply to the superuser, so the program runs as another user.
 if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null && command -v prlimit >/dev/null; then
     prlimit --nproc=1 setpriv --reuid 54321 --clear-groups \
         $ESPALIER_SAVED generate -p "$prompt" -n 40 --threads 2 >"$work/got" 2>"$work/err"

@@ -1,8 +1,9 @@
 #!/bin/sh
-# Tests tests/figures/run, which makes all tables and figures of the papers. Here it generates only a few tokens for each.
+# Tests tests/figures/run, which makes all tables and figures of the papers. To be fast, this test generates only a few tokens
+# for each of them.
 . tests/shell.sh
 count=$(ls sessions/suites/*.suite | wc -l)
-# The built-in draft model replaces every draft head.
+# The test uses the built-in draft model instead of every draft head.
 mkdir "$work/heads"
 for head in $(sed -n 's/^vary *draft //p' sessions/suites/*.suite); do
     ln -sfn "$PWD/engine/models/fairytale-draft" "$work/heads/$head"

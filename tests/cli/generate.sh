@@ -1,5 +1,5 @@
 #!/bin/sh
-# Tests `espalier generate`, `espalier list` and `espalier inspect` from the command line.
+# Tests the commands `espalier generate`, `espalier list` and `espalier inspect`.
 . tests/shell.sh
 prompt="Once upon a time"
 gen="$ESPALIER generate -n 48"
@@ -43,7 +43,7 @@ check "-n tokens are generated" grep -q '"generated_tokens":	48' "$work/json"
 check "without --baseline, JSON has no baseline" sh -c \
     "$gen -p '$prompt' --json | grep -q '\"baseline_tokens_per_second\":	null'"
 check "without --baseline the speedup is null, too" sh -c "$gen -p '$prompt' --json | grep -q '\"speedup\":	null'"
-# Without --seed, a seed is drawn, shown and recorded. That seed gives the same text again.
+# Without --seed, a random seed must be used, shown and recorded. With this seed, --seed must give the same text again.
 drawn() { sed -n 's/^	"seed":	\(.*\),$/\1/p' "$1"; }
 text_of() { grep '^	"tokens":' "$1"; }
 draws="$ESPALIER generate -n 32 --temp 1 --drafter iid:K=2,L=3 --json"
@@ -65,7 +65,7 @@ check "statistics go to stderr" grep -q "tokens/s" "$work/stats"
 check "statistics have the lengths of accepted paths" grep -q "^path lengths  *[0-9]*: [0-9]*, [0-9]*: " "$work/stats"
 check "statistics do not change standard output" cmp -s "$work/ar" "$work/out"
 
-# If Ctrl-C arrives after the first byte of the text, the text so far stays, and the exit code is 130.
+# If Ctrl-C arrives after the first byte of the text, the text so far must stay, and the exit code must be 130.
 mkfifo "$work/fifo"
 $ESPALIER generate -p "$prompt" -n 700 --drafter ar --threads 1 --stats >"$work/fifo" 2>"$work/stats" &
 pid=$!

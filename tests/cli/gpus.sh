@@ -23,7 +23,7 @@ check "two GPUs with too little memory write the same text" grep -qF "$(head -n 
 check "two GPUs with too little memory stream layers" grep -q '"resident_layers":' "$work/json"
 ESPALIER_EMU_DEVICES=2 $ESPALIER inspect --backend cuda --ranks 2 --ranks-whole none >"$work/out"
 check "inspect prints the division among GPUs" grep -q "gate, up .* 320 + 320 outputs; a row gathers" "$work/out"
-gpus() { # DEVICES MESSAGE [VARIABLE] ...
+gpus() { # DEVICES MESSAGE [VARIABLE=VALUE] COMMAND...: with this many GPUs, COMMAND must fail with MESSAGE
     devices=$1 message=$2
     shift 2
     fails 1 "$message" env ESPALIER_EMU_DEVICES=$devices "$@"

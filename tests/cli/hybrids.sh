@@ -1,6 +1,7 @@
 #!/bin/sh
-# Tests models with recurrent layers (tests/vectors/logits), as target and as draft: every drafter
-# with every verifier gives the text of plain decoding, also in a window, with ranks and on a GPU.
+# Tests models with recurrent layers (tests/vectors/logits), as target and as draft. Every drafter
+# with every verifier must give the text of plain decoding, also in a window, with ranks and on a
+# GPU.
 . tests/shell.sh
 . tests/letters.sh
 
@@ -10,15 +11,15 @@ generate() {
     $ESPALIER generate -p "A tree that grows on a wall" -n 60 --temp 0 --backend cpu --context 120 --ignore-eos \
         --target "$model" "$@"
 }
-on_gpu() { # MODEL OPTION...
+on_gpu() { # MODEL OPTION...: prints the text that MODEL generates on a GPU
     model=$1
     shift
     ESPALIER_CUDA_PLUGIN="${ESPALIER_CUDA_PLUGIN:-$BUILD/emu/libespalier-cuda.so}" $ESPALIER generate -n 12 --temp 0 \
         -p "A tree that grows on a wall" --backend cuda --exact --context 60 --ignore-eos --target "$model" "$@"
 }
-# On a GPU, a tree gives the text of plain decoding, both for a folder and for the 4-bit file
-# made from it.
-check_gpu() { # FAMILY MODEL FILE
+# check_gpu FAMILY MODEL FILE: on a GPU, a tree must give the text of plain decoding, both for the
+# folder MODEL and for FILE, the 4-bit file made from it.
+check_gpu() {
     test "${ESPALIER_CUDA_PLUGIN:-}" = none && return
     for own in "$2" "$3"; do
         plain=$(on_gpu "$own" --drafter ar)
@@ -50,17 +51,17 @@ for family in lfm2 qwen3-5 granite-hybrid; do
         case $drafter in nde) continue ;; esac # nde needs a selector
         for verifier in auto $verifiers; do
             text=$(generate "$model" --draft "$draft" --drafter "$drafter" --verifier "$verifier" 2>"$work/err") ||
-                test "$verifier" = auto || continue # espalier refuses this drafter with this verifier
+                test "$verifier" = auto || continue # this drafter cannot be used with this verifier
             check "$family: $drafter with $verifier gives the text of plain decoding" test "$text" = "$plain"
         done
     done
     generate "$model" --draft "$draft" --drafter dynatree --json >"$work/json"
     $ESPALIER inspect "$model" --backend cpu --json >"$work/inspected"
     passes=$(($(figure iterations "$work/json") * $(figure state_bytes "$work/inspected")))
-    check "$family: a pass over a tree reads the states once" test "$(figure state_bytes_read "$work/json")" = "$passes"
+    check "$family: a pass over a tree reads the recurrent states once" test "$(figure state_bytes_read "$work/json")" = "$passes"
     written=$(($(figure state_bytes_written "$work/json") / $(figure state_bytes "$work/inspected")))
-    check "$family: 60 tokens write the states at most 8 times" test "$written" -ge 1 -a "$written" -le 8
-    check "$family: a copy of the states for each row would write more" test "$(figure state_bytes_copies "$work/json")" -gt $((2 * passes))
+    check "$family: generating 60 tokens writes the states at most 8 times" test "$written" -ge 1 -a "$written" -le 8
+    check "$family: copying the states for each row would write more" test "$(figure state_bytes_copies "$work/json")" -gt $((2 * passes))
     for drafter in dynatree:cache=rebuild linear:cache=rebuild fixed:root=draft; do
         check "$family: $drafter gives the text of plain decoding" \
             test "$(generate "$model" --draft "$draft" --drafter $drafter)" = "$plain"
@@ -93,7 +94,7 @@ done
 check "a GGUF file with another order of heads cannot be enlarged" fails 1 "order of GGUF files; enlarge the model folder" \
     generate "$work/qwen3-5.gguf" --width 2
 
-# These families are related to those above. A few drafters are enough, because families.sh tests chains and GGUF files.
+# These families are related to the families above. A few drafters are enough, because families.sh tests chains and GGUF files.
 for family in qwen3-next nemotron-h nemotron-h-moe lfm2-moe; do
     model=$work/$family
     mkdir "$model" && cp tests/vectors/logits/$family/* "$model" && tokenizer >"$model/tokenizer.json"
@@ -116,7 +117,7 @@ test "${ESPALIER_CUDA_PLUGIN:-}" = none ||
         env ESPALIER_EMU_DEVICES=2 ESPALIER_CUDA_PLUGIN="${ESPALIER_CUDA_PLUGIN:-$BUILD/emu/libespalier-cuda.so}" \
         $ESPALIER generate -p A -n 2 --backend cuda --ranks 2 --context 60 --target "$work/lfm2"
 
-# An MTP layer in the target's files is its draft, by default or by name.
+# If the target's files contain an MTP layer, this layer drafts by default, or if --draft names it.
 own=$work/mtp
 mkdir "$own" && cp tests/vectors/heads/mtp-qwen3-5/* "$own" && tokenizer >"$own/tokenizer.json"
 sed -i "s/\"eos_token_id\": 2/\"eos_token_id\": 96/" "$own/config.json"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# An enlarged target, in memory or as a folder, gives the same text. A folder is written
-# completely or not at all.
+# A target that was enlarged, in memory or as a folder, must give the same text. A folder must be
+# written completely or not at all.
 . tests/shell.sh
 prompt="Once upon a time there was"
 text() { $ESPALIER generate -p "$prompt" -n 12 "$@"; }

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Every lesson can be worked through, in a pipe and on a screen. The right answers follow from
-# numbers that the lesson measures.
+# It must be possible to finish every lesson, in a pipe and on a screen. The right answers depend
+# on numbers that the lesson measures.
 . tests/shell.sh
 . tests/script.sh
 
@@ -17,18 +17,18 @@ for lesson in $(awk '{ print $1 }' "$work/list"); do
     check "$lesson marks the right answer of each question" test \
         "$(grep -c '^ ✓ [1-9] ' "$work/out")" -ge "$questions"
     check "$lesson says whether each prediction was right" test "$(grep -c '^ *Right\. \|^ *Not so\. ' "$work/out")" -eq "$questions"
-    check "$lesson has a value for each number in its text" sh -c "! grep -q '[{}]\| ? \|\^J' '$work/out'"
+    check "$lesson prints a value for every {...} in its text" sh -c "! grep -q '[{}]\| ? \|\^J' '$work/out'"
     check "$lesson prints nothing on stderr" test ! -s "$work/err"
 done
 
-# Before the answer, the tree does not show which tokens the target accepts.
+# Before the answer, the tree must not show which tokens the target accepts.
 $ESPALIER learn 3 </dev/null >"$work/out"
 check "a question can be skipped" test $? -eq 0
 awk '/page 1 of 3|  1 of 3/ { n++ } n == 1 && /─/' "$work/out" >"$work/tree"
 check "the tree is shown before the answer" test "$(wc -l <"$work/tree")" -gt 5
 check "the tree before the answer has no verdicts" sh -c "! grep -q '✓\|✗\|target' '$work/tree'"
 
-# On a screen, a user can answer, turn pages in both directions, reach the end, and return to the list.
+# On a screen, a user must be able to answer, turn pages in both directions, reach the end, and return to the list.
 play "size 80x24
 $dump
 key 3
@@ -119,7 +119,7 @@ wait
 $dump" --target engine/models/fairytale-target --draft engine/models/fairytale-draft
 check ":learn with an unknown lesson does not stop the generation" dumped 'step mode, iter'
 
-# On a small screen, scrolling shows every line.
+# On a small screen, scrolling must show every line.
 play "size 40x12
 wait
 key Space Space
@@ -140,7 +140,7 @@ check "the end of the explanation is visible" grep -q 'added 7 tokens' "$work/an
 check "Space turns the page after its end was shown" grep -q '3 of 4' "$work/next"
 check "answers are wrapped, not truncated" sh -c "! grep -q '…  *$' '$work/next'"
 
-# A user's own lesson works, and errors in it give a message.
+# A user's own lesson must work, and errors in it must give a message.
 lesson="$work/mine.lesson"
 cat >"$lesson" <<'END'
 .title Mine

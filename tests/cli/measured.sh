@@ -1,10 +1,10 @@
 #!/bin/sh
-# Tests engine/MEASURED.md: its tables equal the committed tables, two rows are measured again with
-# the same results, and each claim about the papers has a command that reproduces it.
+# Tests engine/MEASURED.md. Its tables must equal the committed tables, and a new measurement of two
+# rows must give the same counts. Each claim about the papers must have a command that reproduces it.
 . tests/shell.sh
 page=engine/MEASURED.md results=sessions/suites/results
 suites=$(sed -n 's/^<!-- suite \(.*\) -->$/\1/p' "$page")
-check "the page has tables between marks" test "$(echo "$suites" | wc -l)" -ge 1
+check "the page has tables between begin marks and end marks" test "$(echo "$suites" | wc -l)" -ge 1
 check "every begin mark has an end mark" test "$(echo "$suites" | wc -l)" = "$(grep -cx '<!-- end -->' "$page")"
 check "every committed table is in the page" test "$(ls $results | sed 's/[.]json$//' | sort)" = "$(echo "$suites" | sort)"
 for suite in $suites; do
@@ -38,7 +38,7 @@ while read -r line; do
 done <"$work/claims"
 
 $ESPALIER bench --suite dynatree-ablation --threads 1 --check "with dynamic breadth and depth" "with history, by price" >"$work/said"
-check "two rows of the tables are reproduced" test $? -eq 0
+check "the counts of two rows of the tables are reproduced" test $? -eq 0
 grep -v ' 0 differ' "$work/said"
-check "two configurations, with and without the learned temperature, were compared" grep -q '^16 counts compared' "$work/said"
+check "the counts with and without the learned temperature were compared" grep -q '^16 counts compared' "$work/said"
 finish

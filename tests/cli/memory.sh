@@ -1,6 +1,6 @@
 #!/bin/sh
-# Tests --memory: layers that do not fit into memory are read from the model's file in every pass. The text is the same for
-# every drafter, the program stays below the limit, and error messages suggest what to do.
+# Tests --memory: layers that do not fit into memory are read from the model's file in every pass. The text must be the same
+# for every drafter, the program must stay below the limit, and error messages must suggest what to do.
 . tests/shell.sh
 
 seed="engine/models/fairytale-target"
@@ -11,7 +11,7 @@ text() { $ESPALIER generate --target "$work/large" --draft $draft $small -p "Onc
 number() { sed -n "s/.*\"$1\":[^0-9]*\([0-9]*\).*/\1/p" "$2" | head -n 1; }
 
 text --memory 1M >"$work/out" 2>"$work/err"
-check "too small a limit ends with exit code 1" test $? = 1
+check "with a limit that is too small, the exit code is 1" test $? = 1
 check "the message says how much memory is enough" grep -q '^espalier: 1M of memory are not enough: [0-9]*M are needed' "$work/err"
 limit=$(($(sed -n 's/.* \([0-9]*\)M are needed.*/\1/p' "$work/err") + 2))
 
@@ -31,16 +31,16 @@ for drafter in $($ESPALIER list drafters | awk '/^[a-z]/ { print $1 }'); do
 done
 text --drafter linear --window 12 >"$work/plain"
 text --drafter linear --window 12 --memory ${limit}M --threads 1 >"$work/text"
-check "the text with a memory limit and a window, on one thread, is the same" cmp "$work/plain" "$work/text"
+check "with a memory limit, a window and one thread, the text is the same" cmp "$work/plain" "$work/text"
 
 $ESPALIER inspect "$work/large" $draft $small --memory ${limit}M >"$work/plan" 2>&1
-check "inspect says which layers stay" grep -q '^memory  *of [0-9.]* MB, .* are for the target: [0-9]* of 12 layers' "$work/plan"
+check "inspect says how many layers stay in memory" grep -q '^memory  *of [0-9.]* MB, .* are for the target: [0-9]* of 12 layers' "$work/plan"
 check "inspect says how much a pass reads" grep -q '^  every pass  *reads [0-9.]* MB in .* tokens/s of plain decoding at most' "$work/plan"
 $ESPALIER inspect "$work/large" $small --memory 4g >"$work/plan" 2>&1
-check "all layers stay if the limit is large enough" grep -q '^memory  *all layers stay in memory' "$work/plan"
+check "all layers stay in memory if the limit is large enough" grep -q '^memory  *all layers stay in memory' "$work/plan"
 text --drafter linear --memory ${limit}M --stats >"$work/text" 2>"$work/stats"
 check "statistics say how many layers were in memory" grep -q '^memory  *[0-9]* of 12 layers; the others, .* a pass, were read at' "$work/stats"
-check "the device line names the memory limit" sh -c \
+check "a recording says how many layers are in memory" sh -c \
     "$ESPALIER generate --target '$work/large' --draft $draft $small -p a -n 2 --memory ${limit}M --record '$work/r' && grep -q ' of 12 layers in memory' '$work/r'"
 
 for size in "" x -1 12X 1.5Gb nan inf 0x10M 1e99 "6 M"; do

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Tests how models on the machine are found: the program looks in the folders of other programs, accepts the models' names,
-# and says which fit as drafts. All home folders in this test are made up.
+# Tests how models on the machine are found. The program must look in the folders of other programs, accept the models' names,
+# and say which models fit as drafts. The test makes all home folders itself.
 . tests/shell.sh
 . tests/letters.sh
 home="$work/home"
@@ -52,14 +52,14 @@ check "a model of the Hugging Face cache is listed once" [ "$(grep -c '^org/Some
 check "incomplete models are not listed" sh -c "! grep -q 'Half\|datasets' '$work/list'"
 check "LM Studio's models are found" listed maker/Tiny-GGUF/tiny-Q8_0 'GGUF *LM Studio'
 check "models in LM Studio's old folder are found" listed old/one/old 'GGUF *LM Studio'
-check "a split file is one model" [ "$(grep -c '^maker/Tiny-GGUF/large' "$work/list")" = 1 ]
+check "a model that is split into several files is listed once" [ "$(grep -c '^maker/Tiny-GGUF/large' "$work/list")" = 1 ]
 check "ollama's models are found" listed llama3.2:1b 'GGUF *ollama'
 check "ollama's models are listed with their namespaces" listed me/mine:latest ollama
 check "a manifest of ollama cannot name files outside ollama's folder" sh -c "! grep -q 'evil\|broken\|passwd' '$work/list'"
 $list --json >"$work/json"
 check "the list is also available as JSON" grep -q '"name":	"llama3.2:1b"' "$work/json"
 
-# ESPALIER_MODELS names additional folders.
+# The program must also search the folders that ESPALIER_MODELS names.
 model "$work/my/first" "$target"
 model "$work/your/deep/er/second" "$draft"
 model "$work/your/a/b/c/d/e/lost" "$draft"
@@ -74,7 +74,7 @@ check "HF_HOME moves the Hugging Face cache" sh -c "! grep -q Some-Model '$work/
 OLLAMA_MODELS="$work/none" $list >"$work/list"
 check "OLLAMA_MODELS moves ollama's folder" sh -c "! grep -q 'llama3.2' '$work/list'"
 
-# A model can be given by its name instead of its path.
+# It must be possible to give a model by its name instead of its path.
 gen="$ESPALIER generate -p once -n 4"
 $gen --target fairytale-target --draft fairytale-draft >"$work/named"
 $gen >"$work/unnamed"
@@ -84,7 +84,7 @@ check "a model is chosen by its name without --target" cmp -s "$work/named" "$wo
 printf once | $ESPALIER generate fairytale-target fairytale-draft - -n 4 >"$work/named"
 check "a model is chosen by its name if the prompt comes from a pipe" cmp -s "$work/named" "$work/unnamed"
 $ESPALIER inspect some-model >"$work/named"
-check "a short name is enough, in upper or lower case" grep -q snapshots/bbbb "$work/named"
+check "a model is found by a short name, in upper or lower case" grep -q snapshots/bbbb "$work/named"
 check "an unknown name is refused" fails 1 "no model 'nobody'" $gen --target nobody
 check "a name that two models have is refused" env ESPALIER_MODELS="$work/twice" sh -c \
     "mkdir -p '$work/twice/a' '$work/twice/b' && ln -s '$work/my/first' '$work/twice/a/same' && ln -s '$work/your/deep/er/second' '$work/twice/b/same' &&
@@ -92,9 +92,9 @@ check "a name that two models have is refused" env ESPALIER_MODELS="$work/twice"
 check "a third model is refused" fails 2 "unexpected argument 'three'" $gen one two three
 check "a model that is named twice is refused" fails 2 'given already' $gen --target one two
 check "a word that is neither a command nor a model is refused" fails 2 "no command 'nonsense'" $ESPALIER nonsense
-check "other lists take no argument" fails 2 "unexpected argument" $ESPALIER list themes x
+check "only the list of models takes an argument" fails 2 "unexpected argument" $ESPALIER list themes x
 
-# `list` shows which models fit together as target and draft.
+# `list` must show which models fit together as target and draft.
 ESPALIER_MODELS="$work/my:$work/pairs" && export ESPALIER_MODELS
 model "$work/pairs/other" "$draft"
 rm "$work/pairs/other/tokenizer.json" "$work/pairs/other/config.json"
@@ -106,10 +106,10 @@ check "a draft that fits is listed" fits fairytale-draft 'fits as a draft'
 check "another vocabulary and another family are reported" fits other 'another vocabulary.*qwen2 instead of llama'
 check "a draft as large as the target is reported" fits first 'as large as the target'
 $list fairytale-target --json >"$work/json"
-check "JSON says that a draft fits" grep -q '"fits":	true' "$work/json"
+check "the JSON output says that a draft fits" grep -q '"fits":	true' "$work/json"
 check "an unknown target is refused" fails 1 "no model 'nobody'" $list nobody
 
-# Draft heads have no tokenizer. A head fits a target if both have the same sizes.
+# Draft heads have no tokenizer. A head must be listed as fitting if it has the sizes of the target.
 cp -r tests/vectors/heads/target "$work/goal" && tokenizer >"$work/goal/tokenizer.json"
 mkdir "$work/heads" && for head in eagle3-narrow eagle3-speculators-fc-norm; do
     cp -r tests/vectors/heads/$head "$work/heads"
@@ -124,7 +124,7 @@ check "a draft head of another target is reported" fits eagle3-speculators-fc-no
     'no draft for it: the draft head .* is for a target with a vocabulary of 97 tokens'
 check "a target that is not a model is refused" fails 1 'neither a model folder' $list "$work"
 
-# `list` reads the properties of GGUF files.
+# `list` must show the properties of GGUF files.
 mkdir -p "$work/files"
 $ESPALIER quantize "$draft" "$work/files/small.gguf" --type q8_0 >"$work/out" 2>&1
 cp tests/vectors/gguf/llama-gqa-0000?-of-00002.gguf tests/vectors/gguf/qwen3-moe.gguf "$work/files"
@@ -159,11 +159,11 @@ model "$bad/broken" "$draft"
 rm "$bad/broken/config.json"
 printf '{"model_type": "\\u001b[31m"}' >"$bad/broken/config.json"
 ESPALIER_MODELS="$bad:/dev/zero:$work/list" $list >"$work/list" 2>"$work/err"
-check "loops, pipes and closed folders are harmless" [ $? -eq 0 ]
+check "the search succeeds despite loops, pipes and closed folders" [ $? -eq 0 ]
 check "a device is not a model" sh -c "! grep -q '^zero\|^pipe' '$work/list'"
-check "names are made safe for the terminal" sh -c "! grep -q '$(printf '\033')' '$work/list'"
+check "no control character of a name reaches the terminal" sh -c "! grep -q '$(printf '\033')' '$work/list'"
 ESPALIER_MODELS="$bad" $list --json >"$work/json"
-check "names in JSON are made safe for the terminal" sh -c "! grep -q '$(printf '\033')' '$work/json' && grep -q broken '$work/json'"
+check "no control character of a name is in the JSON output" sh -c "! grep -q '$(printf '\033')' '$work/json' && grep -q broken '$work/json'"
 chmod 700 "$bad/closed"
 forged=$(printf 'x\nQwen2.5-7B-Instruct                       4.7 GB  qwen2                Hugging Face\n    ')
 mkdir "$work/forged" && cp "$work/files/small.gguf" "$work/forged/$forged.gguf"
@@ -174,5 +174,5 @@ ESPALIER_MODELS="$work/forged" $list --json >"$work/json"
 check "a newline in a name is escaped in JSON" grep -q '"name":	"x\\nQwen' "$work/json"
 check "a newline in a name is escaped in a message" fails 1 "no model 'x.*Qwen" $gen --target "$forged"
 HOME=relative ESPALIER_MODELS= $list >"$work/list"
-check "a relative path of the home folder is ignored" listed fairytale-draft built-in
+check "a HOME that is a relative path is ignored" listed fairytale-draft built-in
 finish

@@ -1,6 +1,6 @@
 #!/bin/sh
-# A draft with another vocabulary does not change the text, and the commands say how many tokens
-# are shared.
+# A draft with another vocabulary must not change the text. The commands must say how many tokens
+# the vocabularies share.
 . tests/shell.sh
 target=engine/models/fairytale-target
 draft=engine/models/fairytale-draft
@@ -32,7 +32,7 @@ check "drafts of $drafter are accepted" sh -c "! grep -q '\"accepted_nodes\":	0,
 $ESPALIER check --target "$target" --draft "$other" --drafter iid --verifier traversal --trials 20 >"$work/out"
 check "espalier check passes with another vocabulary" test $? = 0
 
-# A token id is an error if the model has no row for it.
+# A token id for which the model has no row must give an error.
 cp "$draft/tokenizer.json" "$other" && sed -i 's/"<|endoftext|>": *0/"<|endoftext|>":900000/; s/"id": *0/"id":900000/' "$other/tokenizer.json"
 check "a token without a row in the draft is refused" fails 1 "tokens up to 900000" $gen --draft "$other"
 check "train selector needs a draft with the target's vocabulary" sh -c "cp '$draft/tokenizer.json' '$other' &&

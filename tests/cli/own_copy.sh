@@ -1,7 +1,7 @@
 #!/bin/sh
-# --draft self: the target's own copy drafts. The text is that of plain decoding. Lists,
-# statistics and recordings say what the draft is. By default, the copy is made if it is
-# expected to make decoding faster. A copy that cannot work is refused with an error message.
+# With --draft self, a quantised copy of the target drafts. The text must be that of plain
+# decoding. Lists, statistics and recordings must say what the draft is. By default, the copy is
+# made if it is expected to make decoding faster. A copy that cannot work must be refused.
 . tests/shell.sh
 export XDG_STATE_HOME="$work/state" XDG_CONFIG_HOME="$work/config"
 target=engine/models/fairytale-target
@@ -12,12 +12,12 @@ says() { sed -n "s/.*\"$1\":[^a-z0-9\"]*\"\{0,1\}\([^\",]*\).*/\1/p" "$work/json
 text --drafter ar >"$work/plain"
 for draft in self self:q4_k self:q4_0 self:q8_0; do
     text --draft $draft >"$work/text"
-    check "the text of $draft is that of plain decoding" cmp "$work/plain" "$work/text"
+    check "the text with draft $draft is that of plain decoding" cmp "$work/plain" "$work/text"
 done
 text --draft self --json >"$work/json"
 check "JSON names the draft" [ "$(says draft)" = self:q4_k ]
 check "JSON marks the draft as a copy" [ "$(says draft_is_copy)" = true ]
-check "goodput drafts with the copy" [ "$(says drafter)" = goodput ]
+check "drafter goodput drafts with the copy" [ "$(says drafter)" = goodput ]
 text --json >"$work/json"
 check "another draft is not called a copy" [ "$(says draft_is_copy)" = false ]
 text --draft self --stats >"$work/text" 2>"$work/stats"
@@ -77,7 +77,7 @@ check "the list says when a copy does not fit" sh -c "tail -n 1 '$work/list' | g
 $ESPALIER list models >"$work/list"
 check "without a target there is no copy in the list" sh -c "! grep -q '^self ' '$work/list'"
 $ESPALIER inspect fairytale-target self >"$work/list"
-check "inspect describes the copy" grep -q "^pair fits  *yes: the target's own copy" "$work/list"
+check "inspect says that the copy fits" grep -q "^pair fits  *yes: the target's own copy" "$work/list"
 $ESPALIER complete -- generate --draft s >"$work/list"
 check "completion offers the copy" grep -q '^self	a quantised copy' "$work/list"
 

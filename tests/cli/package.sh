@@ -1,12 +1,12 @@
 #!/bin/sh
-# Tests the files from which packages are made: they agree with each other and with the Makefile, and the source archive is
-# complete.
+# Tests the files from which packages are made. They must agree with each other and with the Makefile, and the source archive
+# must be complete.
 . tests/shell.sh
 version=$(sed -n 's/^.define ESP_VERSION "\(.*\)"/\1/p' kernels/version.h)
 check "the packages have the program's version" grep -q "^espalier ($version-" tui/package/debian/changelog
 check "every package has its list of files" sh -c "for p in \$(sed -n 's/^Package: //p' tui/package/debian/control); do
     [ -s tui/package/debian/\$p.install ] || exit 1; done"
-check "every package needs the same libraries as a build" sh -c "for p in \$(sed -n 's/^BUILD_DEBS := \(.*\)/\1/p' Makefile | tr ' ' '\n' | grep '^lib.*-dev\$' |
+check "the packages require every library that a build requires" sh -c "for p in \$(sed -n 's/^BUILD_DEBS := \(.*\)/\1/p' Makefile | tr ' ' '\n' | grep '^lib.*-dev\$' |
     grep -v libc6); do grep -q \"^Build-Depends:.*\$p\" tui/package/debian/control || { echo \"    \$p\"; exit 1; }; done"
 
 if git rev-parse --git-dir >/dev/null 2>&1; then

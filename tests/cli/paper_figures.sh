@@ -1,11 +1,11 @@
 #!/bin/sh
-# Tests `espalier export --figure`, which writes figures for papers in every format. A plain LaTeX document accepts the
-# figures, whatever characters the tokens have.
+# Tests `espalier export --figure`, which writes figures for papers in every format. A plain LaTeX document must accept the
+# figures, whatever characters the tokens contain.
 . tests/shell.sh
 adapting=sessions/samples/dynatree-adapting.esp.jsonl
 xpath() { xmllint --xpath "$2" "$1" 2>/dev/null; }
 
-# These token texts contain commands of TeX, markup of XML, control characters, and characters that fonts lack.
+# These token texts contain TeX commands, XML markup, control characters, and characters that fonts do not have.
 cat >"$work/hostile.sed" <<'END'
 s/"text":" a"/"text":"\\\\a{%#_}~^\&$\\"'`<>|--"/g
 s/"text":","/"text":"\\u202e\\u0007\\u001b[31m"/g
@@ -57,7 +57,7 @@ check "a figure and a chart exclude each other" fails 1 "exclude each other" \
 check "--aspect is refused for a figure" fails 1 "the size of a figure" \
     $ESPALIER export $adapting --iteration 3 --figure mask --aspect 16:9
 
-# Compiles a document that loads only the package tikz.
+# Compiles a LaTeX document that loads only the package tikz.
 if command -v pdflatex >/dev/null && kpsewhich tikz.sty >/dev/null; then
     {
         printf '%s\n' '\documentclass{article}\usepackage{tikz}\begin{document}'
@@ -69,7 +69,7 @@ if command -v pdflatex >/dev/null && kpsewhich tikz.sty >/dev/null; then
     (cd "$work" && pdflatex -interaction=nonstopmode -halt-on-error all.tex >/dev/null 2>&1)
     check "pdflatex accepts all figures" grep -q '^espalier: all of them' "$work/all.log"
     check "pdflatex draws every character" sh -c "! grep -a 'Missing character' '$work/all.log'"
-    # No glyph of the font encoding TS1 must be used: it would be a bitmap where only the basic fonts are installed.
+    # Glyphs of the font encoding TS1 must not be used: they would be bitmaps if only the basic fonts are installed.
     check "pdflatex uses only the basic fonts" sh -c "! grep -a 'tc[a-z]*[0-9]*\(\.600pk\|>\)' '$work/all.log'"
 else
     echo "  no pdflatex with tikz: TikZ is not compiled"
@@ -102,7 +102,7 @@ for figure in mask timeline iteration tree; do
 done
 if command -v pdftotext >/dev/null; then
     pdftotext "$work/mask.pdf" "$work/mask.txt"
-    check "text in a PDF is text" grep -q 'Tree attention mask of iteration 3' "$work/mask.txt"
+    check "the text of a PDF can be extracted" grep -q 'Tree attention mask of iteration 3' "$work/mask.txt"
 fi
 $ESPALIER export $adapting --iteration 3 -o "$work/picture.pdf"
 check "a tree can be exported as PDF" whole_pdf "$work/picture.pdf"

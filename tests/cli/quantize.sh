@@ -1,6 +1,6 @@
 #!/bin/sh
-# Tests `espalier quantize`: an unrounded file gives the same text as its source, a file is written
-# completely or not at all, and its rounding error is measured.
+# Tests `espalier quantize`. A file without rounding must give the same text as its source. A file
+# must be written completely or not at all, and its rounding error must be printed.
 . tests/shell.sh
 target=engine/models/fairytale-target
 draft=engine/models/fairytale-draft
@@ -14,8 +14,8 @@ check "a built-in model can be named as in the list" sh -c "$q fairytale-target 
 check "an unknown name is refused" fails 1 "nomodel" $q nomodel "$work/none.gguf" --type q8_0
 check "a file of the draft model is written" $q $draft "$work/d.gguf" --type BF16 >/dev/null
 check "the files give the same text as the folders" test "$(text dynatree "$work/t.gguf" "$work/d.gguf")" = "$(text dynatree $target $draft)"
-check "a file and a folder can be a pair" test "$(text linear "$work/t.gguf" $draft)" = "$(text linear $target $draft)"
-check "the preset is in the file" sh -c "$ESPALIER inspect $work/t.gguf $work/d.gguf | grep -q '^preset  *goodput'"
+check "a file can be the target of a draft in a folder" test "$(text linear "$work/t.gguf" $draft)" = "$(text linear $target $draft)"
+check "the file contains the preset" sh -c "$ESPALIER inspect $work/t.gguf $work/d.gguf | grep -q '^preset  *goodput'"
 printf '{"drafter": "linear:K=3"}' >"$work/t.espalier.json"
 check "an espalier.json beside the file takes precedence" \
     sh -c "$ESPALIER inspect $work/t.gguf $work/d.gguf | grep -q '^preset  *linear:K=3'"
@@ -38,7 +38,7 @@ check "a missing type is refused" fails 2 "name a type" $q $target "$work/x.gguf
 check "an invalid source is refused" fails 1 "none" $q "$work/none" "$work/x.gguf" --type q8_0
 mkdir "$work/bad" && cp $draft/* "$work/bad" && rm "$work/bad/tokenizer.json"
 mkdir "$work/phi3-mine" && cp $draft/* "$work/phi3-mine"
-check "a folder name for which llama.cpp expects the tokens of Phi-3 gets another name in the file" sh -c "$q '$work/phi3-mine' '$work/phi.gguf' --type q8_0 >/dev/null &&
+check "the name in the file is changed if llama.cpp would expect the tokens of Phi-3" sh -c "$q '$work/phi3-mine' '$work/phi.gguf' --type q8_0 >/dev/null &&
     grep -aq phi_3-mine '$work/phi.gguf'"
 check "a folder without a tokenizer is refused" fails 1 "tokenizer.json" $q "$work/bad" "$work/x.gguf" --type q8_0
 check "the output cannot be a device" fails 1 "not a regular file" $q $target /dev/full --type q8_0 --force
@@ -50,7 +50,7 @@ check "a file that grows too large is reported" fails 1 "cannot be written: File
 check "a full disk leaves no file" test -z "$(ls "$work" | grep '^x\|[.][0-9]')"
 check "inflate accepts only folders" fails 1 "only a model folder" $ESPALIER inflate "$work/t.gguf" "$work/wide"
 
-# If a signal arrives while the file is written, no file is left.
+# If a signal arrives while the file is written, the command must leave no file.
 $ESPALIER inflate $target "$work/large" --width 2 --layers 8
 check "Ctrl-C leaves no file" ends INT 130 "interrupted: .*/x.gguf was not written" "$work/x" $q "$work/large" "$work/x.gguf" --type q4_k
 check "SIGTERM leaves no file" ends TERM 143 "SIGTERM: .*/x.gguf was not written" "$work/x" $q "$work/large" "$work/x.gguf" --type q4_k

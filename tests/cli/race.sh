@@ -5,12 +5,12 @@
 samples=sessions/samples
 race="$ESPALIER race --pass 0 -n 24 --seed 0"
 
-# Without a terminal, the race prints only its figures.
+# Without a terminal, the race must print only its figures.
 $race --with linear:K=4 >"$work/out" 2>"$work/err"
 check "a race runs to its end" test $? -eq 0
 check "plain decoding is on the left" grep -q '^left   ar  *24  *24 ' "$work/out"
 check "the named drafter is on the right" grep -q '^right  linear  *24 ' "$work/out"
-check "the texts are compared" grep -q '^identical, [0-9.]* times as fast' "$work/out"
+check "the result compares the texts" grep -q '^identical, [0-9.]* times as fast' "$work/out"
 check "nothing is printed on stderr" test ! -s "$work/err"
 $race --drafter dynatree:N=8 --with dyspec -p "Once more" >"$work/out"
 check "any drafter can race against any other" grep -q '^left   dynatree' "$work/out"
@@ -20,18 +20,18 @@ check "sampled texts are not called identical" sh -c \
 $ESPALIER race --pass 12 --with linear:K=2 -n 4 >"$work/out"
 check "the built-in target is enlarged" grep -q '^fairytale-target x.*, .* ms per pass <- fairytale-draft;' "$work/out"
 
-# Without a prompt, the race chooses one. The text that follows it ends with a sentence and does not repeat itself.
+# Without a prompt, the race chooses one. The text must end with a complete sentence and must not repeat itself.
 for seed in 0 1 2; do
     $ESPALIER race --pass 0 --seed $seed --with linear:K=4 --json >"$work/json"
     prompt=$(sed -n '/"left"/,$s/^		"prompt":	"\(.*\)",$/\1/p' "$work/json" | head -n 1)
     printf '%s\t%s\n' "$(sed -n 's/^		"generated_tokens":	\(.*\),/\1/p' "$work/json" | head -n 1)" "$prompt" >"$work/want"
     echo "$prompt" | tests/race_prompts $ESPALIER - >"$work/found"
-    check "seed $seed races on a text that does not repeat itself and ends with a sentence" cmp "$work/want" "$work/found"
+    check "seed $seed races on a text that does not repeat itself and ends with a complete sentence" cmp "$work/want" "$work/found"
     check "seed $seed races on a text of at least a hundred tokens" test "$(cut -f 1 "$work/found")" -ge 100
     cat "$work/found" >>"$work/tales"
 done
 check "three seeds give three different texts" test "$(sort -u "$work/tales" | wc -l)" -eq 3
-check "a repeating text is recognised by the test" test -z "$(echo 'There was once upon a time a fisherman who lived with his wife in a little hut close by the sea.' |
+check "the test recognises a text that repeats itself" test -z "$(echo 'There was once upon a time a fisherman who lived with his wife in a little hut close by the sea.' |
     tests/race_prompts $ESPALIER -)"
 $ESPALIER race --pass 0 --with linear:K=4 --json >"$work/json"
 seed=$(sed -n 's/^	"seed":	\(.*\),$/\1/p' "$work/json")
@@ -40,7 +40,7 @@ $ESPALIER race --pass 0 --with linear:K=4 --json --seed "$seed" >"$work/json"
 check "without --seed a random one is used, and --seed repeats the race" test "$(grep '"prompt":' "$work/json")" = "$drawn"
 check "the result names the seed" sh -c "$ESPALIER race --pass 0 --seed 7 --with linear:K=4 | grep -q '; seed 7$'"
 
-# --json prints one object.
+# --json must print one JSON object.
 $race --with linear:K=4 --json >"$work/json" 2>"$work/err"
 check "race --json succeeds" test $? -eq 0
 check "race --json prints nothing on standard error" test ! -s "$work/err"
@@ -48,7 +48,7 @@ check "race --json prints nothing on standard error" test ! -s "$work/err"
 lines() { test "$(grep -c -e "$1" "$work/json")" -eq "$2"; }
 check "JSON says that the texts are identical" lines '^	"identical":	true,$' 1
 check "JSON has the speedup" lines '^	"times_as_fast":	[0-9.e+-]*,$' 1
-check "JSON has the figures of both sides" sh -c "tr -d '\t\n' <'$work/json' | grep -q \
+check "JSON has the drafters and iterations of both sides" sh -c "tr -d '\t\n' <'$work/json' | grep -q \
     '\"left\":{.*\"drafter\":\"ar\",.*\"iterations\":24,.*\"right\":{.*\"drafter\":\"linear:K=4\",'"
 for key in text tokens seconds tokens_per_second tokens_per_iteration verifier target; do
     check "both sides have $key in JSON" lines "^		\"$key\":	" 2
@@ -67,7 +67,7 @@ check "sampled texts are not called identical in JSON" lines '"identical":	false
 $ESPALIER race $samples/same-text-linear.esp.jsonl $samples/dyspec.esp.jsonl --json >"$work/json"
 check "with different prompts, JSON does not say whether the texts are identical" lines '"identical":	null,$' 1
 
-# A race of recordings uses the times in them.
+# A race of recordings must use the recorded times.
 $ESPALIER race $samples/same-text-linear.esp.jsonl $samples/same-text-tree.esp.jsonl >"$work/out"
 check "two recordings of one text race" grep -q '^identical, [0-9.]* times as fast' "$work/out"
 check "the result says that recorded times were used" grep -q 'by their recorded times' "$work/out"

@@ -1,11 +1,12 @@
 #!/bin/sh
-# --ranks divides the target among processes. The text is the same for every drafter. If a process ends or hangs, the
-# command ends with a message and the text so far, and no process is left.
+# --ranks divides the target among processes, which are called ranks. The text must be the same for every drafter. If a rank
+# is killed, the ranks are started again. If this happens a second time, the command must end with a message and the text so
+# far. It must leave no rank behind.
 . tests/shell.sh
 . tests/script.sh
 
 say() { $ESPALIER generate -p "Once upon a time" -n 40 "$@"; }
-# Lists the ranks that run this program, because another test may run ranks at the same time.
+# Lists the ranks of this program only, because another test may run ranks at the same time.
 left() {
     for rank in $(ps -eo pid=,args= | awk '$2 == "espalier-rank" { print $1 }'); do
         [ "$(readlink "/proc/$rank/exe")" = "$(realpath "$ESPALIER")" ] && echo "$rank"
@@ -19,7 +20,7 @@ gone() {
     return 1
 }
 
-# Tests that the text with ranks equals the text without ranks.
+# The text with ranks must equal the text without ranks.
 say --drafter ar >"$work/plain"
 for drafter in ar linear fixed dynatree goodput suffix hybrid optimal; do
     say --ranks 2 --drafter $drafter >"$work/text"
@@ -55,7 +56,7 @@ accepted() { grep '"text"\|"accepted_nodes"' "$1"; }
 check "a draft head, which reads the hidden states of all ranks, writes the same text" \
     test "$(accepted "$work/one")" = "$(accepted "$work/json")" -a -n "$(accepted "$work/one")"
 
-# In this session, a branch from a node of a tree and inserted words shorten the KV caches of the ranks.
+# This session shortens the KV caches of the ranks: it starts a branch from a node of a tree, and inserts words.
 export XDG_STATE_HOME="$work/state"
 play "size 80x24
 type Once upon a time
@@ -70,7 +71,7 @@ check "the session has branches" sh -c "$ESPALIER sessions show 1 | grep -q 'tok
 check "one process writes the same tokens as the ranks" sh -c "$ESPALIER sessions verify 1 | grep -q 'generations gave the same tokens$'"
 unset XDG_STATE_HOME
 
-# If a model is larger than memory, each rank streams its part of a layer.
+# If a model is larger than memory, each rank must stream its part of a layer.
 $ESPALIER inflate engine/models/fairytale-target "$work/large" --width 2 --layers 12 >"$work/log" 2>&1
 large="--target $work/large --draft engine/models/fairytale-draft --context 96 --max-nodes 24 --threads 1 -n 6 -p Once"
 $ESPALIER generate $large >"$work/one"
@@ -81,7 +82,7 @@ check "with ranks and a memory limit, layers are streamed" grep -q '"resident_la
 $ESPALIER generate $large --ranks 2 --memory $((limit + 4))M >"$work/two"
 check "the text with divided, streamed layers is the same" cmp "$work/one" "$work/two"
 
-# Statistics and recordings say what the ranks did.
+# Statistics and recordings must say what the ranks did.
 say --ranks 2 --stats --record "$work/r.esp.jsonl" >"$work/text" 2>"$work/stats"
 check "statistics have the time of exchanges" grep -q "^exchange  *[0-9.]* % of the time, between ranks" "$work/stats"
 check "a recording has the number of ranks" sh -c "head -n 1 '$work/r.esp.jsonl' | grep -q '2 ranks of [0-9]* thread'"
@@ -92,7 +93,7 @@ check "the figure shows what each rank does in a pass" sh -c "grep -q '>rank 0<'
 $ESPALIER export "$work/r.esp.jsonl" --iteration 1 -o "$work/one.json" >"$work/log"
 check "the times of each rank between exchanges are recorded" sh -c "sed -n 2,9p '$work/r.esp.jsonl' | grep -q '\"laps\":\[{\"rank\":0,\"compute\":[0-9.e-]*'"
 $ESPALIER inspect --ranks 3 --ranks-whole down >"$work/inspect"
-check "inspect prints the division" grep -q "gate, up .* outputs; a row gathers" "$work/inspect"
+check "inspect prints how matrices are divided" grep -q "gate, up .* outputs; a row gathers" "$work/inspect"
 check "inspect lists the kinds of matrices that every rank has whole" grep -q "down .*whole in every rank" "$work/inspect"
 check "inspect predicts the time of a pass" grep -q "predicted .*a pass of 1 row takes [0-9.]* ms or more" "$work/inspect"
 # An exchange takes two steps with 4 ranks, and three steps with 8 ranks. With this delay, the
@@ -143,14 +144,14 @@ done
 $ESPALIER generate -p x -n 2 --drafter ar --ranks 2 --ranks-whole none --json >"$work/near"
 ESPALIER_RANKS_DELAY=2ms $ESPALIER generate -p x -n 2 --drafter ar --ranks 2 --ranks-whole none --json >"$work/far"
 exchange() { sed -n 's/.*"exchange":[^0-9]*\([0-9.e-]*\).*/\1/p' "$1"; }
-check "a delay makes exchanges slower: $(exchange "$work/near") s, $(exchange "$work/far") s"$work/near") s, $(exchange "$work/far") s" \
+check "a delay makes exchanges slower: $(exchange "$work/near") s, $(exchange "$work/far") s" \
     awk -v near="$(exchange "$work/near")" -v far="$(exchange "$work/far")" 'BEGIN { exit !(far > near + 0.04) }'
 $ESPALIER bench --suite network -n 4 --prompts 1 >"$work/suite"
 check "the table of suite network has a column for each delay" grep -q "10ms" "$work/suite"
 
 # Generates a long text in the background.
 variable=A=1
-long() { # TOKENS [FLAGS]
+long() { # TOKENS [FLAGS]: starts a generation of this length
     rm -f "$work/out" "$work/err"
     tokens=$1
     shift
@@ -166,7 +167,7 @@ wait $program
 cp "$work/out" "$work/long"
 # Generates the same text, but with so many slow exchanges that a rank can be killed before the text ends, even on a
 # busy machine.
-slow() { # RANKS [FLAGS]
+slow() { # RANKS [FLAGS]: starts this generation, and waits until text has been written
     variable=ESPALIER_RANKS_DELAY=1ms
     long 200 --ranks-whole none --ranks "$@"
     variable=A=1
@@ -186,7 +187,7 @@ for mpi in openmpi mpich; do
     say --ranks 3 --hosts localhost --launcher mpirun.$mpi --drafter dynatree >"$work/text" 2>"$work/err"
     check "the text over $mpi is the same" cmp "$work/plain" "$work/text"
     mpirun.$mpi -n 2 "$BUILD/espalier-rank.$mpi" "$ESPALIER" generate -p "Once upon a time" -n 40 >"$work/text" 2>"$work/err"
-    awk 1 "$work/plain" >"$work/lines" # under one mpirun the program has a terminal, so it ends its last line
+    awk 1 "$work/plain" >"$work/lines" # one kind of mpirun gives the program a terminal, so the last line ends with a newline
     awk '{ sub(/\r$/, "") } 1' "$work/text" >"$work/hand"
     check "under the user's own mpirun ($mpi), the text is the same" cmp "$work/lines" "$work/hand"
     mpirun.$mpi -n 2 "$BUILD/espalier-rank.$mpi" "$ESPALIER" generate -p x --target nowhere >"$work/text" 2>"$work/err"
@@ -204,7 +205,7 @@ done
 
 # Tests what happens when a rank ends or hangs.
 check "no rank is left after the runs so far" gone
-strike() { # SIGNAL
+strike() { # SIGNAL: sends the signal to a rank
     kill -s "$1" $(left | head -n 1)
 }
 slow 3 --record "$work/again.esp.jsonl"
@@ -236,7 +237,7 @@ check "a second rank that hangs ends the program with exit code 1" test $? = 1
 check "a message says which rank does not answer" grep -q "rank [12] of 3 has not answered for 0.[5-9] s; load the models again" "$work/err"
 check "no rank is left after a rank has hung" gone
 
-# If a rank hangs, the interface asks what to do.
+# If a rank hangs, the interface must ask what to do.
 mkfifo "$work/fifo"
 ESPALIER_RANKS_PATIENCE=0.4 ESPALIER_SCRIPT="$work/fifo" timeout 60 $ESPALIER --no-config --drafter ar --seed 1 --temp 0 -n 100000 --window 50 \
     --ignore-eos --ranks 2 >"$work/out" 2>"$work/err" &

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Tests `generate --record`: the text is the same as without it, the recording is complete, and errors in writing the file
-# do not end the generation.
+# Tests `generate --record`. The text must be the same as without recording, and the recording must be complete. An error in
+# writing the file must not end the generation.
 . tests/shell.sh
 prompt="Once upon a time"
 gen="$ESPALIER generate -n 48 --temp 0.7 --seed 5"
@@ -55,7 +55,8 @@ sed '$d' "$work/killed" | tail -n +2 >"$work/whole"
 check "after a kill all lines except the last are complete" test \
     "$(grep -c '^{"t":[0-9.e-]*,"type":"[a-z]*",.*}$' "$work/whole")" -eq "$(wc -l <"$work/whole")"
 
-# The program is killed at ten moments. Each time, the recording so far can be read, and the next run can use the same file.
+# The program is killed at ten moments. After each kill, the recording must be readable, and the next run must be able to
+# record to the same file.
 good=0
 for tenths in 0.02 0.05 0.08 0.1 0.12 0.15 0.2 0.25 0.3 0.4; do
     $ESPALIER generate -p "$prompt" -n 700 --threads 1 --record "$work/again" --force >"$work/out" 2>"$work/err" &
@@ -73,7 +74,7 @@ for tenths in 0.02 0.05 0.08 0.1 0.12 0.15 0.2 0.25 0.3 0.4; do
 done
 check "after each of ten kills the recording can be read" [ $good -eq 10 ]
 
-# While one program records to a file, a second program is refused, and the first program continues.
+# While one program records to a file, a second program must be refused, and the first program must continue.
 $ESPALIER generate -p "$prompt" -n 700 --threads 1 --record "$work/two" >"$work/first" 2>"$work/first.err" &
 pid=$!
 until [ "$(grep -c iteration "$work/two" 2>/dev/null)" -gt 3 ] 2>/dev/null; do continue; done

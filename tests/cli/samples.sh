@@ -1,6 +1,6 @@
 #!/bin/sh
-# Tests the sample recordings, without any model: each can be replayed and exported, and doing so
-# twice gives the same bytes.
+# Tests the sample recordings without any model. It must be possible to replay and to export each
+# recording, and a second replay or export must give the same bytes.
 . tests/shell.sh
 ESPALIER_DATA=$work/nothing
 export ESPALIER_DATA
@@ -29,42 +29,42 @@ done
 for page in sessions/samples/*.md; do
     of=$(basename "$page" .md)
     for file in $(grep -o 'sessions/[a-z]*/[a-z0-9-]*\.[a-z.]*[a-z]' "$page" | sort -u); do
-        check "$of names $file, which exists" test -e "$file"
+        check "page $of names $file, which exists" test -e "$file"
     done
     for suite in $(grep -o 'suites/[a-z-]*\.suite\|`[a-z-]*\.suite`' "$page" | tr -d '\140' | sed 's/.*\///'); do
-        check "$of names $suite, which exists" test -e "sessions/suites/$suite"
+        check "page $of names $suite, which exists" test -e "sessions/suites/$suite"
     done
     [ "$of" = README ] && continue
     check "README links to $of" grep -q "($of.md)" sessions/samples/README.md
     sed -n "s|^    build/espalier \(export sessions.*\) -o \(sessions/.*\)|\1 \2|p" "$page" >"$work/commands"
-    check "$of has a picture" test -s "$work/commands"
+    check "page $of has a picture" test -s "$work/commands"
     [ -e "sessions/samples/$of.paper" ] &&
-        check "$of compares its paper with espalier" grep -q "^export sessions/samples/$of.paper " "$work/commands"
+        check "page $of compares its paper with espalier" grep -q "^export sessions/samples/$of.paper " "$work/commands"
     while read -r command; do
         picture=${command##* }
         $ESPALIER ${command% *} >"$work/picture"
         check "the command on page $of makes $picture" cmp "$work/picture" "$picture"
-        check "the page $of shows $picture" grep -q "($(basename "$picture"))" "$page"
+        check "page $of shows $picture" grep -q "($(basename "$picture"))" "$page"
     done <"$work/commands"
 done
 
-# A plot compares a paper's values with espalier's. Its bars must have the values of the table.
+# A figure compares a paper's values with espalier's values. Its bars must show the values of the table.
 cat >"$work/table.json" <<'END'
 {"suite": "s", "prompts": 2, "tokens": 4, "rows": [{"choice": "a", "T": 0, "n": 2}, {"choice": "a", "T": 0, "n": 3},
  {"choice": "a", "T": 0.6, "n": 7}, {"choice": "b<", "T": 0, "n": null}]}
 END
-paper() { # LINES: writes the file of a paper, which has the common lines and then LINES
+paper() { # LINES: writes the file of a paper: the lines that all papers here have, and then LINES
     printf '%s\n' "title <T>" "paper P" "results table.json" "column n" "reference 1 plain" "$@" >"$work/x.paper"
 }
 draw() { $ESPALIER export "$work/x.paper" --force -o "$work/x.$1"; }
 paper "here cold | T 0" "here warm | T 0.6" "row A | 4.25 | choice a"
 check "a paper's figure is drawn" draw svg
 check "a paper's figure shows the paper's value" grep -q '>4.25<' "$work/x.svg"
-check "a bar has the mean of the table rows that it selects" grep -q '>2.50<' "$work/x.svg"
-check "the second bar has the mean of its own table rows" grep -q '>7.00<' "$work/x.svg"
+check "a bar shows the mean of the table rows that it selects" grep -q '>2.50<' "$work/x.svg"
+check "the second bar shows the mean of its own table rows" grep -q '>7.00<' "$work/x.svg"
 check "markup in the title of a figure is shown as plain text" grep -q '&lt;T&gt;' "$work/x.svg"
 check "a title with markup can be drawn as TikZ" draw tikz
-wrong() { # WHAT LINE SENTENCE
+wrong() { # WHAT LINE SENTENCE: a paper with LINE must be refused with SENTENCE
     paper "here cold | T 0" "$2"
     check "$1 is refused" fails 1 "$3" draw svg
 }

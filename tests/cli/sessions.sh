@@ -1,7 +1,7 @@
 #!/bin/sh
-# Tests kept sessions on the command line: they are kept by default, and can be listed, found, resumed,
-# exported, verified and deleted. They survive if the program is killed. If a session cannot be
-# kept, the program continues.
+# Tests kept sessions on the command line. By default, sessions must be kept. It must be possible to
+# list, find, resume, export, verify and delete them, even if the program was killed. If a session
+# cannot be kept, the program must continue.
 . tests/shell.sh
 . tests/script.sh
 default_drafter=fixed
@@ -45,9 +45,9 @@ check "search finds words" sh -c "$sessions search 'then a fox' | grep -q '^ *1,
 check "search finds beginnings of words" sh -c "$sessions search quee | grep -q '\[queen\]'"
 check "search says if nothing was found" sh -c "$sessions search zebra | grep -q 'no text has these words'"
 check "an empty search is refused" fails 1 "no words to search" $sessions search ' '
-check "all texts are reproduced by verify" sh -c "$sessions verify 1 | grep -q 'session 1: 4 generations gave the same tokens$'"
+check "verify reproduces all texts" sh -c "$sessions verify 1 | grep -q 'session 1: 4 generations gave the same tokens$'"
 
-# Every branch of a session can be exported as a recording.
+# It must be possible to export every branch of a session as a recording.
 $sessions export 1 -o "$work/present.esp.jsonl"
 $sessions export 1 2 -o "$work/second.esp.jsonl"
 check "the current text is exported as a recording" sh -c "$ESPALIER replay --plain '$work/present.esp.jsonl' | grep -q 'There was a queen'"
@@ -63,12 +63,12 @@ $ESPALIER export "$work/present.esp.jsonl" --html -o "$work/page.html" 2>/dev/nu
 check "a page of a session has the probabilities of tokens" grep -q '"scores":\[\[' "$work/page.html"
 check "a page of a session has a legend of the colours" grep -q '"heats":\[{"title":"surprisal, bits","limits":\[1,2,4,8\]' "$work/page.html"
 
-# In a shell, TAB completes the actions on sessions and the numbers of sessions.
+# In a shell, TAB must complete the actions on sessions and the numbers of sessions.
 check "the shell completes actions" test "$($ESPALIER complete -- sessions se | cut -f 1)" = search
 check "the shell completes the numbers of sessions" test "$($ESPALIER complete -- sessions show '' | cut -f 1)" = 1
 check "the shell completes sessions with their first words" sh -c "$ESPALIER complete -- --resume '' | grep -q '^1	Once upon'"
 
-# A session can be resumed where it ended.
+# It must be possible to continue a session where it ended.
 play "size 100x30
 wait
 $dump
@@ -84,7 +84,7 @@ check "a message says that a resumed session continues" dumped 'session 1 is ope
 check "a resumed session shows its trees" dumped '┬ tree   iter'
 check "a resumed session can be continued" grep -q 'token limit reached' "$work/screen-more"
 check "a resumed session has its branches" grep -q 'fox\|Once upon' "$work/screen-before"
-check "a resumed session stays the same session" test "$($sessions | wc -l)" = 1
+check "resuming a session does not create another session" test "$($sessions | wc -l)" = 1
 check "verify reproduces what a resumed session added" sh -c "$sessions verify 1 | grep -q 'session 1: 5 generations gave the same tokens$'"
 $sessions name 1 the tale
 play "wait
@@ -95,7 +95,7 @@ $dump" --no-config --resume
 check "--resume without a name opens the last session" dumped 'session 1 is open again'
 check "an unknown name is refused" fails 1 "no session 'nothing' is kept" $ESPALIER --resume nothing
 
-# A recording can be resumed, and then becomes a session.
+# It must be possible to resume a recording. It then becomes a session.
 play "size 100x30
 wait
 $dump
@@ -106,7 +106,7 @@ check "a recording is resumed as a session" dumped 'session 2 is open again'
 check "a resumed recording can be continued" grep -q 'token limit reached' "$work/screen-more"
 check "a resumed recording is kept" test "$($sessions | wc -l)" = 2
 
-# If a session's models are missing, --resume replays it.
+# If a session's models are missing, --resume must replay the session.
 cp -r engine/models/fairytale-target engine/models/fairytale-draft "$work"
 play "type Once upon a time
 key Enter
@@ -119,7 +119,7 @@ check "a session without its models is replayed" dumped 'models of session 3 .* 
 check "a session without its models shows its text" dumped '^│ Once upon a time'
 check "a replayed session leaves no temporary file" sh -c '! ls /tmp/espalier-* 2>/dev/null | grep -q "espalier-[A-Za-z0-9]*$" || true'
 
-# Private sessions are not kept.
+# Private sessions must not be kept.
 play "type Once upon a time
 key Enter
 wait" $quiet --private
@@ -137,7 +137,7 @@ key Enter
 wait" --seed 1 --temp 0 -n 20 --config "$work/config"
 check "with 'private on' in the configuration file, no session is kept" test "$($sessions | wc -l)" = 3
 
-# Continuations are kept with the session.
+# Continuations must be kept with the session.
 play "size 100x30
 type Once upon a time
 key Enter
@@ -162,13 +162,13 @@ key Enter
 wait" --no-config --seed 7 --temp 0.8 -n 24 --drafter fixed:D=3,B=2
 check "verify reproduces sampled continuations, too" sh -c "$sessions verify | grep -q ': 6 generations gave the same tokens$'"
 
-# Deleting a session removes its words from the library's file, too.
+# Deleting a session must also remove its words from the library's file.
 check "a session can be deleted" sh -c "$sessions delete 1 | grep -q 'session 1 is deleted'"
 check "a deleted session is unknown" fails 1 "no session '1' is kept" $sessions show 1
 check "the words of a deleted session are no longer in the file" sh -c "$sessions search fox | grep -q 'no text has'; ! strings '$library' 2>/dev/null | grep -q 'then a fox'"
 check "delete without a session is refused" fails 1 "which session" $sessions delete
 
-# If the folder cannot be written, or the file is not a library, generation continues.
+# If the folder cannot be written, or the file is not a library, generation must continue.
 if [ "$(id -u)" != 0 ]; then
     mkdir -p "$work/closed" && chmod 500 "$work/closed"
     XDG_STATE_HOME=$work/closed
@@ -184,11 +184,11 @@ type Once upon a time
 key Enter
 wait
 $dump" $quiet
-check "a message says that an invalid home folder cannot keep sessions" dumped 'no longer kept: /dev/null/no/espalier/sessions.db'
+check "a message says that sessions cannot be kept in an invalid home folder" dumped 'no longer kept: /dev/null/no/espalier/sessions.db'
 check "text is generated although no session can be kept" dumped '^│ Once upon a time'
 XDG_STATE_HOME=$work/other
 mkdir -p "$work/other/espalier" && echo 'no library at all, but a text that is long enough' >"$work/other/espalier/sessions.db"
-check "reading does not rename a file that is not a library" fails 1 "is not a library of espalier" $sessions
+check "a command that only reads does not rename a file that is not a library" fails 1 "is not a library of espalier" $sessions
 play "size 100x30
 type Once upon a time
 key Enter

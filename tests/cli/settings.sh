@@ -17,7 +17,7 @@ other_of() { # NAME: prints a value that is not the default
     *) echo 7 ;;
     esac
 }
-has_flag() { # COMMAND NAME
+has_flag() { # COMMAND NAME: succeeds if the help of COMMAND has the flag of setting NAME
     $ESPALIER $1 --help | grep -q -- "^ *$(flag_of "$2")\( \|\$\)"
 }
 
@@ -28,8 +28,8 @@ for setting in $settings; do
     flag=$(flag_of "$setting")
     check "the list of settings as JSON has $setting" grep -q "\"name\":	\"$setting\"" "$work/json"
     check "generate has $flag" has_flag generate "$setting"
-    check "the manual has $flag" grep -q "^[.]It Fl $(echo "$flag" | cut -c2-)\( \|\$\)" man/espalier.1
-    check "the manual of the interface has $setting" grep -q "^[.]It Cm $setting Ar" man/espalier-interface.7
+    check "the manual describes $flag" grep -q "^[.]It Fl $(echo "$flag" | cut -c2-)\( \|\$\)" man/espalier.1
+    check "the manual of the interface describes $setting" grep -q "^[.]It Cm $setting Ar" man/espalier-interface.7
     [ "$setting" = baseline ] || for command in "" bench check compare; do
         [ "$command" != "" ] && { [ "$setting" = chat ] || [ "$setting" = system ]; } && continue # bench, check and compare use raw text
         check "--help of ${command:-the interface} has $flag" has_flag "$command" "$setting"
@@ -37,18 +37,18 @@ for setting in $settings; do
     arguments="$arguments $flag"
     [ "$(other_of "$setting")" = on ] || arguments="$arguments $(other_of "$setting")"
 done
-check "there is no --baseline for commands that always measure it" \
+check "commands that always measure the baseline have no --baseline" \
     sh -c "for command in '' bench check compare; do $ESPALIER \$command --help | grep -e --baseline && exit 1; done; :"
 for command in "" $($ESPALIER --help | awk '$1 == "espalier" && $2 ~ /^[a-z]+$/ { print $2 }'); do
     $ESPALIER $command --help | sed -n 's/^ *\(-., \)\{0,1\}--\([a-z-]*\).*/\2/p'
 done | sort -u >"$work/flags"
 check "the program has flags" test "$(wc -l <"$work/flags")" -gt 60
 undocumented=$(while read -r flag; do grep -q "Fl -$flag\( \|\$\)" man/espalier.1 || echo "$flag"; done <"$work/flags")
-check "the manual has all flags" test -z "$undocumented"; [ -z "$undocumented" ] || printf "    %s\n" $undocumented
+check "the manual describes all flags" test -z "$undocumented"; [ -z "$undocumented" ] || printf "    %s\n" $undocumented
 tests/settings_page "$ESPALIER" >"$work/page"
 check "the man page is up to date (make pages)" cmp man/espalier.1 "$work/page"
 
-# All settings are given here. Their values must appear in the JSON output, in the recording, and in its replay.
+# This run sets every setting. The values must be in the JSON output and in the recording, and the recording can be replayed.
 $ESPALIER generate -p Once -n 6 $arguments --json --record "$work/all.esp.jsonl" >"$work/json"
 tr -d '\t\n' <"$work/json" >"$work/line"
 for setting in $settings; do
@@ -56,7 +56,7 @@ for setting in $settings; do
     [ "$value" = on ] && value=true
     check "JSON has $setting" grep -q "\"settings\":{[^}]*\"$setting\":\"*$value[\",}]" "$work/line"
 done
-check "a recording also has the settings that are not separate fields" \
+check "a recording also has the settings without a separate field" \
     sh -c "head -n 1 '$work/all.esp.jsonl' | grep -q '\"settings\":{.*\"draft_temp\":\"0.7\"'"
 check "a recording with all settings can be replayed" sh -c "$ESPALIER replay --plain '$work/all.esp.jsonl' | grep -q Once"
 
@@ -71,7 +71,7 @@ key Enter
 wait" --config "$work/config"
 check "the configuration file is rewritten" grep -q "^# Written by" "$work/config"
 for setting in $settings; do
-    [ "$setting" = expect ] && continue # the expected text is for one answer
+    [ "$setting" = expect ] && continue # the expected text applies to one answer only
     check "the configuration file keeps $setting" grep -qx "$setting $(other_of "$setting")" "$work/config"
 done
 check "the configuration file does not keep the expected text" sh -c "! grep -q '^expect' '$work/config'"

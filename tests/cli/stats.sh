@@ -1,6 +1,6 @@
 #!/bin/sh
-# Tests `espalier stats`, which prints tables of a recording. The tables agree with each other and
-# with the report of the session itself. A hostile file is refused with one sentence.
+# Tests `espalier stats`, which prints tables of a recording. The tables must agree with each other
+# and with the report of the session itself. An invalid file must be refused with one sentence.
 . tests/shell.sh
 recording=tests/cli/three.esp.jsonl
 file="$work/a.esp.jsonl"
@@ -13,21 +13,21 @@ number() {
 $ESPALIER generate -p "Once upon a time" -n 60 --drafter dynatree --record "$file" --json >"$work/live"
 $ESPALIER stats "$file" --json >"$work/json"
 for key in block_efficiency path_share nodes_per_tree most_nodes mask_blocks calibration_error; do
-    check "$key equals that of the live session" test "$(number $key "$work/json")" = "$(number $key "$work/live")" -a \
+    check "$key is the same as in the live session" test "$(number $key "$work/json")" = "$(number $key "$work/live")" -a \
         -n "$(number $key "$work/live")"
 done
 check "without --explain there are no expected tokens" grep -q '"expected_tokens":	null' "$work/json"
 sed -n '/"acceptance"/,$p' "$work/live" | tr -d '\t\n}' >"$work/one"
 sed -n '/"acceptance"/,$p' "$work/json" | tr -d '\t\n}]' >"$work/two"
 tr -d ']' <"$work/one" | cmp -s - "$work/two"
-check "the tables of acceptance equal those of the session" test $? -eq 0
+check "the tables of acceptance are the same as in the live session" test $? -eq 0
 
 $ESPALIER stats "$file" >"$work/tables"
 check "drafter and verifier are named" grep -q "^dynatree, greedy: [0-9]* iterations$" "$work/tables"
 for table in depth child q; do
     check "there is a table of acceptance by $table" grep -q "^$table  *tried  accepted" "$work/tables"
 done
-check "the counts equal those of the session" grep -q \
+check "the counts are the same as in the live session" grep -q \
     "^accepted nodes  *$(number accepted_nodes "$work/live") of $(number drafted_nodes "$work/live")," "$work/tables"
 
 $ESPALIER generate -p "Once upon a time" -n 60 --temp 1 --drafter iid --verifier specinfer --explain \
@@ -36,7 +36,7 @@ $ESPALIER stats "$work/b.esp.jsonl" >"$work/tables"
 check "with --explain there are expected tokens" grep -q "^expected of the trees [1-9]" "$work/tables"
 check "with --explain there is an expected acceptance at each depth" test "$(grep -c '^ *[1-4]  .*%.* [01]\.[0-9]*  *[01]\.[0-9]*$' "$work/tables")" -ge 4
 
-# Each pair of drafter and verifier has its own tables.
+# Each pair of drafter and verifier must have its own tables.
 sed 's/"index":1,\(.*\)"drafter":"[a-z0-9]*"/"index":1,\1"drafter":"other"/' "$recording" >"$work/c.esp.jsonl"
 check "a recording with two drafters has two sets of tables" test "$($ESPALIER stats "$work/c.esp.jsonl" |
     grep -c ' iterations$')" = 2
@@ -55,7 +55,7 @@ check "stats of a recording without iterations is refused" fails 1 "has no itera
 check "a file that is not a recording is refused" fails 1 "tests/shell.sh" $ESPALIER stats tests/shell.sh
 check "a missing file is refused" fails 1 "none" $ESPALIER stats "$work/none"
 $ESPALIER stats >/dev/null 2>&1
-check "a file is required" test $? -eq 2
+check "stats without a file is refused" test $? -eq 2
 for sample in sessions/samples/*.esp.jsonl; do
     check "$(basename "$sample") has tables" sh -c "$ESPALIER stats '$sample' | grep -q '^path lengths'"
 done

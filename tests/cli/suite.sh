@@ -21,9 +21,9 @@ SUITE
 $suite "$work/s.suite" -o "$work/dir" >"$work/table" 2>"$work/err"
 check "a suite runs without error messages" test $? -eq 0 -a ! -s "$work/err"
 check "the printed table equals the written table" cmp "$work/table" "$work/dir/s.md"
-# Each of two temperatures has rows for plain decoding, the best chain, the tree with each B, and the best tree.
+# The table must have these rows for each of two temperatures: plain decoding, the best chain, a tree for each B, the best tree.
 check "every configuration has a row" test "$(wc -l <"$work/dir/s.csv")" = 11
-check "equal configurations are run only once" test "$(wc -l <"$work/dir/s.runs.jsonl")" = $((1 + 2 * 2 * (1 + 8 + 2 + 2)))
+check "a configuration that occurs twice is run only once" test "$(wc -l <"$work/dir/s.runs.jsonl")" = $((1 + 2 * 2 * (1 + 8 + 2 + 2)))
 check "plain decoding has one token per iteration" grep -q '^plain decoding,,0,1,,1.00,1.00' "$work/dir/s.csv"
 check "the best chain is a chain" grep -q '^best chain,linear:K=[1-8],' "$work/dir/s.csv"
 check "the best tree of a grid is named with its parameters" grep -q '^best tree,"fixed:D=[23],B=[12]",' "$work/dir/s.csv"
@@ -32,11 +32,11 @@ check "a configuration runs with each value of a varied parameter" sh -c "awk -F
 check "JSON has all rows" test "$(grep -c '"tokens_per_iteration"' "$work/dir/s.json")" = 10
 check "a pivot has a column for each temperature" grep -q '| temp 0 | temp 0.8 |' "$work/table"
 check "the plot is well-formed XML" xmllint --noout "$work/dir/s.svg"
-# Plain decoding has the same value with every B, so it is drawn as a line for each temperature, with a sample in the legend.
+# Plain decoding has the same value for every B, so the plot shows it as one line for each temperature, and in the legend.
 check "plain decoding is a reference line" sh -c \
     "grep -q '>plain decoding, temp 0, top_p 1<' '$work/dir/s.svg' && test \$(grep -c 'class=\"reference\"' '$work/dir/s.svg') = 4"
-# Plain decoding has one token per iteration with every prompt. The tokens per iteration of
-# trees differ.
+# Plain decoding has one token per iteration with every prompt. With trees, the number differs
+# between prompts.
 check "if values differ between prompts, their points have error bars" sh -c \
     "grep -q '>deviation over the prompts<' '$work/dir/s.svg' && grep -q 'class=\"error\"' '$work/dir/s.svg'"
 $suite "$work/s.suite" -o "$work/dir" --resume --format tikz >/dev/null
@@ -59,14 +59,14 @@ check "--resume completes the journal" test "$(wc -l <"$work/dir/s.runs.jsonl")"
 head -n 20 "$work/dir/s.runs.jsonl" >"$work/first"
 head -n 20 "$work/some" | cmp -s - "$work/first"
 check "--resume keeps the finished runs" test $? -eq 0
-check "runs with other prompts are refused" fails 1 "other models or prompts" $suite "$work/s.suite" -o "$work/dir" --resume --prompts 1
+check "a journal of runs with other prompts is refused" fails 1 "other models or prompts" $suite "$work/s.suite" -o "$work/dir" --resume --prompts 1
 printf 'x\n' >>"$work/dir/s.runs.jsonl"
 check "a damaged journal is refused" fails 1 "this is not a run" $suite "$work/s.suite" -o "$work/dir" --resume
 printf '{"runs_' >"$work/dir/s.runs.jsonl"
 $suite "$work/s.suite" -o "$work/dir" --resume >/dev/null
 check "a journal that ends within its first line is started again" fails 1 "other models or prompts" $suite "$work/s.suite" -o "$work/dir" --resume --prompts 1
 $suite "$work/s.suite" -o "$work/dir" --force -n 2 --prompts 1 --temp 0.5 >"$work/table"
-check "flags override the file" sh -c "grep -q '| 0.5 |' '$work/table' && ! grep -q '| 0.8 |' '$work/table'"
+check "flags override the settings of the suite" sh -c "grep -q '| 0.5 |' '$work/table' && ! grep -q '| 0.8 |' '$work/table'"
 
 write <<'SUITE'
 prompts two.jsonl
@@ -77,7 +77,7 @@ choice  fixed:D=$D as tree
 columns tokens_per_iteration
 SUITE
 $suite "$work/s.suite" -o "$work/mixed" >/dev/null
-check "a variable of a configuration and a setting can vary together" test "$(grep -c '^plain decoding' "$work/mixed/s.csv")" = 2
+check "a parameter of a configuration and a setting can vary together" test "$(grep -c '^plain decoding' "$work/mixed/s.csv")" = 2
 
 # This suite has settings for a single configuration, limits the number of prompts, shows a part
 # of the table, and names drafts.
@@ -101,13 +101,13 @@ SUITE
 $suite "$work/s.suite" --draft "$work/drafts" -o "$work/own" >"$work/table" 2>"$work/err"
 check "a configuration can have its own settings" test $? -eq 0 -a ! -s "$work/err"
 check "settings of one configuration do not affect other configurations" sh -c "grep -q '^windowed,one,,30.0,' '$work/own/s.csv' && grep -q '^tree,one,1,40.0,' '$work/own/s.csv'"
-check "the suite limits the prompts" grep -q 'Suite s, 1 prompt[.]' "$work/table"
-check "the suite sets the size of trees" grep -q '^large,one,,40.0,300$' "$work/own/s.csv"
+check "a suite can limit the number of prompts" grep -q 'Suite s, 1 prompt[.]' "$work/table"
+check "a suite can set the largest size of trees" grep -q '^large,one,,40.0,300$' "$work/own/s.csv"
 check "a pivot of some rows leaves out columns that do not vary in these rows" grep -qx '| draft one | draft other |' "$work/table"
 check "a pivot of some rows says which rows it has" grep -q '^tokens made, choice=tree, draft=one:' "$work/table"
 check "the hash of every draft is in the table" test "$(grep -c '"hash":' "$work/own/s.json")" = 3
 check "a missing folder of drafts is reported" fails 1 "use --draft to name the folder that .one. is in" $suite "$work/s.suite"
-# If the suite gives the costs, nothing is timed: a pass over n rows costs 1 + (n - 1) row_cost.
+# If a suite gives the costs, no times are measured: a pass over n rows costs 1 + (n - 1) row_cost.
 write <<'SUITE'
 prompts two.jsonl
 set     tokens 30
@@ -123,17 +123,17 @@ columns speedup_at_cost tokens_per_iteration nodes depth breadth
 SUITE
 $suite "$work/s.suite" -o "$work/cost" >"$work/table" 2>"$work/err"
 check "a suite with given costs runs" test $? -eq 0 -a ! -s "$work/err"
-# Plain decoding, the chain and two trees run once; goodput runs at each cost.
-check "only configurations that use costs are run again at other costs" test "$(wc -l <"$work/cost/s.runs.jsonl")" = $((1 + 2 * (4 + 3)))
+# Plain decoding, the chain and two trees must run once; goodput must run once for each cost.
+check "only configurations that depend on the costs are run again at other costs" test "$(wc -l <"$work/cost/s.runs.jsonl")" = $((1 + 2 * (4 + 3)))
 sed 's/"[^"]*"/tree/g' "$work/cost/s.csv" >"$work/costs"
-check "speed is tokens divided by the costs of passes" awk -F, 'NR > 1 && $3 <= 1 { rows++
+check "the speed is the number of tokens divided by the cost of the passes" awk -F, 'NR > 1 && $3 <= 1 { rows++
     off = $4 * (1 + $3 * $6) / $5; if (off < 0.97 || off > 1.03) { print; bad = 1 } } END { exit bad || rows != 8 }' "$work/costs"
 check "goodput drafts if rows cost nothing, and not if they are expensive" awk -F, '
     $1 == "goodput" { nodes[$3] = $6 } END { exit !(nodes[0] > 3 && nodes[50] < 0.5) }' "$work/costs"
 check "the best of several configurations depends on the cost" test \
     "$(grep -o 'fixed:D=[13]' "$work/cost/s.csv" | sort -u | wc -l)" = 2
 
-# No output format may interpret the text of a label or a category.
+# Output formats must not treat the text of a label or a category as a formula, markup or a control character.
 printf '%s\n' '{"prompt": "Once upon a time", "category": "=cmd|'"' /C calc'"'!A0"}' \
     '{"prompt": "There was", "category": "a|b`c*<script>&lt;"}' \
     '{"prompt": "The king", "category": "x\u001b[31m\u202e\n,\"q"}' \
@@ -175,8 +175,8 @@ check "a plot escapes control characters" has "$work/hostile/s.svg" '>x^[[31m&lt
 check "no file has escape codes or direction overrides" sh -c "! cat '$work/hostile'/* | grep -q -e '$(printf '\033')' -e '$(printf '\342\200\256')'"
 check "the printed table of hostile texts equals the written table" cmp "$work/table" "$md"
 
-# With --counts, a suite is repeatable: a second run gives the same counts, because a run with
-# --counts neither reads nor stores what sessions learn.
+# With --counts, a second run of a suite must give the same counts, because a run with --counts
+# neither reads nor stores what sessions learn.
 write <<'SUITE'
 prompts two.jsonl
 set     tokens 40
@@ -219,7 +219,7 @@ check "--check refuses a file that is not a table" fails 1 "is not a suite.s tab
 rm "$work/results/s.json"
 check "--check refuses a missing table" fails 1 "results/s.json cannot be opened" counts --check
 
-# After Ctrl-C, the results of the finished runs are kept.
+# After Ctrl-C, the results of the finished runs must be kept.
 write <<'SUITE'
 prompts two.jsonl
 set     tokens 400
@@ -250,12 +250,12 @@ SUITE
     $suite "$work/s.suite" -o "$work/$measure" --resume >/dev/null
     check "a resumed run of measure $measure gives the same table" cmp "$work/before" "$work/$measure/s.csv"
 done
-check "the fractions of nodes by rank add up to 1" sh -c "awk -F, 'NR > 1 { n += \$3 } END { exit !(n > 99 && n < 101) }' '$work/ranks/s.csv'"
+check "the percentages of nodes by rank add up to 100" sh -c "awk -F, 'NR > 1 { n += \$3 } END { exit !(n > 99 && n < 101) }' '$work/ranks/s.csv'"
 check "draft probabilities lie within their bins" sh -c "awk -F, 'NR > 1 && \$3 > 0 { n++; bad = bad || \$4 < \$2 - 1e-3 || \$4 > \$2 + 0.101 }
     END { exit bad || n < 2 }' '$work/shares/s.csv'"
 check "no step accepts more nodes than it has" sh -c "awk -F, 'NR > 1 { n++; bad = bad || \$4 > \$3 } END { exit bad || n < 2 }' '$work/steps/s.csv'"
-# The columns are the distance, nss, naivetree, spectr, specinfer, khisti and the ceiling.
-check "no verifier exceeds the ceiling" sh -c "awk -F, 'NR > 1 { for (i = 5; i < NF; i++) if (\$i > \$NF + 1e-3) bad = 1 }
+# The columns are the L1 distance, the rates of verifiers nss, naivetree, spectr, specinfer and khisti, and the ceiling.
+check "no verifier's acceptance rate exceeds the ceiling" sh -c "awk -F, 'NR > 1 { for (i = 5; i < NF; i++) if (\$i > \$NF + 1e-3) bad = 1 }
     END { exit bad || NR < 3 }' '$work/rules/s.csv'"
 check "the L1 distance is between 0 and 2" sh -c "awk -F, 'NR > 1 { bad = bad || \$4 < 0 || \$4 > 2 } END { exit bad }' '$work/rules/s.csv'"
 check "acceptance rates are between 0 and 1" sh -c "awk -F, 'NR > 1 { bad = bad || \$4 < 0 || \$4 > 1 || \$5 < 0 || \$5 > 1 }

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Tests `espalier train`: progress without a terminal, the folder that is written, Ctrl-C, --resume, and error messages.
-# Speed and quality are not tested here; they are measured separately.
+# Does not test speed and quality, because other tools measure them.
 . tests/shell.sh
 yes 'Once upon a time there was a king who had three sons, and the youngest of them had a golden bird.' |
     head -60 >"$work/text"
@@ -51,7 +51,7 @@ check "the same seed gives the same text" cmp "$work/own" "$work/again"
 check "an existing text is not overwritten" fails 1 "add --force" $ESPALIER train text --text "$work/text" -o "$work/own"
 check "a missing source of a text is refused" fails 1 "cannot read" $ESPALIER train text --text "$work/none" -o "$work/x"
 
-# If training is interrupted before the first step, it leaves no files.
+# If training is interrupted before the first step, it must leave no files.
 $ESPALIER train head --text README.md -o "$work/none" >"$work/out" 2>"$work/err" &
 pid=$!
 while kill -0 $pid 2>/dev/null && [ ! -e "$(echo "$work/none/features.bin.part"*)" ]; do :; done
@@ -59,7 +59,7 @@ kill -INT $pid
 wait $pid
 check "an interruption before the first step exits with 130" test $? -eq 130
 check "a message says that training was interrupted before the first step" grep -q "interrupted before the first step: " "$work/err"
-check "a training that did not begin leaves no file" test -z "$(ls "$work/none")"
+check "training that is interrupted before the first step leaves no file" test -z "$(ls "$work/none")"
 $ESPALIER train text --text "$work/text" -n 100000 --length 48 -o "$work/cut" >"$work/out" 2>"$work/err" &
 pid=$!
 while kill -0 $pid 2>/dev/null && [ -z "$(find "$work" -name 'cut.part*' -size +0)" ]; do sleep 0.05; done

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Tests `espalier train selector`, which makes a selector that nde accepts. After an interruption
-# at any point, the selector is the same. Error messages are one sentence.
+# Tests `espalier train selector`, which makes a selector for drafter nde. Training that was
+# interrupted and started again must make the same selector. Error messages are one sentence.
 . tests/shell.sh
 cp -r engine/models/fairytale-target "$work/target"
 rm -f "$work/target"/nde-*
@@ -25,7 +25,7 @@ for part in 3 8; do
     rm "$file"
     truncate -s $((size * part / 10)) "$work/target/nde-nss.samples"
     $train --verifier nss --pieces 2 --json >/dev/null 2>"$work/err"
-    check "training that was interrupted after $part tenths of the samples makes the same file" cmp -s "$file" "$work/whole"
+    check "training that continues from $part tenths of the samples makes the same file" cmp -s "$file" "$work/whole"
 done
 $train --verifier nss --pieces 1 --seed 6 2>"$work/err" >/dev/null
 check "samples that were made with other settings are refused" test $? -eq 1 -a "$(grep -c 'another -o' "$work/err")" = 1
@@ -47,9 +47,9 @@ check "a damaged selector gives an error message of one line" test $? -eq 1 -a "
 $ESPALIER train selector $models --verifier nss --pieces 1 >/dev/null 2>"$work/err"
 check "a message says that a text is missing" test $? -eq 1 -a "$(grep -c -e '--text' "$work/err")" = 1
 $train --verifier greedy >/dev/null 2>"$work/err"
-check "a verifier without a formula is refused" test $? -eq 1 -a "$(grep -c "for verifier 'greedy'" "$work/err")" = 1
+check "a verifier for which there can be no selector is refused" test $? -eq 1 -a "$(grep -c "for verifier 'greedy'" "$work/err")" = 1
 $ESPALIER train bread >/dev/null 2>"$work/err"
-check "other kinds of training are refused" test $? -eq 2
+check "an unknown kind of training is refused" test $? -eq 2
 . tests/letters.sh
 mkdir "$work/hybrid" && cp tests/vectors/logits/qwen3-5/*.json tests/vectors/logits/qwen3-5/*.safetensors "$work/hybrid"
 tokenizer >"$work/hybrid/tokenizer.json"

@@ -23,8 +23,8 @@ check "both tables have plain decoding at speed 1.00" test \
 check "one table is at temperature 0 and the other above it" test \
     "$(grep -o '^temperature [0-9.]*' "$work/table" | tr '\n' ' ')" = "temperature 0 temperature 0.6 "
 check "each table names the winner" test "$(grep -c ' wins: ' "$work/table")" = 2
-check "the winner has a row" grep -q "^$(winner 1)  " "$work/table"
-check "the preset is a candidate" grep -q '^goodput' "$work/table"
+check "the winner has a row in the table" grep -q "^$(winner 1)  " "$work/table"
+check "the drafter of the preset is a candidate" grep -q '^goodput' "$work/table"
 check "drafters without a model are candidates" grep -q '^suffix  ' "$work/table"
 check "half of the candidates drop out early" test \
     "$(awk '/\+-/ { print $2 }' "$work/table" | sort -u | wc -l)" -gt 2
@@ -70,7 +70,7 @@ check "drafters that need a draft model are left out" test "$(grep -c '^linear\|
 check "without a draft model --write is refused" fails 1 "a preset is for a pair" \
     $tune --target "$work/target" --write
 
-# Ctrl-C in the first contest, after at least one complete round, ends the contest.
+# Ctrl-C in the first contest, after at least one complete round, must end the contest.
 cp "$work/target/espalier.json" "$work/before"
 $ESPALIER tune $models --threads 1 -n 16 --seconds 600 --write >"$work/table" 2>"$work/err" &
 pid=$!
@@ -82,7 +82,7 @@ check "Ctrl-C prints the measured rows" grep -q '^ar  .* 1\.00x$' "$work/table"
 check "a message says that the preset is unchanged after Ctrl-C" grep -q "interrupted; .*espalier.json is kept as it is" "$work/err"
 check "the preset is unchanged" cmp -s "$work/before" "$work/target/espalier.json"
 
-# The superuser can write to every folder, so the test runs without that right.
+# The superuser can write to every folder, so the test gives up this right.
 chmod a-w "$work/target"
 if [ "$(id -u)" != 0 ]; then
     check "a folder that cannot be written is refused" fails 1 "espalier.json cannot be written: Permission" \

@@ -1,15 +1,15 @@
 #!/bin/sh
 # `espalier sessions verify` generates the tokens of a session again with the same models. The
 # draft may be the target's own copy, a model with another vocabulary or a draft head, and the
-# target may have recurrent layers. Missing models are reported in one sentence.
+# target may have recurrent layers. Missing models must be reported in one sentence.
 . tests/shell.sh
 . tests/script.sh
 . tests/letters.sh
 export XDG_STATE_HOME="$work/state"
 sessions="$ESPALIER sessions"
 
-# keeps COUNT OPTION...: writes session COUNT with these options, and checks that it has its
-# text and that verify reproduces it.
+# keeps COUNT OPTION...: writes session COUNT with these options, and checks that it contains
+# the text and that verify reproduces the text.
 keeps() {
     count=$1
     shift

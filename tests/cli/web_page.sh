@@ -1,5 +1,5 @@
 #!/bin/sh
-# `espalier export FILE --html` writes one HTML file. It runs only its own script, and plays the recording in a browser.
+# `espalier export FILE --html` must write one HTML file that plays the recording in a browser and runs only its own script.
 . tests/shell.sh
 recording=sessions/samples/dynatree-adapting.esp.jsonl
 export="$ESPALIER export $recording"
@@ -12,7 +12,7 @@ check "--html without a name uses the name of the recording" cmp -s "$work/page.
 $export --format html >"$work/piped.html"
 check "a page can be written to standard output" cmp -s "$work/page.html" "$work/piped.html"
 $export --html --iteration 3-5 -o "$work/part.html" 2>"$work/err"
-check "a page can have some of the iterations" grep -q 'a page of 3 iterations' "$work/err"
+check "a page can contain only some of the iterations" grep -q 'a page of 3 iterations' "$work/err"
 check "an existing page is not overwritten" fails 1 "already exists" $export --html -o "$work/page.html"
 check "--html and --format exclude each other" fails 1 "exclude each other" $export --html --format svg
 check "an iteration that does not exist is refused" fails 1 "has 0 to 73" $export --html --iteration 90

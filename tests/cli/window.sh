@@ -1,6 +1,6 @@
 #!/bin/sh
-# Tests attention to a window of the text: messages that mention the window, a text longer than
-# the context, and how screens show the window.
+# Tests --window, which limits attention to the last tokens of a text. Tests the messages about the
+# window, a text that is longer than the context, and what screens show.
 . tests/shell.sh
 . tests/script.sh
 

@@ -1,15 +1,15 @@
 #!/bin/sh
-# Checks the structure of the sources: dependencies between folders go one way, there is no cycle, and every name means
-# one thing.
+# Checks the structure of the sources: a folder uses only folders that are below it, no files depend on each other in a
+# cycle, and every name means one thing.
 #
 # The test reads every include of the sources and every symbol of the built objects. Includes show which declarations a
-# file uses. Symbols show which functions it uses, also through a table of functions.
+# file uses. Symbols show which functions a file uses, even if it calls them through a table of functions.
 . tests/shell.sh
 
 sources=$(git ls-files '*.c' '*.h' '*.cu' '*.def' 2>/dev/null | grep -v '^tests/')
 [ -n "$sources" ] || sources=$(find engine kernels sessions viz tui -name '*.[ch]' -o -name '*.cu' -o -name '*.def')
 
-# Each line has a file and a file that it includes.
+# Each line of $work/includes has a file and a file that it includes.
 grep -Ho '^ *# *include "[^"]*"' $sources | sed 's/: *# *include "/ /; s/"$//' >"$work/includes"
 check "the sources have includes" test "$(wc -l <"$work/includes")" -gt 500
 missing=$(cut -d' ' -f2 "$work/includes" | sort -u | while read -r file; do [ -e "$file" ] || echo "$file"; done |
@@ -35,7 +35,7 @@ tui/commands 7
 tui/app 8
 tui/cli 9
 FLOORS
-# Prints the wrong dependencies. A group may use only groups with a lower number in the list above. viz/ must not use
+# Prints the forbidden dependencies. A group may use only groups with a lower number in the list above. viz/ must not use
 # sessions/, except in espalier-dot, which is a separate program.
 back() {
     rooms "$1" | awk -v floors="$work/floors" 'BEGIN { while ((getline line < floors) > 0) { split(line, f, " "); floor[f[1]] = f[2] } }
@@ -44,9 +44,9 @@ back() {
         $1 == "viz" && $2 == "sessions" && $3 !~ /^viz\/dot\// { print "    " $3 " -> " $4 }'
 }
 back "$work/includes" >"$work/back"
-check "no include goes against the arrows" test ! -s "$work/back"; cat "$work/back"
+check "no file includes a file of a higher folder" test ! -s "$work/back"; cat "$work/back"
 
-# Other rooms may include only the installed headers of engine/ and kernels/, and a few shared ones.
+# Other folders may include only the installed headers of engine/ and kernels/, and a few shared headers.
 public=$($MAKE -s --no-print-directory print-public-headers)
 shared=$($MAKE -s --no-print-directory print-shared-headers)
 awk '$1 !~ /^(engine|kernels)\// && $2 ~ /^(engine|kernels)\// { print $2 }' "$work/includes" | sort -u >"$work/known"
@@ -57,13 +57,13 @@ private=$(awk '{ print $1, $2 }' "$work/includes" | while read -r file included;
 done)
 check "public headers include only public headers" test -z "$private"; [ -z "$private" ] || printf "    %s\n" $private
 
-# Prints the cycles among lines of the form "FILE USED".
+# Prints the cycles in a file with lines "FILE USED".
 loops() { tsort "$1" 2>&1 >/dev/null | grep -v 'contains a loop' | sed 's/^tsort: /    /'; }
 loops "$work/includes" >"$work/loops"
 check "includes form no cycle" test ! -s "$work/loops"; cat "$work/loops"
 
-# Prints lines "FILE USED" that are found from symbols. Each instruction set defines the same names, so only the
-# portable one is read.
+# Writes lines "FILE USED" to $work/calls: FILE uses a symbol that USED defines. The objects for all instruction sets define
+# the same names, so only those for the portable one are read.
 find "$BUILD/obj" -name '*.o' | grep -v -e /tests/ -e no_main -e no_interface -e avx2 -e avx512 | while read -r object; do
     unit=${object#"$BUILD/obj/"}
     unit=${unit%.o}
@@ -76,7 +76,7 @@ done | xargs nm -o | awk -v from="$(echo "$BUILD/obj/" | wc -c)" '
     sort -u >"$work/calls"
 check "the objects have calls" test "$(wc -l <"$work/calls")" -gt 300
 back "$work/calls" >"$work/back"
-check "no call goes against the arrows" test ! -s "$work/back"; cat "$work/back"
+check "no file calls a function of a higher folder" test ! -s "$work/back"; cat "$work/back"
 loops "$work/calls" >"$work/loops"
 check "calls between files form no cycle" test ! -s "$work/loops"; cat "$work/loops"
 
@@ -88,9 +88,9 @@ check "no two types have the same name" test -z "$twice"; [ -z "$twice" ] || pri
 guards=$(grep -hoE '^#ifndef ESP_[A-Z_0-9]*_H$' $sources | sort | uniq -d)
 check "no two headers have the same guard" test -z "$guards"; [ -z "$guards" ] || printf "    %s\n" $guards
 
-# Continuous integration compiles CUDA to PTX only once, for the oldest architecture. So code may test whether it is device
-# code, but not for which device; __CUDA_ARCH_LIST__ and the feature macros would also depend on the device.
-# Kernels that begin early are the exception: plugin.cu asks the code for which architecture it was compiled.
+# Continuous integration compiles CUDA to PTX only once, for the oldest architecture. Therefore code may test whether it is
+# device code, but not for which architecture. It must not use __CUDA_ARCH_LIST__ and the feature macros for the same reason.
+# Kernels that begin early are the exception: plugin.cu reads from the compiled code for which architecture it was made.
 asks=$(grep -n '__CUDA_ARCH' kernels/cuda/*.cu kernels/cuda/*.h kernels/*.h |
     grep -v -e '# *ifdef __CUDA_ARCH__$' -e '# *\(el\)\{0,1\}if defined(__CUDA_ARCH__)$' \
         -e '^kernels/cuda/device.h:.*defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= ESP_EARLY_ARCH$')

@@ -1,6 +1,7 @@
 #!/bin/sh
-# Tests branches on small screens, in a terminal with a light theme. The branches start at nodes,
-# tokens and words, with keys and with the mouse. tour.sh also tests branches.
+# Tests branches on small screens with the light theme, with keys and with the mouse. The branches
+# start at a node of the tree, at a token of the text, and with inserted words. tour.sh also tests
+# branches.
 . tests/shell.sh
 . tests/terminal.sh
 
@@ -10,10 +11,10 @@ tokens() { # prints the number of tokens of the text
 gone() { # PATTERN: waits until PATTERN is no longer on the screen
     wait_until sh -c "! $terminal capture-pane -p -t main | grep -q -e '$1'"
 }
-click() { # COLUMN ROW, from 1: presses and releases the button
+click() { # COLUMN ROW, counted from 1: presses and releases the mouse button there
     keys "$(printf '\033[<0;%d;%dM\033[<0;%d;%dm' "$1" "$2" "$1" "$2")"
 }
-begin() { # WIDTHxHEIGHT
+begin() { # WIDTHxHEIGHT: opens a terminal of this size, starts the program, and generates a text
     open "$1"
     run --theme light --temp 0 --seed 1 --drafter fixed --tokens 20 --no-config
     see 'beginning of a\|Type the'
@@ -25,10 +26,10 @@ begin 80x24
 keys Tab Tab Home Down Down
 check "80x24: the cursor is on a node of the tree" see ' 3/[0-9]* '
 keys b
-check "80x24: b writes another text from the node" see 'limit reached'
-check "80x24: after b, the tree follows the text again" gone '(held)'
+check "80x24: b starts a branch from the node, which is written to its end" see 'limit reached'
+check "80x24: after b, the tree pane follows the newest tree again" gone '(held)'
 keys u
-check "80x24: u restores the former text" see 'undone'
+check "80x24: u restores the previous text" see 'undone'
 before=$(tokens)
 click 12 4
 check "80x24: a click on the text puts the cursor there" see 'iter [0-9]* (held)\|┬ tree'
@@ -44,7 +45,7 @@ keys '['
 check "80x24: [ switches to the previous branch" see 'branch [0-9]* of [0-9]*'
 check "80x24: the previous branch is marked as current" wait_until sh -c "$terminal capture-pane -p -t main | grep -q '● '"
 keys Up Enter
-check "80x24: Enter switches to a branch" gone 'still being'
+check "80x24: Enter switches to the selected branch" gone 'still being'
 keys ':clear!' Enter
 check "80x24: the text is cleared" see 'Type the beginning'
 keys ':undo' Enter
@@ -55,7 +56,7 @@ check "80x24: the ranks have the colours of the light theme" sh -c "$terminal ca
 keys ':quit' Enter
 check "80x24: the program ends" left 0
 
-# The session was kept with its text, branches and trees.
+# The session must have been kept with its text, branches and trees.
 open 80x24
 run --theme light --no-config --resume
 check "80x24: another run resumes the session" see 'session 1 is open again'
@@ -77,7 +78,7 @@ check "80x24: Esc leaves the pane" see '^ F1 help'
 keys ':private on' Enter
 check "80x24: :private on stops keeping the session" see 'private = on'
 keys ':quit' Enter
-check "80x24: the program with the resumed session ends" left 0
+check "80x24: :quit ends the resumed session" left 0
 
 begin 40x12
 keys Tab Left Left
@@ -91,7 +92,7 @@ check "40x12: there are two branches" see '● '
 keys ']'
 check "40x12: [ or ] switches to the other branch" see 'branch 1 of 2\|branch 2 of 2'
 keys d
-check "40x12: d asks before it deletes" see 'Delete this branch'
+check "40x12: d asks before it deletes a branch" see 'Delete this branch'
 keys n
 check "40x12: n keeps the branch" gone 'Delete this branch'
 keys ':insert and then a fox' Enter
@@ -115,9 +116,9 @@ check "40x12: :resume opens the previous session" see 'session 1 is open again'
 keys ':heat surprisal' Enter
 check "40x12: tokens of the resumed session can be coloured by surprisal" see 'bits <1'
 keys ':quit' Enter
-check "40x12: the program with the resumed session ends" left 0
+check "40x12: :quit ends the resumed session" left 0
 
-# A recording is continued as a session.
+# A recording must be continued as a session.
 open 80x24
 run replay "$PWD/sessions/samples/same-text-linear.esp.jsonl" --no-config
 check "a recording is replayed" see 'Space play'

@@ -6,7 +6,7 @@
 chat_pair "$work/chat"
 models="--target $work/chat/target --draft $work/chat/draft --drafter fixed:D=3,B=2 --no-config"
 
-shown() { # FILE PATTERN
+shown() { # FILE PATTERN: succeeds if the screen stored in FILE shows PATTERN
     grep -q -e "$2" "$1" && return
     echo "    no '$2' in:"
     sed 's/^/    |/' "$1"
@@ -76,10 +76,10 @@ wait
 $dump" $models -n 6 --seed 3
 check "the first screen asks for a question" shown "$work/greeting" 'Ask something and press Enter'
 check "the first screen does not ask for the beginning of a text" sh -c "! grep -q 'beginning of a text\|^│ prompt' '$work/greeting'"
-check "an answer that stopped at n says how to continue" shown "$work/stopped" \
+check "after an answer that stopped at the token limit, the screen says how to continue" shown "$work/stopped" \
     'the answer stopped after 6 tokens (:n); Enter continues it'
 tokens_of() { sed -n 's/^┌ text   \([0-9]*\) tokens.*/\1/p' "$1"; }
-check "Enter continues an answer that stopped at n" test "$(tokens_of "$work/screen")" -eq $(($(tokens_of "$work/stopped") + 6))
+check "Enter continues an answer that stopped at the token limit" test "$(tokens_of "$work/screen")" -eq $(($(tokens_of "$work/stopped") + 6))
 check "a continued answer stays in the same turn" test "$(grep -c '^│ > ' "$work/screen")" -eq 1
 
 # Asks questions until the context is full.
@@ -122,8 +122,8 @@ type And the queen?
 key Enter
 wait" $models -n 8
 $ESPALIER replay "$work/late.esp.jsonl" --plain >"$work/plain" 2>&1
-check "a recording that begins late shows the earlier turns" shown "$work/plain" '^│ > Who was the king?'
-check "a recording that begins late shows no control tokens" sh -c "! grep -q 'im_start\|im_end' '$work/plain'"
+check "a recording that begins after a turn shows that turn, too" shown "$work/plain" '^│ > Who was the king?'
+check "a recording that begins after a turn shows no control tokens" sh -c "! grep -q 'im_start\|im_end' '$work/plain'"
 
 play "size 100x24
 wait

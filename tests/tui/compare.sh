@@ -25,7 +25,7 @@ check "the trees of both sessions have the same root" sh -c \
      grep -q '^\([0-9]*\) = \1$'"
 check "the pane says which side needs fewer iterations" dumped 'iterations for the same text'
 
-# The totals are those of `espalier compare`.
+# The totals must be those of `espalier compare`.
 counts() { # DRAFTER: prints the tokens per iteration and the iterations in the drafter's line
     sed -n "s/^[│ ]*$1  *\([0-9.]*\)  *\([0-9]*\)  *[0-9.]* %.*/\1 \2/p"
 }
@@ -36,7 +36,7 @@ for drafter in dynatree linear; do
     check "the compare pane has totals for $drafter" test -n "$(counts $drafter <"$work/screen")"
 done
 
-# A comparison does not change the text.
+# A comparison must not change the text.
 words() { # prints the words of the zoomed text pane
     sed -e '1,2d' -e '/^└/,$d' -e 's/^│ //' -e 's/ *│$//' "$work/screen" | tr -s ' ' '\n'
 }
@@ -60,7 +60,7 @@ $dump" --temp $temp --seed 0
     check "the text at temperature $temp is not empty" test "$(wc -w <"$work/alone")" -gt 30
 done
 
-# Every setting can change during a comparison.
+# Every setting can be changed during a comparison.
 play "$begin
 type :temp 0.7
 key Enter
@@ -82,7 +82,7 @@ type :compare one two three
 key Enter
 wait
 $dump"
-check "extra words after :compare are refused" dumped 'write :compare DRAFTER'
+check ":compare refuses extra words after the drafter" dumped 'write :compare DRAFTER'
 play "$begin
 type :clear!
 key Enter
@@ -124,8 +124,8 @@ wait
 key Enter
 wait
 $dump"
-check "plain decoding as a side is the baseline" dumped '^│ ar .* 1\.00x'
-# The header has the table's ratio, which counts all iterations of the comparison rather than the last few.
+check "if one side is plain decoding, it is the baseline" dumped '^│ ar .* 1\.00x'
+# The ratio in the header must be that of the table. It includes all iterations of the comparison, not only the last few.
 play "size 200x36
 wait
 type :compare ar
@@ -142,7 +142,7 @@ check "header and table show the same ratio" awk '
     NR == 1 && /slower than plain decoding by/ { sub(/.*slower than plain decoding by /, ""); said = 1 - $1 / 100; part = 0.005 }
     /^│ linear/ && / [0-9.]*x/ { match($0, / [0-9.]*x/); row = substr($0, RSTART + 1, RLENGTH - 2) }
     END { off = row - said; exit said == "" || row == "" || off > part + 1e-6 || off < -part - 1e-6 }' "$work/screen"
-# A comparison works in step mode, and on the narrowest screens.
+# A comparison must work in step mode, and on the narrowest screens.
 play "size 120x36
 wait
 type :compare linear

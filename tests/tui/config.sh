@@ -1,6 +1,7 @@
 #!/bin/sh
-# Tests the configuration file: it is read, the command line overrides it, errors name the file and the line, and it is
-# written only on request. Scripts read the file given with --config; the last part of the test runs on a terminal.
+# Tests the configuration file. It must be read, the command line must override it, and errors must name the file and the
+# line. It must be written only on request. Scripts read the file given with --config. The last part of the test runs on a
+# terminal.
 . tests/shell.sh
 . tests/script.sh
 . tests/terminal.sh
@@ -90,7 +91,7 @@ tauh 0.6' 'type :drafter
 key Enter'
 check "parameters of the drafter are set" dumped 'tauh=0.6'
 
-refused() { # LINES PATTERN
+refused() { # LINES PATTERN: a configuration file with LINES must be refused with a message with PATTERN
     printf '%b\n' "$1" >"$file"
     ESPALIER_SCRIPT=/dev/null fails 1 "$2" $ESPALIER --config "$file"
 }
@@ -111,10 +112,10 @@ check "an error of the engine names the line" dumped 'line 1: temp takes a numbe
 head -c 20000 /dev/urandom >"$file"
 ESPALIER_SCRIPT=/dev/null fails 1 'settings, line' $ESPALIER --config "$file"
 check "random bytes give an error" [ $? = 0 ]
-check "control characters are made safe" refused '\033[2J\033]0;x\a 1' \
+check "an error message shows no control characters of the file" refused '\033[2J\033]0;x\a 1' \
     "there is no setting '?.2J?.0;x?'"
 
-# Saved paths are absolute, so that they are valid in every folder.
+# Saved paths must be absolute, because the program may be started in another folder.
 mkdir -p "$work/my themes"
 echo 'text = #010203' >"$work/my themes/own.theme"
 cp -r engine/models/fairytale-draft "$work/my themes/"
@@ -145,7 +146,7 @@ ESPALIER_SCRIPT=$work/script $ESPALIER >"$work/out" 2>&1
 check "with drafter auto, other models use their preset" dumped '^ espalier   fairytale-draft   ar'
 check "the preset of the newly loaded models gives no warning" sh -c "! grep -q 'are its own' '$work/screen'"
 
-# On a terminal, the user's own file is read, and written only on request.
+# On a terminal, the user's own file must be read. It must be written only on request.
 config=$work/config/espalier/config
 open 100x30
 run -n 8

@@ -55,7 +55,7 @@ type :export $work/replay.html
 key Enter" >"$work/script"
 ESPALIER_SCRIPT="$work/script" timeout 60 $ESPALIER replay tests/cli/three.esp.jsonl >/dev/null 2>&1
 $ESPALIER export tests/cli/three.esp.jsonl --html 2>/dev/null | cmp -s - "$work/replay.html"
-check "a replay's page equals that of the command line" [ $? -eq 0 ]
+check "a replay writes the same page as the command line" [ $? -eq 0 ]
 play "size 120x20
 wait
 type Once upon a time
@@ -65,7 +65,7 @@ type :export $work/left.html
 key Enter
 type :quit
 key Enter" -n 40 --drafter fixed
-check "a page is completed even if the user leaves" grep -q '</html>' "$work/left.html"
+check "a page is completed even if the user ends the program" grep -q '</html>' "$work/left.html"
 play "size 120x20
 wait
 type :export $work/none.html
@@ -73,7 +73,7 @@ key Enter
 $dump"
 check "without a tree a page is refused" dumped "there is no tree yet"
 
-# A key saves what the focused pane shows.
+# In each pane, the key e must offer to save what the pane shows.
 echo "size 120x40
 key G
 key Tab Tab Tab e
@@ -95,7 +95,7 @@ cp "$work/screen-2" "$work/screen" && check "Enter writes the chart" dumped "cha
 check "the chart has the given theme" sh -c "grep -q 'fill=\"#10151d\"' '$work/chart.svg' &&
     grep -q 'viewBox=\"0 0 831' '$work/chart.svg' && ! grep -q 'drafter ' '$work/chart.svg'"
 $ESPALIER export sessions/samples/dynatree-adapting.esp.jsonl --chart acceptance | cmp -s - "$work/depths.svg"
-check "a replay's chart equals that of the command line" [ $? -eq 0 ]
+check "a replay writes the same chart as the command line" [ $? -eq 0 ]
 cp "$work/screen-3" "$work/screen" && check "charts cannot be exported as text" dumped 'does not end in .svg, .png, .pdf or .tikz, as charts do'
 check "charts can be written for LaTeX" grep -q 'begin{tikzpicture}' "$work/stages.tikz"
 
@@ -130,7 +130,7 @@ check "the caption names the models" grep -q 'fairytale&#45;target ← fairytale
 check "M-p puts the export command into the input line" dot -Tplain -o /dev/null "$work/key.dot"
 cp "$work/screen-2" "$work/screen" && check "an unknown ending is refused" dumped 'does not end in .svg'
 
-# The screen does not wait until a picture is written, but leaving the program does.
+# The screen must not wait until a picture is written, but the program must not end before.
 printf '#!/bin/sh\nsleep 2\nexec "%s" "$@"\n' "$PWD/$BUILD/espalier-dot" >"$work/slow"
 printf '#!/bin/sh\nsleep 1\nexit 1\n' >"$work/bad"
 chmod +x "$work/slow" "$work/bad"
@@ -164,7 +164,7 @@ unset ESPALIER_DOT
 program=$(cd "$(dirname "$ESPALIER")" && pwd)/$(basename "$ESPALIER")
 printf '%s\n' 'size 120x20' wait 'type :export dark' 'key Enter' wait >"$work/script"
 (cd "$work" && ESPALIER_SCRIPT=script "$program" --prompt "Once upon a time" -n 20 >/dev/null)
-check "a theme alone chooses a file name" sh -c "ls '$work' | grep -q '^iteration-[0-9]*.svg$'"
+check ":export with only a theme chooses a file name" sh -c "ls '$work' | grep -q '^iteration-[0-9]*.svg$'"
 
 echo "size 120x20
 key Right Right e
@@ -172,5 +172,5 @@ type $work/replayed.svg
 key Enter" >"$work/script"
 ESPALIER_SCRIPT="$work/script" timeout 60 $ESPALIER replay tests/cli/three.esp.jsonl >/dev/null 2>&1
 $ESPALIER export tests/cli/three.esp.jsonl --iteration 1 -o "$work/exported.svg"
-check "a replay's picture equals that of the command line" cmp -s "$work/replayed.svg" "$work/exported.svg"
+check "a replay writes the same picture as the command line" cmp -s "$work/replayed.svg" "$work/exported.svg"
 finish

@@ -1,6 +1,6 @@
 #!/bin/sh
-# The user's files may be pipes to which nobody writes. The program must not wait for these pipes. The program must also
-# work if the history file does not contain text.
+# The user's history, configuration and themes may be pipes to which nobody writes. The program must not wait for these
+# pipes. It must also work if the history file does not contain text.
 . tests/shell.sh
 . tests/terminal.sh
 
@@ -8,14 +8,14 @@ mkdir -p "$work/state/espalier" "$work/config/espalier/themes"
 history=$work/state/espalier/history
 config=$work/config/espalier/config
 
-writes() { # ARGUMENTS: the program starts, takes a prompt, remembers it for this session, and ends
+writes() { # ARGUMENTS: the program must start, continue a prompt, have the prompt in its history, and end
     open 80x24
     run "$*" -n 8
     see 'ready' || return 1
     keys 'Once upon a time' Enter
     see 'token limit reached' && keys Up && see '> Once upon a time' && keys C-u :quit Enter && left 0
 }
-refuses() { # PATTERN ARGUMENTS: the program ends immediately, and says why
+refuses() { # PATTERN ARGUMENTS: the program must end immediately with a message with PATTERN
     pattern=$1
     shift
     open 160x24

@@ -42,8 +42,8 @@ key M-e y Up' -n 4
 check "a half-typed prompt is in the history after C-c" play_and_see '^> half a thought' 'type half a thought
 key C-c Up'
 
-# On a screen of 40x12 every pane has rows, and text that does not fit into a row continues in
-# the next one.
+# On a screen of 40x12 every pane must have rows, and text that does not fit into a row must
+# continue in the next row.
 play "size 40x12
 wait
 type Once upon a time there was a king
@@ -69,12 +69,12 @@ key Enter
 wait
 key Tab Tab Home Down
 $dump" -n 20 --seed 3 --drafter fixed:D=1,B=20
-check "the tree shows the cursor's number and that more nodes follow" dumped ' 2/21 '
-check "the tree shows how many nodes are below" dumped '↓ [0-9]'
+check "the tree pane shows the number of the node at the cursor" dumped ' 2/21 '
+check "the tree pane shows how many nodes are below its last row" dumped '↓ [0-9]'
 check "the node pane counts the siblings that do not fit" dumped '+ 1[0-9] more'
 
-# Commands that would lose text ask first.
-asks() { # PATTERN ANSWER COMMAND: after the answer, the screen must show PATTERN
+# Commands that would lose text must ask first.
+asks() { # PATTERN ANSWER COMMAND: COMMAND must ask; after ANSWER, the screen must show PATTERN
     play_and_see "$1" "type Once upon a time
 key Enter
 wait
@@ -111,7 +111,7 @@ key Enter
 wait
 key M-e' -n 8
 
-# q and Esc leave the help, a zoomed pane or a pane, but never end the program or clear the text.
+# q and Esc must leave the help, a zoomed pane or a pane, but must never end the program or clear the text.
 stays() { # KEYS: after these keys, the program still runs and generates text
     play_and_see "${2:-iter}" "key F5
 type Once upon a time
@@ -172,7 +172,7 @@ key Enter'
 check "/drafter NAME chooses a drafter" play_and_see 'drafter = linear:K=4' 'type /drafter linear:K=4
 key Enter
 wait'
-check "other words are searched for, and so are names of settings without a value" \
+check "other words after / are searched for, and so are names of settings without a value" \
     play_and_see "not found: 'theme' is not in the text; the command is :theme" 'type /theme
 key Enter'
 for line in clear 'clear all' quit edit regenerate "save $work/by-slash" "mark here" help; do
@@ -258,7 +258,7 @@ check "the new binding is saved" grep -qx 'bind C-t full-speed' "$work/config"
 check "the earlier binding is still there" grep -qx 'bind F12 :theme mono' "$work/config"
 check "a removed binding is not saved" sh -c "! grep -q 'bind F6' $work/config"
 check "saved bindings are read" play_and_see '^┌ help' 'key Equal' --config "$work/config"
-refuses() { # LINE PATTERN
+refuses() { # LINE PATTERN: a configuration file with LINE must give an error message with PATTERN
     echo "$1" >"$work/bad"
     play 'size 80x24' --config "$work/bad"
     grep -q "bad, line 1: $2" "$work/err" || { cat "$work/err"; return 1; }
@@ -300,8 +300,8 @@ check ":break says when it will stop" play_and_see 'when a path of more than 3 t
 key Enter'
 check "generation stops after a long path" stops 'path 3' 'a path of [4-6] tokens was accepted' \
     --drafter fixed:D=6,B=2 --temp 0
-check "the tree shows an accepted path of that length" dumped 'tree .* [4-6] of [0-9]* accepted'
-check ":until rejected stops after all nodes were rejected" stops rejected 'everything was rejected' --drafter linear:K=1 --temp 1
+check "the tree shows an accepted path of more than 3 tokens" dumped 'tree .* [4-6] of [0-9]* accepted'
+check ":break rejected stops after all nodes were rejected" stops rejected 'everything was rejected' --drafter linear:K=1 --temp 1 --ignore-eos
 
 printf '#!/bin/sh\ntest "$(cat "$2")" = "$1" && printf "two\\nlines\\n" >"$2"\n' >"$work/editor"
 chmod +x "$work/editor"

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Tests the interface in real terminals of several sizes: the prompt, the growing text, the tree, a change of the drafter,
-# a resize during generation, and that the terminal is restored at the end.
+# and a resize during generation. At the end the terminal must be restored.
 . tests/shell.sh
 . tests/terminal.sh
 
@@ -18,7 +18,7 @@ for size in 120x36 80x24 200x60; do
     keys ':set n=400' Enter
     check "$size: the number of tokens can be changed" see 'n = 400'
     keys ' and then' Enter
-    check "$size: another generation runs" see 'iter 1[0-9]'
+    check "$size: a second generation runs" see 'iter 1[0-9]'
     $terminal resize-window -t main -x 72 -y 20
     check "$size: the smaller screen is drawn" see '^└\{1\}─\{70\}┘$'
     $terminal resize-window -t main -x 100 -y 30
@@ -87,7 +87,7 @@ check "F5 continues without stops" see 'token limit reached'
 keys ':drafter linear:K=4' Enter ':set n=200' Enter ':break path 1' Enter Enter
 check "a breakpoint stops the generation" see 'tokens was accepted'
 keys C-c
-check "C-c leaves the stop at a breakpoint" see 'ready'
+check "C-c ends the pause at a breakpoint" see 'ready'
 keys F5 C-d
 check "C-d ends the program" left 0
 check "the history is readable by its owner only" \
@@ -97,7 +97,7 @@ check "the folder of the history is readable by its owner only" \
 run -n 8
 check "the program starts again" see 'ready'
 keys Up
-check "the history is kept" see '^> :break path 1'
+check "the program has the history of its earlier run" see '^> :break path 1'
 keys C-c C-c
 check "C-c twice ends the program" left 0
 

@@ -6,7 +6,7 @@
 tsan=$BUILD/tsan
 export TSAN_OPTIONS="exitcode=66 halt_on_error=0 ${TSAN_OPTIONS:-}"
 
-# Older sanitizers do not work with much address space layout randomization.
+# Older versions of the sanitizer do not work if address space layout randomization uses many bits.
 alone=
 $tsan/espalier --version >/dev/null 2>&1 || alone="setarch $(uname -m) -R"
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Tests recording in the interface: starting and stopping, the sign "rec" in the header, markers, and write errors.
+# Tests recording in the interface: starting and stopping it, the sign "rec" in the header, markers, and write errors.
 . tests/shell.sh
 . tests/script.sh
 file="$work/session.esp.jsonl"
@@ -43,12 +43,12 @@ key M-m
 $dump.2" -n 10
 check "a second F9 ends the recording" dumped "recorded to "
 check "after the second F9, the header no longer shows that a recording runs" sh -c "! grep -q '● rec' $work/screen"
-check "a marker without a recording is refused" grep -q "nothing is being recorded" "$work/screen.2"
+check "a marker is refused if nothing is recorded" grep -q "nothing is being recorded" "$work/screen.2"
 check "the file has all events in order" test \
     "$(types "$file")" = "prompt marker setting end rewind clear prompt end "
-check "a recording that begins later has the text so far" test \
+check "a recording that begins after a text contains this text" test \
     "$(sed -n 2p "$file" | grep -o '"id"' | wc -l)" -eq 14
-check "a recording that begins later has the size of the screen" grep -q '"terminal":{"columns":100,"rows":24}' "$file"
+check "a recording that begins after a text has the size of the screen" grep -q '"terminal":{"columns":100,"rows":24}' "$file"
 check "markers have a text" grep -q '"type":"marker","text":"here"' "$file"
 
 spaces='Space Space Space Space Space Space Space Space Space Space Space Space'

@@ -13,7 +13,7 @@ check "a session is recorded" [ -s "$recording" ]
 
 # ---- a live session and its replay must show the same frames, at every stop of step mode and
 # at every marker
-body() { # FILE: prints the panes, without the header, which has a sign during a recording
+body() { # FILE: prints the panes, but not the header, because it shows a sign during a recording
     sed -e 1d "$1" | head -n 47
 }
 instructions="size 120x50
@@ -66,7 +66,7 @@ play "$instructions" replay "$work/live.esp.jsonl"
 iteration_of() {
     sed -n '1s/.*step mode, iter \([0-9]*\).*/\1/p' "$1"
 }
-same_steps() { # stops comparing at the iteration that F5 ended, because only that one has times
+same_steps() { # compares up to the iteration that F5 ended; that iteration alone shows times
     step=0
     last=$(iteration_of "$work/live-$stops")
     for stop in $(seq $stops); do
@@ -103,7 +103,7 @@ iterations=$(grep -c '"type":"iteration"' "$recording")
 last=$((iterations - 1))
 half=$((iterations / 2 - 1))
 
-# ---- no model is needed: a copy of the program without model files replays a recording
+# ---- a copy of the program without model files must replay a recording
 cp "$ESPALIER" "$work/alone"
 alone() {
     ESPALIER_DATA=$work/nowhere "$work/alone" "$@"
@@ -123,7 +123,7 @@ plain() {
 in_plain() {
     grep -q -e "$1" "$work/plain"
 }
-squeezed() { # prints the text pane of the last iteration, without borders and blanks
+squeezed() { # prints the text pane of the last iteration, without frame and spaces
     sed -n "/^--- iteration $last of/,\$p" "$1" | sed -e 1,3d -e 's/^│ //' -e 's/ *│.*//' |
         sed -n '1,/^[├└]/p' | sed '$d' | tr -d ' \n'
 }
@@ -168,7 +168,7 @@ play "size 120x36
 key Right . .
 $dump" replay "$recording"
 check "the dot moves by a draft pass or stage" dumped "^paused   iter 1/$last, step 2 of"
-check "the dot shows the tree at that point" dumped 'tree   iter 1: draft'
+check "the dot shows the tree after that draft pass or stage" dumped 'tree   iter 1: draft'
 play "size 120x36
 key Right . . , ,
 $dump" replay "$recording"
@@ -176,7 +176,7 @@ check "the comma moves back by a draft pass or stage" dumped "^paused   iter 0/$
 play "size 120x36
 key 5
 $dump" replay "$recording"
-check "a digit moves to that tenth of the recording" dumped "iter $half/$last   5: g goes there"
+check "a digit moves to that tenth of the recording, so 5 moves to the middle" dumped "iter $half/$last   5: g goes there"
 play "size 120x36
 key Space $(echo "$last" | sed 's/./& /g') g
 $dump" replay "$recording"
@@ -184,7 +184,7 @@ check "after a jump to the end during playback, the replay stays there" dumped "
 play "size 120x36
 key 1 2 g
 $dump" replay "$recording"
-check "a number and g move to that iteration" dumped "^paused   iter 12/$last "
+check "a number and then g move to the iteration with this number" dumped "^paused   iter 12/$last "
 play "size 120x36
 type :seek 7
 key Enter
@@ -239,7 +239,7 @@ type zzz
 paste nor does a paste
 key Enter
 $dump" replay "$recording"
-check "typing enters no prompt" dumped '^paused'
+check "in a replay, typed text is not sent as a prompt" dumped '^paused'
 play "size 100x50
 type :
 key Tab
@@ -256,7 +256,7 @@ done
 check "help has the commands of a replay" dumped '^│   speed NUMBER'
 check "help has no commands that need models" sh -c "! grep -q ':clear\|M-e' '$work/screen'"
 
-# The state depends only on the position, not on how it was reached.
+# The screen must depend only on the position in the recording, not on how the position was reached.
 play "size 120x50
 type :seek $half
 key Enter
@@ -268,7 +268,7 @@ dump $work/again" replay "$recording"
 check "seeking back and forth gives the same screen" cmp -s "$work/there" "$work/again"
 
 # ---- files that are not recordings
-refused() { # PATTERN FILE
+refused() { # PATTERN FILE: replay must refuse FILE, as text and on a screen, with a message with PATTERN
     fails 1 "$1" $ESPALIER replay "$2" --plain &&
         ESPALIER_SCRIPT=$work/script fails 1 "$1" $ESPALIER replay "$2"
 }
@@ -293,7 +293,7 @@ told() { # FILE: succeeds if a message says that the file ends early
 check "a warning says that a recording with an incomplete last line ends early" told "$work/cut"
 head -n 7 "$recording" >"$work/killed"
 $ESPALIER replay "$work/killed" --plain >/dev/null 2>"$work/err"
-check "a recording that ends during a generation gives this warning, too" told "$work/killed"
+check "a recording that ends during a generation gives the same warning" told "$work/killed"
 $ESPALIER export "$work/killed" --iteration 2 --format txt >"$work/tree" 2>"$work/err"
 check "export prints the warning about a truncated recording" told "$work/killed"
 check "export writes the last iteration of a truncated recording" grep -q '^iteration 2, ' "$work/tree"
@@ -319,7 +319,7 @@ check "replay without a terminal gives a message" fails 1 'needs a terminal' $ES
 sed 's/"text":" the"/"text":"\\u001b]0;evil\\u0007\\u001b[2J\\u202e"/g' "$recording" \
     >"$work/hostile"
 $ESPALIER replay "$work/hostile" --plain >"$work/plain" 2>&1
-check "control characters of tokens are made safe" in_plain '\^\[\]0;evil\^G'
+check "control characters of tokens are printed in a visible form" in_plain '\^\[\]0;evil\^G'
 check "no escape code of a token is printed" sh -c "! grep -q '$escape' '$work/plain'"
 
 # ---- by hand

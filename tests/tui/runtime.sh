@@ -11,10 +11,10 @@ prompt='Once upon a time'
 words() { # prints the words of the zoomed text pane, without its frame
     sed -e '1,2d' -e '/^└/,$d' -e 's/^│ //' -e 's/ *│$//' "$work/screen" | tr -s ' \n' '\n' | tr -d '\n'
 }
-generated() { # TEXT N: prints TEXT as continued by `generate`
+generated() { # TEXT N: prints TEXT and the N tokens with which `generate` continues it
     { printf '%s' "$1"; $ESPALIER generate -p "$1" -n "$2"; } | tr -s ' \n' '\n' | tr -d '\n'
 }
-same_text() { # PROMPT N
+same_text() { # PROMPT N: the pane must show PROMPT and the N tokens with which `generate` continues it
     [ "$(words)" = "$(generated "$1" "$2")" ] && return
     printf '    |%s\n    |%s\n' "$(words)" "$(generated "$1" "$2")"
     return 1
@@ -58,7 +58,7 @@ check "if models cannot be loaded, the loaded ones stay in use" same_text "$prom
 check "a folder that does not exist is named" \
     grep -q "nothing: No such file or directory; the loaded models stay in use" "$work/missing"
 check "a folder without a tokenizer is named" grep -q "tokenizer.json.*; the loaded models stay in use" "$work/without"
-check "three folders are refused" grep -q "model takes a target and, optionally, a draft" "$work/three"
+check ":model refuses three folders" grep -q "model takes a target and, optionally, a draft" "$work/three"
 play "size 200x24
 wait
 type $prompt
@@ -155,7 +155,7 @@ key Tab
 $dump"
 check "folders of models are completed" dumped '^> :model engine/models/fairytale-target/'
 
-# Settings can be changed. Each line is typed, and the screen after it is stored.
+# Settings can be changed. The functions type lines, store the screen after each line, and check it.
 typed() { # LINES: types each line; the screen after line N is stored in $work/typed-N
     echo "$1" | awk -v dir="$work" '{
         printf "type %s\nkey Enter\nwait\ndump %s/typed-%d\n", $0, dir, NR }' >"$work/instructions"
@@ -163,7 +163,7 @@ typed() { # LINES: types each line; the screen after line N is stored in $work/t
 wait
 $(cat "$work/instructions")"
 }
-answers() { # LINES PATTERN-OF-SED: sed turns each line into the text that its screen must have
+answers() { # LINES SED: types each line; the screen must then show the text into which SED turns the line
     typed "$1"
     n=0
     echo "$1" | while read -r line; do
@@ -235,9 +235,9 @@ $(cat "$work/instructions")"
 while read -r drafter key value; do
     check ":set $key=$value works for $drafter" grep -q "^ $key = " "$work/set-$drafter-$key"
 done <"$work/parameters"
-check "many parameters were set" [ "$(wc -l <"$work/parameters")" -gt 40 ]
+check "more than 40 parameters were set" [ "$(wc -l <"$work/parameters")" -gt 40 ]
 
-# Prompts follow each other in one text, and the last one can be taken back.
+# Prompts follow each other in one text, and the last prompt can be taken back.
 play "size 100x24
 wait
 type $prompt
@@ -317,8 +317,8 @@ key Enter
 $dump"
 check "without a prompt :edit is refused" dumped 'no prompt to take back'
 
-# If the drafter is "auto", newly loaded models use the drafter of their own preset. It does not
-# matter how "auto" was set.
+# If the drafter is "auto", newly loaded models must use the drafter of their own preset. How
+# "auto" was set must not matter.
 mkdir "$work/preset"
 ln -s "$PWD"/engine/models/$built_in/* "$work/preset"
 rm "$work/preset/espalier.json"
@@ -420,8 +420,8 @@ key Enter
 type :save $work/a
 key Tab
 $dump" -n 2
-check "a file name may have a blank" [ -s "$work/a b" ]
-check "a file name with a blank is completed with a backslash" dumped '/a\\ b'
+check "a file name can contain a space" [ -s "$work/a b" ]
+check "a file name with a space is completed with a backslash" dumped '/a\\ b'
 play "size 100x24
 wait
 type $prompt
@@ -451,7 +451,7 @@ check "a missing folder is reported" grep -q "no/where cannot be written: No suc
 check "no temporary file is left" [ "$(ls "$work" | grep -c '^text')" = 1 ]
 check "the file has the permissions of the umask" [ "$(stat -c %a "$work/text")" = "$(printf %o $((0666 & ~$(umask))))" ]
 
-# Every pane can be hidden, but text and tree cannot both be hidden.
+# Every pane can be hidden, but not the text and the tree together.
 play "size 100x30
 wait
 type :hidden tree,node

@@ -71,9 +71,9 @@ wait
 type :set order=h
 key Tab
 $dump"
-check "values are completed" dumped '^> :set order=hpd'
+check "the values of a setting are completed" dumped '^> :set order=hpd'
 
-# ":set KEY" shows a setting, and wrong names give a message.
+# ":set KEY" must show a setting, and wrong names must give a message.
 play "size 100x40
 wait
 type :set tauh
@@ -106,8 +106,8 @@ key C-c
 $dump-6"
 check "two C-c with a paste between them do not end the program" grep -q '^ C-c again leaves' "$work/screen-6"
 
-# The text is that of `generate`, even if drafters change, or if generation pauses or continues
-# in step mode.
+# The text must be that of `generate`, even if drafters change, or if generation pauses or
+# continues in step mode.
 prompt='Once upon a time there was a king who had three sons,'
 words() { # prints the words of the text pane, without its frame
     sed -e '1,2d' -e '/^└/,$d' -e 's/^│ //' -e 's/ *│$//' "$work/screen" | tr -s ' \n' '\n'
@@ -150,7 +150,7 @@ paste one line\nand another
 key Left Left C-a
 type >
 $dump"
-check "a paste is not submitted" dumped '^  and another'
+check "a newline in a pasted text does not send the prompt" dumped '^  and another'
 check "a pasted text can be edited" dumped '^> >one line$'
 
 cursor() { # INSTRUCTIONS: runs them and types X at the cursor
@@ -162,17 +162,17 @@ $dump"
 }
 cursor 'type naïve Käse
 key Left Left'
-check "editing moves by characters" dumped '^> naïve KäXse'
+check "Left moves by a character, even if it has several bytes" dumped '^> naïve KäXse'
 cursor 'type 漢字
 key Left'
 check "the cursor passes a wide character in one step" dumped '^> 漢X字'
 cursor 'type one two three
 key M-b C-w'
-check "words are skipped and deleted" dumped '^> one Xthree'
+check "M-b skips a word, and C-w deletes a word" dumped '^> one Xthree'
 
-# A search from the input line searches the text; a search from the tree searches the tree's
-# tokens.
-found() { # INSTRUCTIONS
+# A search from the input line must search the text. A search from the tree must search the
+# tree's tokens.
+found() { # INSTRUCTIONS: generates a text and then runs the instructions
     play "size 120x36
 type $prompt
 key Enter
@@ -195,7 +195,7 @@ found 'key Tab Tab < < < < /
 type a
 key Enter'
 check "a search in the focused tree finds its tokens" dumped "'a' in the tree: [0-9]* of [0-9]"
-check "a search in the focused tree holds the iteration" dumped 'tree .*(held)'
+check "a search in the focused tree keeps this iteration on the screen" dumped 'tree .*(held)'
 found 'key Tab n'
 check "n without a search gives a message" dumped 'no search yet: type / and a text, then Enter'
 found 'key Tab Tab t'
@@ -204,7 +204,7 @@ found 'type :tree right
 key Enter'
 check ":tree right makes the tree grow to the right" dumped '" ✓ *[┬─┼┤]'
 
-# The palette lists every key and command of the tables, except those for replays.
+# The palette must list every key and command of the tables, except those for replays.
 play "size 120x240
 wait
 key F7
@@ -242,7 +242,7 @@ key Enter
 $dump"
 check "Enter on a key of the palette presses the key" sh -c "! grep -q 'controller' $work/screen"
 
-# Tests the mouse: a click focuses a pane and selects, and the wheel scrolls the pane under the pointer.
+# Tests the mouse: a click focuses a pane and selects an item of it, and the wheel scrolls the pane under the pointer.
 play "size 120x50
 wait
 type Once upon a time
@@ -254,7 +254,7 @@ mouse 0 80 3
 dump $work/node
 mouse 0 5 48
 dump $work/input" -n 60
-check "a click on a column of the timeline holds its iteration" dumped 'iter 1[0-9] (held)'
+check "a click on a column of the timeline shows its iteration" dumped 'iter 1[0-9] (held)'
 check "a click on the tree focuses the tree" grep -q '^ Up Down move' "$work/node"
 check "a click on the input line returns the focus" grep -q '^ F1 help' "$work/input"
 play "size 40x12
@@ -275,7 +275,7 @@ key Tab Tab Tab Tab Tab Tab
 $dump"
 check "the tab of the current pane is visible" dumped ' timeline '
 
-# While text is generated, the screen takes a thousand sizes between 1x1 and 400x120.
+# While text is generated, the screen is resized to a thousand sizes between 1x1 and 400x120.
 sizes=$(awk 'BEGIN { srand(7); for (i = 0; i < 1000; i++)
     printf "size %dx%d\ndump /dev/null\n", 1 + rand() * 400, 1 + rand() * 120 }')
 play "wait

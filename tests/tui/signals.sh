@@ -10,7 +10,7 @@ writing() { # starts the program and makes it generate text
     see 'iter [0-9]'
 }
 
-ends_by() { # SIGNAL CODE
+ends_by() { # SIGNAL CODE: the signal must end the program with CODE and restore the terminal
     writing || return 1
     kill -s "$1" "$(process)"
     left "$2" && see '@@'
@@ -21,8 +21,8 @@ check "SIGHUP restores the terminal" ends_by HUP 129
 check "SIGSEGV restores the terminal" ends_by SEGV 139
 check "SIGABRT restores the terminal" ends_by ABRT 134
 
-# Another program truncates a model file, so its pages are gone. The terminal must be restored,
-# even if this ends the program.
+# Another program truncates a model file that is mapped into memory. The terminal must be
+# restored, even if this ends the program.
 cut_off() {
     rm -rf "$work/model"
     cp -r engine/models/fairytale-target "$work/model" && open 80x24
@@ -64,7 +64,7 @@ check "SIGTSTP and fg restore the modes of the terminal each time" suspended sig
 
 gone() { case $(ps -o stat= -p "$1") in '' | Z*) ;; *) false ;; esac }
 
-killed_while_stopped() { # a stopped program gets SIGTERM, and is then continued in the background
+killed_while_stopped() { # sends SIGTERM to the stopped program, and continues it in the background
     writing || return 1
     pid=$(process)
     keys C-z
@@ -88,9 +88,9 @@ elsewhere() { # resizes the window while the program is stopped
 }
 check "a resize while the program is stopped takes effect" elsewhere
 
-# Besides its modes, the terminal must have its main screen and its cursor again, and must not
-# report the mouse.
-given_back() { # SIGNAL
+# When the program ends, the terminal must return to its main screen, show its cursor, and no
+# longer report the mouse.
+given_back() { # SIGNAL: the signal must end the program and restore the screen
     writing || return 1
     keys ':mouse on' Enter
     see 'mouse = on' || return 1

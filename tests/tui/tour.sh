@@ -1,11 +1,11 @@
 #!/bin/sh
-# Follows the README's tour in a real terminal, from the first item to the last, with a step for
-# each sentence that can be tested. The numbers in the names of checks are those of the tour's
-# items. Keys and commands are written as in the README.
+# Follows the README's tour in a real terminal, with a check for each sentence that can be tested.
+# The name of a check begins with the number of the tour's item. Keys and commands are written as
+# in the README.
 . tests/shell.sh
 . tests/terminal.sh
 
-value() { # NAME: prints a variable of the Makefile
+value() { # NAME: prints the value of a variable of the Makefile
     sed -n "s/^$1 := //p" Makefile
 }
 tokens() { # prints the number of tokens of the text
@@ -14,7 +14,7 @@ tokens() { # prints the number of tokens of the text
 more() {
     test "$(tokens)" != "$before"
 }
-continued() { # waits until the text is no longer as long as $before, and then until it ends
+continued() { # waits until the length of the text differs from $before, then until the generation ends
     wait_until more && see 'limit reached'
 }
 writes() { # LINE: sends a prompt, or an empty line, and waits until its continuation ends
@@ -42,11 +42,11 @@ start="cd $work; export EDITOR=$work/editor"
 printf '#!/bin/sh\nprintf "from the editor" >"$1"\n' >"$work/editor"
 chmod +x "$work/editor"
 
-# 1. `make race`, with passes of 5 ms instead of 100.
+# 1. `make race`, but with passes of 5 ms instead of 100 ms.
 open 120x36
 keys "$start" Enter
 run race --seed 1 --pass 5
-check "1: one side decodes plainly" see 'ar: plain decoding, one token per pass'
+check "1: one side uses plain decoding" see 'ar: plain decoding, one token per pass'
 check "1: the result says how many times as fast the tree was" see 'identical, [0-9.]* times as fast'
 check "1: the text ends with a sentence" see '[.!?]"'
 keys Space
@@ -77,15 +77,15 @@ check "4: the base depth of dynatree is shown" see 'base depth'
 check "4: the base depth has a sparkline" see '[▁▂▃▄▅▆▇█]\{4\}'
 keys Tab Tab Tab F8
 check "4: \`F8\` on the controller pane shows charts" see '^┌ controller ─*┐$'
-check "4: the charts have the names of the paper" see 'D0'
-check "4: the pane says why each threshold moved" see 'deeper\|end before\|reached\|because'
+check "4: the charts use the names of the paper" see 'D0'
+check "4: the controller pane says why each threshold moved" see 'deeper\|end before\|reached\|because'
 keys Escape
 check "4: Esc returns to the panes" see '┬ tree'
 check "4: \`:drafter goodput\` chooses the drafter goodput" answer ':drafter goodput' 'drafter = goodput'
 check "4: goodput generates text" writes ''
-check "4: the pane shows the cost of a row" see 'cost of a row'
+check "4: the controller pane shows the cost of a row" see 'cost of a row'
 
-# 5. A prompt of the user.
+# 5. The user's own prompt.
 keys 'A king' C-j 'and a queen'
 check "5: \`Ctrl-J\` begins a new line" see '^  and a queen'
 keys C-x C-e
@@ -99,7 +99,7 @@ keys ':clear' Enter
 check "11: :clear asks again" see 'Clear the text'
 keys y
 check "5: after y the first screen says that the built-in models only know fairy tales" see 'The built-in models have only read fairy tales: they'
-check "5: a long text is allowed" answer ':n 700' 'n = 700'
+check "5: the token limit is 700" answer ':n 700' 'n = 700'
 keys 'There was once a king' Enter
 check "5: Enter sends the prompt" see '│ There was once a king'
 check "5: during the generation the footer shows the key that stops it" see 'C-c stop'
@@ -107,15 +107,15 @@ keys Escape
 check "5: \`Esc\` stops a generation" see 'stopped'
 keys ':clear!' Enter
 check "5: :clear! clears without a question" see 'The built-in models have only read fairy tales: they'
-check "5: a short text is allowed" answer ':n 40' 'n = 40'
+check "5: the token limit is 40" answer ':n 40' 'n = 40'
 
 # 6. A comparison.
 keys ':compare ar' Enter
-check "6: \`:compare ar\` opens the pane" see '[├┬] compare'
+check "6: \`:compare ar\` opens the compare pane" see '[├┬] compare'
 check "6: a text is generated" writes 'Once upon a time there was a king'
 check "6: plain decoding runs over the same text" see '^│ ar  *1\.00 '
-check "6: the pane shows the times" see 'draft ms'
-check "6: the pane says which side needs fewer iterations" see 'iterations for the same text'
+check "6: the compare pane shows the times of both sides" see 'draft ms'
+check "6: the compare pane says which side needs fewer iterations" see 'iterations for the same text'
 keys ':compare linear' Enter
 check "6: \`:compare linear\` compares with a chain" see '│ linear'
 before=x
@@ -141,11 +141,11 @@ steps_to() { # PATTERN: presses Space until the screen shows it
     done
     shows "$1"
 }
-check "7: Space goes on to the next iteration" steps_to 'Draft pass 1'
+check "7: Space continues with the next iteration" steps_to 'Draft pass 1'
 keys Tab Tab
 check "7: \`Tab\` moves the focus to the tree" see '^ Space step .* Up Down move'
 keys '<'
-check "7: a key holds the previous iteration" see '(held), [0-9]* of'
+check "7: the key < shows the tree of the previous iteration" see '(held), [0-9]* of'
 keys Home
 check "7: the arrow keys move to the first node" see ' 1/[0-9]* '
 keys Down
@@ -189,11 +189,11 @@ check "8: :verifier auto chooses a verifier that fits" answer ':verifier auto' '
 check "8: \`:drafter linear:K=4\` chooses a drafter" answer ':drafter linear:K=4' 'drafter = linear:K=4'
 check "8: \`:drafter auto\` returns to the default" answer ':drafter auto' 'drafter = [^l]'
 check "8: \`/drafter linear:K=4\` works like \`:drafter linear:K=4\`" answer '/drafter linear:K=4' 'drafter = linear:K=4'
-check "8: a \`/\` without a value searches" answer '/drafter' "not found: 'drafter' is not in the text"
+check "8: \`/\` and a word without a value search the text" answer '/drafter' "not found: 'drafter' is not in the text"
 keys Escape
 check "8: Esc leaves the search" see '^ F1 help'
 keys ':clear!' Enter ':n 700' Enter
-check "8: a long text is allowed" see 'n = 700'
+check "8: the token limit is 700" see 'n = 700'
 keys 'There was once a king' Enter
 check "8: the generation is running" see 'C-c stop'
 check "8: \`:set K 8\` changes a parameter" answer ':set K 8' 'K = 8'
@@ -212,12 +212,12 @@ check "9: \`:learn\` has ten lessons" see '^ 9  '
 keys 3
 check "9: a lesson asks for a prediction first" see 'Which branch will be accepted'
 check "9: Esc leaves the lesson" escapes 'Which branch'
-check "9: a second Esc leaves the list" escapes '^ 8  '
+check "9: a second Esc leaves the list of lessons" escapes '^ 8  '
 check "9: the text is still shown" see '^│ There was once a queen'
 check "9: a message says that the generation was stopped" see 'generation stopped; Enter continues'
 
 # 10. Recordings and pictures.
-check "10: a short text is allowed" answer ':n 30' 'n = 30'
+check "10: the token limit is 30" answer ':n 30' 'n = 30'
 keys F9
 check "10: \`F9\` starts a recording" see 'recording to'
 check "10: a text is recorded" writes ''
@@ -225,9 +225,9 @@ keys M-m
 check "10: \`M-m\` marks a place" see 'marked'
 keys F9
 check "10: a second \`F9\` ends the recording" see 'recorded to'
-check "10: the recording is a file" sh -c "ls '$work'/*.esp.jsonl >/dev/null"
+check "10: the recording is written to a file" sh -c "ls '$work'/*.esp.jsonl >/dev/null"
 keys Tab Tab e
-check "10: \`e\` in a pane enters its export" see '^> :export'
+check "10: \`e\` puts the pane's export command into the input line" see '^> :export'
 keys C-u ':export tree.svg dark 16:9 short' Enter
 check "10: \`:export tree.svg dark 16:9 short\` exports a picture" see 'tree.svg'
 check "10: the picture is written" wait_until test -s "$work/tree.svg"
@@ -255,12 +255,12 @@ writes 'There was once a king'
 keys Tab Left
 check "13: the arrow keys select a token, and the tree that wrote it is shown" see '(held)'
 keys w Left Left Left
-check "13: the tree pane says that it is held" see '┬ tree *iter [0-9]* (held)'
+check "13: the tree pane says that it does not follow the newest tree" see '┬ tree *iter [0-9]* (held)'
 before=$(tokens)
 keys Enter
-check "13: \`Enter\` shows the tokens in the same place" see 'node *token [0-9]* "'
+check "13: \`Enter\` lists the target's tokens for this position" see 'node *token [0-9]* "'
 keys Down
-check "13: the tokens are a list with a cursor" see '> 2 "'
+check "13: the arrow keys select a token of the list" see '> 2 "'
 keys Enter
 check "13: a second Enter continues from the selected token" continued
 keys B
@@ -277,7 +277,7 @@ check "13: \`]\` switches to the next branch" see "branches   $here of"
 keys d
 check "13: \`d\` asks before it deletes a branch" see 'Delete this branch'
 keys y
-check "13: the branch is gone" gone '\[the other\]'
+check "13: the deleted branch is no longer listed" gone '\[the other\]'
 keys u
 check "13: \`u\` restores the branch" see '\[the other\]'
 keys u
@@ -287,7 +287,7 @@ check "13: \`U\` redoes what u has undone" see 'redone; u undoes it'
 check "13: \`U\` switches back to the previous branch" see "branches   $((here - 1)) of"
 keys ':continue 4' Enter
 check "13: \`:continue 4\` writes four continuations" see '4 continuations'
-check "13: Esc leaves the pane" escapes '^┌ branches'
+check "13: Esc leaves the branches pane" escapes '^┌ branches'
 keys ':clear!' Enter
 check "13: \`:clear\` clears the text" see 'Type the beginning'
 keys ':undo' Enter
@@ -330,12 +330,12 @@ keys ':quit' Enter
 check "12: \`:quit\` ends the program" left 0
 check "12: the file has the changed theme" grep -q 'theme light' "$work/config/espalier/config"
 
-# 14. The session was kept, and can be resumed.
+# 14. The session must have been kept, and can be resumed.
 run --resume --no-config
 check "14: \`espalier --resume\` opens the last session" see 'is open again; Enter continues its text'
 keys Tab B
 check "14: the resumed session has all its branches" see 'branches   [0-9]* of [0-9]*'
-check "14: Esc leaves the pane" escapes '^┌ branches'
+check "14: Esc leaves the branches pane" escapes '^┌ branches'
 keys ':private on' Enter
 check "14: \`:private on\` stops keeping the session" see 'private = on'
 keys ':quit' Enter
@@ -346,7 +346,7 @@ check "14: \`--private\` starts a session that is not kept" see 'Type the beginn
 keys ':resume' Enter
 check "14: \`:resume\` opens another session" see 'is open again; Enter continues its text'
 keys ':quit' Enter
-check "14: the program with the resumed session ends" left 0
+check "14: :quit ends the resumed session" left 0
 check "14: \`espalier sessions\` lists the session" sh -c "XDG_STATE_HOME=$work/state $program sessions | grep -q 'fairytale-target'"
 check "14: \`espalier sessions search king\` finds words" sh -c \
     "XDG_STATE_HOME=$work/state $program sessions search king | grep -q '\[king'"

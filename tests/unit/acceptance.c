@@ -1,6 +1,7 @@
-/* Tests acceptance statistics. The counts of a small tree are compared with known counts, and
- * sums over whole sessions must agree. Acceptance by depth is compared with the verifier's
- * formula. The expected tokens of a tree are tested, too. */
+/* Tests acceptance statistics. The counts of a small tree are compared with counts made by
+ * hand. In whole sessions, the counts by depth, by path length, by rank and by draft
+ * probability must have equal sums. Acceptance by depth is compared with the verifier's
+ * formula. The expected number of tokens of a tree is tested, too. */
 #include "viz/acceptance.h"
 
 #include <math.h>
@@ -10,8 +11,8 @@
 #include "tests/drafting.h"
 #include "viz/formula.h"
 
-/* The root has three children, one of which is cut. The second child is accepted, and its two
- * children are both rejected. */
+/* Makes an iteration with a tree of depth 2. The root has three children. One child is cut. The
+ * second child is accepted, and its two children are both rejected. */
 static struct esp_iteration small_tree(void)
 {
     static struct esp_node nodes[6];
@@ -70,7 +71,8 @@ TEST(the_counts_of_a_tree_match_those_made_by_hand)
     CHECK(a.rank[0].nodes == 4 && a.rank[1].nodes == 4 && a.share[9].nodes == 2);
     CHECK(a.share[5].tried == 2 && a.share[3].tried + a.share[2].tried == 2);
     CHECK(a.share[9].tried == 2 && a.share[0].tried == 2);
-    /* the four bins have mean q .55, .3, 1, 0 and accepted fraction 0, 1, 0, 0 */
+    /* In the four bins, the mean q is .55, .3, 1 and 0, and the accepted fraction is 0, 1, 0
+     * and 0. */
     CHECK(near(esp_acceptance_error(&a), (0.55 + 0.7 + 1 + 0) / 4));
     CHECK(near(esp_formula_tokens(&it), 1 + 0.25 + 0.5 * (1 + 0.5 + 0.25)));
     CHECK(a.known == 2 && near(a.expected / 2, 2.125) && near(a.obtained, 4));
@@ -102,9 +104,9 @@ TEST(a_long_path_and_an_empty_tree_are_counted)
     it = (struct esp_iteration){.tree = {.nodes = nodes, .count = 1, .verified = 1}};
     esp_acceptance_add(&a, &it);
     CHECK(a.length[0] == 1 && a.depth[0].tried == 1 && a.drafted == LONG);
-    /* the parent's branching probability is 0 */
+    /* `known` counts only the long path, because the other tree has no drafted nodes */
     CHECK(near(esp_formula_tokens(&it), 1) && a.known == 1);
-    it.tree.verified = 0; /* as in a recording that lacks the order of the nodes */
+    it.tree.verified = 0; /* as in a recording without the order of the nodes */
     esp_acceptance_add(&a, &it);
     CHECK(a.drafted == LONG && a.iterations == 3);
 }
@@ -112,7 +114,7 @@ TEST(a_long_path_and_an_empty_tree_are_counted)
 /* ------------------------------------------------------------------ whole sessions */
 
 static struct esp_acceptance counted;
-/* by depth: expected number of accepted nodes, and its variance */
+/* For each depth: the expected number of accepted nodes, and its variance. */
 static double wanted[8], spread[8];
 
 static void add(void *user, const struct esp_event *event)

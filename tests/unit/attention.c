@@ -29,7 +29,8 @@ static void fill(float *x, int n, unsigned long long *state)
         x[i] = (float)check_uniform(state) - 0.5f;
 }
 
-/* Every query sees the prefix and two more rows, one in block 4 and one in block 9. */
+/* Makes a problem in which every query sees the prefix and two more rows: one in block 4 and
+ * one in block 9. */
 static void make(struct problem *p, unsigned long long seed)
 {
     static const int32_t extra[QUERIES][2] = {{64, 147}, {65, 148}, {70, 150}, {79, 159}};

@@ -1,5 +1,5 @@
-/* bad_head.c - tests that damaged draft heads, and heads of other targets, are refused with
- * one sentence, and that a good head can be opened with the built-in target. */
+/* bad_head.c - tests that damaged draft heads, and heads of other targets, are refused with an
+ * error message of one line. A good head must open with the built-in target. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -157,7 +157,7 @@ TEST(a_tensor_that_an_mtp_layer_lacks_is_named)
     check_mtp_refused(__LINE__, ESP_E_FILE, folder_path(), "no MTP layer");
 }
 
-/* Replaces the numbers in the shape of fc.weight. */
+/* Gives fc.weight another shape in the header of the file. */
 TEST(an_mtp_layer_of_another_shape_is_refused)
 {
     copy_head("mtp-qwen3-5");
@@ -188,7 +188,7 @@ TEST(an_mtp_layer_of_another_shape_is_refused)
 }
 
 /* The target must not use tensors of its MTP layer, and the layer must not use tensors of the
- * target. */
+ * target. Together, they must use every tensor of the file. */
 TEST(a_target_and_its_mtp_layer_use_all_tensors_together)
 {
     static const char *const heads[] = {"mtp-qwen3-5", "mtp-qwen3-next"};
@@ -214,7 +214,7 @@ TEST(a_target_and_its_mtp_layer_use_all_tensors_together)
     }
 }
 
-/* ------------------------------------------------------------------ files of PyTorch */
+/* ------------------------------------------------------------------ PyTorch files */
 
 /* Opens the folder's pytorch_model.bin with `size` bytes of `bytes`. */
 static int open_torch(const char *bytes, size_t size)
@@ -283,7 +283,7 @@ TEST(a_pickle_that_does_more_than_needed_is_refused)
 {
     check_pickle(__LINE__, "BFloat16Storage", "BFloat17Storage", 15, "unknown type");
     check_pickle(__LINE__, "X\7\0\0\0storage", "X\7\0\0\0storagf", 12, "other than a storage");
-    /* the opcode INST makes an object */
+    /* `i` is the opcode INST, which makes an object */
     check_pickle(__LINE__, "}q", "iq", 2, "is not needed for weights");
     check_pickle(__LINE__, "X\7\0\0\0storage", "X\7\0\0\7storage", 12, "is truncated");
 }
@@ -296,8 +296,8 @@ static void put(FILE *file, unsigned long number, int bytes)
         putc(i < 8 ? (int)(number >> 8 * i & 255) : 0, file);
 }
 
-/* Writes the header of one file in an archive: the header before the file, or its entry in the
- * directory. The checksum is 0, because it is never checked. */
+/* Writes one of the two headers that a file in an archive has: the one before the file's bytes,
+ * or the entry in the archive's directory. The checksum is 0, because it is never checked. */
 static void put_header(FILE *file, bool directory, const char *name, size_t length,
                        size_t start)
 {
@@ -312,7 +312,7 @@ static void put_header(FILE *file, bool directory, const char *name, size_t leng
     fputs(name, file);
 }
 
-/* Opens an archive with a pickle and one storage of four bytes. */
+/* Opens a head from an archive that contains this pickle and one storage of four bytes. */
 static int open_pickle(const char *pickle, size_t length)
 {
     static const char name[] = "a/data.pkl", storage[] = "a/data/0";
@@ -343,8 +343,8 @@ static int open_pickle(const char *pickle, size_t length)
     return status;
 }
 
-/* Opens a dictionary that has one tensor many times under the same name. Each entry takes 4
- * bytes of the pickle. */
+/* Opens a head from a pickle that has one tensor `times` times, always under the same name. The
+ * name has `length` characters. Each entry takes only 4 bytes of the pickle. */
 static int open_names(size_t length, int times)
 {
     static const char tensor[] = "ctorch._utils\n_rebuild_tensor_v2\n"
@@ -402,7 +402,8 @@ TEST(a_tensor_that_is_missing_is_named)
                   "layers.1.input_layernorm.weight", "missing");
 }
 
-/* Sets number `row` of d2t to `value`. The file must be refused because of d2t. */
+/* Sets entry `row` of d2t, the head's map of tokens, to `value`. The file must be refused
+ * because of d2t. */
 static void check_map(int line, int row, int64_t value)
 {
     struct esp_model *good;
@@ -495,9 +496,9 @@ TEST(a_user_is_told_which_pair_does_not_fit)
 
 enum { HIDDEN = 256, NUMBERS = HIDDEN * 2 * HIDDEN + 3 * 2 * HIDDEN + 2 * HIDDEN + 4 * HIDDEN };
 
-/* Makes the smallest possible head for the built-in target. Its fc copies the hidden state, and
- * all other weights are 0. So it drafts the token that the target expected one token earlier.
- */
+/* Makes the smallest possible head for the built-in target. Its matrix fc copies the target's
+ * hidden state, and all other weights are 0. So the head drafts the token that the target
+ * expected one token earlier. */
 static void write_head(void)
 {
     static const struct {
@@ -542,8 +543,9 @@ static void write_head(void)
                       " \"intermediate_size\": 1}");
 }
 
-/* Other training programs write the keys of the head beside those of its layer; NVIDIA's writes
- * them in eagle_config. If a key is missing, the tensors show which norms the head has. */
+/* Some training programs write the settings of the head in config.json beside the settings of
+ * its layer. NVIDIA's program writes them in eagle_config. If a setting is missing, the tensors
+ * show which norms the head has. */
 TEST(keys_of_a_head_may_be_in_other_places)
 {
     static const char layer[] = "\"model_type\": \"qwen3\", \"vocab_size\": 97, "
@@ -553,7 +555,7 @@ TEST(keys_of_a_head_may_be_in_other_places)
                                 "\"draft_vocab_size\": 40";
     static const struct {
         const char *head, *keys;
-        /* state: the second hidden state that the head reads; 0: the default */
+        /* `state` is the second hidden state that the head reads, and 0 means the default */
         int norms, state;
         bool fed_normed;
     } cases[] = {

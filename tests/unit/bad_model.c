@@ -1,8 +1,9 @@
-/* bad_model.c - tests that bad model folders are refused with a sentence and never crash the
- * program.
+/* bad_model.c - tests that bad model folders are refused with an error message and never crash
+ * the program.
  *
  * Each bad folder is a copy of a good folder in tests/vectors/logits, damaged in one place. A
- * refusal must have the right status and give one line that names the file and the wrong value.
+ * refusal must have the right status, and a message of one line that names the file and the
+ * wrong value.
  */
 #include "engine/model/model.h"
 
@@ -19,7 +20,7 @@
 
 static char err[512];
 
-/* Checks that a folder is refused with this status and a sentence that contains both texts. */
+/* Checks that a folder is refused with this status and a message that contains both texts. */
 static void check_refused(int line, const char *path, int want, const char *first,
                           const char *second)
 {
@@ -35,7 +36,7 @@ static void check_refused(int line, const char *path, int want, const char *firs
 #define REFUSED(status, first, second)                                                         \
     check_refused(__LINE__, folder_path(), status, first, second)
 
-/* Changes one key of config.json. The refusal must name the key and contain `text`. */
+/* Changes one key of config.json. The message must name config.json and contain `text`. */
 static void check_config(int line, const char *vector, const char *key, const char *inner,
                          const char *value, int want, const char *text)
 {
@@ -47,7 +48,7 @@ static void check_config(int line, const char *vector, const char *key, const ch
 #define BAD_CONFIG(vector, key, inner, value, status, text)                                    \
     check_config(__LINE__, vector, key, inner, value, status, text)
 
-/* Changes an entry of the safetensors header. The refusal must name the file and contain
+/* Changes an entry of the safetensors header. The message must name the file and contain
  * `text`. */
 static void check_header(int line, const char *key, const char *inner, const char *value,
                          int want, const char *text)
@@ -74,8 +75,8 @@ TEST(missing_files_are_named)
     REFUSED(ESP_E_FILE, "config.json", "not a regular file");
 }
 
-/* Changes numbers in config.json. Then the shapes that it requires differ from the shapes in
- * the file. */
+/* Changes values in config.json. Then config.json requires other shapes than the tensors in the
+ * file have. */
 TEST(tensors_of_recurrent_layers_are_checked)
 {
     static const struct {
@@ -142,7 +143,7 @@ TEST(states_of_odd_sizes_are_refused)
     CHECK(esp_model_desc_check(&d, err, sizeof err) == 0);
     d.value_dim = 8;
     CHECK(esp_model_desc_check(&d, err, sizeof err) == ESP_E_UNSUPPORTED &&
-              strstr(err, "16 by 8 values"),
+              strstr(err, "keys of 16 and values of 8 numbers"),
           "%s", err);
     d = model->desc;
     d.key_dim = 6;
@@ -372,7 +373,8 @@ TEST(bad_text_parts_are_refused)
     BAD_CONFIG("gemma3-pictures", "text_config", "model_type", "\"mamba\"", ESP_E_UNSUPPORTED,
                "mamba");
     BAD_CONFIG("gemma3-pictures", "text_config", "hidden_size", "64", ESP_E_FORMAT, "(97, 64)");
-    /* A 7B model in LLaVA's format leaves keys out of text_config. */
+    /* In LLaVA's format, text_config may lack keys. Missing keys have the values of a 7B
+     * model. */
     BAD_CONFIG("llava-pictures", "text_config", "hidden_size", NULL, ESP_E_FORMAT,
                "(97, 4096)");
     BAD_CONFIG("gemma3-pictures", "model_type", NULL, "\"paligemma\"", ESP_E_UNSUPPORTED,
@@ -543,7 +545,8 @@ TEST(truncated_files_are_refused)
     free(bytes.data);
 }
 
-/* The prefix may be missing from all names of tensors, but not from only some of them. */
+/* The prefix "model." may be missing from all names of tensors, but not from only some of
+ * them. */
 TEST(a_prefix_that_only_some_names_lack_is_refused)
 {
     folder_copy("llama-mha");
@@ -611,8 +614,8 @@ static unsigned touch(const struct esp_tensor *tensor)
     return sum;
 }
 
-/* After random damage to the header or to config.json, either the folder is refused with a
- * sentence, or every tensor can be read. */
+/* After random damage to the header or to config.json, either the folder is refused with an
+ * error message, or every tensor can be read. */
 TEST(random_damage_never_crashes)
 {
     unsigned long long state = 1;

@@ -1,6 +1,6 @@
-/* Tests recordings with errors: each kind of error is refused with a sentence that names the
- * line, and unknown fields are ignored. Thousands of mutations of real recordings must be
- * safe to read and to draw (this also runs under sanitizers). */
+/* Tests recordings with errors. Each kind of error is refused with a message that names the
+ * line, and unknown fields are ignored. Thousands of mutations of real recordings are read and
+ * drawn, which must do no harm (this also runs under sanitizers). */
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -133,7 +133,7 @@ TEST(invalid_events_are_refused_with_their_line)
          "parents first"},
         {ITERATION(BONUS ",\"nodes\":[{\"id\":2},{\"id\":3,\"parent\":0}],\"order\":[0],"
                          "\"path\":[1]"),
-         "nodes in order"},
+         "nodes of the member order"},
         {ITERATION(BONUS ",\"nodes\":[{\"id\":2},{\"id\":3,\"parent\":0}],\"path\":[0]"),
          "from node to child"},
         {ITERATION(BONUS ",\"nodes\":[{\"id\":2},{\"id\":3,\"parent\":0}],\"path\":[2]"),
@@ -148,7 +148,7 @@ TEST(invalid_events_are_refused_with_their_line)
          "gauges has 13 entries"},
         {ITERATION(BONUS ",\"nodes\":[{\"id\":2}],\"gauges\":[{\"name\":"
                          "\"a name that is much too long to be that of a gauge\"}]"),
-         "gauges have names"},
+         "names of gauges"},
         {ITERATION(BONUS ",\"nodes\":[{\"id\":2}],\"layers\":[{\"nodes\":2,\"passes\":1}]"),
          "nodes must be"},
         {ITERATION(BONUS ",\"nodes\":[{\"id\":2}],\"layers\":[{\"nodes\":1,\"passes\":1,"
@@ -216,7 +216,7 @@ TEST(a_file_that_changes_is_noticed)
 
 /* ------------------------------------------------------------------ mutations */
 
-/* Shows an event as the interface would do it. */
+/* Shows an event as the interface does. */
 static void show(struct scene *scene, const struct esp_event *event)
 {
     struct esp_snapshot snapshot = {.type = 0};
@@ -227,8 +227,8 @@ static void show(struct scene *scene, const struct esp_event *event)
     esp_snapshot_free(&snapshot);
 }
 
-/* Opens any bytes as a recording, reads it and draws it. Returns the number of events that were
- * shown. */
+/* Opens `bytes` as a recording, whatever they are. Reads and draws its events. Returns the
+ * number of events that were shown. */
 static int fuzz(const uint8_t *bytes, size_t length)
 {
     char path[64];
@@ -258,9 +258,9 @@ static int fuzz(const uint8_t *bytes, size_t length)
     return shown;
 }
 
-/* Fuzzing found this case: iterations without arrays, before any memory was allocated. The
- * reader must not compute a pointer from a null pointer, and must give even an empty array an
- * address. */
+/* A fuzzer found this case: the first iterations of a recording have no arrays, so the reader
+ * has not allocated memory yet. The reader must not compute a pointer from a null pointer, and
+ * must give even an empty array an address. */
 TEST(iterations_without_arrays_are_read)
 {
     static const char empty[] = HEADER ITERATION(BONUS ",\"nodes\":[{\"id\":2}]");
@@ -291,7 +291,7 @@ static size_t below(unsigned long long *random, size_t limit)
     return (size_t)(check_uniform(random) * (double)limit);
 }
 
-/* Replaces the number at or after a random offset. */
+/* Replaces the first number at or after a random offset. Returns the new length. */
 static size_t replace_number(char *bytes, size_t length, unsigned long long *random)
 {
     static const char *const numbers[] = {"-1", "0",    "4095",       "2147483648", "1e999",
@@ -308,7 +308,8 @@ static size_t replace_number(char *bytes, size_t length, unsigned long long *ran
     return length + new - old;
 }
 
-/* Makes one random change. `bytes` has room for 2 * `length` bytes and ends with a NUL. */
+/* Makes one random change, and returns the new length. `bytes` has room for 2 * `length` bytes
+ * and ends with a NUL. */
 static size_t mutate(char *bytes, size_t length, unsigned long long *random)
 {
     size_t from = below(random, length), count = below(random, 40), to = below(random, length);
@@ -316,11 +317,11 @@ static size_t mutate(char *bytes, size_t length, unsigned long long *random)
     case 0:
         bytes[from] = (char)(1 + below(random, 255));
         return length;
-    case 1: /* remove a part */
+    case 1: /* removes a part */
         count = from + count > length ? length - from : count;
         memmove(bytes + from, bytes + from + count, length - from - count + 1);
         return length - count;
-    case 2: /* copy to another place */
+    case 2: /* copies a part to another place */
         count = from + count > length ? length - from : count;
         count = to + count > length ? length - to : count;
         memmove(bytes + to, bytes + from, count);
@@ -334,7 +335,7 @@ TEST(no_mutation_of_a_recording_does_harm)
 {
     static const char *const drafters[] = {"dynatree", "dyspec:N=12", "iid", "salf:N=12"};
     unsigned long long random = 17;
-    const char *wanted = getenv("ESPALIER_FUZZ"); /* number of trials, for a long run */
+    const char *wanted = getenv("ESPALIER_FUZZ"); /* the number of trials of a long run */
     int shown = 0, trials = wanted ? atoi(wanted) : check_quick() ? 2000 : 6000;
     for (int d = 0; d < 4; d++) {
         size_t length;

@@ -1,5 +1,5 @@
-/* bad_tokenizer.c - tests that bad tokenizer.json files are refused with a sentence, and that
- * no file can crash or hang the program. Each bad file is a copy of a good file of
+/* bad_tokenizer.c - tests that bad tokenizer.json files are refused with an error message, and
+ * that no file can crash or hang the program. Each bad file is a copy of a good file of
  * tests/vectors/tokenizers with one change.
  */
 #include "engine/model/tokenizer.h"
@@ -25,7 +25,7 @@ static struct folder_bytes copy_folder(const char *name)
     return folder_read(folder_file("tokenizer.json"));
 }
 
-/* Checks that opening fails with a sentence that contains `word`. */
+/* Checks that opening fails with an error message that contains `word`. */
 static void check_refused(const char *what, const char *word)
 {
     struct esp_tokenizer *tokenizer;
@@ -36,8 +36,8 @@ static void check_refused(const char *what, const char *word)
           what, err, word);
 }
 
-/* Sets the value at a path like "model.vocab.x" or "added_tokens.0.id"; the text NULL removes
- * it. */
+/* Sets the value at a path like "model.vocab.x" or "added_tokens.0.id". If `text` is NULL,
+ * removes the value. */
 static void set(cJSON *json, const char *path, const char *text)
 {
     char key[64];
@@ -60,7 +60,7 @@ static void set(cJSON *json, const char *path, const char *text)
     }
 }
 
-/* Writes the good file with one value changed. */
+/* Writes tokenizer.json: the text `good` with one value changed. */
 static void write_changed(const char *good, const char *path, const char *value)
 {
     cJSON *json = cJSON_Parse(good);
@@ -205,7 +205,7 @@ TEST(bad_values_with_byte_fallback_are_refused_with_a_sentence)
     free(good.data);
 }
 
-/* These patterns would split text differently in PCRE2, or are invalid. */
+/* These patterns are invalid, or PCRE2 would split text differently with them. */
 TEST(patterns_that_pcre2_would_split_differently_are_refused)
 {
     static const char *const patterns[] = {
@@ -402,7 +402,8 @@ static void damage(const char *name)
         struct esp_tokenizer *tokenizer;
         char err[512] = "";
         int status = esp_tokenizer_open(&tokenizer, folder_path(), err, sizeof err);
-        CHECK(status == 0 || (!tokenizer && *err), "status %d without a sentence", status);
+        CHECK(status == 0 || (!tokenizer && *err), "status %d without an error message",
+              status);
         opened += status == 0;
         refused += status < 0;
         if (status == 0)
@@ -416,7 +417,7 @@ static void damage(const char *name)
 }
 
 /* The file's normalizer has two steps, which together expand one byte to a million bytes. The
- * file also has many tokens that must be normalised. */
+ * file also has many tokens that must be normalised. It must be refused quickly. */
 TEST(a_normalizer_that_makes_texts_longer_stays_fast)
 {
     enum { TIMES = 1000, TOKENS = 2000 };

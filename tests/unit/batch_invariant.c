@@ -1,5 +1,5 @@
-/* batch_invariant.c - tests the promise of kernels.h, bit by bit: a row's logits depend only
- * on the tokens and positions that it sees.
+/* batch_invariant.c - tests a promise of kernels.h, bit by bit: the logits of a row depend only
+ * on the tokens and positions that the row sees.
  *
  * The reference is plain decoding, one row at a time, on one thread of the portable build.
  * Every instruction set and number of threads must give bit-identical results for batches of 1
@@ -19,28 +19,29 @@ enum { TOKENS = 168, CACHE = 240, BATCH = 64, VOCABULARY = 75, SHORT_PREFIX = 16
 static const struct random_shape shapes[] = {
     {"llama", 2, 72, 6, 3, 24, 80, VOCABULARY, 24, ESP_BF16, false, false, false, false, false},
     {"neox", 2, 40, 2, 2, 20, 96, VOCABULARY, 6, ESP_F32, true, true, true, false, false},
-    {"mixed blocks", 1, 256, 4, 2, 24, 64, VOCABULARY, 24, ESP_Q8_0, false, false, true, false,
-     false},
-    {"experts of mixed blocks", 1, 256, 4, 2, 24, 64, VOCABULARY, 24, ESP_Q8_0, false, false,
+    {"mixed quantised types", 1, 256, 4, 2, 24, 64, VOCABULARY, 24, ESP_Q8_0, false, false,
+     true, false, false},
+    {"experts of mixed types", 1, 256, 4, 2, 24, 64, VOCABULARY, 24, ESP_Q8_0, false, false,
      false, false, false},
     {"experts with limits and sinks", 1, 64, 4, 2, 24, 64, VOCABULARY, 24, ESP_MXFP4, false,
      false, true, false, false},
-    {"experts of f16", 1, 64, 4, 1, 16, 64, VOCABULARY, 16, ESP_F16, false, false, true, true,
+    {"experts in f16", 1, 64, 4, 1, 16, 64, VOCABULARY, 16, ESP_F16, false, false, true, true,
      true},
-    {"narrow experts of bf16", 2, 64, 4, 2, 16, 208, VOCABULARY, 16, ESP_BF16, false, false,
+    {"narrow experts in bf16", 2, 64, 4, 2, 16, 208, VOCABULARY, 16, ESP_BF16, false, false,
      false, true, true},
     {"short convolutions", 3, 72, 6, 3, 24, 80, VOCABULARY, 24, ESP_BF16, false, false, false,
      false, false},
     {"delta rules", 3, 72, 6, 3, 24, 80, VOCABULARY, 24, ESP_F32, false, false, false, false,
      false},
-    {"state spaces of mixed blocks", 3, 256, 4, 2, 24, 64, VOCABULARY, 24, ESP_Q8_0, false,
+    {"state spaces of mixed types", 3, 256, 4, 2, 24, 64, VOCABULARY, 24, ESP_Q8_0, false,
      false, false, false, false},
     {"quantised experts in a bf16 model", 2, 256, 4, 2, 32, 320, VOCABULARY, 32, ESP_BF16,
      false, false, true, false, true},
 };
 
-/* Properties of each shape's last layer. Experts as wide as the model may be K-quants, whose
- * blocks have 256 columns. Narrow experts use only a part of the buffers for activations. */
+/* Describes the last layer of each shape. Experts that are as wide as the model can be
+ * K-quants, because a K-quant has blocks of 256 columns. Narrow experts use only a part of the
+ * buffers for activations. */
 static const struct {
     int expert_ffn; /* 0 means no experts */
     enum esp_dtype experts;
@@ -112,20 +113,20 @@ static const char *yardstick(const char *isa)
     return "generic";
 }
 
-/* Returns whether a case is skipped. On a device, only one number of threads is tested,
- * because it has no effect there. */
+/* Returns true if a case is skipped. On a GPU, only one number of threads is tested, because it
+ * has no effect there. */
 static bool skipped(int shape, const char *isa, int threads)
 {
     if (strcmp(isa, "cuda") == 0 && !cuda_is_real()) {
         if (shape == SHAPES - 1)
-            /* the wide experts are slow on the emulator; cuda_blocks.c tests them */
+            /* cuda_blocks.c tests the wide experts, which are slow on the emulator */
             return true;
     }
     return (check_quick() || shape > 1 || strcmp(isa, "cuda") == 0) && threads != 2;
 }
 
-/* Returns whether fewer sizes are tested. This is so in the short form, and on the emulator for
- * short convolutions and delta rules, which tests/unit/states.c tests more thoroughly. */
+/* Returns true if fewer sizes are tested: in quick runs, and for short convolutions and delta
+ * rules on the emulator. tests/unit/states.c tests those more thoroughly. */
 static bool is_short(const struct runner *r)
 {
     const enum esp_mixer mixer = r->weights->desc->layer[0].mixer;
@@ -249,7 +250,7 @@ TEST(chains_of_1_to_64_rows_equal_plain_decoding)
         int32_t tokens[TOKENS];
         unsigned long long state = 11;
         static float want[TOKENS * VOCABULARY];
-        const char *decoded = ""; /* the reference that computed `want` */
+        const char *decoded = ""; /* the instruction set that computed `want` */
         make_model(&model, shape, 100 + (unsigned)shape);
         random_tokens(tokens, TOKENS, &state);
         for (int i = 0; isa_name(i); i++)
@@ -318,8 +319,8 @@ static int path_to(const struct random_tree *t, int node, int32_t *path)
     return length;
 }
 
-/* Recurrent states cannot be shortened, so each path starts from the states after the
- * prefix. */
+/* Like decode_paths(), for models with recurrent layers. Recurrent states cannot be rolled
+ * back, so each path starts from the states after the prefix. */
 static void decode_each_path(struct runner *plain, const struct random_tree *t, float *want)
 {
     const struct esp_backend_ops *ops = plain->backend->ops;
@@ -346,8 +347,9 @@ static void decode_paths(struct runner *plain, const struct random_tree *t, int 
             decode_paths(plain, t, child, want);
 }
 
-/* Decoding the paths one by one takes most of the time. So if `plain` is NULL, their logits are
- * those of an earlier call with the same seed and the same reference. */
+/* Compares every node of some trees with its path alone. Decoding the paths one by one takes
+ * most of the time. So if `plain` is NULL, the logits of an earlier call with the same seed and
+ * the same reference are used. */
 static void check_trees(struct runner *r, struct runner *plain,
                         const struct random_shape *shape, unsigned long long seed)
 {
@@ -359,7 +361,7 @@ static void check_trees(struct runner *r, struct runner *plain,
     for (int i = 0; i < SIZES - (brief ? 2 : 0); i += brief ? 3 : all ? 1 : 2) {
         struct random_tree tree;
         int prefix = (int)(check_uniform(&seed) * 100);
-        /* rows of other branches, after the prefix */
+        /* rows of other branches, between the prefix and the tree */
         int gap = (int)(check_uniform(&seed) * 40);
         random_tokens(tokens, prefix + gap, &seed);
         run_chain(r, tokens, 0, prefix, BATCH);
@@ -406,8 +408,9 @@ TEST(a_node_of_a_tree_equals_its_path_alone)
     }
 }
 
-/* `want` (TOKENS, VOCABULARY) gets the logits after each compaction, computed by `plain`. If
- * `plain` is NULL, the logits of an earlier call with the same seed and reference are used. */
+/* Compares the logits after each compaction with the logits of `plain`, which are stored in
+ * `want` (TOKENS, VOCABULARY). If `plain` is NULL, `want` already has the logits of an earlier
+ * call with the same seed and the same reference. */
 static void check_compaction(struct runner *r, struct runner *plain,
                              const struct random_shape *shape, unsigned long long state,
                              float *want)
@@ -441,7 +444,7 @@ TEST(decoding_after_compaction_equals_plain_decoding)
     for (int shape = 0; shape < shape_count(); shape++) {
         struct random_model model;
         static float want[TOKENS * VOCABULARY];
-        const char *decoded = ""; /* the reference that computed `want` */
+        const char *decoded = ""; /* the instruction set that computed `want` */
         make_model(&model, shape, 300);
         for (int i = 0; isa_name(i); i++) {
             const char *isa = isa_name(i);

@@ -18,12 +18,12 @@ static const char *const names[ISAS] = {"generic", "avx2",    "avx512",  "vnni",
 
 struct example {
     struct esp_packed w;
-    char *stored, *packed; /* the rows as in a file; the same rows as panels */
+    char *stored, *packed; /* the rows as in a file, and the same rows as panels */
     float weights[OUTPUTS * COLUMNS], bias[PANELS * ESP_PANEL];
     float x[ROWS * COLUMNS];
 };
 
-static bool bytes; /* whether activations have 8 bits instead of 16 */
+static bool bytes; /* true if activations have 8 bits, false if 16 */
 
 static float around(unsigned long long *state, double spread)
 {
@@ -88,8 +88,8 @@ static const struct esp_cpu_isa *open_isa(int i)
     return isa;
 }
 
-/* Multiplies rows first..first+rows-1 of the example's activations; y: (rows, OUTPUTS padded).
- */
+/* Multiplies `rows` rows of the example's activations, starting at row `first`. `y` has the
+ * shape (rows, OUTPUTS padded to whole panels). */
 static void multiply(const struct example *e, const struct esp_cpu_isa *isa, int first,
                      int rows, bool add, float *y)
 {
@@ -111,7 +111,8 @@ static void multiply(const struct example *e, const struct esp_cpu_isa *isa, int
 }
 
 /* Rounding changes an activation by at most 2^-16 (16 bits) or 1 / 254 (8 bits) of the largest
- * of its 32 activations. Here, the largest is 30 times as large as the others. */
+ * of its 32 activations. Here, the largest activation is 30 times as large as the other
+ * activations. */
 static void check_against_double(enum esp_dtype dtype, int i, const struct esp_cpu_isa *isa)
 {
     static float y[ROWS * PANELS * ESP_PANEL];
@@ -151,15 +152,16 @@ TEST(products_agree_with_double_precision)
 }
 
 /* Returns the next number of rows to test. With tiles, all numbers up to 68 are tested. The
- * last number is larger than the number of rows for which a block is unpacked. */
+ * last number is ROWS. For so many rows, blocks are unpacked before they are multiplied. */
 static int next_rows(const struct esp_cpu_isa *isa, int rows)
 {
     const int step = isa->two_ways ? 1 : rows / 3 + 1;
     return rows < 68 ? rows + step : rows < ROWS ? ROWS : ROWS + 1;
 }
 
-/* Checks every row on every instruction set, in batches of any size that start at any row. For
- * types with short blocks, the number of columns is not a multiple of 256. */
+/* Checks that every row has the same bits on every instruction set, in batches of any size that
+ * start at any row. For types with short blocks, the number of columns is not a multiple of
+ * 256. */
 static void check_bits(void)
 {
     static float want[ROWS * PANELS * ESP_PANEL], y[ROWS * PANELS * ESP_PANEL];
@@ -216,7 +218,8 @@ TEST(products_can_be_added_to_the_result)
     close_example(e);
 }
 
-/* The integers in a file may have any bit pattern, even one that no correct program writes. */
+/* A block in a file may contain any bits, even bits that no correct program writes. All
+ * instruction sets must give the same results for them. */
 TEST(random_bytes_as_blocks_give_the_same_bits)
 {
     static float want[2][PANELS * ESP_PANEL], y[PANELS * ESP_PANEL];
@@ -224,7 +227,7 @@ TEST(random_bytes_as_blocks_give_the_same_bits)
     for (int t = ESP_Q8_0; t < ESP_DTYPE_COUNT; t++) {
         struct example *e = open_example((enum esp_dtype)t, OUTPUTS, 512, 5);
         const size_t size = OUTPUTS * esp_dtype_row_bytes((enum esp_dtype)t, 512);
-        for (size_t i = 0; i < size; i++) /* the mask keeps F16 numbers finite */
+        for (size_t i = 0; i < size; i++) /* the mask keeps F16 scales finite */
             e->stored[i] = (char)((int)(check_uniform(&state) * 256) & (i % 2 ? 0xbb : 0xff));
         esp_cpu_free(e->packed);
         pack_example(e, (enum esp_dtype)t, OUTPUTS, 512);
@@ -262,7 +265,8 @@ TEST(activations_that_are_not_numbers_give_nan)
     close_example(e);
 }
 
-/* The scale is at least 2^-126 (2^-107 with 8 bits), and subnormal activations are smaller. */
+/* The smallest scale is 2^-126 (2^-107 with 8 bits). Subnormal activations are smaller than
+ * that. */
 TEST(activations_of_every_size_are_quantised_accurately)
 {
     static const float sizes[] = {1e-45f, 1e-40f, 1e-37f, 1e-30f, 1, 1.9844f, 3e20f, 3.4e38f};

@@ -1,5 +1,6 @@
-/* Compares the tree of texts with a plain list of strings. After any writing, shortening,
- * undoing and deleting, the current text must be the expected one, and no text may be lost. */
+/* Compares the tree of texts with a plain list of strings. Texts are written, shortened,
+ * undone, redone and deleted at random. The current text must always be the expected one, and
+ * no text may be lost. */
 #include "sessions/branches.h"
 
 #include <stdlib.h>
@@ -9,12 +10,12 @@
 
 enum { LONGEST = 60, TEXTS = 4000, STEPS = 3000, LETTERS = 4 };
 
-/* The expected state: the current text, all texts that ever existed, and the texts that undo
- * and redo would show. */
 struct text {
     char letters[LONGEST + 1];
 };
 
+/* The expected state: the current text, all texts that ever existed, and the texts that undo
+ * and redo would show. */
 struct model {
     struct text now, seen[TEXTS], undo[TEXTS], redo[TEXTS];
     int seen_count, undo_count, redo_count;
@@ -63,7 +64,7 @@ static void check_all(const struct esp_branches *b, const struct model *m)
         texts[i][end.length] = '\0';
         CHECK(b->branch[i].count > 0, "a branch has at least one token");
         for (int j = 0; j < i; j++)
-            CHECK(strcmp(texts[i], texts[j]) != 0, "'%s' is there twice", texts[i]);
+            CHECK(strcmp(texts[i], texts[j]) != 0, "two branches have the text '%s'", texts[i]);
     }
     for (int i = 0; i < m->seen_count; i++) {
         bool there = false;
@@ -88,11 +89,11 @@ static void check_list(const struct esp_branches *b)
             right = right && order[i] != order[j];
     }
     free(order);
-    CHECK(right, "the list has every branch that is not deleted once, below its parent");
+    CHECK(right, "the list has each existing branch once, below its parent");
 }
 
-/* Switches to a text as a session does: goes back to the common prefix, then adds token by
- * token. */
+/* Switches to the text at `place` as a session does: shortens the current text to the common
+ * prefix, then appends token by token. */
 static void go(struct esp_branches *b, struct model *m, struct esp_text_place place)
 {
     struct esp_written tokens[LONGEST], *stored;
@@ -105,13 +106,13 @@ static void go(struct esp_branches *b, struct model *m, struct esp_text_place pl
     for (int i = common; i < place.length; i++) {
         const struct esp_written plain = {.token = tokens[i].token, .iteration = -7};
         CHECK(esp_branches_append(b, &plain, false, "ar", &stored) == 0);
-        CHECK(stored->iteration != -7, "the data of each token is still stored");
+        CHECK(stored->iteration != -7, "the data of a stored token do not change");
     }
     for (int i = 0; i < place.length; i++)
         m->now.letters[i] = (char)tokens[i].token;
     m->now.letters[place.length] = '\0';
     CHECK(b->at.branch == place.branch && b->at.length == place.length,
-          "both texts lead to the same place in the tree");
+          "the text ends at the requested place in the tree");
 }
 
 static void keep(struct esp_branches *b, struct model *m)
@@ -131,7 +132,8 @@ static void go_back(struct esp_branches *b, struct model *m, bool redo)
     while (*from_count > 0 && strcmp(from[*from_count - 1].letters, m->now.letters) == 0)
         (*from_count)--;
     const struct esp_step_back *step = esp_branches_back(b, redo);
-    CHECK((step != NULL) == (*from_count > 0), "undo is possible after a change");
+    CHECK((step != NULL) == (*from_count > 0),
+          "a step back is possible only if a text is left for it");
     if (!step)
         return;
     const struct text want = from[--*from_count];
@@ -242,7 +244,7 @@ TEST(writing_the_same_text_again_makes_no_new_branch)
     esp_branches_free(&b);
 }
 
-/* In a chain of branches, a branch in the middle and one at the end are deleted. */
+/* Deletes a branch in the middle of a chain of branches, then branches at its end. */
 TEST(deleted_branches_are_dropped_unless_others_share_them)
 {
     struct esp_branches b;
@@ -256,7 +258,7 @@ TEST(deleted_branches_are_dropped_unless_others_share_them)
     }
     CHECK(b.count == 4 && b.branch[3].parent == 2);
     CHECK(esp_branches_compact(&b) == 0 && b.count == 4, "nothing is deleted");
-    b.branch[1].deleted = true; /* the next branch starts from it */
+    b.branch[1].deleted = true; /* branch 2 starts from it */
     CHECK(esp_branches_compact(&b) == 0 && b.count == 4);
     b.branch[1].deleted = false;
     esp_branches_cut(&b, 1);

@@ -1,5 +1,5 @@
-/* Tests calibration. It must find a planted draft temperature, make predictions accurate, and
- * store what it has learned. It must not use a damaged file. */
+/* Tests calibration. It must find the draft temperature that a test has chosen, make
+ * predictions accurate, and store what it has learned. It must not use a damaged file. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,7 +26,7 @@ EACH_BACKEND(the_mean_log_and_the_sum_of_powers_of_rows_are_right)
         for (int j = 0; j < n; j++)
             sum += x[j] = (float)exp(-30 * check_uniform(&state));
         for (int j = 0; j < n; j++)
-            /* so that some probabilities are 0 */
+            /* every seventh probability of a long row is 0 */
             x[j] = n > 20 && j % 7 == 0 ? 0 : (float)(x[j] / sum);
         CHECK(backend->ops->write_row(rows, 2, x) == 0);
         CHECK(backend->ops->write_row(rows, 0, x) == 0);
@@ -52,10 +52,10 @@ EACH_BACKEND(the_mean_log_and_the_sum_of_powers_of_rows_are_right)
     }
 }
 
-/* ------------------------------------------------------------------ planted temperatures */
+/* ------------------------------------------------------------------ known temperatures */
 
 /* The draft equals the target, except that its logits are divided by `beta`. At temperature 0,
- * the target's likeliest token is random, and differs from text to text. Returns the value that
+ * the target's likeliest token is random, and differs from text to text. Returns the beta that
  * the session has learned after `texts` texts. */
 static double learned_beta(const char *drafter, double beta, double temperature, int texts,
                            struct esp_stats *stats)
@@ -70,7 +70,7 @@ static double learned_beta(const char *drafter, double beta, double temperature,
     d.toy.dulled = beta;
     d.toy.chancy = temperature == 0;
     for (int text = 0; text < texts; text++) {
-        /* with the same seed, the text would be the same again */
+        /* with the same seed, every text would be the same */
         d.toy.seed = 9 + 1000 * (unsigned long long)text;
         drafting_restart(&d, (unsigned long long)text);
         while (drafting_step(&d))
@@ -95,8 +95,8 @@ TEST(a_planted_beta_is_found_within_5_percent)
                 double found =
                     learned_beta(drafters[i], betas[j], sampled ? 0.9 : 0, texts, &stats);
                 CHECK(fabs(found / betas[j] - 1) < (check_quick() ? 0.15 : 0.05),
-                      "%s at temperature %g: %g, planted %g", drafters[i], sampled ? 0.9 : 0.0,
-                      found, betas[j]);
+                      "%s at temperature %g: beta is %g, not %g", drafters[i],
+                      sampled ? 0.9 : 0.0, found, betas[j]);
                 CHECK(fabs(stats.draft_temp - (sampled ? 0.9 : 1) / found) < 1e-9);
             }
 }
@@ -113,8 +113,8 @@ TEST(tempered_probabilities_are_calibrated)
     }
 }
 
-/* A draft temperature that the user has set does not change, and the calibration error is still
- * reported. */
+/* A draft temperature that the user has set must not change, and the calibration error must
+ * still be reported. */
 TEST(a_draft_temperature_set_by_the_user_stays)
 {
     struct drafting d;

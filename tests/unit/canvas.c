@@ -1,5 +1,5 @@
-/* Tests drawing: the canvas clips what is drawn, joins lines, and never shows half a wide
- * character. Numbers and bars are formatted correctly. */
+/* Tests drawing. The canvas must clip what is drawn, join lines, and never show half a wide
+ * character. Numbers and bars must be formatted correctly. */
 #include "viz/canvas.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
-/* Tests asciicasts. A small terminal that plays one must show the same screens as the canvas,
- * whether the file has changed cells or whole screens. The file must conform to the format.
- */
+/* Tests asciicasts. A small terminal of the test plays each cast. It must show the same screens
+ * as the canvas, whether the cast contains changed cells or whole screens. The file must
+ * conform to the format. */
 #include "tui/view/cast.h"
 
 #include <cJSON.h>
@@ -91,7 +91,7 @@ static void feed(struct terminal *t, const char *bytes)
     }
 }
 
-/* Checks that the terminal shows the first rows of the canvas. */
+/* Checks that the terminal shows the same text as the canvas in the first `rows` rows. */
 static void same_text(const struct terminal *t, const struct esp_canvas *canvas, int rows)
 {
     for (int y = 0; y < rows; y++)
@@ -188,7 +188,7 @@ struct played {
     char marker[64];
 };
 
-/* Plays a file into a terminal. */
+/* Plays the cast in `text` on a terminal. */
 static struct played play(struct terminal *t, char *text)
 {
     struct played played = {.end = 0};
@@ -216,7 +216,7 @@ static struct played play(struct terminal *t, char *text)
     return played;
 }
 
-/* Writes the recording of the tests, with a marker after its first iteration. */
+/* Copies a recording, and adds a marker after its first iteration. */
 static void with_marker(char path[64])
 {
     char line[1 << 16];

@@ -123,8 +123,9 @@ TEST(conversations_are_written_as_their_templates_write_them)
     CHECK(compared > 200, "%d", compared);
 }
 
-/* Returns whether the chat template leaves the system prompt at the beginning and writes an
- * answer as the cue followed by the model's text. */
+/* Returns whether the chat template leaves the system prompt at the beginning, and writes an
+ * answer as the cue followed by the model's text. The cue is the text that asks the model to
+ * answer. */
 static bool keeps_turns(const struct esp_chat *chat)
 {
     const unsigned variant = chat->variant, both = ESP_AT_CUE | ESP_AT_ANSWER;
@@ -269,7 +270,7 @@ TEST(a_folder_defines_its_format)
     CHECK(open_folder(&chat, "{\"chat_template\": \"[INST]\"}", "<|start_header_id|>", err) ==
           ESP_OK);
     CHECK(chat.format && strcmp(chat.format->name, "llama3") == 0,
-          "the separate file takes precedence");
+          "the separate file with the template takes precedence");
     CHECK(open_folder(&chat, "{\"chat_template\": ", NULL, err) < 0 &&
           strstr(err, "tokenizer_config.json"));
     CHECK(open_folder(&chat, NULL, NULL, err) == ESP_OK);

@@ -12,7 +12,7 @@ enum { VOCABULARY = 20, CONTEXT = 240, TOKENS = 150, MOST = 4 * CONTEXT };
 static struct toy toy;
 static char err[512];
 
-/* One iteration of one side. Steps are stored in the order in which they ran. */
+/* Describes one iteration of one side. Steps are stored in the order in which they ran. */
 struct step {
     bool second;
     int position, committed;
@@ -23,7 +23,7 @@ struct race {
     struct esp_compare compare;
     struct step steps[MOST];
     int count;
-    int32_t seen[CONTEXT]; /* the text before the second session's iteration */
+    int32_t seen[CONTEXT]; /* the text before the second side's iteration */
 };
 
 static void note(struct race *race, bool second, const struct esp_iteration *it)
@@ -82,7 +82,8 @@ static void prompt(struct esp_session *session, int32_t first)
     CHECK(esp_session_prompt(session, tokens, 4, err, sizeof err) == 0, "%s", err);
 }
 
-/* Runs both sides until both are done, or for `stop` steps. */
+/* Runs both sides until both are done, or until `stop` steps have run. If `stop` is negative,
+ * there is no limit. */
 static void run(struct race *race, int tokens, int stop)
 {
     int status = 1;
@@ -96,7 +97,7 @@ static void run(struct race *race, int tokens, int stop)
     CHECK(status >= 0, "%s", err);
 }
 
-/* Writes the text with one session alone. Returns its totals. */
+/* Writes the text with one session alone. Returns the session's totals. */
 static struct esp_stats alone(const char *drafter, double temp, int32_t *text)
 {
     struct esp_session *session;

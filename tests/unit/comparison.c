@@ -8,11 +8,11 @@
 #include "tests/check.h"
 #include "tests/scene.h"
 
-/* The numbers of tokens that each side commits per iteration, starting at token 2. Iterations
- * of both sides begin at tokens 2, 10 and 18. */
+/* The numbers of tokens that the two sides commit per iteration. Both start at token 2. At
+ * tokens 2, 10 and 18, both sides begin an iteration. */
 static const int firsts[] = {4, 4, 4, 4, 2}, seconds[] = {2, 3, 3, 4, 4, 4};
 
-/* The next tokens of the text: " the old king fell", repeated. */
+/* Fills an iteration with the next tokens of the text, which repeats " the old king fell". */
 static void fill(struct esp_iteration *it, int32_t *committed, int index, int position,
                  int count)
 {
@@ -27,7 +27,7 @@ static void fill(struct esp_iteration *it, int32_t *committed, int index, int po
     it->bonus = committed[count - 1];
 }
 
-/* Makes a chain of `count` - 1 accepted guesses and a rejected one. */
+/* Makes a chain of `count` - 1 accepted guesses and a rejected guess. */
 static void chain(struct esp_iteration *it, struct esp_node *nodes, int32_t *path)
 {
     int n = it->path_length;
@@ -74,7 +74,7 @@ static void compared(struct scene *scene, int width, int height, int turns)
     scene_open(scene, width, height);
     scene_ready(scene);
     scene_compare(scene, "linear:K=3");
-    scene->ui.message = "(keys)"; /* other tests check the keys */
+    scene->ui.message = "(keys)"; /* replaces the list of keys, which other tests check */
     scene_prompt(scene);
     both_write(scene, turns);
 }
@@ -200,8 +200,8 @@ TEST(step_mode_shows_whose_turn_it_is)
     scene_close(&scene);
 }
 
-/* Keys move forward and back from iteration to iteration, and the other panes show the same
- * iteration. */
+/* The keys move the cursor forward and back from iteration to iteration, and the other panes
+ * show the same iteration. */
 TEST(keys_go_from_place_to_place)
 {
     struct scene scene;
@@ -265,8 +265,8 @@ TEST(every_size_can_be_drawn)
     scene_close(&scene);
 }
 
-/* The last iteration of a text drafts nothing, so the trees of the iterations before it are
- * shown. */
+/* The last iteration of a text drafts nothing, so the pane shows the trees of the iterations
+ * before it. */
 TEST(the_newest_place_has_a_tree_if_one_is_near)
 {
     struct scene scene;

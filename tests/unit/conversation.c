@@ -1,6 +1,6 @@
 /* Tests conversations of a session, on the toy backend with a tokenizer that has ChatML's
- * tokens. A turn must compute only new rows. User messages must never give control tokens. If
- * the context is full, the oldest turns must be dropped. */
+ * tokens. A turn must compute only new rows. The text of a user must never become control
+ * tokens. If the context is full, the oldest turns must be dropped. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -135,7 +135,7 @@ TEST(replacing_a_turn_computes_only_its_own_rows)
     esp_session_stats(session, &before);
     say(session, "three");
     esp_session_stats(session, &after);
-    /* the last remaining token and all new tokens except the last are computed */
+    /* this computes the last remaining token, and all new tokens except the last */
     CHECK(after.prefill_rows - before.prefill_rows == length_of(session) - kept, "%lld, %d",
           (long long)(after.prefill_rows - before.prefill_rows), length_of(session) - kept);
     close_chat(session);
@@ -197,7 +197,7 @@ TEST(an_end_token_stops_an_answer)
     say(session, "one");
     answer(session, 40);
     const int written = length_of(session);
-    int at = written - 1; /* replace a token of the answer with an end token */
+    int at = written - 1; /* a token of the answer becomes an end token */
     const int32_t *tokens = esp_session_tokens(session, &at);
     const int32_t token = tokens[at - 1];
     int first = 0;
@@ -237,7 +237,7 @@ TEST(a_full_context_drops_the_oldest_turns)
         CHECK(strstr(text_of(session, 0, length_of(session)), text), "turn %d", turn);
         CHECK(answer(session, 25) == 25 || strcmp(esp_session_end(session), "end of turn") == 0,
               "turn %d: %s", turn, esp_session_end(session));
-        /* The caches and the turns must match the text. */
+        /* The caches and the turns must still match the text. */
         const struct esp_conversation *c = &session->conversation;
         CHECK(session->target.length == length_of(session) - 1);
         for (int i = 0; i < c->count; i++) {
@@ -251,7 +251,7 @@ TEST(a_full_context_drops_the_oldest_turns)
     close_chat(session);
 }
 
-/* After turns were dropped, the answer must be that of a new session with the remaining
+/* After turns were dropped, the answer must be the answer of a new session with the remaining
  * text. */
 TEST(remaining_turns_are_computed_at_their_new_positions)
 {

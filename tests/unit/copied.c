@@ -102,8 +102,8 @@ static void check_recycled(const struct esp_iteration *it, int node)
     recycled++;
 }
 
-/* Checks that the node has the draft model's own probability. In drafter hybrid, no temperature
- * is applied to it. */
+/* Checks that the node has the draft model's own probability. Drafter hybrid must not apply a
+ * temperature to it. */
 static void check_drafted(const struct drafting *d, const struct esp_iteration *it, int node)
 {
     const struct esp_node *n = &it->tree.nodes[node];
@@ -138,7 +138,8 @@ static void check_recorded(const struct esp_iteration *it)
     esp_line_free(&line);
 }
 
-/* Checks that the table by draft probability counts only nodes that the draft model drafted. */
+/* Checks that the table of acceptance by draft probability counts only nodes that the draft
+ * model drafted. */
 static void check_table(const struct esp_iteration *it)
 {
     struct esp_acceptance a = {.iterations = 0};

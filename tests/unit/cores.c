@@ -12,7 +12,7 @@
 
 static char sys[] = "/tmp/espalier-cores-XXXXXX";
 
-/* Writes sys/path, and the folders above it. */
+/* Writes `text` to the file sys/`path`, and makes the folders above the file. */
 static void write_text(const char *path, const char *text)
 {
     char all[300];
@@ -121,7 +121,7 @@ TEST(this_machine_has_performance_cores)
     CHECK(esp_cores_best() >= 1 && esp_cores_best() <= esp_cores_all());
 }
 
-/* ------------------------------------------------------------------ nodes of memory */
+/* ------------------------------------------------------------------ NUMA nodes */
 
 static void write_node(int node, const char *cpus)
 {

@@ -1,6 +1,6 @@
-/* Tests the chart of thresholds when the drafter changes: each value of a drafter has a curve
- * over the iterations that ran with that drafter, and the curve stays between the ends of its
- * axis. */
+/* Tests the chart of thresholds in a session that changes its drafter. Each value of a drafter
+ * has a curve over the iterations that ran with that drafter, and the curve stays between the
+ * ends of its axis. */
 #include "viz/course_chart.h"
 
 #include <math.h>
@@ -96,7 +96,7 @@ static void check_panel(const char *svg, int gauge, const char *title)
     CHECK(at && sscanf(at, "<path d=\"M%lf %lfL%*f %lf", &x0, &y0, &y1) == 3);
     at = strstr(at + 1, "<path d=\"M");
     CHECK(at && sscanf(at, "<path d=\"M%*f %*fL%lf", &x1) == 1);
-    do /* skip dashed curves, which show goals */
+    do /* skips dashed curves, which show goals */
         at = strstr(at + 1, "<path d=\"M");
     while (at && strstr(at, "/>") > strstr(at, "dasharray") && strstr(at, "dasharray"));
     CHECK(at, "%s has no curve", title);

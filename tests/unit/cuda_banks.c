@@ -38,7 +38,7 @@ static void *symbol(void *plugin, const char *name)
     return found;
 }
 
-/* Finds the emulator's functions. Returns false on a real GPU. */
+/* Looks up the emulator's functions that count bank conflicts. Returns false on a real GPU. */
 static bool find_emulator(void)
 {
     if (cuda_is_real())
@@ -110,7 +110,7 @@ static void count_pass(struct counted *c, const struct random_shape *shape, int 
 
 /* ------------------------------------------------------------------ limits */
 
-/* Returns the cycles at the end of a block, averaged over the products of a pass. */
+/* Returns the number of cycles at the end of a block, averaged over the products of a pass. */
 static double end_cycles(const struct counted *c, const char *kernel)
 {
     static const char *const places[] = {"esp_cuda_leave_sums", "esp_cuda_collect",

@@ -1,11 +1,10 @@
 /* cuda_blocks.c - compares products with quantised weights on the GPU and on the CPU, for every
- * type. The CPU adds exact integers.
+ * type. The CPU's sums are exact, because it adds integers.
  *
- * In a model whose matrices use all types in turn, the logits may differ from the CPU's only as
- * much as rounding the keys, values and results of attention to 16 bits explains.
- * (batch_invariant.c checks that results do not depend on the batch.) On the GPU, quantised
- * matrices must take as many bytes as in the file.
- */
+ * In one model, the matrices use all types in turn. Its logits may differ from the CPU's only
+ * as much as rounding the keys, values and results of attention to 16 bits explains. On the
+ * GPU, quantised matrices must take as many bytes as in the file. batch_invariant.c checks that
+ * results do not depend on the batch. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -130,7 +129,7 @@ static double difference_from_cpu(struct model *m)
     char err[200] = "";
     struct esp_backend *backend[2] = {NULL, open_cuda()};
     CHECK(esp_cpu_open(&backend[0], "generic", 1, err, sizeof err) == 0, "%s", err);
-    /* exact mode: activations have 16 bits, as on a GPU */
+    /* in exact mode, activations have 16 bits, as on a GPU */
     backend[0]->ops->set_exact(backend[0], true);
     for (int i = 0; i < 2; i++) {
         struct runner r;

@@ -44,7 +44,7 @@ struct controls {
     size_t (*memory_peak)(void);
 };
 
-/* Returns false on a real GPU. */
+/* Looks up the emulator's functions that make calls fail. Returns false on a real GPU. */
 static bool find_controls(struct controls *c)
 {
     if (cuda_is_real())
@@ -77,7 +77,7 @@ struct life {
     struct esp_cache *cache;
     struct esp_rows *rows;
     char err[400];
-    long calls; /* number of calls before anything was released */
+    long calls; /* the number of calls before anything was released */
 };
 
 /* Opens the model, the cache and the rows on the open backend. */
@@ -157,8 +157,8 @@ static int use_all(struct life *l)
     return status;
 }
 
-/* Uses the backend once. Returns the status of the first call that failed, whose error message
- * is then in `err`. */
+/* Uses the backend once. Returns the status of the first call that failed. Its error message is
+ * then in `err`. */
 static int live(struct life *l, struct random_model *model, const struct controls *c)
 {
     memset(l, 0, sizeof *l);
@@ -183,8 +183,8 @@ static int live(struct life *l, struct random_model *model, const struct control
     return status;
 }
 
-/* Repeats the use of the backend, and makes every step-th call fail in turn. ever_after: as in
- * emu_fail_at(). */
+/* Repeats the use of the backend. Another call fails each time: the first, then every step-th
+ * after it. `ever_after` has the same meaning as for emu_fail_at(). */
 static void fail_each(const struct controls *c, struct random_model *model, int error,
                       bool ever_after, int step)
 {
@@ -202,8 +202,9 @@ static void fail_each(const struct controls *c, struct random_model *model, int 
         int leaks = c->leaks(left, sizeof left);
         CHECK(leaks == 0, "%s (call %ld) failed: %s were not released", name, call, left);
         bool gives_back = strstr(name, "Destroy") || strstr(name, "Free");
-        /* If one of these calls fails, our own product or single launches replace it. After a
-         * failure of cudaSetDevice(), the calls for the other device would fail on a GPU. */
+        /* If one of these calls fails, the backend uses its own product or single launches
+         * instead, and reports no failure. After a failure of cudaSetDevice(), a real GPU would
+         * refuse the calls for the other device, but the emulator does not. */
         bool replaced = strstr(name, "GetHeuristic") ||
                         (model->desc.divided && strstr(name, "SetDevice")) ||
                         (error == OUT_OF_MEMORY &&
@@ -253,7 +254,7 @@ TEST(every_failing_call_with_two_gpus_gives_a_status_and_leaks_nothing)
     random_model_make(model, &wide, 3);
     model->desc.divided = true;
     c.set_devices(2);
-    /* enough memory, because the backend reads a part of it to measure its speed */
+    /* the backend needs enough memory, because it reads a part of it to measure its speed */
     c.set_memory((size_t)256 << 20);
     fail_each(&c, model, DEVICE_FAULT, false, 41);
     fail_each(&c, model, OUT_OF_MEMORY, false, 151);
@@ -293,7 +294,7 @@ TEST(too_little_memory_is_reported_and_leaks_nothing)
 
 enum { ASKED = 2, BEST = 4 };
 
-/* Memory for the results of the calls that can fail below. */
+/* Stores the results of the calls that are made to fail below. */
 struct answers {
     int32_t ids[ASKED * BEST];
     float values[VOCABULARY];
@@ -372,7 +373,7 @@ static int ask_twice(struct life *l, struct answers *to)
     return status < 0 ? status : ask_argmax(l, to);
 }
 
-/* Prepares rows that have probabilities and a cache that has a prompt. */
+/* Prepares rows with probabilities and a cache with a prompt. */
 static int make_ready(struct life *l)
 {
     const struct esp_sampling sampling = {0.8, 1, 0};
@@ -434,12 +435,12 @@ TEST(a_failure_discards_all_deferred_results)
             c.fail_at(0, 0, false);
             CHECK(status < 0 || calls < call, "call %zu: the failure of %s was not reported", i,
                   name);
-            here = untouched; /* after this, no call may write to `here` */
+            here = untouched; /* from now on, no call may write to `here` */
             status = make_ready(&l);
             CHECK(status == 0, "after call %zu without %s: %d, %s", i, name, status,
                   l.backend->ops->failure(l.backend));
             CHECK(memcmp(&here, &untouched, sizeof here) == 0,
-                  "call %zu, %s failed: a later call wrote to its answers", i, name);
+                  "call %zu, %s failed: its results were written later", i, name);
         } while (call < calls);
     }
     close_life(&l);
@@ -507,7 +508,7 @@ TEST(an_unreported_failure_does_not_affect_the_next_launch)
             snprintf(name, sizeof name, "%s", c.failed_call());
             c.fail_at(0, 0, false);
             int status = pass(&l, 0, 1);
-            CHECK(status == 0, "after %s failed in %zu: %d, %s", name, i, status,
+            CHECK(status == 0, "after %s failed in case %zu: %d, %s", name, i, status,
                   l.backend->ops->failure(l.backend));
         } while (call < calls);
     }
@@ -631,9 +632,9 @@ TEST(shapes_without_a_cublaslt_algorithm_use_our_own_products)
 
 /* ------------------------------------------------------------------ memory of graphs */
 
-/* Captures graphs whose nodes each take `node` bytes of the device, with a limit of
- * `graph_bytes` for all graphs and `memory` bytes on the device. Returns the bytes that the
- * graphs took. */
+/* Captures graphs. Each of their nodes takes `node` bytes of the device's memory. All graphs
+ * may take `graph_bytes`, and the device has `memory` bytes. Returns how many bytes the graphs
+ * took. */
 static size_t take_graphs(const struct controls *c, struct random_model *model, size_t node,
                           size_t graph_bytes, size_t memory, float *logits)
 {
@@ -677,8 +678,8 @@ TEST(graphs_use_only_the_allowed_memory)
     CHECK(one > 0 && one < 30 * NODE, "the first graph takes %zu bytes", one);
     CHECK(memcmp(with, without, sizeof with) == 0);
     const size_t left = take_graphs(&c, model, large, 0, large, without);
-    CHECK(left == none, "a graph that does not fit: %zu bytes are used, %zu without graphs",
-          left, none);
+    CHECK(left == none, "with a graph that does not fit, %zu bytes are used, not %zu", left,
+          none);
     CHECK(memcmp(with, without, sizeof with) == 0);
     random_model_free(model);
     free(model);

@@ -2,8 +2,8 @@
  * division must be bit-identical to those of one GPU. cuda_failures.c tests failures with two
  * GPUs.
  *
- * The emulator has as many GPUs as a test needs. A real machine needs at least two GPUs for
- * this test.
+ * The emulator has as many GPUs as a test needs. On a real machine, this test needs at least
+ * two GPUs.
  */
 #include <dlfcn.h>
 #include <stdio.h>

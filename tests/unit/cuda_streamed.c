@@ -23,8 +23,8 @@ static const struct random_shape shapes[] = {
     {"neox", 2, 20, 2, 2, 10, 24, VOCABULARY, 6, ESP_F16, true, true, true, false, false},
 };
 
-/* The layers of a small model, repeated. The layers of the Llama model have experts and all
- * vectors that a layer may have, such as norms of heads and sink logits. */
+/* A model that repeats the layers of a small model. The layers of the Llama model have experts
+ * and all vectors that a layer can have, such as norms of heads and sink logits. */
 struct many {
     struct random_model model;
     struct esp_layer layer[LAYERS];
@@ -148,7 +148,7 @@ TEST(layers_that_do_not_fit_give_the_same_bits)
         backend->ops->set_exact(backend, true);
         make_many(m, &shapes[i]);
         const size_t all = need(m, backend, 0), least = need(m, backend, 1);
-        const size_t layer = (all - least) / (LAYERS - 2) + 512; /* including its fences */
+        const size_t layer = (all - least) / (LAYERS - 2) + 512; /* with fences around it */
         CHECK(layer > 1000 && least > 2 * layer, "%zu, %zu", all, least);
         CHECK(open_runner(&resident, backend, m, 0) == 0, "%s", resident.err);
         CHECK(!backend->ops->weights_streamed(resident.weights, &s));

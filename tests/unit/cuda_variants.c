@@ -25,7 +25,7 @@
 
 enum { BATCH = 64, VOCABULARY = 300 };
 
-/* Numbers of rows for which products of all widths (8, 16, 32, 64 rows) are used. */
+/* With these numbers of rows, products of all widths (8, 16, 32 and 64 rows) are used. */
 static const int row_counts[] = {7, 12, 20, 32, 40, 63};
 enum { ROW_COUNTS = sizeof row_counts / sizeof *row_counts };
 
@@ -48,8 +48,8 @@ static const struct random_shape wide = {"8B, cut", 1,     64,         2,    1,
                                          32,        FFN,   VOCABULARY, 32,   ESP_BF16,
                                          false,     false, false,      true, false};
 static const struct random_shape blocks = {
-    "mixed blocks", 2,     256,   4,     4,    64,   256, VOCABULARY, 64,
-    ESP_Q8_0,       false, false, false, true, false};
+    "mixed types", 2,     256,   4,     4,    64,   256, VOCABULARY, 64,
+    ESP_Q8_0,      false, false, false, true, false};
 
 static const struct random_shape heads = {"wide heads", 1,     64,         8,    2,
                                           128,          64,    VOCABULARY, 128,  ESP_BF16,
@@ -61,7 +61,7 @@ static struct controls {
     size_t (*shared_peak)(void);
 } emulator;
 
-/* Finds the emulator's functions. Returns false on a real GPU. */
+/* Looks up the emulator's functions. Returns false on a real GPU. */
 static bool find_emulator(void)
 {
     if (cuda_is_real())
@@ -124,8 +124,7 @@ static void close_runner(struct runner *r)
 }
 
 /* Computes the logits (rows, VOCABULARY) of a chain of `rows` tokens that begins with token
- * number `first`.
- */
+ * number `first`. */
 static void run(struct runner *r, int first, int rows, float *logits)
 {
     const struct esp_backend_ops *ops = r->backend->ops;
@@ -147,8 +146,8 @@ static void run(struct runner *r, int first, int rows, float *logits)
         CHECK(ops->read_row(r->logits, i, logits + i * VOCABULARY) == 0);
 }
 
-/* Returns the root mean square of the difference between two rows, relative to the first
- * row. */
+/* Returns the root mean square of the difference between two rows, divided by the root mean
+ * square of the first row. */
 static double difference(const float *want, const float *is)
 {
     double error = 0, norm = 0;
@@ -181,8 +180,8 @@ static void measure(struct yardstick *y, const struct random_model *model)
     close_runner(&r);
 }
 
-/* Checks passes of all sizes. peak[i] becomes the maximum shared memory of a block in pass i;
- * 0 on a real GPU. */
+/* Checks passes of all sizes. Sets peak[i] to the largest shared memory of a block in pass i,
+ * or to 0 on a real GPU. */
 static void check_device(const struct yardstick *y, const struct random_model *model,
                          bool exact, int batch, int multiprocessors, int shared,
                          size_t peak[ROW_COUNTS])
@@ -277,7 +276,7 @@ TEST(products_of_quantised_weights_are_the_same_on_every_gpu)
               kilobytes[i]);
 }
 
-/* Four query heads share a head of keys. So passes in default mode use tiles of 16, 64 and 128
+/* Four query heads share one key head. So passes in default mode use tiles of 16, 64 and 128
  * queries. Tiles of 128 queries are used only if a block may have 102 KB of shared memory. In a
  * pass of 20 rows, no product needs so much. */
 TEST(attention_is_right_with_every_tile_of_queries_on_every_gpu)

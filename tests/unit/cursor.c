@@ -1,11 +1,11 @@
-/* Tests that the cursor is always where the next character will appear, while text with wide
- * and combining characters is edited and during reverse search. The program runs in a real
- * terminal (tmux). The expected column follows from the widths that utf8proc gives.
+/* Tests that the cursor is always where the next character will appear. This must hold while
+ * text with wide and combining characters is edited, and during reverse search. The program
+ * runs in a real terminal (tmux). The expected column follows from the widths that utf8proc
+ * gives.
  *
  * A line is a list of units. A unit is a character with its combining marks. A test case types
- * some units and edits them. The expected line and column follow from the list; the actual line
- * and column are read from the terminal.
- */
+ * some units and edits them. The expected line and column follow from the list. The actual line
+ * and column are read from the terminal. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +28,7 @@ enum { UNITS = sizeof units / sizeof *units };
 
 static char socket_name[64], folder[] = P_tmpdir "/espalier-cursor-XXXXXX";
 
-/* Runs a tmux command; returns its first line of output, without the newline. */
+/* Runs a tmux command. Returns its first line of output, without the newline. */
 static const char *tmux(const char *arguments)
 {
     static char line[1024];
@@ -58,7 +58,7 @@ static void send(const char *bytes)
     tmux(arguments);
 }
 
-/* Reads the edited line; returns the column of the cursor. */
+/* Reads the edited line. Returns the column of the cursor. */
 static int look(char *line, size_t size)
 {
     snprintf(line, size, "%s", tmux("capture-pane -p -t main -S 22 -E 22"));
@@ -73,8 +73,8 @@ static bool wait_for(const char *want, int column)
             return true;
         usleep(20000);
     }
-    printf("    '%s', cursor in column %d; want '%s', %d\n", line, look(line, sizeof line),
-           want, column);
+    printf("    the line is '%s' and the cursor in column %d, not '%s' and %d\n", line,
+           look(line, sizeof line), want, column);
     return false;
 }
 
@@ -165,7 +165,7 @@ static char edit(struct line *line, int what)
         if (line->point > 0)
             cut(line, line->point - 1, line->point);
         return 8;
-    case 6: /* because C-d in an empty line would end the program */
+    case 6: /* C-d in an empty line would end the program */
         if (line->point == line->count || line->count < 2)
             return 0;
         cut(line, line->point, line->point + 1);
@@ -188,7 +188,7 @@ static void add_unit(char *keys, int unit)
     strcat(keys, units[unit]);
 }
 
-/* Types and edits at random; `keys` receives the bytes to send. */
+/* Types and edits at random. `keys` receives the bytes to send. */
 static void make_case(struct line *line, char *keys, unsigned long long *random)
 {
     const int typed = 3 + (int)(check_uniform(random) * 12);
@@ -221,7 +221,7 @@ static int expect(const struct line *line, char *text)
         column += i < line->point ? width_of(units[line->unit[i]]) : 0;
     }
     for (size_t end = strlen(text); end > 0 && text[end - 1] == ' ';)
-        text[--end] = '\0'; /* because tmux does not report blanks at the end of a line */
+        text[--end] = '\0'; /* tmux does not report blanks at the end of a line */
     return column;
 }
 

@@ -1,7 +1,7 @@
-/* Tests that the sentences about a node describe what happened to it, for every verifier
- * with every drafter that runs on the toy models, at several temperatures. Numbers in the
- * sentences are compared with the events, and with the models' distributions, which are
- * computed again from the text. */
+/* Tests that the sentences about a node describe what happened to it. Every verifier runs with
+ * every drafter that works on the toy models, at several temperatures. Numbers in the sentences
+ * are compared with the events and with the models' distributions. The test computes these
+ * distributions again from the text. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,7 +27,8 @@ static const char *token_text(void *user, int32_t token, size_t *length)
     return to;
 }
 
-/* The kinds of sentences. Sentences of a kind differ only in their numbers and tokens. */
+/* The sentences that can describe a node. Two texts of the same sentence differ only in their
+ * numbers and tokens. */
 enum sentence {
     TEST_PASSED,
     TEST_FAILED,
@@ -48,12 +49,12 @@ static struct {
     const struct esp_iteration *it;
     const char *drafter;
     double temperature;
-    int nodes, seen[SENTENCES]; /* nodes: the number of nodes so far with this verifier */
+    int nodes, seen[SENTENCES]; /* `nodes` counts the nodes of this verifier so far */
 } now;
 
 /* ------------------------------------------------------------------ the events */
 
-/* Computes the distribution after a node that the verifier uses. */
+/* Computes the distribution that the verifier uses after a node. */
 static void distribution_after(bool draft, int node, double *values)
 {
     const struct esp_node *nodes = now.it->tree.nodes;
@@ -103,7 +104,7 @@ static double number_at(const char *text)
     return text[0] == '.' || (text[0] >= '0' && text[0] <= '9') ? atof(text) : NAN;
 }
 
-/* Returns the number after `before`, which the text must have. */
+/* Returns the number after the words `before`, which the text must contain. */
 static double number_after(const char *text, const char *before)
 {
     const char *at = strstr(text, before);
@@ -161,10 +162,10 @@ static void check_drawn(const char *text, int node, bool whole)
     for (int x = 0; x < VOCABULARY; x++)
         left += fmax(p[x] - q[x], 0);
     if (whole && !rounds_to(chance, p[n->token]))
-        fail(node, text, "not the target's probability");
+        fail(node, text, "the number is not the target's probability");
     if (!whole && strncmp(now.it->verifier, "naivetree", 9) == 0 &&
         !rounds_to(chance, fmax(p[n->token] - q[n->token], 0) / left))
-        fail(node, text, "not its probability in the residual");
+        fail(node, text, "the number is not the token's probability in the residual");
 }
 
 static void check_missed(const char *text, int node)
@@ -180,7 +181,7 @@ static void check_missed(const char *text, int node)
         fail(node, text, "the distribution of the draw is wrong");
     distribution_after(false, n->parent, p);
     if (chance && !rounds_to(number_at(chance + 27), p[n->token]))
-        fail(node, text, "not the target's probability");
+        fail(node, text, "the number is not the target's probability");
 }
 
 /* Checks a sentence such as "accepted with the path to "t5": there the random number ...". */
@@ -277,7 +278,7 @@ static enum sentence check_sentence(const char *text, int node)
         check_first(text, node, accepted);
         return accepted ? FIRST : NOT_FIRST;
     }
-    fail(node, text, "this sentence is of no known kind");
+    fail(node, text, "this sentence is not known to the test");
     return SENTENCES;
 }
 

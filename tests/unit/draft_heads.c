@@ -100,15 +100,16 @@ static struct esp_model *open_mtp(const char *folder)
     return head;
 }
 
-/* threads = CUDA selects the CUDA backend. */
+/* If the number of threads is CUDA, the CUDA backend is used. */
 enum { CUDA = -1, EMULATED_NODES = 24 };
 
-/* Memory of the matrices that this test quantises. It is freed after the engine is closed. */
+/* Memory of the matrices that this test quantises, at most MOST_QUANTISED of them. It is freed
+ * after the engine is closed. */
 enum { MOST_QUANTISED = 64 };
 static void *quantised[MOST_QUANTISED];
 static int quantised_count;
 
-/* Quantises a matrix to Q8_0 if its width allows that. */
+/* Quantises a matrix to Q8_0 if its number of columns allows that. */
 static void quantise(struct esp_tensor *t)
 {
     if (!t->data || t->columns % esp_dtype_block(ESP_Q8_0) != 0)
@@ -156,7 +157,7 @@ static void open_models(struct esp_engine *e, const char *head, bool quantised_t
         ops->set_exact(e->backend, true);
     e->target = open_model(target_of(head));
     e->draft = is_mtp(head) ? open_mtp(head) : open_model(head);
-    e->target->end_count = 0; /* because a random model would soon write an end token */
+    e->target->end_count = 0; /* a random model would soon write an end token */
     if (quantised_target)
         quantise_model(&e->target->desc);
     CHECK(esp_draft_head_join(e->draft, e->target, err, sizeof err) == 0, "%s", err);
@@ -204,12 +205,12 @@ static void close_engine(struct esp_engine *e)
     e->backend->ops->close(e->backend);
 }
 
-/* ------------------------------------------------------------------ against the reference */
+/* ------------------------------------------------------------------ the reference */
 
 struct reference {
     int32_t tokens[TEXT], parents[NODES], nodes[NODES];
     int outputs, width;
-    float rows[ROWS][WIDEST]; /* (rows, width): hidden state, logits */
+    float rows[ROWS][WIDEST]; /* (rows, width): each row has a hidden state, then logits */
 };
 
 static void read_reference(struct reference *r, const char *name, const struct esp_model *head)
@@ -364,7 +365,7 @@ static void compute(struct esp_engine *e, const struct reference *want, int chun
     ops->rows_close(p.logits);
 }
 
-/* Computes all outputs of a head. user: the name of the head. */
+/* Computes all outputs of the head that is named by `user`. */
 static void compute_outputs(struct esp_backend *cpu, void *user, float *out, int count)
 {
     static struct reference want;
@@ -384,7 +385,7 @@ static void compute_outputs(struct esp_backend *cpu, void *user, float *out, int
     close_models(&e);
 }
 
-/* Adds the squared differences to one sum and the squares of the reference to another. */
+/* Adds the squared differences to one sum, and the squares of the reference to another sum. */
 static void compare_row(const struct esp_model_desc *d, const struct reference *want,
                         const struct computed *got, int row, double *error, double *norm)
 {
@@ -423,10 +424,10 @@ static double tolerance(const struct esp_engine *e, const char *head, double nor
            sqrt(norm / count);
 }
 
-/* Compares a head in one batch and in several, on 1 and 2 threads of the CPU, or on CUDA. If
- * the target has recurrent layers, only rows of the text are compared on CUDA. Nodes of the
- * tree read the head's own states, and with bf16 the head may choose another expert for
- * them. */
+/* Compares the outputs of a head with the reference, in one batch and in several, on 1 and 2
+ * threads of the CPU, or on CUDA. If the target has recurrent layers, only rows of the text are
+ * compared on CUDA. Nodes of the tree read the head's own states, and with bf16 the head may
+ * choose another expert for them. */
 static void check_head(const char *head, bool cuda)
 {
     const int rows = cuda && is_hybrid(head) ? TEXT - 1 : ROWS;
@@ -465,7 +466,8 @@ EACH_ISA(every_kind_of_head_matches_the_reference)
     check_heads(false);
 }
 
-/* In a GGUF file, state heads have another order, and norm weights are not stored minus one. */
+/* In a GGUF file, the heads of recurrent states are in another order. Norm weights are stored
+ * as they are, not minus one. */
 TEST(an_mtp_layer_in_a_gguf_file_matches_the_reference)
 {
     check_head("mtp-qwen3-5.gguf", false);
@@ -546,7 +548,7 @@ static struct esp_session *open_session(struct esp_engine *e, const char *drafte
     struct esp_session *session;
     struct esp_session_options options = {
         .drafter = drafter, .repeatable = true, .observer = observer, .user = user};
-    options.values.draft_temp = ESP_DRAFT_OFF; /* auto would learn a temperature */
+    options.values.draft_temp = ESP_DRAFT_OFF; /* `auto` would learn a temperature */
     CHECK(esp_session_open(&session, e, &options, err, sizeof err) == 0, "%s", err);
     return session;
 }
@@ -770,8 +772,8 @@ EACH_ISA(a_long_prompt_runs_in_several_passes)
     close_engine(&e);
 }
 
-/* When the head is used again, it reads the stored states of the target. If more states are
- * needed, the target computes them again. */
+/* When the head is used again, it reads the stored states of the target. If it needs states
+ * that are no longer stored, the target computes them again. */
 EACH_ISA(a_head_that_was_not_used_for_long_catches_up)
 {
     static const int pauses[] = {1, 70, 200};

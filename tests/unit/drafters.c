@@ -1,6 +1,6 @@
-/* Tests requirements of every drafter. With any settings, the text must be that of plain
- * decoding, with few passes. Every cut node must have a reason. Changed settings must take
- * effect immediately. In special cases, different drafters must draft the same trees. */
+/* Tests what every drafter must do. With any settings, the text must be that of plain decoding,
+ * with few passes. Every cut node must have a reason. Changed settings must take effect at the
+ * next iteration. In special cases, different drafters must draft the same trees. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -79,8 +79,8 @@ static void plain(const struct toy *toy, int length, int32_t *text)
     }
 }
 
-/* Checks that every cut node and every verified leaf has a reason, and that the tree
- * observes its limits. */
+/* Checks that a reason is recorded for every cut node and for every verified leaf, and that the
+ * tree observes its limits. */
 static void check_record(const struct drafting *d, const char *what)
 {
     const struct esp_iteration *it = &d->session->iteration;
@@ -94,14 +94,15 @@ static void check_record(const struct drafting *d, const char *what)
         bool leaf = b->first_child[u] < 0, cut = node->verdict == ESP_CUT;
         CHECK(!(cut || leaf) || node->reason != ESP_REASON_NONE ||
                   (leaf && !isnan(node->confidence)),
-              "%s: node %d has no reason", what, u);
+              "%s: no reason is recorded for node %d", what, u);
         CHECK(isfinite(node->cumulative_log_q) && node->copies >= 1 && node->token >= 0 &&
                   node->token < d->toy.vocabulary,
               "%s: node %d", what, u);
     }
 }
 
-/* Runs up to the last token of the context. Trees of depth 1 and 2 occur near the end. */
+/* Runs a session up to the last token of the context. Near the end, trees have depth 1 and
+ * 2. */
 static void survive(const struct drafting_setup *setup)
 {
     struct drafting d;
@@ -143,8 +144,8 @@ TEST(drafters_survive_small_trees_small_vocabularies_and_certain_drafts)
         }
 }
 
-/* A drafter must be able to use the draft cache as another drafter has left it. After plain
- * decoding or lookup, the cache lacks many tokens. */
+/* A drafter must be able to use the draft cache in the state in which another drafter left it.
+ * After plain decoding or lookup, the cache lacks many tokens. */
 TEST(drafters_can_take_turns)
 {
     struct drafting d;
@@ -189,9 +190,9 @@ TEST(a_tree_takes_one_pass_per_layer)
                 const struct esp_iteration *it = &d.session->iteration;
                 int limit = deepest_in_record(&it->tree) + 1;
                 if (strcmp(name, "optimal") == 0 || strcmp(name, "salf") == 0)
-                    limit += 60 / 10; /* one more pass for each B of the N nodes */
+                    limit += 60 / 10; /* N / B: one more pass for every B nodes */
                 if (strcmp(name, "goodput") == 0)
-                    /* because of measured times, goodput may expand shallow nodes later */
+                    /* goodput measures times, so it may expand shallow nodes later */
                     limit += 60 / 10;
                 passes += it->draft_passes;
                 nodes += it->tree.verified - 1;
@@ -206,7 +207,7 @@ TEST(a_tree_takes_one_pass_per_layer)
     }
 }
 
-/* ------------------------------------------------------------------ one drafter as another */
+/* ------------------------------------------------------------------ special cases */
 
 static void same_trees(const char *a, const char *b, double temperature, int vocabulary)
 {
@@ -261,7 +262,7 @@ TEST(settings_take_effect_at_the_next_iteration)
 {
     static const struct {
         const char *drafter, *key, *value;
-        /* their maxima after the change; trees before the change are larger */
+        /* the limits of trees after the change; trees before the change are larger */
         int nodes, depth;
     } cases[] = {
         {"linear", "K", "2", 2, 2},
@@ -349,7 +350,7 @@ TEST(parameters_are_checked_against_each_other)
 
 /* ------------------------------------------------------------------ assisted and ngram */
 
-/* Returns the depth to which the remaining tokens limit a tree. */
+/* Returns the largest depth that a tree can have with the remaining tokens. */
 static int left_of(const struct esp_iteration *it)
 {
     return DRAFTING_PROMPT + DRAFTING_ALLOWED - it->position - 1;
@@ -384,8 +385,9 @@ TEST(assisted_follows_success)
     drafting_close(&d);
 }
 
-/* Finds all guesses with a simple search. At each depth, a guess has the token that follows a
- * match. The search continues in the guess itself. */
+/* Finds all guesses with a simple search: every place where the last n tokens of the text occur
+ * earlier, for the largest possible n. A guess copies the tokens that follow there. If they
+ * reach the end of the text, the guess copies from its own beginning. */
 static int guesses(const int32_t *text, int length, int longest, int depth, int32_t guess[][16])
 {
     for (int n = longest; n > 0; n--) {
@@ -442,9 +444,8 @@ TEST(ngram_copies_the_tokens_that_followed_a_match)
                 if (d.tree->nodes[u].verdict != ESP_CUT)
                     least = agree < least ? agree : least;
                 else
-                    CHECK(
-                        agree <= least,
-                        "a node was cut although more guesses agree on it than on a kept one");
+                    CHECK(agree <= least, "a node was cut although more guesses agree with it "
+                                          "than with a kept node");
             }
             for (int i = 0; i < count && it->tree.verified < 21; i++) {
                 int u = 0;

@@ -34,7 +34,7 @@ static void q_at(const struct drafting *d, int node, double temperature, double 
         q[x] /= sum;
 }
 
-/* Lists the tokens drawn below a node, in order, with -1 after the last token. */
+/* Lists the tokens that were drawn below a node, in order, with -1 after the last token. */
 static void drawn(const struct drafting *d, int node, int32_t *tokens, int most)
 {
     int32_t nodes[64];
@@ -45,8 +45,8 @@ static void drawn(const struct drafting *d, int node, int32_t *tokens, int most)
 
 /* ------------------------------------------------------------------ independent paths */
 
-/* K=2 paths of length 2 over three tokens have 81 outcomes, identified by the recorded
- * sequence of draws. */
+/* Checks the joint distribution of K=2 paths of length 2. With three tokens, there are 81
+ * outcomes, and the recorded sequence of draws identifies the outcome. */
 static void check_two_paths(const char *drafter, double temperature)
 {
     struct drafting d;
@@ -83,7 +83,7 @@ static void check_two_paths(const char *drafter, double temperature)
 TEST(paths_are_drawn_independently)
 {
     check_two_paths("iid:K=2,L=2", 1);
-    /* although the text is greedy, the draft samples at its own temperature */
+    /* at temperature 0 of the target, the draft samples at its own temperature */
     check_two_paths("iid:K=2,L=2", 0);
     check_two_paths("delayed:K=2,L1=0,L2=2", 1);
     check_two_paths("specinfer:expansion=2.1,draws=iid", 0);
@@ -141,7 +141,8 @@ TEST(a_small_tree_leaves_out_draws_by_their_number)
 
 /* ------------------------------------------------------------------ without replacement */
 
-/* With four tokens, three children of the root have 24 ordered outcomes. */
+/* Checks the joint distribution of three children of the root. With four tokens, there are 24
+ * outcomes. */
 static void check_three_children(const char *drafter, double sampling, const char *draft_temp,
                                  double temperature, bool waits)
 {
@@ -208,11 +209,11 @@ TEST(no_child_is_drawn_twice)
     }
 }
 
-/* Enumerates every tree that three draws of dyspec can give, with its probability, with a
+/* Enumerates every tree that three draws of dyspec can give, and its probability. This is a
  * direct implementation of algorithm 1. A tree is represented as a sequence of pairs (parent
  * draw, token). */
 struct draw {
-    int parent, token; /* parent: number of the parent's draw, 0 for the root */
+    int parent, token; /* `parent` is the number of the parent's draw, or 0 for the root */
     double v, r;
 };
 
@@ -373,13 +374,13 @@ TEST(dyspec_draws_in_descending_order_of_v)
     }
 }
 
-/* Considers all possible draws up to a depth. A possible draw has the token that was drawn
- * there in the tree. If none was drawn there, its R is random. Finds the largest sum of v over
- * `left` draws that form a tree: with each draw, the draws of its parent and of its earlier
- * sibling are in the set. This is the expected number of accepted tokens, because all draws
- * have the same acceptance rate (dyspec, app. D, eq. 7 and 11). */
+/* A draw that dyspec could make. It has the token that was drawn there in the tree. If none was
+ * drawn there, its R is random. best_sum() returns the largest sum of v over `left` draws that
+ * form a tree: if a draw is in the set, then so are the draws of its parent and of its earlier
+ * sibling. The sum is the expected number of accepted tokens, because all draws have the same
+ * acceptance rate (dyspec, app. D, eq. 7 and 11). */
 struct place {
-    int node; /* the drawn node; -1: nothing was drawn here */
+    int node; /* the drawn node, or -1 if nothing was drawn here */
     double v;
 };
 
@@ -426,9 +427,10 @@ TEST(no_other_choice_of_draws_is_expected_to_accept_more)
             got += d.tree->nodes[u].value;
         open[0] = (struct place){1, 1};
         double best = best_sum(d.tree, open, 1, 0, 7, &seed);
-        CHECK(got > best - 1e-5, "the drafted tree is worth %g, another tree %g", got, best);
+        CHECK(got > best - 1e-5, "the sum of v is %g in the drafted tree, %g in another tree",
+              got, best);
         CHECK(got < best + 1e-5,
-              "the search missed the drafted tree, which is better: %g, found %g", got, best);
+              "the search found no tree as good as the drafted tree: %g, found %g", got, best);
         drafting_close(&d);
     }
 }
@@ -488,7 +490,7 @@ TEST(dyspec_layer_finds_the_threshold_of_n_nodes)
             drafting_close(&d);
         }
         CHECK(nodes[1] > 25 && nodes[1] < 35, "seed %llu: %g nodes", seed, nodes[1]);
-        CHECK(worth[1] > 0.9 * worth[0], "seed %llu: worth %g, dyspec's %g", seed, worth[1],
+        CHECK(worth[1] > 0.9 * worth[0], "seed %llu: sum of v %g, dyspec's %g", seed, worth[1],
               worth[0]);
     }
 }
@@ -507,7 +509,8 @@ TEST(dyspec_layer_takes_one_pass_per_depth)
 
 /* ------------------------------------------------------------------ the input of verifiers */
 
-/* The rows of q are compared when drafting ends, because a verifier may change them. */
+/* Counts the rows of q that were compared. They are compared when drafting ends, because a
+ * verifier may change them. */
 static int rows_compared;
 static double drafted_at;
 
@@ -542,7 +545,7 @@ TEST(verifiers_get_the_distribution_that_was_sampled_from)
 {
     static const struct {
         const char *drafter, *draft_temp;
-        double sampling, temperature; /* 0: the learned temperature */
+        double sampling, temperature; /* 0 means the learned temperature */
     } cases[] = {
         {"dyspec", "0.6", 1, 0.6},
         {"dyspec", "1.3", 0.5, 1.3},

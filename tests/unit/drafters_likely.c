@@ -125,8 +125,8 @@ TEST(salf_without_threshold_is_optimal)
 
 /* ------------------------------------------------------------------ SALF */
 
-/* Follows the algorithm line by line, with two exceptions: N does not count the root, and with
- * th=0, an empty D also ends it. */
+/* Follows the algorithm line by line, with two exceptions. N does not count the root. With
+ * th=0, an empty D also ends the algorithm. */
 static void check_salf(const struct drafting *d, const char *what)
 {
     static struct path q[MOST], g[MOST], batch[MOST];

@@ -216,7 +216,7 @@ TEST(fields_cover_a_block_once)
                 covered[f->from + i]++;
         }
         for (int i = 0; i < bytes; i++)
-            CHECK(covered[i] == 1, "%s: byte %d of a block belongs to %d fields",
+            CHECK(covered[i] == 1, "%s: byte %d of a block belongs to %d fields, not to 1",
                   esp_dtype_name(dtype), i, covered[i]);
     }
 }

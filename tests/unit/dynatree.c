@@ -1,5 +1,5 @@
-/* Compares dynatree and fixed with a direct implementation of the papers' rules, on random
- * distributions.
+/* Compares drafters dynatree and fixed with a direct implementation of the papers' rules, on
+ * random distributions.
  *
  * The implementation below works on whole distributions of the toy model, node by node in
  * breadth-first order, without the project's tree or draft code.
@@ -123,8 +123,8 @@ static void transcribe(const struct toy *toy, const struct plain_rule *r, const 
     }
 }
 
-/* Checks that both trees have the same kept nodes and the same cut nodes, each with the same
- * path above it. */
+/* Checks that both trees have the same kept nodes and the same cut nodes, and that each node
+ * has the same path above it. */
 static void compare(const struct plain_tree *want, const struct esp_tree *got, const char *what)
 {
     CHECK(want->count == got->count, "%s: %d nodes, want %d", what, got->count, want->count);
@@ -143,9 +143,9 @@ static void compare(const struct plain_tree *want, const struct esp_tree *got, c
 struct watch {
     const struct toy *toy;
     struct plain_rule rule;
-    /* whether the rule's D0, tauh, rhodeep, rhostop and tau are read from the gauges */
+    /* true if the rule's D0, tauh, rhodeep, rhostop and tau are read from the gauges */
     bool adaptive;
-    bool price; /* whether the controller uses the rule `price`, not the paper's rule */
+    bool price; /* true if the controller uses the rule `price` instead of the paper's */
     double x;
     int seen, grown, shrunk, held;
     double a[64];
@@ -164,7 +164,7 @@ static double clip(double x, double low, double high)
     return fmin(fmax(x, low), high);
 }
 
-/* Checks the controller's updates with its own implementation (dynatree, sec. 3.3). */
+/* Checks the controller's updates with a separate implementation (dynatree, sec. 3.3). */
 static void check_history(struct watch *w, const struct esp_iteration *it)
 {
     double mean = 0;
@@ -185,9 +185,9 @@ static void check_history(struct watch *w, const struct esp_iteration *it)
                clip(gauge(it, "rhodeep", true) - 0.05 * off, w->rule.rhostop, 1)) < 1e-12);
 }
 
-/* Checks the rule `price` with its own implementation, for the settings of the test below. The
- * update depends on whether the path reached the deepest layer, and on whether a threshold or
- * D0 ended the tree there. */
+/* Checks the rule `price` with a separate implementation, for the settings of the test below.
+ * The update depends on two things: whether the path reached the deepest layer, and whether a
+ * threshold or D0 ended the tree there. */
 static void check_price(struct watch *w, const struct esp_iteration *it)
 {
     const double price = 0.4, step = 0.5;
@@ -370,10 +370,10 @@ TEST(dynatree_depth_follows_the_cost_of_a_layer)
     CHECK(grown > 5 && shrunk > 5 && held > 5, "%d, %d and %d", grown, shrunk, held);
 }
 
-/* ------------------------------------------------------------------ the released history */
+/* ------------------------------------------------------------------ the released program */
 
-/* The state of the authors' class TreeSpeculativeGeneratorV2AdaptiveV3. Its two functions
- * follow. */
+/* The state of the authors' class TreeSpeculativeGeneratorV2AdaptiveV3. The two functions below
+ * are methods of this class. */
 struct released {
     double history[10];
     int length;

@@ -20,18 +20,18 @@ struct plan {
 };
 
 struct draw {
-    int parent, token, depth; /* parent: number of the parent's draw; 0: the root */
-    double p;                 /* probability of the path */
+    int parent, token, depth; /* `parent`: number of the parent's draw, or 0 for the root */
+    double p;                 /* the probability of the path */
 };
 
-/* A growing tree: its draws 1..count, the layer whose nodes get children, and the current round
- * of draws. */
+/* A tree while it is drawn. It has the draws 1..count, the layer whose nodes get children, and
+ * the current round of draws. */
 struct growing {
     struct draw draw[DRAWS + 1];
     int count;
     int layer[DRAWS + 1], layer_count;
-    int parent[DRAWS + 1], parent_count, at; /* the parents of this round; at: the next one */
-    int next[DRAWS + 1], next_count;         /* layer */
+    int parent[DRAWS + 1], parent_count, at; /* this round's parents, and the next of them */
+    int next[DRAWS + 1], next_count;         /* the next layer */
     int round, room;
 };
 
@@ -96,7 +96,7 @@ static bool next_round(struct growing *g)
         if (g->layer_count == 0)
             return false;
     }
-    /* removes the least likely parent, or the last of several equal ones */
+    /* removes the least likely parent, or the last of several equally likely parents */
     while (g->parent_count > g->room) {
         int least = 0;
         for (int i = 1; i < g->parent_count; i++)

@@ -1,6 +1,6 @@
-/* Tests the expected text, a text that is similar to the output. A pointer marks the place in
- * it that the output has reached, and guesses are copied from there. With any expected text,
- * the output must equal that of plain decoding. */
+/* Tests the expected text, a text that is similar to the output. A pointer marks the token of
+ * the expected text that the output has reached, and guesses are copied from there. With any
+ * expected text, the output must equal that of plain decoding. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,8 +17,8 @@ enum { FILE_TOKENS = 300, TEXT = 1000 };
 static int32_t file[FILE_TOKENS], text[TEXT];
 static struct esp_expected expected = {.tokens = file, .count = FILE_TOKENS, .serial = 1};
 
-/* Makes an expected text in which all tokens are different, so that a token identifies its
- * place. */
+/* Makes an expected text in which all tokens are different, so that each token occurs only
+ * once. */
 static void write_file(void)
 {
     for (int i = 0; i < FILE_TOKENS; i++)
@@ -27,14 +27,16 @@ static void write_file(void)
     expected.begin = 2;
 }
 
-/* Appends file[from, to) of the expected text to the output; returns the new length. */
+/* Appends the tokens [from, to) of the expected text to the output. Returns the new length of
+ * the output. */
 static int copy(int length, int from, int to)
 {
     memcpy(text + length, file + from, (size_t)(to - from) * sizeof *text);
     return length + to - from;
 }
 
-/* Appends `count` tokens that are not in the expected text; returns the new length. */
+/* Appends `count` tokens that are not in the expected text to the output. Returns its new
+ * length. */
 static int invent(int length, int count)
 {
     static int32_t next = 5000;
@@ -43,8 +45,8 @@ static int invent(int length, int count)
     return length;
 }
 
-/* Lets the pointer follow the output token by token. Returns its final place in the expected
- * text. */
+/* Lets the pointer follow the output token by token. Returns the place in the expected text
+ * where the pointer ends, or -1 if it is lost. */
 static int place_after(int length)
 {
     struct esp_follow follow = {0};
@@ -66,24 +68,24 @@ TEST(the_pointer_moves_along_while_the_texts_are_equal)
 TEST(the_pointer_continues_after_an_insert_a_deletion_and_a_changed_line)
 {
     write_file();
-    /* The pointer is lost until three tokens agree; two are not enough. */
+    /* The pointer is lost until three tokens agree. Two tokens are not enough. */
     CHECK(place_after(copy(invent(copy(2, 0, 50), 9), 50, 52)) == -1);
     CHECK(place_after(copy(invent(copy(2, 0, 50), 9), 50, 53)) == 53, "insert");
     CHECK(place_after(copy(copy(2, 0, 50), 70, 73)) == 73, "deletion");
     CHECK(place_after(copy(invent(copy(2, 0, 50), 6), 58, 70)) == 70, "changed line");
     CHECK(place_after(copy(invent(copy(2, 0, 50), 1), 51, 54)) == 54, "changed token");
-    /* i + j may be 64, but not 65. */
+    /* The numbers of inserted and of skipped tokens may add up to 64, but not to 65. */
     CHECK(place_after(copy(invent(copy(2, 0, 50), 30), 84, 87)) == 87, "30 and 34");
     CHECK(place_after(copy(invent(copy(2, 0, 50), 30), 85, 88)) == -1, "30 and 35");
-    /* At a larger distance, eight tokens must agree. The new place may also be before the one
-     * where the pointer was lost. */
+    /* At a larger distance, eight tokens must agree. The pointer may also continue before the
+     * place where it was lost. */
     CHECK(place_after(copy(copy(2, 0, 50), 200, 207)) == -1);
     CHECK(place_after(copy(copy(2, 0, 50), 200, 208)) == 208);
     CHECK(place_after(copy(invent(copy(2, 0, 150), 200), 20, 28)) == 28);
 }
 
-/* Lets the pointer follow the output token by token. Then writes the guesses at its place, and
- * returns their number. */
+/* Lets the pointer follow the output token by token. Then writes the guesses at the pointer's
+ * place, and returns how many there are. */
 static int guesses_after(int length, struct esp_follow_guess *guesses)
 {
     struct esp_follow follow = {0};
@@ -97,18 +99,19 @@ TEST(after_a_difference_the_pointer_guesses_where_the_file_continues)
     struct esp_follow_guess g[ESP_FOLLOW_PLACES];
     write_file();
     CHECK(guesses_after(copy(2, 0, 50), g) == 0, "without a difference, no place is guessed");
-    /* After a changed token, the guesses skip as many tokens as were written, or one more or
-     * one less. */
+    /* After a changed token, the guesses skip as many tokens of the expected text as were
+     * written, or one token more or less. */
     CHECK(guesses_after(invent(copy(2, 0, 50), 1), g) == 3);
     CHECK(g[0].place == 51 && g[1].place == 50 && g[2].place == 52);
     CHECK(g[0].q > g[1].q && g[1].q == g[2].q && g[2].q > 0);
     CHECK(guesses_after(invent(copy(2, 0, 50), 2), g) > 0 && g[0].place == 52);
-    /* If a token agrees, its place comes first, even if another number of tokens is skipped. */
+    /* If a token agrees, its place is the first guess, even if another number of tokens is
+     * skipped. */
     CHECK(guesses_after(copy(invent(copy(2, 0, 50), 1), 53, 54), g) > 0 && g[0].place == 54);
     CHECK(guesses_after(copy(invent(copy(2, 0, 50), 4), 50, 51), g) > 0 && g[0].place == 51);
     CHECK(guesses_after(copy(invent(copy(2, 0, 50), 1), 53, 56), g) == 0, "three agree");
-    /* There are few or no guesses at the end of the expected text, and none if nothing
-     * agrees. */
+    /* Near the end of the expected text, there are few or no guesses. If nothing agrees for
+     * many tokens, there are none. */
     CHECK(guesses_after(invent(copy(2, 0, FILE_TOKENS - 1), 1), g) == 1);
     CHECK(guesses_after(invent(copy(2, 0, 50), 20), g) == 0);
 }
@@ -159,7 +162,8 @@ TEST(the_automaton_copies_from_its_seed)
     CHECK(esp_suffix_read(&s, said, 3) == ESP_OK);
     CHECK(esp_suffix_guess(&s, &plan, guesses, &match) == 1 && match == 2);
     CHECK(guesses[0].token == 5 && esp_suffix_back(&s, &guesses[0]) == 0);
-    /* Nothing may follow the end of the seed, not even the beginning of the text. */
+    /* The automaton may copy nothing after the end of the seed, not even the beginning of the
+     * text. */
     CHECK(esp_suffix_read(&s, again, 3) == ESP_OK);
     CHECK(esp_suffix_guess(&s, &plan, guesses, &match) == 0);
     /* If the text is shortened, the automaton keeps the seed. */
@@ -183,7 +187,8 @@ TEST(a_long_repetitive_seed_is_limited)
 
 /* ------------------------------------------------------------------ drafters */
 
-/* Gives a session on the toy models, which have no tokenizer, an expected text. */
+/* Gives a session on the toy models an expected text as tokens, because they have no
+ * tokenizer. */
 static void expect(struct drafting *d, const int32_t *tokens, int count)
 {
     static unsigned serial;

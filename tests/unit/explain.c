@@ -1,7 +1,7 @@
 /* Tests the recording of the probabilities that formulas give (esp_session_explain). Recorded
- * values must equal those of the formula functions for the distributions at each node, which
- * the test computes again from the text. Recording must not change a token, and without a
- * request nothing may be recorded. */
+ * values must equal those that the formula functions give for the distributions at each node.
+ * The test computes these distributions again from the text. Recording must not change a token.
+ * Nothing may be recorded without a request. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -199,8 +199,8 @@ static bool close_to(double shown, double value)
     return fabs(shown - value) <= 0.006 * fmax(1, 10 * value);
 }
 
-/* Some numbers that a formula shows are not recorded: the weight at the end of a path (bv), and
- * what is left of p and q after a rejected sibling (swor). The test checks that the shown
+/* Some numbers that a formula shows are not recorded. They are the weight at the end of a path
+ * (bv), and what is left of p and q after a rejected sibling (swor). Checks that the shown
  * numbers are those of the verifier. */
 static void check_shown(void *user, const struct esp_event *event)
 {

@@ -14,7 +14,8 @@
 #include "engine/model/tokenizer.h"
 #include "tests/check.h"
 
-/* The functions below replace functions of the C library and of the engine. */
+/* The functions below replace functions of the C library and of the engine, and count the
+ * calls. */
 static int asked, opened;
 
 int stat(const char *restrict path, struct stat *restrict about)

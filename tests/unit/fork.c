@@ -71,7 +71,7 @@ static void check_branch(const char *drafter, double temperature, int keep)
     CHECK(fork_to(session, branch, keep + 2) == keep);
     esp_session_stats(session, &after);
     CHECK(after.prefill_rows - before.prefill_rows == 1,
-          "%s: %d rows were computed for two new tokens, but the last token is the next root",
+          "%s: %d rows, not 1, were computed for two new tokens: the last is the next root",
           drafter, (int)(after.prefill_rows - before.prefill_rows));
     CHECK(esp_session_set(session, "seed", "6", err, sizeof err) == ESP_OK);
     const int length = generate(session, START, branch);
@@ -142,7 +142,8 @@ static void listen(void *user, const struct esp_event *event)
     }
 }
 
-/* Compares rank and probabilities with the toy's own distribution at temperature 1. */
+/* Compares the rank and the probabilities with the toy model's distribution at temperature
+ * 1. */
 static void check_score(const struct esp_token_score *score, const int32_t *text, int position,
                         const char *what)
 {
@@ -155,7 +156,7 @@ static void check_score(const struct esp_token_score *score, const int32_t *text
     }
     CHECK(score->count == ESP_LIKELY, "%s: %d likely tokens at %d", what, score->count,
           position);
-    /* the scores of a row that a verifier has changed are unknown */
+    /* if a verifier has changed a row, its scores are unknown */
     CHECK((score->rank == 0 && isnan(score->p)) || fabs(score->p - p[text[position]]) < 1e-4,
           "%s: p of token %d is %g, not %g", what, position, (double)score->p,
           p[text[position]]);

@@ -54,8 +54,8 @@ static int generate(struct esp_session *session, int count, int32_t *text)
     return length;
 }
 
-/* Writes a branch to `to`: the first `keep` tokens of a session's text with their kinds, then
- * another token. */
+/* Writes the tokens of a branch to `to`: the first `keep` tokens of a session's text with their
+ * kinds, then another token. */
 static int make_branch(const struct esp_session *session, const int32_t *text, int keep,
                        struct esp_text_token *branch)
 {

@@ -11,7 +11,8 @@
 
 static struct esp_node nodes[4];
 
-/* A path of two nodes below the root, and a sibling of the first. */
+/* Makes an iteration. Its tree has a path of two nodes below the root, and a sibling of the
+ * path's first node. */
 static struct esp_iteration make_iteration(const char *verifier)
 {
     const struct esp_node plain = {.copies = 1,

@@ -1,7 +1,7 @@
 /* forward.c - compares the forward pass of every backend with the reference transformer of
- * tests/random_model.c. The models are of both families, with every dtype and with sizes that
- * do not fill registers, and run chains and trees. Also tests compaction of the cache, and
- * batches that must be refused.
+ * tests/random_model.c. The models are of the families Llama and NeoX, with every dtype and
+ * with sizes that do not fill registers. They run chains and trees. Also tests compaction of
+ * the cache, and batches that must be refused.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -50,11 +50,11 @@ struct setup {
     struct esp_rows *logits;
     int32_t tokens[NODES], positions[NODES], parents[NODES];
     double reference[NODES * MAX_VOCABULARY];
-    double square; /* on a CPU: the sum of the squared differences from the reference so far */
+    double square; /* on the CPU: the sum of the squared differences from the reference */
     long compared;
 };
 
-/* Opens the weights and a cache for the model, which must have been made already. */
+/* Opens the weights and a cache for the model `s->model`, which must already be made. */
 static void open_model(struct setup *s, struct esp_backend *backend)
 {
     const struct esp_backend_ops *ops = backend->ops;
@@ -175,7 +175,7 @@ static int run(struct setup *s, int first, int rows, int prefix, bool masked)
     return s->backend->ops->forward(s->cache, &batch);
 }
 
-/* Computes all nodes in one batch. */
+/* Computes the logits of all nodes in one batch. */
 static void compute_logits(struct esp_backend *cpu, void *user, float *out, int count)
 {
     struct setup *s = user;
@@ -223,8 +223,8 @@ EACH_BACKEND(a_tree_agrees_with_the_reference)
         }
 }
 
-/* A cache must not change the device's settings that another cache needs. The test runs a
- * prompt, for which there is no graph, and then a tree. */
+/* A cache must not change the device's settings that another cache needs. Each of two caches
+ * runs a prompt, for which there is no graph, and then a tree. */
 EACH_BACKEND(a_cache_of_wide_heads_works_beside_one_of_narrow_heads)
 {
     for (int wide = 0; wide < SHAPES; wide++) {
@@ -486,7 +486,7 @@ static void clear_row(const struct esp_tensor *t, int row)
     memset((char *)t->data + (size_t)row * bytes, 0, bytes);
 }
 
-/* Makes a model whose recurrent layer has MANY_KEYS keys. The first keys of each head are
+/* Makes a model with a recurrent layer that has MANY_KEYS keys. The first keys of each head are
  * always 0. So the model `few`, which lacks these keys, has the same logits, up to rounding.
  * `used` receives the channels of the convolution of `few`. */
 static void make_many_keys(struct random_model *m, enum esp_mixer mixer,
@@ -496,7 +496,8 @@ static void make_many_keys(struct random_model *m, enum esp_mixer mixer,
     int count = 0;
     random_model_make(m, &recurrent, 21);
     m->desc.key_dim = MANY_KEYS;
-    /* small, because queries are divided by the root of the number of keys */
+    /* the norm's epsilon is small, because queries are divided by the root of the number of
+     * keys */
     m->desc.norm_epsilon = 1e-12f;
     random_model_recur(m, 0, mixer);
     memcpy(layers, m->layers, 2 * sizeof *layers);
@@ -520,7 +521,7 @@ static void make_many_keys(struct random_model *m, enum esp_mixer mixer,
     }
 }
 
-/* Writes the logits after FEW_TOKENS tokens. */
+/* Computes the logits after FEW_TOKENS tokens. */
 static void compute_last(struct setup *s, struct esp_backend *backend,
                          const struct esp_model_desc *desc, float *logits)
 {
@@ -573,14 +574,14 @@ EACH_BACKEND(states_of_many_keys_are_computed_or_refused)
         if (!on_cpu) {
             CHECK(backend->ops->weights_open(&none, backend, &s.model.desc, NULL, NULL, err,
                                              sizeof err) == ESP_E_UNSUPPORTED);
-            CHECK(!none && strstr(err, "states of 260 keys") && strstr(err, "--backend cpu") &&
+            CHECK(!none && strstr(err, "states have 260 keys") && strstr(err, "--backend cpu") &&
                       !strchr(err, '\n'),
                   "%s", err);
         }
         few.key_dim = 4100;
         CHECK(backend->ops->weights_open(&none, backend, &few, NULL, NULL, err, sizeof err) ==
               ESP_E_UNSUPPORTED);
-        CHECK(!none && strstr(err, "4100 by 32 values are not supported"), "%s", err);
+        CHECK(!none && strstr(err, "keys of 4100 and values of 32 numbers"), "%s", err);
         random_model_free(&s.model);
     }
 }

@@ -1,7 +1,6 @@
 /* Tests the sentences that say why a controller changed a value. The test runs hundreds of
  * iterations with every rule of a controller. The comparison in a sentence must be true of the
- * event, and the value must have changed in the direction that the rule prescribes in this
- * case. */
+ * event. The value must have changed in the direction that the rule prescribes in this case. */
 #include "viz/gauges.h"
 
 #include <math.h>
@@ -12,8 +11,9 @@
 #include "tests/check.h"
 #include "tests/drafting.h"
 
-/* Gauges that rise if drafts do well (1) or badly (-1), and the words for the effect of a
- * higher and of a lower value. */
+/* The values that a controller moves. `success` is 1 if a value rises when drafts do well, or
+ * -1 if it rises when they do badly. `up` and `down` are words for the effect of a higher and
+ * of a lower value. */
 static const struct {
     const char *symbol;
     int success;
@@ -29,8 +29,8 @@ static const struct {
 enum { MOVING = sizeof moving / sizeof *moving };
 
 static int moves,
-    causes[2][2]; /* numbers of changes in iterations, by cause (share, levels) and direction */
-static int jumps; /* number of changes between iterations */
+    causes[2][2]; /* changes in an iteration, by cause (share, levels) and direction */
+static int jumps; /* the number of changes between iterations */
 static double before[MOVING];
 
 static const struct esp_gauge *gauge(const struct esp_iteration *it, const char *name)

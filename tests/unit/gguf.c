@@ -1,8 +1,8 @@
-/* gguf.c - tests GGUF files. They must give the same numbers as folders, and bad files must
- * give an error message.
+/* gguf.c - tests GGUF files. A model must give the same numbers from a file as from a folder,
+ * and bad files must give an error message.
  *
- * The files in tests/vectors/gguf are those that llama.cpp's converter would make from the
- * folders in tests/vectors/logits. So a file and its folder must give the same logits. They are
+ * The files in tests/vectors/gguf are what llama.cpp's converter would make from the folders in
+ * tests/vectors/logits. So a file and its folder must give the same logits. The logits are
  * bit-identical if the conversion rounds nothing.
  */
 #include <cJSON.h>
@@ -43,7 +43,7 @@ struct text {
     const int32_t *tokens; /* (TOKENS) */
 };
 
-/* Computes the logits of every token of a text: (TOKENS, vocabulary). */
+/* Computes the logits of every token of a text, with the shape (TOKENS, vocabulary). */
 static void run(struct esp_backend *backend, void *user, float *logits, int count)
 {
     const struct text *text = user;
@@ -93,7 +93,7 @@ EACH_ISA(a_file_gives_the_logits_of_its_folder)
 {
     static const struct {
         const char *file, *folder;
-        bool rounded; /* whether the conversion rounds numbers */
+        bool rounded; /* true if the conversion rounds numbers */
     } cases[] = {
         {"llama-gqa-00001-of-00002.gguf", "llama-gqa", false},
         {"llama-gqa-00002-of-00002.gguf", "llama-gqa",
@@ -198,7 +198,7 @@ EACH_ISA(every_quantised_type_gives_the_logits_of_its_numbers)
 struct made {
     unsigned char bytes[ROOM];
     size_t size;
-    size_t counts; /* offset of the number of tensors; the number of keys follows */
+    size_t counts; /* where the number of tensors is; the number of keys follows it */
 };
 
 static void put(struct made *m, uint64_t value, int bytes)

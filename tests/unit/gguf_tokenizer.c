@@ -1,6 +1,6 @@
-/* gguf_tokenizer.c - tests that a tokenizer that was written to a GGUF file gives the same
- * tokens as the tokenizer of its folder. Also tests that bad tokenizers in GGUF files are
- * refused with an error message. */
+/* gguf_tokenizer.c - tests that a tokenizer gives the same tokens after it was written to a
+ * GGUF file and read from there. Also tests that bad tokenizers in GGUF files are refused with
+ * an error message. */
 #include <cJSON.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* Tests drafter goodput. Its trees must be nearly as good as the best of all small trees. With
- * the given costs, it must never be slower than plain decoding, and at temperature 0 it must
- * write the same text. Also tests how costs are learned, stored and used. No test reads a
- * clock, because the tests set all costs. */
+ * the costs that the tests set, it must never be slower than plain decoding, and at temperature
+ * 0 it must write the same text. Also tests how costs are learned, stored and used. No test
+ * reads a clock. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@
 
 static double draft_first, draft_row, verify_row;
 static int verify_class; /* the cost of verifying rises in steps of this many rows */
-static int nearly_free;  /* number of rows that cost only a tenth of the others, or 0 */
+static int nearly_free;  /* this many rows cost only a tenth of what other rows cost */
 
 static double draft_cost(int rows)
 {
@@ -85,9 +85,9 @@ static void add_children(const struct search *s, struct candidate *c, int *count
     }
 }
 
-/* Finds the best tree that continues from these candidates. Tries every choice of at most
- * AT_ONCE nodes for the next draft pass, and every number of nodes to verify.
- */
+/* Finds the best tree that continues from these candidates, and stores its value in s->best.
+ * Tries every choice of at most AT_ONCE nodes for the next draft pass, and every number of
+ * nodes to verify. */
 static void search_layer(struct search *s, const struct candidate *c, int count, double spent,
                          int layers)
 {
@@ -105,8 +105,8 @@ static void search_layer(struct search *s, const struct candidate *c, int count,
         struct candidate more[MOST];
         int total = count;
         double cost = spent + draft_cost(width);
-        /* an upper bound: in each layer, children add at most the probability of their
-         * parents */
+        /* an upper bound of the gain: in each layer, the children of a node add at most the
+         * node's probability */
         double most = 0;
         for (int i = 0; i < n; i++)
             most += set >> i & 1 ? c[open[i]].p * (DEEPEST - c[open[i]].depth) : 0;
@@ -124,8 +124,9 @@ static void search_layer(struct search *s, const struct candidate *c, int count,
     }
 }
 
-/* Returns the largest value of any tree after this text. The value is tokens minus price times
- * cost. behind: the number of tokens of the text that the draft model has not read yet. */
+/* Returns the largest value of any tree after this text. The value of a tree is its expected
+ * tokens minus the price times its cost. `behind` is the number of tokens of the text that the
+ * draft model has not read yet. */
 static double best_tree(const struct drafting *d, const int32_t *text, int length, int behind,
                         double price)
 {
@@ -137,7 +138,7 @@ static double best_tree(const struct drafting *d, const int32_t *text, int lengt
     return s.best;
 }
 
-/* Returns the expected tokens of the drafted tree. (In this test, q equals p.) */
+/* Returns the expected number of tokens of the drafted tree. In this test, q equals p. */
 static double expected(const struct esp_tree *tree)
 {
     double sum = 0;
@@ -162,7 +163,7 @@ static void note_context(struct context *at, const struct drafting *d)
     memcpy(at->text, d->session->text, (size_t)at->length * sizeof *at->text);
 }
 
-/* Returns what the best trees gain at a price, added up over all contexts. */
+/* Returns the value of the best trees at a price, added up over all contexts. */
 static double gain_of_all(struct drafting *d, double price)
 {
     double gain = 0;
@@ -173,9 +174,9 @@ static double gain_of_all(struct drafting *d, double price)
     return gain;
 }
 
-/* Returns the rate of the best trees, in tokens per cost. It is the price at which they gain
- * nothing (Dinkelbach). The gain is convex and falls with the price. So if the steps start
- * below this price, they never exceed it. */
+/* Returns the rate of the best trees, in tokens per cost. It is the price at which their value
+ * is 0 (Dinkelbach). The value falls with the price and is convex. So if the search starts
+ * below the rate, it never exceeds the rate. */
 static double best_rate(struct drafting *d, double price)
 {
     const double little = 1e-4;
@@ -186,8 +187,8 @@ static double best_rate(struct drafting *d, double price)
     return price;
 }
 
-/* Returns the drafter's rate divided by the best rate, for p = q and at most DEEPEST drafted
- * tokens. */
+/* Returns the drafter's rate divided by the best rate. The draft equals the target, and at most
+ * DEEPEST tokens are drafted. */
 static double share_of_best(double sharpness, unsigned long long seed)
 {
     struct drafting d;
@@ -248,7 +249,7 @@ TEST(trees_are_within_3_percent_of_the_best_of_all_small_ones)
 
 /* ------------------------------------------------------------------ never slower */
 
-/* Returns the cost of `texts` texts of 200 tokens, divided by the cost with plain decoding. */
+/* Returns the cost of `texts` texts of 200 tokens, divided by the cost of plain decoding. */
 static double cost_over_plain(const struct drafting_setup *setup, double closeness, int texts)
 {
     struct drafting d;
@@ -278,8 +279,8 @@ static double tokens_over_cost(const char *drafter, double temperature)
     return 1 / cost_over_plain(&setup, 0.9, 40);
 }
 
-/* Drawn nodes stay in the tree. So if rows are nearly free, they must not be used for siblings
- * where deeper nodes of a chain would gain more. */
+/* The drafter cannot remove drawn nodes from the tree. So if some rows are nearly free, it must
+ * not spend them on siblings where deeper nodes of a chain would gain more. */
 TEST(nearly_free_rows_are_used_where_they_gain_most)
 {
     draft_first = 0.04;
@@ -343,7 +344,7 @@ TEST(a_good_draft_is_used_again_after_it_was_useless)
                                                .context = 2048,
                                                .sharpness = 5});
     draft_first = 0.05;
-    draft_row = 0.002; /* also paid for each token that was written without the draft */
+    draft_row = 0.002; /* is also paid for each token that was written without the draft */
     verify_row = 0.05;
     verify_class = 1;
     plant(&d);
@@ -363,8 +364,8 @@ TEST(a_good_draft_is_used_again_after_it_was_useless)
         cost += cost_of(&d);
     }
     after = 700 / cost;
-    CHECK(before > 1.2 && after > 2, "%g, then %g tokens were written for the cost of one",
-          before, after);
+    CHECK(before > 1.2 && after > 2,
+          "%g, then %g tokens were written for the cost of one target pass", before, after);
     drafting_close(&d);
 }
 
@@ -390,12 +391,13 @@ TEST(a_good_draft_is_used_again_even_if_catching_up_is_expensive)
         CHECK(drafting_step(&d));
         cost += d.session->length > 1100 ? cost_of(&d) : 0;
     }
-    CHECK(800 / cost > 1.3, "%g tokens were written for the cost of one", 800 / cost);
+    CHECK(800 / cost > 1.3, "%g tokens were written for the cost of one target pass",
+          800 / cost);
     drafting_close(&d);
 }
 
-/* If rows and passes cost almost nothing, there are more candidates than the drafter can
- * store. */
+/* If rows and passes cost almost nothing, there are more candidates than the drafter can store.
+ * It must not drop the root. */
 TEST(the_root_stays_if_there_are_too_many_candidates)
 {
     struct drafting d;
@@ -508,7 +510,7 @@ TEST(costs_rise_with_rows_and_single_samples_count_little)
     CHECK(fabs(esp_costs_verify(&costs, 8) - 2) < 0.01, "%g", esp_costs_verify(&costs, 8));
     for (int i = 0; i < 8; i++)
         esp_costs_took(&costs, ESP_COST_VERIFY, 4,
-                       3); /* more than 8 rows cost, so both sizes are averaged */
+                       3); /* 4 rows take longer than 8, so both sizes are averaged */
     for (int rows = 2; rows < 2000; rows++)
         CHECK(esp_costs_verify(&costs, rows) >= esp_costs_verify(&costs, rows - 1), "%d", rows);
     costs.relative = 0.25;
@@ -542,9 +544,8 @@ TEST(sizes_without_recent_samples_follow_the_others)
     CHECK(fabs(eight / four - 2) < 0.2, "%g, %g", four, eight);
 }
 
-/* While trees are faster, plain decoding is seldom timed. So the times of trees must correct
- * its time.
- */
+/* While trees are faster than plain decoding, plain decoding is seldom timed. So the times of
+ * trees must correct the estimated time of plain decoding. */
 TEST(the_line_through_all_sizes_corrects_an_old_time_of_plain_decoding)
 {
     memset(&costs, 0, sizeof costs);
@@ -642,7 +643,7 @@ TEST(costs_are_stored_and_damaged_files_do_no_harm)
     unsetenv("XDG_STATE_HOME");
 }
 
-/* ------------------------------------------------------------------ sentences about it */
+/* ------------------------------------------------------------------ sentences about costs */
 
 TEST(sentences_about_cut_nodes_have_their_numbers)
 {

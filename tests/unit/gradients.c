@@ -79,7 +79,8 @@ static void run(struct network *n, const struct esp_loss_weights *weights)
     esp_network_backward(&n->network, rows);
 }
 
-/* Returns the slope of the reference along `direction` (total). */
+/* Returns the slope of the reference's loss along `direction`, which has a number for each
+ * parameter. */
 static double slope(const struct network *n, const double *direction,
                     const struct esp_loss_weights *weights)
 {
@@ -95,8 +96,8 @@ static double slope(const struct network *n, const double *direction,
     return (loss[1] - loss[0]) / (2 * h);
 }
 
-/* For every parameter, compares the slope along one direction, which is the gradient plus a
- * random vector. */
+/* Checks the gradient of each parameter tensor by the slope of the loss along one direction.
+ * The direction is the gradient of the tensor plus a random vector. */
 static void check_slopes(struct network *n, const struct esp_loss_weights *weights)
 {
     const struct esp_parameters *p = &n->network.parameters;

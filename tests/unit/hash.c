@@ -52,8 +52,8 @@ TEST(a_map_grows_and_replaces)
 
 enum { KEYS = 30000, TRIES = 3 };
 
-/* Returns the processor time of the fastest of several runs, so that a busy machine does not
- * slow only one side of a comparison. */
+/* Returns the processor time of the fastest of several runs. So a busy machine does not slow
+ * only one side of a comparison. */
 static double fastest(double (*once)(bool attack), bool attack)
 {
     double best = 1e9;
@@ -65,8 +65,8 @@ static double fastest(double (*once)(bool attack), bool attack)
 }
 
 /* Checks that keys that were chosen for an attack cost as much as other keys. If the attacker
- * knew the hash, they would cost thirty to a thousand times as much, because each key would be
- * compared with all earlier keys. */
+ * could predict the hash, each key would be compared with all earlier keys. Then the chosen
+ * keys would cost thirty to a thousand times as much. */
 static void cost_the_same(double (*once)(bool attack), const char *what)
 {
     double ordinary = fastest(once, false), attack = fastest(once, true);
@@ -74,8 +74,8 @@ static void cost_the_same(double (*once)(bool attack), const char *what)
     CHECK(attack < 5 * ordinary + 1e-3, "%s: %.1f times as slow", what, attack / ordinary);
 }
 
-/* Earlier, these tables used the finalizer of splitmix64 as a hash. Returns the key that had
- * the hash `hash` then. */
+/* Returns the key that had the hash `hash` in earlier versions. There, these tables used the
+ * finalizer of splitmix64 as their hash. */
 static uint64_t unmixed(uint64_t hash)
 {
     hash ^= hash >> 31 ^ hash >> 62;
@@ -102,8 +102,8 @@ TEST(colliding_keys_do_not_make_a_map_slow)
     cost_the_same(fill_map, "a map");
 }
 
-/* Returns whether the hash that the program once used for tokens (a product with the golden
- * ratio) puts this token in the first of 65536 slots. */
+/* Returns true if an earlier version puts this token in the first of 65536 slots. That version
+ * hashed tokens by a product with the golden ratio. */
 static bool collides(uint32_t token)
 {
     return ((token * 0x9e3779b97f4a7c15u) >> 20 & 0xffff) == 0;
@@ -152,7 +152,7 @@ static uint32_t colliding[KEYS];
 static double open_recording(bool attack)
 {
     uint32_t ordinary[KEYS];
-    for (uint32_t i = 0; i < KEYS; i++) /* because all tokens have the same number of digits */
+    for (uint32_t i = 0; i < KEYS; i++) /* so that all tokens have the same number of digits */
         ordinary[i] = 1000000000 + i;
     write_recording(attack ? colliding : ordinary);
     clock_t start = clock();

@@ -1,10 +1,10 @@
 /* hidden_states.c - tests the hidden states that a pass returns, and draft heads that read
  * them.
  *
- * Hidden states are compared with the reference transformer, and bit by bit between instruction
- * sets, numbers of threads and sizes of batches: kernels.h promises the same for hidden states
- * as for logits. AMX and CUDA (in exact mode) add in other orders, so the results of each are
- * compared only with its own. */
+ * Hidden states are compared with the reference transformer. They are also compared bit by bit
+ * between instruction sets, numbers of threads and sizes of batches, because kernels.h promises
+ * the same for hidden states as for logits. AMX and CUDA (in exact mode) add in other orders,
+ * so the results of each are compared only with its own. */
 #include <math.h>
 #include <string.h>
 
@@ -35,7 +35,7 @@ struct runner {
     struct esp_rows *logits, *states, *input;
 };
 
-/* A model, the tokens of a tree, and the input of a draft head. */
+/* Holds a model, the tokens of a tree, and the input of a draft head. */
 struct scene {
     struct random_model model;
     int32_t tokens[NODES], parents[NODES], positions[NODES];
@@ -101,7 +101,7 @@ static void close_runner(struct runner *r)
 }
 
 /* Runs the nodes in batches of `chunk`. Requests the hidden states of all nodes, and the logits
- * of every `step`-th node. step = 0: no logits. */
+ * of every `step`-th node. If `step` is 0, no logits are requested. */
 static void run(struct runner *r, const struct scene *s, int chunk, int step)
 {
     for (int first = 0, rows; first < NODES; first += rows) {
@@ -143,7 +143,7 @@ static void read_outcome(struct runner *r, struct outcome *o)
     }
 }
 
-/* CUDA rounds the inputs of products to 16 bits. */
+/* Compares the results with the reference. CUDA rounds the inputs of products to 16 bits. */
 static void check_against_reference(const struct scene *s, const struct outcome *got, bool cuda)
 {
     const double slack = cuda ? 6e-2 : 2e-3;
@@ -209,8 +209,8 @@ TEST(a_draft_head_computes_from_hidden_states)
     random_model_free(&s.model);
 }
 
-/* Rows whose outputs are not requested are dropped in the last layer. The outputs of the other
- * rows must stay in their places. */
+/* The last layer drops rows whose logits are not requested. The outputs of the other rows must
+ * stay where they are. */
 static void check_wanted(const char *isa)
 {
     static struct scene s;
@@ -265,7 +265,7 @@ static void check_refusals(const char *isa)
     struct esp_batch bad = good;
     bad.input = NULL; /* a head needs an input */
     CHECK(ops->forward(r.cache, &bad) == ESP_E_ARGUMENT);
-    bad.input = r.states; /* the rows of `states` do not have the width of inputs */
+    bad.input = r.states; /* a row of `states` is not as wide as an input */
     CHECK(ops->forward(r.cache, &bad) == ESP_E_ARGUMENT);
     bad = good;
     bad.input_row = &beyond;

@@ -58,8 +58,7 @@ static void dump_safe(struct scene *scene, const char *where)
     free(text);
 }
 
-/* Here, names, paths, settings, messages, choices, typed text and searched text are hostile,
- * too.
+/* Names, paths, settings, messages, choices, typed text and searched text are hostile, too.
  */
 TEST(hostile_text_has_no_effect_in_any_pane)
 {

@@ -1,6 +1,6 @@
 /* hybrid_session.c - tests sessions with models that have recurrent layers, as target and as
- * draft. After a text was shortened or branched, it must continue as in a new session, and
- * little may be computed twice.
+ * draft. After a text was shortened or branched, the session must continue like a new session
+ * with the same text, and must compute little twice.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -20,7 +20,7 @@ enum { VOCABULARY = 97, CONTEXT = 220 };
 
 static char err[512];
 static struct esp_engine *engine;
-static const char *backend = "cpu"; /* of the next engine; CUDA runs in exact mode */
+static const char *backend = "cpu"; /* the next engine's backend; CUDA runs in exact mode */
 
 /* The vocabulary has a token for each printable character, the space, the end of a line, and
  * one more token. */
@@ -86,7 +86,8 @@ static void generate(struct esp_session *session, int count)
     CHECK(status == 0, "%s", err);
 }
 
-/* The last `count` tokens must be those that plain decoding appends to the earlier tokens. */
+/* Checks that the last `count` tokens are those that plain decoding appends to the earlier
+ * tokens. */
 static void check_end(struct esp_session *session, int count, int window)
 {
     int length, other;
@@ -179,7 +180,8 @@ TEST(shortened_texts_match_with_drafts_of_an_mtp_layer)
     esp_engine_close(engine);
 }
 
-/* A quantised copy of the target drafts in the target's cache, and reads its states. */
+/* A quantised copy of the target drafts in the target's cache, and reads the target's
+ * states. */
 TEST(shortened_texts_match_with_drafts_of_a_copy)
 {
     static const char *const drafters[] = {"dynatree", "goodput", "linear:cache=rebuild"};
@@ -256,9 +258,9 @@ TEST(checkpoints_are_counted)
     esp_engine_close(engine);
 }
 
-/* A branch goes back to a checkpoint, and its text is that of plain decoding. The target's
- * scores of earlier tokens cannot be computed again, but the score of the next token can;
- * computing it must change nothing. */
+/* A branch goes back to a checkpoint, and must write the text of plain decoding. The target's
+ * scores of earlier tokens cannot be computed again. The score of the next token can be
+ * computed, and this must change nothing. */
 TEST(branches_of_hybrid_models_match_fresh_sessions)
 {
     for (int v = 0; v < VECTORS; v++) {
@@ -294,8 +296,8 @@ TEST(branches_of_hybrid_models_match_fresh_sessions)
     }
 }
 
-/* Writes a text. If there are several ranks, one is killed, and the text continues. Then the
- * text is shortened and continues again. Returns its length. */
+/* Writes a text. If there are several ranks, kills one of them, and continues the text. Then
+ * shortens the text and continues it again. Returns the length of the text. */
 static int write_text(const char *vector, int ranks, int window, int32_t *to)
 {
     int32_t tokens[40];
@@ -358,8 +360,8 @@ static void check_distribution(const struct esp_sampler *s, struct esp_weights *
     esp_kv_cache_close(&fresh);
 }
 
-/* Checks the rows of both models for some nodes of the last rollouts, which follow the first
- * `prompt` tokens of the piece. */
+/* Checks the rows of both models for some nodes of the last rollouts. The rollouts continue the
+ * first `prompt` tokens of the training text. */
 static void check_rollouts(const struct esp_sampler *s, int prompt)
 {
     int32_t tokens[CONTEXT];

@@ -43,8 +43,8 @@ static void begin(void)
     snprintf(made, sizeof made, "%s/large", parent);
 }
 
-/* Computes the logits of a model. If `width` is above 0, the model is enlarged in memory
- * first. */
+/* Computes the logits of a model. If `width` is not 0, the model is first enlarged in
+ * memory. */
 static void read_logits_of(const char *folder, int width, int layers,
                            float logits[TOKENS][MAX_VOCABULARY], struct esp_model_desc *desc)
 {
@@ -88,13 +88,13 @@ static void read_logits(const char *folder, float logits[TOKENS][MAX_VOCABULARY]
     read_logits_of(folder, 0, 0, logits, desc);
 }
 
-/* A model enlarged in memory and the same model enlarged in a folder must give bit-identical
- * logits. */
+/* A model that is enlarged in memory and the same model enlarged in a folder must give
+ * bit-identical logits. */
 TEST(a_larger_model_has_the_same_logits)
 {
     static const struct {
         const char *name;
-        int more; /* layers that are added */
+        int more; /* the number of layers that are added */
     } folders[] = {{"llama-mha", 3},
                    {"llama-gqa", 3},
                    {"llama-mqa-tied", 3},

@@ -168,7 +168,7 @@ static void press_pairs(void)
     alarm(0);
 }
 
-/* Presses each key of `first` (count), followed by every pair of keys. */
+/* Presses each of the `count` keys of `first`, followed by every pair of keys. */
 static void press_threes(const int *first, int count)
 {
     int keys[MOST_KEYS];
@@ -213,8 +213,8 @@ TEST(every_pair_of_keys_in_vi_mode_is_safe)
     close_input();
 }
 
-/* Presses keys one after another, mixed with pastes, lines that the program sets and lists of
- * completions, without clearing the line in between. */
+/* Presses many keys without clearing the line in between. Pastes, lines that the program sets,
+ * and lists of completions come between the keys. */
 TEST(many_keys_and_pastes_are_safe)
 {
     int keys[MOST_KEYS];

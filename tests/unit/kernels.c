@@ -145,7 +145,7 @@ TEST(products_of_every_dtype_and_size_agree_with_double_precision)
             }
 }
 
-/* Tests every number of F16 with a product whose only input is 1. */
+/* Checks every F16 number with a product that has 1 as its only input. */
 TEST(all_halves_expand_exactly)
 {
     const struct esp_cpu_isa *isas[ISAS];
@@ -214,7 +214,8 @@ TEST(norms_agree_with_double_precision)
         }
 }
 
-/* silu with up = 1 tests e^x over its whole range, and gelu tests the error function. */
+/* silu is tested with up = 1, which tests e^x over its whole range. gelu tests the error
+ * function. */
 TEST(activations_agree_with_double_precision)
 {
     const struct esp_cpu_isa *isas[ISAS];
@@ -388,7 +389,7 @@ TEST(convolutions_agree_with_double_precision)
 
 enum { STATE_KEYS = 20, CHUNK = ESP_STATE_CHUNK };
 
-/* A recurrent state, and the inputs of CHUNK tokens that read and update it. */
+/* Holds a recurrent state, and the inputs of CHUNK tokens that read and update the state. */
 struct chunk {
     bool delta;
     float state[STATE_KEYS * ESP_LANES];
@@ -396,8 +397,8 @@ struct chunk {
     float write[CHUNK], decay[CHUNK], skip;
 };
 
-/* The state after the tokens and the tokens' outputs, computed by the functions of an
- * instruction set. */
+/* Holds what an instruction set computes for a chunk: the outputs of the tokens, and the state
+ * after them. */
 struct chunk_result {
     float state[STATE_KEYS * ESP_LANES], out[CHUNK][ESP_LANES], update[CHUNK][ESP_LANES];
 };
@@ -421,7 +422,7 @@ static void make_chunk(struct chunk *c, bool delta)
     }
 }
 
-/* Reads the state for all tokens, `together` at a time. */
+/* Multiplies the state by the queries and keys of all tokens, `together` tokens at a time. */
 static void read_chunk(const struct esp_cpu_isa *isa, const struct chunk *c, int together,
                        struct chunk_result *r)
 {
@@ -493,7 +494,7 @@ static void run_chunk(const struct esp_cpu_isa *isa, const struct chunk *c, int 
     CHECK(memcmp(in_place, r->state, sizeof in_place) == 0, "%s in place", isa->name);
 }
 
-/* Compares a result with that of the tokens one by one, as enum esp_mixer defines it. */
+/* Compares a result with the definition in enum esp_mixer, computed token by token. */
 static void check_steps(const struct chunk *c, const struct chunk_result *r)
 {
     for (int lane = 0; lane < ESP_LANES; lane++) {

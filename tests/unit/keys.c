@@ -86,8 +86,8 @@ static void hear_background(void *user, int rgb)
     snprintf(heard->text + used, sizeof heard->text - used, "background(%06x) ", (unsigned)rgb);
 }
 
-/* Checks that the result does not depend on how the bytes are divided into reads. asked:
- * whether the program has asked the terminal for its background colour. */
+/* Checks that the result does not depend on how the bytes are divided into reads. `asked` tells
+ * whether the program has requested the terminal's background colour. */
 static void check_cuts(const char *bytes, const char *want, bool asked)
 {
     size_t length = strlen(bytes);
@@ -132,8 +132,8 @@ static void answers(const char *bytes, const char *want)
     check_cuts(bytes, want, true);
 }
 
-/* The terminal's answer must be distinguished from keys. No key may be lost before or after the
- * answer, or if bytes only look like an answer. */
+/* The program requests the terminal's background colour. The answer must be distinguished from
+ * keys. No key may be lost before or after the answer, or if bytes only look like an answer. */
 TEST(the_background_is_asked_for)
 {
     answers("\033]11;rgb:ffff/8080/0000\a", "background(ff8000) ");
@@ -158,7 +158,8 @@ TEST(the_mouse_is_known)
     sends("\033[M !!x", "x ");
 }
 
-/* The bytes are at the end of their memory, so that a sanitizer detects reads beyond them. */
+/* Sends bytes that end where their memory ends, so that a sanitizer detects reads beyond
+ * them. */
 static void sends_exactly(const char *bytes, size_t length, const char *want)
 {
     struct heard heard = {.text = ""};

@@ -17,8 +17,8 @@ static int overlap(int a, int a_length, int b, int b_length)
     return high > low ? high - low : 0;
 }
 
-/* Returns whether two rectangles share at most `shared` columns or rows. Neighbouring panes
- * share one column or row of their frames. */
+/* Returns whether two rectangles overlap in at most `shared` columns or rows. Neighbouring
+ * panes share one column or row of their frames. */
 static bool apart(struct esp_rect a, struct esp_rect b, int shared)
 {
     if (a.width == 0 || b.width == 0)

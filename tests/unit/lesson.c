@@ -86,7 +86,7 @@ TEST(questions_have_right_answers)
     esp_lecture_choice(lecture, 1, text, sizeof text);
     CHECK(strcmp(text, "b 60") == 0, "%s", text);
     esp_lecture_answer(lecture, 7);
-    CHECK(esp_lecture_asks(lecture), "an answer that is no choice leaves the question open");
+    CHECK(esp_lecture_asks(lecture), "an answer that is not a choice leaves the question open");
     esp_lecture_answer(lecture, 1);
     CHECK(!esp_lecture_asks(lecture) && lecture->asked == 1 && lecture->right == 1);
     esp_lecture_answer(lecture, 0);
@@ -112,7 +112,7 @@ static void walk(struct esp_lecture *lecture, struct esp_canvas *canvas)
     } while (esp_lecture_turn(lecture, 1));
 }
 
-/* Returns whether the page currently shows the verdict of a node. */
+/* Returns whether the current page shows the verdict of a node. */
 static bool tells_outcome(struct esp_lecture *lecture, struct esp_canvas *canvas)
 {
     bool tells = false;
@@ -168,8 +168,8 @@ TEST(no_page_shows_the_answer_of_a_later_one)
     esp_canvas_close(&canvas);
 }
 
-/* A lesson with random changes must open, so that all its pages can be shown, or must be
- * refused with an error message. */
+/* A lesson with random changes must be refused with an error message, or must open. If it
+ * opens, all its pages must be drawn. */
 TEST(damaged_lessons_never_crash)
 {
     static char text[16384];

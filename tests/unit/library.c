@@ -1,6 +1,6 @@
-/* Tests kept sessions. After any changes of a text, the library must have the same tree of
- * texts, even if the program was killed. A file that is damaged or is not a library must give
- * one error message, and lose nothing. */
+/* Tests the library, a file that keeps sessions. After any change of a text, the library must
+ * have the same tree of texts, even if the program was killed. A file that is damaged or is not
+ * a library must give one error message, and lose nothing. */
 #include "sessions/library.h"
 
 #include <fcntl.h>
@@ -38,8 +38,8 @@ static int load(int64_t id, struct esp_kept_text *text, char *err, size_t errlen
 
 /* ------------------------------------------------------------------ a session in use */
 
-/* A tree like the interface's, the current text as a string, and all texts that ever
- * existed. */
+/* The expected content of the library: a tree like the interface's, the current text as a
+ * string, and all texts that ever existed. */
 struct model {
     struct esp_branches tree;
     char now[LONGEST + 1];
@@ -234,7 +234,8 @@ static void check_tree(const struct model *m, const struct esp_kept_text *text)
         const struct esp_branch *x = &a->branch[i], *y = &b->branch[i];
         CHECK(x->parent == y->parent && x->fork == y->fork && x->count == y->count &&
                   x->furthest == y->furthest,
-              "branch %d leaves %d at %d with %d tokens", i, y->parent, y->fork, y->count);
+              "branch %d starts from branch %d at %d and has %d tokens", i, y->parent, y->fork,
+              y->count);
         CHECK(strcmp(x->name, y->name) == 0 && x->marked == y->marked &&
                   x->deleted == y->deleted,
               "the description of branch %d differs", i);
@@ -300,7 +301,7 @@ static void check_iterations(const struct model *m, const struct esp_resumed *re
     }
 }
 
-/* Closes the session and continues it as another run of the program would, which drops deleted
+/* Closes the session, and continues it as a new run of the program would. This drops deleted
  * branches. */
 static void resume(struct model *m)
 {
@@ -353,9 +354,9 @@ TEST(random_sessions_are_kept)
 
 /* ------------------------------------------------------------------ kill -9 */
 
-/* Runs in a separate process. Writes iterations until it is killed, and reports each iteration
- * that the keeper has received. With `settle`, the keeper moves each iteration to the library
- * immediately. */
+/* Runs in a separate process. Writes iterations until the process is killed, and reports each
+ * iteration that the keeper has received. With `settle`, the keeper moves each iteration to the
+ * library immediately. */
 static void write_until_killed(int to, bool settle)
 {
     struct model m = {.random = 5};
@@ -371,7 +372,7 @@ static void write_until_killed(int to, bool settle)
         if (settle)
             esp_keeper_settle(m.keeper);
         else
-            usleep(10); /* models are much slower than this, but disks are not */
+            usleep(10); /* shorter than an iteration of a model, but not than a disk access */
     }
 }
 
@@ -403,7 +404,7 @@ TEST(kill_9_loses_at_most_one_iteration)
     }
 }
 
-/* ------------------------------------------------------------------ private */
+/* ------------------------------------------------------------------ private sessions */
 
 static int count_sessions(void)
 {
@@ -505,7 +506,7 @@ static void write_file(const char *bytes, size_t length)
     close(file);
 }
 
-/* Keeps a small session, and frees its tree. */
+/* Keeps a small session in the library, and frees its tree. */
 static void keep_one(void)
 {
     struct model m = {.random = 11, .seen = calloc(MOST_TEXTS, sizeof *m.seen)};
@@ -572,7 +573,7 @@ TEST(a_library_of_a_newer_program_stays_unchanged)
     kept_end();
 }
 
-/* Returns the recording of the current text of a session; the caller frees it. */
+/* Returns the recording of the current text of a session. The caller frees it. */
 static char *exported(int64_t id)
 {
     struct esp_library *library;
@@ -586,7 +587,7 @@ static char *exported(int64_t id)
     return bytes;
 }
 
-/* Returns how often a text occurs. */
+/* Returns how often the text `what` occurs in the text `in`. */
 static int count_of(const char *in, const char *what)
 {
     int count = 0;
@@ -610,7 +611,8 @@ TEST(an_export_has_texts_and_scores)
     kept_end();
 }
 
-/* Makes the library of version 2 in tests/vectors the test's library, and executes `change`. */
+/* Copies the library of version 2 from tests/vectors to the test's library, and executes
+ * `change` on it. */
 static void make_old(const char *change)
 {
     char sql[20000];
@@ -675,7 +677,8 @@ TEST(a_library_of_version_2_can_still_be_used)
     kept_end();
 }
 
-/* A damaged session of an old library is left out, and a copy of the old file is kept. */
+/* If a session of an old library is damaged, the new library lacks it, and a copy of the old
+ * file is kept. */
 TEST(an_old_library_that_is_damaged_is_copied)
 {
     char copy[160];
@@ -769,8 +772,8 @@ TEST(a_damaged_session_is_exported_up_to_the_damage)
     kept_end();
 }
 
-/* Changes each byte of each record of a log in turn, and corrects the checksum. Applying the
- * log must give a tree, or say that the log is damaged. */
+/* Changes each byte of each record of a log in turn, and corrects the checksum. When the log is
+ * read, it must give a tree or be reported as damaged. */
 TEST(records_are_checked)
 {
     struct esp_library *library;
@@ -817,7 +820,7 @@ static void journal_path(char *to, size_t size)
     esp_journal_path(to, size, kept_path, 1);
 }
 
-/* Keeps a text in a process that ends without closing anything. */
+/* Keeps a text in a process that ends without closing the library. */
 static void keep_and_die(void)
 {
     const pid_t child = fork();
@@ -860,10 +863,10 @@ TEST(a_damaged_journal_is_renamed)
         journal_path(journal, sizeof journal);
         const int file = open(journal, O_WRONLY);
         CHECK(file >= 0);
-        if (i < 2) /* another header, or a header with invalid numbers */
+        if (i < 2) /* writes another header, or a header with invalid numbers */
             CHECK(pwrite(file, changes[i], strlen(changes[i]) + 1, 0) > 0 &&
                   (i == 0 || pwrite(file, "\377\377\377\377\377\377\377\377", 8, 24) == 8));
-        else /* the second half of the records */
+        else /* damages the second half of the records */
             CHECK(pwrite(file, "????????", 8, 4096 + 300) == 8);
         close(file);
         load(1, &text, err, sizeof err);
@@ -966,8 +969,8 @@ TEST(a_folder_that_cannot_be_made_is_reported_once)
 
 /* ------------------------------------------------------------------ cost */
 
-/* Keeping must not slow a session down. The limit is far above the usual time, because of busy
- * machines and sanitizers. */
+/* Keeping a session must not slow it down. The limit is far above the usual time, because
+ * machines may be busy and sanitizers are slow. */
 TEST(keeping_an_iteration_takes_microseconds)
 {
     enum { TIMES = 20000 };

@@ -89,8 +89,8 @@ TEST(a_damaged_index_of_words_is_rebuilt)
 
 /* ------------------------------------------------------------------ size */
 
-/* Adds a session of `branches` branches of `each` tokens. All of them start from the first
- * branch. */
+/* Adds a session with `branches` branches of `each` tokens. The first branch is the parent of
+ * all other branches. */
 static void add_large(struct esp_library *library, int branches, int each)
 {
     struct esp_written *tokens = calloc((size_t)each, sizeof *tokens);

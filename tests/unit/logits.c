@@ -1,5 +1,5 @@
-/* logits.c - compares the forward pass with an independent implementation, and trees with
- * their paths.
+/* logits.c - compares the forward pass with an independent implementation, and nodes of trees
+ * with their paths alone.
  *
  * tests/vectors/logits has small random models with the logits that the Hugging Face library
  * computes for one sequence. Every backend must agree, whether the sequence runs in one batch,
@@ -178,9 +178,9 @@ static void read_logits(struct setup *setup, int row, float *values)
     CHECK(setup->backend->ops->read_row(setup->logits, row, values) == 0);
 }
 
-/* ------------------------------------------------------------------ against the reference */
+/* ------------------------------------------------------------------ the reference */
 
-/* Computes all logits of the reference's tokens. user: the name of the model's folder. */
+/* Computes all logits of the reference's tokens. `user` is the name of the model's folder. */
 static void compute_logits(struct esp_backend *cpu, void *user, float *out, int count)
 {
     static struct setup setup;
@@ -215,13 +215,13 @@ static bool is_emulated(const struct esp_backend *backend)
     return backend->ops != &esp_backend_cpu && !cuda_is_real();
 }
 
-/* The emulator is slow: with many small passes, only every third model is tested. */
+/* The emulator is slow, so with many small passes only every third model is tested. */
 static int step_of(const struct esp_backend *backend, int chunk)
 {
     return chunk < 16 && is_emulated(backend) ? 3 : 1;
 }
 
-/* Under sanitizers the emulator is even slower: trees are computed only with every third
+/* Under sanitizers, the emulator is even slower, so trees are computed only with every third
  * model. */
 static int step_of_trees(const struct esp_backend *backend)
 {
@@ -233,7 +233,7 @@ static int step_of_trees(const struct esp_backend *backend)
 #endif
 }
 
-/* The difference between one row and the reference. */
+/* Holds sums over the values of a row, for its relative difference from the reference. */
 struct difference {
     double error, norm; /* squared */
 };
@@ -307,8 +307,9 @@ EACH_BACKEND(chunks_match_the_reference)
     check_chunks(backend, 16);
 }
 
-/* Because of CUDA's rounding, another token may be chosen if two are nearly equally likely. If
- * a matrix is stored transposed, a thread loads several panels at a time. */
+/* This test uses only the CPU, because CUDA's rounding may choose another token if two are
+ * nearly equally likely. It uses one thread, which loads several panels of a transposed matrix
+ * at a time. */
 TEST(greedy_tokens_are_those_of_the_reference)
 {
     static struct setup setup;
@@ -352,7 +353,7 @@ static void grow(struct tree *tree, int vocabulary, unsigned long long *state)
     }
 }
 
-/* Runs the path from the prefix to `node` alone; returns its length. */
+/* Runs the path from the prefix to `node` alone. Returns the length of the path. */
 static int run_path(struct setup *setup, const struct tree *tree, int node)
 {
     int32_t path[NODES];
@@ -395,7 +396,7 @@ EACH_BACKEND(a_tree_equals_its_paths)
             CHECK(setup.backend->ops->forward(setup.cache, &batch) == 0);
             for (int i = 0; i < NODES; i++)
                 read_logits(&setup, i, masked[i]);
-            /* running a leaf's path also computes its ancestors */
+            /* the path of a leaf also gives the logits of its ancestors */
             for (int i = 0; i < NODES; i++) {
                 int row = is_leaf(&tree, i) ? run_path(&setup, &tree, i) : 0;
                 for (int n = i; row-- > 0; n = tree.parent[n]) {
@@ -414,7 +415,8 @@ EACH_BACKEND(a_tree_equals_its_paths)
     }
 }
 
-/* The accepted path of a tree is moved next to the text. This must not affect later results. */
+/* The accepted path of a tree is moved to the end of the text in the cache. This must not
+ * affect later results. */
 EACH_BACKEND(compaction_keeps_a_path)
 {
     static struct setup setup;
@@ -445,7 +447,7 @@ EACH_BACKEND(compaction_keeps_a_path)
         run_chain(&setup, &next, 1, PREFIX + depth);
         read_logits(&setup, 0, kept);
 
-        /* because recurrent states cannot be shortened */
+        /* recurrent states cannot be shortened, so the prefix runs again */
         run_chain(&setup, setup.tokens, PREFIX, 0);
         read_logits(&setup, run_path(&setup, &tree, deepest) - 1, alone);
         run_chain(&setup, &next, 1, PREFIX + depth);

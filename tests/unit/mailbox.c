@@ -19,7 +19,7 @@ struct served {
     int taken, disordered, steps, stops;
 };
 
-/* Receives commands as the engine's thread does, until the command to quit. */
+/* Receives commands as the engine's thread does, until it receives the command to quit. */
 static void *serve(void *user)
 {
     struct served *served = user;
@@ -84,7 +84,7 @@ TEST(commands_keep_their_order)
         if (i % 100 == 0)
             esp_mailbox_pace(&served.mailbox, i % 200 ? 0 : 1e6);
         if (i % 100 == 50) {
-            /* stop removes prompts, but no other commands */
+            /* a stop removes prompts, but no other commands */
             free(esp_mailbox_stop(&served.mailbox));
             esp_mailbox_break(&served.mailbox, (struct esp_breakpoints){.path = i});
         }
@@ -95,7 +95,7 @@ TEST(commands_keep_their_order)
           served.taken, served.disordered);
 }
 
-/* Posts a command whose strings are freed afterwards, and takes it. */
+/* Posts a command and frees its strings. Then takes the command from the mailbox. */
 static struct esp_message *through(struct esp_mailbox *mailbox, struct esp_message command)
 {
     bool stop, quit;

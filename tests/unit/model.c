@@ -1,6 +1,6 @@
-/* model.c - tests reading good model folders; bad_model.c tests bad ones.
+/* model.c - tests reading good model folders. bad_model.c tests bad folders.
  *
- * The folders are those of tests/vectors/logits, written by the Hugging Face library.
+ * The folders are in tests/vectors/logits. The Hugging Face library wrote them.
  */
 #include "engine/model/model.h"
 
@@ -215,7 +215,7 @@ TEST(text_parts_of_vision_models_open)
     }
 }
 
-/* Returns the offset of a row in the file. */
+/* Returns the offset of a tensor's row in the file. */
 static size_t row_of(const struct esp_tensor *tensor, int row)
 {
     size_t width = tensor->dtype == ESP_F32 ? 4 : 2;

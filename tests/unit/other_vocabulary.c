@@ -1,6 +1,6 @@
-/* Tests draft models with another vocabulary (engine/model/translation.h): which tokens the
- * vocabularies share, how the draft reads the target's text, and whether it drafts as well as
- * with the target's vocabulary. */
+/* Tests draft models with another vocabulary (engine/model/translation.h). The tests check
+ * which tokens the vocabularies share, how the draft reads the target's text, and whether it
+ * drafts as well as with the target's vocabulary. */
 #include <math.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -22,7 +22,7 @@ static const char *const tokenizers[] = {"llama2", "llama3", "neox", "qwen2"};
 enum { TOKENIZERS = sizeof tokenizers / sizeof *tokenizers };
 
 struct two {
-    struct esp_tokenizer *tokenizer[2]; /* of the target, of the draft */
+    struct esp_tokenizer *tokenizer[2]; /* the target's tokenizer, and the draft's */
     int32_t end[2];
     struct esp_language language[2];
     struct esp_translation t;
@@ -64,7 +64,7 @@ static void close_two(struct two *two)
     esp_tokenizer_close(two->tokenizer[1]);
 }
 
-/* Finds the bytes of a token. Returns their number, or 0 for special tokens. */
+/* Finds the bytes of a token. Returns how many there are, or 0 for special tokens. */
 static size_t bytes_of(const struct two *two, int i, int32_t token, const char **bytes)
 {
     size_t length = 0;
@@ -166,7 +166,7 @@ TEST(ten_thousand_texts_are_translated_without_change)
 
 /* ------------------------------------------------------------------ memory */
 
-/* Allocations are counted on platforms where a program may replace malloc() and free(). */
+/* Allocations are counted on platforms where a program can replace malloc() and free(). */
 #if defined __GLIBC__ && !defined __SANITIZE_ADDRESS__ && !defined __SANITIZE_THREAD__
 #define COUNTS_ALLOCATIONS true
 
@@ -198,7 +198,7 @@ void *realloc(void *memory, size_t size)
 static int allocations;
 #endif
 
-/* warm: whether the encoder has encoded this text before. */
+/* `warm` tells whether the encoder has encoded this text before. */
 static void check_encoder(struct esp_encoder *encoder, const struct esp_tokenizer *t,
                           const char *text, bool warm)
 {
@@ -363,8 +363,8 @@ TEST(a_draft_with_other_ids_drafts_the_same)
     esp_engine_close(other);
 }
 
-/* The gain is the number of tokens per iteration above 1. Returns the fraction of it that
- * remains if a part of the draft's vocabulary is replaced. */
+/* The gain of a drafter is the number of tokens per iteration above 1. Replaces a part of the
+ * draft's vocabulary, and returns the fraction of the gain that remains. */
 static double gain_kept(enum foreign_kind kind, const char *drafter, double temperature)
 {
     const bool text = strcmp(drafter, "respell") == 0;
@@ -385,7 +385,8 @@ static double gain_kept(enum foreign_kind kind, const char *drafter, double temp
             .repeatable = true,
             .values = {.temperature = temperature, .seed = (uint64_t)i + 1}};
         line[strcspn(line, "\n")] = '\0';
-        /* If both models have one vocabulary, respell drafts a chain of 6 tokens. */
+        /* If both models have the same vocabulary, drafter respell drafts a chain of 6
+         * tokens. */
         generate(&run[0], own, line, &options, TOKENS);
         generate(&run[1], other, line, &options, TOKENS);
         CHECK(temperature > 0 || same(&run[0], &run[1]), "prompt %d", i);
@@ -406,8 +407,8 @@ TEST(with_four_fifths_of_the_vocabulary_most_of_the_speedup_stays)
     CHECK(gain_kept(FOREIGN_RARE_REPLACED, "linear:K=4", 0) >= 0.85);
     CHECK(gain_kept(FOREIGN_RARE_REPLACED, "dynatree", 0) >= 0.85);
     CHECK(gain_kept(FOREIGN_RARE_REPLACED, "iid:K=2,L=4", 1) >= 0.85);
-    /* Here "the" and "and" are replaced, too. In training, the draft has read them only as
-     * whole tokens, never as letters. */
+    /* Frequent tokens such as "the" and "and" are replaced, too. In its training, the draft has
+     * read these words only as whole tokens, never as letters. */
     printf("    every fifth token, including frequent ones:\n");
     CHECK(gain_kept(FOREIGN_EACH_FIFTH_REPLACED, "dynatree", 0) > 0.05);
     printf("    byte fallback:\n");
@@ -465,7 +466,7 @@ static void close_caches(struct caches *c)
 }
 
 /* Checks that both caches give the same logits after the first `length` tokens. The translated
- * cache continues from its current length. The plain cache begins again. */
+ * cache continues from its current length. The plain cache starts from the beginning. */
 static void compare_after(struct caches *c, const int32_t *text, int length)
 {
     const struct esp_backend_ops *ops = c->engine->backend->ops;
@@ -500,7 +501,7 @@ static int text_of(const struct esp_engine *engine, int32_t *text, int most)
     return count;
 }
 
-/* split: whether many tokens take several rows. */
+/* `split` tells whether many tokens take several rows. */
 static void check_rows(const struct esp_window *window, int length, bool split)
 {
     struct caches c = {.engine = open_pair(folder_path(), ESP_MATCH_TOKENS)};
@@ -686,8 +687,8 @@ static bool opens(struct esp_engine *engine, const char *drafter, const char *ve
     return true;
 }
 
-/* If few tokens are shared, the draft writes text by default. Then drafters that need its
- * tokens and verifiers that need q must be refused by name. */
+/* If few tokens are shared, the draft writes text by default. Drafters that need the draft's
+ * tokens, and verifiers that need q, must then be refused with a message that names them. */
 TEST(with_draft_match_text_drafters_that_need_its_tokens_are_refused)
 {
     char drafter[128];

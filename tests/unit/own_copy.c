@@ -1,5 +1,5 @@
-/* own_copy.c - tests the target's own copy as draft model. The copy has the target's
- * matrices, but quantised. It drafts in the target's cache, does not compute the prompt, and
+/* own_copy.c - tests the target's own copy as draft model. The copy has the target's matrices
+ * in a quantised form. It drafts in the target's cache, does not compute the prompt, and
  * computes no row twice. With any drafter, the target must never see the copy's rows, even if
  * an iteration ends early. */
 #include <dirent.h>
@@ -21,16 +21,17 @@ enum { VOCABULARY = 20, CONTEXT = 200, NODES = 24, NEW = 120 };
 
 static char err[512];
 
-/* ------------------------------------------------------------------ recording passes */
+/* ------------------------------------------------------------------ counting passes */
 
 /* Replaces the backend of one engine, and counts what its passes do. */
 static struct {
     struct esp_backend_ops ops;
     const struct esp_backend_ops *real;
     const struct esp_weights *copy;
-    /* number of passes and compactions so far; number of the call that fails, or 0 */
+    /* `calls` counts passes and compactions. The call with the number `fails_at` fails, and 0
+     * means none */
     int calls, fails_at;
-    /* whether NaN is written to all rows that the target's pass may overwrite */
+    /* true if NaN is written to all rows that the target's pass may overwrite */
     bool poisons;
     int rows[2];    /* rows computed by the target, and by the copy */
     int again;      /* number of rows that the copy computed twice in one iteration */
@@ -168,7 +169,7 @@ static void check_each_drafter(struct esp_engine *engine, struct esp_session_opt
     }
 }
 
-/* ------------------------------------------------------------------ on the toy */
+/* ------------------------------------------------------------------ on the toy backend */
 
 static struct toy toy;
 
@@ -208,7 +209,8 @@ TEST(the_context_can_be_filled)
     toy_close(&toy);
 }
 
-/* Makes every pass and every compaction fail in turn, which ends the iteration early. */
+/* Makes every pass and every compaction fail, one after another. A failure ends the iteration
+ * early. */
 TEST(an_iteration_may_end_anywhere)
 {
     static const char *const drafters[] = {"linear:K=4", "dynatree", "goodput", "fixed:D=3",
@@ -263,7 +265,7 @@ TEST(nothing_is_computed_twice)
     toy_close(&toy);
 }
 
-/* The text is shortened to several lengths and continued each time. */
+/* Shortens the text to several lengths, and continues it each time. */
 TEST(texts_can_be_shortened)
 {
     int32_t want[CONTEXT], text[CONTEXT];
@@ -390,8 +392,8 @@ TEST(a_name_that_does_not_mean_a_copy_is_refused)
     CHECK(!esp_is_own_copy("selfish") && !esp_is_own_copy(NULL) && esp_is_own_copy("self"));
 }
 
-/* Here the target is a copy itself. It is refused, because a copy of it would not be
- * smaller. */
+/* Here the target itself is quantised like a copy. A copy of it is refused, because it would
+ * not be smaller. */
 TEST(a_small_target_is_refused)
 {
     struct esp_engine *engine = open_engine("self");
@@ -465,7 +467,7 @@ TEST(a_cache_of_another_shape_cannot_join)
     esp_engine_close(engine);
 }
 
-/* Before each pass of the target, every row after the text is filled with NaN. */
+/* Before each pass of the target, the test fills every row after the text with NaN. */
 TEST(the_target_sees_no_row_of_the_copy)
 {
     int32_t tokens[64];
@@ -486,8 +488,8 @@ TEST(the_target_sees_no_row_of_the_copy)
 
 static int32_t first_tokens[3] = {3, 1, 4};
 
-/* Writes a text with a drafter. The test makes the engine itself, because these models have no
- * tokenizer. */
+/* Writes a text with a drafter. These models have no tokenizer, so the test makes the engine
+ * itself. */
 static void write_with(struct esp_engine *engine, const char *drafter, int count, int32_t *text)
 {
     const struct esp_session_options options = {.drafter = drafter, .values.ignore_eos = true};
@@ -497,7 +499,8 @@ static void write_with(struct esp_engine *engine, const char *drafter, int count
     esp_session_close(session);
 }
 
-/* Returns false if there is no copy of this model on this backend. */
+/* Checks the text that a copy of this model drafts. Returns false if the model has no copy on
+ * this backend. */
 static bool check_architecture(struct esp_backend *backend, const char *folder, int count)
 {
     const struct esp_backend_ops *ops = backend->ops;
@@ -527,8 +530,8 @@ static bool check_architecture(struct esp_backend *backend, const char *folder, 
     return there;
 }
 
-/* Among the models are some with windows of layers, mixtures of experts, learned positions,
- * local RoPE, and tied or capped heads. */
+/* Some of the models have layers with windows, mixtures of experts, learned positions, local
+ * RoPE, or tied or capped heads. */
 EACH_BACKEND(copies_of_every_architecture_write_the_text_of_their_target)
 {
     const bool cuda = strcmp(backend->ops->name, "cuda") == 0;

@@ -7,8 +7,8 @@
 
 static unsigned long long state = 9;
 
-/* Returns the seconds of a step. In half of the steps, other programs make it up to 40 times as
- * long. */
+/* Returns the seconds that a step takes. In half of the steps, other programs make it up to 40
+ * times as long. */
 static double disturbed(double seconds)
 {
     bool hit = check_uniform(&state) < 0.5;
@@ -35,7 +35,7 @@ TEST(plain_decoding_is_as_fast_as_itself)
         }
         double ratio = esp_pace_per_token(&plain) / esp_pace_per_token(&ar);
         CHECK(fabs(ratio - 1) < 1e-9, "%g", ratio);
-        /* a ratio of total times would be wrong */
+        /* an estimate from the total time would be too large */
         CHECK(esp_pace_per_token(&plain) * 500 / total < 0.2);
     }
 }
@@ -68,6 +68,6 @@ TEST(only_the_latest_steps_count)
     CHECK(esp_pace_per_token(&pace) == 10); /* two steps of 5 seconds each for one token */
     for (int i = 1; i <= 6; i++)
         add(&pace, 1, i, 1, 1);
-    /* the last five steps took 2, 3, 4, 5, 6 */
+    /* the last five steps took 2, 3, 4, 5 and 6 seconds */
     CHECK(pace.count == 5 && esp_pace_per_token(&pace) == 1 + 3);
 }

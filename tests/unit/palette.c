@@ -1,5 +1,5 @@
-/* Tests the palette: which entries match a query, in which order they are listed, and the
- * palette's keys. */
+/* Tests the palette: which entries match a query, in which order they are listed, and what the
+ * palette's keys do. */
 #include "tui/view/palette.h"
 
 #include <string.h>
@@ -37,8 +37,8 @@ TEST(better_matches_score_higher)
     is_better("light", ":theme light", ":theme light and more of it");
 }
 
-/* Returns the best score of all ways to match the query, by trying each. Dynamic programming
- * must find the same score. */
+/* Returns the best score of all ways to match the query, by trying all of them. Dynamic
+ * programming must find the same score. */
 static int tried(const char *query, const char *text, int at, int last)
 {
     int best = -1;

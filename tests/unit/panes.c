@@ -45,8 +45,8 @@ TEST(the_timeline_and_the_mask_match_their_golden_screens)
     scene_close(&scene);
 }
 
-/* If the target has recurrent layers, the pane shows the walk beside the mask, if there is room
- * for both. The walk is the order in which a pass computes states. */
+/* If the target has recurrent layers, the mask pane also shows the walk, beside the mask, if
+ * there is room for both. The walk is the order in which a pass computes the states. */
 TEST(the_walk_is_beside_the_mask)
 {
     struct scene scene;
@@ -138,7 +138,8 @@ TEST(the_mask_is_the_ancestor_relation)
     }
 }
 
-/* Compares sentences about verifiers that sample, with their numbers. */
+/* Compares the sentences about verifiers that sample with the expected sentences and
+ * numbers. */
 TEST(sampled_decisions_are_explained)
 {
     char text[160];
@@ -171,8 +172,8 @@ TEST(sampled_decisions_are_explained)
           "%s", text);
 }
 
-/* The zoomed controller pane has charts, in which the goal of the acceptance rate is drawn, and
- * the reasons why values changed. */
+/* The zoomed controller pane has charts and the reasons why values changed. One chart also
+ * shows the goal of the acceptance rate. */
 TEST(the_controller_has_charts)
 {
     struct scene scene;
@@ -237,8 +238,8 @@ TEST(sentences_name_random_draws)
     CHECK(!strstr(text, "ms"), "an unknown time is left out: %s", text);
 }
 
-/* Each pass reads the states of recurrent layers. Whether it also writes them depends on the
- * text. */
+/* Each pass reads the states of recurrent layers. It depends on the text whether the pass also
+ * writes them. */
 TEST(step_mode_says_how_often_states_were_read_and_written)
 {
     char text[768] = "";

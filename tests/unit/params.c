@@ -79,7 +79,7 @@ TEST(wrong_values_are_named)
 }
 
 /* Checks the parameters of a drafter or verifier: names are unique, defaults are within range,
- * and a written spec can be read again. */
+ * and a spec that was written can be read again. */
 static void check_table(const char *owner, const struct esp_param *rows)
 {
     struct esp_params p, again;

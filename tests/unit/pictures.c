@@ -69,7 +69,7 @@ static const char *hostile_text(void *user, int32_t token, size_t *length)
     return hostile[token].text;
 }
 
-/* Makes a tree in which all nodes are children of the root; node i has token i - 1. */
+/* Makes a tree in which all nodes are children of the root. Node i has token i - 1. */
 static const struct esp_iteration *hostile_tree(void)
 {
     static struct esp_node nodes[HOSTILE + 2];
@@ -110,7 +110,7 @@ static const struct esp_iteration *hostile_tree(void)
 
 /* ------------------------------------------------------------------ the helper */
 
-/* Uses the helper of this build. Without Graphviz, prints a line and returns false. */
+/* Uses the helper of this build. If there is none, prints a line and returns false. */
 static bool has_helper(void)
 {
     char path[512];
@@ -204,8 +204,8 @@ TEST(hostile_text_is_plain_text_in_dot)
     free(dot);
 }
 
-/* All angle brackets except Graphviz's own are written as character references. So none of
- * these elements can occur unless a token got out of its label. */
+/* All angle brackets except Graphviz's own are written as character references. So these
+ * elements can occur only if the text of a token was read as markup. */
 TEST(hostile_text_opens_no_element_in_svg)
 {
     static const char *const forbidden[] = {"<script", "<a ",    "<a>",      "href=\"",
@@ -267,8 +267,8 @@ static double height_of(const char *plain, const char *name)
     return y;
 }
 
-/* This must also hold if another program lays out the DOT file. In such a layout, y grows
- * upwards. */
+/* Siblings must also be in order of rank if another program lays out the DOT file. In such a
+ * layout, y grows upwards. */
 TEST(siblings_stand_in_order_of_rank)
 {
     size_t size;
@@ -358,7 +358,7 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Uses the largest tree that a recording can have. A part of it that fits on a slide must be
+/* Draws the largest tree that a recording can have. A part of it that fits on a slide must be
  * drawn quickly. The whole tree must be drawn within the limits or refused. */
 TEST(a_huge_tree_is_drawn_or_refused_in_time)
 {
@@ -455,7 +455,7 @@ TEST(a_large_png_can_be_read)
     CHECK(!png && strstr(err, "too large for a PNG"), "%s", err);
 }
 
-/* Makes a shell script the helper. */
+/* Uses a shell script as the helper. */
 static void pretend(const char *script)
 {
     static char path[] = "/tmp/espalier-helper-XXXXXX";

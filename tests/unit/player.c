@@ -16,14 +16,14 @@ enum { WIDTH = 120, HEIGHT = 50, MOST_FRAMES = 6000 };
 
 static char err[512];
 
-/* A session that is shown and recorded while it runs. */
+/* Holds a session that is shown and recorded while it runs, and its frames. */
 struct live {
     struct scene scene;
     struct esp_session *session;
     struct esp_recorder *recorder;
-    bool stepping;             /* whether frames of draft passes and stages are stored, too */
-    char *frames[MOST_FRAMES]; /* (count) in order */
-    /* number of steps of the unfinished iteration that the frame shows */
+    bool stepping;             /* true if frames of draft passes and stages are stored, too */
+    char *frames[MOST_FRAMES]; /* in order, `count` of them */
+    /* for each frame, the number of steps that it shows of an unfinished iteration */
     int steps[MOST_FRAMES];
     int count, step;
 };
@@ -163,8 +163,8 @@ static void make_toy(struct toy *toy, int context)
     toy->closeness = 0.6;
 }
 
-/* At the end of the recording, the generation has ended, too. So the last iteration looks
- * different and is not compared. */
+/* When the recording ends, the generation has ended, too. So the last iteration looks different
+ * and is not compared. */
 TEST(every_iteration_looks_as_in_the_live_session)
 {
     struct toy toy;
@@ -270,7 +270,7 @@ TEST(the_state_depends_only_on_the_position)
 
 /* ------------------------------------------------------------------ jumps, time, search */
 
-/* Replaces the times of events in the file: `gap` seconds apart. */
+/* Replaces the times in the file. Each event is `gap` seconds after the one before it. */
 static void set_times(double gap)
 {
     size_t length, written;
@@ -294,7 +294,7 @@ static void set_times(double gap)
     free(text);
 }
 
-/* Writes iterations of the scene, and two markers. */
+/* Writes a recording with iterations of the scene and two markers. */
 static void write_scene(int iterations)
 {
     struct esp_recorder *recorder;
@@ -375,7 +375,7 @@ TEST(markers_and_searches_move_the_player)
     replay_close(&replay);
 }
 
-/* Events are a second apart; `now` is the test's clock. */
+/* One event is recorded per second. `now` is the test's clock. */
 TEST(a_recording_plays_at_the_requested_speed)
 {
     struct replay replay;
@@ -410,8 +410,8 @@ TEST(a_recording_plays_at_the_requested_speed)
     replay_close(&replay);
 }
 
-/* Fast iterations are slowed down so that users can follow, unless the original speed is
- * chosen. */
+/* If the original speed is not chosen, fast iterations are slowed down so that users can follow
+ * them. */
 TEST(fast_iterations_are_slowed_down)
 {
     struct replay replay;
@@ -499,7 +499,7 @@ TEST(the_screen_of_a_replay_matches_its_golden_screen)
 
 /* ------------------------------------------------------------------ damaged files */
 
-/* Changes some bytes. Digits become other digits, so that most lines are still JSON. Some bytes
+/* Damages some bytes. Digits become other digits, so most lines are still JSON. Some bytes
  * become arbitrary bytes. */
 static void damage(char *bytes, size_t length, unsigned long long *random)
 {

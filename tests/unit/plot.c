@@ -8,9 +8,9 @@
 
 #include "tests/check.h"
 
-enum { SERIES = 20, PLAIN = 5 /* PLAIN: index of plain decoding */, POINTS = 3, SAMPLE = 600 };
+enum { SERIES = 20, PLAIN = 5 /* the index of plain decoding */, POINTS = 3, SAMPLE = 600 };
 
-/* A plot as an SVG, with one shape per line. */
+/* A plot as an SVG text that has one shape per line. */
 struct picture {
     char *svg;
     double width, height;
@@ -48,7 +48,7 @@ static struct picture draw(bool bars, bool level)
     return picture_of(&plot);
 }
 
-/* Returns the line with a text, or NULL. */
+/* Returns the line of the SVG that contains a text, or NULL. */
 static const char *find_text(const struct picture *p, const char *text)
 {
     char end[160];
@@ -77,7 +77,7 @@ static double number(const char *line, const char *name)
     return at && at < strchr(line, '\n') ? atof(at + strlen(begin)) : NAN;
 }
 
-/* Writes the points of a path; returns how many there are. */
+/* Writes the points of a path. Returns how many there are. */
 static int points_of(const char *line, double points[64])
 {
     int count = 0;
@@ -91,8 +91,8 @@ static int points_of(const char *line, double points[64])
     return count;
 }
 
-/* Appends the shape in a line of the SVG to the sample: its style, and its points relative to
- * (left, top). */
+/* Appends a shape to the sample: its style, and its points relative to (left, top). `line` is
+ * the line of the SVG that has the shape. */
 static void add_shape(const char *line, double left, double top, char sample[SAMPLE])
 {
     const char *looks = strstr(line, " fill=");
@@ -107,8 +107,8 @@ static void add_shape(const char *line, double left, double top, char sample[SAM
                                  points[2 * i] - left, points[2 * i + 1] - top);
 }
 
-/* Writes the sample of a series in the legend. It consists of all shapes to the left of the
- * label on the same line, relative to the label. */
+/* Writes the sample of a series in the legend. The sample consists of all shapes on the same
+ * line to the left of the label. Their positions are relative to the label. */
 static void sample_of(const struct picture *p, int index, char sample[SAMPLE])
 {
     char label[32];
@@ -167,8 +167,8 @@ TEST(twenty_kinds_of_bars_can_be_distinguished)
     free(p.svg);
 }
 
-/* Writes the points of the next path of this kind. Returns a pointer to the end of the path, or
- * NULL if there is no such path. */
+/* Writes the points of the first path of this kind in `svg`. Returns a pointer behind its
+ * start, from which the next path can be found, or NULL if there is no path of this kind. */
 static const char *next_of(const char *svg, const char *kind, double points[64])
 {
     char class[32];
@@ -181,7 +181,7 @@ static const char *next_of(const char *svg, const char *kind, double points[64])
     return at ? at + 1 : NULL;
 }
 
-/* A value that holds for all x is drawn as a horizontal line across the plot. */
+/* A value that is the same for all x is drawn as a horizontal line across the plot. */
 TEST(a_value_for_all_x_is_a_level_line)
 {
     for (int bars = 0; bars < 2; bars++) {

@@ -23,7 +23,7 @@ static atomic_int allowed = 1 << 20;
 
 typedef int creator(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
 
-/* Replaces the system's function. */
+/* Replaces the system's function. Makes `allowed` threads, and refuses all further threads. */
 int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *),
                    void *arg)
 {
@@ -48,9 +48,9 @@ static void wait_for(double seconds)
 
 struct step {
     atomic_int ran[MOST];
-    atomic_int on[8]; /* number of parts that run now with each thread number */
+    atomic_int on[8]; /* the number of parts that run now with each thread number */
     atomic_int threads, faults, helped;
-    double helper_sleeps; /* seconds that a helper sleeps in its first part */
+    double helper_sleeps; /* how many seconds a helper sleeps in its first part */
 };
 
 static void part(void *arg, int at, int thread)
@@ -129,7 +129,7 @@ TEST(a_delayed_helper_delays_only_one_part)
             wait_for(1e-3);
     }
     CHECK(helped);
-    /* after such a long wait, the pool does not use helpers for some time */
+    /* after such a long wait for a helper, the pool runs without helpers for some time */
     struct step step = {0};
     run_step(pool, &step, MOST);
     CHECK(step.helped == 0);
@@ -160,8 +160,8 @@ static void part_in_order(void *arg, int at, int thread)
         wait_for(1e-3);
 }
 
-/* If cores are equal, each thread has a fixed share. In this test, the fast thread would then
- * wait for the slow thread. */
+/* If cores are equal, each thread gets a fixed share of the parts. In this test, the fast
+ * thread would then wait for the slow thread. */
 TEST(if_cores_differ_each_thread_takes_the_next_part)
 {
     struct esp_pool *pool = esp_pool_open(2, true);
@@ -201,7 +201,7 @@ TEST(if_threads_are_refused_the_pool_has_fewer)
     }
 }
 
-/* ------------------------------------------------------------------ nodes of memory */
+/* ------------------------------------------------------------------ NUMA nodes */
 
 struct places {
     int cpu[MOST], thread[MOST];
@@ -225,15 +225,15 @@ static void write_list(const char *sys, int node, int cpu)
     CHECK(system(command) == 0);
 }
 
-/* The test needs two CPUs, and each of them becomes a node. Helpers of the second node must run
- * only on its CPU. Every part must run once, and parts are numbered node by node. */
+/* The test needs two CPUs, and makes each of them a NUMA node. Helpers of the second node must
+ * run only on its CPU. Every part must run once, and parts are numbered node by node. */
 TEST(helpers_stay_on_their_node)
 {
     cpu_set_t set;
     char sys[] = "/tmp/espalier-nodes-XXXXXX", command[64];
     int cpu[2], found = 0;
     CHECK(sched_getaffinity(0, sizeof set, &set) == 0);
-    if (CPU_COUNT(&set) != 2) /* if there are more CPUs, the others belong to no node */
+    if (CPU_COUNT(&set) != 2) /* uses only two of the CPUs */
         for (int i = 0, seen = 0; i < CPU_SETSIZE; i++)
             if (CPU_ISSET(i, &set) && ++seen > 2)
                 CPU_CLR(i, &set);
@@ -241,7 +241,7 @@ TEST(helpers_stay_on_their_node)
         if (CPU_ISSET(i, &set))
             cpu[found++] = i;
     if (found < 2 || sched_setaffinity(0, sizeof set, &set) != 0) {
-        printf("  nodes of memory are not tested, because there is only one CPU\n");
+        printf("  NUMA nodes are not tested, because there is only one CPU\n");
         return;
     }
     CHECK(mkdtemp(sys));

@@ -50,7 +50,7 @@ static void step(struct esp_run *run, const int32_t *committed, int count, doubl
 }
 
 /* Makes a race. The left side writes a token every second. The right side writes the tokens
- * `right` in two iterations of `seconds` each. */
+ * `right` in two iterations, and each of these takes `seconds`. */
 static struct esp_race *race_of(const int32_t right[4], double seconds)
 {
     static const int32_t left[] = {2, 3, 4, 5};
@@ -79,8 +79,8 @@ TEST(a_run_has_the_times_of_its_own_iterations)
     esp_race_release(race);
 }
 
-/* Unlike a session, a run of a race has an end. So it stores all its iterations, while a
- * session drops old ones. */
+/* A run of a race has an end, so it stores all its iterations. A session has no end, so it
+ * drops old iterations. */
 TEST(a_run_keeps_all_iterations)
 {
     enum { STEPS = 2 * ESP_POINTS };

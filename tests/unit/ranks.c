@@ -1,6 +1,6 @@
 /* ranks.c - tests models that are divided among processes. Results must be bit-identical for
- * any number of ranks and any plan. If a process ends, hangs or has another file, there must be
- * an error message.
+ * any number of ranks and any plan. If a process ends, hangs or has a file that differs, there
+ * must be an error message.
  *
  * The other ranks are processes of this test program (tests/check.c calls esp_is_rank()).
  */
@@ -255,7 +255,7 @@ TEST(a_rank_that_hangs_is_ended)
 
 static int asked;
 
-/* Called while a rank does not answer. After a while, lets the stopped rank continue. */
+/* Is called while a rank does not answer. After a while, lets the stopped rank continue. */
 static bool wakes(void *user, int rank, int ranks, double seconds)
 {
     asked += rank == 1 && ranks == 2;
@@ -283,8 +283,8 @@ TEST(the_user_can_wait_for_a_rank_that_hangs)
     esp_model_close(model);
 }
 
-/* After a restart, the weights need not be opened again, but the caches must be. Results must
- * be bit-identical. */
+/* After ranks were started again, the weights need not be opened again, but the caches must be.
+ * Results must be bit-identical. */
 TEST(killed_ranks_are_started_again_once)
 {
     const struct division three = {.ranks = 3, .threads = 1};
@@ -326,10 +326,11 @@ TEST(killed_ranks_are_started_again_once)
     esp_model_close(model);
 }
 
-/* ------------------------------------------------------------------ what a pass does */
+/* ------------------------------------------------------------------ times of a pass */
 
-/* Each of two ranks has whole layers. Rank 0 computes, then rank 1, then rank 0. After each of
- * the first two laps, the rows travel for as long as the simulated network delays them. */
+/* Each of two ranks computes whole layers: first rank 0, then rank 1, then rank 0 again. These
+ * are three laps. After each of the first two laps, the rows are sent over a simulated network
+ * that delays them. */
 TEST(laps_of_a_pass_say_who_computes)
 {
     static const double DELAY = 0.02;
@@ -345,8 +346,8 @@ TEST(laps_of_a_pass_say_who_computes)
     for (int i = 0; i < 6; i++) {
         const struct esp_rank_lap *lap = &times.laps[i];
         CHECK(lap->rank == i % 2 && lap->wait >= 0);
-        /* A hop is the time of an exchange without the time of waiting, so it may be slightly
-         * less than the delay. */
+        /* A hop is the time of an exchange without the time of waiting for the other rank. So
+         * it can be slightly less than the delay. */
         CHECK(i > 3 || (lap->hop > 0.9 * DELAY && lap->hop < 1), "%d: hop %g", i, lap->hop);
         CHECK(i <= 3 || (lap->hop == 0 && lap->wait == 0));
         CHECK(i / 2 % 2 != i % 2 || lap->compute > 0);
@@ -358,7 +359,7 @@ TEST(laps_of_a_pass_say_who_computes)
     esp_model_close(model);
 }
 
-/* Divided matrices need many exchanges, so several of them are reported as one lap. */
+/* Divided matrices need many exchanges. So several exchanges are reported as one lap. */
 TEST(laps_of_many_exchanges_are_merged)
 {
     const struct division three = {.ranks = 3, .threads = 1};
@@ -386,8 +387,8 @@ TEST(laps_of_many_exchanges_are_merged)
     esp_model_close(model);
 }
 
-/* Ranks may leave an exchange at different times. So the time that the slowest rank computed can
- * be longer than the time in which rank 0 computed and waited. */
+/* Ranks can leave an exchange at different times. So the slowest rank may have computed for
+ * longer than rank 0 has computed and waited. */
 TEST(last_lap_of_rank_0_takes_as_long_as_its_exchange)
 {
     struct esp_ranks *r = calloc(1, sizeof *r);
@@ -511,7 +512,8 @@ TEST(a_truncated_description_is_refused)
 
 /* ------------------------------------------------------------------ greetings */
 
-/* A group of two ranks. Rank 1 sends a copy of rank 0's greeting, with one change. */
+/* Stands for a group of two ranks. Rank 1's greeting is a copy of rank 0's greeting with one
+ * change. */
 struct mirror {
     struct esp_ranks base;
     char *area[2];
@@ -629,8 +631,8 @@ static int run_text(struct divided *m, int first, int seed, int count)
     return divided_run_rows(m, first, seed, count, count, true);
 }
 
-/* Writes the logits of a text that continues, returns to a saved copy of its states, and
- * continues differently. */
+/* Continues a text, then returns to a saved copy of its states and continues with other tokens.
+ * Writes the logits of both continuations. */
 static size_t run_states(struct esp_backend *backend, const struct esp_model_desc *desc,
                          float *out)
 {
@@ -643,7 +645,7 @@ static size_t run_states(struct esp_backend *backend, const struct esp_model_des
     CHECK(m.ops->fold(m.cache, PREFIX + ESP_STATE_CHUNK, 0) == 0);
     CHECK(run_text(&m, PREFIX + ESP_STATE_CHUNK, 40, 2) == 0);
     CHECK(m.ops->read_row(m.logits, 1, out) == 0);
-    /* the states already include these tokens */
+    /* refused, because the states already include these tokens */
     CHECK(run_text(&m, PREFIX, 50, 2) == ESP_E_ARGUMENT);
     CHECK(m.ops->state_load(m.cache, 1) == ESP_E_ARGUMENT);
     CHECK(m.ops->state_load(m.cache, 0) == 0);

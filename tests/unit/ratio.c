@@ -1,5 +1,6 @@
-/* Tests ratio classes, which group tokens by p / q: their order, and the ceiling that `khisti`
- * reaches with them. The backends' sums over the classes are compared with plain loops. */
+/* Tests ratio classes, which group tokens by p / q. Tests their order, and the ceiling that
+ * verifier khisti reaches with them. The backends' sums over the classes are compared with
+ * plain loops. */
 #include <math.h>
 #include <stdlib.h>
 

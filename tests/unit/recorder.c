@@ -1,6 +1,6 @@
-/* Tests recording under failures. A killed program may lose only its last event. A full disk, a
- * closed pipe, an I/O error or a stalled reader must suspend the recording and nothing else.
- * Files must never be overwritten by accident. */
+/* Tests recording under failures. A killed program may lose only the last event of its
+ * recording. A full disk, a closed pipe, an I/O error or a stalled reader must suspend the
+ * recording and nothing else. Files must never be overwritten by accident. */
 #include "sessions/recorder.h"
 
 #include <errno.h>
@@ -39,9 +39,9 @@ static void record_prompt(struct esp_recorder *recorder)
         &(struct esp_event){.type = ESP_EVENT_PROMPT, .tokens = tokens, .token_count = 3});
 }
 
-/* ------------------------------------------------------------------ killed */
+/* ------------------------------------------------------------------ killed programs */
 
-/* Returns whether a generation was running after the last whole line before `cut`. */
+/* Returns whether a generation was running at the last whole line before `cut`. */
 static bool was_writing(const char *bytes, size_t cut)
 {
     static const char mark[] = "\"type\":\"";
@@ -58,8 +58,8 @@ static bool was_writing(const char *bytes, size_t cut)
     return writing;
 }
 
-/* Opens the first `cut` bytes of the file. All events whose lines are complete must be
- * readable. */
+/* Opens a file with the first `cut` bytes of a recording. The reader must find all events that
+ * have a complete line. */
 static void open_cut(const char *bytes, size_t cut, size_t header_length)
 {
     struct esp_recording *recording;
@@ -99,7 +99,7 @@ TEST(a_truncation_anywhere_loses_at_most_the_last_event)
     free(bytes);
 }
 
-/* Records markers forever, and reports each of them by a byte. */
+/* Records markers until the process is killed. Writes a byte to `told` after each of them. */
 static _Noreturn void mark_until_killed(int told)
 {
     struct esp_recorder *recorder = open_recorder(recorded_path(), true, NULL);
@@ -141,8 +141,8 @@ TEST(a_killed_program_leaves_all_that_it_had_recorded)
 static int good_writes, failure;
 static size_t part;
 
-/* Replaces write(). Lets `good_writes` writes succeed. After them, only `part` more bytes can
- * be written. */
+/* Replaces write(). The first `good_writes` writes succeed. Then only `part` more bytes can be
+ * written. */
 static ssize_t failing(int fd, const void *bytes, size_t length)
 {
     if (good_writes-- > 0)
@@ -170,7 +170,7 @@ TEST(a_failing_write_suspends_the_recording_and_keeps_whole_lines)
             for (int n = 0; n < 5; n++)
                 recorded_mark(recorder, "a place");
             CHECK(strstr(esp_recorder_trouble(recorder), strerror(failure)) &&
-                      strstr(esp_recorder_trouble(recorder), "the generation goes on"),
+                      strstr(esp_recorder_trouble(recorder), "the generation continues"),
                   "%s", esp_recorder_trouble(recorder));
             CHECK(esp_recorder_close(recorder, err, sizeof err) == ESP_E_FILE);
             struct esp_recording *recording = recorded_open();
@@ -183,7 +183,7 @@ TEST(a_failing_write_suspends_the_recording_and_keeps_whole_lines)
 
 static bool interrupt_next;
 
-/* Replaces write(). Interrupts every second write. The others write only a few bytes. */
+/* Replaces write(). Interrupts every second write. The other writes write only a few bytes. */
 static ssize_t in_pieces(int fd, const void *bytes, size_t length)
 {
     interrupt_next = !interrupt_next;
@@ -209,7 +209,7 @@ TEST(a_full_disk_is_reported_at_the_start)
     CHECK(strstr(err, "/dev/full") && strstr(err, strerror(ENOSPC)), "%s", err);
 }
 
-/* Makes a pipe in the folder of the file. */
+/* Makes a pipe in the folder of the recording. */
 static const char *make_pipe(void)
 {
     static char path[128];
@@ -293,7 +293,8 @@ TEST(a_file_is_overwritten_only_by_force)
     esp_recording_close(recorded_open());
 }
 
-/* Two recorders of one file would mix their lines, so even --force does not allow this. */
+/* Two recorders of one file would mix their lines, so even --force does not allow a second
+ * recorder. */
 TEST(a_file_has_one_recorder_at_a_time)
 {
     unlink(recorded_path());

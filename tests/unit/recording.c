@@ -1,5 +1,6 @@
-/* Tests recordings. Every event (also random ones) and every step of every drafter must be read
- * back bit for bit. The index must have the text and the sums, and seeking must be fast. */
+/* Tests recordings. Every event and every step of every drafter must be read back bit for bit,
+ * and so must events with random content. The index must have the text and the sums, and
+ * seeking must be fast. */
 #include "sessions/recording.h"
 
 #include <math.h>
@@ -23,9 +24,9 @@ static const struct esp_event *read_event(struct esp_recording *recording, int e
     return found;
 }
 
-/* ------------------------------------------------------------------ live and read */
+/* ------------------------------------------------------------------ session and file */
 
-/* Compares an event other than an iteration. */
+/* Compares two events that are not iterations. */
 static void same_event(const struct esp_event *got, const struct recorded_event *want,
                        const char *what)
 {
@@ -41,8 +42,8 @@ static void same_event(const struct esp_event *got, const struct recorded_event 
           "%s: %s %s", what, want->key, want->text);
 }
 
-/* Compares each event of the file with that of the session. The steps of an iteration come
- * before it. */
+/* Compares each event of the file with that of the session. In the session, the steps of an
+ * iteration come before the iteration. */
 static void compare(struct esp_recording *recording, const struct recorded_events *events,
                     const char *drafter)
 {
@@ -452,7 +453,7 @@ TEST(every_double_is_read_as_written)
             double value;
         } any = {.bits = high << 32 | (uint64_t)(check_uniform(&random) * 0x100000000)};
         const double place[] = {1, 1e3, 1e6, 1e9};
-        if (i % 2) /* a decimal number with up to nine decimals, or the value after it */
+        if (i % 2) /* a number with up to nine decimals, or the next double after it */
             any.value = floor(2e7 * check_uniform(&random) - 1e7) / place[i / 2 % 4];
         if (i % 8 == 1)
             any.value = nextafter(any.value, 1);
@@ -595,7 +596,8 @@ TEST(seeking_in_ten_thousand_iterations_is_quick)
 
 /* ------------------------------------------------------------------ the manual */
 
-/* Reads the example from a literal block of the man page, and joins continued lines. */
+/* Reads the example of a recording from a literal block of the man page, and joins continued
+ * lines. */
 static size_t read_example(const char *path, char *text, size_t size)
 {
     char line[512];
@@ -628,7 +630,7 @@ TEST(the_example_of_the_manual_is_a_recording)
     esp_recording_close(recording);
 }
 
-/* The target's scores of the committed tokens are read back unchanged. */
+/* The target's scores of the committed tokens must be read back unchanged. */
 TEST(scores_are_read_back)
 {
     struct esp_node root = {.token = 2, .parent = -1, .copies = 1};

@@ -1,6 +1,6 @@
 /* Tests recycled tokens. The matrix must have the target's likeliest tokens after each token,
- * and trees must be filled with the likeliest paths through the matrix. The file of the matrix
- * may affect only the speed, even if it is damaged.
+ * and trees must be filled with the likeliest paths through the matrix. The file that stores
+ * the matrix may affect only the speed, even if it is damaged.
  */
 #include <math.h>
 #include <stdio.h>
@@ -61,8 +61,8 @@ TEST(a_new_row_of_a_token_replaces_the_old_one)
 }
 
 /* The expected rates are computed by hand. A new row has class 0. The prior of class 0 has the
- * weight of 16 observed rows: the first place is right with probability .2, the k-th place with
- * probability .8 * .4 / k^2. */
+ * weight of 16 observed rows. In the prior, the first place is right with probability .2, and
+ * the k-th place with probability .8 * .4 / k^2. */
 TEST(rates_are_learned_per_class)
 {
     CHECK(esp_recycled_open(&one, "a", 100, false) == ESP_OK);
@@ -96,7 +96,8 @@ static int by_value(const void *a, const void *b)
     return (x < y) - (x > y);
 }
 
-/* Writes the probabilities of all paths through the matrix. Returns their number. */
+/* Writes the probabilities of all paths through the matrix from `token`. Returns how many there
+ * are. */
 static int list_paths(int32_t token, double above, int depth, double *value)
 {
     const struct esp_recycled_row *row = esp_recycled_of(&one, token);
@@ -152,8 +153,8 @@ TEST(the_tree_has_the_likeliest_paths_of_a_planted_chain)
     esp_recycled_close(&one);
 }
 
-/* A token that is both copied and recycled must be one guess. Recycled tokens are also guessed
- * below copied ones. */
+/* A token that is both copied and recycled must be one guess. Recycled tokens may also be
+ * guessed below copied tokens. */
 TEST(sources_join_in_one_tree)
 {
     static struct esp_retrieval r;
@@ -187,7 +188,7 @@ TEST(sources_join_in_one_tree)
     esp_recycled_close(&one);
 }
 
-/* ------------------------------------------------------------------ sessions on the toy */
+/* ------------------------------------------------------------------ the toy backend */
 
 /* Writes the likeliest tokens after a node of the last tree, by descending probability. */
 static void likeliest(const struct drafting *d, int node, int32_t tokens[WIDTH])
@@ -214,7 +215,7 @@ static void check_rows(const struct drafting *d)
     for (int i = 0; i < tree->verified; i++) {
         const int32_t token = tree->nodes[tree->order[i]].token;
         int32_t want[WIDTH];
-        bool last = true; /* whether no later node has the same token */
+        bool last = true; /* true if no later node has the same token */
         for (int j = i + 1; j < tree->verified; j++)
             last = last && tree->nodes[tree->order[j]].token != token;
         if (!last)
@@ -316,9 +317,9 @@ static int write_scrambled(const char *drafter, double temperature, int32_t *tex
     return length;
 }
 
-/* Sampled texts are equal, too, because nss uses one random number for each token of the text.
- * With verifiers that use more, only the distribution stays the same
- * (tests/lossless/exact_session.c). */
+/* Sampled texts must be equal, too, because verifier nss uses one random number for each token
+ * of the text. With verifiers that use more random numbers, only the distribution stays the
+ * same (tests/lossless/exact_session.c). */
 TEST(random_contents_do_not_change_the_text)
 {
     static const char *const drafters[] = {"recycle:cost=off,N=16", "recycle:suffix=off",
@@ -446,7 +447,7 @@ TEST(a_damaged_file_gives_one_sentence)
     leave_home();
 }
 
-/* ------------------------------------------------------------------ sessions that keep it */
+/* ------------------------------------------------------------------ stored matrices */
 
 static struct esp_engine *engine;
 

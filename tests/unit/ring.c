@@ -16,7 +16,7 @@ static void write_iteration(struct esp_ring *ring, int index)
     CHECK(esp_ring_write_event(ring, &event, false) == 0);
 }
 
-/* Applies everything in the ring. Returns the number of snapshots. */
+/* Applies all snapshots in the ring to the state. Returns how many there were. */
 static int drain(struct esp_ring *ring, struct esp_state *state)
 {
     int count = 0;

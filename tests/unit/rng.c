@@ -1,13 +1,12 @@
-/* Tests random numbers: the published test values of the generator, and what sessions require
- * of it.
- */
+/* Tests the generator of random numbers. It must give the published test values, and have the
+ * properties that sessions require. */
 #include <math.h>
 #include <string.h>
 
 #include "tests/check.h"
 #include "engine/support/rng.h"
 
-/* Known-answer values of Random123's philox4x32-10. */
+/* Compares numbers with the known numbers of Random123's philox4x32-10. */
 TEST(philox_gives_the_known_answers)
 {
     static const struct {
@@ -43,7 +42,7 @@ TEST(streams_repeat_and_differ)
           square / 1e5 < 0.339);
 }
 
-/* A stream and the streams that are split off from it must have no number in common. */
+/* A stream must have no number in common with a stream that is split off from it. */
 TEST(a_stream_splits_into_streams_of_their_own)
 {
     enum { PARTS = 200, EACH = 50 };

@@ -1,7 +1,6 @@
-/* rows.c - tests the backends' operations on rows over the vocabulary (largest entries,
- * probabilities, arithmetic of distributions) against simple references that sort. The rows
- * have ties, NaN and infinities, and arguments are out of range.
- */
+/* rows.c - tests the backends' operations on rows over the vocabulary: largest entries,
+ * probabilities, and arithmetic of distributions. They are compared with simple references that
+ * sort. Some rows have ties, NaN or infinities, and some arguments are out of range. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +28,7 @@ static void close_setup(struct setup *s)
 }
 
 /* Computes softmax and returns its status. An asynchronous device reports bad values only in a
- * later call, so this function makes a second call. */
+ * later call, so this function also makes such a call. */
 static int softmax(struct setup *s, int32_t row, const struct esp_sampling *sampling)
 {
     double value;
@@ -154,7 +153,7 @@ EACH_BACKEND(probabilities_equal_those_of_a_sort)
                 reference_softmax(x, n, &settings[setting], want);
                 for (int i = 0; i < n; i++) {
                     sum += got[i];
-                    /* the error grows with the size of the exponent */
+                    /* the error grows with the absolute value of the exponent */
                     double places = want[i] > 0 ? 1 - log(want[i]) : 1;
                     CHECK(fabs(got[i] - want[i]) <= 5e-7 * places * want[i] + 1e-37,
                           "%d values, kind %d, setting %zu: value %d is %g, not %g", n, kind,
@@ -263,7 +262,8 @@ static void make_distribution(float *p, int n, unsigned long long *state)
         p[i] = (float)(p[i] / sum);
 }
 
-/* Checks that a token can have been drawn from p (n), and sets its probability to 0. */
+/* Checks that a token can have been drawn from the `n` probabilities `p`, and sets the token's
+ * probability to 0. */
 static void check_draw(float *p, int n, double u, int32_t token, double value)
 {
     double total = 0, sum = 0;

@@ -170,7 +170,7 @@ static void write_distribution(struct pair *p, int at)
     BOTH(p, write_row, at, row[0]);
 }
 
-/* Draws `each` times in a row from each of 40 / `each` rows. */
+/* Draws from 40 / `each` rows, `each` times in succession from each of them. */
 static void compare_draws(struct pair *p, int per, int each)
 {
     enum { DRAWS = 40, PER = 40 };
@@ -350,8 +350,8 @@ TEST(asynchronous_calls_keep_their_own_arguments)
     close_backends(&p);
 }
 
-/* Makes calls with more entries than there are rows. Memory for arguments and results must
- * grow. */
+/* Makes calls with more entries than the device has rows. The memory for arguments and results
+ * must grow. */
 TEST(calls_may_be_larger_than_the_rows)
 {
     enum { N = 50, MANY = 30000 };

@@ -1,10 +1,9 @@
-/* Tests that a seed gives the same text on every backend. If every call of a backend waits for
- * a device, children are drawn ahead of time. This may change only the number of waits.
+/* Tests that a seed gives the same text on every backend. On a backend where every call waits
+ * for a device, children are drawn ahead of time. This may change only the number of waits.
  *
- * Every drafter and setting that samples runs with every verifier that accepts its draws. It
- * runs on toy models and on small transformers, on the CPU and on CUDA. The probabilities of
- * these models are bit-identical on both.
- */
+ * Every drafter and setting that samples runs with every verifier that accepts its draws. They
+ * run on toy models and on small transformers, on the CPU and on CUDA. The probabilities of
+ * these models are bit-identical on both backends. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,17 +25,17 @@ static const char *const drawing[] = {
 };
 enum { DRAWING = sizeof drawing / sizeof *drawing, MOST = 64 };
 
-/* The text of a session, and how many random numbers the session used. */
+/* The text that a session wrote, and how many random numbers the session used. */
 struct outcome {
     int32_t text[MOST];
     int length;
-    /* number of streams split off for the draft; number of random numbers that the verifier
-     * used */
+    /* the number of streams that were split off for the draft, and the number of random numbers
+     * that the verifier used */
     uint64_t expanded, decided;
-    int nodes; /* drafted */
+    int nodes; /* the number of drafted nodes */
 };
 
-/* Returns false if the verifier does not accept the drafter's draws. */
+/* Writes a text. Returns false if the verifier does not accept the drafter's draws. */
 static bool generate(struct esp_engine *engine, const char *drafter, const char *verifier,
                      uint64_t seed, int tokens, struct outcome *o)
 {
@@ -83,7 +82,7 @@ TEST(drawing_ahead_does_not_change_the_text)
                 struct outcome now, ahead;
                 struct toy toy;
                 toy_open(&toy, 20, 128, 24, seed);
-                toy.sharpness = 1; /* so that nodes have many children */
+                toy.sharpness = 1; /* with flat distributions, nodes have many children */
                 if (generate(&toy.engine, drawing[d], esp_verifiers[v]->name, seed, 50, &now)) {
                     toy.engine.backend->ops = &waits;
                     generate(&toy.engine, drawing[d], esp_verifiers[v]->name, seed, 50, &ahead);

@@ -42,7 +42,7 @@ static double gauge(const struct esp_iteration *it, const char *name)
     check_fail(__FILE__, __LINE__, " there is no gauge %s", name);
 }
 
-/* Reads the whole recording. Returns the number of tokens in its text. */
+/* Reads all events of the recording. Returns the number of tokens in its text. */
 static int read_all(struct esp_recording *recording, const char *name)
 {
     const struct esp_text_token *text;

@@ -77,7 +77,7 @@ TEST(loading_and_failing)
     scene_close(&scene);
 }
 
-/* While other models are loaded, the screen still shows the old text. */
+/* While other models are loaded, the screen must still show the old text. */
 TEST(loading_others)
 {
     struct scene scene;
@@ -95,8 +95,8 @@ static bool says_lossy(struct scene *scene)
     return says;
 }
 
-/* The engine decides whether a verifier is lossy: lossy=allow does not make an exact verifier
- * lossy. */
+/* The engine decides whether a verifier is lossy. The setting lossy=allow must not make an
+ * exact verifier lossy. */
 TEST(a_lossy_verifier_is_called_lossy)
 {
     struct scene scene;
@@ -330,7 +330,7 @@ TEST(every_size_can_be_drawn)
     scene_close(&scene);
 }
 
-/* While the user scrolls through the text, only this text may be shown. */
+/* While the user scrolls through the text, the view must not move. */
 TEST(the_text_can_be_scrolled)
 {
     struct scene scene;
@@ -383,7 +383,7 @@ TEST(the_focus_goes_round)
         esp_ui_act(&scene.ui, &scene.state, ESP_ACTION_NEXT_PANE, 120, 36);
         seen += scene.ui.layout.focused;
     }
-    /* all panes except help and the comparison pane; nothing is compared here */
+    /* all panes except help, and except the comparison pane because nothing is compared */
     CHECK(seen == ESP_PANES - 2 && !scene.ui.layout.focused, "%d panes had the focus", seen);
     esp_ui_act(&scene.ui, &scene.state, ESP_ACTION_PREVIOUS_PANE, 120, 36);
     CHECK(scene.ui.layout.focused && scene.ui.layout.current != ESP_PANE_help);

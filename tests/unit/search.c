@@ -43,8 +43,8 @@ TEST(a_text_is_found_in_the_text)
     scene_close(&scene);
 }
 
-/* Returns whether a row below the header and the first title has at least `cells` adjacent
- * cells with this style. */
+/* Returns whether a row of the body has at least `cells` adjacent cells with this style. The
+ * body is below the header and the first title. */
 static bool has_style(struct scene *scene, int style, int cells)
 {
     char wanted[16] = "", *styles = scene_dump(scene, true);
@@ -55,8 +55,8 @@ static bool has_style(struct scene *scene, int style, int cells)
     return has;
 }
 
-/* When a match is found, it must be visible and marked. The other matches have a different
- * mark. */
+/* When a match is found, it must be visible and marked. Matches that are not selected have a
+ * different mark. */
 TEST(a_match_is_visible_and_marked)
 {
     struct scene scene;

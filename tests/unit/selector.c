@@ -13,7 +13,7 @@
 #include "engine/train/selector_net.h"
 #include "kernels/status.h"
 
-enum { PAIR = 77 }; /* stands for the hash of the two models */
+enum { PAIR = 77 }; /* is used as the hash of the two models */
 
 static const struct esp_selector_shape shape = {{24, 16, 16}};
 static char err[512];
@@ -99,7 +99,7 @@ TEST(a_selector_gives_the_result_of_its_network)
     double most = 0;
     for (int a = 0; a < ESP_ACTIONS; a++)
         most = fmax(most, fabs(net.logits[a]));
-    for (int a = 0; a < ESP_ACTIONS; a++) /* equal except for rounding to 8 bits */
+    for (int a = 0; a < ESP_ACTIONS; a++) /* the logits differ by rounding to 8 bits */
         CHECK(fabs(net.logits[a] - score.logits[a]) < 0.03 * most, "logit %d: %g, not %g", a,
               (double)score.logits[a], net.logits[a]);
     esp_selector_close(&s);
@@ -220,7 +220,8 @@ TEST(features_are_entropies_and_divergences)
 
 struct chosen {
     struct esp_shape_choice choice[64];
-    /* rows_before: number of first draft passes that also computed the token before the root */
+    /* `rows_before` counts the first draft passes that also computed the token before the
+     * root */
     int count, rows_before;
 };
 
@@ -273,8 +274,8 @@ TEST(nde_chooses_the_same_shapes_without_stored_draft_distributions)
     esp_engine_close(engine);
 }
 
-/* In a target of twice the width, states have the same numbers twice, but sums are added in
- * another order. */
+/* In a target of twice the width, hidden states contain all numbers twice, but sums are added
+ * in another order. */
 TEST(nde_chooses_the_same_shapes_with_a_wider_target)
 {
     static struct chosen chosen[2];

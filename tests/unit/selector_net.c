@@ -33,7 +33,7 @@ static void fill(struct esp_selector_net *net)
         }
         goals[i] = (struct esp_selector_goal){expected[i], seconds[i], 1500 + 200 * i};
     }
-    for (size_t i = 0; i < net->count; i++) /* so that every tensor is changed */
+    for (size_t i = 0; i < net->count; i++) /* changes every tensor */
         net->weights[i] += 0.1 * (2 * check_uniform(&state) - 1);
 }
 
@@ -110,7 +110,7 @@ TEST(the_loss_is_equation_12)
         r[i] = e / t / goals[i].base;
         sum -= log(r[i]) / ROWS;
     }
-    /* adds up the half of the rows with the largest penalties */
+    /* only the half of the rows with the largest penalties is added up */
     for (int n = 0; n < ROWS / 2; n++) {
         int at = 0;
         for (int i = 0; i < ROWS; i++)
@@ -192,7 +192,7 @@ TEST(actions_with_the_same_tree_count_once)
             CHECK(esp_action_canonical(i));
         canonical += esp_action_canonical(i);
     }
-    /* 17 chains of 0 to 16 tokens, and shapes with branches */
+    /* there are 17 chains of 0 to 16 tokens, and 3 * 9 * 8 shapes with branches */
     CHECK(canonical == 17 + 3 * 9 * 8, "%d", canonical);
     esp_action_print((struct esp_action){3, 5, 0}, text, sizeof text);
     CHECK(strcmp(text, "chain of 5") == 0, "%s", text);
@@ -212,8 +212,8 @@ TEST(times_lie_between_those_measured)
     CHECK(esp_pass_times_sound(&t));
     CHECK(fabs(esp_time_target(&t, 5, 250) - 40) < 1e-4);
     CHECK(fabs(esp_time_draft(&t, 3, 150) - 3.5) < 1e-4);
-    /* By equation 11, the time is that of draft passes over the root, the stem's token and the
-     * two paths, plus that of a target pass of 6 rows. */
+    /* By equation 11, the time consists of draft passes and of a target pass of 6 rows. The
+     * draft passes compute the root, the token of the stem, and the two paths. */
     const double want = 2 + 2.01 + 2.52 + 26;
     const double found = esp_time_of_action(&t, (struct esp_action){2, 1, 2}, 100);
     CHECK(fabs(found - want) < 1e-3, "%g, not %g", found, want);

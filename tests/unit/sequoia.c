@@ -1,6 +1,6 @@
-/* Tests sequoia. Its shape must be as good as the best one that an exhaustive search finds, and
- * rates must be counted as defined. Rates are stored in the state folder, whose files may have
- * any content. */
+/* Tests drafter sequoia. Its shape must be as good as the best shape that an exhaustive search
+ * finds, and rates must be counted as defined. Rates are stored in files of the state folder.
+ * These files may have any content. */
 #include <dirent.h>
 #include <math.h>
 #include <stdio.h>
@@ -25,7 +25,7 @@ static double search(const double *rate, int ranks, int n, int depth, double *pr
     double best = sum;
     if (n == 0)
         return best;
-    for (int d = 1; d <= at + 1 && d <= depth; d++) { /* the next node is at depth d */
+    for (int d = 1; d <= at + 1 && d <= depth; d++) { /* puts the next node at depth d */
         int rank = children[d - 1];
         if (rank >= ranks)
             continue;
@@ -62,7 +62,7 @@ TEST(shapes_equal_an_exhaustive_search)
         int ranks = 1 + (int)(check_uniform(&state) * 5);
         int nodes = 1 + (int)(check_uniform(&state) * 9);
         int depth = 1 + (int)(check_uniform(&state) * 6);
-        for (int k = 0; k < ranks; k++) { /* the rate of a later rank may be higher */
+        for (int k = 0; k < ranks; k++) { /* a later rank can have a higher rate */
             rate[k] = left * check_uniform(&state);
             left -= rate[k] * (trial % 2);
         }
@@ -103,7 +103,7 @@ TEST(large_shapes_are_no_worse_than_plain_ones)
     }
 }
 
-/* Returns the expected tokens of a drafted tree with the prior's rates. */
+/* Returns the expected number of tokens of a drafted tree if the prior's rates are right. */
 static double expected_tokens(const struct esp_tree *t)
 {
     static double product[4096];
@@ -212,7 +212,7 @@ static void leave_home(void)
 }
 
 /* Counts the files in the state folder, except those of the session itself. `name` receives the
- * name of the last one. */
+ * name of the last file that was counted. */
 static int list_files(char *name, size_t size)
 {
     int count = 0;
@@ -232,7 +232,7 @@ static void open_pair(struct drafting *d, const char *drafter, double temperatur
 {
     static char target[] = "large", draft[] = "small";
     drafting_open(d, &(struct drafting_setup){.drafter = drafter, .temperature = temperature});
-    esp_session_close(d->session); /* it is opened again below, with other names of models */
+    esp_session_close(d->session); /* opened again below, with other names of models */
     d->toy.target.name = target;
     d->toy.draft.name = draft;
     struct esp_session_options options = {.drafter = drafter,

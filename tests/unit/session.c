@@ -40,8 +40,8 @@ static int generate(struct esp_session *session, int count, int32_t *text)
     return length;
 }
 
-/* Does plain decoding without the project's code: takes the argmax of the toy's
- * distribution. */
+/* Writes the text of plain decoding without the project's code, by the argmax of the toy
+ * model's distribution. */
 static void plain(int32_t first, int count, int32_t *text)
 {
     int32_t start[4] = {first, 5, 7, 1};
@@ -98,7 +98,7 @@ TEST(every_drafter_writes_what_plain_decoding_writes)
     }
 }
 
-/* The target's logits are padded to a larger vocabulary than the draft's. */
+/* The target's logits are padded to a larger vocabulary than the draft's logits. */
 TEST(a_draft_with_fewer_tokens_does_not_change_the_text)
 {
     int32_t want[CONTEXT];
@@ -411,7 +411,7 @@ TEST(presets_with_the_same_drafter_can_differ_in_parameters)
     toy_close(&toy);
 }
 
-/* If the temperature changes but dynatree's parameters do not, it must keep what it has
+/* If the temperature changes but dynatree's parameters do not, dynatree must keep what it has
  * learned. */
 TEST(an_unchanged_preset_keeps_what_was_learned)
 {
@@ -517,8 +517,8 @@ TEST(a_target_alone_decodes_plainly)
     toy_close(&toy);
 }
 
-/* Returns the cost of a pass. Costs are fixed here, because measured ones would vary from run
- * to run. */
+/* Returns the cost of a draft pass. Costs are fixed here, because measured costs would vary
+ * from run to run. */
 static double pass_cost(int rows)
 {
     return 0.1 + 0.01 * rows;
@@ -566,7 +566,7 @@ TEST(measuring_the_baseline_does_not_change_the_text)
     for (int sampled = 0; sampled < 2; sampled++) {
         struct esp_session *session = open_session("dynatree", NULL, NULL);
         set(session, "temp", sampled ? "0.8" : "0");
-        /* because a learned draft temperature would change the second text */
+        /* a learned draft temperature would change the second text */
         set(session, "draft_temp", "off");
         prompt(session, 1);
         CHECK(generate(session, 150, want) == 154);
@@ -586,7 +586,7 @@ TEST(measuring_the_baseline_does_not_change_the_text)
 
 /* ------------------------------------------------------------------ times */
 
-/* The toy backend, in which a test replaces some operations. */
+/* A copy of the toy backend. Tests replace some of its operations. */
 static struct esp_backend_ops changed;
 
 static void open_changed(void)

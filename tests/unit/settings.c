@@ -17,7 +17,7 @@ enum { VOCABULARY = 12, CONTEXT = 64 };
 static struct toy toy;
 static char err[512];
 
-/* Writes as text a value that differs from the setting's default. */
+/* Writes a text that gives the setting another value than its default. */
 static void another(int index, char *text, size_t size)
 {
     struct esp_value_info info;
@@ -26,7 +26,7 @@ static void another(int index, char *text, size_t size)
     CHECK(esp_value_info(index, &info));
     CHECK(esp_values_check(&zeros, err, sizeof err) == ESP_OK, "%s", err);
     esp_value_print(&zeros, index, now, sizeof now);
-    /* the value must be a readable file */
+    /* a setting that takes a FILE needs a readable file */
     const bool of_file = strstr(info.values, "FILE") != NULL;
     const char *const tried[] = {of_file ? check_path("prompts.txt") : "1", "0.5", "7"};
     for (size_t i = 0; i < sizeof tried / sizeof *tried; i++) {
@@ -131,7 +131,7 @@ TEST(invalid_values_are_reported_and_change_nothing)
     for (int i = 0; esp_value_info(i, &info); i++)
         for (size_t j = 0; j < sizeof wrong / sizeof *wrong; j++) {
             if (info.kind == ESP_KIND_text)
-                continue; /* because any text is valid */
+                continue; /* any text is valid */
             CHECK(esp_value_parse(&values, i, "--it", wrong[j], err, sizeof err) ==
                       ESP_E_ARGUMENT,
                   "%s takes '%s'", info.name, wrong[j]);
@@ -235,8 +235,8 @@ TEST(another_session_can_take_over_all_settings)
     toy_close(&toy);
 }
 
-/* "auto" is not a choice of the user. So if a session with other models takes over the
- * settings, it uses the default of those models. */
+/* The value "auto" means that the user has not chosen. So if a session with other models takes
+ * over the settings, it uses the default of its own models. */
 TEST(automatic_choices_are_not_passed_to_another_session)
 {
     struct esp_session_options options = {.drafter = "auto", .verifier = "auto"}, now;
@@ -259,7 +259,7 @@ TEST(automatic_choices_are_not_passed_to_another_session)
     toy_close(&toy);
 }
 
-/* In a comparison, the other session has the settings of the first from the start, and
+/* In a comparison, the second session has the settings of the first session from the start, and
  * follows their changes. Only the first session measures plain decoding. */
 TEST(the_other_session_of_a_comparison_has_the_settings_of_the_first)
 {
@@ -297,7 +297,7 @@ TEST(a_recording_has_all_settings)
     struct esp_recording_header header = {.values = others()};
     struct esp_recorder_options options = {.path = recorded_path(), .force = true};
     struct esp_recorder *recorder;
-    esp_values_forget_texts(&header.values); /* prompts contain these texts already */
+    esp_values_forget_texts(&header.values); /* prompts already contain these texts */
     CHECK(esp_recorder_open(&recorder, &options, &header, err, sizeof err) == 0, "%s", err);
     CHECK(esp_recorder_close(recorder, err, sizeof err) == 0, "%s", err);
     struct esp_recording *recording = recorded_open();

@@ -36,7 +36,7 @@ static void in_folder(char path[128], const char *name)
     snprintf(path, 128, "%s/%s", folder, name);
 }
 
-/* Makes a program that runs `first`, writes its process id to NAME.pid, and sleeps. */
+/* Makes a program that runs `first`, writes its process id to NAME.pid, and then sleeps. */
 static void make_sleeper(char path[128], const char *name, const char *first)
 {
     in_folder(path, name);
@@ -189,7 +189,7 @@ TEST(the_program_ends_even_if_an_editor_ignores_signals)
 
 /* ------------------------------------------------------------------ the terminal */
 
-/* Nobody reads the program's output, so the program waits in write(). */
+/* Here nobody reads the program's output, so the program waits in write(). */
 TEST(a_terminal_that_takes_no_output_does_not_block_the_end)
 {
     struct pty pty;
@@ -203,7 +203,7 @@ TEST(a_terminal_that_takes_no_output_does_not_block_the_end)
     ended_well(&pty, end_unread(&pty), SIGTERM);
 }
 
-/* When the terminal's modes have been restored, C-s stops the output, and C-z stops the
+/* When the program has restored the terminal's modes, C-s stops the output, and C-z stops the
  * program. */
 TEST(stopped_output_does_not_block_the_end)
 {
@@ -270,7 +270,7 @@ static void type_any(struct pty *pty, unsigned long long *random)
     (void)!write(pty->fd, bytes, count);
 }
 
-/* When the terminal's modes have been restored, C-c and C-\ end the program like any other
+/* When the program has restored the terminal's modes, C-c and C-\ end it as they end any
  * program. */
 TEST(keys_do_no_harm_while_the_program_ends)
 {

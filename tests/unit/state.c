@@ -90,7 +90,7 @@ TEST(histories_have_a_limited_size)
     CHECK(!esp_trace_at(trace, ESP_KEPT) && !esp_trace_at(trace, -1));
     float values[ESP_POINTS];
     esp_trace_values(trace, scene_king(0), "tauh", values);
-    for (int i = 0; i < course->count; i++) { /* each value must be that of its iteration */
+    for (int i = 0; i < course->count; i++) { /* each value must come from its iteration */
         const struct esp_course_point *point = &course->points[i];
         CHECK(values[i] == (float)scene_king(point->index)->gauges[0].after);
         CHECK(point->written == 4 * (point->index + 1), "the sums continue");
@@ -180,10 +180,11 @@ TEST(after_the_end_of_a_text_the_last_tree_is_shown)
     scene_open(&scene, 10, 10);
     scene_iteration(&scene, 0);
     struct esp_iteration last = *scene_king(1);
-    /* this iteration has drafted nothing, so its tree has only a root */
+    /* the last iteration has drafted nothing, so its tree has only a root */
     last.tree.count = last.tree.verified = 1;
     last.path_length = last.deepest = 0;
-    /* the second time, the newest iteration with a draft is an older one */
+    /* In the second round, the newest iteration that has drafted something is no longer the one
+     * before the last. */
     for (int i = 0; i < 2; i++) {
         scene_event(&scene,
                     &(struct esp_event){.type = ESP_EVENT_ITERATION, .iteration = &last});

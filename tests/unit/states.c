@@ -1,5 +1,5 @@
-/* states.c - tests recurrent layers: which state a row reads, that rows of a tree leave no
- * trace in the states, and that a text can be shortened.
+/* states.c - tests recurrent layers. Tests which state a row reads, that rows of a tree leave
+ * no trace in the states, and that a text can be shortened.
  *
  * tests/unit/batch_invariant.c compares the logits of trees and chains with recurrent layers
  * bit by bit. This file tests the states: how much memory they take, which rows change them,
@@ -25,8 +25,8 @@ static const enum esp_mixer mixers[] = {ESP_MIXER_CONV, ESP_MIXER_DELTA, ESP_MIX
 
 enum { MIXERS = sizeof mixers / sizeof *mixers };
 
-/* The backend on which the current test runs, its mode (on CUDA), and its limit of memory (0:
- * none). */
+/* The backend on which the current test runs, its mode (on CUDA), and its memory limit. A limit
+ * of 0 means that there is no limit. */
 static bool on_cuda, in_default_mode;
 static size_t limit;
 
@@ -100,15 +100,15 @@ static const struct esp_cpu_states *states_of(const struct runner *r)
     return &((const struct esp_cpu_cache *)r->cache.cache)->states;
 }
 
-/* Returns the bytes of all states and of the inputs that convolutions read from the last
- * tokens. */
+/* Returns how many bytes all states take, including the inputs that convolutions read from the
+ * last tokens. */
 static size_t state_bytes(const struct runner *r)
 {
     return r->backend->ops->state_bytes(&r->model.desc);
 }
 
-/* Computes the logits after the first `length` tokens of the text in a separate cache, from the
- * beginning. */
+/* Computes the logits after the first `length` tokens of the text from the beginning, in a
+ * separate cache. */
 static void compute_afresh(const struct runner *r, int length, float *logits)
 {
     struct esp_kv_cache cache;
@@ -137,8 +137,8 @@ static void check_logits(struct runner *r, int length, const char *what)
     CHECK(memcmp(own, want, sizeof own) == 0, "%s: %d tokens", what, length);
 }
 
-/* Runs the next `rows` rows of the text, but tells the backend that only the first `certain` of
- * them are text. */
+/* Runs the next `rows` rows of the text, but tells the backend that only the first `certain`
+ * rows are text. */
 static int run_rows(struct runner *r, int rows, int certain)
 {
     struct esp_batch batch = {.rows = rows, .text = certain};
@@ -237,7 +237,7 @@ ON_BOTH(rows_of_earlier_passes_are_a_past)
     for (int m = 0; m < MIXERS; m++) {
         float once[4][VOCABULARY], later[VOCABULARY];
         const int32_t tokens[4] = {3, 9, 11, 60}, positions[4] = {20, 20, 21, 22};
-        /* row 0 is alone; rows 1, 2 and 3 are a chain */
+        /* row 0 is alone, and rows 1, 2 and 3 are a chain */
         const uint64_t mask[4] = {1, 2, 6, 14};
         open_runner(&r, mixers[m], 0);
         CHECK(esp_kv_cache_append(&r.cache, r.text, 20, NULL, NULL) == 0);
@@ -261,9 +261,9 @@ ON_BOTH(rows_of_earlier_passes_are_a_past)
     }
 }
 
-/* Runs a pass over `rows` rows, and returns how many states it reads and writes. The rows are a
- * chain, or a tree in which the parent of row i is row (i - 1) / 2. The first `certain` rows
- * are text. */
+/* Runs a pass over `rows` rows, and returns how many states the pass reads and writes. The rows
+ * are a chain, or a tree in which the parent of row i is row (i - 1) / 2. The first `certain`
+ * rows are text. */
 static struct esp_state_traffic count_pass(struct runner *r, int rows, bool tree, int certain)
 {
     int32_t tokens[TREE], positions[TREE];
@@ -294,8 +294,8 @@ static int folded_after(int length)
 }
 
 /* A tree must take as many updates as a chain with the same number of rows. A pass must read
- * each state once, and must write it only if the text has completed a chunk. If each node had
- * its own copy, a state would be written once per node. */
+ * each state once, and must write it only if the text has completed a chunk. If each node had a
+ * copy of the states, a pass would write them once per node. */
 ON_BOTH(a_tree_costs_the_updates_of_a_chain)
 {
     static struct runner r;
@@ -323,8 +323,8 @@ ON_BOTH(a_tree_costs_the_updates_of_a_chain)
             }
 }
 
-/* Checks walks through random trees after some tokens of a text. Level 0 has the state of the
- * text. */
+/* Checks walks through random trees. A walk computes the state for each row of a tree that
+ * follows some tokens of a text. At level 0, it starts with the state of the text. */
 TEST(a_walk_reads_the_state_after_the_parent)
 {
     enum { MOST = 300, SCRATCH = MOST + 1 };
@@ -360,8 +360,8 @@ TEST(a_walk_reads_the_state_after_the_parent)
     }
 }
 
-/* Follows the path of an entry back to the start of the entry's chunk. Returns the last entry
- * before that chunk, or -1. */
+/* Follows the path of an entry of the plan back to the start of the entry's chunk. Returns the
+ * last entry before that chunk, or -1. */
 static int before_chunk(const struct esp_state_plan *p, int entry)
 {
     for (int i = p->entry[entry].place; i >= 0; i--)
@@ -390,7 +390,7 @@ static struct esp_batch random_batch(unsigned long long *random, int rows, int t
                               .text = text};
 }
 
-/* Each row must be in a group that begins with the state before the row's chunk. */
+/* Each row must be in a group that begins with the state before the chunk of the row. */
 TEST(a_row_reads_the_state_before_its_chunk)
 {
     enum { ROWS = 60 };
@@ -442,7 +442,7 @@ ON_BOTH(a_past_that_is_gone_is_refused)
     CHECK(ops->state_save(r.cache.cache, 1, 30) == ESP_E_ARGUMENT);
     CHECK(ops->state_save(r.cache.cache, -1, 30) == ESP_E_ARGUMENT);
     CHECK(ops->state_save(r.cache.cache, 0, 23) == ESP_E_ARGUMENT);
-    /* only 24 tokens are in the states */
+    /* refused, because only 24 tokens are in the states */
     CHECK(ops->state_save(r.cache.cache, 0, 32) == ESP_E_ARGUMENT);
     /* The second row does not see the text row of its batch, so the batch must be refused. */
     const uint64_t mask[2] = {1, 2};
@@ -503,7 +503,7 @@ TEST(layers_that_do_not_fit_have_the_same_states)
             unsigned long long state = 60;
             int32_t parents[TREE];
             on_cuda = true;
-            limit = i; /* a limit of 1 byte, so that most layers are streamed */
+            limit = i; /* a limit of 1 byte means that most layers are streamed */
             open_runner(&r[i], mixers[m], 1);
             on_cuda = false;
             limit = 0;
@@ -526,8 +526,8 @@ TEST(layers_that_do_not_fit_have_the_same_states)
 /* ------------------------------------------------------------------ joined caches */
 
 /* Other weights may draft after the text in the same cache. They must read the states after the
- * text, and the text must continue as if they had never run. The two weights are equal here, so
- * the drafted rows can be compared with rows of the text. */
+ * text, and the text must continue as if they had never run. In this test, both weights are
+ * equal, so the drafted rows can be compared with rows of the text. */
 ON_BOTH(a_joined_cache_reads_the_states_and_changes_none)
 {
     enum { AHEAD = 11 };
@@ -588,7 +588,7 @@ ON_BOTH(a_cut_text_goes_on_as_one_computed_afresh)
                 const int length = (int)(check_uniform(&state) * (r.cache.length + 1));
                 esp_kv_cache_cut(&r.cache, length);
                 CHECK(r.cache.length <= length);
-                /* from here on, the text is another one */
+                /* the rest of the text differs from the first text */
                 for (int i = r.cache.length; i < TOKENS; i++)
                     r.text[i] = (int32_t)(check_uniform(&state) * VOCABULARY);
             }
@@ -597,8 +597,8 @@ ON_BOTH(a_cut_text_goes_on_as_one_computed_afresh)
         }
 }
 
-/* The text becomes so long that inputs of later tokens replace those that the convolution needs
- * after the checkpoint. So the checkpoint must have a copy of them. */
+/* The text becomes so long that inputs of later tokens overwrite the inputs that the
+ * convolution needs after the checkpoint. So the checkpoint must have a copy of them. */
 ON_BOTH(a_checkpoint_has_what_the_convolution_reads)
 {
     static struct runner r;
@@ -615,13 +615,13 @@ ON_BOTH(a_checkpoint_has_what_the_convolution_reads)
     }
 }
 
-/* If the user goes back t tokens, at most about t tokens should be computed again. */
+/* If the user goes back by t tokens, at most about t tokens should be computed again. */
 TEST(checkpoints_are_close_where_users_go_back)
 {
     static struct runner r;
     open_runner(&r, ESP_MIXER_CONV, ESP_CHECKPOINTS);
     CHECK(esp_kv_cache_append(&r.cache, r.text, 100, NULL, NULL) == 0);
-    CHECK(esp_kv_cache_checkpoint(&r.cache) == 0); /* at the end of the prompt */
+    CHECK(esp_kv_cache_checkpoint(&r.cache) == 0); /* a checkpoint at the end of the prompt */
     while (r.cache.length < 250)
         CHECK(run_rows(&r, 1, 1) == 0);
     esp_kv_cache_cut(&r.cache, 249);
@@ -688,7 +688,7 @@ static size_t padded(int n)
     return (size_t)(n + 31) / 32 * 32;
 }
 
-/* Returns the bytes that one token's inputs and updates take in both recurrent layers. */
+/* Returns how many bytes the inputs and updates of one token take in both recurrent layers. */
 static size_t input_bytes(const struct esp_model_desc *d, enum esp_mixer mixer)
 {
     const size_t width = padded(esp_conv_width(d, mixer));

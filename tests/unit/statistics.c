@@ -1,4 +1,4 @@
-/* Tests chi-square statistics: tail probabilities are compared with closed forms, and results
+/* Tests chi-square statistics. Tail probabilities are compared with closed forms, and results
  * for given counts are checked. */
 #include <math.h>
 

@@ -1,8 +1,7 @@
-/* step.c - tests draft steps and deferred results (ESP_LATER). Their only purpose is to save
- * time. A step must be bit-identical to a pass, softmax and top-k in sequence, whether or not
- * it runs as one graph (few rows, small k). A deferred result must equal that of an immediate
- * call. On the emulator, the test counts the kernels and waits that are saved.
- */
+/* step.c - tests draft steps and deferred results (ESP_LATER). Both exist only to save time. A
+ * step must be bit-identical to a pass, softmax and top-k in sequence, whether or not it runs
+ * as one graph (few rows, small k). A deferred result must equal the result of an immediate
+ * call. On the emulator, the test counts how many kernels and waits are saved. */
 #include <dlfcn.h>
 #include <math.h>
 #include <stdio.h>
@@ -70,8 +69,8 @@ static void close_setup(struct setup *s)
     random_model_free(&s->model);
 }
 
-/* Makes a batch that computes the logits of those rows whose number is a multiple of `every`,
- * and stores them in descending order. */
+/* Makes a batch that computes the logits of those rows whose number is a multiple of `every`.
+ * The logits are stored in the opposite order of the rows. */
 static struct esp_batch batch_of(struct setup *s, int count, int every, int *wanted)
 {
     *wanted = 0;
@@ -184,7 +183,7 @@ EACH_BACKEND(invalid_steps_are_refused)
     close_setup(&s);
 }
 
-/* The next call that waits must report NaN. */
+/* If a deferred call meets NaN, the next call that waits must report it. */
 EACH_BACKEND(a_deferred_answer_does_not_hide_a_value_that_is_not_a_number)
 {
     static float bad[150];
@@ -204,7 +203,7 @@ EACH_BACKEND(a_deferred_answer_does_not_hide_a_value_that_is_not_a_number)
 
 /* ------------------------------------------------------------------ savings */
 
-/* A small model on a backend, for passes of one row. */
+/* A small model on a backend, for passes of one row each. */
 struct small {
     struct random_model model;
     struct esp_weights *weights;
@@ -311,7 +310,7 @@ TEST(a_layer_takes_five_kernels_and_eight_with_experts)
     backend->ops->close(backend);
 }
 
-/* Checks that the kernels predicted for a pass of one row are those that run. */
+/* Checks that a pass of one row runs the kernels that were predicted for it. */
 static void check_prediction(struct esp_backend *backend, const struct esp_model_desc *desc,
                              const struct esp_kernel_time *run, int count)
 {
@@ -376,8 +375,9 @@ struct wait_count {
     int iterations;
 };
 
-/* Returns the number of calls that draw children ahead. The first four children of a node are
- * drawn with the node's pass; then come calls for 4, 8, 16, 16, ... more. */
+/* Returns how many calls draw further children, for all nodes of a tree. The first four
+ * children of a node are drawn in the pass of the node. Then come calls for 4, 8, 16, 16, ...
+ * more children. */
 static int refills(const struct esp_tree *tree)
 {
     int calls = 0;

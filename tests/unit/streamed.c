@@ -19,8 +19,8 @@
 enum { CACHE = 64, BATCH = 24, ROUNDS = 2, MANY = 24 };
 
 /* The models have plain, fused, transposed, paired, interleaved and quantised matrices. Some
- * have experts, whose scales may be separate tensors, two files, recurrent layers, reordered
- * rows, or layers with only a mixer or only an MLP. */
+ * models have experts, and the scales of the experts may be separate tensors. Others have two
+ * files, recurrent layers, reordered rows, or layers with only a mixer or only an MLP. */
 static const char *const models[] = {"logits/llama-bf16",
                                      "logits/neox-parallel",
                                      "logits/gpt2",
@@ -46,7 +46,7 @@ struct runner {
     struct esp_weights *weights;
     struct esp_cache *cache;
     struct esp_rows *logits, *states;
-    struct esp_layer *own; /* the layers of the opened model, which are repeated */
+    struct esp_layer *own; /* the opened model's layers, which are repeated */
     int own_layers;
 };
 
@@ -78,7 +78,8 @@ static int open_weights(struct runner *r, size_t limit, char *err, size_t errlen
                                          err, errlen);
 }
 
-/* Opens the weights with the smallest limit that the backend accepts, within a few percent. */
+/* Opens the weights with a limit that is at most a few percent above the smallest limit that
+ * the backend accepts. */
 static size_t open_smallest(struct runner *r)
 {
     char err[500] = "";
@@ -228,7 +229,7 @@ TEST(streamed_layers_give_the_same_bits)
 
 enum { LAYERS = 7, HIDDEN = 64 };
 
-/* A model with many layers in one file, of which only some fit in memory. */
+/* A model that has many layers in one file. Only some of them fit in memory. */
 struct made {
     struct runner runner;
     struct esp_model model;
@@ -345,8 +346,8 @@ TEST(as_many_layers_as_fit_stay_in_memory)
     close_made(&resident);
 }
 
-/* After the change, layers that were read before it may still be used. Then a pass must fail,
- * and all later passes must fail, too. */
+/* The pass after a change may still use layers that were read before it. But one of the next
+ * passes must fail, and then all later passes must fail, too. */
 static void check_failure(struct made *m, const char *what)
 {
     int status = 0;

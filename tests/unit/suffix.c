@@ -14,7 +14,7 @@ enum { LONGEST = 400 };
 static int32_t text[LONGEST];
 static unsigned long long seed = 7;
 
-/* Writes random tokens and copies of earlier passages. Returns the length. */
+/* Writes a text of random tokens and of copies of earlier passages. Returns its length. */
 static int write_text(int length, int vocabulary)
 {
     for (int n = 0; n < length;) {
@@ -29,7 +29,7 @@ static int write_text(int length, int vocabulary)
     return length;
 }
 
-/* Returns how often a sequence occurs in the text; *end becomes the end of its last
+/* Returns how often a sequence occurs in the text. Sets *end to the end of its last
  * occurrence. */
 static int occurrences(int length, const int32_t *words, int count, int *end)
 {
@@ -43,7 +43,8 @@ static int occurrences(int length, const int32_t *words, int count, int *end)
     return n;
 }
 
-/* Returns the state of a sequence, found through the edges, or -1 if it does not occur. */
+/* Finds the state of a sequence through the edges. Returns -1 if the sequence does not
+ * occur. */
 static int32_t state_of(const struct esp_suffix *s, const int32_t *words, int count)
 {
     int32_t state = 0;
@@ -67,7 +68,7 @@ static void check_automaton(const struct esp_suffix *s, int length)
         if (from < 0)
             continue;
         memcpy(words, text + from, (size_t)count * sizeof *words);
-        if (trial % 3 == 0) /* a changed sequence perhaps does not occur */
+        if (trial % 3 == 0) /* changes the sequence, so that it may not occur */
             words[count - 1] = (words[count - 1] + 1) % 5;
         const int n = occurrences(length, words, count, &end);
         const int32_t state = state_of(s, words, count);
@@ -76,8 +77,8 @@ static void check_automaton(const struct esp_suffix *s, int length)
         if (n > 0)
             CHECK(s->state[state].count == n && s->state[state].end == end &&
                       s->state[state].length >= count,
-                  "%d times, not %d; the last ends at %d, not %d", s->state[state].count, n,
-                  s->state[state].end, end);
+                  "it occurs %d times, not %d; it last ends at %d, not %d",
+                  s->state[state].count, n, s->state[state].end, end);
     }
 }
 
@@ -101,14 +102,14 @@ TEST(the_automaton_knows_every_sequence)
 
 /* ------------------------------------------------------------------ guesses */
 
-/* A guess of the brute-force search, given as its path. */
+/* A guess of the brute-force search, with the path that leads to it. */
 struct path {
     int32_t words[64]; /* the match, then the path */
     int match, depth;
     double d;
 };
 
-/* Counts how often each token follows a sequence, and finds the last place where it follows.
+/* Counts how often each token follows a sequence in the text, and finds the last place of each.
  * Returns the sum of the counts. */
 static int follow(int length, const int32_t *words, int count, int *times, int *end)
 {
@@ -136,7 +137,8 @@ static bool best_next(int length, const struct path *tree, int count, int depth,
         const int32_t *words = p->words;
         if (p->depth == depth)
             continue;
-        /* A match that only occurs at the end of the text is shortened. */
+        /* If a match occurs only at the end of the text, nothing follows it, so it is
+         * shortened. */
         while (n > 0 && (total = follow(length, words, n, times, end)) == 0) {
             words++;
             n--;
@@ -178,8 +180,8 @@ static double grow_plainly(int length, int match, const struct esp_guess_plan *p
     return sum;
 }
 
-/* The values D of the guesses, in the order in which they were added, must be the values of
- * the best match. (Nodes with equal D may come in any order.) */
+/* The guesses must have the same values D as the guesses of the best match, in the order in
+ * which they were added. Nodes with equal D may come in any order. */
 TEST(guesses_are_the_likeliest_continuations_of_the_best_match)
 {
     static struct esp_guess guesses[ESP_GUESSES];
@@ -243,8 +245,8 @@ TEST(a_text_that_repeats_itself_is_continued)
 
 /* ------------------------------------------------------------------ the drafters */
 
-/* alone: number of iterations with a tree but without a draft pass. asked: number of those with
- * draft passes. */
+/* `alone` counts the iterations with a tree but without a draft pass. `asked` counts the
+ * iterations with draft passes. */
 struct watch {
     int alone, asked;
 };
@@ -298,9 +300,8 @@ TEST(hybrid_uses_the_model_where_nothing_is_copied)
     esp_engine_close(engine);
 }
 
-/* If nothing is retrieved, the tree of `hybrid` is that of `salf`. Otherwise it also has the
- * retrieved nodes.
- */
+/* If nothing is retrieved, drafter hybrid must draft the tree of salf. Otherwise its tree also
+ * has the retrieved nodes. */
 TEST(hybrid_joins_two_trees)
 {
     static struct esp_guess guesses[ESP_GUESSES];
@@ -317,7 +318,7 @@ TEST(hybrid_joins_two_trees)
                                                        .toy_seed = toy_seed,
                                                        .vocabulary = 9});
         int match = 0, count = 0;
-        /* compares trees whenever both texts have the same length */
+        /* the trees can be compared only when both texts have the same length */
         while (d.session->length < 40) {
             CHECK(esp_suffix_read(&suffix, d.session->text, d.session->length) == ESP_OK);
             count = esp_suffix_guess(&suffix, &plan, guesses, &match);

@@ -21,8 +21,9 @@ static void write_text(struct pty *pty)
     pty_type(pty, "\025:clear!\rOnce upon a time there was a king\r");
 }
 
-/* Returns whether the screen shows the text. Redraws the whole screen until it does, because
- * otherwise only changed cells are written, and the text may never arrive in one piece. */
+/* Returns whether the screen shows the text. Redraws the whole screen until it does. Without
+ * this, the program would write only changed cells, and the text might never arrive in one
+ * piece. */
 static bool see(struct pty *pty, const char *text)
 {
     bool seen = false;
@@ -33,7 +34,7 @@ static bool see(struct pty *pty, const char *text)
     return seen;
 }
 
-/* Does the same as write_text(), and waits until the screen shows the new text. */
+/* Does the same as write_text(), and waits until the screen shows the text. */
 static void write_text_and_wait(struct pty *pty)
 {
     pty_forget(pty);
@@ -100,9 +101,9 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Returns the seconds from a key to its character on the terminal. The character occurs nowhere
- * else on the screen. Each key adds one such character to the line, so every frame is
- * different. */
+/* Returns the time in seconds from a key to its character on the terminal. This character
+ * occurs nowhere else on the screen. Each key adds one such character to the line, so every
+ * frame is different. */
 static double paint(struct pty *pty)
 {
     pty_forget(pty);
@@ -124,7 +125,7 @@ TEST(a_key_changes_the_screen_at_once)
     open_writing(&pty, 120, 36);
     for (int round = 0; round < 3 && best > 0.033; round++) {
         for (int i = 0; i < keys; i++) {
-            pty_read(&pty, 0.001 * (i % 20)); /* at any time between two frames */
+            pty_read(&pty, 0.001 * (i % 20)); /* waits until some time between two frames */
             if (i % 50 == 0 || has_ended(&pty)) {
                 write_text_and_wait(&pty);
                 pty_read(&pty, 0.05);
@@ -180,8 +181,9 @@ static double processor_seconds(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Measures work like drawing a frame: formats the cells of a screen of 120 x 36, compares them
- * with those of the previous frame, and copies them. Returns the processor time in seconds. */
+/* Measures work that is similar to drawing a frame: formats the cells of a screen of 120 x 36,
+ * compares them with those of the previous frame, and copies them. Returns the processor time
+ * in seconds. */
 static double yardstick(void)
 {
     enum { CELLS = 120 * 36, FRAMES = 40 };
@@ -209,7 +211,7 @@ TEST(the_interface_uses_little_processor_time)
     struct pty pty;
     open_writing(&pty, 120, 36);
     if (thread_seconds(pty.pid) < 0) {
-        quit(&pty); /* because this kernel does not report the time of a thread */
+        quit(&pty); /* this kernel does not report the time of a thread */
         return;
     }
     for (int round = 0; round < 5 && (least[0] > GOAL || least[1] > GOAL); round++)
@@ -238,7 +240,7 @@ TEST(a_thousand_sizes_during_a_generation_do_no_harm)
     for (int i = 0; i < sizes; i++) {
         int width = 1 + (int)(check_uniform(&random) * 400);
         int height = 1 + (int)(check_uniform(&random) * 120);
-        if (i % 4 == 0) { /* because small sizes are difficult */
+        if (i % 4 == 0) { /* small sizes are difficult */
             width = 1 + width % 24;
             height = 1 + height % 8;
         }
@@ -276,11 +278,11 @@ TEST(a_key_in_pieces_is_one_key)
     for (int i = 0; i < 40; i++) {
         if (has_ended(&pty))
             write_text(&pty);
-        rest(&pty, 0.001 * (i % 34)); /* at any time between two frames */
+        rest(&pty, 0.001 * (i % 34)); /* waits until some time between two frames */
         pty_type(&pty, "\033");
         double start = pty_now();
         rest(&pty, 0.012);
-        /* the other bytes of the key Insert; ncurses never writes these bytes */
+        /* the rest of the bytes of the key Insert, which ncurses itself never writes */
         pty_type(&pty, "[2~");
         bool in_time = pty_now() - start < 0.02;
         rest(&pty, 0.04);
@@ -328,7 +330,7 @@ TEST(ten_megabytes_can_be_pasted)
     CHECK(took < 30);
 }
 
-/* ------------------------------------------------------------------ how it ends */
+/* ------------------------------------------------------------------ the end of the program */
 
 static bool has(const struct pty *pty, const char *text)
 {
@@ -464,7 +466,7 @@ static void write_some(struct pty *pty, const char *const *environment,
     CHECK(pty_wait(pty, "token limit reached", 20));
     pty_type(pty, "\033OP");
     CHECK(pty_wait(pty, "step mode", 20));
-    pty_type(pty, "\033OP\t\t\033[A\033[A\033[18~\033[B"); /* help, tree, palette, ... */
+    pty_type(pty, "\033OP\t\t\033[A\033[A\033[18~\033[B"); /* help, tree, palette and more */
     pty_read(pty, 0.2);
     pty_type(pty, "\033");
     pty_read(pty, 0.1);
@@ -603,7 +605,7 @@ TEST(the_program_works_on_other_terminals)
         struct pty pty;
         pty_open(&pty, 80, 24, environment, NULL);
         bool ready = pty_wait(&pty, "ready", 5);
-        /* this machine does not know the terminal type */
+        /* this machine may lack a description of the terminal type */
         if (!ready && strstr(pty.output, "is not known")) {
             pty_close(&pty);
             continue;

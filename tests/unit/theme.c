@@ -277,10 +277,11 @@ TEST(hues_are_kept)
     esp_theme_plain(&theme);
     theme.style[ESP_STYLE_TEXT].foreground = ESP_COLOUR_NAMED + 7;
     CHECK(esp_appearance_near(&theme, ESP_STYLE_TEXT, 8).foreground == 7,
-          "the theme chosen by name is not used");
+          "the colour that the theme chose by name is not used");
 }
 
-/* Reads the manual page about themes. Returns its text from the section about styles on. */
+/* Reads the manual page about themes. Returns its text from the section about styles to the
+ * end. */
 static const char *styles_of_page(char *page, size_t size)
 {
     FILE *file = fopen(check_path("../man/espalier-theme.5"), "r");
@@ -292,7 +293,7 @@ static const char *styles_of_page(char *page, size_t size)
     return styles;
 }
 
-/* Finds the line ".It ... Cm key", which also has the attributes. */
+/* Finds the line ".It ... Cm key", which also names the attributes of a style. */
 static bool page_names(const char *styles, const char *key, int attributes)
 {
     static const struct {
@@ -329,7 +330,7 @@ TEST(the_page_documents_every_style)
     for (const char *at = styles; (at = strstr(at, "\n.It Cm ")); at++) {
         char line[200], *rest = NULL;
         snprintf(line, sizeof line, "%.*s", (int)strcspn(at + 8, "\n"), at + 8);
-        line[strcspn(line, "P")] = '\0'; /* removes what follows the attributes */
+        line[strcspn(line, "P")] = '\0'; /* removes the text after the attributes */
         for (char *word = strtok_r(line, " ,", &rest); word; word = strtok_r(NULL, " ,", &rest))
             CHECK(esp_style_find(word) >= 0, "'%s' is no style", word);
     }

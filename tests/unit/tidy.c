@@ -43,8 +43,8 @@ static int last_child(int at)
     return child;
 }
 
-/* Makes a random tree. `spread` is 0 for a chain, 1 for random parents, and 2 for a root whose
- * children are all other nodes. */
+/* Makes a random tree. `spread` is 0 for a chain, 1 for random parents, and 2 for a root that
+ * has all other nodes as children. */
 static void make_tree(int nodes, int spread, unsigned long long *random)
 {
     count = nodes;
@@ -107,8 +107,8 @@ static void check_order_and_centre(void)
     CHECK(top == 0 && bottom == height - 1);
 }
 
-/* Returns whether the subtree of `at` is as high as possible. If it were moved up by one row,
- * it would touch the subtrees of earlier siblings or leave no free row between. */
+/* Returns whether the subtree of `at` is as high as possible. It is if, one row higher, it
+ * would touch the subtrees of earlier siblings or leave no free row between them. */
 static bool is_tight(int at)
 {
     short *cells = calloc(COLUMNS * (ROWS + 1), sizeof *cells), *lower = cells + COLUMNS;
@@ -121,8 +121,8 @@ static bool is_tight(int at)
                 cover(lower, i, 1);
     for (int i = at; i < count && !tight; i++)
         if (is_below(i, at))
-            tight = !cover(cells, i, 2);        /* the same cells, one row higher */
-    for (int x = 0; x < COLUMNS && !tight; x++) /* moved up, its edge would cross an outline */
+            tight = !cover(cells, i, 2);        /* the subtree's cells, one row higher */
+    for (int x = 0; x < COLUMNS && !tight; x++) /* there, its edge would cross an outline */
         for (int y = 0, seen = 0; y <= ROWS; y++) {
             short owner = cells[y * COLUMNS + x];
             tight = tight || (owner == 1 && seen == 2);
@@ -158,8 +158,8 @@ TEST(trees_of_every_shape_are_tidy)
 
 TEST(narrow_subtrees_use_the_room_beside_wide_ones)
 {
-    /* The root has two children. One has three children of its own. The other is a leaf, and
-     * its text is shorter. */
+    /* The root has two children. One child has three children. The other child is a leaf with a
+     * shorter text. */
     const struct esp_tidy_box shape[] = {{-1, 4, 0, 0}, {0, 10, 0, 0}, {0, 9, 0, 0},
                                          {1, 6, 0, 0},  {1, 6, 0, 0},  {1, 6, 0, 0}};
     memcpy(boxes, shape, sizeof shape);
@@ -169,7 +169,7 @@ TEST(narrow_subtrees_use_the_room_beside_wide_ones)
           "the leaf is in row %d, but there is room for it directly below its sibling",
           boxes[2].y);
     CHECK(height == 3 && width == 28);
-    /* if the box is one column wider, the blank cell after it touches an edge */
+    /* if the leaf's box is one column wider, the blank cell after it touches an edge */
     boxes[2].width = 10;
     CHECK(esp_tidy_place(boxes, 6, GAP, &width, &height) == 0);
     CHECK(boxes[2].y == 3 && height == 4);
@@ -184,7 +184,7 @@ TEST(equal_subtrees_are_drawn_alike)
         struct esp_tidy_box alone[30];
         int nodes = count, columns, rows;
         memcpy(alone, boxes, sizeof alone);
-        /* makes two copies of the tree the children of a new root */
+        /* the new root gets two copies of the tree as children */
         for (int i = 0; i < nodes; i++) {
             boxes[2 * i + 1] = boxes[2 * i + 2] = alone[i];
             boxes[2 * i + 1].parent = i == 0 ? 0 : 2 * alone[i].parent + 1;

@@ -1,8 +1,7 @@
-/* Tests the product with BF16 weights on Intel's tile unit, whose instructions
- * tests/emu/tiles.h emulates, so that the test runs on any processor. The product is compared
- * with double precision. It must be bit-identical to products with other numbers of rows.
- * blocks.c tests products with quantised blocks.
- */
+/* Tests the product with BF16 weights on Intel's tile unit. tests/emu/tiles.h emulates the
+ * unit's instructions, so the test runs on any processor. The product is compared with double
+ * precision. It must be bit-identical to products with other numbers of rows. blocks.c tests
+ * products with quantised blocks. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,7 +51,7 @@ static void fill(void)
 }
 
 /* Multiplies rows first..first+rows-1 by all panels, in two calls. The rows are in a buffer for
- * rows of `width` columns, and all other values in the buffer are NaN. */
+ * rows of `width` columns. All other values in the buffer are NaN. */
 static void multiply_in(int width, const struct esp_packed *w, int first, int rows, bool add,
                         float *y)
 {

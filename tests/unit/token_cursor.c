@@ -11,8 +11,8 @@
 #include "tui/view/mouse.h"
 
 /* Returns an iteration that records the target's four likeliest tokens for each committed
- * token. The committed tokens have ranks 1, 2 and 3, and the last one is not among the
- * likeliest. */
+ * token. Three of the committed tokens have the ranks 1, 2 and 3. The last is not among the
+ * four likeliest tokens. */
 static const struct esp_iteration *scored(int index)
 {
     static struct esp_token_score scores[4];

@@ -333,8 +333,8 @@ TEST(threads_may_share_a_tokenizer)
     esp_tokenizer_close(tokenizer);
 }
 
-/* The search for a match works in steps, each of which tries some start positions. No match may
- * be lost or moved between two steps. */
+/* The search for a match has several steps. Each step tries some start positions. No match may
+ * be lost or moved because it lies between two steps. */
 TEST(matches_are_found_at_any_distance)
 {
     static const char *const units[] = {"a", "\xC3\xA9", "\xE6\xBC\xA2", "\xF0\x9F\x98\x80"};
@@ -497,8 +497,8 @@ TEST(literal_text_never_becomes_special_tokens)
         int32_t tokens[256];
         const int n = (int)strlen(special);
         snprintf(text, sizeof text, "%sé%s%s%s%s", special, special, special, special, special);
-        /* the literal part: "é", two of the special tokens' texts, and the third text except
-         * its last byte */
+        /* The literal part begins with "é". It has two whole special tokens as text, and the
+         * third without its last byte. */
         const struct esp_span span = {n, n + 2 + 3 * n - 1, 0};
         const struct esp_literals literals = {&span, 1, NULL};
         int count =

@@ -1,7 +1,6 @@
-/* train.c - tests whole trainings. The target's trees must have its distributions along their
- * paths. A training that was interrupted must end with the same files. The loss must decrease,
- * and errors must be reported.
- */
+/* train.c - tests whole trainings. The trees that the target grows must have its distributions
+ * along their paths. A training that was interrupted must end with the same files. The loss
+ * must decrease, and errors must be reported. */
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,8 +14,8 @@
 #include "tests/check.h"
 #include "tests/folder.h"
 
-/* Lengths of a piece of text. SHORT is used under sanitizers, which are a hundred times
- * slower. */
+/* The length of a piece of text. SHORT is used under sanitizers, where training takes a hundred
+ * times as long. */
 enum { LENGTH = 24, SHORT = 8 };
 
 static int length(void)
@@ -99,8 +98,8 @@ static struct esp_train_options options_for(const char *output, const char *loss
 
 /* ------------------------------------------------------------------ the target's trees */
 
-/* Puts the tokens of a path, from the root to `node`, into a text. Returns the position of the
- * node. */
+/* Writes the tokens on the path from the root to `node` into a text. Returns the position of
+ * the node. */
 static int put_path(const struct esp_training_sample *sample,
                     const struct esp_teacher_shape *shape, int root, int node, int32_t *tokens)
 {
@@ -113,8 +112,8 @@ static int put_path(const struct esp_training_sample *sample,
     return at;
 }
 
-/* Lets the model at `folder` grow trees at every n-th token of a text, and runs each path as a
- * text. */
+/* Lets the model in `folder` grow trees at every n-th token of a text. Compares them with
+ * passes that run each path as a text. */
 static void check_trees(const char *folder, int tokens, int every)
 {
     struct esp_teacher_shape shape = {.length = tokens, .every = every, .k = 3, .depth = 4};
@@ -175,7 +174,7 @@ TEST(trees_of_recurrent_models_have_their_distributions)
         if (check_quick())
             continue;
         check_trees(folder, 300, 90);  /* the trees of two roots grow together */
-        check_trees(folder, 290, 270); /* more text between two roots than fits a batch */
+        check_trees(folder, 290, 270); /* the text between two roots does not fit in a batch */
     }
 }
 
@@ -202,8 +201,8 @@ TEST(halves_are_rounded_to_even)
 /* ------------------------------------------------------------------ trainings */
 
 struct stop {
-    int64_t at;     /* the step at which to stop; 0: never */
-    bool measuring; /* whether to stop after the held-out pieces were evaluated */
+    int64_t at;     /* the step at which to stop, or 0 for never */
+    bool measuring; /* true to stop after the held-out pieces were evaluated */
     int reports;
     float first, last;
     struct esp_train_check check;

@@ -13,7 +13,7 @@ static int below(int n)
     return (int)(check_uniform(&state) * n);
 }
 
-/* Returns whether node a is node i or one of its ancestors. */
+/* Returns whether node `a` is node `i` or an ancestor of node `i`. */
 static bool is_ancestor(const struct esp_tree *tree, int a, int i)
 {
     while (i >= 0 && i != a)
@@ -134,7 +134,7 @@ TEST(draws_are_remembered_in_order)
     for (int i = 0; i <= CAPACITY; i++)
         CHECK(esp_tree_draw(&b, 0, 3, 0.5) == 1, "repetition %d", i);
     CHECK(esp_tree_draw(&b, 0, 3, 0.5) == -1,
-          "a token may be drawn again only as often as there may be nodes");
+          "a token may be drawn again at most as often as the tree may have nodes");
     CHECK(esp_tree_draws(&b, 0, NULL, 0) == CAPACITY + 1);
     esp_tree_close(&b);
 }
@@ -168,7 +168,7 @@ static void grow_uniform(struct esp_tree_builder *b, int nodes)
         esp_tree_add(b, below(b->tree.count), 1, 0.5);
 }
 
-/* Counts the blocks that the mask has if the nodes stay in the order of creation. */
+/* Counts the blocks of the mask if the nodes stay in the order in which they were added. */
 static int blocks_as_made(const struct esp_tree *tree)
 {
     static bool seen[64][64];

@@ -20,7 +20,7 @@ enum { BATCH = 512, CACHE = 780, WORDS = BATCH / 64, VOCABULARY = 24 };
 struct scene {
     int heads, kv_heads, head_dim;
     int prefix, nodes, passes, window;
-    int cap; /* limit of the scores; 0: none */
+    int cap; /* the limit of the scores, or 0 for no limit */
 };
 
 struct runner {
@@ -81,7 +81,7 @@ static void forward(struct runner *r, const struct esp_batch *batch)
     CHECK(status == 0, "%d, %s", status, ops->failure ? ops->failure(r->backend) : "");
 }
 
-/* Runs a tree in one or two passes, and computes the logits of the last pass. */
+/* Runs a tree in one or two passes. The last pass computes logits. */
 static int run(struct runner *r, const struct scene *s, const struct tree *t)
 {
     const int half = s->nodes / s->passes;
@@ -144,7 +144,7 @@ static void check_scene(struct runner *runner, const struct scene *s)
             worst[i] = fmax(worst[i], difference(&runner[CPU], &runner[i], row));
     for (int i = EXACT; i < RUNNERS; i++)
         CHECK(worst[i] < 8e-2,
-              "%s mode, %d heads, %d heads of keys, width %d, %d keys and %d nodes in %d "
+              "%s mode, %d heads, %d key heads, width %d, %d keys and %d nodes in %d "
               "passes, window %d: off by %g",
               i == EXACT ? "exact" : "default", s->heads, s->kv_heads, s->head_dim, s->prefix,
               s->nodes, s->passes, s->window, worst[i]);

@@ -8,8 +8,8 @@
 #include "tests/check.h"
 #include "tests/scene.h"
 
-/* While the cursor is in a tree, the pane keeps showing this tree although newer ones arrive.
- * The node pane follows the cursor, and Esc returns to the newest tree. */
+/* While the cursor is in a tree, the pane must keep showing this tree although newer trees
+ * arrive. The node pane must follow the cursor, and Esc must return to the newest tree. */
 TEST(the_cursor_explains_nodes)
 {
     struct scene scene;
@@ -48,7 +48,7 @@ static void stop(struct scene *scene, int type, int stage, int nodes)
     struct esp_node early[11];
     memcpy(early, it.tree.nodes, sizeof early);
     if (type == ESP_EVENT_LAYER || stage < ESP_STAGE_SELECT) {
-        for (int i = 0; i < 11; i++) /* at this time, only cut nodes have a verdict */
+        for (int i = 0; i < 11; i++) /* before verification, only cut nodes have a verdict */
             if (early[i].verdict != ESP_CUT || type == ESP_EVENT_LAYER)
                 early[i].verdict = ESP_UNVISITED;
         it.tree.nodes = early;

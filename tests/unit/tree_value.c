@@ -1,5 +1,5 @@
-/* Tests tree_value.c, which computes the mean number of tokens of a tree by the verifiers'
- * formulas. It must be the mean number that sessions with these verifiers commit. */
+/* Tests tree_value.c. It computes the mean number of tokens that a tree gives, by the
+ * verifiers' formulas. Sessions with these verifiers must commit as many tokens on average. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,8 +16,8 @@ static int repeat(int times)
     return check_quick() ? times / QUICK : times;
 }
 
-/* The distributions along the paths after the prompt, and the tokens that were drawn from the
- * draft. */
+/* Holds the tokens that were drawn from the draft after the prompt, and both models'
+ * distributions along these paths. */
 struct roots {
     struct esp_rollouts rollouts;
     double p[ESP_ROLLOUT_ROWS][TOKENS], q[ESP_ROLLOUT_ROWS][TOKENS];
@@ -61,7 +61,7 @@ static void roll_out(struct roots *r, const struct drafting *d, unsigned long lo
     }
 }
 
-/* Returns the mean number of tokens of a session's iterations. *error becomes the standard
+/* Returns the mean number of tokens of a session's iterations. Sets *error to its standard
  * error. */
 static double simulate(struct drafting *d, const char *rule, struct esp_action action,
                        double *error)
@@ -152,7 +152,8 @@ TEST(traversal_gives_the_tokens_of_its_order)
 
 enum { FEW = 3, TREES = FEW * FEW * FEW * FEW * FEW };
 
-/* Models in which the next token depends only on the previous token. The root is token 0. */
+/* A pair of models in which the next token depends only on the previous token. The root is
+ * token 0. */
 struct chain {
     double p[FEW][FEW], q[FEW][FEW];
     const double *p_at[ESP_ROLLOUT_ROWS], *q_at[ESP_ROLLOUT_ROWS];
@@ -197,7 +198,7 @@ static void draw_rollouts(struct chain *c, unsigned long long *state)
                 const int next = i < ESP_ACTION_LENGTH - 1 ? esp_rollout_row(stem, k, i) : row;
                 const double *p = c->p_at[row], *q = c->q_at[row];
                 last = c->rollouts.path[stem][k][i] = draw_after(c, row, last, next, state);
-                if (next == row) { /* the tree has no row for the last token of a path */
+                if (next == row) { /* the last token of a path has no row in the tree */
                     c->p_at[row] = p;
                     c->q_at[row] = q;
                 }
@@ -209,8 +210,8 @@ static void draw_rollouts(struct chain *c, unsigned long long *state)
 }
 
 /* Returns the probability that a verifier continues from a node after token `last` to child
- * `which` of these draws. For one draw, uses the definition of speculative sampling. For
- * several draws, uses the verifier's formula. */
+ * `which` of these draws. If there is one draw, this follows the definition of speculative
+ * sampling. Otherwise it uses the verifier's formula. */
 static double step(const struct chain *c, const struct esp_verifier_ops *rule, int32_t last,
                    const int32_t *draws, int count, int which)
 {
@@ -222,8 +223,8 @@ static double step(const struct chain *c, const struct esp_verifier_ops *rule, i
     return branch[which];
 }
 
-/* Returns the expected tokens of a tree with K = 2, L1 = 1, L2 = 2, by a formula for this one
- * shape. The tree's stem is t[0], its paths are t[1] t[2] and t[3] t[4]. */
+/* Returns the expected number of tokens of a tree with K = 2, L1 = 1, L2 = 2, by a formula for
+ * this shape alone. The tree's stem is t[0], its paths are t[1] t[2] and t[3] t[4]. */
 static double value_by_hand(const struct chain *c, const struct esp_verifier_ops *rule,
                             const int32_t t[5])
 {
@@ -242,7 +243,7 @@ static double value_by_hand(const struct chain *c, const struct esp_verifier_ops
     return 1 + step(c, rule, 0, t, 1, 0) * below;
 }
 
-/* Returns the mean value of all trees. *variance becomes the variance. */
+/* Returns the mean value of all possible trees. Sets *variance to the variance. */
 static double enumerate(const struct chain *c, const struct esp_verifier_ops *rule,
                         double *variance)
 {
@@ -264,7 +265,7 @@ static double enumerate(const struct chain *c, const struct esp_verifier_ops *ru
 }
 
 /* The variance of the mean of n independent trees is the variance of one tree divided by n. The
- * bound is 4.5 standard deviations, which are exceeded by chance once in 150,000 runs. */
+ * limit is 4.5 standard deviations. By chance, this is exceeded once in 150,000 runs. */
 TEST(the_estimate_is_unbiased)
 {
     static const char *const rules[] = {"nss", "naivetree", "spectr", "specinfer", "khisti"};

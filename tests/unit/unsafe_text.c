@@ -31,9 +31,9 @@ enum { SECONDS = 60 };
 
 /* ------------------------------------------------------------------ allowed output */
 
-/* Returns the length of the escape sequence at `bytes` if it is one of the program's own,
- * otherwise 0. Commands use colours and clear their progress; the interface also moves the
- * cursor. */
+/* Returns the length of the escape sequence at `bytes` if the program itself uses such
+ * sequences, otherwise 0. Commands use colours and clear their progress bars. The interface
+ * also moves the cursor. */
 static size_t own_sequence(const char *bytes, size_t length, bool interface)
 {
     static const char *const whole[] = {"\033(B",       "\033)0",     "\0337", "\0338",
@@ -72,7 +72,7 @@ static size_t take(const char *bytes, size_t length, bool interface)
         return own_sequence(bytes, length, interface);
     if (*bytes == '\n' || *bytes == '\t' || (interface && (*bytes == '\b' || *bytes == '\r')))
         return 1;
-    if (*bytes == '\r') /* allowed at the end of a line and before a progress bar */
+    if (*bytes == '\r') /* is allowed at the end of a line and before a progress bar */
         return length == 1 || strchr("\r\n[\033", bytes[1]) != NULL;
     utf8proc_ssize_t n =
         utf8proc_iterate((const utf8proc_uint8_t *)bytes, (utf8proc_ssize_t)length, &c);
@@ -148,7 +148,7 @@ static const char *json_evil(void)
     return text;
 }
 
-/* Spells the attack's bytes as a byte-level vocabulary does. The number makes each such token
+/* Spells the attack's bytes as a byte-level vocabulary does. A number makes each such token
  * different. */
 static void spell_evil(char *to, int number)
 {
@@ -188,7 +188,7 @@ static void poison_tokenizer(void)
 
 static const char *model_path, *recording_path;
 
-/* Adds a tensor whose name is an attack. No model uses it. */
+/* Adds a tensor that no model uses. Its name is an attack. */
 static void add_tensor(void)
 {
     char value[400];
@@ -314,8 +314,8 @@ TEST(a_hostile_model_reaches_no_terminal)
     SHOWS("inflate", m, EVIL "/x");
 }
 
-/* Replaces each value in a model's files in turn with the attack. Some values are never read.
- * Those that are read must be quoted. */
+/* Replaces each value in a model's files with the attack, one value per run. Some values are
+ * never read. Values that are read must be quoted. */
 TEST(hostile_values_are_quoted_as_text)
 {
     static const char *const files[] = {"config.json", "tokenizer.json", "espalier.json",
@@ -356,7 +356,7 @@ TEST(hostile_values_are_quoted_as_text)
 
 /* ------------------------------------------------------------------ arguments */
 
-/* Lists those flags in a command's help that have a value. */
+/* Lists the flags in a command's help, except flags without a value. */
 static int flags_of(const char *command, char flags[64][32])
 {
     struct pty pty;

@@ -47,7 +47,8 @@ static const char *get(const struct esp_session *session, const char *key)
 
 /* ------------------------------------------------------------------ pairs */
 
-/* Lists the verifiers that a drafter may have, in the table's order, separated by spaces. */
+/* Lists the verifiers that can be used with a drafter, in the table's order, separated by
+ * spaces. */
 static const char *allowed(const char *drafter, double temperature)
 {
     static char names[256];
@@ -206,8 +207,8 @@ static void check_node(const struct esp_session *s, int u)
     CHECK(node->verdict == ESP_ACCEPTED || node->verdict == ESP_REJECTED);
 }
 
-/* Checks the record of an iteration. The recorded random number must decide each test of a
- * child. A child whose token was drawn must be accepted. */
+/* Checks the record of an iteration. The recorded random number must agree with the result of
+ * each test of a child. A child whose token was drawn must be accepted. */
 static void check_record(void *user, const struct esp_event *event)
 {
     const struct esp_session *s = *(struct esp_session **)user;
@@ -321,7 +322,7 @@ TEST(with_one_possible_token_every_verifier_writes_the_greedy_text)
     toy_close(&toy);
 }
 
-/* In the backend of this test, the target gives one bad logit in each row. */
+/* bad_forward() replaces one logit in each row of the target by this value. */
 static double bad_logit;
 
 static int bad_forward(struct esp_cache *cache, const struct esp_batch *batch)

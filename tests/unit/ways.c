@@ -1,5 +1,5 @@
-/* Tests the two ways to multiply by quantised weights on a processor with a tile unit: how one
- * is chosen, how their times are measured, and how the times are stored in a file.
+/* Tests the two ways to multiply by quantised weights on a processor with a tile unit. Tests
+ * how one is chosen, how their times are measured, and how the times are stored in a file.
  *
  * The test makes up a processor. One way uses the tile unit, which tests/emu/tiles.h emulates.
  * The other way uses the best vector instructions of this machine. Both ways read activations
@@ -23,8 +23,8 @@
 enum { BATCH = 20, VOCABULARY = 75 };
 
 static const struct random_shape shape = {
-    "mixed blocks", 2,     256,   4,    2,     24,   64, VOCABULARY, 24,
-    ESP_Q8_0,       false, false, true, false, false};
+    "mixed types", 2,     256,   4,    2,     24,   64, VOCABULARY, 24,
+    ESP_Q8_0,      false, false, true, false, false};
 
 static const struct esp_cpu_isa *vectors, *unit; /* instructions that each way uses */
 static struct esp_cpu_isa both;
@@ -32,7 +32,7 @@ static struct esp_cpu_backend *cpu;
 static struct random_model model;
 static struct esp_weights *weights;
 
-static int count[ESP_WAYS]; /* number of products so far that each way has computed */
+static int count[ESP_WAYS]; /* how many products each way has computed so far */
 
 static void multiply(const struct esp_packed *w, int begin, int end, const struct esp_matmul *p)
 {
@@ -40,7 +40,7 @@ static void multiply(const struct esp_packed *w, int begin, int end, const struc
     (p->tiles ? unit : vectors)->matmul_blocks(w, begin, end, p);
 }
 
-static int slow_until[ESP_WAYS]; /* each way is slow up to this number of rows */
+static int slow_until[ESP_WAYS]; /* a way is slow up to this many rows */
 
 /* Computes nothing. Takes a tenth of a millisecond if the way is slow, and almost no time
  * otherwise. */
@@ -63,8 +63,8 @@ static const struct esp_cpu_isa *isa_named(const char *name)
     return isa;
 }
 
-/* Opens a backend on the made-up processor, and weights of all quantised types. Skips the test
- * if this machine cannot run even the emulation. */
+/* Opens a backend on the made-up processor, and weights of all quantised types. If this machine
+ * cannot run even the emulation, skips the test. */
 static void open_processor(void)
 {
     struct esp_backend *backend;
@@ -96,8 +96,8 @@ static void close_processor(void)
     random_model_free(&model);
 }
 
-/* Sets times. Up to `rows` rows, way `first` is faster. With more rows, the other way is
- * faster. */
+/* Sets the times of both ways. Up to `rows` rows, way `first` is faster. With more rows, the
+ * other way is faster. */
 static void plant(struct esp_way_times *times, enum esp_way first, int rows)
 {
     static const int sizes[ESP_WAY_SIZES] = {1, 2, 4, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64};
@@ -170,8 +170,8 @@ static void run(int rows, float *out)
     ops->cache_close(cache);
 }
 
-/* The results must not depend on the way, because another run may measure other times and
- * choose the other way. */
+/* The results must not depend on the way that is used, because another run may measure other
+ * times and choose the other way. */
 TEST(a_pass_uses_the_measured_way_and_gives_the_same_bits)
 {
     static float want[BATCH * VOCABULARY], got[BATCH * VOCABULARY];
@@ -260,7 +260,7 @@ TEST(times_are_measured_once_and_stored)
     close_processor();
 }
 
-/* Opens the built-in draft with quantised weights in the way that a program does. */
+/* Opens the built-in draft with quantised weights, as a program does. */
 TEST(an_engine_stores_times)
 {
     char home[128], draft[PATH_MAX], file[160], err[300] = "", name[64] = "";

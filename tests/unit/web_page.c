@@ -1,4 +1,4 @@
-/* Tests the page of a recording. Its data must be those of the recording, and text from a model
+/* Tests the page of a recording. It must have the data of the recording, and text from a model
  * must not run as code. A large tree must be reduced, and the colours must have enough
  * contrast. tests/cli/web_page.sh checks that the file is valid HTML, and tests the page in a
  * browser if there is one. */
@@ -25,7 +25,8 @@ static struct esp_recording *open_sample(const char *path)
     return recording;
 }
 
-/* Returns the page of some iterations as text. `data` receives the data in it. */
+/* Makes the page of some iterations, and returns its text. `data` receives the data in the
+ * page. */
 static char *page_of(struct esp_recording *recording, int first, int last, cJSON **data)
 {
     char *page, *ended;
@@ -86,7 +87,7 @@ static void show_tokens(struct shown_text *shown, const cJSON *data, const cJSON
     }
 }
 
-/* Computes the text after the iteration from the data, as the page's script does. */
+/* Computes the text after the iteration from the page's data, as the page's script does. */
 static void show(struct shown_text *shown, const cJSON *data, const cJSON *iteration)
 {
     const cJSON *change, *before = cJSON_GetObjectItemCaseSensitive(iteration, "before");
@@ -280,8 +281,8 @@ static const char *letter(void *user, int32_t token, size_t *length)
     return "a";
 }
 
-/* Makes a state with one iteration, whose tree has `nodes` nodes. All other nodes are children
- * of the root, and the last one is accepted. */
+/* Makes a state with one iteration. Its tree has `nodes` nodes. All nodes except the root are
+ * children of the root, and the last of them is accepted. */
 static struct esp_state *state_with(int nodes)
 {
     struct esp_state *state = calloc(1, sizeof *state);
@@ -381,8 +382,8 @@ static double linear(int value)
     return c <= 0.04045 ? c / 12.92 : pow((c + 0.055) / 1.055, 2.4);
 }
 
-/* Returns the relative luminance of a colour of page.css, which has the form "--NAME:
- * light-dark(#rrggbb, #rrggbb)". */
+/* Returns the relative luminance of a colour of page.css. There, it is written in the form
+ * "--NAME: light-dark(#rrggbb, #rrggbb)". */
 static double luminance(const char *name, bool dark)
 {
     char start[64];

@@ -1,6 +1,6 @@
 /* window.c - tests a window of the text. A token must see the same tokens as in StreamingLLM,
- * no matter what was dropped from the cache, drafted or taken back. A text may become longer
- * than the context.
+ * no matter what was dropped from the cache, drafted or undone. A text may become longer than
+ * the context.
  *
  * tests/vectors/window.json has logits and greedy texts of the built-in target. An independent
  * implementation computed them by another method.
@@ -158,8 +158,8 @@ static void check_same(struct caches *dropping, struct caches *whole, int count)
     }
 }
 
-/* Runs chunks of many sizes. Sometimes the last tokens are taken back, and once almost the
- * whole text. */
+/* Runs chunks of many sizes. Between them, the text is often shortened by a few tokens, and
+ * once by almost all its tokens. */
 TEST(rows_dropped_from_the_cache_change_no_bit)
 {
     static const struct esp_window windows[] = {{19, 40, 0}, {0, 16, 0}};
@@ -184,7 +184,7 @@ TEST(rows_dropped_from_the_cache_change_no_bit)
             if (!again && length > 3 * end / 4)
                 back = length - 10;
             esp_kv_cache_cut(&dropping.cache, length + n - back);
-            /* A cache that has dropped rows must then compute the text from its beginning. */
+            /* a cache that has dropped rows must then compute the text from its beginning */
             if (back > n) {
                 CHECK(dropping.cache.length == 0);
                 again = true;
@@ -254,8 +254,8 @@ static void check_text(const struct esp_session *session, const int32_t *want, i
           who, length);
 }
 
-/* Every drafter is tested with the fourth window. The first two windows are smaller than the
- * depth of trees. */
+/* Only the fourth window is tested with every drafter. The first two windows are smaller than
+ * the depth of the trees. */
 TEST(the_greedy_text_is_that_of_the_reference)
 {
     int32_t prompt[256], text[256];
@@ -390,8 +390,8 @@ TEST(invalid_windows_are_refused)
 
 /* ------------------------------------------------------------------ sampling */
 
-/* Compares sampled texts with plain passes that have the same window, but a cache that drops
- * nothing. */
+/* Compares sampled texts with texts of plain passes. These have the same window, but a cache
+ * that drops nothing. */
 TEST(sampling_follows_the_target_with_the_same_window)
 {
     const struct esp_lossless_plan plan = {.trials = check_quick() ? 20 : 100, .tokens = 6};
@@ -488,8 +488,9 @@ TEST(a_conversation_continues_beyond_the_context)
 
 enum { BACK = 9 };
 
-/* Two answers are taken back and written again. The caches still have the rows of the last
- * answer. Those of the second answer were dropped long ago. */
+/* The last answer is removed and written again, while the caches still have its rows. Then all
+ * answers from the second on are removed and written again. The caches have dropped these rows
+ * long ago. */
 TEST(turns_can_be_taken_back_with_a_window)
 {
     static int32_t want[BACK * (SAID + ANSWER) + 1000];
@@ -520,7 +521,7 @@ TEST(turns_can_be_taken_back_with_a_window)
     esp_session_close(session);
 }
 
-/* ------------------------------------------------------------------ without end */
+/* ------------------------------------------------------------------ long texts */
 
 static long resident(void)
 {

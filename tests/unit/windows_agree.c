@@ -1,7 +1,6 @@
 /* windows_agree.c - tests windows of the text on the CUDA backend. The logits must equal those
- * of the CPU, which tests/unit/window.c compares with a reference. In exact mode, they must be
- * bit-identical, no matter what was dropped from the cache.
- */
+ * of the CPU, which tests/unit/window.c compares with a reference. In exact mode, rows that
+ * were dropped from the cache must not change a bit of them. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,8 +11,8 @@
 
 enum { TEXT = 290, CACHE = 320, BATCH = 48, VOCABULARY = 40, DROP = 144 };
 
-/* The layers have many wide heads, because rounding the output of attention to 16 bits hides
- * most changes of the order of sums. */
+/* The layers have many wide heads. With few heads, rounding the output of attention to 16 bits
+ * would hide most changes in the order of sums. */
 static const struct random_shape shape = {
     "llama", 2, 32, 8, 2, 32, 40, VOCABULARY, 16, ESP_F16, false, false, false, false, false};
 
@@ -45,8 +44,8 @@ static void close_runner(struct runner *r)
     r->backend->ops->weights_close(r->weights);
 }
 
-/* Runs positions first..first+rows-1 of the text. In a tree, all rows except the last are a
- * chain, and the last row is a second child of the first. */
+/* Runs positions first..first+rows-1 of the text. For a tree, all rows except the last are a
+ * chain, and the last row is a second child of the first row. */
 static void run(struct runner *r, const int32_t *text, int first, int rows, bool tree)
 {
     int32_t positions[BATCH];
@@ -71,7 +70,8 @@ static void run(struct runner *r, const int32_t *text, int first, int rows, bool
     CHECK(r->backend->ops->forward(r->cache, &batch) == 0);
 }
 
-/* Drops the oldest `count` tokens after the sinks from a cache of the first `length` tokens. */
+/* Drops `count` tokens from a cache of the first `length` tokens: the oldest tokens after the
+ * sinks. */
 static void drop(struct runner *r, int length, int count)
 {
     int32_t which[CACHE];

@@ -1,6 +1,7 @@
 /* Tests that a file is written completely or not at all. After a failure or a signal, the old
- * file must be unchanged, and no other file may be left. In every thread, the new file must
- * have the permissions of the file that it replaces, or those that follow from the umask. */
+ * file must be unchanged, and no other file may be left. In every thread, a new file must have
+ * the permissions of the file that it replaces. If there was no file, its permissions must
+ * follow from the umask. */
 #include "engine/support/write_file.h"
 #include "engine/support/part_file.h"
 
@@ -171,7 +172,7 @@ TEST(a_file_keeps_the_permissions_of_the_one_that_it_replaces)
               (unsigned)mode_of(path));
     }
     if (geteuid() != 0)
-        return; /* because only root may change the owner of a file */
+        return; /* only root may change the owner of a file */
     CHECK(chown(path, 1234, 2345) == 0 && write_text("z", true) == 0);
     CHECK(stat(path, &about) == 0 && about.st_uid == 1234 && about.st_gid == 2345,
           "it belongs to %d:%d", (int)about.st_uid, (int)about.st_gid);
