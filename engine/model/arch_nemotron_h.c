@@ -84,8 +84,8 @@ const struct esp_architecture esp_architecture_nemotron_h = {
                [ESP_CONFIG_key_heads] = {"n_groups|mamba_n_groups|ssm_group_count", 8},
                [ESP_CONFIG_key_dim] = {"ssm_state_size", 128},
                [ESP_CONFIG_value_dim] = {"mamba_head_dim|ssm_value_size", 64},
-               /* llama.cpp's converter writes rope.dimension_count, although nothing
-                * is rotated. */
+               /* This field is read because llama.cpp's converter writes
+                * rope.dimension_count, although nothing is rotated. */
                [ESP_CONFIG_rotary_fraction] = {"partial_rotary_factor", 1},
                [ESP_CONFIG_unrotated_every] = {"", 1}},
 };

@@ -1,6 +1,6 @@
 /* bpe.h - byte pair encoding of one word (Sennrich et al. 2016, "Neural Machine Translation of
- * Rare Words with Subword Units", section 3.2, over bytes instead of characters, or with byte
- * fallback over characters). */
+ * Rare Words with Subword Units", section 3.2). The symbols that are merged are bytes or, with
+ * byte fallback, characters. */
 #ifndef ESP_BPE_H
 #define ESP_BPE_H
 
@@ -13,8 +13,8 @@ struct esp_bpe {
     bool ignore_merges;        /* a word that is itself a token is not split */
 };
 
-/* Memory used while encoding. Each thread has such a struct, initialises it with zeros, and
- * uses it for all words. */
+/* Memory that is used while encoding. Each thread needs a separate struct. The thread
+ * initialises it with zeros and uses it for all words. */
 struct esp_bpe_scratch {
     struct esp_bpe_symbol *symbols; /* (capacity) */
     struct esp_bpe_merge *heap;     /* (2 * capacity) */

@@ -20,9 +20,9 @@
 #include "kernels/status.h"
 
 enum {
-    FIRST_READ = 1 << 16,     /* number of bytes; enough for a header without a vocabulary */
-    MORE_READ = 4,            /* if a part was too small, the next part is this many times as
-                                 large */
+    FIRST_READ = 1 << 16,     /* bytes read first: enough for a header without a vocabulary */
+    MORE_READ = 4,            /* if the header is longer than the bytes read, this many times as
+                                 many are read next */
     HEADER_LIMIT = 256 << 20, /* bytes */
     VALUE_LIMIT = 1 << 16,
     TENSOR_LIMIT = 1 << 20,
@@ -70,7 +70,7 @@ struct parser {
     const unsigned char *bytes;
     size_t at, size; /* part of the file that has been read */
     size_t whole;    /* size of the file */
-    bool more;       /* the parser needs more than the part that has been read */
+    bool more;       /* the header is longer than the part that has been read */
     int status;      /* the first failure; nothing is read after it */
     char *err;
     size_t errlen;

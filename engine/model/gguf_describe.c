@@ -82,8 +82,8 @@ static double value_of(const struct describing *d, const struct esp_gguf_key *ke
                                                 : esp_config_value(&d->config, key->field);
 }
 
-/* Returns whether this key is written. If config.json can turn the attention window off in an
- * architecture, the key of the window is not written. */
+/* Returns whether this key is written. The key of the attention window is not written for an
+ * architecture in which config.json can turn the window off. */
 static bool is_written(const struct describing *d, const struct esp_gguf_key *key, double value)
 {
     const struct esp_config_rule *windowed =
@@ -272,9 +272,9 @@ static int put_yarn(const struct describing *d, double theta)
     return ESP_OK;
 }
 
-/* Writes the keys of the rotation. The model's frequencies are those of rope_theta, or differ
- * from them by one factor (linear scaling), or by one factor per frequency (Llama 3). Sets
- * *factors to these factors. */
+/* Writes the keys of the rotary embedding. The model's frequencies are computed from rope_theta
+ * and may then be divided by one factor (linear scaling), or by one factor per frequency
+ * (Llama 3). Sets *factors to the factors per frequency, if there are any. */
 static int put_rotation(const struct describing *d, float **factors)
 {
     const struct esp_model_desc *m = &d->model->desc;
@@ -318,9 +318,9 @@ static int put_rotation(const struct describing *d, float **factors)
 /* ------------------------------------------------------------------ tokenizer */
 
 struct tokens {
-    const char **texts; /* (count) NULL: no token has this id */
+    const char **texts; /* (count) NULL means no token has this id */
     int32_t *types;     /* (count) */
-    float *scores;      /* (count) used with byte fallback */
+    float *scores;      /* (count) only vocabularies with byte fallback need scores */
     int count;
     bool fallback;
 };
@@ -485,8 +485,8 @@ static void put_name(const struct describing *d, const struct tokens *t)
     esp_gguf_put_text(d->header, "general.name", name);
 }
 
-/* Returns whether `json`, a normalizer or pre-tokenizer, prepends a space to a text: by
- * Prepend or by Metaspace. */
+/* Returns whether `json`, a normalizer or pre-tokenizer, adds a space before a text. Prepend
+ * and Metaspace do this. */
 static bool prepends(const cJSON *json)
 {
     const cJSON *item;

@@ -1,9 +1,10 @@
 /* gguf_model.c - reads a GGUF file like a model folder; see gguf_model.h.
  *
  * Names of keys and tensors are those of the gguf Python package. llama.cpp's converter changes
- * some tensors of a folder; reading reverses these changes: rows of query and key are in pairs
- * (struct esp_tensor), and the parts of GPT-NeoX's fused matrix are consecutive (struct
- * esp_stored). Llama 3's scaling of frequencies is a tensor, rope_freqs.weight.
+ * some tensors of a folder, and reading reverses these changes: rows of query and key are in
+ * pairs (struct esp_tensor), and the parts of GPT-NeoX's fused matrix are consecutive (struct
+ * esp_stored). The factors by which Llama 3 scales its frequencies are a tensor,
+ * rope_freqs.weight.
  */
 #include "engine/model/gguf_model.h"
 
@@ -18,9 +19,10 @@
 
 /* ------------------------------------------------------------------ names */
 
-/* Each line has general.architecture, the model_type of the same architecture, whether the
- * rows of query and key are in pairs, and whether state heads are tiled. llama.cpp's converter
- * pairs rows for architectures in which llama.cpp rotates neighbouring dimensions. */
+/* Each line has four members: general.architecture, the model_type of the same architecture,
+ * whether the rows of query and key are in pairs, and whether state heads are tiled. The
+ * converter of llama.cpp pairs rows for architectures in which llama.cpp rotates neighbouring
+ * dimensions. */
 static const struct esp_gguf_architecture architectures[] = {
     {"llama", "llama", true, false},
     {"qwen2", "qwen2", false, false},
@@ -57,7 +59,7 @@ const struct esp_gguf_architecture *esp_gguf_architecture_named(const char *name
 
 const struct esp_gguf_architecture *esp_gguf_architecture_of(const char *model_type)
 {
-    /* Mistral's models are written as llama, with attention.sliding_window. */
+    /* Mistral's models are written under the name llama, with attention.sliding_window. */
     if (strcmp(model_type, "mistral") == 0)
         model_type = "llama";
     for (int i = 0; i < ARCHITECTURES; i++)
@@ -71,8 +73,8 @@ const struct esp_gguf_architecture *esp_gguf_architecture_for(const struct esp_m
     const struct esp_gguf_architecture *own = esp_gguf_architecture_of(model->architecture);
     for (int i = 0; own && model->desc.experts > 0 && i < ARCHITECTURES; i++)
         if (strcmp(architectures[i].model_type, own->model_type) == 0)
-            own = &architectures[i]; /* of two rows with this type, the second is for
-                                        mixtures */
+            own = &architectures[i]; /* if two rows have this model_type, the second one is
+                                        for models with experts */
     return own;
 }
 
@@ -328,8 +330,9 @@ static bool ends_with(struct esp_gguf_text text, const char *end)
     return text.length >= n && memcmp(text.bytes + text.length - n, end, n) == 0;
 }
 
-/* Adds settings that config.json of a model folder states. A GGUF file does not state them; they
- * are true if it has some tensors. In a split file, these tensors are in the first part. */
+/* Adds settings that have a key in config.json, but none in GGUF. Each setting is true if the
+ * file has a certain tensor, such as a bias. In a split file, these tensors are in the first
+ * part. */
 static void add_presence(cJSON *config, const struct esp_gguf *g)
 {
     bool conv = false, choice = false;
@@ -400,7 +403,8 @@ static void add_scaling(cJSON *config, const struct esp_gguf *g, const char *arc
             if (value)
                 cJSON_AddNumberToObject(scaling, keys[i][1], esp_gguf_number(value, 0));
         }
-        /* the model was trained with this value; GGUF has no key for it */
+        /* gpt-oss was trained without rounding the ends of YaRN's ramp. GGUF has no key for
+         * this setting. */
         if (strcmp(architecture, "gpt-oss") == 0)
             cJSON_AddBoolToObject(scaling, "truncate", false);
     } else {
@@ -512,10 +516,10 @@ static int read_config(cJSON *config, const struct esp_gguf *g, const char *arch
     bool window =
         strcmp(known->model_type, "llama") == 0 && esp_json_item(config, "sliding_window");
     cJSON_AddStringToObject(config, "model_type", window ? "mistral" : known->model_type);
-    cJSON_AddBoolToObject(config, "norm_topk_prob", true);      /* as in llama.cpp */
+    cJSON_AddBoolToObject(config, "norm_topk_prob", true);      /* llama.cpp always does so */
     cJSON_AddBoolToObject(config, "tie_word_embeddings", true); /* changed to false if the file
                                                                    has an LM head */
-    cJSON_AddBoolToObject(config, "block_auto_adjust_ff_dim", false); /* width is final */
+    cJSON_AddBoolToObject(config, "block_auto_adjust_ff_dim", false); /* MLP width is final */
     add_layer_types(config, g, architecture);
     add_state_numbers(config, g, architecture);
     add_presence(config, g);
@@ -620,7 +624,7 @@ static void name_mtp(char stored[ESP_TENSOR_NAME], int layer)
 }
 
 /* Older GGUF files of Qwen3-Next have the mixer's matrices in one tensor, as folders do.
- * Returns the rule of this tensor, or NULL if the tensor is another one. */
+ * Returns the rule of this tensor, or NULL if `stored` names a different tensor. */
 static const struct esp_tensor_rule *find_joined(const struct esp_family *family,
                                                  const char *stored, int layer)
 {
@@ -663,7 +667,7 @@ static int add_tensor(struct esp_stored_set *set, const struct esp_gguf *g,
         snprintf(name + strlen(name), sizeof name - strlen(name), ".%d", rule->part);
     if (experts)
         esp_rule_name(name, family, experts, layer, ESP_ALL_EXPERTS);
-    if (experts && experts->parts > 0) /* a separate tensor, with the number of the part */
+    if (experts && experts->parts > 0) /* each part is a separate tensor with a number */
         snprintf(name + strlen(name), sizeof name - strlen(name), ".%d", experts->part);
     struct esp_stored *made = esp_stored_add(set, g->shard, name);
     if (!made)

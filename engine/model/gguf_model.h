@@ -17,22 +17,23 @@ enum { ESP_GGUF_LAYERS = 1000 }; /* maximum number of layers with their own valu
 #define ESP_GGUF_KV_HEADS "attention.head_count_kv"
 #define ESP_GGUF_FFN "feed_forward_length"
 #define ESP_GGUF_RECURRENT "attention.recurrent_layers"
-/* In a model with state spaces, this key says whether attention has a rotation. */
+/* In a model with state space layers, this key says whether attention uses RoPE. */
 #define ESP_GGUF_ROTATED "rope.scaling.finetuned"
 
-/* Describes what GGUF files call an architecture, and how they order its rows. */
+/* Describes what GGUF files call an architecture, and in which order they store the rows of its
+ * matrices. */
 struct esp_gguf_architecture {
     const char *name, *model_type;
-    bool paired; /* rows of query and key are stored in pairs, see struct esp_tensor */
-    bool tiled; /* state heads are in another order, see heads_tiled of struct esp_model_desc */
+    bool paired; /* rows of query and key matrices are stored in pairs (struct esp_tensor) */
+    bool tiled;  /* state heads are in another order (heads_tiled of struct esp_model_desc) */
 };
 
 /* Returns the architecture with this name in GGUF files, or for this model_type; NULL if there
  * is none. */
 const struct esp_gguf_architecture *esp_gguf_architecture_named(const char *name);
 const struct esp_gguf_architecture *esp_gguf_architecture_of(const char *model_type);
-/* Returns the architecture under which a model is written. Nemotron-H with experts has a
- * separate name. */
+/* Returns the architecture that a GGUF file written from this model names. Nemotron-H with
+ * experts has a separate name. */
 const struct esp_gguf_architecture *esp_gguf_architecture_for(const struct esp_model *model);
 
 /* Returns whether GGUF files store the rows of this tensor in pairs. `architecture` may be
@@ -41,21 +42,22 @@ bool esp_gguf_is_paired(const struct esp_gguf_architecture *architecture,
                         const struct esp_tensor_rule *rule, int layer);
 
 /* Writes the name that GGUF files have for the tensor of a rule. `layer` is -1 outside the
- * layers. `experts`: the tensor has the matrices, or biases, of all experts of a layer. Returns
- * false if GGUF has no name for this tensor. */
+ * layers. `experts` is true if the tensor has the matrices, or biases, of all experts of a
+ * layer. Returns false if GGUF has no name for this tensor. */
 bool esp_gguf_tensor_name(char *name, size_t size, const struct esp_family *family,
                           const struct esp_tensor_rule *rule, int layer, bool experts);
 
-/* Says which key of config.json and which field of struct esp_config belong to a GGUF key. */
+/* Special values of `neutral` below. */
 enum { ESP_GGUF_ALWAYS = -1, ESP_GGUF_IF_KNOWN = -2 };
+/* Says which key of config.json and which field of struct esp_config belong to a GGUF key. */
 struct esp_gguf_key {
-    const char *gguf;            /* after "ARCHITECTURE." */
-    const char *config;          /* NULL means the key is written, but not read */
-    bool required;               /* a file without it is refused */
+    const char *gguf;            /* name of the GGUF key, without "ARCHITECTURE." */
+    const char *config;          /* key of config.json; NULL: the GGUF key is never read */
+    bool required;               /* a file without the key is refused */
     enum esp_gguf_kind kind;     /* type of the written value */
     enum esp_config_field field; /* FIELD_COUNT: the key is not written from a field */
-    double neutral; /* a field with this value is not written; ALWAYS: every value is;
-                       IF_KNOWN: written if the architecture has the field */
+    double neutral; /* a field with this value is not written. ESP_GGUF_ALWAYS: every value is
+                       written. ESP_GGUF_IF_KNOWN: written if the architecture has the field */
 };
 extern const struct esp_gguf_key esp_gguf_keys[];
 extern const int esp_gguf_key_count;

@@ -133,8 +133,8 @@ static int64_t stored_rows(const struct esp_tensor_rule *table,
                : (int64_t)size_of(rule->rows, config) * (rule->parts > 0 ? rule->parts : 1);
 }
 
-/* Checks that a stored tensor exists (not NULL), has the shape `want` (rank) and a supported
- * type. *dtype becomes this type. */
+/* Checks that a stored tensor exists (is not NULL), has the shape `want` of `rank` sizes, and
+ * has a supported type. Sets *dtype to that type. */
 static int check_stored(enum esp_dtype *dtype, const struct esp_stored *stored,
                         const char *name, const int64_t *want, int rank, bool is_vector,
                         const struct binding *binding)
@@ -163,9 +163,9 @@ static int check_stored(enum esp_dtype *dtype, const struct esp_stored *stored,
     return 0;
 }
 
-/* Removes dimensions of 1 (between rows and columns of a matrix, or around a vector), and adds
- * one to a matrix of one row that is stored as a vector. Joins the groups into which a GGUF
- * file may divide a vector. */
+/* Removes dimensions of size 1 that are between the rows and columns of a matrix or around a
+ * vector. Adds such a dimension to a matrix of one row that is stored as a vector. Joins the
+ * groups into which a GGUF file may divide a vector. */
 static void flatten(struct esp_stored *stored, const struct esp_tensor_rule *rule, int rows)
 {
     int64_t *shape = stored->shape;
@@ -203,9 +203,9 @@ static int list_conv_rows(struct esp_model *model, const struct esp_config *conf
     return ESP_OK;
 }
 
-/* Fills the slot of `rule` in `base` from a stored tensor (NULL means it is missing); checks
- * type and shape. With `experts` > 0, `base` is an array of this many structs, and one tensor
- * has the slots of all. */
+/* Fills the slot of `rule` in `base` from a stored tensor (NULL means it is missing). Checks the
+ * type and shape of the tensor. If `experts` is above 0, `base` is an array of `experts`
+ * structs, and the tensor has the matrices of all experts. */
 static int bind_tensor(const struct binding *binding, const struct esp_tensor_rule *table,
                        const struct esp_tensor_rule *rule, struct esp_expert *base, int experts,
                        struct esp_stored *stored, const char *name)
@@ -240,7 +240,7 @@ static int bind_tensor(const struct binding *binding, const struct esp_tensor_ru
                               rank == 1, binding);
     if (status < 0)
         return status;
-    /* If the scales are separate, `stored` lacks their bytes. */
+    /* If the scales are in a separate tensor, the rows of `stored` lack their bytes. */
     const size_t row_bytes = esp_dtype_row_bytes(dtype, columns);
     const size_t scales = scaled ? (size_t)(columns / esp_dtype_block(dtype)) : 0;
     const size_t step = transposed ? esp_dtype_block_bytes(dtype) : row_bytes - scales;
@@ -294,7 +294,7 @@ static int bind_table(const struct binding *binding, const struct esp_tensor_rul
         if (strncmp(full, family->prefix, strlen(family->prefix)) == 0)
             name += binding->prefix;
         struct esp_stored *stored = esp_stored_find(binding->model->files, name);
-        if (!stored && rule->apart) { /* as in GGUF files */
+        if (!stored && rule->apart) { /* GGUF files have a separate tensor for each part */
             char own[sizeof full + 16];
             snprintf(own, sizeof own, "%s.%d", name, rule->part);
             stored = esp_stored_find(binding->model->files, own);
@@ -332,7 +332,7 @@ static int bind_experts_matrix(const struct binding *binding, struct esp_layer *
     esp_rule_name(full, family, rule, number, ESP_ALL_EXPERTS);
     struct esp_stored *stack = esp_stored_find(binding->model->files, name);
     const bool fused = table == family->fused_experts;
-    if (!stack && rule->parts > 0) { /* as in GGUF files */
+    if (!stack && rule->parts > 0) { /* GGUF files have a separate tensor for each part */
         char own[sizeof full + 16];
         snprintf(own, sizeof own, "%s.%d", name, rule->part);
         stack = esp_stored_find(binding->model->files, own);
@@ -348,7 +348,7 @@ static int bind_experts_matrix(const struct binding *binding, struct esp_layer *
     return status;
 }
 
-/* Returns the table with the tensors of this layer's experts. */
+/* Returns the table that names the tensors of this layer's experts. */
 static const struct esp_tensor_rule *expert_table(const struct binding *binding, int number)
 {
     const struct esp_family *family = binding->family;

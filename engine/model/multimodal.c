@@ -6,8 +6,8 @@
 
 #include "kernels/status.h"
 
-/* The model_type of the language model if text_config does not name it: the fallbacks of these
- * models in the transformers library. */
+/* Gives the model_type of the language model in each kind of vision-language model, for a
+ * text_config that does not name it. The transformers library has the same fallbacks. */
 static const struct {
     const char *type, *text;
 } known[] = {
@@ -15,9 +15,9 @@ static const struct {
     {"llava_next", "llama"},   {"qwen3_5", "qwen3_5_text"}, {"qwen3_5_moe", "qwen3_5_moe_text"},
 };
 
-/* Values that configurations of LLaVA, and of speculators' draft heads, leave out for their
- * language model: the fallbacks of the transformers library. 0: the key is never left out, or
- * its fallback is that of the architecture's table. */
+/* Configurations of LLaVA and of speculators' draft heads omit some keys of their language
+ * model. `left_out` has the values that the transformers library then uses. 0 means that the
+ * key is never omitted, or that the architecture's table already has this fallback. */
 static const char *const keys[] = {
     "num_hidden_layers",   "hidden_size",       "vocab_size",    "num_attention_heads",
     "num_key_value_heads", "intermediate_size", "sliding_window"};
@@ -44,7 +44,7 @@ void esp_multimodal_fill_in(cJSON *inner)
                 cJSON_AddNumberToObject(inner, keys[key], left_out[i].value[key]);
 }
 
-/* Keys that may be in the outer configuration instead of the language model's. */
+/* Lists keys that may be in the outer configuration instead of that of the language model. */
 static const char *const shared[] = {"eos_token_id", "quantization_config"};
 
 int esp_multimodal_config(struct esp_json *json)

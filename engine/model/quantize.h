@@ -15,24 +15,24 @@ struct esp_quantize_report {
                      differences / sum of squared numbers) */
     double worst; /* the largest relative error of a matrix */
     char worst_name[128];
-    /* The written tokenizer is checked on a text of the whole vocabulary: number of tokens,
-     * and how many of them it encodes differently. */
+    /* The written tokenizer is checked on a text made of the whole vocabulary. `tokens` is the
+     * number of its tokens. `other_tokens` says how many of them it encodes differently. */
     int tokens, other_tokens;
     /* The size of an attention window that other programs do not expect in files of this
      * architecture, or 0 if no layer has one. For texts longer than the window, programs such
      * as llama.cpp compute something else. */
     int ignored_window;
     bool mtp;               /* the file has the model's MTP layer, too */
-    char mtp_left_out[256]; /* why it does not have the model's MTP layers, or "" */
+    char mtp_left_out[256]; /* why the file does not have the model's MTP layers, or "" */
 };
 
-/* Returns a list of all types: "q8_0, q6_k, ...". */
+/* Returns a list of all types that esp_model_quantize() can write: "q8_0, q6_k, ...". */
 const char *esp_quantize_types(void);
 
 /* Reads `from`, a model folder or a GGUF file, and writes the GGUF file `to`. If writing fails,
  * `to` does not change. If `over` is true, it may replace an existing file. `type` is one of
- * the types. Matrices whose row length is not a multiple of the type's block get the next
- * larger type with blocks of 32, or F16. `progress` may be NULL. */
+ * esp_quantize_types(). If the row length of a matrix is not a multiple of the type's block,
+ * the matrix gets the next larger type with blocks of 32, or F16. `progress` may be NULL. */
 int esp_model_quantize(const char *from, const char *to, const char *type, bool over,
                        struct esp_quantize_report *report, esp_progress *progress, void *user,
                        char *err, size_t errlen);

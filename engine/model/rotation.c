@@ -5,6 +5,7 @@
  * does it (modeling_rope_utils.py), because at large positions a last-bit difference in a
  * frequency becomes a visible difference in an angle.
  *
+ * Kinds of RoPE scaling:
  *   linear    positions are divided by a factor (Chen et al. 2023)
  *   dynamic   scales only positions beyond max_position_embeddings, where the context ends, so
  *             it needs no code
@@ -70,7 +71,7 @@ static void fill(float *frequency, int count, double theta)
 /* ------------------------------------------------------------------ llama3 */
 
 /* Stretches wavelengths by `factor` if they are long relative to the original context. Does not
- * change short wavelengths, and interpolates for those in between. The order of operations is
+ * change short wavelengths. Interpolates for wavelengths in between. The order of operations is
  * that of PyTorch, which computes a / x as (1 / x) * a. */
 static void stretch_long(const struct rotation *r, double least, double most)
 {

@@ -288,15 +288,15 @@ uint64_t esp_tokenizer_hash(const struct esp_tokenizer *t)
 /* ------------------------------------------------------------------ encoding */
 
 struct esp_encoder {
-    /* For the current call. */
+    /* These members describe the current call. */
     const struct esp_tokenizer *tokenizer;
     int32_t *tokens; /* (capacity) */
     int capacity, count;
     const struct esp_literals *literals; /* positions in the whole text; NULL: there are none */
-    /* Kept for later calls. */
+    /* These members are memory that later calls use again. */
     struct esp_matcher *matcher;
     struct esp_spans plain, normalized;
-    struct esp_normalize_scratch piece, part; /* for a piece, and for its beginning */
+    struct esp_normalize_scratch piece, part; /* for a piece, and for the start of a piece */
     struct esp_pretokenize_scratch words;
     struct esp_bpe_scratch bpe;
     char *marked; /* (marked_size) a text with its spaces as U+2581 */

@@ -1,8 +1,8 @@
 /* torch_file.c - reads the dictionary of tensors of pytorch_model.bin; see torch_file.h.
  *
  * The stack machine is that of Python's pickle (pickletools.py lists its instructions). Its
- * values have the few kinds that a dictionary of tensors needs. A value of any other kind, such
- * as metadata, has the kind OTHER. Every instruction adds at most one value, so the size of the
+ * values have the few kinds that a dictionary of tensors needs. Any other value, such as
+ * metadata, has the kind OTHER. Every instruction adds at most one value, so the size of the
  * pickle limits the memory.
  */
 #include "engine/model/torch_file.h"
@@ -33,7 +33,7 @@ struct value {
 struct machine {
     const char *code;
     size_t size, at;
-    struct value *stack, *items, *memo; /* (room) each; `items`: those of all tuples */
+    struct value *stack, *items, *memo; /* (room) each; `items` has the items of all tuples */
     size_t depth, item_count, memo_count, room;
     struct esp_stored *tensors;
     size_t tensor_count, named_count, tensor_room;
@@ -366,7 +366,7 @@ static int step(struct machine *m, char code)
 
 static int run(struct machine *m)
 {
-    /* For each instruction, the size in bytes of the number that follows it; 0: no number. */
+    /* The size in bytes of the number that follows each instruction. 0 means no number. */
     static const unsigned char numbered[256] = {
         ['K'] = 1, ['M'] = 2, ['J'] = 4, [0x8a] = 1, ['X'] = 4,  [0x8c] = 1,
         ['q'] = 1, ['r'] = 4, ['h'] = 1, ['j'] = 4,  [0x80] = 1, [0x95] = 8};
@@ -405,7 +405,7 @@ static int read_pickle(struct machine *m, struct esp_tensor_file *file)
         pickle ? esp_zip_find(m->zip, pickle->name, pickle->length - strlen("data.pkl"),
                               "byteorder", strlen("byteorder"))
                : NULL;
-    if (order && order->size != strlen("little")) /* otherwise it is "big" */
+    if (order && order->size != strlen("little")) /* the file contains "little" or "big" */
         return esp_fail(m->err, m->errlen, ESP_E_UNSUPPORTED,
                         "%s was written by a big-endian machine; save the weights as "
                         "model.safetensors",

@@ -51,16 +51,17 @@ struct esp_vocabulary {
 #define ESP_SPACE_MARK "\xE2\x96\x81" /* U+2581 */
 
 /* Reads `model.vocab` and `added_tokens` (may be NULL). Every printable ASCII character must
- * have a token; with byte fallback, every byte. Free the vocabulary even if reading fails. */
+ * have a token. With byte fallback, every byte must have one. Free the vocabulary even if
+ * reading fails. */
 int esp_vocabulary_read(struct esp_vocabulary *vocabulary, const cJSON *vocab,
                         const cJSON *added, bool byte_fallback, char *err, size_t errlen);
 void esp_vocabulary_free(struct esp_vocabulary *vocabulary);
 
-/* Returns the token with these bytes that is spelled (or, if `spelled` is false, plain), or
- * -1. */
+/* Returns the spelled token with these bytes or, if `spelled` is false, the plain one. Returns
+ * -1 if there is none. */
 int32_t esp_vocabulary_find(const struct esp_vocabulary *vocabulary, bool spelled,
                             const char *bytes, size_t length);
-/* Returns the token that is spelled like this in the file. Overwrites `text` (valid UTF-8). */
+/* Returns the token that the file writes as `text` (valid UTF-8), or -1. Overwrites `text`. */
 int32_t esp_vocabulary_find_text(const struct esp_vocabulary *vocabulary, char *text,
                                  size_t length);
 
