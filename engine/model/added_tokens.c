@@ -4,9 +4,9 @@
  * END) -> token. At each position the longest token is taken, and the search continues after
  * it, even if the token is then dropped because it must be a single word. These rules, and the
  * effect of lstrip and rstrip on overlapping matches, follow the Hugging Face library
- * (AddedVocabulary::find_matches). As in that library, a token that is found in normalized
- * text is normalized itself. So if the normalizer prepends a text, the token is found only
- * after that text.
+ * (AddedVocabulary::find_matches). As in that library, a token that is searched for in
+ * normalized text is normalized first. Therefore, if the normalizer prepends a text, the token
+ * is found only after that text.
  */
 #include "engine/model/added_tokens.h"
 
@@ -42,9 +42,10 @@ static void insert(struct esp_added_tokens *added, const char *text, size_t leng
     esp_int_map_put(&added->trie, edge(node, END), (uint64_t)id);
 }
 
-/* Visits the added tokens that must be found in this kind of text (original or normalized).
- * Adds an upper bound for the number of trie edges to *edges. Sets *single_word if a token must
- * be a single word. If the trie is already allocated, also stores the tokens in it. */
+/* Visits the added tokens that must be found in the original text or, if `normalizer` is not
+ * NULL, in normalized text. Adds an upper bound for the number of trie edges to *edges. Sets
+ * *single_word if a token must be a single word. If the trie is already allocated, also stores
+ * the tokens in it. */
 static int visit(struct esp_added_tokens *added, const cJSON *json,
                  const struct esp_normalizer *normalizer, size_t *edges, bool *single_word)
 {
@@ -126,10 +127,11 @@ static bool is_harmless(const struct esp_token *token, const char *const *marks)
     return true;
 }
 
-/* Returns whether a literal part overlaps bytes [start, end). */
+/* Returns whether a part that a user wrote overlaps the bytes [start, end) of the text. */
 static bool touches_literal(const struct esp_literals *literals, int32_t start, int32_t end)
 {
-    int32_t low = 0, high = literals->count; /* the first part that ends after `start` */
+    int32_t low = 0, high = literals->count; /* the search is for the first part that ends after
+                                                `start` */
     while (low < high) {
         const int32_t middle = low + (high - low) / 2;
         if (literals->items[middle].end > start)
@@ -140,8 +142,8 @@ static bool touches_literal(const struct esp_literals *literals, int32_t start, 
     return low < literals->count && literals->items[low].start < end;
 }
 
-/* Returns the longest token at byte `at` of `text`, and its length in bytes; -1 if there is
- * none. */
+/* Returns the longest added token at byte `at` of `whole`, and sets *matched to its length in
+ * bytes. Returns -1 if there is none. */
 static int32_t longest(const struct esp_added_tokens *added, const char *whole, int32_t at,
                        int32_t whole_length, const struct esp_literals *literals,
                        int32_t offset, int32_t *matched)

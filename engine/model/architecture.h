@@ -38,7 +38,7 @@
     X(int, attention_every, 1, 1000) /* every n-th layer is not recurrent */                   \
     X(int, vocabulary, 1, 2 << 20)                                                             \
     X(int, context, 1, 16 << 20)                                                               \
-    X(int, window, 1, 16 << 20)      /* positions that a row sees, its own included */         \
+    X(int, window, 1, 16 << 20)      /* positions that a token sees, its own included */       \
     X(int, window_from, 0, 1000)     /* the first layer that may have the window */            \
     X(int, full_every, 1, 1000)      /* every n-th layer has no window */                      \
     X(int, unrotated_every, 1, 1000) /* every n-th layer has no RoPE */                        \
@@ -46,8 +46,8 @@
     X(double, swiglu_limit, 1e-3, 1e6) /* see struct esp_clamp */                              \
     X(double, swiglu_slope, 1e-3, 1e3)                                                         \
     X(double, rope_theta, 1, 1e15)                                                             \
-    X(double, rope_theta_local, 1, 1e15) /* theta of layers with a window; 0: same */          \
-    X(double, rotary_fraction, 0, 1)     /* part of head_dim that is rotated */                \
+    X(double, rope_theta_local, 1, 1e15) /* theta of layers with a window; 0: rope_theta */    \
+    X(double, rotary_fraction, 0, 1)     /* fraction of head_dim that is rotated */            \
     X(double, embedding_scale, 1e-6, 1e6)                                                      \
     X(double, residual_scale, 1e-6, 1e6)                                                       \
     X(double, attention_scale, 1e-6, 1e6)   /* factor of the scores; 0: 1 / sqrt(head_dim) */  \
@@ -70,7 +70,7 @@
     X(bool, output_bias, 0, 1)    /* the attention's output matrix has a bias */               \
     X(bool, mlp_bias, 0, 1)                                                                    \
     X(bool, head_norm, 0, 1)      /* each head of query and key is normalised */               \
-    X(bool, root_embedding, 0, 1) /* embedding times the square root of its width */           \
+    X(bool, root_embedding, 0, 1) /* embeddings are multiplied by sqrt(their width) */         \
     X(bool, tied, 0, 1)           /* the output head may be the embedding */
 
 struct esp_config {
@@ -80,7 +80,8 @@ struct esp_config {
     /* These fields have no keys in config.json. model.c sets them. For draft heads,
      * draft_head.c sets them. */
     enum esp_reads reads;
-    int input, fc;               /* width of the hidden states read; columns of fc */
+    int input, fc;               /* width of the hidden states that the model reads; number of
+                                    columns of the matrix fc */
     int fc_norms, fc_part;       /* see struct esp_model_desc; number of fc's columns that each
                                     norm covers */
     int attended;                /* width of attention's input */
@@ -102,8 +103,8 @@ enum esp_config_field {
  * kv_heads = 0 becomes heads, head_dim = 0 becomes hidden / heads, and ffn = 0 becomes 4 *
  * hidden. Layers have windows only if `windowed` is set (see esp_config_layers). */
 struct esp_config_rule {
-    const char *keys; /* "a|b.c": the first key that the file has is used; "": the value is
-                         fixed */
+    const char *keys; /* "a|b.c" means that the first key that the file has is used; "" means
+                         that the value is always `fallback` */
     double fallback;  /* the value if the file has none of the keys */
 };
 
@@ -171,7 +172,7 @@ struct esp_tensor_rule {
                         side */
     float added;     /* added to every number of a vector: 1 if the file stores the weights of
                         norms minus one */
-    bool kept;       /* with `parts` or `grouped`: GGUF files have the folders' row order */
+    bool kept;       /* with `parts` or `grouped`: GGUF files have the row order of folders */
     bool logarithm;  /* the file stores the vector's logarithms, see struct esp_tensor */
     bool apart;   /* with `stacked`: GGUF files have one tensor per rule; `part` numbers them */
     bool middle;  /* folders have a dimension of 1 between the matrix's rows and columns */
@@ -192,8 +193,8 @@ struct esp_tensor_rule {
 
 /* Describes what the architectures of a family have in common. */
 struct esp_family {
-    const char *prefix;             /* begins tensor names; a file with the bare model lacks
-                                       it */
+    const char *prefix;             /* the beginning of tensor names; files that have only the
+                                       bare model omit it */
     const char *layer_name;         /* precedes the layer number in a tensor name */
     bool single_layer;              /* there is one layer, and names have no layer number */
     const char *activation_key;     /* key in config.json; NULL means hidden_act */
@@ -205,8 +206,8 @@ struct esp_family {
     const struct esp_tensor_rule *layer_tensors; /* for struct esp_layer; names follow "N." */
     /* For struct esp_expert, or NULL. A name follows "N.", expert_name and "E.", where N and E
      * are the numbers of layer and expert. One tensor (experts, rows, columns) may have the
-     * matrices of all experts; its name lacks "E.". If experts_stacked is set, the matrices of
-     * the experts are always stored so. */
+     * matrices of all experts; its name lacks "E.". If experts_stacked is set, all files store
+     * the experts in this way. */
     const struct esp_tensor_rule *expert_tensors;
     const char *expert_name;
     bool experts_stacked;
@@ -214,7 +215,7 @@ struct esp_family {
     /* NULL, or rules for folders that store all experts of a layer in few tensors. They are
      * used if the file has the tensor of the first rule. */
     const struct esp_tensor_rule *fused_experts;
-    /* The kind of the recurrent layers; ESP_MIXER_ATTENTION: there are none. */
+    /* The kind of the recurrent layers, or ESP_MIXER_ATTENTION if there are none. */
     enum esp_mixer mixer;
     bool one_part; /* each layer is either a mixer or an MLP, not a mixer followed by an MLP */
     /* For an MTP layer. input_first: in the input of fc, the hidden state is before the
@@ -329,8 +330,8 @@ extern const struct esp_gguf_slot esp_delta_gguf[];
         ESP_LAYER(up, "mlp.shared_expert.up_proj.weight", FFN, HIDDEN, ALWAYS),                \
         ESP_LAYER(down, "mlp.shared_expert.down_proj.weight", HIDDEN, FFN, ALWAYS)
 
-/* State spaces, see family_ssm.c: the rows of a layer's table with names that begin with
- * `name`, and the names in GGUF files. */
+/* These rows of a layer's table are for state space models (family_ssm.c). Tensor names begin
+ * with `name`. esp_ssm_gguf lists the names in GGUF files. */
 #define ESP_SSM_LAYER(name)                                                                    \
     ESP_LAYER(out_gate, name "in_proj.weight", MIXED, HIDDEN, IF_RECURRENT, .stacked = true),  \
         ESP_LAYER(conv_in, name "in_proj.weight", CONV, HIDDEN, IF_RECURRENT,                  \

@@ -102,8 +102,8 @@ static size_t longest_merge(const cJSON *merges)
     return longest;
 }
 
-/* In older files, a member with an empty text is not set. With byte fallback, the unknown token
- * may be set, because it is never needed. */
+/* Older files write an empty text for a member that is not set. With byte fallback, the unknown
+ * token may be set, because it is never needed. */
 int esp_bpe_check(const cJSON *model, bool *byte_fallback, char *err, size_t errlen)
 {
     static const char *const texts[] = {"continuing_subword_prefix", "end_of_word_suffix",
@@ -148,10 +148,10 @@ static int by_score(const void *a, const void *b)
     return (x->token > y->token) - (x->token < y->token);
 }
 
-/* Adds every pair of tokens that makes `id`, or, before the table is allocated, only counts the
- * positions at which `id` can be split. Each position costs a hash of the whole token, so a
- * very long token could take minutes. Longer tokens than LONGEST_SCORED are left out; no known
- * vocabulary has any. */
+/* Returns the number of positions at which `id` can be split. If the table of merges is already
+ * allocated, also adds every pair of tokens that makes `id`. Each position costs a hash of the
+ * whole token, so a very long token could take minutes. Therefore tokens of more than
+ * LONGEST_SCORED bytes are left out. No known vocabulary has any. */
 static size_t add_pairs(struct esp_bpe *bpe, int32_t id, int32_t rank)
 {
     const struct esp_token *token = &bpe->vocabulary->tokens[id];

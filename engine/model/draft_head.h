@@ -1,4 +1,4 @@
-/* draft_head.h - opens draft heads. Supported are the formats of the authors of EAGLE
+/* draft_head.h - opens draft heads. It supports the formats of the authors of EAGLE
  * (github.com/SafeAILab/EAGLE), and the EAGLE-3 heads and MTP layers of the library speculators
  * (github.com/vllm-project/speculators). README.md describes the folders.
  *
@@ -19,7 +19,7 @@
  * of a whole model. */
 enum esp_reads esp_draft_head_kind(const struct esp_stored_set *files);
 
-/* Returns the family with the tensor names of a head. */
+/* Returns the family that has the tensor names of this kind of draft head. */
 const struct esp_family *esp_draft_head_family(const struct esp_stored_set *files);
 
 /* In a folder of the library speculators, config.json contains a second configuration, that of

@@ -5,7 +5,8 @@
  * limited by the size of the header. gguf_model.h (weights and configuration) and
  * gguf_tokenizer.h interpret keys and tensors.
  *
- * The format: docs/gguf.md in the repository of ggml; versions 2 and 3, little-endian.
+ * The format is described by docs/gguf.md in the repository of ggml. Versions 2 and 3 are
+ * supported, only little-endian.
  */
 #ifndef ESP_GGUF_H
 #define ESP_GGUF_H
@@ -18,7 +19,7 @@
 
 enum { ESP_GGUF_RANK = 4, ESP_GGUF_ALIGNMENT = 32 };
 
-/* The types of values; files use the same numbers. */
+/* Lists the types of values. The numbers are those that files use. */
 enum esp_gguf_kind {
     ESP_GGUF_U8,
     ESP_GGUF_I8,
@@ -36,7 +37,7 @@ enum esp_gguf_kind {
     ESP_GGUF_KINDS
 };
 
-/* A text in the header, not NUL-terminated. */
+/* Points to a text in the header. The text is not NUL-terminated. */
 struct esp_gguf_text {
     const char *bytes;
     size_t length;
@@ -44,11 +45,11 @@ struct esp_gguf_text {
 
 struct esp_gguf_value {
     struct esp_gguf_text key;
-    enum esp_gguf_kind kind; /* kind of the value, or of the elements of an array;
+    enum esp_gguf_kind kind; /* type of the value, or of the elements of an array.
                                 ESP_GGUF_ARRAY: an array of arrays, which cannot be read */
     bool array;
-    uint64_t count;             /* number of elements; 1 if it is not an array */
-    const unsigned char *bytes; /* the elements, in the same bytes as in the file */
+    uint64_t count;             /* number of elements; 1 if the value is not an array */
+    const unsigned char *bytes; /* the elements, stored as in the file */
     size_t size;                /* size of the elements in bytes */
 };
 
@@ -61,7 +62,8 @@ struct esp_gguf_tensor {
     size_t bytes;
 };
 
-/* A type of tensor data. `name` is as in struct esp_stored. */
+/* Describes a type of tensor data. `name` is the name that struct esp_stored uses, such as
+ * "Q4_K"; `number` is the number that GGUF files use. */
 struct esp_gguf_type {
     const char *name;
     uint32_t number;
@@ -83,11 +85,11 @@ struct esp_gguf {
 bool esp_gguf_is(const char *path);
 
 /* Adds the file to `set` and reads its header. Texts and values are valid until
- * esp_gguf_close(); the set may live longer. */
+ * esp_gguf_close(). The set may be used longer. */
 int esp_gguf_open(struct esp_gguf *gguf, struct esp_stored_set *set, const char *path,
                   char *err, size_t errlen);
-/* Opens a file that may be split. `path` may name any part; the first part is opened, because
- * it has the keys for all parts. */
+/* Opens a file that may be split. `path` may name any part, but the first part is opened,
+ * because it has the keys for all parts. */
 int esp_gguf_open_first(struct esp_gguf *gguf, struct esp_stored_set *set, const char *path,
                         char *err, size_t errlen);
 void esp_gguf_close(struct esp_gguf *gguf);
@@ -101,8 +103,8 @@ bool esp_gguf_part(char part[PATH_MAX], const char *path, int number, int count)
 
 /* Returns the value of a key; NULL if there is no such key. */
 const struct esp_gguf_value *esp_gguf_find(const struct esp_gguf *gguf, const char *key);
-/* Returns element `index` as a number. A flag is 0 or 1. NaN if the element is neither a number
- * nor a flag. */
+/* Returns element `index` as a number. A flag is 0 or 1. Returns NaN if the element is neither
+ * a number nor a flag. */
 double esp_gguf_number(const struct esp_gguf_value *value, uint64_t index);
 /* Returns the value of a key as a number, or `otherwise` if there is no such key. */
 double esp_gguf_number_of(const struct esp_gguf *gguf, const char *key, double otherwise);
@@ -110,8 +112,8 @@ double esp_gguf_number_of(const struct esp_gguf *gguf, const char *key, double o
  * false at the end. */
 bool esp_gguf_next_text(const struct esp_gguf_value *value, const unsigned char **at,
                         struct esp_gguf_text *text);
-/* Returns a NUL-terminated copy of a text. The caller frees it. NULL if the value is NULL, is
- * not a single text, contains a NUL or is not UTF-8. */
+/* Returns a NUL-terminated copy of a text. The caller frees it. Returns NULL if the value is
+ * NULL, is not a single text, contains a NUL or is not UTF-8. */
 char *esp_gguf_copy_text(const struct esp_gguf_value *value);
 /* Returns whether the text is valid UTF-8 without a NUL. */
 bool esp_gguf_is_plain(struct esp_gguf_text text);

@@ -14,7 +14,7 @@ struct esp_bytes {
 struct esp_gguf_header {
     struct esp_bytes values, tensors;
     uint64_t value_count, tensor_count;
-    size_t data; /* bytes of the tensors announced so far, each padded to the alignment */
+    size_t data; /* bytes of the tensors added so far, each padded to the alignment */
 };
 
 void esp_bytes_add(struct esp_bytes *bytes, const void *data, size_t size);
@@ -36,7 +36,8 @@ void esp_gguf_put_value(struct esp_gguf_header *header, const struct esp_gguf_va
 void esp_gguf_put_tensor(struct esp_gguf_header *header, const char *name, const int64_t *shape,
                          int rank, uint32_t type, size_t size);
 
-/* Writes the whole header, padded up to the data. Returns false if there is no memory. */
+/* Writes the whole header and the padding before the data. Returns false if there is no
+ * memory. */
 bool esp_gguf_header_bytes(const struct esp_gguf_header *header, struct esp_bytes *bytes);
 void esp_gguf_header_free(struct esp_gguf_header *header);
 

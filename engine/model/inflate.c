@@ -40,8 +40,9 @@
  * order. */
 enum { CONV_PARTS = 3, MOST_PARTS = 2 + CONV_PARTS /* maximum parts of a tensor */ };
 
-/* Describes one tensor of the new file. It has one slot of the enlarged model, or several parts
- * of a fused matrix. The parts alternate: a share of the rows of each part, `rounds` times. */
+/* Describes one tensor of the new file. It consists of one slot of the enlarged model, or of
+ * several parts of a fused matrix. The rows of each part are divided into `rounds` equal
+ * shares. The tensor has the first share of every part, then the second share, and so on. */
 struct made {
     char name[ESP_TENSOR_NAME];
     struct esp_tensor part[MOST_PARTS];
@@ -136,8 +137,8 @@ static int list_conv_rows(const struct inflation *n)
     return ESP_OK;
 }
 
-/* A table may have two rules for one slot: one for layers that are mixtures, and one for other
- * layers. Returns whether this rule is for the kind of layer that this layer is not. */
+/* A table may have two rules for one slot: one for layers that are mixtures of experts, and one
+ * for other layers. Returns whether this rule is not for the kind of layer that `layer` is. */
 static bool is_for_other_layers(const struct esp_tensor_rule *rule,
                                 const struct esp_layer *layer)
 {
@@ -596,7 +597,7 @@ static int copy(const struct inflation *n, const char *name)
 
 /* ------------------------------------------------------------------ the folder */
 
-/* Names of all files of the new folder. The first ones are copied from the original. */
+/* Lists all files of the new folder. The first COPIED files are copied from the original. */
 static const char *const files[] = {
     "tokenizer.json", "tokenizer_config.json", "generation_config.json",
     "espalier.json",  "config.json",           "model.safetensors"};
@@ -643,7 +644,7 @@ static unsigned cannot_grow(const struct inflation *n)
     unsigned cannot = ESP_SPECIAL_MTP | ESP_SPECIAL_POSITIONS | ESP_SPECIAL_TRANSPOSED;
     if (family->experts_stacked)
         cannot |= ESP_SPECIAL_MIXTURE;
-    if (root) /* the scale of the embedding follows from the hidden size */
+    if (root) /* the scale of the embedding depends on the hidden size, which grows */
         cannot |= ESP_SPECIAL_SCALED;
     return cannot;
 }

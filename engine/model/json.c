@@ -125,8 +125,8 @@ int esp_file_read(char **text, size_t *size, char path[PATH_MAX], const char *fo
                     done);
 }
 
-/* Python writes an infinite number as Infinity, which is not JSON. 1e999 is, and is read as
- * infinite. */
+/* Python writes an infinite number as Infinity, which is not valid JSON. 1e999 is valid, and
+ * cJSON reads it as infinite. */
 static void replace_infinity(char *text)
 {
     static const char infinity[] = "Infinity", number[] = "1e999   ";

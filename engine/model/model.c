@@ -203,8 +203,8 @@ static int list_conv_rows(struct esp_model *model, const struct esp_config *conf
     return ESP_OK;
 }
 
-/* Fills the slot of `rule` in `base` from a stored tensor (NULL means it is missing). Checks the
- * type and shape of the tensor. If `experts` is above 0, `base` is an array of `experts`
+/* Fills the slot of `rule` in `base` from a stored tensor (NULL means it is missing). Checks
+ * the type and shape of the tensor. If `experts` is above 0, `base` is an array of `experts`
  * structs, and the tensor has the matrices of all experts. */
 static int bind_tensor(const struct binding *binding, const struct esp_tensor_rule *table,
                        const struct esp_tensor_rule *rule, struct esp_expert *base, int experts,

@@ -14,7 +14,8 @@
 
 enum { ESP_MAX_END_TOKENS = 16 };
 
-/* Has the rotary frequencies: radians per position, for each of the `rotary` / 2 pairs. */
+/* The rotary frequencies: radians per position, for each of the `rotary` / 2 pairs of
+ * dimensions. */
 struct esp_rotation_tables {
     int rotary;
     float scale;     /* factor of cosine and sine */
@@ -31,15 +32,15 @@ struct esp_model {
     bool reads_unnormed;      /* an MTP layer that reads states before the final norm */
     bool feeds_normed;        /* a draft head that reads its own states after its final norm */
     int reads_state
-        [3];  /* the target's states that an EAGLE-3 head reads; zeros: the usual ones */
+        [3];  /* the target's states that an EAGLE-3 head reads; all 0: the usual states */
     bool mtp; /* the model's files also have an MTP layer, which can draft for it */
     const char *dtype; /* type of the first layer's query matrix: "F32", "BF16", "Q4_K", ... */
     const char *expert_dtype; /* type of the first expert's matrices, or NULL */
     struct esp_model_desc desc;
     int64_t parameters;              /* numbers in all tensors that are used; tied tensors are
                                         counted once */
-    int64_t idle;                    /* how many of the parameters a token does not use
-                                        (experts) */
+    int64_t idle;                    /* number of parameters that a token does not use: those
+                                        of the experts that are not chosen */
     size_t bytes;                    /* size of all tensors that are used */
     int ignored;                     /* tensors of other modalities (multimodal.h) */
     int32_t end[ESP_MAX_END_TOKENS]; /* end-of-text tokens of generation_config.json or
@@ -48,20 +49,21 @@ struct esp_model {
     /* Drafter specifications "name:k=v,..." from espalier.json, or NULL: `preset` in general,
      * `sampling_preset` for temperatures above 0. */
     char *preset, *sampling_preset;
-    char *chat_template; /* Jinja text of a GGUF file, untrusted; NULL if it has none, or for a
-                            folder */
+    char *chat_template; /* Jinja text of a GGUF file (untrusted), or NULL. It is NULL for a
+                            folder. */
     struct esp_stored_set *files;
     struct esp_rotation_tables rotation;
     int32_t *output_token; /* the list that desc.output_token points to, or NULL */
     int32_t *conv_rows;    /* the rows that conv_in of all recurrent layers lists, or NULL */
-    /* If this model is a quantised copy (own_copy.h): the original model, and the `source` of
-     * the copy's tensors. The source has failed if memory ran out while rows were quantised. */
+    /* Only a quantised copy (own_copy.h) has these members: the original model, and the file
+     * from which the copy's tensors are read. `quantising.failed` is set if memory ran out
+     * while rows were quantised. */
     const struct esp_model *original;
     struct esp_tensor_file quantising;
 };
 
-/* Opens and checks a folder or a GGUF file; reads no weights yet. Close the model after the
- * weights that were made from it. */
+/* Opens and checks a folder or a GGUF file; reads no weights yet. Weights that were made from
+ * the model must be closed before the model. */
 int esp_model_open(struct esp_model **model, const char *path, char *err, size_t errlen);
 /* Opens the MTP layer in the files of a model, as a draft head named ESP_MTP. Returns
  * ESP_E_FILE if they have none. */
@@ -69,9 +71,10 @@ int esp_model_open_mtp(struct esp_model **head, const char *path, char *err, siz
 /* Chooses the rotary frequencies for texts of at most `context` tokens (LongRoPE has two sets;
  * Ding et al., 2024). Before this call, the frequencies for the longest texts are used. */
 void esp_model_set_context(struct esp_model *model, int context);
-/* Replaces the tokens to which the model gives logits by those of a vocabulary of `tokens`
+/* Changes which tokens get logits from the model: some tokens of a vocabulary with `tokens`
  * tokens. Row i of the new LM head is row row[i] of the model's LM head, and gives the logit of
- * token[i]. token, row: (count), tokens ascending; both must outlive the model. */
+ * token[i]. `token` and `row` have `count` entries and must outlive the model. `token` is
+ * ascending. */
 void esp_model_set_outputs(struct esp_model *model, const int32_t *token, const int32_t *row,
                            int count, int tokens);
 void esp_model_close(struct esp_model *model);

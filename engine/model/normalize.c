@@ -111,8 +111,8 @@ static char *reserve(struct esp_normalize_scratch *scratch, int to, size_t size)
     return scratch->buffer[to];
 }
 
-/* Runs NFC on *text (*length bytes). If anything changes, writes the result to buffer `to`, and
- * sets *text and *length to it. The functions for other steps work in the same way. */
+/* Applies NFC to *text (*length bytes). If anything changes, writes the result to buffer `to`,
+ * and sets *text and *length to it. The functions for other steps work in the same way. */
 static int compose(struct esp_normalize_scratch *scratch, int to, const char **text,
                    size_t *length)
 {
@@ -208,8 +208,8 @@ void esp_normalize_scratch_free(struct esp_normalize_scratch *scratch)
     *scratch = (struct esp_normalize_scratch){0};
 }
 
-/* White space is, in the Unicode standard, some control characters and the categories of
- * separators. */
+/* In the Unicode standard, white space consists of some control characters and of the
+ * characters in the categories of separators. */
 size_t esp_white_space(const char *text, size_t length)
 {
     utf8proc_int32_t c = -1;

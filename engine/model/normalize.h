@@ -16,21 +16,21 @@ struct esp_normalizer {
     int count;
 };
 
-/* Reads `json`, which may be NFC, Prepend, Replace of a String, or a Sequence of these;
- * anything else is refused. NULL or null: no step. Free the normalizer even if reading
- * fails. */
+/* Reads `json`, which may be NFC, Prepend, Replace of a String, or a Sequence of these.
+ * Anything else is refused. If `json` is NULL or null, the normalizer has no steps. Free the
+ * normalizer even if reading fails. */
 int esp_normalizer_read(struct esp_normalizer *normalizer, const cJSON *json, char *err,
                         size_t errlen);
 void esp_normalizer_free(struct esp_normalizer *normalizer);
 
-/* Memory used while normalising. Initialise it with zeros. */
+/* Memory that esp_normalize() uses. Initialise it with zeros. */
 struct esp_normalize_scratch {
     char *buffer[2];
     size_t size[2];
 };
 
-/* Normalises valid UTF-8. *out becomes `text` itself if nothing changes, otherwise scratch
- * memory. Returns 0 or ESP_E_MEMORY. */
+/* Normalises valid UTF-8. If nothing changes, sets *out to `text`, otherwise to scratch memory.
+ * Returns 0 or ESP_E_MEMORY. */
 int esp_normalize(const struct esp_normalizer *normalizer,
                   struct esp_normalize_scratch *scratch, const char *text, size_t length,
                   const char **out, size_t *out_length);

@@ -13,8 +13,8 @@
 #include "engine/find_models.h"
 #include "engine/model/model.h"
 
-/* Returns the i-th TYPE that a draft "self:TYPE" can name, the default first, or NULL after
- * the last. */
+/* Returns the i-th TYPE that a draft "self:TYPE" can name, or NULL after the last TYPE. The
+ * first TYPE is the default. */
 const char *esp_own_copy_type(int i);
 
 /* Returns the bytes of the copy's matrices divided by those of the target's, or 1 if `draft`
@@ -29,7 +29,8 @@ double esp_own_copy_share(const struct esp_model *target, const char *draft);
 bool esp_own_copy_pays(const struct esp_model *target);
 
 /* Describes the copy that `draft` names; reads no weights yet. The target must outlive the
- * copy. ESP_E_ARGUMENT if there is no such type, or if the copy would hardly be smaller. */
+ * copy. Returns ESP_E_ARGUMENT if there is no such type, or if the copy would hardly be
+ * smaller. */
 int esp_own_copy_open(struct esp_model **copy, const struct esp_model *target,
                       const char *draft, char *err, size_t errlen);
 

@@ -1,4 +1,5 @@
-/* preset.h - writes the preset of a pair in the form that opening a model reads. */
+/* preset.h - writes espalier.json, the file with a target's preset drafters. esp_model_open()
+ * reads it. */
 #ifndef ESP_PRESET_H
 #define ESP_PRESET_H
 
@@ -13,8 +14,8 @@ bool esp_place_beside(const char *target, const char *file, char folder[4096], c
 
 /* Sets members of the target's espalier.json: "drafter", and "sampling_drafter" for
  * temperatures above 0. A member that is given as NULL does not change, and neither do other
- * members. The file is written completely, or the old file stays. Returns 0, or a negative
- * status with a sentence that names the file. */
+ * members. If writing fails, the old file stays. Returns 0, or a negative status with a
+ * sentence that names the file. */
 int esp_preset_write(const char *target, const char *drafter, const char *sampling_drafter,
                      char *err, size_t errlen);
 

@@ -3,9 +3,9 @@
  * Every step is a split. It has a pattern that is searched for in each word of the previous
  * step, and a behaviour that decides what happens to matches and to the text between them. In
  * the Hugging Face library this is `SplitDelimiterBehavior`. Digits and GPT-2's pattern are
- * splits as well. Text is split into words before bytes are mapped to the byte alphabet, so
- * ByteLevel, which maps them, must be the last step. So must Metaspace, which writes spaces
- * like SentencePiece (U+2581).
+ * splits as well. ByteLevel must be the last step, because it maps bytes to the byte alphabet,
+ * and text must be split into words before that. Metaspace, which writes spaces like
+ * SentencePiece (U+2581), must be the last step, too.
  */
 #include "engine/model/pretokenize.h"
 
@@ -203,8 +203,8 @@ void esp_pretokenizer_free(struct esp_pretokenizer *p)
 
 /* ------------------------------------------------------------------ splitting */
 
-/* Splits text[0, length) into matches (tag 1) and the text between them (tag 0), in order;
- * with `invert` the tags are swapped. As in the Rust binding of Oniguruma, an empty match
+/* Splits text[0, length) into matches (tag 1) and the text between them (tag 0), in order. If
+ * `invert` is true, the tags are swapped. As in the Rust binding of Oniguruma, an empty match
  * right after a match is ignored. */
 static int find_parts(const struct esp_split *split, struct esp_matcher *matcher,
                       const char *text, int32_t length, struct esp_spans *parts)

@@ -1,9 +1,9 @@
 /* pretokenize.h - the `pre_tokenizer` of a tokenizer.json: splits text into the words that BPE
  * encodes.
  *
- * Supported: ByteLevel with GPT-2's pattern or none; Split by a Regex or a String; Digits; a
- * Sequence of these that ends with ByteLevel. With byte fallback, ByteLevel is missing or
- * replaced by Metaspace.
+ * These steps are supported: ByteLevel with GPT-2's pattern or none; Split by a Regex or a
+ * String; Digits; a Sequence of these that ends with ByteLevel. With byte fallback, ByteLevel
+ * is missing or replaced by Metaspace.
  */
 #ifndef ESP_PRETOKENIZE_H
 #define ESP_PRETOKENIZE_H
@@ -25,9 +25,10 @@ struct esp_pretokenizer {
         bool invert;
     } splits[ESP_SPLIT_LIMIT];
     int count;
-    /* The last step, ByteLevel or Metaspace. last_step: index of its first split (-1 if there
-     * is no such step). space: how this step writes a space. prefix: which words without a
-     * leading space get one: none, the first of a text, or all. */
+    /* These members describe the last step, ByteLevel or Metaspace. `last_step` is the index of
+     * its first split, or -1 if there is no such step. `space` is the text that the step writes
+     * for a space. `prefix` says which words get a leading space if they have none: no word,
+     * the first word of a text, or all words. */
     int last_step;
     const char *space;
     enum esp_prefix { ESP_PREFIX_NEVER, ESP_PREFIX_FIRST, ESP_PREFIX_ALWAYS } prefix;
@@ -45,9 +46,10 @@ struct esp_pretokenize_scratch {
     size_t spaced_size;
 };
 
-/* Splits *text (valid UTF-8, not empty) into non-empty scratch->words. `first`: *text is the
- * beginning of a whole text. If spaces are added or rewritten, *text becomes the changed text,
- * in scratch memory. Returns 0 or a negative status, see esp_matcher_find(). */
+/* Splits *text (valid UTF-8, not empty) into words, which are not empty, and stores them in
+ * scratch->words. `first` is true if *text is the beginning of a whole text. If spaces are
+ * added or rewritten, *text becomes the changed text, in scratch memory. Returns 0 or a
+ * negative status, see esp_matcher_find(). */
 int esp_pretokenize(const struct esp_pretokenizer *pretokenizer, struct esp_matcher *matcher,
                     const char **text, int32_t length, bool first,
                     struct esp_pretokenize_scratch *scratch);

@@ -9,8 +9,8 @@
  * Some matrices are small but important, so the mixes of 4 and 5 bits use more bits for them.
  * These are the LM head, the output matrices of recurrent layers, and the value and down
  * matrices of some layers: the first and the last eighth, and every third layer in between.
- * These mixes are known as Q4_K_M and Q5_K_M. Most weights of a mixture are in its
- * experts; the same matrix of all experts becomes one tensor.
+ * These mixes are known as Q4_K_M and Q5_K_M. In a mixture of experts, most weights are in the
+ * experts. The same matrix of all experts becomes one tensor.
  */
 #include "engine/model/quantize.h"
 
@@ -31,9 +31,9 @@
 
 enum { CHUNK = 8 << 20 /* bytes written at once */, MOST_FUSED = 3, PARTS = 64 };
 
-/* A mix of types that can be requested: the types of most matrices, of important matrices, of
- * the experts, and of important experts. The last number is that of the mix in
- * general.file_type. */
+/* Describes a mix of types that users can request: the types of most matrices, of important
+ * matrices, of most matrices of experts, and of important matrices of experts. The last member
+ * is the number of the mix in general.file_type. */
 static const struct mix {
     const char *name;
     enum esp_dtype most, important, experts, important_experts;
@@ -68,9 +68,9 @@ struct planned {
     bool vector;
     int paired;      /* if rows are stored in pairs, the number of rows per head; else 0 */
     int interleaved; /* if blocks of the parts alternate, the rows of a block; else 0 */
-    /* If the state heads are written in another order (`heads_tiled`): the number of rows or of
-     * columns of a head, the first row of heads, and the numbers of heads and of key heads;
-     * else 0. */
+    /* These members are 0 unless the state heads are written in another order (`heads_tiled`).
+     * They are the number of rows or columns per head, the first row that belongs to a head,
+     * the number of state heads, and the number of key heads. */
     int tiled_rows, tiled_columns, tiled_from, state_heads, key_heads;
     int groups; /* if a vector is written as a matrix, the number of its rows; else 0 */
 };
@@ -124,8 +124,8 @@ static size_t size_of(const struct planned *p)
     return (size_t)rows_of(p) * esp_dtype_row_bytes(p->dtype, columns_of(p));
 }
 
-/* Returns `dtype`, or, if the row length is not a multiple of its block, a type with smaller
- * blocks and at least the same precision. */
+/* Returns `dtype` if the row length is a multiple of its block. Otherwise returns a type with
+ * smaller blocks and at least the same precision. */
 static enum esp_dtype fitting(enum esp_dtype dtype, int columns)
 {
     if (columns % esp_dtype_block(dtype) != 0)
@@ -316,7 +316,8 @@ static int plan(struct quantizing *q)
 
 /* ------------------------------------------------------------------ the header */
 
-/* If the source is a GGUF file, the factors of the rotary frequencies are in a tensor. */
+/* Reads the factors of the rotary frequencies from the model's tensor rope_freqs.weight. Only
+ * GGUF files have this tensor. */
 static int find_factors(struct quantizing *q)
 {
     const struct esp_stored *stored = esp_stored_find(q->model->files, "rope_freqs.weight");
@@ -346,7 +347,7 @@ static int make_header(struct quantizing *q, struct esp_bytes *bytes)
                                 (size_t)factors * sizeof *q->factors);
         for (int i = 0; i < q->count; i++) {
             const struct planned *p = &q->planned[i];
-            const bool experts = p->first_expert != NULL; /* an additional dimension */
+            const bool experts = p->first_expert != NULL; /* then the tensor has 3 dimensions */
             const int64_t grouped[] = {p->groups, p->groups ? rows_of(p) / p->groups : 0};
             if (p->groups > 0) {
                 esp_gguf_put_tensor(&header, p->name, grouped, 2,
@@ -367,17 +368,18 @@ static int make_header(struct quantizing *q, struct esp_bytes *bytes)
 
 /* ------------------------------------------------------------------ the tensors */
 
-/* Some rows of a tensor that are rounded together. Threads share them, each rounding parts. */
+/* Describes rows of a tensor that are rounded together. They are divided into parts, and each
+ * thread rounds some of the parts. */
 struct chunk {
     const struct planned *planned;
     int first, rows, parts;
-    unsigned char *out; /* (rows) in stored form */
+    unsigned char *out; /* (rows) the rounded rows as they are stored in the file */
     float *room;        /* (threads, 2, columns) scratch: a row before and after rounding */
     double lost[PARTS], all[PARTS];
     bool infinite[PARTS];
 };
 
-/* Returns the head of the model that is state head `head` of the file. */
+/* Returns which state head of the model becomes state head `head` of the file. */
 static int head_of(const struct planned *p, int head)
 {
     return head % p->key_heads * (p->state_heads / p->key_heads) + head / p->key_heads;

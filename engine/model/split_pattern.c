@@ -32,8 +32,8 @@ enum {
     WINDOW = 256,            /* start positions per call */
 };
 
-/* The characters that \w matches, written for the inside of a class. Outside a class,
- * Oniguruma's \w also matches the superscripts and fractions of Latin-1. */
+/* Lists the characters that \w matches, for use inside a class. Outside a class, Oniguruma's \w
+ * also matches the superscripts and fractions of Latin-1. */
 #define WORD "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}"
 #define LONE_WORD WORD "\\x{B2}\\x{B3}\\x{B9}\\x{BC}-\\x{BE}"
 
@@ -244,7 +244,7 @@ static bool translate_group(struct translation *t)
     return true;
 }
 
-/* Translates a '{': a quantifier, or the character itself. */
+/* Translates a '{', which begins a quantifier or is a plain character. */
 static bool translate_brace(struct translation *t)
 {
     const char *p = t->p + 1;

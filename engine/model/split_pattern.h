@@ -23,7 +23,7 @@ void esp_split_pattern_close(struct esp_split_pattern *pattern);
  * time. */
 struct esp_matcher;
 
-/* Opens a matcher for `length` bytes of text in total. NULL if there is no memory. */
+/* Opens a matcher for `length` bytes of text in total. Returns NULL if there is no memory. */
 struct esp_matcher *esp_matcher_open(size_t length);
 void esp_matcher_close(struct esp_matcher *matcher);
 /* Restarts a matcher as if it had been opened for `length` bytes. */

@@ -19,18 +19,18 @@ enum { ESP_MAX_RANK = 8 };
 
 struct esp_stored {
     char *name;
-    char type[16]; /* as the format calls it: "F32", "BF16", "I64", "Q4_K", ... */
+    char type[16]; /* the type's name in the format: "F32", "BF16", "I64", "Q4_K", ... */
     int rank;
     int64_t shape[ESP_MAX_RANK]; /* rows first */
-    size_t begin, end;           /* bytes within the data part */
+    size_t begin, end;           /* position of its bytes in the file's data part */
     struct esp_tensor_file *source;
-    size_t offset;    /* position of its first byte in `source` */
+    size_t offset;    /* position of the tensor's first byte in `source` */
     const char *file; /* path of `source`, for error messages */
-    bool used;        /* the model uses it; set by model.c */
-    /* Layout in a GGUF file. `converted`: the parts of a fused matrix are consecutive, not
-     * interleaved head by head; no matrix is transposed; norms include the number that
-     * esp_tensor_rule.added would add. `paired`: the rows of each head are in pairs, see
-     * struct esp_tensor. */
+    bool used;        /* the model uses the tensor; set by model.c */
+    /* These members describe the layout in a GGUF file. `converted`: the parts of a fused
+     * matrix are consecutive, not interleaved head by head; no matrix is transposed; norms
+     * include the number that esp_tensor_rule.added would add. `paired`: the rows of each head
+     * are in pairs, see struct esp_tensor. */
     bool converted, paired;
     /* For MXFP4 in a folder, the file with the scales, (rows, blocks) of one byte each;
      * otherwise NULL. See struct esp_tensor. */
@@ -38,7 +38,7 @@ struct esp_stored {
     size_t scale_offset;
 };
 
-/* An open file that has tensors of the set. */
+/* Describes an open file that has tensors of the set. */
 struct esp_shard {
     char path[PATH_MAX];
     struct esp_tensor_file source;
@@ -53,7 +53,7 @@ struct esp_stored_set {
     size_t count, room;
 };
 
-/* ------------------------------------------------------------------ for readers */
+/* ------------------------------------------------------------------ for readers of formats */
 
 /* Opens the file at `path` and adds it to the set. The set owns the file even if later steps
  * fail. */
@@ -69,20 +69,20 @@ struct esp_stored *esp_stored_add(struct esp_stored_set *set, struct esp_shard *
  * the form of MXFP4 in Hugging Face folders, into one tensor NAME of type MXFP4. Call it after
  * esp_stored_finish(). */
 int esp_stored_join_scales(struct esp_stored_set *set, char *err, size_t errlen);
-/* Sorts the tensors; fails on duplicate names. */
+/* Sorts the tensors by name. Fails if two tensors have the same name. */
 int esp_stored_finish(struct esp_stored_set *set, char *err, size_t errlen);
 
 /* ------------------------------------------------------------------ for everyone */
 
 void esp_stored_close(struct esp_stored_set *set);
 
-/* Closes the files after all weights have been read. ESP_E_FILE: a file changed meanwhile or
- * could not be read, so the weights must not be used. */
+/* Closes the files after all weights have been read. Returns ESP_E_FILE if a file changed
+ * meanwhile or could not be read. Then the weights must not be used. */
 int esp_stored_release(struct esp_stored_set *set, char *err, size_t errlen);
 
 /* Returns the tensor with that name, or NULL. */
 struct esp_stored *esp_stored_find(const struct esp_stored_set *set, const char *name);
-/* Returns the number of unused tensors; *first becomes the name of one of them. */
+/* Returns the number of tensors that the model does not use. Sets *first to the name of one. */
 int esp_stored_unused(const struct esp_stored_set *set, const char **first);
 /* Returns whether the name of any tensor starts with `prefix`. */
 bool esp_stored_has_prefix(const struct esp_stored_set *set, const char *prefix);

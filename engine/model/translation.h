@@ -16,8 +16,8 @@
  *    U+2581 of SentencePiece are both a space, and a token that is only a part of a character
  *    is shared only with a token of exactly the same bytes.
  *  - Tokens that end a text are shared whatever their names are. Other special tokens are
- *    shared if they have the same name. Each side has its own token before every text (BOS),
- *    which is never drafted.
+ *    shared if they have the same name. Each of the two models has its own token before every
+ *    text (BOS), which is never drafted.
  *  - Some tokenizers add a space before a text. The target's tokenizer decides what the text
  * is;
  *    the draft reads exactly its bytes.
@@ -36,13 +36,13 @@ enum { ESP_SPELLED_MOST = 16 };
 
 struct esp_translation {
     int tokens;       /* number of the target's tokens, padding included */
-    int32_t *begin;   /* (tokens + 1) for token t of the target, the draft reads
-                         spelled[begin[t]] to spelled[begin[t + 1] - 1], at least one token */
+    int32_t *begin;   /* (tokens + 1) For token t of the target, the draft reads the tokens
+                         spelled[begin[t]] to spelled[begin[t + 1] - 1], at least one. */
     int32_t *spelled; /* (begin[tokens]) tokens of the draft */
     int32_t lead;     /* the draft's token before every text, if the target has none; else -1 */
     int shared;
-    int32_t *output_token; /* (shared) tokens of the target, ascending */
-    int32_t *output_row;   /* (shared) the draft's token for each, all different */
+    int32_t *output_token; /* (shared) the target's tokens that are shared, ascending */
+    int32_t *output_row;   /* (shared) the draft's token for each output_token, all different */
     double text_share;     /* fraction of a sample text's tokens that are shared */
 };
 

@@ -26,7 +26,7 @@ static int alphabet_byte(unsigned c)
         return (int)c;
     if (c < 0x100 || c >= ALPHABET_END)
         return -1;
-    int n = (int)c - 0x100; /* index among the other bytes, which are 0..32, 127..160, 173 */
+    int n = (int)c - 0x100; /* index among the bytes 0..32, 127..160, 173 */
     return n < 33 ? n : n < 67 ? n - 33 + 127 : 173;
 }
 
