@@ -15,8 +15,8 @@
 
 /* Lists the formats that a type of copy uses: one for most matrices, and one for the LM head.
  * The LM head gets more bits, because it is small and every token depends on it. If the number
- * of columns is not a multiple of 256, `narrow` and `narrow_head` are used instead, whose
- * blocks have 32 numbers.
+ * of columns is not a multiple of 256, `narrow` and `narrow_head` are used instead. They have
+ * blocks of 32 numbers.
  */
 static const struct type {
     const char *name;

@@ -42,8 +42,8 @@ static bool is_control(const struct esp_language *l, int32_t token)
            token == esp_tokenizer_prefix(l->tokenizer);
 }
 
-/* Returns the token of `to` that corresponds to `token`, which ends a text of `from`. `named` is
- * the token of `to` with the same name, or -1. If `named` ends a text, returns it. Otherwise
+/* Returns the token of `to` that corresponds to `token`, which ends a text of `from`. `named`
+ * is the token of `to` with the same name, or -1. If `named` ends a text, returns it. Otherwise
  * returns the token at the same index in the list of tokens that end a text. */
 static int32_t end_partner(const struct esp_language *from, const struct esp_language *to,
                            int32_t token, int32_t named)

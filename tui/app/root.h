@@ -1,5 +1,5 @@
 /* root.h - the only mutable global variable. Signal handlers and readline's callbacks need it
- * to find their data, because they cannot be given a pointer of ours as an argument. */
+ * to find their data, because they cannot get a pointer to the data as an argument. */
 #ifndef ESP_ROOT_H
 #define ESP_ROOT_H
 

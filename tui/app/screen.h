@@ -41,8 +41,8 @@ bool esp_screen_ask_background(struct esp_screen *screen);
 /* Switches mouse reports on or off. */
 void esp_screen_mouse(struct esp_screen *screen, bool on);
 
-/* esp_screen_leave() gives the terminal back for a while. esp_screen_enter() takes it over
- * again. */
+/* esp_screen_leave() restores the modes of the terminal, so that another program can use it.
+ * esp_screen_enter() takes the terminal over again. */
 void esp_screen_leave(struct esp_screen *screen);
 void esp_screen_enter(struct esp_screen *screen);
 

@@ -36,8 +36,8 @@ void esp_terminal_close(struct esp_terminal *terminal);
 /* Sets the bytes that restore the terminal. The handler writes them if the program crashes. */
 void esp_terminal_restore_with(struct esp_terminal *terminal, const char *text);
 /* Suspends the program, as C-z does, until it is continued. If `group` is true, suspends its
- * whole process group. If a signal ends the program while it is
- * suspended, the terminal stays in its original modes. */
+ * whole process group. If a signal ends the program while it is suspended, the terminal stays
+ * in its original modes. */
 void esp_terminal_suspend(struct esp_terminal *terminal, int group);
 /* Returns false if the program is in the background and must not change the terminal. */
 bool esp_terminal_is_ours(void);

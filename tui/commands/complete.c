@@ -34,7 +34,8 @@ void esp_complete_value(const struct esp_param_info *param, struct esp_choices *
     esp_complete_words(strcmp(param->type, "flag") == 0 ? "on|off" : param->choices, choices);
 }
 
-/* Finds the parameter `key` if `before` ends with "key=". */
+/* If `before` ends with the name of a parameter and '=', finds this parameter. Returns false if
+ * there is none. */
 static bool named_param(enum esp_list list, const char *item, const char *before,
                         struct esp_param_info *param)
 {

@@ -19,7 +19,7 @@
 
 enum { ESP_MOST_SETTINGS = 64 };
 
-/* Flags of the command line. */
+/* The flags of the command line that started the interface. */
 struct esp_interface_options {
     struct esp_engine_options engine;
     struct esp_session_options session;
@@ -27,17 +27,18 @@ struct esp_interface_options {
     int tokens;                    /* new tokens per prompt; 0 means 256 */
     bool ascii;                    /* draw only ASCII */
     const char *record;            /* file to record to from the start; NULL if none */
-    bool force;                    /* overwrite that file */
+    bool force;                    /* overwrite `record` if the file exists */
     const char *theme;             /* name of a theme; NULL means the default */
     const char *config;            /* configuration file; NULL means the user's own */
     bool no_config;                /* read no configuration file */
-    bool given[ESP_MOST_SETTINGS]; /* settings that flags have set, so the file does not */
-    /* The recording to replay, without models. NULL means a live session. player.h describes
-     * `speed` and `idle`. */
+    bool given[ESP_MOST_SETTINGS]; /* true for settings that flags have set. `config` does not
+                                      change these settings. */
+    /* The recording to replay, which needs no models. NULL means a live session. player.h
+     * describes `speed` and `idle`. */
     const char *recording;
     double speed, idle;
-    /* A race to open. It is between two recordings, or has the options `race`. The program ends
-     * when the user leaves it. NULL if there is none. */
+    /* A race to open: either between these two recordings, or with the options `race`. The
+     * program ends when the user leaves the race. All are NULL if there is no race. */
     const char *race_recordings[2];
     const struct esp_race_options *race;
     /* Path of the library of kept sessions. NULL means that no session is kept. */
@@ -48,12 +49,13 @@ struct esp_interface_options {
      * caller opens the interface again with that session. NULL if :resume is not available. */
     char **next;
     const char *notice; /* message shown at the start, or NULL */
-    /* A lesson to open, after which the program ends; "" means the list of lessons; NULL if
-     * none. */
+    /* The lesson to open, or "" for the list of lessons. The program ends when the user leaves
+     * the lesson. NULL if there is none. */
     const char *lesson;
 };
 
-/* Where a command or setting is allowed. Most need an engine, which only a live session has. */
+/* Says where a command or setting is allowed. Most of them need an engine, which only a live
+ * session has. */
 enum esp_place { ESP_IN_LIVE, ESP_IN_REPLAY, ESP_IN_BOTH };
 
 /* A prompt that the user has submitted (prompts.h). */
@@ -66,7 +68,8 @@ struct esp_turn {
 struct esp_prompts {
     struct esp_turn *turns; /* (count) */
     int count;
-    int kept;         /* length of the text when the posted commands are done; -1: as now */
+    int kept;         /* length that the text will have when the posted commands are done;
+                         -1: the present length */
     bool retokenized; /* other models tokenized the text, so prompts cannot be found in it */
 };
 
@@ -76,11 +79,12 @@ struct esp_interface_settings {
     char target[1200], draft[1200], backend[32]; /* `options` points to these strings */
     struct esp_configuration config;
     bool chosen[ESP_MOST_SETTINGS]; /* true for settings that the user has set */
-    char *said[ESP_MOST_SETTINGS];  /* latest values of the session's string settings */
+    char *said[ESP_MOST_SETTINGS];  /* the last values that the user gave to the session's
+                                       string settings, or NULL */
     int tokens;                     /* new tokens per prompt */
     bool mouse;
     bool private; /* the session is not kept */
-    bool keeps;   /* the engine thread knows in which library to keep it */
+    bool keeps;   /* the engine thread knows in which library to keep the session */
     struct esp_theme theme;
     char theme_name[1024]; /* the theme's name, or the full path of its file */
 };
@@ -91,13 +95,14 @@ struct esp_question {
     char if_yes[64];
 };
 
-/* The digits that the user has typed in a replay, to go to an iteration. */
+/* The digits that the user has typed in a replay. They are the number of the iteration to go
+ * to. */
 struct esp_typed {
     char digits[8];
     double at; /* time of the last digit, by esp_clock() */
 };
 
-/* What commands and settings request of the app, which owns the terminal. */
+/* Collects what commands and settings request from the app, which owns the terminal. */
 struct esp_requests {
     bool changed;   /* draw the canvas again */
     bool new_theme; /* show the new theme */
@@ -113,8 +118,8 @@ struct esp_requests {
 struct esp_control {
     struct esp_state state;
     struct esp_ui ui;
-    struct esp_page page;            /* covers the panes */
-    const struct esp_canvas *canvas; /* for its size and glyphs */
+    struct esp_page page;            /* the open page, which covers the panes */
+    const struct esp_canvas *canvas; /* commands read only its size and glyphs */
     struct esp_worker *worker;       /* NULL in a replay */
     struct esp_player *player;       /* NULL in a live session (replay.h) */
     char reply[512];                 /* message for the user; "" if none */
@@ -127,7 +132,7 @@ struct esp_control {
      * the speed. */
     double pace;
     int forks;  /* number of changes of the text that the engine thread has not reported yet */
-    int back;   /* number of undos to run as soon as forks is 0; redos if negative */
+    int back;   /* number of undos to run as soon as forks is 0; negative: number of redos */
     int doomed; /* 1 + the branch to delete as soon as it is not the current one; 0 if none */
     int races;  /* number of races so far; each race gets a new seed */
 };
@@ -156,8 +161,9 @@ int esp_control_theme(struct esp_control *control, const char *name, char *err, 
 int esp_control_copy(struct esp_control *control, const char *bytes, size_t length);
 /* Requests that the app replaces the input line. */
 void esp_request_line(struct esp_requests *requests, const char *line, bool if_empty);
-/* Stops the generation. If the engine has not begun to read a prompt, takes the prompt back and
- * puts it on the input line, unless that has text. Returns whether a prompt was taken back. */
+/* Stops the generation. If a prompt waits and the engine has not begun to read it, takes the
+ * prompt back, and puts it on the input line if the line is empty. Returns whether a prompt was
+ * taken back. */
 bool esp_control_stop_engine(struct esp_control *control);
 /* Called before a page opens. Stops the generation without changing the text, or pauses the
  * replay. */

@@ -1,7 +1,7 @@
 /* palette_items.c - fills the palette from the tables; see palette_items.h.
  *
- * If the line of a chosen item ends with a blank or '=', it is put on the input line, where the
- * user completes it. All other items run when they are chosen.
+ * If the command of a chosen item ends with a blank or '=', it is put on the input line, where
+ * the user completes it. All other commands run when their items are chosen.
  */
 #include "tui/commands/palette_items.h"
 

@@ -10,12 +10,13 @@
 #include "kernels/status.h"
 #include "viz/search.h"
 
-static const double ANEW = 1.5; /* seconds after which a digit starts a new number */
+static const double ANEW = 1.5; /* seconds after the last digit at which a new number starts */
 
 /* ------------------------------------------------------------------ moving */
 
-/* Called after a jump to another position of the recording. If the tree pane held an iteration,
- * it now holds the newest one at the new position. Returns `status`, the status of the jump. */
+/* Called after a jump to another position of the recording. If the panes held an iteration
+ * (esp_look_hold), they now hold the newest iteration at the new position. Returns `status`, the
+ * status of the jump. */
 static int follow(struct esp_control *control, int status)
 {
     int stages;

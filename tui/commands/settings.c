@@ -132,8 +132,8 @@ static void limit_pauses(struct esp_control *control)
 
 /* ------------------------------------------------------------------ model settings */
 
-/* Copies the next word of `text` and moves `text` behind it. A backslash before a blank makes
- * the blank part of the word. Returns false if there is no word. */
+/* Copies the next word of *text and sets *text to the end of the word. A backslash before a
+ * blank makes the blank part of the word. Returns false if there is no word. */
 static bool next_word(const char **text, char *word, size_t size)
 {
     size_t used = 0;

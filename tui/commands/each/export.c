@@ -92,7 +92,7 @@ static int draw_picture(struct esp_control *control, const struct esp_export_opt
                         const char *path, bool over)
 {
     char err[512];
-    esp_control_end_export(control); /* one at a time */
+    esp_control_end_export(control); /* only one export can run at a time */
     control->reply[0] = '\0';
     if (esp_export_job_start(&control->requests.export, options, path, over, err, sizeof err) <
         0)
@@ -107,7 +107,7 @@ static int make_page(struct esp_control *control, const char *path, bool over)
     if (player ? esp_player_iterations(player) == 0 : !esp_state_kept(&control->state, 0))
         return esp_refuse(control,
                           player ? "this recording has no iterations" : "there is no tree yet");
-    esp_control_end_export(control); /* one at a time */
+    esp_control_end_export(control); /* only one export can run at a time */
     control->reply[0] = '\0';
     if (esp_export_job_start_page(&control->requests.export, player ? player->recording : NULL,
                                   &control->state, path, over, err, sizeof err) < 0)

@@ -5,7 +5,8 @@
 
 #include "tui/commands/command.h"
 
-/* Called for each kept session, from the newest. Chooses the first that no program has open. */
+/* Called for each kept session, the newest first, until it returns true. Chooses the first
+ * session that no program has open. */
 static int take_other(void *user, const struct esp_kept_session *session)
 {
     int64_t *id = user;
