@@ -218,9 +218,9 @@ struct esp_family {
     /* The kind of the recurrent layers, or ESP_MIXER_ATTENTION if there are none. */
     enum esp_mixer mixer;
     bool one_part; /* each layer is either a mixer or an MLP, not a mixer followed by an MLP */
-    /* For an MTP layer. input_first: in the input of fc, the hidden state is before the
-     * embedding (see struct esp_model_desc). reads_unnormed: the layer reads the target's
-     * states before the final norm. */
+    /* These members are for MTP layers. `input_first`: in the input of fc, the hidden state is
+     * before the embedding (see struct esp_model_desc). `reads_unnormed`: the layer reads the
+     * target's states before the final norm. */
     bool input_first, reads_unnormed;
     /* NULL, or a list of the tensors that have unusual names in GGUF files. Ends with a NULL
      * name. */
@@ -259,7 +259,7 @@ extern const struct esp_config_rule esp_llama_config[ESP_CONFIG_FIELD_COUNT];
 extern const struct esp_tensor_rule esp_llama_tensors[];
 extern const struct esp_tensor_rule esp_llama_layer_tensors[];
 
-/* The matrices of experts, with Qwen's names; see arch_qwen3_moe.c. */
+/* This table lists the matrices of experts with Qwen's names; see arch_qwen3_moe.c. */
 extern const struct esp_tensor_rule esp_qwen_experts[];
 /* LFM2; see arch_lfm2.c. */
 #define ESP_LFM2_FAMILY                                                                        \
@@ -346,7 +346,7 @@ extern const struct esp_gguf_slot esp_delta_gguf[];
         ESP_LAYER(mixed_norm, name "norm.weight", MIXED, ONE, IF_RECURRENT),                   \
         ESP_LAYER(mixed, name "out_proj.weight", HIDDEN, MIXED, IF_RECURRENT)
 extern const struct esp_gguf_slot esp_ssm_gguf[];
-/* The members of struct esp_family for MTP layers, except the tables of layer tensors and
+/* Initialises struct esp_family for MTP layers, except the tables of layer tensors and
  * experts. */
 #define ESP_DELTA_MTP                                                                          \
     .prefix = "mtp.", .layer_name = "mtp.layers.", .activation = ESP_SWIGLU,                   \
@@ -356,7 +356,7 @@ extern const struct esp_family esp_mtp_delta, esp_mtp_delta_mixture;
 extern const struct esp_tensor_rule esp_delta_mtp_tensors[];
 extern const struct esp_gguf_slot esp_delta_mtp_gguf[];
 
-/* The members of struct esp_family for Llama's family, except its tables of layer tensors and
+/* Initialises struct esp_family for Llama's family, except the tables of layer tensors and
  * experts. */
 #define ESP_LLAMA_FAMILY                                                                       \
     .prefix = "model.", .layer_name = "model.layers.", .hidden_act = "silu",                   \

@@ -23,8 +23,8 @@ enum { TARGET_STATES = 3 }; /* hidden states of the target that an EAGLE-3 head 
     ESP_MODEL(fc, "fc.weight", HIDDEN, FC, ALWAYS),                                            \
         ESP_MODEL(fc_bias, "fc.bias", HIDDEN, ONE, IF_STORED),                                 \
         ESP_MODEL(embedding, "embed_tokens.weight", VOCABULARY, HIDDEN, IF_STORED)
-/* Names of the norms before the matrix fc: one norm for its whole input, or one norm for each
- * of the target's states. */
+/* These macros name the norms before the matrix fc: one norm for its whole input, or one norm
+ * for each of the target's states. */
 #define FC_NORM "input_norm.weight"
 #define FC_NORMS(i) "fc_norm." #i ".weight"
 #define EAGLE3_TENSORS                                                                         \
@@ -170,8 +170,8 @@ static int read_states(struct esp_model *head, const struct esp_json *json)
     return ESP_OK;
 }
 
-/* Sets which norms are applied before the matrix fc. If config.json does not say it, the stored
- * tensors decide. */
+/* Sets which norms are applied before the matrix fc. If config.json does not say this, the
+ * stored tensors decide. */
 static int read_fc_norms(struct esp_config *c, const struct esp_stored_set *files,
                          const struct esp_json *json)
 {
@@ -383,7 +383,7 @@ int esp_draft_head_join(struct esp_model *head, const struct esp_model *target, 
                             head->path, head->reads_state[i], target->path, t->layers);
     if (!d->embedding.data && d->hidden != t->hidden)
         return esp_fail(err, errlen, ESP_E_MISMATCH,
-                        "the draft head %s has no embed_tokens.weight, and that of %s is %d "
+                        "the draft head %s has no embed_tokens.weight, and the one of %s is %d "
                         "wide, not %d",
                         head->path, target->path, t->hidden, d->hidden);
     if (!d->embedding.data)

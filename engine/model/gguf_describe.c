@@ -203,7 +203,7 @@ static int check_layers(const struct describing *d)
         return esp_fail(d->err, d->errlen, ESP_E_UNSUPPORTED,
                         "%s: a GGUF file of a %s model cannot say which layers have a window "
                         "or no rotation; "
-                        "readers assume the usual layers, but this model has others",
+                        "readers assume the usual layers, but this model has other ones",
                         d->model->path, d->own->name);
     return status;
 }
@@ -237,8 +237,8 @@ static int check_experts(const struct describing *d)
 }
 
 /* Writes the keys of YaRN. GGUF has no key for the scale of cosine and sine, so this scale must
- * be the one that follows from the factor. llama.cpp rounds the ends of the ramp as most models
- * do, except for gpt-oss. */
+ * be the one that follows from the factor. llama.cpp rounds the ends of the ramp, except for
+ * gpt-oss. A model that requires anything else is refused. */
 static int put_yarn(const struct describing *d, double theta)
 {
     static const struct {
@@ -428,7 +428,7 @@ static int find_scores(struct tokens *t, const cJSON *merges)
     return ESP_OK;
 }
 
-/* Adds an array of numbers of four bytes each. */
+/* Adds an array of numbers. Each number has four bytes. */
 static void put_numbers(const struct describing *d, const char *key, enum esp_gguf_kind kind,
                         const void *numbers, int count)
 {

@@ -129,8 +129,8 @@ static const struct slot_name layer_slots[] = {
     {0},
 };
 
-/* Names for the slots of struct esp_expert. Each of these tensors has the matrices of all
- * experts of a layer. */
+/* Lists the GGUF names for the slots of struct esp_expert. Each of these tensors has the
+ * matrices of all experts of a layer. */
 static const struct slot_name expert_slots[] = {
     SLOT(expert, gate, "ffn_gate_exps.weight"),
     SLOT(expert, gate_bias, "ffn_gate_exps.bias"),
@@ -519,7 +519,8 @@ static int read_config(cJSON *config, const struct esp_gguf *g, const char *arch
     cJSON_AddBoolToObject(config, "norm_topk_prob", true);      /* llama.cpp always does so */
     cJSON_AddBoolToObject(config, "tie_word_embeddings", true); /* changed to false if the file
                                                                    has an LM head */
-    cJSON_AddBoolToObject(config, "block_auto_adjust_ff_dim", false); /* MLP width is final */
+    /* In GGUF files of LFM2, the width of the MLP needs no adjustment. */
+    cJSON_AddBoolToObject(config, "block_auto_adjust_ff_dim", false);
     add_layer_types(config, g, architecture);
     add_state_numbers(config, g, architecture);
     add_presence(config, g);

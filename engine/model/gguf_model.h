@@ -13,7 +13,7 @@
 enum { ESP_GGUF_PARTS = 1000 };  /* maximum number of parts of a split file */
 enum { ESP_GGUF_LAYERS = 1000 }; /* maximum number of layers with their own values of a key */
 
-/* Names of the keys that may have one value per layer. */
+/* These keys may have one value per layer. */
 #define ESP_GGUF_KV_HEADS "attention.head_count_kv"
 #define ESP_GGUF_FFN "feed_forward_length"
 #define ESP_GGUF_RECURRENT "attention.recurrent_layers"

@@ -13,7 +13,7 @@
 
 #include "engine/model/gguf.h"
 
-/* The values of tokenizer.ggml.token_type. */
+/* Lists the values of tokenizer.ggml.token_type. */
 enum {
     ESP_GGUF_NORMAL = 1,
     ESP_GGUF_UNKNOWN = 2,

@@ -49,9 +49,9 @@ int esp_json_fail(const struct esp_json *json, int status, const char *format, .
     __attribute__((format(printf, 3, 4)));
 void esp_json_close(struct esp_json *json);
 
-/* Returns the value of the first of the names "a|b.c" that exists and is not null; NULL if
- * there is none. *name becomes that name (*length bytes), or the first of the names if none
- * exists; `name` may be NULL. */
+/* `names` is a list of names such as "a|b.c". Returns the value of the first name that exists
+ * and is not null, or NULL if there is none. Sets *name to this name (*length bytes), or to the
+ * first name of the list if none exists. `name` may be NULL. */
 const cJSON *esp_json_find(const cJSON *root, const char *names, const char **name,
                            int *length);
 

@@ -46,8 +46,8 @@ static int rotates(const cJSON *item, const struct esp_json *json)
     return esp_json_fail(json, ESP_E_FORMAT, "no_rope_layers must be a list of 0 and 1");
 }
 
-/* Returns whether a layer has a window. If some layers have no rotation, those layers have the
- * window. */
+/* Returns whether a layer has an attention window. In models in which some layers have no RoPE,
+ * exactly these layers have the window. */
 static bool has_window(const struct esp_config *config, int layer, bool rotated)
 {
     if (config->unrotated_every > 0)

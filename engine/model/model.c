@@ -1,9 +1,10 @@
 /* model.c - opens a model folder or a GGUF file: configuration, tensors, end tokens, preset;
  * see model.h.
  *
- * Steps of esp_model_open: (1) the architecture named in config.json, (2) dimensions, (3)
- * weight files, (4) a tensor for every slot of the architecture's table, with exactly the shape
- * that follows from the dimensions, (5) end tokens and preset. Afterwards every slot of the
+ * esp_model_open() has these steps: (1) it finds the architecture that config.json names; (2)
+ * it reads the dimensions; (3) it opens the weight files; (4) it finds a tensor for every slot
+ * of the architecture's table, which must have exactly the shape that follows from the
+ * dimensions; (5) it reads the end tokens and the preset. Afterwards every slot of the
  * description is filled or known to be absent, and every tensor is inside its file.
  */
 #include "engine/model/model.h"
@@ -819,7 +820,7 @@ void esp_model_set_outputs(struct esp_model *model, const int32_t *token, const 
                            int count, int tokens)
 {
     struct esp_model_desc *d = &model->desc;
-    if (esp_tensor_same(&d->head, &d->embedding)) /* now the head is a separate tensor */
+    if (esp_tensor_same(&d->head, &d->embedding)) /* the LM head becomes a separate tensor */
         model->bytes += (size_t)count * esp_dtype_row_bytes(d->head.dtype, d->head.columns);
     d->head.rows = count;
     d->head.listed = row;

@@ -2,10 +2,10 @@
  *
  * config.json names the architecture (architecture.h; architectures.def lists all of them).
  * model.safetensors, or the files that model.safetensors.index.json names, hold the weights,
- * which the backend reads. A GGUF file contains all of this (gguf_model.h); any part of a split
- * file, NAME-00001-of-0000N.gguf, can be given for the whole. Everything read is untrusted:
- * sizes are checked before they are multiplied or used, and a failure is one sentence that
- * names the file and the value.
+ * which the backend reads. A GGUF file contains all of this (gguf_model.h). A split file can be
+ * opened by the name of any of its parts, NAME-00001-of-0000N.gguf. Everything that is read is
+ * untrusted: sizes are checked before they are multiplied or used. A failure is one sentence
+ * that names the file and the value.
  */
 #ifndef ESP_MODEL_H
 #define ESP_MODEL_H

@@ -7,9 +7,9 @@
 
 #define ESP_PRESET_FILE "espalier.json"
 
-/* Writes the folder and the name of a file that belongs to a target: FILE in the target's
- * folder, or NAME.FILE next to the GGUF file NAME.gguf. Returns false if one of them is too
- * long. */
+/* Writes the folder and the name of a file that belongs to a target. The file is FILE in the
+ * target's folder, or NAME.FILE next to the GGUF file NAME.gguf. Returns false if the folder or
+ * the name is too long. */
 bool esp_place_beside(const char *target, const char *file, char folder[4096], char name[4096]);
 
 /* Sets members of the target's espalier.json: "drafter", and "sampling_drafter" for

@@ -10,7 +10,7 @@
 struct esp_safetensors_header {
     cJSON *all;
     size_t data; /* bytes of the tensors so far */
-    bool failed; /* there was no memory */
+    bool failed; /* memory has run out */
 };
 
 /* Adds a tensor of `bytes` bytes after the tensors added so far. If `columns` is 0, the tensor

@@ -1,7 +1,7 @@
 /* split_pattern.c - see split_pattern.h.
  *
  * The translation handles these peculiarities of Oniguruma: \s is White_Space (PCRE2's \s has
- * U+180E and lacks U+0085); \w is wider than PCRE2's; \h is a hexadecimal digit; \v is one
+ * U+180E and lacks U+0085); \w has more characters; \h is a hexadecimal digit; \v is one
  * character; ^ and $ match at every line; (?m) is PCRE2's (?s); {,n} is a quantifier; {n}+ is
  * not possessive; \p{Han} is the script without its extensions; classes may contain classes.
  * With (?i), Oniguruma also lets one character match several (U+00DF and "ss"). PCRE2 does
@@ -169,7 +169,7 @@ static bool translate_escape(struct translation *t, bool in_class)
     }
     const bool same = c != '\0' && strchr(in_class ? "dDnrtf" : "dDnrtfAzZR", c);
     if (!same && (c == '\0' || isalnum((unsigned char)c)))
-        return refuse(t, "a backslash before a letter or digit that is rarely used");
+        return refuse(t, "an unusual escape (a backslash before a letter or digit)");
     return put(t, "\\") && copy(t, 1);
 }
 

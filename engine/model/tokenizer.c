@@ -160,7 +160,8 @@ static int read_parts(struct esp_tokenizer *t, const cJSON *json, char *err, siz
     const cJSON *added = esp_json_item(json, "added_tokens");
     if (!cJSON_IsObject(model))
         return esp_fail(err, errlen, ESP_E_FORMAT, "\"model\" is missing or not an object");
-    /* The oldest files of this format have no model.type. It is BPE then if it has merges. */
+    /* The oldest files of this format have no model.type. Such a model is BPE if it has
+     * merges. */
     const cJSON *type = esp_json_item(model, "type");
     if (type && !(cJSON_IsString(type) && strcmp(type->valuestring, "BPE") == 0))
         return esp_fail(err, errlen, ESP_E_UNSUPPORTED,

@@ -18,12 +18,11 @@
  *  - Tokens that end a text are shared whatever their names are. Other special tokens are
  *    shared if they have the same name. Each of the two models has its own token before every
  *    text (BOS), which is never drafted.
- *  - Some tokenizers add a space before a text. The target's tokenizer decides what the text
- * is;
- *    the draft reads exactly its bytes.
+ *  - Some tokenizers add a space before a text. Here only the target's tokenizer does so. The
+ *    draft reads exactly the bytes of the target's tokens.
  *
- * If too few tokens are shared, the draft's text is encoded with the target's tokenizer
- * instead (drafters/respell.c).
+ * If too few tokens are shared, drafters/respell.c is used instead. It encodes the text that
+ * the draft generates with the target's tokenizer.
  */
 #ifndef ESP_TRANSLATION_H
 #define ESP_TRANSLATION_H

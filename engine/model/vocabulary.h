@@ -8,8 +8,8 @@
  * lookup says which kind it is for.
  *
  * A vocabulary with byte fallback (SentencePiece) writes a space as U+2581 and every other
- * character as itself; those are its spelled tokens. It also has a token for each byte, of the
- * form "<0x0A>", for the characters that are not tokens.
+ * character as itself. Tokens written in this way are its spelled tokens. It also has a token
+ * for each byte, such as "<0x0A>". These tokens encode the characters that are not tokens.
  */
 #ifndef ESP_VOCABULARY_H
 #define ESP_VOCABULARY_H

@@ -13,8 +13,8 @@ enum {
     COMMENT = 65535, /* maximum bytes of the comment after the end record */
     LOCATOR = 20,    /* bytes of the locator, which large archives have before the end record */
     LARGE_END = 56,  /* bytes of the large end record; the locator has its position */
-    ENTRY = 46,      /* bytes of an entry of the directory, without its texts */
-    LOCAL = 30,      /* bytes of the header before a file's contents, without its texts */
+    ENTRY = 46,      /* bytes of an entry of the directory up to the name */
+    LOCAL = 30,      /* bytes of the header before a file's contents, up to the name */
     DIRECTORY_LIMIT = 64 << 20
 };
 

@@ -108,7 +108,7 @@ static void line_done(char *line)
 
 /* ------------------------------------------------------------------ safe history */
 
-/* Functions that move to another line of the history. */
+/* Lists the functions of readline that move to another line of the history. */
 #define MOVES(X)                                                                               \
     X(rl_get_previous_history)                                                                 \
     X(rl_get_next_history)                                                                     \
@@ -145,8 +145,8 @@ MOVES(X)
 
 static int read_bindings(int count, int key);
 
-/* Takes the place of the function that records a keyboard macro. Readline 8.2 dereferences a
- * null pointer if a macro is played while it is recorded and ends with a number. */
+/* Replaces the function that records a keyboard macro. Readline 8.2 dereferences a null pointer
+ * if a macro that ends with a number is played while it is recorded. */
 static int refuse(int count, int key)
 {
     (void)count;
@@ -484,7 +484,7 @@ void esp_input_key(struct esp_input *input, int key)
         escape(input);
         return;
     }
-    if (rl_editing_mode == 0 && key & ESP_KEY_META) { /* vi mode: Escape, then the key */
+    if (rl_editing_mode == 0 && key & ESP_KEY_META) { /* in vi mode: Escape, then the key */
         escape(input);
         key &= ~ESP_KEY_META;
     }
@@ -540,7 +540,7 @@ void esp_input_show(const struct esp_input *input, struct esp_ui *ui)
     ui->input.line = rl_line_buffer ? rl_line_buffer : "";
     ui->input.length = (size_t)rl_end;
     ui->input.point =
-        (size_t)(rl_point < rl_end ? rl_point : rl_end); /* a search can set a larger point */
+        (size_t)(rl_point < rl_end ? rl_point : rl_end); /* a search can set it too large */
     ui->choices = input->choices.choice;
     ui->choice_count = input->show_choices ? input->choices.count : 0;
 }

@@ -15,8 +15,8 @@ static const double ANEW = 1.5; /* seconds after the last digit at which a new n
 /* ------------------------------------------------------------------ moving */
 
 /* Called after a jump to another position of the recording. If the panes held an iteration
- * (esp_look_hold), they now hold the newest iteration at the new position. Returns `status`, the
- * status of the jump. */
+ * (esp_look_hold), they now hold the newest iteration at the new position. Returns `status`,
+ * the status of the jump. */
 static int follow(struct esp_control *control, int status)
 {
     int stages;
