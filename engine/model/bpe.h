@@ -23,7 +23,7 @@ struct esp_bpe_scratch {
 };
 
 /* Refuses a `model` that is neither byte-level BPE nor BPE with byte fallback. Sets
- * *byte_fallback to whether it is BPE with byte fallback. */
+ * *byte_fallback to true if it is BPE with byte fallback. */
 int esp_bpe_check(const cJSON *model, bool *byte_fallback, char *err, size_t errlen);
 /* Reads the merges of a checked `model`. The vocabulary must have been read already, and must
  * outlive *bpe. The model has merges or, if it was converted from a GGUF file with byte

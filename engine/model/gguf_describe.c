@@ -607,7 +607,7 @@ static int put_template(const struct describing *d)
     return status;
 }
 
-/* ------------------------------------------------------------------ both kinds of source */
+/* ------------------------------------------------------------------ folders and GGUF files */
 
 static int describe_folder(struct describing *d, float **factors)
 {

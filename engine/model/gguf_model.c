@@ -516,7 +516,7 @@ static int read_config(cJSON *config, const struct esp_gguf *g, const char *arch
     bool window =
         strcmp(known->model_type, "llama") == 0 && esp_json_item(config, "sliding_window");
     cJSON_AddStringToObject(config, "model_type", window ? "mistral" : known->model_type);
-    cJSON_AddBoolToObject(config, "norm_topk_prob", true);      /* llama.cpp always does so */
+    cJSON_AddBoolToObject(config, "norm_topk_prob", true);      /* llama.cpp does the same */
     cJSON_AddBoolToObject(config, "tie_word_embeddings", true); /* changed to false if the file
                                                                    has an LM head */
     /* In GGUF files of LFM2, the width of the MLP needs no adjustment. */

@@ -11,7 +11,7 @@
 #include "engine/model/gguf.h"
 
 enum { ESP_GGUF_PARTS = 1000 };  /* maximum number of parts of a split file */
-enum { ESP_GGUF_LAYERS = 1000 }; /* maximum number of layers with their own values of a key */
+enum { ESP_GGUF_LAYERS = 1000 }; /* maximum number of values if a key has one per layer */
 
 /* These keys may have one value per layer. */
 #define ESP_GGUF_KV_HEADS "attention.head_count_kv"

@@ -36,8 +36,8 @@ struct esp_gguf_split {
 
 /* Returns the split with this name, or NULL. */
 const struct esp_gguf_split *esp_gguf_split_named(const char *name);
-/* Returns the name of the split that a tokenizer.json uses, by its members pre_tokenizer,
- * normalizer and model.ignore_merges. NULL if it has no name. */
+/* Finds the split that a tokenizer.json uses, by the members pre_tokenizer, normalizer and
+ * model.ignore_merges. Returns the name of the split, or NULL if the split is not known. */
 const char *esp_gguf_split_name(const cJSON *tokenizer);
 
 /* Makes the tokenizer.json of the file at `path`. The caller deletes *json. */

@@ -116,9 +116,9 @@ static void list_rows(const struct inflation *n, enum esp_mixer mixer, const int
         }
 }
 
-/* Replaces model->conv_rows, where the rows of `conv_in` are stored, by two lists for the
- * enlarged model: the rows of `conv`, which are stored in the mixer's order, and then the rows
- * of `conv_in`. The dimensions must still be those of the original model. */
+/* model->conv_rows lists where the rows of `conv_in` are stored. Replaces it by two lists for
+ * the enlarged model: the rows of `conv`, which are stored in the mixer's order, and then the
+ * rows of `conv_in`. The dimensions must still be those of the original model. */
 static int list_conv_rows(const struct inflation *n)
 {
     struct esp_model *model = n->model;
@@ -138,7 +138,7 @@ static int list_conv_rows(const struct inflation *n)
 }
 
 /* A table may have two rules for one slot: one for layers that are mixtures of experts, and one
- * for other layers. Returns whether this rule is not for the kind of layer that `layer` is. */
+ * for other layers. Returns true if this rule is for the kind of layer that `layer` is not. */
 static bool is_for_other_layers(const struct esp_tensor_rule *rule,
                                 const struct esp_layer *layer)
 {
@@ -316,7 +316,7 @@ static int add(struct inflation *n, const struct esp_tensor_rule *rules,
     return ESP_OK;
 }
 
-/* Lists the tensors of a layer, or, with layer -1, those outside the layers. */
+/* Lists the tensors of a layer. If `layer` is -1, lists the tensors outside the layers. */
 static int add_table(struct inflation *n, const struct esp_tensor_rule *rules, const void *base,
                      int layer)
 {

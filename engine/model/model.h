@@ -42,7 +42,8 @@ struct esp_model {
     int64_t idle;                    /* number of parameters that a token does not use: those
                                         of the experts that are not chosen */
     size_t bytes;                    /* size of all tensors that are used */
-    int ignored;                     /* tensors of other modalities (multimodal.h) */
+    int ignored;                     /* number of tensors that are ignored, because they belong
+                                        to other modalities (multimodal.h) */
     int32_t end[ESP_MAX_END_TOKENS]; /* end-of-text tokens of generation_config.json or
                                         config.json */
     int end_count;
@@ -54,7 +55,7 @@ struct esp_model {
     struct esp_stored_set *files;
     struct esp_rotation_tables rotation;
     int32_t *output_token; /* the list that desc.output_token points to, or NULL */
-    int32_t *conv_rows;    /* the rows that conv_in of all recurrent layers lists, or NULL */
+    int32_t *conv_rows;    /* `listed` of conv_in in every recurrent layer, or NULL */
     /* Only a quantised copy (own_copy.h) has these members: the original model, and the file
      * from which the copy's tensors are read. `quantising.failed` is set if memory ran out
      * while rows were quantised. */

@@ -35,7 +35,7 @@ static bool open_file(struct esp_model **head, const char *path, const struct es
 }
 
 /* Opens the MTP layer in a file mtp-*.gguf next to the target's GGUF file. Tries the files in
- * the order of their names, and opens the first that fits. */
+ * the order of their names, and opens the first file that fits. */
 static bool open_beside(struct esp_model **head, const struct esp_model *target)
 {
     char path[PATH_MAX];

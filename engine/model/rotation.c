@@ -197,7 +197,7 @@ static void scale_longrope(struct rotation *r)
         r->status = divide_by_list(r, t->extended, ESP_ROPE_KEY("long_factor"));
 }
 
-/* ------------------------------------------------------------------ all of them */
+/* ------------------------------------------------------------------ all kinds */
 
 /* Reads the kind of RoPE scaling and the numbers that all kinds use. */
 static void read_scaling(struct rotation *r)

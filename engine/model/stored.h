@@ -32,8 +32,8 @@ struct esp_stored {
      * include the number that esp_tensor_rule.added would add. `paired`: the rows of each head
      * are in pairs, see struct esp_tensor. */
     bool converted, paired;
-    /* For MXFP4 in a folder, the file with the scales, (rows, blocks) of one byte each;
-     * otherwise NULL. See struct esp_tensor. */
+    /* For MXFP4 in a folder, the file that has the scales, which are (rows, blocks) bytes.
+     * Otherwise NULL. See struct esp_tensor. */
     struct esp_tensor_file *scale_source;
     size_t scale_offset;
 };

@@ -43,11 +43,11 @@ int esp_tokenizer_encode_literal(const struct esp_tokenizer *tokenizer, const ch
                                  int32_t *tokens, int capacity);
 
 /* Encodes bytes as if they were inside a text: without added tokens, normalisation, a space
- * before them, or division into words. Otherwise like esp_tokenizer_encode(). */
+ * before them, or division into words. In all other ways it is like esp_tokenizer_encode(). */
 int esp_tokenizer_spell(const struct esp_tokenizer *tokenizer, const char *bytes, size_t length,
                         int32_t *tokens, int capacity);
 
-/* An encoder is memory for encoding that is kept from call to call. After an encoder has
+/* An encoder keeps the memory for encoding from one call to the next. After an encoder has
  * encoded a text, it allocates nothing for texts of at most that length. It works with any
  * tokenizer, but only one thread may use it at a time. esp_encoder_encode() and
  * esp_encoder_spell() do the same as esp_tokenizer_encode() and esp_tokenizer_spell().

@@ -25,7 +25,7 @@ struct esp_app {
     int searched;   /* the pane that a line "/TEXT" searches. -1: "/NAME VALUE" sets a setting,
                        and all other lines search the text */
     char *prompt;   /* the prompt that a command line has replaced, or NULL */
-    bool ended;     /* the command line has ended, so the prompt returns */
+    bool ended;     /* the command line has ended, and `prompt` must be restored */
     int asked;      /* 1 + the first token of the last score request; 0: none yet */
     int scored;     /* all tokens before this index have a score or were already requested */
     int interrupts; /* how many times in a row C-c was pressed */

@@ -1,5 +1,5 @@
-/* app_parts.h - declares what app.c, which runs the interface, and opening.c, which opens and
- * closes it, share. */
+/* app_parts.h - declares the functions that app.c and opening.c share. app.c runs the interface;
+ * opening.c opens and closes it. */
 #ifndef ESP_APP_PARTS_H
 #define ESP_APP_PARTS_H
 

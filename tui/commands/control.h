@@ -1,4 +1,5 @@
-/* control.h - the data that commands, settings and replays act on, and their replies.
+/* control.h - the data that commands, settings and replays act on, and the functions with which
+ * they reply to the user.
  *
  * A live session has a worker and no player; a replay has a player and no worker. Functions
  * that take a control return 0 or a negative status, with a message for the user in `reply`.
@@ -128,8 +129,8 @@ struct esp_control {
     struct esp_question question;
     struct esp_typed typed;
     struct esp_requests requests;
-    /* The pace that ESP_ACTION_FULL_SPEED restores when full speed is already on. In a replay,
-     * the speed. */
+    /* The pace that ESP_ACTION_FULL_SPEED restores when full speed is already on. In a replay
+     * it is the speed. */
     double pace;
     int forks;  /* number of changes of the text that the engine thread has not reported yet */
     int back;   /* number of undos to run as soon as forks is 0; negative: number of redos */
