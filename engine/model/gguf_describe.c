@@ -456,7 +456,7 @@ static void put_tokens(const struct describing *d, const struct tokens *t)
 }
 
 /* Returns whether the vocabulary has the tokens of Phi-3. llama.cpp recognises Phi-3 by the
- * model's name, and cannot load a model with that name that lacks one of these tokens. */
+ * model's name, and cannot load a model with that name if it lacks one of these tokens. */
 static bool has_tokens_of_phi3(const struct tokens *t)
 {
     static const char *const needed[] = {"</s>", "<unk>", "<s>", "<|endoftext|>"};

@@ -230,8 +230,9 @@ static const struct esp_gguf_value *find(const struct esp_gguf *g, const char *a
     return esp_gguf_find(g, name);
 }
 
-/* Adds one key to config.json. The key may have one value per layer, but they must be
- * equal. They may be 0 for recurrent layers (no key/value heads) and for layers without MLP. */
+/* Adds one key to config.json. The key may have one value per layer, but these values must be
+ * equal. Only two keys may also have the value 0: the number of key/value heads (for recurrent
+ * layers), and the width of the MLP (for layers without an MLP). */
 static int add_key(cJSON *config, const struct esp_gguf *g, const char *architecture,
                    const struct esp_gguf_key *key, char *err, size_t errlen)
 {
@@ -271,8 +272,8 @@ static double number_of(const struct esp_gguf *g, const char *architecture, cons
 
 /* Adds the kind of each layer. A layer is recurrent if a list names it or, without a list, if
  * it has no key/value heads. If the file gives an MLP width for each layer, a layer with a
- * width above 0 has no mixer, only an MLP or experts. Layers of a draft head, which are the
- * last ones, are left out. */
+ * width above 0 has no mixer, only an MLP or experts. The layers of a draft head, which follow
+ * the other layers, are left out. */
 static void add_layer_types(cJSON *config, const struct esp_gguf *g, const char *architecture)
 {
     const struct esp_gguf_value *listed = find(g, architecture, ESP_GGUF_RECURRENT);

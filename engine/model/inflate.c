@@ -1,7 +1,7 @@
 /* inflate.c - enlarges a model so that it computes the same function with more arithmetic; see
  * inflate.h.
  *
- * This is for measurements. The result is a large model with the acceptance rate of a trained
+ * Measurements need this. The result is a large model with the acceptance rate of a trained
  * model, so no large trained model needs to be downloaded. Every hidden dimension, head and MLP
  * unit is repeated `width` times, one copy after the other. Normalising a repeated vector gives
  * the repeated result. A product that adds up `width` equal copies gives the old result if its

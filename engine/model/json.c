@@ -28,7 +28,7 @@ int esp_file_path(char path[PATH_MAX], const char *folder, const char *name, cha
 int esp_path_open(int *fd, size_t *size, const char *path, char *err, size_t errlen)
 {
     struct stat status;
-    /* O_NONBLOCK, so that opening a pipe by mistake does not hang. */
+    /* With O_NONBLOCK, opening a pipe by mistake does not hang. */
     *fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (*fd < 0)
         return esp_fail(err, errlen, ESP_E_FILE, "cannot open %s: %s", path, strerror(errno));

@@ -11,7 +11,8 @@
  *             it needs no code
  *   llama3    long wavelengths are stretched (Llama 3.1)
  *   yarn      low frequencies are stretched, and cosine and sine scaled (Peng et al. 2023)
- *   longrope  a factor for each frequency, in two sets (Ding et al. 2024)
+ *   longrope  each frequency is divided by a separate factor. There are two sets of factors
+ *             (Ding et al. 2024)
  */
 #include <math.h>
 #include <stdlib.h>
@@ -52,7 +53,7 @@ static int rope_type(const struct rotation *r)
     const char *name = item ? cJSON_GetStringValue(item) : "default";
     bool lists = esp_json_find(r->json->root, ESP_ROPE_KEY("long_factor"), NULL, NULL) != NULL;
     if (name && (strcmp(name, "su") == 0 || (lists && strcmp(name, "yarn") == 0)))
-        name = "longrope"; /* as the first Phi-3 models call it */
+        name = "longrope"; /* the first Phi-3 models call it "su" */
     for (int type = 0; name && type < ROPE_TYPES; type++)
         if (strcmp(name, names[type]) == 0)
             return type;

@@ -1,5 +1,5 @@
-/* app_parts.h - declares the functions that app.c and opening.c share. app.c runs the interface;
- * opening.c opens and closes it. */
+/* app_parts.h - declares the functions that app.c and opening.c share. app.c runs the
+ * interface; opening.c opens and closes it. */
 #ifndef ESP_APP_PARTS_H
 #define ESP_APP_PARTS_H
 
