@@ -23,9 +23,9 @@ int esp_added_tokens_init(struct esp_added_tokens *added,
                           const struct esp_normalizer *normalizer, char *err, size_t errlen);
 void esp_added_tokens_free(struct esp_added_tokens *added);
 
-/* Splits `text` (valid UTF-8) into added tokens, tagged with their id, and other spans, tagged
- * -1. `literals` (NULL if none) are positions in a larger text; `text` is a part of it that
- * begins at byte `offset`. Returns 0 or a negative status. */
+/* Splits `text` (valid UTF-8) into spans. The tag of an added token is its id; the tag of other
+ * text is -1. `literals` may be NULL. It has positions in a larger text, in which `text` begins
+ * at byte `offset`. Returns 0 or a negative status. */
 int esp_added_tokens_find(const struct esp_added_tokens *added, struct esp_matcher *matcher,
                           const char *text, int32_t length, const struct esp_literals *literals,
                           int32_t offset, struct esp_spans *spans);

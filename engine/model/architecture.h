@@ -15,8 +15,8 @@
 
 /* ------------------------------------------------------------------ config.json */
 
-/* Lists the fields of struct esp_config as X(type, field, smallest, largest). A file may have
- * values in this range. */
+/* Lists the fields of struct esp_config as X(type, field, smallest, largest). A value in a file
+ * must be in this range. */
 #define ESP_CONFIG_FIELDS(X)                                                                   \
     X(int, layers, 1, 1000)                                                                    \
     X(int, hidden, 1, 65536)                                                                   \

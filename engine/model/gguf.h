@@ -6,7 +6,7 @@
  * gguf_tokenizer.h interpret keys and tensors.
  *
  * The format is described by docs/gguf.md in the repository of ggml. Versions 2 and 3 are
- * supported, only little-endian.
+ * supported, but only little-endian files.
  */
 #ifndef ESP_GGUF_H
 #define ESP_GGUF_H

@@ -7,7 +7,7 @@
 
 #include "kernels/status.h"
 
-/* Size and error of the written file. */
+/* Reports the size and the rounding error of the written file. */
 struct esp_quantize_report {
     double bytes_before, bytes_after; /* size of all tensors */
     double bits;                      /* bits per number of the matrices */
@@ -16,7 +16,8 @@ struct esp_quantize_report {
     double worst; /* the largest relative error of a matrix */
     char worst_name[128];
     /* The written tokenizer is checked on a text made of the whole vocabulary. `tokens` is the
-     * number of its tokens. `other_tokens` says how many of them it encodes differently. */
+     * number of tokens of this text. `other_tokens` says how many of them differ from the
+     * tokens of the original tokenizer. */
     int tokens, other_tokens;
     /* The size of an attention window that other programs do not expect in files of this
      * architecture, or 0 if no layer has one. For texts longer than the window, programs such

@@ -3,8 +3,9 @@
  * Reads model.safetensors, or the files that model.safetensors.index.json lists. If neither
  * exists, reads pytorch_model.bin (torch_file.h), the format of published draft heads.
  *
- * The format (https://huggingface.co/docs/safetensors): a length (8 bytes, little-endian), that
- * many bytes of JSON, then the data, which the tensors fill without gaps or overlaps.
+ * A safetensors file (https://huggingface.co/docs/safetensors) has a length (8 bytes,
+ * little-endian), that many bytes of JSON, and the data. The tensors fill the data without gaps
+ * or overlaps.
  */
 #ifndef ESP_SAFETENSORS_H
 #define ESP_SAFETENSORS_H

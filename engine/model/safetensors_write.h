@@ -9,7 +9,7 @@
 /* A zero-initialised struct is valid and empty. */
 struct esp_safetensors_header {
     cJSON *all;
-    size_t data; /* bytes of the tensors so far */
+    size_t data; /* bytes of the tensors added so far */
     bool failed; /* memory has run out */
 };
 

@@ -1,6 +1,6 @@
 /* split_pattern.h - the regular expressions of a tokenizer.json, run by PCRE2.
  *
- * They are written in Ruby's syntax for Oniguruma, the library that Hugging Face uses. Syntax
+ * These are written in Ruby's syntax for Oniguruma, the library that Hugging Face uses. Syntax
  * that has the same meaning in PCRE2 does not change. Syntax that has another meaning in PCRE2
  * is rewritten. All other syntax is refused. Therefore a pattern never splits text in another
  * way than its author intended.

@@ -1,8 +1,8 @@
 /* stored.h - lists the tensors in a model's files, and where in the files they are.
  *
- * A reader of a format (safetensors.h, gguf.h) fills a set. model.c looks tensors up in it by
- * the names in the architecture's tables. The reader checks type, shape and position of every
- * tensor, so a caller may read the whole tensor with the functions of model_desc.h.
+ * A reader of a format (safetensors.h, gguf.h) fills a set. model.c looks up tensors in the set
+ * by the names in the architecture's tables. The reader checks type, shape and position of
+ * every tensor, so a caller may read the whole tensor with the functions of model_desc.h.
  *
  * Files are read, not mapped: if a mapped file is truncated, reading it kills the program
  * (SIGBUS). If a file changes while weights are read, releasing the files reports it.

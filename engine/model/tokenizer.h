@@ -31,9 +31,9 @@ int esp_tokenizer_size(const struct esp_tokenizer *tokenizer);
 
 /* Encodes `length` bytes and writes at most `capacity` tokens. Returns the number of tokens in
  * the text, or a negative status: ESP_E_ARGUMENT for a text of more than 256 MiB,
- * ESP_E_UNSUPPORTED if a pattern of the file takes too long on it, ESP_E_MEMORY. Bytes that are
- * not UTF-8 are encoded byte by byte. No tokens are added around the text (no begin-of-text
- * token). Thread-safe. */
+ * ESP_E_UNSUPPORTED if a pattern of the file takes too long on this text, or ESP_E_MEMORY.
+ * Bytes that are not UTF-8 are encoded byte by byte. No tokens are added around the text (no
+ * begin-of-text token). Thread-safe. */
 int esp_tokenizer_encode(const struct esp_tokenizer *tokenizer, const char *text, size_t length,
                          int32_t *tokens, int capacity);
 /* Like esp_tokenizer_encode(), but does not find special tokens in `literals`, the parts of the

@@ -1,12 +1,12 @@
 /* translation.h - lets a draft model with another vocabulary draft for a target.
  *
- * Token-level intersection (Timor et al., "Accelerating LLM Inference with Lossless Speculative
- * Decoding Algorithms for Heterogeneous Vocabularies", arXiv 2502.05202, 2025, algorithm 4):
- * two tokens with the same bytes count as one *shared* token. The draft's distribution is
- * restricted to shared tokens and renormalised (its softmax runs over them alone), and is then
- * a distribution over the target's tokens. It is 0 for tokens that are not shared. Therefore
- * every drafter and verifier works as if both models had the same vocabulary, and the output
- * distribution stays the target's.
+ * The method is token-level intersection (Timor et al., "Accelerating LLM Inference with
+ * Lossless Speculative Decoding Algorithms for Heterogeneous Vocabularies", arXiv 2502.05202,
+ * 2025, algorithm 4). Two tokens with the same bytes are one *shared* token. The draft's
+ * distribution is restricted to shared tokens and renormalised: its softmax runs over shared
+ * tokens only. The result is a distribution over the target's tokens, which is 0 for tokens
+ * that are not shared. Therefore every drafter and verifier works as if both models had the
+ * same vocabulary, and the output distribution stays the target's.
  *
  * The text is translated in the other direction: the draft reads each token of the target as
  * its own token with the same bytes or, where there is none, as the tokens that its BPE makes
