@@ -15,9 +15,9 @@ struct esp_quantize_report {
                      differences / sum of squared numbers) */
     double worst; /* the largest relative error of a matrix */
     char worst_name[128];
-    /* The written tokenizer is checked on a text made of the whole vocabulary. `tokens` is the
-     * number of tokens of this text. `other_tokens` says how many of them differ from the
-     * tokens of the original tokenizer. */
+    /* The written tokenizer is compared with the original one on a text made of the whole
+     * vocabulary. `tokens` is the number of tokens of this text. `other_tokens` is the number
+     * of tokens in which the two tokenizers differ. */
     int tokens, other_tokens;
     /* The size of an attention window that other programs do not expect in files of this
      * architecture, or 0 if no layer has one. For texts longer than the window, programs such

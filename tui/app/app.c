@@ -98,7 +98,7 @@ static void put_line(struct esp_app *app, const char *line)
     esp_input_replace(app->input, line);
 }
 
-/* Called after the user has submitted a line and readline has emptied its own. Ends the command
+/* Called after the user has submitted a line. Then readline's line is empty. Ends the command
  * line or, if a command has requested a new input line, puts that line there. */
 static void take_line(struct esp_app *app)
 {
@@ -508,8 +508,8 @@ static void obey(struct esp_app *app, const struct esp_binding *binding, int key
     take_line(app);
 }
 
-/* Runs the selected item of the palette. If the item is a key, its action runs whatever pane
- * has the focus. */
+/* Runs the selected item of the palette. If the item is a key, its action runs, no matter which
+ * pane has the focus. */
 static void choose(struct esp_app *app)
 {
     const struct esp_palette_item item = *esp_palette_selected(&app->control.ui.palette);

@@ -38,8 +38,8 @@ struct esp_app {
  * configuration file, and slows the iterations down to a speed at which they can be read. */
 int esp_app_open(struct esp_app *app, const struct esp_interface_options *options, bool live,
                  char *err, size_t errlen);
-/* Returns false if the engine thread did not end in time and still uses its memory; then only
- * _exit() is safe. */
+/* Returns false if the engine thread did not end in time and still uses its memory. In that
+ * case only _exit() is safe. */
 bool esp_app_close(struct esp_app *app);
 
 void esp_app_key(struct esp_app *app, int key);
@@ -52,8 +52,8 @@ void esp_app_edit(struct esp_app *app);
 /* Applies the reports of the engine thread or, in a replay, the events that are due. If an
  * export has ended, shows its result. */
 void esp_app_receive(struct esp_app *app);
-/* Returns whether the theme should fit the terminal's background. It should unless the user has
- * chosen a theme. */
+/* Returns whether the theme should fit the terminal's background. This is so unless the user
+ * has chosen a theme. */
 bool esp_app_wants_background(const struct esp_app *app);
 /* Tells the app the terminal's background colour, 0xRRGGBB. */
 void esp_app_background(struct esp_app *app, int rgb);

@@ -479,7 +479,7 @@ void esp_input_key(struct esp_input *input, int key)
     input->show_choices = false;
     if ((RL_ISSTATE(RL_STATE_ISEARCH) && begins_sequence(key)) ||
         (RL_ISSTATE(RL_STATE_NUMERICARG) && (key == ESP_KEY_ENTER || key == '\n')))
-        end_begun(input); /* else readline would submit the line only at the next key */
+        end_begun(input); /* otherwise readline would submit the line only at the next key */
     if (key == ESP_KEY_ESCAPE) {
         escape(input);
         return;

@@ -199,8 +199,8 @@ static int sooner(int wait, int other)
     return wait < 0 || other < wait ? other : wait;
 }
 
-/* Returns the time at which the bytes read so far count as single keys, unless more bytes
- * follow that complete a sequence. */
+/* Returns the time at which the bytes read so far count as single keys, unless later bytes
+ * complete a sequence before that. */
 static int64_t silence_ends(const struct session *session)
 {
     return session->heard + (esp_decode_answers(&session->decoder) ? PIECES_MS : ESCAPE_MS);

@@ -26,8 +26,8 @@ void esp_branching_judge(struct esp_control *control, int branch);
  * still being changed, waits for this change (esp_branching_done). Returns 0 or a negative
  * status, with a reply. */
 int esp_branching_back(struct esp_control *control, bool redo);
-/* Must be called when the engine thread has switched to another text. Runs the undo or redo that
- * has waited for it. Returns 0 or a negative status, with a reply. */
+/* Must be called when the engine thread has switched to another text. Runs the undo or redo
+ * that has waited for this. Returns 0 or a negative status, with a reply. */
 int esp_branching_done(struct esp_control *control);
 
 #endif

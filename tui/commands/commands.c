@@ -22,7 +22,7 @@ const struct esp_command_ops *esp_command(int index)
     return index >= 0 && index < COMMANDS ? commands[index] : NULL;
 }
 
-/* What a typed name refers to: a command or a setting. */
+/* Says what a typed name refers to: a command or a setting. */
 struct meaning {
     const struct esp_command_ops *command;
     const struct esp_setting *setting;

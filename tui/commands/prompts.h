@@ -17,8 +17,8 @@ int esp_prompts_answer(const struct esp_control *control);
 void esp_prompts_taken_out(struct esp_prompts *prompts, int tokens, int start, int count);
 /* Must be called before all tokens except the first `count` are removed. */
 void esp_prompts_shortened(struct esp_prompts *prompts, int count);
-/* Must be called when other models have tokenized the text. After that it is unknown where its
- * prompts start. */
+/* Must be called when other models have tokenized the text. After that it is unknown where the
+ * prompts start in the text. */
 void esp_prompts_retokenized(struct esp_prompts *prompts);
 /* Finds the prompts in a text that has replaced the current one. */
 void esp_prompts_read(struct esp_prompts *prompts, const struct esp_state *state);

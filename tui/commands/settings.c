@@ -518,9 +518,9 @@ static bool is_drafter_parameter(const char *key)
     return false;
 }
 
-/* Checks that `key` is a setting or a parameter that is allowed here. If `of_file` is true, it
- * comes from a configuration file, where settings for live sessions and for replays are both
- * allowed. */
+/* Checks that `key` is a setting or a parameter that is allowed here. If `of_file` is true, the
+ * key comes from a configuration file, where settings for live sessions and for replays are
+ * both allowed. */
 static int check_key(const struct esp_control *control, int index, const char *key,
                      bool of_file, char *err, size_t errlen)
 {
