@@ -26,7 +26,7 @@ enum esp_race_phase {
 struct esp_race_options {
     struct esp_engine_options engine;
     double pass; /* enlarge the target until a pass takes this many seconds; 0: do not */
-    struct esp_session_options session; /* of both sides, except drafter and verifier */
+    struct esp_session_options session; /* for both sides; drafter and verifier are ignored */
     /* Drafters and verifiers. [0] is the left side and [1] is the right side. A drafter NULL
      * means ar (plain decoding) on the left, and the default of the models on the right. */
     const char *drafter[2], *verifier[2];
@@ -40,9 +40,9 @@ struct esp_race {
     struct esp_run side[2];          /* left, right */
     atomic_bool stopped;             /* the page was closed */
     atomic_int holders;
-    bool drawn; /* no redraw until a key is pressed; only for the drawing thread */
+    bool drawn; /* no redraw is needed until a key is pressed; drawing thread only */
 
-    pthread_mutex_t lock; /* protects all members below; locked before those of the sides */
+    pthread_mutex_t lock; /* protects all members below; locked before the sides' locks */
     int phase;
     bool recorded;   /* both sides are from recordings */
     char pair[200];  /* the models and the time per target pass, as text */

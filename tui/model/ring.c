@@ -1,8 +1,9 @@
 /* ring.c - a bounded ring with one producer and one consumer. When it is full, it merges
  * snapshots instead of blocking; see ring.h.
  *
- * `written` and `read` only grow. Their difference is the number of snapshots in the ring. Only
- * one thread changes each of them, with release order, when it has finished with the slot.
+ * The counters `written` and `read` only grow. Their difference is the number of snapshots in
+ * the ring. The writer changes only `written`, and the reader changes only `read`. Each does so
+ * with release order when it has finished with the slot.
  */
 #include "tui/model/ring.h"
 

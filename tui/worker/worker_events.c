@@ -145,8 +145,8 @@ void esp_worker_observe(void *user, const struct esp_event *event)
 }
 
 /* Reports an event of the second session. This session waits to keep the pace, too. An
- * iteration after a pause takes longer, and the pause must not always be before the same
- * session. */
+ * iteration after a pause takes longer. If only the first session waited, the pause would
+ * always be before the same session, and its times would look worse. */
 void esp_worker_observe_second(void *user, const struct esp_event *event)
 {
     struct esp_worker *worker = user;

@@ -38,7 +38,7 @@ struct esp_session_recording {
     bool stepped; /* the previous iteration ran in step mode */
 };
 
-/* What is needed to store the session in the library of kept sessions. */
+/* The data for storing the session in the library of kept sessions. */
 struct esp_keeping {
     struct esp_keeper *keeper;             /* NULL before the first ESP_COMMAND_KEEP */
     _Atomic(struct esp_keeper *) settling; /* the same keeper, for the UI thread */
@@ -79,7 +79,7 @@ struct esp_worker {
     struct esp_models pair;
     struct esp_second second;
     struct retired *retired;
-    int serial; /* number of the pair (struct esp_setup) */
+    int serial; /* number of the loaded pair, as in struct esp_setup */
     struct esp_session_recording record;
     struct esp_keeping keeping;
     struct esp_continuations continuations;

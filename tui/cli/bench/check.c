@@ -22,7 +22,7 @@ enum { TOKENS = 8, MOST_PAIRS = 1024 };
 static const double FALSE_ALARMS = 1e-3; /* probability that a correct program fails a run */
 
 struct pair {
-    const char *drafter, *verifier; /* as given to a session. Verifier NULL is the default */
+    const char *drafter, *verifier; /* as given to a session; verifier NULL: the default */
     char drafter_name[ESP_SPEC_TEXT], verifier_name[ESP_SPEC_TEXT];
     bool lossy;
     struct esp_lossless result;

@@ -26,7 +26,7 @@
 #include "viz/scrolled.h"
 #include "viz/wrap.h"
 
-enum { HIGH = 10 /* a pane with this many rows shows everything */ };
+enum { HIGH = 10 /* a pane with at least this many rows shows everything */ };
 
 /* Returns the node to show, or -1. */
 static int chosen_node(const struct esp_iteration *it, const struct esp_look *look)
