@@ -51,9 +51,9 @@ struct esp_race {
     double begun;    /* time at which the clock was started, by esp_clock() */
 };
 
-/* Makes a race, to which the caller has the only reference. For recordings, `options` is NULL.
- * Copies the names of the drafters. All other strings must exist as long as the race. Returns
- * NULL if there is no memory. */
+/* Makes a race. At first, the caller has the only reference to it. For recordings, `options` is
+ * NULL. Copies the names of the drafters. All other strings must exist as long as the race.
+ * Returns NULL if there is no memory. */
 struct esp_race *esp_race_new(const struct esp_race_options *options);
 void esp_race_hold(struct esp_race *race);
 void esp_race_release(struct esp_race *race);
@@ -77,8 +77,8 @@ int esp_race_now(struct esp_race *race);
  * the first difference. Sets *differs to the number of the first token that differs, counted
  * from 1, or to 0 if there is none. Returns false if the prompts differ. */
 bool esp_race_check(struct esp_race *race, int *compared, int *differs);
-/* Returns the tokens per second of the right side divided by those of the left side. Returns 0
- * if there are no times. */
+/* Returns the speed of the right side (tokens per second) divided by the speed of the left
+ * side. Returns 0 if there are no times. */
 double esp_race_times_as_fast(const struct esp_race *race);
 /* Writes the result, such as "identical, 2.78 times as fast", or describes the difference.
  * Returns false if the texts differ at temperature 0, which is an error. */

@@ -86,7 +86,7 @@ static bool wait_for_room(struct esp_ring *ring)
     return true;
 }
 
-/* Publishes a pending snapshot: swaps its buffers with those of a free slot. */
+/* Publishes a pending snapshot by swapping its buffers with the buffers of a free slot. */
 static void flush(struct esp_ring *ring, int which)
 {
     struct esp_snapshot *slot = next_slot(ring), empty = *slot;

@@ -430,7 +430,7 @@ static int set_second(struct esp_state *state, const struct esp_setup *loaded)
     return 0;
 }
 
-/* Stores the current text as one to which undo can go back. */
+/* Stores the current text, so undo can go back to it. */
 static int keep_text(struct esp_state *state)
 {
     return state->has_branches ? esp_branches_keep(&state->branches) : 0;

@@ -112,8 +112,8 @@ const struct esp_iteration *esp_state_kept(const struct esp_state *state, int ba
 int esp_state_neighbour(const struct esp_state *state, int index, int step);
 
 /* Statistics over the last 32 iterations, or over fewer if a setting has changed since then.
- * During a comparison, they include all iterations since it began, as the table in the compare
- * pane does. */
+ * During a comparison, they include all iterations since the comparison began, like the table
+ * in the compare pane. */
 struct esp_figures {
     int iterations;
     double tokens_per_second; /* without pauses of the machine (engine/pace.h); 0: unknown */
