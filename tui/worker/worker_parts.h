@@ -117,8 +117,9 @@ void esp_worker_note(struct esp_worker *worker, const struct esp_event *event);
 
 /* ---- worker_keep.c */
 
-/* Executes ESP_COMMAND_KEEP, which starts to store the session in the library, pauses this or
- * resumes it. Returns whether a kept session is continued with these models. */
+/* Executes ESP_COMMAND_KEEP. The first such command begins to store the session in the library.
+ * Later commands make the session private or store it again. Returns whether a kept session is
+ * continued with these models. */
 bool esp_worker_keep(struct esp_worker *worker, const struct esp_message *command);
 /* Must be called after models were loaded. `anew` is true if the vocabulary has changed. */
 void esp_worker_keep_models(struct esp_worker *worker, bool anew);

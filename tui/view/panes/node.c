@@ -267,7 +267,7 @@ static void draw_member(struct esp_canvas *canvas, const struct esp_shown *s, in
 
 /* Draws the children of a node by rank in at most `rows` rows, with their draft and target
  * probabilities and their branching. The last row says how many children do not fit. If there
- * is only one row, its end says so. Returns the next free row. */
+ * is only one row, this number is at its end. Returns the next free row. */
 static int draw_family(struct esp_canvas *canvas, const struct esp_shown *s, int parent,
                        int marked, int y, int rows)
 {
