@@ -24,8 +24,8 @@ static double stride(const struct esp_session *session)
 }
 
 /* The pace sets a time per iteration. Returns the fraction of this time that an iteration gets.
- * In a comparison, half of the time is for the second session. It is divided among its
- * iterations for the same tokens. */
+ * In a comparison, half of the time is for the second session. That half is divided among the
+ * second session's iterations for the same tokens. */
 static double share_of_pace(const struct esp_worker *worker, bool second)
 {
     const struct esp_session *other = worker->second.compare.second;
