@@ -89,7 +89,7 @@ struct cli_case {
     char spec[SUITE_WORD];
     const char *with;       /* the choice's own settings */
     char draft[SUITE_WORD]; /* a folder inside the folder --draft; "": --draft itself */
-    int settings; /* identifies the settings; equal settings have the same number */
+    int settings;           /* identifies the settings; equal settings have the same number */
     int tokens, prompt_tokens;
     char delay[32];                 /* delay of exchanges between ranks; "" if none */
     struct esp_nominal_costs costs; /* NaN: measured, or not needed by the drafter */
