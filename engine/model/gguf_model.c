@@ -231,8 +231,8 @@ static const struct esp_gguf_value *find(const struct esp_gguf *g, const char *a
 }
 
 /* Adds one key to config.json. The key may have one value per layer, but these values must be
- * equal. Only two keys may also have the value 0: the number of key/value heads (for recurrent
- * layers), and the width of the MLP (for layers without an MLP). */
+ * equal. In two keys, some values may be 0: the number of key/value heads in recurrent layers,
+ * and the width of the MLP in layers without an MLP. */
 static int add_key(cJSON *config, const struct esp_gguf *g, const char *architecture,
                    const struct esp_gguf_key *key, char *err, size_t errlen)
 {

@@ -373,7 +373,7 @@ static int make_header(struct quantizing *q, struct esp_bytes *bytes)
 struct chunk {
     const struct planned *planned;
     int first, rows, parts;
-    unsigned char *out; /* (rows) the rounded rows as they are stored in the file */
+    unsigned char *out; /* (rows) the rounded rows in the format of the file */
     float *room;        /* (threads, 2, columns) scratch: a row before and after rounding */
     double lost[PARTS], all[PARTS];
     bool infinite[PARTS];

@@ -30,8 +30,8 @@ struct esp_app {
     int scored;     /* all tokens before this index have a score or were already requested */
     int interrupts; /* how many times in a row C-c was pressed */
     double page_drawn; /* time at which a page was last drawn, by esp_clock() */
-    bool suspend; /* asks the caller to suspend the program */
-    bool redraw;  /* asks the caller to send the whole screen again */
+    bool suspend;      /* asks the caller to suspend the program */
+    bool redraw;       /* asks the caller to send the whole screen again */
 };
 
 /* `live` is true for a user at a terminal. Then the app uses the input history and the

@@ -302,7 +302,7 @@ static void paint_directly(struct esp_screen *screen, const struct esp_canvas *c
         fprintf(file, "\033[%d;%dH%s", canvas->cursor_y + 1, canvas->cursor_x + 1, cursor_on);
     screen->everything = status < 0;
     if (fclose(file) == 0)
-        (void)!esp_write_all(STDOUT_FILENO, bytes, length); /* errors are ignored as in send() */
+        (void)!esp_write_all(STDOUT_FILENO, bytes, length); /* errors do not matter here */
     free(bytes);
 }
 
