@@ -55,8 +55,9 @@ static enum fit fit_of(const struct esp_settings *set, const struct esp_verifier
     return verifier->single_path && !is_single_path(set) ? FIT_PATHS : FIT_LOSSLESS;
 }
 
-/* Returns the default verifier: the one that the drafter names, if it is exact, otherwise the
- * first exact one that is preferred for the drafter's draws. */
+/* Returns the default verifier: the one that the drafter names, if it is exact. Otherwise
+ * returns the first exact verifier in the list that is preferred for the drafter's way of
+ * drawing. */
 static const struct esp_verifier_ops *pick(const struct esp_settings *set)
 {
     const char *name = set->drafter->verifier;

@@ -61,7 +61,7 @@ struct esp_costs {
     int octave;         /* octave of the current text length */
     double relative;    /* assumed ratio of a draft pass to a target pass, until a draft pass is
                            measured */
-    bool nominal;       /* the curves are fixed, so that a seed repeats its trees */
+    bool nominal;       /* the curves are fixed, so the same seed gives the same trees */
     double nominal_row; /* if nominal: cost of a further row, as a fraction of a one-row pass */
     double (*planted[ESP_COSTS])(int rows); /* a test's own curves, in seconds; or NULL */
     double warm; /* seconds of passes so far, until the warm-up ends */
@@ -69,7 +69,7 @@ struct esp_costs {
     bool learned;
 };
 
-/* These work like esp_calibration_turn() and esp_calibration_save(). */
+/* These two functions work like esp_calibration_turn() and esp_calibration_save(). */
 void esp_costs_turn(struct esp_costs *costs, const char *key);
 void esp_costs_save(struct esp_costs *costs);
 
@@ -84,9 +84,10 @@ void esp_costs_at(struct esp_costs *costs, int length);
 /* Records the time of a pass. Does nothing if the curve is planted or nominal. */
 void esp_costs_took(struct esp_costs *costs, enum esp_cost of, int rows, double seconds);
 
-/* These return the estimated seconds of a draft pass, and of the other stages of an iteration,
- * with this many rows, or 0 while nothing has been measured. In nominal mode the unit is not a
- * second but a one-row target pass. */
+/* The first function returns the estimated seconds of a draft pass with this many rows. The
+ * second returns the estimated seconds of all other stages of an iteration. Both return 0 while
+ * nothing has been measured. In nominal mode the unit is not a second but a one-row target
+ * pass. */
 double esp_costs_draft(const struct esp_costs *costs, int rows);
 double esp_costs_verify(const struct esp_costs *costs, int rows);
 

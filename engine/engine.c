@@ -225,10 +225,9 @@ static int try_mtp(struct esp_engine *e, const struct esp_engine_options *o, cha
     return status < 0 ? esp_fail(err, errlen, status, "%s", why) : status;
 }
 
-/* For draft "auto": uses the target's MTP layer. If there is none and the CPU computes, uses a
- * quantised copy of the target, if that is expected to save time. With a
- * memory limit neither is used, because they would leave less memory for the target's
- * layers. */
+/* For draft "auto": uses the target's MTP layer. If there is none and the backend is the CPU,
+ * uses a quantised copy of the target, provided that it is expected to save time. With a memory
+ * limit neither is used, because they would leave less memory for the target's layers. */
 static int choose_draft(struct esp_engine *e, const struct esp_engine_options *o, char *err,
                         size_t errlen)
 {
@@ -320,9 +319,9 @@ static int open_device(struct esp_engine *e, const struct esp_engine_options *o,
         status = esp_memory_plan(e, o->gpu_memory, err, errlen);
     if (status == ESP_OK)
         status = esp_memory_set_limit(e, o->memory, err, errlen);
-    e->target->desc.divided = true; /* if there are ranks */
-    if (e->draft)                   /* a quantised copy of the target uses the target's KV
-                                       cache */
+    e->target->desc.divided = true; /* matters only if there are ranks */
+    if (e->draft)                   /* only a quantised copy of the target is divided, too,
+                                       because it uses the target's KV cache */
         e->draft->desc.divided = e->draft->original != NULL;
     if (status == ESP_OK)
         status = ops->weights_open(&e->target_weights, e->backend, &e->target->desc,
@@ -392,8 +391,9 @@ static uint64_t hash_vector(const struct esp_tensor *t, uint64_t hash)
     return hash;
 }
 
-/* Returns the hash of the vocabulary and of the norms. Norms are never quantised, and a model
- * that was made wider only repeats them, so its hash is the same. */
+/* Returns the hash of the vocabulary's size and of the norms. It is the same for all number
+ * formats, because norms are never quantised. It is also the same for all widths, because
+ * making a model wider only repeats its norms. */
 static uint64_t hash_source(const struct esp_model *m, uint64_t hash)
 {
     const struct esp_model_desc *d = &m->desc;

@@ -68,8 +68,9 @@ struct esp_model_info {
     int recurrent, checkpoints;
     size_t state_bytes, checkpoint_bytes;
     int outputs; /* tokens of the vocabulary that can get a probability above 0 */
-    /* A draft model with another vocabulary. shared: number of the target's tokens that it
-     * also has. text_share: fraction of the tokens of a sample text that are shared. */
+    /* These fields describe a draft model with another vocabulary. shared: number of the
+     * target's tokens that it also has. text_share: fraction of the tokens of a sample text
+     * that are shared. */
     bool translated;
     int shared;
     double text_share;
@@ -126,13 +127,14 @@ struct esp_nominal_costs {
 };
 
 struct esp_session_options {
-    const char *drafter;  /* "name:k=v,..."; NULL, "auto": the pair's preset, else dynatree */
+    const char *drafter;  /* "name:k=v,..."; NULL and "auto" mean the pair's preset, else
+                             dynatree */
     const char *verifier; /* NULL means greedy at temperature 0, else the best lossless one */
     struct esp_session_values values; /* zeros: all defaults; see espalier_settings.h */
     /* Ignores what earlier sessions learned about the draft's probabilities, and saves nothing,
-     * so that a seed gives the same text again. Drafters then use nominal costs of passes, not
-     * measured ones: those of `nominal` (copied). If `nominal` is NULL, row is
-     * 1/16, and draft is the number of the draft's parameters divided by the target's. */
+     * so the same seed gives the same text again. Drafters then use the costs in `nominal`
+     * (copied) instead of measured costs. If `nominal` is NULL, row is 1/16, and draft is the
+     * number of the draft's parameters divided by the target's. */
     bool repeatable;
     const struct esp_nominal_costs *nominal;
     esp_observer *observer;
@@ -233,11 +235,12 @@ void esp_session_current(const struct esp_session *session,
  * state, random numbers and statistics stay. Returns 0, or ESP_E_ARGUMENT if the text has
  * fewer tokens. */
 int esp_session_rewind(struct esp_session *session, int count);
-/* Makes `text` (count) the session's text: for example a branch of the current text, or an
- * earlier text. The common prefix of both texts is not computed again. The turns of the
- * conversation follow from the kinds of the tokens. Emits a rewind event and prompt events.
- * Ends the generation; learned state and random numbers continue. Returns the length of the
- * common prefix, or a negative status; after a failure, the text is that prefix. */
+/* Replaces the session's text by the `count` tokens of `text`: for example a branch of the
+ * current text, or an earlier text. The common prefix of both texts is not computed again. The
+ * kinds of the tokens show where the turns of the conversation begin. Emits a rewind event and
+ * prompt events. Ends the generation; learned state and random numbers continue. Returns the
+ * length of the common prefix, or a negative status; after a failure, the text is that
+ * prefix. */
 int esp_session_fork(struct esp_session *session, const struct esp_text_token *text, int count,
                      char *err, size_t errlen);
 /* From the next iteration on, evaluates the verifier's formulas at the nodes of every tree

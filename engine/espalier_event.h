@@ -95,7 +95,7 @@ struct esp_node {
 };
 
 struct esp_tree {
-    /* (count) creation order; nodes[0] is the root, the last committed token */
+    /* (count) in order of creation; nodes[0] is the root, the last committed token */
     struct esp_node *nodes;
     int count;
     /* (verified) nodes in flattened order, root first; parents before children */
@@ -165,8 +165,8 @@ struct esp_iteration {
     int deepest;    /* depth of the deepest verified node */
     int draft_passes, target_passes;
     int mask_blocks; /* non-empty 32x32 blocks of the tree attention mask */
-    /* The states of the target's recurrent layers: their size; bytes of them that the target's
-     * pass read and wrote. All are 0 if the target has none. */
+    /* The size of the states of the target's recurrent layers, and how many bytes of states the
+     * target's pass read and wrote. All are 0 if the target has no recurrent layers. */
     int64_t state_bytes, state_read, state_written;
     struct esp_gauge gauges[ESP_MAX_GAUGES];
     int gauge_count;

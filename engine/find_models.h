@@ -69,10 +69,10 @@ bool esp_is_mtp(const char *draft);
  * means the MTP layer if there is one, and otherwise a quantised copy of the target if that is
  * expected to save time. */
 int esp_draft_path(char *path, size_t size, const char *name, char *err, size_t errlen);
-/* Describes a quantised copy of the target as a draft model. */
+/* Describes a quantised copy of the target as a draft model for lists. */
 void esp_found_copy(struct esp_found_model *copy, const struct esp_found_model *target);
-/* Describes the target's MTP layer in the same way. Returns false if the target has no such
- * layer. */
+/* Describes the target's MTP layer as a draft model for lists. Returns false if the target has
+ * no such layer. */
 bool esp_found_mtp(struct esp_found_model *head, const struct esp_found_model *target);
 /* Returns whether the target's MTP layer can draft; if not, writes the reason to `why`. */
 bool esp_mtp_fits(const struct esp_found_model *target, char *why, size_t size);
@@ -87,9 +87,9 @@ void esp_found_model_look(struct esp_found_model *model);
 
 /* Returns whether `draft` can be the draft model of `target`: it must be smaller. If it cannot,
  * writes the reason to `why`. If it can, but has another vocabulary (model/translation.h),
- * writes how well it is expected to draft. A draft head must be one for a target of these
- * sizes; its kind is written to `why`. Reads each tokenizer once, and the target's once more
- * for each draft with another vocabulary. */
+ * writes how well it is expected to draft. If it is a draft head, it must have been made for a
+ * target of the same sizes, and its kind is written to `why`. Reads each tokenizer once, and
+ * the target's once more for each draft with another vocabulary. */
 bool esp_draft_fits(struct esp_found_model *target, struct esp_found_model *draft, char *why,
                     size_t size);
 

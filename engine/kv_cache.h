@@ -1,4 +1,4 @@
-/* kv_cache.h - the KV cache of one model, as a session uses it.
+/* kv_cache.h - manages the KV cache of one model for a session.
  *
  * Rows 0..length-1 belong to the first `length` tokens of the text. In a draft head's cache,
  * they belong to the `length` tokens after the first token, because no hidden state precedes
@@ -51,7 +51,8 @@ struct esp_kv_cache {
     bool joined; /* the rows and states belong to another cache, see esp_kv_cache_join() */
     /* NULL if the model has the same vocabulary as the text. */
     const struct esp_translation *translation;
-    int32_t *before; /* (length + 1 of before_room) number of rows before each token */
+    int32_t *before; /* number of rows before each token; before_room entries, length + 1 of
+                        them used */
     int before_room;
     int32_t *part_row[2]; /* (max_batch) logits_row and states_row of a pass */
     struct esp_arrays arrays;
