@@ -26,11 +26,11 @@
 #include "engine/compatible.h"
 #include "kernels/status.h"
 
-/* On an asynchronous device, submitting a stage returns before it has run. When the accepted
- * path is back on the host, all earlier work is done, and the device's own time stamps give the
- * times of the first stages. The stamps also give the time at which stage `select` started, and
- * *start is set to it. *start and `begun`, the start of the iteration, are times of the host's
- * clock. Time spent in the observer is not counted for any stage. */
+/* On an asynchronous device, a call that submits a stage returns before the stage has run. When
+ * the accepted path is back on the host, all earlier work is done, and the device's own time
+ * stamps give the times of the first stages. They also give the time at which stage `select`
+ * started, and this function sets *start to it. *start and `begun`, the start of the iteration,
+ * are times of the host's clock. Time spent in the observer is not counted for any stage. */
 static void read_marks(struct esp_session *s, double begun, double *start)
 {
     struct esp_backend *backend = s->engine->backend;
@@ -54,8 +54,8 @@ static void stage_done(struct esp_session *s, enum esp_stage stage, double *star
                             .stage = stage,
                             .iteration = &s->iteration,
                         });
-    *start = esp_clock(); /* the next stage starts now, so the observer's time is not counted
-                             (step mode) */
+    *start = esp_clock(); /* the next stage starts only now, because in step mode the observer
+                             waits for the user */
     if (stage < ESP_STAGE_VERIFY)
         esp_session_mark(s, 2 * (int)stage + 2);
 }

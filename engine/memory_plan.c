@@ -148,8 +148,7 @@ int esp_memory_plan(struct esp_engine *e, size_t limit, char *err, size_t errlen
 
 /* ------------------------------------------------------------------ a limit */
 
-/* If the embedding is equal to the LM head but smaller than this, it is stored a second
- * time. */
+/* An embedding that is also the LM head is stored twice if it is smaller than this. */
 static const size_t SMALL_EMBEDDING = (size_t)16 << 20;
 /* Assumed size of the program itself, trees, texts, threads and the display. */
 static const size_t PROGRAM = (size_t)32 << 20;

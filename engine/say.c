@@ -17,15 +17,15 @@
 #include "engine/session.h"
 #include "kernels/status.h"
 
-/* Turns are dropped until 1/ROOM of the context is free for an answer. If that would drop the
- * whole conversation, 1/LEAST is enough. */
+/* The oldest turns are dropped until 1/ROOM of the context is free for an answer. If that would
+ * drop the whole conversation, it is enough that 1/LEAST of the context is free. */
 enum { ROOM = 4, LEAST = 16, MARKUP = 32 /* tokens; more than the markup of a turn */ };
 
 /* ------------------------------------------------------------------ room */
 
-/* Returns how many of the `most` oldest turns to drop, so that `tokens` more fit and, if
- * possible, half of the context stays free. 0 means they do not fit even if all these turns are
- * dropped. */
+/* Returns how many of the oldest turns to drop, at most `most`. Then `tokens` more tokens fit
+ * and, if possible, half of the context stays free. 0 means that they do not fit even if all
+ * these turns are dropped. */
 static int turns_to_drop(const struct esp_session *s, int most, int tokens)
 {
     const struct esp_conversation *c = &s->conversation;
@@ -96,7 +96,7 @@ int esp_session_make_room(struct esp_session *s, int tokens, char *err, size_t e
     return status < 0 ? status : count;
 }
 
-/* ------------------------------------------------------------------ saying something */
+/* ------------------------------------------------------------------ adding a turn */
 
 /* Tokenizes the first `length` bytes of a text in the chat format. Returns the number of
  * tokens, or a negative status. The caller frees *tokens; if `tokens` is NULL, they are only

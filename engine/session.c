@@ -14,8 +14,8 @@
 
 enum { FAR_TOO_LONG = 4 /* times the context */ };
 
-/* Called when the tree has grown by a layer. The observer's time is not
- * included in any stage. */
+/* Called when the tree has grown by a layer. The observer's time is not included in any
+ * stage. */
 static void layer_done(void *user)
 {
     struct esp_session *s = user;

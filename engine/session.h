@@ -17,7 +17,7 @@
 #include "engine/recycling.h"
 #include "engine/verifiers/verifier.h"
 
-/* After the first iterations, one plain decoding step is timed in every 32. */
+/* After the first iterations, one plain decoding step is timed every 32 iterations. */
 enum { ESP_BASELINE_EVERY = 32 };
 
 /* The user's settings. Changes are made in a copy, and the whole copy is checked before it
@@ -55,7 +55,7 @@ struct esp_session {
     const char *end; /* why the generation ended, or "" */
     struct esp_conversation conversation;
 
-    int rank_starts; /* esp_rank_times.starts when the caches were opened */
+    int rank_starts; /* value of esp_rank_times.starts when the caches were opened */
     struct esp_kv_cache target;
     struct esp_kv_cache draft_cache; /* for a quantised copy of the target, a view of its
                                         cache */

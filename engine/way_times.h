@@ -11,10 +11,9 @@
 
 #include "kernels/kernels.h"
 
-/* Reads the stored times for the backend's processor, lets the backend measure the times that
- * are needed for the weights and are not in the file, and writes the file if anything was
- * measured. Does nothing if the backend has only one way. weights: (count) weights on the
- * backend; NULL ones are skipped. */
+/* Reads the stored times for the backend's processor. If the weights need times that are not in
+ * the file, lets the backend measure them and writes the file. Does nothing if the backend has
+ * only one way. weights: (count) weights on the backend; entries may be NULL. */
 void esp_way_times_use(struct esp_backend *backend, struct esp_weights *const weights[],
                        int count);
 

@@ -2,9 +2,8 @@
  * text.
  *
  * The times are measured once, when a selector is trained (engine/train/measure_times.c), and
- * stored with the selector. The selector's choices therefore depend only on the text, and a
- * seed gives the same choices again.
- */
+ * stored with the selector. The selector's choices therefore depend only on the text, and the
+ * same seed gives the same choices again. */
 #ifndef ESP_PASS_TIMES_H
 #define ESP_PASS_TIMES_H
 
@@ -28,7 +27,7 @@ struct esp_pass_times {
  * additional row 3 % of it, and a pass of the draft 5 %; the length does not matter. */
 void esp_nominal_times(struct esp_pass_times *times);
 
-/* Returns whether all times are finite and positive, and the lengths ascending. */
+/* Returns whether all times are finite and positive, and the lengths are ascending. */
 bool esp_pass_times_sound(const struct esp_pass_times *times);
 
 /* These functions return the seconds of one pass over `rows` rows after `length` tokens: t_q

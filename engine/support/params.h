@@ -28,7 +28,8 @@ struct esp_param {
     const char *help;               /* one line */
 };
 
-/* Values for one table. The struct is plain data, so a change can be tried in a copy. */
+/* The values of the parameters in one table. The struct is plain data, so a change can be tried
+ * in a copy. */
 struct esp_params {
     const struct esp_param *table; /* NULL means no parameters */
     double value[ESP_MAX_PARAMS];

@@ -106,7 +106,8 @@ struct tally {
     int samples;
 };
 
-/* Adds an action on one sample. If `is_static` is true, choosing the action takes no time. */
+/* Adds the result of an action on one sample. If `is_static` is true, no time for choosing the
+ * action is added. */
 static void add_action(const struct fit *f, struct tally *t, int sample, int action,
                        bool is_static)
 {

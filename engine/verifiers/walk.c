@@ -275,7 +275,7 @@ static int draw_residual(struct esp_verify *v, int node, const struct esp_residu
 
 /* ------------------------------------------------------------------ the walk */
 
-/* Sets the site of a node. Its count is 0 if no child is to be tested. */
+/* Fills in *site for a node. site->count is 0 if no child is to be tested. */
 static void look_at(const struct esp_verify *v, const struct esp_verifier_ops *ops, int node,
                     int32_t *draws, struct esp_site *site)
 {
@@ -354,9 +354,8 @@ static int keep_all_scores(struct esp_verify *v)
     return status;
 }
 
-/* A token that the drafter did not get from the draft model is tested with the draft's q
- * nevertheless, if there is one. Such nodes get this q, so that the q that was used is shown.
- */
+/* If a token does not come from the draft model but the draft's q is known, the verifier tests
+ * it with that q. Such nodes get this q for display. */
 static void show_tested_q(const struct esp_verify *v)
 {
     struct esp_tree *tree = &v->tree->tree;
