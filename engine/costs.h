@@ -9,12 +9,13 @@
  *
  * Row counts are grouped into classes. A class stores its last samples and uses their lower
  * quartile, because interruptions only ever make a pass slower. Three steps turn classes into a
- * curve: shrink each class towards a straight line fitted to all of them, pool neighbours until
- * the curve never falls (isotonic regression), interpolate. Beyond the largest measured class a
- * curve continues with a fraction of the line's slope. Larger trees therefore look cheap enough
- * to be tried and measured. Classes with few or old samples have a smaller weight, so that a
- * size that was slow by chance is tried again. When the machine gets slower or faster, classes
- * without recent samples are scaled by the same factor as those that have some.
+ * curve. Each class is shrunk towards a straight line fitted to all of them. Neighbours are
+ * pooled until the curve never falls (isotonic regression). Between classes the curve is
+ * interpolated. Beyond the largest measured class a curve continues with a fraction of the
+ * line's slope. Larger trees therefore look cheap enough to be tried and measured. Classes with
+ * few or old samples have a smaller weight, so that a size that was slow by chance is tried
+ * again. When the machine gets slower or faster, classes without recent samples are scaled by
+ * the same factor as classes with recent samples.
  *
  * A program's first passes are slow (first access to memory, processor clock ramping up).
  * Passes of the first ESP_COST_WARM_UP seconds are not counted.

@@ -1,4 +1,4 @@
-/* engine.h - the fields of struct esp_engine, for the other files of the engine. */
+/* engine.h - declares the fields of struct esp_engine, for the other files of the engine. */
 #ifndef ESP_ENGINE_H
 #define ESP_ENGINE_H
 

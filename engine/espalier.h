@@ -67,18 +67,18 @@ struct esp_model_info {
      * stores, so that a text can be shortened. checkpoint_bytes: size of one copy. */
     int recurrent, checkpoints;
     size_t state_bytes, checkpoint_bytes;
-    int outputs; /* tokens of the vocabulary that can get a probability above 0 */
+    int outputs; /* number of tokens that can get a probability above 0 */
     /* These fields describe a draft model with another vocabulary. shared: number of the
      * target's tokens that it also has. text_share: fraction of the tokens of a sample text
      * that are shared. */
     bool translated;
     int shared;
     double text_share;
-    /* Tensors of the folder that the model does not use, such as layers beyond the number in
-     * config.json; and the name of one of them, or NULL. */
+    /* unused: number of tensors in the folder that the model does not use, such as layers
+     * beyond the number in config.json. unused_name: the name of one of them, or NULL. */
     int unused;
     const char *unused_name;
-    int ignored; /* tensors of other modalities, such as a vision tower */
+    int ignored; /* number of tensors of other modalities, such as a vision tower */
 };
 
 /* These functions describe the target and the draft model. They return false if there is no
@@ -89,8 +89,9 @@ const char *esp_engine_backend(const struct esp_engine *engine); /* e.g. "cpu" *
 /* Returns a description such as "AVX-512, 2 threads" or "AVX-512, 2 threads, 5 of 16 layers in
  * memory". */
 const char *esp_engine_device(const struct esp_engine *engine);
-/* Reports how much of the target is read or copied again on every pass, and the speed so far.
- * Returns false if the whole target is in the backend's memory. */
+/* Reports which part of the target is not in the backend's memory, so that every pass reads or
+ * copies it again, and how fast this was so far. Returns false if the whole target is in the
+ * backend's memory. */
 bool esp_engine_streamed(const struct esp_engine *engine, struct esp_streamed *streamed);
 /* Returns a sentence that says why backend "auto" does not use an existing device, or, on a
  * device with little memory, the maximum length of texts; "" if there is nothing to say. */

@@ -1,4 +1,4 @@
-/* espalier_event.h - plain data about what a session did: trees, iterations, events.
+/* espalier_event.h - defines plain data about what a session did: trees, iterations and events.
  *
  * Part of the public interface (espalier.h includes it). All code that shows, stores, replays
  * or exports a generation uses only these structs, so it shows what was really computed.

@@ -1,4 +1,4 @@
-/* espalier_stats.h - counts and times of a session so far.
+/* espalier_stats.h - defines the counts and times that a session has collected so far.
  *
  * Part of the public interface (espalier.h includes it).
  */

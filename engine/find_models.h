@@ -2,9 +2,9 @@
  *
  * It searches the models that come with the program, the folders of ESPALIER_MODELS (separated
  * by colons), and the stores of Hugging Face, LM Studio and ollama. A model is a folder with
- * config.json and weights, or a GGUF file. Nothing in these places is trusted: the depth of
- * folders is limited, each folder is visited only once, even if links form cycles, only regular
- * files are opened, and unreadable files are skipped.
+ * config.json and weights, or a GGUF file. Nothing in these places is trusted. The depth of
+ * folders is limited, and each folder is visited only once, even if links form cycles. Only
+ * regular files are opened, and unreadable files are skipped.
  */
 #ifndef ESP_FIND_MODELS_H
 #define ESP_FIND_MODELS_H
@@ -80,9 +80,9 @@ bool esp_mtp_fits(const struct esp_found_model *target, char *why, size_t size);
  * cannot draft, or if it can but is not expected to save time; otherwise writes "". */
 bool esp_copy_fits(const struct esp_found_model *target, char *why, size_t size);
 
-/* Reads what is only in the header of a GGUF file: family, dtype, and the size of all parts of
- * a split file. Reports a family that is not supported in `problem`. Does nothing to a
- * folder. */
+/* Reads the members that only the header of a GGUF file gives: family, dtype, and the size of
+ * all parts of a split file. Reports a family that is not supported in `problem`. Does nothing
+ * if the model is a folder. */
 void esp_found_model_look(struct esp_found_model *model);
 
 /* Returns whether `draft` can be the draft model of `target`: it must be smaller. If it cannot,

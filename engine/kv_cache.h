@@ -105,9 +105,8 @@ bool esp_kv_cache_keeps(const struct esp_kv_cache *cache, int32_t token);
 
 /* Makes room for `rows` rows after the text. */
 int esp_kv_cache_make_room(struct esp_kv_cache *cache, int rows);
-/* Places a batch after the text and `ahead` further rows: fills in `first`, `prefix` and
- * `window`.
- */
+/* Prepares a batch of rows that come `ahead` rows after the text: fills in `first`, `prefix`
+ * and `window`. */
 void esp_kv_cache_place(const struct esp_kv_cache *cache, int ahead, struct esp_batch *batch);
 /* Shortens the text in the cache to its first `length` tokens. Empties the cache if the next
  * token sees rows that have been dropped. If the states of recurrent layers include later
@@ -128,8 +127,8 @@ int esp_kv_cache_forward(struct esp_kv_cache *cache, const struct esp_batch *bat
  * only makes drafts worse. */
 const int32_t *esp_kv_cache_known(struct esp_kv_cache *cache, const int32_t *tokens, int count);
 
-/* Returns a list for logits_row of a batch: the logits of the last of `rows` rows go to row 0,
- * and those of the other rows are not written. Valid until the next call. */
+/* Returns an array for logits_row of a batch of `rows` rows: the logits of the last row go to
+ * row 0, and those of the other rows are not written. Valid until the next call. */
 const int32_t *esp_kv_cache_last(struct esp_kv_cache *cache, int rows);
 
 /* Runs batch->rows tokens of the text (at most max_batch) and appends them. The caller sets the
@@ -146,8 +145,8 @@ int esp_kv_cache_run(struct esp_kv_cache *cache, const int32_t *tokens,
 int esp_kv_cache_append(struct esp_kv_cache *cache, const int32_t *tokens, int count,
                         struct esp_rows *logits, const struct esp_step *step);
 
-/* Makes rows `which` (ascending; row 0 is the first one after the text) the next tokens of the
- * text. */
+/* Makes the rows with the numbers in `which` the next tokens of the text. The numbers are
+ * ascending; row 0 is the first row after the text. */
 int esp_kv_cache_keep(struct esp_kv_cache *cache, const int32_t *which, int count);
 
 #endif

@@ -1,4 +1,4 @@
-/* loop.c - one iteration of tree speculation, and the order of its six stages.
+/* loop.c - runs one iteration of tree speculation, which has six stages.
  *
  *   1 draft    the drafter grows a tree below the root, layer by layer
  *   2 flatten  the nodes get rows, parents before children, and ancestor bitmasks
@@ -174,7 +174,7 @@ static int draft(struct esp_session *s, int remaining)
     esp_costs_at(&s->costs, d->seen);
     d->text = s->text;
     d->text_length = s->length;
-    d->max_depth = remaining - 1; /* the bonus token is the last one that may be committed */
+    d->max_depth = remaining - 1; /* one of the remaining tokens is the bonus token */
     const int left = drafter->without_model
                          ? d->max_depth
                          : esp_kv_cache_left(&s->draft_cache, s->text, s->length);

@@ -44,7 +44,7 @@ const char *esp_lossless_test_name(int test)
 /* ------------------------------------------------------------------ memory */
 
 /* Returns the maximum number of rows that the text and `tokens` tokens after it need in a cache
- * like `like`. */
+ * for the model of `like`. */
 static int rows_needed(const struct scorer *s, const struct esp_kv_cache *like, int tokens)
 {
     const int most = like->translation ? ESP_SPELLED_MOST : 1;

@@ -1,7 +1,8 @@
 /* memory_plan.c - adds up the memory that will be allocated; see memory_plan.h.
  *
- * The backend computes sizes from the same arguments with which engine.c and session.c open
- * weights, caches and rows. So the plan is exact, except for the memory that the driver takes.
+ * The backend computes sizes from the arguments that engine.c and session.c also use to open
+ * weights, caches and rows. The plan is therefore exact, except for the memory that the driver
+ * takes.
  */
 #include "engine/memory_plan.h"
 

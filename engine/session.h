@@ -1,5 +1,5 @@
-/* session.h - the fields of esp_session, shared by session.c (settings, text) and loop.c
- * (iterations). */
+/* session.h - declares the fields of esp_session, which session.c (settings, text) and loop.c
+ * (iterations) share. */
 #ifndef ESP_SESSION_H
 #define ESP_SESSION_H
 
@@ -40,7 +40,7 @@ struct esp_session {
     struct esp_engine *engine;
     const struct esp_backend_ops *ops;
     struct esp_settings set;
-    char drafter_spec[ESP_SPEC_TEXT], verifier_spec[ESP_SPEC_TEXT]; /* spec as text */
+    char drafter_spec[ESP_SPEC_TEXT], verifier_spec[ESP_SPEC_TEXT]; /* as text */
     esp_observer *observer;
     void *user;
     double opened;
@@ -68,7 +68,7 @@ struct esp_session {
     bool rebuild;                           /* accepted rows are computed again */
     struct esp_verify verify;
     struct esp_rng draft_rng, verify_rng;
-    struct esp_arrays arrays; /* owns the next three, each of tree.capacity + 1 entries */
+    struct esp_arrays arrays; /* owns the next three arrays of tree.capacity + 1 entries */
     int32_t *positions;       /* scratch: positions of the rows of a pass */
     int32_t *tokens;          /* scratch: tokens of the rows of a pass, or row indices */
     int32_t *committed;       /* tokens that the iteration commits */

@@ -1,7 +1,8 @@
 /* session_settings.c - reads, checks, changes and prints the settings of a session.
  *
  * Settings are checked together before any of them takes effect. If a drafter, its parameters,
- * the verifier and the temperature do not fit together, the old settings stay. */
+ * the verifier and the temperature do not fit together, the old settings stay.
+ */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,7 +3,8 @@
  *
  * The times are measured once, when a selector is trained (engine/train/measure_times.c), and
  * stored with the selector. The selector's choices therefore depend only on the text, and the
- * same seed gives the same choices again. */
+ * same seed gives the same choices again.
+ */
 #ifndef ESP_PASS_TIMES_H
 #define ESP_PASS_TIMES_H
 

@@ -1,4 +1,4 @@
-/* hash.h - the hash function for all hash tables with untrusted keys.
+/* hash.h - computes hashes for all hash tables with untrusted keys.
  *
  * SipHash-1-3 (Aumasson and Bernstein, "SipHash: a fast short-input PRF", 2012), with a random
  * key per process. Nobody who lacks the random key can choose table keys that collide, so no

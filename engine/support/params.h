@@ -1,7 +1,9 @@
-/* params.h - parameters of drafters and verifiers, declared in one table for each.
+/* params.h - reads and checks the parameters of drafters and verifiers. Each drafter and
+ * verifier declares its parameters in one table.
  *
- * The table feeds parsing ("name:k=v,k=v"), range errors, `espalier list`, help, completion,
- * the man page and run-time changes. A drafter reads its values by the index of the table row:
+ * Parsing ("name:k=v,k=v"), range errors, `espalier list`, help, completion, the man page and
+ * run-time changes all use this table. A drafter reads its values by the index of the table
+ * row:
  *
  *     enum { K };
  *     static const struct esp_param params[] = {

@@ -1,4 +1,4 @@
-/* rng.h - the session's random numbers: a counter-based generator.
+/* rng.h - generates the session's random numbers from a counter.
  *
  * Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011). Number
  * n of a stream depends only on (seed, stream, n), so a run can be repeated exactly. Each part

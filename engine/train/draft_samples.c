@@ -1,4 +1,4 @@
-/* draft_samples.c - the file of training samples; see draft_samples.h.
+/* draft_samples.c - writes and reads the file of training samples; see draft_samples.h.
  *
  * The file consists of a magic word, the fingerprint, and a record for each piece of text
  * (teacher.h).

@@ -1,4 +1,4 @@
-/* loss.h - the losses of EAGLE, HASS and TALF.
+/* loss.h - computes the losses of EAGLE, HASS and TALF.
  *
  * All three sum -sum_v p(v) log q(v) over rows, where p is the target's distribution after the
  * tokens of a row and q is the draft's ("SALF & TALF", section 2.2 and algorithm 1). EAGLE and

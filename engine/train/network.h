@@ -1,4 +1,4 @@
-/* network.h - forward and backward pass of a draft head or a draft model.
+/* network.h - runs a draft head or a draft model forward and backward.
  *
  * The layers are Llama's: RMSNorm, grouped-query attention with RoPE, SwiGLU (family_llama.c).
  * A draft model reads the embedding of a token. A draft head reads fc [embedding, feature]. The

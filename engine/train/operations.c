@@ -1,4 +1,4 @@
-/* operations.c - the operations of training, divided among threads; see operations.h.
+/* operations.c - runs the operations of training on several threads; see operations.h.
  *
  * A product is divided among threads by rows or columns of its result. A sum over rows is
  * divided by columns, and all other work by rows. Therefore no sum is divided among threads.

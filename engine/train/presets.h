@@ -1,4 +1,4 @@
-/* presets.h - the losses by name, with their parameters. */
+/* presets.h - lists the losses by name, with their parameters. */
 #ifndef ESP_TRAIN_PRESETS_H
 #define ESP_TRAIN_PRESETS_H
 

@@ -1,11 +1,15 @@
 /* selector_samples.c - makes the samples that a selector learns from; see selector_samples.h.
  *
- * A piece is made in these steps: (1) a prompt is taken from the text; (2) the target generates
- * tokens up to the next root; (3) the draft model catches up; its last pass covers the token
- * before the root and the root; (4) the features are computed; (5) four times, the draft model
- * draws stem and paths, with one pass for each depth, the target runs over root, stem and paths
- * in one pass, and the tree of each action is a part of these; (6) E^ of an action is the mean
- * over its four independent trees (sec. 5: s = 4). Then the process continues with step (2).
+ * A piece is made in these steps:
+ *  1 A prompt is taken from the text.
+ *  2 The target generates tokens up to the next root.
+ *  3 The draft model catches up. Its last pass covers the token before the root and the root.
+ *  4 The features are computed.
+ *  5 Four times, the draft model draws stem and paths, with one pass for each depth. Each time,
+ *    the target then runs over root, stem and paths in one pass. The tree of each action is a
+ *    part of these tokens.
+ *  6 E^ of an action is the mean over its four independent trees (sec. 5: s = 4). Then the
+ *    process continues with step 2.
  */
 #include "engine/train/selector_samples.h"
 

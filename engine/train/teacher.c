@@ -4,7 +4,7 @@
  * is run up to the grove's last root, then the trees grow. The row of a tree's node sees the
  * text up to the tree's root, the node's ancestors and itself. Then the text continues, and its
  * rows in the KV cache replace the rows of the trees. The cache therefore never has to be
- * shortened, which with recurrent layers would need a copy of their states.
+ * shortened. With recurrent layers, shortening would need a copy of their states.
  */
 #include "engine/train/teacher.h"
 

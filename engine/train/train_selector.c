@@ -1,4 +1,4 @@
-/* train_selector.c - the three steps of training selectors; see train_selector.h. */
+/* train_selector.c - runs the three steps of training selectors; see train_selector.h. */
 #include "engine/train/train_selector.h"
 
 #include <limits.h>
