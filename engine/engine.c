@@ -341,8 +341,8 @@ static int open_device(struct esp_engine *e, const struct esp_engine_options *o,
     return status;
 }
 
-/* Opens the device. With "auto", the CPU backend is used instead of a device that fails, is
- * too small, or does not support the model (for example, because its heads are too wide). */
+/* Opens the device. With "auto", the CPU backend is used instead of a device that fails, is too
+ * small, or does not support the model. An example is a model with heads that are too wide. */
 static int open_best_device(struct esp_engine *e, const struct esp_engine_options *o, char *err,
                             size_t errlen)
 {

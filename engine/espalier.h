@@ -89,8 +89,8 @@ const char *esp_engine_backend(const struct esp_engine *engine); /* e.g. "cpu" *
 /* Returns a description such as "AVX-512, 2 threads" or "AVX-512, 2 threads, 5 of 16 layers in
  * memory". */
 const char *esp_engine_device(const struct esp_engine *engine);
-/* Reports which part of the target is not in the backend's memory, so that every pass reads or
- * copies it again, and how fast this was so far. Returns false if the whole target is in the
+/* Reports which part of the target is not in the backend's memory. Every pass reads or copies
+ * this part again; the report also says how fast. Returns false if the whole target is in the
  * backend's memory. */
 bool esp_engine_streamed(const struct esp_engine *engine, struct esp_streamed *streamed);
 /* Returns a sentence that says why backend "auto" does not use an existing device, or, on a
@@ -171,8 +171,8 @@ int esp_session_say(struct esp_session *session, const char *text, size_t length
 const char *esp_session_chat(const struct esp_session *session);
 /* Returns whether this token ends an answer or a text. */
 bool esp_session_is_end(const struct esp_session *session, int32_t token);
-/* Drops the oldest turns if there is no room for `tokens` more (and, in a conversation, for an
- * answer). tokens = 0 makes room to continue the last turn. Returns the number of turns
+/* Drops the oldest turns if there is no room for `tokens` more tokens (and, in a conversation,
+ * for an answer). tokens = 0 makes room to continue the last turn. Returns the number of turns
  * dropped, or a negative status. The number is also 0 if dropping turns does not help. */
 int esp_session_make_room(struct esp_session *session, int tokens, char *err, size_t errlen);
 /* These two functions copy the text of `from` to `to`. The text of `to` must be empty.
@@ -196,8 +196,9 @@ bool esp_session_turn(const struct esp_session *session, int index,
                       struct esp_turn_places *turn);
 /* Allows `tokens` more tokens before the generation ends; a session starts with 0 allowed. */
 void esp_session_allow(struct esp_session *session, int tokens);
-/* Runs one iteration. Returns the number of tokens committed, 0 when the generation has ended
- * (end of text, the allowed number of tokens reached, context full), or a negative status. */
+/* Runs one iteration. Returns the number of tokens committed, or a negative status. Returns 0
+ * when the generation has ended: end of text, the allowed number of tokens reached, or context
+ * full. */
 int esp_session_step(struct esp_session *session, char *err, size_t errlen);
 /* Returns why the last generation ended: "end of text", "end of turn", "length", "context
  * full"; "" while it runs. */

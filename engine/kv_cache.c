@@ -181,8 +181,8 @@ static int save_often(struct esp_kv_cache *c)
     return since >= CHECKPOINT_EVERY ? esp_kv_cache_checkpoint(c) : (int)ESP_OK;
 }
 
-/* If the states are ahead of the text, loads the last checkpoint that is not after its end,
- * and shortens the text in the cache to that checkpoint. */
+/* If the states include tokens after the end of the text, loads the last checkpoint that is not
+ * after that end. The text in the cache is then shortened to the checkpoint. */
 static void restore(struct esp_kv_cache *c)
 {
     for (int i = 0; i < c->slots; i++)

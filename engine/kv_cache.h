@@ -2,20 +2,20 @@
  *
  * Rows 0..length-1 belong to the first `length` tokens of the text. In a draft head's cache,
  * they belong to the `length` tokens after the first token, because no hidden state precedes
- * the first token. The rows after the text belong to the tree of the current
- * iteration, in the order of its passes. esp_kv_cache_keep() makes the rows of accepted tokens
- * part of the text. The next iteration overwrites the other rows.
+ * the first token. The rows after the text belong to the tree of the current iteration, in the
+ * order of its passes. esp_kv_cache_keep() makes the rows of accepted tokens part of the text.
+ * The next iteration overwrites the other rows.
  *
  * A draft model with another vocabulary (engine/model/translation.h) may have several rows for
  * a token of the text. `length` still counts tokens of the text, but rows and positions count
  * the model's tokens.
  *
  * With a window (struct esp_window) the cache may be smaller than the text. When there is no
- * room, it drops the oldest rows that no later row sees. Remaining rows move in steps of
- * ESP_WINDOW_STEP; results do not depend on when they move. Keys keep the rotation of their
- * position in the whole text: only distances between positions matter, and the distance to the
- * sinks is corrected in the query. (StreamingLLM instead rotates all keys again at every
- * token.)
+ * room, the cache drops the oldest rows that no later row sees. The remaining rows move in
+ * steps of ESP_WINDOW_STEP; results do not depend on when they move. Keys keep the rotation of
+ * their position in the whole text. This is correct because only distances between positions
+ * matter; for the sinks, the distance is corrected in the query. StreamingLLM instead rotates
+ * all keys again at every token.
  *
  * A model with recurrent layers also has states (struct esp_cache), from which no token can be
  * removed again. So that a text can be shortened without computing all of it again, the cache
@@ -74,8 +74,8 @@ int esp_kv_cache_open(struct esp_kv_cache *cache, const struct esp_backend_ops *
  * The view shares the owner's rows and has no text. Close the view before its owner. */
 int esp_kv_cache_join(struct esp_kv_cache *cache, const struct esp_kv_cache *owner,
                       struct esp_weights *weights, int vocabulary, char *err, size_t errlen);
-/* Makes room for `rows` rows after the owner's text, adds the text's complete chunks to the
- * states of recurrent layers, and lets the view begin at the first of these rows. Rows that
+/* Makes room for `rows` rows after the owner's text; the view begins at the first of these
+ * rows. Also adds the text's complete chunks to the states of recurrent layers. Rows that
  * passes over the view write are temporary: the owner's next passes overwrite them, and the
  * owner's `length` never counts them. */
 int esp_kv_cache_follow(struct esp_kv_cache *view, struct esp_kv_cache *owner, int rows);

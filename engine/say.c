@@ -1,8 +1,8 @@
 /* say.c - adds turns of a conversation to the text, and drops the oldest turns to make room.
  *
  * A turn adds its tokens at the end, so no row of a conversation is computed twice. The answer
- * stays as the model wrote it, even if a chat template would write an earlier answer
- * differently (without its reasoning, or without blanks at its ends).
+ * stays as the model wrote it. A chat template might write an earlier answer differently, for
+ * example without its reasoning.
  *
  * When the context is full, the oldest turns are dropped: the tokens from the first user
  * message up to the message of a later turn. The remaining text is a conversation that begins

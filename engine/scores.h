@@ -3,8 +3,8 @@
  *
  * No extra pass is needed: the pass that verifies a tree computes the target's distribution
  * after every node. For nodes on the accepted path, the likeliest tokens and the entropy are
- * read before a verifier changes their rows. Only these few numbers leave the backend. Their
- * time is charged to no stage.
+ * read before a verifier changes their rows. Only these few numbers leave the backend. The time
+ * for this is not included in any stage.
  */
 #ifndef ESP_SCORES_H
 #define ESP_SCORES_H

@@ -12,7 +12,7 @@
 
 struct esp_features {
     int fed_back; /* index of the head's state that replaces the target's for drafted tokens */
-    struct esp_states states; /* request for a pass of the target */
+    struct esp_states states; /* the request that esp_features_ask() returns */
     int first, count;         /* stored positions: first..first+count-1 */
     int room;                 /* maximum of `count` */
     int32_t *row;             /* (room) row in states.to of each stored position */

@@ -1,5 +1,5 @@
 /* way_times.h - stores the times of a processor's two ways to multiply by quantised weights
- * (struct esp_way_times in kernels/kernels.h), in one file of the state folder for each
+ * (struct esp_way_times in kernels/kernels.h). The state folder has one file for each
  * processor.
  *
  * The times affect only how fast a product is, never its result. So repeatable runs (with a

@@ -211,8 +211,9 @@ static void set_bit(uint64_t *mask, int bit)
     mask[bit / 64] |= (uint64_t)1 << (bit % 64);
 }
 
-/* Sets the mask of a row that sees the `before` rows before the stem, the first `stem`
- * tokens of the stem, and tokens 0..at of its path (-1 if none), which are PATHS rows apart. */
+/* Sets the mask of row `row`. The row sees the `before` rows before the stem and the first
+ * `stem` tokens of the stem. It also sees tokens 0..at of path `path` (-1 if none); they are
+ * PATHS rows apart. */
 static void set_mask(struct esp_sampler *s, int row, int before, int stem, int path, int at)
 {
     uint64_t *mask = s->mask + (size_t)row * WORDS;

@@ -6,8 +6,9 @@
  * computed with the same sampling settings.
  *
  * Why the walk is exact: the token that `solve` returns follows p at its node, given all tokens
- * above the node, whether it is one of the children or not (delayed-tree-expansion, sec. 3.2).
- * Therefore the walk may stop at a token that is not a child, or at a node without children.
+ * above the node. This holds whether the token is one of the children or not
+ * (delayed-tree-expansion, sec. 3.2). Therefore the walk may stop at a token that is not a
+ * child, or at a node without children.
  *
  * If a node has no q, its children were not drawn but found without the draft model
  * (retrieval.h). Verifiers do not test them: they treat the node as a leaf, and the token
@@ -258,7 +259,7 @@ static void reject_untested(struct esp_verify *v, int node)
 }
 
 /* Draws the token after `node` from the residual, which is written into the row of p. Untested
- * children with other tokens become rejected. */
+ * children with other tokens are marked as rejected. */
 static int draw_residual(struct esp_verify *v, int node, const struct esp_residual *r,
                          int32_t *token)
 {
