@@ -2,7 +2,7 @@
  *
  * A turn adds its tokens at the end, so no row of a conversation is computed twice. The answer
  * stays as the model wrote it. A chat template might write an earlier answer differently, for
- * example without its reasoning.
+ * example without its reasoning, or without blanks at its ends.
  *
  * When the context is full, the oldest turns are dropped: the tokens from the first user
  * message up to the message of a later turn. The remaining text is a conversation that begins

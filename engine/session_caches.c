@@ -9,9 +9,9 @@
  * that fits in their own context. A quantised copy of the target has no cache: it reads the
  * rows of the target's cache, and writes scratch rows after them.
  *
- * Differences from the paper: the window includes the token itself, so that a model must have
- * learned only `sinks` + `window` positions; tokens of a prompt have windows, too; keys are not
- * rotated again with every token, see kv_cache.h.
+ * Differences from the paper: The window includes the token itself, so that a model must have
+ * learned only `sinks` + `window` positions. Tokens of a prompt have windows, too. Keys are not
+ * rotated again with every token; see kv_cache.h.
  */
 #include <stdio.h>
 #include <stdlib.h>

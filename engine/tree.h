@@ -42,8 +42,7 @@ struct esp_tree_builder {
                                                          number */
     int32_t *size;                                    /* (record) nodes in the subtree */
     int32_t *stack;                                   /* (record) scratch */
-    int mask_words;                                   /* per row of `mask`: ceil((capacity + 1)
-                                                         / 64) */
+    int mask_words;                                   /* words per row of `mask` */
     uint64_t *mask;  /* (capacity + 1, mask_words) bit j of row i: row j is i or its ancestor */
     int mask_blocks; /* non-empty 32 x 32 blocks of the mask (dyspec, app. C, table 5) */
     struct esp_arrays arrays; /* owns all arrays of this struct and of `tree` */

@@ -37,8 +37,9 @@ enum {
  * the draft. */
 enum esp_selector_state { ESP_SELECTOR_H_TARGET, ESP_SELECTOR_H_DRAFT, ESP_SELECTOR_H_ROOT };
 
-/* The tensors in memory order: identifier, name in the file, and the names of their numbers of
- * inputs and outputs (enum size in selector.c). A matrix has a row for each input. */
+/* The tensors in memory order: X(identifier, name in the file, inputs, outputs). The numbers of
+ * inputs and outputs are named in enum size of selector.c. A matrix has a row for each
+ * input. */
 #define ESP_SELECTOR_TENSORS(X)                                                                \
     X(TARGET, "target.weight", TARGET_HIDDEN, WIDTH)                                           \
     X(TARGET_BIAS, "target.bias", ONE, WIDTH)                                                  \

@@ -17,7 +17,8 @@
 #include "engine/engine.h"
 #include "engine/verifiers/verifier.h"
 
-enum { MOST_VALUES = 1 << 21 }; /* values that are read of p, and of q; takes at most 1/3 s */
+enum { MOST_VALUES = 1 << 21 }; /* number of values of p, and also of q; reading them takes at
+                                   most 1/3 s */
 
 struct arrays {
     int n;
