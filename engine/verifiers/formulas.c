@@ -17,8 +17,9 @@
 #include "engine/engine.h"
 #include "engine/verifiers/verifier.h"
 
-enum { MOST_VALUES = 1 << 21 }; /* number of values of p, and also of q; reading them takes at
-                                   most 1/3 s */
+/* The maximum number of values of p, and of q, for which formulas are evaluated. This takes at
+ * most 1/3 s. */
+enum { MOST_VALUES = 1 << 21 };
 
 struct arrays {
     int n;
