@@ -20,7 +20,7 @@ enum {
 };
 
 static const double MOST_BETA = 8, LEAST_BETA = 0.25, LONGEST_STEP = 0.25;
-static const double PRIOR_INFORMATION = 4, FADE = 1.0 / 4096; /* decay per visited node */
+static const double PRIOR_INFORMATION = 4, FADE = 1.0 / 4096; /* FADE: decay per visited node */
 
 /* ------------------------------------------------------------------ tallies */
 

@@ -1,4 +1,4 @@
-/* espalier.h - the public interface of libespalier.
+/* espalier.h - declares the public interface of libespalier.
  *
  * An esp_engine has a target model, a draft model, and the backend that computes them. An
  * esp_session is one text that is being generated. It has tokens, KV caches, a drafter that
@@ -47,8 +47,8 @@ void esp_engine_close(struct esp_engine *engine);
 
 struct esp_model_info {
     const char *path, *name, *architecture, *dtype;
-    /* A draft head, architecture "eagle", "eagle3" or "mtp". The fields below describe
-     * the head's own tensors only, not the target's. */
+    /* True for a draft head, whose architecture is "eagle", "eagle3" or "mtp". The fields below
+     * then describe the head's own tensors only, not the target's. */
     bool head;
     bool mtp; /* the model's files also have an MTP layer, which can be its draft (draft
                  "mtp") */

@@ -82,8 +82,9 @@ struct esp_node {
     float p;                /* target probability given its parent; NaN if not computed */
     float u;                /* the random number with which the node was tested; NaN if none */
     float acceptance;       /* probability of acceptance; NaN if not tested */
-    /* Probabilities by the verifier's formulas, before any random number is drawn. NaN if they
-     * were not requested (esp_session_explain), or the verifier has no such formulas. */
+    /* Probabilities that the verifier's formulas give, before any random number is drawn. NaN
+     * if they were not requested (esp_session_explain), or the verifier has no such
+     * formulas. */
     float branching;       /* P(the verifier continues from the parent to this node) */
     float acceptance_rate; /* P(the verifier continues to a child), averaged over draws */
     float ceiling;         /* alpha*: the largest acceptance rate of any lossless verifier */
@@ -160,8 +161,7 @@ struct esp_iteration {
     /* (committed_count) the score of each committed token; NULL means not requested, see
      * esp_session_score() */
     const struct esp_token_score *scores;
-    bool ends_turn; /* the last committed token is a token that ends an answer in the chat
-                       format */
+    bool ends_turn; /* the last committed token ends an answer in the chat format */
     int deepest;    /* depth of the deepest verified node */
     int draft_passes, target_passes;
     int mask_blocks; /* non-empty 32x32 blocks of the tree attention mask */

@@ -1,4 +1,4 @@
-/* espalier_options.h - the table of an engine's options.
+/* espalier_options.h - defines the table of an engine's options.
  *
  * An option is one line of the table. struct esp_engine_options, the flags of the program,
  * `:set`, the configuration file and the manual are all generated from the table. To add an

@@ -398,8 +398,8 @@ static int32_t row_of(const int32_t *rows, int i)
     return rows ? rows[i] : i;
 }
 
-/* Writes the rows of `count` tokens, the first of which is number `done` of the batch. Outputs
- * go to the last row of each token. Returns whether any of the tokens has logits. */
+/* Writes the rows of `count` tokens. The first of these tokens is number `done` of the batch.
+ * Outputs go to the last row of each token. Returns whether any of the tokens has logits. */
 static bool write_rows(struct esp_kv_cache *c, const int32_t *tokens, int count,
                        const struct esp_batch *batch, int done)
 {

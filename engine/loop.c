@@ -500,9 +500,9 @@ static int finish(struct esp_session *s, const char *why)
     return 0;
 }
 
-/* Computes the end of the text again if the cache lacks it: with a window, the cache was
- * emptied because much of the text was removed, or the states of recurrent layers went back to
- * a checkpoint. */
+/* Computes the end of the text again if the cache lacks it. With a window, this happens if the
+ * cache was emptied because much of the text was removed. With recurrent layers, it happens if
+ * their states went back to a checkpoint. */
 static int compute_again(struct esp_session *s)
 {
     const double start = esp_clock();

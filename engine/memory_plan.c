@@ -18,8 +18,8 @@ static const char NO_LIMIT[] = "Try --backend cpu";
 
 /* RESERVE: device memory that is left to the driver for handles, workspaces and code. Only the
  * driver knows their size. GRAPHS: the part of this memory that the captured passes of a model
- * may use even if nothing else is free. A pass that is not captured is slower but gives the
- * same result. */
+ * (CUDA graphs) may use even if nothing else is free. A pass that is not captured is slower but
+ * gives the same result. */
 static const size_t RESERVE = (size_t)160 << 20, GRAPHS = (size_t)48 << 20;
 
 static size_t model_need(const struct esp_engine *e, const struct esp_model *model, int context,

@@ -37,10 +37,10 @@ double esp_time_draft(const struct esp_pass_times *times, int rows, double lengt
 double esp_time_target(const struct esp_pass_times *times, int rows, double length);
 
 /* Returns the seconds, without `choice`, that all passes of an iteration with this action take
- * after `length` tokens (delayed-tree-expansion, eq. 11). Differences from the paper: the time
- * of a pass also depends on its rows, which matters on a processor; the pass over the
- * branching node has one row; and the pass over the root is always made, because the selector
- * reads its result. */
+ * after `length` tokens (delayed-tree-expansion, eq. 11). There are three differences from the
+ * paper. The time of a pass also depends on its rows, which matters on a processor. The pass
+ * over the branching node has one row. The pass over the root is always made, because the
+ * selector reads its result. */
 double esp_time_of_action(const struct esp_pass_times *times, struct esp_action action,
                           int length);
 

@@ -1,4 +1,4 @@
-/* int_map.h - a hash table from 64-bit keys to 64-bit values.
+/* int_map.h - implements a hash table from 64-bit keys to 64-bit values.
  *
  * The table uses open addressing with linear probing. It is at most half full and grows by
  * doubling. Keys are untrusted; hash.h says why nobody can make them collide. Reading is

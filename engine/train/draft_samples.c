@@ -1,8 +1,7 @@
 /* draft_samples.c - writes and reads the file of training samples; see draft_samples.h.
  *
  * The file consists of a magic word, the fingerprint, and a record for each piece of text
- * (teacher.h).
- * When a record is read, its tokens are compared with the text.
+ * (teacher.h). When a record is read, its tokens are compared with the text.
  */
 #include "engine/train/draft_samples.h"
 

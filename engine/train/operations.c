@@ -122,7 +122,7 @@ struct product {
     const struct esp_workers *w;
     const struct esp_gemm *g;
     bool by_rows;
-    int piece; /* number of rows or columns that one thread gets together */
+    int piece; /* number of rows or columns that a thread gets at a time */
 };
 
 static void gemm_part(void *arg, int begin, int end, float *scratch)

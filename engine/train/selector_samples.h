@@ -3,10 +3,10 @@
  *
  * The target continues pieces of the user's text by plain decoding, with one of eight sampling
  * settings (delayed-tree-expansion, sec. 4.1). There is a root every ESP_SAMPLE_EVERY tokens.
- * At a root, every action is valued with ESP_SAMPLE_TREES independent trees (sec. 5); the
- * trees of different actions share their draws (struct esp_rollouts in tree_value.h). Draft
- * and target use the setting's temperature and top-p, as they do with drafter nde
- * (least_draft_temp).
+ * At a root, the value of every action is computed from ESP_SAMPLE_TREES independent trees
+ * (sec. 5). The trees of different actions share their draws (struct esp_rollouts in
+ * tree_value.h). Draft and target use the setting's temperature and top-p, as they do with
+ * drafter nde (least_draft_temp).
  *
  * Pieces are independent: piece i depends only on the seed and on i. Therefore samples can be
  * made in several runs.

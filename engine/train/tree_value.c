@@ -139,7 +139,7 @@ static void delete_leaf(const struct walk *w, struct node *node)
     node->weight = sum > 0 ? sum / (sum + (1 - weight)) : 0;
 }
 
-/* Returns E[tau + 1 | tree] under Traversal, for a tree that was just built. */
+/* Returns E[tau + 1 | tree] for verifier `traversal` and a tree that was just built. */
 static double traverse(struct tree *tree, const struct esp_distributions *d)
 {
     struct walk w = {.d = d, .left = 1};

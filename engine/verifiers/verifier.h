@@ -1,4 +1,4 @@
-/* verifier.h - the interface of verifiers, and the functions they share.
+/* verifier.h - defines the interface of verifiers, and declares the functions that they share.
  *
  * A verifier walks the tree after the target's pass and returns the accepted path and one more
  * token. To add a verifier, write a file of verifiers/ that defines a `const struct

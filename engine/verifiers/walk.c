@@ -1,5 +1,5 @@
-/* walk.c - the functions that verifiers share: they compute probabilities of drafted tokens and
- * residuals, walk down the tree, and draw the bonus token; see verifier.h.
+/* walk.c - defines the functions that verifiers share. They compute probabilities of drafted
+ * tokens and residuals, walk down the tree, and draw the bonus token; see verifier.h.
  *
  * The target's rows of all nodes with children are turned into probabilities in one call. A
  * leaf's row is turned into probabilities only if the bonus token is drawn from it. p and q are
@@ -130,7 +130,8 @@ void esp_verify_record(struct esp_verify *v, int node, double acceptance, double
     struct esp_node *record = &v->tree->tree.nodes[node];
     record->acceptance = (float)acceptance;
     record->u = (float)u;
-    if (accepted && record->u >= record->acceptance) /* because of rounding to float */
+    if (accepted && record->u >= record->acceptance) /* rounding to float can make u as large as
+                                                        the acceptance */
         record->u = nextafterf(record->acceptance, 0);
     record->verdict = accepted ? ESP_ACCEPTED : ESP_REJECTED;
 }
