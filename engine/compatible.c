@@ -110,7 +110,7 @@ static int refuse(const struct esp_settings *set, enum fit fit, char *err, size_
                         verifier, drafter, names, verifier);
     default:
         return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                        "verifier %s is not exact with %s, which drafter %s makes: the output "
+                        "verifier %s is not exact with %s, which drafter %s uses: the output "
                         "distribution would change. Use %s, or %s:lossy=allow",
                         verifier, draws_text(esp_draws_of(set)), drafter, names, verifier);
     }

@@ -105,7 +105,7 @@ static int translate(struct esp_engine *e, struct esp_tokenizer **own, int match
     if (e->draft->head)
         return esp_fail(err, errlen, ESP_E_MISMATCH,
                         "the draft head %s and the target %s have different vocabularies; a "
-                        "head must have its target's",
+                        "head must have the vocabulary of its target",
                         e->draft->path, e->target->path);
     if (esp_model_desc_recurrent(&e->draft->desc))
         return esp_fail(
@@ -429,8 +429,8 @@ int esp_engine_open(struct esp_engine **engine, const struct esp_engine_options 
         return esp_fail(err, errlen, ESP_E_ARGUMENT, "a tree has 1 to %d nodes, not %d",
                         ESP_MAX_NODES, o->max_nodes);
     if (o->device < 0)
-        return esp_fail(err, errlen, ESP_E_ARGUMENT, "GPUs are numbered from 0; there is no %d",
-                        o->device);
+        return esp_fail(err, errlen, ESP_E_ARGUMENT,
+                        "GPUs are numbered from 0; there is no GPU %d", o->device);
     struct esp_engine *e = calloc(1, sizeof *e);
     if (!e)
         return esp_fail(err, errlen, ESP_E_MEMORY, "not enough memory for the engine");

@@ -81,7 +81,7 @@ static int read_spec(enum esp_list list, const char *spec, struct esp_params *pa
     char name[64], meant[96];
     if (n == 0 || n >= sizeof name)
         return esp_fail(err, errlen, ESP_E_ARGUMENT,
-                        "'%.64s' names no %s; see espalier list %ss", spec, kind, kind);
+                        "'%.64s' does not name a %s; see espalier list %ss", spec, kind, kind);
     snprintf(name, sizeof name, "%.*s", (int)n, spec);
     esp_suggestion_begin(&guess, name, n);
     for (int i = 0; esp_item(list, i, &item); i++) {
