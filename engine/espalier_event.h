@@ -133,8 +133,8 @@ struct esp_shape_choice {
 };
 
 /* The score of a token of the text: the target's distribution at the position of the token,
- * after temperature, top-k and top-p (at temperature 0, the distribution is that of temperature
- * 1). */
+ * after temperature, top-k and top-p. At temperature 0, the distribution at temperature 1 is
+ * used. */
 enum { ESP_LIKELY = 8 };
 
 struct esp_token_score {
